@@ -1,0 +1,71 @@
+"""
+Formats, one a file; the folder is the registry.
+
+A *line format* module has `FORMAT` (its name), `TRIGGERS` (patterns of the lines it reads) and a
+class `Reader` whose `feed(text)` takes such a line, stripped of labels and escapes, and yields
+`Progress` or `ProcessExit` values (`ProcessExit.cite` left to the caller: see `Reported`).  One
+reader serves one stream: one rank of one file, in order.
+
+A *file format* module has `FORMAT`, `recognise(name, head)` and `parse(data, source)`.
+"""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+from types import ModuleType
+from typing import Protocol, cast
+
+from flatline.model import Place, Progress, Records, NOWHERE
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    """How a launcher says a process ended, before the line it stands in is known."""
+
+    reporter: str
+    place: Place = NOWHERE
+    exit_code: int | None = None
+    signal: int | None = None
+    first: bool = False
+
+
+class LineReader(Protocol):
+    def feed(self, text: str) -> Iterable[Progress | Reported]:
+        """What this line says; an empty iterable where it says nothing."""
+
+
+class LineFormat(Protocol):
+    FORMAT: str
+    FRAMEWORK: str | None
+    TRIGGERS: tuple[str, ...]
+
+    def Reader(self) -> LineReader: ...  # noqa: N802 - a class, called to make one
+
+
+class RecordFormat(Protocol):
+    FORMAT: str
+
+    def recognise(self, name: str, head: bytes) -> bool:
+        """Whether a file of this name that begins so is of this format."""
+
+    def parse(self, data: bytes, source: str) -> Records:
+        """Raises `FormatError` where it is not after all."""
+
+
+def _modules() -> list[ModuleType]:
+    names = sorted(found.name for found in pkgutil.iter_modules(__path__))
+    return [importlib.import_module(f"{__name__}.{name}") for name in names if name[0] != "_"]
+
+
+@cache
+def line_formats() -> tuple[LineFormat, ...]:
+    return tuple(cast(LineFormat, m) for m in _modules() if hasattr(m, "TRIGGERS"))
+
+
+@cache
+def record_formats() -> tuple[RecordFormat, ...]:
+    return tuple(cast(RecordFormat, m) for m in _modules() if hasattr(m, "recognise"))
