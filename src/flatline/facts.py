@@ -1,0 +1,435 @@
+"""
+What is known of one run, as families ask for it.
+
+A `Facts` is a read-only handle: events are indexed once, progress is kept in columns with the
+text left in the file, numbers are asked for in PromQL and every answer is recorded.  It knows
+what was read where, so that `diagnose` can tell "not there" from "not looked at".
+"""
+
+from __future__ import annotations
+
+from array import array
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cached_property
+from typing import Any
+
+from flatline.model import (
+    NOWHERE,
+    AbsenceCite,
+    Attempt,
+    Crash,
+    Disposition,
+    Gap,
+    Job,
+    LogCite,
+    Match,
+    NodeEvent,
+    Place,
+    ProcessExit,
+    Progress,
+    ProgressKind,
+)
+
+NAN = float("nan")
+LOG, KERNEL, SCHEDULER, METRICS, DUMPS = (
+    "job log",
+    "kernel log",
+    "scheduler records",
+    "metrics",
+    "flight-recorder dumps",
+)
+"""Stores: the kinds of telemetry a run can leave behind."""
+
+
+@dataclass(frozen=True, slots=True)
+class FileRead:
+    """One file that was read: `kind` is a store, `lines` counts newlines."""
+
+    source: str
+    kind: str
+    lines: int
+    size: int
+    place: Place = NOWHERE
+    attempt: int | None = None
+
+
+@dataclass(slots=True)
+class Track:
+    """
+    Progress of one stream in columns, in the order it was printed.
+
+    Absent numbers are NaN in `values` but told apart by `said` (a NaN that was printed has its
+    bit set); steps not said are -1.  `at` holds POSIX seconds or NaN.
+    """
+
+    source: str
+    place: Place
+    framework: str | None
+    format: str
+    falling: bool = True
+    loss_name: str = "loss"
+    lines: array[int] = field(default_factory=lambda: array("q"))
+    steps: array[int] = field(default_factory=lambda: array("q"))
+    at: array[float] = field(default_factory=lambda: array("d"))
+    loss: array[float] = field(default_factory=lambda: array("d"))
+    grad_norm: array[float] = field(default_factory=lambda: array("d"))
+    lr: array[float] = field(default_factory=lambda: array("d"))
+    step_s: array[float] = field(default_factory=lambda: array("d"))
+    throughput: array[float] = field(default_factory=lambda: array("d"))
+    epoch: array[float] = field(default_factory=lambda: array("d"))
+    skipped: array[int] = field(default_factory=lambda: array("b"))
+    has_loss: array[int] = field(default_factory=lambda: array("b"))
+    has_grad: array[int] = field(default_factory=lambda: array("b"))
+    attempts: array[int] = field(default_factory=lambda: array("h"))
+    planned: int | None = None
+
+    def add(self, point: Progress, line: int, at: datetime | None, attempt: int) -> None:
+        def number(value: float | None) -> float:
+            return NAN if value is None else value
+
+        self.lines.append(line)
+        self.steps.append(-1 if point.step is None else point.step)
+        self.at.append(NAN if at is None else at.timestamp())
+        self.loss.append(number(point.loss))
+        self.grad_norm.append(number(point.grad_norm))
+        self.lr.append(number(point.lr))
+        self.step_s.append(number(point.step_s))
+        self.throughput.append(number(point.throughput))
+        self.epoch.append(number(point.epoch))
+        self.skipped.append(point.skipped)
+        self.has_loss.append(point.loss is not None)
+        self.has_grad.append(point.grad_norm is not None)
+        self.attempts.append(attempt)
+        if point.planned is not None:
+            self.planned = point.planned
+        if not point.falling:
+            self.falling = False
+        if point.loss is not None:
+            self.loss_name = point.loss_name
+
+    def __len__(self) -> int:
+        return len(self.lines)
+
+    def time(self, index: int) -> datetime | None:
+        value = self.at[index]
+        return None if value != value else datetime.fromtimestamp(value, UTC)
+
+    def of_attempt(self, n: int) -> range:
+        """Indexes of one attempt's points; attempts never go back within a stream."""
+        first = bisect_right(self.attempts, n - 1)
+        return range(first, bisect_right(self.attempts, n))
+
+
+@dataclass(frozen=True, slots=True)
+class Marker:
+    """A progress event that is no training step: checkpoint, resume, plan, eval, end."""
+
+    kind: ProgressKind
+    progress: Progress
+    cite: LogCite
+    framework: str | None
+    attempt: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Point:
+    """One training step of a track, with its citation."""
+
+    track: Track
+    index: int
+    cite: LogCite
+
+    @property
+    def step(self) -> int | None:
+        step = self.track.steps[self.index]
+        return None if step < 0 else step
+
+    @property
+    def loss(self) -> float:
+        return self.track.loss[self.index]
+
+
+ReadLine = Callable[[str, int], str]
+Ask = Callable[..., Any]
+"""`ask(promql, start=, end=, step_s=)` of the metrics source; see `flatline.sources.metrics`."""
+
+
+def _unasked(*_: object, **__: object) -> None:
+    return None
+
+
+class Facts:
+    """
+    One run. Built by `collect`, read by families; nothing in it changes after building.
+
+    Positions: an event is *after* another where both have times further apart than the clock
+    skew, or where both stand in the same file and its line is larger.  Otherwise the order is
+    unknown and `after` says None.
+    """
+
+    def __init__(
+        self,
+        *,
+        targets: Sequence[str],
+        files: Sequence[FileRead] = (),
+        matches: Sequence[Match] = (),
+        crashes: Sequence[Crash] = (),
+        exits: Sequence[ProcessExit] = (),
+        tracks: Sequence[Track] = (),
+        markers: Sequence[Marker] = (),
+        jobs: Sequence[Job] = (),
+        node_events: Sequence[NodeEvent] = (),
+        attempts: Sequence[Attempt] = (),
+        gaps: Sequence[Gap] = (),
+        now: datetime | None = None,
+        read_line: ReadLine = lambda source, line: "",
+        ask: Ask = _unasked,
+        window: tuple[datetime, datetime] | None = None,
+        skew_s: float = 2.0,
+        baseline: Facts | None = None,
+        last_lines: Mapping[str, LogCite] | None = None,
+        last_seen: Mapping[str, datetime] | None = None,
+        whole_logs: bool = True,
+    ) -> None:
+        self.targets = tuple(targets)
+        self.files = tuple(files)
+        self.matches = tuple(matches)
+        self.crashes = tuple(crashes)
+        self.exits = tuple(exits)
+        self.tracks = tuple(tracks)
+        self.markers = tuple(markers)
+        self.jobs = tuple(jobs)
+        self.node_events = tuple(node_events)
+        self.attempts = tuple(attempts) or (Attempt(0, "unknown"),)
+        self.gaps = tuple(gaps)
+        self.now = now
+        self.window = window
+        self.skew_s = skew_s
+        self.baseline = baseline
+        self.last_lines = dict(last_lines or {})
+        self.last_seen = dict(last_seen or {})
+        self.whole_logs = whole_logs
+        self._read_line = read_line
+        self._ask = ask
+
+    # --- stores and coverage ---
+
+    @cached_property
+    def stores(self) -> frozenset[str]:
+        return frozenset(read.kind for read in self.files)
+
+    @cached_property
+    def log_lines(self) -> int:
+        return sum(read.lines for read in self.files if read.kind == LOG)
+
+    def log_files(self, kind: str = LOG) -> tuple[FileRead, ...]:
+        return tuple(read for read in self.files if read.kind == kind)
+
+    def absence(self, patterns: Iterable[str], text: str, kind: str = LOG) -> AbsenceCite | None:
+        """That none of these signatures stands in the files of a store; None where the store
+        holds no file, for then nothing was searched."""
+        files = self.log_files(kind)
+        if not files or not any(read.lines for read in files):
+            return None
+        return AbsenceCite(
+            source=files[0].source if len(files) == 1 else f"{len(files)} files",
+            patterns=tuple(sorted(set(patterns))),
+            files=tuple(read.source for read in files),
+            lines=sum(read.lines for read in files),
+            text=text,
+        )
+
+    # --- the job ---
+
+    @cached_property
+    def job(self) -> Job | None:
+        """The last accounting row of the run's job."""
+        return self.jobs[-1] if self.jobs else None
+
+    @property
+    def last(self) -> Attempt:
+        return self.attempts[-1]
+
+    @property
+    def disposition(self) -> Disposition:
+        return self.last.disposition
+
+    # --- events ---
+
+    def tagged(self, tag: str) -> tuple[Match, ...]:
+        return tuple(m for m in self.matches if tag in m.signature.tags)
+
+    def of_role(self, role: str) -> tuple[Match, ...]:
+        return tuple(m for m in self.matches if m.signature.role == role)
+
+    def at_line(self, source: str, first: int, last: int) -> tuple[Match, ...]:
+        """Matches on lines first..last of a source."""
+        return tuple(m for m in self._by_source.get(source, ()) if first <= m.cite.line <= last)
+
+    @cached_property
+    def _by_source(self) -> dict[str, list[Match]]:
+        grouped: dict[str, list[Match]] = {}
+        for match in self.matches:
+            grouped.setdefault(match.cite.source, []).append(match)
+        return grouped
+
+    # --- progress ---
+
+    def point(self, track: Track, index: int) -> Point:
+        text = self._read_line(track.source, track.lines[index])
+        cite = LogCite(track.source, track.lines[index], text, track.place, track.time(index))
+        return Point(track, index, cite)
+
+    def main_track(self, attempt: int | None = None) -> Track | None:
+        """The stream whose progress speaks for the run: most points with a loss, then lowest
+        rank. Of one attempt, or of all."""
+
+        def weight(track: Track) -> tuple[int, int, int]:
+            span = range(len(track)) if attempt is None else track.of_attempt(attempt)
+            with_loss = sum(track.has_loss[i] for i in span)
+            rank = track.place.rank if track.place.rank is not None else track.place.task
+            return with_loss, len(span), -(rank or 0)
+
+        best = max(self.tracks, key=weight, default=None)
+        if best is None or not (best.of_attempt(attempt) if attempt is not None else len(best)):
+            return None
+        return best
+
+    def markers_of(self, *kinds: ProgressKind) -> tuple[Marker, ...]:
+        return tuple(m for m in self.markers if m.kind in kinds)
+
+    @cached_property
+    def last_step(self) -> int | None:
+        steps = [
+            max((track.steps[i] for i in track.of_attempt(self.last.n)), default=-1)
+            for track in self.tracks
+        ]
+        best = max(steps, default=-1)
+        return None if best < 0 else best
+
+    @cached_property
+    def planned_steps(self) -> int | None:
+        plans = [t.planned for t in self.tracks if t.planned]
+        plans += [m.progress.planned for m in self.markers if m.progress.planned]
+        return max(plans, default=None)
+
+    @cached_property
+    def has_progress(self) -> bool:
+        return any(len(track) for track in self.tracks)
+
+    def steps_before(self, cite: LogCite, attempt: int | None = None) -> int | None:
+        """How many training points were printed before this line; None where no stream can be
+        put in order with it."""
+        return self._count(cite, attempt, after=False)
+
+    def steps_after(self, cite: LogCite, attempt: int | None = None) -> int | None:
+        """How many training points of a later step than any before were printed after it."""
+        return self._count(cite, attempt, after=True)
+
+    def _count(self, cite: LogCite, attempt: int | None, *, after: bool) -> int | None:
+        best: int | None = None
+        for track in self.tracks:
+            span = range(len(track)) if attempt is None else track.of_attempt(attempt)
+            if not span:
+                best = best or 0
+                continue
+            if track.source == cite.source:
+                cut = bisect_right(track.lines, cite.line, span.start, span.stop)
+            elif cite.at is not None and track.at[span.start] == track.at[span.start]:
+                skew = self.skew_s if after else 0.0
+                cut = bisect_right(track.at, cite.at.timestamp() + skew, span.start, span.stop)
+            else:
+                continue
+            count = span.stop - cut if after else cut - span.start
+            best = max(best or 0, count)
+        if best is None and not self.tracks:
+            return 0
+        return best
+
+    # --- order ---
+
+    def after(self, a: LogCite | None, b: LogCite | None) -> bool | None:
+        """Whether a came after b; None where it cannot be told."""
+        if a is None or b is None:
+            return None
+        if a.source == b.source:
+            return a.line > b.line
+        if a.at is None or b.at is None:
+            return None
+        delta = (a.at - b.at).total_seconds()
+        return None if abs(delta) <= self.skew_s else delta > 0
+
+    def earliest(self, cites: Iterable[LogCite]) -> LogCite | None:
+        """The one no other is known to precede; the first given where several are left."""
+        best: LogCite | None = None
+        for cite in cites:
+            if (
+                best is None
+                or self.after(best, cite) is True
+                or (
+                    best.source != cite.source
+                    and best.at is not None
+                    and cite.at is not None
+                    and cite.at < best.at
+                )
+            ):
+                best = cite
+        return best
+
+    # --- places ---
+
+    @cached_property
+    def hosts(self) -> tuple[str, ...]:
+        found: dict[str, None] = {}
+        for job in self.jobs[-1:]:
+            found.update(dict.fromkeys(job.nodes))
+        if not found:
+            for place in self._places():
+                if place.host:
+                    found.setdefault(place.host)
+        return tuple(found)
+
+    def _places(self) -> Iterator[Place]:
+        for event in self.exits:
+            yield event.place
+        for match in self.matches:
+            yield match.cite.place
+        for track in self.tracks:
+            yield track.place
+        for read in self.files:
+            yield read.place
+
+    @cached_property
+    def ranks(self) -> tuple[int, ...]:
+        """Every rank (or, where no rank was printed, task) anything was heard of."""
+        ranks = {p.rank for p in self._places() if p.rank is not None}
+        if not ranks:
+            ranks = {p.task for p in self._places() if p.task is not None}
+        return tuple(sorted(ranks))
+
+    @cached_property
+    def world_size(self) -> int | None:
+        """World size as the log states it, else the number of ranks heard of when they are
+        0..n-1 without a hole, else the scheduler's task count."""
+        stated = [int(m.groups["world_size"]) for m in self.matches if m.groups.get("world_size")]
+        if stated:
+            return max(stated)
+        if len(self.ranks) > 1 and self.ranks == tuple(range(len(self.ranks))):
+            return len(self.ranks)
+        return None
+
+    # --- numbers ---
+
+    def series(
+        self,
+        promql: str,
+        *,
+        start: datetime | None = None,
+        end: datetime | None = None,
+        step_s: float | None = None,
+    ) -> Any:
+        """The answer to a canonical PromQL query, or None where no metrics were read."""
+        return self._ask(promql, start=start, end=end, step_s=step_s)
