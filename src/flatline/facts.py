@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from flatline.model import (
     NOWHERE,
@@ -33,6 +33,7 @@ from flatline.model import (
     ProgressKind,
 )
 
+T = TypeVar("T")
 NAN = float("nan")
 LOG, KERNEL, SCHEDULER, METRICS, DUMPS = (
     "job log",
@@ -161,6 +162,17 @@ def _unasked(*_: object, **__: object) -> None:
     return None
 
 
+def stands_for(token: str, match: Match) -> bool:
+    """Whether a match is of the kind a token of an absence names."""
+    kind, _, name = token.partition(":")
+    signature = match.signature
+    if kind == "family":
+        return signature.role == "root" and name in (signature.family, signature.late_family)
+    if kind == "tag":
+        return name in signature.tags
+    return kind == "signature" and signature.id == name
+
+
 class Facts:
     """
     One run. Built by `collect`, read by families; nothing in it changes after building.
@@ -193,6 +205,9 @@ class Facts:
         last_lines: Mapping[str, LogCite] | None = None,
         last_seen: Mapping[str, datetime] | None = None,
         whole_logs: bool = True,
+        catalogue: str | None = None,
+        measured: Callable[[str], bool] = lambda need: False,
+        strict: bool = False,
     ) -> None:
         self.targets = tuple(targets)
         self.files = tuple(files)
@@ -212,8 +227,18 @@ class Facts:
         self.last_lines = dict(last_lines or {})
         self.last_seen = dict(last_seen or {})
         self.whole_logs = whole_logs
+        self.catalogue = catalogue
+        self.measured = measured
+        self.strict = strict
         self._read_line = read_line
         self._ask = ask
+        self._memo: dict[str, Any] = {}
+
+    def memo(self, key: str, work: Callable[[Facts], T]) -> T:
+        """What `work` makes of these facts, made once."""
+        if key not in self._memo:
+            self._memo[key] = work(self)
+        return cast(T, self._memo[key])
 
     # --- stores and coverage ---
 
@@ -228,19 +253,31 @@ class Facts:
     def log_files(self, kind: str = LOG) -> tuple[FileRead, ...]:
         return tuple(read for read in self.files if read.kind == kind)
 
-    def absence(self, patterns: Iterable[str], text: str, kind: str = LOG) -> AbsenceCite | None:
-        """That none of these signatures stands in the files of a store; None where the store
-        holds no file, for then nothing was searched."""
+    def absence(self, tokens: Iterable[str], text: str, kind: str = LOG) -> AbsenceCite | None:
+        """
+        That nothing a token stands for is in the files of a store.
+
+        None where something is, or where the store holds no line, for then nothing was searched.
+        A token is `family:B1` (its root signatures), `tag:timeout`, `signature:ID`, or
+        `traceback`.
+        """
         files = self.log_files(kind)
-        if not files or not any(read.lines for read in files):
+        wanted = tuple(sorted(set(tokens)))
+        if not any(read.lines for read in files) or any(map(self.has, wanted)):
             return None
         return AbsenceCite(
             source=files[0].source if len(files) == 1 else f"{len(files)} files",
-            patterns=tuple(sorted(set(patterns))),
+            patterns=wanted,
             files=tuple(read.source for read in files),
             lines=sum(read.lines for read in files),
             text=text,
         )
+
+    def has(self, token: str) -> bool:
+        """Whether anything a token stands for was read; see `absence`."""
+        if token == "traceback":
+            return bool(self.crashes)
+        return any(stands_for(token, match) for match in self.matches)
 
     # --- the job ---
 
@@ -401,6 +438,12 @@ class Facts:
             yield track.place
         for read in self.files:
             yield read.place
+
+    def places_of(self, rank: int) -> tuple[Place, ...]:
+        """Places heard of that carry this rank (or task, where no rank was printed), fullest
+        first."""
+        found = {p for p in self._places() if rank == (p.task if p.rank is None else p.rank)}
+        return tuple(sorted(found, key=lambda p: (p.host is None, p.task is None, str(p))))
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:

@@ -50,7 +50,7 @@ class Signature:
     tags: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Match:
     """A signature that matched a line; `groups` are its named groups. `seq` orders matches
     within one source."""
@@ -90,6 +90,8 @@ class Crash:
     head: LogCite
     chain: tuple[tuple[str, str, str], ...] = ()
     complete: bool = True
+    end_line: int = 0
+    """The last physical line of the traceback and its message."""
     seq: int = 0
     attempt: int = 0
     caught: bool = False

@@ -1,0 +1,277 @@
+"""
+From targets to `Facts`: the only place where an error of a source becomes a gap.
+
+Files are told by content, read once, and put together into one run: the job that is meant, its
+attempts, how it ended, and what could not be read.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from pathlib import Path
+from typing import TypeVar
+
+from flatline.collect.catalogue import catalogue
+from flatline.collect.files import BINARY, Found, of_job, walk
+from flatline.collect.logs import LogEvents, Setting, read_log
+from flatline.collect.numbers import Numbers
+from flatline.collect.runs import Records_, attempts, choose, how_it_ended, merge
+from flatline.errors import FormatError, SourceError
+from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead, Marker
+from flatline.logs.labels import place_of_name
+from flatline.logs.reading import TextFile, clean, open_text
+from flatline.model import Crash, Gap, Job, Match, NodeEvent, Place, ProcessExit, Records
+from flatline.parsers import record_formats
+from flatline.redact import mask
+from flatline.sources import slurm
+
+E = TypeVar("E", Match, Crash, ProcessExit, Marker)
+OnProgress = Callable[[str, int, int], None]
+"""(stage, bytes done, bytes in all)"""
+RECORD_BYTES = 1 << 30
+_JOB_ID = re.compile(r"\d+(_\d+)?(\+\d+)?")
+
+
+@dataclass(frozen=True)
+class Request:
+    """What the caller asked for."""
+
+    targets: tuple[str, ...]
+    job: str | None = None
+    baseline: str | None = None
+    prometheus: str | None = None
+    start: datetime | None = None
+    end: datetime | None = None
+    hosts: tuple[str, ...] = ()
+
+
+def collect(request: Request, on_progress: OnProgress | None = None) -> Facts:
+    """Everything the targets hold of one run. Raises `UsageError` where the call is wrong."""
+    gaps: list[Gap] = []
+    targets, job_id, fetched = _resolve(request, gaps)
+    found = walk(targets, gaps) if targets else []
+    records = _records(found, fetched, gaps)
+    named = _named(targets)
+    rows = choose(records.jobs, job_id, named)
+    if job_id is not None and not rows:
+        gaps.append(Gap(SCHEDULER, f"no record of job {job_id} was found"))
+    if job_id is not None or len({job.id for job in records.jobs}) > 1:
+        wanted = rows[-1].id if rows else job_id or ""
+        found = of_job(found, wanted, {job.id for job in records.jobs} - {wanted})
+    logs = _logs(found, rows, gaps, on_progress)
+    numbers = Numbers([f for f in found if f.kind == METRICS], gaps)
+    _unread(found, gaps)
+    facts = _facts(request, found, records, rows, logs, gaps, numbers)
+    if request.baseline is not None:
+        facts.baseline = collect(Request((request.baseline,)))
+    return facts
+
+
+def _resolve(
+    request: Request, gaps: list[Gap]
+) -> tuple[tuple[str, ...], str | None, list[tuple[str, bytes]]]:
+    """Targets that are paths, the job id that is meant, and what live Slurm said of it."""
+    paths: list[str] = []
+    job_id = request.job
+    fetched: list[tuple[str, bytes]] = []
+    for target in request.targets:
+        if Path(target).exists() or not _JOB_ID.fullmatch(target):
+            paths.append(target)
+            continue
+        job_id = target
+        looked = slurm.look_up(target)
+        fetched += looked.records
+        paths += [str(path) for path in looked.logs]
+        gaps += looked.gaps
+    return tuple(paths), job_id, fetched
+
+
+def _named(targets: Sequence[str]) -> str | None:
+    """The job id a single target's own name carries, as in `outputs/8308` or `slurm-8308.out`."""
+    if len(targets) != 1:
+        return None
+    numbers = re.findall(r"\d+(?:_\d+)?", Path(targets[0]).resolve().name)
+    return numbers[0] if len(numbers) == 1 else None
+
+
+def _records(
+    found: Sequence[Found], fetched: Sequence[tuple[str, bytes]], gaps: list[Gap]
+) -> Records_:
+    read: list[Records] = []
+    for file in found:
+        if file.kind != SCHEDULER:
+            continue
+        if file.size > RECORD_BYTES:
+            gaps.append(Gap(SCHEDULER, f"{file.size} bytes are more than is read", file.source))
+            continue
+        try:
+            read.append(_record(file.path.name, file.path.read_bytes(), file.source))
+        except (OSError, FormatError) as fault:
+            gaps.append(Gap(SCHEDULER, str(fault), file.source))
+    for source, data in fetched:
+        try:
+            read.append(_record(source, data, source))
+        except FormatError as fault:
+            gaps.append(Gap(SCHEDULER, str(fault), source))
+    return merge(read)
+
+
+def _record(name: str, data: bytes, source: str) -> Records:
+    head = data[:65_536]
+    for record_format in record_formats():
+        if record_format.recognise(name, head):
+            return record_format.parse(data, source)
+    raise FormatError("it is no scheduler record that is known")
+
+
+def _logs(
+    found: Sequence[Found], rows: Sequence[Job], gaps: list[Gap], on_progress: OnProgress | None
+) -> list[tuple[Found, Setting, LogEvents]]:
+    files = [file for file in found if file.kind in (LOG, KERNEL)]
+    total = sum(file.size for file in files)
+    book = catalogue() if files else None
+    names = {file.source: place_of_name(file.source) for file in files}
+    many = bool(rows) and len(rows[-1].nodes) > 1
+    hosts = {name.host for name in names.values() if name.host}
+    year = next((r.started_at.year for r in reversed(rows) if r.started_at), None)
+    done = 0
+    read: list[tuple[Found, Setting, LogEvents]] = []
+    for file in files:
+        name = names[file.source]
+        attempt = name.attempt or (len(rows) - 1 if len(rows) > 1 else 0)
+        setting = Setting(name, year, not many and len(hosts) <= 1, attempt)
+        try:
+            assert book is not None
+            events = read_log(file.path, file.source, book, setting)
+        except SourceError as fault:
+            gaps.append(Gap(file.kind, str(fault), file.source))
+            continue
+        gaps += events.gaps
+        done += file.size
+        if on_progress is not None:
+            on_progress("reading logs", done, total)
+        read.append((file, setting, events))
+    return read
+
+
+def _unread(found: Sequence[Found], gaps: list[Gap]) -> None:
+    """What lies there and this version does not read, said so."""
+    dumps = [file.source for file in found if file.kind == DUMPS]
+    if dumps:
+        gaps.append(Gap(DUMPS, f"{len(dumps)} dumps lie here; this version does not read them",
+                        dumps[0]))  # fmt: skip
+    gaps += [
+        Gap("every file", "binary, of no format that is known", file.source)
+        for file in found
+        if file.kind == BINARY
+    ]
+
+
+def _facts(
+    request: Request,
+    found: Sequence[Found],
+    records: Records_,
+    rows: tuple[Job, ...],
+    logs: Sequence[tuple[Found, Setting, LogEvents]],
+    gaps: list[Gap],
+    numbers: Numbers,
+) -> Facts:
+    fold = _fold(logs, len(rows))
+    matches = [_moved(m, fold) for _, _, events in logs for m in events.matches]
+    crashes = [_moved(c, fold) for _, _, events in logs for c in events.crashes]
+    exits = [_moved(e, fold) for _, _, events in logs for e in events.exits]
+    markers = [_moved(k, fold) for _, _, events in logs for k in events.markers]
+    tracks = [t for _, _, events in logs for t in events.tracks.values()]
+    for track in tracks:
+        for i, n in enumerate(track.attempts):
+            track.attempts[i] = fold.get(n, n)
+    planned = max(
+        [t.planned for t in tracks if t.planned]
+        + [k.progress.planned for k in markers if k.progress.planned],
+        default=None,
+    )
+    job = rows[-1] if rows else None
+    ended = how_it_ended(job, matches, crashes, exits, tracks, planned)
+    seen = [e.last_seen for _, _, e in logs if e.last_seen] + [
+        r.ended_at for r in rows if r.ended_at
+    ]
+    nows = [t for t in (*seen, records.now, numbers.end) if t is not None]
+    return Facts(
+        targets=request.targets,
+        files=[
+            *(_file_read(file, setting, events) for file, setting, events in logs),
+            *(
+                FileRead(f.source, f.kind, 0, f.size)
+                for f in found
+                if f.kind in (SCHEDULER, METRICS)
+            ),
+        ],
+        matches=matches,
+        crashes=crashes,
+        exits=exits,
+        tracks=tracks,
+        markers=markers,
+        jobs=rows,
+        node_events=_of_nodes(records, rows),
+        attempts=attempts(rows, matches, tracks, ended, sorted(set(fold.values()))),
+        gaps=gaps,
+        now=max(nows, default=None),
+        read_line=LineReader(found),
+        ask=numbers.ask,
+        window=numbers.window,
+        last_lines={e.source: e.last_line for _, _, e in logs if e.last_line},
+        last_seen={e.source: e.last_seen for _, _, e in logs if e.last_seen},
+        whole_logs=not any(gap.need == LOG for gap in gaps),
+        catalogue=catalogue().digest if logs else None,
+    )
+
+
+def _fold(logs: Sequence[tuple[Found, Setting, LogEvents]], rows: int) -> dict[int, int]:
+    """An elastic attempt in which no step was made belongs to the one it tried to go on with."""
+    numbers = sorted({setting.attempt for _, setting, _ in logs})
+    stepped = {
+        n for _, _, events in logs for track in events.tracks.values() for n in track.attempts
+    }
+    fold: dict[int, int] = {}
+    current = numbers[0] if numbers else 0
+    for n in numbers:
+        if n in stepped or n == numbers[0] or rows > 1:
+            current = n
+        fold[n] = current
+    return fold
+
+
+def _moved(event: E, fold: dict[int, int]) -> E:
+    n = fold.get(event.attempt, event.attempt)
+    return event if n == event.attempt else replace(event, attempt=n)
+
+
+def _file_read(file: Found, setting: Setting, events: LogEvents) -> FileRead:
+    name = setting.name
+    place = Place(host=name.host, rank=name.rank, task=name.task)
+    return FileRead(file.source, file.kind, events.lines, events.size, place, setting.attempt)
+
+
+def _of_nodes(records: Records_, rows: Sequence[Job]) -> list[NodeEvent]:
+    nodes = {node for job in rows for node in job.nodes}
+    return [e for e in records.node_events if not nodes or e.host in nodes]
+
+
+class LineReader:
+    """Reads a cited line again, when it is needed."""
+
+    def __init__(self, found: Sequence[Found]) -> None:
+        self._paths = {file.source: file.path for file in found}
+        self._open: dict[str, TextFile] = {}
+
+    def __call__(self, source: str, line: int) -> str:
+        path = self._paths.get(source)
+        if path is None:
+            return ""
+        file = self._open.get(source)
+        if file is None:
+            file = self._open[source] = open_text(path, source)
+        return mask(clean((file.line(line) or "").encode())).strip()[:600]

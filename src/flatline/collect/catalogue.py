@@ -1,0 +1,48 @@
+"""Everything that is looked for in a line, compiled into one scanner."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from dataclasses import dataclass
+from functools import cache
+
+from flatline import signatures
+from flatline.logs.scan import Scanner
+from flatline.model import Signature
+from flatline.parsers import LineFormat, line_formats
+
+TRACEBACK = r"Traceback \(most recent call last\)"
+
+
+@dataclass(frozen=True, slots=True)
+class Catalogue:
+    """Patterns of the scanner by number: signatures first, then the line formats' triggers, then
+    the head of a traceback."""
+
+    scanner: Scanner
+    signatures: tuple[Signature, ...]
+    compiled: tuple[re.Pattern[str], ...]
+    formats: dict[int, LineFormat]
+    traceback_id: int
+    digest: str
+
+
+@cache
+def catalogue() -> Catalogue:
+    known = signatures.load()
+    patterns = [signature.pattern for signature in known]
+    formats: dict[int, LineFormat] = {}
+    for line_format in line_formats():
+        for trigger in line_format.TRIGGERS:
+            formats[len(patterns)] = line_format
+            patterns.append(trigger)
+    patterns.append(TRACEBACK)
+    return Catalogue(
+        scanner=Scanner(patterns, None),
+        signatures=known,
+        compiled=tuple(re.compile(signature.pattern) for signature in known),
+        formats=formats,
+        traceback_id=len(patterns) - 1,
+        digest=hashlib.sha256("\0".join(patterns).encode()).hexdigest()[:16],
+    )

@@ -1,0 +1,352 @@
+"""One log file to events: hits to signatures, progress, exits and tracebacks, placed and dated."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from pathlib import Path
+
+from flatline.collect.catalogue import Catalogue
+from flatline.facts import Marker, Track
+from flatline.logs.clock import Clock
+from flatline.logs.labels import Labelled, Labels, NamePlace
+from flatline.logs.reading import TextFile, clean, open_text
+from flatline.logs.scan import Hit
+from flatline.logs.traceback import RawCrash, read_traceback, stream_lines
+from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
+from flatline.parsers import LineReader, Reported
+from flatline.redact import mask
+
+TEXT_CHARS = 600
+"""What is kept of a cited line; the citation still holds, for it is looked for in the line."""
+MATCHES_PER_SIGNATURE = 2_000
+TRACEBACKS_PER_FILE = 4_000
+LOOK_BACK_LINES = 60
+"""How far up a line without a time of its own looks for one."""
+
+
+@dataclass(slots=True)
+class LogEvents:
+    """What one file holds."""
+
+    source: str
+    matches: list[Match] = field(default_factory=list)
+    crashes: list[Crash] = field(default_factory=list)
+    exits: list[ProcessExit] = field(default_factory=list)
+    tracks: dict[tuple[str, str], Track] = field(default_factory=dict)
+    markers: list[Marker] = field(default_factory=list)
+    gaps: list[Gap] = field(default_factory=list)
+    lines: int = 0
+    size: int = 0
+    last_line: LogCite | None = None
+    last_seen: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What is known of a log before it is read."""
+
+    name: NamePlace
+    year: int | None
+    single_node: bool
+    attempt: int = 0
+
+
+@dataclass(slots=True)
+class _Stream:
+    at: datetime | None = None
+    line: int = 0
+
+
+class LogReader:
+    """Reads one file. `events` is complete after `read`."""
+
+    def __init__(self, file: TextFile, book: Catalogue, labels: Labels, clock: Clock,
+                 setting: Setting) -> None:  # fmt: skip
+        self.file = file
+        self.book = book
+        self.labels = labels
+        self.clock = clock
+        self.setting = setting
+        self.events = LogEvents(file.source)
+        self._readers: dict[tuple[str, str], LineReader] = {}
+        self._streams: dict[str, _Stream] = {}
+        self._heads: list[tuple[int, str]] = []
+        self._counts: dict[str, int] = {}
+        self._seq = 0
+
+    def read(self) -> LogEvents:
+        for hit in self.book.scanner.scan(self.file):
+            self._hit(hit)
+        self._tracebacks()
+        self._close()
+        return self.events
+
+    # --- one hit ---
+
+    def _hit(self, hit: Hit) -> None:
+        text = clean(hit.text)
+        labelled = self.labels.split(text)
+        place = self._place(labelled)
+        at, assumed = self._time(text, labelled, hit.line)
+        cite = LogCite(
+            self.file.source, hit.line, mask(text[:TEXT_CHARS]).strip(), place, at, assumed
+        )
+        taken = False
+        for number in hit.ids:
+            if number < len(self.book.signatures):
+                self._signature(number, text, cite)
+            elif number == self.book.traceback_id:
+                self._heads.append((hit.line, labelled.key))
+            elif not taken:
+                taken = self._format(number, labelled, cite)
+
+    def _place(self, labelled: Labelled) -> Place:
+        name, place = self.setting.name, labelled.place
+        rank, local = place.rank, labelled.local_rank
+        if rank is None:
+            rank = name.rank
+        if local is None:
+            local = name.local_rank
+        if rank is None and local is not None and self.setting.single_node:
+            rank = local
+        return Place(
+            host=place.host or name.host,
+            gpu=place.gpu,
+            device=place.device,
+            domain=place.domain,
+            rank=rank,
+            task=place.task if place.task is not None else name.task,
+        )
+
+    def _time(self, text: str, labelled: Labelled, line: int) -> tuple[datetime | None, bool]:
+        stamp = self.clock.read(text) or self.clock.read(labelled.text)
+        stream = self._streams.setdefault(labelled.key, _Stream())
+        if stamp is not None:
+            stream.at, stream.line = stamp.at, line
+            if self.events.last_seen is None or stamp.at > self.events.last_seen:
+                self.events.last_seen = stamp.at
+            return stamp.at, stamp.assumed
+        return stream.at, True
+
+    def _signature(self, number: int, text: str, cite: LogCite) -> None:
+        signature = self.book.signatures[number]
+        found = self.book.compiled[number].search(text)
+        if found is None:
+            return
+        count = self._counts.get(signature.id, 0) + 1
+        self._counts[signature.id] = count
+        if count > MATCHES_PER_SIGNATURE:
+            return
+        self._seq += 1
+        groups = {key: value for key, value in found.groupdict().items() if value is not None}
+        placed = replace(cite, place=_refined(cite.place, groups))
+        self.events.matches.append(
+            Match(signature, placed, groups, self._seq, self.setting.attempt)
+        )
+
+    def _format(self, number: int, labelled: Labelled, cite: LogCite) -> bool:
+        line_format = self.book.formats[number]
+        key = (labelled.key, line_format.FORMAT)
+        reader = self._readers.get(key)
+        if reader is None:
+            reader = self._readers[key] = line_format.Reader()
+        said = False
+        for item in reader.feed(labelled.text):
+            said = True
+            if isinstance(item, Reported):
+                self._exit(item, cite)
+            else:
+                self._progress(item, cite, key, line_format.FRAMEWORK)
+        return said
+
+    def _exit(self, item: Reported, cite: LogCite) -> None:
+        self._seq += 1
+        place = item.place if item.place else cite.place
+        self.events.exits.append(
+            ProcessExit(
+                reporter=item.reporter,
+                cite=replace(cite, place=place),
+                place=place,
+                exit_code=item.exit_code,
+                signal=item.signal,
+                first=item.first,
+                at=cite.at,
+                seq=self._seq,
+                attempt=self.setting.attempt,
+            )
+        )
+
+    def _progress(
+        self, item: Progress, cite: LogCite, key: tuple[str, str], framework: str | None
+    ) -> None:
+        if item.kind != "train":
+            self.events.markers.append(
+                Marker(item.kind, item, cite, framework, self.setting.attempt)
+            )
+            return
+        track = self.events.tracks.get(key)
+        if track is None:
+            track = Track(self.file.source, cite.place, framework, key[1])
+            self.events.tracks[key] = track
+        own = None if cite.at_assumed and not self._own(cite, key[0]) else cite.at
+        track.add(item, cite.line, own, self.setting.attempt)
+
+    def _own(self, cite: LogCite, stream: str) -> bool:
+        """Whether the time was printed on this very line."""
+        return self._streams[stream].line == cite.line
+
+    # --- after the scan ---
+
+    def _tracebacks(self) -> None:
+        consumed: dict[str, int] = {}
+        for head, key in self._heads[:TRACEBACKS_PER_FILE]:
+            if head <= consumed.get(key, 0):
+                continue
+            lines = stream_lines(self.file, self.labels, head, key)
+            raw = read_traceback(lines)
+            if raw is None:
+                continue
+            consumed[key] = raw.end_line
+            self._crash(raw, lines, key)
+        if len(self._heads) > TRACEBACKS_PER_FILE:
+            left = len(self._heads) - TRACEBACKS_PER_FILE
+            self.events.gaps.append(
+                Gap("every traceback", f"{left} tracebacks beyond the first "
+                    f"{TRACEBACKS_PER_FILE} were not read", self.file.source)
+            )  # fmt: skip
+        self._drop_quoted_code()
+
+    def _crash(self, raw: RawCrash, lines: Sequence[tuple[int, str]], key: str) -> None:
+        head_text = self.file.line(raw.head_line) or ""
+        labelled = self.labels.split(clean(head_text.encode()))
+        place = self._place(labelled)
+        at = self._before(raw.head_line, key)
+        short = raw.exception.rpartition(".")[2]
+        line = raw.end_line
+        for number, text in lines:
+            if raw.head_line < number <= raw.end_line and text.lstrip(" |+-").startswith(
+                (raw.exception, short)
+            ):
+                line = number
+        self._seq += 1
+        self.events.crashes.append(
+            Crash(
+                exception=raw.exception,
+                message=mask(raw.message),
+                frames=raw.frames,
+                cite=self._cite(line, place, at),
+                head=self._cite(raw.head_line, place, at),
+                chain=raw.chain,
+                complete=raw.complete,
+                end_line=raw.end_line,
+                seq=self._seq,
+                attempt=self.setting.attempt,
+            )
+        )
+
+    def _cite(self, line: int, place: Place, at: datetime | None) -> LogCite:
+        text = clean((self.file.line(line) or "").encode())
+        return LogCite(
+            self.file.source, line, mask(text[:TEXT_CHARS]).strip(), place, at, at is not None
+        )
+
+    def _before(self, line: int, key: str) -> datetime | None:
+        """The last time printed on or shortly before a line, its own stream first."""
+        first = max(1, line - LOOK_BACK_LINES)
+        other: datetime | None = None
+        for _, raw in reversed(self.file.window(first, line - first + 1)):
+            text = clean(raw)
+            labelled = self.labels.split(text)
+            stamp = self.clock.read(text) or self.clock.read(labelled.text)
+            if stamp is None:
+                continue
+            if labelled.key == key:
+                return stamp.at
+            other = other or stamp.at
+        return other
+
+    def _drop_quoted_code(self) -> None:
+        """Matches on a frame's source line are code that was quoted, not lines that were said."""
+        blocks = [(c.head.line, c.cite.line, c.cite.place) for c in self.events.crashes]
+        if not blocks:
+            return
+
+        def quoted(match: Match) -> bool:
+            line, place = match.cite.line, match.cite.place
+            if not any(a < line < b and place == where for a, b, where in blocks):
+                return False
+            raw = self.file.line(line) or ""
+            return self.labels.split(clean(raw.encode())).text.startswith("  ")
+
+        self.events.matches = [m for m in self.events.matches if not quoted(m)]
+
+    def _close(self) -> None:
+        events = self.events
+        events.lines, events.size = self.file.line_count, self.file.size
+        events.gaps.extend(self.file.gaps)
+        for name, count in self._counts.items():
+            if count > MATCHES_PER_SIGNATURE:
+                events.gaps.append(
+                    Gap(f"every line of {name}", f"{count} lines match; the first "
+                        f"{MATCHES_PER_SIGNATURE} are kept", self.file.source)
+                )  # fmt: skip
+        for number, raw in reversed(self.file.window(max(1, events.lines - 40), 41)):
+            text = clean(raw).strip()
+            if text:
+                stamp = self.clock.read(text)
+                at = stamp.at if stamp else None
+                events.last_line = LogCite(
+                    self.file.source, number, mask(text[:TEXT_CHARS]), Place(), at
+                )
+                break
+        events.matches = [self._dated(match) for match in events.matches]
+
+    def _dated(self, match: Match) -> Match:
+        if match.cite.at is not None or match.signature.role in ("benign", "marker"):
+            return match
+        key = self.labels.split(clean((self.file.line(match.cite.line) or "").encode())).key
+        at = self._before(match.cite.line, key)
+        return replace(match, cite=replace(match.cite, at=at, at_assumed=True)) if at else match
+
+
+def _refined(place: Place, groups: dict[str, str]) -> Place:
+    """The place, completed by what the line itself names."""
+
+    def whole(name: str) -> int | None:
+        value = groups.get(name)
+        return int(value) if value is not None and value.isdigit() and len(value) < 10 else None
+
+    rank, task = whole("rank"), whole("task")
+    return Place(
+        host=groups.get("host") or place.host,
+        gpu=groups.get("gpu") or place.gpu,
+        device=groups.get("device") or place.device,
+        domain=place.domain,
+        rank=place.rank if place.rank is not None else rank,
+        task=place.task if place.task is not None else task,
+    )
+
+
+def read_log(
+    path: Path,
+    source: str,
+    book: Catalogue,
+    setting: Setting,
+    on_bytes: Callable[[int], None] | None = None,
+) -> LogEvents:
+    """Read one log. Raises `SourceError` where it cannot be opened."""
+    with open_text(path, source) as file:
+        sample = sample_lines(file)
+        labels = Labels.learn(sample)
+        clock = Clock.learn(sample, year=setting.year)
+        events = LogReader(file, book, labels, clock, setting).read()
+    if on_bytes is not None:
+        on_bytes(events.size)
+    return events
+
+
+def sample_lines(file: TextFile) -> list[str]:
+    """Cleaned lines from the head, the middle and the tail."""
+    return [clean(raw) for raw in file.sample()]

@@ -1,0 +1,203 @@
+"""From records and log markers to one job, its attempts, and how each ended."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, fields, replace
+from datetime import datetime
+
+from flatline.errors import ManyJobs
+from flatline.facts import Track
+from flatline.model import (
+    Attempt,
+    Crash,
+    Disposition,
+    Job,
+    Match,
+    NodeEvent,
+    ProcessExit,
+    Records,
+)
+
+RUNNING: frozenset[Disposition] = frozenset({"running", "pending", "suspended"})
+_MARKS: tuple[tuple[str, Disposition], ...] = (
+    ("time-limit", "timeout"),
+    ("node-failure", "node_fail"),
+    ("preempted", "preempted"),
+    ("requeued", "requeued"),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Records_:
+    """All record files as one."""
+
+    jobs: tuple[Job, ...]
+    node_events: tuple[NodeEvent, ...]
+    now: datetime | None
+
+
+def merge(records: Iterable[Records]) -> Records_:
+    """Rows of every file; the same row seen twice becomes one with the fields of both."""
+    rows: dict[tuple[str, datetime | None], Job] = {}
+    events: dict[tuple[object, ...], NodeEvent] = {}
+    nows: list[datetime] = []
+    for record in records:
+        if record.now is not None:
+            nows.append(record.now)
+        for job in record.jobs:
+            key = (job.id, job.started_at)
+            if key not in rows and job.started_at is None:
+                key = next((k for k in rows if k[0] == job.id), key)
+            rows[key] = _joined(rows[key], job) if key in rows else job
+        for event in record.node_events:
+            events.setdefault((event.host, event.states, event.at), event)
+    jobs = sorted(rows.values(), key=_when)
+    return Records_(tuple(jobs), tuple(events.values()), max(nows, default=None))
+
+
+def _when(job: Job) -> tuple[str, float]:
+    at = job.started_at or job.submitted_at
+    return job.id, at.timestamp() if at else 0.0
+
+
+def _joined(first: Job, second: Job) -> Job:
+    """Fields the first lacks are taken from the second; an ended row outranks a running one."""
+    if first.disposition in RUNNING and second.disposition not in RUNNING:
+        first, second = second, first
+    filled = {
+        f.name: getattr(second, f.name)
+        for f in fields(Job)
+        if getattr(first, f.name) in (None, (), "") and getattr(second, f.name) not in (None, ())
+    }
+    return replace(first, **filled)
+
+
+def choose(jobs: Sequence[Job], wanted: str | None, named: str | None) -> tuple[Job, ...]:
+    """
+    The rows of the job that is meant.
+
+    Raises `ManyJobs` where the records hold several and neither --job nor the target's own
+    name says which.
+    """
+    ids = list(dict.fromkeys(job.id for job in jobs))
+    if wanted is not None:
+        return tuple(job for job in jobs if job.id == wanted)
+    if len(ids) <= 1:
+        return tuple(jobs)
+    if named in ids:
+        return tuple(job for job in jobs if job.id == named)
+    last = {job.id: job for job in jobs}
+    raise ManyJobs(tuple((i, last[i].name or "", last[i].state) for i in ids))
+
+
+def attempts(
+    jobs: Sequence[Job],
+    matches: Sequence[Match],
+    tracks: Sequence[Track],
+    ended: Disposition,
+    numbers: Sequence[int],
+) -> tuple[Attempt, ...]:
+    """
+    The tries of the run: accounting rows where there are any, else the tries the logs show.
+
+    Rows and log attempts are not matched one to one: logs of an elastic restart live in one
+    row.  The last attempt carries how the run ended.
+    """
+    if len(jobs) > 1 and max(numbers, default=0) == 0:
+        return tuple(
+            Attempt(
+                n=n,
+                disposition=job.disposition,
+                started_at=job.started_at,
+                ended_at=job.ended_at,
+                exit_code=job.exit_code,
+                signal=job.signal,
+                hosts=job.nodes,
+                cites=(job.cite,),
+            )
+            for n, job in enumerate(jobs)
+        )
+    made = []
+    job = jobs[-1] if jobs else None
+    last = max(numbers, default=0)
+    for n in range(last + 1):
+        steps = [
+            track.steps[i] for track in tracks for i in track.of_attempt(n) if track.steps[i] >= 0
+        ]
+        final = n == last
+        made.append(
+            Attempt(
+                n=n,
+                disposition=ended if final else "failed",
+                started_at=job.started_at if job and n == 0 else None,
+                ended_at=job.ended_at if job and final else None,
+                exit_code=job.exit_code if job and final else None,
+                signal=job.signal if job and final else None,
+                hosts=job.nodes if job else (),
+                first_step=min(steps, default=None),
+                last_step=max(steps, default=None),
+                cites=(job.cite,) if job and final else (),
+            )
+        )
+    return tuple(made)
+
+
+def how_it_ended(
+    job: Job | None,
+    matches: Sequence[Match],
+    crashes: Sequence[Crash],
+    exits: Sequence[ProcessExit],
+    tracks: Sequence[Track],
+    planned: int | None,
+) -> Disposition:
+    """The record's word where there is one, else the log's; "unknown" where neither says."""
+    if job is not None and job.disposition != "unknown":
+        return job.disposition
+    tags = {tag for match in matches for tag in match.signature.tags}
+    for tag, disposition in _MARKS:
+        if tag in tags:
+            return disposition
+    interrupted = any(c.exception.endswith("KeyboardInterrupt") for c in crashes)
+    if "cancelled" in tags or (interrupted and not any(_failing(e) for e in exits)):
+        return "cancelled"
+    if reached_end(matches, tracks, planned):
+        return "completed"
+    if any(_failing(e) for e in exits) or _died(matches, crashes, tracks):
+        return "failed"
+    return "unknown"
+
+
+def _failing(event: ProcessExit) -> bool:
+    return bool(event.exit_code) or event.signal not in (None, 15)
+
+
+def _died(matches: Sequence[Match], crashes: Sequence[Crash], tracks: Sequence[Track]) -> bool:
+    """Whether a traceback or root line stands after the last progress of its stream's file."""
+    tails = {}
+    for track in tracks:
+        if len(track):
+            tails[track.source] = max(tails.get(track.source, 0), track.lines[-1])
+    ends = [c.cite for c in crashes if c.complete and not c.caught]
+    ends += [m.cite for m in matches if m.signature.role == "root"]
+    return any(cite.line > tails.get(cite.source, 0) for cite in ends)
+
+
+def reached_end(matches: Sequence[Match], tracks: Sequence[Track], planned: int | None) -> bool:
+    """Whether the log itself shows the planned end: an end marker with no root line after it in
+    its file, or a last step within one logging interval of the plan."""
+    ends = [m.cite for m in matches if "end-ok" in m.signature.tags]
+    roots = [m.cite for m in matches if m.signature.role == "root"]
+    for end in ends:
+        if not any(r.source == end.source and r.line > end.line for r in roots):
+            return True
+    for track in tracks:
+        plan = track.planned or planned
+        steps = [step for step in track.steps if step >= 0]
+        if plan and len(steps) >= 2:
+            interval = max(1, steps[-1] - steps[-2])
+            if steps[-1] + interval >= plan and not any(
+                r.source == track.source and r.line > track.lines[-1] for r in roots
+            ):
+                return True
+    return False

@@ -1,0 +1,401 @@
+"""
+From facts to the verdict: the only place that says "ruled out".
+
+Every family judges; findings are put in the order of cause and consequence by mechanisms that the
+families write down; what remains unexplained and ended the run is the verdict.  Nothing is ruled
+out without coverage, and nothing is healthy because errors are absent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flatline.coverage import missing, stores_of
+from flatline.facts import Facts
+from flatline.families import Family, all_families
+from flatline.impact import impact
+from flatline.model import (
+    Cleared,
+    Explained,
+    Finding,
+    Gap,
+    Judged,
+    LogCite,
+    RuledOut,
+    Run,
+    Undetermined,
+    Verdict,
+)
+
+UNDETERMINED_BELOW = 0.3
+"""A cause believed less than this is shown as a finding and not as the verdict."""
+FIRST = ("A2", "A3", "B1", "B2", "F1")
+"""DESIGN: these go before the C2 they caused, where the order in time is unknown."""
+DONE_BUT_BAD = ("B3", "D1", "D2", "D3", "D4", "D5", "D6", "E1", "E2", "E3", "F2")
+"""Families that stand though the run completed; any other finding on a completed run warns."""
+_MUST_BE_CLEAR = ("E1", "E2", "E3")
+_SURE = 0.99
+
+
+def diagnose(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
+    """The verdict on one run. Families judge in the order of their codes and do not see each
+    other; a family that breaks becomes a gap that names it."""
+    known = tuple(families) if families is not None else all_families()
+    found: list[tuple[Family, Finding]] = []
+    cleared: dict[str, Cleared] = {}
+    gaps = list(facts.gaps)
+    for family in known:
+        try:
+            answer = family.judge(facts)
+        except Exception as fault:  # noqa: BLE001 - one broken family must not hide the others
+            gaps.append(Gap(family.name, f"its judgement broke: {type(fault).__name__}: {fault}"))
+            if facts.strict:
+                raise
+            continue
+        if isinstance(answer, Cleared):
+            cleared[family.code] = answer
+        elif isinstance(answer, Finding):
+            found.append((family, answer))
+        elif answer is not None:
+            found.extend((family, finding) for finding in answer)
+    healthy = next((f for _, f in found if f.code == "G1"), None)
+    found = [(family, f) for family, f in found if f.code != "G1"]
+    judged = _judged(facts, known, found)
+    ruled, open_ = _answers(facts, known, judged, cleared, gaps)
+    return _verdict(facts, known, judged, healthy, ruled, open_, gaps)
+
+
+# --- cause before symptom ---
+
+
+def _judged(
+    facts: Facts, known: Sequence[Family], found: Sequence[tuple[Family, Finding]]
+) -> list[Judged]:
+    explains = {family.code: family.explains for family in known}
+    made: list[Judged] = []
+    numbered = [(f"f{n}", family, finding) for n, (family, finding) in enumerate(found, 1)]
+    for own, family, finding in numbered:
+        reasons = []
+        for other, _, cause in numbered:
+            mechanism = _mechanism(explains, cause, finding)
+            if other != own and mechanism and _explains(facts, explains, cause, finding):
+                reasons.append(Explained(other, mechanism))
+        role = "warning" if _warns(facts, finding) else "consequence" if reasons else "cause"
+        made.append(Judged(own, family.name, finding, role, finding.strength, tuple(reasons)))
+    rivals = sum(1 for j in made if j.role == "cause" and j.finding.ended_run)
+    return [replace(j, confidence=_confidence(facts, j, rivals)) for j in made]
+
+
+def _mechanism(explains: dict[str, object], cause: Finding, effect: Finding) -> str | None:
+    table = explains.get(cause.code)
+    if not isinstance(table, dict):
+        return None
+    return table.get(f"{effect.code}/{effect.fault_class}") or table.get(effect.code)
+
+
+def _explains(facts: Facts, explains: dict[str, object], cause: Finding, effect: Finding) -> bool:
+    """Whether a written mechanism applies: no later in time, in the same attempt, and, where
+    each could explain the other in unknown order, the one that goes first."""
+    if cause.role == "warning" or cause.attempt != effect.attempt or not _live(facts, cause):
+        return False
+    later = _later(facts, cause, effect)
+    if later is True:
+        return False
+    if later is False or _mechanism(explains, effect, cause) is None:
+        return True
+    specific = f"{effect.code}/{effect.fault_class}" in (explains.get(cause.code) or {})
+    counter = f"{cause.code}/{cause.fault_class}" in (explains.get(effect.code) or {})
+    if specific != counter:
+        return specific
+    if (cause.code in FIRST) != (effect.code in FIRST):
+        return cause.code in FIRST
+    return (cause.strength, effect.code) > (effect.strength, cause.code)
+
+
+def _later(facts: Facts, a: Finding, b: Finding) -> bool | None:
+    """Whether a began after b; None where neither time nor place in one log tells."""
+    if a.order and b.order and a.order[0] == b.order[0]:
+        return a.order[1] > b.order[1]
+    if a.onset is None or b.onset is None:
+        return None
+    delta = (a.onset - b.onset).total_seconds()
+    return None if abs(delta) <= facts.skew_s else delta > 0
+
+
+def _live(facts: Facts, finding: Finding) -> bool:
+    return finding.ended_run or finding.code in DONE_BUT_BAD
+
+
+def _warns(facts: Facts, finding: Finding) -> bool:
+    if finding.role == "warning":
+        return True
+    return facts.disposition == "completed" and finding.code not in DONE_BUT_BAD
+
+
+def _confidence(facts: Facts, judged: Judged, rivals: int) -> float:
+    """
+    The finding's own strength, raised by independent stores that cite it and lowered by rivals.
+
+    Each further store closes half of the distance to certainty: a kernel line beside a launcher's
+    report leaves half the ways to be wrong.  A rival cause that nothing explains takes a fifth.
+    """
+    doubt = 1.0 - judged.finding.strength
+    stores = stores_of(facts, judged.finding.cites)
+    doubt *= 0.5 ** max(0, len(stores) - 1)
+    value = min(_SURE, 1.0 - doubt)
+    if judged.role == "cause" and judged.finding.ended_run and rivals > 1:
+        value *= 0.8 ** (rivals - 1)
+    if facts.disposition == "unknown" and judged.finding.ended_run:
+        value *= 0.97
+    return round(value, 3)
+
+
+# --- three answers ---
+
+
+def _answers(
+    facts: Facts,
+    known: Sequence[Family],
+    judged: Sequence[Judged],
+    cleared: dict[str, Cleared],
+    gaps: list[Gap],
+) -> tuple[list[RuledOut], list[Undetermined]]:
+    found = {j.finding.code for j in judged}
+    ruled: list[RuledOut] = []
+    open_: list[Undetermined] = []
+    for family in known:
+        if family.code in found or family.code == "G1":
+            continue
+        lacking = missing(facts, family.needs)
+        answer = cleared.get(family.code)
+        if answer is not None and not lacking:
+            ruled.append(RuledOut(family.code, family.name, answer.why, answer.cites))
+            continue
+        broken = any(gap.need == family.name for gap in gaps)
+        what = ("its judgement broke",) if broken else lacking or ("a decisive sign",)
+        open_.append(Undetermined(family.code, family.name, what))
+    return ruled, open_
+
+
+# --- the verdict ---
+
+
+def _verdict(
+    facts: Facts,
+    known: Sequence[Family],
+    judged: list[Judged],
+    healthy: Finding | None,
+    ruled: list[RuledOut],
+    open_: list[Undetermined],
+    gaps: list[Gap],
+) -> Verdict:
+    lead = _lead(facts, judged)
+    clear = {answer.code for answer in ruled}
+    if lead is None and healthy is not None and all(c in clear for c in _MUST_BE_CLEAR):
+        return _told(facts, healthy, "healthy", healthy.strength, judged, ruled, open_, gaps)
+    if lead is None:
+        return _open_verdict(facts, judged, healthy, ruled, open_, gaps)
+    ordered = [lead, *(j for j in judged if j is not lead)]
+    unseen = _unseen_causes(known, lead, open_)
+    finding = lead.finding
+    if unseen:
+        finding = replace(finding, cannot_decide=(*finding.cannot_decide, *unseen))
+    return _told(facts, finding, lead.family, lead.confidence, ordered, ruled, open_, gaps)
+
+
+def _lead(facts: Facts, judged: Sequence[Judged]) -> Judged | None:
+    """The unexplained cause that ended the last failed attempt, else the costliest."""
+    causes = [j for j in judged if j.role == "cause" and j.confidence >= UNDETERMINED_BELOW]
+    if facts.disposition == "cancelled":
+        causes = [j for j in causes if _before_cancel(facts, j)]
+    ended = [j for j in causes if j.finding.ended_run]
+    if ended:
+        last = max(j.finding.attempt for j in ended)
+        ended = [j for j in ended if j.finding.attempt == last]
+        return max(ended, key=lambda j: (_precedes_all(facts, j, ended), j.confidence))
+    weight = {"fatal": 3, "degraded": 2, "warning": 1, "none": 0}
+    return max(causes, key=lambda j: (weight[j.finding.severity], j.confidence), default=None)
+
+
+def _precedes_all(facts: Facts, one: Judged, others: Sequence[Judged]) -> bool:
+    return all(
+        other is one or _later(facts, one.finding, other.finding) is False for other in others
+    )
+
+
+def _before_cancel(facts: Facts, judged: Judged) -> bool:
+    """A cancelled run is judged on what came before the cancel."""
+    if not judged.finding.ended_run:
+        return True
+    for match in facts.tagged("cancelled"):
+        for cite in judged.finding.cites:
+            if isinstance(cite, LogCite) and facts.after(cite, match.cite) is True:
+                return False
+    return True
+
+
+def _unseen_causes(
+    known: Sequence[Family], lead: Judged, open_: Sequence[Undetermined]
+) -> tuple[str, ...]:
+    """Which families could stand behind this one and could not be looked for, and for want of
+    what: a consequence must say what would show its cause."""
+    finding = lead.finding
+    lacking = {answer.code: answer.missing for answer in open_}
+    behind: dict[str, list[str]] = {}
+    for family in known:
+        key = f"{finding.code}/{finding.fault_class}"
+        if family.code in lacking and (key in family.explains or finding.code in family.explains):
+            behind.setdefault(", ".join(lacking[family.code]), []).append(
+                f"{family.code} {family.name}"
+            )
+    if finding.code not in ("A2", "A3", "C1", "C2", "C5", "F3", "E2", "B1"):
+        return ()
+    return tuple(
+        f"Whether {_either(names)} stands behind it: that needs {need}."
+        for need, names in behind.items()
+    )
+
+
+def _either(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" or {names[-1]}"
+
+
+def _told(
+    facts: Facts,
+    finding: Finding,
+    family: str,
+    confidence: float,
+    judged: Sequence[Judged],
+    ruled: Sequence[RuledOut],
+    open_: Sequence[Undetermined],
+    gaps: Sequence[Gap],
+) -> Verdict:
+    return Verdict(
+        run=run_of(facts),
+        state="healthy" if finding.code == "G1" else "found",
+        headline=finding.summary,
+        code=finding.code,
+        family=family,
+        fault_class=finding.fault_class,
+        attribution=finding.attribution,
+        confidence=confidence,
+        scope=finding.scope,
+        culprits=finding.culprits,
+        cleared=finding.cleared,
+        severity=finding.severity,
+        onset=finding.onset,
+        onset_step=finding.onset_step,
+        impact=impact(facts, finding),
+        resubmit=finding.resubmit,
+        shows=finding.shows,
+        implies=finding.implies,
+        cannot_decide=finding.cannot_decide,
+        actions=finding.actions,
+        findings=tuple(judged),
+        ruled_out=tuple(ruled),
+        undetermined=tuple(open_),
+        gaps=tuple(gaps),
+        domain=finding.domain,
+        catalogue=facts.catalogue,
+        attempt_codes=_codes(judged),
+    )
+
+
+def _codes(judged: Sequence[Judged]) -> dict[int, str]:
+    codes: dict[int, str] = {}
+    for item in judged:
+        if item.role == "cause":
+            codes.setdefault(item.finding.attempt, item.finding.code)
+    return codes
+
+
+def _open_verdict(
+    facts: Facts,
+    judged: Sequence[Judged],
+    healthy: Finding | None,
+    ruled: Sequence[RuledOut],
+    open_: Sequence[Undetermined],
+    gaps: Sequence[Gap],
+) -> Verdict:
+    headline, cannot = _why_open(facts, healthy, open_)
+    return Verdict(
+        run=run_of(facts),
+        state="undetermined",
+        headline=headline,
+        code=None,
+        family=None,
+        fault_class=None,
+        attribution="unknown",
+        confidence=0.0,
+        scope="none",
+        culprits=(),
+        cleared=(),
+        severity=None,
+        onset=None,
+        onset_step=None,
+        impact=impact(facts, None),
+        resubmit="unknown",
+        shows=healthy.shows if healthy is not None else (),
+        implies=(),
+        cannot_decide=cannot,
+        actions=(),
+        findings=tuple(judged),
+        ruled_out=tuple(ruled),
+        undetermined=tuple(open_),
+        gaps=tuple(gaps),
+        catalogue=facts.catalogue,
+        attempt_codes=_codes(judged),
+    )
+
+
+def _why_open(
+    facts: Facts, healthy: Finding | None, open_: Sequence[Undetermined]
+) -> tuple[str, tuple[str, ...]]:
+    if healthy is not None:
+        unsure = [a for a in open_ if a.code in _MUST_BE_CLEAR]
+        names = ", ".join(f"{a.code} {a.name}" for a in unsure)
+        return (
+            "The run completed; whether it trained well cannot be told",
+            (f"Whether {names} applies: that needs {unsure[0].missing[0]}.",) if unsure else (),
+        )
+    ended = {
+        "cancelled": "The run was cancelled; nothing that was read was wrong before it",
+        "timeout": "The time limit ended the run; nothing read shows whether it was advancing",
+        "failed": "The run failed; nothing that was read says why",
+        "running": "The run is still going; nothing that was read is wrong",
+        "pending": "The run has not begun",
+        "completed": "The run completed; it printed no progress that is recognised",
+    }.get(facts.disposition)
+    if ended is None:
+        ended = "What was read neither shows a fault nor how the run ended"
+    cannot = ["Why, or whether anything was wrong: no decisive line, record or number was read."]
+    if not facts.has_progress:
+        cannot.append("Training correctness is unverifiable: no progress line was recognised.")
+    if not facts.log_lines:
+        cannot.append("The job's own log was not read; it is where most causes are named.")
+    return ended, tuple(cannot)
+
+
+def run_of(facts: Facts) -> Run:
+    """The run as its evidence describes it."""
+    job = facts.job
+    frameworks = [t.framework for t in facts.tracks if t.framework and len(t)]
+    frameworks += [m.framework for m in facts.markers if m.framework]
+    reporters = [e.reporter for e in facts.exits]
+    starts = [a.started_at for a in facts.attempts if a.started_at]
+    return Run(
+        id=job.id if job else None,
+        target=facts.targets,
+        disposition=facts.disposition,
+        framework=max(set(frameworks), key=frameworks.count) if frameworks else None,
+        launcher=max(set(reporters), key=reporters.count) if reporters else None,
+        hosts=facts.hosts,
+        world_size=facts.world_size,
+        started_at=min(starts, default=None),
+        ended_at=facts.last.ended_at,
+        now=facts.now,
+        last_step=facts.last_step,
+        planned_steps=facts.planned_steps,
+        attempts=facts.attempts,
+    )

@@ -1,0 +1,246 @@
+"""
+Training froze in a collective that never completed.
+
+Symptom:
+    Steps were made, then nothing; minutes later the watchdog, Gloo or the coordination service
+    reports that a collective timed out or that a peer is gone.  Ranks that report it were in the
+    collective; the one they waited for reports something else, or nothing.
+
+Mechanism:
+    A collective completes only when every rank enters it.  One that is stopped, slow beyond the
+    timeout (straggler-timeout), in another collective (mismatch), or no longer there (lost-peer)
+    holds all others.  Launchers name the rank they noticed first, which is usually a victim.
+
+Told apart from:
+    A2, A3, B1, B2, F1: there the lost rank's own end is seen; it explains this one.
+    C1 rendezvous-hang: no collective had ever completed.
+    C4 heartbeat-false-positive: the accused was working when it was declared dead.
+    C5 network-failure: the peer was alive and the link to it failed.
+
+Do:
+    Look at the rank the others waited for: its stack (py-spy dump), its host's kernel log, its
+    data.  Record the flight recorder on shared storage (TORCH_NCCL_DEBUG_INFO_TEMP_FILE) so that
+    the next one names itself.
+
+References:
+    PyTorch ProcessGroupNCCL watchdog and flight recorder; gloo transport/tcp; JAX coordination
+    service heartbeats.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim, distinct, name_places, number
+from flatline.judging.waiting import Waiting, lagging, silent, waiting
+from flatline.model import (
+    Action,
+    Cite,
+    Claim,
+    Cleared,
+    Finding,
+    Judgement,
+    Match,
+    Place,
+)
+
+CODE = "C2"
+NAME = "collective-hang"
+NEEDS = ("job log to its end", "flight-recorder dumps|GPU activity and power metrics")
+EXPLAINS = {
+    "A2/abort": "the watchdog aborts the process whose collective timed out",
+    "A2/kill-unknown": "the launcher kills ranks that no longer answer once one has failed",
+    "A3": "the timeout surfaces as an exception on the ranks that waited",
+    "C5": "peers of a rank that timed out and left see its connections close",
+    "F3": "ranks frozen in a collective hold the allocation to the wall",
+}
+TAGS = ("timeout", "mismatch")
+ECHOES = ("lost-peer", "heartbeat")
+
+
+@dataclass(frozen=True, slots=True)
+class _Suspect:
+    places: tuple[Place, ...]
+    why: Claim | None
+    sure: float
+
+
+def judge(facts: Facts) -> Judgement:
+    """Name the rank the others waited for, where the evidence singles it out; else nobody."""
+    timed_out = waiting(facts, *TAGS)
+    lost = waiting(facts, *ECHOES)
+    victims = timed_out or lost
+    if victims is None:
+        return _cleared(facts)
+    if not _fatal(facts, victims):
+        return None
+    everyone = waiting(facts, *TAGS, *ECHOES) or victims
+    suspect = _suspect(facts, victims, everyone)
+    fault_class = _fault_class(victims, timed_out)
+    if not facts.has_progress and _in_rendezvous(facts):
+        return None
+    strength = (0.86 if timed_out else 0.6) + (0.06 if suspect.places else 0.0)
+    if victims.first.signature.strength < 0.5:
+        strength = min(strength, 0.5)
+    return Finding(
+        code=CODE,
+        summary=_summary(facts, victims, suspect, fault_class),
+        fault_class=fault_class,
+        attribution="unknown",
+        strength=strength,
+        shows=tuple(_shows(victims, suspect)),
+        implies=(
+            claim(
+                "The ranks that report it were in the collective and waited: they are victims,"
+                " whichever of them the launcher names first.", *victims.cites[:2],
+            ),
+        ),
+        culprits=suspect.places,
+        scope="place" if suspect.places else "none",
+        onset=_onset(facts) or victims.first.cite.at,
+        onset_step=facts.last_step,
+        order=(victims.first.cite.source, victims.first.cite.line),
+        attempt=victims.first.attempt,
+        cannot_decide=tuple(_cannot(suspect, fault_class)),
+        actions=_actions(suspect),
+        resubmit="unknown",
+    )  # fmt: skip
+
+
+def _fatal(facts: Facts, victims: Waiting) -> bool:
+    if facts.disposition == "completed":
+        return False
+    after = facts.steps_after(victims.first.cite, victims.first.attempt)
+    return after is None or after <= 2
+
+
+def _in_rendezvous(facts: Facts) -> bool:
+    return any("rendezvous" in m.signature.tags for m in facts.of_role("root"))
+
+
+def _fault_class(victims: Waiting, timed_out: Waiting | None) -> str:
+    if any("mismatch" in m.signature.tags for m in victims.matches):
+        return "mismatch"
+    return "straggler-timeout" if timed_out else "lost-peer"
+
+
+def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
+    behind = lagging(victims)
+    if behind:
+        places = distinct(m.cite.place for m in behind)
+        why = claim(
+            f"{_cap(name_places(places))} had enqueued fewer collectives than the others.",
+            *[m.cite for m in behind[:4]],
+        )
+        return _Suspect(places, why, 0.9)
+    accused = _accused(victims, everyone)
+    if accused:
+        places = distinct(Place(task=t) for t in sorted(accused))
+        cites = [m.cite for m in everyone.matches if "heartbeat" in m.signature.tags]
+        why = claim(f"{_cap(name_places(places))} stopped sending heartbeats.", *cites[:3])
+        return _Suspect(places, why, 0.7)
+    places, derived = silent(facts, everyone)
+    if places and derived is not None:
+        text = f"Only {name_places(places)} did not report the wait: the others waited for it."
+        return _Suspect(places, claim(text, derived, *everyone.cites[:3]), 0.75)
+    return _Suspect((), None, 0.0)
+
+
+def _accused(victims: Waiting, everyone: Waiting) -> set[int]:
+    """Tasks that a coordination service declared dead, however many lines say so."""
+    return {
+        int(m.groups["task"])
+        for m in (*victims.matches, *everyone.matches)
+        if "heartbeat" in m.signature.tags and m.groups.get("task", "").isdigit()
+    }
+
+
+def _cap(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _summary(facts: Facts, victims: Waiting, suspect: _Suspect, fault_class: str) -> str:
+    step = f" after step {facts.last_step}" if facts.last_step is not None else ""
+    if suspect.places:
+        return f"Training froze{step}: the others waited for {name_places(suspect.places)}"
+    what = {
+        "mismatch": "the ranks entered different collectives",
+        "straggler-timeout": "a collective timed out",
+        "lost-peer": "a peer was lost",
+    }[fault_class]
+    return f"Training froze{step}: {what}; nothing read singles out the rank that was waited for"
+
+
+def _shows(victims: Waiting, suspect: _Suspect) -> list[Claim]:
+    numbered = [m for m in victims.matches if number(m.cite.place) is not None]
+    where = name_places(distinct(m.cite.place for m in numbered))
+    text = f"{_cap(where)} reported it" if where else "The log reports it"
+    shown: list[Cite] = [m.cite for m in _first_each(victims)]
+    claims = [claim(f"{text}: {_lower(victims.first.signature.meaning)}", *shown)]
+    if suspect.why is not None:
+        claims.append(suspect.why)
+    return claims
+
+
+def _first_each(victims: Waiting) -> list[Match]:
+    rest = [m for m in victims.matches if m is not victims.first]
+    return [victims.first, *rest][:4]
+
+
+def _lower(text: str) -> str:
+    return text[:1].lower() + text[1:]
+
+
+def _onset(facts: Facts) -> datetime | None:
+    """The last step is when it froze; the timeout is only when that was noticed."""
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    return track.time(track.of_attempt(facts.last.n)[-1])
+
+
+def _cannot(suspect: _Suspect, fault_class: str) -> list[str]:
+    said = []
+    if not suspect.places:
+        said.append(
+            "Which rank the others waited for: flight-recorder dumps of all ranks, or the logs of"
+            " every rank, would tell."
+        )
+    else:
+        said.append(
+            "Why that rank did not come: its stack at the time, its host's kernel log and its"
+            " GPU's metrics would tell."
+        )
+    if fault_class == "lost-peer":
+        said.append(
+            "Whether the peer died or the network to it failed: the scheduler's record or the"
+            " kernel log of its host would show an earlier end."
+        )
+    return said
+
+
+def _actions(suspect: _Suspect) -> tuple[Action, ...]:
+    hosts = tuple(sorted({p.host for p in suspect.places if p.host}))
+    look = Action(
+        "collect",
+        "If it recurs, dump the stacks of the rank that is waited for while it hangs.",
+        "py-spy dump --pid PID",
+        hosts,
+    )
+    record = Action(
+        "collect",
+        "Keep flight-recorder dumps on shared storage for the next run.",
+        "export TORCH_NCCL_DEBUG_INFO_TEMP_FILE=$SLURM_SUBMIT_DIR/fr/rank_"
+        " TORCH_NCCL_DUMP_ON_TIMEOUT=1",
+    )
+    return look, record
+
+
+def _cleared(facts: Facts) -> Cleared | None:
+    absent = facts.absence(
+        ["tag:timeout", "tag:lost-peer", "tag:mismatch", "tag:heartbeat"],
+        "no collective timed out and no peer was lost in any log",
+    )
+    return None if absent is None else Cleared(CODE, absent.text, (absent,))

@@ -1,0 +1,148 @@
+"""
+The GPU ran out of memory.
+
+Symptom:
+    `OutOfMemoryError`, `RESOURCE_EXHAUSTED`, `hipErrorOutOfMemory`, or a library that could not
+    make its handle or its buffers; the allocator names the size asked and the card's size.
+
+Mechanism:
+    Weights, gradients, optimizer state, activations and communication buffers together exceed
+    the card: at once (one request larger than what is free) or by growth (a leak, longer
+    sequences, fragmentation).  NCCL and RCCL allocate outside the framework's pool and starve
+    when the pool takes everything.
+
+Told apart from:
+    A2 signal-kill: there the host's memory ran out and the kernel killed the process.
+    A3 runtime-crash: cuBLAS and cuDNN handle errors without any sign of full memory.
+    B2 gpu-hardware-fault: the card has less memory than its kind should (rows remapped).
+
+Do:
+    Ask for less per GPU: smaller micro-batch, activation checkpointing, sharding, shorter
+    sequences; for fragmentation set PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True.  Where
+    another process holds the memory, clear or exclude the node and resubmit as it is.
+
+References:
+    PyTorch CUDA memory management notes; XLA_PYTHON_CLIENT_MEM_FRACTION (JAX documentation).
+"""
+
+from __future__ import annotations
+
+import re
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.echoes import echo_claim
+from flatline.judging.leads import fix, lead, not_found, shows, subject
+from flatline.model import Claim, Cleared, Finding, Judgement, LogCite
+
+CODE = "B1"
+NAME = "gpu-out-of-memory"
+NEEDS = ("job log to its end", "GPU memory metrics")
+EXPLAINS = {
+    "C2": "the rank that ran out of memory left the collective its peers were waiting in",
+    "A3": "a failed allocation surfaces as a CUDA, cuBLAS or NCCL error in the same process",
+    "A2": "the runtime aborts, or the launcher ends the other ranks, after a failed allocation",
+    "C1": "a rank that ran out of memory at start-up never joins the others",
+    "C5": "peers see the connection of the rank that ran out of memory close",
+    "F3": "ranks left waiting for the one that ran out of memory hold the allocation to the wall",
+}
+_UNITS = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
+          "BYTES": 1, "TIB": 2**40}  # fmt: skip
+
+
+def judge(facts: Facts) -> Judgement:
+    """Blame the first failed allocation, and say how what was asked compares with the card."""
+    found = lead(facts, CODE)
+    if found is None:
+        return _cleared(facts)
+    first = found.first
+    claims = [shows(found, f"{subject(found)} could not allocate GPU memory")]
+    cites = [f.match.cite for f in found.group if f.match is not None][:3] or [first.cite]
+    sizes = _sizes(first.match.groups if first.match else {})
+    text = "The run needs more GPU memory than the card has left; the hardware did its work."
+    if sizes:
+        claims.append(claim(sizes, *cites))
+    implies = [claim(text if first.fault_class != "nccl-buffers" else first.what, first.cite)]
+    echo = echo_claim(facts, first)
+    if echo is not None:
+        implies.append(echo)
+    stray = _stray(cites)
+    if stray is not None:
+        implies.append(stray)
+    return Finding(
+        code=CODE,
+        summary=f"{subject(found)} ran out of GPU memory" + (f": {sizes}" if sizes else ""),
+        fault_class=first.fault_class,
+        attribution="infrastructure" if stray is not None else "job",
+        strength=first.strength,
+        shows=tuple(claims),
+        implies=tuple(implies),
+        culprits=found.culprits,
+        scope=found.scope,
+        onset=first.cite.at,
+        onset_step=facts.last_step,
+        order=(first.cite.source, first.cite.line),
+        attempt=first.attempt,
+        cannot_decide=(
+            "Which setting to change: the log does not hold the memory plan of the run.",
+        ),
+        actions=(
+            fix(
+                found,
+                "Lower the memory each GPU needs (micro-batch, activation checkpointing,"
+                " sharding, sequence length), then resume.",
+            ),
+        ),
+        resubmit="fix_first",
+    )
+
+
+def size_bytes(text: str) -> float | None:
+    """Bytes of a size as allocators print it (`91.60 GiB`, `20.00 MiB`, `1073741824`)."""
+    found = re.fullmatch(r"\s*([\d.,]+)\s*([KMGT]?i?B|bytes)?\s*", text, re.IGNORECASE)
+    if found is None:
+        return None
+    try:
+        number = float(found[1].replace(",", ""))
+    except ValueError:
+        return None
+    return number * _UNITS.get((found[2] or "B").upper(), 1)
+
+
+def _sizes(groups: object) -> str | None:
+    sizes = groups if isinstance(groups, dict) else {}
+    asked, total, free = (sizes.get(k) for k in ("size_asked", "size_total", "size_free"))
+    if not asked:
+        return None
+    text = f"{asked} were asked for"
+    if free and total:
+        return f"{text} with {free} free of {total}"
+    if total:
+        asked_bytes, total_bytes = size_bytes(asked), size_bytes(total)
+        if asked_bytes and total_bytes and asked_bytes > total_bytes:
+            return f"{text}, more than the whole card ({total})"
+        return f"{text} on a card of {total}"
+    return text
+
+
+def _stray(cites: list[LogCite]) -> Claim | None:
+    """That other processes hold most of the card, where the allocator itself says so."""
+    for cite in cites:
+        found = re.search(
+            r"Process \d+ has ([\d.]+ [KMG]iB) memory in use\."
+            r".*?this process has ([\d.]+ [KMG]iB) memory in use",
+            cite.text,
+        )
+        if found is None:
+            continue
+        other, own = size_bytes(found[1]), size_bytes(found[2])
+        if other and own and other > own:
+            return claim(
+                f"Another process holds {found[1]} of the card while this one has {found[2]}:"
+                " it is the other that leaves too little.", cite,
+            )  # fmt: skip
+    return None
+
+
+def _cleared(facts: Facts) -> Cleared | None:
+    return not_found(facts, CODE, ["family:B1"], "no failed GPU allocation in any log")

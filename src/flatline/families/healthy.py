@@ -1,0 +1,83 @@
+"""
+The run did what it was asked to do.
+
+Symptom:
+    The planned end was reached, the loss was finite and fell, and nothing that was read
+    contradicts it.
+
+Mechanism:
+    None: this is the answer for a sound run, given on positive evidence and never because errors
+    are absent.
+
+Told apart from:
+    E1 loss-divergence, E2 resume-from-scratch, E3 undertrained: runs that end well and are wrong;
+    each must be ruled out first.
+    An undetermined run: no progress recognised, no end seen, or cancelled while sound.
+
+Do:
+    Nothing.  Warnings beside the verdict are for operations.
+
+References:
+    The order of judgement in the project's design notes.
+"""
+
+from __future__ import annotations
+
+from flatline.facts import METRICS, SCHEDULER, Facts
+from flatline.judging.claims import claim
+from flatline.model import Cite, Finding, Judgement
+
+CODE = "G1"
+NAME = "healthy"
+NEEDS = ("training progress", "scheduler records|job log to its end")
+EXPLAINS: dict[str, str] = {}
+BLIND_CEILING = 0.79
+"""DESIGN: without GPU metrics the confidence of healthy stays below 0.8."""
+
+
+def judge(facts: Facts) -> Judgement:
+    """The planned end, progress, and the word of the scheduler or the program that it ended."""
+    if facts.disposition != "completed":
+        return None
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    span = track.of_attempt(facts.last.n)
+    first, last = facts.point(track, span[0]), facts.point(track, span[-1])
+    ends: list[Cite] = [m.cite for m in facts.tagged("end-ok")[-1:]]
+    job = facts.job
+    if job is not None and job.disposition == "completed":
+        ends.append(job.cite)
+    plan = facts.planned_steps
+    shown = [claim(_reached(facts.last_step, plan), *([*ends] or [last.cite]), last.cite)]
+    if track.has_loss[span[0]] and track.has_loss[span[-1]]:
+        shown.append(
+            claim(f"The {track.loss_name} went from {first.loss:g} to {last.loss:g}",
+                  first.cite, last.cite)
+        )  # fmt: skip
+    strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if plan else 0.0)
+    if METRICS not in facts.stores:
+        strength = min(strength, BLIND_CEILING)
+    return Finding(
+        code=CODE,
+        summary="The run completed" + (f" its {plan} planned steps" if plan else "")
+        + " and nothing that was read contradicts it",
+        attribution="none",
+        strength=strength,
+        severity="none",
+        shows=tuple(shown),
+        implies=(claim("The run is sound as far as what was read reaches.", *shown[0].cites),),
+        scope="none",
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=()
+        if METRICS in facts.stores
+        else ("Whether the GPUs were healthy and well used: no GPU metrics were read.",),
+        resubmit="unnecessary",
+    )  # fmt: skip
+
+
+def _reached(step: int | None, plan: int | None) -> str:
+    if step is None:
+        return "The run ended on its own"
+    return f"The run ended on its own; step {step}" + (f" of {plan}" if plan else "") + " was seen"

@@ -1,0 +1,132 @@
+"""
+A task was declared dead while it was working.
+
+Symptom:
+    The coordinator says that tasks stopped sending heartbeats and ends the run; the accused log
+    their own death notice, and had been making steps all along.
+
+Mechanism:
+    The heartbeat shares a channel or an interpreter lock with something that blocks (a long
+    checkpoint, a compile, a stuck RPC), so heartbeats stop though the work goes on.
+
+Told apart from:
+    C2 collective-hang: there the work had stopped before the declaration.
+    A2 signal-kill, F1 node-down: there the accused were really gone.
+
+Do:
+    Raise the heartbeat timeout above the longest blocking phase and resubmit as it is; no node
+    needs excluding.
+
+References:
+    JAX coordination service (heartbeat_timeout_seconds); MaxText
+    jax_distributed_heartbeat_timeout_seconds.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from flatline.facts import Facts, Track
+from flatline.judging.claims import claim, distinct, name_places, number
+from flatline.model import Action, Cleared, Finding, Judgement, LogCite, Match, Place
+
+CODE = "C4"
+NAME = "heartbeat-false-positive"
+NEEDS = ("job log with dated steps of the accused|GPU power metrics of the accused",)
+EXPLAINS = {
+    "C2": "the coordination service ends every task once it believes one dead",
+    "A2": "the runtime aborts on the fatal error the coordination service sends",
+}
+DEFAULT_TIMEOUT_S = 100.0
+"""JAX's heartbeat timeout where the log states none (jax.distributed.initialize, 0.4 to 0.10)."""
+STEPS_NEEDED = 2
+"""One dated step in the window could be the last before the silence; two show work going on."""
+UP_TO_THE_END_STEPS = 3.0
+"""The last step must lie within so many step times of the declaration, else it had stopped."""
+
+
+def judge(facts: Facts) -> Judgement:
+    """Clear the accused only on dated steps of their own inside the window of the accusation."""
+    accusations = [m for m in facts.tagged("heartbeat") if m.groups.get("task", "").isdigit()]
+    if not accusations:
+        absent = facts.absence(["tag:heartbeat"], "nobody was declared dead in any log")
+        return None if absent is None else Cleared(CODE, absent.text, (absent,))
+    declared = min((m.cite.at for m in accusations if m.cite.at), default=None)
+    if declared is None:
+        return None
+    accused = sorted({int(m.groups["task"]) for m in accusations})
+    proofs = [_proof(facts, task, declared, _timeout_s(facts)) for task in accused]
+    if not all(proofs):
+        return None
+    return _finding(facts, accusations, accused, [p for p in proofs if p], declared)
+
+
+def _timeout_s(facts: Facts) -> float:
+    stated = [
+        m.groups["timeout_ms"] for m in facts.tagged("heartbeat") if "timeout_ms" in m.groups
+    ]
+    return float(stated[0]) / 1000 if stated and stated[0].isdigit() else DEFAULT_TIMEOUT_S
+
+
+def _proof(
+    facts: Facts, task: int, declared: datetime, timeout_s: float
+) -> tuple[LogCite, ...] | None:
+    """First and last dated step of the accused between its last heartbeat and the declaration;
+    None where there are too few or where they stop well before the declaration."""
+    for track in facts.tracks:
+        if number(track.place) != task:
+            continue
+        inside = _inside(track, declared - timedelta(seconds=timeout_s), declared)
+        if len(inside) < STEPS_NEEDED:
+            continue
+        first, last = track.time(inside[0]), track.time(inside[-1])
+        if first is None or last is None:
+            continue
+        step_s = (last - first).total_seconds() / (len(inside) - 1)
+        if (declared - last).total_seconds() <= UP_TO_THE_END_STEPS * max(step_s, 1.0):
+            return facts.point(track, inside[0]).cite, facts.point(track, inside[-1]).cite
+    return None
+
+
+def _inside(track: Track, start: datetime, end: datetime) -> list[int]:
+    times = ((i, track.time(i)) for i in range(len(track)))
+    return [i for i, at in times if at is not None and start <= at <= end]
+
+
+def _finding(
+    facts: Facts,
+    accusations: list[Match],
+    accused: list[int],
+    proofs: list[tuple[LogCite, ...]],
+    declared: datetime,
+) -> Finding:
+    places = distinct(Place(task=task) for task in accused)
+    where = name_places(places)
+    cites = [cite for proof in proofs for cite in proof]
+    return Finding(
+        code=CODE,
+        summary=f"{where[:1].upper()}{where[1:]} were declared dead while still making steps"
+        if len(accused) > 1
+        else f"{where[:1].upper()}{where[1:]} was declared dead while still making steps",
+        attribution="job",
+        strength=0.88,
+        shows=(
+            claim(f"The coordinator declared {where} dead", *[m.cite for m in accusations[:3]]),
+            claim("The accused made steps inside the window of that accusation", *cites[:6]),
+        ),
+        implies=(
+            claim("The declaration was false: the work went on while heartbeats did not arrive.",
+                  *cites[:2]),
+        ),
+        cleared=places,
+        scope="none",
+        onset=declared,
+        onset_step=facts.last_step,
+        attempt=accusations[0].attempt,
+        cannot_decide=("What held the heartbeats back: no stack of the accused was read.",),
+        actions=(
+            Action("fix", "Raise the heartbeat timeout above the longest blocking phase."),
+            Action("rerun", "Resubmit as it is; no node needs excluding."),
+        ),
+        resubmit="fix_first",
+    )  # fmt: skip

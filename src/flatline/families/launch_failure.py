@@ -1,0 +1,85 @@
+"""
+The program never ran: launching it failed.
+
+Symptom:
+    The launcher, the container runtime, the prolog or MPI start-up prints an error and the task
+    ends at once; nothing of the training program itself is printed by that task.
+
+Mechanism:
+    A mount source that does not exist, an image that cannot be pulled, a PMI/PMIx mismatch, a CPU
+    binding the node cannot honour, a command that is not there, a prolog that failed.  Where one
+    task fails so and the others start, those wait for it until a timeout or the wall.
+
+Told apart from:
+    A1 startup-crash: the program ran and raised an error itself.
+    C1 rendezvous-hang: every task started; they could not find each other.
+
+Do:
+    Correct the launch line, image, mount or binding; where one node alone fails, exclude it.
+
+References:
+    Slurm documentation: srun, MPI guide, CPU binding; pyxis and enroot; Open MPI FAQ on Slurm.
+"""
+
+from __future__ import annotations
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim, name_places
+from flatline.judging.leads import Lead, fix, lead, shows, subject
+from flatline.model import Cleared, Finding, Judgement
+
+CODE = "F4"
+NAME = "launch-failure"
+NEEDS = ("job log",)
+EXPLAINS = {
+    "A1": "the launcher's or helper's own error message is not the program's",
+    "C1": "the task that never started never joins, and the others wait for it",
+    "C2": "the task that never started never enters a collective",
+    "F3": "tasks waiting for one that never started hold the allocation to the wall",
+    "A2": "the launcher ends the tasks that did start",
+}
+
+
+def judge(facts: Facts) -> Judgement:
+    """Blame the first launch error that was not survived and that came before any step."""
+    found = lead(facts, CODE)
+    if found is None:
+        return _ran(facts)
+    first = found.first
+    if first.started:
+        return None
+    return Finding(
+        code=CODE,
+        summary=_summary(found),
+        fault_class=first.fault_class,
+        attribution=first.attribution,
+        strength=first.strength,
+        shows=(shows(found, f"{subject(found)} did not start: {first.what}"),),
+        implies=(claim("The training program did not begin on it; the fault is in how it was"
+                       " launched.", first.cite),),
+        culprits=found.culprits,
+        scope=found.scope,
+        onset=first.cite.at,
+        order=(first.cite.source, first.cite.line),
+        attempt=first.attempt,
+        cannot_decide=() if first.attribution != "unknown" else (
+            "Whether the launch line or the node is at fault: the same line on another node"
+            " would tell.",
+        ),
+        actions=(fix(found, "Correct the launch line, image, mount or binding, then resubmit."),),
+        resubmit="fix_first",
+    )  # fmt: skip
+
+
+def _summary(found: Lead) -> str:
+    where = name_places(found.culprits)
+    subject = where[:1].upper() + where[1:] if where else "The run"
+    return f"{subject} never started: {found.first.what}"
+
+
+def _ran(facts: Facts) -> Cleared | None:
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    first = facts.point(track, track.of_attempt(facts.last.n)[0])
+    return Cleared(CODE, "the program ran: training steps were made", (first.cite,))

@@ -1,0 +1,110 @@
+"""
+The run trained and the model did not learn.
+
+Symptom:
+    The loss became NaN or infinite and stayed so; or it rose far above the best level it had
+    reached and never came back; or it is flat while every gradient is zero.  The job itself may
+    end well.
+
+Mechanism:
+    A learning rate too high or warmed up too fast, an overflow in half precision, bad labels or
+    a bad batch, parameters that receive no gradient.  Once weights hold a NaN, nothing after it
+    can recover.
+
+Told apart from:
+    A loss scaler that skips single overflowing steps: the loss is finite again on the next.
+    Spikes that recover; rewards, KL terms and adversarial losses, which are not meant to fall.
+    B2 gpu-hardware-fault: silent corruption shows on one rank first.
+    D6 training-dynamics-slowdown: the loss is fine, the speed is not.
+
+Do:
+    Go back to the last checkpoint before the onset; lower the learning rate or lengthen the
+    warm-up, check the batch at the onset, use bf16 instead of fp16 or clip gradients.
+
+References:
+    PyTorch automatic mixed precision (GradScaler); transformers logging_nan_inf_filter.
+"""
+
+from __future__ import annotations
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.loss import SHAPE_POINTS, Curve, curve
+from flatline.model import Action, Cleared, Finding, Judgement
+
+CODE = "E1"
+NAME = "loss-divergence"
+NEEDS = ("training progress with a loss",)
+EXPLAINS = {
+    "A3": "a non-finite loss or gradient makes the program stop itself",
+    "E3": "a run that diverged was stopped before its plan",
+}
+_STRENGTH = {"non-finite": 0.93, "spiked": 0.82, "never-fell": 0.5, "flat-no-gradient": 0.8}
+
+
+def judge(facts: Facts) -> Judgement:
+    """The shape decides, not the presence of a NaN; what is not meant to fall is left alone."""
+    seen = curve(facts)
+    if seen is None:
+        return None
+    if seen.shape == "falling":
+        text = (
+            f"the loss is finite and fell from {seen.head:.4g} to {seen.tail:.4g}"
+            f" over {seen.count} points"
+        )
+        return Cleared(CODE, text, tuple(p.cite for p in seen.points))
+    if seen.shape == "unclear":
+        return None
+    return _finding(facts, seen)
+
+
+def _finding(facts: Facts, seen: Curve) -> Finding:
+    onset = seen.onset.step if seen.onset else None
+    name = seen.track.loss_name
+    where = f" at step {onset}" if onset is not None else ""
+    text = {
+        "non-finite": f"The {name} or its gradient became non-finite{where} and stayed so",
+        "spiked": f"The {name} rose{where} far above the best level it had reached"
+        " and did not come back",
+        "never-fell": f"The {name} only rose from its start and never fell",
+        "flat-no-gradient": f"The {name} is flat and every gradient is zero",
+    }[seen.shape]
+    cites = [p.cite for p in seen.points]
+    levels = [
+        f"{label} {value:.4g}"
+        for label, value in (("start", seen.head), ("best", seen.best), ("end", seen.tail))
+        if value is not None
+    ]
+    shows = [claim(text + (f" ({', '.join(levels)})" if levels else ""), *cites)]
+    strength = _STRENGTH[seen.shape]
+    if seen.shape == "non-finite" and seen.count < 3:
+        strength = 0.7
+    return Finding(
+        code=CODE,
+        summary=text,
+        fault_class=seen.shape,
+        attribution="training",
+        strength=strength,
+        severity="degraded",
+        shows=tuple(shows),
+        implies=(
+            claim("Every step after the onset was spent on a model that is not learning,"
+                  " whatever the exit status says.", *cites[:1]),
+        ),
+        scope="all",
+        onset=seen.onset.cite.at if seen.onset else None,
+        onset_step=onset,
+        order=(seen.onset.cite.source, seen.onset.cite.line) if seen.onset else None,
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(
+            "Why it diverged (learning rate, precision, data): the configuration behind the curve"
+            " is not in the log.",
+            *((f"The shape rests on {seen.count} points.",) if seen.count < SHAPE_POINTS else ()),
+        ),
+        actions=(
+            Action("fix", "Resume from the last checkpoint before the onset with a lower learning"
+                   " rate, or find the batch at the onset."),
+        ),
+        resubmit="fix_first",
+    )  # fmt: skip

@@ -1,0 +1,93 @@
+"""
+The ranks never found each other.
+
+Symptom:
+    Every rank is up and cold; no collective has run; after the rendezvous timeout they report
+    that the store, the master address or some of the ranks could not be reached.
+
+Mechanism:
+    Process-group start-up needs every rank to reach one address (MASTER_ADDR:MASTER_PORT, the
+    c10d store, the JAX coordinator).  A wrong or taken port, a name that does not resolve, a
+    firewall, a network interface chosen wrongly, or one node that never started leaves all the
+    others waiting.
+
+Told apart from:
+    A1 startup-crash: a rank raised an error of its own first; the others waited for it.
+    C2 collective-hang: collectives had run before.
+    F4 launch-failure: a task never started, and the launcher says so.
+
+Do:
+    Check the address and port every rank used, from every node; check that every node was
+    started; choose the interface with NCCL_SOCKET_IFNAME or GLOO_SOCKET_IFNAME.
+
+References:
+    PyTorch documentation, torch.distributed initialization and torchrun rendezvous;
+    jax.distributed.initialize (initialization_timeout).
+"""
+
+from __future__ import annotations
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.leads import fix, lead, shows
+from flatline.model import Cleared, Finding, Judgement
+
+CODE = "C1"
+NAME = "rendezvous-hang"
+NEEDS = ("job log",)
+EXPLAINS = {
+    "F3": "ranks waiting for a rendezvous that never completes hold the allocation to the wall",
+    "A2": "the runtime ends the process when the rendezvous times out",
+    "C2": "without a process group the first collective cannot complete",
+    "C5": "a peer that never joined looks like a network that does not answer",
+}
+
+
+def judge(facts: Facts) -> Judgement:
+    """Blame the rendezvous only where no step was made before it failed."""
+    found = lead(facts, CODE)
+    if found is None:
+        return _met(facts)
+    first = found.first
+    if first.started:
+        return None
+    cannot = [
+        "Which of an unreachable address, a firewall, a wrong name or a rank that never started"
+        " is the trigger: these lines look alike for all of them."
+    ]
+    return Finding(
+        code=CODE,
+        summary="The ranks never formed their process group: " + _brief(first.what),
+        fault_class=first.fault_class,
+        attribution=first.attribution,
+        strength=first.strength,
+        shows=(shows(found, first.what),),
+        implies=(
+            claim(
+                "The run failed before any training: a matter of addresses, ports, names or a"
+                " node that did not start, not of the model.", first.cite,
+            ),
+        ),
+        culprits=(),
+        scope="all",
+        onset=first.cite.at,
+        order=(first.cite.source, first.cite.line),
+        attempt=first.attempt,
+        cannot_decide=tuple(cannot),
+        actions=(fix(found, "Check the rendezvous address and port from every node."),),
+        resubmit="fix_first" if first.attribution == "job" else "unknown",
+    )  # fmt: skip
+
+
+def _brief(text: str) -> str:
+    return text[:1].lower() + text[1:].rstrip(".")
+
+
+def _met(facts: Facts) -> Cleared | None:
+    if len(facts.ranks) < 2:
+        return None
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    first = facts.point(track, track.of_attempt(facts.last.n)[0])
+    return Cleared(CODE, "the ranks met: training steps were made", (first.cite,))

@@ -1,0 +1,84 @@
+"""
+The scheduler took the run back: it was requeued or preempted.
+
+Symptom:
+    The accounting holds several rows for one job id, or PREEMPTED or REQUEUED; the log says that
+    the job was cancelled due to preemption, or starts again from the top.
+
+Mechanism:
+    A job of higher priority, an operator, or the requeue of a failed node sends the job back to
+    the queue.  The tear-down of the first try is not a crash.
+
+Told apart from:
+    F1 node-down: the requeue follows a node that failed.
+    E2 resume-from-scratch: the rerun did not go on from the last checkpoint.
+
+Do:
+    Nothing where the rerun went on from a checkpoint; else resubmit.  Save checkpoints on the
+    signal the scheduler sends before it takes the nodes (--signal).
+
+References:
+    Slurm documentation: preemption, scontrol requeue, JobRequeue.
+"""
+
+from __future__ import annotations
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.model import Action, Cite, Cleared, Finding, Judgement, Resubmit
+
+CODE = "F2"
+NAME = "requeue-preemption"
+NEEDS = ("scheduler records",)
+EXPLAINS = {
+    "A2": "the scheduler ends every task of a job it takes back",
+    "C2": "tasks ended one after the other lose their peers",
+    "A3": "a task that is being ended raises errors about its peers",
+}
+
+
+def judge(facts: Facts) -> Judgement:
+    """Only the scheduler's own word counts: a record, or its line in the log."""
+    job = facts.job
+    lines = [*facts.tagged("preempted"), *facts.tagged("requeued")]
+    taken = [r for r in facts.jobs if r.disposition in ("preempted", "requeued")]
+    again = len(facts.jobs) > 1 or bool(job and job.restarts)
+    if not (lines or taken or again):
+        if job is None:
+            return None
+        return Cleared(CODE, "one accounting row, no requeue and no preemption", (job.cite,))
+    cites: list[Cite] = [match.cite for match in lines[:3]]
+    cites += [row.cite for row in (taken or list(facts.jobs))[:4]]
+    preempted = any(r.disposition == "preempted" for r in taken) or bool(facts.tagged("preempted"))
+    fate, resubmit = _fate(facts)
+    word = "preempted" if preempted else "requeued"
+    return Finding(
+        code=CODE,
+        summary=f"The scheduler {word} the run; {fate}",
+        fault_class=word,
+        attribution="scheduler",
+        strength=0.9,
+        severity="fatal" if facts.disposition in ("preempted", "requeued") else "warning",
+        shows=(claim(f"The scheduler {word} the run", *cites),),
+        implies=(claim("The tear-down of that try was the scheduler's doing, not a crash.",
+                       *cites[:2]),),
+        scope="none",
+        onset=next((r.ended_at for r in (taken or list(facts.jobs)) if r.ended_at), None),
+        attempt=facts.last.n,
+        ended_run=facts.disposition in ("preempted", "requeued"),
+        cannot_decide=("Why it was taken back: the controller's log would tell.",),
+        actions=(Action("watch", "See whether the rerun went on from the last checkpoint."),),
+        resubmit=resubmit,
+    )  # fmt: skip
+
+
+_FATES: dict[str, tuple[str, Resubmit]] = {
+    "completed": ("the rerun completed", "unnecessary"),
+    "running": ("the rerun is running", "wait"),
+    "pending": ("the rerun is waiting in the queue", "wait"),
+    "cancelled": ("the rerun was cancelled", "as_is"),
+}
+
+
+def _fate(facts: Facts) -> tuple[str, Resubmit]:
+    return _FATES.get(facts.disposition, ("nothing read shows a rerun", "as_is"))

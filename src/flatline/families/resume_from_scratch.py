@@ -1,0 +1,141 @@
+"""
+The checkpoint the run was to go on from was not loaded.
+
+Symptom:
+    A run that was asked to resume begins at step 0 with the loss of a fresh model, without any
+    error; or it crashes while loading: sizes do not match, keys are missing, the file is corrupt
+    or empty.
+
+Mechanism:
+    A wrong path or an empty folder is taken for "no checkpoint yet"; a changed model or world
+    size no longer fits the file; a save that was cut short left a broken file behind.
+
+Told apart from:
+    A1 startup-crash (asset): the base model or tokenizer cannot be loaded, no resume was asked.
+    E1 loss-divergence: the loss starts where it should and then rises.
+
+Do:
+    Correct the checkpoint path (or fall back to the last complete one) and resubmit; make a
+    missing checkpoint an error when a resume was asked for.
+
+References:
+    torch.load and load_state_dict error texts; Megatron-LM --load, --exit-on-missing-checkpoint;
+    transformers Trainer resume_from_checkpoint.
+"""
+
+from __future__ import annotations
+
+from flatline.facts import Facts, Marker, Point
+from flatline.judging.claims import claim
+from flatline.judging.leads import fix, lead, raised, shows
+from flatline.model import Action, Cite, Cleared, Finding, Judgement
+
+CODE = "E2"
+NAME = "resume-from-scratch"
+NEEDS = ("training progress", "job log")
+EXPLAINS = {
+    "C2": "the rank that failed to load left the collective its peers were waiting in",
+    "C1": "a rank that failed to load never joins the others",
+    "A2": "the launcher ends the other ranks once one has failed",
+    "F3": "ranks left waiting for one that failed to load hold the allocation to the wall",
+}
+FRESH_SHARE = 0.5
+"""A first step below half of the last saved one is a new beginning: a sound resume goes on."""
+
+
+def judge(facts: Facts) -> Judgement:
+    """A crash while loading, or a resume that was asked for and did not happen."""
+    found = lead(facts, CODE)
+    if found is not None:
+        first = found.first
+        return Finding(
+            code=CODE,
+            summary=f"The checkpoint could not be loaded: {raised(found)}",
+            fault_class=first.fault_class,
+            attribution="job",
+            strength=first.strength,
+            shows=(shows(found),),
+            implies=(claim(first.what, first.cite),),
+            culprits=found.culprits,
+            scope=found.scope,
+            onset=first.cite.at,
+            order=(first.cite.source, first.cite.line),
+            attempt=first.attempt,
+            cannot_decide=("Whether an older checkpoint is whole: it was not looked at.",),
+            actions=(fix(found, "Point the run at a whole checkpoint that fits the model."),),
+            resubmit="fix_first",
+        )
+    return _silent(facts)
+
+
+def _silent(facts: Facts) -> Judgement:
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    span = track.of_attempt(facts.last.n)
+    first = facts.point(track, span[0])
+    loaded = [m for m in facts.markers_of("checkpoint_loaded") if m.attempt == facts.last.n]
+    if loaded:
+        return Cleared(CODE, "a checkpoint was loaded", (loaded[0].cite, first.cite))
+    asked = _asked(facts, first)
+    fresh = [m for m in facts.markers_of("fresh") if m.attempt == facts.last.n]
+    if asked and (fresh or _from_the_start(facts, first)):
+        return _restarted(facts, first, asked, fresh)
+    if asked:
+        return None
+    return Cleared(CODE, "nothing that was read asked for a resume", (first.cite,))
+
+
+def _asked(facts: Facts, first: Point) -> list[Cite]:
+    """What says that the run was to go on from a checkpoint."""
+    said: list[Cite] = [m.cite for m in facts.markers_of("resume") if m.attempt == facts.last.n]
+    earlier = [
+        m
+        for m in facts.markers_of("checkpoint_saved")
+        if m.attempt < facts.last.n and (m.progress.step or 0) > 0
+    ]
+    said += [m.cite for m in earlier[-1:]]
+    job = facts.job
+    line = (job.submit_line or "").lower() if job else ""
+    if job is not None and ("resume" in line or "from_checkpoint" in line):
+        said.append(job.cite)
+    return said
+
+
+def _from_the_start(facts: Facts, first: Point) -> bool:
+    saved = [
+        m.progress.step
+        for m in facts.markers_of("checkpoint_saved")
+        if m.attempt < facts.last.n and m.progress.step
+    ]
+    if not saved or first.step is None:
+        return False
+    return first.step < FRESH_SHARE * max(saved)
+
+
+def _restarted(facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker]) -> Finding:
+    cites = [m.cite for m in fresh[:2]] or [first.cite]
+    return Finding(
+        code=CODE,
+        summary="The run was to go on from a checkpoint and silently began anew",
+        attribution="job",
+        strength=0.88 if fresh else 0.75,
+        severity="degraded",
+        shows=(
+            claim("A resume was asked for", *asked[:3]),
+            claim(f"Training began at step {first.step}", *cites, first.cite),
+        ),
+        implies=(claim("The work of the earlier run is not in this model.", first.cite),),
+        scope="all",
+        onset=first.cite.at,
+        onset_step=first.step,
+        order=(cites[0].source, cites[0].line),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Why no checkpoint was found: the path was not looked at.",),
+        actions=(
+            Action("fix", "Correct the checkpoint path and resubmit; make a missing checkpoint an"
+                   " error when a resume is asked for."),
+        ),
+        resubmit="fix_first",
+    )  # fmt: skip

@@ -1,0 +1,90 @@
+"""
+An exception ended the run after training had begun.
+
+Symptom:
+    Steps were made, then one rank (or all of them at the same step) printed a traceback and the
+    launcher ended the rest.
+
+Mechanism:
+    The training program met something it does not handle: a bug on a path taken late (code), a
+    record it cannot use (data), a CUDA error such as a device assert or an illegal access (cuda),
+    a file it could not read or write (io).  The other ranks lose their peer and print errors of
+    their own, which are echoes.
+
+Told apart from:
+    A1 startup-crash: no training step had been made.
+    A2 signal-kill: the process was ended by a signal and printed no traceback of its own.
+    C2 collective-hang: every traceback says that a peer did not answer, none says why.
+    B2 gpu-hardware-fault: the kernel log names an XID or ECC error under the CUDA error.
+    C6 storage-stall: the file system did not answer, or was full.
+
+Do:
+    Fix the error on the rank that failed first and resume from the last checkpoint.  A CUDA
+    device assert names its true line only with CUDA_LAUNCH_BLOCKING=1.
+
+References:
+    CUDA Runtime API, error codes 700 and 710; PyTorch notes on asynchronous CUDA errors.
+"""
+
+from __future__ import annotations
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.echoes import echo_claim
+from flatline.judging.leads import fix, lead, not_found, raised, shows
+from flatline.model import Finding, Judgement
+
+CODE = "A3"
+NAME = "runtime-crash"
+NEEDS = ("job log to its end",)
+EXPLAINS = {
+    "C2": "the rank that raised left the collective its peers were waiting in",
+    "C5": "peers see the connection of the rank that raised close",
+    "A2": "the launcher ends the other ranks once one has failed",
+    "C1": "after a restart the surviving ranks cannot reach the one that failed",
+    "F3": "ranks left waiting for the one that raised hold the allocation to the wall",
+}
+_KINDS = {
+    "code": "The training program met a case it does not handle; the cluster did not cause it.",
+    "data": "A record or a batch was not what the program expects.",
+    "cuda": "A kernel failed on the device; the line it is reported at is often a later one.",
+    "io": "A file or a remote service could not be read or written.",
+}
+
+
+def judge(facts: Facts) -> Judgement:
+    """Blame the first exception after a step; of several ranks, the first that raised."""
+    found = lead(facts, CODE)
+    if found is None:
+        return not_found(facts, CODE, ["traceback", "family:A3"], "no exception in any log")
+    first = found.first
+    implies = [claim(_KINDS.get(first.fault_class or "", first.what), first.cite)]
+    echoes = echo_claim(facts, first)
+    if echoes is not None:
+        implies.append(echoes)
+    cannot = []
+    if first.fault_class == "cuda":
+        cannot.append(
+            "Which kernel failed: CUDA reports errors late. The kernel log (XID) would tell an"
+            " application fault from a failing GPU."
+        )
+    if first.started is None:
+        cannot.append("How far training had come: no step of this stream can be dated.")
+    return Finding(
+        code=CODE,
+        summary=raised(found),
+        fault_class=first.fault_class,
+        attribution=first.attribution if first.attribution != "unknown" else "job",
+        strength=first.strength,
+        shows=(shows(found),),
+        implies=tuple(implies),
+        culprits=found.culprits,
+        scope=found.scope,
+        onset=first.cite.at,
+        onset_step=facts.last_step,
+        order=(first.cite.source, first.cite.line),
+        attempt=first.attempt,
+        cannot_decide=tuple(cannot),
+        actions=(fix(found, "Fix the error, then resume from the last checkpoint."),),
+        resubmit="fix_first",
+    )

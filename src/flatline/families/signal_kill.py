@@ -1,0 +1,158 @@
+"""
+A process was ended by a signal before it could say why.
+
+Symptom:
+    A rank stops in the middle of its output without a traceback; only the launcher's summary, the
+    scheduler's record or the kernel log says that it was killed (SIGKILL), or crashed in native
+    code (SIGSEGV, SIGABRT, SIGBUS).
+
+Mechanism:
+    The kernel's OOM killer ends the process that pushed the host (host-oom) or its memory cgroup
+    (cgroup-oom) over the limit; native code touches memory it must not (segv), gives up (abort),
+    or writes to a /dev/shm that is full (bus).  The survivors see their peer vanish.
+
+Told apart from:
+    A3 runtime-crash: the rank printed its own exception before it ended.
+    C2 collective-hang: the launcher kills ranks that no longer answer; that signal comes after
+    the others reported the wait.
+    F1 node-down, F2 requeue-preemption, F3 timeout: the scheduler ended every task.
+
+Do:
+    For memory: fewer data-loader workers, smaller prefetch, or a larger memory request.  For a
+    full /dev/shm: a larger --shm-size or fewer workers.  For native crashes: a core dump of the
+    rank that failed first.
+
+References:
+    signal(7); Slurm documentation, OUT_OF_MEMORY and cgroup.conf ConstrainRAMSpace;
+    Linux Documentation/admin-guide/cgroup-v2.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flatline.facts import LOG, Facts
+from flatline.judging.claims import claim, name_places
+from flatline.judging.kills import Kill, Kills, kills
+from flatline.model import Action, Attribution, Claim, Cleared, Finding, Judgement
+
+CODE = "A2"
+NAME = "signal-kill"
+NEEDS = ("job log to its end", "scheduler records|kernel log")
+EXPLAINS = {
+    "C2": "the killed rank never enters the collective its peers wait in",
+    "A3": "peers raise connection errors once the killed rank's sockets close",
+    "A1": "the process that was killed left its parent or peers without an answer",
+    "C1": "a killed rank never joins; after a restart its peers cannot reach it",
+    "C5": "peers see the connection of the killed rank close",
+    "F3": "ranks left waiting for the killed one hold the allocation to the wall",
+}
+_WORDS = {
+    "host-oom": "The host ran out of memory and the kernel ended the process.",
+    "cgroup-oom": "The job's memory limit was reached and the kernel ended the process.",
+    "segv": "Native code touched memory it must not (SIGSEGV).",
+    "abort": "Native code gave up (SIGABRT): a failed check or an unhandled C++ exception.",
+    "bus": "A memory access could not be served (SIGBUS): most often a full /dev/shm.",
+    "kill-unknown": "Something outside the process sent SIGKILL.",
+}
+_FIXES = {
+    "host-oom": Action("fix", "Lower host memory use: fewer data-loader workers, less prefetch."),
+    "cgroup-oom": Action("raise_limit", "Ask for more memory (--mem) or lower the use of it."),
+    "segv": Action("collect", "Rerun with `ulimit -c unlimited` and read the core of that rank."),
+    "abort": Action("collect", "Read the lines above the abort on that rank; rerun with a core."),
+    "bus": Action("raise_limit", "Give /dev/shm more room (--shm-size) or use fewer workers."),
+    "kill-unknown": Action(
+        "collect", "Read the kernel log of that host around the kill: `dmesg -T | grep -i kill`."
+    ),
+}
+_CHECKED = ("tag:oom-kill", "family:A2")
+
+
+def judge(facts: Facts) -> Judgement:
+    """Blame the first process a signal ended that nothing else in the logs had ended before."""
+    found = kills(facts)
+    if found is None or not found.first.fatal:
+        return _cleared(facts, found)
+    first = found.first
+    kind = found.fault_class
+    places = found.places
+    where = name_places(places) or "A process"
+    shows = [claim(f"{where[:1].upper()}{where[1:]} ended by {first.how}", *found.cites[:4])]
+    if found.oom:
+        shows.append(claim("An out-of-memory kill stands in the evidence.", *found.oom_cites[:3]))
+    cannot = []
+    if kind == "kill-unknown":
+        cannot.append(
+            "Who sent SIGKILL: the kernel's OOM killer, a memory limit or a person. The kernel log"
+            " of that host and the scheduler's OUT_OF_MEMORY state would tell."
+        )
+    if kind in ("segv", "abort", "bus"):
+        cannot.append("Which code crashed: no core dump or native stack was read.")
+    return Finding(
+        code=CODE,
+        summary=_summary(where, kind),
+        fault_class=kind,
+        attribution=_blame(kind),
+        strength=found.strength,
+        shows=tuple(shows),
+        implies=tuple(_implies(found, kind)),
+        culprits=places,
+        scope="place" if places else "none",
+        onset=first.at,
+        onset_step=facts.last_step,
+        order=(first.cite.source, first.cite.line) if first.line else None,
+        attempt=first.attempt,
+        cannot_decide=tuple(cannot),
+        actions=(_FIXES[kind],),
+        resubmit="unknown" if kind == "kill-unknown" else "fix_first",
+    )
+
+
+def _summary(where: str, kind: str) -> str:
+    subject = where[:1].upper() + where[1:]
+    return {
+        "host-oom": f"{subject} was killed: the host ran out of memory",
+        "cgroup-oom": f"{subject} was killed at the job's memory limit",
+        "segv": f"{subject} crashed in native code (SIGSEGV)",
+        "abort": f"{subject} aborted in native code (SIGABRT)",
+        "bus": f"{subject} died of SIGBUS, as when /dev/shm is full",
+        "kill-unknown": f"{subject} was killed by SIGKILL; nothing read says by whom",
+    }[kind]
+
+
+def _blame(kind: str) -> Attribution:
+    if kind in ("host-oom", "cgroup-oom", "bus", "segv", "abort"):
+        return "job"
+    return "unknown"
+
+
+def _implies(found: Kills, kind: str) -> Sequence[Claim]:
+    claims = [claim(_WORDS[kind], *(found.oom_cites[:2] or found.cites[:2]))]
+    if found.echoes:
+        where = name_places([m.cite.place for m in found.echoes])
+        subject = (where[:1].upper() + where[1:]) or "The others"
+        claims.append(
+            claim(
+                f"{subject} lost a peer and failed after it: victims, not causes.",
+                *[m.cite for m in found.echoes[:3]],
+            )
+        )
+    return claims
+
+
+def _cleared(facts: Facts, found: Kills | None) -> Cleared | None:
+    if found is not None:
+        return _teardown(found.first)
+    absent = facts.absence(_CHECKED, "no kill, crash or out-of-memory line in any log", LOG)
+    job = facts.job
+    if absent is None or any(event.signal not in (None, 15) for event in facts.exits):
+        return None
+    cites = (absent,) if job is None else (absent, job.cite)
+    return Cleared(CODE, "no process was ended by a signal of its own", cites)
+
+
+def _teardown(first: Kill) -> Cleared:
+    return Cleared(
+        CODE, f"the signal came after something else had ended the run ({first.why_not})",
+        (first.cite,),
+    )  # fmt: skip

@@ -1,0 +1,123 @@
+"""
+The program failed before its first training step.
+
+Symptom:
+    A traceback within seconds or minutes of the start, no training step anywhere, usually the
+    same exception on every rank.
+
+Mechanism:
+    Something the run needs was not as it expects: a dataset it cannot read (data), a setting it
+    does not accept (config), a package or driver that is missing or does not fit (env), a model,
+    tokenizer or checkpoint file it cannot get (asset).  It dies the same way every time.
+
+Told apart from:
+    A3 runtime-crash: there a training step was made first.
+    B1 gpu-out-of-memory: memory is the cause, whatever the phase.
+    C1 rendezvous-hang: no rank raised anything of its own; they could not find each other.
+    E2 resume-from-scratch: the exception is about the checkpoint the run was to go on from.
+    F4 launch-failure: the program never ran; the launcher or the container refused.
+
+Do:
+    Fix what the exception names and resubmit.  Where one host alone fails, compare its software
+    with its neighbours', exclude it, and resubmit as it is.
+
+References:
+    Python documentation, built-in exceptions and the traceback module; pages of the signatures
+    cited with the finding.
+"""
+
+from __future__ import annotations
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.leads import fix, lead, raised, shows
+from flatline.model import Action, Attribution, Cleared, Finding, Judgement, Resubmit
+
+CODE = "A1"
+NAME = "startup-crash"
+NEEDS = ("job log",)
+EXPLAINS = {
+    "C1": "a rank that died at start-up never joins, so the others wait for it in the rendezvous",
+    "C2": "a rank that died at start-up never enters the first collective the others wait in",
+    "A2": "the launcher ends the other ranks once one has died",
+    "F3": "ranks left waiting for one that died hold the allocation to the wall",
+}
+_FIXES = {
+    "data": "Repair or re-export the dataset the exception names, then resubmit.",
+    "config": "Correct the setting the exception names, then resubmit.",
+    "env": "Install the version of the package or driver the exception names, then resubmit.",
+    "asset": "Make the file, model or token the exception names available, then resubmit.",
+}
+
+
+def judge(facts: Facts) -> Judgement:
+    """Blame the first exception before any step; echoes and wrappers are not candidates."""
+    found = lead(facts, CODE)
+    if found is None:
+        return _passed(facts)
+    first = found.first
+    one_host = _one_host_of_several(facts, found.first.place.host, found.scope)
+    attribution: Attribution = "infrastructure" if one_host else first.attribution
+    if attribution == "unknown":
+        attribution = "job"
+    never = " before the first training step" if first.started is False else ""
+    text = raised(found)
+    implies = [claim(_means(first.fault_class, first.what), first.cite)]
+    cannot = []
+    if first.started is None or not facts.has_progress:
+        cannot.append(
+            "Whether a training step was made before: the log shows none, and may not print them."
+        )
+    if found.others:
+        cannot.append(
+            f"Whether {len(found.others)} other errors are consequences: they come later or in"
+            " another file, and no mechanism is needed to explain them."
+        )
+    actions = (fix(found, _FIXES.get(first.fault_class or "", "Fix the error and resubmit.")),)
+    resubmit: Resubmit = "fix_first"
+    if one_host and first.place.host:
+        actions = (
+            Action("exclude", "Resubmit without the one host that fails.",
+                   f"sbatch --exclude={first.place.host}", (first.place.host,)), *actions,
+        )  # fmt: skip
+        resubmit = "exclude"
+    return Finding(
+        code=CODE,
+        summary=f"{text}{never}",
+        fault_class=first.fault_class,
+        attribution=attribution,
+        strength=first.strength,
+        shows=(shows(found),),
+        implies=tuple(implies),
+        culprits=found.culprits,
+        scope=found.scope,
+        onset=first.cite.at,
+        order=(first.cite.source, first.cite.line),
+        attempt=first.attempt,
+        cannot_decide=tuple(cannot),
+        actions=actions,
+        resubmit=resubmit,
+    )
+
+
+def _means(fault_class: str | None, what: str) -> str:
+    kinds = {
+        "data": "The fault is in the data the run was given, not in the cluster.",
+        "config": "The fault is in the run's own configuration, not in the cluster.",
+        "env": "The software on the nodes does not fit what the run needs.",
+        "asset": "Something the run must load is not where it looks, or not readable.",
+    }
+    lead_in = kinds.get(fault_class or "", "The program failed while it was being set up.")
+    return f"{lead_in} {what}" if not what.endswith("not caught") else lead_in
+
+
+def _one_host_of_several(facts: Facts, host: str | None, scope: str) -> bool:
+    return host is not None and len(facts.hosts) > 1 and scope == "place"
+
+
+def _passed(facts: Facts) -> Cleared | None:
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    first = facts.point(track, track.of_attempt(facts.last.n)[0])
+    return Cleared(CODE, "start-up was passed: training steps were made", (first.cite,))

@@ -1,0 +1,56 @@
+"""
+Storage stopped serving the run.
+
+Symptom:
+    The file server does not respond, handles go stale, the disk or the quota is full, processes
+    stand in uninterruptible sleep.
+
+Mechanism:
+    Reads of data or writes of checkpoints block or fail.  One rank that blocks in a checkpoint
+    holds all others in the next collective.
+
+Told apart from:
+    A3 runtime-crash (io): one file was missing or unreadable, the file system itself served.
+    D2 throughput-bound (checkpoint-storm): slow because too much is written, not because
+    storage fails.
+
+Do:
+    Free space or raise the quota; have the server and the mount checked; resubmit when it serves.
+
+References:
+    errno 28 (ENOSPC), 122 (EDQUOT), 116 (ESTALE), 5 (EIO); Linux NFS client and hung-task
+    messages; Lustre operations manual.
+"""
+
+from __future__ import annotations
+
+from flatline.facts import Facts
+from flatline.judging.signed import signed
+from flatline.model import Judgement
+
+CODE = "C6"
+NAME = "storage-stall"
+NEEDS = ("kernel log", "file-system and pressure metrics")
+EXPLAINS = {
+    "A3": "the failed read or write surfaces as an exception in the program",
+    "A1": "the failed read or write at start-up surfaces as an exception in the program",
+    "C2": "a rank that blocks on storage does not enter the collective its peers wait in",
+    "E2": "a checkpoint that could not be written whole cannot be loaded",
+    "A2": "the program aborts when its files cannot be written",
+    "C4": "a process that blocks on storage does not send its heartbeats",
+    "F3": "ranks blocked on storage hold the allocation to the wall",
+}
+
+
+def judge(facts: Facts) -> Judgement:
+    """Blame the first line by which the file system itself says that it does not serve."""
+    return signed(
+        facts,
+        CODE,
+        implies="The storage under the run failed it; the model code did not cause it.",
+        cannot_decide=(
+            "Whether other jobs on the same file system were hit: the server's log would tell.",
+        ),
+        advice="Free space or raise the quota; have the server and the mount checked.",
+        resubmit="fix_first",
+    )

@@ -1,0 +1,107 @@
+"""
+The run was making progress when its time limit ended it.
+
+Symptom:
+    The job ends TIMEOUT; steps, evaluations or checkpoints are printed up to the wall.
+
+Mechanism:
+    More work was planned than fits the limit, or the work is slower than was assumed.  The limit
+    itself is a disposition: what matters is whether the run was advancing when it was reached.
+
+Told apart from:
+    C2 collective-hang, C3 idle-gpu-hang: progress had stopped long before the wall.
+    C1 rendezvous-hang, F4 launch-failure: progress never began.
+    D-families: the run advanced, but slower than the same work should.
+
+Do:
+    Raise the limit, or save checkpoints before it and chain jobs.
+
+References:
+    Slurm documentation: --time, --signal, OverTimeLimit, KillWait.
+"""
+
+from __future__ import annotations
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.pace import Pace, pace, silence, wall
+from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement
+
+CODE = "F3"
+NAME = "timeout"
+NEEDS = ("scheduler records|job log to its end",)
+EXPLAINS = {
+    "A2": "the scheduler signals every task at the limit",
+    "C2": "ranks are ended one after the other at the limit, and those left lose their peers",
+}
+INTERVALS = 5.0
+"""Progress within so many usual intervals of the wall is progress to the wall."""
+GRACE_S = 120.0
+"""Slurm checks limits once a minute and KillWait adds 30 s (Slurm documentation), so a sound run
+can print its last line up to two minutes before the recorded end."""
+
+
+def judge(facts: Facts) -> Judgement:
+    """A timeout counts only with progress up to the wall; without dated progress, weakly."""
+    lines = facts.tagged("time-limit")
+    job = facts.job
+    timed_out = facts.disposition == "timeout" or (job is None and bool(lines))
+    if not timed_out:
+        return _cleared(facts)
+    ends: list[Cite] = [match.cite for match in lines[:2]]
+    if job is not None and job.disposition == "timeout":
+        ends.append(job.cite)
+    if not ends:
+        return None
+    seen = pace(facts)
+    reached = wall(facts)
+    if seen is not None and reached is not None:
+        seconds, derived = silence(seen, *reached)
+        if seconds > max(INTERVALS * (seen.interval_s or 0.0), GRACE_S):
+            return None
+        shown = claim(f"The last progress stands {seconds:.0f} s before the limit", derived,
+                      seen.last)  # fmt: skip
+        return _finding(facts, ends, shown, 0.9, seen)
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    point = facts.point(track, track.of_attempt(facts.last.n)[-1])
+    shown = claim("Progress was printed, without a time of its own", point.cite)
+    return _finding(facts, ends, shown, 0.6, None)
+
+
+def _finding(
+    facts: Facts, ends: list[Cite], shown: Claim, strength: float, seen: Pace | None
+) -> Finding:
+    step = f" at step {facts.last_step}" if facts.last_step is not None else ""
+    plan = f" of {facts.planned_steps}" if facts.planned_steps and step else ""
+    cannot = ["Whether the work was slower than it should be: that needs a run to compare with."]
+    if seen is None:
+        cannot.insert(0, "Whether the last step was near the limit: the steps carry no time.")
+    return Finding(
+        code=CODE,
+        summary=f"The time limit ended the run{step}{plan} while it was making progress",
+        attribution="job",
+        strength=strength,
+        shows=(claim("The time limit ended the run", *ends), shown),
+        implies=(
+            claim("The run was advancing: it needed more time, it was not stuck.", *shown.cites),
+        ),
+        scope="none",
+        onset=seen.at if seen else None,
+        onset_step=facts.last_step,
+        attempt=facts.last.n,
+        cannot_decide=tuple(cannot),
+        actions=(
+            Action("raise_limit", "Ask for a longer limit, or chain jobs from checkpoints.",
+                   "sbatch --time=D-HH:MM:SS"),
+        ),
+        resubmit="fix_first",
+    )  # fmt: skip
+
+
+def _cleared(facts: Facts) -> Cleared | None:
+    job = facts.job
+    if job is None or job.disposition in ("unknown", "running", "pending"):
+        return None
+    return Cleared(CODE, f"the record says {job.state}, not TIMEOUT", (job.cite,))

@@ -1,0 +1,74 @@
+"""
+The run ended as planned after next to no training.
+
+Symptom:
+    The run completes, and its plan was a handful of optimizer steps.
+
+Mechanism:
+    The step or epoch budget was set far too low (a debug value left in, epochs of a tiny split,
+    max_steps from another config), so nothing was learnt that could be judged.
+
+Told apart from:
+    G1 healthy: benchmark, profile and smoke runs are short on purpose; they get a warning.
+    E2 resume-from-scratch: the budget was right but counted from a checkpoint not loaded.
+
+Do:
+    Correct max_steps or the number of epochs and resubmit.
+
+References:
+    transformers TrainingArguments.max_steps; Megatron-LM --train-iters.
+"""
+
+from __future__ import annotations
+
+import re
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.model import Action, Cite, Cleared, Finding, Judgement
+
+CODE = "E3"
+NAME = "undertrained"
+NEEDS = ("training progress",)
+EXPLAINS: dict[str, str] = {}
+FEW_STEPS = 10
+"""DESIGN: under 10 optimizer steps planned and run."""
+_ON_PURPOSE = re.compile(r"(?i)bench|profil|smoke|debug|sanity|dry.?run|unit.?test|perf\b")
+
+
+def judge(facts: Facts) -> Judgement:
+    """A plan under ten steps that was carried out; on purpose, as far as its name says, warns."""
+    track = facts.main_track(facts.last.n)
+    planned = facts.planned_steps
+    if track is None or planned is None:
+        return None
+    last = facts.point(track, track.of_attempt(facts.last.n)[-1])
+    ran = facts.last_step or 0
+    if planned >= FEW_STEPS and ran < FEW_STEPS:
+        return None
+    if planned >= FEW_STEPS:
+        return Cleared(CODE, f"{planned} steps were planned and {ran} reached", (last.cite,))
+    if facts.disposition != "completed" or ran < planned - 1:
+        return None
+    cites: list[Cite] = [last.cite]
+    cites += [m.cite for m in facts.markers if m.progress.planned == planned][:1]
+    name = " ".join(filter(None, [facts.job and facts.job.name, *facts.targets]))
+    on_purpose = bool(_ON_PURPOSE.search(name))
+    return Finding(
+        code=CODE,
+        summary=f"The run completed after only {planned} planned optimizer "
+        f"step{'s' if planned != 1 else ''}",
+        attribution="job",
+        strength=0.8,
+        role="warning" if on_purpose else "cause",
+        severity="warning" if on_purpose else "degraded",
+        shows=(claim(f"{planned} steps were planned and carried out", *cites),),
+        implies=(claim("So few steps train nothing that could be judged.", *cites[:1]),),
+        scope="none",
+        onset_step=ran,
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Whether so short a run was meant: its purpose is not in the log.",),
+        actions=(Action("fix", "Correct max_steps or the number of epochs."),),
+        resubmit="fix_first",
+    )

@@ -1,0 +1,226 @@
+"""
+Failures told apart: what each traceback and each root line is, in its phase of the run.
+
+An exception is classed by the strongest root signature that stands in its traceback; without one,
+by its type and by the library its innermost frames belong to.  Wrappers and echoes are left out:
+they prove that something failed, never what.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from flatline.facts import Facts
+from flatline.judging.claims import same_rank
+from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
+
+GOES_ON_AFTER = 2
+"""Steps printed after a line before it counts as survived: ranks print a step or two late."""
+
+_WRAPPERS = re.compile(
+    r"(?:^|\.)(ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException"
+    r"|SignalException|SystemExit|TaskExecutionError|WorkerGroupError|ActorDiedError)$"
+)
+_INTERRUPTS = re.compile(r"(?:^|\.)(KeyboardInterrupt|SignalException|SystemExit)$")
+
+_BY_TYPE: tuple[tuple[str, str], ...] = (
+    (r"(ModuleNotFound|Import|PackageNotFound|VersionConflict|Glibc)\w*(Error)?$", "env"),
+    (r"(RepositoryNotFound|EntryNotFound|LocalEntryNotFound|GatedRepo|HFValidation|"
+     r"RevisionNotFound|HfHubHTTP|SafetensorError|OfflineModeIsEnabled)\w*$", "asset"),
+    (r"(JSONDecode|UnicodeDecode|ArrowInvalid|ArrowTypeError|ArrowNotImplemented|CastError|"
+     r"DatasetGeneration|DatasetNotFound|DataFilesNotFound|Parser|EmptyData|"
+     r"UnexpectedSplits|NonMatchingSplits|DatasetBuild)\w*$", "data"),
+    (r"(FileNotFound|NotADirectory|IsADirectory)Error$", "asset"),
+    (r"(KeyError)$", "data"),
+)  # fmt: skip
+_BY_FRAME: tuple[tuple[str, str], ...] = (
+    (r"/(datasets|pyarrow|pandas|webdataset|torchdata|litdata|streaming)/", "data"),
+    (r"/(huggingface_hub|safetensors)/|/transformers/(utils/hub|modeling_utils|"
+     r"tokenization_utils\w*|configuration_utils|models/auto)|/torch/serialization\.py", "asset"),
+    (r"(<frozen importlib|/importlib/|/ctypes/|pkg_resources)", "env"),
+)  # fmt: skip
+_LATE_BY_TYPE: tuple[tuple[str, str], ...] = (
+    (r"(OSError|IOError|FileNotFoundError|PermissionError|ConnectionError|TimeoutError|"
+     r"BlockingIOError|StaleFileHandle\w*|ClientError)$", "io"),
+    (r"(JSONDecode|UnicodeDecode|Arrow\w*|CastError|Parser|UnidentifiedImage)\w*$", "data"),
+)  # fmt: skip
+_LATE_BY_FRAME: tuple[tuple[str, str], ...] = (
+    (r"/torch/utils/data/|/datasets/|/(collate|dataset|dataloader|data_loader)\w*\.py|"
+     r"/data/[^/]*\.py", "data"),
+)  # fmt: skip
+_CUDA = re.compile(r"CUDA error|CUDA kernel errors|HIP error|cudaError|CUBLAS_STATUS|CUDNN_STATUS")
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """
+    One line or traceback that could be the cause, classed for its phase.
+
+    `started` is whether a training step had been seen, None where that cannot be told; `fatal`
+    is False where the attempt went on or ended well after it.
+    """
+
+    family: str
+    fault_class: str | None
+    attribution: Attribution
+    strength: float
+    cite: LogCite
+    place: Place
+    what: str
+    started: bool | None
+    fatal: bool
+    signature: Signature | None = None
+    crash: Crash | None = None
+    match: Match | None = None
+    attempt: int = 0
+
+    @property
+    def key(self) -> tuple[str, str]:
+        """Failures of the same kind share it, whichever rank they are on."""
+        if self.signature is not None:
+            return self.family, self.signature.id
+        return self.family, self.crash.exception if self.crash else self.what
+
+
+def failures(facts: Facts) -> tuple[Failure, ...]:
+    """Every root candidate, in the order of the logs."""
+    return facts.memo("failures", _failures)
+
+
+def of_family(facts: Facts, code: str, *, fatal: bool = True) -> tuple[Failure, ...]:
+    return tuple(f for f in failures(facts) if f.family == code and f.fatal is fatal)
+
+
+def is_wrapper(crash: Crash) -> bool:
+    return bool(_WRAPPERS.search(crash.exception))
+
+
+def is_interrupt(crash: Crash) -> bool:
+    return bool(_INTERRUPTS.search(crash.exception))
+
+
+def _failures(facts: Facts) -> tuple[Failure, ...]:
+    found: list[Failure] = []
+    inside: set[int] = set()
+    for crash in facts.crashes:
+        block = crash_matches(facts, crash)
+        inside.update(map(id, block))
+        failure = _from_crash(facts, crash, block)
+        if failure is not None:
+            found.append(failure)
+    bare = (match for match in facts.of_role("root") if id(match) not in inside)
+    return (*found, *(_from_line(facts, match) for match in bare))
+
+
+def crash_matches(facts: Facts, crash: Crash) -> tuple[Match, ...]:
+    """Signature matches that stand in a traceback of the same stream."""
+    lines = facts.at_line(crash.cite.source, crash.head.line, crash.end_line)
+    return tuple(m for m in lines if _same_stream(m.cite.place, crash.cite.place))
+
+
+def _same_stream(a: Place, b: Place) -> bool:
+    return a == b or not a or not b or same_rank(a, b)
+
+
+def started(facts: Facts, cite: LogCite, attempt: int) -> bool | None:
+    """Whether a training step was seen before this line, in its attempt."""
+    before = facts.steps_before(cite, attempt)
+    return None if before is None else before > 0
+
+
+def survived(facts: Facts, cite: LogCite, attempt: int) -> bool:
+    """Whether the attempt is known to have gone on, or to have ended well, after this line."""
+    if attempt == facts.last.n and facts.disposition == "completed":
+        return True
+    after = facts.steps_after(cite, attempt)
+    return after is not None and after > GOES_ON_AFTER
+
+
+def resolve(signature: Signature, begun: bool | None) -> tuple[str, str | None]:
+    """Family and fault class of a root signature in its phase."""
+    if begun and signature.late_family:
+        return signature.late_family, signature.late_class
+    if begun and signature.late_class:
+        return signature.family or "", signature.late_class
+    return signature.family or "", signature.fault_class
+
+
+def _from_line(facts: Facts, match: Match) -> Failure:
+    begun = started(facts, match.cite, match.attempt)
+    family, fault_class = resolve(match.signature, begun)
+    return Failure(
+        family=family,
+        fault_class=fault_class,
+        attribution=match.signature.attribution,
+        strength=match.signature.strength,
+        cite=match.cite,
+        place=match.cite.place,
+        what=match.signature.meaning,
+        started=begun,
+        fatal=not survived(facts, match.cite, match.attempt),
+        signature=match.signature,
+        match=match,
+        attempt=match.attempt,
+    )
+
+
+def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure | None:
+    roots = [m for m in block if m.signature.role == "root"]
+    best = max(roots, key=lambda m: m.signature.strength, default=None)
+    if best is None and (
+        is_wrapper(crash)
+        or is_interrupt(crash)
+        or any(m.signature.role in ("cascade", "wrapper", "benign") for m in block)
+    ):
+        return None
+    begun = started(facts, crash.cite, crash.attempt)
+    gone_on = crash.caught or survived(facts, crash.cite, crash.attempt)
+    if best is not None:
+        family, fault_class = resolve(best.signature, begun)
+        strength, attribution = best.signature.strength, best.signature.attribution
+    else:
+        family, fault_class, strength = _unsigned(crash, begun)
+        attribution = "job"
+    return Failure(
+        family=family,
+        fault_class=fault_class,
+        attribution=attribution,
+        strength=strength,
+        cite=crash.cite if best is None or crash.complete else best.cite,
+        place=crash.cite.place,
+        what=best.signature.meaning if best else f"{crash.exception} was raised and not caught",
+        started=begun,
+        fatal=not gone_on,
+        signature=best.signature if best else None,
+        crash=crash,
+        match=best,
+        attempt=crash.attempt,
+    )
+
+
+def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
+    """Family, class and strength of an exception no signature knows."""
+    if not crash.complete:
+        return ("A3" if begun else "A1"), None, 0.4
+    text = f"{crash.exception}: {crash.message}"
+    if _CUDA.search(text):
+        return "A3", "cuda", 0.6
+    if begun:
+        return "A3", _classed(crash, _LATE_BY_TYPE, _LATE_BY_FRAME) or "code", 0.8
+    fault_class = _classed(crash, _BY_TYPE, _BY_FRAME) or "config"
+    return "A1", fault_class, 0.75 if begun is False else 0.6
+
+
+def _classed(
+    crash: Crash, by_type: Iterable[tuple[str, str]], by_frame: Iterable[tuple[str, str]]
+) -> str | None:
+    for pattern, fault_class in by_type:
+        if re.search(pattern, crash.exception):
+            return fault_class
+    for frame in reversed(crash.frames[-6:]):
+        for pattern, fault_class in by_frame:
+            if re.search(pattern, frame.file):
+                return fault_class
+    return None

@@ -1,0 +1,229 @@
+"""
+Which process a signal ended first, and whether that signal was the cause or the clean-up.
+
+A launcher that loses one rank ends the others: with SIGTERM, then SIGKILL for those that do not
+answer.  So a SIGKILL is clean-up where a failure of another kind stands before it, and a SIGABRT
+is an echo where the same rank reported a timeout or an exception first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from flatline.facts import Facts
+from flatline.judging.claims import distinct, number, same_rank
+from flatline.judging.crashes import failures, is_wrapper, survived
+from flatline.judging.echoes import echoes_of
+from flatline.model import Cite, Crash, LogCite, Match, Place, ProcessExit
+
+NAMES = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV"}
+_CLASSES = {4: "segv", 6: "abort", 7: "bus", 8: "segv", 9: "kill-unknown", 11: "segv"}
+ENDED_BY_SCHEDULER = ("time-limit", "cancelled", "node-failure", "preempted")
+
+
+@dataclass(frozen=True, slots=True)
+class Kill:
+    """One process ended by a signal; `why_not` names what ended the run before it."""
+
+    cite: Cite
+    place: Place
+    signal: int | None
+    at: datetime | None
+    attempt: int
+    fatal: bool = True
+    why_not: str = ""
+    strength: float = 0.85
+
+    @property
+    def how(self) -> str:
+        if self.signal is None:
+            return "the kernel's out-of-memory killer"
+        name = NAMES.get(self.signal, f"signal {self.signal}")
+        return f"{name} (signal {self.signal})"
+
+    @property
+    def line(self) -> int | None:
+        return self.cite.line if isinstance(self.cite, LogCite) else None
+
+
+@dataclass(frozen=True, slots=True)
+class Kills:
+    """The first kill with what corroborates it."""
+
+    first: Kill
+    same: tuple[Kill, ...]
+    oom: str | None
+    oom_cites: tuple[Cite, ...]
+    echoes: tuple[Match, ...]
+    fault_class: str
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        return distinct(kill.place for kill in self.same)
+
+    @property
+    def cites(self) -> tuple[Cite, ...]:
+        return tuple(dict.fromkeys(kill.cite for kill in self.same))
+
+    @property
+    def strength(self) -> float:
+        return min(0.97, self.first.strength + (0.08 if self.oom else 0.0))
+
+
+def kills(facts: Facts) -> Kills | None:
+    """The kill that speaks for the run: the first fatal one, else the first; None without any."""
+    return facts.memo("kills", _kills)
+
+
+def _kills(facts: Facts) -> Kills | None:
+    found = [*_from_exits(facts), *_from_lines(facts)]
+    oom, oom_cites = _oom(facts)
+    if not found and oom is not None and oom_cites:
+        found = [_from_oom(facts, oom_cites)]
+    if not found:
+        return None
+    fatal = [kill for kill in found if kill.fatal] or found
+    attempt = max(kill.attempt for kill in fatal)
+    fatal = [kill for kill in fatal if kill.attempt == attempt]
+    first = _earliest(facts, fatal)
+    same = [kill for kill in fatal if kill is first or _alike(facts, kill, first)]
+    fault_class = _CLASSES.get(first.signal or 9, "kill-unknown")
+    if fault_class == "kill-unknown" and oom is not None:
+        fault_class = oom
+    elif fault_class == "bus" and oom is not None:
+        fault_class = "bus"
+    echoes = echoes_of(facts, first.place, attempt) if first.place else ()
+    used = oom_cites if fault_class in ("host-oom", "cgroup-oom") else ()
+    return Kills(first, tuple(same), oom if used else None, used, echoes, fault_class)
+
+
+def _alike(facts: Facts, kill: Kill, first: Kill) -> bool:
+    """Another report of the same death; a second rank only where it is known to be no later."""
+    if kill.signal not in (first.signal, None) and first.signal is not None:
+        return False
+    a, b = number(kill.place), number(first.place)
+    if a is not None and a == b:
+        return True
+    if a is None or b is None:
+        return a is None and b is None and kill.place == first.place
+    return kill.at is not None and kill.at == first.at and kill.strength == first.strength
+
+
+def _earliest(facts: Facts, found: list[Kill]) -> Kill:
+    best = found[0]
+    for kill in found[1:]:
+        if isinstance(kill.cite, LogCite) and isinstance(best.cite, LogCite):
+            later = facts.after(best.cite, kill.cite)
+            if later is True or (later is None and kill.strength > best.strength):
+                best = kill
+    return best
+
+
+def _from_exits(facts: Facts) -> Iterable[Kill]:
+    for event in facts.exits:
+        if event.signal in _CLASSES:
+            why_not = _before(facts, event)
+            yield Kill(
+                cite=event.cite,
+                place=event.place,
+                signal=event.signal,
+                at=event.at,
+                attempt=event.attempt,
+                fatal=not why_not and not survived(facts, event.cite, event.attempt),
+                why_not=why_not or "training went on",
+                strength=0.9 if event.first or event.reporter == "srun" else 0.85,
+            )
+
+
+def _from_lines(facts: Facts) -> Iterable[Kill]:
+    """Root lines of A2: a shell's `Killed`, a fatal Python error, a killed data-loader worker."""
+    for failure in failures(facts):
+        if failure.family != "A2" or failure.match is None:
+            continue
+        if "oom-kill" in failure.match.signature.tags:
+            continue
+        event = ProcessExit("line", failure.cite, failure.place, attempt=failure.attempt)
+        signal = {"segv": 11, "abort": 6, "bus": 7}.get(failure.fault_class or "", 9)
+        why_not = _before(facts, event)
+        yield Kill(
+            cite=failure.cite,
+            place=failure.place,
+            signal=signal,
+            at=failure.cite.at,
+            attempt=failure.attempt,
+            fatal=failure.fatal and not why_not,
+            why_not=why_not or "training went on",
+            strength=failure.strength,
+        )
+
+
+def _before(facts: Facts, event: ProcessExit) -> str:
+    """What ended the run, or this rank, before this signal; "" where nothing is known to have."""
+    for match in facts.matches:
+        tags = match.signature.tags
+        if any(tag in ENDED_BY_SCHEDULER for tag in tags) and _no_later(facts, match, event):
+            return "the scheduler ended it"
+    for failure in failures(facts):
+        if failure.attempt != event.attempt or not failure.fatal or failure.family == "A2":
+            continue
+        own = same_rank(failure.place, event.place)
+        if own and failure.crash is not None and event.signal in (6, 9, None):
+            return "the rank had raised before"
+        if (
+            "timeout" in _tags(failure.match)
+            and facts.after(event.cite, failure.cite) is not False
+        ):
+            return "its peers had reported the wait before"
+        if not own and facts.after(event.cite, failure.cite) is True:
+            return "another rank had failed before"
+    if event.signal == 6 and any(_own_echo(facts, c, event) for c in facts.crashes):
+        return "the rank had lost its peer before"
+    return ""
+
+
+def _own_echo(facts: Facts, crash: Crash, event: ProcessExit) -> bool:
+    return same_rank(crash.cite.place, event.place) and not is_wrapper(crash)
+
+
+def _tags(match: Match | None) -> tuple[str, ...]:
+    return match.signature.tags if match is not None else ()
+
+
+def _no_later(facts: Facts, match: Match, event: ProcessExit) -> bool:
+    """Whether a scheduler's line came first; where the order is unknown, it did: the scheduler
+    signals every task it ends."""
+    later = facts.after(match.cite, event.cite)
+    if later is True and match.cite.source == event.cite.source:
+        return match.cite.line - event.cite.line < 4
+    return later is not True
+
+
+def _oom(facts: Facts) -> tuple[str | None, tuple[Cite, ...]]:
+    """("host-oom" or "cgroup-oom", citations) where kernel, scheduler or log show an OOM kill."""
+    cites: list[Cite] = []
+    kind: str | None = None
+    for match in facts.tagged("oom-kill"):
+        cites.append(match.cite)
+        if kind != "cgroup-oom":
+            kind = match.signature.fault_class or kind or "host-oom"
+    job = facts.job
+    if job is not None:
+        for step in job.steps:
+            if step.disposition == "out_of_memory":
+                cites.append(step.cite)
+                kind = "cgroup-oom"
+        if job.disposition == "out_of_memory":
+            cites.append(job.cite)
+            kind = "cgroup-oom"
+    return kind, tuple(dict.fromkeys(cites))
+
+
+def _from_oom(facts: Facts, cites: tuple[Cite, ...]) -> Kill:
+    """An OOM kill that only the kernel or the scheduler reports."""
+    cite = cites[0]
+    place = getattr(cite, "place", Place())
+    at = getattr(cite, "at", None)
+    fatal = facts.disposition not in ("completed", "running")
+    return Kill(cite, place, None, at, facts.last.n, fatal, "the run completed", 0.9)

@@ -1,0 +1,115 @@
+"""
+From many failures of one family to one finding: the first, its kind, and where it stands.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flatline.facts import LOG, Facts
+from flatline.judging.claims import claim, distinct, name_places, number
+from flatline.judging.crashes import Failure, of_family
+from flatline.model import AbsenceCite, Action, Claim, Cleared, Place, Scope, Signature
+
+EVERYWHERE = 0.9
+"""Share of the ranks heard of that must show a failure before it counts as everywhere alike:
+a rank or two is usually torn down before it prints."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lead:
+    """The first failure of a family in an attempt, with those of the same kind."""
+
+    first: Failure
+    group: tuple[Failure, ...]
+    scope: Scope
+    culprits: tuple[Place, ...]
+    others: tuple[Failure, ...]
+    """Failures of the same family of another kind: later, or not in order with the first."""
+
+    @property
+    def where(self) -> str:
+        return name_places(distinct(f.place for f in self.group))
+
+
+def lead(facts: Facts, code: str) -> Lead | None:
+    """The lead of the last attempt that has a fatal failure of this family."""
+    found = of_family(facts, code)
+    if not found:
+        return None
+    attempt = max(f.attempt for f in found)
+    return lead_of(facts, tuple(f for f in found if f.attempt == attempt))
+
+
+def lead_of(facts: Facts, found: Sequence[Failure]) -> Lead:
+    """Group by kind; the kind of the earliest failure leads, the stronger where order is
+    unknown or both stand in one traceback."""
+    first_cite = facts.earliest(f.cite for f in found)
+    first = next(f for f in found if f.cite == first_cite)
+    rivals = [f for f in found if facts.after(f.cite, first.cite) is not True]
+    first = max(rivals, key=lambda f: f.strength, default=first)
+    group = tuple(f for f in found if f.key == first.key)
+    earliest = facts.earliest(f.cite for f in group)
+    first = next(f for f in group if f.cite == earliest)
+    scope, culprits = spread(facts, [f.place for f in group])
+    return Lead(first, group, scope, culprits, tuple(f for f in found if f.key != first.key))
+
+
+def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, ...]]:
+    """
+    Where something stands: everywhere alike (no culprits), at named places, or unknown.
+
+    One rank of a run of which only one rank was ever heard is not "everywhere": it is where the
+    one log was.
+    """
+    named = distinct(places)
+    if not named:
+        return "none", ()
+    ranks = {n for n in map(number, named) if n is not None}
+    known = facts.world_size or len(facts.ranks)
+    if known > 1 and ranks and len(ranks) >= EVERYWHERE * known:
+        return "all", ()
+    if known <= 1 and len(ranks) <= 1 and not any(place.host for place in named):
+        return "place", named
+    return "place", named
+
+
+def raised(lead: Lead) -> str:
+    """`Rank 1 raised KeyError: 'x'`, `All 8 ranks raised ...`, or the meaning of a bare line."""
+    crash = lead.first.crash
+    if crash is None or not crash.exception:
+        return lead.first.what
+    message = " ".join(crash.message.split())
+    text = crash.exception + (f": {message[:160]}" if message else "")
+    return f"{subject(lead)} raised {text}"
+
+
+def subject(lead: Lead) -> str:
+    ranks = {number(f.place) for f in lead.group} - {None}
+    if lead.scope == "all":
+        return f"All {len(ranks)} ranks"
+    where = lead.where
+    return where[:1].upper() + where[1:] if where else "The job"
+
+
+def shows(lead: Lead, text: str | None = None, most: int = 6) -> Claim:
+    """What the lead shows, citing the first lines of its group."""
+    cites = dict.fromkeys([lead.first.cite, *(f.cite for f in lead.group)])
+    return claim(text or raised(lead), *list(cites)[:most])
+
+
+def meaning(signature: Signature | None) -> str | None:
+    return signature.meaning if signature is not None else None
+
+
+def fix(lead: Lead, fallback: str) -> Action:
+    """The signature's own advice, else the family's."""
+    advice = lead.first.signature.action if lead.first.signature is not None else None
+    return Action("fix", advice or fallback)
+
+
+def not_found(facts: Facts, code: str, ids: Sequence[str], why: str) -> Cleared | None:
+    """Cleared by absence: none of these signatures in any log that was read."""
+    absent: AbsenceCite | None = facts.absence(ids, why, LOG)
+    return None if absent is None else Cleared(code, why, (absent,))

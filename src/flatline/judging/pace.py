@@ -1,0 +1,85 @@
+"""When progress was last seen, and how far apart its signs usually are."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from statistics import median
+
+from flatline.facts import Facts
+from flatline.model import Cite, DerivedCite, LogCite
+
+RECENT = 20
+"""Points over which the usual interval is taken: late ones, since pace drifts over a run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """The last dated sign of progress, and the usual seconds between such signs (None from
+    fewer than three)."""
+
+    last: LogCite
+    at: datetime
+    interval_s: float | None
+
+
+def pace(facts: Facts, attempt: int | None = None) -> Pace | None:
+    """Over steps, evaluations and checkpoints of an attempt (the last by default)."""
+    n = facts.last.n if attempt is None else attempt
+    best: Pace | None = None
+    for track in facts.tracks:
+        span = track.of_attempt(n)
+        times = [(i, track.at[i]) for i in span if track.at[i] == track.at[i]]
+        if not times:
+            continue
+        index = max(times, key=lambda pair: pair[1])[0]
+        at = track.time(index)
+        if at is not None and (best is None or at > best.at):
+            best = Pace(facts.point(track, index).cite, at, _interval([t for _, t in times]))
+    signs = [
+        (m.cite.at, m.cite)
+        for m in facts.markers_of("eval", "checkpoint_saved", "finished")
+        if m.cite.at is not None and m.attempt == n
+    ]
+    if signs:
+        at, cite = max(signs, key=lambda sign: sign[0])
+        if best is None or at > best.at:
+            usual = best.interval_s if best else _interval([t.timestamp() for t, _ in signs])
+            best = Pace(cite, at, usual)
+    return best
+
+
+def _interval(stamps: list[float]) -> float | None:
+    late = sorted(set(stamps))[-RECENT:]
+    gaps = [b - a for a, b in pairwise(late)]
+    return median(gaps) if len(gaps) >= 2 else None
+
+
+def silence(pace_: Pace, until: datetime, end: Cite) -> tuple[float, DerivedCite]:
+    """Seconds from the last progress to an end, with the derivation."""
+    seconds = (until - pace_.at).total_seconds()
+    cite = DerivedCite(
+        method="elapsed@1",
+        inputs=(pace_.last, end),
+        params=(),
+        value=round(seconds, 3),
+        text=f"{seconds:.0f} s from the last progress to the end",
+        unit="s",
+        tolerance=1.0,
+    )
+    return seconds, cite
+
+
+def wall(facts: Facts) -> tuple[datetime, Cite] | None:
+    """When the wall-clock limit was reached, and what says so."""
+    for match in facts.tagged("time-limit"):
+        if match.cite.at is not None and not match.cite.at_assumed:
+            return match.cite.at, match.cite
+    job = facts.job
+    if job is not None and job.disposition == "timeout" and job.ended_at is not None:
+        return job.ended_at, job.cite
+    for match in facts.tagged("time-limit"):
+        if match.cite.at is not None:
+            return match.cite.at, match.cite
+    return None

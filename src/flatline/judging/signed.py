@@ -1,0 +1,54 @@
+"""A finding that rests on root lines alone, for families whose other signals are metrics."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim, name_places
+from flatline.judging.leads import fix, lead, shows, subject
+from flatline.model import Action, Attribution, Finding, Resubmit
+
+
+def signed(
+    facts: Facts,
+    code: str,
+    *,
+    implies: str,
+    cannot_decide: Sequence[str],
+    advice: str,
+    attribution: Attribution = "infrastructure",
+    resubmit: Resubmit = "exclude",
+) -> Finding | None:
+    """The first fatal root line of a family, told as a finding; None without one."""
+    found = lead(facts, code)
+    if found is None:
+        return None
+    first = found.first
+    hosts = tuple(sorted({place.host for place in found.culprits if place.host}))
+    where = name_places(found.culprits)
+    actions = [fix(found, advice)]
+    if hosts and resubmit == "exclude":
+        actions.insert(
+            0,
+            Action("exclude", f"Resubmit without {', '.join(hosts)}.",
+                   f"sbatch --exclude={','.join(hosts)}", hosts),
+        )  # fmt: skip
+    return Finding(
+        code=code,
+        summary=first.what.rstrip(".") + (f" ({where})" if where else ""),
+        fault_class=first.fault_class,
+        attribution=first.attribution if first.attribution != "unknown" else attribution,
+        strength=first.strength,
+        shows=(shows(found, f"{subject(found)}: {first.what}"),),
+        implies=(claim(implies, first.cite),),
+        culprits=found.culprits,
+        scope=found.scope,
+        onset=first.cite.at,
+        onset_step=facts.last_step,
+        order=(first.cite.source, first.cite.line),
+        attempt=first.attempt,
+        cannot_decide=tuple(cannot_decide),
+        actions=tuple(actions),
+        resubmit=resubmit if hosts or resubmit != "exclude" else "unknown",
+    )

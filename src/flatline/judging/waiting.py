@@ -1,0 +1,98 @@
+"""
+Who waited for whom: the ranks that reported a wait in vain, and those that did not.
+
+A rank that prints a collective timeout, or that its peer vanished, is a victim: it was in the
+collective.  Where every rank but a few did so, the few are those the others waited for.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flatline.facts import Facts
+from flatline.judging.claims import number
+from flatline.model import DerivedCite, LogCite, Match, Place
+
+FEW_RATIO = 0.25
+"""The silent must be few against the victims before silence points at anyone: with more, the
+launcher may simply have ended the others before their own timeout fired."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """Victims of a stalled or broken collective, one match per rank where ranks are known."""
+
+    matches: tuple[Match, ...]
+    first: Match
+
+    @property
+    def cites(self) -> tuple[LogCite, ...]:
+        return tuple(match.cite for match in self.matches)
+
+
+def waiting(facts: Facts, *tags: str) -> Waiting | None:
+    """The victims in the last attempt that has any, by the tags of the lines they printed."""
+    found = [m for tag in tags for m in facts.tagged(tag)]
+    if not found:
+        return None
+    attempt = max(m.attempt for m in found)
+    by_rank: dict[object, Match] = {}
+    for match in sorted(
+        (m for m in found if m.attempt == attempt), key=lambda m: (m.cite.source, m.cite.line)
+    ):
+        rank = number(match.cite.place)
+        by_rank.setdefault(rank if rank is not None else match.cite.source, match)
+    victims = tuple(by_rank.values())
+    earliest = facts.earliest(m.cite for m in victims)
+    return Waiting(victims, next(m for m in victims if m.cite == earliest))
+
+
+def silent(facts: Facts, victims: Waiting) -> tuple[tuple[Place, ...], DerivedCite | None]:
+    """
+    The ranks that did not report the wait though (nearly) all others did, with the derivation.
+
+    Nothing where fewer than two ranks reported, where a rank was never heard of at all, or
+    where the silent are too many to point at.
+    """
+    heard = set(facts.ranks)
+    world = facts.world_size or len(heard)
+    reported = {n for m in victims.matches if (n := number(m.cite.place)) is not None}
+    others = sorted(set(range(world)) - reported) if world else []
+    few = len(others) == 1 or 0 < len(others) <= FEW_RATIO * len(reported)
+    if len(reported) < 2 or not few or not set(others) <= heard:
+        return (), None
+    places = tuple(_place_of(facts, rank) for rank in others)
+    cite = DerivedCite(
+        method="ranks-not-among@1",
+        inputs=victims.cites,
+        params=(("world_size", world),),
+        value=",".join(map(str, others)),
+        text=f"of ranks 0-{world - 1} only {', '.join(map(str, others))} did not report it",
+        place=places[0] if len(places) == 1 else Place(),
+    )
+    return places, cite
+
+
+def _place_of(facts: Facts, rank: int) -> Place:
+    for place in facts.places_of(rank):
+        return place
+    return Place(rank=rank)
+
+
+def lagging(victims: Waiting) -> tuple[Match, ...]:
+    """
+    The watchdog lines whose last enqueued collective is behind that of their peers.
+
+    Such a rank never entered the collective the others wait in (training-time rule of NCCL
+    users; `ProcessGroupNCCL` prints both numbers since torch 2.3).
+    """
+    numbered = {}
+    for match in victims.matches:
+        enqueued = match.groups.get("last_enqueued")
+        if enqueued is not None and enqueued.isdigit():
+            numbered[match] = int(enqueued)
+    if len(numbered) < 2:
+        return ()
+    most = max(numbered.values())
+    behind = [match for match, enqueued in numbered.items() if enqueued < most]
+    return tuple(behind) if len(behind) <= len(numbered) / 2 else ()

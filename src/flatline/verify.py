@@ -1,0 +1,188 @@
+"""
+Evidence is executable: every citation of a verdict is read, run, recomputed or searched again.
+
+Works on the JSON document alone and on the target it was made from; nothing of the diagnosis is
+trusted, only the same readers, masks and engine are used.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from flatline.collect import Numbers, fetch_records
+from flatline.collect.catalogue import catalogue
+from flatline.collect.files import Found, walk
+from flatline.collect.logs import Setting, read_log
+from flatline.errors import FlatlineError, UsageError
+from flatline.facts import METRICS, stands_for
+from flatline.logs.labels import place_of_name
+from flatline.logs.reading import TextFile, clean, open_text
+from flatline.model import Gap
+from flatline.parsers import record_formats
+from flatline.redact import mask
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """Whether one piece of evidence holds, and what was found."""
+
+    evidence: str
+    ok: bool
+    said: str
+
+
+class _Target:
+    """The files of the target, opened as they are needed."""
+
+    def __init__(self, targets: tuple[str, ...]) -> None:
+        self.gaps: list[Gap] = []
+        self.found = {file.source: file for file in walk(targets, self.gaps)}
+        self._texts: dict[str, TextFile] = {}
+        self._fetched = dict(fetch_records(targets))
+        self._numbers: Numbers | None = None
+
+    def file(self, source: str) -> Found:
+        found = self.found.get(source)
+        if found is None:
+            raise UsageError(f"{source!r} is not in the target")
+        return found
+
+    def line(self, source: str, number: int) -> str:
+        if source not in self._texts:
+            self._texts[source] = open_text(self.file(source).path, source)
+        text = self._texts[source].line(number)
+        if text is None:
+            raise UsageError(f"{source!r} has no line {number}")
+        return mask(clean(text.encode()))
+
+    def data(self, source: str) -> bytes:
+        if source in self._fetched:
+            return self._fetched[source]
+        return self.file(source).path.read_bytes()
+
+    def numbers(self) -> Numbers:
+        if self._numbers is None:
+            metrics = [f for f in self.found.values() if f.kind == METRICS]
+            self._numbers = Numbers(metrics, self.gaps)
+        return self._numbers
+
+
+def verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check, ...]:
+    """One check per piece of evidence, and one per citation that names none."""
+    if document.get("schema_version") != 1 or not isinstance(document.get("evidence"), list):
+        raise UsageError("this is no Flatline verdict (schema_version 1)")
+    target = _Target(targets)
+    evidence = {str(item.get("id")): item for item in document["evidence"]}
+    checks = []
+    for name, item in evidence.items():
+        check = _CHECKS.get(item.get("kind"))
+        if check is None:
+            checks.append(Check(name, False, f"evidence of kind {item.get('kind')!r}"))
+            continue
+        try:
+            ok, said = check(item, target, evidence)
+        except (FlatlineError, OSError, ValueError, KeyError, TypeError) as fault:
+            ok, said = False, str(fault)
+        checks.append(Check(name, ok, said))
+    dangling = sorted(_cited(document) - set(evidence))
+    checks += [Check(name, False, "cited, but not among the evidence") for name in dangling]
+    return tuple(checks)
+
+
+def _cited(document: Mapping[str, Any]) -> set[str]:
+    verdict = document.get("verdict", {})
+    groups = [*verdict.get("shows", ()), *verdict.get("implies", ()),
+              *document.get("findings", ()), *document.get("ruled_out", ())]  # fmt: skip
+    return {cite for group in groups for cite in group.get("cites", ())}
+
+
+Evidence = Mapping[str, Any]
+Result = tuple[bool, str]
+
+
+def _log(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
+    text = target.line(item["source"], int(item["line"]))
+    wanted = str(item.get("text") or "")
+    return bool(wanted) and wanted in text, text[:120]
+
+
+def _record(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
+    source, pointer = item["source"], item["pointer"]
+    data = target.data(source)
+    name = Path(source).name
+    for record_format in record_formats():
+        if record_format.recognise(name, data[:65_536]):
+            value = record_format.resolve(data, pointer)
+            return value == item.get("value"), f"{pointer} is {value!r}"
+    return False, "no scheduler record that is known"
+
+
+def _query(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
+    value = target.numbers().replay(item)
+    wanted = float(item["value"])
+    close = abs(value - wanted) <= 1e-9 * max(1.0, abs(wanted))
+    return close or (value != value and wanted != wanted), f"the query gives {value:g}"
+
+
+def _absence(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
+    searched = item.get("searched") or {}
+    tokens = [str(token) for token in searched.get("patterns", ())]
+    lines = 0
+    for source in searched.get("files", ()):
+        file = target.file(source)
+        setting = Setting(place_of_name(source), None, True)
+        events = read_log(file.path, source, catalogue(), setting)
+        lines += events.lines
+        for token in tokens:
+            if token == "traceback" and events.crashes:
+                return False, f"a traceback stands in {source}"
+            for match in events.matches:
+                if stands_for(token, match):
+                    return False, f"{source}:{match.cite.line} is {match.signature.id}"
+    if lines != searched.get("lines"):
+        return False, f"{lines} lines were searched, not {searched.get('lines')}"
+    return bool(tokens and lines), f"nothing of {', '.join(tokens)} in {lines} lines"
+
+
+def _derived(item: Evidence, _: _Target, evidence: Mapping[str, Evidence]) -> Result:
+    method = METHODS.get(item.get("method") or "")
+    if method is None:
+        return False, f"no method is called {item.get('method')!r}"
+    inputs = [evidence[name] for name in item.get("inputs", ())]
+    value = method(inputs, item.get("params") or {})
+    wanted = item.get("value")
+    if isinstance(value, float) and isinstance(wanted, int | float):
+        return abs(value - wanted) <= float(item.get("tolerance") or 0.0), f"it is {value:g}"
+    return value == wanted, f"it is {value}"
+
+
+def _elapsed(inputs: Sequence[Evidence], _: Mapping[str, Any]) -> float:
+    """Seconds from the first input to the second."""
+    first, second = (datetime.fromisoformat(item["at"]) for item in inputs[:2])
+    return (second - first).total_seconds()
+
+
+def _ranks_not_among(inputs: Sequence[Evidence], params: Mapping[str, Any]) -> str:
+    """Ranks (or tasks) of the world that are the place of no input."""
+    seen = set()
+    for item in inputs:
+        place = item.get("place") or {}
+        seen.add(place.get("rank") if place.get("rank") is not None else place.get("task"))
+    return ",".join(str(n) for n in range(int(params["world_size"])) if n not in seen)
+
+
+METHODS: dict[str, Callable[[Sequence[Evidence], Mapping[str, Any]], float | str]] = {
+    "elapsed@1": _elapsed,
+    "ranks-not-among@1": _ranks_not_among,
+}
+_CHECKS: dict[Any, Callable[[Evidence, _Target, Mapping[str, Evidence]], Result]] = {
+    "log": _log,
+    "record": _record,
+    "query": _query,
+    "absence": _absence,
+    "derived": _derived,
+}
