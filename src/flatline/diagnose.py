@@ -48,7 +48,7 @@ def diagnose(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
     for family in known:
         try:
             answer = family.judge(facts)
-        except Exception as fault:  # noqa: BLE001 - one broken family must not hide the others
+        except Exception as fault:  # one broken family must not hide the others
             gaps.append(Gap(family.name, f"its judgement broke: {type(fault).__name__}: {fault}"))
             if facts.strict:
                 raise
@@ -115,11 +115,14 @@ def _explains(facts: Facts, explains: dict[str, object], cause: Finding, effect:
 
 def _later(facts: Facts, a: Finding, b: Finding) -> bool | None:
     """Whether a began after b; None where neither time nor place in one log tells."""
+    if a.unordered or b.unordered:
+        return None
     if a.order and b.order and a.order[0] == b.order[0]:
         return a.order[1] > b.order[1]
-    if a.onset is None or b.onset is None:
+    first, second = a.noticed or a.onset, b.noticed or b.onset
+    if first is None or second is None:
         return None
-    delta = (a.onset - b.onset).total_seconds()
+    delta = (first - second).total_seconds()
     return None if abs(delta) <= facts.skew_s else delta > 0
 
 

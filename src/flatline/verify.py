@@ -13,10 +13,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from flatline.collect import Numbers, fetch_records
 from flatline.collect.catalogue import catalogue
 from flatline.collect.files import Found, walk
+from flatline.collect.live import resolve
 from flatline.collect.logs import Setting, read_log
+from flatline.collect.numbers import Numbers
 from flatline.errors import FlatlineError, UsageError
 from flatline.facts import METRICS, stands_for
 from flatline.logs.labels import place_of_name
@@ -40,9 +41,10 @@ class _Target:
 
     def __init__(self, targets: tuple[str, ...]) -> None:
         self.gaps: list[Gap] = []
-        self.found = {file.source: file for file in walk(targets, self.gaps)}
+        resolved = resolve(targets)
+        self.found = {f.source: f for f in walk(tuple(resolved.paths), self.gaps)}
         self._texts: dict[str, TextFile] = {}
-        self._fetched = dict(fetch_records(targets))
+        self._fetched = dict(resolved.records)
         self._numbers: Numbers | None = None
 
     def file(self, source: str) -> Found:

@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from flatline.collect.catalogue import catalogue
 from flatline.collect.files import BINARY, Found, of_job, walk
+from flatline.collect.live import resolve
 from flatline.collect.logs import LogEvents, Setting, read_log
 from flatline.collect.numbers import Numbers
 from flatline.collect.runs import Records_, attempts, choose, how_it_ended, merge
@@ -26,13 +27,11 @@ from flatline.logs.reading import TextFile, clean, open_text
 from flatline.model import Crash, Gap, Job, Match, NodeEvent, Place, ProcessExit, Records
 from flatline.parsers import record_formats
 from flatline.redact import mask
-from flatline.sources import slurm
 
 E = TypeVar("E", Match, Crash, ProcessExit, Marker)
 OnProgress = Callable[[str, int, int], None]
 """(stage, bytes done, bytes in all)"""
 RECORD_BYTES = 1 << 30
-_JOB_ID = re.compile(r"\d+(_\d+)?(\+\d+)?")
 
 
 @dataclass(frozen=True)
@@ -50,10 +49,11 @@ class Request:
 
 def collect(request: Request, on_progress: OnProgress | None = None) -> Facts:
     """Everything the targets hold of one run. Raises `UsageError` where the call is wrong."""
-    gaps: list[Gap] = []
-    targets, job_id, fetched = _resolve(request, gaps)
+    resolved = resolve(request.targets, request.job)
+    gaps, job_id = resolved.gaps, resolved.job
+    targets = tuple(resolved.paths)
     found = walk(targets, gaps) if targets else []
-    records = _records(found, fetched, gaps)
+    records = _records(found, resolved.records, gaps)
     named = _named(targets)
     rows = choose(records.jobs, job_id, named)
     if job_id is not None and not rows:
@@ -68,25 +68,6 @@ def collect(request: Request, on_progress: OnProgress | None = None) -> Facts:
     if request.baseline is not None:
         facts.baseline = collect(Request((request.baseline,)))
     return facts
-
-
-def _resolve(
-    request: Request, gaps: list[Gap]
-) -> tuple[tuple[str, ...], str | None, list[tuple[str, bytes]]]:
-    """Targets that are paths, the job id that is meant, and what live Slurm said of it."""
-    paths: list[str] = []
-    job_id = request.job
-    fetched: list[tuple[str, bytes]] = []
-    for target in request.targets:
-        if Path(target).exists() or not _JOB_ID.fullmatch(target):
-            paths.append(target)
-            continue
-        job_id = target
-        looked = slurm.look_up(target)
-        fetched += looked.records
-        paths += [str(path) for path in looked.logs]
-        gaps += looked.gaps
-    return tuple(paths), job_id, fetched
 
 
 def _named(targets: Sequence[str]) -> str | None:

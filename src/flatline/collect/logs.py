@@ -88,6 +88,8 @@ class LogReader:
     def _hit(self, hit: Hit) -> None:
         text = clean(hit.text)
         labelled = self.labels.split(text)
+        if hit.head:
+            labelled = replace(self.labels.split(clean(hit.head)), text=labelled.text)
         place = self._place(labelled)
         at, assumed = self._time(text, labelled, hit.line)
         cite = LogCite(

@@ -50,8 +50,6 @@ CODE = "C2"
 NAME = "collective-hang"
 NEEDS = ("job log to its end", "flight-recorder dumps|GPU activity and power metrics")
 EXPLAINS = {
-    "A2/abort": "the watchdog aborts the process whose collective timed out",
-    "A2/kill-unknown": "the launcher kills ranks that no longer answer once one has failed",
     "A3": "the timeout surfaces as an exception on the ranks that waited",
     "C5": "peers of a rank that timed out and left see its connections close",
     "F3": "ranks frozen in a collective hold the allocation to the wall",
@@ -102,6 +100,8 @@ def judge(facts: Facts) -> Judgement:
         onset=_onset(facts) or victims.first.cite.at,
         onset_step=facts.last_step,
         order=(victims.first.cite.source, victims.first.cite.line),
+        noticed=victims.first.cite.at,
+        unordered=timed_out is None,
         attempt=victims.first.attempt,
         cannot_decide=tuple(_cannot(suspect, fault_class)),
         actions=_actions(suspect),

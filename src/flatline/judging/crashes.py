@@ -125,9 +125,16 @@ def _same_stream(a: Place, b: Place) -> bool:
 
 
 def started(facts: Facts, cite: LogCite, attempt: int) -> bool | None:
-    """Whether a training step was seen before this line, in its attempt."""
+    """
+    Whether a training step was seen before this line, in its attempt.
+
+    Where the order is unknown (an error stream in a file of its own, without times) and steps
+    were made, they came first: a rank that fails in set-up keeps all of them from stepping.
+    """
     before = facts.steps_before(cite, attempt)
-    return None if before is None else before > 0
+    if before is None:
+        return any(track.of_attempt(attempt) for track in facts.tracks) or None
+    return before > 0
 
 
 def survived(facts: Facts, cite: LogCite, attempt: int) -> bool:

@@ -20,6 +20,8 @@ from flatline.model import Cite, Crash, LogCite, Match, Place, ProcessExit
 
 NAMES = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV"}
 _CLASSES = {4: "segv", 6: "abort", 7: "bus", 8: "segv", 9: "kill-unknown", 11: "segv"}
+BY_LAUNCHER = ("-closed", "-forced")
+"""Reporters of processes that the launcher ended; see `flatline.parsers.exits_torchelastic`."""
 ENDED_BY_SCHEDULER = ("time-limit", "cancelled", "node-failure", "preempted")
 
 
@@ -86,7 +88,7 @@ def _kills(facts: Facts) -> Kills | None:
         return None
     fatal = [kill for kill in found if kill.fatal] or found
     attempt = max(kill.attempt for kill in fatal)
-    fatal = [kill for kill in fatal if kill.attempt == attempt]
+    fatal = _placed([kill for kill in fatal if kill.attempt == attempt])
     first = _earliest(facts, fatal)
     same = [kill for kill in fatal if kill is first or _alike(facts, kill, first)]
     fault_class = _CLASSES.get(first.signal or 9, "kill-unknown")
@@ -97,6 +99,12 @@ def _kills(facts: Facts) -> Kills | None:
     echoes = echoes_of(facts, first.place, attempt) if first.place else ()
     used = oom_cites if fault_class in ("host-oom", "cgroup-oom") else ()
     return Kills(first, tuple(same), oom if used else None, used, echoes, fault_class)
+
+
+def _placed(found: list[Kill]) -> list[Kill]:
+    """Where one report of a signal names the rank, reports of it without one say nothing more."""
+    named = {kill.signal for kill in found if number(kill.place) is not None}
+    return [k for k in found if number(k.place) is not None or k.signal not in named] or found
 
 
 def _alike(facts: Facts, kill: Kill, first: Kill) -> bool:
@@ -161,6 +169,8 @@ def _from_lines(facts: Facts) -> Iterable[Kill]:
 
 def _before(facts: Facts, event: ProcessExit) -> str:
     """What ended the run, or this rank, before this signal; "" where nothing is known to have."""
+    if event.reporter.endswith(BY_LAUNCHER):
+        return "the launcher itself sent it"
     for match in facts.matches:
         tags = match.signature.tags
         if any(tag in ENDED_BY_SCHEDULER for tag in tags) and _no_later(facts, match, event):

@@ -70,7 +70,11 @@ class Finding:
     onset: datetime | None = None
     onset_step: int | None = None
     order: tuple[str, int] | None = None
-    """(source, line) of the onset, for order within one log where no time is known."""
+    """(source, line) where it was noticed, for order within one log where no time is known."""
+    noticed: datetime | None = None
+    """When it was reported, where that is later than its onset; orders it among findings."""
+    unordered: bool = False
+    """True where its reports are echoes, which may be printed before or after their cause's."""
     attempt: int = 0
     ended_run: bool = True
     cannot_decide: tuple[str, ...] = ()
