@@ -357,7 +357,7 @@ def _why_open(
 ) -> tuple[str, tuple[str, ...]]:
     if healthy is not None:
         unsure = [a for a in open_ if a.code in _MUST_BE_CLEAR]
-        names = ", ".join(f"{a.code} {a.name}" for a in unsure)
+        names = ", ".join(f"{a.code} {a.family}" for a in unsure)
         return (
             "The run completed; whether it trained well cannot be told",
             (f"Whether {names} applies: that needs {unsure[0].missing[0]}.",) if unsure else (),
@@ -372,6 +372,12 @@ def _why_open(
     }.get(facts.disposition)
     if ended is None:
         ended = "What was read neither shows a fault nor how the run ended"
+    failing = [e for e in facts.exits if e.exit_code or e.signal not in (None, 15)]
+    if facts.disposition == "failed" and failing:
+        first = failing[0]
+        how = f"signal {first.signal}" if first.signal else f"exit code {first.exit_code}"
+        where = f" on {first.place}" if first.place else ""
+        ended = f"The run failed ({first.reporter} reports {how}{where}); nothing read says why"
     cannot = ["Why, or whether anything was wrong: no decisive line, record or number was read."]
     if not facts.has_progress:
         cannot.append("Training correctness is unverifiable: no progress line was recognised.")

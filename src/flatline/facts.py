@@ -375,7 +375,11 @@ class Facts:
                 continue
             if track.source == cite.source:
                 cut = bisect_right(track.lines, cite.line, span.start, span.stop)
-            elif cite.at is not None and track.at[span.start] == track.at[span.start]:
+            elif (
+                cite.at is not None
+                and not cite.at_assumed
+                and track.at[span.start] == track.at[span.start]
+            ):
                 skew = self.skew_s if after else 0.0
                 cut = bisect_right(track.at, cite.at.timestamp() + skew, span.start, span.stop)
             else:
@@ -397,7 +401,9 @@ class Facts:
         if a.at is None or b.at is None:
             return None
         delta = (a.at - b.at).total_seconds()
-        return None if abs(delta) <= self.skew_s else delta > 0
+        if delta > self.skew_s and not b.at_assumed:
+            return True
+        return False if delta < -self.skew_s and not a.at_assumed else None
 
     def earliest(self, cites: Iterable[LogCite]) -> LogCite | None:
         """The one no other is known to precede; the first given where several are left."""

@@ -8,12 +8,14 @@ attempts, how it ended, and what could not be read.
 from __future__ import annotations
 
 import re
+from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import TypeVar
 
+from flatline.collect.attempts import fold_attempts, moved
 from flatline.collect.catalogue import catalogue
 from flatline.collect.files import BINARY, Found, of_job, walk
 from flatline.collect.live import resolve
@@ -28,7 +30,6 @@ from flatline.model import Crash, Gap, Job, Match, NodeEvent, Place, ProcessExit
 from flatline.parsers import record_formats
 from flatline.redact import mask
 
-E = TypeVar("E", Match, Crash, ProcessExit, Marker)
 OnProgress = Callable[[str, int, int], None]
 """(stage, bytes done, bytes in all)"""
 RECORD_BYTES = 1 << 30
@@ -160,15 +161,17 @@ def _facts(
     gaps: list[Gap],
     numbers: Numbers,
 ) -> Facts:
-    fold = _fold(logs, len(rows))
-    matches = [_moved(m, fold) for _, _, events in logs for m in events.matches]
-    crashes = [_moved(c, fold) for _, _, events in logs for c in events.crashes]
-    exits = [_moved(e, fold) for _, _, events in logs for e in events.exits]
-    markers = [_moved(k, fold) for _, _, events in logs for k in events.markers]
+    if any(events.zone_assumed for _, _, events in logs):
+        gaps.append(Gap("time zone", "log lines state none; their times are read as UTC"))
+    fold = fold_attempts(logs, len(rows))
+    matches = [moved(m, fold) for _, _, events in logs for m in events.matches]
+    crashes = [moved(c, fold) for _, _, events in logs for c in events.crashes]
+    exits = [moved(e, fold) for _, _, events in logs for e in events.exits]
+    markers = [moved(k, fold) for _, _, events in logs for k in events.markers]
     tracks = [t for _, _, events in logs for t in events.tracks.values()]
     for track in tracks:
-        for i, n in enumerate(track.attempts):
-            track.attempts[i] = fold.get(n, n)
+        n = fold.get((track.source, track.attempts[0]), 0) if len(track) else 0
+        track.attempts = array("h", [n] * len(track))
     planned = max(
         [t.planned for t in tracks if t.planned]
         + [k.progress.planned for k in markers if k.progress.planned],
@@ -197,7 +200,7 @@ def _facts(
         markers=markers,
         jobs=rows,
         node_events=_of_nodes(records, rows),
-        attempts=attempts(rows, matches, tracks, ended, sorted(set(fold.values()))),
+        attempts=attempts(rows, matches, tracks, ended, sorted(set(fold.values()) or {0})),
         gaps=gaps,
         now=max(nows, default=None),
         read_line=LineReader(found),
@@ -208,26 +211,6 @@ def _facts(
         whole_logs=not any(gap.need == LOG for gap in gaps),
         catalogue=catalogue().digest if logs else None,
     )
-
-
-def _fold(logs: Sequence[tuple[Found, Setting, LogEvents]], rows: int) -> dict[int, int]:
-    """An elastic attempt in which no step was made belongs to the one it tried to go on with."""
-    numbers = sorted({setting.attempt for _, setting, _ in logs})
-    stepped = {
-        n for _, _, events in logs for track in events.tracks.values() for n in track.attempts
-    }
-    fold: dict[int, int] = {}
-    current = numbers[0] if numbers else 0
-    for n in numbers:
-        if n in stepped or n == numbers[0] or rows > 1:
-            current = n
-        fold[n] = current
-    return fold
-
-
-def _moved(event: E, fold: dict[int, int]) -> E:
-    n = fold.get(event.attempt, event.attempt)
-    return event if n == event.attempt else replace(event, attempt=n)
 
 
 def _file_read(file: Found, setting: Setting, events: LogEvents) -> FileRead:

@@ -25,7 +25,7 @@ _CODE = re.compile(
     r"parquet|h5|ckpt|png|jpe?g|gif|pdf|csv|tsv|jsonl|whl|egg)$",
     re.IGNORECASE,
 )  # programs, settings and data; their text is not what a run printed
-_DUMP = re.compile(rb"pg_config|pg_status|comm_lib_version|nccl_version")
+_DUMP = re.compile(rb"^(?:\x80[\x02-\x05]|\{).{0,4096}(?:pg_config|pg_status|\"entries\")", re.DOTALL)
 _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
 _KERNEL = re.compile(
     rb"^(?:<\d+>|\w{3} +\d+ [\d:]{8} \S+ kernel: |\S+ \S+ kernel: |kern\s*:\w+\s*: )?"
@@ -119,7 +119,7 @@ def _kind(relative: str, head: bytes) -> str:
     name = relative.rpartition("/")[2]
     if _EVENTS.search(relative):
         return METRICS
-    if _DUMP.search(head[:4096]):
+    if _DUMP.match(head[:8192]):
         return DUMPS
     for record_format in record_formats():
         if record_format.recognise(name, head):

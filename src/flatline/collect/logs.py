@@ -41,6 +41,7 @@ class LogEvents:
     size: int = 0
     last_line: LogCite | None = None
     last_seen: datetime | None = None
+    zone_assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +130,8 @@ class LogReader:
             stream.at, stream.line = stamp.at, line
             if self.events.last_seen is None or stamp.at > self.events.last_seen:
                 self.events.last_seen = stamp.at
-            return stamp.at, stamp.assumed
+            self.events.zone_assumed = self.events.zone_assumed or stamp.assumed
+            return stamp.at, False
         return stream.at, True
 
     def _signature(self, number: int, text: str, cite: LogCite) -> None:

@@ -161,7 +161,7 @@ def how_it_ended(
     interrupted = any(c.exception.endswith("KeyboardInterrupt") for c in crashes)
     if "cancelled" in tags or (interrupted and not any(_failing(e) for e in exits)):
         return "cancelled"
-    if reached_end(matches, tracks, planned):
+    if reached_end(matches, tracks, planned, exits):
         return "completed"
     if any(_failing(e) for e in exits) or _died(matches, crashes, tracks):
         return "failed"
@@ -183,21 +183,28 @@ def _died(matches: Sequence[Match], crashes: Sequence[Crash], tracks: Sequence[T
     return any(cite.line > tails.get(cite.source, 0) for cite in ends)
 
 
-def reached_end(matches: Sequence[Match], tracks: Sequence[Track], planned: int | None) -> bool:
-    """Whether the log itself shows the planned end: an end marker with no root line after it in
-    its file, or a last step within one logging interval of the plan."""
-    ends = [m.cite for m in matches if "end-ok" in m.signature.tags]
+def reached_end(
+    matches: Sequence[Match],
+    tracks: Sequence[Track],
+    planned: int | None,
+    exits: Sequence[ProcessExit] = (),
+) -> bool:
+    """Whether the log itself shows the planned end: an end marker, or a last step within one
+    logging interval of the plan, with no root line and no failing exit after it in its file."""
     roots = [m.cite for m in matches if m.signature.role == "root"]
-    for end in ends:
-        if not any(r.source == end.source and r.line > end.line for r in roots):
-            return True
+    roots += [e.cite for e in exits if _failing(e)]
+
+    def last(source: str, line: int) -> bool:
+        return not any(r.source == source and r.line > line for r in roots)
+
+    ends = [m.cite for m in matches if "end-ok" in m.signature.tags]
+    if any(last(end.source, end.line) for end in ends):
+        return True
     for track in tracks:
         plan = track.planned or planned
         steps = [step for step in track.steps if step >= 0]
         if plan and len(steps) >= 2:
             interval = max(1, steps[-1] - steps[-2])
-            if steps[-1] + interval >= plan and not any(
-                r.source == track.source and r.line > track.lines[-1] for r in roots
-            ):
+            if steps[-1] + interval >= plan and last(track.source, track.lines[-1]):
                 return True
     return False

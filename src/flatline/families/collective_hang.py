@@ -100,7 +100,7 @@ def judge(facts: Facts) -> Judgement:
         onset=_onset(facts) or victims.first.cite.at,
         onset_step=facts.last_step,
         order=(victims.first.cite.source, victims.first.cite.line),
-        noticed=victims.first.cite.at,
+        noticed=None if victims.first.cite.at_assumed else victims.first.cite.at,
         unordered=timed_out is None,
         attempt=victims.first.attempt,
         cannot_decide=tuple(_cannot(suspect, fault_class)),

@@ -33,6 +33,7 @@ from flatline.model import (
     Claim,
     Cleared,
     Finding,
+    Job,
     Judgement,
     NodeEvent,
     Place,
@@ -51,6 +52,8 @@ EXPLAINS = {
     "C6": "a node that is going down stops serving its mounts",
 }
 LOST = {"DOWN", "FAIL", "FAILING", "NOT_RESPONDING", "NO_RESPOND", "REBOOT", "POWERED_DOWN"}
+AT_ONCE_S = 5.0
+"""The controller ends the job and records the node within seconds of each other."""
 AT_THE_END_S = 90.0
 """A node event this long after the job's end still belongs to it: the record of a node that stops
 answering is written when SlurmdTimeout expires (30 to 300 s at most sites), the end with it."""
@@ -60,30 +63,29 @@ def judge(facts: Facts) -> Judgement:
     """Name nodes the scheduler itself says it lost before the end; a DRAIN is not one."""
     lines = facts.tagged("node-failure")
     job = facts.job
-    events = _down_before_end(facts)
     failed = [row for row in facts.jobs if row.disposition == "node_fail"]
-    requeued = job is not None and job.disposition in ("pending", "requeued", "running")
+    hosts = [match.groups["host"] for match in lines if match.groups.get("host")]
+    hosts += [row.failed_node for row in failed if row.failed_node]
     if not lines and not failed:
+        events = _down_before_end(facts, list(facts.jobs), 0.0)
         if events and job is not None and job.disposition not in ("completed", "pending"):
             return _finding(facts, events, (), ())
         return _cleared(facts)
-    if job is not None and not failed and not requeued and job.disposition == "completed":
+    if job is not None and not failed and job.disposition == "completed":
         return None
+    rows = failed or list(facts.jobs)
+    events = _down_before_end(facts, rows, AT_ONCE_S) or _down_before_end(facts, rows, AT_THE_END_S)
+    events = tuple(e for e in events if not hosts or e.host in hosts)
     cites = [match.cite for match in lines if match.groups.get("host")] or [m.cite for m in lines]
-    hosts = [match.groups["host"] for match in lines if match.groups.get("host")]
-    hosts += [row.failed_node for row in failed if row.failed_node]
     return _finding(facts, events, tuple(hosts), (*cites[:3], *[row.cite for row in failed]))
 
 
-def _down_before_end(facts: Facts) -> tuple[NodeEvent, ...]:
-    rows = [row for row in facts.jobs if row.disposition == "node_fail"] or list(facts.jobs)
-    if not rows:
-        return ()
+def _down_before_end(facts: Facts, rows: list[Job], slack_s: float) -> tuple[NodeEvent, ...]:
     starts = [row.started_at for row in rows if row.started_at]
     ends = [row.ended_at for row in rows if row.ended_at]
     if not starts or not ends:
         return ()
-    latest = max(ends) + timedelta(seconds=AT_THE_END_S)
+    latest = max(ends) + timedelta(seconds=slack_s)
     return tuple(
         event
         for event in facts.node_events

@@ -22,8 +22,9 @@ References:
 from __future__ import annotations
 
 import re
+from itertools import pairwise
 
-from flatline.facts import Facts
+from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
@@ -33,6 +34,8 @@ NEEDS = ("training progress",)
 EXPLAINS: dict[str, str] = {}
 FEW_STEPS = 10
 """DESIGN: under 10 optimizer steps planned and run."""
+WARM_UP_POINTS = 8
+"""A learning rate that only rose over so many printed values was still in its warm-up."""
 _ON_PURPOSE = re.compile(r"(?i)bench|profil|smoke|debug|sanity|dry.?run|unit.?test|perf\b")
 
 
@@ -40,12 +43,19 @@ def judge(facts: Facts) -> Judgement:
     """A plan under ten steps that was carried out; on purpose, as far as its name says, warns."""
     track = facts.main_track(facts.last.n)
     planned = facts.planned_steps
-    if track is None or planned is None:
+    if track is None:
         return None
     last = facts.point(track, track.of_attempt(facts.last.n)[-1])
     ran = facts.last_step or 0
+    if planned is None:
+        made = max(ran, len(track.of_attempt(facts.last.n)))
+        return Cleared(CODE, f"{made} steps were made", (last.cite,)) if made >= FEW_STEPS else None
     if planned >= FEW_STEPS and ran < FEW_STEPS:
         return None
+    if planned >= FEW_STEPS and facts.disposition == "completed":
+        warming = _still_warming_up(facts, track)
+        if warming is not None:
+            return warming
     if planned >= FEW_STEPS:
         return Cleared(CODE, f"{planned} steps were planned and {ran} reached", (last.cite,))
     if facts.disposition != "completed" or ran < planned - 1:
@@ -59,7 +69,7 @@ def judge(facts: Facts) -> Judgement:
         summary=f"The run completed after only {planned} planned optimizer "
         f"step{'s' if planned != 1 else ''}",
         attribution="job",
-        strength=0.8,
+        strength=0.7,
         role="warning" if on_purpose else "cause",
         severity="warning" if on_purpose else "degraded",
         shows=(claim(f"{planned} steps were planned and carried out", *cites),),
@@ -70,5 +80,37 @@ def judge(facts: Facts) -> Judgement:
         ended_run=False,
         cannot_decide=("Whether so short a run was meant: its purpose is not in the log.",),
         actions=(Action("fix", "Correct max_steps or the number of epochs."),),
+        resubmit="fix_first",
+    )
+
+
+def _still_warming_up(facts: Facts, track: Track) -> Finding | None:
+    """A run that ended as planned while its learning rate had only ever risen."""
+    span = [i for i in track.of_attempt(facts.last.n) if track.lr[i] == track.lr[i]]
+    rates = [track.lr[i] for i in span]
+    if len(rates) < WARM_UP_POINTS or any(b <= a for a, b in pairwise(rates)):
+        return None
+    first, last = facts.point(track, span[0]), facts.point(track, span[-1])
+    return Finding(
+        code=CODE,
+        summary="The run completed inside its warm-up: the learning rate rose to the last step",
+        fault_class="warm-up",
+        attribution="job",
+        strength=0.7,
+        severity="degraded",
+        shows=(
+            claim(
+                f"The learning rate rose from {rates[0]:g} to {rates[-1]:g} and never fell",
+                first.cite,
+                last.cite,
+            ),
+        ),
+        implies=(claim("Training ended before it reached its working rate.", last.cite),),
+        scope="none",
+        onset_step=last.step,
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Whether so long a warm-up was meant: the schedule is not in the log.",),
+        actions=(Action("fix", "Shorten the warm-up or plan more steps."),),
         resubmit="fix_first",
     )

@@ -205,6 +205,8 @@ def _no_later(facts: Facts, match: Match, event: ProcessExit) -> bool:
     """Whether a scheduler's line came first; where the order is unknown, it did: the scheduler
     signals every task it ends."""
     later = facts.after(match.cite, event.cite)
+    if "cancelled" in match.signature.tags:  # srun cancels the step itself once a task has died
+        return later is False
     if later is True and match.cite.source == event.cite.source:
         return match.cite.line - event.cite.line < 4
     return later is not True

@@ -79,7 +79,7 @@ def raised(lead: Lead) -> str:
     """`Rank 1 raised KeyError: 'x'`, `All 8 ranks raised ...`, or the meaning of a bare line."""
     crash = lead.first.crash
     if crash is None or not crash.exception:
-        return lead.first.what
+        return lead.first.what.rstrip(".")
     message = " ".join(crash.message.split())
     text = crash.exception + (f": {message[:160]}" if message else "")
     return f"{subject(lead)} raised {text}"

@@ -20,6 +20,8 @@ STAYED_SHARE = 0.2
 SPIKE_RATIO = 1.5
 """A tail half as high again as the best level the run had held. Healthy curves in the bundled runs
 stay within 1.15 of it."""
+LOST_SHARE = 0.25
+"""And a quarter of the whole descent given back: near zero, noise alone doubles a loss."""
 ZERO_GRADIENT = 1e-8
 NON_FINITE_TAIL = 2
 """One non-finite point can be a step the loss scaler skips; two in a row to the end are not."""
@@ -97,7 +99,12 @@ def _finite(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
     if _no_gradient(track, losses) and abs(tail - head) <= 0.01 * abs(head):
         shape = "flat-no-gradient"
         onset = values[0][0]
-    elif len(numbers) >= SHAPE_POINTS and head > 0 and tail >= SPIKE_RATIO * best > 0:
+    elif (
+        len(numbers) >= SHAPE_POINTS
+        and head > 0
+        and tail >= SPIKE_RATIO * best > 0
+        and tail - best >= LOST_SHARE * (head - best)
+    ):
         fell = best < 0.95 * head
         shape = "spiked" if fell else "never-fell"
         onset = _crossing(values, best)

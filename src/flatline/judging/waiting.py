@@ -32,7 +32,7 @@ class Waiting:
 
 def waiting(facts: Facts, *tags: str) -> Waiting | None:
     """The victims in the last attempt that has any, by the tags of the lines they printed."""
-    found = [m for tag in tags for m in facts.tagged(tag)]
+    found = [m for tag in tags for m in facts.tagged(tag) if m.signature.family == "C2"]
     if not found:
         return None
     attempt = max(m.attempt for m in found)

@@ -96,8 +96,13 @@ NOWHERE = Place()
 
 @dataclass(frozen=True, slots=True)
 class LogCite:
-    """One line of a log: `line` counts newlines from 1, `text` stands in that line once it is
-    stripped of terminal escapes and masked."""
+    """
+    One line of a log: `line` counts newlines from 1, `text` stands in that line once it is
+    stripped of terminal escapes and masked.
+
+    `at_assumed` marks a time that was not printed on the line but before it: the line is no
+    older than that.
+    """
 
     source: str
     line: int
