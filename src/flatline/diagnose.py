@@ -34,6 +34,8 @@ FIRST = ("A2", "A3", "B1", "B2", "F1")
 """DESIGN: these go before the C2 they caused, where the order in time is unknown."""
 DONE_BUT_BAD = ("B3", "D1", "D2", "D3", "D4", "D5", "D6", "E1", "E2", "E3", "F2")
 """Families that stand though the run completed; any other finding on a completed run warns."""
+DECISIVE = "a decisive sign"
+"""What is missing where everything a family needs was read and still does not decide it."""
 _MUST_BE_CLEAR = ("E1", "E2", "E3")
 _SURE = 0.99
 
@@ -176,7 +178,7 @@ def _answers(
             ruled.append(RuledOut(family.code, family.name, answer.why, answer.cites))
             continue
         broken = any(gap.need == family.name for gap in gaps)
-        what = ("its judgement broke",) if broken else lacking or ("a decisive sign",)
+        what = ("its judgement broke",) if broken else lacking or (DECISIVE,)
         open_.append(Undetermined(family.code, family.name, what))
     return ruled, open_
 
@@ -249,19 +251,13 @@ def _unseen_causes(
     for family in known:
         key = f"{finding.code}/{finding.fault_class}"
         if family.code in lacking and (key in family.explains or finding.code in family.explains):
-            behind.setdefault(", ".join(lacking[family.code]), []).append(
-                f"{family.code} {family.name}"
-            )
-    if finding.code not in ("A2", "A3", "C1", "C2", "C5", "F3", "E2", "B1"):
+            for need in lacking[family.code]:
+                behind.setdefault(need, []).append(family.code)
+    behind.pop(DECISIVE, None)
+    if not behind:
         return ()
-    return tuple(
-        f"Whether {_either(names)} stands behind it: that needs {need}."
-        for need, names in behind.items()
-    )
-
-
-def _either(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else ", ".join(names[:-1]) + f" or {names[-1]}"
+    named = "; ".join(f"{need} ({', '.join(codes)})" for need, codes in behind.items())
+    return (f"Whether something earlier caused it. What would show that, and was not read: {named}.",)
 
 
 def _told(

@@ -20,7 +20,7 @@ from flatline.collect.logs import Setting, read_log
 from flatline.collect.numbers import Numbers
 from flatline.errors import FlatlineError, UsageError
 from flatline.facts import METRICS, stands_for
-from flatline.logs.labels import place_of_name
+from flatline.logs.labels import NamePlace, place_of_name
 from flatline.logs.reading import TextFile, clean, open_text
 from flatline.model import Gap
 from flatline.parsers import record_formats
@@ -136,7 +136,7 @@ def _absence(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Resu
     lines = 0
     for source in searched.get("files", ()):
         file = target.file(source)
-        setting = Setting(place_of_name(source), None, True)
+        setting = Setting(place_of_name(source) or NamePlace(), None, True)
         events = read_log(file.path, source, catalogue(), setting)
         lines += events.lines
         for token in tokens:

@@ -24,7 +24,7 @@ from flatline.collect.numbers import Numbers
 from flatline.collect.runs import Records_, attempts, choose, how_it_ended, merge
 from flatline.errors import FormatError, SourceError
 from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead, Marker
-from flatline.logs.labels import place_of_name
+from flatline.logs.labels import NamePlace, place_of_name
 from flatline.logs.reading import TextFile, clean, open_text
 from flatline.model import Crash, Gap, Job, Match, NodeEvent, Place, ProcessExit, Records
 from flatline.parsers import record_formats
@@ -115,7 +115,7 @@ def _logs(
     files = [file for file in found if file.kind in (LOG, KERNEL)]
     total = sum(file.size for file in files)
     book = catalogue() if files else None
-    names = {file.source: place_of_name(file.source) for file in files}
+    names = {file.source: place_of_name(file.source) or NamePlace() for file in files}
     many = bool(rows) and len(rows[-1].nodes) > 1
     hosts = {name.host for name in names.values() if name.host}
     year = next((r.started_at.year for r in reversed(rows) if r.started_at), None)
@@ -170,8 +170,7 @@ def _facts(
     markers = [moved(k, fold) for _, _, events in logs for k in events.markers]
     tracks = [t for _, _, events in logs for t in events.tracks.values()]
     for track in tracks:
-        n = fold.get((track.source, track.attempts[0]), 0) if len(track) else 0
-        track.attempts = array("h", [n] * len(track))
+        track.attempts = array("h", [fold.get((track.source, n), n) for n in track.attempts])
     planned = max(
         [t.planned for t in tracks if t.planned]
         + [k.progress.planned for k in markers if k.progress.planned],

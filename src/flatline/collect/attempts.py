@@ -24,17 +24,27 @@ Fold = dict[tuple[str, int], int]
 
 
 def fold_attempts(logs: Sequence[tuple[Any, Any, LogEvents]], rows: int) -> Fold:
-    """Attempts by name where folders or records name them, else by time."""
+    """Attempts by name where folders or records name them, else by time; within a file as its
+    steps show them."""
     numbers = sorted({setting.attempt for _, setting, _ in logs})
-    if len(numbers) > 1 or rows > 1:
-        return _by_name(logs, numbers, rows)
-    return _by_time(logs)
+    base = _by_name(logs, numbers, rows) if len(numbers) > 1 or rows > 1 else _by_time(logs)
+    fold: Fold = {}
+    for _, setting, events in logs:
+        inside = {n for track in events.tracks.values() for n in track.attempts}
+        inside |= {marker.attempt for marker in events.markers}
+        for n in inside | {setting.attempt}:
+            fold[events.source, n] = base[events.source] + n - setting.attempt
+    return fold
 
 
-def _by_name(logs: Sequence[tuple[Any, Any, LogEvents]], numbers: list[int], rows: int) -> Fold:
+def _by_name(
+    logs: Sequence[tuple[Any, Any, LogEvents]], numbers: list[int], rows: int
+) -> dict[str, int]:
     """An elastic attempt in which no step was made belongs to the one it tried to go on with."""
     stepped = {
-        n for _, _, events in logs for track in events.tracks.values() for n in track.attempts
+        setting.attempt
+        for _, setting, events in logs
+        if any(len(track) for track in events.tracks.values())
     }
     fold: dict[int, int] = {}
     current = numbers[0] if numbers else 0
@@ -42,34 +52,85 @@ def _by_name(logs: Sequence[tuple[Any, Any, LogEvents]], numbers: list[int], row
         if n in stepped or n == numbers[0] or rows > 1:
             current = n
         fold[n] = current
-    return {(e.source, s.attempt): fold[s.attempt] for _, s, e in logs}
+    return {events.source: fold[setting.attempt] for _, setting, events in logs}
 
 
-def _by_time(logs: Sequence[tuple[Any, Any, LogEvents]]) -> Fold:
+def _by_time(logs: Sequence[tuple[Any, Any, LogEvents]]) -> dict[str, int]:
     spans = []
-    for _, setting, events in logs:
+    for _, _, events in logs:
         times = [t for track in events.tracks.values() for t in track.at if t == t]
         if times:
             spans.append((min(times), max(times), events.source))
     spans.sort()
-    fold: Fold = {(e.source, s.attempt): 0 for _, s, e in logs}
-    if len(spans) < 2:
-        return fold
-    n, end = 0, spans[0][1]
+    fold = {events.source: 0 for _, _, events in logs}
+    n, end = 0, spans[0][1] if spans else 0.0
     for start, stop, source in spans:
         if start > end:
             n += 1
         end = max(end, stop)
-        for key in fold:
-            if key[0] == source:
-                fold[key] = n
-    for key in fold:  # a file without progress goes with the last try: it says how that ended
-        if not any(source == key[0] for _, _, source in spans):
-            fold[key] = n
-    return fold
+        fold[source] = n
+    stepped = {source for _, _, source in spans}
+    # A file without progress goes with the last try: it says how that ended.
+    return {source: at if source in stepped else n for source, at in fold.items()}
 
 
 def moved(event: E, fold: Fold) -> E:
     source = event.cite.source
     n = fold.get((source, event.attempt), event.attempt)
     return event if n == event.attempt else replace(event, attempt=n)
+
+
+RESET_INTERVALS = 4
+"""A step so many printing intervals back is a new beginning.  Ranks that print unlabelled into one
+stream are one or two intervals apart; an epoch that counts its steps anew says its number."""
+_BEGINNINGS = ("resume", "fresh", "checkpoint_loaded", "plan")
+
+
+def split(events: LogEvents, first: int) -> None:
+    """Numbers the tries inside one file from `first`, where its steps go back."""
+    resets = _resets(events)
+    if not resets:
+        return
+    for track in events.tracks.values():
+        for i, line in enumerate(track.lines):
+            track.attempts[i] = first + sum(line >= reset for _, reset in resets)
+
+    def n(line: int, begins: bool) -> int:
+        return first + sum(line > last if begins else line >= reset for last, reset in resets)
+
+    events.matches = [replace(m, attempt=n(m.cite.line, False)) for m in events.matches]
+    events.crashes = [replace(c, attempt=n(c.cite.line, False)) for c in events.crashes]
+    events.exits = [replace(e, attempt=n(e.cite.line, False)) for e in events.exits]
+    events.markers = [
+        replace(m, attempt=n(m.cite.line, m.kind in _BEGINNINGS)) for m in events.markers
+    ]
+
+
+def _resets(events: LogEvents) -> list[tuple[int, int]]:
+    """(last line of the old try's progress, first line of the new one's), in order."""
+    found: list[tuple[int, int]] = []
+    begun = sorted(m.cite.line for m in events.markers if m.kind in _BEGINNINGS[:3])
+    for track in events.tracks.values():
+        last = -1
+        interval = 1
+        for i, step in enumerate(track.steps):
+            if step < 0:
+                continue
+            if last >= 0 and step < track.steps[last]:
+                back = track.steps[last] - step
+                said = any(track.lines[last] < line <= track.lines[i] for line in begun)
+                epoch = track.epoch[i] > track.epoch[last]
+                if not epoch and (back >= RESET_INTERVALS * interval or said):
+                    found.append((track.lines[last], track.lines[i]))
+                    last = i
+                continue
+            if last >= 0 and step > track.steps[last]:
+                interval = step - track.steps[last]
+            last = i
+    merged: list[tuple[int, int]] = []
+    for old, new in sorted(found):
+        if merged and old < merged[-1][1]:  # another rank's view of the same new beginning
+            merged[-1] = (max(merged[-1][0], old), min(merged[-1][1], new))
+        else:
+            merged.append((old, new))
+    return merged

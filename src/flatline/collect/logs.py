@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
 
+from flatline.collect.attempts import split
 from flatline.collect.catalogue import Catalogue
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
@@ -82,6 +83,7 @@ class LogReader:
             self._hit(hit)
         self._tracebacks()
         self._close()
+        split(self.events, self.setting.attempt)
         return self.events
 
     # --- one hit ---

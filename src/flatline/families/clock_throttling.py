@@ -39,11 +39,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
-from math import isfinite
 from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
+from flatline.judging.clock_events import ClockEvents
 from flatline.judging.gpus import (
     PEERS,
     Beside,
@@ -52,7 +52,6 @@ from flatline.judging.gpus import (
     Stretches,
     at_work,
     beside_peers,
-    near_usual,
     stretches,
 )
 from flatline.judging.slowdown import slowdown
@@ -84,7 +83,6 @@ LOWER_RATIO = 0.9
 """A power limit below this part of its peers' stands apart: limits are set, they do not vary."""
 HOTTER_CELSIUS = 10.0
 """Hotter than its peers by this much: within one chassis they differ by some 5 degrees."""
-MOSTLY_RATIO = 0.5
 LEAST_SHARE = 0.1
 """Slow in a smaller share of its busy time, a GPU cost the run little."""
 COVERED_RATIO = 0.8
@@ -108,27 +106,11 @@ class _Fleet:
     temperature: Readings | None
     limit: Readings | None
     highest: Readings | None
-    reasons: Readings | None
-
-    def masks(self, place: Place, first: float, last: float) -> list[tuple[float, int]]:
-        """(time, reason mask) read after `first` up to `last`; what is no mask is left out."""
-        row = None if self.reasons is None else self.reasons.rows.get(place)
-        if row is None:
-            return []
-        return [
-            (at, int(value))
-            for at, value in row.points()
-            if first < at <= last and isfinite(value) and 0 <= value < 1 << 32
-        ]
-
-    def masks_in(self, place: Place, times: Iterable[float]) -> list[tuple[float, int]]:
-        """The same over whole stretches."""
-        return [m for t in times for m in self.masks(place, t - self.cut.length_s, t)]
+    reasons: ClockEvents
 
     def bad(self, place: Place, times: Iterable[float]) -> bool:
         """Whether a bad reason was lit in most readings of these stretches."""
-        masks = self.masks_in(place, times)
-        return bool(masks) and sum(bool(m & BAD) for _, m in masks) >= MOSTLY_RATIO * len(masks)
+        return self.reasons.mostly(place, times, BAD)
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +137,7 @@ def judge(facts: Facts) -> Judgement:
     blamed = [found for found in slow if _decided(fleet, found, known)]
     if blamed:
         return _finding(facts, fleet, blamed)
-    return None if slow or not _covered(facts, fleet) else _cleared(fleet, beside)
+    return None if slow or not _covered(facts, fleet) else _cleared(facts, fleet, beside)
 
 
 def _measure(facts: Facts) -> _Fleet | None:
@@ -183,7 +165,9 @@ def _measure(facts: Facts) -> _Fleet | None:
         temperature=cut.means(facts, "gpu_temperature_celsius"),
         limit=cut.means(facts, "gpu_power_limit_watts"),
         highest=highest,
-        reasons=cut.samples(facts, "gpu_clock_event_reasons", _READINGS_A_STRETCH),
+        reasons=ClockEvents(
+            cut.samples(facts, "gpu_clock_event_reasons", _READINGS_A_STRETCH), cut.length_s
+        ),
     )
 
 
@@ -275,7 +259,12 @@ def _finding(facts: Facts, fleet: _Fleet, slow: Sequence[_Slow]) -> Finding:
         f" ({_mhz(fleet.clock.value(worst.place, worst.typical))}, {fault_class})",
         fault_class=fault_class,
         attribution="infrastructure",
-        shows=(_low_clock(fleet, worst), *_load(fleet, worst), *why, *([pace] if pace else [])),
+        shows=(
+            _low_clock(facts, fleet, worst),
+            *_load(facts, fleet, worst),
+            *why,
+            *([pace] if pace else []),
+        ),
         implies=(
             claim(
                 "Every rank waits for the slowest at each synchronisation, so the whole job"
@@ -335,48 +324,46 @@ def _own(fleet: _Fleet, slow: _Slow) -> QueryCite | None:
     return fleet.clock.cite(slow.place, slow.typical, text)
 
 
-def _low_clock(fleet: _Fleet, slow: _Slow) -> Claim:
-    """Its clock, beside that of the peer that is nearest their median, or beside its own past."""
-    place, time, gpus = slow.place, slow.typical, fleet.gpus
-    hertz = _mhz(fleet.clock.value(place, time))
-    near = near_usual(gpus, fleet.clock, place, time) if slow.by_peers else None
-    if near is not None:
-        peers, usual = len(gpus.peers(place, time)), gpus.usual(fleet.clock, place, time)
-        text = f"SM clock of a usual peer, mean of {fleet.cut.length_s} s"
-        return claim(f"{place} ran its SMs at {hertz} while the median of {peers} peers at work"
-                     f" was {_mhz(usual)}", _own(fleet, slow),
-                     fleet.clock.cite(near, time, text))  # fmt: skip
-    before = [t for t in gpus.busy[place] if t < slow.times[0]]
+def _low_clock(facts: Facts, fleet: _Fleet, slow: _Slow) -> Claim:
+    """Its clock, beside the median of the GPUs at work, or beside its own past."""
+    place, time = slow.place, slow.typical
+    said = f"{place} ran its SMs at {_mhz(fleet.clock.value(place, time))}"
+    if slow.by_peers:
+        usual = fleet.cut.median_at_work(facts, "gpu_sm_clock_hertz", fleet.gpus, time)
+        if usual is not None:
+            said += f" while the median of the GPUs at work was {_mhz(usual.value)}"
+        return claim(said, _own(fleet, slow), usual)
+    before = [t for t in fleet.gpus.busy[place] if t < slow.times[0]]
     past = fleet.clock.cite(place, before[-1], "SM clock before") if before else None
     if past is None and fleet.highest is not None:
         past = fleet.highest.cite(place, time, "highest SM clock")
-    return claim(f"{place} ran its SMs at {hertz}, {slow.ratio:.0%} of what it had run or can"
-                 " run at", _own(fleet, slow), past)  # fmt: skip
+    said += f", {slow.ratio:.0%} of what it had run or can run at"
+    return claim(said, _own(fleet, slow), past)
 
 
-def _load(fleet: _Fleet, slow: _Slow) -> list[Claim]:
-    """That it was at work, what it drew and how hot it was, beside its peers."""
+def _load(facts: Facts, fleet: _Fleet, slow: _Slow) -> list[Claim]:
+    """That it was at work, what it drew and how hot it was, beside the GPUs at work."""
     place, time, gpus = slow.place, slow.typical, fleet.gpus
     out = []
-    for signal, text, scale in (
-        (gpus.activity, "It was active {:.0f} % of the time", 100.0),
-        (fleet.power, "It drew {:.0f} W", 1.0),
-        (fleet.temperature, "It was at {:.0f} degrees Celsius", 1.0),
+    for signal, name, text, unit, scale in (
+        (gpus.activity, gpus.measure, "It was active", " % of the time", 100.0),
+        (fleet.power, "gpu_power_watts", "It drew", " W", 1.0),
+        (fleet.temperature, "gpu_temperature_celsius", "It was at", " °C", 1.0),
     ):
         own = None if signal is None else signal.value(place, time)
         if signal is None or own is None:
             continue
-        said = text.format(own * scale)
-        usual = gpus.usual(signal, place, time)
-        said += "" if usual is None else f", the median of its peers was {usual * scale:.0f}"
-        out.append(claim(said, signal.cite(place, time, said)))
+        usual = fleet.cut.median_at_work(facts, name, gpus, time)
+        said = f"{text} {own * scale:.0f}{unit}"
+        beside = f", the median of the GPUs at work {usual.value * scale:.0f}" if usual else ""
+        out.append(claim(said + beside, signal.cite(place, time, said), usual))
     return out
 
 
 def _why(fleet: _Fleet, slow: _Slow) -> tuple[str, list[Claim]]:
     """The fault class, from reason bits first, then limits, then heat; with the evidence."""
     shown: list[Claim] = []
-    mask, cite = _usual_mask(fleet, slow)
+    mask, cite = fleet.reasons.usual(slow.place, slow.times, BAD if slow.asserted else None)
     if cite is not None:
         shown.append(claim(f"The device gives as its reason {clock_events(mask)}", cite))
     limit, limited = fleet.limit, _limited(fleet, slow)
@@ -394,19 +381,6 @@ def _why(fleet: _Fleet, slow: _Slow) -> tuple[str, list[Claim]]:
     if _hotter(fleet, slow):
         return "thermal", shown
     return ("locked-clocks" if mask & ClockEvent.APPLICATION_CLOCKS else "unexplained"), shown
-
-
-def _usual_mask(fleet: _Fleet, slow: _Slow) -> tuple[int, QueryCite | None]:
-    """The mask read most often while it was slow (bad ones before others), cited once."""
-    read = fleet.masks_in(slow.place, slow.times)
-    if slow.asserted:
-        read = [(at, mask) for at, mask in read if mask & BAD]
-    masks = [mask for _, mask in read]
-    if not masks or fleet.reasons is None:
-        return 0, None
-    usual = max(sorted(set(masks)), key=masks.count)
-    at = next(at for at, mask in read if mask == usual)
-    return usual, fleet.reasons.cite(slow.place, at, f"clock event reasons {clock_events(usual)}")
 
 
 def _hotter(fleet: _Fleet, slow: _Slow) -> bool:
@@ -466,13 +440,13 @@ def _covered(facts: Facts, fleet: _Fleet) -> bool:
     return inside >= COVERED_RATIO * (ended - began).total_seconds()
 
 
-def _cleared(fleet: _Fleet, beside: Beside) -> Cleared | None:
+def _cleared(facts: Facts, fleet: _Fleet, beside: Beside) -> Cleared | None:
     """
     Cleared where every busy GPU had peers to be compared with and either the reasons, or power
     and heat, were measured beside the clocks; without peers, where the reasons name nothing.
     """
-    busy, reasons = fleet.gpus.busy, fleet.reasons
-    told = reasons is not None and busy.keys() <= reasons.rows.keys()
+    busy = fleet.gpus.busy
+    told = fleet.reasons.cover(busy)
     if any(fleet.bad(place, times) for place, times in busy.items()):
         return None
     if not beside and told:
@@ -487,12 +461,10 @@ def _cleared(fleet: _Fleet, beside: Beside) -> Cleared | None:
     if place is None:
         return None
     cites = [fleet.clock.cite(place, time, f"SM clock, mean of {fleet.cut.length_s} s: the lowest"
-                              f" for two such stretches, {part:.0%} of its peers' median, threshold"
+                              f" for two stretches, {part:.0%} of its peers' median; threshold"
                               f" {APART_RATIO:.0%}")]  # fmt: skip
-    near = near_usual(fleet.gpus, fleet.clock, place, time)
-    if near is not None:
-        cites.append(fleet.clock.cite(near, time, "SM clock of a usual peer then"))
-    cites += _reason_cites(fleet, place, (time,))
+    cites.append(fleet.cut.median_at_work(facts, "gpu_sm_clock_hertz", fleet.gpus, time))
+    cites.append(fleet.reasons.usual(place, (time,))[1])
     why = f"no busy GPU's clock stood apart from its peers' for long (lowest {part:.0%})"
     return Cleared(CODE, why, tuple(cite for cite in cites if cite is not None))
 
@@ -506,21 +478,12 @@ def _lasting_parts(
                   key=lambda found: found[0])  # fmt: skip
 
 
-def _reason_cites(fleet: _Fleet, place: Place, times: Iterable[float]) -> list[QueryCite | None]:
-    """The last reasons read in these stretches."""
-    masks = fleet.masks_in(place, times)
-    if fleet.reasons is None or not masks:
-        return []
-    at, mask = masks[-1]
-    return [fleet.reasons.cite(place, at, f"clock event reasons {clock_events(mask)}")]
-
-
 def _cleared_by_reasons(fleet: _Fleet) -> Cleared | None:
     """Too few GPUs to compare: cleared where no clock was set low either."""
     cites: list[QueryCite] = []
     for place, times in fleet.gpus.busy.items():
-        masks = [mask for _, mask in fleet.masks_in(place, times)]
-        if not masks or sum(bool(m & ClockEvent.APPLICATION_CLOCKS) for m in masks) > 0:
+        usual, cite = fleet.reasons.usual(place, times)
+        if cite is None or usual & ClockEvent.APPLICATION_CLOCKS:
             return None
-        cites += [cite for cite in _reason_cites(fleet, place, times) if cite is not None]
+        cites.append(cite)
     return Cleared(CODE, "the device gave no reason that held its clock down", tuple(cites))

@@ -64,8 +64,7 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
     where = f" at step {onset}" if onset is not None else ""
     text = {
         "non-finite": f"The {name} or its gradient became non-finite{where} and stayed so",
-        "spiked": f"The {name} rose{where} far above the best level it had reached"
-        " and did not come back",
+        "spiked": f"The {name} rose{where} far above what it had been and did not come back",
         "never-fell": f"The {name} only rose from its start and never fell",
         "flat-no-gradient": f"The {name} is flat and every gradient is zero",
     }[seen.shape]

@@ -81,6 +81,8 @@ def _silent(facts: Facts) -> Judgement:
     fresh = [m for m in facts.markers_of("fresh") if m.attempt == facts.last.n]
     if asked and (fresh or _from_the_start(facts, first)):
         return _restarted(facts, first, asked, fresh)
+    if asked and _went_on(facts, first):
+        return Cleared(CODE, f"training went on at step {first.step}", (asked[-1], first.cite))
     if asked:
         return None
     return Cleared(CODE, "nothing that was read asked for a resume", (first.cite,))
@@ -111,6 +113,16 @@ def _from_the_start(facts: Facts, first: Point) -> bool:
     if not saved or first.step is None:
         return False
     return first.step < FRESH_SHARE * max(saved)
+
+
+def _went_on(facts: Facts, first: Point) -> bool:
+    """Whether the first step is at or beyond the one a checkpoint was announced or saved for."""
+    steps = [
+        m.progress.step
+        for m in facts.markers_of("resume", "checkpoint_saved")
+        if m.progress.step and (m.kind == "resume" or m.attempt < facts.last.n)
+    ]
+    return bool(steps) and first.step is not None and first.step >= min(steps) > 1
 
 
 def _restarted(facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker]) -> Finding:

@@ -84,20 +84,40 @@ class Stretches:
         step_s = float(self.length_s)
         return readings(facts.series(query, start=self.first, end=self.end, step_s=step_s))
 
+    def median_at_work(
+        self, facts: Facts, signal: str, gpus: Gpus, time: float
+    ) -> QueryCite | None:
+        """The median of a signal over all GPUs at work in one stretch, as one query."""
+        mean, work = (
+            f"avg_over_time({name}[{self.length_s}s])" for name in (signal, gpus.measure)
+        )
+        query = f"quantile(0.5, {mean} and on (host, gpu) ({work} > {BUSY_RATIO}))"
+        moment = datetime.fromtimestamp(time, UTC)
+        answer = facts.series(query, start=moment, end=moment)
+        if not answer or len(answer.rows) != 1:
+            return None
+        cite: QueryCite = answer.cite(answer.rows[0], "median of the GPUs at work")
+        return cite
+
     def samples(self, facts: Facts, signal: str, each: int) -> Readings | None:
         """A signal as it stands at so many times of each stretch."""
         step_s = float(max(1, self.length_s // each))
         return readings(facts.series(signal, start=self.start, end=self.end, step_s=step_s))
 
 
-def stretches(facts: Facts) -> Stretches | None:
-    """None where no metrics cover the run."""
+def stretches(facts: Facts, signal: str) -> Stretches | None:
+    """The window cut so that a stretch holds several samples of a signal; None without any."""
     if facts.window is None:
         return None
     start, end = facts.window
-    length_s = int(
-        min(max(SHORTEST_S, ceil((end - start).total_seconds() / STRETCHES)), LONGEST_S)
-    )
+    span_s = max(1, ceil((end - start).total_seconds()))
+    query = f"count_over_time({signal}[{span_s}s])"
+    taken = readings(facts.series(query, start=end, end=end))
+    if taken is None:
+        return None
+    interval_s = span_s / max(1.0, median(row.last for row in taken.rows.values()))
+    length_s = min(max(SHORTEST_S, ceil(span_s / STRETCHES)), LONGEST_S)
+    length_s = max(length_s, ceil(SAMPLES_EACH * interval_s))
     first = min(start.timestamp() + length_s, end.timestamp())
     return Stretches(start, datetime.fromtimestamp(first, UTC), end, length_s)
 
@@ -107,9 +127,11 @@ class Gpus:
     """
     Which GPUs were at work in which stretches, and of what kind each is.
 
-    A kind is the model's name or whatever else tells unlike devices apart; None is unknown.
+    `measure` is the signal that tells.  A kind is the model's name, or whatever else tells
+    unlike devices apart; None is unknown.
     """
 
+    measure: str
     activity: Readings
     busy: Mapping[Place, tuple[float, ...]]
     kinds: Mapping[Place, str | None]
@@ -148,7 +170,7 @@ def at_work(facts: Facts, cut: Stretches, kind: Callable[[Place, Row], str | Non
                 if (times := tuple(t for t, share in row.points() if share > BUSY_RATIO))
             }
             kinds = {place: kind(place, row) for place, row in activity.rows.items()}
-            return Gpus(activity, busy, kinds)
+            return Gpus(name, activity, busy, kinds)
     return None
 
 
@@ -178,15 +200,6 @@ def beside_peers(gpus: Gpus, signal: Readings) -> Beside:
             usual = _median_without(values, rank)
             out.setdefault(place, {})[time] = (value / usual, usual - value > spread)
     return out
-
-
-def near_usual(gpus: Gpus, signal: Readings, place: Place, time: float) -> Place | None:
-    """The peer whose value is nearest the peers' median: one query that stands for them."""
-    usual = gpus.usual(signal, place, time)
-    known = [(v, p) for p in gpus.peers(place, time) if (v := signal.value(p, time)) is not None]
-    if usual is None:
-        return None
-    return min(known, key=lambda pair: (abs(pair[0] - usual), str(pair[1])))[1]
 
 
 def _median_without(ordered: Sequence[float], rank: int) -> float:

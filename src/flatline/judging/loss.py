@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from math import isfinite
 from statistics import median
 from typing import Literal
@@ -16,12 +17,14 @@ SHAPE_POINTS = 20
 """Fewer points than this show no shape: per-batch losses of small runs scatter by tens of percent
 (measured on the bundled healthy runs: 3 to 12 % between neighbouring points)."""
 FALLING_POINTS = 5
-STAYED_SHARE = 0.2
+WINDOWS = 6
+"""The curve is compared in stretches of a sixth: long enough for a median of noisy batches."""
 SPIKE_RATIO = 1.5
 """A tail half as high again as the best level the run had held. Healthy curves in the bundled runs
 stay within 1.15 of it."""
 LOST_SHARE = 0.25
-"""And a quarter of the whole descent given back: near zero, noise alone doubles a loss."""
+RISEN_RATIO = 2.0
+"""An end at twice the very first value: an untrained model's loss is a ceiling for a sound run."""
 ZERO_GRADIENT = 1e-8
 NON_FINITE_TAIL = 2
 """One non-finite point can be a step the loss scaler skips; two in a row to the end are not."""
@@ -89,26 +92,21 @@ def _finite(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
     if not values:
         return None
     numbers = [value for _, value in values]
-    head = median(numbers[:HEAD])
-    tail_count = max(HEAD, int(len(numbers) * STAYED_SHARE))
-    tail = median(numbers[-tail_count:])
-    levels = [median(numbers[k : k + HEAD]) for k in range(max(1, len(numbers) - HEAD + 1))]
-    best = min(levels)
+    width = max(HEAD, len(numbers) // WINDOWS)
+    start, best, end = _levels(numbers, width)
     shape: Shape = "unclear"
     onset = None
-    if _no_gradient(track, losses) and abs(tail - head) <= 0.01 * abs(head):
+    if _no_gradient(track, losses) and abs(end.middle - start.middle) <= 0.01 * abs(start.middle):
         shape = "flat-no-gradient"
         onset = values[0][0]
-    elif (
-        len(numbers) >= SHAPE_POINTS
-        and head > 0
-        and tail >= SPIKE_RATIO * best > 0
-        and tail - best >= LOST_SHARE * (head - best)
-    ):
-        fell = best < 0.95 * head
-        shape = "spiked" if fell else "never-fell"
-        onset = _crossing(values, best)
-    elif len(numbers) >= FALLING_POINTS and tail < head:
+    elif len(numbers) >= SHAPE_POINTS and 0 < RISEN_RATIO * numbers[0] <= end.low:
+        counts_up = all(b >= a for a, b in pairwise(numbers))
+        shape = "never-fell" if counts_up else "spiked"
+        onset = _crossing(values, numbers[0])
+    elif len(numbers) >= SHAPE_POINTS and _stayed_high(start, best, end):
+        shape = "spiked"
+        onset = _crossing(values, best.middle)
+    elif len(numbers) >= FALLING_POINTS and end.middle < start.middle:
         shape = "falling"
     shown = [values[0][0], *([onset] if onset is not None else []), values[-1][0]]
     return Curve(
@@ -116,10 +114,45 @@ def _finite(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
         track=track,
         points=tuple(facts.point(track, i) for i in dict.fromkeys(shown)),
         onset=facts.point(track, onset) if onset is not None else None,
-        head=head,
-        best=best,
-        tail=tail,
+        head=start.middle,
+        best=best.middle,
+        tail=end.middle,
         count=len(numbers),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Level:
+    """A stretch of the curve by its quartiles: per-batch losses scatter, levels do not."""
+
+    low: float
+    middle: float
+    high: float
+
+
+def _levels(numbers: list[float], width: int) -> tuple[_Level, _Level, _Level]:
+    """The first stretch, the one with the lowest median, and the last."""
+
+    def level(stretch: list[float]) -> _Level:
+        ordered = sorted(stretch)
+        n = len(ordered)
+        return _Level(ordered[n // 4], median(ordered), ordered[-1 - n // 4])
+
+    step = max(1, width // 2)
+    starts = range(0, max(1, len(numbers) - width + 1), step)
+    stretches = [level(numbers[k : k + width]) for k in starts]
+    best = min(stretches, key=lambda s: s.middle)
+    return stretches[0], best, level(numbers[-width:])
+
+
+def _stayed_high(start: _Level, best: _Level, end: _Level) -> bool:
+    """Whether the end lies above the best level by more than its scatter, by half of it again,
+    and by a quarter of the whole descent: near zero, noise alone doubles a loss."""
+    if start.middle <= 0 or best.middle <= 0 or end.low <= best.high:
+        return False
+    lost = end.middle - best.middle
+    return end.middle >= SPIKE_RATIO * best.middle and lost >= LOST_SHARE * (
+        start.middle - best.middle
     )
 
 

@@ -39,7 +39,9 @@ def _signature(table: dict[str, Any], origin: str) -> Signature:
     if unknown or absent:
         raise CatalogueError(f"{where}: unknown {sorted(unknown)}, missing {sorted(absent)}")
     if table["role"] not in get_args(SignatureRole):
-        raise CatalogueError(f"{where}: role {table['role']!r} is none of {get_args(SignatureRole)}")
+        raise CatalogueError(
+            f"{where}: role {table['role']!r} is none of {get_args(SignatureRole)}"
+        )
     if table.get("attribution", "unknown") not in get_args(Attribution):
         raise CatalogueError(f"{where}: attribution {table['attribution']!r}")
     if table["role"] == "root" and not (table.get("family") and table.get("near_miss")):

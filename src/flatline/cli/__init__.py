@@ -1,0 +1,288 @@
+"""
+The command line: one command a file; the folder is the registry.
+
+A command module's docstring is its help: the first line stands in the list of commands, the
+rest on its own page.  It has `USAGE`, `arguments(parser)` and `run(options, engine)`, which
+returns the exit status: 0 healthy, 1 a fault was found, 2 the call was wrong, 3 undetermined,
+4 Flatline itself failed.  Nothing uncaught ever ends in 1.  What a command needs for its work it
+imports there: the list of commands must come at once.
+"""
+
+from __future__ import annotations
+
+import argparse
+import difflib
+import importlib
+import os
+import pkgutil
+import shutil
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TextIO, cast
+
+from flatline import __version__
+from flatline.errors import FlatlineError, ManyJobs, UsageError
+from flatline.wording.untrusted import neutral, sentence
+
+if TYPE_CHECKING:
+    from importlib.resources.abc import Traversable
+
+    from flatline.collect import OnProgress, Request
+    from flatline.families import Family
+    from flatline.model import Verdict
+    from flatline.render.text import Look
+    from flatline.verify import Check
+
+HEALTHY, FOUND, WRONG_CALL, UNDETERMINED, FAILED = range(5)
+INTERRUPTED, PIPE_CLOSED = 130, 141
+"""128 + SIGINT and 128 + SIGPIPE, as a shell reports them."""
+JOBS = 40
+"""Jobs listed before the rest is counted."""
+WIDTH, WIDEST = 80, 120
+"""Columns where there is no terminal, and the most that are used of one."""
+
+HELP = """\
+usage: flatline COMMAND ...
+
+Why did my GPU training run fail, hang, slow down or learn nothing?
+Flatline reads what the run left behind (logs, Slurm records, metrics, dumps)
+and answers with a verdict whose every claim carries its evidence.
+
+commands:
+{commands}
+
+examples:
+  flatline diagnose ./outputs/8308         logs, records, whatever lies there
+  flatline diagnose 8308                   a Slurm job, where Slurm is
+  flatline diagnose run.log --quiet        one line
+  flatline diagnose ./outputs/8308 --format markdown > ticket.md
+  flatline demo                            see it work on runs it brings along
+
+exit status: 0 healthy, 1 a fault was found, 2 the call was wrong,
+             3 undetermined, 4 Flatline itself failed
+
+`flatline COMMAND --help` says more; `flatline --version` says which this is.
+"""
+
+
+# --- what the commands call -------------------------------------------------------------------
+
+
+def _diagnose(request: Request, on_progress: OnProgress | None) -> Verdict:
+    from flatline.collect import collect
+    from flatline.diagnose import diagnose
+
+    return diagnose(collect(request, on_progress))
+
+
+def _verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check, ...]:
+    from flatline.verify import verify
+
+    return verify(document, targets)
+
+
+def _families() -> tuple[Family, ...]:
+    from flatline.families import all_families
+
+    return all_families()
+
+
+def _demos() -> Traversable:
+    from importlib import resources
+
+    return resources.files("flatline") / "demo"
+
+
+@dataclass(frozen=True, slots=True)
+class Engine:
+    """
+    Everything a command calls; whoever calls `main` may bring another.
+
+    The defaults import when they are called: the scanner and the arithmetic are most of the
+    start-up, and `--help` needs neither.
+    """
+
+    diagnose: Callable[[Request, OnProgress | None], Verdict] = _diagnose
+    verify: Callable[[Mapping[str, Any], tuple[str, ...]], tuple[Check, ...]] = _verify
+    families: Callable[[], tuple[Family, ...]] = _families
+    demos: Callable[[], Traversable] = _demos
+
+
+class Command(Protocol):
+    __doc__: str | None
+    USAGE: str
+
+    def arguments(self, parser: argparse.ArgumentParser) -> None:
+        """Declare what the command takes."""
+
+    def run(self, options: argparse.Namespace, engine: Engine) -> int:
+        """Do it; the exit status."""
+
+
+# --- speaking ---------------------------------------------------------------------------------
+
+
+def say(text: str, encoding: str | None = None) -> None:
+    """To standard output, in its own encoding or the one asked for; a reader that has left is
+    no error, since what was found stays true."""
+    out = sys.stdout
+    try:
+        out.flush()
+        data = text.encode(encoding or out.encoding or "utf-8", "backslashreplace")
+        out.buffer.write(data)
+        out.flush()
+    except BrokenPipeError:
+        _silence(out)
+
+
+def complain(text: str) -> None:
+    """To standard error, where anybody still listens."""
+    try:
+        data = text.encode(sys.stderr.encoding or "utf-8", "backslashreplace")
+        sys.stderr.flush()
+        sys.stderr.buffer.write(data + b"\n")
+        sys.stderr.flush()
+    except OSError:
+        _silence(sys.stderr)
+
+
+def _silence(stream: TextIO) -> None:
+    """Let the interpreter's own last flush go nowhere."""
+    sink = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(sink, stream.fileno())
+    os.close(sink)
+
+
+def look_of(stream: TextIO, brief: bool = False) -> Look:
+    """How a page may look on this stream: a terminal's size and colours, else 80 plain columns."""
+    from flatline.render.text import Look
+
+    try:
+        "✗✓…".encode(stream.encoding or "utf-8")
+        unicode = True
+    except UnicodeEncodeError:
+        unicode = False
+    if not stream.isatty():
+        return Look(WIDTH, None, False, unicode, brief)
+    size = shutil.get_terminal_size((WIDTH, 24))
+    colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+    return Look(min(size.columns, WIDEST), size.lines, colour, unicode, brief)
+
+
+# --- dispatch ---------------------------------------------------------------------------------
+
+
+def command_names() -> tuple[str, ...]:
+    """Every command, the one this is for first."""
+    names = [found.name for found in pkgutil.iter_modules(__path__) if found.name[0] != "_"]
+    return tuple(sorted(names, key=lambda name: (name != "diagnose", name)))
+
+
+def _command(name: str) -> Command:
+    return cast(Command, importlib.import_module(f"{__name__}.{name}"))
+
+
+def _help() -> str:
+    lines = []
+    for name in command_names():
+        first = (_command(name).__doc__ or "").strip().partition("\n")[0]
+        lines.append(f"  {name:<10} {first[:1].lower()}{first[1:].rstrip('.')}")
+    return HELP.format(commands="\n".join(lines))
+
+
+def _parser(name: str, command: Command) -> argparse.ArgumentParser:
+    said, heading, examples = (command.__doc__ or "").strip().partition("example")
+    return argparse.ArgumentParser(
+        prog=f"flatline {name}",
+        usage=f"flatline {name} {command.USAGE}",
+        description=said,
+        epilog=heading + examples,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+        allow_abbrev=False,
+    )
+
+
+def _unknown(word: str) -> str:
+    names = command_names()
+    if Path(word).exists() or word.isdigit():
+        return f"{word!r} is no command; meant is perhaps: flatline diagnose {neutral(word)}"
+    close = difflib.get_close_matches(word, names, 1)
+    hint = f"; meant is perhaps {close[0]!r}" if close else ""
+    return f"there is no command {word!r}{hint}: there are {', '.join(names)}"
+
+
+def _dispatch(argv: Sequence[str], engine: Engine) -> int:
+    if not argv:
+        complain(_help().rstrip())
+        return WRONG_CALL
+    word, rest = argv[0], argv[1:]
+    if word in ("-h", "--help", "help"):
+        say(_help())
+        return HEALTHY
+    if word in ("-V", "--version"):
+        say(f"flatline {__version__}\n")
+        return HEALTHY
+    if word not in command_names():
+        raise UsageError(_unknown(word))
+    command = _command(word)
+    parser = _parser(word, command)
+    command.arguments(parser)
+    return command.run(parser.parse_intermixed_args(rest), engine)
+
+
+def _listed(fault: ManyJobs) -> str:
+    rows = [tuple(sentence(part)[:40] for part in job) for job in fault.jobs[:JOBS]]
+    wide = [max(len(row[at]) for row in [*rows, ("job", "name", "state")]) for at in range(2)]
+    table = [("job", "name", "state"), *rows]
+    lines = [f"  {job:<{wide[0]}}  {name:<{wide[1]}}  {state}" for job, name, state in table]
+    left = len(fault.jobs) - JOBS
+    more = [f"  and {left:,} more"] if left > 0 else []
+    head = f"flatline: the target holds {len(fault.jobs)} jobs; name one with --job ID"
+    return "\n".join([head, "", *lines, *more])
+
+
+def _broken(fault: Exception) -> str:
+    if os.environ.get("FLATLINE_DEBUG") == "1":
+        import traceback
+
+        return "".join(traceback.format_exception(fault)).rstrip()
+    what = sentence(f"{type(fault).__name__}: {fault}")[:300]
+    return (
+        f"flatline: it failed itself, and says nothing about the run: {what}\n"
+        "This is a fault of Flatline. FLATLINE_DEBUG=1 shows where; please report that."
+    )
+
+
+def answer(argv: Sequence[str], engine: Engine) -> int:
+    """The exit status of a call, everything said that is to be said."""
+    try:
+        status = _dispatch(argv, engine)
+        sys.stdout.flush()
+    except SystemExit as ended:  # argparse has said what was wrong, or has shown its help
+        status = ended.code if isinstance(ended.code, int) else WRONG_CALL
+    except ManyJobs as fault:
+        complain(_listed(fault))
+        status = WRONG_CALL
+    except UsageError as fault:
+        complain(f"flatline: {neutral(str(fault))}")
+        status = WRONG_CALL
+    except KeyboardInterrupt:
+        complain("flatline: interrupted")
+        status = INTERRUPTED
+    except BrokenPipeError:
+        _silence(sys.stdout)
+        status = PIPE_CLOSED
+    except FlatlineError as fault:
+        complain(f"flatline: {neutral(str(fault))}")
+        status = FAILED
+    except Exception as fault:  # noqa: BLE001 - the rim: an unforeseen fault must not exit 1
+        complain(_broken(fault))
+        status = FAILED
+    return status
+
+
+def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> NoReturn:
+    """Run the command line and end the process with its status."""
+    sys.exit(answer(sys.argv[1:] if argv is None else argv, engine or Engine()))

@@ -1,0 +1,237 @@
+"""
+Say why a run failed, hung, slowed down or learned nothing.
+
+A TARGET is a folder, a file, or a Slurm job id where Slurm is; several are
+parts of one run. Files are told by their content. Nothing is written into a
+TARGET and no process is touched.
+
+examples:
+  flatline diagnose ./outputs/8308
+  flatline diagnose slurm-8308.out sacct.psv dmesg.txt
+  flatline diagnose ./cluster-logs --job 8308 --format json --output 8308.json
+  flatline diagnose 8308 --prometheus http://prometheus:9090
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import shutil
+import sys
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+from flatline.cli import FOUND, HEALTHY, UNDETERMINED, Engine, complain, look_of, say
+from flatline.errors import FormatError, UsageError
+
+if TYPE_CHECKING:
+    from flatline.collect import Request
+    from flatline.model import State, Verdict
+
+USAGE = "TARGET... [options]"
+STATUS: dict[State, int] = {
+    "healthy": HEALTHY,
+    "found": FOUND,
+    "undetermined": UNDETERMINED,
+}
+PATIENCE_S = 2.0
+"""Work that takes less needs no progress bar."""
+REDRAW_S = 0.1
+_EPOCH = re.compile(r"\d{1,12}(\.\d{1,9})?")
+_DATE = re.compile(r"(19|20)\d{6}")
+
+
+def arguments(parser: argparse.ArgumentParser) -> None:
+    from flatline.render import format_names
+
+    add = parser.add_argument
+    add("target", nargs="+", metavar="TARGET", help="folder, file or Slurm job id")
+    add("--job", metavar="ID", help="which job, where a TARGET holds several")
+    add("--baseline", metavar="TARGET", help="a sound run to compare with")
+    add("--prometheus", metavar="URL", help="a server that speaks Prometheus's API")
+    add("--start", metavar="T", help="beginning of the run: ISO 8601 or epoch seconds")
+    add("--end", metavar="T", help="end of the run, likewise")
+    add("--hosts", metavar="LIST", help="hosts of the run, as node[01-16],login1")
+    add("--format", choices=format_names(), default="text", help="default: text")
+    add("--output", metavar="FILE", help="write the verdict there, never inside a TARGET")
+    add("--quiet", action="store_true", help="text in one line; no progress, no notes")
+
+
+def run(options: argparse.Namespace, engine: Engine) -> int:
+    output = None if options.output in (None, "-") else _output(options)
+    request = _request(options)
+    progress = None if options.quiet else Progress(sys.stderr)
+    try:
+        verdict = engine.diagnose(request, progress)
+    finally:
+        if progress is not None:
+            progress.clear()
+    page = _page(verdict, options, to_file=output is not None)
+    if output is None:
+        say(page, None if options.format == "text" else "utf-8")
+    else:
+        write_whole(output, page)
+        if not options.quiet:
+            complain(f"flatline: {verdict.state}; the verdict is in {output}")
+    return STATUS[verdict.state]
+
+
+def _page(verdict: Verdict, options: argparse.Namespace, to_file: bool) -> str:
+    from flatline.render import format_named, text
+
+    if options.format != "text":
+        return format_named(options.format).render(verdict)
+    look = text.Look(brief=options.quiet) if to_file else look_of(sys.stdout, options.quiet)
+    return text.render(verdict, look)
+
+
+# --- what was asked ---------------------------------------------------------------------------
+
+
+def _request(options: argparse.Namespace) -> Request:
+    start, end = _given(options.start, "--start"), _given(options.end, "--end")
+    if start and end and start >= end:
+        raise UsageError(f"--start {options.start} is not before --end {options.end}")
+    if options.prometheus and not re.match(r"https?://[^/\s]", options.prometheus):
+        raise UsageError(f"--prometheus {options.prometheus!r}: give it as http://HOST:PORT")
+    hosts = _hosts(options.hosts)
+    from flatline.collect import Request  # after the checks: it is most of the start-up
+
+    return Request(
+        tuple(options.target), options.job, options.baseline, options.prometheus, start, end, hosts
+    )
+
+
+def _hosts(listed: str | None) -> tuple[str, ...]:
+    if not listed:
+        return ()
+    from flatline.parsers._hostlist import expand
+
+    try:
+        return expand(listed)
+    except FormatError as fault:
+        raise UsageError(f"--hosts: {fault}") from fault
+
+
+def _given(said: str | None, option: str) -> datetime | None:
+    """An instant as people give it. A time without a zone is UTC, as all of Flatline's are."""
+    if said is None:
+        return None
+    try:
+        if _EPOCH.fullmatch(said) and not _DATE.fullmatch(said):
+            return datetime.fromtimestamp(float(said), UTC)
+        at = datetime.fromisoformat(said.strip())
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError, OSError) as fault:
+        raise UsageError(
+            f"{option} {said!r} is no time; give ISO 8601, as 2026-03-01T04:12:55Z or "
+            "2026-03-01T05:12:55+01:00 (UTC where no zone is said), or seconds since 1970, "
+            "as 1772338375"
+        ) from fault
+
+
+# --- where the verdict goes -------------------------------------------------------------------
+
+
+def _output(options: argparse.Namespace) -> Path:
+    """The file to write, refused before any work where it must not or cannot be written."""
+    output = Path(options.output).resolve()
+    for named in (*options.target, *([options.baseline] if options.baseline else [])):
+        target = Path(named)
+        if not target.exists():
+            continue
+        inside = target.is_dir() and output.is_relative_to(target.resolve())
+        if inside or (output.exists() and output.samefile(target)):
+            raise UsageError(
+                f"--output {options.output} lies in the target {named}, into which nothing is "
+                "ever written; name a file elsewhere"
+            )
+    if output.is_dir():
+        raise UsageError(f"--output {options.output} is a folder; name a file")
+    if not os.access(output.parent, os.W_OK):
+        raise UsageError(f"--output {options.output}: {output.parent} is no folder to write in")
+    return output
+
+
+def write_whole(path: Path, page: str) -> None:
+    """The whole file or none of it: written beside and moved there. What is no regular file (a
+    device, a pipe) is written to, never replaced. Raises `UsageError` where that fails."""
+    data = page.encode("utf-8", "backslashreplace")
+    try:
+        if path.exists() and not path.is_file():
+            path.write_bytes(data)
+            return
+        beside = path.with_name(f".{path.name}.{os.getpid()}.part")
+        try:
+            with beside.open("xb") as file:
+                file.write(data)
+                file.flush()
+                os.fsync(file.fileno())
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+    except OSError as fault:
+        raise UsageError(f"--output {path}: {fault.strerror or fault}") from fault
+
+
+# --- how far it is ----------------------------------------------------------------------------
+
+
+class Progress:
+    """
+    One line that is drawn over, on a terminal, once the work has taken `PATIENCE_S`.
+
+    Called with (stage, bytes done, bytes in all) from any thread; silent where the stream is no
+    terminal.
+    """
+
+    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
+        self._stream = stream
+        self._clock = clock
+        self._began = clock()
+        self._drawn_at = 0.0
+        self._width = 0
+        self._lock = threading.Lock()
+        self._shown = stream.isatty()
+
+    def __call__(self, stage: str, done: int, total: int) -> None:
+        now = self._clock()
+        with self._lock:
+            if not self._shown or now - self._began < PATIENCE_S:
+                return
+            if now - self._drawn_at < REDRAW_S and done < total:
+                return
+            self._drawn_at = now
+            columns = shutil.get_terminal_size((80, 24)).columns
+            line = progress_line(stage, done, total)[: columns - 1]
+            self._put("\r" + line.ljust(self._width))
+            self._width = len(line)
+
+    def clear(self) -> None:
+        """Leave the line as if nothing had been there."""
+        with self._lock:
+            if self._width:
+                self._put("\r" + " " * self._width + "\r")
+            self._shown = False
+
+    def _put(self, drawn: str) -> None:
+        try:
+            self._stream.write(drawn)
+            self._stream.flush()
+        except OSError:
+            self._shown = False
+
+
+def progress_line(stage: str, done: int, total: int) -> str:
+    """`reading logs  [#####.....]  50%  1.2 of 2.4 GiB`; without a total, what was done."""
+    size, unit = (1 << 30, "GiB") if max(done, total) >= 1 << 30 else (1 << 20, "MiB")
+    if total <= 0:
+        return f"{stage}  {done / size:.1f} {unit}"
+    part = min(max(done / total, 0.0), 1.0)
+    bar = ("#" * round(part * 20)).ljust(20, ".")
+    return f"{stage}  [{bar}] {part:4.0%}  {done / size:.1f} of {total / size:.1f} {unit}"

@@ -1,0 +1,58 @@
+"""Why devices held their clocks down, by their own word: the reason masks of the run's GPUs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from math import isfinite
+
+from flatline.judging.gpus import Readings
+from flatline.model import Place, QueryCite
+from flatline.signals import clock_events
+
+MOSTLY_RATIO = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class ClockEvents:
+    """Reason masks as they stood at times; `readings` is None where none were measured."""
+
+    readings: Readings | None
+    length_s: int
+
+    def cover(self, places: Iterable[Place]) -> bool:
+        """Whether each of these GPUs gave its reasons."""
+        return self.readings is not None and set(places) <= self.readings.rows.keys()
+
+    def read(self, place: Place, stretches: Iterable[float]) -> list[tuple[float, int]]:
+        """(time, mask) within these stretches; a value that is no mask is left out."""
+        row = None if self.readings is None else self.readings.rows.get(place)
+        if row is None:
+            return []
+        ends = sorted(stretches)
+        return [
+            (at, int(value))
+            for end in ends
+            for at, value in row.between(end - self.length_s, end)
+            if isfinite(value) and 0 <= value < 1 << 32
+        ]
+
+    def mostly(self, place: Place, stretches: Iterable[float], bits: int) -> bool:
+        """Whether any of these bits was lit in most readings."""
+        masks = self.read(place, stretches)
+        return bool(masks) and sum(bool(m & bits) for _, m in masks) >= MOSTLY_RATIO * len(masks)
+
+    def usual(
+        self, place: Place, stretches: Iterable[float], bits: int | None = None
+    ) -> tuple[int, QueryCite | None]:
+        """The mask read most often, of those with any of `bits` where given, cited once."""
+        read = self.read(place, stretches)
+        if bits is not None:
+            read = [(at, mask) for at, mask in read if mask & bits]
+        masks = [mask for _, mask in read]
+        if not masks or self.readings is None:
+            return 0, None
+        usual = max(sorted(set(masks)), key=masks.count)
+        at = next(at for at, mask in read if mask == usual)
+        text = f"clock event reasons {clock_events(usual)}"
+        return usual, self.readings.cite(place, at, text)

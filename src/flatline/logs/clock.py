@@ -1,0 +1,262 @@
+"""
+When a line was printed, as far as the line itself says.
+
+Only a stamp at the start of the line counts, or behind labels, brackets and levels that stand
+there: a date inside a message or a path says nothing of the line.  What a stamp leaves out (the
+year of glog, the zone of nearly all) is taken from what is known of the run, and the stamp is
+marked as assumed.  Impossible dates give None, never an error.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from typing import Any
+
+FIRST_YEAR, LAST_YEAR = 2010, 2100
+"""No log of GPU training is older, none is younger; other years are not dates of lines."""
+LEAD_CHARS = 240
+HALF_YEAR = timedelta(days=183)
+
+_MONTHS = {
+    name: number
+    for number, name in enumerate(
+        ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
+    )
+}
+_MONTH = "(?:" + "|".join(_MONTHS) + ")"
+_LEAD = (
+    r"(?:\[[^\[\]]{1,100}\][:.]?(?:<std(?:out|err)>:)?\s{0,2}"  # [rank0]: or [1,3]<stdout>:
+    r"|\s{0,6}(?:P\d{1,4}\s{1,3})?\d{1,6}:\s"  # srun --label
+    r"|\([^()]{1,120}\)\s"  # (Actor pid=1, ip=10.0.0.2)
+    r"|[A-Z]{4,8}[: ]\s{0,2}(?:-\s)?"  # INFO:
+    r"|<\d{1,3}>|\s{1,8}"  # printk's level; indentation
+    r"){0,5}?"
+)
+_OPEN = r"(?:\[?(?:NeMo [A-Z] )?|\{\"(?:@?timestamp|time|asctime|ts)\": ?\"|time=\"?|\()"
+_TIME = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
+_DATED = r"(\d{4})[-/](\d\d)[-/](\d\d)[T_ ]" + _TIME
+_SLURM = re.compile(r"\*\*\* .{0,200}? AT " + _DATED + r"(?!\d)")
+_HINT = re.compile(r"\d:\d\d:\d|\"time_ms\"|\[ *\d+\.\d{3}")
+_UTC_NAMES = ("Z", "UTC", "GMT")
+_Groups = tuple[str | Any, ...]  # as `re.Match.group` is typed: an optional group may be None
+
+
+@dataclass(frozen=True, slots=True)
+class Stamp:
+    """An instant in UTC; `assumed` where its zone or its year was not stated."""
+
+    at: datetime
+    assumed: bool
+
+
+class Clock:
+    """
+    Reads the stamps of one file.
+
+    `year` serves stamps without one; from then on a stamp is put into the year that brings it
+    nearest to the last fully known time, so a run over New Year stays in order.  `zone` serves
+    stamps without a zone, `boot` those that count from the start of the kernel, which without it
+    are no times.
+    """
+
+    def __init__(
+        self,
+        year: int | None = None,
+        zone: tzinfo = UTC,
+        zone_stated: bool = False,
+        *,
+        boot: datetime | None = None,
+    ) -> None:
+        self.year = year
+        self.zone = zone
+        self.zone_stated = zone_stated
+        self.boot = boot
+        self._near: datetime | None = None
+        self._day_first = False
+
+    @classmethod
+    def learn(
+        cls, sample: Iterable[str], year: int | None = None, boot: datetime | None = None
+    ) -> Clock:
+        """
+        The clock of a file, from lines of it.
+
+        `year` is used where no line is fully dated.  The zone counts as stated where stamps give
+        an offset other than UTC's, which a program takes from its surroundings, and all the same
+        one, or where `date` printed UTC; a bare `Z` says nothing of the other stamps.
+        """
+        clock = cls(boot=boot)
+        offsets: set[str] = set()
+        for line in sample:
+            text = line[:LEAD_CHARS]
+            found = _STAMP.match(text)
+            if found is None:
+                continue
+            groups = found.group(*_SHAPES[found.lastgroup or ""][1])
+            if found.lastgroup == "iso" and groups[7] not in (None, *_UTC_NAMES):
+                offsets.add(str(groups[7]))
+            elif found.lastgroup == "named" and groups[7] in _UTC_NAMES:
+                offsets.add("")
+            elif found.lastgroup == "us" and int(groups[0] or 0) > 12:
+                clock._day_first = True
+            clock.read(text)
+        zones = {_zone(offset) if offset else UTC for offset in offsets}
+        if len(zones) == 1 and (UTC not in zones or offsets == {""}):
+            clock.zone, clock.zone_stated = zones.pop(), True
+        clock.year = clock._near.year if clock._near is not None else year
+        return clock
+
+    def read(self, text: str) -> Stamp | None:
+        """The stamp of a line, with or without its labels; None where it has none."""
+        text = text[:LEAD_CHARS]
+        if _HINT.search(text) is None:
+            return None
+        found = _STAMP.match(text)
+        if found is not None:
+            read, groups = _SHAPES[found.lastgroup or ""]
+            return read(self, found.group(*groups))
+        if "*** " in text and (found := _SLURM.search(text)):
+            return self._iso((*found.groups(), None))
+        return None
+
+    # --- one shape each ---
+
+    def _iso(self, groups: _Groups) -> Stamp | None:
+        year, month, day, hour, minute, second, part, zone = groups
+        return self._full(year, month, day, (hour, minute, second, part), zone)
+
+    def _elastic(self, groups: _Groups) -> Stamp | None:
+        return self._iso((*groups, None))
+
+    def _us(self, groups: _Groups) -> Stamp | None:
+        first, second, year, hour, minute, sec, part, half = groups
+        month, day = (second, first) if self._day_first else (first, second)
+        time = (_hour(hour, half), minute, sec, part)
+        stamp = self._full(year, month, day, time, None)
+        return None if stamp is None else Stamp(stamp.at, True)
+
+    def _glog(self, groups: _Groups) -> Stamp | None:
+        year, month, day, *time = groups
+        if year is not None:
+            return self._full(year, month, day, tuple(time), None)
+        return self._yearless(int(month), int(day), tuple(time))
+
+    def _named(self, groups: _Groups) -> Stamp | None:
+        month, day, hour, minute, second, part, half, zone, year = groups
+        time = (_hour(hour, half), minute, second, part)
+        if year is None:
+            return self._yearless(_MONTHS[month], int(day), time)
+        return self._full(
+            year, str(_MONTHS[month]), day, time, zone if zone in _UTC_NAMES else None
+        )
+
+    def _millis(self, groups: _Groups) -> Stamp | None:
+        return self._epoch_s(int(groups[0] or 0) / 1000)
+
+    def _seconds(self, groups: _Groups) -> Stamp | None:
+        """Since 1970 where that is a date, else since the kernel started."""
+        seconds = float(groups[0] or 0)
+        if seconds >= 1e9:
+            return self._epoch_s(seconds)
+        if self.boot is None:
+            return None
+        return Stamp(self.boot.astimezone(UTC) + timedelta(seconds=seconds), True)
+
+    def _epoch_s(self, seconds: float) -> Stamp | None:
+        at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
+        return self._known(at, False) if FIRST_YEAR <= at.year <= LAST_YEAR else None
+
+    def _full(
+        self, year: str, month: str, day: str, time: _Groups, zone: str | None
+    ) -> Stamp | None:
+        stated = zone is not None and zone != ""
+        given = _zone(zone) if stated and zone else self.zone
+        at = _instant(int(year), int(month), int(day), time, given)
+        return None if at is None else self._known(at, not (stated or self.zone_stated))
+
+    def _known(self, at: datetime, assumed: bool) -> Stamp:
+        self._near = at
+        return Stamp(at, assumed)
+
+    def _yearless(self, month: int, day: int, time: _Groups) -> Stamp | None:
+        near = self._near
+        year = near.year if near is not None else self.year
+        if year is None:
+            return None
+        at = _instant(year, month, day, time, self.zone)
+        if near is not None and (at is None or abs(at - near) > HALF_YEAR):
+            others = (_instant(year + way, month, day, time, self.zone) for way in (-1, 1))
+            candidates = [one for one in (at, *others) if one is not None]
+            at = min(candidates, key=lambda one: abs(one - near), default=None)
+        if at is not None:
+            self._near = at
+        return None if at is None else Stamp(at, True)
+
+
+def _inner(first: int, count: int) -> tuple[int, ...]:
+    """The numbers of a shape's groups; always two, for `Match.group` gives a tuple only then."""
+    return tuple(range(first, first + count)) if count > 1 else (first, first)
+
+
+_PATTERNS: tuple[tuple[str, str, Callable[[Clock, _Groups], Stamp | None]], ...] = (
+    ("iso", _OPEN + _DATED + r"(?:\s?(Z|UTC|GMT|[+-]\d\d:?\d\d))?(?![\w:])", Clock._iso),
+    ("mllog", r":::MLLOGG? {1,2}\{.{0,120}?\"time_ms\": ?(\d{13})\b", Clock._millis),
+    ("absl", r"[IWEF]0000 00:00:(\d{10}\.\d{1,9})(?=[ \]])", Clock._seconds),
+    ("glog", r"\[?[IWEFD](\d{4})?(\d\d)(\d\d) {1,2}" + _TIME + r"(?=[ \]])", Clock._glog),
+    ("epoch", r"\[ {0,8}(\d{1,10}\.\d{3,9})\]", Clock._seconds),
+    (
+        "named",
+        r"\[?(?:(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun),? {1,2})?(" + "|".join(_MONTHS)
+        + r") {1,2}(\d{1,2}) " + _TIME + r"(?: ([AP]M))?(?: ([A-Z]{3,5}))?(?: (\d{4})\b)?",
+        Clock._named,
+    ),
+    ("us", _OPEN + r"(\d\d)/(\d\d)/(\d{4})[ ,T]{1,2}" + _TIME + r"( [AP]M)?\b", Clock._us),
+    ("elastic", r"time {1,8}: " + _DATED + r"(?!\d)", Clock._elastic),
+)  # fmt: skip
+_STAMP = re.compile(
+    _LEAD + "(?:" + "|".join(f"(?P<{name}>{pattern})" for name, pattern, _ in _PATTERNS) + ")"
+)
+_SHAPES = {
+    name: (read, _inner(_STAMP.groupindex[name] + 1, re.compile(pattern).groups))
+    for name, pattern, read in _PATTERNS
+}
+
+
+def _hour(hour: str, half: str | None) -> str:
+    """The hour of a day of 24."""
+    if half is None:
+        return hour
+    return str(int(hour) % 12 + (12 if half.strip() == "PM" else 0))
+
+
+def _zone(text: str) -> tzinfo:
+    if text in _UTC_NAMES:
+        return UTC
+    digits = text[1:].replace(":", "")
+    offset = timedelta(hours=int(digits[:2]), minutes=int(digits[2:]))
+    if not offset or offset >= timedelta(hours=24):
+        return UTC
+    return timezone(-offset if text[0] == "-" else offset)
+
+
+def _instant(year: int, month: int, day: int, time: _Groups, zone: tzinfo) -> datetime | None:
+    """UTC; None for a date that is none. Leap seconds and 24:00 run over into what follows."""
+    if not FIRST_YEAR <= year <= LAST_YEAR:
+        return None
+    hour, minute, second, part = time
+    hours, seconds = int(hour or 0), int(second or 0)
+    micros = int((part or "0")[:6].ljust(6, "0"))
+    over = timedelta()
+    if seconds == 60:
+        seconds, over = 59, timedelta(seconds=1)
+    if hours == 24 and int(minute or 0) == seconds == micros == 0:
+        hours, over = 0, timedelta(days=1)
+    try:
+        local = datetime(year, month, day, hours, int(minute or 0), seconds, micros, zone)
+    except ValueError:
+        return None
+    at = local if zone is UTC else local.astimezone(UTC)
+    return at + over if over else at

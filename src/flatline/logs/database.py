@@ -1,0 +1,220 @@
+"""
+The compiled form of the patterns, kept between runs.
+
+Compiling some 300 patterns takes most of a second, loading what was compiled takes milliseconds.
+The cache lies in `$XDG_CACHE_HOME/flatline` or `~/.cache/flatline`, never in a target, and is only
+an optimisation: where it cannot be written, or what lies there is damaged, made by another
+version or processor, or not ours alone to write, the patterns are compiled again, silently.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import secrets
+import stat
+import threading
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from flatline.errors import CatalogueError
+from flatline.logs import prefilter as rules
+from flatline.logs.hits import ID_BITS
+from flatline.logs.prefilter import Prefilter, prefilter
+
+if TYPE_CHECKING:
+    import hyperscan
+
+MAGIC = b"flatline scan 1\n"
+KEPT_FILES = 8
+LARGEST_FILE_BYTES = 256 << 20
+
+
+class Engine(Protocol):
+    """Finds where patterns match in a block of whole lines."""
+
+    def ends(self, data: bytes) -> list[int]:
+        """`end << ID_BITS | pattern` of every match, sorted. Safe to call from many threads."""
+
+
+class HyperscanEngine:
+    """One database for all patterns, one scratch space for each thread."""
+
+    def __init__(self, database: hyperscan.Database) -> None:
+        self._database = database
+        self._local = threading.local()
+
+    def ends(self, data: bytes) -> list[int]:
+        import hyperscan
+
+        scratch = getattr(self._local, "scratch", None)
+        if scratch is None:
+            scratch = self._local.scratch = hyperscan.Scratch(self._database)
+        found: list[int] = []
+        self._database.scan(data, _note, context=found.append, scratch=scratch)
+        found.sort()
+        return found
+
+
+def _note(number: int, start: int, end: int, flags: int, add: Any) -> None:
+    """Called for each match: whatever is done here is done a million times."""
+    add(end << ID_BITS | number)
+
+
+def engine(patterns: Sequence[str], cache: Path | None) -> Engine:
+    """
+    All patterns in one database, from the cache where it holds them.
+
+    Raises `ImportError` where there is no Hyperscan, `CatalogueError` where it refuses a pattern
+    or the processor.
+    """
+    import hyperscan
+
+    folder = cache if cache is not None else default_cache()
+    name = f"scan-{_key(patterns)}.hsdb"
+    stored = _read(folder, name) if folder is not None else None
+    if stored is not None:
+        try:
+            return HyperscanEngine(hyperscan.loadb(stored, hyperscan.HS_MODE_BLOCK))
+        except (hyperscan.error, ValueError, TypeError, MemoryError):
+            pass  # made by or for something else after all
+    database = compiled([prefilter(pattern) for pattern in patterns])
+    if folder is not None:
+        _write(folder, name, hyperscan.dumpb(database))
+    return HyperscanEngine(database)
+
+
+def compiled(filters: Sequence[Prefilter]) -> hyperscan.Database:
+    """A block-mode database. Raises `CatalogueError` naming the patterns that do not compile."""
+    import hyperscan
+
+    try:
+        return _compile(filters)
+    except hyperscan.error as fault:
+        refused = [reason for one in filters if (reason := refusal(one)) is not None]
+        listed = "; ".join(refused[:5]) or f"{fault}"
+        raise CatalogueError(f"the patterns do not compile on this machine: {listed}") from fault
+
+
+def refusal(one: Prefilter) -> str | None:
+    """Why Hyperscan does not take a pattern; None where it does."""
+    import hyperscan
+
+    try:
+        _compile([one])
+    except hyperscan.error as fault:
+        return f"{one.pattern!r}: {fault}"
+    return None
+
+
+def _compile(filters: Sequence[Prefilter]) -> hyperscan.Database:
+    import hyperscan
+
+    database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
+    database.compile(
+        expressions=[one.pattern.encode("ascii") for one in filters],
+        ids=list(range(len(filters))),
+        elements=len(filters),
+        flags=[
+            hyperscan.HS_FLAG_MULTILINE | (hyperscan.HS_FLAG_CASELESS if one.caseless else 0)
+            for one in filters
+        ],
+    )
+    return database
+
+
+# --- the cache -----------------------------------------------------------------------------------
+
+
+def default_cache() -> Path | None:
+    """The folder for caches of this user; None where the user has none."""
+    base = Path(os.environ.get("XDG_CACHE_HOME", ""))
+    if base.is_absolute():
+        return base / "flatline"
+    try:
+        return Path.home() / ".cache" / "flatline"
+    except RuntimeError:
+        return None
+
+
+def _key(patterns: Sequence[str]) -> str:
+    """Changes with the patterns, the rules that widen them, the library and the processor."""
+    import hyperscan
+
+    digest = hashlib.sha256(MAGIC)
+    for part in (
+        str(getattr(hyperscan, "__version__", None)),
+        platform.machine(),
+        _processor(),
+        _rules(),
+        *patterns,
+    ):
+        data = part.encode("utf-8", "surrogatepass")
+        digest.update(len(data).to_bytes(8, "little") + data)
+    return digest.hexdigest()[:32]
+
+
+def _rules() -> str:
+    try:
+        return Path(rules.__file__).read_text("utf-8")
+    except (OSError, TypeError):  # installed without its source
+        return "unknown"
+
+
+def _processor() -> str:
+    """What this processor can do, as the kernel lists it."""
+    try:
+        with Path("/proc/cpuinfo").open(encoding="utf-8", errors="replace") as file:
+            head = file.read(16_384)
+    except OSError:
+        return platform.processor()
+    return "\n".join(
+        line for line in head.splitlines()[:40] if line.startswith(("flags", "Features"))
+    )
+
+
+def _ours(info: os.stat_result) -> bool:
+    return info.st_uid == os.geteuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
+
+
+def _read(folder: Path, name: str) -> bytes | None:
+    """What is stored, where it is whole and nobody else could have written it."""
+    try:
+        if not _ours(folder.stat()):
+            return None
+        fd = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except (OSError, ValueError):
+        return None
+    with os.fdopen(fd, "rb") as file:
+        try:
+            info = os.fstat(fd)
+            if not (stat.S_ISREG(info.st_mode) and _ours(info)):
+                return None
+            data = file.read(LARGEST_FILE_BYTES)
+        except OSError:
+            return None
+    head, payload = data[: len(MAGIC) + 32], data[len(MAGIC) + 32 :]
+    return payload if head == MAGIC + hashlib.sha256(payload).digest() else None
+
+
+def _write(folder: Path, name: str, payload: bytes) -> None:
+    """Stores it whole or not at all, and drops the oldest of more than a few."""
+    draft = folder / f".{name}.{secrets.token_hex(8)}"
+    try:
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not _ours(folder.stat()):
+            return
+        fd = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+        with os.fdopen(fd, "wb") as file:
+            file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
+        draft.replace(folder / name)
+        stored = sorted(folder.glob("scan-*.hsdb"), key=lambda path: path.stat().st_mtime)
+        for old in stored[:-KEPT_FILES]:
+            old.unlink(missing_ok=True)
+    except (OSError, ValueError):
+        try:
+            draft.unlink(missing_ok=True)
+        except (OSError, ValueError):
+            return

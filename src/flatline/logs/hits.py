@@ -1,0 +1,205 @@
+"""
+From ends of matches to the segments they stand in.
+
+An engine reports where matches end, some of them a million times a second.  Where they are few,
+line and segment are looked for around each; where they are dense, those of a whole block are
+found at once with NumPy.  Both give the same hits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+from flatline.logs.reading import Span
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+ID_BITS = 16
+ID_MASK = (1 << ID_BITS) - 1
+TEXT_BYTES = 64 << 10
+"""Of a longer segment a hit holds what stands around the match."""
+HEAD_BYTES = 256
+DENSE = 128
+"""Matches in a block from which looking for all at once is faster."""
+_NEVER = 1 << 62
+_MOST_COMBINATIONS = 1 << 16
+
+
+class Hit(NamedTuple):
+    """
+    A segment that patterns may match: a named tuple, for it is made a million times.
+
+    `line` and `segment` count from 1 and 0; `text` is the segment without escapes; `ids` are the
+    patterns' numbers, sorted and distinct.  Where `segment` is not 0, `head` is the beginning of
+    the physical line, which carries its label.  A segment beyond 64 KiB may give several hits.
+    """
+
+    line: int
+    segment: int
+    text: bytes
+    ids: tuple[int, ...]
+    head: bytes = b""
+
+
+class Unfinished:
+    """What of a line stood in earlier blocks: its carriage returns and its beginning."""
+
+    def __init__(self, segments: int = 0, head: bytes = b"") -> None:
+        self.segments = segments
+        self.head = head
+
+    def after(self, data: bytes, end: int) -> Unfinished:
+        """The state behind the first `end` bytes of a block."""
+        if data.endswith(b"\n", 0, end):
+            return self if not self.head else Unfinished()
+        start = data.rfind(b"\n", 0, end) + 1
+        segments = data.count(b"\r", start, end)
+        if not start and self.head:
+            return Unfinished(self.segments + segments, self.head)
+        return Unfinished(segments, data[start : start + HEAD_BYTES])
+
+
+class Resolver:
+    """Turns sorted `end << ID_BITS | pattern` values of a block into hits."""
+
+    def __init__(self, groups: Sequence[tuple[int, ...]]) -> None:
+        """`groups` are the ids each pattern of the engine stands for."""
+        self._single = tuple(groups)
+        self._several: dict[tuple[int, ...], tuple[int, ...]] = {}
+
+    def hits(self, span: Span, flat: bytes, ends: list[int], before: Unfinished) -> list[Hit]:
+        """`flat` is the span's data with every carriage return as a newline; it is the very
+        same object where there is none."""
+        if span.large and len(ends) >= DENSE:
+            found = self._dense(span, flat, ends, before)
+            if found is not None:
+                return found
+        return self._sparse(span, flat, ends, before)
+
+    def _ids(self, numbers: tuple[int, ...]) -> tuple[int, ...]:
+        ids = self._several.get(numbers)
+        if ids is None:
+            if len(self._several) >= _MOST_COMBINATIONS:
+                self._several.clear()
+            known = {one for number in numbers for one in self._single[number]}
+            ids = self._several[numbers] = tuple(sorted(known))
+        return ids
+
+    def _sparse(self, span: Span, flat: bytes, ends: list[int], before: Unfinished) -> list[Hit]:
+        data, line, counted, newlines = span.data, span.first_line, 0, span.newlines
+        drawn = _Drawn(data, before) if flat is not data or before.segments else None
+        hits: list[Hit] = []
+        ends.append(_NEVER)
+        at, last = 0, len(ends) - 1
+        while at < last:
+            end = ends[at] >> ID_BITS
+            start = a = flat.rfind(b"\n", 0, end - 1) + 1
+            b = flat.find(b"\n", end - 1)
+            if b < 0 or b > span.end:
+                b = span.end
+            if b - a > TEXT_BYTES:
+                a, b = max(a, end - TEXT_BYTES // 2), min(b, end + TEXT_BYTES // 2)
+            first = at
+            limit = b << ID_BITS | ID_MASK
+            while ends[at] <= limit:
+                at += 1
+            ids = self._ids(tuple(value & ID_MASK for value in ends[first:at]))
+            line += newlines(counted, start)
+            counted = start
+            if drawn is None:
+                hits.append(Hit(line, 0, data[a:b], ids))
+            else:
+                hits.append(Hit(line, drawn.segment(start), data[a:b], ids, drawn.head))
+        return hits
+
+    def _dense(
+        self, span: Span, flat: bytes, ends: list[int], before: Unfinished
+    ) -> list[Hit] | None:
+        """None where a segment is too long to be given whole."""
+        import numpy as np  # as in `reading`
+
+        values = np.array(ends, dtype=np.int64)
+        breaks = np.flatnonzero(np.frombuffer(flat, dtype=np.uint8, count=span.end) == 0x0A)
+        number = np.searchsorted(breaks, (values >> ID_BITS) - 1)
+        first = np.flatnonzero(np.diff(number, prepend=-1))
+        number = number[first]
+        bounds = np.concatenate(([-1], breaks, [span.end]))
+        starts, stops = bounds[number] + 1, bounds[number + 1]
+        if int((stops - starts).max()) > TEXT_BYTES:
+            return None
+        data = span.data
+        texts = [data[a:b] for a, b in zip(starts.tolist(), stops.tolist(), strict=True)]
+        ids = self._grouped((values & ID_MASK).tolist(), [*first.tolist(), len(ends)])
+        if flat is data and not before.segments:
+            lines = (number + span.first_line).tolist()
+            new = tuple.__new__
+            return [
+                new(Hit, (line, 0, text, one, b""))
+                for line, text, one in zip(lines, texts, ids, strict=True)
+            ]
+        lines, segments, heads = _drawn_places(span, breaks, number, before)
+        return list(map(Hit, lines, segments, texts, ids, heads))
+
+    def _grouped(self, numbers: list[int], bounds: list[int]) -> list[tuple[int, ...]]:
+        single, several = self._single, self._ids
+        if len(bounds) > len(numbers):
+            return [single[number] for number in numbers]
+        return [
+            single[numbers[a]] if b - a == 1 else several(tuple(numbers[a:b]))
+            for a, b in pairwise(bounds)
+        ]
+
+
+class _Drawn:
+    """Counts the segments of lines that draw over themselves, for places in ascending order."""
+
+    def __init__(self, data: bytes, before: Unfinished) -> None:
+        self._data = data
+        self._at = 0
+        self._segments = before.segments
+        self._head = before.head or _label(data, 0)
+
+    def segment(self, start: int) -> int:
+        """The number of the segment that begins at `start`."""
+        line = self._data.rfind(b"\n", self._at, start) + 1
+        if line:
+            self._segments, self._at, self._head = 0, line, _label(self._data, line)
+        self._segments += self._data.count(b"\r", self._at, start)
+        self._at = start
+        return self._segments
+
+    @property
+    def head(self) -> bytes:
+        return self._head if self._segments else b""
+
+
+def _label(data: bytes, line: int) -> bytes:
+    return data[line : line + HEAD_BYTES].partition(b"\r")[0]
+
+
+def _drawn_places(
+    span: Span, breaks: NDArray[np.int64], number: NDArray[np.int64], before: Unfinished
+) -> tuple[list[int], list[int], Sequence[bytes]]:
+    """(line, segment, head) of the segments numbered so, where breaks are of both kinds."""
+    import numpy as np
+
+    newline = np.frombuffer(span.data, dtype=np.uint8)[breaks] == 0x0A
+    passed = np.concatenate(([0], np.cumsum(newline)))
+    behind = np.where(newline, np.arange(1, len(breaks) + 1), 0)
+    line_begin = np.concatenate(([0], np.maximum.accumulate(behind)))[number]
+    segments = number - line_begin + np.where(line_begin == 0, before.segments, 0)
+    places = np.concatenate(([0], breaks + 1))[line_begin].tolist()
+    heads: dict[int, bytes] = {0: before.head} if before.head else {}
+    for place in places:
+        if place not in heads:
+            heads[place] = _label(span.data, place)
+    listed = segments.tolist()
+    return (
+        (span.first_line + passed[number]).tolist(),
+        listed,
+        [heads[place] if segment else b"" for place, segment in zip(places, listed, strict=True)],
+    )

@@ -1,0 +1,196 @@
+"""
+Whether a file is labelled, and how: the labels that one line alone does not give away.
+
+`3: ` before a line is srun's task number, or the third item of a list; `worker-1: ` a host, or a
+heading.  What tells is the file: a label stands before most lines, or before many in a row, its
+values come back, and srun's all have one width.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+SHARE = 0.5
+"""Of the sampled lines that are not empty."""
+NEARLY_ALL = 0.9
+RUN_LINES = 20
+"""Or so many in a row: a labelled step within an unlabelled script."""
+FEWEST = 3
+WIDTH_SHARE = 0.02
+IN_ORDER = 0.95
+"""A table counts its rows; the output of several processes interleaves."""
+
+TASK = re.compile(r"(?:P(\d{1,4}) )?( {0,6}\d{1,6}):(?: |$)")
+"""srun --label: `"%*d: "`, blank-padded to the digits of the highest task, zero-padded before
+17.11, with `P<offset> ` for a component of a heterogeneous job (`write_labelled_message.c`)."""
+HOST = re.compile(r"([A-Za-z][A-Za-z0-9.-]{0,62}):(?: |$)")
+STAMP = re.compile(
+    r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
+    r"(?: (std(?:out|err) [FP])(?= |$))?(?: |$)"
+)
+"""`docker logs --timestamps`, `kubectl logs --timestamps`, and the files of container engines."""
+_ROLE = re.compile(r"\[([A-Za-z_]{1,24})(\d{1,6})\]:")
+_BARE = re.compile(r"\[(\d{1,6})\](?: |$)")
+_DIGITS = re.compile(r"\d+")
+_WORDS = frozenset(
+    (
+        "batch",
+        "class",
+        "cuda",
+        "debug",
+        "dev",
+        "device",
+        "ep",
+        "epoch",
+        "error",
+        "eval",
+        "expert",
+        "fatal",
+        "file",
+        "fold",
+        "gpu",
+        "group",
+        "head",
+        "hint",
+        "http",
+        "https",
+        "info",
+        "iter",
+        "iteration",
+        "layer",
+        "loss",
+        "note",
+        "notice",
+        "param",
+        "progress",
+        "python",
+        "sh",
+        "srun",
+        "slurmstepd",
+        "stage",
+        "step",
+        "sudo",
+        "test",
+        "top",
+        "torchrun",
+        "trace",
+        "train",
+        "training",
+        "traceback",
+        "trial",
+        "usage",
+        "val",
+        "validation",
+        "warn",
+        "warning",
+    )
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Kinds:
+    """
+    The labels a file uses: widths of srun's label without `: `, host names and their shapes,
+    torchrun's role names, ranks in bare brackets, time stamps of a collector.
+    """
+
+    widths: frozenset[int] = frozenset()
+    hosts: frozenset[str] = frozenset()
+    roles: frozenset[str] = frozenset({"default"})
+    bare: bool = False
+    stamps: bool = False
+
+
+def shape(name: str) -> str:
+    """A host name with its numbers taken out: names of one cluster share it."""
+    return _DIGITS.sub("#", name)
+
+
+def learn(lines: Sequence[str], known: Kinds) -> Kinds:
+    """`known` and what else these lines, which are not empty, are labelled with."""
+    if len(lines) < FEWEST:
+        return known
+    stamped = sum(1 for line in lines if STAMP.match(line))
+    return replace(
+        known,
+        widths=known.widths | _widths(lines),
+        hosts=known.hosts | _hosts(lines),
+        roles=known.roles | _roles(lines),
+        bare=known.bare or _bare(lines),
+        stamps=known.stamps or stamped >= NEARLY_ALL * len(lines),
+    )
+
+
+def _widths(lines: Sequence[str]) -> frozenset[int]:
+    found = [TASK.match(line) for line in lines]
+    if not _labels([match and match[0] for match in found]):
+        return frozenset()
+    counts = Counter(len(match[2]) for match in found if match)
+    fewest = max(2, WIDTH_SHARE * sum(counts.values()))
+    common = counts.most_common(1)[0][0]
+    return frozenset(width for width, n in counts.items() if n >= fewest or width == common)
+
+
+def _bare(lines: Sequence[str]) -> bool:
+    return _labels([match and match[0] for match in map(_BARE.match, lines)])
+
+
+def _roles(lines: Sequence[str]) -> frozenset[str]:
+    found = [_ROLE.match(line) for line in lines]
+    names = {match[1] for match in found if match} - {"rank"}
+    return frozenset(
+        name
+        for name in names
+        if name.lower() not in _WORDS
+        and _labels([match[2] if match and match[1] == name else None for match in found])
+    )
+
+
+def _hosts(lines: Sequence[str]) -> frozenset[str]:
+    """Names that come back and look like machines; with a number, their shape stands for all."""
+    found = [HOST.match(line) for line in lines]
+    counts = Counter(match[1] for match in found if match)
+    names = {name for name, n in counts.items() if n >= FEWEST and _machine(name)}
+    if not _labels([match[1] if match and match[1] in names else None for match in found]):
+        return frozenset()
+    return frozenset(names | {shape(name) for name in names if "#" in shape(name)})
+
+
+def _machine(name: str) -> bool:
+    word = _DIGITS.split(name.lower())[0].strip("-.")
+    return word not in _WORDS and (name == "localhost" or bool(re.search(r"[\d.-]", name)))
+
+
+def _labels(values: Sequence[str | None]) -> bool:
+    """Whether these are labels, line by line: None stands for a line without one."""
+    said = [value for value in values if value is not None]
+    if len(said) < FEWEST:
+        return False
+    share, distinct = len(said) / len(values), len(set(said))
+    if share < SHARE and _longest_run(values) < RUN_LINES:
+        return False
+    if len(said) < 2 * distinct:  # each hardly more than once: a list, or a very short log
+        return share >= NEARLY_ALL and _in_order(said) < 1
+    return share >= NEARLY_ALL or distinct < 3 or _in_order(said) < IN_ORDER
+
+
+def _longest_run(values: Sequence[str | None]) -> int:
+    longest = run = 0
+    for value in values:
+        run = run + 1 if value is not None else 0
+        longest = max(longest, run)
+    return longest
+
+
+def _in_order(said: Sequence[str]) -> float:
+    """The share of values that follow the one before by exactly one, or start again."""
+    numbers = [int(digits[-1]) for value in said if (digits := _DIGITS.findall(value))]
+    if len(numbers) < 2:
+        return 0.0
+    least = min(numbers)
+    steps = pairwise(numbers)
+    return sum(b == a + 1 or (b == least and b < a) for a, b in steps) / (len(numbers) - 1)

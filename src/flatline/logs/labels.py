@@ -1,0 +1,266 @@
+"""
+Which process said a line: the labels launchers put before it, and the prefixes programs print.
+
+A *label* is what a launcher or collector puts before every line it passes on; labels nest in any
+order and are taken off.  Those that can be mistaken for text (`3: `, `worker-1: `) count only
+where the file as a whole is labelled so, which `Labels.learn` finds out.  A *prefix* such as
+`[rank2] INFO` is the program's own and stays in the text.  Nothing is derived: a local rank is
+not made a rank, an address not a host name; the caller decides, who knows more.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from flatline.logs.labelling import HOST, STAMP, TASK, Kinds, learn, shape
+from flatline.logs.places import NamePlace, place_of_name
+from flatline.model import NOWHERE, Place
+
+__all__ = ["Labelled", "Labels", "NamePlace", "place_of_name"]
+
+NESTED = 6
+CUT_BYTES = 1000
+"""slurmstepd passes a longer line on in messages of 1,024 bytes (`SLURM_IO_MAX_MSG_LEN`); what
+cleaning and inner labels take off is allowed for."""
+MOST_PLACES = 1 << 16
+OWN_WITHIN = 160
+"""Prefixes of loggers end here; what follows is the message."""
+
+_BRACKET = re.compile(
+    r"\[(?:"
+    r"(?:[\w.-]{1,80}@)?\d{1,9},(?P<mpi>\d{1,6})\]<std(?:out|err|diag)>:?"  # Open MPI, PRRTE
+    r"|\d{1,9},mpirank:(?P<sage>\d{1,6}),(?P<algo>[\w.-]{1,63})\]<std(?:out|err|diag)>:?"
+    r"|(?P<gloo>\d{1,6})\]<std(?:out|err)>:?"  # horovodrun
+    r"|rank(?P<rank>\d{1,6})\]:(?: |$)?"  # torch's exception hook and c10d
+    r"|(?P<role>[A-Za-z_]{1,24})(?P<local>\d{1,6})\]:"  # torchrun --tee
+    r"|(?P<pod>pod/[\w./-]{1,200})\](?: |$)"  # kubectl logs --prefix
+    r"|(?P<bare>\d{1,6})\](?: |$)"  # mpiexec -l, -prepend-rank
+    r")"
+)
+_RAY = re.compile(
+    r"\((?P<actor>[A-Za-z_][\w.<>:()+-]{0,80} )?pid=(?P<pid>\d{1,10})"
+    r"(?:, ip=(?P<ip>[\w.:-]{1,64}))?\)(?: |$)"
+)
+_NCCL = re.compile(
+    r"(?:\[[\d: .-]{10,29}\] )?(?P<host>[A-Za-z0-9][\w.-]{0,252}):(?P<pid>\d{1,10}):\d{1,10} "
+    r"\[(?P<gpu>\d{1,3})\] (?:\S{1,80}:\d{1,6} )?[NR]?CCL (?:INFO|WARN|TRACE|VERSION)"
+)
+_OWN = re.compile(
+    r"\[(?:(?:[Rr]ank|RANK)[ :=_-]?(\d{1,6})|PG [^\[\]]{0,120}\(default_pg\) Rank (\d{1,6}))\]"
+    r"|\b(?:rank|RANK)=(\d{1,6})(?=[\s,|]|$)"
+)
+_PROCESS = re.compile(r"\[p(\d{1,6})\](?: |$)")
+_LOGGER = re.compile(
+    r"(?:(?:\[[^\[\]]{0,120}\]|\([^()]{0,120}\)|[IWEF]\d{4}\b|[\w./-]{1,80}:\d{1,6}\]"
+    r"|[\d:.,/TZ+-]+|[A-Z]{4,8}\b|[\w.]{1,60}:|-|\|)[:|]?\s*+)*+"
+)
+_LINE_START = re.compile(
+    r"[\[({]|\d{4}[-/]\d\d|\d\d:\d\d|[IWEF]\d{4} |[A-Z]{4,8}\b|Traceback |  File "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Labelled:
+    """
+    A line without its labels, and what they say.
+
+    Two lines have the same `key` where one process said both, as far as their labels tell.
+    `place.rank` and `place.task` are what was printed as such; `local_rank` counts within a node
+    and is a rank only in a run that has one node.
+    """
+
+    place: Place
+    text: str
+    key: str
+    local_rank: int | None = None
+
+
+class _Found:
+    """What the labels of one line said so far."""
+
+    __slots__ = ("gpu", "host", "keys", "local", "rank", "task")
+
+    def __init__(self) -> None:
+        self.host: str | None = None
+        self.gpu: str | None = None
+        self.rank: int | None = None
+        self.task: int | None = None
+        self.local: int | None = None
+        self.keys: list[str] = []
+
+
+class Labels:
+    """
+    Takes the labels of one file off its lines.
+
+    `[Rank 3]` in a line of c10d is a rank of its process group: of torch up to 2.2 nothing says
+    which group, so it is believed only where no label names a rank; later versions name the
+    group, and only the default one counts.
+    """
+
+    def __init__(self, kinds: Kinds | None = None) -> None:
+        self._kinds = kinds or Kinds()
+        self._places: dict[tuple[str | None, str | None, int | None, int | None], Place] = {}
+
+    @classmethod
+    def learn(cls, sample: Iterable[str]) -> Labels:
+        """What a file is labelled with, from cleaned lines of its head, middle and tail."""
+        lines = [line.partition("\r")[0] for line in sample]
+        kinds = Kinds()
+        for _ in range(3):  # a label within a label shows once the outer one is off
+            labels = cls(kinds)
+            more = learn([labels._bare(line) for line in lines if line.strip()], kinds)
+            if more == kinds:
+                break
+            kinds = more
+        return cls(kinds)
+
+    def split(self, text: str, head: str = "") -> Labelled:
+        """
+        A cleaned line, or segment of one, without its labels.
+
+        `head` is the beginning of the physical line where `text` is a later segment of it: the
+        label before the first segment holds for all.
+        """
+        found = _Found()
+        if head:
+            self._strip(head, found)
+        rest = self._strip(text, found)
+        self._own(rest, found)
+        if not found.keys:
+            return Labelled(NOWHERE, rest, "")
+        keys = found.keys
+        key = keys[0] if len(keys) == 1 else "/".join(dict.fromkeys(keys))
+        return Labelled(self._place(found), rest, key, found.local)
+
+    def continues(self, previous: Labelled, this: Labelled) -> bool:
+        """
+        Whether `this` is the rest of the line that `previous` began.
+
+        slurmstepd hands a line of more than 1,024 bytes to srun in messages of that size, and
+        srun labels each message and ends it with a newline of its own.  So the first part has
+        1,024 bytes, inner labels included, and the rest comes without them.  With
+        `srun --unbuffered` a line may be cut anywhere; such cuts cannot be told from line ends
+        and are left as they are.
+        """
+        if not 0 < CUT_BYTES <= len(previous.text.encode("utf-8", "replace")) <= 1024:
+            return False
+        if this.key != previous.key and not previous.key.startswith(this.key + "/"):
+            return False
+        return bool(self._kinds.widths) and not _LINE_START.match(this.text)
+
+    def _place(self, found: _Found) -> Place:
+        what = (found.host, found.gpu, found.rank, found.task)
+        place = self._places.get(what)
+        if place is None:
+            if len(self._places) >= MOST_PLACES:
+                self._places.clear()
+            host, gpu, rank, task = what
+            place = self._places[what] = Place(host=host, gpu=gpu, rank=rank, task=task)
+        return place
+
+    def _bare(self, text: str) -> str:
+        return self._strip(text, _Found())
+
+    def _strip(self, text: str, found: _Found) -> str:
+        for _ in range(NESTED):
+            first = text[:1]
+            if first == "[":
+                rest = self._bracket(text, found)
+            elif first == "(":
+                rest = self._ray(text, found)
+            elif first.isalpha() and not (first == "P" and self._kinds.widths):
+                rest = self._host(text, found)
+            else:
+                rest = self._task(text, found)
+            if rest is None:
+                return text
+            text = rest
+        return text
+
+    def _bracket(self, text: str, found: _Found) -> str | None:
+        match = _BRACKET.match(text)
+        if match is None:
+            return None
+        kind = match.lastgroup
+        if kind == "rank":
+            self._rank(int(match["rank"]), found)
+        elif kind == "local":
+            if match["role"] not in self._kinds.roles:
+                return None
+            found.local = int(match["local"])
+            found.keys.append(f"{match['role']}{found.local}")
+        elif kind == "algo":
+            found.host = match["algo"]
+            self._rank(int(match["sage"]), found)
+        elif kind == "pod":
+            found.keys.append(match["pod"])
+        elif kind == "bare" and not self._kinds.bare:
+            return None
+        else:
+            self._rank(int(match["mpi"] or match["gloo"] or match["bare"]), found)
+        return text[match.end() :]
+
+    @staticmethod
+    def _rank(rank: int, found: _Found) -> None:
+        if found.rank is None:
+            found.rank = rank
+            found.keys.append(f"r{rank}")
+
+    def _ray(self, text: str, found: _Found) -> str | None:
+        match = _RAY.match(text)
+        if match is None:
+            return None
+        found.host = match["ip"] or found.host
+        found.keys.append(f"{(match['actor'] or '').strip()}({match['pid']}@{match['ip'] or ''})")
+        return text[match.end() :]
+
+    def _host(self, text: str, found: _Found) -> str | None:
+        if not self._kinds.hosts or found.host is not None:
+            return None
+        match = HOST.match(text)
+        if match is None:
+            return None
+        name = match[1]
+        kind = shape(name)
+        if name not in self._kinds.hosts and ("#" not in kind or kind not in self._kinds.hosts):
+            return None
+        if kind == "rank#":
+            self._rank(int(name[4:]), found)
+        else:
+            found.host = name
+            found.keys.append(name)
+        return text[match.end() :]
+
+    def _task(self, text: str, found: _Found) -> str | None:
+        if self._kinds.widths and found.task is None:
+            match = TASK.match(text)
+            if match is not None and len(match[2]) in self._kinds.widths:
+                found.task = int(match[2])
+                group = f"P{match[1]}" if match[1] else ""
+                found.keys.append(f"{group}t{found.task}")
+                return text[match.end() :]
+        if text[:1] in ("1", "2"):
+            match = STAMP.match(text)
+            if match is not None and (self._kinds.stamps or match[1]):
+                return text[match.end() :]
+        return None
+
+    def _own(self, text: str, found: _Found) -> None:
+        """What the program itself says of its place at the beginning of the line."""
+        if "CCL " in text[:400] and (match := _NCCL.match(text)):
+            found.host, found.gpu = match["host"], match["gpu"]
+            found.keys.append(f"{match['host']}:{match['pid']}")
+            return
+        if text.startswith("[p") and (match := _PROCESS.match(text)):
+            if found.task is None:
+                found.task = int(match[1])
+            found.keys.append(f"p{match[1]}")
+            return
+        start = text[:OWN_WITHIN]
+        if found.rank is None and ("ank" in start or "RANK" in start):
+            match = _OWN.search(start)
+            if match is not None and _LOGGER.fullmatch(start, 0, match.start()):
+                self._rank(int(match[1] or match[2] or match[3]), found)

@@ -1,0 +1,63 @@
+"""What the name of a log says of the process that wrote it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class NamePlace:
+    """What a path says; None is "not said". `attempt` is torchrun's, counted from 0."""
+
+    rank: int | None = None
+    local_rank: int | None = None
+    task: int | None = None
+    host: str | None = None
+    attempt: int | None = None
+
+
+_ELASTIC = re.compile(r"(?:^|/)attempt_(\d{1,4})/(\d{1,6})/(?:stdout|stderr|error)\b[^/]*$")
+_RANK = re.compile(
+    r"(?:^|(?P<before>[A-Za-z]*)[._-])(?:(?P<local>local)[_-]?)?rank[_-]?(?P<number>\d{1,6})"
+    r"(?=[._-]|$)",
+    re.IGNORECASE,
+)
+_TASK = re.compile(r"^(?:p|proc|process|task|jax_process)[_-]?(\d{1,6})$", re.IGNORECASE)
+_HOST = re.compile(r"^(?:host|hostname)[._-]([A-Za-z0-9][A-Za-z0-9.-]{0,252})$")
+_SLURMD = re.compile(r"^slurmd[._-]([A-Za-z][A-Za-z0-9.-]{0,252}?)\.log$")
+_RAY_FOLDER = re.compile(r"(?:^|/)ray_logs/([A-Za-z0-9][\w.-]{0,252})/")
+_SUFFIX = re.compile(r"(?:\.(?:log|out|err|txt|stdout|stderr|gz|xz|zst|bz2))+$", re.IGNORECASE)
+_NOT_GLOBAL = frozenset(("node", "group", "tp", "pp", "dp", "ep", "cp", "data", "model"))
+
+
+def place_of_name(relative: str) -> NamePlace | None:
+    """
+    The place a path within the target names, or None.
+
+    Only what has one meaning counts: `attempt_0/2/stderr.log` is torchrun's local rank 2,
+    `rank_3.log` a rank, `p0.log` a process.  `slurm-123_4.out` is element 4 of a job array and
+    `log_12_3.out` may be anything, so neither names a place.
+    """
+    elastic = _ELASTIC.search(relative)
+    attempt = int(elastic[1]) if elastic else None
+    local = int(elastic[2]) if elastic else None
+    rank = task = None
+    host = None
+    for part in relative.split("/"):
+        stem = _SUFFIX.sub("", part)
+        for found in _RANK.finditer(part):
+            if (found["before"] or "").lower() in _NOT_GLOBAL:
+                continue
+            if found["local"] or (found["before"] or "").lower() == "local":
+                local = int(found["number"])
+            else:
+                rank = int(found["number"])
+        if named := _TASK.match(stem):
+            task = int(named[1])
+        if named := _HOST.match(stem) or _SLURMD.match(part):
+            host = named[1]
+    if named := _RAY_FOLDER.search(relative):
+        host = named[1]
+    place = NamePlace(rank, local, task, host, attempt)
+    return place if place != NamePlace() else None

@@ -1,0 +1,368 @@
+"""
+Python tracebacks as structures: chained, grouped, nested in messages, cut off and interrupted.
+
+Works on the cleaned lines of one stream, which `stream_lines` picks out of a log that mixes
+several.  The shapes are those of CPython's `traceback` module, 3.8 to 3.14, and of what prints
+tracebacks inside messages: torch's DataLoader and `multiprocessing`, Ray, process pools.  A line
+that another thread printed into a traceback is passed over; the end of the text is told from the
+end of the traceback.  Where several processes without labels print their tracebacks at once, line
+by line, they are read as one: the frames of all, each once, and the first exception line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+from flatline.logs.labels import Labelled, Labels
+from flatline.logs.reading import TextFile, clean, segments
+from flatline.logs.tracetext import (
+    CODE,
+    FRAME,
+    HEAD,
+    MARKS,
+    NESTED,
+    NEW_RECORD,
+    REPEATED,
+    RESUMES,
+    exception_line,
+    relation,
+)
+from flatline.model import Frame
+
+__all__ = ["RawCrash", "read_traceback", "stream_lines"]
+
+MESSAGE_CHARS = 2_000
+MESSAGE_LINES = 60
+MOST_FRAMES = 400
+MOST_CHAINED = 32
+STRAY_LINES = 12
+"""So many lines of other origin in a row may stand inside a traceback."""
+AHEAD = 6
+PAGE_LINES = 256
+PAGES_BYTES = 16 << 20
+"""How far a stream is followed between the lines of others: thousands of ranks deep."""
+
+Chained = tuple[str, str, str]
+_MARGIN = re.compile(r"^\s*(?:\| ?|\+ )")
+_MEMBER = re.compile(r"^\s*\+-[+-]?-{2,} (?:\d+|\.\.\.) -{2,}$")
+_CLOSED = re.compile(r"^\s*\+-{6,}$")
+_IPYTHON = re.compile(r"^([A-Za-z_]\w*) {2,}Traceback \(most recent call last\)$")
+_CELL = re.compile(
+    r"^(?:File )?(?P<file>[^\s:][^:]{0,400}):(?P<line>\d{1,9}), in (?P<name>[^(]{1,200})"
+    r"|^(?:Cell |Input )?In ?\[(?P<cell>\d{1,9})\](?:, line (?P<at>\d{1,9}))?"
+)
+_BOXED = re.compile(r"^[│|] (?P<file>\S.{0,400}?):(?P<line>\d{1,9}) in (?P<name>\S{1,200})")
+
+
+@dataclass(frozen=True, slots=True)
+class RawCrash:
+    """
+    A traceback before it is placed; lines are physical.
+
+    `exception_line` is the line of the exception, `end_line` the last of its message.  Without
+    an exception line it is not `complete`: `exception` is empty and both are the last line read.
+    `chain` holds the exceptions before it, oldest first, then the members of a group.
+    """
+
+    head_line: int
+    end_line: int
+    exception: str
+    message: str
+    frames: tuple[Frame, ...]
+    chain: tuple[Chained, ...]
+    complete: bool
+    exception_line: int
+
+
+@dataclass(slots=True)
+class _Part:
+    """One exception, as far as it was read."""
+
+    frames: list[Frame] = field(default_factory=list)
+    exception: str = ""
+    message: str = ""
+    line: int = 0
+    end: int = 0
+    nested: list[Chained] = field(default_factory=list)
+
+
+def read_traceback(lines: Sequence[tuple[int, str]]) -> RawCrash | None:
+    """The traceback that begins on the first of these lines; None where none does."""
+    if not lines or HEAD not in lines[0][1]:
+        return None
+    first = lines[0][1]
+    if "Exception Group Traceback" in first and _MARGIN.match(first):
+        return _group(lines)
+    if found := _IPYTHON.match(first.strip()):
+        return _foreign(lines, _CELL, found[1])
+    if first.lstrip().startswith(("╭", "+-")):
+        return _foreign(lines, _BOXED, None)
+    return _Walk(lines).crash()
+
+
+class _Walk:
+    """Goes over the lines once, from the head."""
+
+    def __init__(self, lines: Sequence[tuple[int, str]]) -> None:
+        self._lines = lines
+        indent = lines[0][1].partition("Traceback")[0]
+        self._indent = indent if not indent.strip() else ""
+        self._at = 1
+
+    def crash(self) -> RawCrash:
+        parts = [self._exception(self._lines[0][0])]
+        chain: list[Chained] = []
+        while len(chain) < MOST_CHAINED and (how := self._follows()) is not None:
+            last = parts[-1]
+            chain += [*last.nested, (last.exception, last.message, how)]
+            parts.append(self._exception(self._lines[self._at - 1][0]))
+        last = parts[-1]
+        return RawCrash(
+            head_line=self._lines[0][0],
+            end_line=last.end,
+            exception=last.exception,
+            message=last.message,
+            frames=tuple(last.frames),
+            chain=tuple(one for one in (*chain, *last.nested) if one[0])[-MOST_CHAINED:],
+            complete=bool(last.exception),
+            exception_line=last.line or last.end,
+        )
+
+    def _text(self, at: int) -> str:
+        return self._lines[at][1].removeprefix(self._indent) if at < len(self._lines) else ""
+
+    def _exception(self, head: int) -> _Part:
+        """From behind a head to the end of the message."""
+        part = _Part(end=head)
+        strays, mixed = 0, False
+        while self._at < len(self._lines) and strays <= STRAY_LINES:
+            number, text = self._lines[self._at][0], self._text(self._at)
+            if self._frame(text, part):
+                strays = 0
+                continue
+            if HEAD in text and strays == 0:
+                mixed = True
+                self._at += 1
+                continue
+            if HEAD in text or relation(text):
+                break
+            found = exception_line(text, sure=strays == 0 and not self._better_ahead())
+            if found is not None:
+                part.exception, part.line, part.end = found[0], number, number
+                self._at += 1
+                self._message(part, found[1])
+                break
+            self._at += 1
+            strays += not text.startswith("    ")
+        if mixed:
+            part.frames = list({(one.file, one.line): one for one in part.frames}.values())
+        return part
+
+    def _better_ahead(self) -> bool:
+        """Whether the traceback plainly goes on behind the line at hand."""
+        ahead = [self._text(self._at + n) for n in range(1, AHEAD + 1)]
+        for text in ahead:
+            if HEAD in text or relation(text):
+                return False
+            if FRAME.match(text) or exception_line(text, sure=False):
+                return True
+        return False
+
+    def _frame(self, text: str, part: _Part) -> bool:
+        """Takes a frame, its source and its marks; False where the line is none."""
+        found = FRAME.match(text)
+        if found is None:
+            if not (REPEATED.match(text) or (MARKS.match(text) and text.startswith("    "))):
+                return False
+            part.end = self._lines[self._at][0]
+            self._at += 1
+            return True
+        part.end = self._lines[self._at][0]
+        self._at += 1
+        code = None
+        while CODE.match(text := self._text(self._at)) and not FRAME.match(text):
+            if code is None and not MARKS.match(text):
+                code = text.strip()
+            part.end = self._lines[self._at][0]
+            self._at += 1
+        if len(part.frames) < MOST_FRAMES:
+            part.frames.append(Frame(found[1], int(found[2]), found[3] or "", code))
+        return True
+
+    def _message(self, part: _Part, first: str) -> None:
+        """What follows of a message: to a blank line, a new record or another traceback."""
+        kept, size = [first], len(first)
+        for _ in range(MESSAGE_LINES):
+            if self._nested(part) or self._at >= len(self._lines) or size > MESSAGE_CHARS:
+                break
+            text = self._text(self._at)
+            if HEAD in text or relation(text) or NEW_RECORD.match(text) or text == '"""':
+                break
+            if not text.strip() and not self._resumes():
+                break
+            if text.strip():
+                part.end = self._lines[self._at][0]
+            kept.append(text)
+            size += len(text) + 1
+            self._at += 1
+        part.message = "\n".join(kept).strip()[:MESSAGE_CHARS]
+
+    def _resumes(self) -> bool:
+        """Whether a message goes on behind the blank line at hand, in a known shape."""
+        following = self._text(self._at + 1)
+        return bool(RESUMES.match(following)) and not relation(following)
+
+    def _nested(self, part: _Part) -> bool:
+        """Takes a traceback that is part of the message: the exception in another process."""
+        at = self._nested_at("RayTaskError" in part.exception)
+        if at is None:
+            return False
+        self._at = at
+        inner = self._exception(self._lines[at - 1][0])
+        part.end = max(part.end, inner.end)
+        if inner.exception:
+            part.nested += [*inner.nested, (inner.exception, inner.message, "cause")]
+        return True
+
+    def _nested_at(self, remote: bool) -> int | None:
+        """Where the frames of a traceback inside the message begin."""
+        at = self._at
+        while at < self._at + 2 and at < len(self._lines) and not self._text(at).strip():
+            at += 1
+        text = self._text(at)
+        if remote and FRAME.match(text):
+            return at
+        if text.startswith("Original " + HEAD):
+            return at + 1
+        return at + 2 if NESTED.match(text) and HEAD in self._text(at + 1) else None
+
+    def _follows(self) -> str | None:
+        """How the next traceback follows from this one; stands behind its head then."""
+        at = self._skip_blank(self._at)
+        how = relation(self._text(at))
+        if how is None:
+            return None
+        at = self._skip_blank(at + 1)
+        if HEAD not in self._text(at):
+            return None
+        self._at = at + 1
+        return how
+
+    def _skip_blank(self, at: int) -> int:
+        while at < len(self._lines) and self._text(at).strip() in ("", '"""'):
+            at += 1
+        return at
+
+
+def _group(lines: Sequence[tuple[int, str]]) -> RawCrash:
+    """An exception group: its own traceback, then its members as far down as they go."""
+    blocks: list[list[tuple[int, str]]] = [[]]
+    end = lines[0][0]
+    for number, text in lines:
+        if _MEMBER.match(text):
+            blocks.append([])
+        elif not _CLOSED.match(text):
+            if not _MARGIN.match(text):
+                break
+            blocks[-1].append((number, _MARGIN.sub("", text)))
+        end = number
+    crash = _Walk(blocks[0]).crash()
+    members: list[Chained] = []
+    for block in blocks[1:]:
+        if not block:
+            continue
+        if HEAD not in block[0][1]:
+            block.insert(0, (block[0][0], HEAD))
+        member = _Walk(block).crash()
+        members += [*member.chain, (member.exception, member.message, "group")]
+    chain = (*crash.chain, *(one for one in members if one[0]))
+    return replace(crash, chain=chain[:MOST_CHAINED], end_line=max(end, crash.end_line))
+
+
+def _foreign(
+    lines: Sequence[tuple[int, str]], frame: re.Pattern[str], name: str | None
+) -> RawCrash:
+    """A traceback as IPython or rich print it: other frames, the same exception line."""
+    frames: list[Frame] = []
+    end = lines[0][0]
+    boxed = frame is _BOXED
+    for at, (number, text) in enumerate(lines[1:], 1):
+        if found := frame.match(text):
+            given = found.groupdict()
+            place = given["file"] or f"In[{given['cell']}]"
+            frames.append(Frame(place, int(given["line"] or given.get("at") or 0),
+                                (given["name"] or "").strip()))  # fmt: skip
+        elif HEAD in text:
+            break
+        elif not (boxed and text.startswith(("│", "|", "╰", "+"))):
+            said = exception_line(text, sure=False)
+            if said is not None and (name is None or said[0].rpartition(".")[2] == name):
+                walk = _Walk([(lines[0][0], HEAD), *lines[at:]])
+                return replace(walk.crash(), frames=tuple(frames[:MOST_FRAMES]))
+        end = number
+    return RawCrash(lines[0][0], end, "", "", tuple(frames[:MOST_FRAMES]), (), False, end)
+
+
+def stream_lines(
+    file: TextFile, labels: Labels, start_line: int, key: str, limit: int = 400
+) -> list[tuple[int, str]]:
+    """
+    What one stream says from a line on, without labels: at most `limit` lines, or fewer once the
+    traceback that begins there has ended.
+
+    Begins at the traceback's head where the line holds one.  Lines of other streams are passed
+    over, 16 MiB of them at most.
+    """
+    found: list[tuple[int, str]] = []
+    prefix: bytes | None = None
+    line, passed, check = start_line, 0, 32
+    while passed < PAGES_BYTES and (page := file.window(line, PAGE_LINES)):
+        for number, raw in page:
+            passed += len(raw) + 1
+            if number == start_line:
+                said, prefix, key = _first(raw, labels, key)
+                found += [(number, text) for text in said]
+            elif prefix is None or raw.startswith(prefix):
+                found += [(number, one.text) for one in _said(raw, labels) if one.key == key]
+            if len(found) >= limit:
+                return found[:limit]
+            if len(found) >= check:
+                check *= 2
+                crash = read_traceback(found)
+                if crash is None or (crash.complete and crash.end_line < found[-1][0]):
+                    return found
+        line = page[-1][0] + 1
+    return found
+
+
+def _said(raw: bytes, labels: Labels) -> list[Labelled]:
+    """The segments of a physical line; all carry the label of the first."""
+    parts = segments(raw)
+    if len(parts) == 1:
+        return [labels.split(clean(parts[0]))]
+    head = clean(parts[0])
+    return [labels.split(head)] + [
+        labels.split(text, head) for part in parts[1:] if (text := clean(part))
+    ]
+
+
+def _first(raw: bytes, labels: Labels, key: str) -> tuple[list[str], bytes | None, str]:
+    """
+    (segments from the one with the head on, what every line of the stream begins with, key).
+
+    The beginning is None where it changes from line to line, or where there is no label.
+    """
+    said = _said(raw, labels)
+    at = next((n for n, one in enumerate(said) if HEAD in one.text), 0)
+    key = said[at].key if HEAD in said[at].text else key
+    whole = clean(segments(raw)[0])
+    label = whole[: len(whole) - len(said[0].text)] if said[0].text else whole
+    steady = bool(label) and not re.search(r"\d\d:\d\d", label) and whole.startswith(label)
+    prefix = label.rstrip(" ").encode() if steady else None
+    return (
+        [one.text for one in said[at:] if one.key == key],
+        prefix if prefix and raw.startswith(prefix) else None,
+        key,
+    )

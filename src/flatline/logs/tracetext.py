@@ -1,0 +1,69 @@
+"""The lines tracebacks are made of, and those that cannot belong to one."""
+
+from __future__ import annotations
+
+import re
+
+HEAD = "Traceback (most recent call last)"
+FRAME = re.compile(r'^ {1,8}File "(.{1,1000}?)", line (\d{1,9})(?:, in (.{1,400}))?$')
+CODE = re.compile(r"^(?: {4}|\t)")
+MARKS = re.compile(r"^[ \t]+[\^~][\^~ ]*$")
+REPEATED = re.compile(r"^ *\[Previous line repeated \d{1,9} more times?\]$")
+NESTED = re.compile(
+    r"^(?:Original Traceback|-- Process \d{1,9} terminated with the following error:"
+    r"|.{0,200}\braised:$)"
+)
+"""What introduces a traceback inside a message: torch's DataLoader and `multiprocessing.spawn`."""
+RESUMES = re.compile(
+    r"^(?:For debugging|Compile with|CUDA kernel errors|Search for|Device-side|Last error"
+    r"|If reserved|Exception raised from|frame #\d|-- Process \d|Please |Try |Hint|Note|See )"
+)
+"""Paragraphs that torch and others put behind a blank line of the same message."""
+NEW_RECORD = re.compile(
+    r"^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:|\[?[IWEF]\d{4} \d\d:|\[rank\d|\[default\d"
+    r"|\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[:\]| ]"
+    r"|(?:srun|slurmstepd|sbatch|mpirun|prterun|wandb|bash|python3?): |\++ \S"
+    r"|\s{0,4}\d{1,3}%\||\S.{0,80}: {1,4}\d{1,3}%\||Exception in thread |Exception ignored in"
+    r"|terminate called|Fatal Python error|\*\*\* |:::MLLOG|Killing subprocess|Process \S+:$"
+    r"|[\w./-]{1,300}\.py:\d{1,9}: \w{1,60}Warning: )"
+)
+_CAUSE = "The above exception was the direct cause of the following exception:"
+_CONTEXT = "During handling of the above exception, another exception occurred:"
+_EXCEPTION = re.compile(
+    r"^((?:[A-Za-z_]\w{0,100}\.|<locals>\.){0,16}([A-Za-z_]\w{0,100})(?:\([\w.]{1,200}\))?)"
+    r"(?::(?: (.*))?)?$",
+    re.DOTALL,
+)
+_USUAL = re.compile(
+    r"(?:Error|Exception|Warning|Exit|Interrupt|Iteration|Group|Timeout|Fault|Failure|Failed"
+    r"|Aborted|Abort|Expired|NotFound|Unsupported|Denied|Refused|Rejected|Cancelled|Killed"
+    r"|Missing|Stopped|Invalid\w{0,40}|Crash(?:ed)?|Disconnected|Violation)$"
+)
+_LOWER_CASE = frozenset(("error", "timeout", "gaierror", "herror"))
+"""Exceptions of the standard library whose names are not capitalised; always printed dotted."""
+
+
+def relation(text: str) -> str | None:
+    """How the exception behind this line follows from the one before it."""
+    if _CAUSE in text:
+        return "cause"
+    return "context" if _CONTEXT in text else None
+
+
+def exception_line(text: str, sure: bool) -> tuple[str, str] | None:
+    """
+    (qualified type, first line of the message) where the line ends a traceback.
+
+    `Epoch: [3]` has the shape of an exception too: a bare name that does not end like those of
+    exceptions is one only where the place is `sure`.
+    """
+    found = _EXCEPTION.match(text)
+    if found is None or NEW_RECORD.match(text):
+        return None
+    name, last, message = found[1], found[2], found[3] or ""
+    if "." in name:
+        named = last[0].isupper() or last in _LOWER_CASE or last.startswith("_")
+    else:
+        named = bool(_USUAL.search(last)) and last[0] != "_" and not last.islower()
+        named = named or (sure and last[0].isupper() and not last.isupper())
+    return (name, message) if named else None

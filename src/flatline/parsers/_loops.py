@@ -1,0 +1,411 @@
+"""
+What the shape of a hand-written step line says: where in it stand step, plan, epoch and losses.
+
+Logs repeat one shape with other numbers.  `learn` reads a shape once, carefully, and gives the
+slots its numbers stand in; a `Slot` then takes a value out of any line of that shape.  A line is
+cut into text and numbers alternately (`cut`); its shape is the text alone.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from bisect import bisect_right
+from dataclasses import dataclass
+
+_FOREIGN = re.compile(
+    r"'[A-Za-z_/]*loss'[:/]|%(?:\|| +[0-9]+/[0-9]+ \[)|[━╸█]|:::MLLOG|\bcompleted step: "
+    r"|(?:metrics|summary|average loss) after step|TrainOutput\(|/\? \[[0-9:]+<"
+    r"|elapsed time per iteration|consumed samples|skipped iterations"
+    r"|iter time \(s\):|\[[=>.]{3,}\]|s/(?:step|epoch) - |^\s*[0-9]+/(?:[0-9]+|Unknown) +- "
+    r"|it \[[0-9:]+, |, global step [0-9]+: |OVERFLOW!|Training epoch [0-9]+, iteration"
+    r"|loss at (?:iteration +[0-9]+|the end)[^|]*\||[Pp][Pp][Oo][ _][Ee]p|^\s*- [0-9]+m?s - "
+    r"|Invalid loss, term"
+)
+"""Lines that other formats read."""
+_NOT_A_LOG = re.compile(
+    r"Namespace\(|Arguments\(|Config\(|config\.py|[Cc]onfig(?:uration)?\b\W{0,2}[:=]"
+    r"|\bh(?:yper)?params?\b|\.{4,}|(?:^|\s)--[a-z]|^\s*\++ |^\s*wandb:|usage:|^\s*#|^\s*File \""
+    r"|^\s*(?:def|class|return|assert|raise|import|from|if|for|while|print|self|logger)\b[ .(]"
+    r"|\bf['\"]|\{[a-z_.]+(?:[:!][^ }]*)?\}|^\s{2,}[a-z_][\w.]* = [a-z_][\w.]*\("
+)
+_CHECKPOINT = re.compile(r"check ?point|ckpt|\bresum|\brestor")
+
+_NUMBER = (
+    r"(?>[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,3})?"
+    r"|[-+]?(?:nan|inf(?:inity)?)\b)"
+)
+_AFTER_LOSS = re.compile(
+    r"([\w/@-]*)(?: (?:train|value))?(?:\s*(?:[:=]|\bis\b)\s*|\s+)[(\[]?\s*(?:[a-z.]{0,12}\(\[?)?("
+    + _NUMBER
+    + r")(?![\w%])"
+)
+_AT_STEP = re.compile(
+    r"()\s+(?:at|after|on|for)\s+(?:global |training )?(?:step|iter(?:ation)?|epoch|batch)\s*"
+    r"#?[0-9]{1,12}\s*[:=]\s*(" + _NUMBER + r")(?![\w%])"
+)
+_CONFIG_TAIL = re.compile(
+    r"[_/]?(?:scal|fn|func|weight|type|coef|mask|alpha|beta|less|limit|thresh|interval|every|mode"
+    r"|ratio|delta|diff|step|freq|history|curve|smooth|spike|window|aware)"
+)
+_HELD_OUT = {"val", "valid", "validation", "validate", "eval", "evaluation", "test", "dev"}
+_SUMMARY = {"best", "lowest", "min", "minimum", "target", "prev", "previous", "initial", "final"}
+_SUMMARY |= {"expected", "max", "maximum"}
+_ASIDE = {"aux", "auxiliary", "moe", "z", "balance", "balancing", "router", "reg", "mtp"}
+_MAIN = {"train", "training", "total", "lm", "step", "batch", "average", "avg", "mean", "running"}
+_AVERAGE = {"average", "avg", "mean", "total", "set", "epoch"}
+_EVAL_HEAD = re.compile(r"(?:^|[^a-z])(?:val|valid(?:ation)?|eval(?:uation)?|test|dev)[^a-z]*$")
+_UNFALLING = re.compile(
+    r"pg|polic|actor|critic|value|kl|entrop|ppo|adv|(?:^|[_/ ])[dg](?:$|[_/ ])|disc|gen|surr|vf"
+)
+_REWARDS = ("reward", "critic/", "advantage")
+
+_INTEGER = r"([0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,12})"
+_COUNT = _INTEGER + r"(?!\w|,[0-9]{3}|\.[0-9]*[1-9])(?:\.0*)?"
+_OF = r"(?: *(?:/|of|out of) *" + _INTEGER + r"(?![\w.]))?"
+_STEP = re.compile(
+    r"(?<![\w./-])(?:(global|train(?:ing)?|optim(?:izer)?|current)[ _/]?)?"
+    r"(step|iter(?:ation)?|update|num_updates|it(?=[:=]))(?: *[:=#] *#?| +#?)\[? *" + _COUNT + _OF
+)
+_BATCH = re.compile(r"(?<![\w./-])batch(?:_idx)?(?: *[:=#] *| +)\[? *" + _COUNT + _OF)
+_BATCHES = re.compile(r"(?<![\w.])([0-9]{1,12}) */ *([0-9]{1,12}) batches")
+_EPOCH = re.compile(
+    r"(?<![\w./-])epoch(?: *[:=#] *| +)\[? *([0-9]{1,9}(?:\.[0-9]+)?)(?!\w)"
+    r"(?: *(?:/|of) *([0-9]{1,9}))?"
+)
+_NESTED = re.compile(
+    r"(?:\b(epoch) ?(?:\(train\))?|\btrain(?:ing)?):? *\[? *([0-9]{1,9})(?:/([0-9]{1,9}))?"
+    r" *\]?:? *\[ *([0-9]{1,12}) */ *([0-9]{1,12})( \([ 0-9.]{1,6}%\))?"
+)
+_TWO = re.compile(r"(?:^|\s)()\[([0-9]{1,9})/([0-9]{1,9})\] ?\[([0-9]{1,12})/([0-9]{1,12})\]()")
+_PAIR = re.compile(r"(?:^|\s)\[ *([0-9]{1,9}), +([0-9]{1,12})\] +loss")
+_ONE = re.compile(r"(?:^|\s)\[ *([0-9]{1,12}) */ *([0-9]{1,12}) *\]")
+_CLU = re.compile(r"logging_writer\.py:[0-9]+\] \[([0-9]{1,12})\]()")
+_HEADER = re.compile(r"\[(?:step|batch)=([0-9]{1,12})/([0-9]{1,12})[^\]]{0,80}\]:?\s*$")
+_BELOW = re.compile(
+    r"\s*(?:train )?(?:train/)?(loss/train/total|crossentropyloss|ce loss)[:=] *(" + _NUMBER + ")"
+)
+_NON_FINITE = re.compile(r"\b(nan|inf)\b(?: train(?:ing)?)? loss\b")
+_BARE = re.compile(r"[\s*!]*(?:error: |warning: )?loss is ([-+]?(?:nan|inf))\b")
+
+_NORM = re.compile(
+    r"(?<!\w)(?:(?:total_|global_)?grad(?:ient)?[ _]?norm|gnorm|norm|grad)\s*[:=]?\s*("
+    + _NUMBER
+    + r")(?!\w)"
+)
+_RATE = re.compile(r"(?<!\w)(?:lr|learning[ _]rate)\s*[:=]?\s*(" + _NUMBER + r")(?!\w)")
+_TIME = re.compile(
+    r"(?<!\w)(step[ _]time|iter(?:ation)?[ _]time|timing_s/step|step_avg|dt|time)"
+    r"\s*[:=]?\s*([0-9]{1,12}(?:\.[0-9]+)?)\s*(ms|s|sec)?(?![\w.:])"
+)
+_SPEED = re.compile(
+    r"(?<![\w/])(tok(?:ens)?/s(?:ec)?|tokens_per_sec(?:ond)?|tps|wps|img/s|samples/s(?:ec)?)"
+    r"\s*[:=]?\s*((?>[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?))([km]?)(?!\w)"
+    r"|((?>[0-9][0-9,]*(?:\.[0-9]+)?))([km]?) ?"
+    r"(tok(?:ens)?/s(?:ec)?|img/s|samples/s(?:ec)?)(?!\w)"
+)
+_CUT = re.compile(r"([0-9.]+)")
+_DIGITS = 40
+"""A longer run of digits is no number that a loop prints."""
+
+
+def cut(low: str) -> list[str]:
+    """Text and numbers alternately, text first; the shape is every other one."""
+    return _CUT.split(low)
+
+
+@dataclass(frozen=True, slots=True)
+class Slot:
+    """Where in a cut line a number stands, and what it is multiplied by and divided by; or the
+    value that every line of the shape has there (a NaN is text)."""
+
+    first: int
+    last: int
+    factor: float = 1.0
+    over: float = 1.0
+    always: float | None = None
+
+    def value(self, parts: list[str]) -> float | None:
+        """The number, or None where what stands there is none after all."""
+        if self.always is not None:
+            return self.always
+        text = parts[self.first]
+        if self.last > self.first:
+            text = "".join(parts[self.first : self.last + 1]).replace(",", "")
+        try:
+            return float(text) * self.factor / self.over if len(text) <= _DIGITS else None
+        except ValueError:
+            return None
+
+    def count(self, parts: list[str]) -> int | None:
+        """The number, where it is whole."""
+        value = self.value(parts)
+        return int(value) if value is not None and value.is_integer() else None
+
+
+@dataclass(frozen=True, slots=True)
+class Loss:
+    name: str
+    slot: Slot
+    at: int
+    held_out: bool
+    rank: int
+    falling: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """Where a line says how far it is. `own`: the counter is its epoch's; None: not said.
+    `samples`: step and plan count samples of the epoch, which are no steps."""
+
+    at: int
+    step: Slot | None = None
+    of: Slot | None = None
+    epoch: Slot | None = None
+    epochs: Slot | None = None
+    own: bool | None = None
+    samples: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What a line of one shape says. `kind`: "line", "eval" (its counter is the evaluation's),
+    "header" and "below" (a step above, its loss in a line of its own), "bare" (a loss alone)."""
+
+    kind: str
+    position: Position | None = None
+    train: Loss | None = None
+    held_out: Loss | None = None
+    norm: Slot | None = None
+    rate: Slot | None = None
+    step_s: Slot | None = None
+    speed: Slot | None = None
+    speed_unit: str | None = None
+
+
+class _Line:
+    """A line in lower case, with the places of its numbers."""
+
+    def __init__(self, low: str, parts: list[str]) -> None:
+        self.low = low
+        self._starts: list[int] = []
+        at = 0
+        for index, part in enumerate(parts):
+            if index % 2:
+                self._starts.append(at)
+            at += len(part)
+
+    def slot(
+        self, found: re.Match[str], group: int, factor: float = 1.0, over: float = 1.0
+    ) -> Slot | None:
+        """The slot of a group that holds a number; None where it holds nothing."""
+        text, start = found[group], found.start(group)
+        if not text:
+            return None
+        if text[0] in "+-":
+            factor, text, start = (-factor if text[0] == "-" else factor), text[1:], start + 1
+        if text[0] in "ni":
+            value = math.nan if text[0] == "n" else math.copysign(math.inf, factor)
+            return Slot(0, 0, always=value)
+        first = bisect_right(self._starts, start) - 1
+        last = bisect_right(self._starts, start + len(text) - 1) - 1
+        if first < 0 or self._starts[first] != start:
+            return None
+        return Slot(2 * first + 1, 2 * last + 1, factor, over)
+
+
+# --- losses -------------------------------------------------------------------------------------
+
+
+def _name_start(low: str, at: int) -> int:
+    """Where the word that ends at `at` begins, 32 characters back at most."""
+    start = at
+    while start > max(0, at - 32) and (low[start - 1].isalnum() or low[start - 1] in "_/.-@"):
+        start -= 1
+    return start
+
+
+def _words_before(low: str, start: int) -> list[str]:
+    """The word before a loss's name, and the one before that where the first says little."""
+    words = low[max(0, start - 24) : start].split()[-2:]
+    if len(words) == 2 and words[1] not in _AVERAGE | _HELD_OUT | _MAIN:
+        words = words[1:]
+    return [word.strip("([|,:") for word in words]
+
+
+def _loss(line: _Line, at: int, after: re.Match[str], rewarded: bool) -> Loss | None:
+    """The loss named at `at`; None where it is a summary or a setting."""
+    slot = line.slot(after, 2)
+    if slot is None or _CONFIG_TAIL.match(after[1]):
+        return None
+    start = _name_start(line.low, at)
+    name = line.low[start : at + 4] + after[1]
+    before = _words_before(line.low, start)
+    parts = {*re.split(r"[_/.@-]", name), *before}
+    if parts & _SUMMARY:
+        return None
+    if before and before[-1] in _HELD_OUT | _MAIN:
+        name = f"{before[-1]} {name}"
+    rank = 2 if parts & _ASIDE else 0 if name == "loss" or parts & _MAIN else 1
+    falling = not (rewarded or _UNFALLING.search(name))
+    return Loss(name, slot, start, bool(parts & _HELD_OUT), rank, falling)
+
+
+def _losses(line: _Line) -> list[Loss]:
+    """Every loss of a line in order, at most 16."""
+    low = line.low
+    found: list[Loss] = []
+    rewarded = any(word in low for word in _REWARDS)
+    at = low.find("loss")
+    while at >= 0 and len(found) < 16:
+        after = _AFTER_LOSS.match(low, at + 4) or _AT_STEP.match(low, at + 4)
+        loss = _loss(line, at, after, rewarded) if after else None
+        if loss is not None:
+            found.append(loss)
+        at = low.find("loss", at + 4)
+    at = low.find("xent")
+    if not found and at >= 0 and (after := _AFTER_LOSS.match(low, at + 4)):
+        slot = line.slot(after, 2)
+        if slot is not None:
+            found.append(Loss("xent", slot, at, False, 0))
+    return found
+
+
+def _chief(losses: list[Loss], held_out: bool) -> Loss | None:
+    """The loss that speaks for the line; None where only side losses stand there."""
+    wanted = [loss for loss in losses if loss.held_out == held_out and loss.rank < 2]
+    return min(wanted, key=lambda loss: loss.rank, default=None)
+
+
+# --- positions ----------------------------------------------------------------------------------
+
+
+def _nested(line: _Line) -> Position | None:
+    found = _NESTED.search(line.low) or _TWO.search(line.low)
+    if found is None:
+        return None
+    epoch, epochs, n, of = (line.slot(found, group) for group in (2, 3, 4, 5))
+    samples = bool(found[1] and found[6])
+    return Position(found.start(), n, of, epoch, epochs, own=True, samples=samples)
+
+
+def _counter(line: _Line, epoch: bool) -> Position | None:
+    """The best counter that stands in the line."""
+    best: re.Match[str] | None = None
+    rank = 9
+    for found in _STEP.finditer(line.low):
+        this = 0 if found[1] == "global" else 1 if found[2] == "step" else 2
+        if this < rank:
+            best, rank = found, this
+    if best is not None:
+        whole = False if rank == 0 else None
+        return Position(best.start(), line.slot(best, 3), line.slot(best, 4), own=whole)
+    others = [(_BATCHES, True), (_CLU, False), (_ONE, None)]
+    if epoch:
+        others.append((_BATCH, True))
+    for pattern, own in others:
+        if seen := pattern.search(line.low):
+            return Position(seen.start(), line.slot(seen, 1), line.slot(seen, 2), own=own)
+    return None
+
+
+def _position(line: _Line) -> Position | None:
+    if "[" in line.low:
+        if (found := _nested(line)) is not None:
+            return found
+        if pair := _PAIR.search(line.low):
+            step, epoch = line.slot(pair, 2), line.slot(pair, 1)
+            return Position(pair.start(), step, epoch=epoch, own=True)
+    named = _EPOCH.search(line.low) if "epoch" in line.low else None
+    counter = _counter(line, named is not None)
+    if named is None:
+        return counter
+    epoch, epochs = line.slot(named, 1), line.slot(named, 2)
+    if counter is None:
+        return Position(named.start(), epoch=epoch, epochs=epochs)
+    at = min(counter.at, named.start())
+    return Position(at, counter.step, counter.of, epoch, epochs, counter.own)
+
+
+# --- whole lines --------------------------------------------------------------------------------
+
+
+def learn(text: str, low: str, parts: list[str]) -> Shape | None:
+    """What lines of this shape say; None where they say nothing of a training loop."""
+    if _FOREIGN.search(text) or _NOT_A_LOG.search(text):
+        return None
+    line = _Line(low, parts)
+    if header := _HEADER.search(low):
+        at = Position(header.start(), line.slot(header, 1), line.slot(header, 2), own=False)
+        return Shape("header", at)
+    if below := _BELOW.match(low):
+        return _alone("below", below[1], line.slot(below, 2))
+    losses = _losses(line)
+    if not losses:
+        return _without_loss(line)
+    position = _position(line)
+    if position is None:
+        bare = _BARE.match(low)
+        return _alone("bare", "loss", line.slot(bare, 1) if bare else None)
+    first = min(position.at, losses[0].at)
+    spoken = _CHECKPOINT.search(low)
+    if spoken and spoken.start() < first:
+        return None
+    train, held_out = _chief(losses, held_out=False), _chief(losses, held_out=True)
+    if train is None and held_out is None:
+        return None
+    if position.at == first and _EVAL_HEAD.search(low[max(0, first - 12) : first]):
+        return Shape("eval", held_out=held_out or train)
+    return _with_rates(line, position, train, held_out)
+
+
+def _alone(kind: str, name: str, slot: Slot | None) -> Shape | None:
+    return Shape(kind, train=Loss(name, slot, 0, False, 0)) if slot else None
+
+
+def _without_loss(line: _Line) -> Shape | None:
+    """A non-finite loss told in words, or torchvision's line of a model that logs none."""
+    if found := _NON_FINITE.search(line.low):
+        position, slot = _position(line), line.slot(found, 1)
+        if position is None or position.step is None or slot is None:
+            return None
+        return Shape("line", position, Loss("loss", slot, found.start(), False, 0))
+    if " eta:" in line.low and (nested := _nested(line)):
+        return Shape("line", nested)
+    return None
+
+
+def _with_rates(
+    line: _Line, position: Position, train: Loss | None, held_out: Loss | None
+) -> Shape:
+    norm, rate, speed = (pattern.search(line.low) for pattern in (_NORM, _RATE, _SPEED))
+    return Shape(
+        "line",
+        position,
+        train,
+        held_out,
+        norm=line.slot(norm, 1) if norm else None,
+        rate=line.slot(rate, 1) if rate else None,
+        step_s=_step_s(line),
+        speed=_speed(line, speed) if speed else None,
+        speed_unit=_speed_unit(speed[1] or speed[6]) if speed else None,
+    )
+
+
+def _step_s(line: _Line) -> Slot | None:
+    """Seconds of a step: the value has a unit, or its name is that of a step's time."""
+    for found in _TIME.finditer(line.low):
+        if found[3] or found[1] not in ("time", "dt"):
+            return line.slot(found, 2, over=1e3 if found[3] == "ms" else 1.0)
+    return None
+
+
+def _speed(line: _Line, found: re.Match[str]) -> Slot | None:
+    thousand = {"": 1.0, "k": 1e3, "m": 1e6}[found[3] or found[5] or ""]
+    return line.slot(found, 2 if found[2] else 4, thousand)
+
+
+def _speed_unit(name: str) -> str:
+    if name.startswith("tok") or name in ("tps", "wps"):
+        return "tokens/s"
+    return "images/s" if name.startswith("img") else "samples/s"

@@ -1,0 +1,127 @@
+"""
+DeepSpeed's own lines: `steps: N loss: ...`, `step=N, skipped=K`, timer, overflows, checkpoints.
+
+Guaranteed: an overflow is a skipped step (`skipped`, no loss) and never lost, though the line
+names no step.  RLHF losses (`act_loss`, `cri_loss`) are not meant to fall.
+
+Refused: `step=0, skipped=0`, which the engine prints while it is built, before any step; "about to
+be saved" and the file-by-file "Saving", which do not say that a checkpoint is whole.
+
+Source: `log_dist`, `ThroughputTimer.stop`, `PipelineEngine.train_batch`, the loss scalers and
+`TorchCheckpointEngine` of DeepSpeed 0.3 to 0.17; the DeepSpeed-Chat examples.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from flatline.model import Progress
+
+FORMAT = "deepspeed"
+FRAMEWORK = "deepspeed"
+TRIGGERS = (
+    r"steps: [0-9]+ loss: ",
+    r"\[Rank [0-9]+\] step=[0-9]+, skipped=",
+    r"global_step=[0-9]+, +RunningAvgSamplesPerSec=",
+    r"\] [0-9]+/[0-9]+, +(RunningAvg)?SamplesPerSec=",
+    r"OVERFLOW! (Rank [0-9]+ )?Skipping step",
+    r"dynamic loss scale overflow! Skipping step",
+    r"[Cc]heckpoint global_step[0-9]+ is ready now",
+    r"\[[Tt]orch\] Loaded checkpoint from ",
+    r"zero checkpoint saved ",
+    r"Unable to find latest file at ",
+    r"(?i:epoch: [0-9]+ ?\| ?step: [0-9]+ ?\| ?ppo)",
+)
+
+_PIPELINE = re.compile(
+    r"\bsteps: ([0-9]{1,12}) loss: *(\S+) iter time \(s\): *([0-9.]+)"
+    r"(?: samples/sec: *([0-9.]+))?"
+)
+_STEP = re.compile(r"\[Rank [0-9]+\] step=([0-9]{1,12}), skipped=([0-9]+), lr=\[([-+0-9.einfa]*)")
+_TIMER = re.compile(
+    r"(?:global_step=|\] [0-9]+/)([0-9]{1,12}), +(?:RunningAvgSamplesPerSec=([0-9.naif]+), +)?"
+    r"(?:Curr)?SamplesPerSec=([0-9.naif]+)"
+)
+_OVERFLOW = re.compile(
+    r"(?:OVERFLOW!(?: Rank [0-9]+)?|dynamic loss scale overflow!) Skipping step"
+)
+_TAG = re.compile(r"global_step([0-9]{1,12})")
+_PPO = re.compile(
+    r"epoch: ([0-9]{1,9}) ?\| ?step: ([0-9]{1,12}) ?\| ?ppo[ _]ep(?:och)?: [0-9]+ ?\|"
+    r" ?act(?:or)?[ _]loss: *([^|\s]+)",
+    re.IGNORECASE,
+)
+
+
+_LONGEST = 4_096
+"""Characters of a line that are read."""
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return None if text is None else float(text)
+    except ValueError:
+        return None
+
+
+def _tagged(text: str) -> int | None:
+    """The step of a checkpoint, from its `global_stepN` tag."""
+    found = _TAG.search(text)
+    return int(found[1]) if found else None
+
+
+class Reader:
+    """Each line speaks for itself: no state."""
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """At most one value a line."""
+        text = text[:_LONGEST]
+        if found := _PIPELINE.search(text):
+            return (
+                Progress(
+                    "train",
+                    step=int(found[1]),
+                    loss=_number(found[2]),
+                    step_s=_number(found[3]),
+                    throughput=_number(found[4]),
+                    throughput_unit="samples/s" if found[4] else None,
+                ),
+            )
+        if found := _STEP.search(text):
+            if found[1] == "0":
+                return ()
+            return (Progress("train", step=int(found[1]), lr=_number(found[3])),)
+        if found := _TIMER.search(text):
+            return (
+                Progress(
+                    "train",
+                    step=int(found[1]),
+                    throughput=_number(found[3]),
+                    throughput_unit="samples/s",
+                ),
+            )
+        return self._other(text)
+
+    def _other(self, text: str) -> Iterable[Progress]:
+        if _OVERFLOW.search(text):
+            return (Progress("train", skipped=True),)
+        if " is ready now" in text or "zero checkpoint saved " in text:
+            step = _tagged(text)
+            return () if step is None else (Progress("checkpoint_saved", step=step),)
+        if "Loaded checkpoint from " in text:
+            return (Progress("checkpoint_loaded", step=_tagged(text)),)
+        if "Unable to find latest file at " in text:
+            return (Progress("fresh"),)
+        if found := _PPO.search(text):
+            return (
+                Progress(
+                    "train",
+                    step=int(found[2]),
+                    epoch=float(found[1]),
+                    loss=_number(found[3]),
+                    loss_name="actor loss",
+                    falling=False,
+                ),
+            )
+        return ()

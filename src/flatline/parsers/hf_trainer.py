@@ -1,0 +1,250 @@
+"""
+The Hugging Face Trainer and those built on it (TRL, axolotl, LLaMA-Factory, ms-swift, Unsloth).
+
+Guaranteed: a logged dict is one value, in the dialect of transformers 4 (numbers) or 5 (strings);
+NaN and inf are kept.  Where the dict speaks of rewards, KL or a policy (GRPO, PPO, DPO, KTO), its
+loss is not meant to fall.  A dict names no step: one is given only where the training bar stands
+in the same stream and is slow enough (below 10 it/s) that tqdm, which redraws every 0.1 s, cannot
+lag behind it.
+
+A bar without a label is anybody's.  It counts as training once it is known to be: its total is
+the announced number of steps, or a training dict was logged through it, or it was twice redrawn
+in place, which happens where a loop logs through its bar and not where one prepares data.  Once a
+bar was full, another of the same total is another rank's.
+
+Refused: evaluation and preparation bars, dicts of loss weights, "Loading best model", the summary
+tables after training.
+
+Source: `Trainer._inner_training_loop`, `ProgressCallback` and `tqdm.write`, transformers 4.0 to
+5.2; TRL 0.7 to 1.0.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from flatline.model import Progress
+
+FORMAT = "hf_trainer"
+FRAMEWORK = "transformers"
+TRIGGERS = (
+    r"'(eval_([a-z0-9_/.-]+_)?)?loss': ",
+    r"'(train_runtime|eval_runtime|loss/policy_avg)': ",
+    r"Total (optimization )?steps = [0-9]",
+    r"\*\*\*\*\* Running [Tt]raining",
+    r"Continuing training from global step",
+    r"Checkpoint detected, resuming training at",
+    r"Loading model from [^ ]*checkpoint-[0-9]",
+    r"Saving model checkpoint to ",
+    r"TrainOutput\(global_step=[0-9]",
+    r"Training completed\. Do not forget to share",
+    r"[0-9]%(\|[^|]{0,400}\|)? +[0-9]+/[0-9]+ \[[0-9:]+<",
+)
+
+_VALUE = (
+    r"': ?(?:[a-z.]{0,20}[a-z0-9]{0,8}\()?'?"
+    r"([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|nan|NaN|inf(?:inity)?|Infinity))(?![\w.])"
+)
+"""A number, in quotes or not, as such or as `tensor(1.2, ...)` or `np.float64(1.2)`."""
+_LOSS = re.compile(r"'((?:eval_(?:[\w/.-]+_)?)?loss(?:/policy_avg)?)" + _VALUE)
+_EPOCH = re.compile(r"'epoch" + _VALUE)
+_RATE = re.compile(r"'(?:learning_rate|lr)" + _VALUE)
+_NORM = re.compile(r"'grad_norm" + _VALUE)
+_STEP_TIME = re.compile(r"'step_time" + _VALUE)
+_STEP = re.compile(r"'(?:global_)?step(?:/max_steps)?': ?'?([0-9]{1,12})(?:/([0-9]{1,12}))?[',}]")
+_SPEED = re.compile(r"'(throughput|tokens_per_second_per_gpu|train_speed\(iter/s\))" + _VALUE)
+_SPEED_UNITS = {"throughput": "tokens/s", "tokens_per_second_per_gpu": "tokens/s/GPU"}
+_REWARDED = re.compile(r"'(?:eval_)?(?:reward|kl\b|kl_|objective/|policy/|logps/)")
+_PLAN = re.compile(r"Total (?:optimization )?steps = ([0-9][0-9,]{0,15})")
+_RESUME = re.compile(r"Continuing training from global step +([0-9]{1,12})")
+_CHECKPOINT = re.compile(r"checkpoint-([0-9]{1,12})\b")
+_OUTPUT = re.compile(r"TrainOutput\(global_step=([0-9]{1,12})")
+_BAR = re.compile(
+    r"\s*[0-9]{1,3}%(?:\|[^|]*\|)? +([0-9]{1,12})/([0-9]{1,12}) \[([0-9:]+)<([0-9:?]+),"
+    r" *(?:([0-9.]+)|\?) ?(it/s|s/it)\]?"
+)
+_LONGEST = 16_384
+"""Characters of a line that are read: a GRPO dict with many rewards has some 5,000."""
+_LAG_FREE_S = 0.1
+"""tqdm's default `mininterval`: a bar of slower steps is redrawn at each of them."""
+
+
+def _number(found: re.Match[str] | None) -> float | None:
+    try:
+        return None if found is None else float(found[1])
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    n: int
+    total: int
+    step_s: float | None
+    drawn: tuple[str, str | None]
+
+
+def _bar(found: re.Match[str]) -> _Bar:
+    step_s = None
+    if found[5]:
+        try:
+            rate = float(found[5])
+        except ValueError:
+            rate = 0.0
+        if rate > 0:
+            step_s = rate if found[6] == "s/it" else 1 / rate
+    return _Bar(int(found[1]), int(found[2]), step_s, (found[3], found[5]))
+
+
+def _redrawn(last: _Bar, bar: _Bar) -> bool:
+    """Whether something was written through the bar: it stands again with time and rate unmoved.
+
+    Of slow steps each is drawn, so the count stands still too; of fast ones it may have moved.
+    """
+    if bar.step_s is None or last.total != bar.total or last.drawn != bar.drawn:
+        return False
+    if not 0 < last.n <= bar.n < bar.total:
+        return False
+    return last.n == bar.n or bar.step_s < _LAG_FREE_S
+
+
+class Reader:
+    """Reads one stream; knows the planned steps, the training bar and how far it got."""
+
+    def __init__(self) -> None:
+        self._planned: int | None = None
+        self._last: _Bar | None = None
+        self._redrawn: dict[int, int] = {}
+        self._trusted: set[int] = set()
+        self._peak: dict[int, int] = {}
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """At most one value a line; a dict glued to a bar is one training point."""
+        text = text[:_LONGEST]
+        bar = _BAR.match(text)
+        if bar:
+            seen = self._see(_bar(bar))
+            if "{" not in text:
+                return seen
+        if found := _OUTPUT.search(text):
+            return (Progress("finished", step=int(found[1])),)
+        if "{" in text and (told := self._dict(text)):
+            return told
+        return self._message(text)
+
+    # --- bars ---------------------------------------------------------------------------------
+
+    def _see(self, bar: _Bar) -> Iterable[Progress]:
+        last, self._last = self._last, bar
+        if bar.n == 0:
+            if self._peak.get(bar.total, 0) < bar.total:
+                self._peak.pop(bar.total, None)
+            return ()
+        if last is not None and _redrawn(last, bar):
+            self._redrawn[bar.total] = self._redrawn.get(bar.total, 0) + 1
+        if not self._is_training(bar.total) or bar.n <= self._peak.get(bar.total, 0):
+            return ()
+        self._peak[bar.total] = bar.n
+        return (Progress("train", step=bar.n, planned=bar.total, step_s=bar.step_s),)
+
+    def _is_training(self, total: int) -> bool:
+        if self._planned is not None:
+            return total == self._planned
+        return total in self._trusted or self._redrawn.get(total, 0) >= 2
+
+    def _step_of_bar(self) -> int | None:
+        """How far the training bar is, where what it shows cannot be stale."""
+        bar = self._last
+        if bar is None or bar.n == 0 or not self._is_training(bar.total):
+            return None
+        return bar.n if bar.step_s is not None and bar.step_s > _LAG_FREE_S else None
+
+    # --- dicts --------------------------------------------------------------------------------
+
+    def _dict(self, text: str) -> Iterable[Progress]:
+        if "'train_runtime': " in text:
+            reached = self._peak.get(self._total() or 0)
+            return (Progress("finished", reached, self._total(), _number(_EPOCH.search(text))),)
+        found = _LOSS.search(text)
+        if found is None:
+            if "'eval_runtime': " in text:
+                epoch = _number(_EPOCH.search(text))
+                return (Progress("eval", step=self._step_of_bar(), epoch=epoch),)
+            return ()
+        epoch, lr = _number(_EPOCH.search(text)), _number(_RATE.search(text))
+        step = _STEP.search(text)
+        rewarded = _REWARDED.search(text) is not None
+        if epoch is None and lr is None and step is None and not rewarded:
+            return ()
+        loss = float(found[2])
+        if found[1].startswith("eval_"):
+            return (
+                Progress(
+                    "eval",
+                    step=self._step_of_bar(),
+                    planned=self._total(),
+                    epoch=epoch,
+                    loss=loss,
+                    loss_name=found[1],
+                    falling=not rewarded,
+                ),
+            )
+        return self._train(text, found[1], loss, (epoch, lr), step, rewarded)
+
+    def _train(
+        self,
+        text: str,
+        name: str,
+        loss: float,
+        rates: tuple[float | None, float | None],
+        step: re.Match[str] | None,
+        rewarded: bool,
+    ) -> Iterable[Progress]:
+        if self._last is not None and self._last.n < self._last.total:
+            self._trusted.add(self._last.total)
+        speed = _SPEED.search(text)
+        return (
+            Progress(
+                "train",
+                step=int(step[1]) if step else self._step_of_bar(),
+                planned=int(step[2]) if step and step[2] else self._total(),
+                epoch=rates[0],
+                loss=loss,
+                loss_name=name,
+                grad_norm=_number(_NORM.search(text)),
+                lr=rates[1],
+                step_s=_number(_STEP_TIME.search(text)),
+                throughput=float(speed[2]) if speed else None,
+                throughput_unit=_SPEED_UNITS.get(speed[1], "it/s") if speed else None,
+                falling=not rewarded,
+            ),
+        )
+
+    def _total(self) -> int | None:
+        if self._planned is not None:
+            return self._planned
+        bar = self._last
+        return bar.total if bar is not None and self._is_training(bar.total) else None
+
+    # --- messages -----------------------------------------------------------------------------
+
+    def _message(self, text: str) -> Iterable[Progress]:
+        if found := _PLAN.search(text):
+            self._planned = int(found[1].replace(",", ""))
+            self._peak.clear()
+            return (Progress("plan", planned=self._planned),)
+        if found := _RESUME.search(text):
+            return (Progress("resume", step=int(found[1])),)
+        named = _CHECKPOINT.search(text)
+        step = int(named[1]) if named else None
+        if "Checkpoint detected, resuming training at" in text:
+            return (Progress("resume", step=step),)
+        if "Saving model checkpoint to " in text:
+            return (Progress("checkpoint_saved", step=step),)
+        if "Loading model from " in text and step is not None:
+            return (Progress("checkpoint_loaded", step=step),)
+        if "Training completed. Do not forget to share" in text:
+            return (Progress("finished", planned=self._planned),)
+        return ()

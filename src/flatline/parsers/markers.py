@@ -1,0 +1,121 @@
+"""
+What a hand-written loop says of its checkpoints, its start and its end, where it is unambiguous.
+
+Resume: "Resuming from checkpoint ... step 1000", "Resumed training at epoch 3", torchtitan's
+"Training starts at step 1001".  Fresh: "No checkpoint found", "training from scratch", "Training
+starts at step 1".  Saved: the past tense with the word checkpoint.  Loaded: the same with a step
+or an epoch, for weights to start from are called checkpoints too.  Finished: "Training complete"
+as the whole message.
+
+Refused: intentions and conditions ("will resume", "to resume, run", "if no checkpoint", options,
+configuration), beginnings ("Saving checkpoint", "Loading checkpoint"), failures to do so,
+pretrained weights, a model that is new ("Training new model from scratch" says nothing of the
+run), and the lines that the formats of a framework read.
+
+Source: the print statements of torchtitan, nanoGPT, timm, torchvision's and many public loops.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from flatline.model import Progress
+
+FORMAT = "markers"
+FRAMEWORK = None
+TRIGGERS = (
+    r"(?i:resum(ing|ed) )",
+    r"(?i:(loaded|restored|saved|wrote) [^\n]{0,60}(checkpoint|ckpt))",
+    r"(?i:checkpoint [^\n]{0,80}(loaded|restored|saved))",
+    r"(?i:no [a-z ]{0,24}checkpoints? )",
+    r"(?i:(training|starting|start) [^\n]{0,30}from scratch)",
+    r"Training starts at step [0-9]",
+    r"(?i:train(ing)? (is |has |was )?(been )?(complete|finished|done))",
+)
+
+_FOREIGN = re.compile(
+    r"successfully (?:saved|loaded) checkpoint .*iteration|aved a checkpoint at step [0-9]"
+    r"|\[[Tt]orch\]|global_step[0-9]|from this run's directory|not restoring checkpoint"
+    r"|Restor(?:ed all|ing) states from the checkpoint|Checkpoint detected, resuming"
+    r"|Do not forget to share|zero checkpoint|after training is done|, global step [0-9]+: "
+)
+_NOT_SAID = re.compile(
+    r"\b(?:not|never|cannot|can't|couldn't|unable|fail(?:ed|ure|s)?|error|if|will|would|should"
+    r"|may|might|can|each|every|when|until|once|unless|todo|skip(?:ping|ped)?|without|instead of"
+    r"|in order to|to (?:avoid|resume)|pre-?trained|base model|new model|model weights)\b"
+    r"|(?:^|\s)--[a-z]"
+    r"|^\s*(?:wandb:|\+|#|def |return |print\(|raise |assert |File \")"
+    r"|[=:] *(?:None|null|False|True)\b"
+    r"|\{[a-z_.]+\}|\.{4,}",
+    re.I,
+)
+_RESUME = re.compile(
+    r"\bresum(?:ing|ed)\b(?= *(?:from|training|at|checkpoint|optimi[sz]er|step|epoch|:|\())"
+    r".*?(?:from|at|checkpoint|ckpt|step|epoch|iter)",
+    re.I,
+)
+_STARTS = re.compile(r"Training starts at step ([0-9]{1,12})\b(?:.*\btotal steps ([0-9]{1,12}))?")
+_LOADED = re.compile(
+    r"\b(?:loaded|restored)\b[^\n]{0,60}?\b(?:checkpoint|ckpt)"
+    r"|\bcheckpoint\b[^\n]{0,80}?\b(?:loaded|restored)\b",
+    re.I,
+)
+_SAVED = re.compile(
+    r"\b(?:saved|wrote)\b[^\n]{0,60}?\b(?:checkpoint|ckpt)"
+    r"|\bcheckpoint\b[^\n]{0,80}?\bsaved\b",
+    re.I,
+)
+_FRESH = re.compile(
+    r"\bno (?:(?:existing|previous|prior|valid|saved|latest|training|resumable) )*checkpoints? "
+    r"(?:was |were |is |are )?(?:found|exists?|available|detected|present|to resume)"
+    r"|\b(?:training|starting|start)\b[^\n.]{0,30}?\bfrom scratch\b",
+    re.I,
+)
+_FINISHED = re.compile(
+    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b)[\s\W]*train(?:ing)?(?: run)? (?:is |has |was )?(?:been )?"
+    r"(?:completed?|finished|done)"
+    r"(?: successfully)?(?: (?:in|after) [0-9][^,;]{0,60})?[\s.!*=#-]*$",
+    re.I,
+)
+_STEP = re.compile(
+    r"(?<![a-z])(?:global[ _]?)?(?:steps?|iter(?:ation)?s?)[ _:=#(-]{0,3}"
+    r"([0-9]{1,12})(?![0-9]|\.[0-9])",
+    re.I,
+)
+_PATH = re.compile(r"(?:checkpoint|ckpt|model)[-_]([0-9]{1,12})(?![0-9])", re.I)
+_EPOCH = re.compile(r"(?<![a-z])epoch[ _:=#(-]{0,3}([0-9]{1,9})(?![0-9])", re.I)
+
+
+def _position(text: str) -> tuple[int | None, float | None]:
+    """(step, epoch) that a line about a checkpoint names, in words or in its path."""
+    step = _STEP.search(text) or _PATH.search(text)
+    epoch = _EPOCH.search(text)
+    return int(step[1]) if step else None, float(epoch[1]) if epoch else None
+
+
+class Reader:
+    """Each line speaks for itself: no state."""
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """At most one value a line, and none where it is not the plain statement of a fact."""
+        text = text[:2_000]
+        if found := _STARTS.search(text):
+            step, planned = int(found[1]), int(found[2]) if found[2] else None
+            if step <= 1:
+                return (Progress("fresh", planned=planned),)
+            return (Progress("resume", step=step - 1, planned=planned),)
+        if _FOREIGN.search(text) or _NOT_SAID.search(text):
+            return ()
+        if _FRESH.search(text):
+            return (Progress("fresh"),)
+        step_, epoch = _position(text)
+        if _RESUME.search(text):
+            return (Progress("resume", step=step_, epoch=epoch),)
+        if _SAVED.search(text):
+            return (Progress("checkpoint_saved", step=step_, epoch=epoch),)
+        if (step_ is not None or epoch is not None) and _LOADED.search(text):
+            return (Progress("checkpoint_loaded", step=step_, epoch=epoch),)
+        if _FINISHED.search(text):
+            return (Progress("finished", step=step_, epoch=epoch),)
+        return ()

@@ -1,0 +1,193 @@
+"""
+Hand-written training loops: a step-ish word with a number and a loss-ish word with a number.
+
+Also torchtitan, nanoGPT, nanotron, litgpt, lingua, llm.c, OLMo, Composer, fairseq, detectron2,
+mmengine, timm, torchvision, MindSpore, estimators, flax loops, verl.  One line is one training
+point; a line of validation alone is an evaluation; one that carries both losses is both.
+
+Conservative: a number is a step only beside `step`, `iter`, `iteration`, `update` or in a counter
+of known shape (`[10/100]`, `Epoch: [0][10/5005]`, `200/2983 batches`).  A counter that starts anew
+with each epoch is counted on over the epochs; the plan is left out beside an epoch of unknown
+number.  `Epoch 3 ... loss` alone gives an epoch and no step.  Samples are not steps.  NaN and inf
+are values.  Policy, value, KL and adversarial losses, and any beside a reward, are not meant to
+fall.
+
+Refused: configuration (`logging_steps=10`, `Namespace(`, dotted tables, command lines), code,
+summaries (best, final, target), wandb's summary, loss scales and weights, what is said of
+checkpoints (see `markers`), and the lines that other formats read.
+
+Source: the print statements of the projects named above.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+
+from flatline.model import Progress
+from flatline.parsers._loops import Loss, Position, Shape, Slot, cut, learn
+
+FORMAT = "plain"
+FRAMEWORK = None
+TRIGGERS = (
+    r"(?i:loss|xent)[^0-9\n]{0,40}[0-9]",
+    r"(?i:loss|xent)[^\n]{0,32}(?i:nan|inf)",
+    r"(?i:nan|inf) (?i:loss)",
+    r"Epoch: ?\[[0-9]+\] +\[ *[0-9]+/[0-9]+\] +eta:",
+    r"\[(step|batch)=[0-9]+/[0-9]+",
+)
+
+_LONGEST = 8_192
+"""Characters of a line that are read: the longest step lines known (verl) have some 5,000."""
+_SHAPES = 256
+"""Shapes that are remembered; a loop prints a handful."""
+
+
+def _value(slot: Slot | None, parts: list[str]) -> float | None:
+    return None if slot is None else slot.value(parts)
+
+
+def _count(slot: Slot | None, parts: list[str]) -> int | None:
+    return None if slot is None else slot.count(parts)
+
+
+class Reader:
+    """Reads one stream; remembers the shapes of its lines, and counts on over its epochs."""
+
+    def __init__(self) -> None:
+        self._shapes: dict[str, Shape | None] = {}
+        self._first_epoch: float | None = None
+        self._epoch: float | None = None
+        self._n = 0
+        self._base = 0
+        self._stride = 1
+        self._own: bool | None = None
+        self._below: int | None = None
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """A training point, an evaluation, or both where a line carries both losses."""
+        text = text[:_LONGEST]
+        low = text.lower()
+        parts = cut(low)
+        key = "\0".join(parts[::2])
+        known = key in self._shapes
+        shape = self._shapes[key] if known else self._learn(text, low, parts, key)
+        return () if shape is None else self._read(shape, parts)
+
+    def _learn(self, text: str, low: str, parts: list[str], key: str) -> Shape | None:
+        if len(self._shapes) >= _SHAPES:
+            self._shapes.clear()
+        if '{"' in low:
+            bare = low.replace('"', " ")
+            shape = learn(text, bare, parts)
+        else:
+            shape = learn(text, low, parts)
+        self._shapes[key] = shape
+        return shape
+
+    def _read(self, shape: Shape, parts: list[str]) -> Iterable[Progress]:
+        train, position = shape.train, shape.position
+        if shape.kind == "line" and position is not None:
+            return self._line(shape, position, parts)
+        if shape.kind == "header" and position is not None:
+            self._below = _count(position.step, parts)
+            return (Progress("train", self._below, _count(position.of, parts)),)
+        if shape.kind == "eval" and shape.held_out:
+            value = shape.held_out.slot.value(parts)
+            return (Progress("eval", loss=value, loss_name=shape.held_out.name),)
+        if train is None or (shape.kind == "below" and self._below is None):
+            return ()
+        step, self._below = self._below, None
+        value = train.slot.value(parts)
+        return (Progress("train", step, loss=value, loss_name=train.name, falling=train.falling),)
+
+    def _line(self, shape: Shape, position: Position, parts: list[str]) -> Iterable[Progress]:
+        where = self._where(position, parts)
+        if where is None:
+            return ()
+        said = []
+        if shape.train is not None or shape.held_out is None:
+            said.append(self._train(shape, where, shape.train, parts))
+        if shape.held_out is not None:
+            value, name = shape.held_out.slot.value(parts), shape.held_out.name
+            if value is not None:
+                said.append(Progress("eval", *where, value, name))
+        return said
+
+    @staticmethod
+    def _train(
+        shape: Shape,
+        where: tuple[int | None, int | None, float | None],
+        loss: Loss | None,
+        parts: list[str],
+    ) -> Progress:
+        return Progress(
+            "train",
+            *where,
+            loss=loss.slot.value(parts) if loss else None,
+            loss_name=loss.name if loss else "loss",
+            grad_norm=_value(shape.norm, parts),
+            lr=_value(shape.rate, parts),
+            step_s=_value(shape.step_s, parts),
+            throughput=_value(shape.speed, parts),
+            throughput_unit=shape.speed_unit,
+            falling=loss.falling if loss else True,
+        )
+
+    # --- counting -----------------------------------------------------------------------------
+
+    def _where(
+        self, position: Position, parts: list[str]
+    ) -> tuple[int | None, int | None, float | None] | None:
+        """(step, planned, epoch) over the whole run; None where the line says none of them."""
+        n, of = _count(position.step, parts), _count(position.of, parts)
+        epoch, epochs = _value(position.epoch, parts), _count(position.epochs, parts)
+        if n is None and (epoch is None or position.step is not None):
+            return None
+        if position.samples and n is not None and epoch is not None:
+            return None, None, epoch + (n / of if of else 0.0)
+        if n is None or epoch is None:
+            return n, of if n is not None and of is not None and of >= n else None, epoch
+        if not math.isfinite(epoch):
+            return None
+        step, planned = self._over_epochs(n, of, (epoch, epochs), position.own)
+        return step, planned, epoch
+
+    def _over_epochs(
+        self, n: int, of: int | None, epoch_of: tuple[float, int | None], own: bool | None
+    ) -> tuple[int, int | None]:
+        """
+        (step, planned) of a counter beside an epoch.
+
+        It is its epoch's own where its shape says so, where the epoch contradicts it, or once it
+        fell as the epoch rose; it is the whole run's once both rose.  Until that is known its
+        total is no plan.
+        """
+        epoch, epochs = epoch_of
+        if self._first_epoch is None:
+            self._first_epoch = epoch
+        rose = self._epoch is not None and epoch > self._epoch
+        fell = rose and n < self._n
+        if own is not None:
+            self._own = own
+        elif fell or _contradicts(n, of, epoch, epochs):
+            self._own = True
+        elif rose and self._own is None:
+            self._own = False
+        if fell:
+            self._base += self._n + self._stride
+        elif epoch == self._epoch and n > self._n:
+            self._stride = n - self._n
+        self._epoch, self._n = epoch, n
+        if of is None or not self._own:
+            return self._base + n, of if self._own is False else None
+        zero = min(self._first_epoch, 1)
+        plan = epochs * of if epochs and self._first_epoch <= 1 else None
+        return int(epoch - zero) * of + n, plan
+
+
+def _contradicts(n: int, of: int | None, epoch: float, epochs: int | None) -> bool:
+    """Whether n of `of` cannot be the whole run's, because the epoch says otherwise."""
+    if not of or not epochs or epochs < 2:
+        return False
+    return not (epoch - 1.5) / epochs <= n / of <= (epoch + 1.5) / epochs

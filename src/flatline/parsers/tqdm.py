@@ -1,0 +1,241 @@
+"""
+Labelled tqdm bars of training loops: `Epoch 3:  40%|...| 12/30 [...]`, `Steps: ...`.
+
+A bar is weak evidence.  It counts as training where its label begins with a word for training, or
+where a loss stands behind it; as evaluation where the label says so (one value for each bar that
+begins).  A numbered epoch's bar counts batches of that epoch: the step is counted on from epoch 0
+or 1, whichever the stream begins with, and is not given where it begins elsewhere.
+
+tqdm redraws at most every 0.1 s and shows a new `loss=` before it counts the step: a loss drawn
+beside a count that stands still is kept without a step.
+
+Refused: downloads, tokenising, `Map:`, shards, splits and every other preparation; bars counted in
+bytes, examples or batches of examples; unlabelled bars without a loss (see `hf_trainer`); the bars
+of Lightning (`v_num=`, `DataLoader 0`) and those a dict is glued to.
+
+Source: tqdm 4.x `format_meter`; the examples of accelerate, diffusers, torchtune, OpenRLHF, verl.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from flatline.model import Progress
+
+FORMAT = "tqdm"
+FRAMEWORK = None
+TRIGGERS = (
+    r"[0-9]%(\|[^|]{0,400}\|)? +[0-9]+/[0-9]+ \[[0-9:]+<",
+    r"[0-9]it \[[0-9:]+, ",
+)
+
+_BAR = re.compile(
+    r"([^%]{0,160}?)[0-9]{1,3}%(?:\|[^|]*\|)? +([0-9]{1,12})/([0-9]{1,12}) \[[0-9:]+<[0-9:?]+,"
+    r" *(?:([0-9.]+)|\?) ?(it/s|s/it)(?:, ([^\]]*))?"
+)
+_OPEN = re.compile(
+    r"([^%]{0,160}?):? *\b([0-9]{1,12})()it \[[0-9:]+, *(?:([0-9.]+)|\?) ?(it/s|s/it)"
+    r"(?:, ([^\]]*))?"
+)
+_NUMBER = r"([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|nan|inf))(?![\w])"
+_LOSS = re.compile(r"([\w./ -]*loss[\w./]*) ?[=:] ?(?:tensor\()?" + _NUMBER, re.I)
+_RATE = re.compile(r"\b(?:lr|learning_rate) ?[=:] ?" + _NUMBER, re.I)
+_NORM = re.compile(r"\b(?:grad_?norm|gnorm) ?[=:] ?" + _NUMBER, re.I)
+_EVALUATES = re.compile(
+    r"(?:^|[^a-z])(?:eval|valid|val(?:$|[^a-z])|test|predict|infer|sanity)", re.I
+)
+_PREPARES = re.compile(
+    r"token|download|upload|fetch|load|sav|writ|read|map|filter|generat|sampl|rollout|build|prepar"
+    r"|process|convert|comput|extract|cach|pack|group|shard|split|dataset|truncat|drop|adding"
+    r"|resolv|quanti|calibrat|captur|compil|merg|copy|collect|encod|embed|warm|fid\b|index|scan"
+    r"|count|creat|format|chat template|label|score|scor|rewards?\b",
+    re.I,
+)
+_TRAINS = re.compile(
+    r"\W*(?:\[?rank ?[0-9]+\]?\W*)?(?:pre-?)?"
+    r"(?:train|epochs?\b|steps?\b|iter(?:ation)?s?\b|finetun|optimi[sz]|episode|global step)",
+    re.I,
+)
+_EPOCH = re.compile(r"epochs?\W{0,3}([0-9]{1,7})(?: ?/ ?([0-9]{1,7}))?", re.I)
+_EPOCHS_ONLY = re.compile(r"\W*(?:train(?:ing)? )?epochs?\W*$", re.I)
+_TORCHTUNE = re.compile(r"([0-9]{1,7})\|([0-9]{1,12})\|Loss: " + _NUMBER)
+
+
+_LABELS = 256
+"""Labels that are remembered."""
+_LONGEST = 4_096
+"""Characters of a line that are read; terminals are narrower."""
+
+
+def _number(found: re.Match[str] | None) -> float | None:
+    try:
+        return None if found is None else float(found[1])
+    except ValueError:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Bar:
+    label: str
+    n: int
+    total: int | None
+    step_s: float | None
+    postfix: str
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What one bar showed last."""
+
+    n: int
+    loss: str | None
+    told: bool
+
+
+def _bar(text: str) -> _Bar | None:
+    found = _BAR.match(text) or _OPEN.match(text)
+    if found is None:
+        return None
+    try:
+        rate = float(found[4] or 0)
+    except ValueError:
+        rate = 0.0
+    step_s = None if rate <= 0 else rate if found[5] == "s/it" else 1 / rate
+    total = int(found[3]) if found[3] else None
+    return _Bar(found[1].strip(), int(found[2]), total, step_s, found[6] or "")
+
+
+def _loss(postfix: str) -> tuple[str, str] | None:
+    """Name and text of the training loss behind a bar."""
+    for found in _LOSS.finditer(postfix):
+        name = found[1].strip()
+        if not _EVALUATES.search(name) and "scale" not in name:
+            return name, found[2]
+    return None
+
+
+class Reader:
+    """Reads one stream; remembers each label's bar and how the stream numbers its epochs."""
+
+    def __init__(self) -> None:
+        self._seen: dict[tuple[str, int | None], _Seen] = {}
+        self._kinds: dict[str, str] = {}
+        self._first_epoch: int | None = None
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """Mostly nothing: a bar drawn again with nothing new says nothing."""
+        text = text[:_LONGEST]
+        bar = _bar(text)
+        if bar is None or "v_num=" in text or "DataLoader " in bar.label or "{'" in text:
+            return ()
+        if tuned := _TORCHTUNE.search(bar.label):
+            return self._torchtune(bar, tuned)
+        kind = self._kind(bar.label)
+        if kind == "evaluates":
+            return self._evaluates(bar)
+        if kind == "prepares":
+            return ()
+        loss = _loss(bar.postfix) if "loss" in bar.postfix.lower() else None
+        if loss is None and kind != "trains":
+            return ()
+        return self._trains(bar, loss)
+
+    def _kind(self, label: str) -> str:
+        """What a bar of this label does: "evaluates", "prepares", "trains", or "" for any."""
+        kind = self._kinds.get(label)
+        if kind is not None:
+            return kind
+        if len(self._kinds) >= _LABELS:
+            self._kinds.clear()
+        kind = "trains" if label and _TRAINS.match(label) else ""
+        if _EVALUATES.search(label):
+            kind = "evaluates"
+        elif _PREPARES.search(label):
+            kind = "prepares"
+        self._kinds[label] = kind
+        return kind
+
+    def _torchtune(self, bar: _Bar, tuned: re.Match[str]) -> Iterable[Progress]:
+        """torchtune writes `epoch|step|Loss: x` as the label, the step counted over epochs."""
+        key = ("torchtune", None)
+        step = int(tuned[2])
+        seen = self._seen.get(key)
+        if seen is not None and seen.n == step and seen.loss == tuned[3]:
+            return ()
+        self._seen[key] = _Seen(step, tuned[3], told=True)
+        return (
+            Progress(
+                "train",
+                step=step,
+                epoch=float(tuned[1]),
+                loss=float(tuned[3]),
+                step_s=bar.step_s,
+            ),
+        )
+
+    def _evaluates(self, bar: _Bar) -> Iterable[Progress]:
+        key = (bar.label, bar.total)
+        seen = self._seen.get(key)
+        self._seen[key] = _Seen(bar.n, None, told=True)
+        if seen is None or bar.n < seen.n:
+            return (Progress("eval"),)
+        return ()
+
+    def _trains(self, bar: _Bar, loss: tuple[str, str] | None) -> Iterable[Progress]:
+        key = (bar.label, bar.total)
+        if len(self._seen) >= _LABELS:
+            self._seen.clear()
+        value = loss[1] if loss else None
+        seen = self._seen.get(key)
+        if seen is None or bar.n < seen.n:
+            self._seen[key] = _Seen(bar.n, value, told=bar.n > 0 or value is None)
+            return self._tell(bar, loss) if bar.n > 0 else ()
+        if bar.n > seen.n:
+            self._seen[key] = _Seen(bar.n, value, told=True)
+            return self._tell(bar, loss)
+        if value == seen.loss:
+            return ()
+        untold, was = not seen.told, seen.loss
+        self._seen[key] = _Seen(bar.n, value, told=False)
+        if not untold or was is None or loss is None:
+            return ()
+        return (Progress("train", loss=float(was), loss_name=loss[0]),)
+
+    def _tell(self, bar: _Bar, loss: tuple[str, str] | None) -> Iterable[Progress]:
+        step, planned, epoch = self._position(bar)
+        return (
+            Progress(
+                "train",
+                step=step,
+                planned=planned,
+                epoch=epoch,
+                loss=float(loss[1]) if loss else None,
+                loss_name=loss[0] if loss else "loss",
+                grad_norm=_number(_NORM.search(bar.postfix)),
+                lr=_number(_RATE.search(bar.postfix)),
+                step_s=bar.step_s,
+            ),
+        )
+
+    def _position(self, bar: _Bar) -> tuple[int | None, int | None, float | None]:
+        """(step, planned, epoch) of a bar, the step over all epochs."""
+        if _EPOCHS_ONLY.match(bar.label):
+            return None, None, float(bar.n)
+        found = _EPOCH.search(bar.label)
+        if found is None:
+            return bar.n, bar.total, None
+        number = int(found[1])
+        if self._first_epoch is None:
+            self._first_epoch = number
+        if bar.total is None:
+            return None, None, float(number)
+        part = bar.n / bar.total if bar.total else 0.0
+        if self._first_epoch > 1:
+            return None, None, number + part
+        done = number - self._first_epoch
+        planned = None
+        if found[2] and self._first_epoch == 1 and int(found[2]) >= number:
+            planned = int(found[2]) * bar.total
+        return done * bar.total + bar.n, planned, done + part

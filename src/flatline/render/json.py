@@ -1,0 +1,304 @@
+"""
+The verdict as the JSON document of `docs/verdict.schema.json`: the only writer of it.
+
+Instants end in Z.  JSON has no NaN and no infinity: where any value may stand they are the
+strings "NaN", "Infinity" and "-Infinity", where the schema wants a number they are null.  Text
+is left as the evidence has it; a character UTF-8 cannot carry is spelled as its escape.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from datetime import datetime
+from typing import assert_never
+
+import orjson
+
+from flatline import __version__
+from flatline.model import (
+    AbsenceCite,
+    Action,
+    Attempt,
+    Cite,
+    Claim,
+    DerivedCite,
+    DumpCite,
+    Judged,
+    LogCite,
+    Place,
+    QueryCite,
+    RecordCite,
+    Run,
+    Scalar,
+    Verdict,
+)
+from flatline.render import Ledger, first_source, ordered_findings
+from flatline.wording.rows import instant
+
+NAME = "json"
+SCHEMA_VERSION = 1
+
+Json = object
+"""A tree of dict, list and scalars."""
+
+
+def render(verdict: Verdict) -> str:
+    """The document, indented, its keys in the order of the schema."""
+    written = orjson.dumps(_carried(document(verdict)), option=orjson.OPT_INDENT_2)
+    return written.decode() + "\n"
+
+
+def document(verdict: Verdict) -> dict[str, Json]:
+    """The document as plain values: what `verify` takes."""
+    ledger = Ledger(verdict)
+    return {
+        "schema_version": SCHEMA_VERSION,
+        "tool": {"version": __version__, "catalogue": verdict.catalogue},
+        "run": _run(verdict, ledger),
+        "verdict": _verdict(verdict, ledger),
+        "findings": [_finding(judged, ledger) for judged in ordered_findings(verdict)],
+        "ruled_out": [
+            {"family": r.family, "code": r.code, "why": r.why, "cites": list(ledger.ids(r.cites))}
+            for r in verdict.ruled_out
+        ],
+        "undetermined": [
+            {"family": u.family, "code": u.code, "missing": list(u.missing)}
+            for u in verdict.undetermined
+        ],
+        "gaps": [
+            {"need": gap.need, "where": gap.where, "reason": gap.reason} for gap in verdict.gaps
+        ],
+        "evidence": [_evidence(name, cite, ledger) for name, cite in ledger.items],
+    }
+
+
+def _run(verdict: Verdict, ledger: Ledger) -> dict[str, Json]:
+    run: Run = verdict.run
+    return {
+        "id": run.id,
+        "target": list(run.target),
+        "disposition": run.disposition,
+        "framework": run.framework,
+        "launcher": run.launcher,
+        "hosts": list(run.hosts),
+        "world_size": run.world_size,
+        "started_at": _instant(run.started_at),
+        "ended_at": _instant(run.ended_at),
+        "now": _instant(run.now),
+        "last_step": run.last_step,
+        "planned_steps": run.planned_steps,
+        "attempts": [_attempt(attempt, verdict, ledger) for attempt in run.attempts],
+    }
+
+
+def _attempt(attempt: Attempt, verdict: Verdict, ledger: Ledger) -> dict[str, Json]:
+    return {
+        "n": attempt.n,
+        "started_at": _instant(attempt.started_at),
+        "ended_at": _instant(attempt.ended_at),
+        "disposition": attempt.disposition,
+        "exit_code": attempt.exit_code,
+        "signal": attempt.signal,
+        "hosts": list(attempt.hosts),
+        "first_step": attempt.first_step,
+        "last_step": attempt.last_step,
+        "code": verdict.attempt_codes.get(attempt.n),
+        "cites": list(ledger.ids(attempt.cites)),
+    }
+
+
+def _verdict(verdict: Verdict, ledger: Ledger) -> dict[str, Json]:
+    impact = verdict.impact
+    return {
+        "state": verdict.state,
+        "headline": verdict.headline,
+        "family": verdict.family,
+        "code": verdict.code,
+        "fault_class": verdict.fault_class,
+        "attribution": verdict.attribution,
+        "confidence": verdict.confidence,
+        "onset": _instant(verdict.onset),
+        "onset_step": verdict.onset_step,
+        "scope": verdict.scope,
+        "domain": verdict.domain,
+        "culprits": _places(verdict.culprits),
+        "cleared": _places(verdict.cleared),
+        "severity": verdict.severity,
+        "impact": None
+        if impact is None
+        else {
+            "gpu_hours_lost": _finite(impact.gpu_hours_lost),
+            "steps_lost": impact.steps_lost,
+            "last_checkpoint_step": impact.last_checkpoint_step,
+            "slowdown_ratio": _finite(impact.slowdown_ratio),
+        },
+        "resubmit": verdict.resubmit,
+        "shows": _claims(verdict.shows, ledger),
+        "implies": _claims(verdict.implies, ledger),
+        "cannot_decide": list(verdict.cannot_decide),
+        "actions": [_action(action) for action in verdict.actions],
+    }
+
+
+def _action(action: Action) -> dict[str, Json]:
+    return {
+        "kind": action.kind,
+        "text": action.text,
+        "command": action.command,
+        "targets": list(action.targets),
+    }
+
+
+def _finding(judged: Judged, ledger: Ledger) -> dict[str, Json]:
+    finding = judged.finding
+    return {
+        "id": judged.id,
+        "family": judged.family,
+        "code": finding.code,
+        "fault_class": finding.fault_class,
+        "role": judged.role,
+        "attribution": finding.attribution,
+        "confidence": judged.confidence,
+        "severity": finding.severity,
+        "summary": finding.summary,
+        "onset": _instant(finding.onset),
+        "onset_step": finding.onset_step,
+        "attempt": finding.attempt,
+        "scope": finding.scope,
+        "domain": finding.domain,
+        "culprits": _places(finding.culprits),
+        "cleared": _places(finding.cleared),
+        "explained_by": [{"id": e.by, "mechanism": e.mechanism} for e in judged.explained_by],
+        "shows": _claims(finding.shows, ledger),
+        "implies": _claims(finding.implies, ledger),
+        "cites": list(ledger.ids(finding.cites)),
+    }
+
+
+def _claims(claims: Iterable[Claim], ledger: Ledger) -> list[Json]:
+    return [{"text": claim.text, "cites": list(ledger.ids(claim.cites))} for claim in claims]
+
+
+def _places(places: Iterable[Place]) -> list[Json]:
+    return [_place(place) for place in places]
+
+
+def _place(place: Place) -> dict[str, Json]:
+    return {
+        "host": place.host,
+        "gpu": place.gpu,
+        "device": place.device,
+        "domain": place.domain,
+        "rank": place.rank,
+        "task": place.task,
+    }
+
+
+def _evidence(name: str, cite: Cite, ledger: Ledger) -> dict[str, Json]:
+    match cite:
+        case LogCite():
+            return {
+                "id": name,
+                "kind": "log",
+                "source": cite.source,
+                "line": cite.line,
+                "text": cite.text,
+                **_stands(cite.place, cite.at),
+                "at_assumed": cite.at_assumed,
+            }
+        case RecordCite():
+            return {"id": name, "kind": "record", **_pointed(cite)}
+        case DumpCite():
+            return {"id": name, "kind": "dump", **_pointed(cite)}
+        case QueryCite():
+            return {"id": name, "kind": "query", **_asked(cite)}
+        case AbsenceCite():
+            return {
+                "id": name,
+                "kind": "absence",
+                "source": cite.source,
+                "text": cite.text,
+                "searched": {
+                    "patterns": list(cite.patterns),
+                    "files": list(cite.files),
+                    "lines": cite.lines,
+                },
+            }
+        case DerivedCite():
+            return {"id": name, "kind": "derived", **_derived(cite, ledger)}
+        case _:  # pragma: no cover
+            assert_never(cite)
+
+
+def _pointed(cite: RecordCite | DumpCite) -> dict[str, Json]:
+    return {
+        "source": cite.source,
+        "pointer": cite.pointer,
+        "value": _value(cite.value),
+        "text": cite.text,
+        **_stands(cite.place, cite.at),
+    }
+
+
+def _asked(cite: QueryCite) -> dict[str, Json]:
+    return {
+        "source": cite.source,
+        "query": cite.query,
+        "engine": cite.engine,
+        "start": _instant(cite.start),
+        "end": _instant(cite.end),
+        "step_s": _finite(cite.step_s),
+        "value": _value(cite.value),
+        "unit": cite.unit,
+        "text": cite.text,
+        "place": _place(cite.place) if cite.place else None,
+    }
+
+
+def _derived(cite: DerivedCite, ledger: Ledger) -> dict[str, Json]:
+    return {
+        "source": first_source(cite),
+        "method": cite.method,
+        "inputs": list(ledger.ids(cite.inputs)),
+        "params": {key: _value(value) for key, value in cite.params},
+        "value": _value(cite.value),
+        "unit": cite.unit,
+        "tolerance": _finite(cite.tolerance),
+        "text": cite.text,
+        "place": _place(cite.place) if cite.place else None,
+    }
+
+
+def _stands(place: Place, at: datetime | None) -> dict[str, Json]:
+    return {"place": _place(place) if place else None, "at": _instant(at)}
+
+
+def _instant(at: datetime | None) -> str | None:
+    return None if at is None else instant(at)
+
+
+def _finite(number: float | None) -> float | None:
+    return number if number is not None and math.isfinite(number) else None
+
+
+def _value(value: Scalar) -> Scalar:
+    if not isinstance(value, float) or math.isfinite(value):
+        return value
+    return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
+
+
+def _carried(tree: Json) -> Json:
+    """The same tree in what UTF-8 and orjson can carry: escapes for lone surrogates, and
+    integers beyond 64 bits written out digit by digit."""
+    match tree:
+        case dict():
+            return {_carried(key): _carried(value) for key, value in tree.items()}
+        case list():
+            return [_carried(value) for value in tree]
+        case str() if not tree.isascii():
+            return tree.encode("utf-8", "backslashreplace").decode()
+        case int() if tree.bit_length() > 63:
+            return orjson.Fragment(str(tree))
+        case _:
+            return tree

@@ -1,0 +1,191 @@
+"""
+Range functions: what the samples of a window come to.
+
+A window ends at a step (moved by `offset` or `@`) and is open on the left, as in Prometheus 3.
+All windows of all series are found by binary search and reduced together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from flatline.series.promql import ragged
+from flatline.series.promql.vector import Bools
+from flatline.series.storage import Floats, Ints, Series
+
+EXTRAPOLATION = 1.1
+"""A window's end counts as reached by samples no farther from it than this many average
+intervals (`extrapolatedRate` in prometheus/promql/functions.go)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """
+    For every series and step, the run `lo:hi` of its samples, flattened row by row.
+
+    `starts_ms` and `ends_ms` are the bounds of the window of each step.
+    """
+
+    series: Series
+    lo: Ints
+    hi: Ints
+    starts_ms: Ints
+    ends_ms: Ints
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.series), self.ends_ms.size
+
+    @property
+    def counts(self) -> Ints:
+        return self.hi - self.lo
+
+    def row_of_steps(self, per_step: Floats | Ints) -> Floats:
+        """A number a step, repeated for every series."""
+        return np.tile(np.asarray(per_step, dtype=np.float64), len(self.series))
+
+
+def spans(series: Series, lower: Floats, upper: Floats, *, closed: bool) -> tuple[Ints, Ints]:
+    """Runs of samples with lower < time <= upper (lower <= time where `closed`), row by row."""
+    side = "left" if closed else "right"
+    lo = np.empty((len(series), lower.size), dtype=np.int64)
+    hi = np.empty_like(lo)
+    for row in range(len(series)):
+        first, last = series.offsets[row], series.offsets[row + 1]
+        times = series.times[first:last]
+        lo[row] = times.searchsorted(lower, side) + first  # type: ignore[call-overload]
+        hi[row] = times.searchsorted(upper, "right") + first
+    return lo.ravel(), np.maximum(hi, lo).ravel()
+
+
+Result = tuple[Floats, Bools]
+"""Flat values and which of them there are."""
+
+
+def _over(reduction: ragged.Reduction) -> Callable[[Windows], Result]:
+    def function(w: Windows) -> Result:
+        return reduction(w.series.values, w.lo, w.hi), w.hi > w.lo
+
+    return function
+
+
+def _last(w: Windows) -> Result:
+    there = w.hi > w.lo
+    return _at(w.series.values, np.where(there, w.hi - 1, 0)), there
+
+
+def _present(w: Windows) -> Result:
+    return np.ones(w.lo.size), w.hi > w.lo
+
+
+def _at(values: Floats, index: Ints) -> Floats:
+    return values[index] if values.size else np.zeros(index.size)
+
+
+def quantile_over_time(at: Floats, w: Windows) -> Result:
+    """The quantile `at` (one a step) of each window."""
+    levels = w.row_of_steps(at)
+    return ragged.quantiles(levels, w.series.values, w.lo, w.hi), w.hi > w.lo
+
+
+# --- change over a window -----------------------------------------------------------------------
+
+
+def _steps_down(w: Windows) -> Floats:
+    """At each sample the value before it, where the value fell; else 0."""
+    values = w.series.values
+    out = np.zeros(values.size)
+    fell = np.flatnonzero(values[1:] < values[:-1]) + 1
+    out[fell] = values[fell - 1]
+    return out
+
+
+def _within(marks: Floats, w: Windows) -> Floats:
+    """
+    The sum of marks in each window, that of its first sample left out: a mark tells a sample
+    from the one before it, which for the first of a series belongs to another series.
+    """
+    if not marks.any():
+        return np.zeros(w.lo.size)
+    lo = np.minimum(w.lo + 1, w.hi)
+    return np.where(w.hi > lo, ragged.sums(marks, lo, w.hi), 0.0)
+
+
+def _change(w: Windows, *, counter: bool, per_second: bool) -> Result:
+    """`rate`, `increase` and `delta`, with Prometheus's extrapolation to the window's bounds."""
+    there = w.counts > 1
+    first = np.where(there, w.lo, 0)
+    last = np.where(there, w.hi - 1, 0)
+    values, times_ms = w.series.values, np.rint(w.series.times * 1000)
+    begin = _at(values, first)
+    result = _at(values, last) - begin
+    if counter:
+        result = result + _within(_steps_down(w), w)
+    first_ms, last_ms = _at(times_ms, first), _at(times_ms, last)
+    sampled = (last_ms - first_ms) / 1000
+    average = sampled / np.maximum(w.counts - 1, 1)
+    to_start = (first_ms - w.row_of_steps(w.starts_ms)) / 1000
+    to_end = (w.row_of_steps(w.ends_ms) - last_ms) / 1000
+    to_start = np.where(to_start >= average * EXTRAPOLATION, average / 2, to_start)
+    to_end = np.where(to_end >= average * EXTRAPOLATION, average / 2, to_end)
+    if counter:
+        to_zero = np.where((result > 0) & (begin >= 0), sampled * (begin / result), to_start)
+        to_start = np.where(to_zero < to_start, to_zero, to_start)
+    factor = (sampled + to_start + to_end) / sampled
+    if per_second:
+        factor = factor / (w.row_of_steps(w.ends_ms - w.starts_ms) / 1000)
+    return result * factor, there
+
+
+def _instant_change(w: Windows, *, counter: bool) -> Result:
+    """`irate` and `idelta`: the last two samples."""
+    there = w.counts > 1
+    last = np.where(there, w.hi - 1, 1)
+    values, times = w.series.values, w.series.times
+    if values.size < 2:
+        return np.zeros(w.lo.size), there
+    now, before = values[last], values[last - 1]
+    change = np.where(counter & (now < before), now, now - before)
+    if counter:
+        change = change / (np.rint((times[last] - times[last - 1]) * 1000) / 1000)
+    return change, there
+
+
+def _changes(w: Windows) -> Result:
+    values = w.series.values
+    marks = np.zeros(values.size)
+    both_nan = np.isnan(values[1:]) & np.isnan(values[:-1])
+    marks[1:] = (values[1:] != values[:-1]) & ~both_nan
+    return _within(marks, w), w.hi > w.lo
+
+
+def _resets(w: Windows) -> Result:
+    values = w.series.values
+    marks = np.zeros(values.size)
+    marks[1:] = values[1:] < values[:-1]
+    return _within(marks, w), w.hi > w.lo
+
+
+FUNCTIONS: dict[str, Callable[[Windows], Result]] = {
+    "avg_over_time": _over(ragged.means),
+    "min_over_time": _over(ragged.smallest),
+    "max_over_time": _over(ragged.largest),
+    "sum_over_time": _over(ragged.sums),
+    "count_over_time": _over(ragged.counts),
+    "stddev_over_time": _over(ragged.deviations),
+    "stdvar_over_time": _over(ragged.variances),
+    "last_over_time": _last,
+    "present_over_time": _present,
+    "changes": _changes,
+    "resets": _resets,
+    "irate": lambda w: _instant_change(w, counter=True),
+    "idelta": lambda w: _instant_change(w, counter=False),
+    "rate": lambda w: _change(w, counter=True, per_second=True),
+    "increase": lambda w: _change(w, counter=True, per_second=False),
+    "delta": lambda w: _change(w, counter=False, per_second=False),
+}
+KEEP_NAME = frozenset({"last_over_time"})
+"""Functions whose result is still the metric."""

@@ -1,0 +1,158 @@
+"""
+The canonical signals: what families may ask numbers of, whoever exports them.
+
+A family names these in PromQL (`avg_over_time(gpu_power_watts[5m])`); a vocabulary says what
+carries each of them at a site.  A name ends in its unit, a counter in `_total`; ratios are 0..1.
+The labels of a signal are all a query may group or match by.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntFlag
+from types import MappingProxyType
+from typing import Literal
+
+Kind = Literal["gauge", "counter"]
+
+GPU = ("host", "gpu")
+PORT = ("host", "device", "port")
+DEVICE = ("host", "device")
+HOST = ("host",)
+
+
+@dataclass(frozen=True, slots=True)
+class Signal:
+    """One canonical signal: a gauge's value, or a counter that only rises until it is reset."""
+
+    name: str
+    unit: str
+    kind: Kind
+    labels: tuple[str, ...]
+    meaning: str
+
+
+_TABLE = (
+    # --- a GPU's work ---
+    Signal("gpu_sm_active_ratio", "ratio", "gauge", GPU,
+           "share of time with a warp resident on an SM (CU), averaged over all of them"),
+    Signal("gpu_engine_active_ratio", "ratio", "gauge", GPU,
+           "share of time the compute engine was busy; a kernel that spins in a wait counts"),
+    Signal("gpu_utilization_ratio", "ratio", "gauge", GPU,
+           "share of time any kernel ran; stays near 1 while a collective spins"),
+    Signal("gpu_tensor_active_ratio", "ratio", "gauge", GPU,
+           "share of cycles the matrix units were busy"),
+    Signal("gpu_dram_active_ratio", "ratio", "gauge", GPU,
+           "share of cycles the device memory moved data"),
+    # --- power, temperature, clocks ---
+    Signal("gpu_power_watts", "watts", "gauge", GPU, "power drawn by the board or socket"),
+    Signal("gpu_power_limit_watts", "watts", "gauge", GPU, "power the device is allowed to draw"),
+    Signal("gpu_energy_joules_total", "joules", "counter", GPU, "energy drawn"),
+    Signal("gpu_temperature_celsius", "celsius", "gauge", GPU,
+           "core temperature (the hotspot where only that is measured)"),
+    Signal("gpu_memory_temperature_celsius", "celsius", "gauge", GPU,
+           "temperature of the device memory"),
+    Signal("gpu_sm_clock_hertz", "hertz", "gauge", GPU, "clock of the SMs (CUs) now"),
+    Signal("gpu_sm_clock_max_hertz", "hertz", "gauge", GPU, "highest SM clock the device has"),
+    Signal("gpu_memory_clock_hertz", "hertz", "gauge", GPU, "clock of the device memory now"),
+    Signal("gpu_clock_event_reasons", "bitmask", "gauge", GPU,
+           "why the clock stands below what was asked for, as the bits of `ClockEvent`"),
+    Signal("gpu_throttled_power_seconds_total", "seconds", "counter", GPU,
+           "time with the clock held down by a power limit"),
+    Signal("gpu_throttled_thermal_seconds_total", "seconds", "counter", GPU,
+           "time with the clock held down by heat"),
+    # --- memory ---
+    Signal("gpu_memory_used_bytes", "bytes", "gauge", GPU, "device memory in use"),
+    Signal("gpu_memory_total_bytes", "bytes", "gauge", GPU, "device memory there is"),
+    # --- faults ---
+    Signal("gpu_xid", "code", "gauge", GPU,
+           "last NVIDIA Xid seen; a state that stays until the driver is reloaded, no event"),
+    Signal("gpu_ecc_corrected_total", "count", "counter", GPU, "corrected memory errors"),
+    Signal("gpu_ecc_uncorrectable_total", "count", "counter", GPU, "uncorrectable memory errors"),
+    Signal("gpu_row_remap_uncorrectable_total", "count", "counter", GPU,
+           "memory rows remapped after uncorrectable errors"),
+    Signal("gpu_row_remap_failed", "flag", "gauge", GPU, "1 once a remapping failed"),
+    Signal("gpu_pcie_replay_total", "count", "counter", GPU, "PCIe packets sent again"),
+    Signal("gpu_nvlink_errors_total", "count", "counter", GPU,
+           "errors on the links between GPUs: CRC, replay and recovery together"),
+    # --- fabric ---
+    Signal("rdma_port_up", "flag", "gauge", PORT, "1 while the port is active"),
+    Signal("rdma_link_downed_total", "count", "counter", PORT, "times the link went down"),
+    Signal("rdma_symbol_errors_total", "count", "counter", PORT, "symbols received in error"),
+    Signal("rdma_ack_timeouts_total", "count", "counter", PORT,
+           "packets sent again because no acknowledgement came"),
+    Signal("rdma_out_of_sequence_total", "count", "counter", PORT,
+           "packets received out of sequence: loss in the fabric, or adaptive routing"),
+    Signal("rdma_transmit_bytes_total", "bytes", "counter", PORT, "bytes sent over RDMA"),
+    Signal("network_transmit_bytes_total", "bytes", "counter", DEVICE, "bytes sent"),
+    Signal("tcp_retransmits_total", "count", "counter", HOST, "TCP segments sent again"),
+    # --- host ---
+    Signal("host_procs_running", "count", "gauge", HOST, "tasks running or waiting for a CPU"),
+    Signal("host_procs_blocked", "count", "gauge", HOST, "tasks in uninterruptible sleep"),
+    Signal("host_memory_available_bytes", "bytes", "gauge", HOST,
+           "memory that could be had without swapping"),
+    Signal("host_memory_total_bytes", "bytes", "gauge", HOST, "memory there is"),
+    Signal("host_oom_kills_total", "count", "counter", HOST, "processes killed for memory"),
+    Signal("host_cpu_pressure_seconds_total", "seconds", "counter", HOST,
+           "time some task waited for a CPU"),
+    Signal("host_io_pressure_seconds_total", "seconds", "counter", HOST,
+           "time some task waited for storage"),
+    Signal("host_memory_pressure_seconds_total", "seconds", "counter", HOST,
+           "time some task waited for memory"),
+    Signal("host_clock_offset_seconds", "seconds", "gauge", HOST,
+           "how far the host's clock is off, as its time daemon says"),
+)  # fmt: skip
+
+
+class ClockEvent(IntFlag):
+    """Bits of `gpu_clock_event_reasons` (NVML, nvmlClocksEventReasons; DCGM field 112)."""
+
+    IDLE = 0x1
+    APPLICATION_CLOCKS = 0x2
+    SOFTWARE_POWER_CAP = 0x4
+    HARDWARE_SLOWDOWN = 0x8
+    SYNC_BOOST = 0x10
+    SOFTWARE_THERMAL_SLOWDOWN = 0x20
+    HARDWARE_THERMAL_SLOWDOWN = 0x40
+    POWER_BRAKE = 0x80
+    DISPLAY_CLOCKS = 0x100
+
+
+def clock_events(mask: int) -> str:
+    """`0x88 (hardware slowdown, power brake)`."""
+    words = [str(event.name).lower().replace("_", " ") for event in ClockEvent if mask & event]
+    return f"0x{mask:x} ({', '.join(words) or 'none'})"
+
+
+SIGNALS: Mapping[str, Signal] = MappingProxyType({signal.name: signal for signal in _TABLE})
+
+ACTIVITY = ("gpu_sm_active_ratio", "gpu_engine_active_ratio", "gpu_utilization_ratio")
+"""How busy a GPU is, best first: each after the first also counts waiting as work."""
+
+NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
+    {
+        "GPU clock and power metrics": (("gpu_sm_clock_hertz",), ("gpu_power_watts",)),
+        "GPU memory metrics": (("gpu_memory_used_bytes",),),
+        "GPU activity metrics": (ACTIVITY,),
+        "GPU activity and power metrics": (ACTIVITY, ("gpu_power_watts",)),
+        "GPU activity, memory and power metrics": (
+            ACTIVITY,
+            ("gpu_memory_used_bytes",),
+            ("gpu_power_watts",),
+        ),
+        "GPU power metrics of the accused": (("gpu_power_watts",),),
+        "GPU health metrics (XID, ECC, row remap, NVLink)": (
+            ("gpu_xid",),
+            ("gpu_ecc_uncorrectable_total",),
+            ("gpu_row_remap_uncorrectable_total", "gpu_row_remap_failed"),
+            ("gpu_nvlink_errors_total",),
+        ),
+        "host metrics (run queue, pressure, memory)": (
+            ("host_procs_running",),
+            ("host_cpu_pressure_seconds_total",),
+            ("host_memory_available_bytes",),
+        ),
+    }
+)
+"""What a family's need in words comes to: of each group one signal must be carried."""

@@ -1,0 +1,1 @@
+"""Where telemetry lies, one source a file: how to fetch it, nothing about what it means."""

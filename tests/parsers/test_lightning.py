@@ -1,0 +1,159 @@
+"""Lightning's bars and messages, and NeMo's lines."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from flatline.model import Progress
+from flatline.parsers import lightning
+
+
+def said(*lines: str) -> list[Progress]:
+    reader = lightning.Reader()
+    found = []
+    for line in lines:
+        values = list(reader.feed(line))
+        assert not values or any(re.search(t, line) for t in lightning.TRIGGERS), line
+        found += values
+    return found
+
+
+def test_epochs_count_from_0() -> None:
+    """Batch 120 of the fourth epoch of 1,000."""
+    (point,) = said(
+        "Epoch 3:  12%|█▏        | 120/1000 [00:10<01:10, 12.50it/s, v_num=0, train_loss=2.25]"
+    )
+    assert (point.step, point.epoch, point.loss) == (3120, 3.12, 2.25)
+    assert (point.planned, point.step_s) == (None, 0.08)
+
+
+def test_a_loss_belongs_to_the_batch_of_the_second_drawing() -> None:
+    """Lightning draws the count, then the metrics: the first drawing shows the batch before."""
+    points = said(
+        "Epoch 0:  22%|██▏  | 4/18 [00:17<01:02,  4.47s/it, loss=10.5, v_num=19]",
+        "Epoch 0:  22%|██▏  | 4/18 [00:17<01:02,  4.47s/it, loss=9.75, v_num=19]",
+        "Epoch 0:  28%|██▊  | 5/18 [00:20<00:53,  4.14s/it, loss=9.75, v_num=19]",
+        "Epoch 0:  28%|██▊  | 5/18 [00:20<00:53,  4.14s/it, loss=nan, v_num=19]",
+        "Epoch 0:  28%|██▊  | 5/18 [00:20<00:53,  4.14s/it, loss=nan, v_num=19]",
+    )
+    assert [(p.step, str(p.loss)) for p in points] == [
+        (4, "10.5"),
+        (4, "9.75"),
+        (5, "None"),
+        (5, "nan"),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "loss"),
+    [
+        ("Epoch 0:  34% 1020/3000 [01:04<02:05, 15.73it/s, loss=1.25, v_num=1024]", 1020, 1.25),
+        ("Epoch 0: : 120it [00:10, 12.40it/s, v_num=0, loss=2.5]", 120, 2.5),
+        ("Epoch 0: |    | 120/? [00:10<00:00, 12.40it/s, v_num=0, train_loss=2.5]", 120, 2.5),
+        ("Epoch 2: |    | 120/? [00:10<00:00, 12.40it/s, v_num=0, train_loss=2.5]", None, 2.5),
+        (
+            "Epoch 0: :   1%|    | 10/1000 [00:10<10:11,  1.20s/it, v_num=, "
+            "reduced_train_loss=10.50, global_step=9.000, train_step_timing in s=1.2]",
+            10,
+            10.5,
+        ),
+        (
+            "Epoch 0:  1%| | 37/1500 [3:12:36<125:24:04,  0.32it/s, v_num=35a4, val_loss=0.5, "
+            "train_loss_step=0.25, train_loss_epoch=0.75]",
+            37,
+            0.25,
+        ),
+        ("Epoch 0:  1%| | 37/1500 [0:36<5:24, 0.32it/s, v_num=3, val_loss=0.5]", 37, None),
+    ],
+)
+def test_bars(line: str, step: int | None, loss: float | None) -> None:
+    """Colab, unknown lengths, NeMo 1, held-out losses behind a training bar."""
+    (point,) = said(line)
+    assert (point.kind, point.step, point.loss) == ("train", step, loss)
+
+
+def test_the_rich_bar_names_the_last_epoch() -> None:
+    """`Epoch 2/4` is the third of five."""
+    (point,) = said("Epoch 2/4  ━━━━━╸━━━ 10/32 0:00:01 • 0:00:10 8.00it/s train_loss: 1.375")
+    assert (point.step, point.planned, point.loss, point.step_s) == (74, 160, 1.375, 0.125)
+
+
+def test_a_rich_bar_too_narrow_for_its_times_is_read() -> None:
+    """The rest stands on the next line."""
+    (point,) = said("Epoch 2/2  ━━━━━━━━━━━━━ 32/32 0:00:00 •        1044.26it/s train_loss: 1.5")
+    assert (point.step, point.planned, point.loss) == (96, 96, 1.5)
+
+
+def test_a_rich_bar_without_an_end_plans_nothing() -> None:
+    """`max_epochs=-1` prints as -2."""
+    (point,) = said("Epoch 1/-2 ━━━━━━━━━ 10/100 0:00:01 • 0:00:10 8.12it/s v_num: 0.000")
+    assert (point.step, point.planned) == (110, None)
+
+
+def test_validation_is_an_evaluation_once() -> None:
+    """However often its bar is drawn."""
+    points = said(
+        "Validation DataLoader 0:  10%|█    | 2/20 [00:01<00:10, 2.00it/s]",
+        "Validation DataLoader 0: 100%|█████| 20/20 [00:10<00:00, 2.00it/s]",
+        "Validation ━━━━━━━━━━╺━━━━━ 1/32 0:00:00 •       1960.14it/s",
+    )
+    assert [p.kind for p in points] == ["eval", "eval"]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "step", "epoch"),
+    [
+        ("`Trainer.fit` stopped: `max_steps=50` reached.", "finished", 50, None),
+        ("`Trainer.fit` stopped: `max_epochs=3` reached.", "finished", None, 3.0),
+        (
+            "Restored all states from the checkpoint at /x/epoch=3-step=400.ckpt",
+            "resume",
+            400,
+            3.0,
+        ),
+        ("Restored all states from the checkpoint file at /x/last.ckpt", "resume", None, None),
+    ],
+)
+def test_messages(line: str, kind: str, step: int | None, epoch: float | None) -> None:
+    """Planned ends and resumes."""
+    (value,) = said(line)
+    assert (value.kind, value.step, value.epoch) == (kind, step, epoch)
+
+
+def test_a_checkpoint_of_the_best_model_is_also_an_evaluation() -> None:
+    """It names the monitored loss."""
+    evaluation, saved = said(
+        "Epoch 0, global step 100: 'val_loss' reached 1.25000 (best 1.25000), saving model to "
+        "'/x/epoch=0-step=100.ckpt' as top 1"
+    )
+    assert (evaluation.kind, evaluation.step, evaluation.loss) == ("eval", 100, 1.25)
+    assert (saved.kind, saved.step) == ("checkpoint_saved", 100)
+
+
+def test_nemo_names_the_last_iteration() -> None:
+    """`iteration 9/99` is the tenth of 100."""
+    (point,) = said(
+        "Training epoch 0, iteration 9/99 | lr: 1e-05 | global_batch_size: 512 | global_step: 9 | "
+        "reduced_train_loss: 10.75 | train_step_timing in s: 12.5 | consumed_samples: 5120"
+    )
+    assert (point.step, point.planned, point.loss, point.step_s) == (9, 100, 10.75, 12.5)
+    assert point.lr == 1e-5
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Restoring states from the checkpoint path at /x/epoch=3-step=400.ckpt",
+        "Loaded model weights from the checkpoint at /x/epoch=3-step=400.ckpt",
+        "Epoch 1, global step 200: 'val_loss' was not in top 1",
+        "`Trainer.fit` stopped: No training batches.",
+        "Epoch 0:   0%|          | 0/32 [00:00<?, ?it/s, v_num=0]",
+        "                                  0:00:00                      val_loss: 1.318",
+        "Epoch 3/10",
+    ],
+)
+def test_near_misses_say_nothing(line: str) -> None:
+    """A test's restore, no improvement, an empty loader, a bar at 0, wrapped metrics."""
+    assert said(line) == []

@@ -1,0 +1,91 @@
+"""What hand-written loops say of checkpoints, starts and ends."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from flatline.model import Progress
+from flatline.parsers import markers
+
+
+def said(line: str) -> list[Progress]:
+    values = list(markers.Reader().feed(line))
+    assert not values or any(re.search(t, line) for t in markers.TRIGGERS), line
+    return values
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "step", "epoch"),
+    [
+        ("Resuming from checkpoint: out/ckpt.pt (step 1000)", "resume", 1000, None),
+        ("Resuming training from out/checkpoint-250", "resume", 250, None),
+        ("INFO resumed epoch: 3, iter: 1000", "resume", 1000, 3.0),
+        ("Resumed training at epoch 7", "resume", None, 7.0),
+        ("Resuming from last.pt", "resume", None, None),
+        ("Training starts at step 1001", "resume", 1000, None),
+        ("Training starts at step 1", "fresh", None, None),
+        ("=> no checkpoint found at 'model.pth.tar'", "fresh", None, None),
+        ("No checkpoint found, training from scratch", "fresh", None, None),
+        ("There were no checkpoints found in /x. Training from scratch.", "fresh", None, None),
+        ("=> loaded checkpoint 'x.pth.tar' (epoch 3)", "checkpoint_loaded", None, 3.0),
+        ("Restored checkpoint at step 500", "checkpoint_loaded", 500, None),
+        ("Saved checkpoint to out/step_1000.pt", "checkpoint_saved", 1000, None),
+        ("Checkpoint saved at step 1000: /x/y.pt", "checkpoint_saved", 1000, None),
+        ("[12:00:01] saved ckpt-500", "checkpoint_saved", 500, None),
+        ("Training completed", "finished", None, None),
+        ("2026-01-01 12:00:00 INFO Training complete.", "finished", None, None),
+        ("[rank0] INFO training finished in 123.4s", "finished", None, None),
+        ("=== Training done! ===", "finished", None, None),
+    ],
+)
+def test_facts(line: str, kind: str, step: int | None, epoch: float | None) -> None:
+    """Plain statements in the past or present."""
+    (value,) = said(line)
+    assert (value.kind, value.step, value.epoch) == (kind, step, epoch)
+
+
+def test_torchtitan_names_the_plan_where_it_starts() -> None:
+    """Older versions print it on the same line."""
+    (value,) = said(
+        "Training starts at step 1, with local batch size 1, global batch size 8, sequence length "
+        "2048, total steps 1000 (warmup 200)"
+    )
+    assert (value.kind, value.planned) == ("fresh", 1000)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "To resume training from step 1000, run: python train.py",
+        "Will resume training from checkpoint step 100",
+        "if no checkpoint found, training from scratch",
+        "resume_from_checkpoint=None",
+        "Resuming from checkpoint: None",
+        "Not resuming: no such file",
+        "python train.py --resume out/step_100.pt",
+        "wandb: Resuming run glad-sun-12",
+        "Failed to load checkpoint at step 100",
+        "Saving checkpoint to out/step_100.pt",
+        "Loading checkpoint at step 100",
+        "Saved checkpoint every 100 steps",
+        "Loaded pretrained checkpoint from /models/step_1000.pt",
+        "Loaded CLIP weights from checkpoint",
+        "Some weights of the model checkpoint at bert-base were not used when initializing",
+        "Training new model from scratch - Total size=117.00M params",
+        "Once training is done, run eval",
+        "Epoch 3 training complete",
+        "Training completed epoch 3",
+        "training_complete: False",
+        "successfully saved checkpoint at iteration     500 to /c",
+        "Saved a checkpoint at step 100.",
+        "No existing checkpoints found, not restoring checkpoint.",
+        "Restored all states from the checkpoint at /x/epoch=3-step=400.ckpt",
+        "Loaded model weights from the checkpoint at /x/epoch=3-step=400.ckpt",
+        "Finished saving the checkpoint (or staging if async is enabled)in 2.34 seconds.",
+    ],
+)
+def test_near_misses_say_nothing(line: str) -> None:
+    """Intentions, conditions, failures, beginnings, new weights, and other formats' lines."""
+    assert said(line) == []

@@ -1,0 +1,142 @@
+"""Labelled bars: which are training, and what their counts count."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from flatline.model import Progress
+from flatline.parsers import tqdm
+
+
+def said(*lines: str) -> list[Progress]:
+    reader = tqdm.Reader()
+    found = []
+    for line in lines:
+        values = list(reader.feed(line))
+        assert not values or any(re.search(t, line) for t in tqdm.TRIGGERS), line
+        found += values
+    return found
+
+
+def test_a_bar_of_steps_counts_steps() -> None:
+    """diffusers: the label is the word for a step, the loss stands behind."""
+    (point,) = said(
+        "Steps:  12%|█▏        | 120/1000 [01:23<10:11,  1.25it/s, lr=1e-5, step_loss=0.125]"
+    )
+    assert (point.step, point.planned, point.loss, point.lr) == (120, 1000, 0.125, 1e-5)
+    assert point.step_s == 0.8
+
+
+def test_an_epochs_bar_is_counted_on_over_the_epochs() -> None:
+    """The stream begins with epoch 0, so epoch 1 begins after one epoch's batches."""
+    points = said(
+        "Epoch 0:  50%|█████     | 16/32 [00:10<00:10,  1.60it/s, loss=2.5]",
+        "Epoch 0: 100%|██████████| 32/32 [00:20<00:00,  1.60it/s, loss=2.25]",
+        "Epoch 1:  50%|█████     | 16/32 [00:10<00:10,  1.60it/s, loss=2]",
+    )
+    assert [(p.step, p.loss, p.planned) for p in points] == [
+        (16, 2.5, None),
+        (32, 2.25, None),
+        (48, 2.0, None),
+    ]
+
+
+def test_numbered_epochs_of_a_known_number_give_a_plan() -> None:
+    """`Epoch 1/3` of 1,000 batches plans 3,000."""
+    first, later = said(
+        "Epoch 1/3:  12%|█▏        | 120/1000 [01:23<10:11,  1.44it/s, loss=0.5]",
+        "Epoch 2/3:  12%|█▏        | 120/1000 [01:23<10:11,  1.44it/s, loss=0.4]",
+    )
+    assert (first.step, first.planned) == (120, 3000)
+    assert (later.step, later.planned) == (1120, 3000)
+
+
+def test_a_stream_that_begins_at_a_later_epoch_gives_no_step() -> None:
+    """Epoch 3 is the third or the fourth: that cannot be told."""
+    (point,) = said("Epoch 3:  12%|█▏        | 120/1000 [01:23<10:11,  1.44it/s, loss=0.5]")
+    assert point.step is None
+    assert point.epoch == pytest.approx(3.12)
+
+
+def test_a_bar_of_epochs_counts_no_steps() -> None:
+    """`Epoch: 1/3` is one epoch of three."""
+    (point,) = said("Epoch:  33%|███▎      | 1/3 [06:40<13:20, 400.00s/it]")
+    assert (point.step, point.planned, point.epoch) == (None, None, 1.0)
+
+
+def test_a_bar_drawn_again_says_nothing_new() -> None:
+    """Refreshing is not progress."""
+    bar = "Steps:  12%|█▏        | 120/1000 [01:23<10:11,  1.44it/s, loss=0.5]"
+    assert len(said(bar, bar, bar)) == 1
+
+
+def test_losses_beside_a_count_that_stands_still_are_kept_without_a_step() -> None:
+    """A fast loop draws its losses ten times while the count is not redrawn."""
+    points = said(
+        "Epoch 0:   0%|          | 0/32 [00:00<?, ?it/s]",
+        "Epoch 0:   0%|          | 0/32 [00:00<?, ?it/s, loss=2.0]",
+        "Epoch 0:   0%|          | 0/32 [00:00<?, ?it/s, loss=nan]",
+        "Epoch 0:   0%|          | 0/32 [00:00<?, ?it/s, loss=1.5]",
+        "Epoch 0: 100%|██████████| 32/32 [00:00<00:00, 2621.49it/s, loss=1.5]",
+    )
+    assert [p.step for p in points] == [None, None, 32]
+    assert [str(p.loss) for p in points] == ["2.0", "nan", "1.5"]
+
+
+def test_torchtune_writes_epoch_step_and_loss_into_the_label() -> None:
+    """The second number is the step over all epochs."""
+    (point,) = said("1|10|Loss: 1.25:   1%|▏         | 10/1000 [00:10<16:30,  1.00s/it]")
+    assert (point.epoch, point.step, point.loss) == (1.0, 10, 1.25)
+
+
+def test_an_evaluation_bar_is_one_evaluation() -> None:
+    """However often it is drawn; the next one that begins is another."""
+    points = said(
+        "Evaluating:  12%|█▏        | 12/100 [00:10<01:10,  1.25it/s]",
+        "Evaluating:  50%|█████     | 50/100 [00:40<00:40,  1.25it/s]",
+        "Evaluating:   1%|          | 1/100 [00:01<01:10,  1.25it/s]",
+    )
+    assert [p.kind for p in points] == ["eval", "eval"]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Training:  12%|█▏        | 120/1000 [01:23<10:11,  1.44it/s]",
+        "Train epoch [1/1]:  12%|█▏        | 120/1000 [01:23<10:11,  1.44it/s, loss=1.2]",
+        "Training Progress:   1%|          | 4/435 [10:00<20:00:00, 150.00s/it]",
+        "Iteration:  12%|█▏        | 120/1000 [01:23<10:11,  1.44it/s]",
+        "my run:  12%|█▏        | 120/1000 [01:23<10:11,  1.44it/s, loss=inf]",
+        "training: 120it [00:10, 12.40it/s, loss=2.5]",
+    ],
+)
+def test_training_bars(line: str) -> None:
+    """A word for training first, or a loss behind."""
+    (point,) = said(line)
+    assert point.kind == "train"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Downloading: 100%|██████████| 1.20G/1.20G [00:10<00:00, 120MB/s]",
+        "Map:  12%|█▏        | 1200/10000 [00:01<00:10, 800.00 examples/s]",
+        "Loading checkpoint shards:  50%|█████     | 2/4 [00:10<00:10,  5.00s/it]",
+        "Generating train split:  12%|█▏   | 1200/10000 [00:01<00:10, 800.00 examples/s]",
+        "Tokenizing train dataset:  12%|█▏        | 120/1000 [00:01<00:10, 80.00it/s]",
+        "Training tokenizer:  12%|█▏        | 120/1000 [00:01<00:10, 80.00it/s]",
+        "Running tokenizer on dataset:  10%|█         | 1/10 [00:01<00:10, 1.00ba/s]",
+        "Adding EOS to train dataset: 100%|████| 128/128 [00:00<00:00, 42578.39 examples/s]",
+        "Fetching 4 files:  25%|██▌       | 1/4 [00:01<00:03,  1.00s/it]",
+        "Processed prompts: 100%|██████████| 16/16 [00:10<00:00,  1.60it/s]",
+        "Capturing CUDA graphs:  12%|█▏        | 8/67 [00:01<00:10,  5.00it/s]",
+        "Calculating FID activations:  12%|█▏        | 8/67 [00:01<00:10,  5.00it/s]",
+        "  5%|▌         | 5/100 [00:05<01:40,  1.00it/s]",
+        "Epoch 3:  12%|█▏  | 120/1000 [00:10<01:10, 12.40it/s, v_num=0, train_loss=2.3]",
+    ],
+)
+def test_near_misses_say_nothing(line: str) -> None:
+    """Preparation, other units, unlabelled bars, and the bars of another format."""
+    assert said(line) == []
