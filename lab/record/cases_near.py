@@ -113,8 +113,8 @@ def oom_on_first_batch(stage: Stage) -> None:
 
 @listed(CASES, origin="python", about=("E1", "G1"), state="healthy", attribution="none")
 def loss_scale_overflows_at_start(stage: Stage) -> None:
-    """The loss scaler starts at 2^126: its first steps overflow, are skipped and halve it, as meant."""
-    args = ["--init-scale", str(2.0**126), "--steps", "400"]
+    """The loss scaler starts at 2^127: its first steps overflow, are skipped and halve it, as meant."""
+    args = ["--init-scale", str(2.0**127), "--steps", "400"]
     stage.end(stage.start(stage.cell(), ["python", "fit_batch.py", *args], "train.log"))
 
 

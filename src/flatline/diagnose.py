@@ -8,7 +8,7 @@ out without coverage, and nothing is healthy because errors are absent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from flatline.coverage import missing, stores_of
@@ -22,12 +22,14 @@ from flatline.model import (
     Gap,
     Judged,
     LogCite,
+    Role,
     RuledOut,
     Run,
     Undetermined,
     Verdict,
 )
 
+Explains = Mapping[str, Mapping[str, str]]
 UNDETERMINED_BELOW = 0.3
 """A cause believed less than this is shown as a finding and not as the verdict."""
 FIRST = ("A2", "A3", "B1", "B2", "F1")
@@ -83,20 +85,18 @@ def _judged(
             mechanism = _mechanism(explains, cause, finding)
             if other != own and mechanism and _explains(facts, explains, cause, finding):
                 reasons.append(Explained(other, mechanism))
-        role = "warning" if _warns(facts, finding) else "consequence" if reasons else "cause"
+        role: Role = "warning" if _warns(facts, finding) else "consequence" if reasons else "cause"
         made.append(Judged(own, family.name, finding, role, finding.strength, tuple(reasons)))
     rivals = sum(1 for j in made if j.role == "cause" and j.finding.ended_run)
     return [replace(j, confidence=_confidence(facts, j, rivals)) for j in made]
 
 
-def _mechanism(explains: dict[str, object], cause: Finding, effect: Finding) -> str | None:
-    table = explains.get(cause.code)
-    if not isinstance(table, dict):
-        return None
+def _mechanism(explains: Explains, cause: Finding, effect: Finding) -> str | None:
+    table = explains.get(cause.code, {})
     return table.get(f"{effect.code}/{effect.fault_class}") or table.get(effect.code)
 
 
-def _explains(facts: Facts, explains: dict[str, object], cause: Finding, effect: Finding) -> bool:
+def _explains(facts: Facts, explains: Explains, cause: Finding, effect: Finding) -> bool:
     """Whether a written mechanism applies: no later in time, in the same attempt, and, where
     each could explain the other in unknown order, the one that goes first."""
     if cause.role == "warning" or cause.attempt != effect.attempt or not _live(facts, cause):
@@ -106,8 +106,8 @@ def _explains(facts: Facts, explains: dict[str, object], cause: Finding, effect:
         return False
     if later is False or _mechanism(explains, effect, cause) is None:
         return True
-    specific = f"{effect.code}/{effect.fault_class}" in (explains.get(cause.code) or {})
-    counter = f"{cause.code}/{cause.fault_class}" in (explains.get(effect.code) or {})
+    specific = f"{effect.code}/{effect.fault_class}" in explains.get(cause.code, {})
+    counter = f"{cause.code}/{cause.fault_class}" in explains.get(effect.code, {})
     if specific != counter:
         return specific
     if (cause.code in FIRST) != (effect.code in FIRST):
@@ -257,7 +257,9 @@ def _unseen_causes(
     if not behind:
         return ()
     named = "; ".join(f"{need} ({', '.join(codes)})" for need, codes in behind.items())
-    return (f"Whether something earlier caused it. What would show that, and was not read: {named}.",)
+    return (
+        f"Whether something earlier caused it. What would show that, and was not read: {named}.",
+    )
 
 
 def _told(

@@ -65,7 +65,7 @@ def main():
     began = time.time()
     for step in range(1, args.steps + 1):
         x, y = data(batch, step)
-        loss = nn.functional.mse_loss(model(x), y)
+        loss = nn.functional.mse_loss(model(x), y, reduction="sum")
         opt.zero_grad()
         scaler.scale(loss).backward()
         before = scaler.get_scale()
@@ -76,7 +76,7 @@ def main():
                   f"{scaler.get_scale():g}", flush=True)  # fmt: skip
         elif step % 10 == 0:
             rate = step * batch / (time.time() - began)
-            print(f"step {step}/{args.steps} | loss {loss.item():.5f} | {rate:.0f} samples/s", flush=True)
+            print(f"step {step}/{args.steps} | loss {loss.item() / len(x):.5f} | {rate:.0f} samples/s", flush=True)
     print(f"training done: {args.steps} steps in {time.time() - began:.1f} s", flush=True)
 
 

@@ -13,6 +13,8 @@ from flatline.model import Signature
 from flatline.parsers import LineFormat, line_formats
 
 TRACEBACK = r"Traceback \(most recent call last\)"
+BARE = r"[A-Za-z](?:Error|Exception): "
+"""An exception line; it counts by itself only at the start of a line, without a traceback."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,6 +27,7 @@ class Catalogue:
     compiled: tuple[re.Pattern[str], ...]
     formats: dict[int, LineFormat]
     traceback_id: int
+    bare_id: int
     digest: str
 
 
@@ -37,12 +40,13 @@ def catalogue() -> Catalogue:
         for trigger in line_format.TRIGGERS:
             formats[len(patterns)] = line_format
             patterns.append(trigger)
-    patterns.append(TRACEBACK)
+    patterns += [TRACEBACK, BARE]
     return Catalogue(
         scanner=Scanner(patterns, None),
         signatures=known,
         compiled=tuple(re.compile(signature.pattern) for signature in known),
         formats=formats,
-        traceback_id=len(patterns) - 1,
+        traceback_id=len(patterns) - 2,
+        bare_id=len(patterns) - 1,
         digest=hashlib.sha256("\0".join(patterns).encode()).hexdigest()[:16],
     )

@@ -25,7 +25,9 @@ _CODE = re.compile(
     r"parquet|h5|ckpt|png|jpe?g|gif|pdf|csv|tsv|jsonl|whl|egg)$",
     re.IGNORECASE,
 )  # programs, settings and data; their text is not what a run printed
-_DUMP = re.compile(rb"^(?:\x80[\x02-\x05]|\{).{0,4096}(?:pg_config|pg_status|\"entries\")", re.DOTALL)
+_DUMP = re.compile(
+    rb"^(?:\x80[\x02-\x05]|\{).{0,4096}(?:pg_config|pg_status|\"entries\")", re.DOTALL
+)
 _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
 _KERNEL = re.compile(
     rb"^(?:<\d+>|\w{3} +\d+ [\d:]{8} \S+ kernel: |\S+ \S+ kernel: |kern\s*:\w+\s*: )?"

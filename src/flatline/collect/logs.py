@@ -15,6 +15,7 @@ from flatline.logs.labels import Labelled, Labels, NamePlace
 from flatline.logs.reading import TextFile, clean, open_text
 from flatline.logs.scan import Hit
 from flatline.logs.traceback import RawCrash, read_traceback, stream_lines
+from flatline.logs.tracetext import exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
 from flatline.parsers import LineReader, Reported
 from flatline.redact import mask
@@ -75,6 +76,7 @@ class LogReader:
         self._readers: dict[tuple[str, str], LineReader] = {}
         self._streams: dict[str, _Stream] = {}
         self._heads: list[tuple[int, str]] = []
+        self._exceptions: list[Crash] = []
         self._counts: dict[str, int] = {}
         self._seq = 0
 
@@ -104,8 +106,25 @@ class LogReader:
                 self._signature(number, text, cite)
             elif number == self.book.traceback_id:
                 self._heads.append((hit.line, labelled.key))
+            elif number == self.book.bare_id:
+                self._bare(labelled, cite)
             elif not taken:
                 taken = self._format(number, labelled, cite)
+
+    def _bare(self, labelled: Labelled, cite: LogCite) -> None:
+        """Keeps an exception line without a traceback: excerpts, boxed and filtered output."""
+        found = exception_line(labelled.text, sure=False)
+        if (
+            found is None
+            or found[0].endswith("Warning")
+            or len(self._exceptions) >= TRACEBACKS_PER_FILE
+        ):
+            return
+        self._seq += 1
+        self._exceptions.append(
+            Crash(found[0], mask(found[1]), (), cite, cite, end_line=cite.line, seq=self._seq,
+                  attempt=self.setting.attempt)
+        )  # fmt: skip
 
     def _place(self, labelled: Labelled) -> Place:
         name, place = self.setting.name, labelled.place
@@ -223,6 +242,12 @@ class LogReader:
                     f"{TRACEBACKS_PER_FILE} were not read", self.file.source)
             )  # fmt: skip
         self._drop_quoted_code()
+        blocks = [(c.head.line, c.end_line) for c in self.events.crashes]
+        self.events.crashes += [
+            bare
+            for bare in self._exceptions
+            if not any(first <= bare.cite.line <= last for first, last in blocks)
+        ]
 
     def _crash(self, raw: RawCrash, lines: Sequence[tuple[int, str]], key: str) -> None:
         head_text = self.file.line(raw.head_line) or ""

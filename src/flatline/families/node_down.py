@@ -74,7 +74,9 @@ def judge(facts: Facts) -> Judgement:
     if job is not None and not failed and job.disposition == "completed":
         return None
     rows = failed or list(facts.jobs)
-    events = _down_before_end(facts, rows, AT_ONCE_S) or _down_before_end(facts, rows, AT_THE_END_S)
+    events = _down_before_end(facts, rows, AT_ONCE_S) or _down_before_end(
+        facts, rows, AT_THE_END_S
+    )
     events = tuple(e for e in events if not hosts or e.host in hosts)
     cites = [match.cite for match in lines if match.groups.get("host")] or [m.cite for m in lines]
     return _finding(facts, events, tuple(hosts), (*cites[:3], *[row.cite for row in failed]))

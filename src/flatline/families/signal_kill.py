@@ -100,7 +100,7 @@ def judge(facts: Facts) -> Judgement:
         scope="place" if places else "none",
         onset=first.at,
         onset_step=facts.last_step,
-        order=(first.cite.source, first.cite.line) if first.line else None,
+        order=(first.cite.source, first.line) if first.line is not None else None,
         attempt=first.attempt,
         cannot_decide=tuple(cannot),
         actions=(_FIXES[kind],),

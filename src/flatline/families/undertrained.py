@@ -49,7 +49,9 @@ def judge(facts: Facts) -> Judgement:
     ran = facts.last_step or 0
     if planned is None:
         made = max(ran, len(track.of_attempt(facts.last.n)))
-        return Cleared(CODE, f"{made} steps were made", (last.cite,)) if made >= FEW_STEPS else None
+        return (
+            Cleared(CODE, f"{made} steps were made", (last.cite,)) if made >= FEW_STEPS else None
+        )
     if planned >= FEW_STEPS and ran < FEW_STEPS:
         return None
     if planned >= FEW_STEPS and facts.disposition == "completed":
@@ -62,7 +64,7 @@ def judge(facts: Facts) -> Judgement:
         return None
     cites: list[Cite] = [last.cite]
     cites += [m.cite for m in facts.markers if m.progress.planned == planned][:1]
-    name = " ".join(filter(None, [facts.job and facts.job.name, *facts.targets]))
+    name = " ".join(filter(None, [facts.job.name if facts.job else None, *facts.targets]))
     on_purpose = bool(_ON_PURPOSE.search(name))
     return Finding(
         code=CODE,

@@ -19,6 +19,9 @@ from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 GOES_ON_AFTER = 2
 """Steps printed after a line before it counts as survived: ranks print a step or two late."""
 
+CUT_OFF = 0.25
+"""Below what a verdict needs: that something was raised, but not what."""
+
 _WRAPPERS = re.compile(
     r"(?:^|\.)(ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException"
     r"|SignalException|SystemExit|TaskExecutionError|WorkerGroupError|ActorDiedError)$"
@@ -111,7 +114,9 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
         if failure is not None:
             found.append(failure)
     bare = (match for match in facts.of_role("root") if id(match) not in inside)
-    return (*found, *(_from_line(facts, match) for match in bare))
+    found += [_from_line(facts, match) for match in bare]
+    told = [f for f in found if f.crash is None or f.crash.complete or f.signature is not None]
+    return tuple(told or found)  # a traceback cut off before its exception says least of all
 
 
 def crash_matches(facts: Facts, crash: Crash) -> tuple[Match, ...]:
@@ -210,8 +215,15 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
 def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
     """Family, class and strength of an exception no signature knows."""
     if not crash.complete:
-        return ("A3" if begun else "A1"), None, 0.4
+        return ("A3" if begun else "A1"), None, CUT_OFF
     text = f"{crash.exception}: {crash.message}"
+    if crash.head == crash.cite:  # a line without its traceback may have been caught and printed
+        begun = begun if begun is not None else False
+        return (
+            ("A3", "code", 0.5)
+            if begun
+            else ("A1", _classed(crash, _BY_TYPE, ()) or "config", 0.5)
+        )
     if _CUDA.search(text):
         return "A3", "cuda", 0.6
     if begun:

@@ -187,14 +187,16 @@ def _read(folder: Path, name: str) -> bytes | None:
         fd = os.open(folder / name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except (OSError, ValueError):
         return None
-    with os.fdopen(fd, "rb") as file:
-        try:
-            info = os.fstat(fd)
-            if not (stat.S_ISREG(info.st_mode) and _ours(info)):
-                return None
-            data = file.read(LARGEST_FILE_BYTES)
-        except OSError:
+    try:
+        info = os.fstat(fd)
+        if not (stat.S_ISREG(info.st_mode) and _ours(info)):
             return None
+        with os.fdopen(os.dup(fd), "rb") as file:
+            data = file.read(LARGEST_FILE_BYTES)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
     head, payload = data[: len(MAGIC) + 32], data[len(MAGIC) + 32 :]
     return payload if head == MAGIC + hashlib.sha256(payload).digest() else None
 

@@ -46,21 +46,22 @@ class Hit(NamedTuple):
 
 
 class Unfinished:
-    """What of a line stood in earlier blocks: its carriage returns and its beginning."""
+    """What of a line stood in earlier blocks: its carriage returns and, up to the first of them,
+    its beginning; None between lines."""
 
-    def __init__(self, segments: int = 0, head: bytes = b"") -> None:
+    def __init__(self, segments: int = 0, head: bytes | None = None) -> None:
         self.segments = segments
         self.head = head
 
     def after(self, data: bytes, end: int) -> Unfinished:
         """The state behind the first `end` bytes of a block."""
         if data.endswith(b"\n", 0, end):
-            return self if not self.head else Unfinished()
+            return self if self.head is None else Unfinished()
         start = data.rfind(b"\n", 0, end) + 1
         segments = data.count(b"\r", start, end)
-        if not start and self.head:
+        if not start and self.head is not None:
             return Unfinished(self.segments + segments, self.head)
-        return Unfinished(segments, data[start : start + HEAD_BYTES])
+        return Unfinished(segments, _label(data, start))
 
 
 class Resolver:
@@ -161,7 +162,7 @@ class _Drawn:
         self._data = data
         self._at = 0
         self._segments = before.segments
-        self._head = before.head or _label(data, 0)
+        self._head = _label(data, 0) if before.head is None else before.head
 
     def segment(self, start: int) -> int:
         """The number of the segment that begins at `start`."""
@@ -193,7 +194,7 @@ def _drawn_places(
     line_begin = np.concatenate(([0], np.maximum.accumulate(behind)))[number]
     segments = number - line_begin + np.where(line_begin == 0, before.segments, 0)
     places = np.concatenate(([0], breaks + 1))[line_begin].tolist()
-    heads: dict[int, bytes] = {0: before.head} if before.head else {}
+    heads: dict[int, bytes] = {} if before.head is None else {0: before.head}
     for place in places:
         if place not in heads:
             heads[place] = _label(span.data, place)

@@ -19,7 +19,7 @@ from functools import cache
 from types import ModuleType
 from typing import Protocol, cast
 
-from flatline.model import Place, Progress, Records, NOWHERE
+from flatline.model import NOWHERE, Place, Progress, Records, Scalar
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +43,7 @@ class LineFormat(Protocol):
     FRAMEWORK: str | None
     TRIGGERS: tuple[str, ...]
 
-    def Reader(self) -> LineReader: ...  # noqa: N802 - a class, called to make one
+    def Reader(self) -> LineReader: ...
 
 
 class RecordFormat(Protocol):
@@ -54,6 +54,9 @@ class RecordFormat(Protocol):
 
     def parse(self, data: bytes, source: str) -> Records:
         """Raises `FormatError` where it is not after all."""
+
+    def resolve(self, data: bytes, pointer: str) -> Scalar:
+        """The value a citation's pointer stands for in these bytes."""
 
 
 def _modules() -> list[ModuleType]:

@@ -43,19 +43,16 @@ TRIGGERS = (
     r"[0-9]%(\|[^|]{0,400}\|)? +[0-9]+/[0-9]+ \[[0-9:]+<",
 )
 
-_VALUE = (
-    r"': ?(?:[a-z.]{0,20}[a-z0-9]{0,8}\()?'?"
-    r"([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:[eE][-+]?[0-9]+)?|nan|NaN|inf(?:inity)?|Infinity))(?![\w.])"
+_FIELD = re.compile(r"'([^']{1,80})': ?'?([^,'}]{0,80})")
+_STEPS = re.compile(r"([0-9]{1,12})(?:/([0-9]{1,12}))?$")
+_STEP_NAMES = ("global_step/max_steps", "global_step", "step")
+_SPEEDS = (
+    ("throughput", "tokens/s"),
+    ("tokens_per_second_per_gpu", "tokens/s/GPU"),
+    ("train_speed(iter/s)", "it/s"),
 )
-"""A number, in quotes or not, as such or as `tensor(1.2, ...)` or `np.float64(1.2)`."""
-_LOSS = re.compile(r"'((?:eval_(?:[\w/.-]+_)?)?loss(?:/policy_avg)?)" + _VALUE)
-_EPOCH = re.compile(r"'epoch" + _VALUE)
-_RATE = re.compile(r"'(?:learning_rate|lr)" + _VALUE)
-_NORM = re.compile(r"'grad_norm" + _VALUE)
-_STEP_TIME = re.compile(r"'step_time" + _VALUE)
-_STEP = re.compile(r"'(?:global_)?step(?:/max_steps)?': ?'?([0-9]{1,12})(?:/([0-9]{1,12}))?[',}]")
-_SPEED = re.compile(r"'(throughput|tokens_per_second_per_gpu|train_speed\(iter/s\))" + _VALUE)
-_SPEED_UNITS = {"throughput": "tokens/s", "tokens_per_second_per_gpu": "tokens/s/GPU"}
+_LOGGED = {"epoch", "learning_rate", "lr", *_STEP_NAMES}
+"""One of these tells what was logged from a dict of loss weights."""
 _REWARDED = re.compile(r"'(?:eval_)?(?:reward|kl\b|kl_|objective/|policy/|logps/)")
 _PLAN = re.compile(r"Total (?:optimization )?steps = ([0-9][0-9,]{0,15})")
 _RESUME = re.compile(r"Continuing training from global step +([0-9]{1,12})")
@@ -71,11 +68,19 @@ _LAG_FREE_S = 0.1
 """tqdm's default `mininterval`: a bar of slower steps is redrawn at each of them."""
 
 
-def _number(found: re.Match[str] | None) -> float | None:
+def _number(text: str | None) -> float | None:
+    """A number as it stands, or inside `tensor(1.2, ...)` and `np.float64(1.2)`."""
     try:
-        return None if found is None else float(found[1])
+        return None if text is None else float(text.rpartition("(")[2].rstrip(") "))
     except ValueError:
         return None
+
+
+def _loss_name(fields: dict[str, str]) -> str | None:
+    for name in ("loss", "eval_loss", "loss/policy_avg"):
+        if name in fields:
+            return name
+    return next((n for n in fields if n.startswith("eval_") and n.endswith("_loss")), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +159,7 @@ class Reader:
             return total == self._planned
         return total in self._trusted or self._redrawn.get(total, 0) >= 2
 
-    def _step_of_bar(self) -> int | None:
+    def _slow_step(self) -> int | None:
         """How far the training bar is, where what it shows cannot be stale."""
         bar = self._last
         if bar is None or bar.n == 0 or not self._is_training(bar.total):
@@ -164,62 +169,46 @@ class Reader:
     # --- dicts --------------------------------------------------------------------------------
 
     def _dict(self, text: str) -> Iterable[Progress]:
-        if "'train_runtime': " in text:
-            reached = self._peak.get(self._total() or 0)
-            return (Progress("finished", reached, self._total(), _number(_EPOCH.search(text))),)
-        found = _LOSS.search(text)
-        if found is None:
-            if "'eval_runtime': " in text:
-                epoch = _number(_EPOCH.search(text))
-                return (Progress("eval", step=self._step_of_bar(), epoch=epoch),)
-            return ()
-        epoch, lr = _number(_EPOCH.search(text)), _number(_RATE.search(text))
-        step = _STEP.search(text)
+        fields: dict[str, str] = dict(_FIELD.findall(text))
+        epoch = _number(fields.get("epoch"))
+        if "train_runtime" in fields:
+            total = self._total()
+            return (Progress("finished", self._peak.get(total or 0), total, epoch),)
+        name = _loss_name(fields)
+        loss = _number(fields[name]) if name else None
+        if name is None or loss is None:
+            unnamed = Progress("eval", self._slow_step(), epoch=epoch)
+            return (unnamed,) if "eval_runtime" in fields else ()
         rewarded = _REWARDED.search(text) is not None
-        if epoch is None and lr is None and step is None and not rewarded:
+        if not rewarded and not _LOGGED & set(fields):
             return ()
-        loss = float(found[2])
-        if found[1].startswith("eval_"):
-            return (
-                Progress(
-                    "eval",
-                    step=self._step_of_bar(),
-                    planned=self._total(),
-                    epoch=epoch,
-                    loss=loss,
-                    loss_name=found[1],
-                    falling=not rewarded,
-                ),
-            )
-        return self._train(text, found[1], loss, (epoch, lr), step, rewarded)
+        if name.startswith("eval_"):
+            step, total = self._slow_step(), self._total()
+            return (Progress("eval", step, total, epoch, loss, name, falling=not rewarded),)
+        return (self._train(fields, name, loss, falling=not rewarded),)
 
-    def _train(
-        self,
-        text: str,
-        name: str,
-        loss: float,
-        rates: tuple[float | None, float | None],
-        step: re.Match[str] | None,
-        rewarded: bool,
-    ) -> Iterable[Progress]:
+    def _train(self, fields: dict[str, str], name: str, loss: float, *, falling: bool) -> Progress:
         if self._last is not None and self._last.n < self._last.total:
             self._trusted.add(self._last.total)
-        speed = _SPEED.search(text)
-        return (
-            Progress(
-                "train",
-                step=int(step[1]) if step else self._step_of_bar(),
-                planned=int(step[2]) if step and step[2] else self._total(),
-                epoch=rates[0],
-                loss=loss,
-                loss_name=name,
-                grad_norm=_number(_NORM.search(text)),
-                lr=rates[1],
-                step_s=_number(_STEP_TIME.search(text)),
-                throughput=float(speed[2]) if speed else None,
-                throughput_unit=_SPEED_UNITS.get(speed[1], "it/s") if speed else None,
-                falling=not rewarded,
-            ),
+        said = next((fields[name] for name in _STEP_NAMES if name in fields), "")
+        step = _STEPS.match(said)
+        speed, unit = next(
+            ((_number(fields[name]), unit) for name, unit in _SPEEDS if name in fields),
+            (None, None),
+        )
+        return Progress(
+            "train",
+            step=int(step[1]) if step else self._slow_step(),
+            planned=int(step[2]) if step and step[2] else self._total(),
+            epoch=_number(fields.get("epoch")),
+            loss=loss,
+            loss_name=name,
+            grad_norm=_number(fields.get("grad_norm")),
+            lr=_number(fields.get("learning_rate", fields.get("lr"))),
+            step_s=_number(fields.get("step_time")),
+            throughput=speed,
+            throughput_unit=unit,
+            falling=falling,
         )
 
     def _total(self) -> int | None:

@@ -1,0 +1,244 @@
+"""B3 against fleets made up for one fact each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from flatline.facts import Facts
+from flatline.families.clock_throttling import judge
+from flatline.model import Attempt, Cleared, Finding, Judgement, Place
+from flatline.sources.metrics import MetricsSource
+
+T0 = 1_700_000_000
+NAMES = {
+    "clock": "DCGM_FI_DEV_SM_CLOCK",
+    "power": "DCGM_FI_DEV_POWER_USAGE",
+    "heat": "DCGM_FI_DEV_GPU_TEMP",
+    "util": "DCGM_FI_DEV_GPU_UTIL",
+    "why": "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
+    "limit": "DCGM_FI_DEV_ENFORCED_POWER_LIMIT",
+    "top": "DCGM_FI_DEV_MAX_SM_CLOCK",
+}
+WELL = {"clock": 1410.0, "power": 300.0, "heat": 60.0, "util": 99.0, "why": 0.0}
+SLOW = {"clock": 210.0, "power": 90.0}
+Device = Callable[[int, int], dict[str, float]]
+"""(GPU, sample) -> what differs from a sound one; a key left as NaN is not measured."""
+NOT = float("nan")
+
+
+def judged(
+    tmp_path: Path,
+    device: Device,
+    gpus: int = 16,
+    samples: int = 40,
+    model: Callable[[int], str] = lambda gpu: 'modelName="A100"',
+    **facts: object,
+) -> Judgement:
+    """The judgement on a fleet of eight GPUs a host, read every 30 s."""
+    lines = []
+    for gpu in range(gpus):
+        for n in range(samples):
+            read = {**WELL, **device(gpu, n)}
+            labels = f'{model(gpu)},gpu="{gpu % 8}",Hostname="n{gpu // 8}"'.lstrip(",")
+            when = (T0 + 30 * n) * 1000
+            lines += [f"{NAMES[k]}{{{labels}}} {v} {when}" for k, v in read.items() if v == v]
+    file = tmp_path / "metrics.prom"
+    file.write_text("\n".join(lines), "utf-8")
+    source = MetricsSource([(file, file.name)])
+    made = Facts(targets=("run",), ask=source.ask, window=source.window, **facts)  # type: ignore[arg-type]
+    answer = judge(made)
+    for cite in () if answer is None else answer.cites:  # type: ignore[union-attr]
+        assert source.replay(cite) == cite.value  # type: ignore[arg-type]
+    return answer
+
+
+def found(answer: Judgement) -> Finding:
+    assert isinstance(answer, Finding), answer
+    return answer
+
+
+def test_one_gpu_at_a_seventh_of_its_peers_clock(tmp_path: Path) -> None:
+    """Found with its place and its onset, from clock, power and activity alone."""
+    answer = found(
+        judged(
+            tmp_path, lambda gpu, n: {**SLOW, "why": NOT} if gpu == 9 and n > 14 else {"why": NOT}
+        )
+    )
+
+    assert answer.culprits == (Place(host="n1", gpu="1"),)
+    assert answer.fault_class == "unexplained"
+    assert answer.onset is not None
+    assert abs(answer.onset.timestamp() - (T0 + 450)) <= 60
+    assert answer.strength >= 0.8
+
+
+@pytest.mark.parametrize(
+    ("differs", "fault_class"),
+    [
+        ({"why": 0x80}, "power-brake"),
+        ({"why": 0x40}, "thermal"),
+        ({"why": 0x8}, "hw-slowdown"),
+        ({"heat": 88.0}, "thermal"),
+        ({"limit": 120.0}, "power-limit"),
+        ({"why": 0x2}, "locked-clocks"),
+    ],
+)
+def test_the_fault_class_is_what_holds_the_clock(
+    tmp_path: Path, differs: dict[str, float], fault_class: str
+) -> None:
+    """Reason bits first, then a limit of its own, then heat."""
+    answer = judged(
+        tmp_path, lambda gpu, n: {"limit": 400.0, **({**SLOW, **differs} if gpu == 3 else {})}
+    )
+
+    assert found(answer).fault_class == fault_class
+
+
+def test_an_idle_gpu_is_at_rest(tmp_path: Path) -> None:
+    """Low clock, no activity: never at work, whatever its peers do."""
+    idle = {"clock": 210.0, "power": 60.0, "util": 0.0, "why": 1.0}
+
+    assert isinstance(judged(tmp_path, lambda gpu, n: idle if gpu == 3 else {}), Cleared)
+
+
+def test_a_fleet_at_rest_says_nothing(tmp_path: Path) -> None:
+    """A job not begun or long over: nothing was measured under load."""
+    assert judged(tmp_path, lambda gpu, n: {"clock": 210.0, "util": 0.0, "why": 1.0}) is None
+
+
+def test_the_soft_power_cap_of_a_busy_fleet_is_benign(tmp_path: Path) -> None:
+    """0x4 everywhere, clocks scattered as the silicon falls out."""
+    answer = judged(tmp_path, lambda gpu, n: {"why": 4.0, "clock": 1300.0 + 20 * (gpu % 7)})
+
+    assert isinstance(answer, Cleared)
+
+
+def test_a_gpu_that_works_harder_clocks_lower(tmp_path: Path) -> None:
+    """Capped at its power while its peers have the lighter stage: nothing is decided."""
+    answer = judged(
+        tmp_path,
+        lambda gpu, n: {"clock": 1000.0, "power": 400.0, "why": 4.0} if gpu == 3 else {},
+    )
+
+    assert answer is None
+
+
+def test_a_gpu_that_waits_for_its_host_is_no_throttled_one(tmp_path: Path) -> None:
+    """Less active than its peers: the clock follows the load (D3, D5)."""
+    answer = judged(
+        tmp_path, lambda gpu, n: {**SLOW, "util": 20.0, "why": NOT} if gpu == 3 else {"why": NOT}
+    )
+
+    assert answer is None
+
+
+def test_another_model_is_not_compared(tmp_path: Path) -> None:
+    """A host of other cards runs other clocks at other power."""
+
+    def model(gpu: int) -> str:
+        return 'modelName="A100"' if gpu < 8 else 'modelName="H100"'
+
+    answer = judged(
+        tmp_path, lambda gpu, n: {} if gpu < 8 else {"clock": 1980.0, "power": 650.0}, model=model
+    )
+
+    assert isinstance(answer, Cleared)
+
+
+def test_a_host_of_unknown_cards_is_not_blamed(tmp_path: Path) -> None:
+    """Where no label says the model, a whole host apart may be another model."""
+    answer = judged(
+        tmp_path,
+        lambda gpu, n: {} if gpu < 24 else {"clock": 900.0, "power": 200.0},
+        gpus=32,
+        model=lambda gpu: "",
+    )
+
+    assert answer is None
+
+
+def test_a_whole_host_is_named_as_one(tmp_path: Path) -> None:
+    """Fans or a supply: all its GPUs with the hardware's word for it."""
+    answer = found(
+        judged(tmp_path, lambda gpu, n: {**SLOW, "why": 0x48} if gpu >= 16 else {}, gpus=24)
+    )
+
+    assert answer.culprits == (Place(host="n2"),)
+    assert answer.actions[0].targets == ("n2",)
+
+
+def test_a_fleet_throttled_at_once_is_found_by_its_past(tmp_path: Path) -> None:
+    """No peer stands apart; every place shows it alike, so none is the culprit."""
+    answer = found(judged(tmp_path, lambda gpu, n: {**SLOW, "why": 0x80} if n > 20 else {}))
+
+    assert (answer.scope, answer.culprits) == ("all", ())
+    assert answer.fault_class == "power-brake"
+
+
+def test_a_short_dip_is_no_finding(tmp_path: Path) -> None:
+    """A slowdown bit during one clock change cost the run nothing."""
+    answer = judged(tmp_path, lambda gpu, n: {**SLOW, "why": 8.0} if gpu == 3 and n == 10 else {})
+
+    assert isinstance(answer, Cleared)
+
+
+def test_heat_that_costs_a_tenth_is_said_with_less_certainty(tmp_path: Path) -> None:
+    """A persistent thermal bit and a clock beyond the healthy spread."""
+    answer = found(
+        judged(tmp_path, lambda gpu, n: {"clock": 1200.0, "why": 32.0} if gpu == 3 else {})
+    )
+
+    assert answer.fault_class == "thermal"
+    assert answer.strength == 0.85
+
+
+def test_without_power_or_reasons_nothing_is_decided(tmp_path: Path) -> None:
+    """A low clock may be a harder load: neither found nor cleared."""
+    answer = judged(
+        tmp_path,
+        lambda gpu, n: {"power": NOT, "why": NOT, "clock": 210.0 if gpu == 3 else 1410.0},
+    )
+
+    assert answer is None
+
+
+@pytest.mark.parametrize("missing", ["clock", "util"])
+def test_without_clocks_or_activity_it_is_not_measurable(tmp_path: Path, missing: str) -> None:
+    """Not cleared for want of evidence."""
+    assert judged(tmp_path, lambda gpu, n: {missing: NOT}) is None
+
+
+def test_hosts_without_metrics_are_not_cleared(tmp_path: Path) -> None:
+    """The scheduler knows of a host nobody read."""
+    attempts = (Attempt(0, "completed", hosts=("n0", "n1", "n2")),)
+    answer = judged(tmp_path, lambda gpu, n: {}, attempts=attempts)
+    assert isinstance(answer, Cleared)
+
+    class Wider(Facts):
+        hosts = ("n0", "n1", "n2")  # type: ignore[assignment]
+
+    source = MetricsSource([(tmp_path / "metrics.prom", "metrics.prom")])
+    assert judge(Wider(targets=("run",), ask=source.ask, window=source.window)) is None
+
+
+def test_metrics_of_a_part_of_the_run_do_not_clear_it(tmp_path: Path) -> None:
+    """Twenty minutes of ten hours."""
+    began = datetime.fromtimestamp(T0 - 36_000, UTC)
+    attempts = (Attempt(0, "completed", began, datetime.fromtimestamp(T0 + 1200, UTC)),)
+
+    assert judged(tmp_path, lambda gpu, n: {}, attempts=attempts) is None
+
+
+def test_one_gpu_alone_is_cleared_by_its_own_word(tmp_path: Path) -> None:
+    """No peers to compare with: the reasons decide, if they were measured."""
+    assert isinstance(judged(tmp_path, lambda gpu, n: {}, gpus=1), Cleared)
+    assert judged(tmp_path, lambda gpu, n: {"why": NOT}, gpus=1) is None
+
+
+def test_no_metrics_no_answer() -> None:
+    """Nothing was read."""
+    assert judge(Facts(targets=("run",))) is None

@@ -1,0 +1,123 @@
+"""Vocabulary files: what is on file is sound, and what is not is refused."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.errors import CatalogueError
+from flatline.signals import ACTIVITY, NEEDS, SIGNALS
+from flatline.vocab import UNITS, LabelRule, bind, load, vocabularies
+
+SOUND = """
+name = "x"
+recognised_by = ["x_clock"]
+[[labels.host]]
+label = "instance"
+port = true
+[[carriers]]
+signal = "gpu_sm_clock_hertz"
+metric = "x_clock"
+unit = "MHz"
+scale = 1e6
+"""
+DCGM = {
+    "DCGM_FI_DEV_SM_CLOCK": frozenset({"gpu", "Hostname", "instance"}),
+    "DCGM_FI_DEV_CLOCK_THROTTLE_REASONS": frozenset({"gpu", "Hostname"}),
+}
+
+
+def _bound(names: dict[str, frozenset[str]]) -> list[str]:
+    return [v.name for v in vocabularies() if bind(v, names) is not None]
+
+
+def test_every_vocabulary_on_file_is_sound() -> None:
+    """Each is read, carries known signals in known units, and says host and GPU."""
+    names = {vocabulary.name for vocabulary in vocabularies()}
+
+    assert names >= {"dcgm-exporter", "amd-device-metrics-exporter", "nvidia_gpu_exporter"}
+    assert all({"host", "gpu"} <= vocabulary.labels.keys() for vocabulary in vocabularies())
+
+
+def test_signals_end_in_their_unit() -> None:
+    """And counters in `_total`, so that a name says what it is."""
+    wrong = [
+        signal.name
+        for signal in SIGNALS.values()
+        if signal.name.endswith("_total") != (signal.kind == "counter")
+        or (
+            signal.unit in ("watts", "hertz", "celsius", "ratio")
+            and signal.unit not in signal.name
+        )
+    ]
+
+    assert wrong == []
+    assert {unit for unit, _ in UNITS.values()} >= {signal.unit for signal in SIGNALS.values()}
+
+
+def test_needs_speak_of_known_signals() -> None:
+    """A need in words stands for signals that exist."""
+    named = {signal for groups in NEEDS.values() for group in groups for signal in group}
+
+    assert named | set(ACTIVITY) <= SIGNALS.keys()
+
+
+def test_an_exporter_is_told_by_its_metrics() -> None:
+    """Old and new spellings of a field, old and new labels."""
+    assert _bound(DCGM) == ["dcgm-exporter"]
+    assert _bound({"gpu_package_power": frozenset()}) == ["amd-device-metrics-exporter"]
+    assert _bound({"node_load1": frozenset()}) == []
+
+
+def test_the_first_alternative_the_data_holds_is_taken() -> None:
+    """The older name of the clock reasons serves where the newer is not there."""
+    dcgm = next(v for v in vocabularies() if v.name == "dcgm-exporter")
+    exporter = bind(dcgm, DCGM)
+
+    assert exporter is not None
+    assert exporter.carriers["gpu_clock_event_reasons"].metric.endswith("THROTTLE_REASONS")
+    assert exporter.labels["host"] == LabelRule("Hostname")
+    assert exporter.gaps == ()
+
+
+def test_two_spellings_of_a_host_are_a_gap() -> None:
+    """A fleet half upgraded: what is left out is said."""
+    dcgm = next(v for v in vocabularies() if v.name == "dcgm-exporter")
+    names = {"DCGM_FI_DEV_SM_CLOCK": frozenset({"gpu", "Hostname", "hostname"})}
+
+    exporter = bind(dcgm, names)
+
+    assert exporter is not None
+    assert "others hostname" in exporter.gaps[0].reason
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "said"),
+    [
+        ('unit = "MHz"', 'unit = "GHz"', "gpu_sm_clock_hertz"),
+        ("scale = 1e6", "scale = 1e3", "gpu_sm_clock_hertz"),
+        ("gpu_sm_clock_hertz", "gpu_clock", "gpu_clock"),
+        ("labels.host", "labels.rack", "rack"),
+        ('metric = "x_clock"', "", "metric"),
+        ("port = true", 'spells = "word"', "word"),
+        ('unit = "MHz"', 'unit = "MHz"\nfactor = 2', "factor"),
+        ('unit = "MHz"', "unit = ", "value"),
+        ('unit = "MHz"', 'unit = "MHz"\nmatchers = "x"', "PromQL"),
+    ],
+)
+def test_a_broken_vocabulary_is_named(tmp_path: Path, was: str, now: str, said: str) -> None:
+    """The message names the file and what is wrong in it."""
+    file = tmp_path / "site.toml"
+    file.write_text(SOUND.replace(was, now), "utf-8")
+
+    with pytest.raises(CatalogueError, match=rf"site\.toml: .*{said}"):
+        load(file)
+
+
+def test_a_site_adds_its_own(tmp_path: Path) -> None:
+    """A file of the site stands before those of the installation."""
+    file = tmp_path / "site.toml"
+    file.write_text(SOUND, "utf-8")
+
+    assert vocabularies((file,))[0].name == "x"
