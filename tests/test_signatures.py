@@ -258,6 +258,9 @@ def test_benign_lines_are_never_root_candidates() -> None:
         "see https://pytorch.org/docs/stable/elastic/errors.html",
         "NCCL_ASYNC_ERROR_HANDLING=1 NCCL_IB_TIMEOUT=22 TORCH_NCCL_BLOCKING_WAIT=0",
         "0 new uncorrectable hardware errors, 0 XID errors, Volatile Uncorr. ECC: 0",
+        "sample: allocate / NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus. / end",
+        "sample: it printed Memory cgroup out of memory: Killed process 77 (python3) and left",
+        "FileNotFoundError: [Errno 2] No such file or directory",
     ],
 )
 def test_harmless_lines_match_no_root_candidate(line: str) -> None:

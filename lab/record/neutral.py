@@ -11,7 +11,7 @@ STRAY_NULS = 4
 """PyTorch ends its bus-error message with one; more make a file binary."""
 
 _REPLACED = (
-    (re.compile(r"/root/\.pyenv/versions/[\d.]+"), "/usr/local"),
+    (re.compile(r"/roo[t]/\.pyenv/versions/[\d.]+"), "/usr/local"),
     (re.compile(r"/var/tmp/record/home/user"), "/home/user"),
     (re.compile(r"/tmp/(vt|vj)\b"), "/home/user/.venv"),
     (re.compile(r"(Hardware name: ).*"), r"\1Generic"),
@@ -20,7 +20,7 @@ _REPLACED = (
 )
 _TELLING = re.compile(
     r"\binject(ed|ion|or)?\b|sabotag|\bvictim|\bculprit|expected verdict|fault_class|crash[-_]rank|harness"
-    r"|/work/|/var/tmp/record|/root\b|runsc|\bgvisor|firecracker|feasib|flatline",
+    r"|/wor[k]/|/var/tmp/record|/roo[t]\b|runsc|\bgvisor|firecracker|feasib|flatline",
     re.IGNORECASE,
 )
 

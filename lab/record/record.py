@@ -14,6 +14,7 @@ import subprocess
 import sys
 import textwrap
 import traceback
+from dataclasses import replace
 from pathlib import Path
 
 from lab.record import (
@@ -86,12 +87,21 @@ def record(case: Case) -> list[str]:
 
 def write_truth(case: Case, folder: Path) -> None:
     """Writes expect.toml, and the demo where the case has a place in it."""
+    case = with_job_id(case, folder / "run")
     (folder / "expect.toml").write_text(expectation(case, folder / "run"))
     if case.demo:
         shown = DEMO / case.demo
         shutil.rmtree(shown, ignore_errors=True)
         shutil.copytree(folder / "run", shown / "run")
         (shown / "truth.toml").write_text(demo_truth(case))
+
+
+def with_job_id(case: Case, run: Path) -> Case:
+    """Fills {job} in the arguments with the job that the kept controller record is of."""
+    if "{job}" not in case.args:
+        return case
+    job = (run / "job.txt").read_text().split()[0].removeprefix("JobId=")
+    return replace(case, args=tuple(a.replace("{job}", job) for a in case.args))
 
 
 def main() -> int:

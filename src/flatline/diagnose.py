@@ -48,12 +48,12 @@ def diagnose(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
     known = tuple(families) if families is not None else all_families()
     found: list[tuple[Family, Finding]] = []
     cleared: dict[str, Cleared] = {}
-    gaps = list(facts.gaps)
+    broken: list[Gap] = []
     for family in known:
         try:
             answer = family.judge(facts)
         except Exception as fault:  # one broken family must not hide the others
-            gaps.append(Gap(family.name, f"its judgement broke: {type(fault).__name__}: {fault}"))
+            broken.append(Gap(family.name, f"its judgement broke: {type(fault).__name__}: {fault}"))
             if facts.strict:
                 raise
             continue
@@ -63,6 +63,7 @@ def diagnose(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
             found.append((family, answer))
         elif answer is not None:
             found.extend((family, finding) for finding in answer)
+    gaps = [*facts.gaps, *broken]
     healthy = next((f for _, f in found if f.code == "G1"), None)
     found = [(family, f) for family, f in found if f.code != "G1"]
     judged = _judged(facts, known, found)

@@ -35,6 +35,8 @@ from flatline.model import (
 
 T = TypeVar("T")
 NAN = float("nan")
+GOES_ON_AFTER = 2
+"""Steps printed after a line before it counts as survived: ranks print a step or two late."""
 LOG, KERNEL, SCHEDULER, METRICS, DUMPS = (
     "job log",
     "kernel log",
@@ -219,7 +221,7 @@ class Facts:
         self.jobs = tuple(jobs)
         self.node_events = tuple(node_events)
         self.attempts = tuple(attempts) or (Attempt(0, "unknown"),)
-        self.gaps = tuple(gaps)
+        self._gaps = gaps
         self.now = now
         self.window = window
         self.skew_s = skew_s
@@ -241,6 +243,11 @@ class Facts:
         return cast(T, self._memo[key])
 
     # --- stores and coverage ---
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """What could not be had; asking for numbers can add to it."""
+        return tuple(self._gaps)
 
     @cached_property
     def stores(self) -> frozenset[str]:
@@ -301,6 +308,16 @@ class Facts:
 
     def of_role(self, role: str) -> tuple[Match, ...]:
         return tuple(m for m in self.matches if m.signature.role == role)
+
+    def standing(self, tag: str) -> tuple[Match, ...]:
+        """Tagged lines after which their attempt did not go on: a log may print the scheduler's
+        or the kernel's words as data, or those of a helper's job."""
+        return tuple(m for m in self.tagged(tag) if not self.went_on(m.cite, m.attempt))
+
+    def went_on(self, cite: LogCite, attempt: int) -> bool:
+        """Whether the attempt is known to have made further steps after a line."""
+        after = self.steps_after(cite, attempt)
+        return after is not None and after > GOES_ON_AFTER
 
     def at_line(self, source: str, first: int, last: int) -> tuple[Match, ...]:
         """Matches on lines first..last of a source."""

@@ -40,15 +40,28 @@ def test_prometheus_text_counts_milliseconds(tmp_path: Path) -> None:
 
 
 def test_openmetrics_counts_seconds(tmp_path: Path) -> None:
-    """`# EOF` says so, even where every time is whole; exemplars are skipped."""
+    """Even where every time is whole; exemplars are skipped."""
     text = 'a_total{x="1"} 2 1700000000 # {trace="y"} 1 1699999999.5\n# EOF\n'
 
     assert reading(tmp_path, text)[1] == {"__name__=a_total,x=1": [(1700000000.0, 2.0)]}
 
 
-def test_a_truncated_openmetrics_file_is_told_by_its_times(tmp_path: Path) -> None:
-    """Without `# EOF`, whole seconds would lie in January 1970 as milliseconds."""
-    assert reading(tmp_path, "a 1 1700000000\n")[1] == {"__name__=a": [(1700000000.0, 1.0)]}
+def test_a_file_that_breaks_off_within_a_time_loses_that_line(tmp_path: Path) -> None:
+    """`17000000` would be the first of January 1970; a last line without an end may be whole."""
+    whole = "a 1 1700000000000\na 2 1700000015000"
+
+    assert len(reading(tmp_path, whole)[1]["__name__=a"]) == 2
+    said, series = reading(tmp_path, whole[:-1])
+    assert series["__name__=a"] == [(1700000000.0, 1.0)]
+    assert "breaks off" in said.gaps[0].reason
+
+
+def test_times_of_another_unit_than_most_are_left_out(tmp_path: Path) -> None:
+    """One stray time must not stretch the run by half a century."""
+    said, series = reading(tmp_path, "a 1 1700000000000\na 2 1700000015000\na 3 1700000030\n")
+
+    assert len(series["__name__=a"]) == 2
+    assert "another unit" in said.gaps[0].reason
 
 
 def test_labels_are_unescaped(tmp_path: Path) -> None:

@@ -10,10 +10,9 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
-from typing import TypeVar
 
 from flatline.collect.attempts import fold_attempts, moved
 from flatline.collect.catalogue import catalogue
@@ -23,10 +22,10 @@ from flatline.collect.logs import LogEvents, Setting, read_log
 from flatline.collect.numbers import Numbers
 from flatline.collect.runs import Records_, attempts, choose, how_it_ended, merge
 from flatline.errors import FormatError, SourceError
-from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead, Marker
+from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
 from flatline.logs.reading import TextFile, clean, open_text
-from flatline.model import Crash, Gap, Job, Match, NodeEvent, Place, ProcessExit, Records
+from flatline.model import Gap, Job, NodeEvent, Place, Records
 from flatline.parsers import record_formats
 from flatline.redact import mask
 
@@ -63,7 +62,8 @@ def collect(request: Request, on_progress: OnProgress | None = None) -> Facts:
         wanted = rows[-1].id if rows else job_id or ""
         found = of_job(found, wanted, {job.id for job in records.jobs} - {wanted})
     logs = _logs(found, rows, gaps, on_progress)
-    numbers = Numbers([f for f in found if f.kind == METRICS], gaps)
+    held = request.hosts or (rows[-1].nodes if rows else ())
+    numbers = Numbers([f for f in found if f.kind == METRICS], gaps, held)
     _unread(found, gaps)
     facts = _facts(request, found, records, rows, logs, gaps, numbers)
     if request.baseline is not None:
@@ -177,7 +177,8 @@ def _facts(
         default=None,
     )
     job = rows[-1] if rows else None
-    ended = how_it_ended(job, matches, crashes, exits, tracks, planned)
+    kernel = frozenset(file.source for file, _, _ in logs if file.kind == KERNEL)
+    ended = how_it_ended(job, matches, crashes, exits, tracks, planned, kernel)
     seen = [e.last_seen for _, _, e in logs if e.last_seen] + [
         r.ended_at for r in rows if r.ended_at
     ]
@@ -205,6 +206,7 @@ def _facts(
         read_line=LineReader(found),
         ask=numbers.ask,
         window=numbers.window,
+        measured=numbers.measured,
         last_lines={e.source: e.last_line for _, _, e in logs if e.last_line},
         last_seen={e.source: e.last_seen for _, _, e in logs if e.last_seen},
         whole_logs=not any(gap.need == LOG for gap in gaps),

@@ -22,15 +22,20 @@ class Numbers:
     A question the source refuses is a gap, and the answer is None: not measurable.
     """
 
-    def __init__(self, files: Sequence[Found], gaps: list[Gap]) -> None:
+    def __init__(
+        self, files: Sequence[Found], gaps: list[Gap], hosts: tuple[str, ...] = ()
+    ) -> None:
         self._gaps = gaps
         self._source: MetricsSource | None = None
         self._asked: set[str] = set()
         if files:
             from flatline.sources.metrics import MetricsSource  # imports NumPy: 0.1 s
+            from flatline.vocab.rewrite import Scope
 
             try:
-                self._source = MetricsSource([(f.path, f.source) for f in files])
+                self._source = MetricsSource(
+                    [(f.path, f.source) for f in files], Scope(hosts=hosts)
+                )
                 gaps.extend(self._source.gaps)
             except (FormatError, SourceError) as fault:
                 gaps.append(Gap(METRICS, str(fault), files[0].source))
@@ -48,7 +53,9 @@ class Numbers:
         if self._source is None:
             return None
         try:
-            return self._source.ask(promql, **window)
+            answer = self._source.ask(promql, **window)
+            self._gaps += [gap for gap in answer.missing if gap not in self._gaps]
+            return answer
         except SourceError as fault:
             self._gaps.append(Gap(METRICS, str(fault)))
             return None

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from flatline.errors import ManyJobs
-from flatline.facts import Track
+from flatline.facts import GOES_ON_AFTER, Track
 from flatline.model import (
     Attempt,
     Crash,
@@ -150,11 +150,18 @@ def how_it_ended(
     exits: Sequence[ProcessExit],
     tracks: Sequence[Track],
     planned: int | None,
+    kernel: frozenset[str] = frozenset(),
 ) -> Disposition:
-    """The record's word where there is one, else the log's; "unknown" where neither says."""
+    """
+    The record's word where there is one, else the log's; "unknown" where neither says.
+
+    `kernel` names files that speak of the whole host: their lines do not end the run.
+    """
     if job is not None and job.disposition != "unknown":
         return job.disposition
-    tags = {tag for match in matches for tag in match.signature.tags}
+    tags = {
+        tag for match in matches if not _goes_on(match, tracks) for tag in match.signature.tags
+    }
     for tag, disposition in _MARKS:
         if tag in tags:
             return disposition
@@ -163,23 +170,38 @@ def how_it_ended(
         return "cancelled"
     if reached_end(matches, tracks, planned, exits):
         return "completed"
-    if any(_failing(e) for e in exits) or _died(matches, crashes, tracks):
+    if any(_failing(e) for e in exits) or _died(matches, crashes, tracks, kernel):
         return "failed"
     return "unknown"
+
+
+def _goes_on(match: Match, tracks: Sequence[Track]) -> bool:
+    """Whether steps were printed after a line in its own file."""
+    later = (
+        sum(line > match.cite.line for line in track.lines[-1 - GOES_ON_AFTER :])
+        for track in tracks
+        if track.source == match.cite.source
+    )
+    return any(count > GOES_ON_AFTER for count in later)
 
 
 def _failing(event: ProcessExit) -> bool:
     return bool(event.exit_code) or event.signal not in (None, 15)
 
 
-def _died(matches: Sequence[Match], crashes: Sequence[Crash], tracks: Sequence[Track]) -> bool:
+def _died(
+    matches: Sequence[Match],
+    crashes: Sequence[Crash],
+    tracks: Sequence[Track],
+    kernel: frozenset[str],
+) -> bool:
     """Whether a traceback or root line stands after the last progress of its stream's file."""
-    tails = {}
+    tails: dict[str, int] = {}
     for track in tracks:
         if len(track):
             tails[track.source] = max(tails.get(track.source, 0), track.lines[-1])
     ends = [c.cite for c in crashes if c.complete and not c.caught]
-    ends += [m.cite for m in matches if m.signature.role == "root"]
+    ends += [m.cite for m in matches if m.signature.role == "root" and m.cite.source not in kernel]
     return any(cite.line > tails.get(cite.source, 0) for cite in ends)
 
 

@@ -29,7 +29,8 @@ References:
     NVML, nvmlClocksEventReasons: the reason bits, and that a hardware slowdown reduces the core
     clocks by a factor of 2 or more and may also be reported during a clock change.
     Sinha et al., "Not All GPUs Are Created Equal", arXiv 2208.11035: the healthy spread.
-    J. Zhang, "Impact of GPU Thermal Throttling on LLM Training" (2026): one GPU of sixteen
+    J. Zhang, "Impact of GPU Thermal Throttling on LLM Training"
+    (jingchaozhang.github.io/Thermal-Throttling-Impact-on-Multi-Node-Training): one GPU of sixteen
     throttled cost a factor of five.
 """
 
@@ -63,7 +64,7 @@ NAME = "clock-throttling"
 NEEDS = ("GPU clock and power metrics", "GPU activity metrics")
 EXPLAINS = {
     "D3": "a GPU held at a low clock finishes each step last, so the others wait for it",
-    "D2": "a GPU held at a low clock sets the pace of every collective it takes part in",
+    "D2/slow-interconnect": "a GPU held at a low clock is late in each of its collectives",
     "C2/straggler-timeout": "a GPU held at a low clock reaches a collective after its timeout",
     "F3": "a run at the pace of a throttled GPU does not reach its plan in time",
 }
@@ -82,7 +83,7 @@ HARDER_RATIO = 1.05
 LOWER_RATIO = 0.9
 """A power limit below this part of its peers' stands apart: limits are set, they do not vary."""
 HOTTER_CELSIUS = 10.0
-"""Hotter than its peers by this much: within one chassis they differ by some 5 degrees."""
+"""Hotter than its peers by this much: uneven air flow in one chassis makes 3 to 5 degrees."""
 LEAST_SHARE = 0.1
 """Slow in a smaller share of its busy time, a GPU cost the run little."""
 COVERED_RATIO = 0.8

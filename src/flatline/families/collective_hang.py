@@ -112,8 +112,7 @@ def judge(facts: Facts) -> Judgement:
 def _fatal(facts: Facts, victims: Waiting) -> bool:
     if facts.disposition == "completed":
         return False
-    after = facts.steps_after(victims.first.cite, victims.first.attempt)
-    return after is None or after <= 2
+    return not facts.went_on(victims.first.cite, victims.first.attempt)
 
 
 def _in_rendezvous(facts: Facts) -> bool:

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
+from flatline.judging.leads import Lead, lead, raised, shows
 from flatline.judging.loss import SHAPE_POINTS, Curve, curve
 from flatline.model import Action, Cleared, Finding, Judgement
 
@@ -44,6 +45,9 @@ _STRENGTH = {"non-finite": 0.93, "spiked": 0.82, "never-fell": 0.5, "flat-no-gra
 
 def judge(facts: Facts) -> Judgement:
     """The shape decides, not the presence of a NaN; what is not meant to fall is left alone."""
+    said = lead(facts, CODE)
+    if said is not None:
+        return _said(facts, said)
     seen = curve(facts)
     if seen is None:
         return None
@@ -56,6 +60,30 @@ def judge(facts: Facts) -> Judgement:
     if seen.shape == "unclear":
         return None
     return _finding(facts, seen)
+
+
+def _said(facts: Facts, said: Lead) -> Finding:
+    """The program itself reported it: a loss scaler at its end, a NaN check that stopped it."""
+    first = said.first
+    return Finding(
+        code=CODE,
+        summary=raised(said),
+        fault_class=first.fault_class or "non-finite",
+        attribution="training",
+        strength=first.strength,
+        severity="degraded",
+        shows=(shows(said),),
+        implies=(claim(first.what, first.cite),),
+        scope="all",
+        onset=first.cite.at,
+        onset_step=facts.last_step,
+        order=(first.cite.source, first.cite.line),
+        attempt=first.attempt,
+        ended_run=first.crash is not None,
+        cannot_decide=("Why it diverged (learning rate, precision, data) is not in the log.",),
+        actions=(Action("fix", "Resume from a checkpoint before it with a lower learning rate."),),
+        resubmit="fix_first",
+    )
 
 
 def _finding(facts: Facts, seen: Curve) -> Finding:

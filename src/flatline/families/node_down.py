@@ -61,7 +61,7 @@ answering is written when SlurmdTimeout expires (30 to 300 s at most sites), the
 
 def judge(facts: Facts) -> Judgement:
     """Name nodes the scheduler itself says it lost before the end; a DRAIN is not one."""
-    lines = facts.tagged("node-failure")
+    lines = facts.standing("node-failure")
     job = facts.job
     failed = [row for row in facts.jobs if row.disposition == "node_fail"]
     hosts = [match.groups["host"] for match in lines if match.groups.get("host")]

@@ -40,7 +40,7 @@ EXPLAINS = {
 def judge(facts: Facts) -> Judgement:
     """Only the scheduler's own word counts: a record, or its line in the log."""
     job = facts.job
-    lines = [*facts.tagged("preempted"), *facts.tagged("requeued")]
+    lines = [*facts.standing("preempted"), *facts.standing("requeued")]
     taken = [r for r in facts.jobs if r.disposition in ("preempted", "requeued")]
     again = len(facts.jobs) > 1 or bool(job and job.restarts)
     if not (lines or taken or again):

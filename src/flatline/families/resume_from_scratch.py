@@ -83,8 +83,8 @@ def _silent(facts: Facts) -> Judgement:
         return _restarted(facts, first, asked, fresh)
     if asked and _went_on(facts, first):
         return Cleared(CODE, f"training went on at step {first.step}", (asked[-1], first.cite))
-    if asked:
-        return None
+    if asked or (fresh and not _first_try(facts)):
+        return None  # a checkpoint was looked for: whether one should have been there is open
     return Cleared(CODE, "nothing that was read asked for a resume", (first.cite,))
 
 
@@ -113,6 +113,12 @@ def _from_the_start(facts: Facts, first: Point) -> bool:
     if not saved or first.step is None:
         return False
     return first.step < FRESH_SHARE * max(saved)
+
+
+def _first_try(facts: Facts) -> bool:
+    """Whether the scheduler's record shows a job that follows no other."""
+    job = facts.job
+    return job is not None and not job.dependency and not job.restarts and len(facts.jobs) == 1
 
 
 def _went_on(facts: Facts, first: Point) -> bool:

@@ -77,7 +77,7 @@ def judge(facts: Facts) -> Judgement:
     kind = found.fault_class
     places = found.places
     where = name_places(places) or "A process"
-    shows = [claim(f"{where[:1].upper()}{where[1:]} ended by {first.how}", *found.cites[:4])]
+    shows = [claim(f"{where[:1].upper()}{where[1:]} ended by {first.how}", *found.cites[:6])]
     if found.oom:
         shows.append(claim("An out-of-memory kill stands in the evidence.", *found.oom_cites[:3]))
     cannot = []
@@ -100,7 +100,7 @@ def judge(facts: Facts) -> Judgement:
         scope="place" if places else "none",
         onset=first.at,
         onset_step=facts.last_step,
-        order=(first.cite.source, first.line) if first.line is not None else None,
+        order=first.position,
         attempt=first.attempt,
         cannot_decide=tuple(cannot),
         actions=(_FIXES[kind],),

@@ -71,9 +71,11 @@ def judge(facts: Facts) -> Judgement:
     if found.others:
         cannot.append(
             f"Whether {len(found.others)} other errors are consequences: they come later or in"
-            " another file, and no mechanism is needed to explain them."
+            " another file."
         )
-    actions = (fix(found, _FIXES.get(first.fault_class or "", "Fix the error and resubmit.")),)
+    actions: tuple[Action, ...] = (
+        fix(found, _FIXES.get(first.fault_class or "", "Fix the error and resubmit.")),
+    )
     resubmit: Resubmit = "fix_first"
     if one_host and first.place.host:
         actions = (

@@ -43,7 +43,7 @@ can print its last line up to two minutes before the recorded end."""
 
 def judge(facts: Facts) -> Judgement:
     """A timeout counts only with progress up to the wall; without dated progress, weakly."""
-    lines = facts.tagged("time-limit")
+    lines = facts.standing("time-limit")
     job = facts.job
     timed_out = facts.disposition == "timeout" or (job is None and bool(lines))
     if not timed_out:

@@ -39,8 +39,8 @@ class ClockEvents:
 
     def mostly(self, place: Place, stretches: Iterable[float], bits: int) -> bool:
         """Whether any of these bits was lit in most readings."""
-        masks = self.read(place, stretches)
-        return bool(masks) and sum(bool(m & bits) for _, m in masks) >= MOSTLY_RATIO * len(masks)
+        masks, plain = self.read(place, stretches), int(bits)
+        return bool(masks) and sum(bool(m & plain) for _, m in masks) >= MOSTLY_RATIO * len(masks)
 
     def usual(
         self, place: Place, stretches: Iterable[float], bits: int | None = None

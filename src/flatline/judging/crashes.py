@@ -16,9 +16,8 @@ from flatline.facts import Facts
 from flatline.judging.claims import same_rank
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
-GOES_ON_AFTER = 2
-"""Steps printed after a line before it counts as survived: ranks print a step or two late."""
-
+WEAK_ROOT = 0.5
+"""A root line weaker than this is outweighed by an echo in the same traceback."""
 CUT_OFF = 0.25
 """Below what a verdict needs: that something was raised, but not what."""
 
@@ -146,8 +145,7 @@ def survived(facts: Facts, cite: LogCite, attempt: int) -> bool:
     """Whether the attempt is known to have gone on, or to have ended well, after this line."""
     if attempt == facts.last.n and facts.disposition == "completed":
         return True
-    after = facts.steps_after(cite, attempt)
-    return after is not None and after > GOES_ON_AFTER
+    return facts.went_on(cite, attempt)
 
 
 def resolve(signature: Signature, begun: bool | None) -> tuple[str, str | None]:
@@ -179,8 +177,13 @@ def _from_line(facts: Facts, match: Match) -> Failure:
 
 
 def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure | None:
-    roots = [m for m in block if m.signature.role == "root"]
-    best = max(roots, key=lambda m: m.signature.strength, default=None)
+    echoed = any(m.signature.role == "cascade" for m in block)
+    roots = [
+        m
+        for m in block
+        if m.signature.role == "root" and (m.signature.strength >= WEAK_ROOT or not echoed)
+    ]
+    best = max(roots, key=lambda m: (m.signature.strength, -m.cite.line), default=None)
     if best is None and (
         is_wrapper(crash)
         or is_interrupt(crash)

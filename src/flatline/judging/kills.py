@@ -46,8 +46,8 @@ class Kill:
         return f"{name} (signal {self.signal})"
 
     @property
-    def line(self) -> int | None:
-        return self.cite.line if isinstance(self.cite, LogCite) else None
+    def position(self) -> tuple[str, int] | None:
+        return (self.cite.source, self.cite.line) if isinstance(self.cite, LogCite) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +60,8 @@ class Kills:
     oom_cites: tuple[Cite, ...]
     echoes: tuple[Match, ...]
     fault_class: str
+    told: tuple[Cite, ...] = ()
+    """Other root lines of the same attempt that say the same."""
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -67,7 +69,7 @@ class Kills:
 
     @property
     def cites(self) -> tuple[Cite, ...]:
-        return tuple(dict.fromkeys(kill.cite for kill in self.same))
+        return tuple(dict.fromkeys([*(kill.cite for kill in self.same), *self.told]))
 
     @property
     def strength(self) -> float:
@@ -98,7 +100,14 @@ def _kills(facts: Facts) -> Kills | None:
         fault_class = "bus"
     echoes = echoes_of(facts, first.place, attempt) if first.place else ()
     used = oom_cites if fault_class in ("host-oom", "cgroup-oom") else ()
-    return Kills(first, tuple(same), oom if used else None, used, echoes, fault_class)
+    told = tuple(
+        m.cite
+        for m in facts.of_role("root")
+        if m.signature.family == "A2"
+        and m.attempt == attempt
+        and m.signature.fault_class in (fault_class, "kill-unknown")
+    )
+    return Kills(first, tuple(same), oom if used else None, used, echoes, fault_class, told)
 
 
 def _placed(found: list[Kill]) -> list[Kill]:
@@ -156,7 +165,7 @@ def _from_lines(facts: Facts) -> Iterable[Kill]:
         signal = {"segv": 11, "abort": 6, "bus": 7}.get(failure.fault_class or "", 9)
         why_not = _before(facts, event)
         yield Kill(
-            cite=failure.cite,
+            cite=failure.match.cite,
             place=failure.place,
             signal=signal,
             at=failure.cite.at,
@@ -171,9 +180,8 @@ def _before(facts: Facts, event: ProcessExit) -> str:
     """What ended the run, or this rank, before this signal; "" where nothing is known to have."""
     if event.reporter.endswith(BY_LAUNCHER):
         return "the launcher itself sent it"
-    for match in facts.matches:
-        tags = match.signature.tags
-        if any(tag in ENDED_BY_SCHEDULER for tag in tags) and _no_later(facts, match, event):
+    for tag in ENDED_BY_SCHEDULER:
+        if any(_no_later(facts, match, event) for match in facts.standing(tag)):
             return "the scheduler ended it"
     for failure in failures(facts):
         if failure.attempt != event.attempt or not failure.fatal or failure.family == "A2":
@@ -216,7 +224,7 @@ def _oom(facts: Facts) -> tuple[str | None, tuple[Cite, ...]]:
     """("host-oom" or "cgroup-oom", citations) where kernel, scheduler or log show an OOM kill."""
     cites: list[Cite] = []
     kind: str | None = None
-    for match in facts.tagged("oom-kill"):
+    for match in facts.standing("oom-kill"):
         cites.append(match.cite)
         if kind != "cgroup-oom":
             kind = match.signature.fault_class or kind or "host-oom"

@@ -95,7 +95,8 @@ def subject(lead: Lead) -> str:
 
 def shows(lead: Lead, text: str | None = None, most: int = 6) -> Claim:
     """What the lead shows, citing the first lines of its group."""
-    cites = dict.fromkeys([lead.first.cite, *(f.cite for f in lead.group)])
+    told = [lead.first, *lead.group]
+    cites = dict.fromkeys(c for f in told for c in (f.cite, f.match.cite if f.match else f.cite))
     return claim(text or raised(lead), *list(cites)[:most])
 
 

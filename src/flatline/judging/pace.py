@@ -73,13 +73,13 @@ def silence(pace_: Pace, until: datetime, end: Cite) -> tuple[float, DerivedCite
 
 def wall(facts: Facts) -> tuple[datetime, Cite] | None:
     """When the wall-clock limit was reached, and what says so."""
-    for match in facts.tagged("time-limit"):
+    for match in facts.standing("time-limit"):
         if match.cite.at is not None and not match.cite.at_assumed:
             return match.cite.at, match.cite
     job = facts.job
     if job is not None and job.disposition == "timeout" and job.ended_at is not None:
         return job.ended_at, job.cite
-    for match in facts.tagged("time-limit"):
+    for match in facts.standing("time-limit"):
         if match.cite.at is not None:
             return match.cite.at, match.cite
     return None

@@ -19,11 +19,14 @@ from flatline.logs.labels import Labelled, Labels
 from flatline.logs.reading import TextFile, clean, segments
 from flatline.logs.tracetext import (
     CODE,
+    CONTINUES,
     FRAME,
+    FREE_FORM,
     HEAD,
     MARKS,
     NESTED,
     NEW_RECORD,
+    OPEN_ENDS,
     REPEATED,
     RESUMES,
     exception_line,
@@ -192,8 +195,14 @@ class _Walk:
         return True
 
     def _message(self, part: _Part, first: str) -> None:
-        """What follows of a message: to a blank line, a new record or another traceback."""
+        """
+        What follows of a message, to a blank line, a new record or another traceback.
+
+        A line that could be anybody's belongs to it only where the message has begun with an
+        empty line or a heading, or the line before asks for more.
+        """
         kept, size = [first], len(first)
+        free = not first or FREE_FORM.search(first) is not None
         for _ in range(MESSAGE_LINES):
             if self._nested(part) or self._at >= len(self._lines) or size > MESSAGE_CHARS:
                 break
@@ -203,6 +212,8 @@ class _Walk:
             if not text.strip() and not self._resumes():
                 break
             if text.strip():
+                if not (free or CONTINUES.match(text) or kept[-1].endswith(OPEN_ENDS)):
+                    break
                 part.end = self._lines[self._at][0]
             kept.append(text)
             size += len(text) + 1
@@ -212,7 +223,7 @@ class _Walk:
     def _resumes(self) -> bool:
         """Whether a message goes on behind the blank line at hand, in a known shape."""
         following = self._text(self._at + 1)
-        return bool(RESUMES.match(following)) and not relation(following)
+        return bool(RESUMES.match(following))
 
     def _nested(self, part: _Part) -> bool:
         """Takes a traceback that is part of the message: the exception in another process."""

@@ -14,11 +14,17 @@ NESTED = re.compile(
     r"|.{0,200}\braised:$)"
 )
 """What introduces a traceback inside a message: torch's DataLoader and `multiprocessing.spawn`."""
-RESUMES = re.compile(
-    r"^(?:For debugging|Compile with|CUDA kernel errors|Search for|Device-side|Last error"
-    r"|If reserved|Exception raised from|frame #\d|-- Process \d|Please |Try |Hint|Note|See )"
+_HINTS = (
+    r"For debugging|Compile with|CUDA kernel errors|Search for|Device-side|Last error|If reserved"
+    r"|Exception raised from|frame #\d|-- Process \d|Please |Try |Hint|Note|See |nccl\w{4,40}: "
+    r"|Additional GRPC|Set the environment|You can |Consider |To (?:fix|avoid|disable|enable|see) "
 )
+RESUMES = re.compile(f"(?:{_HINTS})")
 """Paragraphs that torch and others put behind a blank line of the same message."""
+CONTINUES = re.compile(rf"(?:[ \t:]|{_HINTS})")
+"""How lines begin that go on with a message: indented, or a known hint."""
+OPEN_ENDS = (":", ",", "(", "[", "{", "\\")
+FREE_FORM = re.compile(r"\bvalidation errors? for |^Error\(s\) in loading")
 NEW_RECORD = re.compile(
     r"^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:|\[?[IWEF]\d{4} \d\d:|\[rank\d|\[default\d"
     r"|\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[:\]| ]"

@@ -3,10 +3,10 @@ Prometheus text and OpenMetrics files with timestamps, as `promtool`, recorders 
 them.
 
 One reader for both: they differ in the unit of a timestamp (milliseconds, seconds), in exemplars
-(skipped) and in the closing `# EOF`.  The whole file decides the unit: seconds where `# EOF`
-stands, where any timestamp has a fraction, or where every one of them would lie before 1973 as
-milliseconds.  A line that is no sample is counted and told in a gap with its number; a file that
-has more of those than samples is refused.
+(skipped) and in the closing `# EOF`.  The whole file decides the unit: seconds where most of its
+timestamps would lie before 1973 as milliseconds.  Those of the other magnitude are left out, and
+so is a last line that breaks off within its timestamp.  A line that is no sample is counted and
+told in a gap with its number; a file that has more of those than samples is refused.
 """
 
 from __future__ import annotations
@@ -71,9 +71,10 @@ class _Reading:
     untimed: int = 0
     malformed: int = 0
     first_malformed: tuple[int, str] | None = None
-    in_seconds: bool = False
+    digits: int = 0
+    """Characters of the last timestamp read."""
 
-    def line(self, number: int, line: str) -> None:
+    def line(self, number: int, line: str, *, ended: bool = True) -> None:
         """One line; what is wrong with it is counted, never raised."""
         key, _, rest = line.rpartition(" ")
         key, _, value = key.rpartition(" ")
@@ -82,7 +83,7 @@ class _Reading:
         try:
             if row is None:
                 row, value, time = self._parsed(line)
-            self._sample(row, value, time)
+            self._sample(row, value, time, ended)
         except (FormatError, ValueError) as fault:
             self.malformed += 1
             if self.first_malformed is None:
@@ -105,7 +106,9 @@ class _Reading:
             self.values.append(array("d"))
         return row, found["value"], found["time"]
 
-    def _sample(self, row: int, value: str, time: str | None) -> None:
+    def _sample(self, row: int, value: str, time: str | None, ended: bool) -> None:
+        if not ended and len(time or "") < self.digits:
+            raise FormatError("the file breaks off within it")
         if "_" in value or (time is not None and "_" in time):
             raise FormatError("a number has an underscore")
         number = float(value)
@@ -116,8 +119,7 @@ class _Reading:
         if time is None:
             self.untimed += 1
             return
-        if "." in time:
-            self.in_seconds = True
+        self.digits = len(time)
         self.times[row].append(at)
         self.values[row].append(number)
 
@@ -130,24 +132,23 @@ def read(path: Path, source: str, builder: SeriesBuilder) -> Exposition:
     if path.stat().st_size > FILE_BYTES:
         raise FormatError(f"it is larger than the {FILE_BYTES} bytes that are read")
     reading = _Reading()
-    for number, line in _lines(path):
+    for number, line, ended in _lines(path):
         if line is None:
             reading.malformed += 1
             reading.first_malformed = reading.first_malformed or (number, "it is no text")
-        elif line.startswith("#"):
-            reading.in_seconds |= line.rstrip() == "# EOF"
-        elif line:
-            reading.line(number, line)
+        elif line and not line.startswith("#"):
+            reading.line(number, line, ended=ended)
     good = reading.samples
     if not good or reading.malformed > good:
         where, why = reading.first_malformed or (1, "there is none")
         raise FormatError(f"it holds {good} samples; line {where}: {why}")
-    conflicts = _pour(reading, builder)
-    return Exposition(good, reading.untimed, reading.malformed, _gaps(reading, source, conflicts))
+    lost = _pour(reading, builder)
+    return Exposition(good, reading.untimed, reading.malformed, _gaps(reading, source, lost))
 
 
-def _lines(path: Path) -> Iterator[tuple[int, str | None]]:
-    """Numbered lines without their ends; None for one that is no UTF-8 or too long."""
+def _lines(path: Path) -> Iterator[tuple[int, str | None, bool]]:
+    """Numbered lines without their ends, None for one that is no UTF-8 or too long; and whether
+    the line had an end."""
     number = 0
     rest = b""
     skipping = False
@@ -156,12 +157,12 @@ def _lines(path: Path) -> Iterator[tuple[int, str | None]]:
             *lines, rest = (rest + chunk).split(b"\n")
             for raw in lines:
                 number += 1
-                yield number, None if skipping else _text(raw)
+                yield number, None if skipping else _text(raw), True
                 skipping = False
             if len(rest) > LINE_BYTES:
                 skipping, rest = True, b""
     if rest or skipping:
-        yield number + 1, None if skipping else _text(rest)
+        yield number + 1, None if skipping else _text(rest), False
 
 
 def _text(raw: bytes) -> str | None:
@@ -206,19 +207,18 @@ def _unescaped(text: str) -> str:
 
 
 def _pour(reading: _Reading, builder: SeriesBuilder) -> int:
-    """The file's samples in seconds into the builder; how many times could not be told."""
+    """The file's samples in seconds into the builder; how many times were of another unit."""
     raw = [np.frombuffer(times, dtype=np.float64) for times in reading.times]
-    latest = max((float(times.max()) for times in raw if times.size), default=0.0)
-    seconds = reading.in_seconds or latest < MS_SINCE_1973
+    early = sum(int(np.count_nonzero(times < MS_SINCE_1973)) for times in raw)
+    seconds = early * 2 > sum(times.size for times in raw)
     lost = 0
     for labels, times, column in zip(reading.labels, raw, reading.values, strict=True):
-        if not times.size:
-            continue
-        values = np.frombuffer(column, dtype=np.float64)
-        milliseconds = np.rint(times * 1000) if seconds else np.rint(times)
-        told = milliseconds <= LATEST_S * 1000
+        told = (times < MS_SINCE_1973) == seconds
         lost += int(np.count_nonzero(~told))
-        builder.extend(builder.row(labels), milliseconds[told] / 1000.0, values[told])
+        if told.any():
+            values = np.frombuffer(column, dtype=np.float64)[told]
+            milliseconds = np.rint(times[told] * (1000 if seconds else 1))
+            builder.extend(builder.row(labels), milliseconds / 1000.0, values)
     return lost
 
 
@@ -244,7 +244,12 @@ def _gaps(reading: _Reading, source: str, lost: int) -> tuple[Gap, ...]:
         )
     if lost:
         gaps.append(
-            Gap("metrics over time", f"{_count(lost, 'sample')} beyond the year 9999", source)
+            Gap(
+                "metrics over time",
+                f"{_count(lost, 'sample')} left out: their timestamps are of another unit than"
+                " the others'",
+                source,
+            )
         )
     return tuple(gaps)
 

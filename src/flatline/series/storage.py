@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 NAME = "__name__"
 
+SELECTIONS = 128
+"""Selections a store remembers: each is a copy of its samples."""
 STALE_BITS = 0x7FF0000000000002
 """The NaN by which Prometheus marks that a series ended (`model/value.StaleNaN`)."""
 STALE = float(np.array([STALE_BITS], dtype=np.uint64).view(np.float64)[0])
@@ -103,6 +105,8 @@ class MemoryStore:
     def select(self, matchers: Sequence[Matcher], start: float, end: float) -> Series:
         """Everything that matches; memory holds the samples anyway, so bounds are ignored."""
         key = tuple(matchers)
+        if len(self._selected) > SELECTIONS:
+            self._selected.clear()
         if key not in self._selected:
             self._selected[key] = self.series.take(self._rows(key))
         return self._selected[key]

@@ -12,6 +12,7 @@ import numpy as np
 from flatline.errors import QueryRejected
 from flatline.series.promql.tree import Binary, Matching
 from flatline.series.promql.vector import (
+    MAX_CELLS,
     Bools,
     Scalar,
     Vector,
@@ -119,6 +120,8 @@ def _joined(expr: Binary, left: Vector, right: Vector) -> Vector:
     pairs = [(m, o) for s, rows in many_rows.items() for m in rows for o in one_rows.get(s, ())]
     if not pairs:
         return empty(steps)
+    if len(pairs) * steps > MAX_CELLS:
+        raise QueryRejected(f"joining the sides of {expr.op} needs more than {MAX_CELLS} samples")
     pairs.sort()
     m, o = np.asarray(pairs, dtype=np.int64).T
     lhs, rhs = (one.values[o], many.values[m]) if swapped else (many.values[m], one.values[o])

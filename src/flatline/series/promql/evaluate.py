@@ -36,6 +36,7 @@ from flatline.series.promql.tree import (
     inner,
 )
 from flatline.series.promql.vector import (
+    MAX_CELLS,
     Bools,
     Scalar,
     String,
@@ -52,8 +53,6 @@ LOOKBACK_S = 300.0
 """How long a sample stands for its series (`--query.lookback-delta` of Prometheus)."""
 MAX_STEPS = 11_000
 """Most points a series may have in an answer (`web/api/v1` of Prometheus refuses more)."""
-MAX_CELLS = 50_000_000
-"""Most samples a query may hold at once (`--query.max-samples` of Prometheus)."""
 
 
 @dataclass(frozen=True, slots=True)

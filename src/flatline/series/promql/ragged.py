@@ -16,8 +16,8 @@ import numpy as np
 from flatline.series.storage import Floats, Ints
 
 NAN = float("nan")
-SORTED_CELLS = 1 << 22
-"""Values sorted at once by `quantiles`: 32 MiB."""
+BLOCK_CELLS = 1 << 22
+"""Values of overlapping runs laid out at once: 32 MiB."""
 
 
 def sums(values: Floats, lo: Ints, hi: Ints) -> Floats:
@@ -79,6 +79,15 @@ def variances(values: Floats, lo: Ints, hi: Ints) -> Floats:
     """The population variance of each run, in two passes over what differs from its first
     value: a run of one value has exactly none."""
     count = np.maximum(hi - lo, 0)
+    out = np.full(lo.size, NAN)
+    block = max(1, BLOCK_CELLS // max(1, int(count.max(initial=1))))
+    for first in range(0, lo.size, block):
+        part = slice(first, first + block)
+        out[part] = _variances(values, lo[part], count[part])
+    return out
+
+
+def _variances(values: Floats, lo: Ints, count: Ints) -> Floats:
     runs = np.repeat(np.arange(lo.size), count)
     ends = np.cumsum(count)
     begins = ends - count
@@ -119,7 +128,7 @@ def quantiles(at: Floats, values: Floats, lo: Ints, hi: Ints) -> Floats:
     longest = int(count.max(initial=0))
     if not longest:
         return out
-    block = max(1, SORTED_CELLS // longest)
+    block = max(1, BLOCK_CELLS // longest)
     for first in range(0, lo.size, block):
         part = slice(first, first + block)
         out[part] = _quantiles(at[part], values, lo[part], count[part])

@@ -16,6 +16,9 @@ from flatline.series.storage import NAME, Floats, Labels
 Bools = NDArray[np.bool_]
 METRIC_LABELS = frozenset({NAME, "__type__", "__unit__"})
 """Labels that say which metric a series is of (`schema.IsMetadataLabel` of Prometheus)."""
+MAX_CELLS = 12_000_000
+"""Most samples an expression may hold at each of its nodes: 8,192 series at 1,440 steps, 96 MB
+an array (Prometheus stops at 50 million in all, `--query.max-samples`)."""
 SAME_LABELS = "vector cannot contain metrics with the same labelset"
 
 

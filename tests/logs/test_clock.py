@@ -1,0 +1,178 @@
+"""Time stamps: read where a line begins with one, in UTC, honest about what was assumed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+
+from flatline.logs.clock import Clock
+
+
+def read(text: str, year: int | None = 2024) -> tuple[str, bool] | None:
+    stamp = Clock(year).read(text)
+    if stamp is None:
+        return None
+    assert stamp.at.tzinfo is UTC
+    return stamp.at.isoformat().removesuffix("+00:00"), stamp.assumed
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    (
+        ("2024-05-01T05:42:27Z x", "2024-05-01T05:42:27"),
+        ("2024-05-01T05:42:27.5+02:00 x", "2024-05-01T03:42:27.500000"),
+        ("2024-05-01T05:42:27.123456789-0730 host x", "2024-05-01T13:12:27.123456"),
+        ("2024-05-01 05:42:27 UTC x", "2024-05-01T05:42:27"),
+        ('{"timestamp": "2024-05-01T05:42:27Z", "x": 1}', "2024-05-01T05:42:27"),
+        ('time="2024-05-01T05:42:27Z" level=info', "2024-05-01T05:42:27"),
+        (':::MLLOG {"namespace": "", "time_ms": 1714542128419, "x"', "2024-05-01T05:42:08.419000"),
+        ("[1714542128.419000] [node4:655226:0] UCC WARN", "2024-05-01T05:42:08.419000"),
+        ("I0000 00:00:1714542128.419000    4846 port.cc:153]", "2024-05-01T05:42:08.419000"),
+        ("Wed May  1 05:42:27 UTC 2024", "2024-05-01T05:42:27"),
+    ),
+)
+def test_a_stated_time_is_not_assumed(text: str, at: str) -> None:
+    """Zone and year stand in the line."""
+    assert read(text, year=None) == (at, False)
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "2024-05-01 05:42:27,000 x",
+        "[2024-05-01 05:42:27,000] [INFO] x",
+        "2024/05/01 05:42:27 x",
+        "05/01/2024 05:42:27 - INFO - x",
+        "[05/01/2024 05:42:27 AM] x",
+        "0: [NeMo W 2024-05-01 05:42:27 nemo_logging:349] x",
+        "[INFO|trainer.py:1146] 2024-05-01 05:42:27,000 >> x",
+        "[default3]:2024-05-01 05:42:27,000 [rank3] INFO x",
+        "(Actor pid=1, ip=10.0.0.2) 2024-05-01 05:42:27 x",
+        "[1,3]<stdout>:2024-05-01 05:42:27 x",
+        "INFO:2024-05-01 05:42:27 x",
+        "[Wed May  1 05:42:27 2024] NVRM: Xid",
+        "slurmstepd: error: *** STEP 2.7 ON n1 CANCELLED AT 2024-05-01T05:42:27 DUE TO TIME LIMIT",
+        "12: slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2024-05-01T05:42:27 ***",
+        "  time      : 2024-05-01_05:42:27",
+        "I20240501 05:42:27.000000 12 x.cc:3] y",
+    ),
+)
+def test_a_time_without_a_zone_is_assumed(text: str) -> None:
+    """The zone is taken to be UTC and the stamp says so."""
+    assert read(text, year=None) == ("2024-05-01T05:42:27", True)
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "E0501 05:42:27.000000 1234 x",
+        "[rank0]:[E501 05:42:27.000 x".replace("E501", "E0501"),
+        "3: W0501 05:42:27.000000 21317 torch/x.py:1028] y",
+        "May  1 05:42:27 gpu01 kernel: NVRM: Xid",
+        "<6>May 01 05:42:27 gpu01 x",
+    ),
+)
+def test_a_time_without_a_year_needs_one(text: str) -> None:
+    """Known from elsewhere, or there is no time."""
+    assert read(text, year=2024) == ("2024-05-01T05:42:27", True)
+    assert read(text, year=None) is None
+
+
+@pytest.mark.parametrize(
+    "text",
+    (
+        "saved to /ckpt/2024-05-01T05:42:27/model",
+        "Checkpoint date: 2024-05-01 05:42:27",
+        "resumed the run of 2024-05-01 05:42:27",
+        "step 3 took 05:42:27",
+        " 50%|█████     | 5/10 [05:42<27:00,  1.00s/it]",
+        "[12345.678901] NVRM: Xid",
+        "elapsed [0:05:42]",
+        "0123 05:42:27",
+        "",
+    ),
+)
+def test_a_date_within_a_message_is_not_its_time(text: str) -> None:
+    """Nor is a duration, a counter, or time since boot."""
+    assert read(text) is None
+
+
+def test_time_since_boot_counts_where_boot_is_known() -> None:
+    """The kernel's own clock is a duration."""
+    clock = Clock(boot=datetime(2024, 5, 1, tzinfo=UTC))
+    stamp = clock.read("[  100.500000] NVRM: Xid")
+
+    assert stamp is not None
+    assert stamp.at == datetime(2024, 5, 1, 0, 1, 40, 500_000, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "at"),
+    (
+        ("2024-02-30 00:00:00 x", None),
+        ("9999-01-01 00:00:00 x", None),
+        ("0000-00-00 00:00:00 x", None),
+        ("2024-05-01 25:00:00 x", None),
+        ("2024-05-01 05:61:00 x", None),
+        ("E0230 05:42:27.000 x", None),
+        ("2024-05-01T05:42:27+99:99 x", "2024-05-01T05:42:27"),
+        ("2016-12-31 23:59:60 x", "2017-01-01T00:00:00"),
+        ("2024-05-01 24:00:00 x", "2024-05-02T00:00:00"),
+    ),
+)
+def test_impossible_dates_are_no_dates(text: str, at: str | None) -> None:
+    """A leap second and midnight as 24:00 are possible ones."""
+    found = read(text)
+
+    assert (found and found[0]) == at
+
+
+def test_a_run_over_new_year_stays_in_order() -> None:
+    """Whichever way the lines of several ranks interleave."""
+    clock = Clock(2023)
+    texts = ("E1231 23:59:58.0 1 x", "E0101 00:00:01.0 1 x", "E1231 23:59:59.0 1 x",
+             "E0101 00:00:02.0 1 x", "E0302 00:00:00.0 1 x")  # fmt: skip
+    years = [stamp.at.year for text in texts if (stamp := clock.read(text))]
+
+    assert years == [2023, 2024, 2023, 2024, 2024]
+
+
+def test_a_clock_learns_the_year_from_a_dated_line() -> None:
+    """And puts others near it, over New Year too."""
+    clock = Clock.learn(["hello", "2023-12-31 23:00:00,1 x", "E0101 00:00:01.000 1 x"])
+    stamp = clock.read("E0101 00:00:02.000 1 x")
+
+    assert stamp is not None
+    assert stamp.at == datetime(2024, 1, 1, 0, 0, 2, tzinfo=UTC)
+
+
+def test_what_the_caller_knows_serves_where_the_log_says_nothing() -> None:
+    """The year of the job record."""
+    assert Clock.learn(["nothing dated"], year=2022).year == 2022
+    assert Clock.learn(["2024-05-01 05:42:27 x"], year=2022).year == 2024
+    assert Clock.learn([]).year is None
+
+
+def test_an_offset_that_lines_state_is_the_zone_of_the_file() -> None:
+    """A bare Z is not: a collector writes it whatever the zone of the program."""
+    local = Clock.learn(["2024-05-01T05:42:27+02:00 x", "2024-05-01 05:42:28 y"])
+    stamp = local.read("2024-05-01 05:42:28 y")
+    utc = Clock.learn(["2024-05-01T05:42:27Z x"])
+
+    assert stamp is not None
+    assert (stamp.at.hour, stamp.assumed) == (3, False)
+    assert local.zone == timezone(timedelta(hours=2))
+    assert not utc.zone_stated
+    assert not Clock.learn(
+        ["2024-05-01T05:42:27+02:00 x", "2024-05-01T05:42:27-05:00"]
+    ).zone_stated
+
+
+def test_days_go_first_where_a_month_would_be_the_thirteenth() -> None:
+    """One line of the file settles what all of them mean."""
+    clock = Clock.learn(["13/05/2024 05:42:27 x"])
+    stamp = clock.read("05/01/2024 05:42:27 x")
+
+    assert stamp is not None
+    assert (stamp.at.month, stamp.at.day) == (1, 5)
