@@ -53,7 +53,9 @@ def diagnose(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
         try:
             answer = family.judge(facts)
         except Exception as fault:  # one broken family must not hide the others
-            broken.append(Gap(family.name, f"its judgement broke: {type(fault).__name__}: {fault}"))
+            broken.append(
+                Gap(family.name, f"its judgement broke: {type(fault).__name__}: {fault}")
+            )
             if facts.strict:
                 raise
             continue

@@ -24,11 +24,16 @@ class Catalogue:
 
     scanner: Scanner
     signatures: tuple[Signature, ...]
-    compiled: tuple[re.Pattern[str], ...]
     formats: dict[int, LineFormat]
     traceback_id: int
     bare_id: int
     digest: str
+
+
+@cache
+def confirming(pattern: str) -> re.Pattern[str]:
+    """The pattern that decides a hit and gives its groups, compiled when it is first hit."""
+    return re.compile(pattern)
 
 
 @cache
@@ -44,7 +49,6 @@ def catalogue() -> Catalogue:
     return Catalogue(
         scanner=Scanner(patterns, None),
         signatures=known,
-        compiled=tuple(re.compile(signature.pattern) for signature in known),
         formats=formats,
         traceback_id=len(patterns) - 2,
         bare_id=len(patterns) - 1,

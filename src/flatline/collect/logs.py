@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 
 from flatline.collect.attempts import split
-from flatline.collect.catalogue import Catalogue
+from flatline.collect.catalogue import Catalogue, confirming
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
 from flatline.logs.labels import Labelled, Labels, NamePlace
@@ -157,7 +157,7 @@ class LogReader:
 
     def _signature(self, number: int, text: str, cite: LogCite) -> None:
         signature = self.book.signatures[number]
-        found = self.book.compiled[number].search(text)
+        found = confirming(signature.pattern).search(text)
         if found is None:
             return
         count = self._counts.get(signature.id, 0) + 1

@@ -54,11 +54,11 @@ class Numbers:
             return None
         try:
             answer = self._source.ask(promql, **window)
-            self._gaps += [gap for gap in answer.missing if gap not in self._gaps]
-            return answer
         except SourceError as fault:
             self._gaps.append(Gap(METRICS, str(fault)))
             return None
+        self._gaps += [gap for gap in answer.missing if gap not in self._gaps]
+        return answer
 
     def measured(self, need: str) -> bool:
         """Whether every signal a need in words stands for is carried by what was read."""

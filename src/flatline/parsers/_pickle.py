@@ -5,7 +5,8 @@ A pickle is a program for a small stack machine.  This machine knows the instruc
 0 to 5 that build lists, tuples, dicts, strings, bytes, numbers, booleans and None.  It has none
 for naming, calling or building anything else: a file that asks for one is refused, not skipped.
 `pickle.Unpickler` with a refusing `find_class` would not do: a memo index makes it reserve
-memory without bound, and a dict key of nested shared tuples keeps it hashing for ever.
+memory without bound, and a dict key of nested shared tuples keeps it hashing for ever.  Keys are
+strings here.
 
 Instructions: CPython Lib/pickletools.py.
 """
@@ -23,7 +24,6 @@ MAX_BYTES = 64 << 20
 MAX_DEPTH = 32
 """A dump nests eight levels deep (entries, entry, frames, frame ...)."""
 MAX_INTEGER_BYTES = 32
-_KEYS = (str, int, float, bytes, type(None))
 _STOP = 0x2E
 
 
@@ -110,6 +110,10 @@ def _skip_protocol(m: _Machine) -> None:
         raise FormatError(f"a pickle of protocol {protocol}; 0 to 5 are read")
 
 
+def _skip_frame_length(m: _Machine) -> None:
+    m.take(8)  # nothing is buffered here
+
+
 def _mark(m: _Machine) -> None:
     m.marks.append(len(m.stack))
 
@@ -119,6 +123,10 @@ def _pop(m: _Machine) -> None:
         m.marks.pop()
     else:
         m.stack.pop()
+
+
+def _pop_mark(m: _Machine) -> None:
+    m.since_mark()
 
 
 def _tuple(m: _Machine) -> None:
@@ -172,8 +180,8 @@ def _fill(target: object, pairs: list[Any]) -> None:
         raise FormatError("a pickle that sets items of what is no dict")
     for index in range(0, len(pairs), 2):
         key = pairs[index]
-        if not isinstance(key, _KEYS):
-            raise FormatError(f"a pickle whose keys are {type(key).__name__}s")
+        if not isinstance(key, str):  # chosen integers collide, nested tuples hash for ever
+            raise FormatError(f"a pickle with a key that is no string: {type(key).__name__}")
         target[key] = pairs[index + 1]
 
 
@@ -207,7 +215,7 @@ def _quoted(m: _Machine) -> None:
 
 
 def _unicode_line(m: _Machine) -> None:
-    m.stack.append(m.text_line())
+    m.stack.append(m.text_line().encode().decode("raw-unicode-escape"))
 
 
 def _text(size: int) -> Callable[[_Machine], None]:
@@ -267,10 +275,10 @@ def _fixed(value: object) -> Callable[[_Machine], None]:
 
 _BY_NAME: dict[bytes, Callable[[_Machine], None]] = {
     b"\x80": _skip_protocol,
-    b"\x95": lambda m: m.take(8) and None,  # a frame's length: nothing is buffered here
+    b"\x95": _skip_frame_length,
     b"(": _mark,
     b"0": _pop,
-    b"1": lambda m: m.since_mark() and None,
+    b"1": _pop_mark,
     b"2": lambda m: m.stack.append(m.stack[-1]),
     b"]": lambda m: m.stack.append([]),
     b"}": lambda m: m.stack.append({}),
