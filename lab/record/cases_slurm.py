@@ -67,7 +67,7 @@ def slurm_hang_until_time_limit(stage: Stage) -> None:
     lab.keep(stage, job)
 
 
-@listed(CASES, origin="slurm", about=("F3", "C2"), state="undetermined", attribution=("unknown", "none"))
+@listed(CASES, origin="slurm", about=("F3", "C2"), state="undetermined")
 def slurm_cancelled_while_sound(stage: Stage) -> None:
     """The user cancels a job that trains well; what for, only they know."""
     lab = slurm()
@@ -217,12 +217,22 @@ def slurm_command_not_found(stage: Stage) -> None:
 
 
 @listed(CASES, origin="slurm", about=("F4",), code="F4")
-def slurm_container_not_there(stage: Stage) -> None:
-    """srun is given an OCI container bundle that does not exist."""
+def slurm_mpi_plugin_missing(stage: Stage) -> None:
+    """srun is told to use an MPI plug-in that this cluster does not have."""
     lab = slurm()
     data()
-    job = lab.submit(stage, "srun --label --container=/home/user/images/lm-2.1 bash launch.sh --steps 300")
-    lab.until(job, ["FAILED", "CANCELLED"])
+    job = lab.submit(stage, "srun --label --mpi=pmix_v4 bash launch.sh --steps 300")
+    lab.until(job, ["FAILED", "CANCELLED", "COMPLETED"])
+    lab.keep(stage, job)
+
+
+@listed(CASES, origin="slurm", about=("F4",), code="F4", attribution=("job", "unknown"))
+def slurm_step_asks_too_much(stage: Stage) -> None:
+    """The batch script's srun asks for more nodes than the job has been given."""
+    lab = slurm()
+    data()
+    job = lab.submit(stage, "srun --label --nodes=4 --ntasks=4 bash launch.sh --steps 300", nodes=2)
+    lab.until(job, ["FAILED", "CANCELLED", "COMPLETED"])
     lab.keep(stage, job)
 
 
@@ -250,7 +260,7 @@ def slurm_prolog_failed(stage: Stage) -> None:
     lab.root("rm /srv/slurm/etc/scratch_missing.gpu2; scontrol update nodename=gpu2 state=resume")
 
 
-@listed(CASES, origin="slurm", about=("A1", "A3"), state="undetermined", attribution="unknown")
+@listed(CASES, origin="slurm", about=("A1", "A3"), state="undetermined")
 def slurm_failed_without_a_log(stage: Stage) -> None:
     """The job's output went to /dev/null; Slurm's records say FAILED with exit status 1 and no more."""
     lab = slurm()
@@ -301,7 +311,7 @@ def slurm_preempted_log_lost(stage: Stage) -> None:
     lab.keep(stage, job)
 
 
-@listed(CASES, origin="slurm", about=("A1", "F4"), state="undetermined", attribution="unknown")
+@listed(CASES, origin="slurm", about=("A1", "F4"), state="undetermined")
 def slurm_never_started(stage: Stage) -> None:
     """The job waits for nodes that another job holds; it has not started when its records are read."""
     lab = slurm()

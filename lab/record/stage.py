@@ -36,6 +36,7 @@ mount --bind {jax} /home/user/.venv-jax
 mount --bind {root}/etc/passwd /etc/passwd
 mount --bind {root}/etc/group /etc/group
 mount --bind {root}/etc/hosts /etc/hosts
+mount --bind {root}/etc/resolv.conf /etc/resolv.conf
 mount -t tmpfs -o mode=1777,size=2g tmpfs /tmp
 mount -t tmpfs -o mode=1777,size={shm} tmpfs /dev/shm
 hostname {host}
@@ -45,7 +46,7 @@ exec sleep infinity
 
 
 def prepare_root() -> None:
-    """Lays out the neutral home and the three files of /etc that a cell sees."""
+    """Lays out the neutral home and the files of /etc that a cell sees."""
     for part in ("home/user/.venv", "home/user/.venv-jax", "home/user/proj", "etc"):
         (ROOT / part).mkdir(parents=True, exist_ok=True)
     etc = ROOT / "etc"
@@ -53,8 +54,9 @@ def prepare_root() -> None:
     kept = [x for x in passwd.splitlines() if int(x.split(":")[2]) < UID or "nobody" in x]
     kept.append(f"user:x:{UID}:{UID}::/home/user:/bin/bash")
     (etc / "passwd").write_text("\n".join(kept) + "\n")
-    group = Path("/etc/group").read_text().rstrip("\n")
-    (etc / "group").write_text(f"{group}\nuser:x:{UID}:\n")
+    groups = [x for x in Path("/etc/group").read_text().splitlines() if int(x.split(":")[2]) < UID]
+    (etc / "group").write_text("\n".join([*groups, f"user:x:{UID}:"]) + "\n")
+    (etc / "resolv.conf").write_text("")
     hosts = ["127.0.0.1 localhost", "127.0.1.1 node01"]
     hosts += [f"10.89.0.{i} gpu{i}" for i in range(1, 5)] + ["10.89.0.254 head"]
     (etc / "hosts").write_text("\n".join(hosts) + "\n")

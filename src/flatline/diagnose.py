@@ -34,6 +34,8 @@ UNDETERMINED_BELOW = 0.3
 """A cause believed less than this is shown as a finding and not as the verdict."""
 FIRST = ("A2", "A3", "B1", "B2", "F1")
 """DESIGN: these go before the C2 they caused, where the order in time is unknown."""
+ROOTS = ("A1", "A2", "A3", "B1", "B2", "C5", "C6", "F1", "F2", "F4")
+"""Families that can stand behind another's sign without a line of their own in the job log."""
 DONE_BUT_BAD = ("B3", "D1", "D2", "D3", "D4", "D5", "D6", "E1", "E2", "E3", "F2")
 """Families that stand though the run completed; any other finding on a completed run warns."""
 DECISIVE = "a decisive sign"
@@ -253,7 +255,7 @@ def _unseen_causes(
     behind: dict[str, list[str]] = {}
     for family in known:
         key = f"{finding.code}/{finding.fault_class}"
-        if family.code in lacking and (key in family.explains or finding.code in family.explains):
+        if family.code in lacking and family.code in ROOTS and (key in family.explains or finding.code in family.explains):
             for need in lacking[family.code]:
                 behind.setdefault(need, []).append(family.code)
     behind.pop(DECISIVE, None)
@@ -392,7 +394,7 @@ def run_of(facts: Facts) -> Run:
     job = facts.job
     frameworks = [t.framework for t in facts.tracks if t.framework and len(t)]
     frameworks += [m.framework for m in facts.markers if m.framework]
-    reporters = [e.reporter for e in facts.exits]
+    reporters = [e.reporter.partition("-")[0] for e in facts.exits]
     starts = [a.started_at for a in facts.attempts if a.started_at]
     return Run(
         id=job.id if job else None,

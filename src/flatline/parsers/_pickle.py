@@ -90,6 +90,9 @@ class _Machine:
         return found
 
     def number(self, count: int) -> int:
+        if count == 1:  # nine in ten of a recorder's arguments
+            self.at += 1
+            return self.data[self.at - 1]
         return int.from_bytes(self.take(count), "little")
 
     def text_line(self) -> str:

@@ -243,7 +243,9 @@ def _entry(raw: Mapping[str, Any], group: GroupStatus | None) -> Entry | None:
     if not colon:
         backend, op = "", name
     is_p2p = raw["is_p2p"] is True if "is_p2p" in raw else _P2P.match(op) is not None
-    seq = _int(raw.get("p2p_seq_id") if is_p2p else raw.get("collective_seq_id", raw.get("seq_id")))
+    seq = _int(
+        raw.get("p2p_seq_id") if is_p2p else raw.get("collective_seq_id", raw.get("seq_id"))
+    )
     record_id = _int(raw.get("record_id"))
     if seq is None or record_id is None:
         return None
