@@ -30,7 +30,7 @@ from flatline.logs.reading import clean, open_text
 from flatline.logs.scan import Scanner
 
 QUIET = (
-    "2026-11-20 15:{m:02d}:{s:02d},{u:03d} [rank{r}] DEBUG fetched shard data-{n:06d}.tar {f:.1f} ms",
+    "2026-11-20 15:{m:02d}:{s:02d},{u:03d} [rank{r}] DEBUG fetched data-{n:06d}.tar {f:.1f} ms",
     "node{h:02d}:{n}:{n} [{g}] NCCL INFO Channel {g:02d}/0 : {r}[{g}] -> {g}[{g}] via P2P/IPC",
     "[2026-11-20 15:{m:02d}:{s:02d},{u:03d}] [INFO] [logging.py:128:log] worker {r} drained queue",
     "{r:>3}: wandb: uploading artifact chunk {n} of {n} at {f:.2f} MB/s",

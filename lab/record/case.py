@@ -103,7 +103,9 @@ def demo_truth(case: Case) -> str:
     return f"title = {quoted(case.title)}\ncode = {code}\nargs = {quoted(case.args)}\n"
 
 
-def listed(cases: list[Case], **truth: object) -> Callable[[Callable[[Stage], None]], Callable[[Stage], None]]:
+def listed(
+    cases: list[Case], **truth: object
+) -> Callable[[Callable[[Stage], None]], Callable[[Stage], None]]:
     """Adds the decorated play to `cases` under its own name, with the truth given here."""
 
     def add(play: Callable[[Stage], None]) -> Callable[[Stage], None]:

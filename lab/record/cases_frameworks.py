@@ -13,19 +13,35 @@ CASES: list[Case] = []
 PROJECT = HOME / "proj"
 
 
-def trainer(stage: Stage, cell: Cell, command: Sequence[str], log: str = "train.log", *, apart: bool = False) -> int:
+def trainer(
+    stage: Stage,
+    cell: Cell,
+    command: Sequence[str],
+    log: str = "train.log",
+    *,
+    apart: bool = False,
+) -> int:
     """A program on the local tiny model and its data; `apart` keeps stderr in a file of its own."""
     write_records(PROJECT / "data" / "train.jsonl", 4000)
     write_corpus(PROJECT / "data" / "corpus.txt", 2000)
     stage.own()
-    made = stage.start(cell, ["python", "make_model.py", "data/corpus.txt", "models/tiny-gpt2"], ".made")
+    made = stage.start(
+        cell, ["python", "make_model.py", "data/corpus.txt", "models/tiny-gpt2"], ".made"
+    )
     if made.wait():
         raise RuntimeError((stage.run / ".made").read_text())
     (stage.run / ".made").unlink()
     return play(stage, cell, command, log, apart=apart)
 
 
-def play(stage: Stage, cell: Cell, command: Sequence[str], log: str = "train.log", *, apart: bool = False) -> int:
+def play(
+    stage: Stage,
+    cell: Cell,
+    command: Sequence[str],
+    log: str = "train.log",
+    *,
+    apart: bool = False,
+) -> int:
     err = log.replace(".log", ".err") if apart else None
     return stage.end(stage.start(cell, ["python", *command], log, err=err), 300)
 
@@ -124,7 +140,13 @@ def hf_loss_diverges(stage: Stage) -> None:
     trainer(stage, stage.cell(), ["run_clm.py", "--lr", "8", "--warmup-steps", "60"], apart=True)
 
 
-@listed(CASES, origin="hf-trainer", about=("G1",), state=("healthy", "undetermined"), attribution=("none", "unknown"))
+@listed(
+    CASES,
+    origin="hf-trainer",
+    about=("G1",),
+    state=("healthy", "undetermined"),
+    attribution=("none", "unknown"),
+)
 def trl_sft_lora_reaches_its_end(stage: Stage) -> None:
     """TRL's SFTTrainer with LoRA adapters for the planned 200 steps."""
     trainer(stage, stage.cell(), ["sft.py"])
@@ -137,7 +159,13 @@ def lightning_validation_shape(stage: Stage) -> None:
     play(stage, stage.cell(), ["lit.py", "--val-columns", "11"])
 
 
-@listed(CASES, origin="lightning", about=("A1",), code="A1", attribution=("job", "infrastructure", "unknown"))
+@listed(
+    CASES,
+    origin="lightning",
+    about=("A1",),
+    code="A1",
+    attribution=("job", "infrastructure", "unknown"),
+)
 def lightning_gpu_not_there(stage: Stage) -> None:
     """Lightning is told to use a GPU on a host that has none."""
     play(stage, stage.cell(), ["lit.py", "--accelerator", "gpu"])
@@ -164,7 +192,13 @@ def keras_wrong_number_of_classes(stage: Stage) -> None:
     play(stage, stage.cell(), ["keras_fit.py", "--classes", "4"])
 
 
-@listed(CASES, origin="keras", about=("G1",), state=("healthy", "undetermined"), attribution=("none", "unknown"))
+@listed(
+    CASES,
+    origin="keras",
+    about=("G1",),
+    state=("healthy", "undetermined"),
+    attribution=("none", "unknown"),
+)
 def keras_reaches_its_end(stage: Stage) -> None:
     """Six epochs of a small classifier with verbose=2."""
     play(stage, stage.cell(), ["keras_fit.py"])

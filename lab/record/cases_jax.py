@@ -13,7 +13,15 @@ PYTHON = "/home/user/.venv-jax/bin/python"
 
 
 def process(stage: Stage, cell: Cell, number: int, *args: str) -> subprocess.Popen[bytes]:
-    command = [PYTHON, "jax_train.py", "--coordinator", "node01:8476", "--process", str(number), *args]
+    command = [
+        PYTHON,
+        "jax_train.py",
+        "--coordinator",
+        "node01:8476",
+        "--process",
+        str(number),
+        *args,
+    ]
     return stage.start(cell, command, f"process_{number}.log", env={"JAX_PLATFORMS": "cpu"})
 
 
@@ -61,7 +69,13 @@ def jax_worker_stopped(stage: Stage) -> None:
     children[1].wait()
 
 
-@listed(CASES, origin="jax", about=("A2", "C2"), code=("A2", "C2", "C5"), not_culprits=({"task": 1}, {"task": 2}))
+@listed(
+    CASES,
+    origin="jax",
+    about=("A2", "C2"),
+    code=("A2", "C2", "C5"),
+    not_culprits=({"task": 1}, {"task": 2}),
+)
 def jax_coordinator_killed(stage: Stage) -> None:
     """Process 0, which holds the coordination service, gets SIGKILL from outside in mid-run."""
     children = three(stage, "--steps", "20000")
@@ -77,7 +91,14 @@ def jax_coordinator_missing(stage: Stage) -> None:
     ends(stage, [process(stage, cell, i, "--init-timeout", "25") for i in (1, 2)])
 
 
-@listed(CASES, origin="jax", about=("C1",), code="C1", culprits=({"task": 2},), not_culprits=({"task": 0}, {"task": 1}))
+@listed(
+    CASES,
+    origin="jax",
+    about=("C1",),
+    code="C1",
+    culprits=({"task": 2},),
+    not_culprits=({"task": 0}, {"task": 1}),
+)
 def jax_worker_never_started(stage: Stage) -> None:
     """Processes 0 and 1 of three start; process 2 never does."""
     cell = stage.cell()

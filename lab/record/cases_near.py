@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
+from pathlib import Path
 
 from lab.record.case import Case, listed
 from lab.record.data import write_records
@@ -89,7 +90,14 @@ def log_cut_off(stage: Stage) -> None:
     stage.note(f"job.log was cut to its first {cut} bytes")
 
 
-@listed(CASES, origin="python", about=("B1", "G1"), state="healthy", attribution="none", provenance="simulated")
+@listed(
+    CASES,
+    origin="python",
+    about=("B1", "G1"),
+    state="healthy",
+    attribution="none",
+    provenance="simulated",
+)
 def oom_caught_and_retried(stage: Stage) -> None:
     """A batch-size finder catches two out-of-memory errors, halves the batch and trains to the end.
 
@@ -99,14 +107,18 @@ def oom_caught_and_retried(stage: Stage) -> None:
     stage.end(stage.start(stage.cell(), ["python", "fit_batch.py", "--find"], "train.log"))
 
 
-@listed(CASES, origin="python", about=("B1",), code="B1", attribution="job", provenance="simulated")
+@listed(
+    CASES, origin="python", about=("B1",), code="B1", attribution="job", provenance="simulated"
+)
 def oom_on_first_batch(stage: Stage) -> None:
     """As oom_caught_and_retried without the finder: the error is not caught and ends the program.
 
     Simulated as there: the message is the stand-in's, the traceback is the program's.
     """
     path = PROJECT / "fit_batch.py"
-    text = path.read_text().replace("    model = Net()\n", "    reserve(batch)\n    model = Net()\n")
+    text = path.read_text().replace(
+        "    model = Net()\n", "    reserve(batch)\n    model = Net()\n"
+    )
     path.write_text(text)
     stage.end(stage.start(stage.cell(), ["python", "fit_batch.py"], "train.log"))
 
@@ -118,7 +130,13 @@ def loss_scale_overflows_at_start(stage: Stage) -> None:
     stage.end(stage.start(stage.cell(), ["python", "fit_batch.py", *args], "train.log"))
 
 
-@listed(CASES, origin="python", about=("G1", "A3"), state=("healthy", "undetermined"), attribution=("none", "unknown"))
+@listed(
+    CASES,
+    origin="python",
+    about=("G1", "A3"),
+    state=("healthy", "undetermined"),
+    attribution=("none", "unknown"),
+)
 def failure_messages_are_the_data(stage: Stage) -> None:
     """A character model is trained on lines of other programs' errors and prints samples of its data.
 
@@ -140,11 +158,19 @@ def failure_messages_are_the_data(stage: Stage) -> None:
     cell = stage.cell()
     pretrain(stage, cell, ["--help"], log=".help").wait()
     (stage.run / ".help").unlink()
-    (PROJECT / "data" / "corpus.txt").write_text("\n".join(lines[i * 5 % 7] for i in range(400)) + "\n")
+    (PROJECT / "data" / "corpus.txt").write_text(
+        "\n".join(lines[i * 5 % 7] for i in range(400)) + "\n"
+    )
     stage.end(stage.start(cell, ["python", "pretrain.py"], "train.log"))
 
 
-@listed(CASES, origin="torchrun", about=("G1", "A1"), state=("healthy", "undetermined"), attribution=("none", "unknown"))
+@listed(
+    CASES,
+    origin="torchrun",
+    about=("G1", "A1"),
+    state=("healthy", "undetermined"),
+    attribution=("none", "unknown"),
+)
 def earlier_failure_in_the_same_file(stage: Stage) -> None:
     """The first start failed on a mistyped data path; the second, appended to the same log, is sound."""
     cell = stage.cell()
@@ -154,23 +180,27 @@ def earlier_failure_in_the_same_file(stage: Stage) -> None:
     stage.end(child)
 
 
-@listed(CASES, origin="torchrun", about=("D3", "G1"), state=("healthy", "undetermined"), attribution=("none", "unknown"))
+@listed(
+    CASES,
+    origin="torchrun",
+    about=("D3", "G1"),
+    state=("healthy", "undetermined"),
+    attribution=("none", "unknown"),
+)
 def one_rank_short_of_cpu(stage: Stage) -> None:
     """Rank 3 is held to a tenth of a core by a CPU cgroup; every rank waits for it at each step.
 
     The run reaches its planned end.  Nothing in the log names the slow rank, and nothing there
     says that the steps could have been shorter.
     """
-    group = "/sys/fs/cgroup/cpu/job_20911"
-    os.makedirs(group, exist_ok=True)
+    group = Path("/sys/fs/cgroup/cpu/job_20911")
+    group.mkdir(exist_ok=True)
     cell = stage.cell()
     child = torchrun(stage, cell, ["--steps", "300"])
     found = stage.line("job.log", r"\[rank 3\] pid (\d+) on")
-    with open(f"{group}/cpu.cfs_quota_us", "w") as quota:
-        quota.write("10000")
-    with open(f"{group}/cgroup.procs", "w") as procs:
-        procs.write(found[1])
+    (group / "cpu.cfs_quota_us").write_text("10000")
+    (group / "cgroup.procs").write_text(found[1])
     stage.note(f"the process of rank 3 (pid {found[1]}) was held to 0.1 of a core")
     stage.end(child)
     time.sleep(1)
-    os.rmdir(group)
+    group.rmdir()

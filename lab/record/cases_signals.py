@@ -89,7 +89,9 @@ def heap_corruption_abort(stage: Stage) -> None:
     packed(stage, rank=3, step=41, claimed=400, env={})
 
 
-def packed(stage: Stage, rank: int, step: int, claimed: int, env: dict[str, str] | None = None) -> None:
+def packed(
+    stage: Stage, rank: int, step: int, claimed: int, env: dict[str, str] | None = None
+) -> None:
     project = HOME / "proj"
     command = ["gcc", "-O1", "-shared", "-fPIC", "-o", "libfastpack.so", "fastpack.c"]
     subprocess.run(command, cwd=project, check=True)
@@ -214,6 +216,10 @@ def plain_kill_of_single_process(stage: Stage) -> None:
     (project / "run.sh").write_text("python train_images.py --epochs 6 --augment 30\n")
     child = image_run(stage, cell, [], command=["bash", "run.sh"])
     stage.line("train.log", r"Epoch: \[1\]\[ *30/")
-    main = next(p for p in descendants(child.pid) if "train_images" in Path(f"/proc/{p}/cmdline").read_text())
+    main = next(
+        p
+        for p in descendants(child.pid)
+        if "train_images" in Path(f"/proc/{p}/cmdline").read_text()
+    )
     stage.kill(main, signal.SIGKILL, "the training process")
     stage.end(child)

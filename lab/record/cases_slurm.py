@@ -44,7 +44,9 @@ def slurm_time_limit_with_progress(stage: Stage) -> None:
     """--time is one minute and the run would need much longer; it makes progress to the last second."""
     lab = slurm()
     data()
-    job = lab.submit(stage, f"{SRUN} --steps 50000 --log-every 50 --save-every 500", limit="00:01:00")
+    job = lab.submit(
+        stage, f"{SRUN} --steps 50000 --log-every 50 --save-every 500", limit="00:01:00"
+    )
     lab.until(job, ["TIMEOUT"])
     lab.keep(stage, job)
 
@@ -113,7 +115,14 @@ def slurm_task_killed(stage: Stage) -> None:
     lab.keep(stage, job)
 
 
-@listed(CASES, origin="slurm", about=("A3",), code="A3", attribution="job", not_culprits=everyone_but(3))
+@listed(
+    CASES,
+    origin="slurm",
+    about=("A3",),
+    code="A3",
+    attribution="job",
+    not_culprits=everyone_but(3),
+)
 def slurm_bad_record(stage: Stage) -> None:
     """The record that rank 3 reads at step 90 has no `text`; the step ends with exit status 1."""
     lab = slurm()
@@ -140,7 +149,10 @@ def slurm_step_out_of_memory(stage: Stage) -> None:
     for step in range(40, 300):
         records[index_for(2, step, 4, 8)]["attachment_mb"] = 8
     dump_records(PROJECT / "data" / "train.jsonl", records)
-    job = lab.submit(stage, f"{SRUN} --steps 600 --cache\nstatus=$?\necho \"srun ended with $status\"\nexit $status")
+    job = lab.submit(
+        stage,
+        f'{SRUN} --steps 600 --cache\nstatus=$?\necho "srun ended with $status"\nexit $status',
+    )
     lab.until(job, ["FAILED", "OUT_OF_MEMORY"])
     lab.keep(stage, job)
 
@@ -231,7 +243,9 @@ def slurm_step_asks_too_much(stage: Stage) -> None:
     """The batch script's srun asks for more nodes than the job has been given."""
     lab = slurm()
     data()
-    job = lab.submit(stage, "srun --label --nodes=4 --ntasks=4 bash launch.sh --steps 300", nodes=2)
+    job = lab.submit(
+        stage, "srun --label --nodes=4 --ntasks=4 bash launch.sh --steps 300", nodes=2
+    )
     lab.until(job, ["FAILED", "CANCELLED", "COMPLETED"])
     lab.keep(stage, job)
 
@@ -303,7 +317,12 @@ def slurm_preempted_log_lost(stage: Stage) -> None:
     job = lab.submit(stage, body, "--requeue")
     lab.line(stage, job, "step 320/")
     urgent = lab.submit(
-        stage, "srun sleep 12", "--partition=urgent", "--output=urgent.out", name="urgent-eval", script="urgent.sh"
+        stage,
+        "srun sleep 12",
+        "--partition=urgent",
+        "--output=urgent.out",
+        name="urgent-eval",
+        script="urgent.sh",
     )
     stage.note(f"job {urgent} was submitted to the urgent partition")
     lab.until(urgent, ["COMPLETED"])
@@ -316,7 +335,9 @@ def slurm_never_started(stage: Stage) -> None:
     """The job waits for nodes that another job holds; it has not started when its records are read."""
     lab = slurm()
     data()
-    holder = lab.submit(stage, "srun sleep 600", "--output=holder.out", name="sweep-7", script="holder.sh")
+    holder = lab.submit(
+        stage, "srun sleep 600", "--output=holder.out", name="sweep-7", script="holder.sh"
+    )
     lab.until(holder, ["RUNNING"])
     job = lab.submit(stage, f"{SRUN} --steps 300")
     time.sleep(6)

@@ -33,7 +33,11 @@ def neutralise(run: Path) -> list[str]:
     """
     trouble: list[str] = []
     total = 0
-    host = re.compile(rf"\b{re.escape(os.uname().nodename)}\b") if len(os.uname().nodename) > 3 else None
+    host = (
+        re.compile(rf"\b{re.escape(os.uname().nodename)}\b")
+        if len(os.uname().nodename) > 3
+        else None
+    )
     for path in sorted(p for p in run.rglob("*") if p.is_file()):
         raw = path.read_bytes()
         text = raw.decode("utf-8", "surrogateescape")

@@ -42,7 +42,11 @@ def rank_pid(child: Child, rank: int, program: str = "train.py") -> int:
 
 
 def image_run(
-    stage: Stage, cell: Cell, args: Sequence[str], command: Sequence[str] | None = None, log: str = "train.log"
+    stage: Stage,
+    cell: Cell,
+    args: Sequence[str],
+    command: Sequence[str] | None = None,
+    log: str = "train.log",
 ) -> Child:
     """One process of train_images.py on the made-up images."""
     make = ["python", "make_images.py", "data/images"]

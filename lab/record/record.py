@@ -18,9 +18,11 @@ from dataclasses import replace
 from pathlib import Path
 
 from lab.record import (
+    cases_checkpoints,
     cases_frameworks,
     cases_jax,
     cases_near,
+    cases_rendezvous,
     cases_signals,
     cases_slurm,
     cases_torchrun,
@@ -32,7 +34,10 @@ from lab.record.stage import JAX_VENV, TORCH_VENV, Stage
 REPOSITORY = Path(__file__).resolve().parents[2]
 SCENARIOS = REPOSITORY / "tests" / "scenarios"
 DEMO = REPOSITORY / "src" / "flatline" / "demo"
-MODULES = (cases_signals, cases_torchrun, cases_frameworks, cases_jax, cases_near, cases_slurm)
+MODULES = (
+    cases_torchrun, cases_signals, cases_rendezvous, cases_checkpoints,
+    cases_frameworks, cases_jax, cases_near, cases_slurm,
+)  # fmt: skip
 _SHOWN = {
     "torchrun": ("torch",),
     "python": ("torch",),

@@ -43,15 +43,24 @@ class SlurmLab:
         self.root(f"mkdir -p /srv/slurm; mount --bind {ROOT}/slurm /srv/slurm; {script} 4")
 
     def root(self, script: str) -> str:
-        command = [*self.cell.enter(root=True), "bash", "-c", f"PATH=$PATH:/usr/sbin:/sbin; {script}"]
-        done = subprocess.run(command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        command = [
+            *self.cell.enter(root=True),
+            "bash",
+            "-c",
+            f"PATH=$PATH:/usr/sbin:/sbin; {script}",
+        ]
+        done = subprocess.run(
+            command, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
         return done.stdout
 
     def user(self, *command: str) -> str:
         """Runs a command as the neutral user in the project."""
         words = [f"{k}={v}" for k, v in environment().items()]
         full = [*self.cell.enter(), "env", "-i", "-C", PROJECT, *words, *command]
-        done = subprocess.run(full, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL)
+        done = subprocess.run(
+            full, check=True, capture_output=True, text=True, stdin=subprocess.DEVNULL
+        )
         return done.stdout.strip()
 
     def submit(
@@ -87,7 +96,9 @@ class SlurmLab:
             time.sleep(0.2)
         raise TimeoutError(f"job {job}: no {pattern!r} in its log after {timeout_s} s")
 
-    def keep(self, stage: Stage, job: int, *, every_job: bool = False, nodes: bool = False) -> None:
+    def keep(
+        self, stage: Stage, job: int, *, every_job: bool = False, nodes: bool = False
+    ) -> None:
         """Keeps the log, the accounting rows and the controller's record of the job."""
         time.sleep(3)
         if self.log(job).exists():

@@ -66,7 +66,12 @@ class Cell:
     """Namespaces of one host. `netns` joins a named network instead of a private one."""
 
     def __init__(
-        self, host: str = "node01", shm: str = "1g", netns: str | None = None, *, own_net: bool = True
+        self,
+        host: str = "node01",
+        shm: str = "1g",
+        netns: str | None = None,
+        *,
+        own_net: bool = True,
     ) -> None:
         prepare_root()
         script = _MOUNTS.format(
@@ -158,10 +163,22 @@ class Stage:
         out_path.parent.mkdir(parents=True, exist_ok=True)
         with out_path.open("ab" if append else "wb") as out:
             if err is None:
-                child = subprocess.Popen(full, stdout=out, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL, start_new_session=True)
+                child = subprocess.Popen(
+                    full,
+                    stdout=out,
+                    stderr=subprocess.STDOUT,
+                    stdin=subprocess.DEVNULL,
+                    start_new_session=True,
+                )
             else:
                 with (self.run / err).open("wb") as errors:
-                    child = subprocess.Popen(full, stdout=out, stderr=errors, stdin=subprocess.DEVNULL, start_new_session=True)
+                    child = subprocess.Popen(
+                        full,
+                        stdout=out,
+                        stderr=errors,
+                        stdin=subprocess.DEVNULL,
+                        start_new_session=True,
+                    )
         self._children.append(child)
         return child
 
@@ -246,7 +263,11 @@ def process_where(pid: int, variable: str, value: str, program: str) -> int:
             command = Path(f"/proc/{child}/cmdline").read_text()
         except (FileNotFoundError, ProcessLookupError):
             continue
-        if f"{variable}={value}".encode() in environ and program in command and "torchrun" not in command:
+        if (
+            f"{variable}={value}".encode() in environ
+            and program in command
+            and "torchrun" not in command
+        ):
             return child
     raise LookupError(f"no process with {variable}={value} runs {program}")
 

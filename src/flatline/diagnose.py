@@ -179,7 +179,7 @@ def _answers(
             continue
         lacking = missing(facts, family.needs)
         answer = cleared.get(family.code)
-        if answer is not None and not lacking:
+        if answer is not None and (answer.decisive or not lacking):
             ruled.append(RuledOut(family.code, family.name, answer.why, answer.cites))
             continue
         broken = any(gap.need == family.name for gap in gaps)
@@ -255,7 +255,11 @@ def _unseen_causes(
     behind: dict[str, list[str]] = {}
     for family in known:
         key = f"{finding.code}/{finding.fault_class}"
-        if family.code in lacking and family.code in ROOTS and (key in family.explains or finding.code in family.explains):
+        if (
+            family.code in lacking
+            and family.code in ROOTS
+            and (key in family.explains or finding.code in family.explains)
+        ):
             for need in lacking[family.code]:
                 behind.setdefault(need, []).append(family.code)
     behind.pop(DECISIVE, None)

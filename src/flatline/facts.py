@@ -229,6 +229,10 @@ class Facts:
         cite = LogCite(track.source, track.lines[index], text, track.place, track.time(index))
         return Point(track, index, cite)
 
+    def text(self, source: str, line: int) -> str:
+        """A line of a log as it is cited; "" where there is none."""
+        return self._read_line(source, line)
+
     def main_track(self, attempt: int | None = None) -> Track | None:
         """The stream whose progress speaks for the run: most points with a loss, then lowest
         rank. Of one attempt, or of all."""

@@ -76,7 +76,10 @@ def main():
                   f"{scaler.get_scale():g}", flush=True)  # fmt: skip
         elif step % 10 == 0:
             rate = step * batch / (time.time() - began)
-            print(f"step {step}/{args.steps} | loss {loss.item() / len(x):.5f} | {rate:.0f} samples/s", flush=True)
+            print(
+                f"step {step}/{args.steps} | loss {loss.item() / len(x):.5f} | {rate:.0f} samples/s",
+                flush=True,
+            )
     print(f"training done: {args.steps} steps in {time.time() - began:.1f} s", flush=True)
 
 

@@ -43,7 +43,12 @@ def main():
         args.coordinator, args.processes, args.process,
         heartbeat_timeout_seconds=args.heartbeat, initialization_timeout=args.init_timeout,
     )  # fmt: skip
-    log.info("process %d of %d, %d devices", jax.process_index(), jax.process_count(), jax.device_count())
+    log.info(
+        "process %d of %d, %d devices",
+        jax.process_index(),
+        jax.process_count(),
+        jax.device_count(),
+    )
     mesh = Mesh(np.array(jax.devices()), ("data",))
     shared, split = NamedSharding(mesh, P()), NamedSharding(mesh, P("data"))
     params = jax.device_put(init(jax.random.key(0), (16, 64, 64, 1)), shared)

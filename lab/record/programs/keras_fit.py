@@ -19,12 +19,18 @@ def main():
     x = rng.normal(size=(2048, 20)).astype("float32")
     y = np.digitize(x[:, 0] + x[:, 1], [-1.2, -0.4, 0.4, 1.2])
     model = keras.Sequential(
-        [keras.Input((20,)), keras.layers.Dense(32, "relu"), keras.layers.Dense(args.classes, "softmax")]
+        [
+            keras.Input((20,)),
+            keras.layers.Dense(32, "relu"),
+            keras.layers.Dense(args.classes, "softmax"),
+        ]
     )
     model.compile(keras.optimizers.Adam(3e-3), "categorical_crossentropy", metrics=["accuracy"])
     labels = keras.utils.to_categorical(y, 5)
     model.summary()
-    model.fit(x, labels, batch_size=32, epochs=args.epochs, validation_split=0.1, verbose=args.verbose)
+    model.fit(
+        x, labels, batch_size=32, epochs=args.epochs, validation_split=0.1, verbose=args.verbose
+    )
     model.save("model.keras")
     print("saved model.keras")
 

@@ -14,7 +14,9 @@ bpe = Tokenizer(models.BPE(unk_token="<unk>"))
 bpe.pre_tokenizer = pre_tokenizers.ByteLevel(add_prefix_space=False)
 bpe.decoder = decoders.ByteLevel()
 special = ["<unk>", "<s>", "</s>", "<pad>"]
-bpe.train([args.corpus], trainers.BpeTrainer(vocab_size=400, special_tokens=special, show_progress=False))
+bpe.train(
+    [args.corpus], trainers.BpeTrainer(vocab_size=400, special_tokens=special, show_progress=False)
+)
 tokenizer = PreTrainedTokenizerFast(
     tokenizer_object=bpe, unk_token="<unk>", bos_token="<s>", eos_token="</s>", pad_token="<pad>"
 )

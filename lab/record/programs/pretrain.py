@@ -81,7 +81,10 @@ def main():
     generator = torch.Generator().manual_seed(start)
     for it in range(start, args.max_iters + 1):
         if it % args.eval_interval == 0:
-            train_loss, val_loss = evaluate(model, data[:cut], generator), evaluate(model, data[cut:], generator)
+            train_loss, val_loss = (
+                evaluate(model, data[:cut], generator),
+                evaluate(model, data[cut:], generator),
+            )
             print(f"step {it}: train loss {train_loss:.4f}, val loss {val_loss:.4f}", flush=True)
             if it > start:
                 print(f"saving checkpoint to {args.out_dir}", flush=True)
@@ -94,7 +97,10 @@ def main():
         loss.backward()
         opt.step()
         if it % 10 == 0:
-            print(f"iter {it}: loss {loss.item():.4f}, time {(time.time() - began) * 1e3:.2f}ms", flush=True)
+            print(
+                f"iter {it}: loss {loss.item():.4f}, time {(time.time() - began) * 1e3:.2f}ms",
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -44,7 +44,9 @@ def main():
     def tokenize(batch):
         return tokenizer(batch[args.text_column], truncation=True, max_length=64)
 
-    data = raw.map(tokenize, batched=True, remove_columns=raw.column_names).train_test_split(0.05, seed=1)
+    data = raw.map(tokenize, batched=True, remove_columns=raw.column_names).train_test_split(
+        0.05, seed=1
+    )
     trainer = Trainer(
         model=model,
         args=TrainingArguments(

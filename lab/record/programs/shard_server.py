@@ -12,7 +12,9 @@ def serve(conn, lines):
     with conn, conn.makefile("rwb") as stream:
         for request in stream:
             first, count = json.loads(request)
-            picked = [json.loads(lines[i % len(lines)])["text"] for i in range(first, first + count)]
+            picked = [
+                json.loads(lines[i % len(lines)])["text"] for i in range(first, first + count)
+            ]
             stream.write(json.dumps(picked).encode() + b"\n")
             stream.flush()
 

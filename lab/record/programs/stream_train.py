@@ -14,7 +14,9 @@ import numpy as np
 import torch
 from torch import nn
 
-logging.basicConfig(level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s - %(message)s")
+logging.basicConfig(
+    level=logging.INFO, format="%(asctime)s %(levelname)-7s %(name)s - %(message)s"
+)
 log = logging.getLogger("stream_train")
 
 
@@ -27,7 +29,7 @@ def connect(port, attempts=8):
             stream.flush()
             if not stream.readline():
                 raise ConnectionResetError(104, "Connection reset by peer")
-            return stream
+            return stream  # noqa: TRY300
         except OSError as error:
             log.warning("shard server not ready (%s), retry %d/%d", error, attempt, attempts)
             time.sleep(1)
@@ -64,7 +66,9 @@ class Prefetcher:
                 if not self.process.is_alive():
                     self.restarts += 1
                     code = self.process.exitcode
-                    log.error("prefetch worker died (exit code %s), restart %d/3", code, self.restarts)
+                    log.error(  # noqa: TRY400 - no exception is being handled
+                        "prefetch worker died (exit code %s), restart %d/3", code, self.restarts
+                    )
                     self.begin()
                 continue
             self.next = first + self.batch
@@ -142,11 +146,15 @@ def main():
         loss.backward()
         opt.step()
         if step % 10 == 0:
-            log.info("step %d/%d train_loss=%.4f errors=0 dropped=0", step, args.steps, loss.item())
+            log.info(
+                "step %d/%d train_loss=%.4f errors=0 dropped=0", step, args.steps, loss.item()
+            )
         if step % 100 == 0:
             found = evaluate(model, held_out)
             metrics.push(step=step, loss=loss.item())
-            log.info("eval at step %d: %s", step, " ".join(f"{k}={v:.4f}" for k, v in found.items()))
+            log.info(
+                "eval at step %d: %s", step, " ".join(f"{k}={v:.4f}" for k, v in found.items())
+            )
     log.info("finished after %d steps, failures=0", args.steps)
 
 

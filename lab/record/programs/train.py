@@ -89,7 +89,11 @@ def batches(loader, sampler, epochs):
 
 
 def newest_checkpoint(folder):
-    found = [(int(m[1]), p) for p in Path(folder).glob("step_*.pt") if (m := re.search(r"(\d+)", p.name))]
+    found = [
+        (int(m[1]), p)
+        for p in Path(folder).glob("step_*.pt")
+        if (m := re.search(r"(\d+)", p.name))
+    ]
     return max(found)[1] if found else None
 
 
@@ -105,8 +109,15 @@ def load(path, model, opt):
 def save(folder, step, model, opt):
     path = Path(folder) / f"step_{step}.pt"
     began = time.perf_counter()
-    torch.save({"step": step, "model": model.module.state_dict(), "optimizer": opt.state_dict()}, path)
-    log.info("saved checkpoint %s (%.1f MB, %.2f s)", path, path.stat().st_size / 1e6, time.perf_counter() - began)
+    torch.save(
+        {"step": step, "model": model.module.state_dict(), "optimizer": opt.state_dict()}, path
+    )
+    log.info(
+        "saved checkpoint %s (%.1f MB, %.2f s)",
+        path,
+        path.stat().st_size / 1e6,
+        time.perf_counter() - began,
+    )
 
 
 def learning_rate(step, args):
@@ -160,10 +171,18 @@ def main():
     records = TextRecords(args.data.format(rank=rank), args.width, args.packer, args.cache)
     own_file = "{rank}" in args.data
     sampler = None if own_file else DistributedSampler(records, shuffle=False, drop_last=True)
-    loader = DataLoader(records, args.batch_size, sampler=sampler, num_workers=args.workers, drop_last=True)
+    loader = DataLoader(
+        records, args.batch_size, sampler=sampler, num_workers=args.workers, drop_last=True
+    )
     if rank == 0:
         n = sum(p.numel() for p in model.parameters())
-        log.info("%d parameters, %d records, world size %d, %d steps planned", n, len(records), world, args.steps)
+        log.info(
+            "%d parameters, %d records, world size %d, %d steps planned",
+            n,
+            len(records),
+            world,
+            args.steps,
+        )
     first = 0
     if args.resume != "never":
         path = newest_checkpoint(args.ckpt_dir) if args.resume == "auto" else Path(args.resume)
@@ -203,7 +222,12 @@ def train(args, rank, world, model, opt, source, first):
         if rank == 0 and args.save_every and step % args.save_every == 0:
             save(args.ckpt_dir, step, model, opt)
     if rank == 0:
-        log.info("training finished: %d steps in %.1f s, final loss %.4f", args.steps, time.perf_counter() - began, loss.item())
+        log.info(
+            "training finished: %d steps in %.1f s, final loss %.4f",
+            args.steps,
+            time.perf_counter() - began,
+            loss.item(),
+        )
 
 
 if __name__ == "__main__":

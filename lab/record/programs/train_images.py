@@ -106,10 +106,14 @@ def main():
     torch.manual_seed(0)
     torch.set_num_threads(1)
     data = Shards(args.data, args.size, args.augment, args.decoded_cache)
-    loader = DataLoader(data, args.batch_size, shuffle=True, num_workers=args.workers, drop_last=True)
+    loader = DataLoader(
+        data, args.batch_size, shuffle=True, num_workers=args.workers, drop_last=True
+    )
     model = build()
     opt = torch.optim.SGD(model.parameters(), args.lr, momentum=0.9)
-    print(f"=> {len(data)} images, {len(loader)} batches an epoch, {args.epochs} epochs", flush=True)
+    print(
+        f"=> {len(data)} images, {len(loader)} batches an epoch, {args.epochs} epochs", flush=True
+    )
     for epoch in range(args.epochs):
         run_epoch(epoch, loader, model, opt, args.print_freq)
         torch.save(model.state_dict(), "checkpoint.pth.tar")

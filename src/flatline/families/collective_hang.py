@@ -34,7 +34,7 @@ from datetime import datetime
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places, number
-from flatline.judging.waiting import Waiting, lagging, silent, waiting
+from flatline.judging.waiting import Waiting, accused, lagging, silent, waiting
 from flatline.model import (
     Action,
     Cite,
@@ -73,7 +73,7 @@ def judge(facts: Facts) -> Judgement:
     if victims is None:
         return _cleared(facts)
     if not _fatal(facts, victims):
-        return None
+        return _cleared(facts)
     everyone = waiting(facts, *TAGS, *ECHOES) or victims
     suspect = _suspect(facts, victims, everyone)
     fault_class = _fault_class(victims, timed_out)
@@ -134,10 +134,10 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
             *[m.cite for m in behind[:4]],
         )
         return _Suspect(places, why, 0.9)
-    accused = _accused(victims, everyone)
-    if accused:
-        places = distinct(Place(task=t) for t in sorted(accused))
-        cites = [m.cite for m in everyone.matches if "heartbeat" in m.signature.tags]
+    tasks = {t for m in everyone.matches if _beat(m) for t in accused(facts, m)}
+    if tasks:
+        places = distinct(Place(task=t) for t in sorted(tasks))
+        cites = [m.cite for m in everyone.matches if _beat(m)]
         why = claim(f"{_cap(name_places(places))} stopped sending heartbeats.", *cites[:3])
         return _Suspect(places, why, 0.7)
     places, derived = silent(facts, everyone)
@@ -147,13 +147,8 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
     return _Suspect((), None, 0.0)
 
 
-def _accused(victims: Waiting, everyone: Waiting) -> set[int]:
-    """Tasks that a coordination service declared dead, however many lines say so."""
-    return {
-        int(m.groups["task"])
-        for m in (*victims.matches, *everyone.matches)
-        if "heartbeat" in m.signature.tags and m.groups.get("task", "").isdigit()
-    }
+def _beat(match: Match) -> bool:
+    return "heartbeat" in match.signature.tags
 
 
 def _cap(text: str) -> str:
@@ -238,6 +233,11 @@ def _actions(suspect: _Suspect) -> tuple[Action, ...]:
 
 
 def _cleared(facts: Facts) -> Cleared | None:
+    track = facts.main_track(facts.last.n)
+    if facts.disposition == "completed" and track is not None:
+        last = facts.point(track, track.of_attempt(facts.last.n)[-1])
+        why = "training went on to the end of the run, which ended on its own"
+        return Cleared(CODE, why, (last.cite,), decisive=True)
     absent = facts.absence(
         ["tag:timeout", "tag:lost-peer", "tag:mismatch", "tag:heartbeat"],
         "no collective timed out and no peer was lost in any log",

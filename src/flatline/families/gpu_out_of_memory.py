@@ -37,7 +37,7 @@ from flatline.model import Claim, Cleared, Finding, Judgement, LogCite
 
 CODE = "B1"
 NAME = "gpu-out-of-memory"
-NEEDS = ("job log to its end", "GPU memory metrics")
+NEEDS = ("job log to its end",)
 EXPLAINS = {
     "C2": "the rank that ran out of memory left the collective its peers were waiting in",
     "A3": "a failed allocation surfaces as a CUDA, cuBLAS or NCCL error in the same process",

@@ -28,6 +28,7 @@ from datetime import datetime, timedelta
 
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim, distinct, name_places, number
+from flatline.judging.waiting import accused as accused_by
 from flatline.model import Action, Cleared, Finding, Judgement, LogCite, Match, Place
 
 CODE = "C4"
@@ -47,14 +48,14 @@ UP_TO_THE_END_STEPS = 3.0
 
 def judge(facts: Facts) -> Judgement:
     """Clear the accused only on dated steps of their own inside the window of the accusation."""
-    accusations = [m for m in facts.tagged("heartbeat") if m.groups.get("task", "").isdigit()]
+    accusations = [m for m in facts.tagged("heartbeat") if accused_by(facts, m)]
     if not accusations:
         absent = facts.absence(["tag:heartbeat"], "nobody was declared dead in any log")
         return None if absent is None else Cleared(CODE, absent.text, (absent,))
     declared = min((m.cite.at for m in accusations if m.cite.at), default=None)
     if declared is None:
         return None
-    accused = sorted({int(m.groups["task"]) for m in accusations})
+    accused = sorted({task for m in accusations for task in accused_by(facts, m)})
     proofs = [_proof(facts, task, declared, _timeout_s(facts)) for task in accused]
     if not all(proofs):
         return None

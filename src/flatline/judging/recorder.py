@@ -24,9 +24,11 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
 
+from flatline.judging.recorder_cites import Key, counter, entered, nothing_pending, values
 from flatline.judging.recorder_views import (
     Group,
     View,
+    busy,
     groups_of,
     idle,
     one_per_rank,
@@ -60,9 +62,9 @@ class Recorded:
     `culprits` is empty where nothing points at few enough ranks; `kind` is then what was seen,
     and None where all ranks agree.  "missing" is a rank that is waited for, with program and
     device both possible.  `waiting` are the ranks with something pending that are not culprits.
-    `complete` holds where every rank of the world left a dump that could be read; the others are
-    `missing_ranks`.  `since` is when the oldest operation still pending was enqueued, by the
-    clock of the host that did.
+    `complete` holds where the size of the world is known and every rank of it left a dump that
+    could be read; those known to be absent are `missing_ranks`.  `since` is when the oldest
+    operation still pending was enqueued, by the clock of the host that did.
     """
 
     culprits: tuple[Place, ...]
@@ -106,10 +108,10 @@ def analyse(dumps: Sequence[Dump], world_size: int | None = None) -> Recorded | 
     if not by_rank:
         return None
     groups = groups_of(by_rank)
-    missing = _missing(by_rank, groups, world_size)
-    found = _answer(by_rank, groups, bool(missing))
+    missing, complete = _missing(by_rank, groups, world_size)
+    found = _answer(by_rank, groups, missing, complete)
     waiting = tuple(
-        rank for rank, dump in by_rank.items() if not idle(dump) and rank not in found.ranks
+        rank for rank, dump in by_rank.items() if busy(dump) and rank not in found.ranks
     )
     text = found.text
     if missing:
@@ -121,7 +123,7 @@ def analyse(dumps: Sequence[Dump], world_size: int | None = None) -> Recorded | 
         text=text,
         group=str(found.group) if found.group else "",
         waiting=waiting,
-        complete=not missing,
+        complete=complete,
         missing_ranks=missing,
         since=_since(by_rank[rank] for rank in waiting),
     )
@@ -129,10 +131,15 @@ def analyse(dumps: Sequence[Dump], world_size: int | None = None) -> Recorded | 
 
 def _missing(
     by_rank: Mapping[int, Dump], groups: Iterable[Group], world_size: int | None
-) -> tuple[int, ...]:
+) -> tuple[tuple[int, ...], bool]:
+    """The ranks known to have left no dump, and whether that is known to be all."""
     named = {rank for group in groups for rank in group.members}
-    world = named | set(range(max(by_rank) + 1)) | set(range(world_size or 0))
-    return tuple(sorted(world - by_rank.keys()))
+    # A number in a file's name may be no rank: more than the dumps there are is not believed.
+    highest = max(by_rank) + 1 if max(by_rank) < 2 * len(by_rank) + 8 else 0
+    world = named | set(range(highest)) | set(range(world_size or 0))
+    missing = tuple(sorted(world - by_rank.keys()))
+    known = world_size is not None or named >= by_rank.keys()
+    return missing, known and not missing
 
 
 def _since(dumps: Iterable[Dump]) -> datetime | None:
@@ -140,20 +147,24 @@ def _since(dumps: Iterable[Dump]) -> datetime | None:
     return min(times, default=None)
 
 
-def _answer(by_rank: Mapping[int, Dump], groups: Sequence[Group], partial: bool) -> _Found:
-    if all(idle(dump) for dump in by_rank.values()):
+def _answer(
+    by_rank: Mapping[int, Dump], groups: Sequence[Group], missing: tuple[int, ...], complete: bool
+) -> _Found:
+    if not any(busy(dump) for dump in by_rank.values()):
         return _Found((), None, (), "no rank has a collective pending")
+    if len(by_rank) == 1:
+        return _Found((), None, (), f"only {_ranks(list(by_rank))} left a dump")
     apart = _apart(groups)
     if apart is not None:
         return apart
-    mismatches = [found for group in groups if (found := _mismatch(group))]
+    mismatches = [found for group in groups if (found := _mismatch(group, missing))]
     if mismatches:
         return min(mismatches, key=lambda found: not found.ranks)
-    waits = _waits(groups)
-    stopped = _stopped(by_rank, groups, waits, partial)
+    waits = _waits(by_rank, groups)
+    stopped = _stopped(by_rank, waits, _awaited_by_p2p(groups) if complete else {})
     behind = _behind(by_rank, groups)
     if stopped or behind:
-        return _named(by_rank, groups, waits, stopped, behind)
+        return _named(by_rank, groups, stopped, behind)
     return _unnamed(by_rank, groups, waits)
 
 
@@ -166,39 +177,46 @@ def _apart(groups: Iterable[Group]) -> _Found | None:
 
     That is impossible at one instant but for operations that one rank may leave early.
     """
-    for group in groups:
+    for group in (group for group in groups if group.active):
         views = [v for v in group.views.values() if v.enqueued is not None and v.countable]
+        late = min(views, key=lambda view: (view.enqueued or 0, view.rank), default=None)
         for ahead in views:
-            for late in views:
-                if ahead.done is None or late.enqueued is None or ahead.done <= late.enqueued:
-                    continue
-                between = [e for e in ahead.collectives if late.enqueued < e.seq <= ahead.done]
-                if len(between) < ahead.done - late.enqueued or any(
-                    entry.op not in _ONE_SIDED for entry in between
-                ):
-                    text = (
-                        f"rank {ahead.rank} completed collective {ahead.done} of group {group}, "
-                        f"which rank {late.rank} had not entered when it wrote its dump: the "
-                        "dumps are of different moments and cannot be compared"
-                    )
-                    cites = (_counter(ahead, "last_completed"), _counter(late, "last_enqueued"))
-                    return _Found((), None, cites, text, group)
+            if late is None or not _left_alone(ahead, late):
+                continue
+            text = (
+                f"rank {ahead.rank} completed collective {ahead.done} of group {group}, which "
+                f"rank {late.rank} had not entered when it wrote its dump: the dumps are of "
+                "different moments and cannot be compared"
+            )
+            cites = (counter(ahead, "last_completed"), counter(late, "last_enqueued"))
+            return _Found((), None, cites, text, group)
     return None
+
+
+def _left_alone(ahead: View, late: View) -> bool:
+    """Whether one rank left what nobody can leave before the other has entered it."""
+    if ahead.done is None or late.enqueued is None or ahead.done <= late.enqueued:
+        return False
+    between = [e for e in ahead.collectives if late.enqueued < e.seq <= ahead.done]
+    return len(between) < ahead.done - late.enqueued or any(
+        entry.op not in _ONE_SIDED for entry in between
+    )
 
 
 # --- out of step ---
 
 
-def _mismatch(group: Group) -> _Found | None:
+def _mismatch(group: Group, missing: tuple[int, ...]) -> _Found | None:
     """The first collective somebody waits in that ranks entered as different operations."""
     for seq in sorted({v.pending for v in group.views.values() if v.pending is not None}):
-        entered = {rank: v.at(seq) for rank, v in group.views.items()}
-        if any(len(held) > 1 for held in entered.values()):
+        seen = {rank: v.at(seq) for rank, v in group.views.items()}
+        if any(len(held) > 1 for held in seen.values()):
             continue  # coalesced: which of them meets which is not recorded
-        entries = {rank: held[0] for rank, held in entered.items() if held}
+        entries = {rank: held[0] for rank, held in seen.items() if held}
         sides = _sides(entries)
         if len(sides) > 1:
-            return _out_of_step(group, seq, sides, entries)
+            unseen = group.unseen if group.members else len(missing)
+            return _out_of_step(group, seq, sides, entries, unseen)
     return None
 
 
@@ -215,70 +233,111 @@ def _sides(entries: Mapping[int, Entry]) -> list[list[int]]:
 
 
 def _out_of_step(
-    group: Group, seq: int, sides: list[list[int]], entries: Mapping[int, Entry]
+    group: Group, seq: int, sides: list[list[int]], entries: Mapping[int, Entry], unseen: int
 ) -> _Found:
     odd = sorted(rank for side in sides[1:] for rank in side)
-    unknown = group.unseen + sum(
+    unknown = unseen + sum(
         1
         for rank, view in group.views.items()
         if rank not in entries and (view.enqueued or -1) >= seq
     )
     clear = len(odd) + unknown < len(sides[0])
-    same_op = len({entry.op for entry in entries.values()}) == 1
-    told = [f"{_ranks(side)} entered {_shape(entries[side[0]], same_op)}" for side in sides]
+    key = _difference(entries.values())
+    told = [f"{_ranks(side)} entered {_shape(entries[side[0]], key)}" for side in sides]
     text = f"as collective {seq} of group {group} " + ", ".join(told)
     if not clear:
         text += "; neither side is a clear minority"
-    shown = (*(odd if clear else ())[:NAMED], *(side[0] for side in sides))
-    key = "input_sizes" if same_op else "profiling_name"
-    cites = tuple(_entered(group.views[rank], entries[rank], key) for rank in dict.fromkeys(shown))
+    shown = (*(odd if clear else ())[:NAMED], *(side[0] for side in sides[:NAMED]))
+    cites = tuple(entered(group.views[rank], entries[rank], key) for rank in dict.fromkeys(shown))
     return _Found(tuple(odd) if clear else (), "mismatch", cites, text, group)
 
 
-def _shape(entry: Entry, same_op: bool) -> str:
-    if not same_op:
+def _difference(entries: Iterable[Entry]) -> Key:
+    ops, sizes = set(), set()
+    for entry in entries:
+        ops.add(entry.op)
+        sizes.add(sum(map(math.prod, entry.sizes)))
+    return (
+        "profiling_name" if len(ops) > 1 else "input_sizes" if len(sizes) > 1 else "input_dtypes"
+    )
+
+
+def _shape(entry: Entry, key: Key) -> str:
+    if key == "profiling_name":
         return entry.op
-    return f"{entry.op} of {_json(entry.sizes)} {' '.join(sorted(set(entry.dtypes)))}".rstrip()
+    return f"{entry.op} of {values(entry)[key]}"
 
 
 # --- who waits for whom ---
 
 
-def _waits(groups: Iterable[Group]) -> list[_Wait]:
+def _waits(by_rank: Mapping[int, Dump], groups: Iterable[Group]) -> list[_Wait]:
+    """
+    Every wait for a rank that has not entered what is waited in, by the ranks that wait.
+
+    A rank of which it is not known how far it came is waited for where it has nothing pending
+    and all others of the group have.
+    """
     found = []
     for group in groups:
-        for rank, view in group.views.items():
-            if view.pending is None:
-                continue
-            for other, there in group.views.items():
-                unknown = there.enqueued is None and idle(there.dump)
-                if unknown or (there.enqueued is not None and there.enqueued < view.pending):
-                    found.append(_Wait(rank, other, group))
+        waiting = [view for view in group.views.values() if view.pending is not None]
+        reach = max((view.pending or 0 for view in waiting), default=0)
+        known = [view for view in group.views.values() if view.enqueued is not None]
+        late = [view for view in known if (view.enqueued or 0) < reach]
+        found += [
+            _Wait(view.rank, there.rank, group)
+            for view in waiting
+            for there in late
+            if (there.enqueued or 0) < (view.pending or 0)
+        ]
+        unsaid = {*group.members, *group.views} - {view.rank for view in known}
+        resting = [rank for rank in sorted(unsaid) if rank in by_rank and idle(by_rank[rank])]
+        if waiting and len(waiting) == len(known):
+            found += [_Wait(view.rank, rank, group) for view in waiting for rank in resting]
     return found
 
 
 def _stopped(
-    by_rank: Mapping[int, Dump], groups: Iterable[Group], waits: Iterable[_Wait], partial: bool
-) -> tuple[int, ...]:
-    """Ranks that are waited for with nothing in their queue, where those that wait are as many."""
-    busy = [rank for rank, dump in by_rank.items() if not idle(dump)]
-    found = {wait.on for wait in waits if idle(by_rank[wait.on])}
-    resting = by_rank.keys() - set(busy)
-    if not partial and len(resting) < len(busy):
+    by_rank: Mapping[int, Dump],
+    waits: Iterable[_Wait],
+    by_p2p: Mapping[int, DumpCite],
+) -> dict[int, tuple[DumpCite, ...]]:
+    """
+    Ranks that are waited for with nothing in their queue, with who waits for them in what.
+
+    None where they are more than those that wait: then the few may be out of step.
+    """
+    working = [rank for rank, dump in by_rank.items() if busy(dump)]
+    found: dict[int, tuple[DumpCite, ...]] = {}
+    for wait in waits:
+        if wait.on in found or not idle(by_rank[wait.on]):
+            continue
+        there = wait.group.views.get(wait.on)
+        came = there is not None and there.enqueued is not None
+        own = (counter(there, "last_enqueued"),) if there is not None and came else ()
+        found[wait.on] = (*own, _waiter(wait))
+    resting = by_rank.keys() - set(working)
+    if len(resting) < len(working):
         # What a send waits for is not counted the same on both sides, so that it names a rank
         # only where all others are seen to wait.
-        found |= _awaited_by_p2p(groups) & resting
-    return tuple(sorted(found)) if len(found) <= len(busy) else ()
+        for rank in sorted(by_p2p.keys() & resting - found.keys()):
+            if idle(by_rank[rank]):
+                found[rank] = (by_p2p[rank],)
+    return dict(sorted(found.items())) if len(found) <= len(working) else {}
 
 
-def _awaited_by_p2p(groups: Iterable[Group]) -> set[int]:
-    return {
-        peer
-        for group in groups
-        for rank, view in group.views.items()
-        for entry in view.entries
-        if entry.is_p2p and entry.pending and (peer := partner(group, rank, entry)) is not None
-    }
+def _awaited_by_p2p(groups: Iterable[Group]) -> dict[int, DumpCite]:
+    """Ranks with which a send or receive is pending, each with one that is."""
+    found: dict[int, DumpCite] = {}
+    for group in groups:
+        for rank, view in group.views.items():
+            for entry in view.entries:
+                if not (entry.is_p2p and entry.pending):
+                    continue
+                peer = partner(group, rank, entry)
+                if peer is not None and peer not in found:
+                    found[peer] = entered(view, entry, "profiling_name")
+    return found
 
 
 def _behind(by_rank: Mapping[int, Dump], groups: Sequence[Group]) -> tuple[int, ...]:
@@ -293,15 +352,14 @@ def _behind(by_rank: Mapping[int, Dump], groups: Sequence[Group]) -> tuple[int, 
 
 def _lags(group: Group, rank: int) -> bool | None:
     """Whether a rank waits in what a peer completed; None where nobody waits in this group."""
-    views = group.views
-    if rank not in views or len(views) < 2 or not any(v.pending for v in views.values()):
+    own, furthest = group.views.get(rank), group.furthest
+    if own is None or not group.active or len(group.views) < 2:
         return None
-    own = views[rank]
-    if own.pending is None:
+    if own.pending is None or furthest is None:
         return False
     if own.waits_in is not None and own.waits_in.op in _ONE_SIDED:
         return None
-    return any(v.done is not None and v.done >= own.pending for v in views.values())
+    return (furthest.done or 0) >= own.pending
 
 
 # --- the answer in words ---
@@ -310,43 +368,38 @@ def _lags(group: Group, rank: int) -> bool | None:
 def _named(
     by_rank: Mapping[int, Dump],
     groups: Sequence[Group],
-    waits: Sequence[_Wait],
-    stopped: tuple[int, ...],
+    stopped: Mapping[int, tuple[DumpCite, ...]],
     behind: tuple[int, ...],
 ) -> _Found:
     kind: Kind = "missing" if stopped and behind else "host" if stopped else "device"
     cites: list[DumpCite] = []
     told: list[str] = []
-    first: Group | None = None
-    for rank in stopped[:NAMED]:
-        wait = next((wait for wait in waits if wait.on == rank), None)
-        cites.append(_nothing_pending(rank, by_rank[rank]))
-        if wait is None:
-            continue
-        first = first or wait.group
-        cites += [_counter(wait.group.views[rank], "last_enqueued"), _waiter(wait)]
+    for rank in list(stopped)[:NAMED]:
+        cites += [nothing_pending(rank, by_rank[rank]), *stopped[rank]]
     if stopped:
-        where = f" what the others wait in in group {first}" if first else " what is waited for"
-        told.append(f"{_ranks(stopped)} never entered{where} and had nothing pending")
+        last = next(iter(stopped.values()))[-1]
+        told.append(f"{_ranks(tuple(stopped))} had nothing pending and did not enter what others "
+                    f"wait in: {last.text}")  # fmt: skip
     for rank in behind[:NAMED]:
         group = next(group for group in groups if _lags(group, rank))
-        first = first or group
-        ahead = max(group.views.values(), key=lambda view: (view.done or -1, -view.rank))
-        cites += [_left(group.views[rank]), _left(ahead)]
+        ahead = group.furthest or group.views[rank]
+        cites += [counter(view, "last_completed") for view in (group.views[rank], ahead)]
     if behind:
-        told.append(f"{_ranks(behind)} entered collectives that peers completed and did not")
+        told.append(f"{_ranks(behind)} did not complete collectives that they had entered and "
+                    "their peers completed")  # fmt: skip
     ranks = tuple(sorted({*stopped, *behind}))
-    return _Found(ranks, kind, tuple(dict.fromkeys(cites)), "; ".join(told), first)
+    where = next((g for g in groups if g.active and ranks[0] in {*g.views, *g.members}), None)
+    return _Found(ranks, kind, tuple(dict.fromkeys(cites)), "; ".join(told), where)
 
 
 def _unnamed(
     by_rank: Mapping[int, Dump], groups: Sequence[Group], waits: Sequence[_Wait]
 ) -> _Found:
-    busy = [rank for rank, dump in by_rank.items() if not idle(dump)]
+    working = _ranks([rank for rank, dump in by_rank.items() if busy(dump)])
     pairs = {(wait.rank, wait.on): wait for wait in waits}
     for (rank, on), wait in pairs.items():
         back = pairs.get((on, rank))
-        if back is not None and back.group != wait.group:
+        if back is not None and back.group is not wait.group:
             text = (
                 f"rank {rank} waits for rank {on} in group {wait.group}, and rank {on} for rank "
                 f"{rank} in group {back.group}: they entered the two in different order"
@@ -354,83 +407,23 @@ def _unnamed(
             return _Found((), "mismatch", (_waiter(wait), _waiter(back)), text, wait.group)
     if waits:
         wait = waits[0]
-        awaited = sorted({each.on for each in waits})
-        text = f"{_ranks(busy)} have collectives pending that {_ranks(awaited)} did not enter"
-        cites = (_waiter(wait), _counter(wait.group.views[wait.on], "last_enqueued"))
-        return _Found((), "missing", cites, text, wait.group)
-    text = f"{_ranks(busy)} entered the same collectives, and none of them completes"
+        awaited = _ranks(sorted({each.on for each in waits}))
+        text = f"collectives are pending on {working} that {awaited} did not enter"
+        return _Found((), "missing", (_waiter(wait),), text, wait.group)
     for group in groups:
         for view in group.views.values():
             if view.waits_in is not None:
-                cite = _entered(view, view.waits_in, "profiling_name")
+                text = f"what is pending on {working} was entered by all others that left a dump"
+                cite = entered(view, view.waits_in, "profiling_name")
                 return _Found((), None, (cite,), text, group)
-    return _Found((), None, (), f"{_ranks(busy)} have operations pending")
-
-
-# --- citations ---
-
-
-def _counter(view: View, field: Literal["last_enqueued", "last_completed"]) -> DumpCite:
-    """A counter of the group, or where the dump has none the entry it would come from."""
-    status = view.status
-    value = status.last_enqueued if field == "last_enqueued" else status.last_completed
-    if value is None and view.collectives:
-        left = [e for e in view.collectives if field == "last_enqueued" or not e.pending]
-        return _entered(view, (left or view.collectives)[-1], "collective_seq_id")
-    verb = "entered" if field == "last_enqueued" else "completed"
-    return DumpCite(
-        source=view.dump.source,
-        pointer=f"group {status}, {field}",
-        value=value,
-        text=f"rank {view.rank} {verb} collective {value} of group {status} last",
-        place=Place(rank=view.rank),
-    )
-
-
-def _left(view: View) -> DumpCite:
-    return _counter(view, "last_completed")
-
-
-def _nothing_pending(rank: int, dump: Dump) -> DumpCite:
-    return DumpCite(
-        source=dump.source,
-        pointer="entries, pending",
-        value=dump.pending,
-        text=f"rank {rank} has no operation pending",
-        place=Place(rank=rank),
-    )
+    return _Found((), None, (), f"operations are pending on {working}")
 
 
 def _waiter(wait: _Wait) -> DumpCite:
     view = wait.group.views[wait.rank]
     if view.waits_in is None:
-        return _left(view)
-    return _entered(view, view.waits_in, "profiling_name")
-
-
-def _entered(
-    view: View,
-    entry: Entry,
-    key: Literal["profiling_name", "input_sizes", "collective_seq_id"],
-) -> DumpCite:
-    values = {
-        "profiling_name": entry.profiling_name,
-        "input_sizes": _json(entry.sizes),
-        "collective_seq_id": entry.seq,
-    }
-    verb = "waits in" if entry.pending else "completed"
-    return DumpCite(
-        source=view.dump.source,
-        pointer=f"entry {entry.record_id}, {key}",
-        value=values[key],
-        text=f"rank {view.rank} {verb} {entry.op}, collective {entry.seq} of group {view.status}",
-        place=Place(rank=view.rank),
-        at=entry.at,
-    )
-
-
-def _json(sizes: tuple[tuple[int, ...], ...]) -> str:
-    return "[" + ", ".join(f"[{', '.join(map(str, shape))}]" for shape in sizes) + "]"
+        return counter(view, "last_completed")
+    return entered(view, view.waits_in, "profiling_name")
 
 
 def _ranks(ranks: Sequence[int]) -> str:

@@ -79,6 +79,17 @@ class Group:
     def __str__(self) -> str:
         return f"{self.name} ({self.desc})" if self.desc else self.name
 
+    @cached_property
+    def furthest(self) -> View | None:
+        """The view that left the latest collective."""
+        left = [view for view in self.views.values() if view.done is not None]
+        return max(left, key=lambda view: (view.done or 0, -view.rank), default=None)
+
+    @cached_property
+    def active(self) -> bool:
+        """Whether anybody waits in a collective of it."""
+        return any(view.pending is not None for view in self.views.values())
+
     @property
     def unseen(self) -> int:
         """How many of its members left no dump."""
@@ -154,6 +165,19 @@ def idle(dump: Dump) -> bool:
         and status.last_enqueued <= status.last_completed
         for status in dump.groups
     ) and bool(dump.groups)
+
+
+def busy(dump: Dump) -> bool:
+    """Whether something this process enqueued is still to complete; neither may be known."""
+    return dump.pending > 0 or (
+        not dump.recorded
+        and any(
+            status.last_enqueued is not None
+            and status.last_completed is not None
+            and status.last_enqueued > status.last_completed
+            for status in dump.groups
+        )
+    )
 
 
 def partner(group: Group, rank: int, entry: Entry) -> int | None:

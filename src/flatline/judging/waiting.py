@@ -7,6 +7,7 @@ collective.  Where every rank but a few did so, the few are those the others wai
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 
 from flatline.facts import Facts
@@ -71,6 +72,24 @@ def silent(facts: Facts, victims: Waiting) -> tuple[tuple[Place, ...], DerivedCi
         place=places[0] if len(places) == 1 else Place(),
     )
     return places, cite
+
+
+ACCUSED_LINES = 64
+_ACCUSED = re.compile(r"^\s*(?:[A-Z]?\d{1,6}:\s+)?(?:/job:\S{1,80}/task:)?(\d{1,7})\s*$")
+
+
+def accused(facts: Facts, match: Match) -> tuple[int, ...]:
+    """Tasks a heartbeat line declares dead: on the line, or one a line behind it."""
+    named = match.groups.get("task", "")
+    if named.isdigit():
+        return (int(named),)
+    tasks = []
+    for line in range(match.cite.line + 1, match.cite.line + 1 + ACCUSED_LINES):
+        found = _ACCUSED.match(facts.text(match.cite.source, line))
+        if found is None:
+            break
+        tasks.append(int(found[1]))
+    return tuple(tasks)
 
 
 def _place_of(facts: Facts, rank: int) -> Place:

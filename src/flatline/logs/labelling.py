@@ -25,8 +25,9 @@ IN_ORDER = 0.95
 """A table counts its rows; the output of several processes interleaves."""
 
 TASK = re.compile(r"(?:P(\d{1,4}) )?( {0,6}\d{1,6}):(?: |$)")
-"""srun --label: `"%*d: "`, blank-padded to the digits of the highest task, zero-padded before
-17.11, with `P<offset> ` for a component of a heterogeneous job (`write_labelled_message.c`)."""
+"""srun --label: `"%*d: "`, blank-padded to the digits of the highest task (zero-padded by older
+versions), with `P<offset> ` for a component of a heterogeneous job
+(Slurm, `src/common/write_labelled_message.c`)."""
 HOST = re.compile(r"([A-Za-z][A-Za-z0-9.-]{0,62}):(?: |$)")
 STAMP = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"

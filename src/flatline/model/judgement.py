@@ -105,6 +105,9 @@ class Cleared:
     code: str
     why: str
     cites: tuple[Cite, ...]
+    decisive: bool = False
+    """True where what was measured excludes it whatever else was not read: a run that went on to
+    its planned end did not hang."""
 
     def __post_init__(self) -> None:
         if not self.cites:

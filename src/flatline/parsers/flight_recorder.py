@@ -19,6 +19,7 @@ import json
 import re
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
+from itertools import islice
 from typing import Any
 
 import orjson
@@ -33,6 +34,8 @@ KEPT_PER_GROUP = 64
 """Entries of a group kept beside those pending: ranks that wait for each other are rarely further
 apart than the operations a program enqueues ahead."""
 KEPT_PENDING = 4096
+MAX_DIMENSIONS = 64
+"""Of one tensor: PyTorch's own operators take no more (aten/src/ATen/TensorIterator.h)."""
 _HEAD_BYTES = 16_384
 _MARKS = re.compile(
     rb"pg_config|pg_status|collective_seq_id|comm_lib_version|p2p_seq_id|nccl_comm_state"
@@ -294,7 +297,7 @@ def _kept(entries: list[Entry]) -> tuple[Entry, ...]:
 
 def _sizes(value: object) -> tuple[tuple[int, ...], ...]:
     return tuple(
-        tuple(n for each in _items(shape) if (n := _int(each)) is not None)
+        tuple(n for each in islice(_items(shape), MAX_DIMENSIONS) if (n := _int(each)) is not None)
         for shape in _items(value)
     )
 

@@ -171,7 +171,7 @@ def beside(cite: Cite, day: datetime | None = None) -> tuple[str, ...]:
     parts = [neutral(str(cite.place))] if cite.place else []
     at = None if isinstance(cite, DerivedCite | QueryCite) else cite.at
     if at is not None:
-        guessed = " (assumed)" if isinstance(cite, LogCite) and cite.at_assumed else ""
+        guessed = " or later" if isinstance(cite, LogCite) and cite.at_assumed else ""
         parts.append(moment(at, day) + guessed)
     return tuple(parts)
 
