@@ -28,6 +28,7 @@ from flatline.model import (
     ProcessExit,
     ProgressKind,
 )
+from flatline.model.dumps import Dump
 from flatline.tracks import (
     DUMPS,
     KERNEL,
@@ -102,6 +103,7 @@ class Facts:
         catalogue: str | None = None,
         measured: Callable[[str], bool] = lambda need: False,
         strict: bool = False,
+        dumps: Sequence[Dump] = (),
     ) -> None:
         self.targets = tuple(targets)
         self.files = tuple(files)
@@ -124,6 +126,7 @@ class Facts:
         self.catalogue = catalogue
         self.measured = measured
         self.strict = strict
+        self.dumps = tuple(dumps)
         self._read_line = read_line
         self._ask = ask
         self._memo: dict[str, Any] = {}

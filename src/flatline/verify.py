@@ -24,6 +24,7 @@ from flatline.logs.labels import NamePlace, place_of_name
 from flatline.logs.reading import TextFile, clean, open_text
 from flatline.model import Gap
 from flatline.parsers import record_formats
+from flatline.parsers.flight_recorder import resolve_dump
 from flatline.redact import mask
 
 
@@ -123,6 +124,11 @@ def _record(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Resul
     return False, "no scheduler record that is known"
 
 
+def _dump(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
+    value = resolve_dump(target.data(item["source"]), item["pointer"])
+    return value == item.get("value"), f"{item['pointer']} is {value!r}"
+
+
 def _query(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
     value = target.numbers().replay(item)
     wanted = float(item["value"])
@@ -185,6 +191,7 @@ _CHECKS: dict[Any, Callable[[Evidence, _Target, Mapping[str, Evidence]], Result]
     "log": _log,
     "record": _record,
     "query": _query,
+    "dump": _dump,
     "absence": _absence,
     "derived": _derived,
 }

@@ -45,6 +45,7 @@ def test_a_stated_time_is_not_assumed(text: str, at: str) -> None:
         "2024/05/01 05:42:27 x",
         "05/01/2024 05:42:27 - INFO - x",
         "[05/01/2024 05:42:27 AM] x",
+        "2024-05-01 05:42:27 AM x",
         "0: [NeMo W 2024-05-01 05:42:27 nemo_logging:349] x",
         "[INFO|trainer.py:1146] 2024-05-01 05:42:27,000 >> x",
         "[default3]:2024-05-01 05:42:27,000 [rank3] INFO x",
@@ -119,6 +120,8 @@ def test_time_since_boot_counts_where_boot_is_known() -> None:
         ("2024-05-01T05:42:27+99:99 x", "2024-05-01T05:42:27"),
         ("2016-12-31 23:59:60 x", "2017-01-01T00:00:00"),
         ("2024-05-01 24:00:00 x", "2024-05-02T00:00:00"),
+        ("2024-05-01 12:10:00 AM x", "2024-05-01T00:10:00"),
+        ("2024-05-01 05:10:00 PM x", "2024-05-01T17:10:00"),
     ),
 )
 def test_impossible_dates_are_no_dates(text: str, at: str | None) -> None:

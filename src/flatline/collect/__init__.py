@@ -26,12 +26,15 @@ from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRe
 from flatline.logs.labels import NamePlace, place_of_name
 from flatline.logs.reading import TextFile, clean, open_text
 from flatline.model import Gap, Job, NodeEvent, Place, Records
+from flatline.model.dumps import Dump
 from flatline.parsers import record_formats
+from flatline.parsers.flight_recorder import parse_dump
 from flatline.redact import mask
 
 OnProgress = Callable[[str, int, int], None]
 """(stage, bytes done, bytes in all)"""
 RECORD_BYTES = 1 << 30
+DUMP_BYTES = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -65,7 +68,9 @@ def collect(request: Request, on_progress: OnProgress | None = None) -> Facts:
     held = request.hosts or (rows[-1].nodes if rows else ())
     numbers = Numbers([f for f in found if f.kind == METRICS], gaps, held)
     _unread(found, gaps)
+    dumps = _dumps(found, gaps)
     facts = _facts(request, found, records, rows, logs, gaps, numbers)
+    facts.dumps = tuple(dumps)
     if request.baseline is not None:
         facts.baseline = collect(Request((request.baseline,)))
     return facts
@@ -139,12 +144,28 @@ def _logs(
     return read
 
 
+def _dumps(found: Sequence[Found], gaps: list[Gap]) -> list[Dump]:
+    """Flight-recorder dumps; one that cannot be read, or whose rank is not known, is a gap."""
+    read: list[Dump] = []
+    for file in found:
+        if file.kind != DUMPS:
+            continue
+        if file.size > DUMP_BYTES:
+            gaps.append(Gap(DUMPS, f"{file.size} bytes are more than is read", file.source))
+            continue
+        try:
+            dump = parse_dump(file.path.read_bytes(), file.source)
+        except (OSError, FormatError) as fault:
+            gaps.append(Gap(DUMPS, str(fault), file.source))
+            continue
+        if dump.rank is None:
+            gaps.append(Gap(DUMPS, "its name does not tell whose dump it is", file.source))
+        read.append(dump)
+    return read
+
+
 def _unread(found: Sequence[Found], gaps: list[Gap]) -> None:
-    """What lies there and this version does not read, said so."""
-    dumps = [file.source for file in found if file.kind == DUMPS]
-    if dumps:
-        gaps.append(Gap(DUMPS, f"{len(dumps)} dumps lie here; this version does not read them",
-                        dumps[0]))  # fmt: skip
+    """What lies there in no format that is known, said so."""
     gaps += [
         Gap("every file", "binary, of no format that is known", file.source)
         for file in found
@@ -190,7 +211,7 @@ def _facts(
             *(
                 FileRead(f.source, f.kind, 0, f.size)
                 for f in found
-                if f.kind in (SCHEDULER, METRICS)
+                if f.kind in (SCHEDULER, METRICS, DUMPS)
             ),
         ],
         matches=matches,

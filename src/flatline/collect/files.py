@@ -13,6 +13,7 @@ from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER
 from flatline.logs.reading import is_text, read_head
 from flatline.model import Gap
 from flatline.parsers import record_formats
+from flatline.parsers.flight_recorder import recognise_dump
 from flatline.sources import metrics
 
 MAX_FILES = 200_000
@@ -25,9 +26,6 @@ _CODE = re.compile(
     r"parquet|h5|ckpt|png|jpe?g|gif|pdf|csv|tsv|jsonl|whl|egg)$",
     re.IGNORECASE,
 )  # programs, settings and data; their text is not what a run printed
-_DUMP = re.compile(
-    rb"^(?:\x80[\x02-\x05]|\{).{0,4096}(?:pg_config|pg_status|\"entries\")", re.DOTALL
-)
 _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
 _KERNEL = re.compile(
     rb"^(?:<\d+>|\w{3} +\d+ [\d:]{8} \S+ kernel: |\S+ \S+ kernel: |kern\s*:\w+\s*: )?"
@@ -121,7 +119,7 @@ def _kind(relative: str, head: bytes) -> str:
     name = relative.rpartition("/")[2]
     if _EVENTS.search(relative):
         return METRICS
-    if _DUMP.match(head[:8192]):
+    if recognise_dump(name, head):
         return DUMPS
     for record_format in record_formats():
         if record_format.recognise(name, head):

@@ -34,6 +34,8 @@ from datetime import datetime
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places, number
+from flatline.judging.pace import standstill
+from flatline.judging.recorder import Kind, analyse
 from flatline.judging.waiting import Waiting, accused, lagging, silent, waiting
 from flatline.model import (
     Action,
@@ -63,6 +65,7 @@ class _Suspect:
     places: tuple[Place, ...]
     why: Claim | None
     sure: float
+    kind: Kind | None = None
 
 
 def judge(facts: Facts) -> Judgement:
@@ -71,15 +74,19 @@ def judge(facts: Facts) -> Judgement:
     lost = waiting(facts, *ECHOES)
     victims = timed_out or lost
     if victims is None:
-        return _cleared(facts)
+        return _from_dumps(facts) or _frozen(facts) or _cleared(facts)
     if not _fatal(facts, victims):
         return _cleared(facts)
     everyone = waiting(facts, *TAGS, *ECHOES) or victims
     suspect = _suspect(facts, victims, everyone)
     fault_class = _fault_class(victims, timed_out)
+    if suspect.kind == "mismatch":
+        fault_class = "mismatch"
     if not facts.has_progress and _in_rendezvous(facts):
         return None
     strength = (0.86 if timed_out else 0.6) + (0.06 if suspect.places else 0.0)
+    if suspect.kind is not None:
+        strength = max(strength, 0.9)
     if victims.first.signature.strength < 0.5:
         strength = min(strength, 0.5)
     return Finding(
@@ -125,7 +132,99 @@ def _fault_class(victims: Waiting, timed_out: Waiting | None) -> str:
     return "straggler-timeout" if timed_out else "lost-peer"
 
 
+def _recorded(facts: Facts) -> _Suspect | None:
+    """What the flight recorder shows, where it names somebody."""
+    seen = analyse(facts.dumps, facts.world_size)
+    if seen is None or not seen.culprits:
+        return None
+    places = tuple(
+        (facts.places_of(place.rank) or (place,))[0] if place.rank is not None else place
+        for place in seen.culprits
+    )
+    return _Suspect(places, claim(seen.text, *seen.cites[:6]), 0.95, seen.kind)
+
+
+FROZEN = 0.65
+"""Silence of all ranks is most often a collective that never completes, but storage and data can
+hold them alike."""
+DUMPS_ALONE = 0.75
+"""Dumps of a run that still moves are taken milliseconds apart and can look like a standstill, so
+without any sign of one they do not reach "confident"."""
+
+
+def _from_dumps(facts: Facts) -> Finding | None:
+    """The flight recorder alone: dumps are written when a collective times out, or on request."""
+    if facts.disposition in ("completed", "running"):
+        return None
+    seen = analyse(facts.dumps, facts.world_size)
+    suspect = _recorded(facts)
+    if seen is None or suspect is None or suspect.why is None:
+        return None
+    fault_class = "mismatch" if seen.kind == "mismatch" else "straggler-timeout"
+    where = name_places(suspect.places)
+    return Finding(
+        code=CODE,
+        summary=f"The others wait in a collective for {where}",
+        fault_class=fault_class,
+        attribution="unknown",
+        strength=DUMPS_ALONE,
+        shows=(suspect.why,),
+        implies=(
+            claim("Ranks with pending collectives are victims: they wait.", *seen.cites[:2]),
+        ),
+        culprits=suspect.places,
+        onset=seen.since,
+        attempt=facts.last.n,
+        cannot_decide=(
+            "Whether the run stood still when the dumps were taken: its log would tell.",
+            *_cannot(suspect, fault_class),
+        ),
+        actions=_actions(suspect),
+        resubmit="unknown",
+    )
+
+
+def _frozen(facts: Facts) -> Finding | None:
+    """Several ranks went silent together long before the run was ended from outside."""
+    still = standstill(facts)
+    many = (facts.world_size or len(facts.ranks)) > 1 or len(facts.hosts) > 1
+    if still is None or not many:
+        return None
+    seen, seconds, derived, end = still
+    step = f" after step {facts.last_step}" if facts.last_step is not None else ""
+    return Finding(
+        code=CODE,
+        summary=f"Training froze{step}: nothing was printed for the last {seconds:.0f} s",
+        attribution="unknown",
+        strength=FROZEN,
+        shows=(
+            claim(
+                f"Progress came every {seen.interval_s:.1f} s, and then none for {seconds:.0f} s"
+                " until the run was ended",
+                derived,
+                seen.last,
+                end,
+            ),
+        ),
+        implies=(claim("It stood still while it held its allocation.", seen.last, end),),
+        scope="none",
+        onset=seen.at,
+        onset_step=facts.last_step,
+        noticed=seen.at,
+        attempt=facts.last.n,
+        cannot_decide=(
+            "Whether it waited in a collective, for storage or for data: the stacks of the ranks"
+            " or the power of their GPUs at that time would tell.",
+        ),
+        actions=_actions(_Suspect((), None, 0.0)),
+        resubmit="unknown",
+    )
+
+
 def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
+    recorded = _recorded(facts)
+    if recorded is not None:
+        return recorded
     behind = lagging(victims)
     if behind:
         places = distinct(m.cite.place for m in behind)

@@ -36,9 +36,10 @@ EXPLAINS = {
 }
 INTERVALS = 5.0
 """Progress within so many usual intervals of the wall is progress to the wall."""
+BREATH_S = 15.0
+"""And a run that prints many times a second may take a breath for a checkpoint."""
 GRACE_S = 120.0
-"""Slurm checks limits once a minute and KillWait adds 30 s (Slurm documentation), so a sound run
-can print its last line up to two minutes before the recorded end."""
+"""Where the usual interval is not known: a judgement, and then not a confident one."""
 
 
 def judge(facts: Facts) -> Judgement:
@@ -57,11 +58,12 @@ def judge(facts: Facts) -> Judgement:
     reached = wall(facts)
     if seen is not None and reached is not None:
         seconds, derived = silence(seen, *reached)
-        if seconds > max(INTERVALS * (seen.interval_s or 0.0), GRACE_S):
+        usual = seen.interval_s
+        if seconds > (GRACE_S if usual is None else max(INTERVALS * usual, BREATH_S)):
             return None
         shown = claim(f"The last progress stands {seconds:.0f} s before the limit", derived,
                       seen.last)  # fmt: skip
-        return _finding(facts, ends, shown, 0.9, seen)
+        return _finding(facts, ends, shown, 0.6 if usual is None else 0.9, seen)
     track = facts.main_track(facts.last.n)
     if track is None:
         return None

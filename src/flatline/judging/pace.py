@@ -71,6 +71,39 @@ def silence(pace_: Pace, until: datetime, end: Cite) -> tuple[float, DerivedCite
     return seconds, cite
 
 
+STILL_INTERVALS = 10.0
+STILL_S = 30.0
+"""A run that has printed nothing for ten of its usual intervals, and for longer than a checkpoint
+of a small model takes, stands still or does something it had not done before."""
+
+
+def standstill(facts: Facts) -> tuple[Pace, float, DerivedCite, Cite] | None:
+    """
+    Progress that had stopped well before the run was ended from outside, with what dates the end.
+
+    Needs a dated end (the limit, a cancel) and the usual interval: silence proves nothing without
+    another source that shows time passing.
+    """
+    seen = pace(facts)
+    ended = wall(facts) or _cancel(facts)
+    if seen is None or seen.interval_s is None or ended is None:
+        return None
+    seconds, derived = silence(seen, *ended)
+    if seconds < max(STILL_INTERVALS * seen.interval_s, STILL_S):
+        return None
+    return seen, seconds, derived, ended[1]
+
+
+def _cancel(facts: Facts) -> tuple[datetime, Cite] | None:
+    for match in facts.standing("cancelled"):
+        if match.cite.at is not None and not match.cite.at_assumed:
+            return match.cite.at, match.cite
+    job = facts.job
+    if job is not None and job.disposition == "cancelled" and job.ended_at is not None:
+        return job.ended_at, job.cite
+    return None
+
+
 def wall(facts: Facts) -> tuple[datetime, Cite] | None:
     """When the wall-clock limit was reached, and what says so."""
     for match in facts.standing("time-limit"):

@@ -92,17 +92,18 @@ class Clock:
         offsets: set[str] = set()
         for line in sample:
             text = line[:LEAD_CHARS]
-            found = _STAMP.match(text)
+            found = _STAMP.match(text) if _HINT.search(text) else None
             if found is None:
                 continue
-            groups = found.group(*_SHAPES[found.lastgroup or ""][1])
-            if found.lastgroup == "iso" and groups[7] not in (None, *_UTC_NAMES):
-                offsets.add(str(groups[7]))
+            read, numbers = _SHAPES[found.lastgroup or ""]
+            groups = found.group(*numbers)
+            if found.lastgroup == "iso" and groups[8] not in (None, *_UTC_NAMES):
+                offsets.add(groups[8])
             elif found.lastgroup == "named" and groups[7] in _UTC_NAMES:
                 offsets.add("")
-            elif found.lastgroup == "us" and int(groups[0] or 0) > 12:
+            elif found.lastgroup == "us" and int(groups[0]) > 12:
                 clock._day_first = True
-            clock.read(text)
+            read(clock, groups)
         zones = {_zone(offset) if offset else UTC for offset in offsets}
         if len(zones) == 1 and (UTC not in zones or offsets == {""}):
             clock.zone, clock.zone_stated = zones.pop(), True
@@ -119,17 +120,17 @@ class Clock:
             read, groups = _SHAPES[found.lastgroup or ""]
             return read(self, found.group(*groups))
         if "*** " in text and (found := _SLURM.search(text)):
-            return self._iso((*found.groups(), None))
+            return self._iso((*found.groups(), None, None))
         return None
 
     # --- one shape each ---
 
     def _iso(self, groups: _Groups) -> Stamp | None:
-        year, month, day, hour, minute, second, part, zone = groups
-        return self._full(year, month, day, (hour, minute, second, part), zone)
+        year, month, day, hour, minute, second, part, half, zone = groups
+        return self._full(year, month, day, (_hour(hour, half), minute, second, part), zone)
 
     def _elastic(self, groups: _Groups) -> Stamp | None:
-        return self._iso((*groups, None))
+        return self._iso((*groups, None, None))
 
     def _us(self, groups: _Groups) -> Stamp | None:
         first, second, year, hour, minute, sec, part, half = groups
@@ -202,7 +203,11 @@ def _inner(first: int, count: int) -> tuple[int, ...]:
 
 
 _PATTERNS: tuple[tuple[str, str, Callable[[Clock, _Groups], Stamp | None]], ...] = (
-    ("iso", _OPEN + _DATED + r"(?:\s?(Z|UTC|GMT|[+-]\d\d:?\d\d))?(?![\w:])", Clock._iso),
+    (
+        "iso",
+        _OPEN + _DATED + r"(?: ([AP]M)\b)?(?:\s?(Z|UTC|GMT|[+-]\d\d:?\d\d))?(?![\w:])",
+        Clock._iso,
+    ),
     ("mllog", r":::MLLOGG? {1,2}\{.{0,120}?\"time_ms\": ?(\d{13})\b", Clock._millis),
     ("absl", r"[IWEF]0000 00:00:(\d{10}\.\d{1,9})(?=[ \]])", Clock._seconds),
     ("glog", r"\[?[IWEFD](\d{4})?(\d\d)(\d\d) {1,2}" + _TIME + r"(?=[ \]])", Clock._glog),

@@ -111,7 +111,7 @@ class Labels:
         kinds = Kinds()
         for _ in range(3):  # a label within a label shows once the outer one is off
             labels = cls(kinds)
-            more = learn([labels._bare(line) for line in lines if line.strip()], kinds)
+            more = learn([bare for line in lines if (bare := labels._bare(line)).strip()], kinds)
             if more == kinds:
                 break
             kinds = more
