@@ -255,9 +255,10 @@ def slurm_step_asks_too_much(stage: Stage) -> None:
     not_culprits=({"host": "gpu1"}, {"host": "gpu3"}, {"host": "gpu4"}),
 )  # fmt: skip
 def slurm_prolog_failed(stage: Stage) -> None:
-    """The prolog of gpu2 fails; Slurm drains the node and holds the job, which never started.
+    """The prolog of gpu2 fails; Slurm drains the node, requeues the job and holds it.
 
-    There is no job log.  node.txt is `scontrol show node` right after.
+    The batch script had begun on gpu1 by then, so there is a job log, and it speaks of a requeue.
+    No rank ever started.  node.txt is `scontrol show node` right after.
     """
     lab = slurm()
     data()

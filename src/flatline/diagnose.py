@@ -236,13 +236,13 @@ def _precedes_all(facts: Facts, one: Judged, others: Sequence[Judged]) -> bool:
 
 def _before_cancel(facts: Facts, judged: Judged) -> bool:
     """A cancelled run is judged on what came before the cancel."""
-    if not judged.finding.ended_run:
+    lines = [cite for cite in judged.finding.cites if isinstance(cite, LogCite)]
+    if not judged.finding.ended_run or not lines:
         return True
-    for match in facts.tagged("cancelled"):
-        for cite in judged.finding.cites:
-            if isinstance(cite, LogCite) and facts.after(cite, match.cite) is True:
-                return False
-    return True
+    return not any(
+        all(facts.after(cite, match.cite) is True for cite in lines)
+        for match in facts.tagged("cancelled")
+    )
 
 
 def _unseen_causes(

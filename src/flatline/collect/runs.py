@@ -166,7 +166,10 @@ def how_it_ended(
         if tag in tags:
             return disposition
     interrupted = any(c.exception.endswith("KeyboardInterrupt") for c in crashes)
-    if "cancelled" in tags or (interrupted and not any(_failing(e) for e in exits)):
+    first = _first_failing(exits)
+    if "cancelled" in tags and not _failed_before_cancel(matches, first):
+        return "cancelled"
+    if interrupted and first is None:
         return "cancelled"
     if reached_end(matches, tracks, planned, exits):
         return "completed"
@@ -183,6 +186,21 @@ def _goes_on(match: Match, tracks: Sequence[Track]) -> bool:
         if track.source == match.cite.source
     )
     return any(count > GOES_ON_AFTER for count in later)
+
+
+def _first_failing(exits: Sequence[ProcessExit]) -> ProcessExit | None:
+    return next((event for event in exits if _failing(event)), None)
+
+
+def _failed_before_cancel(matches: Sequence[Match], first: ProcessExit | None) -> bool:
+    """Whether a task had failed before the cancel in its file: srun cancels a step itself once
+    one of its tasks has."""
+    return first is not None and any(
+        "cancelled" in m.signature.tags
+        and m.cite.source == first.cite.source
+        and m.cite.line > first.cite.line
+        for m in matches
+    )
 
 
 def _failing(event: ProcessExit) -> bool:

@@ -24,10 +24,21 @@ References:
 from __future__ import annotations
 
 from flatline.facts import Facts
-from flatline.judging.claims import claim, name_places
+from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.leads import Lead, fix, lead, shows, subject
-from flatline.model import Cleared, Finding, Judgement
+from flatline.model import (
+    Action,
+    Cleared,
+    Finding,
+    Job,
+    Judgement,
+    NodeEvent,
+    Place,
+)
 
+AT_START_S = 600.0
+"""Prologs run before the first task and are ended by PrologEpilogTimeout or BatchStartTimeout
+(Slurm documentation; minutes at most sites)."""
 CODE = "F4"
 NAME = "launch-failure"
 NEEDS = ("job log",)
@@ -37,6 +48,7 @@ EXPLAINS = {
     "C2": "the task that never started never enters a collective",
     "F3": "tasks waiting for one that never started hold the allocation to the wall",
     "A2": "the launcher ends the tasks that did start",
+    "F2": "the scheduler requeues and holds a job whose prolog failed on a node",
 }
 
 
@@ -44,7 +56,7 @@ def judge(facts: Facts) -> Judgement:
     """Blame the first launch error that was not survived and that came before any step."""
     found = lead(facts, CODE)
     if found is None:
-        return _ran(facts)
+        return _prolog(facts) or _ran(facts)
     first = found.first
     if first.started:
         return None
@@ -69,6 +81,63 @@ def judge(facts: Facts) -> Judgement:
         actions=(fix(found, "Correct the launch line, image, mount or binding, then resubmit."),),
         resubmit="fix_first",
     )  # fmt: skip
+
+
+def _prolog(facts: Facts) -> Finding | None:
+    """A prolog that failed leaves no log: only the node's record says so."""
+    rows = [row for row in facts.jobs if row.nodes and row.started_at is not None]
+    events = [
+        event
+        for event in facts.node_events
+        if event.reason is not None
+        and "prolog" in event.reason.lower()
+        and "epilog" not in event.reason.lower()
+        and any(_touches(event, row) for row in rows)
+    ]
+    if not events or facts.has_progress:
+        return None
+    places = distinct(Place(host=event.host) for event in events)
+    where = name_places(places)
+    hosts = tuple(sorted({event.host for event in events}))
+    return Finding(
+        code=CODE,
+        summary=f"The prolog failed on {where}; the job never started",
+        fault_class="prolog",
+        attribution="infrastructure",
+        strength=0.9,
+        shows=(
+            claim(
+                f"Slurm took {where} out of service: {events[0].reason}",
+                *[event.cite for event in events[:3]],
+                rows[-1].cite,
+            ),
+        ),
+        implies=(
+            claim("The node's own set-up script failed before the job ran.", events[0].cite),
+        ),
+        culprits=places,
+        onset=events[0].at,
+        attempt=facts.last.n,
+        ended_run=facts.disposition != "completed",
+        cannot_decide=("Why the prolog failed: slurmd's log on that node would tell.",),
+        actions=(
+            Action(
+                "exclude",
+                "Resubmit without the node; release the job where it is held.",
+                f"sbatch --exclude={','.join(hosts)}",
+                hosts,
+            ),
+            Action("escalate", "Give operations the node and the reason on record."),
+        ),
+        resubmit="exclude",
+    )
+
+
+def _touches(event: NodeEvent, row: Job) -> bool:
+    """Whether a node's record changed as the job was being started on it."""
+    if event.host not in row.nodes or event.at is None or row.started_at is None:
+        return False
+    return abs((event.at - row.started_at).total_seconds()) <= AT_START_S
 
 
 def _summary(found: Lead) -> str:
