@@ -261,6 +261,12 @@ def test_benign_lines_are_never_root_candidates() -> None:
         "sample: allocate / NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus. / end",
         "sample: it printed Memory cgroup out of memory: Killed process 77 (python3) and left",
         "FileNotFoundError: [Errno 2] No such file or directory",
+        "Gradient overflow.  Skipping step, loss scaler 0 reducing loss scale to 16384.0",
+        "[deepspeed] OVERFLOW! Rank 0 Skipping step. Attempted loss scale: 2, reducing to 1",
+        "I cuda_driver.cc:732] failed to allocate 2.5G from device: CUDA_ERROR_OUT_OF_MEMORY",
+        "WARNING: File cache/index.npy not found, building it",
+        "UserWarning: Failed to import x plugin due to: RuntimeError('Failed to import x.y')",
+        "early stopping when the loss is nan: off; stops training on NaN losses: on",
     ],
 )
 def test_harmless_lines_match_no_root_candidate(line: str) -> None:

@@ -35,6 +35,8 @@ class Case:
     cited: tuple[tuple[str, str, int], ...] = ()
     answers: dict[str, str] = field(default_factory=dict)
     args: tuple[str, ...] = ()
+    another_run_without: tuple[str, ...] = ()
+    """Files without which what is left is another run, of which the truth here says nothing."""
     provenance: str = "recorded"
     title: str | None = None
     demo: str | None = None
@@ -71,10 +73,10 @@ def expectation(case: Case, run: Path) -> str:
         f"origin = {quoted(case.origin)}",
         f"args = {quoted(case.args)}",
         f"about = {quoted(case.about)}",
-        "",
-        "[verdict]",
-        f"state = {quoted(case.state)}",
     ]
+    if case.another_run_without:
+        out.append(f"another_run_without = {quoted(case.another_run_without)}")
+    out += ["", "[verdict]", f"state = {quoted(case.state)}"]
     optional = ("code", "fault_class", "attribution", "culprits", "not_culprits")
     for name in optional:
         value = getattr(case, name)

@@ -45,6 +45,7 @@ def checkpoint_cut_short(stage: Stage) -> None:
 
 @listed(
     CASES, origin="torchrun", about=("E2", "G1"), code="E2", attribution="job", demo="resumed-from-nothing",
+    another_run_without=("2/train.log",),
     cited=(("2/train.log", r"no checkpoint in .*starting from step 0", 0),),
     title="A run told to resume found no checkpoint where it looked and quietly began again at step 0.",
 )  # fmt: skip
@@ -89,9 +90,12 @@ def resumed_from_nothing_without_a_word(stage: Stage) -> None:
     stage.end(child)
 
 
-@listed(CASES, origin="python", about=("G1", "E2"), state="healthy", attribution="none")
+@listed(CASES, origin="python", about=("G1", "E2"), state=("healthy", "undetermined"), attribution=("none", "unknown"))
 def resumed_where_it_ended(stage: Stage) -> None:
-    """The near miss of resumed_from_nothing_without_a_word: the checkpoint is there and is read."""
+    """The near miss of resumed_from_nothing_without_a_word: the checkpoint is there and is read.
+
+    The plan stands only in the traced command; no line of the program says that it was reached.
+    """
     cell = stage.cell()
     pretrain(stage, cell, ["--help"], log=".help").wait()
     (stage.run / ".help").unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 
 import pytest
@@ -350,4 +351,54 @@ def test_a_header_and_the_loss_below_it() -> None:
 )
 def test_near_misses_say_nothing(line: str) -> None:
     """Configuration, code, summaries, checkpoints, side losses, and other formats' lines."""
+    assert said(line) == []
+
+
+def test_a_batch_without_an_epoch_is_a_step() -> None:
+    """A loop of one pass counts batches alone; NaN is a value."""
+    first, second = said("batch: 0, main_loss: 7.5, total_loss: nan", "batch: 1, main_loss: nan")
+    assert [(p.step, p.epoch) for p in (first, second)] == [(0, None), (1, None)]
+    assert math.isnan(second.loss or 0.0)
+
+
+def test_a_validation_batch_is_no_step() -> None:
+    """Only a batch that begins the message counts."""
+    assert not [p for p in said("Validation batch 3, loss: 2.5") if p.kind == "train"]
+
+
+def test_phases_below_an_epoch_line() -> None:
+    """The loop of the transfer-learning tutorial: the epoch stands above its two losses."""
+    points = said(
+        "Epoch 0/24", "----------", "train Loss: 2.5 Acc: 0.25", "val Loss: 2.0 Acc: 0.5"
+    )
+    assert [(p.kind, p.step, p.epoch, p.loss) for p in points] == [
+        ("train", None, 0.0, 2.5),
+        ("eval", None, 0.0, 2.0),
+    ]
+
+
+def test_phases_without_an_epoch_line_say_nothing() -> None:
+    """Evaluation scripts print the same line."""
+    assert said("train Loss: 2.5 Acc: 0.25") == []
+
+
+def test_a_loss_alone_is_a_point_without_a_step() -> None:
+    """`print("Loss:", loss.item())` at each step, until a better line is known."""
+    values = [p.loss for p in said("Loss: 2.5", "loss = 2.25", "train loss: 2.0")]
+    assert values == [2.5, 2.25, 2.0]
+    assert [p.step for p in said("step 3 loss 2.5", "Loss: 9.0")] == [3]
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Test loss: 2.5",
+        "Average loss: 2.5",
+        "Final loss: 2.5",
+        "Loss: 2.5 (target 2.0)",
+        "Loss: 4 GB",
+    ],
+)
+def test_what_may_be_a_summary_is_no_point(line: str) -> None:
+    """A loss alone counts only in the plainest words."""
     assert said(line) == []

@@ -140,3 +140,35 @@ def test_training_bars(line: str) -> None:
 def test_near_misses_say_nothing(line: str) -> None:
     """Preparation, other units, unlabelled bars, and the bars of another format."""
     assert said(line) == []
+
+
+def test_the_bar_of_pytorch_ignite_counts_batches_of_its_epoch() -> None:
+    """Counts before the bar, values behind it, the next message on the same line."""
+    (point,) = said("Epoch [2/5]: [30/400]   8%|▊       , loss=0.5, acc=0.9 [00:21<04:34]Saved.")
+    assert (point.step, point.loss, point.epoch) == (None, 0.5, pytest.approx(2.075))
+    (first,) = said("Epoch [1/5]: [30/400]   8%|▊       , nll=-3.5 [00:21<04:34]")
+    assert (first.step, first.planned, first.loss) == (30, 2000, None)
+
+
+def test_an_evaluation_bar_of_pytorch_ignite_is_no_training() -> None:
+    """Its description says so."""
+    points = said("Validation [1/5]: [30/400]   8%|▊       , loss=0.5 [00:21<04:34]")
+    assert [p.kind for p in points] == ["eval"]
+
+
+def test_a_loss_in_the_label_is_read() -> None:
+    """`set_description(f"loss: {loss}")` puts it before the bar, new at each step."""
+    points = said(
+        "Epoch 1 loss: 0.75:  10%|█         | 10/100 [00:10<01:30,  1.00it/s]",
+        "Epoch 1 loss: 0.5:  11%|█         | 11/100 [00:11<01:29,  1.00it/s]",
+    )
+    assert [(p.step, p.loss) for p in points] == [(10, 0.75), (11, 0.5)]
+
+
+def test_a_validation_loss_in_the_label_is_no_training_point() -> None:
+    """Whatever stands before the word loss."""
+    points = said(
+        "val loss: 0.75:  10%|█         | 10/100 [00:10<01:30,  1.00it/s]",
+        "val_loss: 0.5:  11%|█         | 11/100 [00:11<01:29,  1.00it/s]",
+    )
+    assert not [p for p in points if p.kind == "train"]

@@ -33,7 +33,7 @@ class Catalogue:
 @cache
 def confirming(pattern: str) -> re.Pattern[str]:
     """The pattern that decides a hit and gives its groups, compiled when it is first hit."""
-    return re.compile(pattern)
+    return re.compile(pattern, re.ASCII)
 
 
 @cache

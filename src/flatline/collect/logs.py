@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -103,7 +103,7 @@ class LogReader:
         taken = False
         for number in hit.ids:
             if number < len(self.book.signatures):
-                self._signature(number, text, cite)
+                self._signature(number, text, labelled.text, cite)
             elif number == self.book.traceback_id:
                 self._heads.append((hit.line, labelled.key))
             elif number == self.book.bare_id:
@@ -155,9 +155,11 @@ class LogReader:
             return stamp.at, False
         return stream.at, True
 
-    def _signature(self, number: int, text: str, cite: LogCite) -> None:
+    def _signature(self, number: int, text: str, bare: str, cite: LogCite) -> None:
+        """`bare` is the text without its labels: a pattern may want either."""
         signature = self.book.signatures[number]
-        found = confirming(signature.pattern).search(text)
+        decide = confirming(signature.pattern)
+        found = decide.search(text) or decide.search(bare)
         if found is None:
             return
         count = self._counts.get(signature.id, 0) + 1
@@ -234,7 +236,7 @@ class LogReader:
             if raw is None:
                 continue
             consumed[key] = raw.end_line
-            self._crash(raw, lines, key)
+            self._crash(raw, key)
         if len(self._heads) > TRACEBACKS_PER_FILE:
             left = len(self._heads) - TRACEBACKS_PER_FILE
             self.events.gaps.append(
@@ -249,18 +251,12 @@ class LogReader:
             if not any(first <= bare.cite.line <= last for first, last in blocks)
         ]
 
-    def _crash(self, raw: RawCrash, lines: Sequence[tuple[int, str]], key: str) -> None:
+    def _crash(self, raw: RawCrash, key: str) -> None:
         head_text = self.file.line(raw.head_line) or ""
         labelled = self.labels.split(clean(head_text.encode()))
         place = self._place(labelled)
         at = self._before(raw.head_line, key)
-        short = raw.exception.rpartition(".")[2]
-        line = raw.end_line
-        for number, text in lines:
-            if raw.head_line < number <= raw.end_line and text.lstrip(" |+-").startswith(
-                (raw.exception, short)
-            ):
-                line = number
+        line = raw.exception_line or raw.end_line
         self._seq += 1
         self.events.crashes.append(
             Crash(

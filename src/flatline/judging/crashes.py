@@ -28,7 +28,8 @@ _WRAPPERS = re.compile(
 _INTERRUPTS = re.compile(r"(?:^|\.)(KeyboardInterrupt|SignalException|SystemExit)$")
 
 _BY_TYPE: tuple[tuple[str, str], ...] = (
-    (r"(ModuleNotFound|Import|PackageNotFound|VersionConflict|Glibc)\w*(Error)?$", "env"),
+    (r"(ModuleNotFound|Import|PackageNotFound|DistributionNotFound|VersionConflict|Glibc)"
+     r"\w*(Error)?$", "env"),
     (r"(RepositoryNotFound|EntryNotFound|LocalEntryNotFound|GatedRepo|HFValidation|"
      r"RevisionNotFound|HfHubHTTP|SafetensorError|OfflineModeIsEnabled)\w*$", "asset"),
     (r"(JSONDecode|UnicodeDecode|ArrowInvalid|ArrowTypeError|ArrowNotImplemented|CastError|"
@@ -38,10 +39,12 @@ _BY_TYPE: tuple[tuple[str, str], ...] = (
     (r"(KeyError)$", "data"),
 )  # fmt: skip
 _BY_FRAME: tuple[tuple[str, str], ...] = (
-    (r"/(datasets|pyarrow|pandas|webdataset|torchdata|litdata|streaming)/", "data"),
+    (r"/(datasets|pyarrow|pandas|webdataset|torchdata|litdata|streaming)/|"
+     r"/torch/utils/data/_utils/(worker|fetch|collate)\.py", "data"),
     (r"/(huggingface_hub|safetensors)/|/transformers/(utils/hub|modeling_utils|"
      r"tokenization_utils\w*|configuration_utils|models/auto)|/torch/serialization\.py", "asset"),
-    (r"(<frozen importlib|/importlib/|/ctypes/|pkg_resources)", "env"),
+    (r"(<frozen importlib|/importlib/|/ctypes/|pkg_resources|"
+     r"/torch/utils/cpp_extension\.py)", "env"),
 )  # fmt: skip
 _LATE_BY_TYPE: tuple[tuple[str, str], ...] = (
     (r"(OSError|IOError|FileNotFoundError|PermissionError|ConnectionError|TimeoutError|"

@@ -23,7 +23,7 @@ ID_MASK = (1 << ID_BITS) - 1
 TEXT_BYTES = 64 << 10
 """Of a longer segment a hit holds what stands around the match."""
 HEAD_BYTES = 256
-DENSE = 128
+DENSE = 64
 """Matches in a block from which looking for all at once is faster."""
 _NEVER = 1 << 62
 _MOST_COMBINATIONS = 1 << 16
@@ -93,28 +93,35 @@ class Resolver:
     def _sparse(self, span: Span, flat: bytes, ends: list[int], before: Unfinished) -> list[Hit]:
         data, line, counted, newlines = span.data, span.first_line, 0, span.newlines
         drawn = _Drawn(data, before) if flat is not data or before.segments else None
+        single, find, rfind = self._single, flat.find, flat.rfind
         hits: list[Hit] = []
+        add = hits.append
         ends.append(_NEVER)
         at, last = 0, len(ends) - 1
         while at < last:
-            end = ends[at] >> ID_BITS
-            start = a = flat.rfind(b"\n", 0, end - 1) + 1
-            b = flat.find(b"\n", end - 1)
+            value = ends[at]
+            end = value >> ID_BITS
+            start = a = rfind(b"\n", 0, end - 1) + 1
+            b = find(b"\n", end - 1)
             if b < 0 or b > span.end:
                 b = span.end
             if b - a > TEXT_BYTES:
                 a, b = max(a, end - TEXT_BYTES // 2), min(b, end + TEXT_BYTES // 2)
-            first = at
             limit = b << ID_BITS | ID_MASK
-            while ends[at] <= limit:
-                at += 1
-            ids = self._ids(tuple(value & ID_MASK for value in ends[first:at]))
+            at += 1
+            if ends[at] > limit:
+                ids = single[value & ID_MASK]
+            else:
+                first = at - 1
+                while ends[at] <= limit:
+                    at += 1
+                ids = self._ids(tuple([one & ID_MASK for one in ends[first:at]]))
             line += newlines(counted, start)
             counted = start
             if drawn is None:
-                hits.append(Hit(line, 0, data[a:b], ids))
+                add(Hit(line, 0, data[a:b], ids))
             else:
-                hits.append(Hit(line, drawn.segment(start), data[a:b], ids, drawn.head))
+                add(Hit(line, drawn.segment(start), data[a:b], ids, drawn.head))
         return hits
 
     def _dense(

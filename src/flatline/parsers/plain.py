@@ -8,9 +8,11 @@ point; a line of validation alone is an evaluation; one that carries both losses
 Conservative: a number is a step only beside `step`, `iter`, `iteration`, `update` or in a counter
 of known shape (`[10/100]`, `Epoch: [0][10/5005]`, `200/2983 batches`).  A counter that starts anew
 with each epoch is counted on over the epochs; the plan is left out beside an epoch of unknown
-number.  `Epoch 3 ... loss` alone gives an epoch and no step.  Samples are not steps.  NaN and inf
-are values.  Policy, value, KL and adversarial losses, and any beside a reward, are not meant to
-fall.
+number.  `Epoch 3 ... loss` alone gives an epoch and no step, and so does
+`train Loss: 0.5 Acc: 0.9` below a line `Epoch 3/25`; a line that is a training loss and nothing
+else gives neither, and is read only until a loss was seen beside a step.  Samples are not steps.
+NaN and inf are values.  Policy, value, KL and adversarial losses, and any beside a reward, are
+not meant to fall.
 
 Refused: configuration (`logging_steps=10`, `Namespace(`, dotted tables, command lines), code,
 summaries (best, final, target), wandb's summary, loss scales and weights, what is said of
@@ -22,9 +24,10 @@ Source: the print statements of the projects named above.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable
 
-from flatline.model import Progress
+from flatline.model import Progress, ProgressKind
 from flatline.parsers._loops import Loss, Position, Shape, Slot, cut, learn
 
 FORMAT = "plain"
@@ -35,7 +38,17 @@ TRIGGERS = (
     r"(?i:nan|inf) (?i:loss)",
     r"Epoch: ?\[[0-9]+\] +\[ *[0-9]+/[0-9]+\] +eta:",
     r"\[(step|batch)=[0-9]+/[0-9]+",
+    r"^Epoch [0-9]+/[0-9]+$",
 )
+
+_BATCH_FIRST = re.compile(r"(?:^|[\]|:>-] )(batch) *[:=#]? *#?[0-9]")
+_EPOCH_ABOVE = re.compile(r"epoch ([0-9]{1,6})/[0-9]{1,6}$")
+_NUMBER = r"(?:tensor\()?([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]{1,3})?|nan|inf)\b)"
+_PHASE = re.compile(
+    r"(train(?:ing)?|val|valid(?:ation)?|test) loss: " + _NUMBER + r",? acc(?:uracy)?: [0-9.]+"
+)
+_ALONE = re.compile(r"((?:(?:train(?:ing)?|total|batch|step) )?loss) ?[:=] ?" + _NUMBER
+                    + r"(?:, device='[^']{1,12}'[^|]{0,80}\))?$")  # fmt: skip
 
 _LONGEST = 8_192
 """Characters of a line that are read: the longest step lines known (verl) have some 5,000."""
@@ -63,6 +76,8 @@ class Reader:
         self._stride = 1
         self._own: bool | None = None
         self._below: int | None = None
+        self._epoch_above: float | None = None
+        self._placed = False
 
     def feed(self, text: str) -> Iterable[Progress]:
         """A training point, an evaluation, or both where a line carries both losses."""
@@ -72,7 +87,7 @@ class Reader:
         key = "\0".join(parts[::2])
         known = key in self._shapes
         shape = self._shapes[key] if known else self._learn(text, low, parts, key)
-        return () if shape is None else self._read(shape, parts)
+        return self._unplaced(low.strip()) if shape is None else self._read(shape, parts)
 
     def _learn(self, text: str, low: str, parts: list[str], key: str) -> Shape | None:
         if len(self._shapes) >= _SHAPES:
@@ -82,8 +97,24 @@ class Reader:
             shape = learn(text, bare, parts)
         else:
             shape = learn(text, low, parts)
+        if shape is None and (found := _BATCH_FIRST.search(low)):
+            stepped = low[: found.start(1)] + "step " + low[found.end(1) :]
+            shape = learn(text, stepped, parts)
         self._shapes[key] = shape
         return shape
+
+    def _unplaced(self, low: str) -> Iterable[Progress]:
+        """A loss without a counter: below the epoch's own line, or all that the line says."""
+        if above := _EPOCH_ABOVE.match(low):
+            self._epoch_above = float(above[1])
+        elif self._epoch_above is not None and (phase := _PHASE.match(low)):
+            kind: ProgressKind = "train" if phase[1].startswith("train") else "eval"
+            name = f"{phase[1]} loss"
+            said = Progress(kind, epoch=self._epoch_above, loss=float(phase[2]), loss_name=name)
+            return (said,)
+        elif not self._placed and (alone := _ALONE.match(low)):
+            return (Progress("train", loss=float(alone[2]), loss_name=alone[1]),)
+        return ()
 
     def _read(self, shape: Shape, parts: list[str]) -> Iterable[Progress]:
         train, position = shape.train, shape.position
@@ -105,6 +136,7 @@ class Reader:
         where = self._where(position, parts)
         if where is None:
             return ()
+        self._placed = True
         said = []
         if shape.train is not None or shape.held_out is None:
             said.append(self._train(shape, where, shape.train, parts))

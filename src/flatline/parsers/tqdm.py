@@ -6,6 +6,10 @@ where a loss stands behind it; as evaluation where the label says so (one value 
 begins).  A numbered epoch's bar counts batches of that epoch: the step is counted on from epoch 0
 or 1, whichever the stream begins with, and is not given where it begins elsewhere.
 
+pytorch-ignite's bar (`Epoch [1/9]: [13/500]   3%|... , loss=0.5 [00:21<52:34]`) is read as well,
+and a loss in the label (`Epoch 1 loss: 0.5: 3%|...`), where scripts put it that call
+`set_description` at each step.
+
 tqdm redraws at most every 0.1 s and shows a new `loss=` before it counts the step: a loss drawn
 beside a count that stands still is kept without a step.
 
@@ -13,14 +17,15 @@ Refused: downloads, tokenising, `Map:`, shards, splits and every other preparati
 bytes, examples or batches of examples; unlabelled bars without a loss (see `hf_trainer`); the bars
 of Lightning (`v_num=`, `DataLoader 0`) and those a dict is glued to.
 
-Source: tqdm 4.x `format_meter`; the examples of accelerate, diffusers, torchtune, OpenRLHF, verl.
+Source: tqdm 4.x `format_meter`; pytorch-ignite `handlers/tqdm_logger.py`; the examples of
+accelerate, diffusers, torchtune, llama-recipes, OpenRLHF, verl.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flatline.model import Progress
 
@@ -29,6 +34,7 @@ FRAMEWORK = None
 TRIGGERS = (
     r"[0-9]%(\|[^|]{0,400}\|)? +[0-9]+/[0-9]+ \[[0-9:]+<",
     r"[0-9]it \[[0-9:]+, ",
+    r"\[[0-9]+/[0-9]+\] +[0-9]+%\|[^\[|\n]{0,600}\[[0-9:]+<",
 )
 
 _BAR = re.compile(
@@ -39,8 +45,13 @@ _OPEN = re.compile(
     r"([^%]{0,160}?):? *\b([0-9]{1,12})()it \[[0-9:]+, *(?:([0-9.]+)|\?) ?(it/s|s/it)"
     r"(?:, ([^\]]*))?"
 )
+_IGNITE = re.compile(
+    r"([^%]{0,120}?):? ?\[([0-9]{1,12})/([0-9]{1,12})\] +[0-9]{1,3}%\|([^\[|]{0,600})"
+    r"\[[0-9:]+<[0-9:?]+\]"
+)
 _NUMBER = r"([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|nan|inf))(?![\w])"
 _LOSS = re.compile(r"([\w./ -]*loss[\w./]*) ?[=:] ?(?:tensor\()?" + _NUMBER, re.I)
+_LABEL_LOSS = re.compile(r"([\w./-]*loss[\w./-]*)(?: ?[=:] ?| )(?:tensor\()?" + _NUMBER, re.I)
 _RATE = re.compile(r"\b(?:lr|learning_rate) ?[=:] ?" + _NUMBER, re.I)
 _NORM = re.compile(r"\b(?:grad_?norm|gnorm) ?[=:] ?" + _NUMBER, re.I)
 _EVALUATES = re.compile(
@@ -97,7 +108,10 @@ class _Seen:
 def _bar(text: str) -> _Bar | None:
     found = _BAR.match(text) or _OPEN.match(text)
     if found is None:
-        return None
+        found = _IGNITE.match(text)
+        if found is None:
+            return None
+        return _Bar(found[1].strip(), int(found[2]), int(found[3]), None, found[4])
     try:
         rate = float(found[4] or 0)
     except ValueError:
@@ -116,6 +130,14 @@ def _loss(postfix: str) -> tuple[str, str] | None:
     return None
 
 
+def _label_loss(bar: _Bar) -> tuple[_Bar, tuple[str, str] | None]:
+    """The bar without what its label says of a loss, and the name and text of that loss."""
+    found = _LABEL_LOSS.search(bar.label) if "loss" in bar.label.lower() else None
+    if found is None or "scale" in found[1].lower():
+        return bar, None
+    return replace(bar, label=bar.label[: found.start()].rstrip(" ([,|:-")), (found[1], found[2])
+
+
 class Reader:
     """Reads one stream; remembers each label's bar and how the stream numbers its epochs."""
 
@@ -132,12 +154,15 @@ class Reader:
             return ()
         if tuned := _TORCHTUNE.search(bar.label):
             return self._torchtune(bar, tuned)
+        bar, shown = _label_loss(bar)
         kind = self._kind(bar.label)
+        if kind != "trains" and shown is not None and _EVALUATES.search(shown[0]):
+            kind = "evaluates"
         if kind == "evaluates":
             return self._evaluates(bar)
         if kind == "prepares":
             return ()
-        loss = _loss(bar.postfix) if "loss" in bar.postfix.lower() else None
+        loss = (_loss(bar.postfix) if "loss" in bar.postfix.lower() else None) or shown
         if loss is None and kind != "trains":
             return ()
         return self._trains(bar, loss)
