@@ -6,9 +6,7 @@ import pytest
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption(
-        "--golden", action="store_true", help="rewrite found.txt of every scenario"
-    )
+    parser.addoption("--golden", action="store_true", help="rewrite found.txt of every scenario")
 
 
 @pytest.fixture

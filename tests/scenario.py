@@ -60,15 +60,16 @@ def listed(value: object) -> list[Any]:
 def objections(verdict: Verdict, expect: dict[str, Any]) -> list[str]:
     """What of a verdict the truth does not allow."""
     want = expect.get("verdict", {})
-    wrong: list[str] = []
     states = listed(want.get("state", "found"))
     if verdict.state not in states:
         return [f"state {verdict.state} ({verdict.code}, {verdict.headline}), allowed {states}"]
     if verdict.state != "found":
         return []
-    for key in ("code", "fault_class", "attribution"):
-        if key in want and getattr(verdict, key) not in listed(want[key]):
-            wrong.append(f"{key} {getattr(verdict, key)}, allowed {listed(want[key])}")
+    wrong = [
+        f"{key} {getattr(verdict, key)}, allowed {listed(want[key])}"
+        for key in ("code", "fault_class", "attribution")
+        if key in want and getattr(verdict, key) not in listed(want[key])
+    ]
     if wrong:
         return wrong
     allowed = want.get("culprits")

@@ -10,7 +10,8 @@ from flatline.facts import Facts
 from flatline.families import SECTIONS, Family, all_families
 from flatline.model import Finding
 
-CODES = """A1 A2 A3 B1 B2 B3 C1 C2 C3 C4 C5 C6 D1 D2 D3 D4 D5 D6 E1 E2 E3 F1 F2 F3 F4 G1""".split()
+CODES = [*("A1", "A2", "A3", "B1", "B2", "B3", "C1", "C2", "C3", "C4", "C5", "C6")]
+CODES += [*("D1", "D2", "D3", "D4", "D5", "D6", "E1", "E2", "E3", "F1", "F2", "F3", "F4", "G1")]
 EACH = pytest.mark.parametrize("family", all_families(), ids=lambda f: f.code)
 
 

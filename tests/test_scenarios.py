@@ -18,7 +18,7 @@ CONFIDENT = 0.8
 
 @EACH
 def test_the_verdict_is_one_the_truth_allows(scenario: Scenario) -> None:
-    """State, family, fault class, attribution, culprits and cited lines agree with what was done."""
+    """State, family, class, attribution, culprits and cited lines agree with what was done."""
     assert objections(scenario.verdict(), scenario.expect) == []
 
 

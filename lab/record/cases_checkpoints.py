@@ -90,7 +90,13 @@ def resumed_from_nothing_without_a_word(stage: Stage) -> None:
     stage.end(child)
 
 
-@listed(CASES, origin="python", about=("G1", "E2"), state=("healthy", "undetermined"), attribution=("none", "unknown"))
+@listed(
+    CASES,
+    origin="python",
+    about=("G1", "E2"),
+    state=("healthy", "undetermined"),
+    attribution=("none", "unknown"),
+)
 def resumed_where_it_ended(stage: Stage) -> None:
     """The near miss of resumed_from_nothing_without_a_word: the checkpoint is there and is read.
 

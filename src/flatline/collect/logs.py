@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from bisect import bisect_right
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -26,6 +27,10 @@ MATCHES_PER_SIGNATURE = 2_000
 TRACEBACKS_PER_FILE = 4_000
 LOOK_BACK_LINES = 60
 """How far up a line without a time of its own looks for one."""
+PAGE_LINES = 128
+"""Lines read at once where single ones are read again: tracebacks stand close together."""
+MOST_STEPS = 10**15
+"""A step or plan beyond it is no count of steps, and would not fit the columns."""
 
 
 @dataclass(slots=True)
@@ -78,6 +83,7 @@ class LogReader:
         self._heads: list[tuple[int, str]] = []
         self._exceptions: list[Crash] = []
         self._counts: dict[str, int] = {}
+        self._page: list[tuple[int, bytes]] = []
         self._seq = 0
 
     def read(self) -> LogEvents:
@@ -208,6 +214,7 @@ class LogReader:
     def _progress(
         self, item: Progress, cite: LogCite, key: tuple[str, str], framework: str | None
     ) -> None:
+        item = _countable(item)
         if item.kind != "train":
             self.events.markers.append(
                 Marker(item.kind, item, cite, framework, self.setting.attempt)
@@ -244,16 +251,13 @@ class LogReader:
                     f"{TRACEBACKS_PER_FILE} were not read", self.file.source)
             )  # fmt: skip
         self._drop_quoted_code()
-        blocks = [(c.head.line, c.end_line) for c in self.events.crashes]
+        blocks = _Blocks((None, c.head.line, c.end_line) for c in self.events.crashes)
         self.events.crashes += [
-            bare
-            for bare in self._exceptions
-            if not any(first <= bare.cite.line <= last for first, last in blocks)
+            bare for bare in self._exceptions if not blocks.hold(None, bare.cite.line)
         ]
 
     def _crash(self, raw: RawCrash, key: str) -> None:
-        head_text = self.file.line(raw.head_line) or ""
-        labelled = self.labels.split(clean(head_text.encode()))
+        labelled = self.labels.split(self._line(raw.head_line))
         place = self._place(labelled)
         at = self._before(raw.head_line, key)
         line = raw.exception_line or raw.end_line
@@ -274,7 +278,7 @@ class LogReader:
         )
 
     def _cite(self, line: int, place: Place, at: datetime | None) -> LogCite:
-        text = clean((self.file.line(line) or "").encode())
+        text = self._line(line)
         return LogCite(
             self.file.source, line, mask(text[:TEXT_CHARS]).strip(), place, at, at is not None
         )
@@ -283,7 +287,7 @@ class LogReader:
         """The last time printed on or shortly before a line, its own stream first."""
         first = max(1, line - LOOK_BACK_LINES)
         other: datetime | None = None
-        for _, raw in reversed(self.file.window(first, line - first + 1)):
+        for raw in reversed(self._lines(first, line)):
             text = clean(raw)
             labelled = self.labels.split(text)
             stamp = self.clock.read(text) or self.clock.read(labelled.text)
@@ -296,18 +300,30 @@ class LogReader:
 
     def _drop_quoted_code(self) -> None:
         """Matches on a frame's source line are code that was quoted, not lines that were said."""
-        blocks = [(c.head.line, c.cite.line, c.cite.place) for c in self.events.crashes]
-        if not blocks:
-            return
+        inside = _Blocks((c.cite.place, c.head.line + 1, c.cite.line - 1)
+                         for c in self.events.crashes)  # fmt: skip
 
         def quoted(match: Match) -> bool:
             line, place = match.cite.line, match.cite.place
-            if not any(a < line < b and place == where for a, b, where in blocks):
+            if not inside.hold(place, line):
                 return False
-            raw = self.file.line(line) or ""
-            return self.labels.split(clean(raw.encode())).text.startswith("  ")
+            return self.labels.split(self._line(line)).text.startswith("  ")
 
         self.events.matches = [m for m in self.events.matches if not quoted(m)]
+
+    def _lines(self, first: int, last: int) -> list[bytes]:
+        """Lines first..last, from the page that was read last where it holds them."""
+        page = self._page
+        if not page or first < page[0][0] or last > page[-1][0]:
+            page = self._page = self.file.window(first, max(PAGE_LINES, last - first + 1))
+        if not page:
+            return []
+        at = page[0][0]
+        return [raw for _, raw in page[max(0, first - at) : max(0, last - at + 1)]]
+
+    def _line(self, line: int) -> str:
+        """One line, cleaned; "" where there is none."""
+        return clean(b"".join(self._lines(line, line)))
 
     def _close(self) -> None:
         events = self.events
@@ -333,9 +349,35 @@ class LogReader:
     def _dated(self, match: Match) -> Match:
         if match.cite.at is not None or match.signature.role in ("benign", "marker"):
             return match
-        key = self.labels.split(clean((self.file.line(match.cite.line) or "").encode())).key
+        key = self.labels.split(self._line(match.cite.line)).key
         at = self._before(match.cite.line, key)
         return replace(match, cite=replace(match.cite, at=at, at_assumed=True)) if at else match
+
+
+class _Blocks:
+    """Ranges of lines by place, asked whether any holds a line: logs hold thousands of each."""
+
+    def __init__(self, ranges: Iterable[tuple[Place | None, int, int]]) -> None:
+        self._of: dict[Place | None, tuple[list[int], list[int]]] = {}
+        for where, first, last in sorted(ranges, key=lambda block: block[1]):
+            firsts, furthest = self._of.setdefault(where, ([], []))
+            firsts.append(first)
+            furthest.append(max(last, furthest[-1] if furthest else last))
+
+    def hold(self, where: Place | None, line: int) -> bool:
+        """Whether a range of this place that begins by `line` reaches to it."""
+        firsts, furthest = self._of.get(where, ([], []))
+        at = bisect_right(firsts, line)
+        return at > 0 and furthest[at - 1] >= line
+
+
+def _countable(item: Progress) -> Progress:
+    """The item without a step or plan that no run counts to."""
+    if item.step is not None and not -1 <= item.step <= MOST_STEPS:
+        item = replace(item, step=None)
+    if item.planned is not None and not 0 <= item.planned <= MOST_STEPS:
+        item = replace(item, planned=None)
+    return item
 
 
 def _refined(place: Place, groups: dict[str, str]) -> Place:

@@ -69,7 +69,11 @@ class Kills:
 
     @property
     def cites(self) -> tuple[Cite, ...]:
-        return tuple(dict.fromkeys([*(kill.cite for kill in self.same), *self.told]))
+        found: dict[object, Cite] = {}
+        for cite in (*(kill.cite for kill in self.same), *self.told):
+            where = (cite.source, cite.line) if isinstance(cite, LogCite) else cite
+            found.setdefault(where, cite)
+        return tuple(found.values())
 
     @property
     def strength(self) -> float:

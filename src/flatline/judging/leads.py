@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, distinct, name_places, number
-from flatline.judging.crashes import Failure, of_family
+from flatline.judging.crashes import WEAK_ROOT, Failure, of_family
 from flatline.model import AbsenceCite, Action, Claim, Cleared, Place, Scope, Signature
 
 EVERYWHERE = 0.9
@@ -45,6 +45,7 @@ def lead(facts: Facts, code: str) -> Lead | None:
 def lead_of(facts: Facts, found: Sequence[Failure]) -> Lead:
     """Group by kind; the kind of the earliest failure leads, the stronger where order is
     unknown or both stand in one traceback."""
+    found = [f for f in found if f.strength >= WEAK_ROOT] or list(found)
     first_cite = facts.earliest(f.cite for f in found)
     first = next(f for f in found if f.cite == first_cite)
     rivals = [f for f in found if facts.after(f.cite, first.cite) is not True]
