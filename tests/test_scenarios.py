@@ -76,6 +76,6 @@ def test_removing_a_source_never_clears_a_fault(scenario: Scenario, tmp_path: Pa
 def test_a_run_is_left_as_it_was(scenario: Scenario) -> None:
     """Diagnosis writes nothing into its target."""
     before = {p: p.stat().st_mtime_ns for p in scenario.run.rglob("*")}
-    scenario.verdict()
+    scenario.verdict(scenario.run)
 
     assert {p: p.stat().st_mtime_ns for p in scenario.run.rglob("*")} == before

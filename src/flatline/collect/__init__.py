@@ -16,9 +16,10 @@ from pathlib import Path
 
 from flatline.collect.attempts import fold_attempts, moved
 from flatline.collect.catalogue import catalogue
+from flatline.collect.events import LogEvents
 from flatline.collect.files import BINARY, Found, of_job, walk
 from flatline.collect.live import resolve
-from flatline.collect.logs import LogEvents, Setting, read_log
+from flatline.collect.logs import Setting, read_log
 from flatline.collect.numbers import Numbers
 from flatline.collect.runs import Records_, attempts, choose, how_it_ended, merge
 from flatline.errors import FormatError, SourceError

@@ -10,13 +10,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
+from flatline.collect.events import LogEvents
 from flatline.facts import Marker
 from flatline.model import Crash, Match, ProcessExit
-
-if TYPE_CHECKING:
-    from flatline.collect.logs import LogEvents
 
 E = TypeVar("E", Match, Crash, ProcessExit, Marker)
 Fold = dict[tuple[str, int], int]

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 from pathlib import Path
 
 from flatline.collect.attempts import split
 from flatline.collect.catalogue import Catalogue, confirming
+from flatline.collect.events import LogEvents
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
 from flatline.logs.labels import Labelled, Labels, NamePlace
@@ -31,24 +32,6 @@ PAGE_LINES = 128
 """Lines read at once where single ones are read again: tracebacks stand close together."""
 MOST_STEPS = 10**15
 """A step or plan beyond it is no count of steps, and would not fit the columns."""
-
-
-@dataclass(slots=True)
-class LogEvents:
-    """What one file holds."""
-
-    source: str
-    matches: list[Match] = field(default_factory=list)
-    crashes: list[Crash] = field(default_factory=list)
-    exits: list[ProcessExit] = field(default_factory=list)
-    tracks: dict[tuple[str, str], Track] = field(default_factory=dict)
-    markers: list[Marker] = field(default_factory=list)
-    gaps: list[Gap] = field(default_factory=list)
-    lines: int = 0
-    size: int = 0
-    last_line: LogCite | None = None
-    last_seen: datetime | None = None
-    zone_assumed: bool = False
 
 
 @dataclass(frozen=True, slots=True)
