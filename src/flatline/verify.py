@@ -7,6 +7,7 @@ trusted, only the same readers, masks and engine are used.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -21,11 +22,16 @@ from flatline.collect.numbers import Numbers
 from flatline.errors import FlatlineError, UsageError
 from flatline.facts import METRICS, stands_for
 from flatline.logs.labels import NamePlace, place_of_name
-from flatline.logs.reading import TextFile, clean, open_text
+from flatline.logs.reading import TextFile, open_text
 from flatline.model import Gap
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import resolve_dump
 from flatline.redact import mask
+
+Evidence = Mapping[str, Any]
+Result = tuple[bool, str]
+SCHEMA_VERSION = 1
+RECORD_BYTES = 1 << 30
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +66,15 @@ class _Target:
         text = self._texts[source].line(number)
         if text is None:
             raise UsageError(f"{source!r} has no line {number}")
-        return mask(clean(text.encode()))
+        return mask(text)
 
     def data(self, source: str) -> bytes:
         if source in self._fetched:
             return self._fetched[source]
-        return self.file(source).path.read_bytes()
+        file = self.file(source)
+        if file.size > RECORD_BYTES:
+            raise UsageError(f"{source!r} has {file.size} bytes, more than is read")
+        return file.path.read_bytes()
 
     def numbers(self) -> Numbers:
         if self._numbers is None:
@@ -75,36 +84,53 @@ class _Target:
 
 
 def verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check, ...]:
-    """One check per piece of evidence, and one per citation that names none."""
-    if document.get("schema_version") != 1 or not isinstance(document.get("evidence"), list):
-        raise UsageError("this is no Flatline verdict (schema_version 1)")
+    """
+    One check per piece of evidence, and one per citation that names none.
+
+    Raises `UsageError` for what is no verdict of this schema and for a target that is not there.
+    """
+    listed = document.get("evidence")
+    if document.get("schema_version") != SCHEMA_VERSION or not isinstance(listed, list):
+        raise UsageError(f"this is no Flatline verdict (schema_version {SCHEMA_VERSION})")
+    if not all(isinstance(item, dict) and item.get("id") for item in listed):
+        raise UsageError("this is no Flatline verdict: its evidence has no ids")
     target = _Target(targets)
-    evidence = {str(item.get("id")): item for item in document["evidence"]}
-    checks = []
-    for name, item in evidence.items():
-        check = _CHECKS.get(item.get("kind"))
-        if check is None:
-            checks.append(Check(name, False, f"evidence of kind {item.get('kind')!r}"))
-            continue
-        try:
-            ok, said = check(item, target, evidence)
-        except (FlatlineError, OSError, ValueError, KeyError, TypeError) as fault:
-            ok, said = False, str(fault)
-        checks.append(Check(name, ok, said))
+    evidence = {str(item["id"]): item for item in listed}
+    if len(evidence) != len(listed):
+        raise UsageError("this is no Flatline verdict: two pieces of evidence share an id")
+    checks = [_checked(name, item, target, evidence) for name, item in evidence.items()]
     dangling = sorted(_cited(document) - set(evidence))
     checks += [Check(name, False, "cited, but not among the evidence") for name in dangling]
     return tuple(checks)
 
 
+def _checked(name: str, item: Evidence, target: _Target, known: Mapping[str, Evidence]) -> Check:
+    check = _CHECKS.get(str(item.get("kind")))
+    if check is None:
+        return Check(name, False, f"no evidence is of kind {item.get('kind')!r}")
+    try:
+        ok, said = check(item, target, known)
+    except KeyError as fault:
+        ok, said = False, f"it does not say its {fault.args[0]!r}, or names what is not there"
+    except (FlatlineError, OSError, ValueError, TypeError, AttributeError, OverflowError) as fault:
+        ok, said = False, str(fault)
+    return Check(name, ok, mask(said))
+
+
 def _cited(document: Mapping[str, Any]) -> set[str]:
-    verdict = document.get("verdict", {})
-    groups = [*verdict.get("shows", ()), *verdict.get("implies", ()),
-              *document.get("findings", ()), *document.get("ruled_out", ())]  # fmt: skip
-    return {cite for group in groups for cite in group.get("cites", ())}
-
-
-Evidence = Mapping[str, Any]
-Result = tuple[bool, str]
+    """Every id that stands in a list called `cites`, wherever in the document it is."""
+    found: set[str] = set()
+    left: list[Any] = [document]
+    while left:
+        node = left.pop()
+        if isinstance(node, dict):
+            cites = node.get("cites")
+            if isinstance(cites, list):
+                found.update(map(str, cites))
+            left += node.values()
+        elif isinstance(node, list):
+            left += node
+    return found
 
 
 def _log(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
@@ -120,6 +146,7 @@ def _record(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Resul
     for record_format in record_formats():
         if record_format.recognise(name, data[:65_536]):
             value = record_format.resolve(data, pointer)
+            value = mask(value) if isinstance(value, str) else value
             return value == item.get("value"), f"{pointer} is {value!r}"
     return False, "no scheduler record that is known"
 
@@ -140,7 +167,10 @@ def _absence(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Resu
     searched = item.get("searched") or {}
     tokens = [str(token) for token in searched.get("patterns", ())]
     lines = 0
-    for source in searched.get("files", ()):
+    unknown = [token for token in tokens if not _searchable(token)]
+    if unknown:
+        return False, f"nothing can be searched for by {unknown[0]!r}"
+    for source in dict.fromkeys(searched.get("files", ())):
         file = target.file(source)
         setting = Setting(place_of_name(source) or NamePlace(), None, True)
         events = read_log(file.path, source, catalogue(), setting)
@@ -154,6 +184,19 @@ def _absence(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Resu
     if lines != searched.get("lines"):
         return False, f"{lines} lines were searched, not {searched.get('lines')}"
     return bool(tokens and lines), f"nothing of {', '.join(tokens)} in {lines} lines"
+
+
+def _searchable(token: str) -> bool:
+    """Whether a token of an absence names anything: what stands for nothing is never found."""
+    kind, _, name = token.partition(":")
+    known = catalogue().signatures
+    if kind == "family":
+        return re.fullmatch(r"[A-G]\d", name) is not None
+    if kind == "tag":
+        return any(name in signature.tags for signature in known)
+    if kind == "signature":
+        return any(name == signature.id for signature in known)
+    return token == "traceback"
 
 
 def _derived(item: Evidence, _: _Target, evidence: Mapping[str, Evidence]) -> Result:
@@ -187,7 +230,7 @@ METHODS: dict[str, Callable[[Sequence[Evidence], Mapping[str, Any]], float | str
     "elapsed@1": _elapsed,
     "ranks-not-among@1": _ranks_not_among,
 }
-_CHECKS: dict[Any, Callable[[Evidence, _Target, Mapping[str, Evidence]], Result]] = {
+_CHECKS: dict[str, Callable[[Evidence, _Target, Mapping[str, Evidence]], Result]] = {
     "log": _log,
     "record": _record,
     "query": _query,

@@ -19,23 +19,26 @@ from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
 from flatline.collect.files import BINARY, Found, of_job, walk
 from flatline.collect.live import resolve
-from flatline.collect.logs import Setting, read_log
+from flatline.collect.logs import TEXT_CHARS, Setting, read_log
+from flatline.collect.masking import masked
 from flatline.collect.numbers import Numbers
 from flatline.collect.runs import Records_, attempts, choose, how_it_ended, merge
 from flatline.errors import FormatError, SourceError
 from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
-from flatline.logs.reading import TextFile, clean, open_text
+from flatline.logs.reading import TextFile, open_text
 from flatline.model import Gap, Job, NodeEvent, Place, Records
 from flatline.model.dumps import Dump
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import parse_dump
-from flatline.redact import mask
+from flatline.redact import excerpt
 
 OnProgress = Callable[[str, int, int], None]
 """(stage, bytes done, bytes in all)"""
 RECORD_BYTES = 1 << 30
 DUMP_BYTES = 64 << 20
+OPEN_FILES = 64
+"""Logs held open to be cited; a folder may hold thousands."""
 
 
 @dataclass(frozen=True)
@@ -54,12 +57,12 @@ class Request:
 def collect(request: Request, on_progress: OnProgress | None = None) -> Facts:
     """Everything the targets hold of one run. Raises `UsageError` where the call is wrong."""
     resolved = resolve(request.targets, request.job)
-    gaps, job_id = resolved.gaps, resolved.job
+    gaps, job_id = [*_not_yet(request), *resolved.gaps], resolved.job
     targets = tuple(resolved.paths)
     found = walk(targets, gaps) if targets else []
     records = _records(found, resolved.records, gaps)
     named = _named(targets)
-    rows = choose(records.jobs, job_id, named)
+    rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     if job_id is not None and not rows:
         gaps.append(Gap(SCHEDULER, f"no record of job {job_id} was found"))
     if job_id is not None or len({job.id for job in records.jobs}) > 1:
@@ -70,11 +73,22 @@ def collect(request: Request, on_progress: OnProgress | None = None) -> Facts:
     numbers = Numbers([f for f in found if f.kind == METRICS], gaps, held)
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
+    gaps[:] = [masked(gap) for gap in gaps]
     facts = _facts(request, found, records, rows, logs, gaps, numbers)
     facts.dumps = tuple(dumps)
-    if request.baseline is not None:
-        facts.baseline = collect(Request((request.baseline,)))
     return facts
+
+
+def _not_yet(request: Request) -> list[Gap]:
+    """What was asked for and this version does not do, said instead of passed over."""
+    asked = [
+        ("a Prometheus server", request.prometheus, "servers are not asked by this version;"
+         " save what is needed as OpenMetrics text beside the logs"),
+        ("a comparison with a baseline", request.baseline, "this version compares no runs"),
+        ("a window of time", request.start or request.end, "this version reads the whole of"
+         " what is there"),
+    ]  # fmt: skip
+    return [Gap(need, reason, str(value)) for need, value, reason in asked if value is not None]
 
 
 def _named(targets: Sequence[str]) -> str | None:
@@ -244,7 +258,7 @@ def _file_read(file: Found, setting: Setting, events: LogEvents) -> FileRead:
 
 def _of_nodes(records: Records_, rows: Sequence[Job]) -> list[NodeEvent]:
     nodes = {node for job in rows for node in job.nodes}
-    return [e for e in records.node_events if not nodes or e.host in nodes]
+    return [masked(e) for e in records.node_events if not nodes or e.host in nodes]
 
 
 class LineReader:
@@ -260,5 +274,7 @@ class LineReader:
             return ""
         file = self._open.get(source)
         if file is None:
+            if len(self._open) >= OPEN_FILES:
+                self._open.pop(next(iter(self._open))).close()
             file = self._open[source] = open_text(path, source)
-        return mask(clean((file.line(line) or "").encode())).strip()[:600]
+        return excerpt(file.line(line) or "", TEXT_CHARS).strip()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +20,8 @@ from flatline.sources import metrics
 MAX_FILES = 200_000
 HEAD_BYTES = 65_536
 OTHER, EMPTY, BINARY = "other", "empty", "binary"
+_STORES = (LOG, KERNEL, SCHEDULER, METRICS, DUMPS)
+_SLURM_NAME = re.compile(r"(?i)sacct|scontrol|squeue|sinfo|slurm")
 
 _CODE = re.compile(
     r"\.(py|sh|sbatch|slurm|bash|c|cc|cpp|cu|h|hpp|rs|go|js|ts|java|md|rst|ya?ml|toml|ini|cfg|conf|"
@@ -52,27 +55,88 @@ class Found:
 
 
 def walk(targets: tuple[str, ...], gaps: list[Gap]) -> list[Found]:
-    """Every regular file of the targets, told by content. Links that leave their target or lead
-    in a circle are not followed; what cannot be read is a gap."""
+    """
+    Every regular file of the targets, told by content, each once however often it is named.
+
+    Links that leave their target or lead in a circle are not followed; what cannot be read, and
+    a target that holds nothing a run leaves behind, is a gap.  Raises `UsageError` for a target
+    that is not there or may not be looked at.
+    """
     found: list[Found] = []
+    seen: set[Path] = set()
+    prefixes = _prefixes(targets)
     for target in targets:
         root = Path(target)
-        if not root.exists():
-            raise UsageError(
-                f"{target!r} does not exist; name a folder or a file the run left behind"
-                " (or a Slurm job id, on a machine that has Slurm)"
-            )
-        prefix = "" if len(targets) == 1 else f"{root.name or target}/"
-        pairs = [(root, root.name)] if root.is_file() else _below(root, gaps)
+        single = _stat(root, target)
+        before = len(found)
+        pairs = [(root, root.name)] if single else _below(root, gaps)
         for path, relative in pairs:
             if len(found) >= MAX_FILES:
                 gaps.append(
                     Gap("every file", f"only the first {MAX_FILES} were looked at", target)
                 )
                 return found
+            real = path.resolve()
+            if real in seen:
+                continue
+            seen.add(real)
             kind, size = classify(path, relative, gaps)
-            found.append(Found(path, prefix + relative, kind, size))
+            found.append(Found(path, prefixes[target] + relative, kind, size))
+        if not any(file.kind in _STORES for file in found[before:]) and target not in gone(gaps):
+            gaps.append(_nothing(found[before:], target))
     return found
+
+
+def gone(gaps: list[Gap]) -> set[str | None]:
+    """Where something was already said of a target as a whole."""
+    return {gap.where for gap in gaps}
+
+
+def _nothing(found: list[Found], target: str) -> Gap:
+    empty = sum(file.kind == EMPTY for file in found)
+    if not found:
+        return Gap("every file", "no file was found there that could be read", target)
+    if empty == len(found):
+        return Gap("every file", "what lies there is empty", target)
+    return Gap(
+        "every file",
+        f"none of {len(found)} files is a log, record, metric or dump of a known format",
+        target,
+    )
+
+
+def _prefixes(targets: tuple[str, ...]) -> dict[str, str]:
+    """What stands before the path of a file where there are several targets: the target's own
+    name, with a number where two share it."""
+    named = list(dict.fromkeys(targets))
+    if len(named) == 1:
+        return {named[0]: ""}
+    taken: dict[str, int] = {}
+    made = {}
+    for target in named:
+        name = Path(target).name or Path(target).resolve().name or target
+        taken[name] = taken.get(name, 0) + 1
+        made[target] = f"{name}/" if taken[name] == 1 else f"{name}~{taken[name]}/"
+    return made
+
+
+def _stat(root: Path, target: str) -> bool:
+    """Whether a target is a single file. Raises `UsageError`."""
+    try:
+        mode = root.stat().st_mode
+    except FileNotFoundError as fault:
+        raise UsageError(
+            f"{target!r} does not exist; name a folder or a file the run left behind"
+            " (or a Slurm job id, on a machine that has Slurm)"
+        ) from fault
+    except (OSError, ValueError) as fault:
+        reason = getattr(fault, "strerror", None) or str(fault)
+        raise UsageError(f"{target[:200]!r} cannot be looked at: {reason}") from fault
+    if stat.S_ISREG(mode):
+        return True
+    if not stat.S_ISDIR(mode):
+        raise UsageError(f"{target!r} is neither a folder nor a regular file")
+    return False
 
 
 def _below(root: Path, gaps: list[Gap]) -> Iterator[tuple[Path, str]]:
@@ -83,23 +147,36 @@ def _below(root: Path, gaps: list[Gap]) -> Iterator[tuple[Path, str]]:
     inside = root.resolve()
     for folder, folders, names in os.walk(root, onerror=refused):
         folders.sort()
-        for name in sorted(names):
+        linked = [name for name in folders if _is_link(Path(folder, name))]
+        for name in sorted([*names, *linked]):
             path = Path(folder, name)
             relative = path.relative_to(root).as_posix()
-            if path.is_symlink():
-                try:
-                    real = path.resolve(strict=True)
-                except (OSError, RuntimeError):
-                    gaps.append(Gap("every file", "a link that leads nowhere", relative))
-                    continue
-                if real.is_relative_to(inside):
-                    continue  # the file it points at is met on its own
-                if not real.is_file():
-                    continue
-                gaps.append(Gap("every file", "a link out of the target, not followed", relative))
-                continue
-            if path.is_file():
+            reason = _refusal(path, inside)
+            if reason is None:
                 yield path, relative
+            elif reason:
+                gaps.append(Gap("every file", reason, relative))
+
+
+def _is_link(path: Path) -> bool:
+    try:
+        return path.is_symlink()
+    except OSError:
+        return False
+
+
+def _refusal(path: Path, inside: Path) -> str | None:
+    """Why a file is not looked at: None where it is, "" where it is met elsewhere."""
+    try:
+        mode = path.lstat().st_mode
+        if stat.S_ISLNK(mode):
+            real = path.resolve(strict=True)
+            return "" if real.is_relative_to(inside) else "a link out of the target, not followed"
+    except PermissionError:
+        return "Permission denied"
+    except (OSError, RuntimeError):
+        return "a link that leads nowhere" if _is_link(path) else "it cannot be looked at"
+    return None if stat.S_ISREG(mode) else "neither a file nor a folder (a pipe, socket or device)"
 
 
 def classify(path: Path, relative: str, gaps: list[Gap]) -> tuple[str, int]:
@@ -112,7 +189,10 @@ def classify(path: Path, relative: str, gaps: list[Gap]) -> tuple[str, int]:
         return OTHER, 0
     if not head:
         return EMPTY, size
-    return _kind(relative, head), size
+    kind = _kind(relative, head)
+    if kind == OTHER and head.lstrip()[:1] == b"{" and _SLURM_NAME.search(path.name):
+        gaps.append(Gap(SCHEDULER, "JSON that is no record of a known format", relative))
+    return kind, size
 
 
 def _kind(relative: str, head: bytes) -> str:

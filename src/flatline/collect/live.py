@@ -30,7 +30,7 @@ def resolve(targets: Sequence[str], job: str | None = None) -> Resolved:
     """Paths stay paths; a job id is asked of Slurm. Raises `UsageError` for what is neither."""
     found = Resolved(job=job)
     for target in targets:
-        if Path(target).exists() or not JOB_ID.fullmatch(target):
+        if not JOB_ID.fullmatch(target) or Path(target).exists():
             found.paths.append(target)
             continue
         if not slurm.available():

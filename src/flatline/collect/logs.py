@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
@@ -13,19 +14,23 @@ from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
-from flatline.logs.labels import Labelled, Labels, NamePlace
+from flatline.logs.labels import CUT_BYTES, Labelled, Labels, NamePlace
 from flatline.logs.reading import TextFile, clean, open_text
 from flatline.logs.scan import Hit
 from flatline.logs.traceback import RawCrash, read_traceback, stream_lines
 from flatline.logs.tracetext import exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
 from flatline.parsers import LineReader, Reported
-from flatline.redact import mask
+from flatline.redact import excerpt, mask
 
 TEXT_CHARS = 600
 """What is kept of a cited line; the citation still holds, for it is looked for in the line."""
 MATCHES_PER_SIGNATURE = 2_000
 TRACEBACKS_PER_FILE = 4_000
+JOINED_LINES = 100
+"""Cut lines of a file that are searched whole, pattern by pattern."""
+REST_WITHIN_LINES = 32
+"""How far down the rest of a cut line is looked for: other tasks' lines stand between."""
 LOOK_BACK_LINES = 60
 """How far up a line without a time of its own looks for one."""
 PAGE_LINES = 128
@@ -66,6 +71,7 @@ class LogReader:
         self._heads: list[tuple[int, str]] = []
         self._exceptions: list[Crash] = []
         self._counts: dict[str, int] = {}
+        self._joined = 0
         self._page: list[tuple[int, bytes]] = []
         self._seq = 0
 
@@ -84,13 +90,20 @@ class LogReader:
         labelled = self.labels.split(text)
         if hit.head:
             labelled = replace(self.labels.split(clean(hit.head)), text=labelled.text)
+        numbers: Iterable[int] = hit.ids
+        if len(hit.text) >= CUT_BYTES:
+            whole = self._rejoined(labelled, hit.line)
+            if whole is not labelled and self._joined < JOINED_LINES:
+                self._joined += 1  # what stands across the cut was not seen by the scanner
+                numbers = sorted({*hit.ids, *range(len(self.book.signatures))})
+            labelled = whole
         place = self._place(labelled)
         at, assumed = self._time(text, labelled, hit.line)
         cite = LogCite(
-            self.file.source, hit.line, mask(text[:TEXT_CHARS]).strip(), place, at, assumed
+            self.file.source, hit.line, excerpt(text, TEXT_CHARS).strip(), place, at, assumed
         )
         taken = False
-        for number in hit.ids:
+        for number in numbers:
             if number < len(self.book.signatures):
                 self._signature(number, text, labelled.text, cite)
             elif number == self.book.traceback_id:
@@ -99,6 +112,16 @@ class LogReader:
                 self._bare(labelled, cite)
             elif not taken:
                 taken = self._format(number, labelled, cite)
+
+    def _rejoined(self, labelled: Labelled, line: int) -> Labelled:
+        """A line that `srun -l` cut in two, with its rest; citations keep the first part."""
+        for _, raw in self.file.window(line + 1, REST_WITHIN_LINES):
+            rest = self.labels.split(clean(raw))
+            if self.labels.continues(labelled, rest):
+                return replace(labelled, text=labelled.text + rest.text)
+            if rest.key == labelled.key:
+                break
+        return labelled
 
     def _bare(self, labelled: Labelled, cite: LogCite) -> None:
         """Keeps an exception line without a traceback: excerpts, boxed and filtered output."""
@@ -156,7 +179,7 @@ class LogReader:
         if count > MATCHES_PER_SIGNATURE:
             return
         self._seq += 1
-        groups = {key: value for key, value in found.groupdict().items() if value is not None}
+        groups = _masked_groups(decide, found)
         placed = replace(cite, place=_refined(cite.place, groups))
         self.events.matches.append(
             Match(signature, placed, groups, self._seq, self.setting.attempt)
@@ -249,10 +272,10 @@ class LogReader:
             Crash(
                 exception=raw.exception,
                 message=mask(raw.message),
-                frames=raw.frames,
+                frames=tuple(replace(f, code=mask(f.code)) if f.code else f for f in raw.frames),
                 cite=self._cite(line, place, at),
                 head=self._cite(raw.head_line, place, at),
-                chain=raw.chain,
+                chain=tuple((kind, mask(said), how) for kind, said, how in raw.chain),
                 complete=raw.complete,
                 end_line=raw.end_line,
                 seq=self._seq,
@@ -263,7 +286,7 @@ class LogReader:
     def _cite(self, line: int, place: Place, at: datetime | None) -> LogCite:
         text = self._line(line)
         return LogCite(
-            self.file.source, line, mask(text[:TEXT_CHARS]).strip(), place, at, at is not None
+            self.file.source, line, excerpt(text, TEXT_CHARS).strip(), place, at, at is not None
         )
 
     def _before(self, line: int, key: str) -> datetime | None:
@@ -324,7 +347,7 @@ class LogReader:
                 stamp = self.clock.read(text)
                 at = stamp.at if stamp else None
                 events.last_line = LogCite(
-                    self.file.source, number, mask(text[:TEXT_CHARS]), Place(), at
+                    self.file.source, number, excerpt(text, TEXT_CHARS), Place(), at
                 )
                 break
         events.matches = [self._dated(match) for match in events.matches]
@@ -352,6 +375,14 @@ class _Blocks:
         firsts, furthest = self._of.get(where, ([], []))
         at = bisect_right(firsts, line)
         return at > 0 and furthest[at - 1] >= line
+
+
+def _masked_groups(decide: re.Pattern[str], found: re.Match[str]) -> dict[str, str]:
+    """What the groups hold of the masked line: a secret's name may stand outside its group."""
+    masked = mask(found.string)
+    if masked != found.string:
+        found = decide.search(masked) or found
+    return {key: mask(value) for key, value in found.groupdict().items() if value is not None}
 
 
 def _countable(item: Progress) -> Progress:

@@ -18,6 +18,7 @@ from flatline.model import (
     ProcessExit,
     Records,
 )
+from flatline.redact import mask
 
 RUNNING: frozenset[Disposition] = frozenset({"running", "pending", "suspended"})
 _MARKS: tuple[tuple[str, Disposition], ...] = (
@@ -88,7 +89,7 @@ def choose(jobs: Sequence[Job], wanted: str | None, named: str | None) -> tuple[
     if named in ids:
         return tuple(job for job in jobs if job.id == named)
     last = {job.id: job for job in jobs}
-    raise ManyJobs(tuple((i, last[i].name or "", last[i].state) for i in ids))
+    raise ManyJobs(tuple((i, mask(last[i].name or ""), last[i].state) for i in ids))
 
 
 def attempts(
