@@ -23,7 +23,7 @@ ID_MASK = (1 << ID_BITS) - 1
 TEXT_BYTES = 64 << 10
 """Of a longer segment a hit holds what stands around the match."""
 HEAD_BYTES = 256
-DENSE = 64
+DENSE = 512
 """Matches in a block from which looking for all at once is faster."""
 _NEVER = 1 << 62
 _MOST_COMBINATIONS = 1 << 16
