@@ -88,8 +88,24 @@ ORDINARY = [
     "--eos-token </s> --max-token 512",
     "hf_hub_download failed; hf_transfer enabled",
 ]
-HOSTILE = ["token:", "sk-", "eyJ", "a", "://a:", "login ", "curl ", 'password="', "bearer ", "?sig=",
-           "-----BEGIN PRIVATE KEY-----", "--key ", "MII", "A1b+", "password \n", "authorization: "]  # fmt: skip
+HOSTILE = [
+    "token:",
+    "sk-",
+    "eyJ",
+    "a",
+    "://a:",
+    "login ",
+    "curl ",
+    'password="',
+    "bearer ",
+    "?sig=",
+    "-----BEGIN PRIVATE KEY-----",
+    "--key ",
+    "MII",
+    "A1b+",
+    "password \n",
+    "authorization: ",
+]
 PIECES = st.sampled_from(
     [*SHAPES.values(), *(line for line, _ in NAMED), *ORDINARY, MASK, "password=", "--token ", "'",
      '"', "\n", " ", "Bearer ", "://", "@", "]", "login ", "=", ":", WORD]

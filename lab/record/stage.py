@@ -158,7 +158,8 @@ class Stage:
     ) -> subprocess.Popen[bytes]:
         """Starts a program as the neutral user; `log` (and `err`) are file names under run/."""
         words = [f"{k}={v}" for k, v in {**environment(), **(env or {})}.items()]
-        full = [*wrap, *cell.enter(), "env", "-i", "-C", PROJECT, *words, *command]
+        clean = ["env", "-i", "--default-signal=INT", "-C", PROJECT]
+        full = [*wrap, *cell.enter(), *clean, *words, *command]
         out_path = self.run / log
         out_path.parent.mkdir(parents=True, exist_ok=True)
         with out_path.open("ab" if append else "wb") as out:

@@ -8,13 +8,14 @@ that begins after another's progress had ended is the next.
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from flatline.collect.events import LogEvents
 from flatline.facts import Marker
-from flatline.model import Crash, Match, ProcessExit
+from flatline.model import Crash, Gap, Match, ProcessExit
 
 E = TypeVar("E", Match, Crash, ProcessExit, Marker)
 Fold = dict[tuple[str, int], int]
@@ -81,20 +82,27 @@ def moved(event: E, fold: Fold) -> E:
 RESET_INTERVALS = 4
 """A step so many printing intervals back is a new beginning.  Ranks that print unlabelled into one
 stream are one or two intervals apart; an epoch that counts its steps anew says its number."""
+MOST_RESETS = 500
+"""Steps that go back more often in one file are no restarts: several programs print into it."""
 _BEGINNINGS = ("resume", "fresh", "checkpoint_loaded", "plan")
 
 
 def split(events: LogEvents, first: int) -> None:
     """Numbers the tries inside one file from `first`, where its steps go back."""
     resets = _resets(events)
+    if len(resets) > MOST_RESETS:
+        reason = f"its steps go back {len(resets)} times: it is read as one try"
+        events.gaps.append(Gap("the tries in one log", reason, events.source))
+        return
     if not resets:
         return
+    ends, begins_at = [last for last, _ in resets], [reset for _, reset in resets]
     for track in events.tracks.values():
         for i, line in enumerate(track.lines):
-            track.attempts[i] = first + sum(line >= reset for _, reset in resets)
+            track.attempts[i] = first + bisect_right(begins_at, line)
 
     def n(line: int, begins: bool) -> int:
-        return first + sum(line > last if begins else line >= reset for last, reset in resets)
+        return first + (bisect_left(ends, line) if begins else bisect_right(begins_at, line))
 
     events.matches = [replace(m, attempt=n(m.cite.line, False)) for m in events.matches]
     events.crashes = [replace(c, attempt=n(c.cite.line, False)) for c in events.crashes]
@@ -116,7 +124,8 @@ def _resets(events: LogEvents) -> list[tuple[int, int]]:
                 continue
             if last >= 0 and step < track.steps[last]:
                 back = track.steps[last] - step
-                said = any(track.lines[last] < line <= track.lines[i] for line in begun)
+                at = bisect_right(begun, track.lines[last])
+                said = at < len(begun) and begun[at] <= track.lines[i]
                 epoch = track.epoch[i] > track.epoch[last]
                 if not epoch and (back >= RESET_INTERVALS * interval or said):
                     found.append((track.lines[last], track.lines[i]))

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from array import array
 from bisect import bisect_right
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
 
@@ -35,6 +36,10 @@ LOOK_BACK_LINES = 60
 """How far up a line without a time of its own looks for one."""
 PAGE_LINES = 128
 """Lines read at once where single ones are read again: tracebacks stand close together."""
+EVENTS_PER_FILE = 20_000
+"""Exits, and markers of progress: a launcher reports each of its processes once."""
+POINTS_PER_STREAM = 2_000_000
+"""Beyond it every second point is dropped, so that no log fills the memory; 90 bytes a point."""
 MOST_STEPS = 10**15
 """A step or plan beyond it is no count of steps, and would not fit the columns."""
 
@@ -73,6 +78,7 @@ class LogReader:
         self._counts: dict[str, int] = {}
         self._joined = 0
         self._page: list[tuple[int, bytes]] = []
+        self._left: dict[str, int] = {}
         self._seq = 0
 
     def read(self) -> LogEvents:
@@ -200,7 +206,14 @@ class LogReader:
                 self._progress(item, cite, key, line_format.FRAMEWORK)
         return said
 
+    def _room(self, kind: str, held: int) -> bool:
+        """Whether one more event of a kind is kept; what is not is counted."""
+        self._left[kind] = self._left.get(kind, 0) + (held >= EVENTS_PER_FILE)
+        return held < EVENTS_PER_FILE
+
     def _exit(self, item: Reported, cite: LogCite) -> None:
+        if not self._room("ended process", len(self.events.exits)):
+            return
         self._seq += 1
         place = item.place if item.place else cite.place
         self.events.exits.append(
@@ -222,6 +235,8 @@ class LogReader:
     ) -> None:
         item = _countable(item)
         if item.kind != "train":
+            if not self._room("sign of progress", len(self.events.markers)):
+                return
             self.events.markers.append(
                 Marker(item.kind, item, cite, framework, self.setting.attempt)
             )
@@ -232,6 +247,9 @@ class LogReader:
             self.events.tracks[key] = track
         own = None if cite.at_assumed and not self._own(cite, key[0]) else cite.at
         track.add(item, cite.line, own, self.setting.attempt)
+        if len(track) >= POINTS_PER_STREAM:
+            _thin(track)
+            self._left["point of a long curve"] = POINTS_PER_STREAM // 2
 
     def _own(self, cite: LogCite, stream: str) -> bool:
         """Whether the time was printed on this very line."""
@@ -341,6 +359,11 @@ class LogReader:
                     Gap(f"every line of {name}", f"{count} lines match; the first "
                         f"{MATCHES_PER_SIGNATURE} are kept", self.file.source)
                 )  # fmt: skip
+        for kind, left in self._left.items():
+            if left:
+                events.gaps.append(
+                    Gap(f"every {kind}", f"{left} or more were left out", self.file.source)
+                )
         for number, raw in reversed(self.file.window(max(1, events.lines - 40), 41)):
             text = clean(raw).strip()
             if text:
@@ -375,6 +398,14 @@ class _Blocks:
         firsts, furthest = self._of.get(where, ([], []))
         at = bisect_right(firsts, line)
         return at > 0 and furthest[at - 1] >= line
+
+
+def _thin(track: Track) -> None:
+    """Drops every second point; the last one stays."""
+    for field_ in fields(track):
+        column = getattr(track, field_.name)
+        if isinstance(column, array):
+            setattr(track, field_.name, column[(len(column) + 1) % 2 :: 2])
 
 
 def _masked_groups(decide: re.Pattern[str], found: re.Match[str]) -> dict[str, str]:

@@ -1,0 +1,177 @@
+"""What a target holds: files told by content, each once, and nothing outside it."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import socket
+from pathlib import Path
+
+import pytest
+
+from flatline.collect.files import BINARY, EMPTY, OTHER, Found, classify, of_job, walk
+from flatline.errors import UsageError
+from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER
+from flatline.model import Gap
+
+STEPS = "".join(f"step {i}/100 loss {5 / i:.3f}\n" for i in range(1, 30))
+DMESG = "".join(f"[ {i}.000001] usb 1-1: new device\n" for i in range(10))
+SACCT = "JobID|JobName|State|ExitCode\n7|a|FAILED|1:0\n"
+METRIC = "# TYPE DCGM_FI_DEV_GPU_TEMP gauge\n" + 'DCGM_FI_DEV_GPU_TEMP{gpu="0"} 40 1700000000000\n'
+
+
+def walked(*targets: Path) -> tuple[dict[str, str], list[Gap]]:
+    gaps: list[Gap] = []
+    found = walk(tuple(map(str, targets)), gaps)
+    return {file.source: file.kind for file in found}, gaps
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "kind"),
+    [
+        ("out", STEPS, LOG),
+        ("out.json", STEPS, LOG),
+        ("anything", DMESG, KERNEL),
+        ("anything", SACCT, SCHEDULER),
+        ("train.log", SACCT, SCHEDULER),
+        ("anything", METRIC, METRICS),
+        (
+            "nccl_trace_rank_3",
+            pickle.dumps({"version": "2.4", "pg_config": {}}, 2).decode("latin-1"),
+            DUMPS,
+        ),
+        ("train.py", "import torch\n", OTHER),
+        ("config.json", '{"lr": 1}', OTHER),
+        ("run", "#!/bin/bash\nsrun x\n", OTHER),
+        ("empty.log", "", EMPTY),
+        ("weights", "\x01\x02\x03\x80" * 500, BINARY),
+    ],
+)
+def test_a_file_is_told_by_what_it_holds(
+    tmp_path: Path, name: str, content: str, kind: str
+) -> None:
+    """Its name decides only where the content could be anything."""
+    (tmp_path / name).write_text(content, "latin-1")
+
+    assert classify(tmp_path / name, name, [])[0] == kind
+
+
+def test_links_out_of_the_target_are_not_followed(tmp_path: Path) -> None:
+    """Neither to a file nor to a folder, and each is said."""
+    run, outside = tmp_path / "run", tmp_path / "outside"
+    run.mkdir()
+    outside.mkdir()
+    (outside / "secret.log").write_text(STEPS)
+    (run / "file.log").symlink_to(outside / "secret.log")
+    (run / "folder").symlink_to(outside)
+    (run / "nowhere.log").symlink_to(run / "missing")
+    kinds, gaps = walked(run)
+
+    assert kinds == {}
+    assert {gap.where for gap in gaps} == {"file.log", "folder", "nowhere.log", str(run)}
+
+
+def test_links_within_the_target_count_once(tmp_path: Path) -> None:
+    """And a circle of folders ends."""
+    (tmp_path / "a.log").write_text(STEPS)
+    (tmp_path / "latest.log").symlink_to("a.log")
+    (tmp_path / "up").symlink_to(tmp_path)
+    (tmp_path / "self").symlink_to("self")
+    kinds, gaps = walked(tmp_path)
+
+    assert kinds == {"a.log": LOG}
+    assert [gap.where for gap in gaps] == ["self"]
+
+
+def test_pipes_and_sockets_are_not_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To open one would wait for its other end."""
+    os.mkfifo(tmp_path / "pipe.log")
+    monkeypatch.chdir(tmp_path)  # a socket's path may have 107 characters
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind("socket.log")
+        kinds, gaps = walked(tmp_path)
+
+    assert kinds == {}
+    assert {gap.where for gap in gaps} == {"pipe.log", "socket.log", str(tmp_path)}
+
+
+@pytest.mark.parametrize("target", ["/dev/null", "a" * 5000, "missing", "nul\0"])
+def test_a_target_that_is_neither_file_nor_folder_is_a_wrong_call(target: str) -> None:
+    """A device, a name no file can have, or nothing at all."""
+    with pytest.raises(UsageError):
+        walk((target,), [])
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_what_may_not_be_read_is_a_gap(tmp_path: Path) -> None:
+    """Files and folders."""
+    (tmp_path / "a.log").write_text(STEPS)
+    (tmp_path / "a.log").chmod(0)
+    (tmp_path / "sub").mkdir(mode=0)
+    kinds, gaps = walked(tmp_path)
+    (tmp_path / "sub").chmod(0o700)
+
+    assert kinds == {"a.log": OTHER}
+    assert {gap.where for gap in gaps} >= {"a.log", "sub"}
+
+
+@pytest.mark.parametrize(
+    ("names", "said"), [((), "no file"), (("a.log", "b.log"), "empty"), (("x.py",), "none of 1")]
+)
+def test_a_target_that_holds_nothing_says_so(
+    tmp_path: Path, names: tuple[str, ...], said: str
+) -> None:
+    """No file, empty ones, or none that a run leaves behind."""
+    for name in names:
+        (tmp_path / name).write_text("x = 1\n" if name.endswith(".py") else "")
+    _, gaps = walked(tmp_path)
+
+    assert [(gap.where, said in gap.reason) for gap in gaps] == [(str(tmp_path), True)]
+
+
+def test_a_file_named_twice_is_read_once(tmp_path: Path) -> None:
+    """By its folder and by itself, or by the same words."""
+    (tmp_path / "run").mkdir()
+    (tmp_path / "run" / "a.log").write_text(STEPS)
+    kinds, _ = walked(tmp_path / "run", tmp_path / "run" / "a.log", tmp_path / "run")
+
+    assert kinds == {"run/a.log": LOG}
+
+
+def test_targets_of_one_name_keep_their_files_apart(tmp_path: Path) -> None:
+    """A citation names one file."""
+    for host in ("n1", "n2"):
+        (tmp_path / host / "logs").mkdir(parents=True)
+        (tmp_path / host / "logs" / "a.log").write_text(STEPS)
+    kinds, _ = walked(tmp_path / "n1" / "logs", tmp_path / "n2" / "logs")
+
+    assert list(kinds) == ["logs/a.log", "logs~2/a.log"]
+
+
+def test_slurm_json_of_no_known_format_is_a_gap(tmp_path: Path) -> None:
+    """A damaged record is not passed over like any settings file."""
+    (tmp_path / "sacct.json").write_text('{"jobs":' + "[" * 10_000)
+    _, gaps = walked(tmp_path)
+
+    assert (SCHEDULER, "sacct.json") in [(gap.need, gap.where) for gap in gaps]
+
+
+def found(*sources: str, kind: str = LOG) -> list[Found]:
+    return [Found(Path(source), source, kind, 1) for source in sources]
+
+
+def test_logs_named_after_the_job_are_its_own() -> None:
+    """A number within a longer one is none."""
+    files = found("slurm-77.out", "slurm-8.out", "slurm-777.out", "7/77/err.log", "train.log")
+    records = found("sacct.psv", kind=SCHEDULER)
+
+    kept = [file.source for file in of_job([*files, *records], "77", {"8"})]
+
+    assert kept == ["slurm-77.out", "7/77/err.log", "sacct.psv"]
+
+
+def test_without_such_names_the_logs_of_no_other_job_are_kept() -> None:
+    """What is named after another job is not this one's."""
+    files = found("train.log", "slurm-8.out")
+
+    assert [file.source for file in of_job(files, "77", {"8"})] == ["train.log"]

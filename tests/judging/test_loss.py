@@ -1,0 +1,149 @@
+"""The shape of a loss, told from its points."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from flatline.facts import Facts
+from flatline.judging.loss import Curve, curve
+from flatline.model import Attempt, Place, Progress
+from flatline.tracks import Track
+
+NAN = math.nan
+
+
+def drawn(
+    losses: Sequence[float],
+    grads: Sequence[float | None] = (),
+    skipped: frozenset[int] = frozenset(),
+    falling: bool = True,
+) -> Curve | None:
+    """The curve of these losses, printed one a line."""
+    track = Track("train.log", Place(), None, "plain")
+    for i, loss in enumerate(losses):
+        grad = grads[i] if grads else None
+        point = Progress("train", step=i, loss=loss, grad_norm=grad, skipped=i in skipped,
+                         falling=falling)  # fmt: skip
+        track.add(point, i + 1, None, 0)
+    return curve(Facts(targets=("run",), tracks=(track,), attempts=(Attempt(0, "failed"),)))
+
+
+def shape(*args: object, **more: object) -> str:
+    found = drawn(*args, **more)  # type: ignore[arg-type]
+    assert found is not None
+    return found.shape
+
+
+def descent(n: int = 120, noise: float = 0.0, seed: int = 1) -> list[float]:
+    """From 4 towards 1, each point scattered by a share of its height."""
+    chance = random.Random(seed)
+    return [(1 + 3 * math.exp(-i / 25)) * (1 + noise * chance.gauss(0, 1)) for i in range(n)]
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.03, 0.12, 0.25])
+@pytest.mark.parametrize("seed", range(4))
+def test_a_noisy_descent_is_falling(noise: float, seed: int) -> None:
+    """Batches scatter; their level falls."""
+    assert shape(descent(noise=noise, seed=seed)) == "falling"
+
+
+def test_two_non_finite_points_to_the_end_are_divergence() -> None:
+    """It begins at the first of them, and the last good level is told."""
+    found = drawn([*descent(50), NAN, math.inf, NAN])
+
+    assert found is not None
+    assert (found.shape, found.onset and found.onset.step, found.count) == ("non-finite", 50, 3)
+    assert found.best == pytest.approx(min(descent(50)))
+
+
+def test_one_non_finite_point_at_the_end_is_not_yet() -> None:
+    """It can be a step that the loss scaler skips."""
+    assert shape([*descent(50), NAN]) == "falling"
+
+
+def test_non_finite_points_that_recover_are_none() -> None:
+    """However many they were."""
+    assert shape([*descent(30), *[NAN] * 10, *descent(120)[30:]]) == "falling"
+
+
+def test_skipped_steps_are_no_points() -> None:
+    """A loss scaler that finds its scale prints infinite losses for steps it does not take."""
+    losses = [*[math.inf] * 8, *descent(60), math.inf, math.inf]
+
+    assert shape(losses, skipped=frozenset([*range(8), 68, 69])) == "falling"
+
+
+def test_a_gradient_that_stays_non_finite_is_divergence() -> None:
+    """Though the loss is printed as finite."""
+    assert shape(descent(40), [1.0] * 36 + [NAN] * 4) == "non-finite"
+
+
+def test_a_spike_that_recovers_is_none() -> None:
+    """Ten points at five times the level, and back."""
+    losses = descent(160, noise=0.03)
+    losses[100:110] = [5.0] * 10
+
+    assert shape(losses) == "falling"
+
+
+def test_a_spike_that_stays_is_told_from_where_it_left() -> None:
+    """The onset is where the curve left its best level for good."""
+    found = drawn([*descent(100, noise=0.02), *[3.5] * 40])
+
+    assert found is not None
+    assert (found.shape, found.onset and found.onset.step) == ("spiked", 100)
+
+
+def test_a_small_rise_is_no_spike() -> None:
+    """A fifth above the best level is within what healthy curves do."""
+    assert shape([*descent(100), *[1.25] * 40]) != "spiked"
+
+
+def test_noise_near_zero_is_no_spike() -> None:
+    """Where the loss is nearly nothing, its noise doubles it."""
+    chance = random.Random(3)
+    losses = [4 * math.exp(-i / 8) + 0.004 * chance.random() for i in range(200)]
+
+    assert shape(losses) == "falling"
+
+
+def test_an_end_above_its_beginning_never_fell() -> None:
+    """A loss that only climbs is a counter or a divergence from the first step."""
+    assert shape([1 + 0.1 * i for i in range(40)]) == "never-fell"
+
+
+def test_a_flat_loss_without_gradient_is_dead() -> None:
+    """And a flat one with a gradient is unclear: it may be a plateau."""
+    flat = [2.303] * 30
+
+    assert shape(flat, [0.0] * 30) == "flat-no-gradient"
+    assert shape(flat, [0.7] * 30) != "flat-no-gradient"
+    assert shape(flat) not in ("flat-no-gradient", "spiked", "never-fell")
+
+
+def test_few_points_show_no_fault() -> None:
+    """Four points may stand in any order."""
+    assert shape([1.0, 1.5, 2.0, 3.0]) == "unclear"
+
+
+def test_negative_losses_are_not_measured_by_ratio() -> None:
+    """A log-likelihood below zero has no level to be half above."""
+    assert shape([-0.1 * i for i in range(60)]) == "falling"
+
+
+def test_a_number_that_is_not_meant_to_fall_is_not_judged() -> None:
+    """Rewards and policy losses have no such shape."""
+    assert drawn([*descent(40), *[9.0] * 40], falling=False) is None
+
+
+def test_without_a_loss_there_is_no_curve() -> None:
+    """Steps alone say nothing of it."""
+    track = Track("train.log", Place(), None, "plain")
+    track.add(Progress("train", step=1), 1, None, 0)
+
+    assert curve(Facts(targets=("run",), tracks=(track,))) is None
+    assert curve(Facts(targets=("run",))) is None
