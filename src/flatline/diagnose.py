@@ -92,8 +92,20 @@ def _judged(
                 reasons.append(Explained(other, mechanism))
         role: Role = "warning" if _warns(facts, finding) else "consequence" if reasons else "cause"
         made.append(Judged(own, family.name, finding, role, finding.strength, tuple(reasons)))
+    made = _broken_circle(made)
     rivals = sum(1 for j in made if j.role == "cause" and j.finding.ended_run)
     return [replace(j, confidence=_confidence(facts, j, rivals)) for j in made]
+
+
+def _broken_circle(made: list[Judged]) -> list[Judged]:
+    """Findings that all explain one another leave no cause: then the strongest is it."""
+    if not made or any(j.role == "cause" for j in made):
+        return made
+    circle = [j for j in made if j.role == "consequence"]
+    if not circle:
+        return made
+    first = max(circle, key=lambda j: j.finding.strength)
+    return [replace(j, role="cause", explained_by=()) if j is first else j for j in made]
 
 
 def _mechanism(explains: Explains, cause: Finding, effect: Finding) -> str | None:
@@ -125,7 +137,7 @@ def _later(facts: Facts, a: Finding, b: Finding) -> bool | None:
     if a.unordered or b.unordered:
         return None
     if a.order and b.order and a.order[0] == b.order[0]:
-        return a.order[1] > b.order[1]
+        return None if a.order[1] == b.order[1] else a.order[1] > b.order[1]
     first, second = a.noticed or a.onset, b.noticed or b.onset
     if first is None or second is None:
         return None

@@ -379,7 +379,8 @@ class Facts:
     def world_size(self) -> int | None:
         """World size as the log states it, else the number of ranks heard of when they are
         0..n-1 without a hole, else the scheduler's task count."""
-        stated = [int(m.groups["world_size"]) for m in self.matches if m.groups.get("world_size")]
+        said = [m.groups.get("world_size", "") for m in self.matches]
+        stated = [int(size) for size in said if size.isdecimal() and len(size) < 9]
         if stated:
             return max(stated)
         if len(self.ranks) > 1 and self.ranks == tuple(range(len(self.ranks))):

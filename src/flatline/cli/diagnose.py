@@ -143,7 +143,10 @@ def _output(options: argparse.Namespace) -> Path:
     output = Path(options.output).resolve()
     for named in (*options.target, *([options.baseline] if options.baseline else [])):
         target = Path(named)
-        if not target.exists():
+        try:
+            if not target.exists():
+                continue
+        except OSError:  # a name too long or a folder closed to us: `collect` says so
             continue
         inside = target.is_dir() and output.is_relative_to(target.resolve())
         if inside or (output.exists() and output.samefile(target)):

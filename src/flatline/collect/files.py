@@ -189,6 +189,9 @@ def classify(path: Path, relative: str, gaps: list[Gap]) -> tuple[str, int]:
         return OTHER, 0
     if not head:
         return EMPTY, size
+    if _EVENTS.search(relative):
+        gaps.append(Gap("TensorBoard events", "not read by this version", relative))
+        return OTHER, size
     kind = _kind(relative, head)
     if kind == OTHER and head.lstrip()[:1] == b"{" and _SLURM_NAME.search(path.name):
         gaps.append(Gap(SCHEDULER, "JSON that is no record of a known format", relative))
@@ -197,8 +200,6 @@ def classify(path: Path, relative: str, gaps: list[Gap]) -> tuple[str, int]:
 
 def _kind(relative: str, head: bytes) -> str:
     name = relative.rpartition("/")[2]
-    if _EVENTS.search(relative):
-        return METRICS
     if recognise_dump(name, head):
         return DUMPS
     for record_format in record_formats():
