@@ -156,8 +156,8 @@ def checkpoint_disk_stands_still(stage: Stage) -> None:
 
 
 @listed(
-    CASES, origin="torchrun", about=("C6", "C2"), code=("C6", "C2"), demo="disk-stood-still",
-    not_culprits=({"rank": 1}, {"rank": 2}, {"rank": 3}),
+    CASES, origin="torchrun", about=("C6", "C2"), code="C6", demo="disk-stood-still",
+    culprits=({"rank": 0}, {"host": "node01"}), not_culprits=({"rank": 1}, {"rank": 2}, {"rank": 3}),
     cited=(("dmesg.txt", r"blocked for more than \d+ seconds", 0),),
     title="The checkpoint disk stopped answering: one rank hung in a write and the others waited for it until the timeout.",
 )  # fmt: skip
