@@ -207,14 +207,12 @@ def _facts(
     tracks = [t for _, _, events in logs for t in events.tracks.values()]
     for track in tracks:
         track.attempts = array("h", [fold.get((track.source, n), n) for n in track.attempts])
-    planned = max(
-        [t.planned for t in tracks if t.planned]
-        + [k.progress.planned for k in markers if k.progress.planned],
-        default=None,
-    )
+    plans = [*(t.planned for t in tracks), *(k.progress.planned for k in markers)]
+    planned = max(filter(None, plans), default=None)
     job = rows[-1] if rows else None
     kernel = frozenset(file.source for file, _, _ in logs if file.kind == KERNEL)
-    ended = how_it_ended(job, matches, crashes, exits, tracks, planned, kernel)
+    tries = sorted(set(fold.values()) or {0})
+    ended = how_it_ended(job, matches, crashes, exits, tracks, planned, kernel, tries[-1])
     seen = [e.last_seen for _, _, e in logs if e.last_seen] + [
         r.ended_at for r in rows if r.ended_at
     ]
@@ -236,7 +234,7 @@ def _facts(
         markers=markers,
         jobs=rows,
         node_events=_of_nodes(records, rows),
-        attempts=attempts(rows, matches, tracks, ended, sorted(set(fold.values()) or {0})),
+        attempts=attempts(rows, matches, tracks, ended, tries),
         gaps=gaps,
         now=max(nows, default=None),
         read_line=LineReader(found),

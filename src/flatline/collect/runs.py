@@ -152,6 +152,7 @@ def how_it_ended(
     tracks: Sequence[Track],
     planned: int | None,
     kernel: frozenset[str] = frozenset(),
+    attempt: int = 0,
 ) -> Disposition:
     """
     The record's word where there is one, else the log's; "unknown" where neither says.
@@ -172,7 +173,8 @@ def how_it_ended(
         return "cancelled"
     if interrupted and first is None:
         return "cancelled"
-    if reached_end(matches, tracks, planned, exits):
+    ended = reached_end(matches, tracks, planned, exits, attempt)
+    if ended is not None and not _died_elsewhere(ended, crashes, tracks, attempt):
         return "completed"
     if any(_failing(e) for e in exits) or _died(matches, crashes, tracks, kernel):
         return "failed"
@@ -224,28 +226,54 @@ def _died(
     return any(cite.line > tails.get(cite.source, 0) for cite in ends)
 
 
+def _died_elsewhere(
+    ended: str, crashes: Sequence[Crash], tracks: Sequence[Track], attempt: int
+) -> bool:
+    """Whether a traceback ends another stream's file: one rank's end is not its peers'."""
+    return any(
+        crash.complete
+        and not crash.caught
+        and crash.attempt == attempt
+        and crash.cite.source != ended
+        and all(
+            track.source != crash.cite.source
+            or not len(track)
+            or track.lines[-1] < crash.cite.line
+            for track in tracks
+        )
+        for crash in crashes
+    )
+
+
 def reached_end(
     matches: Sequence[Match],
     tracks: Sequence[Track],
     planned: int | None,
     exits: Sequence[ProcessExit] = (),
-) -> bool:
-    """Whether the log itself shows the planned end: an end marker, or a last step within one
-    logging interval of the plan, with no root line and no failing exit after it in its file."""
+    attempt: int = 0,
+) -> str | None:
+    """The file in which the attempt shows its planned end: an end marker, or a last step within
+    one logging interval of the plan, with no root line and no failing exit after it there."""
     roots = [m.cite for m in matches if m.signature.role == "root"]
     roots += [e.cite for e in exits if _failing(e)]
 
     def last(source: str, line: int) -> bool:
         return not any(r.source == source and r.line > line for r in roots)
 
-    ends = [m.cite for m in matches if "end-ok" in m.signature.tags]
-    if any(last(end.source, end.line) for end in ends):
-        return True
+    for match in matches:
+        end = match.cite
+        if (
+            "end-ok" in match.signature.tags
+            and match.attempt == attempt
+            and last(end.source, end.line)
+        ):
+            return end.source
     for track in tracks:
         plan = track.planned or planned
-        steps = [step for step in track.steps if step >= 0]
+        span = track.of_attempt(attempt)
+        steps = [track.steps[i] for i in span if track.steps[i] >= 0]
         if plan and len(steps) >= 2:
             interval = max(1, steps[-1] - steps[-2])
-            if steps[-1] + interval >= plan and last(track.source, track.lines[-1]):
-                return True
-    return False
+            if steps[-1] + interval >= plan and last(track.source, track.lines[span[-1]]):
+                return track.source
+    return None

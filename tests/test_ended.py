@@ -1,0 +1,33 @@
+"""One stream's or one try's end does not speak for the others."""
+
+from pathlib import Path
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+
+
+def steps(last: int, hour: int) -> str:
+    return "".join(
+        f"2026-03-02 {hour:02d}:{i // 60:02d}:{i % 60:02d} step {i}/300 loss {3 - i * 0.009:.4f}\n"
+        for i in range(0, last, 10)
+    )
+
+
+def test_an_earlier_end_does_not_end_a_later_try(tmp_path: Path) -> None:
+    (tmp_path / "1").mkdir()
+    (tmp_path / "2").mkdir()
+    (tmp_path / "1" / "train.log").write_text(steps(301, 10) + "Training completed\n")
+    (tmp_path / "2" / "train.log").write_text(steps(60, 12))
+    assert diagnose(collect(Request((str(tmp_path),)))).state == "undetermined"
+
+
+def test_a_rank_that_raised_is_not_hidden_by_one_that_ended(tmp_path: Path) -> None:
+    (tmp_path / "rank0.log").write_text(steps(301, 10) + "Training completed\n")
+    (tmp_path / "rank1.log").write_text(
+        steps(200, 10)
+        + "Traceback (most recent call last):\n"
+        + '  File "train.py", line 9, in <module>\n    main()\n'
+        + "RuntimeError: shape mismatch in batch\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+    assert (verdict.state, verdict.code) == ("found", "A3")
