@@ -169,6 +169,20 @@ def test_a_leap_to_one_number_for_good_is_dead(dead: float) -> None:
     assert (found.shape, found.onset and found.onset.step) == ("dead-plateau", 60)
 
 
+def test_a_few_zeros_after_real_losses_are_dead() -> None:
+    """What half precision prints once it has overflowed; with a gradient it is something else."""
+    losses = [1.9, 1.8, *[0.0] * 6]
+
+    assert shape(losses) == "dead-plateau"
+    assert shape(losses, [0.7] * 8) != "dead-plateau"
+
+
+def test_a_loss_of_nought_throughout_is_told() -> None:
+    """Weakly: a rank that holds no loss may print it so."""
+    assert shape([0.0] * 12) == "zero-throughout"
+    assert shape([0.0] * 12, [0.4] * 12) == "unclear"
+
+
 def test_a_loss_that_nears_nought_is_not_dead() -> None:
     """Printed to four digits it ends in zeros, which it reached in small steps."""
     assert shape([round(4 * math.exp(-i / 12), 4) for i in range(200)]) == "falling"

@@ -43,12 +43,15 @@ EXPLAINS = {
     "A3": "a non-finite loss or gradient makes the program stop itself",
     "E3": "a run that diverged was stopped before its plan",
 }
+FEW = {"non-finite": 3, "dead-plateau": SHAPE_POINTS}
+"""Points below which these shapes are believed less."""
 _STRENGTH = {
     "non-finite": 0.93,
     "spiked": 0.82,
     "rising-at-end": 0.7,
     "never-fell": 0.5,
     "dead-plateau": 0.8,
+    "zero-throughout": 0.5,
     "flat-no-gradient": 0.8,
 }
 
@@ -105,6 +108,7 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
         "spiked": f"The {name} rose{where} far above what it had been and did not come back",
         "rising-at-end": f"The {name} has climbed steadily{where} from its best level to the end",
         "dead-plateau": f"The {name} stopped dead{where}: every value since is the very same",
+        "zero-throughout": f"The {name} is exactly 0 in every line",
         "never-fell": f"The {name} only rose from its start and never fell",
         "flat-no-gradient": f"The {name} is flat and every gradient is zero",
     }[seen.shape]
@@ -116,7 +120,7 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
     ]
     shows = [claim(text + (f" ({', '.join(levels)})" if levels else ""), *cites)]
     strength = _STRENGTH[seen.shape]
-    if seen.shape == "non-finite" and seen.count < 3:
+    if seen.shape in ("non-finite", "dead-plateau") and seen.count < FEW[seen.shape]:
         strength = 0.7
     return Finding(
         code=CODE,

@@ -15,6 +15,7 @@ from flatline.judging.shapes import (
     SPIKE_RATIO,
     TREND_Z,
     WINDOWS,
+    all_zero,
     dead_since,
     fell,
     levels,
@@ -29,6 +30,7 @@ Shape = Literal[
     "rising-at-end",
     "never-fell",
     "dead-plateau",
+    "zero-throughout",
     "flat-no-gradient",
     "falling",
     "unclear",
@@ -126,7 +128,12 @@ def _shape(
     start, best, end = levels(numbers, max(HEAD, len(numbers) // WINDOWS))
     if _no_gradient(track, losses) and abs(end.middle - start.middle) <= 0.01 * abs(start.middle):
         return "flat-no-gradient", values[0][0]
-    dead = dead_since(numbers)
+    if _moves(track, losses):
+        dead = None  # a loss of nought with a gradient is one that only looks like nothing
+    elif all_zero(numbers):
+        return "zero-throughout", values[0][0]
+    else:
+        dead = dead_since(numbers)
     if dead is not None:
         return "dead-plateau", values[dead][0]
     if len(numbers) >= SHAPE_POINTS and 0 < RISEN_RATIO * numbers[0] <= end.low:
@@ -157,3 +164,9 @@ def _no_gradient(track: Track, losses: list[int]) -> bool:
     half = losses[len(losses) // 2 :]
     grads = [track.grad_norm[i] for i in half if track.has_grad[i]]
     return len(grads) >= FALLING_POINTS and all(abs(g) <= ZERO_GRADIENT for g in grads)
+
+
+def _moves(track: Track, losses: list[int]) -> bool:
+    """Whether the second half of the run still had gradients."""
+    half = losses[len(losses) // 2 :]
+    return any(track.has_grad[i] and abs(track.grad_norm[i]) > ZERO_GRADIENT for i in half)

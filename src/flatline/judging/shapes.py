@@ -110,16 +110,19 @@ def dead_since(numbers: Sequence[float]) -> int | None:
     shows the last one), or nears its last number step by step (a loss that reaches 0.0000).
     """
     runs = [len(list(group)) for _, group in groupby(numbers)]
-    tail = runs[-1]
+    tail, dead = runs[-1], numbers[-1]
     head = len(numbers) - tail
-    if tail < SHAPE_POINTS // 2 or not head or max(runs[:-1]) >= FALLING_POINTS:
+    enough = FALLING_POINTS if dead == 0 else SHAPE_POINTS
+    if tail < enough or head < 2 or max(runs[:-1]) >= FALLING_POINTS:
         return None
-    if tail < SHAPE_POINTS and (numbers[-1] != 0 or head < HEAD):
-        return None
-    before, dead = numbers[:head], numbers[-1]
+    before = numbers[:head]
     span = max(before) - min(*before, dead)
     near = median(before[-HEAD:])
     return head if abs(near - dead) > ABRUPT_SHARE * span else None
+
+
+def all_zero(numbers: Sequence[float]) -> bool:
+    return len(numbers) >= FALLING_POINTS and not any(numbers)
 
 
 def only_rises(numbers: Sequence[float]) -> bool:
