@@ -283,7 +283,9 @@ class LineReader:
         begin = max(first - KEY_LINES, 1)
         raw = file.window(begin, first + count - begin)
         cut = [clean(segments(line)[-1])[: EXCERPT_FROM * TEXT_CHARS] for _, line in raw]
-        return tuple(line[:TEXT_CHARS] for line in mask("\n".join(cut)).split("\n"))[first - begin :]
+        return tuple(line[:TEXT_CHARS] for line in mask("\n".join(cut)).split("\n"))[
+            first - begin :
+        ]
 
     def _file(self, source: str) -> TextFile | None:
         path = self._paths.get(source)

@@ -109,7 +109,9 @@ def _from_times(track: Track, span: range) -> Reading:
         if i == span.start:
             return None
         passed, made = track.at[i] - track.at[i - 1], track.steps[i] - track.steps[i - 1]
-        return passed / made if passed >= 0 and made > 0 and track.steps[i - 1] >= 0 else None
+        if passed < 0 or made <= 0 or track.steps[i - 1] < 0:
+            return None
+        return round(passed / made, 4)  # clocks in logs say milliseconds
 
     return reading
 
@@ -134,21 +136,22 @@ def _curve(
     read: Callable[[Track, range], Reading],
     stretches: Sequence[_Stretch],
 ) -> Curve | None:
-    """None where fewer than two values were printed, or where they never change."""
-    runs, values, printed = [], set(), 0
+    """None where fewer than two values were printed, or where a setting never changes."""
+    runs, printed = [], 0
+    values: set[str] = set()
     for stretch in stretches:
         reading = read(stretch.track, stretch.span)
         points = [
-            (stretch.position(i), value)
-            for i in stretch.span
-            if (value := reading(i)) is not None
+            (stretch.position(i), value) for i in stretch.span if (value := reading(i)) is not None
         ]
         printed += len(points)
         runs.append(thinned(points, STRETCHES))
         values.update(repr(value) for _, value in runs[-1])
     if name == "loss" and any(not s.track.falling for s in stretches):
         name = stretches[0].track.loss_name
-    return Curve(name, unit, tuple(runs), printed) if len(values) > 1 else None
+    if printed < 2 or (read is _lr and len(values) < 2):
+        return None
+    return Curve(name, unit, tuple(runs), printed)
 
 
 def thinned(

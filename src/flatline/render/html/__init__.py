@@ -104,7 +104,9 @@ def _top(verdict: Verdict) -> ET.Element:
         if label not in FIRST
     ]
     state = h(
-        "span.state", h("span", GLYPHS[verdict.state], aria_hidden="true"), f" {STATES[verdict.state]}"
+        "span.state",
+        h("span", GLYPHS[verdict.state], aria_hidden="true"),
+        f" {STATES[verdict.state]}",
     )
     named = f"job {sentence(verdict.run.id)}" if verdict.run.id else ", ".join(verdict.run.target)
     return h(

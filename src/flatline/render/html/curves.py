@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from itertools import groupby
 from xml.etree import ElementTree as ET
 
 from flatline.exhibit.model import Band, Curve, Curves, Mark
@@ -12,8 +13,9 @@ from flatline.render.html.markup import h, more, percent, section
 WIDE, HIGH = 1000, 100
 LOG_FROM = 30.0
 """Greatest over least value from which a curve of positive values is drawn in decades."""
-HEADROOM = 0.08
-TICKS = 4
+HEADROOM, FLAT = 0.08, 0.02
+"""Room beside the extremes; what varies by less than `FLAT` of itself is drawn level."""
+TICKS, STEPS = 4, 6
 
 
 class _Scale:
@@ -26,7 +28,9 @@ class _Scale:
             low, high = math.log10(low), math.log10(high)
         elif low > 0 and low < 0.5 * high:
             low = 0.0
-        room = (high - low or abs(high) or 1.0) * HEADROOM
+        if not self.log and high - low < FLAT * abs(high):
+            low, high = low - FLAT * abs(high), high + FLAT * abs(high)
+        room = (high - low or 1.0) * HEADROOM
         self.low, self.high = (low if low == 0.0 else low - room), high + room
 
     def __call__(self, value: float) -> float:
@@ -39,7 +43,9 @@ class _Scale:
         decades = range(math.ceil(self.low), math.floor(self.high) + 1)
         if len(decades) >= 2:
             return [10.0**n for n in decades[:: len(decades) // TICKS or 1]]
-        halves = [m * 10.0**n for n in range(math.floor(self.low), decades.stop) for m in (1, 2, 5)]
+        halves = [
+            m * 10.0**n for n in range(math.floor(self.low), decades.stop) for m in (1, 2, 5)
+        ]
         return [value for value in halves if self.low <= math.log10(value) <= self.high]
 
 
@@ -92,7 +98,7 @@ def _legend(curves: Curves) -> list[ET.Element]:
         if kind in kinds
     ]
     if any(not math.isfinite(v) for c in curves.curves for run in c.runs for _, v in run):
-        keys.append(h("span.key.odd", h("span", "✕", aria_hidden="true"), " not a finite number"))
+        keys.append(h("span.key.odd", h("span", "╻", aria_hidden="true"), " not a finite number"))
     return keys
 
 
@@ -110,7 +116,7 @@ def _chart(curve: Curve, curves: Curves, tagged: bool) -> ET.Element:
         _bands(bands, span),
         _rules(scale),
         [_path(run, span, scale) for run in curve.runs],
-        _odd(points, span),
+        [_odd(run, span) for run in curve.runs],
         _lines(curves.marks, span),
         viewBox=f"0 0 {WIDE} {HIGH}",
         preserveAspectRatio="none",
@@ -128,7 +134,7 @@ def _chart(curve: Curve, curves: Curves, tagged: bool) -> ET.Element:
         h(
             "div.plot",
             h("div.ys", ys, aria_hidden="true"),
-            h("div.area", drawing, _tags(curves, span, tagged)),
+            h("div.area", drawing, _oddly(points, span), _tags(curves, span, tagged)),
             h("div.xs", _xs(curves, span), aria_hidden="true"),
         ),
     )
@@ -197,23 +203,26 @@ def _path(
     return [h("path", class_="curve", d="".join(parts))] if parts else []
 
 
-def _odd(points: Sequence[tuple[float, float]], span: tuple[float, float]) -> list[ET.Element]:
-    odd = [_x(at, span) * WIDE for at, value in points if not math.isfinite(value)]
-    if not odd:
-        return []
-    return [
-        h("rect", class_="oddly", x=f"{x0:.1f}", width=f"{x1 - x0:.1f}", y="0", height=str(HIGH))
-        for x0, x1 in [(odd[0], odd[-1])]
-        if x1 > x0
-    ] + [h("path", class_="odd", d="".join(f"M{x:.1f} 0V7" for x in odd))]
+def _odd(run: Sequence[tuple[float, float]], span: tuple[float, float]) -> list[ET.Element]:
+    """A tick where a value is no finite number, a wash where several follow one another."""
+    made: list[ET.Element] = []
+    ticks = []
+    for odd, group in groupby(run, key=lambda point: not math.isfinite(point[1])):
+        xs = [_x(at, span) * WIDE for at, _ in group]
+        if not odd:
+            continue
+        ticks += [f"M{x:.1f} 0V7" for x in xs]
+        width = f"{xs[-1] - xs[0]:.1f}"
+        made.append(
+            h("rect", class_="oddly", x=f"{xs[0]:.1f}", width=width, y="0", height=str(HIGH))
+        )
+    return [*made, h("path", class_="odd", d="".join(ticks))] if ticks else []
 
 
 def _lines(marks: Iterable[Mark], span: tuple[float, float]) -> list[ET.Element]:
     drawn = []
     for kind, shape in (("checkpoint", f"V{HIGH - 6}"), ("resume", f"V{HIGH - 12}")):
-        d = "".join(
-            f"M{_x(m.at, span) * WIDE:.1f} {HIGH}{shape}" for m in marks if m.kind == kind
-        )
+        d = "".join(f"M{_x(m.at, span) * WIDE:.1f} {HIGH}{shape}" for m in marks if m.kind == kind)
         if d:
             drawn.append(h("path", class_=kind, d=d))
     onset = next((mark for mark in marks if mark.kind == "onset"), None)
@@ -224,6 +233,15 @@ def _lines(marks: Iterable[Mark], span: tuple[float, float]) -> list[ET.Element]
 
 
 # --- what stands around it --------------------------------------------------------------------
+
+
+def _oddly(points: Sequence[tuple[float, float]], span: tuple[float, float]) -> ET.Element | None:
+    """The name of the first value that is no finite number, where it is."""
+    first = next(((at, value) for at, value in points if not math.isfinite(value)), None)
+    if first is None:
+        return None
+    side = "left" if _x(first[0], span) > 0.5 else "right"
+    return h(f"span.name.{side}", short(first[1]), style=f"left:{percent(_x(first[0], span))}")
 
 
 def _tags(curves: Curves, span: tuple[float, float], tagged: bool) -> list[ET.Element]:
@@ -258,8 +276,8 @@ def _xs(curves: Curves, span: tuple[float, float]) -> list[ET.Element]:
     made = []
     for band in curves.bands:
         share = _x(band.end, span) - _x(band.start, span)
-        wanted = max(round(share * TICKS), 1)
+        wanted = max(round(share * STEPS), 1)
         for tick in nice(band.first, band.last, wanted) if share > 0.12 else [band.first]:
             at = band.start + tick - band.first
-            made.append(h("span", f"{round(tick):,}", style=f"left:{percent(_x(at, span))}"))
+            made.append(h("span", short(round(tick)), style=f"left:{percent(_x(at, span))}"))
     return made

@@ -29,7 +29,9 @@ class Anchors:
         items = self.ledger.items[: WHOLE + BRIEF]
         self._shown = {name for name, _ in items}
         self._lines = {
-            (cite.source, cite.line): f"#{name}" for name, cite in items if isinstance(cite, LogCite)
+            (cite.source, cite.line): f"#{name}"
+            for name, cite in items
+            if isinstance(cite, LogCite)
         }
         self._uses: dict[str, dict[str, str]] = {}
 
@@ -110,7 +112,9 @@ def _exhibit(
     if links:
         rest = f" and {left:,} more" if left else ""
         body.append(h("p.uses", "supports ", [[link, " "] for link in links], rest))
-    return h("article.exhibit", h("header", h("a.id", name, href=f"#{name}"), heads), body, id=name)
+    return h(
+        "article.exhibit", h("header", h("a.id", name, href=f"#{name}"), heads), body, id=name
+    )
 
 
 def _searched(cite: AbsenceCite) -> ET.Element:

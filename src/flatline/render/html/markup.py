@@ -14,7 +14,7 @@ from xml.etree import ElementTree as ET
 
 from flatline.wording.untrusted import neutral, sentence
 
-Child: TypeAlias = "ET.Element | str | None | Iterable[Child]"
+Child: TypeAlias = "ET.Element | str | Iterable[Child] | None"
 _SPAN = re.compile(r"`([^`]{1,200})`")
 
 

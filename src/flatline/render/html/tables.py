@@ -15,10 +15,16 @@ ROWS = 100
 WHERES = 5
 
 
-def _table(heads: Sequence[str], rows: Iterable[Sequence[Child]], ids: Sequence[str]) -> ET.Element:
+def _table(
+    heads: Sequence[str], rows: Iterable[Sequence[Child]], ids: Sequence[str]
+) -> ET.Element:
     """Rows whose cells say their heading themselves, for where there is room for one column."""
     body = [
-        h("tr", [h("td", cell, data_of=head) for head, cell in zip(heads, row, strict=True)], id=name)
+        h(
+            "tr",
+            [h("td", cell, data_of=head) for head, cell in zip(heads, row, strict=True)],
+            id=name,
+        )
         for row, name in zip(rows, ids, strict=False)
     ]
     return h(
@@ -34,7 +40,7 @@ def ruled_out_section(verdict: Verdict, anchors: Anchors) -> ET.Element | None:
     if not ruled:
         return None
     names = [f"ruled-{n}" for n in range(1, len(ruled) + 1)]
-    rows = [
+    rows: list[tuple[Child, ...]] = [
         (
             [h("b", r.code), f" {r.family}"],
             prose(r.why),
@@ -56,7 +62,9 @@ def undetermined_section(verdict: Verdict) -> ET.Element | None:
     open_ = verdict.undetermined
     if not open_:
         return None
-    rows = [([h("b", u.code), f" {u.family}"], prose("; ".join(u.missing))) for u in open_]
+    rows: list[tuple[Child, ...]] = [
+        ([h("b", u.code), f" {u.family}"], prose("; ".join(u.missing))) for u in open_
+    ]
     names = [f"open-{n}" for n in range(1, len(rows) + 1)]
     return section(
         "open",
