@@ -127,7 +127,9 @@ def test_only_our_script_may_run(pages: dict[str, Page]) -> None:
 def test_nothing_the_run_wrote_becomes_markup(pages: dict[str, Page]) -> None:
     """A hostile run makes no kind of element or attribute that an honest one does not."""
     dirty, clean = pages["hostile"], pages["found"]
-    kinds = [{(tag, key) for tag, attrs in p.elements for key in (*attrs, "")} for p in (dirty, clean)]
+    kinds = [
+        {(tag, key) for tag, attrs in p.elements for key in (*attrs, "")} for p in (dirty, clean)
+    ]
     assert kinds[0] == kinds[1]
     styles = set(dirty.attributes("style")) | set(dirty.attributes("class"))
     assert not [style for style in styles if "alert" in style or "evil" in style]
