@@ -10,10 +10,12 @@ from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
-from flatline.exhibit import exhibit
+from flatline.exhibit import Band, Curve, Curves, Exhibit, Mark, exhibit
 from flatline.render import Ledger
 from flatline.render.html import illustrate, render
 from flatline.render.html.markup import asset
@@ -245,3 +247,24 @@ def test_what_steers_is_spelled_out() -> None:
     """Everything that is written passes the same gate."""
     made = render(replace(verdicts.found(), headline="a\u202eb\x1bc"))
     assert neutral("a\u202eb\x1bc") in made
+
+
+@settings(deadline=None, max_examples=60)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 10**15), st.floats(allow_nan=True, allow_infinity=True)),
+        min_size=2,
+        max_size=20,
+    )
+)
+def test_any_numbers_can_be_drawn(points: list[tuple[int, float]]) -> None:
+    """Whatever a log prints as a loss, the drawing has finite positions only."""
+    steps = sorted(step for step, _ in points)
+    run = tuple((float(s - steps[0]), v) for s, (_, v) in zip(steps, points, strict=True))
+    band = Band(0, "failed", 0.0, float(max(steps[-1] - steps[0], 1)), steps[0], steps[-1])
+    marks = (Mark("onset", run[-1][0], steps[-1]),)
+    curves = Curves(("a.log",), True, (band,), (Curve("loss", "", (run,), len(run)),), marks)
+    page = Page(illustrate(verdicts.found(), Exhibit(curves)))
+    drawn = " ".join([*page.attributes("d"), *page.attributes("style"), *page.attributes("x")])
+    assert page.faults == []
+    assert not re.search(r"nan|inf", drawn)

@@ -16,25 +16,27 @@ LOG_FROM = 30.0
 HEADROOM, FLAT = 0.08, 0.02
 """Room beside the extremes; what varies by less than `FLAT` of itself is drawn level."""
 TICKS, STEPS = 4, 6
+LARGEST, LEAST = 1e200, 1e-200
+"""Beyond these, differences and decades leave the range of floating point."""
 
 
 class _Scale:
     """Values to heights of the plot, 0 at its foot."""
 
     def __init__(self, values: Sequence[float], name: str) -> None:
-        low, high = min(values), max(values)
-        self.log = low > 0 and high / low >= LOG_FROM and name != "learning rate"
+        low, high = _held(min(values)), _held(max(values))
+        self.log = low > LEAST and high / low >= LOG_FROM and name != "learning rate"
         if self.log:
             low, high = math.log10(low), math.log10(high)
         elif low > 0 and low < 0.5 * high:
             low = 0.0
         if not self.log and high - low < FLAT * abs(high):
             low, high = low - FLAT * abs(high), high + FLAT * abs(high)
-        room = (high - low or 1.0) * HEADROOM
+        room = (high - low if high - low > LEAST else 1.0) * HEADROOM
         self.low, self.high = (low if low == 0.0 else low - room), high + room
 
     def __call__(self, value: float) -> float:
-        at = math.log10(value) if self.log else value
+        at = math.log10(_held(value)) if self.log else _held(value)
         return (at - self.low) / (self.high - self.low)
 
     def ticks(self) -> list[float]:
@@ -49,10 +51,15 @@ class _Scale:
         return [value for value in halves if self.low <= math.log10(value) <= self.high]
 
 
+def _held(value: float) -> float:
+    """Within what can still be subtracted."""
+    return min(max(value, -LARGEST), LARGEST)
+
+
 def nice(low: float, high: float, wanted: int) -> list[float]:
     """Round numbers within [low, high], about as many as wanted."""
     span = high - low
-    if span <= 0 or not math.isfinite(span):
+    if span <= LEAST or not math.isfinite(span):
         return [low]
     rough = span / wanted
     size = 10.0 ** math.floor(math.log10(rough))
