@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from flatline.collect import OnProgress, Request
+    from flatline.exhibit import Exhibit
     from flatline.families import Family
     from flatline.model import Verdict
     from flatline.render.text import Look
@@ -58,6 +59,7 @@ examples:
   flatline diagnose 8308                   a Slurm job, where Slurm is
   flatline diagnose run.log --quiet        one line
   flatline diagnose ./outputs/8308 --format markdown > ticket.md
+  flatline diagnose ./outputs/8308 --format html --output report.html
   flatline demo                            see it work on runs it brings along
 
 exit status: 0 healthy, 1 a fault was found, 2 the call was wrong,
@@ -75,6 +77,16 @@ def _diagnose(request: Request, on_progress: OnProgress | None) -> Verdict:
     from flatline.diagnose import diagnose
 
     return diagnose(collect(request, on_progress))
+
+
+def _exhibit(request: Request, on_progress: OnProgress | None) -> tuple[Verdict, Exhibit]:
+    from flatline.collect import collect
+    from flatline.diagnose import diagnose
+    from flatline.exhibit import exhibit
+
+    facts = collect(request, on_progress)
+    verdict = diagnose(facts)
+    return verdict, exhibit(facts, verdict)
 
 
 def _verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check, ...]:
@@ -105,6 +117,7 @@ class Engine:
     """
 
     diagnose: Callable[[Request, OnProgress | None], Verdict] = _diagnose
+    exhibit: Callable[[Request, OnProgress | None], tuple[Verdict, Exhibit]] = _exhibit
     verify: Callable[[Mapping[str, Any], tuple[str, ...]], tuple[Check, ...]] = _verify
     families: Callable[[], tuple[Family, ...]] = _families
     demos: Callable[[], Traversable] = _demos
