@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
@@ -149,7 +150,15 @@ def _later(facts: Facts, a: Finding, b: Finding) -> bool | None:
     if first is None or second is None:
         return None
     delta = (first - second).total_seconds()
-    return None if abs(delta) <= facts.skew_s else delta > 0
+    if delta > facts.skew_s and not _floor(b, second):
+        return True
+    return False if delta < -facts.skew_s and not _floor(a, first) else None
+
+
+def _floor(finding: Finding, at: datetime) -> bool:
+    """Whether a time is only the least it can be: a line without one took it from those before."""
+    told = [cite for cite in finding.cites if isinstance(cite, LogCite) and cite.at == at]
+    return bool(told) and all(cite.at_assumed for cite in told)
 
 
 def _live(facts: Facts, finding: Finding) -> bool:

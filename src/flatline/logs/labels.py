@@ -47,6 +47,17 @@ _NCCL = re.compile(
     r"(?:\[[\d: .-]{10,29}\] )?(?P<host>[A-Za-z0-9][\w.-]{0,252}):(?P<pid>\d{1,10}):\d{1,10} "
     r"\[(?P<gpu>\d{1,3})\] (?:\S{1,80}:\d{1,6} )?[NR]?CCL (?:INFO|WARN|TRACE|VERSION)"
 )
+_SYSLOG = re.compile(
+    r"(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?) "
+    r"(?P<host>[A-Za-z0-9][\w.-]{0,252}) "
+    r"(?:kernel|slurm(?:d|stepd|ctld|dbd)|nvidia-[\w-]{1,30}|nv-[\w-]{1,30}|dcgm[\w-]{0,30}"
+    r"|systemd(?:-\w{1,30})?|rasdaemon|mcelog|ipmi\w{0,20}|opensm|NetworkManager|rpc[\w.-]{1,20}"
+    r"|mmfs\w{0,20}|containerd|dockerd|kubelet|earlyoom|chronyd|sshd|auditd)"
+    r"(?:\[\d{1,10}\])?: "
+)
+"""Lines of syslog and journalctl, by daemons that run on nodes: a program's own
+`2026-03-02T04:10:58 INFO main:` has the same shape."""
 _OWN = re.compile(
     r"\[(?:(?:[Rr]ank|RANK)[ :=_-]?(\d{1,6})|PG [^\[\]]{0,120}\(default_pg\) Rank (\d{1,6}))\]"
     r"|\b(?:rank|RANK)=(\d{1,6})(?=[\s,|]|$)"
@@ -253,6 +264,12 @@ class Labels:
         if "CCL " in text[:400] and (match := _NCCL.match(text)):
             found.host, found.gpu = match["host"], match["gpu"]
             found.keys.append(f"{match['host']}:{match['pid']}")
+            return
+        if (text[:1].isdigit() or text[:1].isupper() or text[:1] == "<") and (
+            match := _SYSLOG.match(text)
+        ):
+            found.host = found.host or match["host"]
+            found.keys.append(match["host"])
             return
         if text.startswith("[p") and (match := _PROCESS.match(text)):
             if found.task is None:
