@@ -67,13 +67,16 @@ def judge(facts: Facts) -> Judgement:
         resubmit="fix_first",
     )
     told = lead(facts, CODE)
-    if found is None or told is None or len({_where(p) for p in found.culprits}) < 2:
+    places = {_where(f.place) for f in told.group} if told is not None else set()
+    if found is None or told is None or len(places) < 2:
         return found
     shared = _shared(told)
-    if shared is not None and _OF_THE_HOST.match(shared):
+    if (shared is not None and _OF_THE_HOST.match(shared)) or (
+        shared is None and not found.culprits
+    ):
         return found
     unknown = () if shared else ("What the places that failed share: no line names it.",)
-    where = f"{len(found.culprits)} places" + (f", all under {shared}" if shared else "")
+    where = f"{len(places)} places" + (f", all under {shared}" if shared else "")
     return replace(
         found,
         summary=f"{told.first.what.rstrip('.')} ({where})",

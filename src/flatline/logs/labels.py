@@ -139,6 +139,11 @@ class Labels:
         if head:
             self._strip(head, found)
         rest = self._strip(text, found)
+        if found.host is None and ("A" <= text[:1] <= "Z" or text[:1] in "<12"):
+            match = _SYSLOG.match(text)
+            if match is not None:
+                found.host = match["host"]
+                found.keys.append(match["host"])
         self._own(rest, found)
         if not found.keys:
             return Labelled(NOWHERE, rest, "")
@@ -264,12 +269,6 @@ class Labels:
         if "CCL " in text[:400] and (match := _NCCL.match(text)):
             found.host, found.gpu = match["host"], match["gpu"]
             found.keys.append(f"{match['host']}:{match['pid']}")
-            return
-        if (text[:1].isdigit() or text[:1].isupper() or text[:1] == "<") and (
-            match := _SYSLOG.match(text)
-        ):
-            found.host = found.host or match["host"]
-            found.keys.append(match["host"])
             return
         if text.startswith("[p") and (match := _PROCESS.match(text)):
             if found.task is None:
