@@ -11,7 +11,7 @@ import pytest
 
 from cli.calls import Oracle
 from flatline.cli import answer
-from flatline.cli.diagnose import Progress, progress_line, write_whole
+from flatline.cli.diagnose import write_whole
 from flatline.errors import UsageError
 from render import verdicts
 
