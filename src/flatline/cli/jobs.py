@@ -22,16 +22,21 @@ from __future__ import annotations
 
 import argparse
 import sys
+from typing import TYPE_CHECKING
 
 from flatline.cli import FOUND, HEALTHY, UNDETERMINED, Engine, look_of, say
 from flatline.errors import UsageError
-from flatline.triage import LIMIT, Ask
 from flatline.wording.progress import Progress
+
+if TYPE_CHECKING:
+    from flatline.triage import Ask
 
 USAGE = "[--since SPAN|TIME] [--from FILE|FOLDER] [options]"
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from flatline.triage import LIMIT
+
     add = parser.add_argument
     add("--since", metavar="T", help="90min, 24h, 7d, or ISO 8601; live: 24h, files: all of it")
     add("--until", metavar="T", help="the end of the window, likewise")
@@ -78,6 +83,8 @@ def _ask(options: argparse.Namespace) -> Ask:
         raise UsageError(f"--limit {options.limit}: give 1 or more")
     if not options.sources and (options.logs or options.follow_paths):
         raise UsageError("--logs and --follow-paths belong to --from; Slurm knows where logs lie")
+    from flatline.triage import Ask
+
     return Ask(
         sources=tuple(options.sources),
         logs=tuple(options.logs),

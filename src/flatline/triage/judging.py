@@ -34,7 +34,7 @@ _SERVER = re.compile(r"\bnfs: server (\S{1,80})")
 _LUSTRE = re.compile(r"\b(\w{1,8})-(?:OST|MDT)[0-9a-fA-F]{4}\b")
 _CONTAINERS = frozenset(
     {"mnt", "media", "data", "net", "nfs", "lustre", "gpfs", "vast", "weka", "beegfs", "fs",
-     "project", "projects", "p", "vol", "volumes", "export", "shared", "scratch"}
+     "project", "projects", "p", "vol", "volumes", "export", "shared"}
 )  # fmt: skip
 """Directories that as a rule hold mounts rather than are one."""
 _NO_MOUNT = frozenset({"usr", "lib", "lib64", "bin", "proc", "sys", "etc", "opt", "root", "dev"})

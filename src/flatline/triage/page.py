@@ -23,7 +23,8 @@ TRIMMED = (4, 6, 3, 0)
 """Which columns give way, in this order, where the page is narrow."""
 LEAST = 6
 RIGHT = frozenset({5, 7})
-GAPS = 6
+SECTION, GAPS = 40, 6
+"""Jobs of a section and gaps that are shown before the rest is counted."""
 _ASCII = str.maketrans({"✗": "x", "✓": "+", "…": "."})
 
 
@@ -38,8 +39,10 @@ def render(listing: Listing, look: Look = PLAIN) -> str:
     for group in listing.groups:
         members = [by_id[job] for job in group.jobs if job in by_id and job not in placed]
         lines += ["", *_wrapped(_told(group), look.width, look, "bold")]
-        for line in members:
+        for line in members[:SECTION]:
             lines += _job(line, widths, look)
+        if len(members) > SECTION:
+            lines.append(f"  and {len(members) - SECTION:,} more (all with --json)")
         elsewhere = [job for job in group.jobs if job in placed]
         if elsewhere:
             lines += _wrapped(f"and, listed above: {', '.join(elsewhere)}", look.width)
@@ -92,13 +95,13 @@ def _told(group: Group) -> str:
     return (
         f"{group.failures:,} of {group.of_failures:,} failures touched {kind}{which} {where};"
         f" {group.successes:,} of {group.of_successes:,} completed jobs did"
-        f" (chance {_chance(group)}, corrected for {counted(group.tested or 1, 'place')})"
+        f" (p {_chance(group)}, corrected for {counted(group.tested or 1, 'place')})"
     )
 
 
 def _chance(group: Group) -> str:
     corrected = group.corrected if group.corrected is not None else 1.0
-    return f"{corrected:.2g}" if corrected >= 1e-4 else "below 0.0001"
+    return f"= {corrected:.2g}" if corrected >= 1e-4 else "below 0.0001"
 
 
 # --- jobs -------------------------------------------------------------------------------------
@@ -115,10 +118,12 @@ def _section(
     left = [line for line in lines if line.id not in placed]
     if not left:
         return []
-    what = f"{title}, sharing nothing that stands out" if alone else title
+    what = f"{title}, with nothing shared" if alone else title
     made = ["", look.paint("bold", f"{what} ({len(left):,})")]
-    for line in left:
+    for line in left[:SECTION]:
         made += _job(line, widths, look)
+    if len(left) > SECTION:
+        made.append(look.paint("dim", f"  and {len(left) - SECTION:,} more (all with --json)"))
     return made
 
 
@@ -148,7 +153,7 @@ def _job(line: Line, widths: Sequence[int], look: Look) -> list[str]:
     style = {"found": "red", "healthy": "green", "undetermined": "yellow"}[told.state]
     first = look.paint(style, glyph) + _columns(_row(line), widths, look)[1:]
     where = fold_places(told.culprits) if told.culprits else ""
-    headline = sentence(told.headline)
+    headline = sentence(told.headline) + (" (no log was found)" if not told.logs else "")
     shown = where and not all(p.host and p.host in headline for p in told.culprits)
     said = [told.family or "", f"at {where}" if shown and len(where) < 40 else ""]
     prefix = " ".join(part for part in said if part)
@@ -189,7 +194,10 @@ def _columns(row: Row, widths: Sequence[int], look: Look) -> str:
             shown = shown[: -len(look.ellipsis)] + look.ellipsis
         pad = " " * (wide - cells(shown))
         made.append(pad + shown if at in RIGHT else shown + pad)
-    return ("  " + "  ".join(made)).rstrip()
+    whole = "  " + "  ".join(made)
+    while cells(whole) > look.width:
+        whole = whole[:-1]
+    return whole.rstrip()
 
 
 # --- the rest ---------------------------------------------------------------------------------
@@ -209,7 +217,7 @@ def _counts(listing: Listing, look: Look) -> list[str]:
         )
     if listing.unread:
         said.append(
-            f"{counted(len(listing.unread), 'older job')} that did not complete, beyond --limit,"
+            f"{counted(len(listing.unread), 'job')} that did not complete, beyond --limit,"
             f" not diagnosed: {_some([line.id for line in listing.unread])}."
         )
     if listing.left_out and listing.groups:

@@ -54,7 +54,6 @@ _NAMED = (
 """Where a job's id stands in the name of its log; never a part of a date or of a host's name."""
 
 
-
 def select(ask: Ask) -> Selected:
     """Raises `UsageError` where the call is wrong, `SourceError` where Slurm does not answer."""
     _checked(ask)
@@ -105,7 +104,7 @@ def _live(ask: Ask) -> Selected:
         raise UsageError(
             f"no Slurm is installed here to ask about jobs; where there is one, do {SAVED}"
         )
-    now = datetime.now(UTC)
+    now = datetime.now(UTC).replace(microsecond=0)
     since = instant_or_span(ask.since or WINDOW, now, "--since")
     until = instant_or_span(ask.until, now, "--until") if ask.until else None
     try:
