@@ -65,7 +65,8 @@ def test_json_says_of_what_kind_it_is(item: str, capsys: pytest.CaptureFixture[s
 @pytest.mark.parametrize(
     ("word", "meant"),
     [("torch.cuda-oom", "torch-oom"), ("torch-oon", "torch-oom"),
-     ("colective-hang", "collective-hang"), ("nccl-watchdog", "nccl-watchdog-timeout"), ("A9", None)],
+     ("colective-hang", "collective-hang"), ("nccl-watchdog", "nccl-watchdog-timeout"),
+     ("A9", None)],
 )  # fmt: skip
 def test_what_is_called_nothing_gets_the_nearest(
     word: str, meant: str | None, capsys: pytest.CaptureFixture[str]

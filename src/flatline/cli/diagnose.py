@@ -5,6 +5,11 @@ A TARGET is a folder, a file, or a Slurm job id where Slurm is; several are
 parts of one run. Files are told by their content. Nothing is written into a
 TARGET and no process is touched.
 
+Exit status: 0 healthy, 1 a fault was found, 2 the call was wrong, 3
+undetermined, 4 Flatline itself failed (130 interrupted). With --format json,
+verdict.resubmit says whether running it again helps: as_is, exclude,
+fix_first, wait, unnecessary, unknown.
+
 examples:
   flatline diagnose ./outputs/8308
   flatline diagnose slurm-8308.out sacct.psv dmesg.txt
