@@ -131,3 +131,23 @@ def test_a_log_is_told_by_the_id_in_its_name(
     file.write_text("x\n")
     index = log_index([str(tmp_path)], {"8308", "16_2", "16", "7"})
     assert index == ({job_id: [file]} if job_id else {})
+
+
+def test_what_may_not_be_looked_at_is_no_crash(tmp_path: Path) -> None:
+    """A folder closed to the caller, a file cut off: said, beside what was read."""
+    saved(tmp_path, made("7", "FAILED", "02:00:00"))
+    (tmp_path / "sacct.json").write_text('{"meta": {"openapi/dbv0": 1}, "jobs": [ {"cut')
+    closed = tmp_path / "closed"
+    closed.mkdir(mode=0o000)
+    (tmp_path / "loop").symlink_to(tmp_path)
+    chosen = select(Ask((str(tmp_path),)))
+    closed.chmod(0o755)
+    assert [e.job.id for e in chosen.ended] == ["7"]
+    assert any("JSON" in gap.reason for gap in chosen.gaps)
+
+
+def test_an_empty_window_is_a_wrong_call(tmp_path: Path) -> None:
+    """It begins after the last the file vouches for."""
+    file = saved(tmp_path, made("7", "FAILED", "02:00:00"))
+    with pytest.raises(UsageError, match="the window is empty"):
+        select(Ask((file,), since="2027-01-01"))

@@ -2,7 +2,7 @@
 Is it chance that failures met at one place?  Exact, one sided, within strata.
 
 Within a stratum of jobs that could have been placed alike, who failed and who touched the place
-are both counted; that their overlap is at least as large as seen has, without any connexion, a
+are both counted; that their overlap is at least as large as seen has, without any connection, a
 hypergeometric probability (Fisher's exact test).  Strata are convolved (the exact form of
 Mantel and Haenszel's test), so that what only the strata have in common shows nothing.
 """

@@ -73,6 +73,9 @@ def _head(listing: Listing) -> str:
         f"{len(listing.undetermined):,} undetermined",
         f"{len(listing.completed):,} completed",
     ]
+    others = (("sound", listing.healthy), ("cancelled", listing.cancelled),
+              ("not diagnosed", listing.unread))  # fmt: skip
+    parts += [f"{len(lines):,} {what}" for what, lines in others if lines]
     lost = sum(line.told.gpu_hours_lost or 0.0 for line in listing.failed if line.told)
     cost = f" {lost:,.1f} GPU-hours were lost." if lost >= 0.05 else ""
     return f"{counted(ended, 'job')} ended{window}: {', '.join(parts)}.{cost}"

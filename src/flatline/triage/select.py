@@ -11,6 +11,7 @@ from __future__ import annotations
 import fnmatch
 import os
 import re
+import stat
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -23,7 +24,7 @@ from flatline.collect.runs import RUNNING, Records_, merge
 from flatline.errors import FormatError, SourceError, SourceUnreachable, UsageError
 from flatline.model import Gap, Job, Records
 from flatline.parsers import record_formats
-from flatline.parsers._slurm import BASES, COMPACT, disposition
+from flatline.parsers._slurm import BASES, COMPACT, FLAGS, disposition
 from flatline.parsers.topology import parse_topology, recognise_topology
 from flatline.sources import slurm
 from flatline.triage import Ask, Ended, Selected
@@ -82,12 +83,17 @@ def instant_or_span(said: str, now: datetime | None, option: str) -> datetime:
         ) from fault
 
 
+def _not_empty(since: datetime | None, last: datetime | None) -> None:
+    if since and last and since >= last:
+        raise UsageError(f"the window is empty: it begins at {since} and ends at {last}")
+
+
 def _checked(ask: Ask) -> None:
     for user in ask.users:
         if not _USER.fullmatch(user):
             raise UsageError(f"--user {user[:40]!r} is no user's name")
     for state in ask.states:
-        if _state(state) not in BASES:
+        if _state(state) not in {**BASES, **FLAGS}:
             known = ", ".join(sorted(BASES))
             raise UsageError(f"--state {state!r} is none of Slurm's: {known}")
 
@@ -107,6 +113,7 @@ def _live(ask: Ask) -> Selected:
     now = datetime.now(UTC).replace(microsecond=0)
     since = instant_or_span(ask.since or WINDOW, now, "--since")
     until = instant_or_span(ask.until, now, "--until") if ask.until else None
+    _not_empty(since, until or now)
     try:
         fetched = slurm.fetch_window(since, until, ask.users, ask.everyone)
     except SourceError as fault:
@@ -165,12 +172,14 @@ def _from_files(ask: Ask) -> Selected:
     records = merge(read)
     if not records.jobs:
         where = ", ".join(ask.sources)
+        why = f" ({gaps[0].reason})" if gaps else ""
         raise UsageError(
-            f"{where}: no accounting of jobs was found there; --from takes what `sacct --json`,"
-            " `sacct -P` or slurmrestd printed, or a folder that holds it"
+            f"{where}: no accounting of jobs was found there{why}; --from takes what `sacct"
+            " --json`, `sacct -P` or slurmrestd printed, or a folder that holds it"
         )
     since = instant_or_span(ask.since, records.now, "--since") if ask.since else None
     until = instant_or_span(ask.until, records.now, "--until") if ask.until else None
+    _not_empty(since, until or records.now)
     ended = _chosen(records, ask, since, until)
     known = {job.id for job in records.jobs}
     index = log_index([*_log_roots(ask), *ask.logs], known, ask.sources)
@@ -194,7 +203,7 @@ def _record_files(sources: Sequence[str], gaps: list[Gap]) -> Iterator[Path]:
     for source in sources:
         root = Path(source)
         if root.is_dir():
-            yield from (path for path, _ in _below(root, MOST_FILES))
+            yield from (path for path, _ in _below(root, MOST_FILES, gaps=gaps))
         elif root.exists():
             yield root
         else:
@@ -228,21 +237,35 @@ def _log_roots(ask: Ask) -> list[str]:
     return [s if Path(s).is_dir() else str(Path(s).parent) for s in ask.sources]
 
 
-def _below(root: Path, most: int, deep: bool = True) -> Iterator[tuple[Path, str]]:
+def _below(
+    root: Path, most: int, deep: bool = True, gaps: list[Gap] | None = None
+) -> Iterator[tuple[Path, str]]:
     """Regular files below a folder with their path in it; links are not followed."""
+
+    def refused(fault: OSError) -> None:
+        if gaps is not None:
+            gaps.append(Gap("every folder", fault.strerror or str(fault), fault.filename))
+
     count = 0
-    for folder, folders, names in os.walk(root):
+    for folder, folders, names in os.walk(root, onerror=refused):
         folders.sort()
         if not deep:
             level = Path(folder) == root
             folders[:] = [f for f in folders if level and (f in FOLDERS or any(_ids(f)))]
         for name in sorted(names):
             path = Path(folder, name)
-            if path.is_file() and not path.is_symlink():
+            if _regular(path):
                 count += 1
                 if count > most:
                     return
                 yield path, path.relative_to(root).as_posix()
+
+
+def _regular(path: Path) -> bool:
+    try:
+        return stat.S_ISREG(path.lstat().st_mode)
+    except OSError:
+        return False
 
 
 def _ids(name: str) -> Iterator[str]:
