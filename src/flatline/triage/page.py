@@ -158,10 +158,11 @@ def _job(line: Line, widths: Sequence[int], look: Look) -> list[str]:
     where = fold_places(told.culprits) if told.culprits else ""
     headline = sentence(told.headline) + (" (no log was found)" if not told.logs else "")
     shown = where and not all(p.host and p.host in headline for p in told.culprits)
-    said = [told.family or "", f"at {where}" if shown and len(where) < 40 else ""]
+    said = [told.family or "", f"at {where}" if shown and len(where) < 24 else ""]
     prefix = " ".join(part for part in said if part)
-    text = f"{prefix}: {headline}" if prefix else headline
-    return [first, "    " + excerpt(text, look.width - 4, frozenset(), look.ellipsis)]
+    lead = f"{prefix}: " if prefix else ""
+    room = max(look.width - 4 - cells(lead), 20)
+    return [first, f"    {lead}{excerpt(headline, room, frozenset(), look.ellipsis)}"]
 
 
 def span(seconds: float | None) -> str:
