@@ -60,6 +60,7 @@ T = TypeVar("T")
 GOES_ON_AFTER = 2
 """Steps printed after a line before it counts as survived: ranks print a step or two late."""
 ReadLine = Callable[[str, int], str]
+ReadLines = Callable[[str, int, int], tuple[str, ...]]
 Ask = Callable[..., Any]
 """`ask(promql, start=, end=, step_s=)` of the metrics source; see `flatline.sources.metrics`."""
 
@@ -93,6 +94,7 @@ class Facts:
         gaps: Sequence[Gap] = (),
         now: datetime | None = None,
         read_line: ReadLine = lambda source, line: "",
+        read_lines: ReadLines = lambda source, first, count: (),
         ask: Ask = _unasked,
         window: tuple[datetime, datetime] | None = None,
         skew_s: float = 2.0,
@@ -128,6 +130,7 @@ class Facts:
         self.strict = strict
         self.dumps = tuple(dumps)
         self._read_line = read_line
+        self._read_lines = read_lines
         self._ask = ask
         self._memo: dict[str, Any] = {}
 
@@ -235,6 +238,10 @@ class Facts:
     def text(self, source: str, line: int) -> str:
         """A line of a log as it is cited; "" where there is none."""
         return self._read_line(source, line)
+
+    def lines(self, source: str, first: int, count: int) -> tuple[str, ...]:
+        """Consecutive lines for reading, masked, as many as there are; see `text` for citing."""
+        return self._read_lines(source, first, count)
 
     def main_track(self, attempt: int | None = None) -> Track | None:
         """The stream whose progress speaks for the run: most points with a loss, then lowest

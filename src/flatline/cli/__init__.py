@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from flatline.collect import OnProgress, Request
+    from flatline.exhibit import Exhibit
     from flatline.families import Family
     from flatline.model import Verdict
     from flatline.render.text import Look
@@ -59,6 +60,7 @@ examples:
   flatline diagnose 8308                   a Slurm job, where Slurm is
   flatline diagnose run.log --quiet        one line
   flatline diagnose ./outputs/8308 --format markdown > ticket.md
+  flatline diagnose ./outputs/8308 --format html --output report.html
   flatline jobs --since 24h                every job that ended, a verdict each
   flatline demo                            see it work on runs it brings along
 
@@ -77,6 +79,16 @@ def _diagnose(request: Request, on_progress: OnProgress | None) -> Verdict:
     from flatline.diagnose import diagnose
 
     return diagnose(collect(request, on_progress))
+
+
+def _exhibit(request: Request, on_progress: OnProgress | None) -> tuple[Verdict, Exhibit]:
+    from flatline.collect import collect
+    from flatline.diagnose import diagnose
+    from flatline.exhibit import exhibit
+
+    facts = collect(request, on_progress)
+    verdict = diagnose(facts)
+    return verdict, exhibit(facts, verdict)
 
 
 def _verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check, ...]:
@@ -113,6 +125,7 @@ class Engine:
     """
 
     diagnose: Callable[[Request, OnProgress | None], Verdict] = _diagnose
+    exhibit: Callable[[Request, OnProgress | None], tuple[Verdict, Exhibit]] = _exhibit
     verify: Callable[[Mapping[str, Any], tuple[str, ...]], tuple[Check, ...]] = _verify
     families: Callable[[], tuple[Family, ...]] = _families
     demos: Callable[[], Traversable] = _demos

@@ -14,6 +14,7 @@ examples:
   flatline diagnose ./outputs/8308
   flatline diagnose slurm-8308.out sacct.psv dmesg.txt
   flatline diagnose ./cluster-logs --job 8308 --format json --output 8308.json
+  flatline diagnose ./outputs/8308 --format html --output report.html
   flatline diagnose 8308 --prometheus http://prometheus:9090
 """
 
@@ -33,6 +34,7 @@ from flatline.wording.progress import Progress
 
 if TYPE_CHECKING:
     from flatline.collect import Request
+    from flatline.exhibit import Exhibit
     from flatline.model import State, Verdict
 
 USAGE = "TARGET... [options]"
@@ -66,11 +68,11 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
     request = _request(options)
     progress = None if options.quiet else Progress(sys.stderr)
     try:
-        verdict = engine.diagnose(request, progress)
+        verdict, exhibit = _answer(request, options, engine, progress)
     finally:
         if progress is not None:
             progress.clear()
-    page = _page(verdict, options, to_file=output is not None)
+    page = _page(verdict, exhibit, options, to_file=output is not None)
     if output is None:
         say(page, None if options.format == "text" else "utf-8")
     else:
@@ -80,11 +82,27 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
     return STATUS[verdict.state]
 
 
-def _page(verdict: Verdict, options: argparse.Namespace, to_file: bool) -> str:
-    from flatline.render import format_named, text
+def _answer(
+    request: Request, options: argparse.Namespace, engine: Engine, progress: Progress | None
+) -> tuple[Verdict, Exhibit | None]:
+    """The verdict; with what can be shown of the run where the format draws it."""
+    from flatline.render import Drawn, format_named
 
+    if isinstance(format_named(options.format), Drawn):
+        return engine.exhibit(request, progress)
+    return engine.diagnose(request, progress), None
+
+
+def _page(
+    verdict: Verdict, exhibit: Exhibit | None, options: argparse.Namespace, to_file: bool
+) -> str:
+    from flatline.render import Drawn, format_named, text
+
+    shown = format_named(options.format)
+    if isinstance(shown, Drawn) and exhibit is not None:
+        return shown.illustrate(verdict, exhibit)
     if options.format != "text":
-        return format_named(options.format).render(verdict)
+        return shown.render(verdict)
     look = text.Look(brief=options.quiet) if to_file else look_of(sys.stdout, options.quiet)
     return text.render(verdict, look)
 

@@ -26,12 +26,12 @@ from flatline.collect.runs import Records_, attempts, choose, how_it_ended, merg
 from flatline.errors import FormatError, SourceError
 from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
-from flatline.logs.reading import TextFile, open_text
+from flatline.logs.reading import TextFile, clean, open_text, segments
 from flatline.model import Gap, Job, NodeEvent, Place, Records
 from flatline.model.dumps import Dump
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import parse_dump
-from flatline.redact import excerpt
+from flatline.redact import EXCERPT_FROM, excerpt, mask
 
 OnProgress = Callable[[str, int, int], None]
 """(stage, bytes done, bytes in all)"""
@@ -39,6 +39,8 @@ RECORD_BYTES = 1 << 30
 DUMP_BYTES = 64 << 20
 OPEN_FILES = 64
 """Logs held open to be cited; a folder may hold thousands."""
+KEY_LINES = 60
+"""Lines before a quotation that are masked with it: an RSA key of 4096 bits has 52."""
 
 
 @dataclass(frozen=True)
@@ -223,6 +225,7 @@ def _facts(
         r.ended_at for r in rows if r.ended_at
     ]
     nows = [t for t in (*seen, records.now, numbers.end) if t is not None]
+    reader = LineReader(found)
     return Facts(
         targets=request.targets,
         files=[
@@ -243,7 +246,8 @@ def _facts(
         attempts=attempts(rows, matches, tracks, ended, tries),
         gaps=gaps,
         now=max(nows, default=None),
-        read_line=LineReader(found),
+        read_line=reader,
+        read_lines=reader.lines,
         ask=numbers.ask,
         window=numbers.window,
         measured=numbers.measured,
@@ -273,12 +277,29 @@ class LineReader:
         self._open: dict[str, TextFile] = {}
 
     def __call__(self, source: str, line: int) -> str:
+        file = self._file(source)
+        return "" if file is None else excerpt(file.line(line) or "", TEXT_CHARS).strip()
+
+    def lines(self, source: str, first: int, count: int) -> tuple[str, ...]:
+        """Lines with their indentation; of one drawn over itself, what was left standing.  They
+        are masked together with those before them: a key may span many."""
+        file = self._file(source)
+        if file is None or first < 1:
+            return ()
+        begin = max(first - KEY_LINES, 1)
+        raw = file.window(begin, first + count - begin)
+        cut = [clean(segments(line)[-1])[: EXCERPT_FROM * TEXT_CHARS] for _, line in raw]
+        return tuple(line[:TEXT_CHARS] for line in mask("\n".join(cut)).split("\n"))[
+            first - begin :
+        ]
+
+    def _file(self, source: str) -> TextFile | None:
         path = self._paths.get(source)
         if path is None:
-            return ""
+            return None
         file = self._open.get(source)
         if file is None:
             if len(self._open) >= OPEN_FILES:
                 self._open.pop(next(iter(self._open))).close()
             file = self._open[source] = open_text(path, source)
-        return excerpt(file.line(line) or "", TEXT_CHARS).strip()
+        return file

@@ -18,7 +18,7 @@ from flatline.logs.clock import Clock
 from flatline.logs.labels import CUT_BYTES, Labelled, Labels, NamePlace
 from flatline.logs.reading import TextFile, clean, open_text
 from flatline.logs.scan import Hit
-from flatline.logs.traceback import RawCrash, read_traceback, stream_lines
+from flatline.logs.traceback import RawCrash, read_exception, read_traceback, stream_lines
 from flatline.logs.tracetext import exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
 from flatline.parsers import LineReader, Reported
@@ -28,6 +28,9 @@ TEXT_CHARS = 600
 """What is kept of a cited line; the citation still holds, for it is looked for in the line."""
 MATCHES_PER_SIGNATURE = 2_000
 TRACEBACKS_PER_FILE = 4_000
+MESSAGES_PER_FILE = 64
+"""Exceptions without a traceback whose further lines are read."""
+MESSAGE_LINES = 30
 JOINED_LINES = 100
 """Cut lines of a file that are searched whole, pattern by pattern."""
 REST_WITHIN_LINES = 32
@@ -74,7 +77,7 @@ class LogReader:
         self._readers: dict[tuple[str, str], LineReader] = {}
         self._streams: dict[str, _Stream] = {}
         self._heads: list[tuple[int, str]] = []
-        self._exceptions: list[Crash] = []
+        self._exceptions: list[tuple[str, Crash]] = []
         self._counts: dict[str, int] = {}
         self._joined = 0
         self._page: list[tuple[int, bytes]] = []
@@ -139,10 +142,9 @@ class LogReader:
         ):
             return
         self._seq += 1
-        self._exceptions.append(
-            Crash(found[0], mask(found[1]), (), cite, cite, end_line=cite.line, seq=self._seq,
-                  attempt=self.setting.attempt)
-        )  # fmt: skip
+        bare = Crash(found[0], mask(found[1]), (), cite, cite, end_line=cite.line, seq=self._seq,
+                     attempt=self.setting.attempt)  # fmt: skip
+        self._exceptions.append((labelled.key, bare))
 
     def _place(self, labelled: Labelled) -> Place:
         name, place = self.setting.name, labelled.place
@@ -276,9 +278,19 @@ class LogReader:
             )  # fmt: skip
         self._drop_quoted_code()
         blocks = _Blocks((None, c.head.line, c.end_line) for c in self.events.crashes)
-        self.events.crashes += [
-            bare for bare in self._exceptions if not blocks.hold(None, bare.cite.line)
-        ]
+        alone = [one for one in self._exceptions if not blocks.hold(None, one[1].cite.line)]
+        for key, bare in alone[:MESSAGES_PER_FILE]:
+            self.events.crashes.append(self._with_message(key, bare))
+        self.events.crashes += [bare for _, bare in alone[MESSAGES_PER_FILE:]]
+
+    def _with_message(self, key: str, bare: Crash) -> Crash:
+        """A lone exception with the further lines of its message."""
+        raw = read_exception(
+            stream_lines(self.file, self.labels, bare.cite.line, key, MESSAGE_LINES)
+        )
+        if raw is None or raw.exception_line != bare.cite.line:
+            return bare
+        return replace(bare, message=mask(raw.message), end_line=raw.end_line)
 
     def _crash(self, raw: RawCrash, key: str) -> None:
         labelled = self.labels.split(self._line(raw.head_line))

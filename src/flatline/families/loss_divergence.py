@@ -3,7 +3,8 @@ The run trained and the model did not learn.
 
 Symptom:
     The loss became NaN or infinite and stayed so; or it rose far above the best level it had
-    reached and never came back; or it is flat while every gradient is zero.  The job itself may
+    reached and never came back, or climbs away from it to the very end; or it leapt to one number
+    and prints only that; or it is flat while every gradient is zero.  The job itself may
     end well.
 
 Mechanism:
@@ -14,6 +15,7 @@ Mechanism:
 Told apart from:
     A loss scaler that skips single overflowing steps: the loss is finite again on the next.
     Spikes that recover; rewards, KL terms and adversarial losses, which are not meant to fall.
+    A loss that nears 0.0000 step by step; a display that repeats the last number.
     B2 gpu-hardware-fault: silent corruption shows on one rank first.
     D6 training-dynamics-slowdown: the loss is fine, the speed is not.
 
@@ -30,7 +32,8 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
-from flatline.judging.loss import SHAPE_POINTS, Curve, curve
+from flatline.judging.loss import Curve, curve
+from flatline.judging.shapes import SHAPE_POINTS
 from flatline.model import Action, Cleared, Finding, Judgement
 
 CODE = "E1"
@@ -40,7 +43,17 @@ EXPLAINS = {
     "A3": "a non-finite loss or gradient makes the program stop itself",
     "E3": "a run that diverged was stopped before its plan",
 }
-_STRENGTH = {"non-finite": 0.93, "spiked": 0.82, "never-fell": 0.5, "flat-no-gradient": 0.8}
+FEW = {"non-finite": 3, "dead-plateau": SHAPE_POINTS}
+"""Points below which these shapes are believed less."""
+_STRENGTH = {
+    "non-finite": 0.93,
+    "spiked": 0.82,
+    "rising-at-end": 0.7,
+    "never-fell": 0.5,
+    "dead-plateau": 0.8,
+    "zero-throughout": 0.5,
+    "flat-no-gradient": 0.8,
+}
 
 
 def judge(facts: Facts) -> Judgement:
@@ -93,6 +106,9 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
     text = {
         "non-finite": f"The {name} or its gradient became non-finite{where} and stayed so",
         "spiked": f"The {name} rose{where} far above what it had been and did not come back",
+        "rising-at-end": f"The {name} has climbed steadily{where} from its best level to the end",
+        "dead-plateau": f"The {name} stopped dead{where}: every value since is the very same",
+        "zero-throughout": f"The {name} is exactly 0 in every line",
         "never-fell": f"The {name} only rose from its start and never fell",
         "flat-no-gradient": f"The {name} is flat and every gradient is zero",
     }[seen.shape]
@@ -104,7 +120,7 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
     ]
     shows = [claim(text + (f" ({', '.join(levels)})" if levels else ""), *cites)]
     strength = _STRENGTH[seen.shape]
-    if seen.shape == "non-finite" and seen.count < 3:
+    if seen.shape in ("non-finite", "dead-plateau") and seen.count < FEW[seen.shape]:
         strength = 0.7
     return Finding(
         code=CODE,
