@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from flatline.families import Family
     from flatline.model import Verdict
     from flatline.render.text import Look
+    from flatline.triage import Ask, Listing
     from flatline.verify import Check
 
 HEALTHY, FOUND, WRONG_CALL, UNDETERMINED, FAILED = range(5)
@@ -60,6 +61,7 @@ examples:
   flatline diagnose run.log --quiet        one line
   flatline diagnose ./outputs/8308 --format markdown > ticket.md
   flatline diagnose ./outputs/8308 --format html --output report.html
+  flatline jobs --since 24h                every job that ended, a verdict each
   flatline demo                            see it work on runs it brings along
 
 exit status: 0 healthy, 1 a fault was found, 2 the call was wrong,
@@ -101,6 +103,12 @@ def _families() -> tuple[Family, ...]:
     return all_families()
 
 
+def _jobs(ask: Ask, on_progress: OnProgress | None) -> Listing:
+    from flatline.triage.listing import listing
+
+    return listing(ask, on_progress)
+
+
 def _demos() -> Traversable:
     from importlib import resources
 
@@ -121,6 +129,7 @@ class Engine:
     verify: Callable[[Mapping[str, Any], tuple[str, ...]], tuple[Check, ...]] = _verify
     families: Callable[[], tuple[Family, ...]] = _families
     demos: Callable[[], Traversable] = _demos
+    jobs: Callable[[Ask, OnProgress | None], Listing] = _jobs
 
 
 class Command(Protocol):

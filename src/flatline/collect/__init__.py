@@ -56,13 +56,16 @@ class Request:
     hosts: tuple[str, ...] = ()
 
 
-def collect(request: Request, on_progress: OnProgress | None = None) -> Facts:
-    """Everything the targets hold of one run. Raises `UsageError` where the call is wrong."""
+def collect(
+    request: Request, on_progress: OnProgress | None = None, given: Sequence[Records] = ()
+) -> Facts:
+    """Everything the targets hold of one run, and what `given` says of it, records that were read
+    already. Raises `UsageError` where the call is wrong."""
     resolved = resolve(request.targets, request.job)
     gaps, job_id = [*_not_yet(request), *resolved.gaps], resolved.job
     targets = tuple(resolved.paths)
     found = walk(targets, gaps) if targets else []
-    records = _records(found, resolved.records, gaps)
+    records = _records(found, resolved.records, gaps, given)
     named = _named(targets)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     if job_id is not None and not rows:
@@ -102,9 +105,12 @@ def _named(targets: Sequence[str]) -> str | None:
 
 
 def _records(
-    found: Sequence[Found], fetched: Sequence[tuple[str, bytes]], gaps: list[Gap]
+    found: Sequence[Found],
+    fetched: Sequence[tuple[str, bytes]],
+    gaps: list[Gap],
+    given: Sequence[Records],
 ) -> Records_:
-    read: list[Records] = []
+    read: list[Records] = [*given]
     for file in found:
         if file.kind != SCHEDULER:
             continue

@@ -183,6 +183,8 @@ class Job:
     std_err: str | None = None
     cancelled_by: str | None = None
     failed_node: str | None = None
+    user: str | None = None
+    partition: str | None = None
     steps: tuple[Step, ...] = ()
 
 
