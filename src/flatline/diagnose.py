@@ -214,6 +214,7 @@ def _verdict(
 ) -> Verdict:
     lead = _lead(facts, judged)
     clear = {answer.code for answer in ruled}
+    clear |= {j.finding.code for j in judged if j.finding.role == "warning"}
     if lead is None and healthy is not None and all(c in clear for c in _MUST_BE_CLEAR):
         return _told(facts, healthy, "healthy", healthy.strength, judged, ruled, open_, gaps)
     if lead is None:

@@ -39,6 +39,7 @@ from flatline.tracks import (
     Marker,
     Point,
     Track,
+    plan_of,
     stands_for,
 )
 
@@ -265,9 +266,7 @@ class Facts:
 
     @cached_property
     def planned_steps(self) -> int | None:
-        plans = [t.planned for t in self.tracks if t.planned]
-        plans += [m.progress.planned for m in self.markers if m.progress.planned]
-        return max(plans, default=None)
+        return plan_of(self.tracks, self.markers).steps
 
     @cached_property
     def has_progress(self) -> bool:

@@ -207,12 +207,10 @@ def _facts(
     tracks = [t for _, _, events in logs for t in events.tracks.values()]
     for track in tracks:
         track.attempts = array("h", [fold.get((track.source, n), n) for n in track.attempts])
-    plans = [*(t.planned for t in tracks), *(k.progress.planned for k in markers)]
-    planned = max(filter(None, plans), default=None)
     job = rows[-1] if rows else None
     kernel = frozenset(file.source for file, _, _ in logs if file.kind == KERNEL)
     tries = sorted(set(fold.values()) or {0})
-    ended = how_it_ended(job, matches, crashes, exits, tracks, planned, kernel, tries[-1])
+    ended = how_it_ended(job, matches, crashes, exits, tracks, markers, kernel, tries[-1])
     seen = [e.last_seen for _, _, e in logs if e.last_seen] + [
         r.ended_at for r in rows if r.ended_at
     ]

@@ -7,7 +7,7 @@ from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from flatline.errors import ManyJobs
-from flatline.facts import GOES_ON_AFTER, Track
+from flatline.facts import GOES_ON_AFTER, Marker, Track
 from flatline.model import (
     Attempt,
     Crash,
@@ -19,6 +19,7 @@ from flatline.model import (
     Records,
 )
 from flatline.redact import mask
+from flatline.tracks import plan_of, reached
 
 RUNNING: frozenset[Disposition] = frozenset({"running", "pending", "suspended"})
 _MARKS: tuple[tuple[str, Disposition], ...] = (
@@ -150,7 +151,7 @@ def how_it_ended(
     crashes: Sequence[Crash],
     exits: Sequence[ProcessExit],
     tracks: Sequence[Track],
-    planned: int | None,
+    markers: Sequence[Marker],
     kernel: frozenset[str] = frozenset(),
     attempt: int = 0,
 ) -> Disposition:
@@ -173,7 +174,7 @@ def how_it_ended(
         return "cancelled"
     if interrupted and first is None:
         return "cancelled"
-    ended = reached_end(matches, tracks, planned, exits, attempt)
+    ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
     if ended is not None and not _died_elsewhere(ended, crashes, tracks, attempt):
         return "completed"
     if any(_failing(e) for e in exits) or _died(matches, crashes, tracks, kernel):
@@ -247,13 +248,19 @@ def _died_elsewhere(
 
 def reached_end(
     matches: Sequence[Match],
+    crashes: Sequence[Crash],
+    exits: Sequence[ProcessExit],
     tracks: Sequence[Track],
-    planned: int | None,
-    exits: Sequence[ProcessExit] = (),
+    markers: Sequence[Marker],
     attempt: int = 0,
 ) -> str | None:
-    """The file in which the attempt shows its planned end: an end marker, or a last step within
-    one logging interval of the plan, with no root line and no failing exit after it there."""
+    """
+    The file in which the attempt shows its planned end, or None.
+
+    That is a line of a framework that says so, the program's own word that training is over, or
+    a last step that leaves no room for another within the plan; with no root line and no failing
+    exit after it there.  A log that breaks off at a step it may well have ended at shows none.
+    """
     roots = [m.cite for m in matches if m.signature.role == "root"]
     roots += [e.cite for e in exits if _failing(e)]
 
@@ -268,12 +275,52 @@ def reached_end(
             and last(end.source, end.line)
         ):
             return end.source
+    for marker in markers:
+        end = marker.cite
+        if (
+            marker.kind == "finished"
+            and marker.attempt == attempt
+            and last(end.source, end.line)
+            and _has_the_last_word(marker, crashes, tracks)
+        ):
+            return end.source
+    plan = plan_of(tracks, markers)
     for track in tracks:
-        plan = track.planned or planned
         span = track.of_attempt(attempt)
-        steps = [track.steps[i] for i in span if track.steps[i] >= 0]
-        if plan and len(steps) >= 2:
-            interval = max(1, steps[-1] - steps[-2])
-            if steps[-1] + interval >= plan and last(track.source, track.lines[span[-1]]):
-                return track.source
+        if span and reached(track, span, plan) and last(track.source, track.lines[span[-1]]):
+            return track.source
     return None
+
+
+def _has_the_last_word(said: Marker, crashes: Sequence[Crash], tracks: Sequence[Track]) -> bool:
+    """
+    Whether nothing denies that the run was over where its program said so.
+
+    A stage, a fold and a rank end too: no more steps were made after it in its file, no traceback
+    ends that, and no other rank's stream stands behind those in the file by more than it prints
+    at a time.
+    """
+    source, line = said.cite.source, said.cite.line
+    if any(c.cite.source == source and c.cite.line > line and c.complete and not c.caught
+           for c in crashes):  # fmt: skip
+        return False
+    furthest: dict[str, int] = {}
+    for track in tracks:
+        span = track.of_attempt(said.attempt)
+        if track.source == source and span:
+            if sum(at > line for at in track.lines[-1 - GOES_ON_AFTER :]) > GOES_ON_AFTER:
+                return False
+            top = max(track.steps[i] for i in span)
+            furthest[track.format] = max(top, furthest.get(track.format, -1))
+    return not any(
+        _behind(track, said.attempt, furthest.get(track.format, -1)) for track in tracks
+    )
+
+
+def _behind(track: Track, attempt: int, furthest: int) -> bool:
+    """Whether a stream stopped more than two of its printing intervals before a step."""
+    steps = [track.steps[i] for i in track.of_attempt(attempt) if track.steps[i] >= 0]
+    if len(steps) < 2:
+        return False
+    interval = max(1, steps[-1] - steps[-2])
+    return furthest - max(steps) > GOES_ON_AFTER * interval
