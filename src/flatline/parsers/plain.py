@@ -32,6 +32,7 @@ from flatline.parsers._loops import Loss, Position, Shape, Slot, cut, learn
 
 FORMAT = "plain"
 FRAMEWORK = None
+GENERIC = 1
 TRIGGERS = (
     r"(?i:loss|xent)[^0-9\n]{0,40}[0-9]",
     r"(?i:loss|xent)[^\n]{0,32}(?i:nan|inf)",
