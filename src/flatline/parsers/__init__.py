@@ -4,9 +4,9 @@ Formats, one a file; the folder is the registry.
 A *line format* module has `FORMAT` (its name), `TRIGGERS` (patterns of the lines it reads) and a
 class `Reader` whose `feed(text)` takes such a line, stripped of labels and escapes, and yields
 `Progress` or `ProcessExit` values (`ProcessExit.cite` left to the caller: see `Reported`).  One
-reader serves one stream: one rank of one file, in order.  Of several whose patterns a line meets
-the first that says anything of it has it; one with a `GENERIC` above 0 reads what no framework's own
-format does and is asked after those, the lowest first.
+reader serves one stream: one rank of one file, in order.  Of several formats whose patterns a line
+meets the first that says anything of it has it; one with a `GENERIC` above 0 reads what no
+framework's own format does and is asked after those, the lowest first.
 
 A *file format* module has `FORMAT`, `recognise(name, head)` and `parse(data, source)`.
 """

@@ -1,18 +1,20 @@
 """
 The plan in a printed configuration: `Namespace(epochs=90)`, YAML, JSON, dotted dumps, options.
 
-Steps: max_steps, max_train_steps, train_iters, max_iters, max_update and their like; epochs: epochs,
-num_epochs, max_epochs, num_train_epochs.  Each is read as an assignment (`name=90`, `name: 90`,
-`"name": 90`, Megatron's `name ....... 90`) or as an option of a command line (`--name 90`).  What
-is planned so is weaker than what the program says it does: see `flatline.tracks.plan_of`.
+Steps: max_steps, max_train_steps, train_iters, max_iters, max_update and their like; epochs:
+epochs, num_epochs, max_epochs, num_train_epochs.  Each is read as an assignment (`name=90`,
+`name: 90`, `"name": 90`, Megatron's `name ....... 90`) or as an option of a command line
+(`--name 90`).  What is planned so is weaker than what the program says it does: see
+`flatline.tracks.plan_of`.
 
 Refused: counts of a warm-up, a scheduler, an evaluation or of steps in an epoch, told by the words
 joined to the name; attributes of objects (`self.max_steps`), other than of a trainer's section;
 help texts and defaults; values below 1 (`max_steps=-1` asks for epochs).
 
-Source: argparse.Namespace; TrainingArguments.__str__ of transformers; `_print_args` of Megatron-LM
-megatron/training/arguments.py; yaml.dump and OmegaConf.to_yaml, as NeMo, Lightning's CLI, torchtune
-and LLM Foundry print; json.dumps of dataclasses (torchtitan's job config); `set -x` of bash.
+Source: argparse.Namespace; TrainingArguments.__str__ of transformers; `_print_args` of
+Megatron-LM's megatron/training/arguments.py; yaml.dump and OmegaConf.to_yaml, as NeMo, Lightning's
+CLI, torchtune and LLM Foundry print; json.dumps of dataclasses (torchtitan's job config); `set -x`
+of bash.
 """
 
 from __future__ import annotations

@@ -2,13 +2,13 @@
 torchtitan: `step: 10  loss: 8.1  grad_norm: 1.2  memory: 9.4GiB(12.0%)  tps: 1,234 ...`.
 
 `tps` is tokens a second and device.  The plan stands in "Trainer is initialized with ... total
-steps N" or, of older versions, in "Training starts at step 1, with ... total steps N".  A line that
-begins `validate step:` is evaluation.  "Finished loading the checkpoint" is said of initial weights
-too and is not read: where training starts says whether it went on (see `markers`).
+steps N" or, of older versions, in "Training starts at step 1, with ... total steps N".  A line
+that begins `validate step:` is evaluation.  "Finished loading the checkpoint" is said of initial
+weights too and is not read: where training starts says whether it went on (see `markers`).
 
-Source: `MetricsProcessor.log` and `log_validation` of torchtitan/components/metrics.py (`wps:` and
-`max_norm`-less lines in train.py of 2024), `Trainer.train` and `__init__` of train.py,
-`CheckpointManager.save`/`load` of components/checkpoint.py; 2024 to 2026.
+Source: `MetricsProcessor.log` and `log_validation` of torchtitan/components/metrics.py (`wps:` in
+train.py of 2024), `Trainer.train` and `__init__` of train.py, `CheckpointManager.save` of
+components/checkpoint.py; 2024 to 2026.
 """
 
 from __future__ import annotations
