@@ -397,7 +397,10 @@ def _why_open(
         first = failing[0]
         how = f"signal {first.signal}" if first.signal else f"exit code {first.exit_code}"
         where = f" on {first.place}" if first.place else ""
-        ended = f"The run failed ({first.reporter} reports {how}{where}); nothing read says why"
+        done = f" after its planned {facts.planned_steps} steps" if facts.reached_plan else ""
+        ended = (
+            f"The run failed{done} ({first.reporter} reports {how}{where}); nothing read says why"
+        )
     cannot = ["Why, or whether anything was wrong: no decisive line, record or number was read."]
     if not facts.has_progress:
         cannot.append("Training correctness is unverifiable: no progress line was recognised.")

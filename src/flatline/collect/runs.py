@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
@@ -99,12 +99,13 @@ def attempts(
     tracks: Sequence[Track],
     ended: Disposition,
     numbers: Sequence[int],
+    earlier: Callable[[int], Disposition] = lambda n: "failed",
 ) -> tuple[Attempt, ...]:
     """
     The tries of the run: accounting rows where there are any, else the tries the logs show.
 
     Rows and log attempts are not matched one to one: logs of an elastic restart live in one
-    row.  The last attempt carries how the run ended.
+    row.  The last attempt carries how the run ended, an earlier one what `earlier` says.
     """
     if len(jobs) > 1 and max(numbers, default=0) == 0:
         return tuple(
@@ -131,7 +132,7 @@ def attempts(
         made.append(
             Attempt(
                 n=n,
-                disposition=ended if final else "failed",
+                disposition=ended if final else earlier(n),
                 started_at=job.started_at if job and n == 0 else None,
                 ended_at=job.ended_at if job and final else None,
                 exit_code=job.exit_code if job and final else None,
@@ -180,6 +181,27 @@ def how_it_ended(
     if any(_failing(e) for e in exits) or _died(matches, crashes, tracks, kernel):
         return "failed"
     return "unknown"
+
+
+Events = tuple[
+    Sequence[Match], Sequence[Crash], Sequence[ProcessExit], Sequence[Track], Sequence[Marker]
+]
+
+
+def how_a_try_ended(events: Events, n: int) -> Disposition:
+    """How a try ended that another followed, by its own lines alone; "failed" where they do not
+    say, for a run that was whole is not begun again."""
+    matches, crashes, exits, tracks, markers = events
+    mine = [m for m in matches if m.attempt == n]
+    tags = {tag for match in mine for tag in match.signature.tags}
+    for tag, disposition in _MARKS:
+        if tag in tags:
+            return disposition
+    if "cancelled" in tags:
+        return "cancelled"
+    own = [c for c in crashes if c.attempt == n]
+    left = [e for e in exits if e.attempt == n]
+    return "failed" if reached_end(mine, own, left, tracks, markers, n) is None else "completed"
 
 
 def _goes_on(match: Match, tracks: Sequence[Track]) -> bool:
@@ -308,7 +330,8 @@ def _has_the_last_word(said: Marker, crashes: Sequence[Crash], tracks: Sequence[
     for track in tracks:
         span = track.of_attempt(said.attempt)
         if track.source == source and span:
-            if sum(at > line for at in track.lines[-1 - GOES_ON_AFTER :]) > GOES_ON_AFTER:
+            own = track.lines[span.start : span.stop]
+            if sum(at > line for at in own[-1 - GOES_ON_AFTER :]) > GOES_ON_AFTER:
                 return False
             top = max(track.steps[i] for i in span)
             furthest[track.format] = max(top, furthest.get(track.format, -1))

@@ -40,14 +40,14 @@ TRIGGERS = (
 _NAME = rf"(?:(?P<steps>{_STEPS})|(?P<epochs>{_EPOCHS}))"
 _VALUE = r"[\"']?(?P<value>[0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]{1,12})(?:\.0+)?[\"']?(?![\w.%/])"
 _ASSIGNED = re.compile(
-    rf"(?<![\w.\-])(?:(?:trainer|training|train|train_cfg|solver)[./])?{_NAME}[\"']?"
+    rf"(?<![\w.\-])(?<![0-9] )(?:(?:trainer|training|train|train_cfg|solver)[./])?{_NAME}[\"']?"
     rf"(?: ?[:=] ?| \.{{3,}} ){_VALUE}",
     re.I,
 )
 _OPTION = re.compile(rf"(?<!\S)--(?:trainer\.|training\.)?{_NAME}[ =]{_VALUE}", re.I)
 _NOT_SAID = re.compile(
-    r"\busage:|\bhelp=|\(default|default[:=]|add_argument|^\s*(?:def|class|return|assert|raise|if|for"
-    r"|while|#)\b|\bearly.?stop|\bsched|\bwarm",
+    r"\busage:|\bhelp=|\(default|default[:=]|add_argument|sched\w*[\"']?\s*[:=]?\s*[({.]"
+    r"|^\s*(?:(?:def|class|return|assert|raise|if|for|while)\b|#)",
     re.I,
 )
 _LONGEST = 16_384
