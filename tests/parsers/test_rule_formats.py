@@ -221,7 +221,7 @@ def test_the_format_of_the_framework_is_asked_first(
         (torchtitan, "[titan] Training starts at step 1.", {"kind": "fresh"}),
         (torchtitan, "Finished saving the checkpoint in 5.5 seconds.",
          {"kind": "checkpoint_saved"}),
-        (fairseq, "2026 | INFO | valid | epoch 002 | valid on 'valid' subset | loss 9.5 | ppl 724 |"
+        (fairseq, "2026 | INFO | valid | epoch 002 | valid on 'v' subset | loss 9.5 | ppl 724 |"
          " num_updates 1000", {"kind": "eval", "epoch": 2.0, "loss": 9.5, "step": 1000}),
         (fairseq, "Saved checkpoint checkpoints/checkpoint1.pt (epoch 1 @ 500 updates, score 12.5)"
          " (writing took 1.5 seconds)",
