@@ -64,6 +64,15 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         },
     ),
     (
+        imagenet,
+        "Epoch: [2]  [  10/5004]  eta: 0:10:00  lr: 0.1  img/s: 250.0  loss: 6.5 (6.75)  "
+        "acc1: 0.0 (0.1)  time: 0.5  data: 0.125  max mem: 5000",
+        {
+            "step": 10_018, "epoch": 2.0, "loss": 6.5, "lr": 0.1, "step_s": 0.5,
+            "throughput": 250.0, "throughput_unit": "images/s", "per_epoch": 5004,
+        },
+    ),
+    (
         timm,
         "Train: 3 [ 600/1251 ( 48%)]  Loss: 6.31 (6.42)  Time: 0.520s, 1969.23/s  "
         "(0.531s, 1928.40/s)  LR: 5.000e-04  Data: 0.012 (0.020)",

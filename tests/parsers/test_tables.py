@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from flatline.model import Progress
-from flatline.parsers import composer, config, fastai, hf_trainer, ultralytics
+from flatline.parsers import composer, config, fastai, hf_trainer, levanter, ultralytics
 
 
 def said(module: ModuleType, *lines: str) -> list[Progress]:
@@ -243,3 +243,25 @@ def test_planned_epochs(line: str, epochs: float, planned: int | None) -> None:
     (value,) = said(hf_trainer, line)
     found: Any = (value.kind, value.epochs, value.planned)
     assert found == ("plan", epochs, planned)
+
+
+# --- Levanter -----------------------------------------------------------------------------------
+
+
+def test_levanter_rounds_its_counts_from_a_thousand_on() -> None:
+    """The step is then about right and the plan is none."""
+    small, large = said(
+        levanter,
+        "Progress on:train 19.0it/70.0it rate:76.8s/it remaining:1:05:15 elapsed:31:40"
+        " postfix:loss=9.5",
+        "Progress on:train 1.23kit/10.0kit rate:2.0it/s remaining:- elapsed:31:40 postfix:loss=nan",
+    )
+    assert (small.step, small.planned, small.loss, small.step_s) == (19, 70, 9.5, 76.8)
+    assert (large.step, large.planned, large.step_s) == (1230, None, 0.5)
+
+
+def test_levanter_evaluates_once() -> None:
+    """And its loading is nothing."""
+    bar = "Progress on:eval 5.00it/10.0it rate:2.0it/s remaining:00:02 elapsed:00:03 postfix:-"
+    assert [v.kind for v in said(levanter, bar, bar)] == ["eval"]
+    assert said(levanter, bar.replace("eval", "tokenizing")) == []

@@ -7,8 +7,10 @@ the step of an epoch is kept as printed, from 0 (`[  10/5005]`) in versions up t
 (`[   11/5005]`) since.  `Test: [...]` lines are evaluation.
 
 Source: `AverageMeter`, `ProgressMeter.display` and `main_worker`, pytorch/examples
-imagenet/main.py, 2017 to 2025 (`Test: [10/782]\tTime ...`, ` * Acc@1 0.1 Acc@5 0.5`); Swin's
-`Train: [0/300][10/1251]\teta ... loss 6.9 (6.9) grad_norm 1.2 (1.3)`, microsoft/Swin-Transformer
+imagenet/main.py, 2017 to 2025; `MetricLogger.log_every` of torchvision's references (and
+DeiT, DINO, MAE), whose line is `Epoch: [0]  [ 10/5004]  eta: 0:10:00  lr: ...  time: 0.5`;
+the example's evaluation (`Test: [10/782]  Time ...`, ` * Acc@1 0.1 Acc@5 0.5`); Swin's
+`Train: [0/300][10/1251]  eta ... loss 6.9 (6.9) grad_norm 1.2 (1.3)`, microsoft/Swin-Transformer
 main.py.
 """
 
@@ -21,7 +23,8 @@ FRAMEWORK = None
 TRIGGERS = (
     r"Epoch: ?\[ *[0-9]+\]\[ *[0-9]+/[0-9]+\]\s",
     r"Train: ?\[ *[0-9]+/[0-9]+\]\[ *[0-9]+/[0-9]+\]\s",
-    r"Test: ?\[ *[0-9]+/[0-9]+\]\s",
+    r"Epoch: ?\[ *[0-9]+\] +\[ *[0-9]+/ *[0-9]+\] +eta: ",
+    r"Test: +\[ *[0-9]+/[0-9]+\]\s",
     r"=> (loaded|no) checkpoint ",
 )
 _FIELDS = {
@@ -35,7 +38,10 @@ RULES = (
          r"(?P<of>[0-9]{1,12})\](?=\s)", says=fields(**_FIELDS)),
     rule("train", r"\bTrain: ?\[ *(?P<epoch>[0-9]{1,7})/(?P<epochs>[0-9]{1,7})\]"
          r"\[ *(?P<n>[0-9]{1,12})/ *(?P<of>[0-9]{1,12})\](?=\s)", says=fields(**_FIELDS)),
-    rule("eval", r"\bTest: ?\[ *[0-9]{1,12}/ *[0-9]{1,12}\](?=\s)",
+    rule("train", r"\bEpoch: ?\[ *(?P<epoch>[0-9]{1,7})\] +\[ *(?P<n>[0-9]{1,12})/ *"
+         r"(?P<of>[0-9]{1,12})\](?= +eta: )", unit="images/s",
+         says=fields(**_FIELDS, speed=r"\bimg/s: +#")),
+    rule("eval", r"\bTest: *\[ *[0-9]{1,12}/ *[0-9]{1,12}\](?=\s)",
          says=fields(loss=r"\b[Ll]oss:? +#")),
     rule("checkpoint_loaded",
          r"=> loaded checkpoint .{1,400}?\(epoch (?P<epoch>[0-9]{1,7})[,)]"),
