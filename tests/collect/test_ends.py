@@ -79,6 +79,12 @@ def test_steps_after_the_word_take_it_back(tmp_path: Path) -> None:
     assert verdict(tmp_path, stages).run.disposition == "unknown"
 
 
+def test_the_word_before_the_first_step_is_of_something_else(tmp_path: Path) -> None:
+    """A tokenizer is trained too."""
+    found = verdict(tmp_path, "tokenizer: training complete\nstarting ranks\n")
+    assert found.run.disposition == "unknown"
+
+
 def test_a_traceback_after_the_word_is_a_failure(tmp_path: Path) -> None:
     trace = (
         'Traceback (most recent call last):\n  File "t.py", line 9, in <module>\n    save()\n'

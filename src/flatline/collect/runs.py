@@ -318,24 +318,26 @@ def _has_the_last_word(said: Marker, crashes: Sequence[Crash], tracks: Sequence[
     """
     Whether nothing denies that the run was over where its program said so.
 
-    A stage, a fold and a rank end too: no more steps were made after it in its file, no traceback
-    ends that, and no other rank's stream stands behind those in the file by more than it prints
-    at a time.
+    What was trained before the first step is a tokenizer or a cluster index; a stage, a fold and a
+    rank end too: no more steps were made after it in its file, no traceback ends that, and no other
+    rank's stream stands behind those in the file by more than it prints at a time.
     """
     source, line = said.cite.source, said.cite.line
     if any(c.cite.source == source and c.cite.line > line and c.complete and not c.caught
            for c in crashes):  # fmt: skip
         return False
+    begun = False
     furthest: dict[str, int] = {}
     for track in tracks:
         span = track.of_attempt(said.attempt)
         if track.source == source and span:
             own = track.lines[span.start : span.stop]
+            begun = begun or own[0] < line
             if sum(at > line for at in own[-1 - GOES_ON_AFTER :]) > GOES_ON_AFTER:
                 return False
             top = max(track.steps[i] for i in span)
             furthest[track.format] = max(top, furthest.get(track.format, -1))
-    return not any(
+    return begun and not any(
         _behind(track, said.attempt, furthest.get(track.format, -1)) for track in tracks
     )
 

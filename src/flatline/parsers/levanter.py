@@ -22,7 +22,8 @@ FRAMEWORK = "levanter"
 TRIGGERS = (r"Progress on:[a-z]+ [0-9.]+[kM]?it/[0-9.]+[kM]?it",)
 _LINE = re.compile(
     r"\bProgress on:(train|eval) ([0-9.]{1,12})([kM]?)it/([0-9.]{1,12})([kM]?)it"
-    rf"(?: rate:([0-9.]{{1,12}})(s/it|it/s))?(?:.{{0,200}}?\bpostfix:.{{0,200}}?\bloss=({NUMBER}))?"
+    r"(?: rate:([0-9.]{1,12})(s/it|it/s))?"
+    rf"(?:.{{0,200}}?\bpostfix:.{{0,200}}?\bloss=({NUMBER}))?"
 )
 _FACTOR = {"": 1, "k": 1_000, "M": 1_000_000}
 
