@@ -318,9 +318,9 @@ def _has_the_last_word(said: Marker, crashes: Sequence[Crash], tracks: Sequence[
     """
     Whether nothing denies that the run was over where its program said so.
 
-    What was trained before the first step is a tokenizer or a cluster index; a stage, a fold and a
-    rank end too: no more steps were made after it in its file, no traceback ends that, and no other
-    rank's stream stands behind those in the file by more than it prints at a time.
+    What was trained before the first step is a tokenizer or a cluster index; a stage, a fold and
+    a rank end too: no more steps were made after it in its file, no traceback ends that, and no
+    other rank's stream stands behind those in the file by more than it prints at a time.
     """
     source, line = said.cite.source, said.cite.line
     if any(c.cite.source == source and c.cite.line > line and c.complete and not c.caught

@@ -1,7 +1,7 @@
 """
 Formats as tables: a line's head says what it is, its fields are looked for behind it.
 
-A `Rule` is one kind of line.  Named groups of its head and the groups of its `fields` carry what
+A `Rule` is one kind of line.  Named groups of its head and the groups of its fields carry what
 is said: `step` and `planned` count the whole run; `n`, `of`, `epoch` and `epochs` a place inside
 an epoch, from which step and plan follow by the rule's `zero`, the number its framework gives the
 first epoch; `loss`, `norm`, `lr`, `s`, `ms`, `speed` and `per_s` (steps a second) are numbers.
@@ -14,7 +14,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import cache
 
 from flatline.model import Progress, ProgressKind
 
@@ -47,22 +48,45 @@ def count(text: str | None) -> int | None:
     return int(text) if text.isdecimal() else None
 
 
-def fields(**named: str) -> Mapping[str, re.Pattern[str]]:
+class Late:
+    """A pattern that is compiled when it is first used: most runs print one format."""
+
+    __slots__ = ("_found", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._found: re.Pattern[str] | None = None
+
+    def pattern(self) -> re.Pattern[str]:
+        if self._found is None:
+            self._found = re.compile(self._text)
+        return self._found
+
+    def search(self, text: str) -> re.Match[str] | None:
+        return self.pattern().search(text)
+
+    def match(self, text: str) -> re.Match[str] | None:
+        return self.pattern().match(text)
+
+
+Fields = tuple[tuple[str, str], ...]
+
+
+def fields(**named: str) -> Fields:
     """Patterns by name; `#` in one stands for a number, which is its group."""
-    return {name: re.compile(p.replace("#", f"({NUMBER})")) for name, p in named.items()}
+    return tuple(named.items())
 
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One kind of line of a format; see the module."""
+    """One kind of line of a format, in texts: they are compiled when a line of it is met."""
 
     kind: ProgressKind | None
-    head: re.Pattern[str]
-    fields: Mapping[str, re.Pattern[str]] = field(default_factory=dict)
-    loss_name: str = "loss"
-    unit: str | None = None
-    zero: int = 0
-    falling: bool = True
+    head: str
+    zero: int
+    unit: str | None
+    loss_name: str
+    says: Fields
 
 
 def rule(
@@ -72,34 +96,50 @@ def rule(
     zero: int = 0,
     unit: str | None = None,
     loss_name: str = "loss",
-    falling: bool = True,
-    says: Mapping[str, re.Pattern[str]] | None = None,
+    says: Fields = (),
 ) -> Rule:
-    """A rule from texts; `<#>` in the head stands for a number."""
-    pattern = re.compile(head.replace("<#>", NUMBER))
-    return Rule(kind, pattern, says or {}, loss_name, unit, zero, falling)
+    """A rule; `<#>` in its head stands for a number."""
+    return Rule(kind, head, zero, unit, loss_name, says)
+
+
+Compiled = tuple[tuple[Rule, re.Pattern[str], tuple[tuple[str, re.Pattern[str]], ...]], ...]
+
+
+@cache
+def _compiled(rules: tuple[Rule, ...]) -> Compiled:
+    """Once for all streams of a format."""
+    return tuple(
+        (
+            one,
+            re.compile(one.head.replace("<#>", NUMBER)),
+            tuple((name, re.compile(text.replace("#", f"({NUMBER})"))) for name, text in one.says),
+        )
+        for one in rules
+    )
 
 
 class RuleReader:
     """Reads lines by a table of rules, the first whose head is found; no other state."""
 
     def __init__(self, rules: tuple[Rule, ...]) -> None:
-        self._rules = rules
+        self._rules = _compiled(rules)
 
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line."""
         text = text[:LONGEST]
-        for one in self._rules:
-            head = one.head.search(text)
+        for one, pattern, says in self._rules:
+            head = pattern.search(text)
             if head is not None:
-                return () if one.kind is None else (read(one, head, text),)
+                return () if one.kind is None else (_read(one, head, says, text),)
         return ()
 
 
-def read(one: Rule, head: re.Match[str], text: str) -> Progress:
+def _read(
+    one: Rule, head: re.Match[str], says: Iterable[tuple[str, re.Pattern[str]]], text: str
+) -> Progress:
     """What a line says whose head was found."""
     said: dict[str, str | None] = head.groupdict()
-    for name, pattern in one.fields.items():
+    for name, pattern in says:
         found = pattern.search(text, head.end())
         if found is not None:
             said[name] = found[1]
@@ -124,7 +164,6 @@ def read(one: Rule, head: re.Match[str], text: str) -> Progress:
         throughput_unit=one.unit if speed is not None else None,
         epochs=number(said.get("epochs")),
         per_epoch=per_epoch,
-        falling=one.falling,
     )
 
 

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable
 
 from flatline.model import Progress
-from flatline.parsers._rules import LONGEST, NUMBER, number
+from flatline.parsers._rules import LONGEST, NUMBER, Late, number
 
 FORMAT = "composer"
 FRAMEWORK = "composer"
@@ -30,16 +30,16 @@ TRIGGERS = (
     r"(Train|train/)? ?(loss/train/total|CrossEntropyLoss|CE loss)[:=] ",
     r"Train l2_norm/grad/global: ",
 )
-_HEADING = re.compile(
+_HEADING = Late(
     r"(?:^|\s)(?:\[epoch=([0-9]{1,7})(?:/([0-9]{1,7}))?\])?\[(?:step|batch)=([0-9]{1,12})/"
     r"([0-9]{1,12})[^\]]{0,80}\]:?\s*$"
 )
-_OTHER = re.compile(r"(?:^|\s)\[(?:token|sample)=[0-9]{1,16}/[0-9]{1,16}\]:?\s*$")
-_EVAL = re.compile(r"\[Eval batch=([0-9]{1,12})/([0-9]{1,12})\]")
-_LOSS = re.compile(
+_OTHER = Late(r"(?:^|\s)\[(?:token|sample)=[0-9]{1,16}/[0-9]{1,16}\]:?\s*$")
+_EVAL = Late(r"\[Eval batch=([0-9]{1,12})/([0-9]{1,12})\]")
+_LOSS = Late(
     r"\s*(?:Train )?(?:train/)?(loss/train/total|CrossEntropyLoss|CE loss)[:=] *(" + NUMBER + ")"
 )
-_NORM = re.compile(r"\s*Train l2_norm/grad/global: *(" + NUMBER + ")")
+_NORM = Late(r"\s*Train l2_norm/grad/global: *(" + NUMBER + ")")
 
 
 class Reader:

@@ -23,6 +23,7 @@ import re
 from collections.abc import Iterable
 
 from flatline.model import Progress
+from flatline.parsers._rules import Late
 
 FORMAT = "config"
 FRAMEWORK = None
@@ -39,16 +40,14 @@ TRIGGERS = (
 )
 _NAME = rf"(?:(?P<steps>{_STEPS})|(?P<epochs>{_EPOCHS}))"
 _VALUE = r"[\"']?(?P<value>[0-9]{1,3}(?:[,_][0-9]{3})+|[0-9]{1,12})(?:\.0+)?[\"']?(?![\w.%/])"
-_ASSIGNED = re.compile(
-    rf"(?<![\w.\-])(?<![0-9] )(?:(?:trainer|training|train|train_cfg|solver)[./])?{_NAME}[\"']?"
-    rf"(?: ?[:=] ?| \.{{3,}} ){_VALUE}",
-    re.I,
+_ASSIGNED = Late(
+    rf"(?i)(?<![\w.\-])(?<![0-9] )(?:(?:trainer|training|train|train_cfg|solver)[./])?{_NAME}"
+    rf"[\"']?(?: ?[:=] ?| \.{{3,}} ){_VALUE}",
 )
-_OPTION = re.compile(rf"(?<!\S)--(?:trainer\.|training\.)?{_NAME}[ =]{_VALUE}", re.I)
-_NOT_SAID = re.compile(
-    r"\busage:|\bhelp=|\(default|default[:=]|add_argument|sched\w*[\"']?\s*[:=]?\s*[({.]"
+_OPTION = Late(rf"(?i)(?<!\S)--(?:trainer\.|training\.)?{_NAME}[ =]{_VALUE}")
+_NOT_SAID = Late(
+    r"(?i)\busage:|\bhelp=|\(default|default[:=]|add_argument|sched\w*[\"']?\s*[:=]?\s*[({.]"
     r"|^\s*(?:(?:def|class|return|assert|raise|if|for|while)\b|#)",
-    re.I,
 )
 _LONGEST = 16_384
 _KEPT = 64
@@ -67,7 +66,7 @@ class Reader:
         if len(self._said) >= _KEPT or (len(text) < 400 and _NOT_SAID.search(text)):
             return ()
         told: list[Progress] = []
-        for found in (*_ASSIGNED.finditer(text), *_OPTION.finditer(text)):
+        for found in (*_ASSIGNED.pattern().finditer(text), *_OPTION.pattern().finditer(text)):
             kind = "steps" if found["steps"] else "epochs"
             value = int(re.sub("[,_]", "", found["value"]))
             if value < 1 or (kind, value) in self._said:

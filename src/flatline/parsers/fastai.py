@@ -14,11 +14,10 @@ Source: `Recorder._maybe_average_names`, `Recorder.after_epoch` of fastai/learne
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from flatline.model import Progress
-from flatline.parsers._rules import LONGEST, NUMBER, number
+from flatline.parsers._rules import LONGEST, NUMBER, Late, number
 
 FORMAT = "fastai"
 FRAMEWORK = "fastai"
@@ -27,10 +26,8 @@ TRIGGERS = (
     r"^ *[0-9]+ +[0-9.naif#]+ .*[0-9]+:[0-9][0-9] *$",
     r"^ *\[[0-9]+, [0-9.naife+-]+, .*'[0-9:]+'\]",
 )
-_LIST = re.compile(
-    rf"\s*\[([0-9]{{1,7}}), ({NUMBER})((?:, (?:{NUMBER}|None))+), '[0-9:]{{5,12}}'\]\s*$"
-)
-_ROW = re.compile(rf"\s*([0-9]{{1,7}}) +({NUMBER})((?: +(?:{NUMBER}|None))*) +[0-9:]{{5,12}}\s*$")
+_LIST = Late(rf"\s*\[([0-9]{{1,7}}), ({NUMBER})((?:, (?:{NUMBER}|None))+), '[0-9:]{{5,12}}'\]\s*$")
+_ROW = Late(rf"\s*([0-9]{{1,7}}) +({NUMBER})((?: +(?:{NUMBER}|None))*) +[0-9:]{{5,12}}\s*$")
 
 
 class Reader:

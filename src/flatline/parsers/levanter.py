@@ -11,16 +11,15 @@ whose postfix is the loss); the other lines are Levanter's own and say no step.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable
 
 from flatline.model import Progress
-from flatline.parsers._rules import LONGEST, NUMBER, number
+from flatline.parsers._rules import LONGEST, NUMBER, Late, number
 
 FORMAT = "levanter"
 FRAMEWORK = "levanter"
 TRIGGERS = (r"Progress on:[a-z]+ [0-9.]+[kM]?it/[0-9.]+[kM]?it",)
-_LINE = re.compile(
+_LINE = Late(
     r"\bProgress on:(train|eval) ([0-9.]{1,12})([kM]?)it/([0-9.]{1,12})([kM]?)it"
     r"(?: rate:([0-9.]{1,12})(s/it|it/s))?"
     rf"(?:.{{0,200}}?\bpostfix:.{{0,200}}?\bloss=({NUMBER}))?"

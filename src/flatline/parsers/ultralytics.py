@@ -18,7 +18,7 @@ import re
 from collections.abc import Iterable
 
 from flatline.model import Progress
-from flatline.parsers._rules import LONGEST, NUMBER, count, number
+from flatline.parsers._rules import LONGEST, NUMBER, Late, count, number
 
 FORMAT = "ultralytics"
 FRAMEWORK = "ultralytics"
@@ -30,16 +30,14 @@ TRIGGERS = (
     r"Resuming training .* from epoch [0-9]+ to [0-9]+ total epochs",
     r"[0-9]+ epochs completed in [0-9.]+ hours",
 )
-_HEADING = re.compile(r"\bEpoch +(?:GPU_mem|gpu_mem) +(.{1,200}?)\s*$")
-_ROW = re.compile(
+_HEADING = Late(r"\bEpoch +(?:GPU_mem|gpu_mem) +(.{1,200}?)\s*$")
+_ROW = Late(
     rf"\s*([0-9]{{1,7}})/([0-9]{{1,7}}) +[0-9.]{{1,9}}G((?: +{NUMBER})+): +[0-9]{{1,3}}%"
     r"(?:\|[^|]{0,200}\|| [━─╸╺ ]{1,200})? *([0-9]{1,12})/([0-9]{1,12})\b"
 )
-_PLAN = re.compile(r"\bStarting training for ([0-9]{1,7}) epochs")
-_RESUME = re.compile(
-    r"\bResuming training .{1,400}? from epoch ([0-9]{1,7}) to ([0-9]{1,7}) total"
-)
-_DONE = re.compile(r"(?:^|\s)([0-9]{1,7}) epochs completed in [0-9.]{1,16} hours")
+_PLAN = Late(r"\bStarting training for ([0-9]{1,7}) epochs")
+_RESUME = Late(r"\bResuming training .{1,400}? from epoch ([0-9]{1,7}) to ([0-9]{1,7}) total")
+_DONE = Late(r"(?:^|\s)([0-9]{1,7}) epochs completed in [0-9.]{1,16} hours")
 
 
 class Reader:
