@@ -255,6 +255,8 @@ def _doubts(
     if open_codes:
         names = ", ".join(f"{a.code} {a.family}" for a in open_codes)
         doubts.append(f"Whether {names} applies: that needs {open_codes[0].missing[0]}.")
+    unasked = [code for code in _MUST_BE_CLEAR if code not in {family.code for family in known}]
+    doubts.extend(f"Whether {code} applies: it was not asked." for code in unasked)
     lost = {gap.need for gap in gaps}
     unheard = [(f.code, f.name, "its judgement broke") for f in known if f.name in lost]
     weak = [
@@ -434,7 +436,10 @@ def _why_open(
         first = failing[0]
         how = f"signal {first.signal}" if first.signal else f"exit code {first.exit_code}"
         where = f" on {first.place}" if first.place else ""
-        ended = f"The run failed ({first.reporter} reports {how}{where}); nothing read says why"
+        done = f" after its planned {facts.planned_steps} steps" if facts.reached_plan else ""
+        ended = (
+            f"The run failed{done} ({first.reporter} reports {how}{where}); nothing read says why"
+        )
     cannot = ["Why, or whether anything was wrong: no decisive line, record or number was read."]
     if not facts.has_progress:
         cannot.append("Training correctness is unverifiable: no progress line was recognised.")

@@ -39,6 +39,8 @@ from flatline.tracks import (
     Marker,
     Point,
     Track,
+    plan_of,
+    reached,
     stands_for,
 )
 
@@ -272,9 +274,15 @@ class Facts:
 
     @cached_property
     def planned_steps(self) -> int | None:
-        plans = [t.planned for t in self.tracks if t.planned]
-        plans += [m.progress.planned for m in self.markers if m.progress.planned]
-        return max(plans, default=None)
+        return plan_of(self.tracks, self.markers).steps
+
+    @cached_property
+    def reached_plan(self) -> bool:
+        """Whether a stream of the last attempt made the last step that was planned, whatever
+        came of the run then."""
+        plan = plan_of(self.tracks, self.markers)
+        spans = [(track, track.of_attempt(self.last.n)) for track in self.tracks]
+        return plan.steps is not None and any(reached(t, span, plan) for t, span in spans if span)
 
     @cached_property
     def has_progress(self) -> bool:

@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from flatline.collect.attempts import fold_attempts, moved
@@ -22,7 +23,7 @@ from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting, read_log
 from flatline.collect.masking import masked
 from flatline.collect.numbers import Numbers
-from flatline.collect.runs import Records_, attempts, choose, how_it_ended, merge
+from flatline.collect.runs import Records_, attempts, choose, how_a_try_ended, how_it_ended, merge
 from flatline.errors import FormatError, SourceError
 from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
@@ -215,12 +216,11 @@ def _facts(
     tracks = [t for _, _, events in logs for t in events.tracks.values()]
     for track in tracks:
         track.attempts = array("h", [fold.get((track.source, n), n) for n in track.attempts])
-    plans = [*(t.planned for t in tracks), *(k.progress.planned for k in markers)]
-    planned = max(filter(None, plans), default=None)
-    job = rows[-1] if rows else None
     kernel = frozenset(file.source for file, _, _ in logs if file.kind == KERNEL)
+    job = rows[-1] if rows else None
     tries = sorted(set(fold.values()) or {0})
-    ended = how_it_ended(job, matches, crashes, exits, tracks, planned, kernel, tries[-1])
+    earlier = partial(how_a_try_ended, (matches, crashes, exits, tracks, markers))
+    ended = how_it_ended(job, matches, crashes, exits, tracks, markers, kernel, tries[-1])
     seen = [e.last_seen for _, _, e in logs if e.last_seen] + [
         r.ended_at for r in rows if r.ended_at
     ]
@@ -243,7 +243,7 @@ def _facts(
         markers=markers,
         jobs=rows,
         node_events=_of_nodes(records, rows),
-        attempts=attempts(rows, matches, tracks, ended, tries),
+        attempts=attempts(rows, matches, tracks, ended, tries, earlier),
         gaps=gaps,
         now=max(nows, default=None),
         read_line=reader,

@@ -63,6 +63,30 @@ class _Stream:
     line: int = 0
 
 
+@dataclass(slots=True)
+class _Seen:
+    """A line with a hit. Most are training steps, of which only line and time are kept: what a
+    citation takes is worked out where one is made."""
+
+    reader: LogReader
+    text: str
+    labelled: Labelled
+    line: int
+    at: datetime | None
+    at_assumed: bool
+    cited: LogCite | None = None
+
+    @property
+    def cite(self) -> LogCite:
+        if self.cited is None:
+            place = self.reader.place(self.labelled)
+            said = excerpt(self.text, TEXT_CHARS).strip()
+            self.cited = LogCite(
+                self.reader.file.source, self.line, said, place, self.at, self.at_assumed
+            )
+        return self.cited
+
+
 class LogReader:
     """Reads one file. `events` is complete after `read`."""
 
@@ -106,21 +130,18 @@ class LogReader:
                 self._joined += 1  # what stands across the cut was not seen by the scanner
                 numbers = sorted({*hit.ids, *range(len(self.book.signatures))})
             labelled = whole
-        place = self._place(labelled)
         at, assumed = self._time(text, labelled, hit.line)
-        cite = LogCite(
-            self.file.source, hit.line, excerpt(text, TEXT_CHARS).strip(), place, at, assumed
-        )
+        seen = _Seen(self, text, labelled, hit.line, at, assumed)
         taken = False
         for number in numbers:
             if number < len(self.book.signatures):
-                self._signature(number, text, labelled.text, cite)
+                self._signature(number, text, labelled.text, seen)
             elif number == self.book.traceback_id:
                 self._heads.append((hit.line, labelled.key))
             elif number == self.book.bare_id:
-                self._bare(labelled, cite)
+                self._bare(labelled, seen.cite)
             elif not taken:
-                taken = self._format(number, labelled, cite)
+                taken = self._format(number, labelled, seen)
 
     def _rejoined(self, labelled: Labelled, line: int) -> Labelled:
         """A line that `srun -l` cut in two, with its rest; citations keep the first part."""
@@ -146,7 +167,8 @@ class LogReader:
                      attempt=self.setting.attempt)  # fmt: skip
         self._exceptions.append((labelled.key, bare))
 
-    def _place(self, labelled: Labelled) -> Place:
+    def place(self, labelled: Labelled) -> Place:
+        """Where a line was said, by its labels and by what is known of its file."""
         name, place = self.setting.name, labelled.place
         rank, local = place.rank, labelled.local_rank
         if rank is None:
@@ -175,7 +197,7 @@ class LogReader:
             return stamp.at, False
         return stream.at, True
 
-    def _signature(self, number: int, text: str, bare: str, cite: LogCite) -> None:
+    def _signature(self, number: int, text: str, bare: str, seen: _Seen) -> None:
         """`bare` is the text without its labels: a pattern may want either."""
         signature = self.book.signatures[number]
         decide = confirming(signature.pattern)
@@ -188,12 +210,12 @@ class LogReader:
             return
         self._seq += 1
         groups = _masked_groups(decide, found)
-        placed = replace(cite, place=_refined(cite.place, groups))
+        placed = replace(seen.cite, place=_refined(seen.cite.place, groups))
         self.events.matches.append(
             Match(signature, placed, groups, self._seq, self.setting.attempt)
         )
 
-    def _format(self, number: int, labelled: Labelled, cite: LogCite) -> bool:
+    def _format(self, number: int, labelled: Labelled, seen: _Seen) -> bool:
         line_format = self.book.formats[number]
         key = (labelled.key, line_format.FORMAT)
         reader = self._readers.get(key)
@@ -203,9 +225,9 @@ class LogReader:
         for item in reader.feed(labelled.text):
             said = True
             if isinstance(item, Reported):
-                self._exit(item, cite)
+                self._exit(item, seen.cite)
             else:
-                self._progress(item, cite, key, line_format.FRAMEWORK)
+                self._progress(item, seen, key, line_format.FRAMEWORK)
         return said
 
     def _room(self, kind: str, held: int) -> bool:
@@ -233,29 +255,29 @@ class LogReader:
         )
 
     def _progress(
-        self, item: Progress, cite: LogCite, key: tuple[str, str], framework: str | None
+        self, item: Progress, seen: _Seen, key: tuple[str, str], framework: str | None
     ) -> None:
         item = _countable(item)
         if item.kind != "train":
             if not self._room("sign of progress", len(self.events.markers)):
                 return
             self.events.markers.append(
-                Marker(item.kind, item, cite, framework, self.setting.attempt)
+                Marker(item.kind, item, seen.cite, framework, self.setting.attempt)
             )
             return
         track = self.events.tracks.get(key)
         if track is None:
-            track = Track(self.file.source, cite.place, framework, key[1])
+            track = Track(self.file.source, seen.cite.place, framework, key[1])
             self.events.tracks[key] = track
-        own = None if cite.at_assumed and not self._own(cite, key[0]) else cite.at
-        track.add(item, cite.line, own, self.setting.attempt)
+        own = None if seen.at_assumed and not self._own(seen, key[0]) else seen.at
+        track.add(item, seen.line, own, self.setting.attempt)
         if len(track) >= POINTS_PER_STREAM:
             _thin(track)
             self._left["point of a long curve"] = POINTS_PER_STREAM // 2
 
-    def _own(self, cite: LogCite, stream: str) -> bool:
+    def _own(self, seen: _Seen, stream: str) -> bool:
         """Whether the time was printed on this very line."""
-        return self._streams[stream].line == cite.line
+        return self._streams[stream].line == seen.line
 
     # --- after the scan ---
 
@@ -294,7 +316,7 @@ class LogReader:
 
     def _crash(self, raw: RawCrash, key: str) -> None:
         labelled = self.labels.split(self._line(raw.head_line))
-        place = self._place(labelled)
+        place = self.place(labelled)
         at = self._before(raw.head_line, key)
         line = raw.exception_line or raw.end_line
         self._seq += 1

@@ -14,6 +14,7 @@ Mechanism:
 
 Told apart from:
     A loss scaler that skips single overflowing steps: the loss is finite again on the next.
+    A run that prints no loss and measures its own quality (MLPerf) is judged by that.
     Spikes that recover; rewards, KL terms and adversarial losses, which are not meant to fall.
     A loss that nears 0.0000 step by step; a display that repeats the last number.
     B2 gpu-hardware-fault: silent corruption shows on one rank first.
@@ -62,6 +63,11 @@ def judge(facts: Facts) -> Judgement:
     if said is not None:
         return _said(facts, said)
     seen = curve(facts)
+    if seen is None or seen.shape in ("falling", "unclear"):
+        met = [m for m in facts.tagged("target-reached") if m.attempt == facts.last.n]
+        if met:
+            text = "the program measured that the quality it was to reach was reached"
+            return Cleared(CODE, text, (met[-1].cite,), decisive=True)
     if seen is None:
         return None
     if seen.shape == "falling":
