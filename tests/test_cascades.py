@@ -196,3 +196,15 @@ def test_a_file_server_behind_the_timeouts(tmp_path: Path) -> None:
     told = verdict(tmp_path, train=STEPS + watchdogs(range(8)), kernel=kernel)
 
     assert (told.code, roles(told)["C2"]) == ("C6", "consequence")
+
+
+def test_a_rank_that_prepares_data_while_the_others_wait(tmp_path: Path) -> None:
+    """Seven of eight time out in the first barrier; the eighth is rank 0, which prints on."""
+    prep = "".join(f"{DAY} 04:{m:02d}:00,000 tokenizing shard {m}/400\n" for m in range(31))
+    told = verdict(tmp_path, train=prep + watchdogs(range(1, 8), "04:31:01", 1_800_000))
+    apart = tmp_path / "apart"
+    apart.mkdir()
+    own = {f"rank{r}": watchdogs([r], "04:31:01", 1_800_000) for r in range(1, 8)}
+
+    assert (told.code, [p.rank for p in told.culprits]) == ("C2", [0])
+    assert verdict(apart, **own).culprits == ()
