@@ -248,10 +248,12 @@ class Facts:
     def main_track(self, attempt: int | None = None) -> Track | None:
         """The stream whose progress speaks for the run: most points with a loss, then lowest
         rank. Of one attempt, or of all."""
+        return self.memo(f"main track {attempt}", lambda facts: facts._main_track(attempt))
 
+    def _main_track(self, attempt: int | None) -> Track | None:
         def weight(track: Track) -> tuple[int, int, int]:
             span = range(len(track)) if attempt is None else track.of_attempt(attempt)
-            with_loss = sum(track.has_loss[i] for i in span)
+            with_loss = sum(track.has_loss[span.start : span.stop])
             rank = track.place.rank if track.place.rank is not None else track.place.task
             return with_loss, len(span), -(rank or 0)
 
