@@ -20,7 +20,7 @@ def test_a_window_is_open_on_the_left() -> None:
 
 def test_prometheus_2_closes_the_left_end() -> None:
     """`--promql-compat 2` counts the sample on the left bound."""
-    found = instant("count_over_time(a[30s])", store("a 0+1x10"), 60, Settings(left_closed=True))
+    found = instant("count_over_time(a[30s])", store("a 0+1x10"), 60, Settings(compat=2))
 
     assert named(found) == {"{}": 3}
 

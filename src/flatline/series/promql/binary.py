@@ -45,8 +45,10 @@ COMPARISON: dict[str, Callable[[Any, Any], Bools]] = {
 SETS = frozenset({"and", "or", "unless"})
 
 
-def combine(expr: Binary, left: Vector | Scalar, right: Vector | Scalar) -> Vector | Scalar:
-    """The value of `left op right`."""
+def combine(
+    expr: Binary, left: Vector | Scalar, right: Vector | Scalar, *, old: bool = False
+) -> Vector | Scalar:
+    """The value of `left op right`; `old` as Prometheus 2 has it."""
     if expr.op not in ARITHMETIC and expr.op not in COMPARISON and expr.op not in SETS:
         raise QueryRejected(f"the operator {expr.op} is not supported")
     if isinstance(left, Scalar) and isinstance(right, Scalar):
@@ -56,7 +58,7 @@ def combine(expr: Binary, left: Vector | Scalar, right: Vector | Scalar) -> Vect
     if isinstance(left, Vector) and isinstance(right, Vector):
         if expr.op in SETS:
             return _set(expr, left, right)
-        return _joined(expr, left, right)
+        return _joined(expr, left, right, old=old)
     return _with_scalar(expr, left, right)
 
 
@@ -98,7 +100,7 @@ def _by_signature(vector: Vector, matching: Matching | None) -> dict[Labels, lis
     return groups
 
 
-def _joined(expr: Binary, left: Vector, right: Vector) -> Vector:
+def _joined(expr: Binary, left: Vector, right: Vector, *, old: bool) -> Vector:
     """Arithmetic or comparison of samples that share a signature."""
     steps = left.values.shape[1]
     if not len(left) or not len(right):
@@ -128,15 +130,15 @@ def _joined(expr: Binary, left: Vector, right: Vector) -> Vector:
     values, kept = _apply(expr, lhs, rhs, lhs)
     matched = many.present[m] & one.present[o]
     if matching is None or matching.card == "one-to-one":
-        _single(many_rows, m, matched)
+        _single(many_rows, m, matched & kept if old else matched)
     present = matched & kept
     named = [_result_labels(expr, many.labels[i], one.labels[j]) for i, j in pairs]
     return settled(Vector(tuple(named), values, present))
 
 
 def _single(many_rows: dict[Labels, list[int]], pair_rows: Any, matched: Bools) -> None:
-    """Raises QueryRejected where two samples of the left side match at one step, even if a
-    comparison then drops them."""
+    """Raises QueryRejected where two samples of the left side match at one step; since
+    Prometheus 3 even if a comparison then drops them."""
     for rows in many_rows.values():
         if len(rows) > 1:
             inside = matched[np.isin(pair_rows, rows)]
