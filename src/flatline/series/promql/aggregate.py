@@ -7,7 +7,7 @@ matrices.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +16,7 @@ from flatline.errors import QueryRejected
 from flatline.series.promql import ragged
 from flatline.series.promql.ranking import best
 from flatline.series.promql.tree import Aggregate
-from flatline.series.promql.vector import Vector, empty, only, settled, without
+from flatline.series.promql.vector import Bools, Vector, empty, only, settled, spelled, without
 from flatline.series.storage import NAME, Floats, Ints, Labels, labels_of
 
 K_LIMIT = float(1 << 62)
@@ -34,7 +34,7 @@ class Groups:
     labels: tuple[Labels, ...]
     offsets: Ints
     values: Floats
-    present: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+    present: Bools
     counts: Ints
 
     @property
@@ -97,6 +97,40 @@ def _mean(groups: Groups) -> Floats:
     return mean
 
 
+def _running_mean(groups: Groups) -> Floats:
+    """As Prometheus 2 had it: corrected by each value in turn."""
+    mean, count = np.zeros(groups.counts.shape), np.zeros(groups.counts.shape)
+    for live, value, there in _in_turn(groups):
+        count[live] += there
+        before = mean[live]
+        after = before + (value / count[live] - before / count[live])
+        mean[live] = np.where(there & ~ragged.still_infinite(before, value), after, before)
+    return mean
+
+
+def _running_variance(groups: Groups) -> Floats:
+    """As Prometheus 2 had it (Welford's); that of one value is 0, be it infinite."""
+    mean, count = np.zeros(groups.counts.shape), np.zeros(groups.counts.shape)
+    total = np.zeros(groups.counts.shape)
+    for live, value, there in _in_turn(groups):
+        first = there & (count[live] == 0)
+        count[live] += there
+        apart = value - mean[live]
+        after = np.where(first, value, mean[live] + apart / count[live])
+        more = np.where(first, 0.0, apart * (value - after))
+        total[live] += np.where(there, more, 0.0)
+        mean[live] = np.where(there, after, mean[live])
+    return total / groups.counts
+
+
+def _in_turn(groups: Groups) -> Iterator[tuple[Ints, Floats, Bools]]:
+    """The groups that have another member, its values, and where they are present."""
+    for place in range(int(groups.sizes.max())):
+        live = np.flatnonzero(groups.sizes > place)
+        rows = groups.begins[live] + place
+        yield live, groups.values[rows], groups.present[rows]
+
+
 def _variance(groups: Groups) -> Floats:
     """In two passes over what differs from the group's first value: equals have exactly none."""
     present = groups.present
@@ -128,6 +162,11 @@ REDUCTIONS: dict[str, Callable[[Groups], Floats]] = {
     "stdvar": _variance,
     "group": lambda groups: np.ones(groups.counts.shape),
 }
+OLD_REDUCTIONS = REDUCTIONS | {
+    "avg": _running_mean,
+    "stddev": lambda groups: np.sqrt(_running_variance(groups)),
+    "stdvar": _running_variance,
+}
 PARAMETRIC = frozenset({"quantile", "topk", "bottomk", "count_values"})
 
 
@@ -150,9 +189,7 @@ def _quantile(groups: Groups, level: Floats) -> Floats:
 # --- the aggregation ----------------------------------------------------------------------------
 
 
-def aggregate(
-    expr: Aggregate, vector: Vector, param: Floats | str | None, *, old: bool
-) -> Vector:
+def aggregate(expr: Aggregate, vector: Vector, param: Floats | str | None, *, old: bool) -> Vector:
     """What an aggregation makes of a vector; `param` is its scalar argument at each step, or
     the label of `count_values`."""
     if isinstance(param, str):
@@ -161,7 +198,8 @@ def aggregate(
         if not len(vector):
             return vector
         groups = _grouped(vector, members_of(expr, vector))
-        return Vector(groups.labels, REDUCTIONS[expr.op](groups), groups.counts > 0)
+        reduction = (OLD_REDUCTIONS if old else REDUCTIONS)[expr.op]
+        return Vector(groups.labels, reduction(groups), groups.counts > 0)
     if param is None or expr.op not in PARAMETRIC:
         raise QueryRejected(f"the aggregation {expr.op} is not supported")
     if expr.op == "quantile":
@@ -199,7 +237,7 @@ def _values_counted(expr: Aggregate, vector: Vector, label: str) -> Vector:
     """A series for each distinct value, the value written into a label."""
     steps = vector.values.shape[1]
     bits, codes = np.unique(vector.values[vector.present].view(np.uint64), return_inverse=True)
-    spelled = [_spelled(value) for value in bits.view(np.float64).tolist()]
+    spelled = [spelled(value) for value in bits.view(np.float64).tolist()]
     coded = np.full(vector.values.shape, -1, dtype=np.int64)
     coded[vector.present] = codes.reshape(-1)
     names = frozenset((NAME, *expr.labels) if expr.without else (*expr.labels, label))
@@ -217,12 +255,3 @@ def _values_counted(expr: Aggregate, vector: Vector, label: str) -> Vector:
         return empty(steps)
     values = np.stack(list(counted.values()))
     return settled(Vector(tuple(counted), values, values > 0))
-
-
-def _spelled(value: float) -> str:
-    """The shortest decimal that reads back as the value, never with an exponent."""
-    if np.isnan(value):
-        return "NaN"
-    if np.isinf(value):
-        return "+Inf" if value > 0 else "-Inf"
-    return np.format_float_positional(value, unique=True, trim="-")

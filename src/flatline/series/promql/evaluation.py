@@ -11,7 +11,7 @@ from flatline.series.matching import Matcher
 from flatline.series.promql import histograms, relabel, trends, windows
 from flatline.series.promql.aggregate import PARAMETRIC, REDUCTIONS, aggregate
 from flatline.series.promql.binary import combine
-from flatline.series.promql.functions import CALENDAR, INSTANT, Instant, calendar
+from flatline.series.promql.functions import CALENDAR, INSTANT, Instant, calendar, greater, lesser
 from flatline.series.promql.ranking import ordered
 from flatline.series.promql.settings import EXPERIMENTAL, SINCE_3, Settings
 from flatline.series.promql.tree import (
@@ -30,6 +30,7 @@ from flatline.series.promql.tree import (
 )
 from flatline.series.promql.vector import (
     MAX_CELLS,
+    Bools,
     Scalar,
     String,
     Value,
@@ -93,7 +94,7 @@ class Evaluation:
             case Negation(expr=inside):
                 return self._negated(self.value(inside))
             case Selector():
-                return self._selected(expr)[0]
+                return self._selected(expr, self._times(expr.offset_ms, expr.at))[0]
             case Call():
                 return self._called(expr)
             case Aggregate():
@@ -160,12 +161,15 @@ class Evaluation:
         if series * self.steps.size > MAX_CELLS:
             raise QueryRejected(f"the query needs more than {MAX_CELLS} samples at once")
 
-    def _selected(self, expr: Selector) -> tuple[Vector, Floats]:
-        """The newest sample of each series at each step, and when it was taken."""
+    def _selected(
+        self, expr: Selector, upper_ms: Ints, since_ms: Ints | None = None
+    ) -> tuple[Vector, Floats]:
+        """The newest sample of each series up to a time at each step, no older than the lookback
+        before that (or another) time, and when it was taken."""
         if expr.range_ms is not None:
             raise QueryRejected("a range vector has no value of its own: give it to a function")
-        upper_ms = self._times(expr.offset_ms, expr.at)
-        lower_ms = upper_ms - round(self.settings.lookback_s * 1000)
+        lower_ms = upper_ms if since_ms is None else since_ms
+        lower_ms = lower_ms - round(self.settings.lookback_s * 1000)
         series = self._fetch(expr, int(lower_ms.min()), int(upper_ms.max()))
         if not series.values.size:
             return empty(self.steps.size), np.empty((0, self.steps.size))
@@ -274,7 +278,7 @@ class Evaluation:
     def _dated(self, name: str, args: tuple[Expr, ...]) -> Vector:
         """A part of the date; without an argument, of the step's."""
         if not args:
-            return self.as_vector(calendar(name, self.steps // 1000 + 0.0))
+            return self.as_vector(calendar(name, (self.steps // 1000).astype(np.float64)))
         vector = self._vector(args[0])
         return settled(vector.with_values(calendar(name, vector.values)))
 
@@ -300,20 +304,24 @@ class Evaluation:
         """When each sample was taken; of anything but a selector, the step itself."""
         argument = inner(args[0])
         if isinstance(argument, Selector):
-            vector, times = self._selected(argument)
+            # Beside `@`, Prometheus (2 and 3) looks for the sample at that time without the
+            # offset, among samples it has fetched with it.
+            plain, moved = (self._times(ms, argument.at) for ms in (0, argument.offset_ms))
+            looked = (moved, moved) if argument.at is None else (plain, moved)
+            vector, times = self._selected(argument, np.minimum(*looked), np.maximum(*looked))
         else:
             vector = self._vector(argument)
             times = np.broadcast_to(self.steps / 1000.0, vector.values.shape)
         return settled(vector.with_values(times))
 
     def _absent(self, args: tuple[Expr, ...]) -> Vector:
-        return self._missing(args[0], self._vector(args[0]).present.any(axis=0))
+        return self._missing(args[0], np.any(self._vector(args[0]).present, axis=0))
 
     def _absent_over_time(self, args: tuple[Expr, ...]) -> Vector:
         found = self.windows(args[0], "absent_over_time")
-        return self._missing(args[0], (found.counts > 0).reshape(found.shape).any(axis=0))
+        return self._missing(args[0], np.any((found.counts > 0).reshape(found.shape), axis=0))
 
-    def _missing(self, expr: Expr, seen: np.ndarray[tuple[int, ...], np.dtype[np.bool_]]) -> Vector:
+    def _missing(self, expr: Expr, seen: Bools) -> Vector:
         labels = relabel.of_absent(inner(expr))
         if seen.all():
             return empty(self.steps.size)
@@ -396,7 +404,7 @@ _SCALAR: dict[str, Callable[[Evaluation, tuple[Expr, ...]], Scalar]] = {
     "end": lambda e, args: e._constant(e.bounds[1] / 1000),
     "range": lambda e, args: e._constant((e.bounds[1] - e.bounds[0]) / 1000),
     "step": lambda e, args: e._constant(e.step_ms / 1000),
-    "min_of": lambda e, args: Scalar(np.minimum(e._scalar(args[0]), e._scalar(args[1]))),
-    "max_of": lambda e, args: Scalar(np.maximum(e._scalar(args[0]), e._scalar(args[1]))),
+    "min_of": lambda e, args: Scalar(lesser(e._scalar(args[0]), e._scalar(args[1]))),
+    "max_of": lambda e, args: Scalar(greater(e._scalar(args[0]), e._scalar(args[1]))),
 }
 SCALARS = frozenset(_SCALAR)

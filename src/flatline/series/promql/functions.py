@@ -23,9 +23,19 @@ def _plain(function: Callable[[Any], Floats]) -> Instant:
     return lambda values: (function(values), True)
 
 
+def lesser(a: Floats, b: Floats) -> Floats:
+    """Go's `math.Min`: -Inf goes before NaN, and NaN before any other number."""
+    return np.where((a == -np.inf) | (b == -np.inf), -np.inf, np.minimum(a, b))
+
+
+def greater(a: Floats, b: Floats) -> Floats:
+    """Go's `math.Max`: +Inf goes before NaN, and NaN before any other number."""
+    return np.where((a == np.inf) | (b == np.inf), np.inf, np.maximum(a, b))
+
+
 def _clamp(values: Floats, least: Floats, most: Floats) -> tuple[Floats, Bools]:
     """Nothing is left at a step where the bounds cross."""
-    return np.maximum(least, np.minimum(most, values)), ~(least > most)
+    return greater(least, lesser(most, values)), ~(least > most)
 
 
 def _round(values: Floats, nearest: Floats | None = None) -> tuple[Floats, bool]:
@@ -64,8 +74,8 @@ INSTANT: dict[str, Instant] = {
     "deg": _plain(lambda values: values * 180 / np.pi),
     "round": _round,
     "clamp": _clamp,
-    "clamp_min": lambda values, least: (np.maximum(least, values), True),
-    "clamp_max": lambda values, most: (np.minimum(most, values), True),
+    "clamp_min": lambda values, least: (greater(least, values), True),
+    "clamp_max": lambda values, most: (lesser(most, values), True),
 }
 
 

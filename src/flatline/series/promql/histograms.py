@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from flatline.series.promql.vector import Vector, empty, nameless, settled, without
+from flatline.series.promql.vector import Bools, Vector, empty, nameless, settled, without
 from flatline.series.storage import Floats, Labels
 
 BOUND = "le"
@@ -108,7 +108,7 @@ def _bound(labels: Labels) -> float | None:
 
 
 def _columns(
-    bounds: Floats, counts: Floats, there: Floats, measure: Measure, outside: Floats
+    bounds: Floats, counts: Floats, there: Bools, measure: Measure, outside: Floats
 ) -> Floats:
     """The measure of each column, those with the same buckets at once."""
     steps = np.tile(np.arange(outside.size), counts.shape[1] // outside.size).astype(np.float64)
@@ -185,4 +185,5 @@ def _rank(value: Floats, buckets: Buckets) -> Floats:
     rank = np.where(low == -np.inf, here, under + (here - under) * share)
     rank = np.where(value <= low, under, rank)
     rank = np.where(value == np.inf, counts[-1], rank)
-    return np.minimum(rank, counts[-1])
+    least: Floats = np.minimum(rank, counts[-1])
+    return least

@@ -14,6 +14,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from flatline.series.promql.vector import Bools
 from flatline.series.storage import Floats, Ints
 
 NAN = float("nan")
@@ -136,6 +137,31 @@ def means(values: Floats, lo: Ints, hi: Ints) -> Floats:
         if np.isfinite(part).all():
             mean[run] = float(np.sum(part / part.size))
     return mean
+
+
+def running_means(values: Floats, lo: Ints, hi: Ints) -> Floats:
+    """The mean of each run as Prometheus 2 had it: corrected by each value in turn."""
+    mean, lost = np.zeros(lo.size), np.zeros(lo.size)
+    live = np.flatnonzero(hi > lo)
+    count = 0
+    while live.size:
+        value = values[lo[live] + count]
+        count += 1
+        moved, left = added(value / count - mean[live] / count, mean[live], lost[live])
+        stays = still_infinite(mean[live], value)
+        mean[live] = np.where(stays, mean[live], moved)
+        lost[live] = np.where(stays, lost[live], left)
+        live = live[lo[live] + count < hi[live]]
+    out = np.where(np.isinf(mean), mean, mean + lost)
+    out[hi <= lo] = NAN
+    return out
+
+
+def still_infinite(mean: Floats, value: Floats) -> Bools:
+    """Where an infinite mean is not changed by one more value."""
+    same = np.isinf(value) & ((mean > 0) == (value > 0))
+    stays: Bools = np.isinf(mean) & (same | np.isfinite(value))
+    return stays
 
 
 # --- runs laid out ------------------------------------------------------------------------------

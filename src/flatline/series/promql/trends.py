@@ -10,14 +10,14 @@ import numpy as np
 
 from flatline.errors import QueryRejected
 from flatline.series.promql import ragged
-from flatline.series.promql.windows import Result, Windows
+from flatline.series.promql.windows import Result, Windows, at
 from flatline.series.storage import Floats, Ints
 
 
 def _lines(w: Windows, origins_ms: Floats | None) -> tuple[Floats, Floats]:
     """
-    Slope per second, and value at the origin (the window's first sample if None), of the line
-    with the least squares through each window.
+    Slope per second, and value at the origin (of no account if None), of the line with the
+    least squares through each window.
 
     Samples are taken relative to the first of their window, so that neither the date nor a
     large constant costs digits; a window of equal values has a slope of exactly 0.
@@ -29,17 +29,16 @@ def _lines(w: Windows, origins_ms: Floats | None) -> tuple[Floats, Floats]:
         first = index[begins]
         x = (times_ms[index] - np.repeat(times_ms[first], count)) / 1000
         y = values[index] - np.repeat(values[first], count)
-        mean_x = np.add.reduceat(x, begins) / count
-        mean_y = np.add.reduceat(y, begins) / count
-        x -= np.repeat(mean_x, count)
-        together = np.add.reduceat(x * (y - np.repeat(mean_y, count)), begins)
-        slope = together / np.add.reduceat(x * x, begins)
-        return np.stack((slope, mean_y + values[first], mean_x + times_ms[first] / 1000))
+        sum_x, sum_y = np.add.reduceat(x, begins), np.add.reduceat(y, begins)
+        together = np.add.reduceat(x * y, begins) - sum_x * sum_y / count
+        slope = together / (np.add.reduceat(x * x, begins) - sum_x * sum_x / count)
+        return np.stack((slope, sum_y / count + values[first], sum_x / count))
 
     slope, mean, middle = ragged.laid_out(reduction, w.lo, w.hi, 3)
     if origins_ms is None:
         return slope, mean
-    return slope, mean + slope * (origins_ms / 1000 - middle)
+    first_ms = at(times_ms, np.where(w.hi > w.lo, w.lo, 0))
+    return slope, mean + slope * ((origins_ms - first_ms) / 1000 - middle)
 
 
 def _slope(w: Windows) -> Result:

@@ -97,6 +97,11 @@ def _over(reduction: ragged.Reduction) -> Callable[[Windows], Result]:
     return function
 
 
+def _mean(w: Windows) -> Result:
+    reduction = ragged.running_means if w.old else ragged.means
+    return reduction(w.series.values, w.lo, w.hi), w.hi > w.lo
+
+
 def _last(w: Windows) -> Result:
     there = w.hi > w.lo
     return at(w.series.values, np.where(there, w.hi - 1, 0)), there
@@ -252,7 +257,7 @@ def _resets(w: Windows) -> Result:
 
 
 FUNCTIONS: dict[str, Callable[..., Result]] = {
-    "avg_over_time": _over(ragged.means),
+    "avg_over_time": _mean,
     "min_over_time": _over(ragged.smallest),
     "max_over_time": _over(ragged.largest),
     "sum_over_time": _over(ragged.sums),
