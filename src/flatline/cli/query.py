@@ -8,8 +8,8 @@ answered, be it with nothing.
 
 examples:
   flatline query ./outputs/8308 'max by (host) (DCGM_FI_DEV_GPU_TEMP)'
-  flatline query ./outputs/8308 'rate(node_disk_io_time_seconds_total[5m])' --step 1m
-  flatline query metrics.prom 'up == 0' --time 2026-03-01T04:12:55Z --json
+  flatline query ./outputs/8308 'deriv(node_load1[5m])' --step 1m
+  flatline query node.prom 'up == 0' --time 2026-03-01T04:12:55Z --json
 """
 
 from __future__ import annotations

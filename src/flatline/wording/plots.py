@@ -24,7 +24,8 @@ PLOT = 40
 LEVELS, PLAIN_LEVELS = "▁▂▃▄▅▆▇█", "_.-=+*#%"
 OFF, PLAIN_OFF = "×", "x"
 """Stands for a value that is not finite."""
-NARROWEST = 16
+NARROWEST, NUMBER = 16, 10
+"""Columns that labels and a plot have at least, and that a number is given."""
 
 
 def over_time(found: Matrix, step_s: float, width: int, *, unicode: bool) -> list[str]:
@@ -35,18 +36,21 @@ def over_time(found: Matrix, step_s: float, width: int, *, unicode: bool) -> lis
     labels = [found.labels[row] for row in kept]
     shared = _shared(found.labels)
     low, high = _scale(found, kept)
-    rows = [(_named(shared), "last", "min", "max", _span(found, step_s))]
+    rows = [(_named(shared), "last", "min", "max", "")]
+    longest = max(cells(_apart(own, shared)) for own in labels)
+    parts = min(max(width - longest - 3 * NUMBER, NARROWEST), PLOT)
     for row, own in zip(kept, labels, strict=True):
         values = found.values[row][found.present[row]].tolist()
         finite = [v for v in values if math.isfinite(v)] or [math.nan]
-        line = _line(found, row, low, high, unicode=unicode)
+        line = _line(found, row, (low, high), parts, unicode=unicode)
         numbers = number(values[-1]), number(min(finite)), number(max(finite))
         rows.append((_apart(own, shared), *numbers, line))
     lines = _under_title(rows, width)
     left = len(found.labels) - SHOWN
     lines += [f"and {left:,} more, whose means are nearer to the median"] if left > 0 else []
+    lines.append(_span(found, step_s))
     if math.isfinite(low):
-        lines.append(f"scale {number(low)} to {number(high)}, the same for every line")
+        lines[-1] += f"; every line from {number(low)} to {number(high)}"
     return lines
 
 
@@ -171,14 +175,18 @@ def _scale(found: Matrix, rows: Sequence[int]) -> tuple[float, float]:
 
 
 def _span(found: Matrix, step_s: float) -> str:
-    return f"{clock(float(found.times[0]))} + {found.times.size - 1} x {number(step_s)} s"
+    first, last = (clock(float(found.times[at])) for at in (0, -1))
+    return f"{first} to {last} every {number(step_s)} s"
 
 
-def _line(found: Matrix, row: int, low: float, high: float, *, unicode: bool) -> str:
+def _line(
+    found: Matrix, row: int, scale: tuple[float, float], parts: int, *, unicode: bool
+) -> str:
     """The means of equal parts of the range; a blank where there is nothing."""
     levels, off = (LEVELS, OFF) if unicode else (PLAIN_LEVELS, PLAIN_OFF)
     size = found.times.size
-    parts = min(size, PLOT)
+    parts = min(size, parts)
+    low, high = scale
     out = []
     for part in range(parts):
         span = slice(part * size // parts, (part + 1) * size // parts)

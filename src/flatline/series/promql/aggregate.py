@@ -237,7 +237,7 @@ def _values_counted(expr: Aggregate, vector: Vector, label: str) -> Vector:
     """A series for each distinct value, the value written into a label."""
     steps = vector.values.shape[1]
     bits, codes = np.unique(vector.values[vector.present].view(np.uint64), return_inverse=True)
-    spelled = [spelled(value) for value in bits.view(np.float64).tolist()]
+    texts = [spelled(value) for value in bits.view(np.float64).tolist()]
     coded = np.full(vector.values.shape, -1, dtype=np.int64)
     coded[vector.present] = codes.reshape(-1)
     names = frozenset((NAME, *expr.labels) if expr.without else (*expr.labels, label))
@@ -246,7 +246,7 @@ def _values_counted(expr: Aggregate, vector: Vector, label: str) -> Vector:
         for code in np.unique(coded[row]).tolist():
             if code < 0:
                 continue
-            valued = labels_of({**dict(labels), label: spelled[code]})
+            valued = labels_of({**dict(labels), label: texts[code]})
             key = without(valued, names) if expr.without else only(valued, names)
             if key not in counted:
                 counted[key] = np.zeros(steps)

@@ -9,9 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+import numpy as np
+import orjson
+
 from flatline.series.promql.evaluate import Matrix
 from flatline.series.promql.vector import spelled
-from flatline.series.storage import Series, each
+from flatline.series.storage import Floats, Series, each
 
 Document = dict[str, Any]
 
@@ -30,10 +33,11 @@ def failure(kind: str, message: str) -> Document:
 def over_range(found: Matrix) -> Document:
     """The `data` of a range query."""
     result = []
-    times = [_time(at) for at in found.times.tolist()]
+    times = np.array([_time(at) for at in found.times.tolist()], dtype=object)
     for row, labels in enumerate(found.labels):
-        pairs = zip(times, found.values[row].tolist(), found.present[row].tolist(), strict=True)
-        values = [[at, spelled(value)] for at, value, there in pairs if there]
+        there = found.present[row]
+        texts = _spelled(found.values[row][there])
+        values = list(zip(times[there].tolist(), texts, strict=True))
         result.append({"metric": dict(labels), "values": values})
     return {"resultType": "matrix", "result": result}
 
@@ -55,10 +59,7 @@ def of_samples(found: Series) -> Document:
     result = [
         {
             "metric": dict(labels),
-            "values": [
-                [_time(at), spelled(value)]
-                for at, value in zip(times.tolist(), values.tolist(), strict=True)
-            ],
+            "values": list(zip(map(_time, times.tolist()), _spelled(values), strict=True)),
         }
         for labels, times, values in each(found)
     ]
@@ -72,3 +73,16 @@ def of_text(text: str, at: float) -> Document:
 
 def _time(at: float) -> float | int:
     return int(at) if at.is_integer() else round(at, 3)
+
+
+def _spelled(values: Floats) -> list[str]:
+    """Each value as `spelled` has it, most of them by one call of the JSON writer, whose digits
+    are the same."""
+    if not values.size:
+        return []
+    if not np.isfinite(values).all():
+        return [spelled(value) for value in values.tolist()]
+    text = orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY).decode()
+    if "e" in text:
+        return [spelled(value) for value in values.tolist()]
+    return (text[1:-1] + ",").replace(".0,", ",").split(",")[:-1]
