@@ -180,7 +180,7 @@ class Generator:
         if kind < 0.08:
             return '"text"'
         if kind < 0.10:
-            return f"timestamp({self.vector(1)})"
+            return rng.choice([f"timestamp({self.vector(1)})", "time()", "minute(vector(time()))"])
         if kind < 0.15:
             return self._wrong()
         return self.vector(rng.choice([1, 1, 2, 2, 3]))
@@ -258,7 +258,7 @@ class Generator:
             return self.number()
         return rng.choice([
             lambda: f"scalar({self.vector(depth - 1)})",
-            lambda: "time()",
+            lambda: f"(time() - {T0:.0f})",
             lambda: "pi()",
             lambda: f"(-{self.number().lstrip('-')})",
             lambda: f"({self.number()} {rng.choice(ARITHMETIC)} {self.scalar(depth - 1)})",

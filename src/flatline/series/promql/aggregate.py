@@ -16,7 +16,16 @@ from flatline.errors import QueryRejected
 from flatline.series.promql import ragged
 from flatline.series.promql.ranking import best
 from flatline.series.promql.tree import Aggregate
-from flatline.series.promql.vector import Bools, Vector, empty, only, settled, spelled, without
+from flatline.series.promql.vector import (
+    MAX_CELLS,
+    Bools,
+    Vector,
+    empty,
+    only,
+    settled,
+    spelled,
+    without,
+)
 from flatline.series.storage import NAME, Floats, Ints, Labels, labels_of
 
 K_LIMIT = float(1 << 62)
@@ -250,6 +259,8 @@ def _values_counted(expr: Aggregate, vector: Vector, label: str) -> Vector:
             key = without(valued, names) if expr.without else only(valued, names)
             if key not in counted:
                 counted[key] = np.zeros(steps)
+                if len(counted) * steps > MAX_CELLS:
+                    raise QueryRejected(f"count_values needs more than {MAX_CELLS} samples")
             counted[key] += coded[row] == code
     if not counted:
         return empty(steps)

@@ -408,3 +408,6 @@ _SCALAR: dict[str, Callable[[Evaluation, tuple[Expr, ...]], Scalar]] = {
     "max_of": lambda e, args: Scalar(greater(e._scalar(args[0]), e._scalar(args[1]))),
 }
 SCALARS = frozenset(_SCALAR)
+"""Functions that give one number a step."""
+KNOWN = frozenset({*RANGES, *_SPECIAL, *_SCALAR, *INSTANT, *CALENDAR})
+"""Every function that can be answered, experimental ones among them."""

@@ -25,6 +25,7 @@ def best(
     steps = vector.values.shape[1]
     keep = np.zeros(vector.present.shape, dtype=np.bool_)
     order: list[int] = []
+    heaps: dict[tuple[bytes, int], list[int]] = {}
     for rows in members:
         index = np.asarray(rows)
         keys = -vector.values[index] if largest else vector.values[index]
@@ -33,9 +34,12 @@ def best(
         kept = present & (ranks < wanted)
         for step in _tied(keys, present, ranks, wanted).tolist():
             there = np.flatnonzero(present[:, step])
-            chosen = _heap(keys[there, step].tolist(), int(wanted[step]), old=old)
+            column = keys[there, step]
+            asked = column.tobytes(), int(wanted[step])
+            if asked not in heaps:  # what stands still does so for many steps
+                heaps[asked] = _heap(column.tolist(), asked[1], old=old)
             kept[:, step] = False
-            kept[there[chosen], step] = True
+            kept[there[heaps[asked]], step] = True
         keep[index] = kept
         order += index[np.argsort(ranks[:, -1], kind="stable")].tolist()
     if steps > 1:
