@@ -198,7 +198,8 @@ class Evaluation:
         if isinstance(ranged, Subquery):
             series = self._subquery(ranged, first, last)
         else:
-            series = self._fetch(ranged, first, last).without_stale()
+            series = self._fetch(ranged, first, last)
+            series = windows.trimmed(series, first / 1000.0, last / 1000.0).without_stale()
         lo, hi = windows.spans(series, starts / 1000.0, ends / 1000.0, closed=self.settings.old)
         return windows.Windows(series, lo, hi, starts, ends, self.steps, self.settings.old)
 

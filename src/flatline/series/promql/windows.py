@@ -70,6 +70,18 @@ def spans(series: Series, lower: Floats, upper: Floats, *, closed: bool) -> tupl
     return lo.ravel(), np.maximum(hi, lo).ravel()
 
 
+def trimmed(series: Series, first: float, last: float) -> Series:
+    """The samples within first..last, where that leaves out most of them."""
+    lo, hi = spans(series, np.array([first]), np.array([last]), closed=True)
+    sizes = hi - lo
+    kept = int(sizes.sum())
+    if 2 * kept > series.values.size:
+        return series
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    index = np.arange(kept) + np.repeat(lo - offsets[:-1], sizes)
+    return Series(series.labels, series.times[index], series.values[index], offsets)
+
+
 def _bisected(series: Series, bounds: Floats, *, after_equal: bool) -> Ints:
     """The first sample of each series at or past each bound, by one search of all."""
     low = np.repeat(series.offsets[:-1], bounds.size)
