@@ -30,7 +30,7 @@ def test_a_series_that_differs_stands_out(capsys: pytest.CaptureFixture[str]) ->
     assert lines[0].startswith(CLOCK + '{modelName="NVIDIA A100')
     assert [line for line in lines if "  195  " in line and "▁" in line]
     assert any(line.startswith("and 8 more") for line in lines)
-    assert max(map(len, lines)) <= 84
+    assert max(map(len, lines)) <= 80
 
 
 def test_the_query_may_come_first(capsys: pytest.CaptureFixture[str]) -> None:

@@ -24,8 +24,8 @@ PLOT = 40
 LEVELS, PLAIN_LEVELS = "▁▂▃▄▅▆▇█", "_.-=+*#%"
 OFF, PLAIN_OFF = "×", "x"
 """Stands for a value that is not finite."""
-NARROWEST, NUMBER = 16, 10
-"""Columns that labels and a plot have at least, and that a number is given."""
+NARROWEST = 16
+"""Columns that labels and a plot have at least."""
 
 
 def over_time(found: Matrix, step_s: float, width: int, *, unicode: bool) -> list[str]:
@@ -36,22 +36,29 @@ def over_time(found: Matrix, step_s: float, width: int, *, unicode: bool) -> lis
     labels = [found.labels[row] for row in kept]
     shared = _shared(found.labels)
     low, high = _scale(found, kept)
-    rows = [(_named(shared), "last", "min", "max", "")]
-    longest = max(cells(_apart(own, shared)) for own in labels)
-    parts = min(max(width - longest - 3 * NUMBER, NARROWEST), PLOT)
-    for row, own in zip(kept, labels, strict=True):
-        values = found.values[row][found.present[row]].tolist()
-        finite = [v for v in values if math.isfinite(v)] or [math.nan]
-        line = _line(found, row, (low, high), parts, unicode=unicode)
-        numbers = number(values[-1]), number(min(finite)), number(max(finite))
-        rows.append((_apart(own, shared), *numbers, line))
+    texts = [_apart(own, shared) for own in labels]
+    numbers = [("last", "min", "max"), *(_numbers(found, row) for row in kept)]
+    taken = max(map(cells, texts)) + sum(
+        2 + max(map(len, one)) for one in zip(*numbers, strict=True)
+    )
+    parts = min(max(width - taken - 2, NARROWEST), PLOT)
+    rows = [(_named(shared), *numbers[0], "")]
+    for row, text, three in zip(kept, texts, numbers[1:], strict=True):
+        rows.append((text, *three, _line(found, row, (low, high), parts, unicode=unicode)))
     lines = _under_title(rows, width)
     left = len(found.labels) - SHOWN
     lines += [f"and {left:,} more, whose means are nearer to the median"] if left > 0 else []
     lines.append(_span(found, step_s))
     if math.isfinite(low):
-        lines[-1] += f"; every line from {number(low)} to {number(high)}"
+        lines.append(f"every line from {number(low)} to {number(high)}")
     return lines
+
+
+def _numbers(found: Matrix, row: int) -> tuple[str, str, str]:
+    """The last value of a series, and the least and greatest that are finite."""
+    values = found.values[row][found.present[row]].tolist()
+    finite = [v for v in values if math.isfinite(v)] or [math.nan]
+    return number(values[-1]), number(min(finite)), number(max(finite))
 
 
 def at_once(found: Matrix, width: int) -> list[str]:
