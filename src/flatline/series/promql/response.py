@@ -46,9 +46,9 @@ def at_once(found: Matrix) -> Document:
     """The `data` of an instant query that gives a vector or a scalar."""
     at = _time(float(found.times[0]))
     if found.scalar:
-        return {"resultType": "scalar", "result": [at, spelled(float(found.values[0, 0]))]}
+        return {"resultType": "scalar", "result": [at, _text(float(found.values[0, 0]))]}
     result = [
-        {"metric": dict(labels), "value": [at, spelled(float(found.values[row, 0]))]}
+        {"metric": dict(labels), "value": [at, _text(float(found.values[row, 0]))]}
         for row, labels in enumerate(found.labels)
     ]
     return {"resultType": "vector", "result": result}
@@ -76,13 +76,20 @@ def _time(at: float) -> float | int:
 
 
 def _spelled(values: Floats) -> list[str]:
-    """Each value as `spelled` has it, most of them by one call of the JSON writer, whose digits
+    """Each value as the API spells it, most of them by one call of the JSON writer, whose digits
     are the same."""
     if not values.size:
         return []
-    if not np.isfinite(values).all():
-        return [spelled(value) for value in values.tolist()]
     text = orjson.dumps(np.ascontiguousarray(values), option=orjson.OPT_SERIALIZE_NUMPY).decode()
-    if "e" in text:
-        return [spelled(value) for value in values.tolist()]
-    return (text[1:-1] + ",").replace(".0,", ",").split(",")[:-1]
+    texts = (text[1:-1] + ",").replace(".0,", ",").split(",")[:-1]
+    if "e" not in text and "n" not in text:
+        return texts
+    pairs = zip(texts, values.tolist(), strict=True)
+    return [_text(value) if "e" in said or "n" in said else said for said, value in pairs]
+
+
+def _text(value: float) -> str:
+    """With an exponent only below 1e-6 and from 1e21 on (`jsonutil.MarshalFloat`)."""
+    if 0 < abs(value) < 1e-6 or 1e21 <= abs(value) < np.inf:
+        return repr(value)
+    return spelled(value)
