@@ -206,6 +206,10 @@ def _failed_before(facts: Facts, event: ProcessExit) -> str:
             return "its peers had reported the wait before"
         if not own and facts.after(event.cite, failure.cite) is True:
             return "another rank had failed before"
+    if event.signal == 6 and any(
+        facts.after(event.cite, m.cite) is not False for m in facts.tagged("watchdog-abort")
+    ):
+        return "the collective library's watchdog took the process down"
     if event.signal == 6 and any(_own_echo(facts, c, event) for c in facts.crashes):
         return "the rank had lost its peer before"
     return ""
