@@ -20,7 +20,7 @@ from flatline.collect.live import resolve
 from flatline.collect.logs import Setting, read_log
 from flatline.collect.numbers import Numbers
 from flatline.errors import FlatlineError, UsageError
-from flatline.facts import METRICS, stands_for
+from flatline.facts import METRICS, SCHEDULER, stands_for
 from flatline.logs.labels import NamePlace, place_of_name
 from flatline.logs.reading import TextFile, open_text
 from flatline.model import Gap
@@ -79,8 +79,20 @@ class _Target:
     def numbers(self) -> Numbers:
         if self._numbers is None:
             metrics = [f for f in self.found.values() if f.kind == METRICS]
-            self._numbers = Numbers(metrics, self.gaps)
+            self._numbers = Numbers(metrics, self.gaps, addresses=self._addresses())
         return self._numbers
+
+    def _addresses(self) -> dict[str, str]:
+        """Which node an address is, as the target's scheduler records say."""
+        found: dict[str, str] = {}
+        for file in self.found.values():
+            if file.kind == SCHEDULER and file.size <= RECORD_BYTES:
+                data = file.path.read_bytes()
+                for record_format in record_formats():
+                    if record_format.recognise(file.path.name, data[:65_536]):
+                        found.update(record_format.parse(data, file.source).addresses)
+                        break
+        return found
 
 
 def verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check, ...]:

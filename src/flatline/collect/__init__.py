@@ -70,7 +70,7 @@ def collect(request: Request, on_progress: OnProgress | None = None) -> Facts:
         found = of_job(found, wanted, {job.id for job in records.jobs} - {wanted})
     logs = _logs(found, rows, gaps, on_progress)
     held = request.hosts or (rows[-1].nodes if rows else ())
-    numbers = Numbers([f for f in found if f.kind == METRICS], gaps, held)
+    numbers = Numbers([f for f in found if f.kind == METRICS], gaps, held, records.addresses)
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
     gaps[:] = [masked(gap) for gap in gaps]

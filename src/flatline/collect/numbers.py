@@ -12,7 +12,7 @@ from flatline.facts import METRICS
 from flatline.model import Gap
 
 if TYPE_CHECKING:
-    from flatline.sources.metrics import MetricsSource
+    from flatline.sources.metrics import Carried, MetricsSource
 
 
 class Numbers:
@@ -23,7 +23,11 @@ class Numbers:
     """
 
     def __init__(
-        self, files: Sequence[Found], gaps: list[Gap], hosts: tuple[str, ...] = ()
+        self,
+        files: Sequence[Found],
+        gaps: list[Gap],
+        hosts: tuple[str, ...] = (),
+        addresses: Mapping[str, str] | None = None,
     ) -> None:
         self._gaps = gaps
         self._source: MetricsSource | None = None
@@ -34,7 +38,7 @@ class Numbers:
 
             try:
                 self._source = MetricsSource(
-                    [(f.path, f.source) for f in files], Scope(hosts=hosts)
+                    [(f.path, f.source) for f in files], Scope(hosts=hosts), addresses
                 )
                 gaps.extend(self._source.gaps)
             except (FormatError, SourceError) as fault:
@@ -63,6 +67,10 @@ class Numbers:
     def measured(self, need: str) -> bool:
         """Whether every signal a need in words stands for is carried by what was read."""
         return self._source is not None and self._source.measured(need)
+
+    def carried(self) -> tuple[Carried, ...]:
+        """What of the canonical signals is carried by what was read."""
+        return self._source.carried() if self._source is not None else ()
 
     def replay(self, item: Mapping[str, Any]) -> float:
         """The value a query citation gives when it is run again."""

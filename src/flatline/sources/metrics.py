@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import ceil, floor, isnan
 from pathlib import Path
@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 from flatline.errors import FormatError, SourceError
 from flatline.model import Gap, Place, QueryCite
-from flatline.signals import NEEDS, SIGNALS
+from flatline.signals import NEEDS, RESTLESS, SIGNALS
 
 if TYPE_CHECKING:
     from flatline.series.answer import Answer, Row
@@ -65,6 +65,17 @@ def recognise(name: str, head: bytes) -> bool:
     return samples > 0 and samples >= 0.9 * len(lines)
 
 
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What carries a signal here: `unit` is the exporter's own, `hosts` are those it covers."""
+
+    signal: str
+    exporter: str
+    metric: str
+    unit: str
+    hosts: tuple[str, ...]
+
+
 class MetricsSource:
     """
     Metrics files of one run. What could not be read of them stands in `gaps`.
@@ -72,7 +83,12 @@ class MetricsSource:
     `scope` narrows every question to the hosts and GPUs the run held.
     """
 
-    def __init__(self, files: Sequence[tuple[Path, str]], scope: Scope | None = None) -> None:
+    def __init__(
+        self,
+        files: Sequence[tuple[Path, str]],
+        scope: Scope | None = None,
+        addresses: Mapping[str, str] | None = None,
+    ) -> None:
         from flatline.series.promql import ENGINE
         from flatline.series.storage import MemoryStore, SeriesBuilder
         from flatline.vocab import bind, vocabularies
@@ -87,9 +103,8 @@ class MetricsSource:
                             f"{builder.conflicts} samples have another value at the same time"
                             " of the same series; the first was kept"))  # fmt: skip
         names = self._store.names()
-        self._exporters = [e for v in vocabularies() if (e := bind(v, names)) is not None]
-        for exporter in self._exporters:
-            gaps.extend(exporter.gaps)
+        bound = [e for v in vocabularies() if (e := bind(v, names)) is not None]
+        self._exporters = self._named(bound, addresses or {}, gaps)
         if read and not self._exporters:
             gaps.append(Gap("GPU metrics", "no exporter that is known wrote these", read[0]))
         self.name = _named(read)
@@ -102,19 +117,60 @@ class MetricsSource:
         self.gaps = tuple(gaps)
         self._answers: dict[tuple[str, float, float, float], Answer] = {}
 
-    def _restrictions(self, exporter: Exporter) -> tuple[Groups, tuple[Gap, ...]]:
-        from flatline.vocab.rewrite import restrictions
+    def _named(
+        self, bound: Sequence[Exporter], addresses: Mapping[str, str], gaps: list[Gap]
+    ) -> list[Exporter]:
+        """The exporters with the names of hosts that stand in their data as addresses."""
+        from flatline.vocab.hosts import UNAME, named, names_of
+
+        labels = [dict(of) for of in self._store.series.labels]
+        names = names_of(
+            ((of.get("instance", ""), of.get("nodename", ""))
+             for of in labels if of.get("__name__") == UNAME), addresses,
+        )  # fmt: skip
+        out = []
+        for exporter in bound:
+            whole, unnamed = named(exporter, self._hosts(exporter), names)
+            out.append(whole)
+            gaps.extend((*whole.gaps, *unnamed, *self._still(whole)))
+        return out
+
+    def _still(self, exporter: Exporter) -> list[Gap]:
+        """Hosts whose exporter went on serving one old reading."""
+        from flatline.series.quality import stood_still
+        from flatline.series.storage import NAME, each
 
         rule = exporter.labels.get("host")
-        metrics = {carrier.metric for carrier in exporter.carriers.values()}
-        hosts = {
+        metrics = {c.metric for name, c in exporter.carriers.items() if name in RESTLESS}
+        by_host: dict[str, list[Any]] = {}
+        for labels, times, values in each(self._store.series):
+            of = dict(labels)
+            if rule is not None and of.get(NAME) in metrics and of.get(rule.label):
+                by_host.setdefault(exporter.host(of[rule.label]), []).append((times, values))
+        return [
+            Gap(f"{exporter.name} metrics of every host at every time",
+                f"nothing that moves on other hosts moved from {_instant(start):%H:%M:%S} to"
+                f" {_instant(end):%H:%M:%S} UTC: an old reading, served again", host)
+            for host, (start, end) in stood_still(by_host).items()
+        ]  # fmt: skip
+
+    def _hosts(self, exporter: Exporter, *signals: str) -> set[str]:
+        """The host values of an exporter's series, of all its signals or of some."""
+        rule = exporter.labels.get("host")
+        carriers = [exporter.carriers[s] for s in signals or exporter.carriers]
+        metrics = {carrier.metric for carrier in carriers}
+        return {
             value
             for labels in map(dict, self._store.series.labels)
             if rule is not None
             and labels.get("__name__") in metrics
             and (value := labels.get(rule.label)) is not None
         }
-        return restrictions(self.scope, exporter, hosts)
+
+    def _restrictions(self, exporter: Exporter) -> tuple[Groups, tuple[Gap, ...]]:
+        from flatline.vocab.rewrite import restrictions
+
+        return restrictions(self.scope, exporter, self._hosts(exporter))
 
     # --- what is there ---
 
@@ -134,6 +190,15 @@ class MetricsSource:
     def carries(self, *signals: str) -> bool:
         """Whether one exporter carries all of these signals."""
         return any(all(s in e.carriers for s in signals) for e in self._exporters)
+
+    def carried(self) -> tuple[Carried, ...]:
+        """Every signal with each exporter that carries it, its metric, unit and hosts."""
+        return tuple(
+            Carried(signal, exporter.name, carrier.metric, carrier.unit,
+                    tuple(sorted({exporter.host(h) for h in self._hosts(exporter, signal)})))
+            for exporter in self._exporters
+            for signal, carrier in exporter.carriers.items()
+        )  # fmt: skip
 
     def measured(self, need: str) -> bool:
         """Whether of every group of signals a need in words stands for one is carried; a need
