@@ -201,9 +201,9 @@ class MetricsSource:
         )  # fmt: skip
 
     def measured(self, need: str) -> bool:
-        """Whether of every group of signals a need in words stands for one is carried; a need
-        that is not known is not met."""
-        groups = NEEDS.get(need, ())
+        """Whether of every group of signals a need in words stands for one is carried, or a
+        signal by its name; a need that is not known is not met."""
+        groups = NEEDS.get(need) or (((need,),) if need in SIGNALS else ())
         return bool(groups) and all(any(map(self.carries, group)) for group in groups)
 
     # --- asking ---
