@@ -196,5 +196,164 @@ def rose_and_went_on() -> World:
 
 HARDWARE = (memory_failed(), fell_off(), old_errors(), exporter_died(), all_clean(),
             rose_and_went_on())  # fmt: skip
-WORLDS = HARDWARE
-__all__ = ["WORLDS", "counter"]
+
+
+# --- the network loses packets ------------------------------------------------------------------
+
+TWELVE = tuple(f"chi{n}" for n in range(41, 53))
+
+
+def pace_of(slow: Callable[[float], float]) -> Callable[[float], float]:
+    """Tokens a second and device where 1.0 is full speed."""
+    return lambda at: 3290.0 * slow(at)
+
+
+def maxtext(
+    pace: Callable[[float], float],
+    retransmits: Callable[[Labels, float], float],
+    balance: Callable[[float], float] = lambda at: 0.012,
+    running: Callable[[Labels, float], float] = lambda labels, at: 18.0,
+) -> tuple[Metric, ...]:
+    """maxtext-slurm's exporter: GPUs, adapters, hosts, and rank 0's TensorBoard scalars."""
+    host, port = ("host",), ("host", "device")
+    step = counter(lambda labels, at: pace(at) / 3290.0 / 30.0)
+    return (
+        Metric("hw_gpu_power_watts", ("host", "gpu"), around(915, 9)),
+        Metric("hw_rdma_tx_retx_pkts_total", port, counter(retransmits, 40.0), "counter"),
+        Metric("hw_rdma_tx_ack_timeout_total", port,
+               counter(lambda labels, at: retransmits(labels, at) / 90), "counter"),
+        Metric("hw_rdma_port_state", port, flat(1)),
+        Metric("hw_tcp_retransmits_total", host, counter(lambda labels, at: 0.4), "counter"),
+        Metric("hw_procs_running", host,
+               lambda noise, labels, at: max(1.0, noise.gauss(running(labels, at), 2.5))),
+        Metric("hw_procs_blocked", host, flat()),
+        Metric("hw_context_switches_total", host, counter(lambda labels, at: 91000.0), "counter"),
+        Metric("hw_io_pressure_some_pct", host, around(0.4, 0.1)),
+        Metric("tb_step", ("first",), step),
+        Metric("tb_perf_per_device_tokens_per_sec", ("first",),
+               lambda noise, labels, at: pace(at) * noise.gauss(1, 0.004)),
+        Metric("tb_learning_loss", ("first",),
+               lambda noise, labels, at: 2 + 6 * 0.9997**at + noise.gauss(0, 0.01)),
+        Metric("tb_learning_moe_lb_loss", ("first",),
+               lambda noise, labels, at: balance(at) * noise.gauss(1, 0.03)),
+        Metric("tb_learning_grad_norm", ("first",), around(0.6, 0.03)),
+    )  # fmt: skip
+
+
+def maxtext_log(pace: Callable[[float], float], until_s: float) -> tuple[tuple[None, str], ...]:
+    """Step lines without times, as MaxText prints them; the plan stands in the configuration."""
+    noise = random.Random("maxtext")
+    lines, at, step = ["Config param steps: 100000"], 0.0, 0
+    while at < until_s:
+        seconds = 30.0 * 3290.0 / pace(at) * noise.gauss(1, 0.004)
+        lines.append(
+            f"completed step: {step}, seconds: {seconds:.3f}, TFLOP/s/device:"
+            f" {6303.0 / seconds:.3f}, Tokens/s/device: {98700.0 / seconds:.1f}, total_weights:"
+            f" 6291456, loss: {2 + 6 * 0.99**step + noise.gauss(0, 0.01):.3f}"
+        )
+        at, step = at + seconds, step + 1
+    return tuple((None, f"0: {line}") for line in lines)
+
+
+def phased(at: float) -> float:
+    """Full speed, a fifth less, full again, a quarter less."""
+    if 2900 < at < 6500:
+        return 0.796
+    return 0.766 if at > 7600 else 1.0
+
+
+def three_links() -> World:
+    """One host loses packets in the first slow phase, two others in the second."""
+
+    def lost(labels: Labels, at: float) -> float:
+        if labels["device"] != "rdma1":
+            return 0.0
+        if labels["host"] == "chi44":
+            return 420.0 if 2900 < at < 6500 else 0.0
+        return 260.0 if labels["host"] in ("chi47", "chi51") and at > 7600 else 0.0
+
+    pace = pace_of(phased)
+    return World("rdma_loss_on_three_hosts_in_phases", TWELVE, maxtext(pace, lost), 11000, 60, 2,
+                 log=maxtext_log(pace, 11000))  # fmt: skip
+
+
+def loss_elsewhere() -> World:
+    """A host loses packets now and then, whether the run is fast or slow."""
+
+    def lost(labels: Labels, at: float) -> float:
+        return 300.0 if labels["host"] == "chi46" and at % 1800 < 500 else 0.0
+
+    pace = pace_of(phased)
+    return World("rdma_loss_apart_from_slow_phases", TWELVE, maxtext(pace, lost), 11000, 60, 2,
+                 log=maxtext_log(pace, 11000))  # fmt: skip
+
+
+def loss_always() -> World:
+    """A host loses packets all the time, and the pace never changes."""
+
+    def lost(labels: Labels, at: float) -> float:
+        return 80.0 if labels["host"] == "chi46" else 0.0
+
+    pace = pace_of(lambda at: 1.0)
+    return World("rdma_loss_all_the_time", TWELVE, maxtext(pace, lost), 9000, 60, 2,
+                 log=maxtext_log(pace, 9000))  # fmt: skip
+
+
+def addressed(labels: Labels) -> int:
+    return int(labels["instance"].split(":")[0].rsplit(".", 1)[1])
+
+
+def node(
+    tcp: Callable[[Labels, float], float],
+    running: Callable[[Labels, float], float],
+    waiting: Callable[[Labels, float], float],
+    hosts: tuple[str, ...],
+) -> tuple[Metric, ...]:
+    """node_exporter: hosts by address, their names in `node_uname_info`."""
+    host, port = ("host",), ("host", "device")
+    nil = counter(lambda labels, at: 0.0, 7.0)
+    return (
+        *(Metric("node_uname_info", ("host",), lambda noise, labels, at, n=n:
+                 1.0 if addressed(labels) == n + 10 else None, fixed={"nodename": name})
+          for n, name in enumerate(hosts)),
+        Metric("node_infiniband_local_ack_timeout_errors_total", port, nil, "counter"),
+        Metric("node_infiniband_packet_sequence_errors_total", port, nil, "counter"),
+        Metric("node_infiniband_link_downed_total", port, nil, "counter"),
+        Metric("node_infiniband_port_data_transmitted_bytes_total", port,
+               counter(lambda labels, at: 2.1e9), "counter"),
+        Metric("node_netstat_Tcp_RetransSegs", host, counter(tcp, 900.0), "counter"),
+        Metric("node_procs_running", host,
+               lambda noise, labels, at: max(1.0, noise.gauss(running(labels, at), 2.0))),
+        Metric("node_context_switches_total", host, counter(lambda labels, at: 6e4), "counter"),
+        Metric("node_pressure_cpu_waiting_seconds_total", host, lambda noise, labels, at:
+               at * 0.01 + waiting(labels, at), "counter"),
+        Metric("node_pressure_io_waiting_seconds_total", host, lambda noise, labels, at:
+               at * 0.002, "counter"),
+    )  # fmt: skip
+
+
+SIX = tuple(f"gpu-node-{n}" for n in range(10, 16))
+ADDRESSES = tuple(f"10.4.0.{n}:9100" for n in range(10, 16))
+
+
+def tcp_only() -> World:
+    """TCP segments are resent in the slow phase; the collectives' adapters count nothing."""
+    slow = lambda at: 1.0 if 1800 < at < 3600 else 0.0  # noqa: E731
+    return World(
+        "tcp_retransmits_in_slow_phase",
+        ADDRESSES,
+        node(
+            lambda labels, at: 0.3 + (90 * slow(at) if addressed(labels) == 12 else 0),
+            lambda labels, at: 14.0,
+            lambda labels, at: 0.0,
+            SIX,
+        ),
+        5400,
+        host_label="instance",
+        log=steps("tcp", lambda at: 2.0 + 0.5 * slow(at), until_s=5400, planned=2300, every=5),
+    )
+
+
+NETWORK = (three_links(), loss_elsewhere(), loss_always(), tcp_only())
+WORLDS = (*HARDWARE, *NETWORK)
+__all__ = ["WORLDS"]

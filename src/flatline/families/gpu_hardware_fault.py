@@ -166,9 +166,10 @@ def _cleared(facts: Facts, told: Sequence[Fault] | None) -> Cleared | None:
     absent = facts.absence(["family:B2"], "no hardware fault in any kernel log", KERNEL)
     cites: list[Cite] = [] if absent is None else [absent]
     span = window(facts)
+    known = facts.measured("gpu_ecc_uncorrectable_total")
     read = (
         None
-        if span is None
+        if span is None or not known
         else by_host(
             instant(facts, "max by (host) (gpu_ecc_uncorrectable_total)", span[1].timestamp())
         )

@@ -53,7 +53,9 @@ class Pace:
 
     @property
     def interval_s(self) -> float:
-        """The usual time between two points."""
+        """The usual time between two points of a log; metrics have one a sample."""
+        if self.signal is not None:
+            return 0.0
         return median(b - a for a, b in pairwise(self.times)) if len(self.times) > 1 else 0.0
 
 
@@ -126,10 +128,10 @@ def _slow(known: Pace, part: Phase, best: float) -> Slow:
 
 
 def _of_metrics(facts: Facts) -> Pace | None:
-    cut = timeline(facts, PACE)
+    cut = timeline(facts, PACE, samples=1)
     if cut is None:
         return None
-    for signal in PACE:
+    for signal in filter(facts.measured, PACE):
         answer = cut.ask(facts, f"quantile(0.5, avg_over_time({signal}[w]))")
         row = answer.rows[0] if answer is not None and len(answer.rows) == 1 else None
         points = [(t, v) for t, v in row.points() if isfinite(v) and v > 0] if row else []
@@ -138,7 +140,7 @@ def _of_metrics(facts: Facts) -> Pace | None:
             if signal == "training_step_seconds":
                 values = tuple(1 / value for value in values)
             half = cut.length_s / 2
-            unit = "steps/s" if signal == "training_step_seconds" else answer.unit
+            unit = "steps/s" if signal == "training_step_seconds" else "tokens/s a device"
             return Pace(tuple(t - half for t in times), tuple(values), unit, signal)
     return None
 
@@ -152,10 +154,10 @@ def _of_log(facts: Facts) -> Pace | None:
         i for i in track.of_attempt(facts.last.n)
         if track.at[i] == track.at[i] and not _pays(track.steps[i], saved)
     ]  # fmt: skip
-    for column, unit in ((track.throughput, "1/s"), (track.step_s, "steps/s")):
+    for column, unit in ((track.throughput, "(as logged)"), (track.step_s, "steps/s")):
         said = [i for i in kept if isfinite(column[i]) and column[i] > 0]
         if 2 * len(said) > len(kept) > 0:
-            values = [column[i] if unit == "1/s" else 1 / column[i] for i in said]
+            values = [1 / column[i] if unit == "steps/s" else column[i] for i in said]
             return _made(track, said, values, unit)
     steps = [
         (b, (track.steps[b] - track.steps[a]) / (track.at[b] - track.at[a]))
@@ -192,7 +194,8 @@ def _pays(step: int, saved: Sequence[int]) -> bool:
 
 def step_at(facts: Facts, time: float) -> int | None:
     """The step last completed at a moment, by `training_step` or by the dated log."""
-    answer = instant(facts, "max(training_step)", time)
+    known = facts.measured("training_step")
+    answer = instant(facts, "max(training_step)", time) if known else None
     if answer is not None and answer.rows and isfinite(answer.rows[0].last):
         return int(answer.rows[0].last)
     track = facts.main_track(facts.last.n)

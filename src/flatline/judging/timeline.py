@@ -7,7 +7,7 @@ beside the phases of the run's throughput.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from flatline.series.answer import Answer, Row
 
 STRETCHES, SHORTEST_S = 96, 20
-SAMPLES_EACH = 4
-"""Samples a stretch holds, so that one that came late does not leave it empty."""
+SAMPLES_EACH = 3
+"""Samples a stretch holds, so that a rate is had even where one came late."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,6 +112,7 @@ def timeline(
     signals: Iterable[str],
     within: tuple[float, float] | None = None,
     least_s: float = 0.0,
+    samples: int = SAMPLES_EACH,
 ) -> Timeline | None:
     """
     The metrics' window, or the part of it within `within`, cut so that a stretch holds several
@@ -123,14 +124,14 @@ def timeline(
         return None
     start, end = (moment.timestamp() for moment in facts.window)
     for signal in signals:
-        interval_s = _interval(facts, signal, start, end)
+        interval_s = _interval(facts, signal, start, end) if facts.measured(signal) else None
         if interval_s is not None:
             break
     else:
         return None
     if within is not None:
         start, end = max(start, within[0]), min(end, within[1])
-    length_s = ceil(max(SHORTEST_S, (end - start) / STRETCHES, SAMPLES_EACH * interval_s, least_s))
+    length_s = ceil(max(SHORTEST_S, (end - start) / STRETCHES, samples * interval_s, least_s))
     if end - start < 2 * length_s:
         return None
     return Timeline(datetime.fromtimestamp(start, UTC), datetime.fromtimestamp(end, UTC), length_s)
@@ -154,6 +155,3 @@ def usual(
         return None
     cite: QueryCite = answer.cite(answer.rows[0], text)
     return cite
-
-
-Test = Callable[[float], bool]
