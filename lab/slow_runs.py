@@ -354,6 +354,60 @@ def tcp_only() -> World:
     )
 
 
+def slow_middle(at: float) -> float:
+    return 1.0 if 1800 < at < 3600 else 0.0
+
+
+def left_threads() -> World:
+    """On one host sixty threads of something else run in the slow phase."""
+    there = lambda labels, at: slow_middle(at) if addressed(labels) == 13 else 0.0  # noqa: E731
+    return World(
+        "threads_of_another_on_one_host",
+        ADDRESSES,
+        node(
+            lambda labels, at: 0.3,
+            lambda labels, at: 14.0 + 61.0 * there(labels, at),
+            lambda labels, at: 0.5 * max(0.0, min(at, 3600) - 1800)
+            if addressed(labels) == 13 else 0.0,
+            SIX,
+        ),
+        5400,
+        host_label="instance",
+        log=steps("threads", lambda at: 2.0 + 0.35 * slow_middle(at), until_s=5400,
+                  planned=5000, every=5, finished=False),
+    )  # fmt: skip
+
+
+def busy_head() -> World:
+    """The head node runs more than the others all the time, and the pace is steady."""
+    return World(
+        "head_node_always_runs_more",
+        ADDRESSES,
+        node(
+            lambda labels, at: 0.3,
+            lambda labels, at: 34.0 if addressed(labels) == 10 else 14.0,
+            lambda labels, at: 0.0,
+            SIX,
+        ),
+        3600,
+        host_label="instance",
+        log=steps("head", lambda at: 2.0, until_s=3600, planned=1700, every=5),
+    )
+
+
+def leaked_everywhere() -> World:
+    """Every host carries seventeen threads more from a moment on, and the pace falls with it."""
+    pace = pace_of(lambda at: 0.93 if at > 5000 else 1.0)
+    return World(
+        "threads_leaked_on_every_host",
+        TWELVE,
+        maxtext(pace, lambda labels, at: 0.0,
+                running=lambda labels, at: 35.0 if at > 5000 else 18.0),
+        10000, 60, 2, log=maxtext_log(pace, 10000),
+    )  # fmt: skip
+
+
+CONTENTION = (left_threads(), busy_head(), leaked_everywhere())
 NETWORK = (three_links(), loss_elsewhere(), loss_always(), tcp_only())
-WORLDS = (*HARDWARE, *NETWORK)
+WORLDS = (*HARDWARE, *NETWORK, *CONTENTION)
 __all__ = ["WORLDS"]

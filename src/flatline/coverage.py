@@ -75,10 +75,6 @@ def _baseline(facts: Facts) -> bool:
     return facts.baseline is not None
 
 
-def _other_hosts(facts: Facts) -> bool:
-    return len(facts.hosts) > 1
-
-
 def _loss(facts: Facts) -> bool:
     track = facts.main_track(facts.last.n)
     return track is not None and any(track.has_loss)
@@ -94,7 +90,6 @@ _CHECKS: dict[str, Callable[[Facts], bool]] = {
     "training progress": _progress,
     "training throughput over time": _throughput,
     "a baseline run": _baseline,
-    "other hosts of the run": _other_hosts,
     "training progress with a loss": _loss,
 }
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -37,15 +37,15 @@ def facts_of(
     return made, source
 
 
-def stepping(until_s: float, pace_s: float = 2.0, begins: float = 10.0) -> Track:
-    """A dated track with a step every so many seconds."""
+def stepping(until_s: float, took: Callable[[float], float] = lambda at: 2.0) -> Track:
+    """A dated track of steps, each as long as is said for its time."""
     track = Track("job.log", NOWHERE, None, "plain")
-    at, step = begins, 0
+    at, step = 0.0, 0
     while at < until_s:
-        step += 1
-        progress = Progress("train", step=step, loss=2.0, step_s=pace_s)
+        seconds = took(at)
+        at, step = at + seconds, step + 1
+        progress = Progress("train", step=step, loss=2.0, step_s=seconds)
         track.add(progress, step, datetime.fromtimestamp(T0 + at, UTC), 0)
-        at += pace_s
     return track
 
 

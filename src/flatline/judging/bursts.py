@@ -41,28 +41,43 @@ class Aligned:
     chance: float
 
 
-def bursts(read: Sequence[ByHost], cut: Timeline) -> dict[str, list[bool]]:
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """
+    How far above the other hosts a value must stand: by `ratio` times their median and by their
+    spread, which is taken as `least` at least, and for counts as the root of their median.
+
+    With two or three hosts one must reach `alone`, and `ratio` times any other.
+    """
+
+    ratio: float = APART_RATIO
+    least: float = 1.0
+    alone: float = LEAST_COUNT
+    counts: bool = True
+
+    def above(self, values: Mapping[str, float]) -> list[str]:
+        """The hosts far above the others."""
+        if len(values) > PEERS:
+            middle = sorted(values.values())[len(values) // 2]
+            root = max(middle, 0.0) ** 0.5 if self.counts else 0.0
+            return list(apart(values, ratio=self.ratio, floor=max(self.least, root)))
+        return [
+            host
+            for host, value in values.items()
+            if value >= self.alone
+            and all(value >= self.ratio * v for other, v in values.items() if other != host)
+            and len(values) > 1
+        ]
+
+
+def bursts(read: Sequence[ByHost], cut: Timeline, bar: Bar | None = None) -> dict[str, list[bool]]:
     """Per host and stretch whether any of these signals stood far above the other hosts'."""
     out: dict[str, list[bool]] = {host: [False] * len(cut.ends) for r in read for host in r.rows}
     for signal in read:
         for at, end in enumerate(cut.ends):
-            for host in _above(signal.at(end)):
+            for host in (bar or Bar()).above(signal.at(end)):
                 out[host][at] = True
     return {host: lit for host, lit in out.items() if any(lit)}
-
-
-def _above(values: Mapping[str, float]) -> list[str]:
-    """Hosts far above the others; counts spread by their square root at least."""
-    if len(values) > PEERS:
-        middle = sorted(values.values())[len(values) // 2]
-        return list(apart(values, ratio=APART_RATIO, floor=max(1.0, middle) ** 0.5))
-    return [
-        host
-        for host, value in values.items()
-        if value >= LEAST_COUNT
-        and all(value >= APART_RATIO * v for other, v in values.items() if other != host)
-        and len(values) > 1
-    ]
 
 
 def align(lit: Mapping[str, Sequence[bool]], low: Sequence[bool | None]) -> Aligned | None:
