@@ -407,7 +407,52 @@ def leaked_everywhere() -> World:
     )  # fmt: skip
 
 
+# --- one rank holds the others back --------------------------------------------------------------
+
+
+def active(share: Callable[[Labels, float], float]) -> tuple[Metric, ...]:
+    """dcgm-exporter with profiling: SM activity beside the coarse utilisation, and power."""
+    return (
+        *gpu(lambda labels, at: 180 + 260 * share(labels, at), lambda labels, at: 99.0),
+        Metric("DCGM_FI_DEV_SM_CLOCK", ("host", "gpu"), flat(1980)),
+        Metric(
+            "DCGM_FI_PROF_SM_ACTIVE",
+            ("host", "gpu"),
+            lambda noise, labels, at: min(1.0, share(labels, at) * noise.gauss(1, 0.015)),
+        ),
+    )
+
+
+def one_slow_device() -> World:
+    """In the slow phase one GPU computes all the time and the others wait for it."""
+
+    def share(labels: Labels, at: float) -> float:
+        if not slow_middle(at):
+            return 0.80
+        return 0.90 if lamp(labels, "node03", "1") else 0.61
+
+    return World("one_gpu_slow_at_full_clock", HOSTS, active(share), 5400, 30, 4,
+                 host_label="Hostname",
+                 log=steps("device", lambda at: 2.0 + 0.62 * slow_middle(at), until_s=5400,
+                           planned=6000, every=5, finished=False))  # fmt: skip
+
+
+def uneven_stages() -> World:
+    """The last stage of the pipeline has more to do from the first step on; the slow phase is
+    everyone's."""
+
+    def share(labels: Labels, at: float) -> float:
+        level = 0.88 if labels["gpu"] == "3" and labels["Hostname"] == "node03" else 0.70
+        return level * (0.78 if slow_middle(at) else 1.0)
+
+    return World("uneven_stages_and_a_slow_phase", HOSTS, active(share), 5400, 30, 4,
+                 host_label="Hostname",
+                 log=steps("stages", lambda at: 2.0 + 0.62 * slow_middle(at), until_s=5400,
+                           planned=6000, every=5, finished=False))  # fmt: skip
+
+
+STRAGGLERS = (one_slow_device(), uneven_stages())
 CONTENTION = (left_threads(), busy_head(), leaked_everywhere())
 NETWORK = (three_links(), loss_elsewhere(), loss_always(), tcp_only())
-WORLDS = (*HARDWARE, *NETWORK, *CONTENTION)
+WORLDS = (*HARDWARE, *NETWORK, *CONTENTION, *STRAGGLERS)
 __all__ = ["WORLDS"]
