@@ -4,7 +4,7 @@ Runs that slow down, stand still or lose a part, made up sample by sample.
     python lab/generate_slow.py tests/scenarios [NAME...]
 
 writes `run/metrics.prom.gz` (and a job log where the run has one) of every scenario in
-`slow_runs.py`.  A world is a set of hosts with GPUs and adapters, a clock, and one function a
+`slow_runs.py` and `slow_training.py`.  A world is a set of hosts with GPUs and adapters, a clock, and one function a
 metric; what goes wrong is written there as a function of place and time, in the units of the
 exporter.  Nothing here is taken from the families that judge it.
 """
@@ -147,10 +147,11 @@ def write(world: World, root: Path) -> None:
 
 
 def main() -> None:
-    from slow_runs import WORLDS
+    import slow_runs
+    import slow_training
 
     root, wanted = Path(sys.argv[1]), sys.argv[2:]
-    for world in WORLDS:
+    for world in (*slow_runs.WORLDS, *slow_training.WORLDS):
         if not wanted or world.name in wanted:
             write(world, root)
 
