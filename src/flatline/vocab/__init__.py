@@ -7,7 +7,7 @@ canonical unit.  Alternatives (an exporter renames things between versions) stan
 preference; `bind` takes the first that the data holds.
 
     name = "dcgm-exporter"
-    recognised_by = ["DCGM_FI_DEV_GPU_UTIL"]      any of these
+    recognised_by = ["DCGM_FI_DEV_GPU_UTIL"]      any of these; "node_*": any carried one so called
     references = ["https://..."]
 
     [[labels.host]]
@@ -157,7 +157,7 @@ def bind(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> Exporte
     None where it is not there.  Where some of its series spell a label one way and some another,
     only the first is read and a gap says so.
     """
-    if not vocabulary.recognised_by & names.keys():
+    if not _recognised(vocabulary, names):
         return None
     carriers: dict[str, Carrier] = {}
     for carrier in vocabulary.carriers:
@@ -181,6 +181,16 @@ def bind(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> Exporte
             known = ", ".join(rule.label for rule in vocabulary.labels[name])
             gaps.append(Gap(f"the {name} of {vocabulary.name} metrics", f"no label {known}"))
     return Exporter(vocabulary.name, labels, carriers, tuple(gaps))
+
+
+def _recognised(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> bool:
+    """By a metric of its own, or by one it carries whose prefix is its own."""
+    prefixes = tuple(name[:-1] for name in vocabulary.recognised_by if name.endswith("*"))
+    return bool(vocabulary.recognised_by & names.keys()) or any(
+        carrier.metric in names and carrier.metric.startswith(prefixes)
+        for carrier in vocabulary.carriers
+        if prefixes
+    )
 
 
 def _two_spellings(exporter: str, name: str, first: LabelRule, other: LabelRule) -> Gap:
