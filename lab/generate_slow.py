@@ -33,6 +33,8 @@ class Metric:
     value: Value
     kind: str = "gauge"
     fixed: Mapping[str, str] = field(default_factory=dict)
+    host_label: str | None = None
+    """Where this metric's exporter calls the host otherwise than the world's others."""
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,8 @@ def places(world: World, metric: Metric) -> Iterator[dict[str, str]]:
     """Every set of labels a metric has."""
     hosts = world.hosts if "host" in metric.over else world.hosts[:1]
     for host in hosts:
-        base = {world.host_label: host} if "host" in metric.over or "first" in metric.over else {}
+        label = metric.host_label or world.host_label
+        base = {label: host} if "host" in metric.over or "first" in metric.over else {}
         rows = [base]
         if "gpu" in metric.over:
             rows = [{**row, "gpu": str(n)} for row in rows for n in range(world.gpus)]
