@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from itertools import pairwise
+from statistics import median
 
 import pytest
 from hypothesis import given
@@ -42,6 +43,13 @@ def test_one_wild_value_stands_apart_alone(usual: list[float], wild: float) -> N
 def test_too_few_peers_have_no_usual_value(values: list[float]) -> None:
     """Three of which one differs prove nothing."""
     assert deviations(dict(enumerate(values))) == {}
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=4, max_size=30))
+def test_a_value_is_compared_with_the_others_alone(values: list[float]) -> None:
+    """Its own is not among those whose median it is held against."""
+    for at, (usual, _) in deviations(dict(enumerate(values))).items():
+        assert usual == pytest.approx(median(values[:at] + values[at + 1 :]))
 
 
 def test_the_bar_rises_with_how_many_are_compared() -> None:

@@ -32,6 +32,7 @@ from datetime import UTC, datetime
 from flatline.facts import Facts
 from flatline.judging.bursts import Aligned, align, bursts
 from flatline.judging.claims import claim
+from flatline.judging.quiet import NETWORK, quiet
 from flatline.judging.throughput import Course, Slow, course, shown, step_at
 from flatline.judging.timeline import ByHost, Timeline, by_host, instant, timeline, usual
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place
@@ -79,7 +80,7 @@ def judge(facts: Facts) -> Judgement:
     lasting = [h for h, lit in network.lit.items() if sum(lit) >= CONSTANT * len(lit)]
     if lasting:
         return _constant(facts, network, lasting) if not run.slow else None
-    if run.slow and network.lit:
+    if run.slow and (network.lit or any(one.worse for one in quiet(facts, run, NETWORK))):
         return None
     return _cleared(facts, run, network, hosts)
 

@@ -52,13 +52,14 @@ class Fault:
 
 
 def window(facts: Facts) -> tuple[datetime, datetime] | None:
-    """The part of the metrics' window that the last attempt ran in."""
+    """The part of the metrics' window that the last attempt ran in, in whole seconds."""
     if facts.window is None:
         return None
     start, end = facts.window
     began, ended = facts.last.started_at, facts.last.ended_at
     start = max(start, began) if began is not None else start
     end = min(end, ended) if ended is not None and ended > start else end
+    start, end = start.replace(microsecond=0), end.replace(microsecond=0)
     return (start, end) if start < end else None
 
 

@@ -36,8 +36,11 @@ class Watched:
     floor: float = 0.0
 
 
-WATCHED = (
+NETWORK = (
     Watched("RDMA traffic sent again", LOSS, "max(sum by (host) (rate({}[w])))", "up", 1.0),
+)
+WATCHED = (
+    *NETWORK,
     Watched("run queue", ("host_procs_running",),
             "max(avg_over_time({}[w]))", "up", 4.0),
     Watched("storage pressure", ("host_io_pressure_seconds_total",),
@@ -63,12 +66,12 @@ class Quiet:
     worse: bool
 
 
-def quiet(facts: Facts, run: Course) -> tuple[Quiet, ...]:
+def quiet(facts: Facts, run: Course, watch: tuple[Watched, ...] = WATCHED) -> tuple[Quiet, ...]:
     """Every watched signal that is measured, beside itself in the worst slow phase and the best
     one."""
     worst = min(run.slow, key=lambda phase: phase.part)
     out = []
-    for watched in WATCHED:
+    for watched in watch:
         for signal in filter(facts.measured, watched.signals):
             pair = [_value(facts, watched, signal, phase) for phase in (worst, run.best)]
             slow, best = pair

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
-from math import ceil, isfinite
+from math import ceil, floor, isfinite
 from typing import TYPE_CHECKING
 
 from flatline.facts import Facts
@@ -67,7 +67,11 @@ def by_host(answer: Answer | None) -> ByHost | None:
 
 @dataclass(frozen=True)
 class Timeline:
-    """`start`..`end` in stretches of `length_s`, each named by its end (POSIX seconds)."""
+    """
+    `start`..`end` in stretches of `length_s`, each named by its end (POSIX seconds).
+
+    All are whole seconds: answers are looked up by their exact time.
+    """
 
     start: datetime
     end: datetime
@@ -131,6 +135,7 @@ def timeline(
         return None
     if within is not None:
         start, end = max(start, within[0]), min(end, within[1])
+    start, end = float(ceil(start)), float(floor(end))
     length_s = ceil(max(SHORTEST_S, (end - start) / STRETCHES, samples * interval_s, least_s))
     if end - start < 2 * length_s:
         return None

@@ -8,6 +8,7 @@ outliers by being large.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Hashable, Mapping, Sequence
 from statistics import NormalDist, median
 from typing import TypeVar
@@ -17,6 +18,8 @@ SIGMA = 1.4826
 """A normal distribution's standard deviation in MADs."""
 LEAST = 5.0
 """Standard deviations below which nothing stands apart: medians of a few peers are rough."""
+MANY = 64
+"""Among more than this one value does not move the spread, which is then taken over all."""
 PEERS = 3
 """Fewer others have no usual value."""
 CHANCE = 0.01
@@ -43,15 +46,31 @@ def deviations(values: Mapping[K, float], floor: float = 0.0) -> Mapping[K, tupl
     """
     if len(values) <= PEERS:
         return {}
+    ordered = sorted(values.values())
+    of_all = max(SIGMA * mad(ordered), floor) if len(values) > MANY else None
     out: dict[K, tuple[float, float]] = {}
     for key, value in values.items():
-        others = [other for name, other in values.items() if name != key]
-        usual = median(others)
-        spread = max(SIGMA * median(abs(other - usual) for other in others), floor)
+        usual, spread = _without(ordered, value), of_all
+        if spread is None:
+            others = [other for name, other in values.items() if name != key]
+            spread = max(SIGMA * median(abs(other - usual) for other in others), floor)
         distance = value - usual
-        out[key] = (usual, distance / spread if spread else 0.0 if not distance else
-                    float("inf") if distance > 0 else float("-inf"))  # fmt: skip
+        if spread:
+            out[key] = usual, distance / spread
+        else:
+            out[key] = usual, distance and (float("inf") if distance > 0 else float("-inf"))
     return out
+
+
+def _without(ordered: Sequence[float], value: float) -> float:
+    """The median of the others."""
+    rank = bisect_left(ordered, value)
+
+    def at(index: int) -> float:
+        return ordered[index if index < rank else index + 1]
+
+    count = len(ordered) - 1
+    return (at((count - 1) // 2) + at(count // 2)) / 2
 
 
 def apart(
