@@ -274,6 +274,8 @@ def _cleared(facts: Facts, hosts: _Hosts) -> Cleared | None:
     short = {host.partition(".")[0] for host in hosts.read["run-queue"].rows}
     if {host.partition(".")[0] for host in facts.hosts} - short:
         return None
+    if not all(read.covers(hosts.cut) for read in hosts.read.values()):
+        return None
     end, span_s = hosts.cut.ends[-1], max(1, int(hosts.cut.ends[-1] - hosts.cut.start.timestamp()))
     cites: list[Cite] = []
     for kind, read in hosts.read.items():

@@ -225,6 +225,8 @@ def _cleared(facts: Facts, run: Course, network: _Network, hosts: set[str]) -> C
     short = {host.partition(".")[0] for host in hosts}
     if {host.partition(".")[0] for host in facts.hosts} - short:
         return None
+    if not all(read.covers(network.cut) for read in network.read.values()):
+        return None
     length_s = max(1, int(network.cut.ends[-1] - network.cut.start.timestamp()))
     cites: list[Cite] = []
     for signal in network.read:

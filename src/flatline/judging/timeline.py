@@ -24,6 +24,9 @@ STRETCHES, SHORTEST_S = 96, 20
 SAMPLES_EACH = 3
 """Samples a stretch holds, so that a rate is had even where one came late."""
 
+COVERED = 0.8
+"""Of the stretches in which a host must have been read before it is cleared."""
+
 
 @dataclass(frozen=True, slots=True)
 class ByHost:
@@ -44,6 +47,14 @@ class ByHost:
             return None
         cite: QueryCite = self.answer.cite(self.rows[host], text, at=time)
         return cite
+
+    def covers(self, cut: Timeline) -> bool:
+        """Whether every host has values in most stretches: what was not read clears nothing."""
+        least = COVERED * len(cut.ends)
+        return all(
+            sum(self.value(host, end) is not None for end in cut.ends) >= least
+            for host in self.rows
+        )
 
     def at(self, time: float) -> dict[str, float]:
         """Every host's value at a time."""
