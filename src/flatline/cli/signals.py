@@ -79,7 +79,9 @@ def _page(found: Telemetry, look: Look) -> str:
     ]
     wide = max((len(row[0]) for row in rows), default=0)
     for name, carrier, hosts in rows:
-        lines.append(f"{name:<{wide}}  {carrier}{hosts}")
+        line = f"{name:<{wide}}  {carrier}{hosts}"
+        apart = (name, f"    {carrier}{hosts}")
+        lines.extend((line,) if len(line) <= look.width else apart)
     if found.blind:
         lines += ["", look.paint("bold", "Blind, and what would let them see")]
     for blind in found.blind:

@@ -176,10 +176,11 @@ def _loss(facts: Facts, network: _Network, host: str, slow: Sequence[Slow]) -> C
     read = by_host(instant(facts, query, end))
     own = None if read is None else read.cite(host, end, f"{signal} in the slow phase")
     others = usual(facts, query, end, "the median host")
-    name = signal.removesuffix("_total").replace("_", " ")
-    beside = f", the median host {others.value:.0f}" if others is not None else ""
-    return None if own is None else claim(
-        f"{host} counted {own.value:.0f} {name} in a slow phase{beside}", own, others)  # fmt: skip
+    name = signal.removesuffix("_total").replace("rdma", "RDMA").replace("_", " ")
+    beside = f", the median host {others.value:,.0f}" if others is not None else ""
+    if own is None:
+        return None
+    return claim(f"{host} counted {own.value:,.0f} {name} in a slow phase{beside}", own, others)
 
 
 def _query(signal: str, phase: Slow) -> tuple[str, float]:
