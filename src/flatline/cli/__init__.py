@@ -30,9 +30,11 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from flatline.collect import OnProgress, Request
+    from flatline.exhibit import Exhibit
     from flatline.families import Family
     from flatline.model import Verdict
     from flatline.render.text import Look
+    from flatline.triage import Ask, Listing
     from flatline.verify import Check
 
 HEALTHY, FOUND, WRONG_CALL, UNDETERMINED, FAILED = range(5)
@@ -58,6 +60,8 @@ examples:
   flatline diagnose 8308                   a Slurm job, where Slurm is
   flatline diagnose run.log --quiet        one line
   flatline diagnose ./outputs/8308 --format markdown > ticket.md
+  flatline diagnose ./outputs/8308 --format html --output report.html
+  flatline jobs --since 24h                every job that ended, a verdict each
   flatline demo                            see it work on runs it brings along
 
 exit status: 0 healthy, 1 a fault was found, 2 the call was wrong,
@@ -77,6 +81,16 @@ def _diagnose(request: Request, on_progress: OnProgress | None) -> Verdict:
     return diagnose(collect(request, on_progress))
 
 
+def _exhibit(request: Request, on_progress: OnProgress | None) -> tuple[Verdict, Exhibit]:
+    from flatline.collect import collect
+    from flatline.diagnose import diagnose
+    from flatline.exhibit import exhibit
+
+    facts = collect(request, on_progress)
+    verdict = diagnose(facts)
+    return verdict, exhibit(facts, verdict)
+
+
 def _verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check, ...]:
     from flatline.verify import verify
 
@@ -87,6 +101,12 @@ def _families() -> tuple[Family, ...]:
     from flatline.families import all_families
 
     return all_families()
+
+
+def _jobs(ask: Ask, on_progress: OnProgress | None) -> Listing:
+    from flatline.triage.listing import listing
+
+    return listing(ask, on_progress)
 
 
 def _demos() -> Traversable:
@@ -105,9 +125,11 @@ class Engine:
     """
 
     diagnose: Callable[[Request, OnProgress | None], Verdict] = _diagnose
+    exhibit: Callable[[Request, OnProgress | None], tuple[Verdict, Exhibit]] = _exhibit
     verify: Callable[[Mapping[str, Any], tuple[str, ...]], tuple[Check, ...]] = _verify
     families: Callable[[], tuple[Family, ...]] = _families
     demos: Callable[[], Traversable] = _demos
+    jobs: Callable[[Ask, OnProgress | None], Listing] = _jobs
 
 
 class Command(Protocol):
