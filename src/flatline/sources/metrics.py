@@ -1,7 +1,9 @@
 """
-Metrics files behind one question: canonical PromQL in, an answer by place out.
+Metrics behind one question: canonical PromQL in, an answer by place out.
 
-The files are read once into memory; exporters are told by the metrics they hold.  Every answer
+An engine answers what the data understands: the embedded one over files read once into memory,
+or any other that is given (a TSDB directory, a server); exporters are told by the metrics they
+hold.  Every answer
 is kept, so that asking again costs nothing and what was asked can be told.  `replay` runs a
 citation's own query again, knowing nothing of how it was made.
 
@@ -25,11 +27,14 @@ from flatline.signals import NEEDS, SIGNALS
 
 if TYPE_CHECKING:
     from flatline.series.answer import Answer, Row
+    from flatline.series.engine import Engine
     from flatline.series.promql.evaluate import Matrix
     from flatline.series.storage import Labels
     from flatline.vocab import Exporter
     from flatline.vocab.rewrite import Groups, Scope
 
+Window = tuple[datetime | None, datetime | None]
+OPEN: Window = (None, None)
 STEPS = 240
 """Points an answer has where no step is asked for: a point a minute over four hours."""
 HEAD_LINES = 200
@@ -67,64 +72,69 @@ def recognise(name: str, head: bytes) -> bool:
 
 class MetricsSource:
     """
-    Metrics files of one run. What could not be read of them stands in `gaps`.
+    Metrics of one run behind an engine. What could not be had of them stands in `gaps`.
 
-    `scope` narrows every question to the hosts and GPUs the run held.
+    `scope` narrows every question to the hosts and GPUs the run held, `within` to its time:
+    either end may be open.
     """
 
-    def __init__(self, files: Sequence[tuple[Path, str]], scope: Scope | None = None) -> None:
-        from flatline.series.promql import ENGINE
-        from flatline.series.storage import MemoryStore, SeriesBuilder
+    def __init__(
+        self,
+        files: Sequence[tuple[Path, str]] = (),
+        scope: Scope | None = None,
+        *,
+        engine: Engine | None = None,
+        within: Window = OPEN,
+    ) -> None:
+        """Files are read into memory and asked by the embedded engine, unless one is given."""
         from flatline.vocab import bind, vocabularies
         from flatline.vocab.rewrite import Scope
 
         gaps: list[Gap] = []
-        builder = SeriesBuilder()
-        read = [source for path, source in files if _read(path, source, builder, gaps)]
-        self._store = MemoryStore(builder.build())
-        if builder.conflicts:
-            gaps.append(Gap("every sample of the metrics",
-                            f"{builder.conflicts} samples have another value at the same time"
-                            " of the same series; the first was kept"))  # fmt: skip
-        names = self._store.names()
+        self._engine = _in_memory(files, gaps) if engine is None else engine
+        names = self._engine.names()
         self._exporters = [e for v in vocabularies() if (e := bind(v, names)) is not None]
         for exporter in self._exporters:
             gaps.extend(exporter.gaps)
-        if read and not self._exporters:
-            gaps.append(Gap("GPU metrics", "no exporter that is known wrote these", read[0]))
-        self.name = _named(read)
-        self.engine = ENGINE
+        self.name, self.engine = self._engine.source, self._engine.name
+        if names and not self._exporters:
+            gaps.append(Gap("GPU metrics", "no exporter that is known wrote these", self.name))
         self.scope = scope or Scope()
+        self._within = within
         self._groups: dict[str, Groups] = {}
         for exporter in self._exporters:
             self._groups[exporter.name], found = self._restrictions(exporter)
             gaps.extend(found)
-        self.gaps = tuple(gaps)
+        self._gaps = tuple(gaps)
         self._answers: dict[tuple[str, float, float, float], Answer] = {}
 
     def _restrictions(self, exporter: Exporter) -> tuple[Groups, tuple[Gap, ...]]:
         from flatline.vocab.rewrite import restrictions
 
         rule = exporter.labels.get("host")
+        if rule is None or not self.scope.hosts:
+            return restrictions(self.scope, exporter, ())
         metrics = {carrier.metric for carrier in exporter.carriers.values()}
-        hosts = {
-            value
-            for labels in map(dict, self._store.series.labels)
-            if rule is not None
-            and labels.get("__name__") in metrics
-            and (value := labels.get(rule.label)) is not None
-        }
-        return restrictions(self.scope, exporter, hosts)
+        return restrictions(self.scope, exporter, self._engine.values(metrics, rule.label))
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """What could not be had; asking can add to it."""
+        return tuple(dict.fromkeys((*self._gaps, *self._engine.gaps)))
 
     # --- what is there ---
 
     @property
     def window(self) -> tuple[datetime, datetime] | None:
-        """From the first sample to the last, in whole seconds; None where there is none."""
-        span = self._store.span
+        """From the first sample to the last, in whole seconds, within the run's time; None where
+        there is none."""
+        span = self._engine.span
         if span is None:
             return None
-        return _instant(floor(span[0])), _instant(ceil(span[1]))
+        first, last = _instant(floor(span[0])), _instant(ceil(span[1]))
+        after, until = self._within
+        first, last = max(first, after or first), min(last, until or last)
+        return (first, last) if first <= last else None
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -189,7 +199,7 @@ class MetricsSource:
         native = rewrite(expr, exporter, self._groups[exporter.name])
         if isinstance(native, Gap):
             return replace(answer, missing=(native,))
-        matrix = self._run(native.text, first, last, step_s)
+        matrix = self._engine.run(native.text, first, last, step_s)
         rows = tuple(_rows(matrix, exporter))
 
         def pin(row: Row, time: float) -> tuple[str, float]:
@@ -201,12 +211,9 @@ class MetricsSource:
         """Of the exporters that carry all these signals the one with most series of the first."""
         wanted = tuple(signals)
         able = [e for e in self._exporters if all(s in e.carriers for s in wanted)]
-        return max(able, key=lambda e: self._count(e.carriers[wanted[0]].metric), default=None)
-
-    def _count(self, metric: str) -> int:
-        from flatline.series.matching import Matcher
-
-        return len(self._store.select((Matcher("__name__", "=", metric),), 0.0, 0.0))
+        if len(able) < 2:
+            return able[0] if able else None
+        return max(able, key=lambda e: self._engine.count(e.carriers[wanted[0]].metric))
 
     def _missing(self, signals: Sequence[str]) -> tuple[Gap, ...]:
         from flatline.vocab.rewrite import missing_signal
@@ -215,13 +222,6 @@ class MetricsSource:
         if alone:
             return tuple(missing_signal(SIGNALS[name]) for name in alone)
         return (Gap(" with ".join(signals), "no single exporter that was read carries them"),)
-
-    def _run(self, query: str, first: float, last: float, step_s: float) -> Matrix:
-        from flatline.series.promql.evaluate import instant, over
-
-        if first == last or step_s == 0:
-            return instant(query, self._store, last)
-        return over(query, self._store, first, last, step_s)
 
     # --- citing, and running a citation again ---
 
@@ -242,7 +242,7 @@ class MetricsSource:
             narrow = rewrite(canonical, exporter, (matchers,)) if matchers else None
             if narrow is None or isinstance(narrow, Gap):
                 continue
-            found = self._run(narrow.text, time, time, 0.0)
+            found = self._engine.run(narrow.text, time, time, 0.0)
             if len(found.labels) == 1 and _same(float(found.values[0, 0]), value):
                 return narrow.text, value
         if _same(self._value(native, time, time, 0.0, row.place), value):
@@ -257,12 +257,12 @@ class MetricsSource:
         another engine answered it, and where the query gives no value there, or several.
         """
         query, engine, first, last, step_s, place = _asked(item)
-        if engine != self.engine:
+        if not self._engine.answers_as(engine):
             raise SourceError(f"the citation was answered by {engine!r}, not by {self.engine!r}")
         return self._value(query, first, last, step_s, place)
 
     def _value(self, query: str, first: float, last: float, step_s: float, place: Place) -> float:
-        matrix = self._run(query, first, last, step_s)
+        matrix = self._engine.run(query, first, last, step_s)
         found = []
         for index, labels in enumerate(matrix.labels):
             if matrix.present[index, -1] and self._stands_at(labels, place):
@@ -281,6 +281,20 @@ class MetricsSource:
 
 
 # --- pieces -------------------------------------------------------------------------------------
+
+
+def _in_memory(files: Sequence[tuple[Path, str]], gaps: list[Gap]) -> Engine:
+    from flatline.series.engine import Embedded
+    from flatline.series.storage import MemoryStore, SeriesBuilder
+
+    builder = SeriesBuilder()
+    read = [source for path, source in files if _read(path, source, builder, gaps)]
+    store = MemoryStore(builder.build())
+    if builder.conflicts:
+        gaps.append(Gap("every sample of the metrics",
+                        f"{builder.conflicts} samples have another value at the same time"
+                        " of the same series; the first was kept"))  # fmt: skip
+    return Embedded(store, _named(read))
 
 
 def _read(path: Path, source: str, builder: Any, gaps: list[Gap]) -> bool:
