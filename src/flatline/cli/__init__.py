@@ -77,10 +77,12 @@ def _diagnose(request: Request, on_progress: OnProgress | None) -> Verdict:
     return diagnose(collect(request, on_progress))
 
 
-def _verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check, ...]:
+def _verify(
+    document: Mapping[str, Any], targets: tuple[str, ...], prometheus: str | None
+) -> tuple[Check, ...]:
     from flatline.verify import verify
 
-    return verify(document, targets)
+    return verify(document, targets, prometheus)
 
 
 def _families() -> tuple[Family, ...]:
@@ -105,7 +107,7 @@ class Engine:
     """
 
     diagnose: Callable[[Request, OnProgress | None], Verdict] = _diagnose
-    verify: Callable[[Mapping[str, Any], tuple[str, ...]], tuple[Check, ...]] = _verify
+    verify: Callable[[Mapping[str, Any], tuple[str, ...], str | None], tuple[Check, ...]] = _verify
     families: Callable[[], tuple[Family, ...]] = _families
     demos: Callable[[], Traversable] = _demos
 

@@ -11,7 +11,7 @@ import re
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
 from flatline.collect.attempts import fold_attempts, moved
@@ -70,7 +70,14 @@ def collect(request: Request, on_progress: OnProgress | None = None) -> Facts:
         found = of_job(found, wanted, {job.id for job in records.jobs} - {wanted})
     logs = _logs(found, rows, gaps, on_progress)
     held = request.hosts or (rows[-1].nodes if rows else ())
-    numbers = Numbers([f for f in found if f.kind == METRICS], gaps, held)
+    numbers = Numbers(
+        [f for f in found if f.kind == METRICS],
+        gaps,
+        held,
+        server=request.prometheus,
+        asked=(request.start, request.end),
+        run=_when(rows, logs),
+    )
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
     gaps[:] = [masked(gap) for gap in gaps]
@@ -81,14 +88,28 @@ def collect(request: Request, on_progress: OnProgress | None = None) -> Facts:
 
 def _not_yet(request: Request) -> list[Gap]:
     """What was asked for and this version does not do, said instead of passed over."""
-    asked = [
-        ("a Prometheus server", request.prometheus, "servers are not asked by this version;"
-         " save what is needed as OpenMetrics text beside the logs"),
-        ("a comparison with a baseline", request.baseline, "this version compares no runs"),
-        ("a window of time", request.start or request.end, "this version reads the whole of"
-         " what is there"),
-    ]  # fmt: skip
-    return [Gap(need, reason, str(value)) for need, value, reason in asked if value is not None]
+    if request.baseline is None:
+        return []
+    return [Gap("a comparison with a baseline", "this version compares no runs", request.baseline)]
+
+
+def _when(
+    rows: Sequence[Job], logs: Sequence[tuple[Found, Setting, LogEvents]]
+) -> tuple[datetime | None, datetime | None]:
+    """When the run began and ended, as its records and else its dated log lines have it."""
+    started = [row.started_at for row in rows if row.started_at]
+    ended = rows[-1].ended_at if rows else None
+    dated = [
+        datetime.fromtimestamp(at, UTC)
+        for _, _, events in logs
+        for track in events.tracks.values()
+        for at in track.at
+        if at == at
+    ]
+    dated += [cite.at for _, _, e in logs for cite in (m.cite for m in e.matches) if cite.at]
+    seen = [events.last_seen for _, _, events in logs if events.last_seen]
+    first = min(started, default=None) or min(dated, default=None)
+    return first, ended or max(seen, default=None)
 
 
 def _named(targets: Sequence[str]) -> str | None:
@@ -226,6 +247,7 @@ def _facts(
                 for f in found
                 if f.kind in (SCHEDULER, METRICS, DUMPS)
             ),
+            *([FileRead(numbers.server, METRICS, 0, 0)] if numbers.server else []),
         ],
         matches=matches,
         crashes=crashes,

@@ -91,7 +91,7 @@ class MetricsSource:
         from flatline.vocab.rewrite import Scope
 
         gaps: list[Gap] = []
-        self._engine = _in_memory(files, gaps) if engine is None else engine
+        self._engine = in_memory(files, gaps) if engine is None else engine
         names = self._engine.names()
         self._exporters = [e for v in vocabularies() if (e := bind(v, names)) is not None]
         for exporter in self._exporters:
@@ -283,7 +283,8 @@ class MetricsSource:
 # --- pieces -------------------------------------------------------------------------------------
 
 
-def _in_memory(files: Sequence[tuple[Path, str]], gaps: list[Gap]) -> Engine:
+def in_memory(files: Sequence[tuple[Path, str]], gaps: list[Gap]) -> Engine:
+    """Prometheus text and OpenMetrics read whole; what could not be is a gap."""
     from flatline.series.engine import Embedded
     from flatline.series.storage import MemoryStore, SeriesBuilder
 
