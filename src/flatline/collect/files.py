@@ -15,7 +15,7 @@ from flatline.logs.reading import is_text, read_head
 from flatline.model import Gap
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import recognise_dump
-from flatline.sources import metrics
+from flatline.sources import metrics, tsdb
 
 MAX_FILES = 200_000
 HEAD_BYTES = 65_536
@@ -146,6 +146,10 @@ def _below(root: Path, gaps: list[Gap]) -> Iterator[tuple[Path, str]]:
 
     inside = root.resolve()
     for folder, folders, names in os.walk(root, onerror=refused):
+        if tsdb.recognise(Path(folder), folders):
+            folders.clear()
+            yield Path(folder), os.path.relpath(folder, root) if folder != str(root) else root.name
+            continue
         folders.sort()
         linked = [name for name in folders if _is_link(Path(folder, name))]
         for name in sorted([*names, *linked]):
@@ -180,8 +184,11 @@ def _refusal(path: Path, inside: Path) -> str | None:
 
 
 def classify(path: Path, relative: str, gaps: list[Gap]) -> tuple[str, int]:
-    """(kind, size in bytes). A file that cannot be read is "other", with a gap."""
+    """(kind, size in bytes). A file that cannot be read is "other", with a gap; a folder is one
+    that a source reads as a whole."""
     try:
+        if path.is_dir():
+            return METRICS, 0
         size = path.stat().st_size
         head = read_head(path, HEAD_BYTES)
     except OSError as fault:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from flatline.collect.files import Found
@@ -23,12 +24,12 @@ SERVER = "a Prometheus server"
 
 class Numbers:
     """
-    Asks what holds metrics: the files read, then a server if one is named.
+    Asks what holds metrics: files, databases on disk, then a server if one is named.
 
     Sources are made only where there is something to ask: they import NumPy.  A source that
     cannot be made is a gap; a question it refuses is a gap, and the answer is None: not
     measurable.  `asked` is the time the caller names, `run` the run's own as its records have it,
-    by which a server, which holds every run of a site, is narrowed.
+    by which a server or a database, which holds every run of a site, is narrowed.
     """
 
     def __init__(
@@ -47,8 +48,12 @@ class Numbers:
         self.server: str | None = None
         """The address of a server that answered."""
         narrow = (asked[0] or run[0], asked[1] or run[1])
-        if files:
-            self._add(files[0].source, lambda: _in_memory(files, gaps), asked)
+        texts = [file for file in files if not file.path.is_dir()]
+        if texts:
+            self._add(texts[0].source, lambda: _in_memory(texts, gaps), asked)
+        for file in files:
+            if file.path.is_dir():
+                self._add(file.source, partial(_database, file), narrow)
         if server is not None and self._add(server, lambda: _server(server, narrow), narrow):
             self.server = self._sources[-1].name
 
@@ -58,11 +63,14 @@ class Numbers:
 
         try:
             source = MetricsSource(scope=Scope(hosts=self._hosts), engine=make(), within=within)
-        except (FormatError, SourceError) as fault:
-            self._gaps.append(Gap(METRICS, str(fault), where))
+        except (FormatError, SourceError, OSError) as fault:
+            reason = getattr(fault, "strerror", None) or str(fault)
+            self._gaps.append(Gap(METRICS, reason, where))
             return False
         self._sources.append(source)
         self._note(source.gaps)
+        if source.window is None:
+            self._note([Gap(METRICS, "they hold no sample of the time of the run", where)])
         return True
 
     def _note(self, gaps: Sequence[Gap]) -> None:
@@ -124,6 +132,12 @@ def _in_memory(files: Sequence[Found], gaps: list[Gap]) -> Engine:
     from flatline.sources.metrics import in_memory
 
     return in_memory([(file.path, file.source) for file in files], gaps)
+
+
+def _database(file: Found) -> Engine:
+    from flatline.sources.tsdb import database
+
+    return database(file.path, file.source)
 
 
 def _server(url: str, window: Window) -> Engine:
