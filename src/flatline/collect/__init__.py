@@ -24,7 +24,7 @@ from flatline.collect.masking import masked
 from flatline.collect.numbers import Numbers
 from flatline.collect.runs import Records_, attempts, choose, how_it_ended, merge
 from flatline.errors import FormatError, SourceError
-from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
+from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
 from flatline.logs.reading import TextFile, open_text
 from flatline.model import Gap, Job, NodeEvent, Place, Records
@@ -153,7 +153,7 @@ def _record(name: str, data: bytes, source: str) -> Records:
 def _logs(
     found: Sequence[Found], rows: Sequence[Job], gaps: list[Gap], on_progress: OnProgress | None
 ) -> list[tuple[Found, Setting, LogEvents]]:
-    files = [file for file in found if file.kind in (LOG, KERNEL)]
+    files = [file for file in found if file.kind in (LOG, KERNEL, EVENTS)]
     total = sum(file.size for file in files)
     book = catalogue() if files else None
     names = {file.source: place_of_name(file.source) or NamePlace() for file in files}
@@ -172,6 +172,8 @@ def _logs(
         except SourceError as fault:
             gaps.append(Gap(file.kind, str(fault), file.source))
             continue
+        if file.kind == EVENTS:  # its tags are data: nothing else was said in it
+            events.matches, events.crashes, events.exits = [], [], []
         gaps += events.gaps
         done += file.size
         if on_progress is not None:
