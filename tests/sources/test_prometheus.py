@@ -12,6 +12,7 @@ from urllib.parse import parse_qs
 import httpx
 import pytest
 
+from flatline.collect import Request, collect
 from flatline.errors import QueryRejected, SourceError, SourceRefused, UsageError
 from flatline.model import Place
 from flatline.sources.metrics import MetricsSource
@@ -296,3 +297,19 @@ def test_a_real_server_answers_canonical_questions(name: str, tmp_path: Path) ->
             assert source.replay(answer.cite(row, "SM clock")) == 200e6
             product = "Prometheus 2." if name == "prometheus" else "VictoriaMetrics "
             assert answer.engine.startswith(product)
+
+
+def test_a_server_that_is_not_there_is_a_gap_and_one_without_a_time_is_not_asked(
+    tmp_path: Path,
+) -> None:
+    """The rest of the run is judged; credentials in the address are refused before anything."""
+    (tmp_path / "job.log").write_text("starting\n")
+    url, target = f"http://127.0.0.1:{free_port()}", (str(tmp_path),)
+    facts = collect(Request(target, prometheus=url, start=T0, end=T0 + HOUR))
+    assert any("cannot be reached" in gap.reason and gap.where == url for gap in facts.gaps)
+
+    facts = collect(Request(target, prometheus=url))
+    assert any("name --start and --end" in gap.reason for gap in facts.gaps)
+
+    with pytest.raises(UsageError, match="credentials"):
+        collect(Request(target, prometheus="http://ann:pw@prom:9090"))

@@ -12,6 +12,7 @@ from flatline.collect.files import Found
 from flatline.errors import FormatError, SourceError
 from flatline.facts import METRICS
 from flatline.model import Gap
+from flatline.sources.prometheus import access, address
 
 if TYPE_CHECKING:
     from flatline.series.engine import Engine
@@ -54,8 +55,10 @@ class Numbers:
         for file in files:
             if file.path.is_dir():
                 self._add(file.source, partial(_database, file), narrow)
-        if server is not None and self._add(server, lambda: _server(server, narrow), narrow):
-            self.server = self._sources[-1].name
+        if server is not None:
+            where = address(server)
+            if self._add(where, lambda: _server(where, narrow), narrow):
+                self.server = where
 
     def _add(self, where: str, make: Callable[[], Engine], within: Window) -> bool:
         from flatline.sources.metrics import MetricsSource  # imports NumPy: 0.1 s
@@ -141,7 +144,7 @@ def _database(file: Found) -> Engine:
 
 
 def _server(url: str, window: Window) -> Engine:
-    from flatline.sources.prometheus import PrometheusServer, access
+    from flatline.sources.prometheus import PrometheusServer
     from flatline.vocab import vocabularies
 
     first, last = window

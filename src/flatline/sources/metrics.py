@@ -51,16 +51,28 @@ _SAMPLE = re.compile(
     re.IGNORECASE,
 )
 
+_SMI_DOCUMENT = re.compile(
+    rb"(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE nvidia_smi_log[^>\[]*>\s*)?<nvidia_smi_log>.*?"
+    rb"</nvidia_smi_log>\s*",
+    re.DOTALL,
+)
+_SMI_HEADER = re.compile(
+    rb"(?:^|, ?)(?:(?:power\.draw|temperature|utilization|clocks|memory)\.?[a-z_.]*)"
+    rb"(?: \[[%A-Za-z]+\])?(?:,|\s*$)"
+)
+
 
 def recognise(name: str, head: bytes) -> bool:
     """
-    Whether a file's beginning is Prometheus text or OpenMetrics.
+    Whether a file's beginning is Prometheus text, OpenMetrics, or what nvidia-smi printed.
 
     A line of metadata decides; without any, nearly every line must be a labelled sample, so that
     a log that prints `{...} 3` is none.
     """
     if b"\0" in head:
         return False
+    if is_smi(head):
+        return True
     lines = [line for line in head.split(b"\n")[:HEAD_LINES] if line.strip()]
     if len(lines) > 1 and not head.endswith(b"\n"):
         lines.pop()
@@ -68,6 +80,25 @@ def recognise(name: str, head: bytes) -> bool:
         return True
     samples = sum(_SAMPLE.match(line) is not None for line in lines)
     return samples > 0 and samples >= 0.9 * len(lines)
+
+
+def is_smi(head: bytes) -> bool:
+    """
+    Whether a file begins as a table or documents of `nvidia-smi`, and as nothing else: many a job
+    log begins with such a table.
+    """
+    text = head.lstrip(b"\xef\xbb\xbf\r\n ")
+    if text.startswith((b"<?xml", b"<nvidia_smi_log>")):
+        rest = _SMI_DOCUMENT.sub(b"", text).lstrip()
+        return b"<nvidia_smi_log>" in text[:400] and rest[:1] in (b"", b"<")
+    lines = text.split(b"\n")
+    if len(lines) > 1:
+        lines.pop()
+    header = lines[0]
+    if not _SMI_HEADER.search(header) or len(header) > HEAD_LINES * 50:
+        return False
+    alike = sum(line.count(b",") == header.count(b",") for line in lines[:HEAD_LINES])
+    return b"," in header and alike == len(lines[:HEAD_LINES]) > 1
 
 
 class MetricsSource:
@@ -301,16 +332,18 @@ def in_memory(files: Sequence[tuple[Path, str]], gaps: list[Gap]) -> Engine:
 def _read(path: Path, source: str, builder: Any, gaps: list[Gap]) -> bool:
     """One file into the builder; whether it gave anything."""
     from flatline.series.exposition import read
+    from flatline.series.smi import read_smi
 
     try:
-        found = read(path, source, builder)
+        with path.open("rb") as file:
+            smi = is_smi(file.read(65_536))
+        gaps.extend(read_smi(path, source, builder) if smi else read(path, source, builder).gaps)
     except FormatError as fault:
-        gaps.append(Gap("metrics", f"not read as Prometheus text or OpenMetrics: {fault}", source))
+        gaps.append(Gap("metrics", f"not read as metrics: {fault}", source))
         return False
     except OSError as fault:
         gaps.append(Gap("metrics", fault.strerror or str(fault), source))
         return False
-    gaps.extend(found.gaps)
     return True
 
 
