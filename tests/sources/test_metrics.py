@@ -258,3 +258,15 @@ def test_units_and_scales_of_exporters(
     answer = source(tmp_path, text).ask(signal)
 
     assert [row.last for row in answer.rows] == [value]
+
+
+def test_an_index_in_a_label_of_its_own_becomes_the_gpu(tmp_path: Path) -> None:
+    """amd_smi_exporter: microwatts, and the GPU under the metric's own name."""
+    metrics = source(
+        tmp_path, f'amd_gpu_power{{gpu_power="3",instance="n1:2021"}} 4e8 {T0 * 1000}\n'
+    )
+    answer = metrics.ask("gpu_power_watts")
+    cite = answer.cite(answer.rows[0], "power")
+
+    assert (cite.place, cite.value) == (Place(host="n1", gpu="3"), 400.0)
+    assert metrics.replay(cite) == 400.0
