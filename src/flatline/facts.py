@@ -31,6 +31,7 @@ from flatline.model import (
 from flatline.model.dumps import Dump
 from flatline.tracks import (
     DUMPS,
+    EVENTS,
     KERNEL,
     LOG,
     METRICS,
@@ -46,6 +47,7 @@ from flatline.tracks import (
 
 __all__ = [
     "DUMPS",
+    "EVENTS",
     "GOES_ON_AFTER",
     "KERNEL",
     "LOG",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import math
 import tempfile
 from pathlib import Path
@@ -153,3 +154,15 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         file.flush()
         with contextlib.suppress(FormatError):
             assert read(Path(file.name), "any.prom", SeriesBuilder()).samples >= 1
+
+
+def test_a_packed_file_is_read_as_the_plain_one(tmp_path: Path) -> None:
+    """One that breaks off gives what could be unpacked, and a gap."""
+    text = "".join(f'm{{n="{n}"}} {n} {1_700_000_000_000 + n}\n' for n in range(300_000))
+    whole = gzip.compress(text.encode(), 1)
+    for size, complete in ((len(whole), True), (len(whole) - 1000, False)):
+        file = tmp_path / f"{size}.gz"
+        file.write_bytes(whole[:size])
+        found = read(file, "m", SeriesBuilder())
+        assert (found.samples == 300_000, found.gaps == ()) == (complete, complete)
+        assert found.samples > 100_000

@@ -144,6 +144,18 @@ def test_an_answer_says_its_unit(query: str, unit: str) -> None:
     assert unit_of(parse(query)) == unit
 
 
+SMI_AMD = exporter("amd_smi_exporter", "instance", "gpu_power", "productname")
+
+
+def test_a_label_that_one_metric_alone_has_is_brought_under_the_common_one() -> None:
+    """amd_smi_exporter calls the GPU's label as the metric; matchers go in under that name."""
+    native = text('gpu_power_watts{gpu="3"}', SMI_AMD)
+
+    assert native == (
+        'label_replace(amd_gpu_power{gpu_power="3"}, "gpu", "$1", "gpu_power", "(.+)") * 1e-06'
+    )
+
+
 @pytest.mark.parametrize(
     "query",
     ['label_replace(gpu_power_watts, "rack", "$1", "host", "(.)")',

@@ -97,10 +97,12 @@ def _exhibit(request: Request, on_progress: OnProgress | None) -> tuple[Verdict,
     return verdict, exhibit(facts, verdict)
 
 
-def _verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check, ...]:
+def _verify(
+    document: Mapping[str, Any], targets: tuple[str, ...], prometheus: str | None
+) -> tuple[Check, ...]:
     from flatline.verify import verify
 
-    return verify(document, targets)
+    return verify(document, targets, prometheus)
 
 
 def _families() -> tuple[Family, ...]:
@@ -138,7 +140,7 @@ class Engine:
 
     diagnose: Callable[[Request, OnProgress | None], Verdict] = _diagnose
     exhibit: Callable[[Request, OnProgress | None], tuple[Verdict, Exhibit]] = _exhibit
-    verify: Callable[[Mapping[str, Any], tuple[str, ...]], tuple[Check, ...]] = _verify
+    verify: Callable[[Mapping[str, Any], tuple[str, ...], str | None], tuple[Check, ...]] = _verify
     query: Callable[[Question], Reply] = _query
     families: Callable[[], tuple[Family, ...]] = _families
     demos: Callable[[], Traversable] = _demos

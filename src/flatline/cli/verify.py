@@ -5,8 +5,9 @@ Every citation of VERDICT.json (written by `flatline diagnose --format json`,
 - for standard input) is read, run or computed again in TARGET. Status 0 where
 all hold, 1 where one does not.
 
-example:
+examples:
   flatline verify 8308.json ./outputs/8308
+  flatline verify 8308.json ./outputs/8308 --prometheus http://prometheus:9090
 """
 
 from __future__ import annotations
@@ -34,11 +35,12 @@ LISTED = 50
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verdict", metavar="VERDICT.json", help="the document to check")
     parser.add_argument("target", nargs="+", metavar="TARGET", help="what it was made from")
+    parser.add_argument("--prometheus", metavar="URL", help="the server it was made with")
 
 
 def run(options: argparse.Namespace, engine: Engine) -> int:
     document = _document(options.verdict)
-    checks = engine.verify(document, tuple(options.target))
+    checks = engine.verify(document, tuple(options.target), options.prometheus)
     say(_report(checks, look_of(sys.stdout).width))
     return HEALTHY if all(check.ok for check in checks) else FOUND
 

@@ -11,7 +11,7 @@ import re
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from flatline.collect.masking import masked
 from flatline.collect.numbers import Numbers
 from flatline.collect.runs import Records_, attempts, choose, how_a_try_ended, how_it_ended, merge
 from flatline.errors import FormatError, SourceError
-from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
+from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
 from flatline.logs.reading import TextFile, clean, open_text, segments
 from flatline.model import Gap, Job, NodeEvent, Place, Records
@@ -76,7 +76,15 @@ def collect(
         found = of_job(found, wanted, {job.id for job in records.jobs} - {wanted})
     logs = _logs(found, rows, gaps, on_progress)
     held = request.hosts or (rows[-1].nodes if rows else ())
-    numbers = Numbers([f for f in found if f.kind == METRICS], gaps, held)
+    numbers = Numbers(
+        [f for f in found if f.kind == METRICS],
+        gaps,
+        held,
+        records.addresses,
+        server=request.prometheus,
+        asked=(request.start, request.end),
+        run=_when(rows, logs),
+    )
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
     gaps[:] = [masked(gap) for gap in gaps]
@@ -87,14 +95,28 @@ def collect(
 
 def _not_yet(request: Request) -> list[Gap]:
     """What was asked for and this version does not do, said instead of passed over."""
-    asked = [
-        ("a Prometheus server", request.prometheus, "servers are not asked by this version;"
-         " save what is needed as OpenMetrics text beside the logs"),
-        ("a comparison with a baseline", request.baseline, "this version compares no runs"),
-        ("a window of time", request.start or request.end, "this version reads the whole of"
-         " what is there"),
-    ]  # fmt: skip
-    return [Gap(need, reason, str(value)) for need, value, reason in asked if value is not None]
+    if request.baseline is None:
+        return []
+    return [Gap("a comparison with a baseline", "this version compares no runs", request.baseline)]
+
+
+def _when(
+    rows: Sequence[Job], logs: Sequence[tuple[Found, Setting, LogEvents]]
+) -> tuple[datetime | None, datetime | None]:
+    """When the run began and ended, as its records and else its dated log lines have it."""
+    started = [row.started_at for row in rows if row.started_at]
+    ended = rows[-1].ended_at if rows else None
+    dated = [
+        datetime.fromtimestamp(at, UTC)
+        for _, _, events in logs
+        for track in events.tracks.values()
+        for at in track.at
+        if at == at
+    ]
+    dated += [cite.at for _, _, e in logs for cite in (m.cite for m in e.matches) if cite.at]
+    seen = [events.last_seen for _, _, events in logs if events.last_seen]
+    first = min(started, default=None) or min(dated, default=None)
+    return first, ended or max(seen, default=None)
 
 
 def _named(targets: Sequence[str]) -> str | None:
@@ -141,7 +163,7 @@ def _record(name: str, data: bytes, source: str) -> Records:
 def _logs(
     found: Sequence[Found], rows: Sequence[Job], gaps: list[Gap], on_progress: OnProgress | None
 ) -> list[tuple[Found, Setting, LogEvents]]:
-    files = [file for file in found if file.kind in (LOG, KERNEL)]
+    files = [file for file in found if file.kind in (LOG, KERNEL, EVENTS)]
     total = sum(file.size for file in files)
     book = catalogue() if files else None
     names = {file.source: place_of_name(file.source) or NamePlace() for file in files}
@@ -160,6 +182,8 @@ def _logs(
         except SourceError as fault:
             gaps.append(Gap(file.kind, str(fault), file.source))
             continue
+        if file.kind == EVENTS:  # its tags are data: nothing else was said in it
+            events.matches, events.crashes, events.exits = [], [], []
         gaps += events.gaps
         done += file.size
         if on_progress is not None:
@@ -235,6 +259,7 @@ def _facts(
                 for f in found
                 if f.kind in (SCHEDULER, METRICS, DUMPS)
             ),
+            *([FileRead(numbers.server, METRICS, 0, 0)] if numbers.server else []),
         ],
         matches=matches,
         crashes=crashes,

@@ -10,17 +10,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flatline.errors import UsageError
-from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER
+from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
+from flatline.logs.event_files import is_event_file
 from flatline.logs.reading import is_text, read_head
 from flatline.model import Gap
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import recognise_dump
-from flatline.sources import metrics
+from flatline.sources import metrics, tsdb
 
 MAX_FILES = 200_000
 HEAD_BYTES = 65_536
 OTHER, EMPTY, BINARY = "other", "empty", "binary"
-_STORES = (LOG, KERNEL, SCHEDULER, METRICS, DUMPS)
+_STORES = (LOG, KERNEL, SCHEDULER, METRICS, DUMPS, EVENTS)
 _SLURM_NAME = re.compile(r"(?i)sacct|scontrol|squeue|sinfo|slurm")
 
 _CODE = re.compile(
@@ -146,6 +147,10 @@ def _below(root: Path, gaps: list[Gap]) -> Iterator[tuple[Path, str]]:
 
     inside = root.resolve()
     for folder, folders, names in os.walk(root, onerror=refused):
+        if tsdb.recognise(Path(folder), folders):
+            folders.clear()
+            yield Path(folder), os.path.relpath(folder, root) if folder != str(root) else root.name
+            continue
         folders.sort()
         linked = [name for name in folders if _is_link(Path(folder, name))]
         for name in sorted([*names, *linked]):
@@ -180,8 +185,11 @@ def _refusal(path: Path, inside: Path) -> str | None:
 
 
 def classify(path: Path, relative: str, gaps: list[Gap]) -> tuple[str, int]:
-    """(kind, size in bytes). A file that cannot be read is "other", with a gap."""
+    """(kind, size in bytes). A file that cannot be read is "other", with a gap; a folder is one
+    that a source reads as a whole."""
     try:
+        if path.is_dir():
+            return METRICS, 0
         size = path.stat().st_size
         head = read_head(path, HEAD_BYTES)
     except OSError as fault:
@@ -189,8 +197,10 @@ def classify(path: Path, relative: str, gaps: list[Gap]) -> tuple[str, int]:
         return OTHER, 0
     if not head:
         return EMPTY, size
+    if is_event_file(head):
+        return EVENTS, size
     if _EVENTS.search(relative):
-        gaps.append(Gap("TensorBoard events", "not read by this version", relative))
+        gaps.append(Gap(EVENTS, "it does not begin as an event file", relative))
         return OTHER, size
     kind = _kind(relative, head)
     if kind == OTHER and head.lstrip()[:1] == b"{" and _SLURM_NAME.search(path.name):
@@ -230,9 +240,9 @@ def of_job(found: list[Found], job: str, others: set[str]) -> list[Found]:
     def names(file: Found, job_id: str) -> bool:
         return re.search(rf"(?<!\d){re.escape(job_id)}(?!\d)", file.source) is not None
 
-    logs = [file for file in found if file.kind in (LOG, KERNEL)]
+    logs = [file for file in found if file.kind in (LOG, KERNEL, EVENTS)]
     own = [file for file in logs if names(file, job)]
     if not own:
         own = [file for file in logs if not any(names(file, other) for other in others)]
     keep = {id(file) for file in own}
-    return [file for file in found if file.kind not in (LOG, KERNEL) or id(file) in keep]
+    return [file for file in found if file.kind not in (LOG, KERNEL, EVENTS) or id(file) in keep]

@@ -25,6 +25,7 @@ from types import TracebackType
 from typing import Self
 
 from flatline.errors import SourceRefused, SourceUnreachable
+from flatline.logs.event_files import is_event_file, rendered
 from flatline.logs.unpacking import (
     FileStore,
     Store,
@@ -189,7 +190,12 @@ def _open(path: Path) -> int:
 
 
 def _unpacked(raw: Store, source: str, gaps: list[Gap]) -> Store:
-    head = raw.read(0, 8)
+    head = raw.read(0, 16)
+    if is_event_file(head):
+        try:
+            return rendered(raw, source, gaps)
+        finally:
+            raw.close()
     if packing(head) is None:
         if raw.size > PLAIN_CAP_BYTES:
             gaps.append(

@@ -86,7 +86,7 @@ class MemoryStore:
         self._data.release()
 
 
-class _Spool:
+class Spool:
     """Takes bytes in order; small amounts stay in memory."""
 
     def __init__(self) -> None:
@@ -295,7 +295,7 @@ def unpack(raw: Store, head: bytes, source: str, gaps: list[Gap], limit: int = 0
 
     Damage, bombs and a full temporary folder end it early, with a gap.
     """
-    spool, unpacker = _Spool(), _Unpacker(raw, head)
+    spool, unpacker = Spool(), _Unpacker(raw, head)
     try:
         for piece in unpacker.pieces():
             spool.write(piece)
@@ -338,7 +338,7 @@ def encoding(head: bytes) -> str | None:
 def transcode(raw: Store, name: str, source: str, gaps: list[Gap]) -> Store:
     """`raw` in UTF-8. What is not valid in its encoding is replaced."""
     decoder = codecs.getincrementaldecoder(name)("replace")
-    spool = _Spool()
+    spool = Spool()
     offset = 0
     try:
         while data := raw.read(offset, PIECE_BYTES):

@@ -11,11 +11,14 @@ told in a gap with its number; a file that has more of those than samples is ref
 
 from __future__ import annotations
 
+import gzip
 import re
+import zlib
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import BinaryIO, cast
 
 import numpy as np
 
@@ -29,6 +32,7 @@ FILE_BYTES = 1 << 31
 MAX_SERIES = 1_000_000
 MAX_LABELS = 256
 """Bounds of a file: past them it is refused, or the line skipped, rather than memory filled."""
+GZIP = b"\x1f\x8b"
 LATEST_S = 253_402_300_799.0
 """The end of the year 9999, beyond which no instant can be told."""
 MS_SINCE_1973 = 1e11
@@ -152,8 +156,8 @@ def _lines(path: Path) -> Iterator[tuple[int, str | None, bool]]:
     number = 0
     rest = b""
     skipping = False
-    with path.open("rb") as file:
-        while chunk := file.read(CHUNK_BYTES):
+    with _opened(path) as file:
+        for chunk in _chunks(file):
             *lines, rest = (rest + chunk).split(b"\n")
             for raw in lines:
                 number += 1
@@ -163,6 +167,27 @@ def _lines(path: Path) -> Iterator[tuple[int, str | None, bool]]:
                 skipping, rest = True, b""
     if rest or skipping:
         yield number + 1, None if skipping else _text(rest), False
+
+
+def _opened(path: Path) -> BinaryIO:
+    """The file, unpacked while it is read where it begins as gzip does."""
+    with path.open("rb") as file:
+        packed = file.read(2) == GZIP
+    return cast(BinaryIO, gzip.open(path, "rb")) if packed else path.open("rb")
+
+
+def _chunks(file: BinaryIO) -> Iterator[bytes]:
+    """The file in parts; where an archive breaks off, a line that is no text ends it.
+    Raises FormatError where it unpacks to more than is read."""
+    size = 0
+    try:
+        while chunk := file.read(CHUNK_BYTES):
+            size += len(chunk)
+            if size > FILE_BYTES:
+                raise FormatError(f"it unpacks to more than the {FILE_BYTES} bytes that are read")
+            yield chunk
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        yield b"\n\0\n"
 
 
 def _text(raw: bytes) -> str | None:

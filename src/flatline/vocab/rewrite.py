@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from flatline.errors import QueryRejected
 from flatline.model import Gap
-from flatline.series.matching import Matcher, Op
+from flatline.series.matching import Matcher, Op, accepts
 from flatline.series.promql.parse import parse
 from flatline.series.promql.tree import (
     Aggregate,
@@ -34,7 +34,7 @@ from flatline.series.promql.tree import (
     walk,
 )
 from flatline.signals import SIGNALS, Signal
-from flatline.vocab import LABELS, Exporter, LabelRule
+from flatline.vocab import LABELS, Carrier, Exporter, LabelRule
 from flatline.vocab.kinds import COUNTING, LINEAR, NOT_OF_MEANS, labels_of_result
 
 Groups = tuple[tuple[Matcher, ...], ...]
@@ -122,8 +122,8 @@ def restrictions(
         return ANYWHERE, ()
     by_name: dict[str, list[str]] = {}
     for native in hosts:
-        name = rule.value(native)
-        for spelling in {name, name.partition(".")[0]}:
+        name = exporter.host(native)
+        for spelling in {name, rule.value(native), name.partition(".")[0]}:
             by_name.setdefault(spelling, []).append(native)
     gaps: list[Gap] = []
     by_gpus: dict[tuple[str, ...], list[str]] = {}
@@ -218,8 +218,9 @@ class _Rewriter:
         own = (*carrier.matchers, *(self._matcher(m, signal) for m in selector.matchers))
         out: Expr | None = None
         for group in self.groups:
-            native = replace(selector, name=carrier.metric, matchers=(*own, *group))
-            part = wrap(native)
+            native = replace(selector, name=carrier.metric,
+                             matchers=self._spelled(carrier, (*own, *group)))  # fmt: skip
+            part = self._relabelled(carrier, self._flag(carrier, native, wrap(native)))
             out = part if out is None else Binary("or", out, part)
         assert out is not None
         if carrier.collapse:
@@ -230,12 +231,35 @@ class _Rewriter:
             return out
         return Paren(Binary("*", out, Number(carrier.scale)))
 
+    def _flag(self, carrier: Carrier, native: Selector, wrapped: Expr) -> Expr:
+        """Whether the metric stands at the one value that means yes; its range says nothing."""
+        if carrier.equals is None:
+            return wrapped
+        if wrapped is not native:
+            raise QueryRejected(f"{carrier.signal} is a comparison here: ask for it as it stands")
+        return Paren(Binary("==", native, Number(carrier.equals), returns_bool=True))
+
+    def _spelled(self, carrier: Carrier, matchers: tuple[Matcher, ...]) -> tuple[Matcher, ...]:
+        """Matchers with the labels that this metric alone calls otherwise."""
+        own = {self.exporter.labels[name].label: label for name, label in carrier.labels.items()}
+        return tuple(replace(m, name=own.get(m.name, m.name)) for m in matchers)
+
+    def _relabelled(self, carrier: Carrier, expr: Expr) -> Expr:
+        """The answer under the labels the exporter's other metrics have."""
+        for name, label in carrier.labels.items():
+            rule = self.exporter.labels[name]
+            args = (expr, Text(rule.label), Text("$1"), Text(label), Text("(.+)"))
+            expr = Call("label_replace", args)
+        return expr
+
     def _matcher(self, matcher: Matcher, signal: Signal) -> Matcher:
         if matcher.name not in (*signal.labels, "model"):
             raise QueryRejected(f"{signal.name} has no label {matcher.name!r}")
         rule = self.exporter.labels.get(matcher.name)
         if rule is None:
             raise QueryRejected(f"{self.exporter.name} does not say the {matcher.name}")
+        if matcher.name == "host" and self.exporter.hosts:
+            return self._host(matcher, rule)
         if not rule.port:
             return replace(matcher, name=rule.label)
         pattern = matcher.value
@@ -243,6 +267,17 @@ class _Rewriter:
             pattern = _quoted(pattern)
         op: Op = "=~" if matcher.op in ("=", "=~") else "!~"
         return Matcher(rule.label, op, f"(?:{pattern}){_PORT}")
+
+    def _host(self, matcher: Matcher, rule: LabelRule) -> Matcher:
+        """Named hosts as the addresses the data has for them."""
+        positive = replace(matcher, op="=" if matcher.op in ("=", "!=") else "=~")
+        meant = accepts(positive)
+        values = [native for native, host in self.exporter.hosts.items() if meant(host)]
+        if not values:
+            return replace(matcher, name=rule.label)
+        found = _one_of(rule, values)
+        op: Op = found.op if matcher.op in ("=", "=~") else ("!=" if found.op == "=" else "!~")
+        return replace(found, op=op)
 
     def _natives(self, labels: Iterable[str]) -> tuple[str, ...]:
         """The data's names of canonical labels, host first; those it has none for are left out:
