@@ -266,6 +266,24 @@ def test_a_proxy_that_takes_no_post_is_asked_by_get() -> None:
     assert fake.requests[-1].method == "GET"
 
 
+def test_a_server_that_is_always_late_is_not_waited_for_without_end() -> None:
+    """Three times, whatever is still to be asked."""
+    late = 0
+
+    def route(path: str, form: dict[str, list[str]]) -> Any:
+        nonlocal late
+        if "x_marks" in str(form):
+            late += 1
+            raise httpx.ReadTimeout("late")
+        return None
+
+    made, _ = server(route)
+    for _ in range(6):
+        with pytest.raises(SourceError):
+            made.run("x_marks", 5.0, 5.0, 0.0)
+    assert late == 3
+
+
 @pytest.mark.parametrize("name", ("prometheus", "victoria-metrics"))
 def test_a_real_server_answers_canonical_questions(name: str, tmp_path: Path) -> None:
     """By place, in canonical units, with a citation that can be asked again."""
