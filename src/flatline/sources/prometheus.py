@@ -488,7 +488,7 @@ def _short(said: object) -> str:
 
 
 def _product(engine: str) -> str:
-    return engine.rpartition(" ")[0] if re.search(r" v?\d\S*$", engine) else engine
+    return re.sub(r",? (?:of unknown version|v?\d\S*)$", "", engine)
 
 
 def _time(seconds: float) -> str:
