@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
@@ -149,7 +150,15 @@ def _later(facts: Facts, a: Finding, b: Finding) -> bool | None:
     if first is None or second is None:
         return None
     delta = (first - second).total_seconds()
-    return None if abs(delta) <= facts.skew_s else delta > 0
+    if delta > facts.skew_s and not _floor(b, second):
+        return True
+    return False if delta < -facts.skew_s and not _floor(a, first) else None
+
+
+def _floor(finding: Finding, at: datetime) -> bool:
+    """Whether a time is only the least it can be: a line without one took it from those before."""
+    told = [cite for cite in finding.cites if isinstance(cite, LogCite) and cite.at == at]
+    return bool(told) and all(cite.at_assumed for cite in told)
 
 
 def _live(facts: Facts, finding: Finding) -> bool:
@@ -246,6 +255,8 @@ def _doubts(
     if open_codes:
         names = ", ".join(f"{a.code} {a.family}" for a in open_codes)
         doubts.append(f"Whether {names} applies: that needs {open_codes[0].missing[0]}.")
+    unasked = [code for code in _MUST_BE_CLEAR if code not in {family.code for family in known}]
+    doubts.extend(f"Whether {code} applies: it was not asked." for code in unasked)
     lost = {gap.need for gap in gaps}
     unheard = [(f.code, f.name, "its judgement broke") for f in known if f.name in lost]
     weak = [
@@ -425,7 +436,10 @@ def _why_open(
         first = failing[0]
         how = f"signal {first.signal}" if first.signal else f"exit code {first.exit_code}"
         where = f" on {first.place}" if first.place else ""
-        ended = f"The run failed ({first.reporter} reports {how}{where}); nothing read says why"
+        done = f" after its planned {facts.planned_steps} steps" if facts.reached_plan else ""
+        ended = (
+            f"The run failed{done} ({first.reporter} reports {how}{where}); nothing read says why"
+        )
     cannot = ["Why, or whether anything was wrong: no decisive line, record or number was read."]
     if not facts.has_progress:
         cannot.append("Training correctness is unverifiable: no progress line was recognised.")

@@ -11,6 +11,7 @@ import pytest
 from flatline.collect import Request, collect
 from flatline.errors import ManyJobs
 from flatline.facts import Facts
+from flatline.model import Job, RecordCite, Records
 
 BOOM = (
     "Traceback (most recent call last):\n"
@@ -191,3 +192,13 @@ def test_steps_that_go_back_without_end_are_one_try(tmp_path: Path) -> None:
 
     assert len(made.attempts) == 1
     assert any("go back" in gap.reason for gap in made.gaps)
+
+
+def test_records_that_were_read_already_are_those_of_the_run() -> None:
+    """A listing parses an accounting file once, however many jobs it holds."""
+    cite = RecordCite("sacct.txt", "row 1, State", "FAILED", "t")
+    job = Job("7", "train", "failed", "FAILED", cite, nodes=("n1",))
+    facts = collect(Request((), job="7"), None, (Records(jobs=(job,)),))
+    assert facts.job is not None
+    assert facts.job.nodes == ("n1",)
+    assert facts.disposition == "failed"

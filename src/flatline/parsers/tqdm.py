@@ -31,6 +31,7 @@ from flatline.model import Progress
 
 FORMAT = "tqdm"
 FRAMEWORK = None
+GENERIC = 1
 TRIGGERS = (
     r"[0-9?] ?(?:it/s|s/it)",
     r"\](?:   [0-9]|  [0-9][0-9]| 100)%\|",
