@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 
 from flatline.collect import Request, collect
+from flatline.collect.stores import Question, ask
 from flatline.model import Place
+from flatline.series.promql import ENGINE
+from flatline.series.promql.evaluate import Matrix
 from flatline.series.storage import each
 from flatline.series.tsdb.database import Database
 from flatline.sources.metrics import MetricsSource
@@ -49,7 +52,7 @@ def test_a_database_answers_by_place() -> None:
     assert row is not None
     assert min(row.values) == 200e6
     assert source.replay(answer.cite(row, "SM clock")) == 200e6
-    assert (answer.engine, answer.source) == ("flatline-promql 2", "tsdb")
+    assert (answer.engine, answer.source) == (ENGINE, "tsdb")
 
 
 def test_a_database_in_a_run_is_one_source_of_it(tmp_path: Path) -> None:
@@ -145,3 +148,11 @@ def test_what_a_server_needs_to_start_is_not_needed(name: str, tmp_path: Path) -
     ours(Path(copy))
 
     assert not (tmp_path / "db" / name).exists()
+
+
+def test_a_database_alone_is_asked_in_its_own_names() -> None:
+    """As `flatline query` does: by its index, without reading the rest."""
+    found = ask(Question("count(DCGM_FI_DEV_GPU_TEMP)", (str(FIXTURE),))).found
+
+    assert isinstance(found, Matrix)
+    assert found.values[0, 0] == 2.0

@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from flatline.collect import Request, collect
+from flatline.collect.numbers import Numbers
 from flatline.errors import QueryRejected, SourceError, SourceRefused, UsageError
 from flatline.model import Place
 from flatline.sources.metrics import MetricsSource
@@ -92,6 +93,7 @@ def test_the_engine_is_what_the_server_says_it_is() -> None:
     assert made.name == "Prometheus 3.1.0"
     assert made.answers_as("Prometheus 2.42.0+ds")
     assert not made.answers_as("VictoriaMetrics 1.79.5")
+    assert made.answers_as("Prometheus of unknown version")
     assert not made.answers_as("flatline-promql 1")
 
 
@@ -266,6 +268,24 @@ def test_a_proxy_that_takes_no_post_is_asked_by_get() -> None:
     assert fake.requests[-1].method == "GET"
 
 
+def test_a_server_that_is_always_late_is_not_waited_for_without_end() -> None:
+    """Three times, whatever is still to be asked."""
+    late = 0
+
+    def route(path: str, form: dict[str, list[str]]) -> Any:
+        nonlocal late
+        if "x_marks" in str(form):
+            late += 1
+            raise httpx.ReadTimeout("late")
+        return None
+
+    made, _ = server(route)
+    for _ in range(6):
+        with pytest.raises(SourceError):
+            made.run("x_marks", 5.0, 5.0, 0.0)
+    assert late == 3
+
+
 @pytest.mark.parametrize("name", ("prometheus", "victoria-metrics"))
 def test_a_real_server_answers_canonical_questions(name: str, tmp_path: Path) -> None:
     """By place, in canonical units, with a citation that can be asked again."""
@@ -313,3 +333,9 @@ def test_a_server_that_is_not_there_is_a_gap_and_one_without_a_time_is_not_asked
 
     with pytest.raises(UsageError, match="credentials"):
         collect(Request(target, prometheus="http://ann:pw@prom:9090"))
+
+
+def test_what_a_server_answered_is_verified_only_at_a_server_the_caller_names() -> None:
+    """An address in a document is never asked."""
+    with pytest.raises(SourceError, match="--prometheus"):
+        Numbers([], []).replay({"source": "http://prom:9090", "engine": "Prometheus 3.1.0"})

@@ -13,7 +13,7 @@ from math import ceil, floor
 from typing import TYPE_CHECKING, Literal
 
 from flatline.collect.files import walk
-from flatline.errors import FormatError, UsageError
+from flatline.errors import UsageError
 from flatline.facts import METRICS
 from flatline.model import Gap
 
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from flatline.series.promql.evaluate import Matrix
     from flatline.series.storage import Series, Store
 
+EVER = (-1e15, 1e15)
 STEPS = 240
 """Most points an answer has where no step is asked for."""
 NICE_S = (1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400)
@@ -75,8 +76,9 @@ def open_store(targets: tuple[str, ...]) -> Opened:
 
     Raises UsageError where a target is not there, or none holds metrics.
     """
-    from flatline.series.exposition import read
-    from flatline.series.storage import MemoryStore, SeriesBuilder
+    from flatline.series.storage import MemoryStore, SeriesBuilder, each
+    from flatline.series.tsdb.database import Database
+    from flatline.sources.metrics import read_file
 
     gaps: list[Gap] = []
     builder = SeriesBuilder()
@@ -84,10 +86,15 @@ def open_store(targets: tuple[str, ...]) -> Opened:
     if not files:
         raise UsageError(f"{', '.join(targets)} holds no metrics of a known format")
     for file in files:
-        try:
-            gaps += read(file.path, file.source, builder).gaps
-        except (FormatError, OSError) as fault:
-            gaps.append(Gap("metrics", str(fault), file.source))
+        if not file.path.is_dir():
+            read_file(file.path, file.source, builder, gaps)
+            continue
+        database = Database(file.path, file.source)
+        if len(files) == 1:
+            return Opened(database, database.span, (*gaps, *database.gaps))
+        for labels, times, values in each(database.select((), *EVER)):
+            builder.extend(builder.row(labels), times, values)
+        gaps += database.gaps
     store = MemoryStore(builder.build())
     if builder.conflicts:
         gaps.append(Gap("every sample of the metrics",

@@ -393,7 +393,7 @@ def in_memory(files: Sequence[tuple[Path, str]], gaps: list[Gap]) -> Engine:
     from flatline.series.storage import MemoryStore, SeriesBuilder
 
     builder = SeriesBuilder()
-    read = [source for path, source in files if _read(path, source, builder, gaps)]
+    read = [source for path, source in files if read_file(path, source, builder, gaps)]
     store = MemoryStore(builder.build())
     if builder.conflicts:
         gaps.append(Gap("every sample of the metrics",
@@ -402,7 +402,7 @@ def in_memory(files: Sequence[tuple[Path, str]], gaps: list[Gap]) -> Engine:
     return Embedded(store, _named(read))
 
 
-def _read(path: Path, source: str, builder: Any, gaps: list[Gap]) -> bool:
+def read_file(path: Path, source: str, builder: Any, gaps: list[Gap]) -> bool:
     """One file into the builder; whether it gave anything."""
     from flatline.series.exposition import read
     from flatline.series.smi import read_smi

@@ -21,13 +21,12 @@ An answer is read up to a size and no further; a range too long or too large for
 asked in windows; a busy server is asked again a few times; a redirect to another host is not
 followed, so that no credential leaves the host it was meant for.
 
-httpx is imported when a server is asked: it takes longer to import than a small run to diagnose.
+httpx is imported when a server is asked: it takes longer than diagnosing a small run.
 """
 
 from __future__ import annotations
 
 import re
-import ssl
 import time
 import weakref
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -49,6 +48,8 @@ from flatline.model import Gap
 from flatline.redact import excerpt, mask
 
 if TYPE_CHECKING:
+    import ssl
+
     import httpx
 
     from flatline.series.promql.evaluate import Matrix
@@ -312,7 +313,7 @@ class PrometheusServer:
 
     def _data(self, path: str, form: Mapping[str, Sequence[str]], *, get: bool = False) -> Any:
         answer = self._http.ask(path, form, get=get)
-        for warning in _list(answer.get("warnings"))[:4]:
+        for warning in _texts(answer.get("warnings"))[:4]:
             self._note(f"the server warns: {_short(warning)}")
         if answer.get("isPartial") is True:
             self._note("the server answered in part only")
@@ -343,7 +344,7 @@ class _Http:
 
         self._base = base
         self._sleep = sleep
-        self._get_only = False
+        self._get_only, self._late = False, 0
         self.headers: Mapping[str, str] = {}
         try:
             self._client = httpx.Client(
@@ -354,7 +355,7 @@ class _Http:
                 transport=transport,
                 follow_redirects=False,
             )
-        except (OSError, ssl.SSLError, ValueError, ImportError) as fault:
+        except (OSError, ValueError, ImportError) as fault:  # ssl.SSLError is an OSError
             reason = getattr(fault, "strerror", None) or str(fault)
             raise UsageError(
                 f"{ENV}* or a proxy setting cannot be used: {mask(reason)}"
@@ -395,13 +396,14 @@ class _Http:
         """Asked again where the server is busy or the way to it broke."""
         import httpx
 
+        if self._late >= TRIES:
+            raise SourceUnreachable(f"{self._base} was too late {TRIES} times; not asked again")
         for number in range(TRIES):
             wait = PAUSE_S[min(number, len(PAUSE_S) - 1)]
             try:
                 status, body = self._redirected(url, form, get)
-            except httpx.ConnectTimeout as fault:
-                raise SourceUnreachable(f"{self._base} cannot be reached in time") from fault
             except httpx.TimeoutException as fault:
+                self._late += 1
                 raise SourceUnreachable(f"{self._base} did not answer in time") from fault
             except httpx.InvalidURL as fault:
                 raise UsageError(f"--prometheus: {mask(str(fault))}") from fault
@@ -465,6 +467,8 @@ class _Http:
 
 def _trust(base: str, how: Access) -> ssl.SSLContext | bool:
     """The system's certificates, unless others are named; httpx's own where it has none."""
+    import ssl  # with httpx, where a server is asked
+
     if base.startswith("http:"):
         return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)  # trusts nobody, and is made in no time
     context = ssl.create_default_context(cafile=how.ca)
@@ -476,24 +480,20 @@ def _trust(base: str, how: Access) -> ssl.SSLContext | bool:
 
 
 def _retry_after(said: str | None, otherwise: float) -> float:
-    return min(float(said), 5.0) if said and said.isdecimal() and len(said) < 6 else otherwise
+    return min(float(said), 5.0) if said and re.fullmatch("[0-9]{1,5}", said) else otherwise
 
 
 def _short(said: object) -> str:
-    return excerpt(mask(str(said)[: 8 * SAID_CHARS]), SAID_CHARS)
+    return excerpt(str(said), SAID_CHARS)
 
 
 def _product(engine: str) -> str:
-    return engine.rpartition(" ")[0] if re.search(r" v?\d\S*$", engine) else engine
+    return re.sub(r",? (?:of unknown version|v?\d\S*)$", "", engine)
 
 
 def _time(seconds: float) -> str:
     return f"{seconds:.3f}".rstrip("0").rstrip(".")
 
 
-def _list(value: object) -> list[Any]:
-    return value if isinstance(value, list) else []
-
-
 def _texts(value: object) -> list[str]:
-    return [item for item in _list(value) if isinstance(item, str)]
+    return [item for item in value if isinstance(item, str)] if isinstance(value, list) else []
