@@ -66,7 +66,7 @@ class _Target:
         text = self._texts[source].line(number)
         if text is None:
             raise UsageError(f"{source!r} has no line {number}")
-        return mask(text)
+        return text
 
     def data(self, source: str) -> bytes:
         if source in self._fetched:
@@ -136,7 +136,10 @@ def _cited(document: Mapping[str, Any]) -> set[str]:
 def _log(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
     text = target.line(item["source"], int(item["line"]))
     wanted = str(item.get("text") or "")
-    return bool(wanted) and wanted in text, text[:120]
+    shown = mask(text)
+    drawn = (mask(part) for part in text.split("\r"))  # what a line drew over itself is cited
+    held = wanted in shown or any(wanted in part for part in drawn)
+    return bool(wanted) and held, shown[:120]
 
 
 def _record(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:

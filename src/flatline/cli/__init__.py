@@ -138,9 +138,12 @@ def say(text: str, encoding: str | None = None) -> None:
 
 
 def complain(text: str) -> None:
-    """To standard error, where anybody still listens."""
+    """To standard error, where anybody still listens; with secrets masked, since what was typed
+    and what was read stand in errors."""
+    from flatline.redact import mask  # only where something is wrong
+
     try:
-        data = text.encode(sys.stderr.encoding or "utf-8", "backslashreplace")
+        data = mask(text).encode(sys.stderr.encoding or "utf-8", "backslashreplace")
         sys.stderr.flush()
         sys.stderr.buffer.write(data + b"\n")
         sys.stderr.flush()
@@ -192,9 +195,17 @@ def _help() -> str:
     return HELP.format(commands="\n".join(lines))
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with a call where all else is said: masked, and on one line."""
+
+    def error(self, message: str) -> NoReturn:
+        complain(f"{self.format_usage()}{self.prog}: error: {neutral(message)}")
+        sys.exit(WRONG_CALL)
+
+
 def _parser(name: str, command: Command) -> argparse.ArgumentParser:
     said, heading, examples = (command.__doc__ or "").strip().partition("example")
-    return argparse.ArgumentParser(
+    return _Parser(
         prog=f"flatline {name}",
         usage=f"flatline {name} {command.USAGE}",
         description=said,

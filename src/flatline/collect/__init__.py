@@ -31,7 +31,7 @@ from flatline.model import Gap, Job, NodeEvent, Place, Records
 from flatline.model.dumps import Dump
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import parse_dump
-from flatline.redact import excerpt
+from flatline.redact import excerpt, mask
 
 OnProgress = Callable[[str, int, int], None]
 """(stage, bytes done, bytes in all)"""
@@ -218,7 +218,7 @@ def _facts(
     ]
     nows = [t for t in (*seen, records.now, numbers.end) if t is not None]
     return Facts(
-        targets=request.targets,
+        targets=tuple(map(mask, request.targets)),
         files=[
             *(_file_read(file, setting, events) for file, setting, events in logs),
             *(

@@ -28,6 +28,7 @@ from flatline.errors import FormatError
 from flatline.model.dumps import Dump, Entry, GroupStatus
 from flatline.model.evidence import Scalar
 from flatline.parsers._pickle import MAX_BYTES, read_pickle
+from flatline.redact import mask
 
 FORMAT = "flight-recorder"
 KEPT_PER_GROUP = 64
@@ -81,7 +82,7 @@ def parse_dump(data: bytes, source: str) -> Dump:
     return Dump(
         source=source,
         rank=rank,
-        version=str(raw.get("version", "")),
+        version=mask(str(raw.get("version", ""))),
         groups=groups,
         entries=_kept(entries),
         recorded=len(records),
@@ -124,10 +125,12 @@ def _field(raw: Mapping[str, Any], record_id: str, key: str) -> object:
 
 
 def _scalar(value: object) -> Scalar:
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, str):
+        return mask(value)
+    if value is None or isinstance(value, int | float):
         return value
     try:
-        return json.dumps(value)
+        return mask(json.dumps(value))
     except (TypeError, ValueError, RecursionError):
         raise FormatError("the entry holds what cannot be written as JSON") from None
 
@@ -178,8 +181,8 @@ def _groups(
         counters = status.get(pg_id, {})
         found.append(
             GroupStatus(
-                name=name,
-                desc=desc or str(listed.get("desc") or ""),
+                name=mask(name),
+                desc=mask(desc or str(listed.get("desc") or "")),
                 ranks=_ranks(listed.get("ranks")),
                 pg_id=pg_id,
                 last_enqueued=_int(counters.get("last_enqueued_collective")),
@@ -256,17 +259,17 @@ def _entry(raw: Mapping[str, Any], group: GroupStatus | None) -> Entry | None:
     return Entry(
         group=group.name,
         seq=seq,
-        op=op,
+        op=mask(op),
         sizes=_sizes(raw.get("input_sizes")),
-        dtypes=tuple(str(each) for each in _items(raw.get("input_dtypes"))),
-        state=state,
+        dtypes=tuple(mask(str(each)) for each in _items(raw.get("input_dtypes"))),
+        state=mask(state),
         retired=retired,
         is_p2p=is_p2p,
         record_id=record_id,
         at=_instant(raw.get("time_created_ns")),
         pending=state != "completed"
         and (not retired or _timed_out(backend, is_p2p, seq, group.last_completed)),
-        backend=backend,
+        backend=mask(backend),
     )
 
 

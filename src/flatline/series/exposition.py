@@ -15,12 +15,14 @@ import re
 from array import array
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 
 import numpy as np
 
 from flatline.errors import FormatError
 from flatline.model import Gap
+from flatline.redact import mask_value
 from flatline.series.storage import NAME, Labels, SeriesBuilder, labels_of
 
 CHUNK_BYTES = 1 << 20
@@ -192,12 +194,18 @@ def _labels(name: str | None, block: str | None) -> Labels:
             label, value = NAME, found["quoted"]
         if label in pairs:
             raise FormatError(f"the label {label} stands twice")
-        pairs[label] = _unescaped(value)
+        pairs[label] = _shown(label, _unescaped(value))
     if not pairs.get(NAME):
         raise FormatError("it names no metric")
     if len(pairs) > MAX_LABELS:
         raise FormatError(f"it has more than {MAX_LABELS} labels")
     return labels_of(pairs)
+
+
+@lru_cache(maxsize=1 << 14)
+def _shown(label: str, value: str) -> str:
+    """A label's value with secrets masked: values are shown, and asked for, as they are kept."""
+    return mask_value(label, value)
 
 
 def _unescaped(text: str) -> str:
