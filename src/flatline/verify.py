@@ -32,6 +32,8 @@ Evidence = Mapping[str, Any]
 Result = tuple[bool, str]
 SCHEMA_VERSION = 1
 RECORD_BYTES = 1 << 30
+OPEN_FILES = 64
+"""Logs held open; a verdict may cite thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +64,8 @@ class _Target:
 
     def line(self, source: str, number: int) -> str:
         if source not in self._texts:
+            if len(self._texts) >= OPEN_FILES:
+                self._texts.pop(next(iter(self._texts))).close()
             self._texts[source] = open_text(self.file(source).path, source)
         text = self._texts[source].line(number)
         if text is None:

@@ -215,6 +215,24 @@ def _parser(name: str, command: Command) -> argparse.ArgumentParser:
     )
 
 
+def _parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """
+    The words as options and targets, in any order; what stands behind `--` is never an option.
+
+    argparse's own reading of mixed words forgets that on its second pass, so those words go
+    through it under names that no argument can have.
+    """
+    end = words.index("--") if "--" in words else len(words)
+    held = {f"\0{number}": word for number, word in enumerate(words[end + 1 :])}
+    options = parser.parse_intermixed_args([*words[:end], *held])
+    for name, value in vars(options).items():
+        if isinstance(value, list):
+            setattr(options, name, [held.get(word, word) for word in value])
+        elif isinstance(value, str):
+            setattr(options, name, held.get(value, value))
+    return options
+
+
 def _unknown(word: str) -> str:
     names = command_names()
     if Path(word).exists() or word.isdigit():
@@ -240,7 +258,7 @@ def _dispatch(argv: Sequence[str], engine: Engine) -> int:
     command = _command(word)
     parser = _parser(word, command)
     command.arguments(parser)
-    return command.run(parser.parse_intermixed_args(rest), engine)
+    return command.run(_parsed(parser, rest), engine)
 
 
 def _listed(fault: ManyJobs) -> str:

@@ -111,11 +111,13 @@ def _records(
             continue
         try:
             read.append(_record(file.path.name, file.path.read_bytes(), file.source))
+            gaps += read[-1].gaps
         except (OSError, FormatError) as fault:
             gaps.append(Gap(SCHEDULER, str(fault), file.source))
     for source, data in fetched:
         try:
             read.append(_record(source, data, source))
+            gaps += read[-1].gaps
         except FormatError as fault:
             gaps.append(Gap(SCHEDULER, str(fault), source))
     return merge(read)
@@ -237,7 +239,7 @@ def _facts(
         attempts=attempts(rows, matches, tracks, ended, tries),
         gaps=gaps,
         now=max(nows, default=None),
-        read_line=LineReader(found),
+        read_line=LineReader(found, gaps),
         ask=numbers.ask,
         window=numbers.window,
         measured=numbers.measured,
@@ -260,11 +262,12 @@ def _of_nodes(records: Records_, rows: Sequence[Job]) -> list[NodeEvent]:
 
 
 class LineReader:
-    """Reads a cited line again, when it is needed."""
+    """Reads a cited line again, when it is needed; "" and a gap where its file is gone by then."""
 
-    def __init__(self, found: Sequence[Found]) -> None:
+    def __init__(self, found: Sequence[Found], gaps: list[Gap]) -> None:
         self._paths = {file.source: file.path for file in found}
         self._open: dict[str, TextFile] = {}
+        self._gaps = gaps
 
     def __call__(self, source: str, line: int) -> str:
         path = self._paths.get(source)
@@ -274,5 +277,10 @@ class LineReader:
         if file is None:
             if len(self._open) >= OPEN_FILES:
                 self._open.pop(next(iter(self._open))).close()
-            file = self._open[source] = open_text(path, source)
+            try:
+                file = self._open[source] = open_text(path, source)
+            except SourceError as fault:
+                del self._paths[source]
+                self._gaps.append(masked(Gap(LOG, f"gone while it was read: {fault}", source)))
+                return ""
         return excerpt(file.line(line) or "", TEXT_CHARS).strip()

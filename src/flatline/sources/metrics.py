@@ -80,7 +80,11 @@ class MetricsSource:
 
         gaps: list[Gap] = []
         builder = SeriesBuilder()
-        read = [source for path, source in files if _read(path, source, builder, gaps)]
+        asked = frozenset(
+            name for v in vocabularies() for name in (*(c.metric for c in v.carriers),
+                                                      *v.recognised_by)
+        )  # fmt: skip
+        read = [source for path, source in files if _read(path, source, builder, gaps, asked)]
         self._store = MemoryStore(builder.build())
         if builder.conflicts:
             gaps.append(Gap("every sample of the metrics",
@@ -283,12 +287,14 @@ class MetricsSource:
 # --- pieces -------------------------------------------------------------------------------------
 
 
-def _read(path: Path, source: str, builder: Any, gaps: list[Gap]) -> bool:
+def _read(
+    path: Path, source: str, builder: Any, gaps: list[Gap], known: frozenset[str]
+) -> bool:
     """One file into the builder; whether it gave anything."""
     from flatline.series.exposition import read
 
     try:
-        found = read(path, source, builder)
+        found = read(path, source, builder, known)
     except FormatError as fault:
         gaps.append(Gap("metrics", f"not read as Prometheus text or OpenMetrics: {fault}", source))
         return False
