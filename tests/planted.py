@@ -111,7 +111,8 @@ NAMED: dict[str, tuple[str, str]] = {
     "aws secret, environment": (f"AWS_SECRET_ACCESS_KEY={_AWS}", _AWS),
     "aws secret, credentials file": (f"aws_secret_access_key = {_AWS}", _AWS),
     "aws session token": (f"AWS_SESSION_TOKEN={_AWS}{_AWS}", _AWS),
-    "aws secret, boto": (f"Credentials(access_key='AKIAX', secret_key='{_AWS}', token=None)", _AWS),
+    "aws secret, boto": (f"Credentials(access_key='AKIAX', secret_key='{_AWS}', token=None)",
+    _AWS),
     "gcp service account": (
         f'{{"type": "service_account", "private_key_id": "{_H40}", "private_key": '
         f'"-----BEGIN PRIVATE KEY-----\\nMIIE{_SSH}\\n{_SSH}\\n-----END PRIVATE KEY-----\\n"}}',
@@ -266,7 +267,7 @@ ORDINARY = (
     "tokens per second per gpu: 12345.6 | max_tokens=4096 | tokenizer=meta-llama/Llama-3.1-8B",
     "token_type_ids, attention_mask, key_padding_mask, query_key_value, key_value_heads=8",
     "KeyError: 'model.layers.0.self_attn.k_proj.weight'",
-    "Missing key(s) in state_dict: \"lm_head.weight\", \"model.norm.weight\".",
+    'Missing key(s) in state_dict: "lm_head.weight", "model.norm.weight".',
     "key: model.embed_tokens.weight shape: [128256, 4096]",
     "dict key=layer31_attention_output_dense2048x4096 was not found",
     "TCPStore: key default_pg/0//cuda//timeout_dump was not set after 600000 ms",
@@ -284,7 +285,7 @@ ORDINARY = (
     "TOKENIZERS_PARALLELISM=false HF_HOME=/scratch/bob/hf NCCL_DEBUG=INFO",
     "/scratch/bob/ckpt/step_0010000/mp_rank_00_model_states.pt",
     "/mnt/lustre/data/c4/en.noblocklist/c4-train.00001-of-01024.json.gz",
-    "File \"/opt/conda/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py\"",
+    'File "/opt/conda/lib/python3.11/site-packages/torch/distributed/distributed_c10d.py"',
     "as-expected no-key-frames key-value-store key-frames-per-second",
     "fw_only=True fw_bw_ratio=0.5 secret_santa_demo_dataset",
 )

@@ -6,10 +6,10 @@ import json
 import pickle
 from pathlib import Path
 
-import planted
 import pytest
-import recorded
 
+import planted
+import recorded
 from flatline.cli import Engine, answer
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
@@ -21,9 +21,7 @@ SHAPED = sorted(planted.SHAPED.items())
 NAMED = sorted(planted.NAMED.items())
 HF = planted.SHAPED["hugging face"]
 AWS = planted.SHAPED["aws key id"]
-STEPS = "".join(
-    f"2026-03-01 04:00:{i:02d} step {i}/100 loss {5 / i:.3f}\n" for i in range(1, 30)
-)
+STEPS = "".join(f"2026-03-01 04:00:{i:02d} step {i}/100 loss {5 / i:.3f}\n" for i in range(1, 30))
 
 
 def shown(capfd: pytest.CaptureFixture[str], *argv: str) -> str:
@@ -84,7 +82,9 @@ def test_a_crash_that_prints_its_environment(
     for at, (_, (line, secret)) in enumerate(NAMED):
         folder = run.with_name(f"run{at}")
         folder.mkdir()
-        crash = f"Traceback (most recent call last):\n  File \"/a.py\", line 1, in f\n    f({line!r})\n"
+        crash = (
+            f'Traceback (most recent call last):\n  File "/a.py", line 1, in f\n    f({line!r})\n'
+        )
         (folder / "a.log").write_text(f"{STEPS}{crash}ValueError: {line}\n{line}\n")
         if at % 8 == 0:
             assert secret not in surfaces(capfd, folder)

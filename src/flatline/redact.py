@@ -33,11 +33,13 @@ _SHAPES = re.compile(
     r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"  # AWS key ids
     r"|AIza[A-Za-z0-9_-]{30,}+|ya29\.[A-Za-z0-9_.-]{20,}+|GOCSPX-[A-Za-z0-9_-]{20,}+"  # Google
     r"|wandb_v\d_[A-Za-z0-9_]{20,}+|lsv2_[a-z]{2}_[a-z0-9_]{20,}+"  # W&B, LangSmith
-    r"|KGAT_[0-9a-f]{20,}+|(?<!-)(?:as|ak)-(?=[a-z]*+[A-Z0-9])[A-Za-z0-9]{22}(?![\w-])"  # Kaggle, Modal
+    r"|KGAT_[0-9a-f]{20,}+|(?<!-)(?:as|ak)-(?=[a-z]*+[A-Z0-9])[A-Za-z0-9]{22}(?![\w-])"
+    # ^ Kaggle, Modal
     r"|npm_[A-Za-z0-9]{30,}+|pypi-[A-Za-z0-9_-]{30,}+|dckr_pat_[A-Za-z0-9_-]{20,}+"  # registries
     r"|dapi[0-9a-f]{32}(?![0-9a-f])|hv[sb]\.[A-Za-z0-9_-]{20,}+"  # Databricks, Vault
     r"|SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+"  # SendGrid
-    r"|do[opr]_v1_[0-9a-f]{40,}+|lin_api_[A-Za-z0-9]{30,}+|pul-[0-9a-f]{40}"  # hosting, Linear, Pulumi
+    r"|do[opr]_v1_[0-9a-f]{40,}+|lin_api_[A-Za-z0-9]{30,}+|pul-[0-9a-f]{40}"
+    # ^ DigitalOcean, Linear, Pulumi
     r"|glsa_[A-Za-z0-9]{20,}+_[0-9a-f]{8}|glc_[A-Za-z0-9+/=]{30,}+"  # Grafana
     r"|shp(?:at|ca|pa|ss)_[0-9a-f]{32}|tskey-[a-z]{2,10}-[A-Za-z0-9-]{20,}+"  # Shopify, Tailscale
     r"|PMAK-[0-9a-f]{20,}+-[0-9a-f]{20,}+|(?<!-)key-[0-9a-f]{32}(?![0-9a-f])"  # Postman, Mailgun
@@ -116,9 +118,11 @@ _NOTHING = re.compile(
 _AMOUNT = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?[A-Za-z/%]{0,8}[)\]}]*\Z")
 _WORDS = ("passw", "passph", "secret", "credential", "token", "key", "_jwt", "_pwd", "_pass",
           "_pat")  # fmt: skip
-_OTHERS = ("://", "bearer", "basic", "authorization", "cookie", "login", "sshpass",
-           "password", "curl", "hook", "sig=", "signature", "security-token", "credential", "auth'", 'auth"', "authtoken", "authorization", "redis-cli",
-           "mysql", "_key_id", '"key"', "echo")  # fmt: skip
+_OTHERS = (
+    "://", "bearer", "basic", "authorization", "cookie", "login", "sshpass", "password", "curl",
+    "hook", "sig=", "signature=", "security-token", "credential", "auth'", 'auth"', "authtoken",
+    "redis-cli", "mysql", "_key_id", '"key"', "echo",
+)  # fmt: skip
 LONG_WORD = 15
 """The shortest shape there is, Slack's."""
 _LONG = re.compile(rf"\S{{{LONG_WORD},}}+")

@@ -16,10 +16,10 @@ from types import FrameType
 from typing import Any, TypeVar
 
 import jsonschema
-import planted
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis.strategies import SearchStrategy
 
+import planted
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.errors import UsageError
@@ -88,7 +88,7 @@ def within(limit_s: float) -> Iterator[None]:
 @contextmanager
 def folder() -> Iterator[Path]:
     """An empty folder, in memory where there is such a place."""
-    memory = Path("/dev/shm")  # noqa: S108
+    memory = Path("/dev/shm")
     with tempfile.TemporaryDirectory(dir=memory if memory.is_dir() else None) as name:
         yield Path(name)
 

@@ -13,17 +13,19 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-import planted
-import recorded
 import zstandard
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
+
+import planted
+import recorded
 
 FIXTURES = Path(__file__).parents[1] / "fixtures" / "slurm"
 SECRET = planted.SHAPED["hugging face"]
 ODD: tuple[Any, ...] = (
     None, True, False, 0, -1, 1.5, 2**31, 2**53, 2**63, 2**64 - 1, -(2**63), 10**25, 1e308,
-    float("nan"), float("inf"), "", " ", "x", "0", "-1", "9" * 400, "\0", "\x1b[31m", "‮x", "\ud800",
+    float("nan"), float("inf"), "", " ", "x", "0", "-1", "9" * 400, "\0", "\x1b[31m", "‮x",
+    "\ud800",
     "node[0-99999999]", "n[1-", "FAILED", "CANCELLED by 0", ["FAILED", "REQUEUED"], [], {}, [[]],
     [None], {"set": True, "infinite": False, "number": 3}, {"number": -1}, {"set": True},
     {"number": float("nan"), "set": True}, SECRET, f"--token {SECRET}", "a" * 10_000, [1] * 200,
@@ -118,8 +120,10 @@ def json_records() -> SearchStrategy[tuple[str, bytes]]:
 WORDS = (
     "FAILED", "NODE_FAIL", "CANCELLED by 1", "TIMEOUT", "OUT_OF_MEMORY", "COMPLETED", "RUNNING",
     "DOWN*+DRAIN", "0:9", "0:125", "-1:-1", "9" * 40 + ":0", "Unknown", "2026-03-01T04:00:00",
-    "9999-12-31T23:59:59", "0000-01-01T00:00:00", "1-00:00:00", "UNLIMITED", "n[1-4,7]", "n[1-9999999]",
-    "gres/gpu=8", "billing=9", "8308.batch", "8308.4294967294", "8308+1", "8308_[1-5%2]", SECRET, "",
+    "9999-12-31T23:59:59", "0000-01-01T00:00:00", "1-00:00:00", "UNLIMITED", "n[1-4,7]",
+    "n[1-9999999]",
+    "gres/gpu=8", "billing=9", "8308.batch", "8308.4294967294", "8308+1", "8308_[1-5%2]", SECRET,
+    "",
     "|", "||||||", "\0", "\x1b[31m", "‮", "\udcff", "a" * 3_000, "JobId=", "NodeName=x State=",
 )  # fmt: skip
 
@@ -140,7 +144,9 @@ def text_records() -> SearchStrategy[tuple[str, bytes]]:
 
     names = [p.name for p in sorted(FIXTURES.iterdir()) if p.suffix in (".txt", ".psv")]
     moves = st.lists(st.tuples(st.integers(0, 4_000), st.sampled_from(WORDS)), max_size=6)
-    made = st.builds(edited, st.sampled_from(names), moves, st.lists(st.integers(0, 40), max_size=3))
+    made = st.builds(
+        edited, st.sampled_from(names), moves, st.lists(st.integers(0, 40), max_size=3)
+    )
     return st.builds(lambda record, d: (record[0], d(record[1])), made, whole())
 
 

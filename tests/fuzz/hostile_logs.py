@@ -7,10 +7,10 @@ from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
 
-import planted
 from hypothesis import strategies as st
 from hypothesis.strategies import SearchStrategy
 
+import planted
 from flatline import signatures
 
 SCENARIOS = Path(__file__).parents[1] / "scenarios"
@@ -19,7 +19,8 @@ NUMBERS = (
     str(2**64), "9" * 30, "9" * 400, "0x10", "1_000", "٣", "1.2.3", "1e999", "-0.0", "", "00",
 )  # fmt: skip
 SCRAPS = (
-    "\0", "\x1b[31m", "\x1b[0m", "\x1b]8;;x\x07", "\x1b", "\r", "\b\b", "\u202e", "\u2066", "\u200b",
+    "\0", "\x1b[31m", "\x1b[0m", "\x1b]8;;x\x07", "\x1b", "\r", "\b\b", "\u202e", "\u2066",
+    "\u200b",
     "\ufeff", "\ud800", "\u2028", "\x85", "\x0c", "é", "😀", "ﬁ", "𝟙", "　", "\t", "  ", "{", "}",
     "%s", "{0}", "<b>", "|", "`", "$(reboot)", "';--", "../..", "https://x/[y](z)", "A" * 5_000,
     "0" * 2_000, "[" * 500, ": " * 300, "=" * 700, "'", '"', "\\",
@@ -31,7 +32,8 @@ LABELS = (
 )  # fmt: skip
 TIMES = (
     "", "", "", "2026-03-01 04:12:55,123 ", "2026-03-01T04:12:55Z ", "2026-03-01 04:12:54 ",
-    "1970-01-01 00:00:00 ", "0000-00-00 00:00:00 ", "9999-12-31 23:59:59 ", "9999-12-31T23:59:60Z ",
+    "1970-01-01 00:00:00 ", "0000-00-00 00:00:00 ", "9999-12-31 23:59:59 ",
+    "9999-12-31T23:59:60Z ",
     "0001-01-01T00:00:00+14:00 ", "2026-02-30 25:61:61 ", "2100-12-31 23:59:59-23:59 ",
     "2026-03-29 02:30:00 ", "E0301 04:12:55.1 ", "I0229 23:59:60.123456 ", "Feb 29 12:00:00 ",
     "[ 99999999999.000000] ", "[    0.000001] ", "[1772338375.123456] ", "2010-01-01 00:00:00 ",
@@ -44,16 +46,21 @@ FRAMES = (
     "  [Previous line repeated 996 more times]",
     "During handling of the above exception, another exception occurred:",
     "The above exception was the direct cause of the following exception:",
-    "  + Exception Group Traceback (most recent call last):", "  | ExceptionGroup: x (2 sub-exceptions)",
-    "  +-+---------------- 1 ----------------", "    | ValueError: 1", "    +------------------------",
+    "  + Exception Group Traceback (most recent call last):",
+    "  | ExceptionGroup: x (2 sub-exceptions)",
+    "  +-+---------------- 1 ----------------", "    | ValueError: 1",
+    "    +------------------------",
     "ValueError: x", "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9e99 GiB.",
     "KeyError: ''", "RayTaskError(X): x", "AssertionError", "a.b.c.DError: \u202ex", "Error: ",
-    "RuntimeError: multi", "line", "message", "subprocess.CalledProcessError: x", "KeyboardInterrupt",
+    "RuntimeError: multi", "line", "message", "subprocess.CalledProcessError: x",
+    "KeyboardInterrupt",
 )  # fmt: skip
 STEPS = (
     "step {}/{} loss {}", "iteration {}/ {} | consumed samples: {} | lm loss: {}E+00 |",
-    "{{'loss': {}, 'grad_norm': {}, 'epoch': {}}}", "Epoch {}/{}", "{}/{} ━━━━ 1s 5ms/step - loss: {}",
-    " 45%|████▌     | {}/{} [00:10<00:12, {}it/s, loss={}]", "Epoch {}: 10%| | {}/{} [00:01<00:09]",
+    "{{'loss': {}, 'grad_norm': {}, 'epoch': {}}}", "Epoch {}/{}",
+    "{}/{} ━━━━ 1s 5ms/step - loss: {}",
+    " 45%|████▌     | {}/{} [00:10<00:12, {}it/s, loss={}]",
+    "Epoch {}: 10%| | {}/{} [00:01<00:09]",
     "[titan] step: {}  loss: {}  memory: {}GiB", "completed step: {}, seconds: {}, loss: {}",
     "step={} skipped=0 lr=[{}] loss: {}", "saved checkpoint at step {}", "Resuming from step {}",
     ":::MLLOG {{\"key\": \"train_loss\", \"value\": {}, \"metadata\": {{\"step\": {}}}}}",
@@ -70,7 +77,7 @@ def real_lines() -> tuple[str, ...]:
     for path in sorted(SCENARIOS.rglob("*")):
         if path.is_file() and path.suffix in (".log", ".out", ".txt"):
             lines = path.read_text("utf-8", "replace").split("\n")
-            found += lines[: 6] + lines[-12:]
+            found += lines[:6] + lines[-12:]
     return tuple(dict.fromkeys(found))
 
 

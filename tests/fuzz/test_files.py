@@ -8,9 +8,6 @@ import socket
 from collections.abc import Callable
 from pathlib import Path
 
-from fuzz.campaign import campaign, folder, holds
-from fuzz.hostile_files import dumps, json_records, metrics, packed, text_records
-from fuzz.hostile_logs import lines, logs
 from hypothesis import strategies as st
 
 from flatline.collect.files import walk
@@ -18,6 +15,9 @@ from flatline.errors import UsageError
 from flatline.logs.clock import Clock
 from flatline.redact import mask
 from flatline.verify import verify
+from fuzz.campaign import campaign, folder, holds
+from fuzz.hostile_files import dumps, json_records, metrics, packed, text_records
+from fuzz.hostile_logs import lines, logs
 
 CRASH = b"step 1/9 loss 3\nstep 2/9 loss 2\nTraceback (most recent call last):\nValueError: x\n"
 Files = list[tuple[str, bytes]]
@@ -90,8 +90,10 @@ def test_anything() -> None:
             (at / "x").write_bytes(data)
             holds(at / "x")
 
-    heads = st.sampled_from([b"", b"{", b"[", b"\x80\x02", b"\x1f\x8b\x08", b"(\xb5/\xfd", b"\xff\xfe",
-                             b"\xfd7zXZ\0", b"BZh91AY&", b"JobID|State\n", b"# TYPE ", b"PK\x03\x04"])  # fmt: skip
+    heads = st.sampled_from([b"", b"{", b"[", b"\x80\x02", b"\x1f\x8b\x08", b"(\xb5/\xfd",
+    b"\xff\xfe",
+                             b"\xfd7zXZ\0", b"BZh91AY&", b"JobID|State\n", b"# TYPE ",
+                             b"PK\x03\x04"])  # fmt: skip
     campaign(st.builds(bytes.__add__, heads, st.binary(max_size=400)), 0.05, blob)
 
 
@@ -105,17 +107,19 @@ def test_lines_alone() -> None:
         assert once.count("\n") == text.count("\n")
         Clock.learn([text], year=2026).read(text)
 
-    campaign(lines() | st.text(max_size=200), 0.02, line)
+    campaign(lines() | st.text(max_size=200), 0.115, line)
 
 
 def test_verdicts_that_verify_reads() -> None:
     """A document is as untrusted as a log."""
     values = st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
-        | st.sampled_from(["log", "record", "absence", "derived", "dump", "query", "e1", "job.log"]),
+        | st.sampled_from(["log", "record", "absence", "derived", "dump", "query", "e1",
+        "job.log"]),
         lambda inner: st.lists(inner, max_size=3)
         | st.dictionaries(st.sampled_from(["id", "kind", "source", "line", "text", "pointer",
-            "searched", "patterns", "files", "method", "inputs", "cites", "params"]), inner, max_size=6),
+            "searched", "patterns", "files", "method", "inputs", "cites", "params"]), inner,
+            max_size=6),
         max_leaves=12,
     )  # fmt: skip
 
@@ -149,12 +153,16 @@ def _socket(at: Path) -> None:
 
 
 KINDS: tuple[Callable[[Path], None], ...] = (
-    _file, _file, os.mkfifo, _socket, lambda at: at.symlink_to("."), lambda at: at.symlink_to(".."),
+    _file, _file, os.mkfifo, _socket, lambda at: at.symlink_to("."),
+    lambda at: at.symlink_to(".."),
     lambda at: at.symlink_to(at.name), lambda at: at.symlink_to("nowhere"),
     lambda at: at.symlink_to("/dev/zero"), lambda at: at.symlink_to("/etc/passwd"),
-    lambda at: at.symlink_to("/"), lambda at: at.symlink_to("job.log"), lambda at: at.mkdir(mode=0),
+    lambda at: at.symlink_to("/"), lambda at: at.symlink_to("job.log"),
+    lambda at: at.mkdir(mode=0),
 )  # fmt: skip
-PARTS = st.sampled_from(["a", "b", "job.log", "-x", "a\nb", "\udcff", "é" * 100, " ", "*", "~", "..."])
+PARTS = st.sampled_from(
+    ["a", "b", "job.log", "-x", "a\nb", "\udcff", "é" * 100, " ", "*", "~", "..."]
+)
 
 
 def test_trees() -> None:
@@ -175,5 +183,3 @@ def test_trees() -> None:
 
     part = st.lists(PARTS, min_size=1, max_size=4)
     campaign(st.lists(st.tuples(part, st.sampled_from(KINDS)), max_size=10), 0.01, tree)
-
-

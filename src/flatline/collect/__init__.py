@@ -37,6 +37,8 @@ OnProgress = Callable[[str, int, int], None]
 """(stage, bytes done, bytes in all)"""
 RECORD_BYTES = 1 << 30
 DUMP_BYTES = 64 << 20
+ALIKE = 20
+"""Gaps of one kind that are told one by one: a folder may hold a hundred thousand weights."""
 OPEN_FILES = 64
 """Logs held open to be cited; a folder may hold thousands."""
 
@@ -73,7 +75,7 @@ def collect(request: Request, on_progress: OnProgress | None = None) -> Facts:
     numbers = Numbers([f for f in found if f.kind == METRICS], gaps, held)
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
-    gaps[:] = [masked(gap) for gap in gaps]
+    gaps[:] = _folded([masked(gap) for gap in gaps])
     facts = _facts(request, found, records, rows, logs, gaps, numbers)
     facts.dumps = tuple(dumps)
     return facts
@@ -188,6 +190,19 @@ def _unread(found: Sequence[Found], gaps: list[Gap]) -> None:
         for file in found
         if file.kind == BINARY
     ]
+
+
+def _folded(gaps: Sequence[Gap]) -> list[Gap]:
+    """Gaps that say the same of many files, the first of them and how many more."""
+    said: dict[tuple[str, str], list[Gap]] = {}
+    for gap in gaps:
+        said.setdefault((gap.need, gap.reason), []).append(gap)
+    folded = []
+    for (need, reason), same in said.items():
+        folded += same[:ALIKE]
+        if len(same) > ALIKE:
+            folded.append(Gap(need, reason, f"{len(same) - ALIKE} more"))
+    return folded
 
 
 def _facts(

@@ -142,10 +142,12 @@ KINDS: dict[str, Callable[[Node], bool]] = {
     "text": lambda node: isinstance(node.value, str) or node.integer is not None,
     "number": lambda node: _is_number(node.value),
     "exit": lambda node: isinstance(node.value, dict) or _is_number(node.value),
-    "rows": lambda node: isinstance(node.value, list)
-    and all(isinstance(item, dict) for item in node.value),
-    "state": lambda node: bool(node.words)
-    and all(word.upper() in {*BASES, *FLAGS} for word in node.words),
+    "rows": lambda node: (
+        isinstance(node.value, list) and all(isinstance(item, dict) for item in node.value)
+    ),
+    "state": lambda node: (
+        bool(node.words) and all(word.upper() in {*BASES, *FLAGS} for word in node.words)
+    ),
 }
 """What a field may hold, in any dialect."""
 

@@ -287,9 +287,7 @@ class MetricsSource:
 # --- pieces -------------------------------------------------------------------------------------
 
 
-def _read(
-    path: Path, source: str, builder: Any, gaps: list[Gap], known: frozenset[str]
-) -> bool:
+def _read(path: Path, source: str, builder: Any, gaps: list[Gap], known: frozenset[str]) -> bool:
     """One file into the builder; whether it gave anything."""
     from flatline.series.exposition import read
 
