@@ -31,7 +31,7 @@ from flatline.redact import mask
 Evidence = Mapping[str, Any]
 Result = tuple[bool, str]
 SCHEMA_VERSION = 1
-RECORD_BYTES = 1 << 30
+RECORD_BYTES = 128 << 20
 OPEN_FILES = 64
 """Logs held open; a verdict may cite thousands."""
 

@@ -35,7 +35,9 @@ from flatline.redact import excerpt, mask
 
 OnProgress = Callable[[str, int, int], None]
 """(stage, bytes done, bytes in all)"""
-RECORD_BYTES = 1 << 30
+RECORD_BYTES = 128 << 20
+"""Some 12,000 jobs as JSON, which in memory can take twenty times its size."""
+_ONE_JOB = "give the records of one job"
 DUMP_BYTES = 64 << 20
 ALIKE = 20
 """Gaps of one kind that are told one by one: a folder may hold a hundred thousand weights."""
@@ -109,7 +111,9 @@ def _records(
         if file.kind != SCHEDULER:
             continue
         if file.size > RECORD_BYTES:
-            gaps.append(Gap(SCHEDULER, f"{file.size} bytes are more than is read", file.source))
+            gaps.append(
+                Gap(SCHEDULER, f"{file.size} bytes are more than is read: {_ONE_JOB}", file.source)
+            )
             continue
         try:
             read.append(_record(file.path.name, file.path.read_bytes(), file.source))
