@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 from flatline.collect.attempts import split
 from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
+from flatline.collect.thinning import thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
 from flatline.logs.labels import CUT_BYTES, Labelled, Labels, NamePlace
@@ -40,8 +41,6 @@ EVENTS_PER_FILE = 20_000
 """Exits, and markers of progress: a launcher reports each of its processes once."""
 POINTS_PER_STREAM = 2_000_000
 """Beyond it every second point is dropped, so that no log fills the memory; 90 bytes a point."""
-REDRAWS, EVERY = 20_000, 64
-"""Redraws of one line that are read; ten times an epoch's.  Beyond them one in so many is."""
 MOST_STEPS = 10**15
 """A step or plan beyond it is no count of steps, and would not fit the columns."""
 
@@ -84,31 +83,13 @@ class LogReader:
         self._seq = 0
 
     def read(self) -> LogEvents:
-        for hit in self._fewer(self.book.scanner.scan(self.file)):
+        hits = self.book.scanner.scan(self.file)
+        for hit in thinned(hits, self.book.formats, self._left):
             self._hit(hit)
         self._tracebacks()
         self._close()
         split(self.events, self.setting.attempt)
         return self.events
-
-    def _fewer(self, hits: Iterator[Hit]) -> Iterator[Hit]:
-        """The hits, but of a progress bar that was drawn over without end one in `EVERY` and the
-        last: a line of 500 MB holds ten million."""
-        line, drawn, last = 0, 0, None
-        for hit in hits:
-            if hit.line != line:
-                if last is not None:
-                    yield last
-                line, drawn, last = hit.line, 0, None
-            drawn += 1
-            if drawn > REDRAWS and drawn % EVERY and hit.ids[0] in self.book.formats:
-                last = hit
-                self._left["redraw of a progress bar"] = drawn - REDRAWS
-                continue
-            last = None
-            yield hit
-        if last is not None:
-            yield last
 
     # --- one hit ---
 
