@@ -88,9 +88,15 @@ _COMMANDS = re.compile(
     r"|\bcurl(?=\s)[^\n]{0,300}?\s(?:-u|--user)[ =]\s{0,3}[^\s:]{1,100}:"
     r"|\b(?:docker|podman|apptainer|singularity)\s[^\n]{0,40}?\blogin\s[^\n]{0,200}?\s-p[ =]"
     r"|\bredis-cli(?=\s)[^\n]{0,200}?\s-a\s{1,3}|\bmysql(?:dump)?(?=\s)[^\n]{0,200}?\s-p(?=\S)"
-    r"|\"username\":\s?\"[^\"\n]{1,100}\",\s?\"key\":\s?\"|private_key_id\\{0,2}['\"]?\s?[:=]\s?['\"]?"
+    r"|\"username\":\s?\"[^\"\n]{1,100}\",\s?\"key\":\s?\""
+    r"|private_key_id\\{0,2}['\"]?\s?[:=]\s?['\"]?"
     r"|\blogin\s{1,3}\S{1,100}\s{1,3}password\s{1,3}"
-    r"|^\s{0,8}password[ \t]{1,8}(?=\S+$))(?!\[masked\]|-)[^\s'\"]++",
+    r"|\bpassword for [^\s:]{1,60}:\s{0,3}|\bbindpw\s{1,3}|<(?:password|secret|token|api_?key)>"
+    r"|\baws\s[^\n]{0,60}?\bset\s{1,3}\S{0,80}?(?:secret|token)[\w.]{0,40}\s{1,3}"
+    r"|\b(?:auth\s?=\s?|httpbasicauth)\(\s?['\"][^'\"\n]{1,100}['\"],\s?['\"]"
+    r"|(?:\b(?:setenv|export)\s{1,3}|^)(?-i:[A-Z][A-Z0-9_]{0,60}(?:TOKEN|KEY|SECRET|PASSWORD|PASS))"
+    r"[ \t]{1,8}(?=\S+$)"
+    r"|^\s{0,8}password[ \t]{1,8}(?=\S+$))(?!-)[^\s'\"<]++",
     re.MULTILINE,
 )
 _PIPED = re.compile(
@@ -99,7 +105,8 @@ _PIPED = re.compile(
 )
 _NAME = re.compile(
     r"(?i)(?:passw(?:or)?d|passphrase|secret|credentials?|token|jwt|pwd|pass|pat|key)"
-    r"(?:\\{0,2}['\"]?\s{0,3}(?:=>|[=:：＝])\s{0,3}(?:b(?=['\"]))?|['\"],\s?(?=['\"])|[ \t]{1,3})"
+    r"(?:\\{0,2}['\"]?\]?\s{0,3}(?:=>|[=:：＝]|%3[dD])\s{0,3}(?:b(?=['\"]))?"
+    r"|['\"],\s?(?=['\"])|[ \t]{1,3}(?:is[ \t]{1,3})?)"
     r"(\\{0,2}['\"])?"
 )
 _BEFORE = re.compile(r"[A-Za-z0-9_-]*+\Z")
@@ -108,7 +115,9 @@ _STRONG = re.compile(
     r"|(?:api|access|private|secret|account|encryption|signing|wandb|master|shared)[-_ ]?key)\Z"
 )
 _WEAK = re.compile(r"(?i)(?:token|credentials?)\Z")
-_ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]*_(?:TOKEN|CREDENTIALS?|PWD|PASS|PAT|KEY|JWT)\Z|TOKEN\Z")
+_ENVIRONMENT = re.compile(
+    r"[A-Z][A-Z0-9_]*_(?:TOKEN|CREDENTIALS?|PWD|PASS|PAT|KEY|JWT)\Z|TOKEN\Z|(?i:(?:\A|_)pwd)\Z"
+)
 _VALUE = re.compile(r"(?:[^\s'\"`,;&]|[,;&](?![\s'\"]|\Z|[A-Za-z_][\w.-]{0,60}=))++")
 _HEAD = re.compile(r"[^\s'\"`,;&]{0,80}")
 _NOTHING = re.compile(
@@ -116,12 +125,13 @@ _NOTHING = re.compile(
     r"|<[^>]*>|\$\{?\w+\}?|\$\(.*|%\w+%|\{.*|\[.*|\(.*)[)\]}]*\Z"
 )
 _AMOUNT = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?[A-Za-z/%]{0,8}[)\]}]*\Z")
-_WORDS = ("passw", "passph", "secret", "credential", "token", "key", "_jwt", "_pwd", "_pass",
+_WORDS = ("passw", "passph", "secret", "credential", "token", "key", "_jwt", "pwd", "_pass",
           "_pat")  # fmt: skip
 _OTHERS = (
     "://", "bearer", "basic", "authorization", "cookie", "login", "sshpass", "password", "curl",
     "hook", "sig=", "signature=", "security-token", "credential", "auth'", 'auth"', "authtoken",
-    "redis-cli", "mysql", "_key_id", '"key"', "echo",
+    "auth=", "auth =", "bindpw", "setenv", "export", "_token\t", "_key\t", "_secret\t",
+    "redis-cli", "mysql", "aws ", "_key_id", '"key"', "echo",
 )  # fmt: skip
 LONG_WORD = 15
 """The shortest shape there is, Slack's."""
@@ -227,7 +237,7 @@ def _full_name(text: str, found: re.Match[str]) -> str | None:
     word = re.match(r"(?i)[a-z]+", found[0])
     name = (before[0] if before else "") + (word[0] if word else "")
     said = found[0][len(word[0]) :] if word else ""
-    if re.search("[=:：＝]", said) or name.startswith("-"):
+    if re.search("[=:：＝'\"]|%3[dD]", said) or name.startswith("-"):
         return name
     return "blank token" if name[-4:].lower() != "pass" and "pass" in name.lower() else None
 
