@@ -25,6 +25,7 @@ from typing import Any
 import orjson
 
 from flatline.errors import FormatError
+from flatline.judging.recorder_cites import values
 from flatline.model.dumps import Dump, Entry, GroupStatus
 from flatline.model.evidence import Scalar
 from flatline.parsers._pickle import MAX_BYTES, read_pickle
@@ -76,9 +77,9 @@ def parse_dump(data: bytes, source: str) -> Dump:
     records = [each for each in _items(raw.get("entries")) if isinstance(each, Mapping)]
     groups = _groups(raw, records, rank)
     by_id = {group.pg_id: group for group in groups}
-    entries = [
+    entries = _told_apart(
         entry for each in records if (entry := _entry(each, by_id.get(_int(each.get("pg_id")))))
-    ]
+    )
     return Dump(
         source=source,
         rank=rank,
@@ -100,7 +101,7 @@ def resolve_dump(data: bytes, pointer: str) -> Scalar:
     """
     what, _, key = pointer.rpartition(", ")
     if what.startswith("entry "):
-        return _scalar(_field(_load(data), what[6:], key))
+        return _field(_load(data), what[6:], key)
     dump = parse_dump(data, "")
     if what == "entries" and key in ("recorded", "pending"):
         return dump.recorded if key == "recorded" else dump.pending
@@ -115,11 +116,17 @@ def resolve_dump(data: bytes, pointer: str) -> Scalar:
     raise FormatError(f"the dump has no {pointer!r}")
 
 
-def _field(raw: Mapping[str, Any], record_id: str, key: str) -> object:
-    for each in _items(raw.get("entries")):
-        if isinstance(each, Mapping) and str(_int(each.get("record_id"))) == record_id:
-            if key in each:
-                return each[key]
+def _field(raw: Mapping[str, Any], record_id: str, key: str) -> Scalar:
+    """A field of an entry, as the entry holds it where it is one that is cited: a dump may spell
+    a number as a string."""
+    records = [each for each in _items(raw.get("entries")) if isinstance(each, Mapping)]
+    for each in records:
+        if str(_int(each.get("record_id"))) == record_id:
+            groups = {group.pg_id: group for group in _groups(raw, records, None)}
+            entry = _entry(each, groups.get(_int(each.get("pg_id"))))
+            read = {} if entry is None else dict(values(entry))
+            if key in read or key in each:
+                return read[key] if key in read else _scalar(each[key])
             break
     raise FormatError(f"the dump has no entry {record_id} with {key!r}")
 
@@ -271,6 +278,14 @@ def _entry(raw: Mapping[str, Any], group: GroupStatus | None) -> Entry | None:
         and (not retired or _timed_out(backend, is_p2p, seq, group.last_completed)),
         backend=mask(backend),
     )
+
+
+def _told_apart(entries: Iterable[Entry]) -> list[Entry]:
+    """The first of each record id: a recorder gives every entry its own, and citations use it."""
+    kept: dict[int, Entry] = {}
+    for entry in entries:
+        kept.setdefault(entry.record_id, entry)
+    return list(kept.values())
 
 
 def _timed_out(backend: str, is_p2p: bool, seq: int, last_completed: int | None) -> bool:
