@@ -120,14 +120,14 @@ def _field(raw: Mapping[str, Any], record_id: str, key: str) -> Scalar:
     """A field of an entry, as the entry holds it where it is one that is cited: a dump may spell
     a number as a string."""
     records = [each for each in _items(raw.get("entries")) if isinstance(each, Mapping)]
-    for each in records:
-        if str(_int(each.get("record_id"))) == record_id:
-            groups = {group.pg_id: group for group in _groups(raw, records, None)}
-            entry = _entry(each, groups.get(_int(each.get("pg_id"))))
-            read = {} if entry is None else dict(values(entry))
-            if key in read or key in each:
-                return read[key] if key in read else _scalar(each[key])
-            break
+    named = [each for each in records if str(_int(each.get("record_id"))) == record_id]
+    groups = {group.pg_id: group for group in _groups(raw, records, None)} if named else {}
+    for each in named:
+        entry = _entry(each, groups.get(_int(each.get("pg_id"))))
+        if entry is not None and key in (read := dict(values(entry))):
+            return read[key]
+    if named and key in named[0]:
+        return _scalar(named[0][key])
     raise FormatError(f"the dump has no entry {record_id} with {key!r}")
 
 
