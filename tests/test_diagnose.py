@@ -272,6 +272,67 @@ def test_healthy_needs_the_training_families_ruled_out(open_code: str | None) ->
     assert open_code is None or any(open_code in said for said in verdict.cannot_decide)
 
 
+def _sound() -> list[Family]:
+    """Families by which a completed run is healthy."""
+    training = [family(code, cleared(code)) for code in ("E1", "E2", "E3")]
+    return [*training, family("G1", finding("G1", severity="none", ended_run=False))]
+
+
+def test_a_judgement_that_broke_forbids_healthy() -> None:
+    """What it would have found is unknown, and said so."""
+
+    def broken(_: Facts) -> Judgement:
+        raise ZeroDivisionError("by nought")
+
+    assert diagnose(facts("completed"), _sound()).state == "healthy"
+    verdict = diagnose(facts("completed"), [*_sound(), family("D3", judge=broken)])
+
+    assert verdict.state == "undetermined"
+    assert any("D3" in said and "broke" in said for said in verdict.cannot_decide)
+
+
+def test_a_weak_cause_forbids_healthy() -> None:
+    """Too weak for a verdict is not the same as absent."""
+    weak = finding("D3", 0, strength=0.2, ended_run=False)
+    verdict = diagnose(facts("completed"), [*_sound(), family("D3", weak)])
+
+    assert verdict.state == "undetermined"
+    assert any("D3" in said for said in verdict.cannot_decide)
+
+
+def test_a_circle_beside_a_cause_still_has_a_cause() -> None:
+    """Findings that explain one another are not lost because another stands alone."""
+    verdict = diagnose(
+        facts(),
+        [
+            family("B1", finding("B1")),
+            family("C1", finding("C1", strength=0.9), explains={"C2": "one"}),
+            family("C2", finding("C2"), explains={"C4": "two"}),
+            family("C4", finding("C4"), explains={"C1": "three"}),
+        ],
+    )
+
+    assert roles(verdict) == {
+        "B1": "cause",
+        "C1": "cause",
+        "C2": "consequence",
+        "C4": "consequence",
+    }
+
+
+def test_what_warns_on_a_completed_run_explains_nothing() -> None:
+    """A loss that diverged stands, whatever line was printed before it."""
+    verdict = diagnose(
+        facts("completed"),
+        [
+            family("A3", finding("A3", 0), explains={"E1": "broken"}),
+            family("E1", finding("E1", 9)),
+        ],
+    )
+
+    assert (verdict.code, roles(verdict)) == ("E1", {"A3": "warning", "E1": "cause"})
+
+
 def test_a_fault_outweighs_healthy() -> None:
     """A run that ended as planned and diverged is not healthy."""
     verdict = diagnose(

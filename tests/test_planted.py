@@ -32,8 +32,8 @@ def shown(capfd: pytest.CaptureFixture[str], *argv: str) -> str:
 
 def surfaces(capfd: pytest.CaptureFixture[str], target: Path, *more: str) -> str:
     """All that every surface shows of a target; verify holds of it."""
-    told = [shown(capfd, "diagnose", str(target), *more, "--format", f) for f in ("text", "json",
-                                                                          "markdown")]  # fmt: skip
+    formats = ("text", "json", "markdown", "html")
+    told = [shown(capfd, "diagnose", str(target), *more, "--format", name) for name in formats]
     verdict = target.parent / "verdict.json"
     verdict.write_text(told[1])
     told.append(shown(capfd, "verify", str(verdict), str(target)))
@@ -180,6 +180,10 @@ def test_errors_and_wrong_calls(tmp_path: Path, capfd: pytest.CaptureFixture[str
         shown(capfd, "diagnose", str(log), "--output", f"/{HF}/x"),
         shown(capfd, HF),
         shown(capfd, "families", HF),
+        shown(capfd, "explain", HF),
+        shown(capfd, "explain", f"RuntimeError: CUDA out of memory {HF}"),
+        shown(capfd, "query", str(log), f'x{{a="{HF}"', "--json"),
+        shown(capfd, "jobs", "--from", f"/nowhere/{HF}"),
         shown(capfd, "verify", str(tmp_path / "v.json"), str(log)),
     ]
 

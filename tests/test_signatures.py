@@ -39,7 +39,8 @@ TAGS = {
     "timeout", "lost-peer", "mismatch", "rendezvous", "heartbeat", "oom-kill", "gpu-oom",
     "dataloader", "storage", "network", "checkpoint-load", "disk-full", "launch",
     "time-limit", "cancelled", "preempted", "node-failure", "requeued", "end-ok",
-    "attempt-start", "sigterm", "uncaught",
+    "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose",
+    "step-aborted",
 }  # fmt: skip
 LINE_LIMIT = 500
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 
 from flatline.collect.masking import masked
 from flatline.coverage import missing, stores_of
@@ -93,20 +94,27 @@ def _judged(
                 reasons.append(Explained(other, mechanism))
         role: Role = "warning" if _warns(facts, finding) else "consequence" if reasons else "cause"
         made.append(Judged(own, family.name, finding, role, finding.strength, tuple(reasons)))
-    made = _broken_circle(made)
+    made = _broken_circles(made)
     rivals = sum(1 for j in made if j.role == "cause" and j.finding.ended_run)
     return [replace(j, confidence=_confidence(facts, j, rivals)) for j in made]
 
 
-def _broken_circle(made: list[Judged]) -> list[Judged]:
-    """Findings that all explain one another leave no cause: then the strongest is it."""
-    if not made or any(j.role == "cause" for j in made):
-        return made
-    circle = [j for j in made if j.role == "consequence"]
-    if not circle:
-        return made
-    first = max(circle, key=lambda j: j.finding.strength)
-    return [replace(j, role="cause", explained_by=()) if j is first else j for j in made]
+def _broken_circles(made: list[Judged]) -> list[Judged]:
+    """Consequences that only one another explain lead back to no cause: the strongest of them
+    is made one, until every consequence has a cause behind it."""
+    while True:
+        sound = {j.id for j in made if j.role != "consequence"}
+        while more := {
+            j.id
+            for j in made
+            if j.id not in sound and any(reason.by in sound for reason in j.explained_by)
+        }:
+            sound |= more
+        circle = [j for j in made if j.id not in sound]
+        if not circle:
+            return made
+        first = max(circle, key=lambda j: j.finding.strength)
+        made = [replace(j, role="cause", explained_by=()) if j is first else j for j in made]
 
 
 def _mechanism(explains: Explains, cause: Finding, effect: Finding) -> str | None:
@@ -117,7 +125,7 @@ def _mechanism(explains: Explains, cause: Finding, effect: Finding) -> str | Non
 def _explains(facts: Facts, explains: Explains, cause: Finding, effect: Finding) -> bool:
     """Whether a written mechanism applies: no later in time, in the same attempt, and, where
     each could explain the other in unknown order, the one that goes first."""
-    if cause.role == "warning" or cause.attempt != effect.attempt or not _live(facts, cause):
+    if _warns(facts, cause) or cause.attempt != effect.attempt or not _live(facts, cause):
         return False
     later = _later(facts, cause, effect)
     if later is True:
@@ -143,7 +151,15 @@ def _later(facts: Facts, a: Finding, b: Finding) -> bool | None:
     if first is None or second is None:
         return None
     delta = (first - second).total_seconds()
-    return None if abs(delta) <= facts.skew_s else delta > 0
+    if delta > facts.skew_s and not _floor(b, second):
+        return True
+    return False if delta < -facts.skew_s and not _floor(a, first) else None
+
+
+def _floor(finding: Finding, at: datetime) -> bool:
+    """Whether a time is only the least it can be: a line without one took it from those before."""
+    told = [cite for cite in finding.cites if isinstance(cite, LogCite) and cite.at == at]
+    return bool(told) and all(cite.at_assumed for cite in told)
 
 
 def _live(facts: Facts, finding: Finding) -> bool:
@@ -214,17 +230,45 @@ def _verdict(
     gaps: list[Gap],
 ) -> Verdict:
     lead = _lead(facts, judged)
-    clear = {answer.code for answer in ruled}
-    if lead is None and healthy is not None and all(c in clear for c in _MUST_BE_CLEAR):
-        return _told(facts, healthy, "healthy", healthy.strength, judged, ruled, open_, gaps)
     if lead is None:
-        return _open_verdict(facts, judged, healthy, ruled, open_, gaps)
+        doubts = _doubts(known, judged, open_, gaps)
+        if healthy is not None and not doubts:
+            return _told(facts, healthy, "healthy", healthy.strength, judged, ruled, open_, gaps)
+        return _open_verdict(facts, judged, healthy, doubts, ruled, open_, gaps)
     ordered = [lead, *(j for j in judged if j is not lead)]
     unseen = _unseen_causes(known, lead, open_)
     finding = lead.finding
     if unseen:
         finding = replace(finding, cannot_decide=(*finding.cannot_decide, *unseen))
     return _told(facts, finding, lead.family, lead.confidence, ordered, ruled, open_, gaps)
+
+
+def _doubts(
+    known: Sequence[Family],
+    judged: Sequence[Judged],
+    open_: Sequence[Undetermined],
+    gaps: Sequence[Gap],
+) -> tuple[str, ...]:
+    """What forbids "healthy": a family of bad training not ruled out, a judgement that broke,
+    a cause too weak to be the verdict. Empty: nothing does."""
+    open_codes = [a for a in open_ if a.code in _MUST_BE_CLEAR]
+    doubts = []
+    if open_codes:
+        names = ", ".join(f"{a.code} {a.family}" for a in open_codes)
+        doubts.append(f"Whether {names} applies: that needs {open_codes[0].missing[0]}.")
+    unasked = [code for code in _MUST_BE_CLEAR if code not in {family.code for family in known}]
+    doubts.extend(f"Whether {code} applies: it was not asked." for code in unasked)
+    lost = {gap.need for gap in gaps}
+    unheard = [(f.code, f.name, "its judgement broke") for f in known if f.name in lost]
+    weak = [
+        (j.finding.code, j.family, f"its signs are too weak ({j.confidence:.2f})")
+        for j in judged
+        if j.role == "cause"
+    ]
+    doubts.extend(
+        f"Whether {code} {name} applies: {why}." for code, name, why in (*unheard, *weak)
+    )
+    return tuple(doubts)
 
 
 def _lead(facts: Facts, judged: Sequence[Judged]) -> Judged | None:
@@ -337,11 +381,12 @@ def _open_verdict(
     facts: Facts,
     judged: Sequence[Judged],
     healthy: Finding | None,
+    doubts: Sequence[str],
     ruled: Sequence[RuledOut],
     open_: Sequence[Undetermined],
     gaps: Sequence[Gap],
 ) -> Verdict:
-    headline, cannot = _why_open(facts, healthy, open_)
+    headline, cannot = _why_open(facts, healthy, doubts)
     return Verdict(
         run=run_of(facts),
         state="undetermined",
@@ -373,15 +418,10 @@ def _open_verdict(
 
 
 def _why_open(
-    facts: Facts, healthy: Finding | None, open_: Sequence[Undetermined]
+    facts: Facts, healthy: Finding | None, doubts: Sequence[str]
 ) -> tuple[str, tuple[str, ...]]:
     if healthy is not None:
-        unsure = [a for a in open_ if a.code in _MUST_BE_CLEAR]
-        names = ", ".join(f"{a.code} {a.family}" for a in unsure)
-        return (
-            "The run completed; whether it trained well cannot be told",
-            (f"Whether {names} applies: that needs {unsure[0].missing[0]}.",) if unsure else (),
-        )
+        return "The run completed; whether it trained well cannot be told", tuple(doubts)
     ended = {
         "cancelled": "The run was cancelled; nothing that was read was wrong before it",
         "timeout": "The time limit ended the run; nothing read shows whether it was advancing",
@@ -397,7 +437,10 @@ def _why_open(
         first = failing[0]
         how = f"signal {first.signal}" if first.signal else f"exit code {first.exit_code}"
         where = f" on {first.place}" if first.place else ""
-        ended = f"The run failed ({first.reporter} reports {how}{where}); nothing read says why"
+        done = f" after its planned {facts.planned_steps} steps" if facts.reached_plan else ""
+        ended = (
+            f"The run failed{done} ({first.reporter} reports {how}{where}); nothing read says why"
+        )
     cannot = ["Why, or whether anything was wrong: no decisive line, record or number was read."]
     if not facts.has_progress:
         cannot.append("Training correctness is unverifiable: no progress line was recognised.")

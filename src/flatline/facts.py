@@ -39,6 +39,8 @@ from flatline.tracks import (
     Marker,
     Point,
     Track,
+    plan_of,
+    reached,
     stands_for,
 )
 
@@ -60,6 +62,7 @@ T = TypeVar("T")
 GOES_ON_AFTER = 2
 """Steps printed after a line before it counts as survived: ranks print a step or two late."""
 ReadLine = Callable[[str, int], str]
+ReadLines = Callable[[str, int, int], tuple[str, ...]]
 Ask = Callable[..., Any]
 """`ask(promql, start=, end=, step_s=)` of the metrics source; see `flatline.sources.metrics`."""
 
@@ -93,6 +96,7 @@ class Facts:
         gaps: Sequence[Gap] = (),
         now: datetime | None = None,
         read_line: ReadLine = lambda source, line: "",
+        read_lines: ReadLines = lambda source, first, count: (),
         ask: Ask = _unasked,
         window: tuple[datetime, datetime] | None = None,
         skew_s: float = 2.0,
@@ -128,6 +132,7 @@ class Facts:
         self.strict = strict
         self.dumps = tuple(dumps)
         self._read_line = read_line
+        self._read_lines = read_lines
         self._ask = ask
         self._memo: dict[str, Any] = {}
 
@@ -236,13 +241,19 @@ class Facts:
         """A line of a log as it is cited; "" where there is none."""
         return self._read_line(source, line)
 
+    def lines(self, source: str, first: int, count: int) -> tuple[str, ...]:
+        """Consecutive lines for reading, masked, as many as there are; see `text` for citing."""
+        return self._read_lines(source, first, count)
+
     def main_track(self, attempt: int | None = None) -> Track | None:
         """The stream whose progress speaks for the run: most points with a loss, then lowest
         rank. Of one attempt, or of all."""
+        return self.memo(f"main track {attempt}", lambda facts: facts._main_track(attempt))
 
+    def _main_track(self, attempt: int | None) -> Track | None:
         def weight(track: Track) -> tuple[int, int, int]:
             span = range(len(track)) if attempt is None else track.of_attempt(attempt)
-            with_loss = sum(track.has_loss[i] for i in span)
+            with_loss = sum(track.has_loss[span.start : span.stop])
             rank = track.place.rank if track.place.rank is not None else track.place.task
             return with_loss, len(span), -(rank or 0)
 
@@ -265,9 +276,15 @@ class Facts:
 
     @cached_property
     def planned_steps(self) -> int | None:
-        plans = [t.planned for t in self.tracks if t.planned]
-        plans += [m.progress.planned for m in self.markers if m.progress.planned]
-        return max(plans, default=None)
+        return plan_of(self.tracks, self.markers).steps
+
+    @cached_property
+    def reached_plan(self) -> bool:
+        """Whether a stream of the last attempt made the last step that was planned, whatever
+        came of the run then."""
+        plan = plan_of(self.tracks, self.markers)
+        spans = [(track, track.of_attempt(self.last.n)) for track in self.tracks]
+        return plan.steps is not None and any(reached(t, span, plan) for t, span in spans if span)
 
     @cached_property
     def has_progress(self) -> bool:

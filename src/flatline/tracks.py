@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from array import array
 from bisect import bisect_right
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import pairwise
+from math import floor
 
 from flatline.model import NOWHERE, LogCite, Match, Place, Progress, ProgressKind
 
@@ -61,26 +64,29 @@ class Track:
     has_grad: array[int] = field(default_factory=lambda: array("b"))
     attempts: array[int] = field(default_factory=lambda: array("h"))
     planned: int | None = None
+    epochs: float | None = None
+    per_epoch: int | None = None
 
     def add(self, point: Progress, line: int, at: datetime | None, attempt: int) -> None:
-        def number(value: float | None) -> float:
-            return NAN if value is None else value
-
         self.lines.append(line)
         self.steps.append(-1 if point.step is None else point.step)
         self.at.append(NAN if at is None else at.timestamp())
-        self.loss.append(number(point.loss))
-        self.grad_norm.append(number(point.grad_norm))
-        self.lr.append(number(point.lr))
-        self.step_s.append(number(point.step_s))
-        self.throughput.append(number(point.throughput))
-        self.epoch.append(number(point.epoch))
+        self.loss.append(NAN if point.loss is None else point.loss)
+        self.grad_norm.append(NAN if point.grad_norm is None else point.grad_norm)
+        self.lr.append(NAN if point.lr is None else point.lr)
+        self.step_s.append(NAN if point.step_s is None else point.step_s)
+        self.throughput.append(NAN if point.throughput is None else point.throughput)
+        self.epoch.append(NAN if point.epoch is None else point.epoch)
         self.skipped.append(point.skipped)
         self.has_loss.append(point.loss is not None)
         self.has_grad.append(point.grad_norm is not None)
         self.attempts.append(attempt)
         if point.planned is not None:
             self.planned = point.planned
+        if point.epochs is not None:
+            self.epochs = point.epochs
+        if point.per_epoch is not None:
+            self.per_epoch = point.per_epoch
         if not point.falling:
             self.falling = False
         if point.loss is not None:
@@ -126,6 +132,75 @@ class Point:
     @property
     def loss(self) -> float:
         return self.track.loss[self.index]
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """How far a run is to go, in steps and in epochs, as far as its logs say."""
+
+    steps: int | None = None
+    epochs: float | None = None
+
+
+def plan_of(tracks: Sequence[Track], markers: Iterable[Marker]) -> Plan:
+    """
+    What the program says it is going to do; else what its printed configuration plans.
+
+    A configuration counts where all of it that was printed agrees (a warm-up, a scheduler and a
+    second stage have counts of the same names) and where the run did not go beyond it.
+    """
+    said = [t.planned for t in tracks if t.planned]
+    epochs = [t.epochs for t in tracks if t.epochs]
+    set_steps: set[int] = set()
+    set_epochs: set[float] = set()
+    for marker in markers:
+        point = marker.progress
+        if marker.kind != "config":
+            said += [point.planned] if point.planned else []
+            epochs += [point.epochs] if point.epochs else []
+            continue
+        set_steps |= {point.planned} if point.planned else set()
+        set_epochs |= {point.epochs} if point.epochs else set()
+    many = max(epochs, default=None) or (set_epochs.pop() if len(set_epochs) == 1 else None)
+    if said:
+        return Plan(max(said), many)
+    furthest = max((max(t.steps, default=-1) for t in tracks), default=-1)
+    steps = set_steps.pop() if len(set_steps) == 1 else None
+    each = max((t.per_epoch for t in tracks if t.per_epoch), default=None)
+    if steps is None and many and each:
+        steps = round(many * each)
+    return Plan(steps if steps is not None and steps >= furthest else None, many)
+
+
+def reached(track: Track, span: range, plan: Plan) -> bool:
+    """
+    Whether the last of these points is the last the plan leaves room for.
+
+    The next one, a printing interval on, would lie beyond the plan: a stream that prints step 10,
+    20 ... is not at its end at 90 of 100.  A stream that begins at step 0 ends one before its
+    plan.  Without a plan in steps the epochs decide, where a point stands for a whole epoch or
+    says which part of it is done.
+    """
+    steps = [track.steps[i] for i in span if track.steps[i] >= 0]
+    planned = track.planned or plan.steps
+    if planned and len(steps) >= 2:
+        before = next((step for step in reversed(steps) if step < steps[-1]), steps[-1] - 1)
+        zero = min(step for step in track.steps if step >= 0) == 0
+        return 2 * steps[-1] - before > planned - zero
+    return not planned and _last_epoch(track, span, track.epochs or plan.epochs)
+
+
+def _last_epoch(track: Track, span: range, planned: float | None) -> bool:
+    """Whether the epochs of these points reach the planned number of them."""
+    epochs = [track.epoch[i] for i in span if track.epoch[i] == track.epoch[i]]
+    if not planned or len(epochs) < 2 or not track.has_loss[span[-1]]:
+        return False
+    first, before, last = min(track.epoch), epochs[-2], epochs[-1]
+    base = min(floor(first), 1) if first == first else 1
+    if all(epoch == floor(epoch) for epoch in epochs):
+        rising = all(b > a for a, b in pairwise(epochs))
+        return rising and last == base + planned - 1
+    return 2 * last - before > base + planned >= last > before
 
 
 def stands_for(token: str, match: Match) -> bool:

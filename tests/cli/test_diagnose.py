@@ -11,8 +11,9 @@ import pytest
 
 from cli.calls import Oracle
 from flatline.cli import answer
-from flatline.cli.diagnose import Progress, progress_line, write_whole
+from flatline.cli.diagnose import write_whole
 from flatline.errors import UsageError
+from flatline.wording.progress import Progress, progress_line
 from render import verdicts
 
 AT = datetime(2026, 3, 1, 4, 12, 55, tzinfo=UTC)

@@ -9,10 +9,9 @@ from pathlib import Path
 import pytest
 
 from flatline.collect import Request, collect
-from flatline.collect.events import LogEvents
-from flatline.collect.logs import LogReader
 from flatline.errors import ManyJobs
 from flatline.facts import Facts
+from flatline.model import Job, RecordCite, Records
 
 BOOM = (
     "Traceback (most recent call last):\n"
@@ -204,25 +203,6 @@ def test_a_log_that_is_gone_when_it_is_cited_is_a_gap(tmp_path: Path) -> None:
     assert [gap.where for gap in made.gaps if "gone" in gap.reason] == ["a.log"]
 
 
-def test_a_log_that_grows_is_judged_as_it_was_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """What is appended meanwhile is the next diagnosis' business."""
-    log = tmp_path / "a.log"
-    log.write_text(steps(1, 20))
-    real = LogReader.read
-
-    def read(self: LogReader) -> LogEvents:
-        with log.open("a") as file:
-            file.write("Traceback (most recent call last):\nValueError: late\n")
-        return real(self)
-
-    monkeypatch.setattr(LogReader, "read", read)
-    made = facts(tmp_path)
-
-    assert (made.files[0].lines, made.crashes, made.last_step) == (19, (), 19)
-
-
 def test_gaps_of_one_kind_are_counted(tmp_path: Path) -> None:
     """A folder may hold as many files of weights as it likes."""
     for number in range(50):
@@ -242,3 +222,13 @@ def test_redraws_of_a_bar_without_end_are_read_now_and_then(tmp_path: Path) -> N
 
     assert max(made.tracks[0].steps) == 30_000
     assert [gap.reason for gap in made.gaps if "redraw" in gap.need] != []
+
+
+def test_records_that_were_read_already_are_those_of_the_run() -> None:
+    """A listing parses an accounting file once, however many jobs it holds."""
+    cite = RecordCite("sacct.txt", "row 1, State", "FAILED", "t")
+    job = Job("7", "train", "failed", "FAILED", cite, nodes=("n1",))
+    facts = collect(Request((), job="7"), None, (Records(jobs=(job,)),))
+    assert facts.job is not None
+    assert facts.job.nodes == ("n1",)
+    assert facts.disposition == "failed"

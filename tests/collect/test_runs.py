@@ -54,7 +54,7 @@ def steps(*numbers: int, planned: int | None = None, first_line: int = 1) -> Tra
 
 
 def ended(*matches: Match, tracks: tuple[Track, ...] = (), **more: Any) -> Disposition:
-    known: dict[str, Any] = {"job": None, "crashes": (), "exits": (), "planned": None, **more}
+    known: dict[str, Any] = {"job": None, "crashes": (), "exits": (), "markers": (), **more}
     return how_it_ended(matches=matches, tracks=tracks, **known)
 
 
@@ -148,8 +148,8 @@ def test_a_line_after_which_steps_went_on_ends_nothing() -> None:
 
 
 def test_the_planned_end_must_be_reached() -> None:
-    """Within one interval of the plan, and nothing failing after it."""
-    near, far = steps(80, 90, planned=100), steps(60, 70, planned=100)
+    """No room for another line within the plan, and nothing failing after it."""
+    near, far = steps(0, 80, 90, planned=100), steps(10, 80, 90, planned=100)
     exit_ = ProcessExit("torchelastic", line(9), exit_code=1)
 
     assert ended(tracks=(near,)) == "completed"

@@ -92,7 +92,7 @@ def test_a_spike_that_recovers_is_none() -> None:
 
 def test_a_spike_that_stays_is_told_from_where_it_left() -> None:
     """The onset is where the curve left its best level for good."""
-    found = drawn([*descent(100, noise=0.02), *[3.5] * 40])
+    found = drawn([*descent(100, noise=0.02), *[3.5, 3.6] * 20])
 
     assert found is not None
     assert (found.shape, found.onset and found.onset.step) == ("spiked", 100)
@@ -147,3 +147,64 @@ def test_without_a_loss_there_is_no_curve() -> None:
 
     assert curve(Facts(targets=("run",), tracks=(track,))) is None
     assert curve(Facts(targets=("run",))) is None
+
+
+def test_a_climb_to_the_very_end_is_late_divergence() -> None:
+    """Thirty points that rise to twice the best level; a few that do so are not enough."""
+    fallen = descent(150, noise=0.02)
+    climb = [fallen[-1] * (1 + 0.03 * i) for i in range(30)]
+    found = drawn([*fallen, *climb])
+
+    assert found is not None
+    assert found.shape == "rising-at-end"
+    assert shape([*fallen, *climb[:5]]) == "falling"
+
+
+@pytest.mark.parametrize("dead", [0.0, 6.9078])
+def test_a_leap_to_one_number_for_good_is_dead(dead: float) -> None:
+    """Zero, or what a model says that answers alike to everything."""
+    found = drawn([*descent(60, noise=0.05), *[dead] * 40])
+
+    assert found is not None
+    assert (found.shape, found.onset and found.onset.step) == ("dead-plateau", 60)
+
+
+def test_a_few_zeros_after_real_losses_are_dead() -> None:
+    """What half precision prints once it has overflowed; with a gradient it is something else."""
+    losses = [1.9, 1.8, *[0.0] * 6]
+
+    assert shape(losses) == "dead-plateau"
+    assert shape(losses, [0.7] * 8) != "dead-plateau"
+
+
+def test_a_loss_of_nought_throughout_is_told() -> None:
+    """Weakly: a rank that holds no loss may print it so."""
+    assert shape([0.0] * 12) == "zero-throughout"
+    assert shape([0.0] * 12, [0.4] * 12) == "unclear"
+
+
+def test_a_loss_that_nears_nought_is_not_dead() -> None:
+    """Printed to four digits it ends in zeros, which it reached in small steps."""
+    assert shape([round(4 * math.exp(-i / 12), 4) for i in range(200)]) == "falling"
+
+
+def test_a_display_that_repeats_itself_is_not_dead() -> None:
+    """It shows the last loss at each step until there is a new one."""
+    shown = [loss for loss in descent(20, noise=0.1) for _ in range(10)]
+
+    assert shape([*shown, *shown[-1:] * 10]) != "dead-plateau"
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_noise_without_a_trend_is_unclear(seed: int) -> None:
+    """That its last stretch lies a hair below its first shows nothing."""
+    chance = random.Random(seed)
+
+    assert shape([1.9 + chance.gauss(0, 0.1) for _ in range(300)]) == "unclear"
+
+
+def test_a_fall_at_the_very_beginning_counts() -> None:
+    """A long flat stretch behind it does not make it a row without a trend."""
+    chance = random.Random(5)
+
+    assert shape([9.0, 6.0, 4.0, *(2.5 + chance.gauss(0, 0.1) for _ in range(400))]) == "falling"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flatline.logs.labels import NamePlace, place_of_name
+from flatline.logs.labels import Labels, NamePlace, place_of_name
 
 
 @pytest.mark.parametrize(
@@ -52,3 +52,50 @@ def test_a_name_says_where(path: str, place: NamePlace) -> None:
 def test_what_may_mean_anything_means_nothing(path: str) -> None:
     """An element of a job array is no rank, and no guess is made."""
     assert place_of_name(path) is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    (
+        "Mar  2 04:09:58 node01 kernel: nfs: server nas1 not responding, still trying",
+        "2026-03-02T04:10:58+0000 node01 kernel: NVRM: Xid (PCI:0000:9d:00): 149, NETIR",
+        "2026-03-02T04:10:58.123456+00:00 node01 slurmd[811]: error: Node reboot",
+        "<4>Mar 12 04:09:58 node01 nvidia-fabricmanager[99]: fatal",
+    ),
+)
+def test_syslog_names_the_host_it_was_written_on(line: str) -> None:
+    assert Labels.learn([line]).split(line).place.host == "node01"
+
+
+@pytest.mark.parametrize(
+    "line",
+    (
+        "2026-03-02T04:10:58 INFO main: step 3 of 9",
+        "2026-03-02 04:10:58 WARNING trainer: kernel: 3x3",
+        "Mar 12 04:09:58 loss went up: 3.1",
+    ),
+)
+def test_a_programs_own_stamp_names_no_host(line: str) -> None:
+    assert Labels.learn([line]).split(line).place.host is None
+
+
+@pytest.mark.parametrize(
+    ("path", "host"),
+    (
+        ("node02.dmesg.log", "node02"),
+        ("dmesg-node02.txt", "node02"),
+        ("a100-03_kernel.log", "a100-03"),
+        ("hosts/node02/dmesg", "node02"),
+        ("dmesg/gpu-7.log", "gpu-7"),
+        ("dmesg_tail.txt", None),
+        ("dmesg.1", None),
+        ("dmesg-20260302.log", None),
+        ("dmesg_run2.txt", None),
+        ("node02/dmesg.log", None),
+    ),
+)
+def test_a_kernel_log_may_be_named_after_its_host(path: str, host: str | None) -> None:
+    """dmesg's own lines name none; a folder alone may be anything."""
+    place = place_of_name(path)
+
+    assert (place.host if place else None) == host

@@ -16,16 +16,32 @@ from hypothesis import strategies as st
 
 from flatline.model import Progress
 from flatline.parsers import (
+    composer,
+    config,
     deepspeed,
+    detectron2,
+    estimator,
+    fairseq,
+    fastai,
     hf_trainer,
+    imagenet,
     keras,
+    levanter,
     lightning,
     markers,
     maxtext,
     megatron,
+    mindspore,
     mlperf,
+    nanotron,
+    openmmlab,
+    paddle,
+    paxml,
     plain,
+    timm,
+    torchtitan,
     tqdm,
+    ultralytics,
 )
 
 FORMATS = (
@@ -40,6 +56,26 @@ FORMATS = (
     plain,
     tqdm,
 )
+FRAMEWORKS = (
+    composer,
+    config,
+    detectron2,
+    estimator,
+    fairseq,
+    fastai,
+    imagenet,
+    levanter,
+    mindspore,
+    nanotron,
+    openmmlab,
+    paddle,
+    paxml,
+    timm,
+    torchtitan,
+    ultralytics,
+)
+"""Formats whose lines a generic one may read too: they are asked before it."""
+EVERY = (*FORMATS, *FRAMEWORKS)
 TRAINS = {
     "deepspeed": "steps: 10 loss: 2.5 iter time (s): 0.512 samples/sec: 12.345",
     "hf_trainer": "{'loss': 2.5, 'grad_norm': 1.0, 'learning_rate': 5e-05, 'epoch': 0.02}",
@@ -55,6 +91,17 @@ TRAINS = {
 """One line of each format that no other may take for training."""
 WORDS = [
     *TRAINS.values(),
+    "[epoch=2][batch=3/8]:",
+    "epoch     train_loss  valid_loss  time",
+    "[4, 1.95, 0.11, '00:00']",
+    "Epoch    GPU_mem   box_loss   cls_loss   dfl_loss  Instances       Size",
+    "  2/3   0G  4.2  nan  2.7  4  96: 100% ━━━━ 3/3 14.4it/s",
+    "Epoch: [5][ 40/40]\tTime  0.258 ( 0.237)\tLoss 2.7e-03 (3.9e-03)",
+    "Epoch(train)  [2][  50/1000]  lr: 1.0e-02",
+    "epoch 002:     10 / 500 loss=15.125, num_updates=510",
+    "iteration: 5 / 100 | lm_loss: 10.8",
+    "Namespace(epochs=90, max_steps=5)",
+    "loss = 7.875, step = 100",
     "Epoch 1/3",
     "Epoch: [0][  10/5005]",
     "Train Epoch: 1 [640/60000 (1%)]",
@@ -92,7 +139,7 @@ def triggered(module: ModuleType, line: str) -> bool:
     return any(re.search(trigger, line) for trigger in module.TRIGGERS)
 
 
-@pytest.mark.parametrize("module", FORMATS, ids=names)
+@pytest.mark.parametrize("module", EVERY, ids=names)
 def test_triggers_mean_the_same_to_both_engines(module: ModuleType) -> None:
     """Hyperscan and `re` agree on which of the sample lines each trigger finds."""
     database = hyperscan.Database(mode=hyperscan.HS_MODE_BLOCK)
@@ -122,7 +169,7 @@ def test_a_line_of_one_format_is_training_to_no_other(name: str) -> None:
     assert takers == [name]
 
 
-@pytest.mark.parametrize("module", FORMATS, ids=names)
+@pytest.mark.parametrize("module", EVERY, ids=names)
 @settings(max_examples=60, deadline=None)
 @given(
     lines=st.lists(st.lists(st.sampled_from(WORDS) | st.text(max_size=20), max_size=6), max_size=8)
@@ -153,12 +200,17 @@ def test_no_text_breaks_a_reader(module: ModuleType, lines: list[list[str]]) -> 
         ":::MLLOG {" * 20_000 + '"key": "train_loss"',
         "training from " * 20_000,
         ". - loss: 1 step" * 15_000,
+        "epoch 001: 1 / 2 " * 12_000 + "num_updates=",
+        "Namespace(" + "epochs=1, max_steps=" * 10_000,
+        "Trainer is initialized with " * 7_000 + "total steps",
+        "1/2 1G" + " 1.0" * 50_000 + ": 1%",
+        "[1, 2" + ", 3.0" * 40_000,
     ],
     ids=lambda line: line[:16],
 )
 def test_a_hostile_line_takes_no_longer_than_a_long_one(line: str) -> None:
     """200 kB in well under a second: nothing backtracks without bound."""
-    for module in FORMATS:
+    for module in EVERY:
         reader = module.Reader()
         list(reader.feed("Epoch 1/2"))
         began = time.process_time()
@@ -168,7 +220,7 @@ def test_a_hostile_line_takes_no_longer_than_a_long_one(line: str) -> None:
 
 def test_every_progress_format_names_itself() -> None:
     """The format's name is its file's."""
-    for module in FORMATS:
+    for module in EVERY:
         assert names(module) == module.FORMAT
 
 

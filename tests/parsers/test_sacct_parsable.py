@@ -248,3 +248,12 @@ def test_third_party_dumps() -> None:
             }
     invalid = parse((GCM / "sample-sacct-output-invalid-utf8.txt").read_bytes(), "s")
     assert sum(len(job.steps) for job in invalid.jobs) == 9
+
+
+def test_whose_job_it_was_and_where() -> None:
+    """A listing filters by them; absent columns leave them open."""
+    rows = b"JobID|User|Partition|State\n7|ann|gpu|FAILED\n"
+    (job,) = parse(rows, "").jobs
+    assert (job.user, job.partition) == ("ann", "gpu")
+    (job,) = parse(b"JobID|State\n7|FAILED\n", "").jobs
+    assert (job.user, job.partition) == (None, None)

@@ -58,7 +58,7 @@ def test_every_surface_says_the_same_sentences(name: str, surface: str) -> None:
 
 def test_the_folder_is_the_registry() -> None:
     """Each format's module is named as its NAME and renders."""
-    assert {"json", "markdown", "text"} <= set(format_names())
+    assert {"html", "json", "markdown", "text"} <= set(format_names())
     for name in format_names():
         assert name == format_named(name).NAME
         assert format_named(name).render(verdicts.undetermined()).endswith("\n")
@@ -66,7 +66,7 @@ def test_the_folder_is_the_registry() -> None:
 
 def test_an_unknown_format_is_the_callers_fault() -> None:
     """The message lists what there is."""
-    with pytest.raises(UsageError, match="json, markdown, text"):
+    with pytest.raises(UsageError, match="html, json, markdown, text"):
         format_named("yaml")
 
 

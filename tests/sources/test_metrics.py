@@ -45,7 +45,7 @@ def test_an_answer_has_a_row_a_place(tmp_path: Path) -> None:
     assert row is not None
     assert row.last == 200e6
     assert answer.query == "DCGM_FI_DEV_SM_CLOCK * 1000000"
-    assert (answer.unit, answer.engine) == ("hertz", "flatline-promql 1")
+    assert (answer.unit, answer.engine) == ("hertz", "flatline-promql 2")
 
 
 def test_a_citation_is_narrowed_to_its_place_and_runs_again(tmp_path: Path) -> None:

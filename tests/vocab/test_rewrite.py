@@ -142,3 +142,21 @@ def test_what_a_scope_cannot_tell_is_a_gap() -> None:
 def test_an_answer_says_its_unit(query: str, unit: str) -> None:
     """Where it follows from the signals; else nothing is claimed."""
     assert unit_of(parse(query)) == unit
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['label_replace(gpu_power_watts, "rack", "$1", "host", "(.)")',
+     'count_values("host", gpu_xid)', "absent_over_time(gpu_power_watts[5m])"],
+)  # fmt: skip
+def test_labels_in_strings_are_not_rewritten(query: str) -> None:
+    """`host` there would mean another label of the data: refused, not answered differently."""
+    with pytest.raises(QueryRejected, match="canonical labels"):
+        rewrite(query, DCGM)
+
+
+def test_a_subquery_is_rewritten_inside() -> None:
+    """The metric and its unit, at every step of it."""
+    assert text("max_over_time((gpu_sm_clock_hertz)[5m:1m])") == (
+        "max_over_time(((DCGM_FI_DEV_SM_CLOCK * 1000000))[5m:1m])"
+    )

@@ -15,10 +15,12 @@ import difflib
 import importlib
 import os
 import pkgutil
+import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TextIO, cast
 
@@ -30,9 +32,12 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from flatline.collect import OnProgress, Request
+    from flatline.collect.stores import Question, Reply
+    from flatline.exhibit import Exhibit
     from flatline.families import Family
     from flatline.model import Verdict
     from flatline.render.text import Look
+    from flatline.triage import Ask, Listing
     from flatline.verify import Check
 
 HEALTHY, FOUND, WRONG_CALL, UNDETERMINED, FAILED = range(5)
@@ -40,6 +45,8 @@ INTERRUPTED, PIPE_CLOSED = 130, 141
 """128 + SIGINT and 128 + SIGPIPE, as a shell reports them."""
 JOBS = 40
 """Jobs listed before the rest is counted."""
+_EPOCH = re.compile(r"\d{1,12}(\.\d{1,9})?")
+_DATE = re.compile(r"(19|20)\d{6}")
 WIDTH, WIDEST = 80, 120
 """Columns where there is no terminal, and the most that are used of one."""
 
@@ -58,6 +65,9 @@ examples:
   flatline diagnose 8308                   a Slurm job, where Slurm is
   flatline diagnose run.log --quiet        one line
   flatline diagnose ./outputs/8308 --format markdown > ticket.md
+  flatline diagnose ./outputs/8308 --format html --output report.html
+  flatline jobs --since 24h                every job that ended, a verdict each
+  flatline query ./outputs/8308 'max by (host) (DCGM_FI_DEV_GPU_TEMP)'
   flatline demo                            see it work on runs it brings along
 
 exit status: 0 healthy, 1 a fault was found, 2 the call was wrong,
@@ -77,6 +87,16 @@ def _diagnose(request: Request, on_progress: OnProgress | None) -> Verdict:
     return diagnose(collect(request, on_progress))
 
 
+def _exhibit(request: Request, on_progress: OnProgress | None) -> tuple[Verdict, Exhibit]:
+    from flatline.collect import collect
+    from flatline.diagnose import diagnose
+    from flatline.exhibit import exhibit
+
+    facts = collect(request, on_progress)
+    verdict = diagnose(facts)
+    return verdict, exhibit(facts, verdict)
+
+
 def _verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check, ...]:
     from flatline.verify import verify
 
@@ -87,6 +107,18 @@ def _families() -> tuple[Family, ...]:
     from flatline.families import all_families
 
     return all_families()
+
+
+def _jobs(ask: Ask, on_progress: OnProgress | None) -> Listing:
+    from flatline.triage.listing import listing
+
+    return listing(ask, on_progress)
+
+
+def _query(question: Question) -> Reply:
+    from flatline.collect.stores import ask
+
+    return ask(question)
 
 
 def _demos() -> Traversable:
@@ -105,9 +137,12 @@ class Engine:
     """
 
     diagnose: Callable[[Request, OnProgress | None], Verdict] = _diagnose
+    exhibit: Callable[[Request, OnProgress | None], tuple[Verdict, Exhibit]] = _exhibit
     verify: Callable[[Mapping[str, Any], tuple[str, ...]], tuple[Check, ...]] = _verify
+    query: Callable[[Question], Reply] = _query
     families: Callable[[], tuple[Family, ...]] = _families
     demos: Callable[[], Traversable] = _demos
+    jobs: Callable[[Ask, OnProgress | None], Listing] = _jobs
 
 
 class Command(Protocol):
@@ -172,6 +207,26 @@ def look_of(stream: TextIO, brief: bool = False) -> Look:
     size = shutil.get_terminal_size((WIDTH, 24))
     colour = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return Look(min(size.columns, WIDEST), size.lines, colour, unicode, brief)
+
+
+# --- listening --------------------------------------------------------------------------------
+
+
+def instant_said(said: str | None, option: str) -> datetime | None:
+    """An instant as people give it. A time without a zone is UTC, as all of Flatline's are."""
+    if said is None:
+        return None
+    try:
+        if _EPOCH.fullmatch(said) and not _DATE.fullmatch(said):
+            return datetime.fromtimestamp(float(said), UTC)
+        at = datetime.fromisoformat(said.strip())
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError, OSError) as fault:
+        raise UsageError(
+            f"{option} {said!r} is no time; give ISO 8601, as 2026-03-01T04:12:55Z or "
+            "2026-03-01T05:12:55+01:00 (UTC where no zone is said), or seconds since 1970, "
+            "as 1772338375"
+        ) from fault
 
 
 # --- dispatch ---------------------------------------------------------------------------------

@@ -5,10 +5,16 @@ A TARGET is a folder, a file, or a Slurm job id where Slurm is; several are
 parts of one run. Files are told by their content. Nothing is written into a
 TARGET and no process is touched.
 
+Exit status: 0 healthy, 1 a fault was found, 2 the call was wrong, 3
+undetermined, 4 Flatline itself failed (130 interrupted). With --format json,
+verdict.resubmit says whether running it again helps: as_is, exclude,
+fix_first, wait, unnecessary, unknown.
+
 examples:
   flatline diagnose ./outputs/8308
   flatline diagnose slurm-8308.out sacct.psv dmesg.txt
   flatline diagnose ./cluster-logs --job 8308 --format json --output 8308.json
+  flatline diagnose ./outputs/8308 --format html --output report.html
   flatline diagnose 8308 --prometheus http://prometheus:9090
 """
 
@@ -17,20 +23,26 @@ from __future__ import annotations
 import argparse
 import os
 import re
-import shutil
 import sys
-import threading
-import time
-from collections.abc import Callable
-from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, TextIO
+from typing import TYPE_CHECKING
 
-from flatline.cli import FOUND, HEALTHY, UNDETERMINED, Engine, complain, look_of, say
+from flatline.cli import (
+    FOUND,
+    HEALTHY,
+    UNDETERMINED,
+    Engine,
+    complain,
+    instant_said,
+    look_of,
+    say,
+)
 from flatline.errors import FormatError, UsageError
+from flatline.wording.progress import Progress
 
 if TYPE_CHECKING:
     from flatline.collect import Request
+    from flatline.exhibit import Exhibit
     from flatline.model import State, Verdict
 
 USAGE = "TARGET... [options]"
@@ -39,11 +51,6 @@ STATUS: dict[State, int] = {
     "found": FOUND,
     "undetermined": UNDETERMINED,
 }
-PATIENCE_S = 2.0
-"""Work that takes less needs no progress bar."""
-REDRAW_S = 0.1
-_EPOCH = re.compile(r"\d{1,12}(\.\d{1,9})?")
-_DATE = re.compile(r"(19|20)\d{6}")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -67,11 +74,11 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
     request = _request(options)
     progress = None if options.quiet else Progress(sys.stderr)
     try:
-        verdict = engine.diagnose(request, progress)
+        verdict, exhibit = _answer(request, options, engine, progress)
     finally:
         if progress is not None:
             progress.clear()
-    page = _page(verdict, options, to_file=output is not None)
+    page = _page(verdict, exhibit, options, to_file=output is not None)
     if output is None:
         say(page, None if options.format == "text" else "utf-8")
     else:
@@ -81,11 +88,27 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
     return STATUS[verdict.state]
 
 
-def _page(verdict: Verdict, options: argparse.Namespace, to_file: bool) -> str:
-    from flatline.render import format_named, text
+def _answer(
+    request: Request, options: argparse.Namespace, engine: Engine, progress: Progress | None
+) -> tuple[Verdict, Exhibit | None]:
+    """The verdict; with what can be shown of the run where the format draws it."""
+    from flatline.render import Drawn, format_named
 
+    if isinstance(format_named(options.format), Drawn):
+        return engine.exhibit(request, progress)
+    return engine.diagnose(request, progress), None
+
+
+def _page(
+    verdict: Verdict, exhibit: Exhibit | None, options: argparse.Namespace, to_file: bool
+) -> str:
+    from flatline.render import Drawn, format_named, text
+
+    shown = format_named(options.format)
+    if isinstance(shown, Drawn) and exhibit is not None:
+        return shown.illustrate(verdict, exhibit)
     if options.format != "text":
-        return format_named(options.format).render(verdict)
+        return shown.render(verdict)
     look = text.Look(brief=options.quiet) if to_file else look_of(sys.stdout, options.quiet)
     return text.render(verdict, look)
 
@@ -94,7 +117,7 @@ def _page(verdict: Verdict, options: argparse.Namespace, to_file: bool) -> str:
 
 
 def _request(options: argparse.Namespace) -> Request:
-    start, end = _given(options.start, "--start"), _given(options.end, "--end")
+    start, end = instant_said(options.start, "--start"), instant_said(options.end, "--end")
     if start and end and start >= end:
         raise UsageError(f"--start {options.start} is not before --end {options.end}")
     if options.prometheus and not re.match(r"https?://[^/\s]", options.prometheus):
@@ -116,23 +139,6 @@ def _hosts(listed: str | None) -> tuple[str, ...]:
         return expand(listed)
     except FormatError as fault:
         raise UsageError(f"--hosts: {fault}") from fault
-
-
-def _given(said: str | None, option: str) -> datetime | None:
-    """An instant as people give it. A time without a zone is UTC, as all of Flatline's are."""
-    if said is None:
-        return None
-    try:
-        if _EPOCH.fullmatch(said) and not _DATE.fullmatch(said):
-            return datetime.fromtimestamp(float(said), UTC)
-        at = datetime.fromisoformat(said.strip())
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError, OSError) as fault:
-        raise UsageError(
-            f"{option} {said!r} is no time; give ISO 8601, as 2026-03-01T04:12:55Z or "
-            "2026-03-01T05:12:55+01:00 (UTC where no zone is said), or seconds since 1970, "
-            "as 1772338375"
-        ) from fault
 
 
 # --- where the verdict goes -------------------------------------------------------------------
@@ -180,61 +186,3 @@ def write_whole(path: Path, page: str) -> None:
             beside.unlink(missing_ok=True)
     except OSError as fault:
         raise UsageError(f"--output {path}: {fault.strerror or fault}") from fault
-
-
-# --- how far it is ----------------------------------------------------------------------------
-
-
-class Progress:
-    """
-    One line that is drawn over, on a terminal, once the work has taken `PATIENCE_S`.
-
-    Called with (stage, bytes done, bytes in all) from any thread; silent where the stream is no
-    terminal.
-    """
-
-    def __init__(self, stream: TextIO, clock: Callable[[], float] = time.monotonic) -> None:
-        self._stream = stream
-        self._clock = clock
-        self._began = clock()
-        self._drawn_at = 0.0
-        self._width = 0
-        self._lock = threading.Lock()
-        self._shown = stream.isatty()
-
-    def __call__(self, stage: str, done: int, total: int) -> None:
-        now = self._clock()
-        with self._lock:
-            if not self._shown or now - self._began < PATIENCE_S:
-                return
-            if now - self._drawn_at < REDRAW_S and done < total:
-                return
-            self._drawn_at = now
-            columns = shutil.get_terminal_size((80, 24)).columns
-            line = progress_line(stage, done, total)[: columns - 1]
-            self._put("\r" + line.ljust(self._width))
-            self._width = len(line)
-
-    def clear(self) -> None:
-        """Leave the line as if nothing had been there."""
-        with self._lock:
-            if self._width:
-                self._put("\r" + " " * self._width + "\r")
-            self._shown = False
-
-    def _put(self, drawn: str) -> None:
-        try:
-            self._stream.write(drawn)
-            self._stream.flush()
-        except OSError:
-            self._shown = False
-
-
-def progress_line(stage: str, done: int, total: int) -> str:
-    """`reading logs  [#####.....]  50%  1.2 of 2.4 GiB`; without a total, what was done."""
-    size, unit = (1 << 30, "GiB") if max(done, total) >= 1 << 30 else (1 << 20, "MiB")
-    if total <= 0:
-        return f"{stage}  {done / size:.1f} {unit}"
-    part = min(max(done / total, 0.0), 1.0)
-    bar = ("#" * round(part * 20)).ljust(20, ".")
-    return f"{stage}  [{bar}] {part:4.0%}  {done / size:.1f} of {total / size:.1f} {unit}"

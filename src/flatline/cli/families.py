@@ -2,7 +2,8 @@
 List the failure families, or show the page of one.
 
 A family is a way a run can fail: its symptom, its mechanism, what it is told
-apart from, and what to do. CODE is a code or a name.
+apart from, and what to do. CODE is a code or a name. `flatline explain CODE`
+adds what it can cause and be caused by, what it needs, and its signatures.
 
 examples:
   flatline families
@@ -14,7 +15,6 @@ from __future__ import annotations
 
 import argparse
 import difflib
-import re
 import sys
 from typing import TYPE_CHECKING
 
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
     from flatline.render.text import Look
 
 USAGE = "[CODE]"
-_ENTRY = re.compile(r"[-*] |[A-G]\d [a-z-]+:")
-"""What begins a paragraph of its own: an item, or a family this one is told apart from."""
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -41,7 +39,9 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
     if options.code is None:
         say(_list(families, look))
     else:
-        say(_page(_named(families, options.code), look))
+        from flatline.reference.page import family_prose
+
+        say(family_prose(_named(families, options.code), look))
     return HEALTHY
 
 
@@ -63,34 +63,4 @@ def _list(families: tuple[Family, ...], look: Look) -> str:
         title = wrap(family.title, max(look.width - len(mark), 20))
         lines.append(look.paint("bold", mark) + title[0])
         lines += [" " * len(mark) + line for line in title[1:]]
-    return "\n".join(lines) + "\n"
-
-
-def _page(family: Family, look: Look) -> str:
-    """The page as written, its paragraphs set anew to the width there is."""
-    lines = [look.paint("bold", f"{family.code} {family.name}"), ""]
-    paragraph: list[str] = []
-    indent = 0
-
-    def end() -> None:
-        if paragraph:
-            room = look.width - indent
-            lines.extend(" " * indent + line for line in wrap(" ".join(paragraph), room))
-            paragraph.clear()
-
-    for line in family.page.splitlines():
-        words = line.strip()
-        depth = len(line) - len(line.lstrip())
-        if not words:
-            end()
-            lines.append("")
-        elif not depth and words.endswith(":"):
-            end()
-            lines.append(look.paint("bold", words))
-        else:
-            if depth != indent or _ENTRY.match(words):
-                end()
-            indent = depth
-            paragraph.append(words)
-    end()
     return "\n".join(lines) + "\n"

@@ -12,6 +12,7 @@ from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from flatline.collect.attempts import fold_attempts, moved
@@ -22,16 +23,16 @@ from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting, read_log
 from flatline.collect.masking import masked
 from flatline.collect.numbers import Numbers
-from flatline.collect.runs import Records_, attempts, choose, how_it_ended, merge
+from flatline.collect.runs import Records_, attempts, choose, how_a_try_ended, how_it_ended, merge
 from flatline.errors import FormatError, SourceError
 from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
-from flatline.logs.reading import TextFile, open_text
+from flatline.logs.reading import TextFile, clean, open_text, segments
 from flatline.model import Gap, Job, NodeEvent, Place, Records
 from flatline.model.dumps import Dump
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import parse_dump
-from flatline.redact import excerpt, mask
+from flatline.redact import EXCERPT_FROM, excerpt, mask
 
 OnProgress = Callable[[str, int, int], None]
 """(stage, bytes done, bytes in all)"""
@@ -43,6 +44,8 @@ ALIKE = 20
 """Gaps of one kind that are told one by one: a folder may hold a hundred thousand weights."""
 OPEN_FILES = 64
 """Logs held open to be cited; a folder may hold thousands."""
+KEY_LINES = 60
+"""Lines before a quotation that are masked with it: an RSA key of 4096 bits has 52."""
 
 
 @dataclass(frozen=True)
@@ -58,13 +61,16 @@ class Request:
     hosts: tuple[str, ...] = ()
 
 
-def collect(request: Request, on_progress: OnProgress | None = None) -> Facts:
-    """Everything the targets hold of one run. Raises `UsageError` where the call is wrong."""
+def collect(
+    request: Request, on_progress: OnProgress | None = None, given: Sequence[Records] = ()
+) -> Facts:
+    """Everything the targets hold of one run, and what `given` says of it, records that were read
+    already. Raises `UsageError` where the call is wrong."""
     resolved = resolve(request.targets, request.job)
     gaps, job_id = [*_not_yet(request), *resolved.gaps], resolved.job
     targets = tuple(resolved.paths)
     found = walk(targets, gaps) if targets else []
-    records = _records(found, resolved.records, gaps)
+    records = _records(found, resolved.records, gaps, given)
     named = _named(targets)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     if job_id is not None and not rows:
@@ -104,9 +110,12 @@ def _named(targets: Sequence[str]) -> str | None:
 
 
 def _records(
-    found: Sequence[Found], fetched: Sequence[tuple[str, bytes]], gaps: list[Gap]
+    found: Sequence[Found],
+    fetched: Sequence[tuple[str, bytes]],
+    gaps: list[Gap],
+    given: Sequence[Records],
 ) -> Records_:
-    read: list[Records] = []
+    read: list[Records] = [*given]
     for file in found:
         if file.kind != SCHEDULER:
             continue
@@ -228,16 +237,16 @@ def _facts(
     tracks = [t for _, _, events in logs for t in events.tracks.values()]
     for track in tracks:
         track.attempts = array("h", [fold.get((track.source, n), n) for n in track.attempts])
-    plans = [*(t.planned for t in tracks), *(k.progress.planned for k in markers)]
-    planned = max(filter(None, plans), default=None)
-    job = rows[-1] if rows else None
     kernel = frozenset(file.source for file, _, _ in logs if file.kind == KERNEL)
+    job = rows[-1] if rows else None
     tries = sorted(set(fold.values()) or {0})
-    ended = how_it_ended(job, matches, crashes, exits, tracks, planned, kernel, tries[-1])
+    earlier = partial(how_a_try_ended, (matches, crashes, exits, tracks, markers))
+    ended = how_it_ended(job, matches, crashes, exits, tracks, markers, kernel, tries[-1])
     seen = [e.last_seen for _, _, e in logs if e.last_seen] + [
         r.ended_at for r in rows if r.ended_at
     ]
     nows = [t for t in (*seen, records.now, numbers.end) if t is not None]
+    reader = LineReader(found, gaps)
     return Facts(
         targets=tuple(map(mask, request.targets)),
         files=[
@@ -255,10 +264,11 @@ def _facts(
         markers=markers,
         jobs=rows,
         node_events=_of_nodes(records, rows),
-        attempts=attempts(rows, matches, tracks, ended, tries),
+        attempts=attempts(rows, matches, tracks, ended, tries, earlier),
         gaps=gaps,
         now=max(nows, default=None),
-        read_line=LineReader(found, gaps),
+        read_line=reader,
+        read_lines=reader.lines,
         ask=numbers.ask,
         window=numbers.window,
         measured=numbers.measured,
@@ -289,9 +299,26 @@ class LineReader:
         self._gaps = gaps
 
     def __call__(self, source: str, line: int) -> str:
+        file = self._file(source)
+        return "" if file is None else excerpt(file.line(line) or "", TEXT_CHARS).strip()
+
+    def lines(self, source: str, first: int, count: int) -> tuple[str, ...]:
+        """Lines with their indentation; of one drawn over itself, what was left standing.  They
+        are masked together with those before them: a key may span many."""
+        file = self._file(source)
+        if file is None or first < 1:
+            return ()
+        begin = max(first - KEY_LINES, 1)
+        raw = file.window(begin, first + count - begin)
+        cut = [clean(segments(line)[-1])[: EXCERPT_FROM * TEXT_CHARS] for _, line in raw]
+        return tuple(line[:TEXT_CHARS] for line in mask("\n".join(cut)).split("\n"))[
+            first - begin :
+        ]
+
+    def _file(self, source: str) -> TextFile | None:
         path = self._paths.get(source)
         if path is None:
-            return ""
+            return None
         file = self._open.get(source)
         if file is None:
             if len(self._open) >= OPEN_FILES:
@@ -301,5 +328,4 @@ class LineReader:
             except SourceError as fault:
                 del self._paths[source]
                 self._gaps.append(masked(Gap(LOG, f"gone while it was read: {fault}", source)))
-                return ""
-        return excerpt(file.line(line) or "", TEXT_CHARS).strip()
+        return file

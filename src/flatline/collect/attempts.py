@@ -84,7 +84,7 @@ RESET_INTERVALS = 4
 stream are one or two intervals apart; an epoch that counts its steps anew says its number."""
 MOST_RESETS = 500
 """Steps that go back more often in one file are no restarts: several programs print into it."""
-_BEGINNINGS = ("resume", "fresh", "checkpoint_loaded", "plan")
+_BEGINNINGS = ("resume", "fresh", "checkpoint_loaded", "plan", "config")
 
 
 def split(events: LogEvents, first: int) -> None:

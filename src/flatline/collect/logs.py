@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -19,7 +19,7 @@ from flatline.logs.clock import Clock
 from flatline.logs.labels import CUT_BYTES, Labelled, Labels, NamePlace
 from flatline.logs.reading import TextFile, clean, open_text
 from flatline.logs.scan import Hit
-from flatline.logs.traceback import RawCrash, read_traceback, stream_lines
+from flatline.logs.traceback import RawCrash, read_exception, read_traceback, stream_lines
 from flatline.logs.tracetext import exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
 from flatline.parsers import LineReader, Reported
@@ -29,6 +29,9 @@ TEXT_CHARS = 600
 """What is kept of a cited line; the citation still holds, for it is looked for in the line."""
 MATCHES_PER_SIGNATURE = 2_000
 TRACEBACKS_PER_FILE = 4_000
+MESSAGES_PER_FILE = 64
+"""Exceptions without a traceback whose further lines are read."""
+MESSAGE_LINES = 30
 JOINED_LINES = 100
 """Cut lines of a file that are searched whole, pattern by pattern."""
 REST_WITHIN_LINES = 32
@@ -61,6 +64,30 @@ class _Stream:
     line: int = 0
 
 
+@dataclass(slots=True)
+class _Seen:
+    """A line with a hit. Most are training steps, of which only line and time are kept: what a
+    citation takes is worked out where one is made."""
+
+    reader: LogReader
+    text: str
+    labelled: Labelled
+    line: int
+    at: datetime | None
+    at_assumed: bool
+    cited: LogCite | None = None
+
+    @property
+    def cite(self) -> LogCite:
+        if self.cited is None:
+            place = self.reader.place(self.labelled)
+            said = excerpt(self.text, TEXT_CHARS).strip()
+            self.cited = LogCite(
+                self.reader.file.source, self.line, said, place, self.at, self.at_assumed
+            )
+        return self.cited
+
+
 class LogReader:
     """Reads one file. `events` is complete after `read`."""
 
@@ -75,7 +102,7 @@ class LogReader:
         self._readers: dict[tuple[str, str], LineReader] = {}
         self._streams: dict[str, _Stream] = {}
         self._heads: list[tuple[int, str]] = []
-        self._exceptions: list[Crash] = []
+        self._exceptions: list[tuple[str, Crash]] = []
         self._counts: dict[str, int] = {}
         self._joined = 0
         self._page: list[tuple[int, bytes]] = []
@@ -105,21 +132,18 @@ class LogReader:
                 self._joined += 1  # what stands across the cut was not seen by the scanner
                 numbers = sorted({*hit.ids, *range(len(self.book.signatures))})
             labelled = whole
-        place = self._place(labelled)
         at, assumed = self._time(text, labelled, hit.line)
-        cite = LogCite(
-            self.file.source, hit.line, excerpt(text, TEXT_CHARS).strip(), place, at, assumed
-        )
+        seen = _Seen(self, text, labelled, hit.line, at, assumed)
         taken = False
         for number in numbers:
             if number < len(self.book.signatures):
-                self._signature(number, text, labelled.text, cite)
+                self._signature(number, text, labelled.text, seen)
             elif number == self.book.traceback_id:
                 self._heads.append((hit.line, labelled.key))
             elif number == self.book.bare_id:
-                self._bare(labelled, cite)
+                self._bare(labelled, seen.cite)
             elif not taken:
-                taken = self._format(number, labelled, cite)
+                taken = self._format(number, labelled, seen)
 
     def _rejoined(self, labelled: Labelled, line: int) -> Labelled:
         """A line that `srun -l` cut in two, with its rest; citations keep the first part."""
@@ -141,12 +165,12 @@ class LogReader:
         ):
             return
         self._seq += 1
-        self._exceptions.append(
-            Crash(found[0], mask(found[1]), (), cite, cite, end_line=cite.line, seq=self._seq,
-                  attempt=self.setting.attempt)
-        )  # fmt: skip
+        bare = Crash(found[0], mask(found[1]), (), cite, cite, end_line=cite.line, seq=self._seq,
+                     attempt=self.setting.attempt)  # fmt: skip
+        self._exceptions.append((labelled.key, bare))
 
-    def _place(self, labelled: Labelled) -> Place:
+    def place(self, labelled: Labelled) -> Place:
+        """Where a line was said, by its labels and by what is known of its file."""
         name, place = self.setting.name, labelled.place
         rank, local = place.rank, labelled.local_rank
         if rank is None:
@@ -175,7 +199,7 @@ class LogReader:
             return stamp.at, False
         return stream.at, True
 
-    def _signature(self, number: int, text: str, bare: str, cite: LogCite) -> None:
+    def _signature(self, number: int, text: str, bare: str, seen: _Seen) -> None:
         """`bare` is the text without its labels: a pattern may want either."""
         signature = self.book.signatures[number]
         decide = confirming(signature.pattern)
@@ -188,12 +212,12 @@ class LogReader:
             return
         self._seq += 1
         groups = _masked_groups(decide, found)
-        placed = replace(cite, place=_refined(cite.place, groups))
+        placed = replace(seen.cite, place=_refined(seen.cite.place, groups))
         self.events.matches.append(
             Match(signature, placed, groups, self._seq, self.setting.attempt)
         )
 
-    def _format(self, number: int, labelled: Labelled, cite: LogCite) -> bool:
+    def _format(self, number: int, labelled: Labelled, seen: _Seen) -> bool:
         line_format = self.book.formats[number]
         key = (labelled.key, line_format.FORMAT)
         reader = self._readers.get(key)
@@ -203,9 +227,9 @@ class LogReader:
         for item in reader.feed(labelled.text):
             said = True
             if isinstance(item, Reported):
-                self._exit(item, cite)
+                self._exit(item, seen.cite)
             else:
-                self._progress(item, cite, key, line_format.FRAMEWORK)
+                self._progress(item, seen, key, line_format.FRAMEWORK)
         return said
 
     def _room(self, kind: str, held: int) -> bool:
@@ -233,29 +257,29 @@ class LogReader:
         )
 
     def _progress(
-        self, item: Progress, cite: LogCite, key: tuple[str, str], framework: str | None
+        self, item: Progress, seen: _Seen, key: tuple[str, str], framework: str | None
     ) -> None:
         item = _countable(item)
         if item.kind != "train":
             if not self._room("sign of progress", len(self.events.markers)):
                 return
             self.events.markers.append(
-                Marker(item.kind, item, cite, framework, self.setting.attempt)
+                Marker(item.kind, item, seen.cite, framework, self.setting.attempt)
             )
             return
         track = self.events.tracks.get(key)
         if track is None:
-            track = Track(self.file.source, cite.place, framework, key[1])
+            track = Track(self.file.source, seen.cite.place, framework, key[1])
             self.events.tracks[key] = track
-        own = None if cite.at_assumed and not self._own(cite, key[0]) else cite.at
-        track.add(item, cite.line, own, self.setting.attempt)
+        own = None if seen.at_assumed and not self._own(seen, key[0]) else seen.at
+        track.add(item, seen.line, own, self.setting.attempt)
         if len(track) >= POINTS_PER_STREAM:
             _thin(track)
             self._left["point of a long curve"] = POINTS_PER_STREAM // 2
 
-    def _own(self, cite: LogCite, stream: str) -> bool:
+    def _own(self, seen: _Seen, stream: str) -> bool:
         """Whether the time was printed on this very line."""
-        return self._streams[stream].line == cite.line
+        return self._streams[stream].line == seen.line
 
     # --- after the scan ---
 
@@ -278,13 +302,23 @@ class LogReader:
             )  # fmt: skip
         self._drop_quoted_code()
         blocks = _Blocks((None, c.head.line, c.end_line) for c in self.events.crashes)
-        self.events.crashes += [
-            bare for bare in self._exceptions if not blocks.hold(None, bare.cite.line)
-        ]
+        alone = [one for one in self._exceptions if not blocks.hold(None, one[1].cite.line)]
+        for key, bare in alone[:MESSAGES_PER_FILE]:
+            self.events.crashes.append(self._with_message(key, bare))
+        self.events.crashes += [bare for _, bare in alone[MESSAGES_PER_FILE:]]
+
+    def _with_message(self, key: str, bare: Crash) -> Crash:
+        """A lone exception with the further lines of its message."""
+        raw = read_exception(
+            stream_lines(self.file, self.labels, bare.cite.line, key, MESSAGE_LINES)
+        )
+        if raw is None or raw.exception_line != bare.cite.line:
+            return bare
+        return replace(bare, message=mask(raw.message), end_line=raw.end_line)
 
     def _crash(self, raw: RawCrash, key: str) -> None:
         labelled = self.labels.split(self._line(raw.head_line))
-        place = self._place(labelled)
+        place = self.place(labelled)
         at = self._before(raw.head_line, key)
         line = raw.exception_line or raw.end_line
         self._seq += 1
@@ -450,17 +484,13 @@ def read_log(
     source: str,
     book: Catalogue,
     setting: Setting,
-    on_bytes: Callable[[int], None] | None = None,
 ) -> LogEvents:
     """Read one log. Raises `SourceError` where it cannot be opened."""
     with open_text(path, source) as file:
         sample = sample_lines(file)
         labels = Labels.learn(sample)
         clock = Clock.learn(sample, year=setting.year)
-        events = LogReader(file, book, labels, clock, setting).read()
-    if on_bytes is not None:
-        on_bytes(events.size)
-    return events
+        return LogReader(file, book, labels, clock, setting).read()
 
 
 def sample_lines(file: TextFile) -> list[str]:

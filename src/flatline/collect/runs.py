@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
 from flatline.errors import ManyJobs
-from flatline.facts import GOES_ON_AFTER, Track
+from flatline.facts import GOES_ON_AFTER, Marker, Track
 from flatline.model import (
     Attempt,
     Crash,
@@ -19,6 +19,7 @@ from flatline.model import (
     Records,
 )
 from flatline.redact import mask
+from flatline.tracks import plan_of, reached
 
 RUNNING: frozenset[Disposition] = frozenset({"running", "pending", "suspended"})
 _MARKS: tuple[tuple[str, Disposition], ...] = (
@@ -98,12 +99,13 @@ def attempts(
     tracks: Sequence[Track],
     ended: Disposition,
     numbers: Sequence[int],
+    earlier: Callable[[int], Disposition] = lambda n: "failed",
 ) -> tuple[Attempt, ...]:
     """
     The tries of the run: accounting rows where there are any, else the tries the logs show.
 
     Rows and log attempts are not matched one to one: logs of an elastic restart live in one
-    row.  The last attempt carries how the run ended.
+    row.  The last attempt carries how the run ended, an earlier one what `earlier` says.
     """
     if len(jobs) > 1 and max(numbers, default=0) == 0:
         return tuple(
@@ -130,7 +132,7 @@ def attempts(
         made.append(
             Attempt(
                 n=n,
-                disposition=ended if final else "failed",
+                disposition=ended if final else earlier(n),
                 started_at=job.started_at if job and n == 0 else None,
                 ended_at=job.ended_at if job and final else None,
                 exit_code=job.exit_code if job and final else None,
@@ -150,7 +152,7 @@ def how_it_ended(
     crashes: Sequence[Crash],
     exits: Sequence[ProcessExit],
     tracks: Sequence[Track],
-    planned: int | None,
+    markers: Sequence[Marker],
     kernel: frozenset[str] = frozenset(),
     attempt: int = 0,
 ) -> Disposition:
@@ -173,12 +175,33 @@ def how_it_ended(
         return "cancelled"
     if interrupted and first is None:
         return "cancelled"
-    ended = reached_end(matches, tracks, planned, exits, attempt)
+    ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
     if ended is not None and not _died_elsewhere(ended, crashes, tracks, attempt):
         return "completed"
     if any(_failing(e) for e in exits) or _died(matches, crashes, tracks, kernel):
         return "failed"
     return "unknown"
+
+
+Events = tuple[
+    Sequence[Match], Sequence[Crash], Sequence[ProcessExit], Sequence[Track], Sequence[Marker]
+]
+
+
+def how_a_try_ended(events: Events, n: int) -> Disposition:
+    """How a try ended that another followed, by its own lines alone; "failed" where they do not
+    say, for a run that was whole is not begun again."""
+    matches, crashes, exits, tracks, markers = events
+    mine = [m for m in matches if m.attempt == n]
+    tags = {tag for match in mine for tag in match.signature.tags}
+    for tag, disposition in _MARKS:
+        if tag in tags:
+            return disposition
+    if "cancelled" in tags:
+        return "cancelled"
+    own = [c for c in crashes if c.attempt == n]
+    left = [e for e in exits if e.attempt == n]
+    return "failed" if reached_end(mine, own, left, tracks, markers, n) is None else "completed"
 
 
 def _goes_on(match: Match, tracks: Sequence[Track]) -> bool:
@@ -247,13 +270,19 @@ def _died_elsewhere(
 
 def reached_end(
     matches: Sequence[Match],
+    crashes: Sequence[Crash],
+    exits: Sequence[ProcessExit],
     tracks: Sequence[Track],
-    planned: int | None,
-    exits: Sequence[ProcessExit] = (),
+    markers: Sequence[Marker],
     attempt: int = 0,
 ) -> str | None:
-    """The file in which the attempt shows its planned end: an end marker, or a last step within
-    one logging interval of the plan, with no root line and no failing exit after it there."""
+    """
+    The file in which the attempt shows its planned end, or None.
+
+    That is a line of a framework that says so, the program's own word that training is over, or
+    a last step that leaves no room for another within the plan; with no root line and no failing
+    exit after it there.  A log that breaks off at a step it may well have ended at shows none.
+    """
     roots = [m.cite for m in matches if m.signature.role == "root"]
     roots += [e.cite for e in exits if _failing(e)]
 
@@ -268,12 +297,55 @@ def reached_end(
             and last(end.source, end.line)
         ):
             return end.source
+    for marker in markers:
+        end = marker.cite
+        if (
+            marker.kind == "finished"
+            and marker.attempt == attempt
+            and last(end.source, end.line)
+            and _has_the_last_word(marker, crashes, tracks)
+        ):
+            return end.source
+    plan = plan_of(tracks, markers)
     for track in tracks:
-        plan = track.planned or planned
         span = track.of_attempt(attempt)
-        steps = [track.steps[i] for i in span if track.steps[i] >= 0]
-        if plan and len(steps) >= 2:
-            interval = max(1, steps[-1] - steps[-2])
-            if steps[-1] + interval >= plan and last(track.source, track.lines[span[-1]]):
-                return track.source
+        if span and reached(track, span, plan) and last(track.source, track.lines[span[-1]]):
+            return track.source
     return None
+
+
+def _has_the_last_word(said: Marker, crashes: Sequence[Crash], tracks: Sequence[Track]) -> bool:
+    """
+    Whether nothing denies that the run was over where its program said so.
+
+    What was trained before the first step is a tokenizer or a cluster index; a stage, a fold and
+    a rank end too: no more steps were made after it in its file, no traceback ends that, and no
+    other rank's stream stands behind those in the file by more than it prints at a time.
+    """
+    source, line = said.cite.source, said.cite.line
+    if any(c.cite.source == source and c.cite.line > line and c.complete and not c.caught
+           for c in crashes):  # fmt: skip
+        return False
+    begun = False
+    furthest: dict[str, int] = {}
+    for track in tracks:
+        span = track.of_attempt(said.attempt)
+        if track.source == source and span:
+            own = track.lines[span.start : span.stop]
+            begun = begun or own[0] < line
+            if sum(at > line for at in own[-1 - GOES_ON_AFTER :]) > GOES_ON_AFTER:
+                return False
+            top = max(track.steps[i] for i in span)
+            furthest[track.format] = max(top, furthest.get(track.format, -1))
+    return begun and not any(
+        _behind(track, said.attempt, furthest.get(track.format, -1)) for track in tracks
+    )
+
+
+def _behind(track: Track, attempt: int, furthest: int) -> bool:
+    """Whether a stream stopped more than two of its printing intervals before a step."""
+    steps = [track.steps[i] for i in track.of_attempt(attempt) if track.steps[i] >= 0]
+    if len(steps) < 2:
+        return False
+    interval = max(1, steps[-1] - steps[-2])
+    return furthest - max(steps) > GOES_ON_AFTER * interval

@@ -55,12 +55,13 @@ def judge(facts: Facts) -> Judgement:
             claim(f"The {track.loss_name} went from {first.loss:g} to {last.loss:g}",
                   first.cite, last.cite)
         )  # fmt: skip
-    strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if plan else 0.0)
+    done = plan if facts.reached_plan or (plan and (facts.last_step or 0) >= plan) else None
+    strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if done else 0.0)
     if METRICS not in facts.stores:
         strength = min(strength, BLIND_CEILING)
     return Finding(
         code=CODE,
-        summary="The run completed" + (f" its {plan} planned steps" if plan else "")
+        summary="The run completed" + (f" its {done} planned steps" if done else "")
         + " and nothing that was read contradicts it",
         attribution="none",
         strength=strength,

@@ -3,7 +3,8 @@ The run trained and the model did not learn.
 
 Symptom:
     The loss became NaN or infinite and stayed so; or it rose far above the best level it had
-    reached and never came back; or it is flat while every gradient is zero.  The job itself may
+    reached and never came back, or climbs away from it to the very end; or it leapt to one number
+    and prints only that; or it is flat while every gradient is zero.  The job itself may
     end well.
 
 Mechanism:
@@ -13,7 +14,9 @@ Mechanism:
 
 Told apart from:
     A loss scaler that skips single overflowing steps: the loss is finite again on the next.
+    A run that prints no loss and measures its own quality (MLPerf) is judged by that.
     Spikes that recover; rewards, KL terms and adversarial losses, which are not meant to fall.
+    A loss that nears 0.0000 step by step; a display that repeats the last number.
     B2 gpu-hardware-fault: silent corruption shows on one rank first.
     D6 training-dynamics-slowdown: the loss is fine, the speed is not.
 
@@ -30,7 +33,8 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
-from flatline.judging.loss import SHAPE_POINTS, Curve, curve
+from flatline.judging.loss import Curve, curve
+from flatline.judging.shapes import SHAPE_POINTS
 from flatline.model import Action, Cleared, Finding, Judgement
 
 CODE = "E1"
@@ -40,7 +44,17 @@ EXPLAINS = {
     "A3": "a non-finite loss or gradient makes the program stop itself",
     "E3": "a run that diverged was stopped before its plan",
 }
-_STRENGTH = {"non-finite": 0.93, "spiked": 0.82, "never-fell": 0.5, "flat-no-gradient": 0.8}
+FEW = {"non-finite": 3, "dead-plateau": SHAPE_POINTS}
+"""Points below which these shapes are believed less."""
+_STRENGTH = {
+    "non-finite": 0.93,
+    "spiked": 0.82,
+    "rising-at-end": 0.7,
+    "never-fell": 0.5,
+    "dead-plateau": 0.8,
+    "zero-throughout": 0.5,
+    "flat-no-gradient": 0.8,
+}
 
 
 def judge(facts: Facts) -> Judgement:
@@ -49,6 +63,11 @@ def judge(facts: Facts) -> Judgement:
     if said is not None:
         return _said(facts, said)
     seen = curve(facts)
+    if seen is None or seen.shape in ("falling", "unclear"):
+        met = [m for m in facts.tagged("target-reached") if m.attempt == facts.last.n]
+        if met:
+            text = "the program measured that the quality it was to reach was reached"
+            return Cleared(CODE, text, (met[-1].cite,), decisive=True)
     if seen is None:
         return None
     if seen.shape == "falling":
@@ -93,6 +112,9 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
     text = {
         "non-finite": f"The {name} or its gradient became non-finite{where} and stayed so",
         "spiked": f"The {name} rose{where} far above what it had been and did not come back",
+        "rising-at-end": f"The {name} has climbed steadily{where} from its best level to the end",
+        "dead-plateau": f"The {name} stopped dead{where}: every value since is the very same",
+        "zero-throughout": f"The {name} is exactly 0 in every line",
         "never-fell": f"The {name} only rose from its start and never fell",
         "flat-no-gradient": f"The {name} is flat and every gradient is zero",
     }[seen.shape]
@@ -104,7 +126,7 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
     ]
     shows = [claim(text + (f" ({', '.join(levels)})" if levels else ""), *cites)]
     strength = _STRENGTH[seen.shape]
-    if seen.shape == "non-finite" and seen.count < 3:
+    if seen.shape in ("non-finite", "dead-plateau") and seen.count < FEW[seen.shape]:
         strength = 0.7
     return Finding(
         code=CODE,

@@ -25,9 +25,15 @@ References:
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
 from flatline.facts import Facts
+from flatline.judging.claims import claim, distinct, name_places, number
+from flatline.judging.crashes import Failure, of_family
 from flatline.judging.signed import signed
-from flatline.model import Judgement
+from flatline.model import Action, Finding, Judgement, Place
 
 CODE = "C5"
 NAME = "network-failure"
@@ -42,9 +48,18 @@ EXPLAINS = {
 }
 
 
+_NODE_NAME = re.compile(r"^[A-Za-z][\w.-]*$")
+"""What sbatch takes; a peer may be known by its address alone."""
+
+
 def judge(facts: Facts) -> Judgement:
-    """Blame the first line that says a transport gave up or a link went down."""
-    return signed(
+    """
+    Blame the first line that says a transport gave up or a link went down.
+
+    A rank that names its peer is at one end of the path: it is no culprit for having said so.
+    The host whose own kernel lost a link or an adapter is, and a peer that several name.
+    """
+    found = signed(
         facts,
         CODE,
         implies="Traffic between ranks stopped; the training program did not cause it.",
@@ -53,4 +68,44 @@ def judge(facts: Facts) -> Judgement:
             "Whether the peer's process had ended before: its own log and record would show it.",
         ),
         advice="Have cable, optic and port checked at both ends.",
+    )
+    if found is None:
+        return None
+    lines = [f for f in of_family(facts, CODE) if f.attempt == found.attempt]
+    peers = [f for f in lines if f.match is not None and f.match.groups.get("peer")]
+    if not peers:
+        return found
+    own = [f for f in lines if f not in peers and f.place.host]
+    if own:
+        return _at_fault(found, distinct(f.place for f in own), own, peers)
+    named = {f.match.groups["peer"] for f in peers if f.match is not None}
+    tellers = {(f.place.host, number(f.place)) for f in peers}
+    if len(named) == 1 and len(tellers) > 1:
+        return _at_fault(found, (Place(host=named.pop()),), peers, ())
+    return replace(
+        found, culprits=(), scope="none", resubmit="unknown", actions=found.actions[-1:]
+    )
+
+
+def _at_fault(
+    found: Finding, places: tuple[Place, ...], lines: Sequence[Failure], others: Sequence[Failure]
+) -> Finding:
+    """The finding with these culprits and the lines that show them in front."""
+    hosts = tuple(sorted({place.host for place in places if place.host}))
+    first = lines[0]
+    shown = claim(f"{name_places(places)}: {first.what}", *(f.cite for f in lines[:4]))
+    also = [claim(f"Peers: {f.what}", f.cite) for f in others[:1]]
+    command: str | None = f"sbatch --exclude={','.join(hosts)}"
+    if not all(_NODE_NAME.match(host) for host in hosts):
+        command = None
+    exclude = Action("exclude", f"Resubmit without {', '.join(hosts)}.", command, hosts)
+    return replace(
+        found,
+        summary=f"{first.what.rstrip('.')} ({name_places(places)})",
+        strength=max(found.strength, first.strength),
+        shows=(shown, *also),
+        culprits=places,
+        scope="place",
+        actions=(exclude, found.actions[-1]),
+        resubmit="exclude",
     )

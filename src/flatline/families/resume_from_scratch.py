@@ -83,6 +83,10 @@ def _silent(facts: Facts) -> Judgement:
         return _restarted(facts, first, asked, fresh)
     if asked and _went_on(facts, first):
         return Cleared(CODE, f"training went on at step {first.step}", (asked[-1], first.cite))
+    met = [m for m in facts.tagged("target-reached") if m.attempt == facts.last.n]
+    if met:
+        text = "whatever it began from, the program measured that its target quality was reached"
+        return Cleared(CODE, text, (met[-1].cite, first.cite))
     if asked or (fresh and not _first_try(facts)):
         return None  # a checkpoint was looked for: whether one should have been there is open
     return Cleared(CODE, "nothing that was read asked for a resume", (first.cite,))

@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
+from flatline.judging.crashes import Failure
 from flatline.judging.leads import fix, lead, raised, shows
 from flatline.model import Action, Attribution, Cleared, Finding, Judgement, Resubmit
 
@@ -42,6 +43,7 @@ EXPLAINS = {
     "A2": "the launcher ends the other ranks once one has died",
     "F3": "ranks left waiting for one that died hold the allocation to the wall",
 }
+_WENT_ON = 0.5
 _FIXES = {
     "data": "Repair or re-export the dataset the exception names, then resubmit.",
     "config": "Correct the setting the exception names, then resubmit.",
@@ -88,7 +90,7 @@ def judge(facts: Facts) -> Judgement:
         summary=f"{text}{never}",
         fault_class=first.fault_class,
         attribution=attribution,
-        strength=first.strength,
+        strength=first.strength * (_WENT_ON if _waited(facts, first) else 1.0),
         shows=(shows(found),),
         implies=tuple(implies),
         culprits=found.culprits,
@@ -100,6 +102,12 @@ def judge(facts: Facts) -> Judgement:
         actions=actions,
         resubmit=resubmit,
     )
+
+
+def _waited(facts: Facts, first: Failure) -> bool:
+    """Whether the run lived on to its limit after a bare line: then the script survived it."""
+    bare = first.crash is None or first.crash.head == first.crash.cite
+    return bare and facts.disposition == "timeout"
 
 
 def _means(fault_class: str | None, what: str) -> str:

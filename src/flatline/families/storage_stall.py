@@ -24,9 +24,14 @@ References:
 
 from __future__ import annotations
 
+import os.path
+import re
+from dataclasses import replace
+
 from flatline.facts import Facts
+from flatline.judging.leads import Lead, lead
 from flatline.judging.signed import signed
-from flatline.model import Judgement
+from flatline.model import Judgement, Place
 
 CODE = "C6"
 NAME = "storage-stall"
@@ -42,9 +47,16 @@ EXPLAINS = {
 }
 
 
+_PATH = re.compile(r"['\"\s:=](/[\w.+-]+(?:/[\w.+@=-]+)*)")
+_OF_THE_HOST = re.compile(
+    r"^/(?:tmp|var|dev|run|proc|sys|scratch/local|local|mnt/(?:nvme|ssd))(?:/|$)"
+)
+"""Paths that are each host's own by convention: nothing that places share."""
+
+
 def judge(facts: Facts) -> Judgement:
     """Blame the first line by which the file system itself says that it does not serve."""
-    return signed(
+    found = signed(
         facts,
         CODE,
         implies="The storage under the run failed it; the model code did not cause it.",
@@ -54,3 +66,38 @@ def judge(facts: Facts) -> Judgement:
         advice="Free space or raise the quota; have the server and the mount checked.",
         resubmit="fix_first",
     )
+    told = lead(facts, CODE)
+    places = {_where(f.place) for f in told.group} if told is not None else set()
+    if found is None or told is None or len(places) < 2:
+        return found
+    shared = _shared(told)
+    if (shared is not None and _OF_THE_HOST.match(shared)) or (
+        shared is None and not found.culprits
+    ):
+        return found
+    unknown = () if shared else ("What the places that failed share: no line names it.",)
+    where = f"{len(places)} places" + (f", all under {shared}" if shared else "")
+    return replace(
+        found,
+        summary=f"{told.first.what.rstrip('.')} ({where})",
+        culprits=(),
+        scope="shared",
+        domain=shared,
+        cannot_decide=(*found.cannot_decide, *unknown),
+    )
+
+
+def _where(place: Place) -> tuple[object, ...]:
+    return place.host, place.rank, place.task
+
+
+def _shared(told: Lead) -> str | None:
+    """The server or the folder that every line names; None where they name none in common."""
+    servers = {f.match.groups["peer"] for f in told.group if f.match and "peer" in f.match.groups}
+    if len(servers) == 1:
+        return servers.pop()
+    paths = [found[1] for f in told.group if (found := _PATH.search(f.cite.text))]
+    if len(paths) < len(told.group):
+        return None
+    common = os.path.commonpath(paths)
+    return common if common.count("/") and common != "/" else None

@@ -9,7 +9,8 @@ Mechanism:
     max_steps from another config), so nothing was learnt that could be judged.
 
 Told apart from:
-    G1 healthy: benchmark, profile and smoke runs are short on purpose; they get a warning.
+    G1 healthy: benchmark, profile and smoke runs are short on purpose; they get a warning.  Their
+    name says so, or an option that limits the run to a part of its data.
     E2 resume-from-scratch: the budget was right but counted from a checkpoint not loaded.
 
 Do:
@@ -64,8 +65,10 @@ def judge(facts: Facts) -> Judgement:
         return None
     cites: list[Cite] = [last.cite]
     cites += [m.cite for m in facts.markers if m.progress.planned == planned][:1]
+    meant = facts.tagged("short-on-purpose")
+    cites += [m.cite for m in meant[:1]]
     name = " ".join(filter(None, [facts.job.name if facts.job else None, *facts.targets]))
-    on_purpose = bool(_ON_PURPOSE.search(name))
+    on_purpose = bool(meant or _ON_PURPOSE.search(name))
     return Finding(
         code=CODE,
         summary=f"The run completed after only {planned} planned optimizer "

@@ -23,9 +23,19 @@ CUT_OFF = 0.25
 
 _WRAPPERS = re.compile(
     r"(?:^|\.)(ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException"
-    r"|SignalException|SystemExit|TaskExecutionError|WorkerGroupError|ActorDiedError)$"
+    r"|SignalException|SystemExit|TaskExecutionError|WorkerGroupError)$"
+    r"|\b(?:ActorDied|ActorUnavailable|RayActor|WorkerCrashed|NodeDied|OwnerDied|LocalRayletDied)"
+    r"Error\)?$"
 )
 _INTERRUPTS = re.compile(r"(?:^|\.)(KeyboardInterrupt|SignalException|SystemExit)$")
+
+_IN_THE_LOOP = (
+    "_maybe_log_save_evaluate",
+    "_save_checkpoint",
+    "on_train_epoch_end",
+    "on_train_batch_end",
+)
+"""Functions that training loops call once a step is made (transformers `Trainer`, Lightning)."""
 
 _BY_TYPE: tuple[tuple[str, str], ...] = (
     (r"(ModuleNotFound|Import|PackageNotFound|DistributionNotFound|VersionConflict|Glibc)"
@@ -194,6 +204,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     ):
         return None
     begun = started(facts, crash.cite, crash.attempt)
+    begun = begun or _within_the_loop(crash) or begun
     gone_on = crash.caught or survived(facts, crash.cite, crash.attempt)
     if best is not None:
         family, fault_class = resolve(best.signature, begun)
@@ -215,6 +226,14 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         crash=crash,
         match=best,
         attempt=crash.attempt,
+    )
+
+
+def _within_the_loop(crash: Crash) -> bool:
+    return any(
+        frame.function in _IN_THE_LOOP
+        or (frame.code or "").partition("(")[0].endswith(_IN_THE_LOOP)
+        for frame in crash.frames
     )
 
 

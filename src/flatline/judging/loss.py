@@ -3,26 +3,39 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 from math import isfinite
-from statistics import median
 from typing import Literal
 
 from flatline.facts import Facts, Point, Track
+from flatline.judging.shapes import (
+    FALLING_POINTS,
+    HEAD,
+    RISE_Z,
+    SHAPE_POINTS,
+    SPIKE_RATIO,
+    TREND_Z,
+    WINDOWS,
+    all_zero,
+    dead_since,
+    fell,
+    levels,
+    only_rises,
+    rises_at_end,
+    stayed_high,
+)
 
-Shape = Literal["non-finite", "spiked", "never-fell", "flat-no-gradient", "falling", "unclear"]
+Shape = Literal[
+    "non-finite",
+    "spiked",
+    "rising-at-end",
+    "never-fell",
+    "dead-plateau",
+    "zero-throughout",
+    "flat-no-gradient",
+    "falling",
+    "unclear",
+]
 
-HEAD = 3
-SHAPE_POINTS = 20
-"""Fewer points than this show no shape: per-batch losses of small runs scatter by tens of percent
-(measured on the bundled healthy runs: 3 to 12 % between neighbouring points)."""
-FALLING_POINTS = 5
-WINDOWS = 6
-"""The curve is compared in stretches of a sixth: long enough for a median of noisy batches."""
-SPIKE_RATIO = 1.5
-"""A tail half as high again as the best level the run had held. Healthy curves in the bundled runs
-stay within 1.15 of it."""
-LOST_SHARE = 0.25
 RISEN_RATIO = 2.0
 """An end at twice the very first value: an untrained model's loss is a ceiling for a sound run."""
 ZERO_GRADIENT = 1e-8
@@ -92,22 +105,8 @@ def _finite(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
     if not values:
         return None
     numbers = [value for _, value in values]
-    width = max(HEAD, len(numbers) // WINDOWS)
-    start, best, end = _levels(numbers, width)
-    shape: Shape = "unclear"
-    onset = None
-    if _no_gradient(track, losses) and abs(end.middle - start.middle) <= 0.01 * abs(start.middle):
-        shape = "flat-no-gradient"
-        onset = values[0][0]
-    elif len(numbers) >= SHAPE_POINTS and 0 < RISEN_RATIO * numbers[0] <= end.low:
-        counts_up = all(b >= a for a, b in pairwise(numbers))
-        shape = "never-fell" if counts_up else "spiked"
-        onset = _crossing(values, numbers[0])
-    elif len(numbers) >= SHAPE_POINTS and _stayed_high(start, best, end):
-        shape = "spiked"
-        onset = _crossing(values, best.middle)
-    elif len(numbers) >= FALLING_POINTS and end.middle < start.middle:
-        shape = "falling"
+    start, best, end = levels(numbers, max(HEAD, len(numbers) // WINDOWS))
+    shape, onset = _shape(track, losses, values)
     shown = [values[0][0], *([onset] if onset is not None else []), values[-1][0]]
     return Curve(
         shape=shape,
@@ -121,39 +120,33 @@ def _finite(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Level:
-    """A stretch of the curve by its quartiles: per-batch losses scatter, levels do not."""
-
-    low: float
-    middle: float
-    high: float
-
-
-def _levels(numbers: list[float], width: int) -> tuple[_Level, _Level, _Level]:
-    """The first stretch, the one with the lowest median, and the last."""
-
-    def level(stretch: list[float]) -> _Level:
-        ordered = sorted(stretch)
-        n = len(ordered)
-        return _Level(ordered[n // 4], median(ordered), ordered[-1 - n // 4])
-
-    step = max(1, width // 2)
-    starts = range(0, max(1, len(numbers) - width + 1), step)
-    stretches = [level(numbers[k : k + width]) for k in starts]
-    best = min(stretches, key=lambda s: s.middle)
-    return stretches[0], best, level(numbers[-width:])
-
-
-def _stayed_high(start: _Level, best: _Level, end: _Level) -> bool:
-    """Whether the end lies above the best level by more than its scatter, by half of it again,
-    and by a quarter of the whole descent: near zero, noise alone doubles a loss."""
-    if start.middle <= 0 or best.middle <= 0 or end.low <= best.high:
-        return False
-    lost = end.middle - best.middle
-    return end.middle >= SPIKE_RATIO * best.middle and lost >= LOST_SHARE * (
-        start.middle - best.middle
-    )
+def _shape(
+    track: Track, losses: list[int], values: list[tuple[int, float]]
+) -> tuple[Shape, int | None]:
+    """The shape of finite losses, and the index it begins at."""
+    numbers = [value for _, value in values]
+    start, best, end = levels(numbers, max(HEAD, len(numbers) // WINDOWS))
+    if _no_gradient(track, losses) and abs(end.middle - start.middle) <= 0.01 * abs(start.middle):
+        return "flat-no-gradient", values[0][0]
+    if _moves(track, losses):
+        dead = None  # a loss of nought with a gradient is one that only looks like nothing
+    elif all_zero(numbers):
+        return "zero-throughout", values[0][0]
+    else:
+        dead = dead_since(numbers)
+    if dead is not None:
+        return "dead-plateau", values[dead][0]
+    if len(numbers) >= SHAPE_POINTS and 0 < RISEN_RATIO * numbers[0] <= end.low:
+        rose: Shape = "never-fell" if only_rises(numbers) else "spiked"
+        return rose, _crossing(values, numbers[0])
+    if len(numbers) >= SHAPE_POINTS and stayed_high(start, best, end):
+        return "spiked", _crossing(values, best.middle)
+    rise = rises_at_end(numbers, start, best)
+    if rise is not None and rise > RISE_Z:
+        return "rising-at-end", _crossing(values, best.middle)
+    if rise is not None and rise > TREND_Z:
+        return "unclear", None
+    return ("falling" if fell(numbers, start, end) else "unclear"), None
 
 
 def _crossing(values: list[tuple[int, float]], best: float) -> int:
@@ -171,3 +164,9 @@ def _no_gradient(track: Track, losses: list[int]) -> bool:
     half = losses[len(losses) // 2 :]
     grads = [track.grad_norm[i] for i in half if track.has_grad[i]]
     return len(grads) >= FALLING_POINTS and all(abs(g) <= ZERO_GRADIENT for g in grads)
+
+
+def _moves(track: Track, losses: list[int]) -> bool:
+    """Whether the second half of the run still had gradients."""
+    half = losses[len(losses) // 2 :]
+    return any(track.has_grad[i] and abs(track.grad_norm[i]) > ZERO_GRADIENT for i in half)

@@ -47,6 +47,17 @@ _NCCL = re.compile(
     r"(?:\[[\d: .-]{10,29}\] )?(?P<host>[A-Za-z0-9][\w.-]{0,252}):(?P<pid>\d{1,10}):\d{1,10} "
     r"\[(?P<gpu>\d{1,3})\] (?:\S{1,80}:\d{1,6} )?[NR]?CCL (?:INFO|WARN|TRACE|VERSION)"
 )
+_SYSLOG = re.compile(
+    r"(?:<\d{1,3}>)?(?:[A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d(?:\.\d{1,9})?"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d{1,9})?(?:Z|[+-]\d\d:?\d\d)?) "
+    r"(?P<host>[A-Za-z0-9][\w.-]{0,252}) "
+    r"(?:kernel|slurm(?:d|stepd|ctld|dbd)|nvidia-[\w-]{1,30}|nv-[\w-]{1,30}|dcgm[\w-]{0,30}"
+    r"|systemd(?:-\w{1,30})?|rasdaemon|mcelog|ipmi\w{0,20}|opensm|NetworkManager|rpc[\w.-]{1,20}"
+    r"|mmfs\w{0,20}|containerd|dockerd|kubelet|earlyoom|chronyd|sshd|auditd)"
+    r"(?:\[\d{1,10}\])?: "
+)
+"""Lines of syslog and journalctl, by daemons that run on nodes: a program's own
+`2026-03-02T04:10:58 INFO main:` has the same shape."""
 _OWN = re.compile(
     r"\[(?:(?:[Rr]ank|RANK)[ :=_-]?(\d{1,6})|PG [^\[\]]{0,120}\(default_pg\) Rank (\d{1,6}))\]"
     r"|\b(?:rank|RANK)=(\d{1,6})(?=[\s,|]|$)"
@@ -100,8 +111,9 @@ class Labels:
     group, and only the default one counts.
     """
 
-    def __init__(self, kinds: Kinds | None = None) -> None:
+    def __init__(self, kinds: Kinds | None = None, *, syslog: bool = False) -> None:
         self._kinds = kinds or Kinds()
+        self._syslog = syslog
         self._places: dict[tuple[str | None, str | None, int | None, int | None], Place] = {}
 
     @classmethod
@@ -115,7 +127,7 @@ class Labels:
             if more == kinds:
                 break
             kinds = more
-        return cls(kinds)
+        return cls(kinds, syslog=any(_SYSLOG.match(line) for line in lines))
 
     def split(self, text: str, head: str = "") -> Labelled:
         """
@@ -128,6 +140,9 @@ class Labels:
         if head:
             self._strip(head, found)
         rest = self._strip(text, found)
+        if self._syslog and found.host is None and (match := _SYSLOG.match(text)):
+            found.host = match["host"]
+            found.keys.append(match["host"])
         self._own(rest, found)
         if not found.keys:
             return Labelled(NOWHERE, rest, "")

@@ -26,6 +26,16 @@ _RANK = re.compile(
 _TASK = re.compile(r"^(?:p|proc|process|task|jax_process)[_-]?(\d{1,6})$", re.IGNORECASE)
 _HOST = re.compile(r"^(?:host|hostname)[._-]([A-Za-z0-9][A-Za-z0-9.-]{0,252})$")
 _SLURMD = re.compile(r"^slurmd[._-]([A-Za-z][A-Za-z0-9.-]{0,252}?)\.log$")
+_KERNEL_WORD = r"(?:dmesg|kern|kernel|kmsg|journal|journalctl|syslog|messages)"
+_KERNEL_OF = re.compile(
+    rf"^(?:{_KERNEL_WORD}(?:-T)?[._-](?P<behind>.+)|(?P<before>.+)[._-]{_KERNEL_WORD}(?:-T)?)$"
+)
+_HOST_FOLDER = re.compile(rf"(?:^|/)(?:hosts|nodes|{_KERNEL_WORD})/(?P<host>[^/]+?)(?:/|$)")
+_HOST_LIKE = re.compile(
+    r"^(?!(?:run|part|tail|head|after|before|attempt|try|log|old|new|rank|task|job|step|case|day)"
+    r"[._-]?\d)[A-Za-z][A-Za-z-]{0,40}\d[A-Za-z0-9.-]{0,60}$"
+)
+"""A host's name, where a file's name is all there is: letters first, and a number."""
 _RAY_FOLDER = re.compile(r"(?:^|/)ray_logs/([A-Za-z0-9][\w.-]{0,252})/")
 _SUFFIX = re.compile(r"(?:\.(?:log|out|err|txt|stdout|stderr|gz|xz|zst|bz2))+$", re.IGNORECASE)
 _NOT_GLOBAL = frozenset(("node", "group", "tp", "pp", "dp", "ep", "cp", "data", "model"))
@@ -59,5 +69,21 @@ def place_of_name(relative: str) -> NamePlace | None:
             host = named[1]
     if named := _RAY_FOLDER.search(relative):
         host = named[1]
+    host = host or _host_of_kernel_log(relative)
     place = NamePlace(rank, local, task, host, attempt)
     return place if place != NamePlace() else None
+
+
+def _host_of_kernel_log(relative: str) -> str | None:
+    """`dmesg-node02.txt`, `node02.kern.log`, `hosts/node02/dmesg`: dmesg's lines name no host."""
+    folder, _, name = relative.rpartition("/")
+    stem = _SUFFIX.sub("", name)
+    if found := _KERNEL_OF.match(stem):
+        given = found["behind"] or found["before"]
+    elif found := _HOST_FOLDER.search(f"{folder}/" if folder else ""):
+        given = found["host"]
+    elif folder.rpartition("/")[2] in ("dmesg", "kern", "kernel"):
+        given = stem
+    else:
+        return None
+    return given if _HOST_LIKE.match(given) else None

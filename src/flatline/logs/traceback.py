@@ -34,7 +34,7 @@ from flatline.logs.tracetext import (
 )
 from flatline.model import Frame
 
-__all__ = ["RawCrash", "read_traceback", "stream_lines"]
+__all__ = ["RawCrash", "read_exception", "read_traceback", "stream_lines"]
 
 MESSAGE_CHARS = 2_000
 MESSAGE_LINES = 60
@@ -103,6 +103,14 @@ def read_traceback(lines: Sequence[tuple[int, str]]) -> RawCrash | None:
     if first.lstrip().startswith(("╭", "+-")):
         return _foreign(lines, _BOXED, None)
     return _Walk(lines).crash()
+
+
+def read_exception(lines: Sequence[tuple[int, str]]) -> RawCrash | None:
+    """An exception that stands without its traceback, its line the first of these; None where
+    it is none."""
+    if not lines or exception_line(lines[0][1], sure=False) is None:
+        return None
+    return _Walk([(lines[0][0], HEAD), *lines]).crash()
 
 
 class _Walk:

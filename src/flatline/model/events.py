@@ -115,7 +115,12 @@ class ProcessExit:
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """What one line says of training progress. NaN and inf are values; None is "not said"."""
+    """
+    What one line says of training progress. NaN and inf are values; None is "not said".
+
+    `epochs` and `per_epoch` are the planned epochs and the steps of one.  A "config" is what a
+    printed configuration plans, a "plan" what the program says it is going to do.
+    """
 
     kind: ProgressKind
     step: int | None = None
@@ -129,6 +134,8 @@ class Progress:
     throughput: float | None = None
     throughput_unit: str | None = None
     skipped: bool = False
+    epochs: float | None = None
+    per_epoch: int | None = None
     falling: bool = True
     """False where the value called loss is not meant to fall (GRPO, PPO, a counter)."""
 
@@ -183,6 +190,8 @@ class Job:
     std_err: str | None = None
     cancelled_by: str | None = None
     failed_node: str | None = None
+    user: str | None = None
+    partition: str | None = None
     steps: tuple[Step, ...] = ()
 
 

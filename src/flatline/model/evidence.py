@@ -43,6 +43,7 @@ ProgressKind = Literal[
     "train",
     "eval",
     "plan",
+    "config",
     "checkpoint_saved",
     "checkpoint_loaded",
     "resume",

@@ -4,7 +4,9 @@ Formats, one a file; the folder is the registry.
 A *line format* module has `FORMAT` (its name), `TRIGGERS` (patterns of the lines it reads) and a
 class `Reader` whose `feed(text)` takes such a line, stripped of labels and escapes, and yields
 `Progress` or `ProcessExit` values (`ProcessExit.cite` left to the caller: see `Reported`).  One
-reader serves one stream: one rank of one file, in order.
+reader serves one stream: one rank of one file, in order.  Of several formats whose patterns a line
+meets the first that says anything of it has it; one with a `GENERIC` above 0 reads what no
+framework's own format does and is asked after those, the lowest first.
 
 A *file format* module has `FORMAT`, `recognise(name, head)` and `parse(data, source)`.
 """
@@ -66,7 +68,9 @@ def _modules() -> list[ModuleType]:
 
 @cache
 def line_formats() -> tuple[LineFormat, ...]:
-    return tuple(cast(LineFormat, m) for m in _modules() if hasattr(m, "TRIGGERS"))
+    """Formats in the order they are asked: those of a framework before those of anybody."""
+    found = [cast(LineFormat, m) for m in _modules() if hasattr(m, "TRIGGERS")]
+    return tuple(sorted(found, key=lambda one: getattr(one, "GENERIC", 0)))
 
 
 @cache

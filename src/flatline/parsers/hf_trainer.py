@@ -2,10 +2,11 @@
 The Hugging Face Trainer and those built on it (TRL, axolotl, LLaMA-Factory, ms-swift, Unsloth).
 
 Guaranteed: a logged dict is one value, in the dialect of transformers 4 (numbers) or 5 (strings);
-NaN and inf are kept.  Where the dict speaks of rewards, KL or a policy (GRPO, PPO, DPO, KTO), its
-loss is not meant to fall.  A dict names no step: one is given only where the training bar stands
-in the same stream and is slow enough (below 10 it/s) that tqdm, which redraws every 0.1 s, cannot
-lag behind it.
+NaN and inf are kept.  A dict with a loss is a training point even where it carries the run's time
+(`include_num_input_tokens_seen`); the one at the end has none.  Where the dict speaks of rewards,
+KL or a policy (GRPO, PPO, DPO, KTO), its loss is not meant to fall.  A dict names no step: one is
+given only where the training bar stands in the same stream and is slow enough (below 10 it/s)
+that tqdm, which redraws every 0.1 s, cannot lag behind it.
 
 A bar without a label is anybody's.  It counts as training once it is known to be: its total is
 the announced number of steps, or a training dict was logged through it, or it was twice redrawn
@@ -33,6 +34,7 @@ TRIGGERS = (
     r"'(eval_([a-z0-9_/.-]+_)?)?loss': ",
     r"'(train_runtime|eval_runtime|loss/policy_avg)': ",
     r"Total (optimization )?steps = [0-9]",
+    r"Num Epochs = [0-9]",
     r"\*\*\*\*\* Running [Tt]raining",
     r"Continuing training from global step",
     r"Checkpoint detected, resuming training at",
@@ -48,6 +50,7 @@ _STEPS = re.compile(r"([0-9]{1,12})(?:/([0-9]{1,12}))?$")
 _STEP_NAMES = ("global_step/max_steps", "global_step", "step")
 _SPEEDS = (
     ("throughput", "tokens/s"),
+    ("train_tokens_per_second", "tokens/s"),
     ("tokens_per_second_per_gpu", "tokens/s/GPU"),
     ("train_speed(iter/s)", "it/s"),
 )
@@ -55,6 +58,7 @@ _LOGGED = {"epoch", "learning_rate", "lr", *_STEP_NAMES}
 """One of these tells what was logged from a dict of loss weights."""
 _REWARDED = re.compile(r"'(?:eval_)?(?:reward|kl\b|kl_|objective/|policy/|logps/)")
 _PLAN = re.compile(r"Total (?:optimization )?steps = ([0-9][0-9,]{0,15})")
+_EPOCHS = re.compile(r"\bNum Epochs = ([0-9][0-9,]{0,12})")
 _RESUME = re.compile(r"Continuing training from global step +([0-9]{1,12})")
 _CHECKPOINT = re.compile(r"checkpoint-([0-9]{1,12})\b")
 _OUTPUT = re.compile(r"TrainOutput\(global_step=([0-9]{1,12})")
@@ -171,7 +175,7 @@ class Reader:
     def _dict(self, text: str) -> Iterable[Progress]:
         fields: dict[str, str] = dict(_FIELD.findall(text))
         epoch = _number(fields.get("epoch"))
-        if "train_runtime" in fields:
+        if "train_runtime" in fields and not {"loss", "eval_loss"} & set(fields):
             total = self._total()
             return (Progress("finished", self._peak.get(total or 0), total, epoch),)
         name = _loss_name(fields)
@@ -223,7 +227,11 @@ class Reader:
         if found := _PLAN.search(text):
             self._planned = int(found[1].replace(",", ""))
             self._peak.clear()
-            return (Progress("plan", planned=self._planned),)
+            epochs = _EPOCHS.search(text)
+            many = _number(epochs[1].replace(",", "")) if epochs else None
+            return (Progress("plan", planned=self._planned, epochs=many),)
+        if found := _EPOCHS.search(text):
+            return (Progress("plan", epochs=_number(found[1].replace(",", ""))),)
         if found := _RESUME.search(text):
             return (Progress("resume", step=int(found[1])),)
         named = _CHECKPOINT.search(text)

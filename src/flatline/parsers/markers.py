@@ -24,6 +24,7 @@ from flatline.model import Progress
 
 FORMAT = "markers"
 FRAMEWORK = None
+GENERIC = 1
 TRIGGERS = (
     r"(?i:resum(ing|ed) )",
     r"(?i:(loaded|restored|saved|wrote) [^\n]{0,60}(checkpoint|ckpt))",

@@ -28,10 +28,11 @@ import re
 from collections.abc import Iterable
 
 from flatline.model import Progress, ProgressKind
-from flatline.parsers._loops import Loss, Position, Shape, Slot, cut, learn
+from flatline.parsers._loops import Position, Shape, Slot, cut, learn
 
 FORMAT = "plain"
 FRAMEWORK = None
+GENERIC = 1
 TRIGGERS = (
     r"(?i:loss|xent)[^0-9\n]{0,40}[0-9]",
     r"(?i:loss|xent)[^\n]{0,32}(?i:nan|inf)",
@@ -139,20 +140,22 @@ class Reader:
         self._placed = True
         said = []
         if shape.train is not None or shape.held_out is None:
-            said.append(self._train(shape, where, shape.train, parts))
+            said.append(self._train(shape, position, where, parts))
         if shape.held_out is not None:
             value, name = shape.held_out.slot.value(parts), shape.held_out.name
             if value is not None:
                 said.append(Progress("eval", *where, value, name))
         return said
 
-    @staticmethod
     def _train(
+        self,
         shape: Shape,
+        position: Position,
         where: tuple[int | None, int | None, float | None],
-        loss: Loss | None,
         parts: list[str],
     ) -> Progress:
+        loss = shape.train
+        own = self._own and position.epoch is not None and not position.samples
         return Progress(
             "train",
             *where,
@@ -163,6 +166,8 @@ class Reader:
             step_s=_value(shape.step_s, parts),
             throughput=_value(shape.speed, parts),
             throughput_unit=shape.speed_unit,
+            epochs=_value(position.epochs, parts),
+            per_epoch=_count(position.of, parts) if own else None,
             falling=loss.falling if loss else True,
         )
 

@@ -201,6 +201,8 @@ def _job(job: Node, source: str) -> Job | None:
         std_err=job["stderr_expanded"].text or job["stderr"].text,
         cancelled_by=job["kill_request_user"].text if ending == "cancelled" else None,
         failed_node=given(job["failed_node"].text),
+        user=given(job["association/user"].text or job["user"].text),
+        partition=given(job["partition"].text),
         steps=tuple(_step(step, job_id, source) for step in job["steps"]),
     )
 

@@ -200,6 +200,8 @@ def _job(row: Row, job_id: str, source: str) -> Job:
         std_err=given(row["StdErr"]),
         cancelled_by=cancelled_by(state),
         failed_node=given(row["FailedNode"]),
+        user=given(row["User"]),
+        partition=given(row["Partition"]),
     )
 
 

@@ -184,6 +184,8 @@ def _job(block: Block, source: str) -> Job:
         std_err=given(block["StdErr"]),
         cancelled_by=cancelled_by(state),
         failed_node=given(block["FailedNode"]),
+        user=given(block["UserId"].partition("(")[0]),
+        partition=given(block["Partition"]),
     )
 
 

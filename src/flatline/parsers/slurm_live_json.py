@@ -135,6 +135,8 @@ def _job(job: Node, source: str) -> Job | None:
         std_out=job["stdout_expanded"].text or job["standard_output"].text,
         std_err=job["stderr_expanded"].text or job["standard_error"].text,
         failed_node=given(job["failed_node"].text),
+        user=given(job["user_name"].text),
+        partition=given(job["partition"].text),
     )
 
 

@@ -1,8 +1,10 @@
 """
 Ways to show a verdict, one a file; the folder is the registry.
 
-A format module is named as its `NAME` and has `render(verdict) -> str`, a pure function.  What
-all of them must agree on is decided here once: the order of findings and the evidence ids.
+A format module is named as its `NAME` and has `render(verdict) -> str`, a pure function.  One that
+draws has `illustrate(verdict, exhibit) -> str` as well, and is then given what can be shown of the
+run.  What all of them must agree on is decided here once: the order of findings and the evidence
+ids.
 """
 
 from __future__ import annotations
@@ -12,9 +14,10 @@ import pkgutil
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Protocol, cast
+from typing import Protocol, cast, runtime_checkable
 
 from flatline.errors import CatalogueError, UsageError
+from flatline.exhibit.model import Exhibit
 from flatline.model import (
     AbsenceCite,
     Cite,
@@ -39,6 +42,14 @@ class Format(Protocol):
 
     def render(self, verdict: Verdict) -> str:
         """The whole verdict, as text that ends in a newline."""
+
+
+@runtime_checkable
+class Drawn(Format, Protocol):
+    """A format that shows the run beside the verdict on it."""
+
+    def illustrate(self, verdict: Verdict, exhibit: Exhibit) -> str:
+        """As `render`, with the run's own curves, places and lines."""
 
 
 @cache

@@ -45,7 +45,7 @@ Json = object
 
 def render(verdict: Verdict) -> str:
     """The document, indented, its keys in the order of the schema."""
-    written = orjson.dumps(_carried(document(verdict)), option=orjson.OPT_INDENT_2)
+    written = orjson.dumps(plain(document(verdict)), option=orjson.OPT_INDENT_2)
     return written.decode() + "\n"
 
 
@@ -181,10 +181,10 @@ def _claims(claims: Iterable[Claim], ledger: Ledger) -> list[Json]:
 
 
 def _places(places: Iterable[Place]) -> list[Json]:
-    return [_place(place) for place in places]
+    return [place_object(place) for place in places]
 
 
-def _place(place: Place) -> dict[str, Json]:
+def place_object(place: Place) -> dict[str, Json]:
     return {
         "host": place.host,
         "gpu": place.gpu,
@@ -252,7 +252,7 @@ def _asked(cite: QueryCite) -> dict[str, Json]:
         "value": _value(cite.value),
         "unit": cite.unit,
         "text": cite.text,
-        "place": _place(cite.place) if cite.place else None,
+        "place": place_object(cite.place) if cite.place else None,
     }
 
 
@@ -266,12 +266,12 @@ def _derived(cite: DerivedCite, ledger: Ledger) -> dict[str, Json]:
         "unit": cite.unit,
         "tolerance": _finite(cite.tolerance),
         "text": cite.text,
-        "place": _place(cite.place) if cite.place else None,
+        "place": place_object(cite.place) if cite.place else None,
     }
 
 
 def _stands(place: Place, at: datetime | None) -> dict[str, Json]:
-    return {"place": _place(place) if place else None, "at": _instant(at)}
+    return {"place": place_object(place) if place else None, "at": _instant(at)}
 
 
 def _instant(at: datetime | None) -> str | None:
@@ -288,14 +288,14 @@ def _value(value: Scalar) -> Scalar:
     return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
 
 
-def _carried(tree: Json) -> Json:
+def plain(tree: Json) -> Json:
     """The same tree in what UTF-8 and orjson can carry: escapes for lone surrogates, and
     integers beyond 64 bits written out digit by digit."""
     match tree:
         case dict():
-            return {_carried(key): _carried(value) for key, value in tree.items()}
+            return {plain(key): plain(value) for key, value in tree.items()}
         case list():
-            return [_carried(value) for value in tree]
+            return [plain(value) for value in tree]
         case str() if not tree.isascii():
             return tree.encode("utf-8", "backslashreplace").decode()
         case int() if tree.bit_length() > 63:

@@ -227,15 +227,72 @@ def fetch(
     jobs = (*jobs, *_jobs(shown, scontrol.parse))
     if not jobs:
         raise asked.failures[0]
+    _ask_nodes(asked, jobs)
+    if failures is not None:
+        failures.extend(asked.failures)
+    return asked.files
+
+
+# --- what is known of a window of time ---
+
+COLUMNS = (
+    "JobID", "JobIDRaw", "JobName", "User", "Partition", "State", "ExitCode", "DerivedExitCode",
+    "Submit", "Start", "End", "Elapsed", "Timelimit", "NNodes", "NTasks", "NodeList", "AllocTRES",
+    "ReqTRES", "Reason", "WorkDir", "SubmitLine", "FailedNode", "Restarts", "StdOut", "StdErr",
+)  # fmt: skip
+WINDOW_S, WINDOW_BYTES = 300.0, 1 << 30  # a day of a large cluster is some hundred thousand rows
+
+
+def fetch_window(
+    since: datetime,
+    until: datetime | None = None,
+    users: Sequence[str] = (),
+    everyone: bool = False,
+    run: Run | None = None,
+) -> Fetched:
+    """
+    Accounting rows, with their steps, of all jobs that were in some state in a window of time.
+
+    Without `users` or `everyone` those sacct shows by default: the caller's own, for root all.
+    Only columns this sacct knows are asked for.  Raises `SourceError`.
+    """
+    ask = run or (lambda argv: run_command(argv, WINDOW_S, WINDOW_BYTES))
+    known = set(answer(["sacct", "--helpformat"], ask).data.decode("utf-8", "replace").split())
+    columns = ",".join(column for column in COLUMNS if column in known)
+    argv = ["sacct", "-P", f"--delimiter={DELIMITER}", "-D", f"--format={columns}"]
+    argv += ["-S", f"{since:%Y-%m-%dT%H:%M:%S}"]
+    argv += ["-E", f"{until:%Y-%m-%dT%H:%M:%S}"] if until is not None else []
+    argv += ["-a"] if everyone else []
+    argv += [f"--user={','.join(users)}"] if users else []
+    return answer(argv, ask)
+
+
+def fetch_nodes(
+    jobs: Sequence[Job], run: Run = run_command, failures: list[SourceError] | None = None
+) -> list[Fetched]:
+    """The state of the jobs' nodes now, and their events around the jobs."""
+    asked = _Asked(run)
+    _ask_nodes(asked, jobs)
+    if failures is not None:
+        failures.extend(asked.failures)
+    return asked.files
+
+
+def fetch_topology(run: Run = run_command) -> bytes | None:
+    """What `scontrol show topology` prints; None where there is none to print."""
+    try:
+        return answer(["scontrol", "show", "topology"], run).data
+    except SourceError:
+        return None
+
+
+def _ask_nodes(asked: _Asked, jobs: Sequence[Job]) -> None:
     span = _span(jobs)
     for names in _node_lists(jobs):
         asked.ask("scontrol", "show", "node", names)
         if span is not None:
             when = (f"start={span[0]}", f"end={span[1]}")
             asked.ask("sacctmgr", "-P", "show", "event", f"nodes={names}", *when)
-    if failures is not None:
-        failures.extend(asked.failures)
-    return asked.files
 
 
 # --- its logs ---

@@ -41,6 +41,10 @@ Groups = tuple[tuple[Matcher, ...], ...]
 """Alternative sets of native matchers; a series is meant that satisfies one of them."""
 ANYWHERE: Groups = ((),)
 MAX_GROUPS = 16
+NAMING_LABELS = frozenset(
+    {"absent_over_time", "count_values", "label_join", "label_replace", "sort_by_label"}
+)
+"""What names labels in strings, or asks of all series together: it would mean the data's own."""
 _SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$])")
 _PORT = "(:[0-9]+)?"
 
@@ -177,6 +181,8 @@ class _Rewriter:
                 return self._binary(expr)
 
     def _call(self, expr: Call) -> Expr:
+        if expr.function in NAMING_LABELS:
+            raise QueryRejected(f"{expr.function} cannot be asked in canonical labels")
         for place, argument in enumerate(expr.args):
             selector = inner(argument)
             if not isinstance(selector, Selector):
@@ -245,6 +251,8 @@ class _Rewriter:
         return tuple(rules[n].label for n in sorted(labels, key=LABELS.index) if n in rules)
 
     def _aggregate(self, expr: Aggregate) -> Expr:
+        if expr.op in NAMING_LABELS:
+            raise QueryRejected(f"{expr.op} cannot be asked in canonical labels")
         known = labels_of_result(expr.expr) or frozenset()
         unknown = set(expr.labels) - known - {"model"}
         if unknown and not expr.without:

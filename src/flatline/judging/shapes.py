@@ -1,0 +1,129 @@
+"""What a row of losses looks like: levels, trends, plateaus. Numbers in, numbers out."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import groupby, pairwise
+from math import sqrt
+from statistics import median
+
+HEAD = 3
+SHAPE_POINTS = 20
+"""Fewer points than this show no shape: per-batch losses of small runs scatter by tens of percent
+(measured on the bundled healthy runs: 3 to 12 % between neighbouring points)."""
+FALLING_POINTS = 5
+WINDOWS = 6
+"""The curve is compared in stretches of a sixth: long enough for a median of noisy batches."""
+SPIKE_RATIO = 1.5
+"""A tail half as high again as the best level the run had held. Healthy curves in the bundled runs
+stay within 1.15 of it."""
+LOST_SHARE = 0.25
+TREND_POINTS = 60
+"""Medians a long row is reduced to before its trend is tested."""
+TREND_Z = 1.645
+"""One-sided 5 %: how seldom a row without a trend passes for one that has it."""
+RISE_Z = 3.1
+"""One-sided 0.1 %: a verdict of divergence asks for more than a ruling-out does."""
+ABRUPT_SHARE = 0.1
+"""Of the span the row had covered: a loss that nears its limit arrives there in small steps."""
+
+
+@dataclass(frozen=True, slots=True)
+class Level:
+    """A stretch of the curve by its quartiles: per-batch losses scatter, levels do not."""
+
+    low: float
+    middle: float
+    high: float
+
+
+def level(stretch: Sequence[float]) -> Level:
+    ordered = sorted(stretch)
+    n = len(ordered)
+    return Level(ordered[n // 4], median(ordered), ordered[-1 - n // 4])
+
+
+def levels(numbers: Sequence[float], width: int) -> tuple[Level, Level, Level]:
+    """The first stretch, the one with the lowest median, and the last."""
+    step = max(1, width // 2)
+    starts = range(0, max(1, len(numbers) - width + 1), step)
+    stretches = [level(numbers[k : k + width]) for k in starts]
+    best = min(stretches, key=lambda s: s.middle)
+    return stretches[0], best, level(numbers[-width:])
+
+
+def trend(numbers: Sequence[float]) -> float:
+    """
+    The Mann-Kendall statistic as a normal deviate: below zero where the row falls.
+
+    Long rows are reduced to medians of equal stretches, so that neighbours that depend on one
+    another do not count as so many witnesses.
+    """
+    size = -(-len(numbers) // TREND_POINTS)
+    row = [median(numbers[k : k + size]) for k in range(0, len(numbers), size)]
+    n = len(row)
+    if n < 2:
+        return 0.0
+    score = sum((row[j] > row[i]) - (row[j] < row[i]) for i in range(n) for j in range(i + 1, n))
+    spread = sqrt(n * (n - 1) * (2 * n + 5) / 18)
+    return (score - (score > 0) + (score < 0)) / spread
+
+
+def fell(numbers: Sequence[float], start: Level, end: Level) -> bool:
+    """Whether it ends below its beginning by more than its scatter, or falls all along."""
+    if len(numbers) < FALLING_POINTS or end.middle >= max(start.middle, *numbers[:HEAD]):
+        return False
+    if end.high < start.low or end.high < min(numbers[:HEAD]):
+        return True
+    return end.middle < start.middle and trend(numbers) < -TREND_Z
+
+
+def stayed_high(start: Level, best: Level, end: Level) -> bool:
+    """Whether the end lies above the best level by more than its scatter, by half of it again,
+    and by a quarter of the whole descent: near zero, noise alone doubles a loss."""
+    if start.middle <= 0 or best.middle <= 0 or end.low <= best.high:
+        return False
+    lost = end.middle - best.middle
+    return end.middle >= SPIKE_RATIO * best.middle and lost >= LOST_SHARE * (
+        start.middle - best.middle
+    )
+
+
+def rises_at_end(numbers: Sequence[float], start: Level, best: Level) -> float | None:
+    """How surely the last stretch climbs away from the best level, as a normal deviate; None
+    where it does not lie above it."""
+    width = max(SHAPE_POINTS, len(numbers) // WINDOWS)
+    if len(numbers) < 2 * width:
+        return None
+    last = numbers[-width:]
+    if not stayed_high(start, best, level(last[-max(HEAD, width // 4) :])):
+        return None
+    return trend(last)
+
+
+def dead_since(numbers: Sequence[float]) -> int | None:
+    """
+    Where a row that varied stops dead: to its end exactly one number, reached in one leap.
+
+    None for a row that was never other than constant, repeats numbers elsewhere (a display that
+    shows the last one), or nears its last number step by step (a loss that reaches 0.0000).
+    """
+    runs = [len(list(group)) for _, group in groupby(numbers)]
+    tail, dead = runs[-1], numbers[-1]
+    head = len(numbers) - tail
+    enough = FALLING_POINTS if dead == 0 else SHAPE_POINTS
+    if tail < enough or head < 2 or max(runs[:-1]) >= FALLING_POINTS:
+        return None
+    before = numbers[:head]
+    span = max(before) - min(*before, dead)
+    near = median(before[-HEAD:])
+    return head if abs(near - dead) > ABRUPT_SHARE * span else None
+
+
+def all_zero(numbers: Sequence[float]) -> bool:
+    return len(numbers) >= FALLING_POINTS and not any(numbers)
+
+
+def only_rises(numbers: Sequence[float]) -> bool:
+    return all(b >= a for a, b in pairwise(numbers))

@@ -1,0 +1,183 @@
+"""
+Formats as tables: a line's head says what it is, its fields are looked for behind it.
+
+A `Rule` is one kind of line.  Named groups of its head and the groups of its fields carry what
+is said: `step` and `planned` count the whole run; `n`, `of`, `epoch` and `epochs` a place inside
+an epoch, from which step and plan follow by the rule's `zero`, the number its framework gives the
+first epoch; `loss`, `norm`, `lr`, `s`, `ms`, `speed` and `per_s` (steps a second) are numbers.
+
+Numbers may carry thousands commas and a suffix K, M, G or B.  NaN and inf are values; what is no
+number is not said.  A rule of kind None refuses the line for its format.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from functools import cache
+
+from flatline.model import Progress, ProgressKind
+
+NUMBER = r"[-+]?(?:[0-9][0-9,]*(?:\.[0-9]*)?(?:[eE][-+]?[0-9]{1,3})?|nan|inf|NaN|Infinity)"
+LONGEST = 4_096
+"""Characters of a line that are read."""
+_SUFFIX = {"K": 1e3, "M": 1e6, "G": 1e9, "B": 1e9}
+_LONGEST_COUNT = 15
+
+
+def number(text: str | None) -> float | None:
+    """The number a text is, None where it is none."""
+    if not text:
+        return None
+    factor = _SUFFIX.get(text[-1])
+    if factor is not None:
+        text = text[:-1]
+    try:
+        value = float(text.replace(",", "") if "," in text else text)
+    except ValueError:
+        return None
+    return value if factor is None else value * factor
+
+
+def count(text: str | None) -> int | None:
+    """The whole number a text is, None where it is none or longer than any count."""
+    if not text or len(text) > _LONGEST_COUNT:
+        return None
+    text = text.replace(",", "")
+    return int(text) if text.isdecimal() else None
+
+
+class Late:
+    """A pattern that is compiled when it is first used: most runs print one format."""
+
+    __slots__ = ("_found", "_text")
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._found: re.Pattern[str] | None = None
+
+    def pattern(self) -> re.Pattern[str]:
+        if self._found is None:
+            self._found = re.compile(self._text)
+        return self._found
+
+    def search(self, text: str) -> re.Match[str] | None:
+        return self.pattern().search(text)
+
+    def match(self, text: str) -> re.Match[str] | None:
+        return self.pattern().match(text)
+
+
+Fields = tuple[tuple[str, str], ...]
+
+
+def fields(**named: str) -> Fields:
+    """Patterns by name; `#` in one stands for a number, which is its group."""
+    return tuple(named.items())
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One kind of line of a format, in texts: they are compiled when a line of it is met."""
+
+    kind: ProgressKind | None
+    head: str
+    zero: int
+    unit: str | None
+    loss_name: str
+    says: Fields
+
+
+def rule(
+    kind: ProgressKind | None,
+    head: str,
+    *,
+    zero: int = 0,
+    unit: str | None = None,
+    loss_name: str = "loss",
+    says: Fields = (),
+) -> Rule:
+    """A rule; `<#>` in its head stands for a number."""
+    return Rule(kind, head, zero, unit, loss_name, says)
+
+
+Compiled = tuple[tuple[Rule, re.Pattern[str], tuple[tuple[str, re.Pattern[str]], ...]], ...]
+
+
+@cache
+def _compiled(rules: tuple[Rule, ...]) -> Compiled:
+    """Once for all streams of a format."""
+    return tuple(
+        (
+            one,
+            re.compile(one.head.replace("<#>", NUMBER)),
+            tuple((name, re.compile(text.replace("#", f"({NUMBER})"))) for name, text in one.says),
+        )
+        for one in rules
+    )
+
+
+class RuleReader:
+    """Reads lines by a table of rules, the first whose head is found; no other state."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self._rules = _compiled(rules)
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """At most one value a line."""
+        text = text[:LONGEST]
+        for one, pattern, says in self._rules:
+            head = pattern.search(text)
+            if head is not None:
+                return () if one.kind is None else (_read(one, head, says, text),)
+        return ()
+
+
+def _read(
+    one: Rule, head: re.Match[str], says: Iterable[tuple[str, re.Pattern[str]]], text: str
+) -> Progress:
+    """What a line says whose head was found."""
+    said: dict[str, str | None] = head.groupdict()
+    for name, pattern in says:
+        found = pattern.search(text, head.end())
+        if found is not None:
+            said[name] = found[1]
+    step, planned, per_epoch = _position(one, said)
+    step_s = number(said.get("s"))
+    if step_s is None and (ms := number(said.get("ms"))) is not None:
+        step_s = ms / 1e3
+    if step_s is None and (rate := number(said.get("per_s"))):
+        step_s = 1 / rate
+    speed = number(said.get("speed"))
+    return Progress(
+        one.kind or "train",
+        step=step,
+        planned=planned,
+        epoch=number(said.get("epoch")),
+        loss=number(said.get("loss")),
+        loss_name=one.loss_name,
+        grad_norm=number(said.get("norm")),
+        lr=number(said.get("lr")),
+        step_s=step_s,
+        throughput=speed,
+        throughput_unit=one.unit if speed is not None else None,
+        epochs=number(said.get("epochs")),
+        per_epoch=per_epoch,
+    )
+
+
+def _position(
+    one: Rule, said: Mapping[str, str | None]
+) -> tuple[int | None, int | None, int | None]:
+    """(step, planned steps, steps of an epoch)."""
+    step, planned = count(said.get("step")), count(said.get("planned"))
+    n, of, epoch = count(said.get("n")), count(said.get("of")), count(said.get("epoch"))
+    if of is None:
+        return step, planned, None
+    epochs = count(said.get("epochs"))
+    if planned is None and epochs is not None:
+        planned = epochs * of
+    if step is None and n is not None and epoch is not None and epoch >= one.zero:
+        step = (epoch - one.zero) * of + n
+    return step, planned, of

@@ -1,0 +1,80 @@
+"""
+MosaicML Composer and LLM Foundry: a heading `[batch=15/20]:`, its metrics a line each below it.
+
+The heading is the step; the lines below give it its loss and its gradient norm, as further points
+of the same step.  A run planned in epochs prints `[epoch=2][batch=3/8]:`, which counts within the
+epoch; one planned in tokens or samples prints those, and no step is claimed.  `[Eval batch=...]`
+is evaluation.  The first loss below a heading is the training loss; what a console of many
+metrics calls `loss/train/...` beside it is a part.
+
+Refused: learning rate and throughput, which stand in lines of their own that say no step.
+
+Source: `ConsoleLogger._get_progress_string` and `log_to_console` of
+composer/loggers/console_logger.py, 0.12 to 0.32.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from flatline.model import Progress
+from flatline.parsers._rules import LONGEST, NUMBER, Late, number
+
+FORMAT = "composer"
+FRAMEWORK = "composer"
+TRIGGERS = (
+    r"\[(step|batch)=[0-9]+/[0-9]+",
+    r"\[(token|sample)=[0-9]+/[0-9]+",
+    r"\[Eval batch=[0-9]+/[0-9]+\]",
+    r"(Train|train/)? ?(loss/train/total|CrossEntropyLoss|CE loss)[:=] ",
+    r"Train l2_norm/grad/global: ",
+)
+_HEADING = Late(
+    r"(?:^|\s)(?:\[epoch=([0-9]{1,7})(?:/([0-9]{1,7}))?\])?\[(?:step|batch)=([0-9]{1,12})/"
+    r"([0-9]{1,12})[^\]]{0,80}\]:?\s*$"
+)
+_OTHER = Late(r"(?:^|\s)\[(?:token|sample)=[0-9]{1,16}/[0-9]{1,16}\]:?\s*$")
+_EVAL = Late(r"\[Eval batch=([0-9]{1,12})/([0-9]{1,12})\]")
+_LOSS = Late(
+    r"\s*(?:Train )?(?:train/)?(loss/train/total|CrossEntropyLoss|CE loss)[:=] *(" + NUMBER + ")"
+)
+_NORM = Late(r"\s*Train l2_norm/grad/global: *(" + NUMBER + ")")
+
+
+class Reader:
+    """Reads one stream; keeps the heading its lines stand below."""
+
+    def __init__(self) -> None:
+        self._step: int | None = None
+        self._below = False
+        self._evaluates = False
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """At most one value a line."""
+        text = text[:LONGEST]
+        if heading := _HEADING.search(text):
+            return self._heading(heading)
+        if _OTHER.search(text):
+            self._step, self._below, self._evaluates = None, True, False
+        elif _EVAL.search(text):
+            first, self._evaluates, self._below = not self._evaluates, True, False
+            return (Progress("eval"),) if first else ()
+        elif self._below and (loss := _LOSS.match(text)):
+            self._below = False
+            return (Progress("train", self._step, loss=number(loss[2]), loss_name=loss[1]),)
+        elif self._step is not None and not self._evaluates and (norm := _NORM.match(text)):
+            return (Progress("train", self._step, grad_norm=number(norm[1])),)
+        return ()
+
+    def _heading(self, heading: re.Match[str]) -> Iterable[Progress]:
+        n, of = int(heading[3]), int(heading[4])
+        self._below, self._evaluates = True, False
+        if heading[1] is None:
+            self._step = n
+            return (Progress("train", n, of),)
+        epoch = int(heading[1])
+        self._step = (epoch - 1) * of + n
+        epochs = int(heading[2]) if heading[2] else None
+        planned = epochs * of if epochs else None
+        return (Progress("train", self._step, planned, float(epoch), epochs=epochs, per_epoch=of),)

@@ -1,0 +1,56 @@
+"""
+fastai's table of epochs: `0  0.851  0.627  0.750  00:12`, and the list a plain terminal gets.
+
+A row is one whole epoch, counted from 0; its columns are epoch, training loss, validation loss,
+metrics and the epoch's time.  Where fit is called without progress bars a row is printed as a
+Python list, `[0, 0.851, 0.627, 0.750, '00:12']`.  Without the heading (`epoch  train_loss ...`)
+bare columns of numbers are not read: anything prints those.
+
+Refused: the step, for a row does not say how many batches an epoch has.
+
+Source: `Recorder._maybe_average_names`, `Recorder.after_epoch` of fastai/learner.py and
+`ProgressCallback._write_stats` of fastai/callback/progress.py; 2.x.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from flatline.model import Progress
+from flatline.parsers._rules import LONGEST, NUMBER, Late, number
+
+FORMAT = "fastai"
+FRAMEWORK = "fastai"
+TRIGGERS = (
+    r"epoch +train_loss +",
+    r"^ *[0-9]+ +[0-9.naif#]+ .*[0-9]+:[0-9][0-9] *$",
+    r"^ *\[[0-9]+, [0-9.naife+-]+, .*'[0-9:]+'\]",
+)
+_LIST = Late(rf"\s*\[([0-9]{{1,7}}), ({NUMBER})((?:, (?:{NUMBER}|None))+), '[0-9:]{{5,12}}'\]\s*$")
+_ROW = Late(rf"\s*([0-9]{{1,7}}) +({NUMBER})((?: +(?:{NUMBER}|None))*) +[0-9:]{{5,12}}\s*$")
+
+
+class Reader:
+    """Reads one stream; knows the columns once their heading was printed."""
+
+    def __init__(self) -> None:
+        self._columns: list[str] | None = None
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """A row is one training point, and one evaluation where it has a validation loss."""
+        text = text[:LONGEST]
+        if "train_loss" in text:
+            self._columns = text.replace("'", " ").replace(",", " ").strip(" []").split()
+            return ()
+        row = _LIST.match(text)
+        if row is None and self._columns is not None:
+            row = _ROW.match(text)
+        if row is None:
+            return ()
+        epoch = float(row[1])
+        said = [Progress("train", epoch=epoch, loss=number(row[2]), loss_name="train_loss")]
+        others = row[3].replace(",", " ").split()
+        has_valid = self._columns is None or "valid_loss" in self._columns
+        if others and has_valid and (valid := number(others[0])) is not None:
+            said.append(Progress("eval", epoch=epoch, loss=valid, loss_name="valid_loss"))
+        return said

@@ -1,0 +1,53 @@
+"""
+PyTorch's ImageNet example and the many loops written after it (MoCo, DINO, Swin, SimCLR).
+
+`Epoch: [5][ 40/40]  Time  0.258 ( 0.237)  Data  0.254 ( 0.233)  Loss 2.7e+00 (3.9e+00) ...`:
+the first number of a pair is the last step's, the one in brackets the mean.  Epochs count from 0;
+the step of an epoch is kept as printed, from 0 (`[  10/5005]`) in versions up to 2022 and from 1
+(`[   11/5005]`) since.  `Test: [...]` lines are evaluation.
+
+Source: `AverageMeter`, `ProgressMeter.display` and `main_worker`, pytorch/examples
+imagenet/main.py, 2017 to 2025; `MetricLogger.log_every` of torchvision's references (and
+DeiT, DINO, MAE), whose line is `Epoch: [0]  [ 10/5004]  eta: 0:10:00  lr: ...  time: 0.5`;
+the example's evaluation (`Test: [10/782]  Time ...`, ` * Acc@1 0.1 Acc@5 0.5`); Swin's
+`Train: [0/300][10/1251]  eta ... loss 6.9 (6.9) grad_norm 1.2 (1.3)`, microsoft/Swin-Transformer
+main.py.
+"""
+
+from __future__ import annotations
+
+from flatline.parsers._rules import RuleReader, fields, rule
+
+FORMAT = "imagenet"
+FRAMEWORK = None
+TRIGGERS = (
+    r"Epoch: ?\[ *[0-9]+\]\[ *[0-9]+/[0-9]+\]\s",
+    r"Train: ?\[ *[0-9]+/[0-9]+\]\[ *[0-9]+/[0-9]+\]\s",
+    r"Epoch: ?\[ *[0-9]+\] +\[ *[0-9]+/ *[0-9]+\] +eta: ",
+    r"Test: +\[ *[0-9]+/[0-9]+\]\s",
+    r"=> (loaded|no) checkpoint ",
+)
+_FIELDS = {
+    "s": r"\b[Tt]ime:? +#",
+    "loss": r"\b[Ll]oss:? +#",
+    "norm": r"\bgrad_norm:? +#",
+    "lr": r"\b(?:lr|LR|Lr):? +#",
+}
+RULES = (
+    rule("train", r"\bEpoch: ?\[ *(?P<epoch>[0-9]{1,7})\]\[ *(?P<n>[0-9]{1,12})/ *"
+         r"(?P<of>[0-9]{1,12})\](?=\s)", says=fields(**_FIELDS)),
+    rule("train", r"\bTrain: ?\[ *(?P<epoch>[0-9]{1,7})/(?P<epochs>[0-9]{1,7})\]"
+         r"\[ *(?P<n>[0-9]{1,12})/ *(?P<of>[0-9]{1,12})\](?=\s)", says=fields(**_FIELDS)),
+    rule("train", r"\bEpoch: ?\[ *(?P<epoch>[0-9]{1,7})\] +\[ *(?P<n>[0-9]{1,12})/ *"
+         r"(?P<of>[0-9]{1,12})\](?= +eta: )", unit="images/s",
+         says=fields(**_FIELDS, speed=r"\bimg/s: +#")),
+    rule("eval", r"\bTest: *\[ *[0-9]{1,12}/ *[0-9]{1,12}\](?=\s)",
+         says=fields(loss=r"\b[Ll]oss:? +#")),
+    rule("checkpoint_loaded",
+         r"=> loaded checkpoint .{1,400}?\(epoch (?P<epoch>[0-9]{1,7})[,)]"),
+    rule("fresh", r"=> no checkpoint found at "),
+)  # fmt: skip
+
+
+def Reader() -> RuleReader:
+    return RuleReader(RULES)

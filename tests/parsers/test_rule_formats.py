@@ -1,0 +1,290 @@
+"""Formats that are tables of rules: what each line says, and what looks like progress and is none.
+
+The lines have the shape their framework's source gives them; numbers are invented.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+from flatline.model import Progress
+from flatline.parsers import (
+    detectron2,
+    estimator,
+    fairseq,
+    imagenet,
+    line_formats,
+    mindspore,
+    nanotron,
+    openmmlab,
+    paddle,
+    paxml,
+    timm,
+    torchtitan,
+)
+
+
+def said(module: ModuleType, *lines: str) -> list[Progress]:
+    reader = module.Reader()
+    values: list[Progress] = []
+    for line in lines:
+        found = list(reader.feed(line))
+        assert not found or any(re.search(t, line) for t in module.TRIGGERS), line
+        values += found
+    return values
+
+
+def shown(value: Progress) -> dict[str, Any]:
+    """What a value says, without what it does not say."""
+    named = {name: getattr(value, name) for name in value.__dataclass_fields__}
+    silent = {None, "loss", False}
+    return {k: v for k, v in named.items() if v not in silent and not (k == "falling" and v)}
+
+
+TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
+    (
+        imagenet,
+        "Epoch: [5][ 40/40]\tTime  0.258 ( 0.237)\tData  0.254 ( 0.233)\t"
+        "Loss 2.7358e-03 (3.9559e-03)\tAcc@1 100.00 (100.00)",
+        {"step": 240, "epoch": 5.0, "loss": 2.7358e-03, "step_s": 0.258, "per_epoch": 40},
+    ),
+    (
+        imagenet,
+        "[2026-03-01 10:00:00 swin_tiny] (main.py 226): INFO Train: [2/300][10/1251]\t"
+        "eta 0:05:01 lr 0.000021\t wd 0.0500\ttime 0.2431 (0.2500)\tloss 6.8 (6.9)\t"
+        "grad_norm 1.5 (inf)\tloss_scale 65536.0 (65536.0)\tmem 9000MB",
+        {
+            "step": 2512, "epoch": 2.0, "loss": 6.8, "grad_norm": 1.5, "lr": 2.1e-05,
+            "step_s": 0.2431, "planned": 375_300, "epochs": 300.0, "per_epoch": 1251,
+        },
+    ),
+    (
+        imagenet,
+        "Epoch: [2]  [  10/5004]  eta: 0:10:00  lr: 0.1  img/s: 250.0  loss: 6.5 (6.75)  "
+        "acc1: 0.0 (0.1)  time: 0.5  data: 0.125  max mem: 5000",
+        {
+            "step": 10_018, "epoch": 2.0, "loss": 6.5, "lr": 0.1, "step_s": 0.5,
+            "throughput": 250.0, "throughput_unit": "images/s", "per_epoch": 5004,
+        },
+    ),
+    (
+        timm,
+        "Train: 3 [ 600/1251 ( 48%)]  Loss: 6.31 (6.42)  Time: 0.520s, 1969.23/s  "
+        "(0.531s, 1928.40/s)  LR: 5.000e-04  Data: 0.012 (0.020)",
+        {
+            "step": 4353, "epoch": 3.0, "loss": 6.31, "lr": 5e-4, "step_s": 0.52,
+            "throughput": 1969.23, "throughput_unit": "images/s", "per_epoch": 1251,
+        },
+    ),
+    (
+        torchtitan,
+        "[titan] 2026-03-01 10:00:00,000 - root - INFO - step: 10  loss:  8.1250  grad_norm:  "
+        "1.5000  memory:  9.40GiB(12.00%)  tps: 12,345  tflops: 100.25  mfu: 32.10%",
+        {
+            "step": 10, "loss": 8.125, "grad_norm": 1.5,
+            "throughput": 12345.0, "throughput_unit": "tokens/s/GPU",
+        },
+    ),
+    (
+        nanotron,
+        "03/01/2026 10:00:00 [INFO|DP=0|PP=0|TP=0|n1]: iteration: 5 / 100 | consumed_tokens: 1.31M"
+        " | elapsed_time_per_iteration_ms: 1.25K | tokens_per_sec: 210K | tokens_per_sec_per_gpu:"
+        " 26.2K | global_batch_size: 256 | lm_loss: 10.8 | lr: 0.0003 | model_tflops_per_gpu: 120"
+        " | hardware_tflops_per_gpu: 120 | grad_norm: 2.5",
+        {
+            "step": 5, "planned": 100, "loss": 10.8, "loss_name": "lm_loss", "grad_norm": 2.5,
+            "lr": 3e-4, "step_s": 1.25, "throughput": 210e3, "throughput_unit": "tokens/s",
+        },
+    ),
+    (
+        fairseq,
+        "2026-03-01 10:00:00 | INFO | train_inner | epoch 002:     10 / 500 loss=15.125, ppl=3,"
+        " wps=12000, ups=2.5, wpb=4800, bsz=64, num_updates=510, lr=1.0625e-05, gnorm=6.5,"
+        " train_wall=2, gb_free=10.2, wall=40",
+        {
+            "step": 510, "epoch": 2.0, "loss": 15.125, "grad_norm": 6.5, "lr": 1.0625e-05,
+            "step_s": 0.4, "throughput": 12000.0, "throughput_unit": "words/s", "per_epoch": 500,
+        },
+    ),
+    (
+        fairseq,
+        '[2026-03-01 10:00:00,000][train_inner][INFO] - {"epoch": 3, "update": 2.4, "loss": "nan",'
+        ' "ppl": "9", "wps": "800.5", "ups": "0.5", "num_updates": "700", "lr": "0.0005",'
+        ' "gnorm": "inf", "clip": "100"}',
+        {
+            "step": 700, "epoch": 3.0, "loss": math.nan, "grad_norm": math.inf, "lr": 5e-4,
+            "step_s": 2.0, "throughput": 800.5, "throughput_unit": "words/s",
+        },
+    ),
+    (
+        detectron2,
+        "[03/01 10:00:00 d2.utils.events]:  eta: 0:10:00  iter: 19  total_loss: 1.25  loss_cls:"
+        " 0.5  loss_box_reg: 0.75    time: 0.3125  last_time: 0.3  data_time: 0.01"
+        "  last_data_time: 0.002   lr: 0.00025  max_mem: 2000M",
+        {"step": 19, "loss": 1.25, "loss_name": "total_loss", "lr": 2.5e-4, "step_s": 0.3125},
+    ),
+    (
+        openmmlab,
+        "2026/03/01 10:00:00 - mmengine - INFO - Epoch(train)  [2][  50/1000]  base_lr: 1.0e-02 "
+        "lr: 1.0000e-02  eta: 0:30:00  time: 0.2500  data_time: 0.0100  memory: 4000  "
+        "grad_norm: 3.5000  loss: 1.7500  loss_cls: 1.0000  loss_bbox: 0.7500",
+        {
+            "step": 1050, "epoch": 2.0, "loss": 1.75, "grad_norm": 3.5, "lr": 0.01,
+            "step_s": 0.25, "per_epoch": 1000,
+        },
+    ),
+    (
+        openmmlab,
+        "2026-03-01 10:00:00,000 - mmseg - INFO - Iter [50/80000]\tlr: 9.994e-03, eta: 5:00:00,"
+        " time: 0.500, data_time: 0.010, memory: 9000, decode.loss_ce: 2.0, loss: 2.5",
+        {"step": 50, "planned": 80_000, "loss": 2.5, "lr": 9.994e-03, "step_s": 0.5},
+    ),
+    (
+        paddle,
+        "[2026/03/01 10:00:00] ppcls INFO: [Train][Epoch 2/20][Iter: 10/100]lr(LinearWarmup): "
+        "0.01000000, top1: 0.1, CELoss: 6.5, loss: 6.5, batch_cost: 0.25000s, reader_cost: 0.1,"
+        " ips: 256.0 samples/s, eta: 0:08:00",
+        {
+            "step": 110, "planned": 2000, "epoch": 2.0, "epochs": 20.0, "per_epoch": 100,
+            "loss": 6.5, "lr": 0.01, "step_s": 0.25, "throughput": 256.0,
+            "throughput_unit": "samples/s",
+        },
+    ),
+    (
+        paddle,
+        "[03/01 10:00:00] ppdet.engine INFO: Epoch: [1] [  20/1000] learning_rate: 0.001000 "
+        "loss_xy: 0.5 loss: 40.5 eta: 1:00:00 batch_cost: 0.5 data_cost: 0.01 ips: 16.0 images/s",
+        {
+            "step": 1020, "epoch": 1.0, "per_epoch": 1000, "loss": 40.5, "lr": 0.001,
+            "step_s": 0.5, "throughput": 16.0, "throughput_unit": "samples/s",
+        },
+    ),
+    (
+        mindspore,
+        "2026-03-01 10:00:00,000 - mindformers - INFO - { Epoch:[  1/  5], step:[   10/  100], "
+        "loss: 10.625, per_step_time: 312ms, lr: 1e-05, overflow cond: False, loss_scale: 65536.0",
+        {
+            "step": 10, "planned": 500, "epoch": 1.0, "epochs": 5.0, "per_epoch": 100,
+            "loss": 10.625, "lr": 1e-05, "step_s": 0.312,
+        },
+    ),
+    (
+        mindspore,
+        "epoch: 2 step: 5, loss is 0.0625",
+        {"epoch": 2.0, "loss": 0.0625},
+    ),
+    (
+        estimator,
+        "INFO:tensorflow:loss = 7.875, step = 100 (4.125 sec)",
+        {"step": 100, "loss": 7.875},
+    ),
+    (
+        paxml,
+        "[PAX STATUS] step_i: 100, training loss: 6.375",
+        {"step": 100, "loss": 6.375},
+    ),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("module", "line", "fields"), TRAINING)
+def test_a_training_line(module: ModuleType, line: str, fields: dict[str, Any]) -> None:
+    """Every field it carries, and none it does not."""
+    (value,) = said(module, line)
+    assert {k: repr(v) for k, v in shown(value).items()} == {
+        k: repr(v) for k, v in {"kind": "train", **fields}.items()
+    }
+
+
+@pytest.mark.parametrize(("module", "line", "fields"), TRAINING)
+def test_the_format_of_the_framework_is_asked_first(
+    module: ModuleType, line: str, fields: dict[str, Any]
+) -> None:
+    """Generic formats would read some of these lines too, and know less of them."""
+    asked = (f for f in line_formats() if any(re.search(t, line) for t in f.TRIGGERS))
+    first = next(f for f in asked if list(f.Reader().feed(line)))
+    assert first.FORMAT == module.FORMAT
+
+
+@pytest.mark.parametrize(
+    ("module", "line", "fields"),
+    [
+        (imagenet, "Test: [10/79]\tTime  0.1 ( 0.1)\tLoss 1.5e+00 (1.6e+00)\tAcc@1  50.0 ( 50.0)",
+         {"kind": "eval", "loss": 1.5}),
+        (imagenet, "=> loaded checkpoint 'm.pth.tar' (epoch 30)",
+         {"kind": "checkpoint_loaded", "epoch": 30.0}),
+        (imagenet, "=> no checkpoint found at 'm.pth.tar'", {"kind": "fresh"}),
+        (timm, "Test: [  78/78]  Time: 0.051 (0.1)  Loss:  1.25 ( 1.5)  Acc@1: 70.0 ( 68.0)",
+         {"kind": "eval", "loss": 1.25}),
+        (timm, "Scheduled epochs: 310. LR stepped per epoch.", {"kind": "plan", "epochs": 310.0}),
+        (timm, "*** Best metric: 78.5 (epoch 305)", {"kind": "finished", "epoch": 305.0}),
+        (torchtitan, "[titan] validate step: 20  loss:  7.5000  memory:  9.40GiB(12.00%)  tps: 9",
+         {"kind": "eval", "step": 20, "loss": 7.5}),
+        (torchtitan, "Trainer is initialized with local batch size 8, global batch size 64, "
+         "gradient accumulation steps 1, sequence length 2048, total steps 1000 (warmup 200).",
+         {"kind": "plan", "planned": 1000}),
+        (torchtitan, "[titan] Training starts at step 1.", {"kind": "fresh"}),
+        (torchtitan, "Finished saving the checkpoint in 5.5 seconds.",
+         {"kind": "checkpoint_saved"}),
+        (fairseq, "2026 | INFO | valid | epoch 002 | valid on 'v' subset | loss 9.5 | ppl 724 |"
+         " num_updates 1000", {"kind": "eval", "epoch": 2.0, "loss": 9.5, "step": 1000}),
+        (fairseq, "Saved checkpoint checkpoints/checkpoint1.pt (epoch 1 @ 500 updates, score 12.5)"
+         " (writing took 1.5 seconds)",
+         {"kind": "checkpoint_saved", "epoch": 1.0, "step": 500}),
+        (fairseq, "Loaded checkpoint c/checkpoint_last.pt (epoch 3 @ 1000 updates)",
+         {"kind": "checkpoint_loaded", "epoch": 3.0, "step": 1000}),
+        (fairseq, "No existing checkpoint found c/checkpoint_last.pt", {"kind": "fresh"}),
+        (fairseq, "fairseq_cli.train | done training in 12.5 seconds", {"kind": "finished"}),
+        (detectron2, "[d2.engine.train_loop]: Starting training from iteration 0",
+         {"kind": "fresh"}),
+        (detectron2, "Starting training from iteration 5000", {"kind": "resume", "step": 5000}),
+        (openmmlab, "mmdet - INFO - workflow: [('train', 1)], max: 12 epochs",
+         {"kind": "plan", "epochs": 12.0}),
+        (openmmlab, "Epoch(val)  [1][50/50]    coco/bbox_mAP: 0.2500  time: 0.1",
+         {"kind": "eval"}),
+        (openmmlab, "resumed epoch: 3, iter 3000",
+         {"kind": "resume", "epoch": 3.0, "step": 3000}),
+        (paddle, "[Eval][Epoch 1][Iter: 0/50]CELoss: 5.5, loss: 5.5, top1: 0.1",
+         {"kind": "eval", "epoch": 1.0, "loss": 5.5}),
+        (estimator, "INFO:tensorflow:Loss for final step: 0.0625.", {"kind": "finished"}),
+        (estimator, "INFO:tensorflow:Restoring parameters from /m/model.ckpt-100",
+         {"kind": "checkpoint_loaded", "step": 100}),
+    ],
+)  # fmt: skip
+def test_what_is_no_training_step(module: ModuleType, line: str, fields: dict[str, Any]) -> None:
+    """Evaluations, plans, checkpoints, beginnings and ends."""
+    (value,) = said(module, line)
+    assert shown(value) == fields
+
+
+@pytest.mark.parametrize(
+    ("module", "line"),
+    [
+        (imagenet, "Epoch: [5] Total time: 0:01:00"),
+        (imagenet, "Epoch: [0/90][10/5005] is the format"),
+        (torchtitan, "step: 10  loss: 2.5"),
+        (torchtitan, "Training starts at step 1001."),
+        (fairseq, "train | epoch 001 | loss 9.5 | num_updates 500 | lr 1e-05"),
+        (fairseq, "epoch 001:     10 / 500 warming up"),
+        (detectron2, "iter: 19 of the dataset was dropped"),
+        (openmmlab, "Saving checkpoint at 3 epochs"),
+        (nanotron, "iteration: 5 of 100 | skipped"),
+        (paddle, "[Train][Epoch 1/20][Avg]CELoss: 6.5, loss: 6.5"),
+        (estimator, "INFO:tensorflow:Saving checkpoints for 100 into /m/model.ckpt."),
+        (estimator, "loss = 'mse', step = 100"),
+    ],
+)
+def test_near_misses(module: ModuleType, line: str) -> None:
+    """Summaries, intentions and lines of others."""
+    assert said(module, line) == []
+
+
+@pytest.mark.parametrize("text", ["-inf", "nan", "-3.5e-2", "1,234.5"])
+def test_a_value_that_is_odd_is_kept(text: str) -> None:
+    """Not finite, negative, with thousands commas."""
+    (value,) = said(paxml, f"[PAX STATUS]: step_i: 100, training loss: {text}")
+    assert repr(value.loss) == repr(float(text.replace(",", "")))

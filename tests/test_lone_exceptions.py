@@ -1,0 +1,48 @@
+"""An exception that stands in a log without its traceback, as excerpts and notebooks show it."""
+
+from pathlib import Path
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+
+def said(tmp_path: Path, text: str) -> Verdict:
+    (tmp_path / "train.log").write_text(text)
+    return diagnose(collect(Request((str(tmp_path),))))
+
+
+def test_the_further_lines_of_its_message_name_the_cause(tmp_path: Path) -> None:
+    """The first line of TensorFlow 1's message counts errors; the next ones say which."""
+    verdict = said(
+        tmp_path,
+        "ResourceExhaustedError: 2 root error(s) found.\n"
+        "  (0) Resource exhausted: OOM when allocating tensor with shape[16,112,112,147] and type"
+        " float on /job:localhost/replica:0/task:0/device:GPU:0 by allocator GPU_0_bfc\n"
+        "\t [[{{node resnet/conv1}}]]\n",
+    )
+
+    assert verdict.code == "B1"
+
+
+def test_a_message_that_begins_on_the_next_line_is_read(tmp_path: Path) -> None:
+    verdict = said(
+        tmp_path,
+        "AssertionError: \nThe NVIDIA driver on your system is too old (found version 9000).\n"
+        "Please update your GPU driver.\n",
+    )
+
+    assert (verdict.code, verdict.fault_class) == ("A1", "env")
+
+
+def test_a_refused_conda_activate_is_not_why_a_job_met_its_limit(tmp_path: Path) -> None:
+    """The script went on in the environment it had."""
+    verdict = said(
+        tmp_path,
+        "\nCommandNotFoundError: Your shell has not been properly configured to use"
+        " 'conda activate'.\n\nworking\n"
+        "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-04-14T16:20:46"
+        " DUE TO TIME LIMIT ***\n",
+    )
+
+    assert verdict.state == "undetermined"
