@@ -31,7 +31,9 @@ from flatline.redact import mask
 Evidence = Mapping[str, Any]
 Result = tuple[bool, str]
 SCHEMA_VERSION = 1
-RECORD_BYTES = 1 << 30
+RECORD_BYTES = 128 << 20
+OPEN_FILES = 64
+"""Logs held open; a verdict may cite thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,11 +65,13 @@ class _Target:
 
     def line(self, source: str, number: int) -> str:
         if source not in self._texts:
+            if len(self._texts) >= OPEN_FILES:
+                self._texts.pop(next(iter(self._texts))).close()
             self._texts[source] = open_text(self.file(source).path, source)
         text = self._texts[source].line(number)
         if text is None:
             raise UsageError(f"{source!r} has no line {number}")
-        return mask(text)
+        return text
 
     def data(self, source: str) -> bytes:
         if source in self._fetched:
@@ -173,7 +177,10 @@ def _cited(document: Mapping[str, Any]) -> set[str]:
 def _log(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
     text = target.line(item["source"], int(item["line"]))
     wanted = str(item.get("text") or "")
-    return bool(wanted) and wanted in text, text[:120]
+    shown = mask(text)
+    drawn = (mask(part) for part in text.split("\r"))  # what a line drew over itself is cited
+    held = wanted in shown or any(wanted in part for part in drawn)
+    return bool(wanted) and held, shown[:120]
 
 
 def _record(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:

@@ -175,9 +175,12 @@ def say(text: str, encoding: str | None = None) -> None:
 
 
 def complain(text: str) -> None:
-    """To standard error, where anybody still listens."""
+    """To standard error, where anybody still listens; with secrets masked, since what was typed
+    and what was read stand in errors."""
+    from flatline.redact import mask  # only where something is wrong
+
     try:
-        data = text.encode(sys.stderr.encoding or "utf-8", "backslashreplace")
+        data = mask(text).encode(sys.stderr.encoding or "utf-8", "backslashreplace")
         sys.stderr.flush()
         sys.stderr.buffer.write(data + b"\n")
         sys.stderr.flush()
@@ -249,9 +252,17 @@ def _help() -> str:
     return HELP.format(commands="\n".join(lines))
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with a call where all else is said: masked, and on one line."""
+
+    def error(self, message: str) -> NoReturn:
+        complain(f"{self.format_usage()}{self.prog}: error: {neutral(message)}")
+        sys.exit(WRONG_CALL)
+
+
 def _parser(name: str, command: Command) -> argparse.ArgumentParser:
     said, heading, examples = (command.__doc__ or "").strip().partition("example")
-    return argparse.ArgumentParser(
+    return _Parser(
         prog=f"flatline {name}",
         usage=f"flatline {name} {command.USAGE}",
         description=said,
@@ -259,6 +270,24 @@ def _parser(name: str, command: Command) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+def _parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """
+    The words as options and targets, in any order; what stands behind `--` is never an option.
+
+    argparse's own reading of mixed words forgets that on its second pass, so those words go
+    through it under names that no argument can have.
+    """
+    end = words.index("--") if "--" in words else len(words)
+    held = {f"\0{number}": word for number, word in enumerate(words[end + 1 :])}
+    options = parser.parse_intermixed_args([*words[:end], *held])
+    for name, value in vars(options).items():
+        if isinstance(value, list):
+            setattr(options, name, [held.get(word, word) for word in value])
+        elif isinstance(value, str):
+            setattr(options, name, held.get(value, value))
+    return options
 
 
 def _unknown(word: str) -> str:
@@ -286,7 +315,7 @@ def _dispatch(argv: Sequence[str], engine: Engine) -> int:
     command = _command(word)
     parser = _parser(word, command)
     command.arguments(parser)
-    return command.run(parser.parse_intermixed_args(rest), engine)
+    return command.run(_parsed(parser, rest), engine)
 
 
 def _listed(fault: ManyJobs) -> str:

@@ -55,9 +55,10 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
     except QueryRejected as fault:
         if not as_json:
             raise UsageError(str(fault)) from fault
+        from flatline.redact import mask
         from flatline.series.promql import response
 
-        _say_json(response.failure("bad_data", str(fault)))
+        _say_json(response.failure("bad_data", mask(str(fault))))
         return WRONG_CALL
     if as_json:
         _say_json(_document(reply))

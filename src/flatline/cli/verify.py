@@ -15,11 +15,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flatline.cli import FOUND, HEALTHY, Engine, look_of, say
 from flatline.errors import UsageError
+from flatline.redact import mask
 from flatline.wording.columns import wrap
 from flatline.wording.untrusted import sentence
 
@@ -41,7 +43,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, engine: Engine) -> int:
     document = _document(options.verdict)
     checks = engine.verify(document, tuple(options.target), options.prometheus)
-    say(_report(checks, look_of(sys.stdout).width))
+    shown = tuple(replace(check, evidence=mask(check.evidence)) for check in checks)
+    say(_report(shown, look_of(sys.stdout).width))
     return HEALTHY if all(check.ok for check in checks) else FOUND
 
 

@@ -36,8 +36,12 @@ from flatline.redact import EXCERPT_FROM, excerpt, mask
 
 OnProgress = Callable[[str, int, int], None]
 """(stage, bytes done, bytes in all)"""
-RECORD_BYTES = 1 << 30
+RECORD_BYTES = 128 << 20
+"""Some 12,000 jobs as JSON, which in memory can take twenty times its size."""
+_ONE_JOB = "give the records of one job"
 DUMP_BYTES = 64 << 20
+ALIKE = 20
+"""Gaps of one kind that are told one by one: a folder may hold a hundred thousand weights."""
 OPEN_FILES = 64
 """Logs held open to be cited; a folder may hold thousands."""
 KEY_LINES = 60
@@ -87,7 +91,7 @@ def collect(
     )
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
-    gaps[:] = [masked(gap) for gap in gaps]
+    gaps[:] = _folded([masked(gap) for gap in gaps])
     facts = _facts(request, found, records, rows, logs, gaps, numbers)
     facts.dumps = tuple(dumps)
     return facts
@@ -138,15 +142,19 @@ def _records(
         if file.kind != SCHEDULER:
             continue
         if file.size > RECORD_BYTES:
-            gaps.append(Gap(SCHEDULER, f"{file.size} bytes are more than is read", file.source))
+            gaps.append(
+                Gap(SCHEDULER, f"{file.size} bytes are more than is read: {_ONE_JOB}", file.source)
+            )
             continue
         try:
             read.append(_record(file.path.name, file.path.read_bytes(), file.source))
+            gaps += read[-1].gaps
         except (OSError, FormatError) as fault:
             gaps.append(Gap(SCHEDULER, str(fault), file.source))
     for source, data in fetched:
         try:
             read.append(_record(source, data, source))
+            gaps += read[-1].gaps
         except FormatError as fault:
             gaps.append(Gap(SCHEDULER, str(fault), source))
     return merge(read)
@@ -221,6 +229,19 @@ def _unread(found: Sequence[Found], gaps: list[Gap]) -> None:
     ]
 
 
+def _folded(gaps: Sequence[Gap]) -> list[Gap]:
+    """Gaps that say the same of many files, the first of them and how many more."""
+    said: dict[tuple[str, str], list[Gap]] = {}
+    for gap in gaps:
+        said.setdefault((gap.need, gap.reason), []).append(gap)
+    folded = []
+    for (need, reason), same in said.items():
+        folded += same[:ALIKE]
+        if len(same) > ALIKE:
+            folded.append(Gap(need, reason, f"{len(same) - ALIKE} more"))
+    return folded
+
+
 def _facts(
     request: Request,
     found: Sequence[Found],
@@ -249,9 +270,9 @@ def _facts(
         r.ended_at for r in rows if r.ended_at
     ]
     nows = [t for t in (*seen, records.now, numbers.end) if t is not None]
-    reader = LineReader(found)
+    reader = LineReader(found, gaps)
     return Facts(
-        targets=request.targets,
+        targets=tuple(map(mask, request.targets)),
         files=[
             *(_file_read(file, setting, events) for file, setting, events in logs),
             *(
@@ -295,11 +316,12 @@ def _of_nodes(records: Records_, rows: Sequence[Job]) -> list[NodeEvent]:
 
 
 class LineReader:
-    """Reads a cited line again, when it is needed."""
+    """Reads a cited line again, when it is needed; "" and a gap where its file is gone by then."""
 
-    def __init__(self, found: Sequence[Found]) -> None:
+    def __init__(self, found: Sequence[Found], gaps: list[Gap]) -> None:
         self._paths = {file.source: file.path for file in found}
         self._open: dict[str, TextFile] = {}
+        self._gaps = gaps
 
     def __call__(self, source: str, line: int) -> str:
         file = self._file(source)
@@ -326,5 +348,9 @@ class LineReader:
         if file is None:
             if len(self._open) >= OPEN_FILES:
                 self._open.pop(next(iter(self._open))).close()
-            file = self._open[source] = open_text(path, source)
+            try:
+                file = self._open[source] = open_text(path, source)
+            except SourceError as fault:
+                del self._paths[source]
+                self._gaps.append(masked(Gap(LOG, f"gone while it was read: {fault}", source)))
         return file

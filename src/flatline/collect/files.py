@@ -16,6 +16,7 @@ from flatline.logs.reading import is_text, read_head
 from flatline.model import Gap
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import recognise_dump
+from flatline.redact import mask
 from flatline.sources import metrics, tsdb
 
 MAX_FILES = 200_000
@@ -47,7 +48,8 @@ _DAEMON = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file of a target: `source` is its path as citations spell it."""
+    """A file of a target: `source` is its path as citations spell it, secrets masked and
+    spelled so that any surface can carry it; no two files share one."""
 
     path: Path
     source: str
@@ -65,6 +67,7 @@ def walk(targets: tuple[str, ...], gaps: list[Gap]) -> list[Found]:
     """
     found: list[Found] = []
     seen: set[Path] = set()
+    taken: dict[str, int] = {}
     prefixes = _prefixes(targets)
     for target in targets:
         root = Path(target)
@@ -82,10 +85,18 @@ def walk(targets: tuple[str, ...], gaps: list[Gap]) -> list[Found]:
                 continue
             seen.add(real)
             kind, size = classify(path, relative, gaps)
-            found.append(Found(path, prefixes[target] + relative, kind, size))
+            source = _spelled(prefixes[target] + relative, taken)
+            found.append(Found(path, source, kind, size))
         if not any(file.kind in _STORES for file in found[before:]) and target not in gone(gaps):
             gaps.append(_nothing(found[before:], target))
     return found
+
+
+def _spelled(path: str, taken: dict[str, int]) -> str:
+    """A path as citations spell it, with a number where masking made two the same."""
+    source = mask(path.encode("utf-8", "backslashreplace").decode())
+    taken[source] = taken.get(source, 0) + 1
+    return source if taken[source] == 1 else f"{source}~{taken[source]}"
 
 
 def gone(gaps: list[Gap]) -> set[str | None]:

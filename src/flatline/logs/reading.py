@@ -27,6 +27,7 @@ from typing import Self
 from flatline.errors import SourceRefused, SourceUnreachable
 from flatline.logs.event_files import is_event_file, rendered
 from flatline.logs.unpacking import (
+    ENCODING_BYTES,
     FileStore,
     Store,
     encoding,
@@ -214,7 +215,7 @@ def _unpacked(raw: Store, source: str, gaps: list[Gap]) -> Store:
 
 
 def _as_utf8(raw: Store, source: str, gaps: list[Gap]) -> Store:
-    name = encoding(raw.read(0, 4))
+    name = encoding(raw.read(0, ENCODING_BYTES))
     if name is None:
         return raw
     try:

@@ -393,7 +393,8 @@ def in_memory(files: Sequence[tuple[Path, str]], gaps: list[Gap]) -> Engine:
     from flatline.series.storage import MemoryStore, SeriesBuilder
 
     builder = SeriesBuilder()
-    read = [source for path, source in files if read_file(path, source, builder, gaps)]
+    asked = _carried()
+    read = [source for path, source in files if read_file(path, source, builder, gaps, asked)]
     store = MemoryStore(builder.build())
     if builder.conflicts:
         gaps.append(Gap("every sample of the metrics",
@@ -402,7 +403,20 @@ def in_memory(files: Sequence[tuple[Path, str]], gaps: list[Gap]) -> Engine:
     return Embedded(store, _named(read))
 
 
-def read_file(path: Path, source: str, builder: Any, gaps: list[Gap]) -> bool:
+def _carried() -> frozenset[str]:
+    """The metrics that anything may ask for: those make room for the others last."""
+    from flatline.vocab import vocabularies
+
+    return frozenset(
+        name
+        for vocabulary in vocabularies()
+        for name in (*(c.metric for c in vocabulary.carriers), *vocabulary.recognised_by)
+    )
+
+
+def read_file(
+    path: Path, source: str, builder: Any, gaps: list[Gap], asked: frozenset[str] = frozenset()
+) -> bool:
     """One file into the builder; whether it gave anything."""
     from flatline.series.exposition import read
     from flatline.series.smi import read_smi
@@ -410,7 +424,8 @@ def read_file(path: Path, source: str, builder: Any, gaps: list[Gap]) -> bool:
     try:
         with path.open("rb") as file:
             smi = is_smi(file.read(65_536))
-        gaps.extend(read_smi(path, source, builder) if smi else read(path, source, builder).gaps)
+        found = read_smi(path, source, builder) if smi else read(path, source, builder, asked).gaps
+        gaps.extend(found)
     except FormatError as fault:
         gaps.append(Gap("metrics", f"not read as metrics: {fault}", source))
         return False
