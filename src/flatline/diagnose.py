@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from flatline.calibration import with_confidence
 from flatline.collect.masking import masked
 from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
@@ -47,8 +48,13 @@ _SURE = 0.99
 
 
 def diagnose(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
-    """The verdict on one run. Families judge in the order of their codes and do not see each
-    other; a family that breaks becomes a gap that names it."""
+    """The verdict on one run, its confidence as often right as it says (see `calibration`)."""
+    return with_confidence(judge(facts, families))
+
+
+def judge(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
+    """The verdict with the strengths that families state. Families judge in the order of their
+    codes and do not see each other; a family that breaks becomes a gap that names it."""
     known = tuple(families) if families is not None else all_families()
     found: list[tuple[Family, Finding]] = []
     cleared: dict[str, Cleared] = {}
