@@ -133,13 +133,20 @@ def test_training_bars(line: str) -> None:
         "Processed prompts: 100%|██████████| 16/16 [00:10<00:00,  1.60it/s]",
         "Capturing CUDA graphs:  12%|█▏        | 8/67 [00:01<00:10,  5.00it/s]",
         "Calculating FID activations:  12%|█▏        | 8/67 [00:01<00:10,  5.00it/s]",
-        "  5%|▌         | 5/100 [00:05<01:40,  1.00it/s]",
         "Epoch 3:  12%|█▏  | 120/1000 [00:10<01:10, 12.40it/s, v_num=0, train_loss=2.3]",
     ],
 )
 def test_near_misses_say_nothing(line: str) -> None:
-    """Preparation, other units, unlabelled bars, and the bars of another format."""
+    """Preparation, other units, and the bars of another format."""
     assert said(line) == []
+
+
+@pytest.mark.parametrize("before", ["", "  0%|          | 0/100 [00:00<?, ?it/s]"])
+def test_an_unlabelled_bar_is_told_as_a_bar(before: str) -> None:
+    """The last of those that a log without carriage returns holds on one line."""
+    (told,) = said(before + "  5%|▌         | 5/100 [00:05<01:40,  1.00it/s]")
+
+    assert (told.kind, told.step, told.planned) == ("bar", 5, 100)
 
 
 def test_the_bar_of_pytorch_ignite_counts_batches_of_its_epoch() -> None:

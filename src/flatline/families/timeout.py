@@ -66,10 +66,23 @@ def judge(facts: Facts) -> Judgement:
         return _finding(facts, ends, shown, 0.6 if usual is None else 0.9, seen)
     track = facts.main_track(facts.last.n)
     if track is None:
-        return None
+        return _by_bar(facts, ends)
     point = facts.point(track, track.of_attempt(facts.last.n)[-1])
     shown = claim("Progress was printed, without a time of its own", point.cite)
     return _finding(facts, ends, shown, 0.6, None)
+
+
+def _by_bar(facts: Facts, ends: list[Cite]) -> Finding | None:
+    """A bar that says nothing of itself, but stood halfway and had moved, is weak progress."""
+    bars = [m for m in facts.markers_of("bar") if m.attempt == facts.last.n]
+    if len(bars) < 2:
+        return None
+    last = bars[-1]
+    step, planned = last.progress.step, last.progress.planned
+    if step is None or planned is None or step >= planned:
+        return None
+    shown = claim(f"A bar without a label stood at {step} of {planned}", bars[-2].cite, last.cite)
+    return _finding(facts, ends, shown, 0.5, None)
 
 
 def _finding(

@@ -215,6 +215,8 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     begun = begun or _within_the_loop(crash) or begun
     in_doubt = begun is False and not facts.has_progress and _in_a_loop(crash)
     begun = None if in_doubt else begun
+    halfway = not begun and not facts.has_progress and _within_a_bar(facts, crash)
+    begun = begun or halfway or begun
     gone_on = crash.caught or survived(facts, crash.cite, crash.attempt)
     if best is not None:
         family, fault_class = resolve(best.signature, begun)
@@ -222,7 +224,8 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     else:
         family, fault_class, strength = _unsigned(crash, begun)
         attribution = "job"
-    strength *= LOOP_DOUBT if in_doubt and family == "A1" and best is not None else 1.0
+    if halfway or (in_doubt and family == "A1" and best is not None):
+        strength *= LOOP_DOUBT
     return Failure(
         family=family,
         fault_class=fault_class,
@@ -250,6 +253,22 @@ def _within_the_loop(crash: Crash) -> bool:
 
 def _in_a_loop(crash: Crash) -> bool:
     return any(_LOOPS.fullmatch(frame.function) for frame in crash.frames)
+
+
+def _within_a_bar(facts: Facts, crash: Crash) -> bool:
+    """Whether a bar that says nothing of itself stood halfway when this was raised: most such
+    bars are a training loop's own."""
+    bars = [
+        m
+        for m in facts.markers_of("bar")
+        if m.cite.source == crash.cite.source
+        and m.attempt == crash.attempt
+        and m.cite.line <= crash.head.line
+    ]
+    if not bars:
+        return False
+    last = bars[-1].progress
+    return last.step is not None and last.planned is not None and last.step < last.planned
 
 
 def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:

@@ -49,6 +49,7 @@ ProgressKind = Literal[
     "resume",
     "fresh",
     "finished",
+    "bar",
 ]
 Scalar = str | int | float | bool | None
 

@@ -13,8 +13,10 @@ and a loss in the label (`Epoch 1 loss: 0.5: 3%|...`), where scripts put it that
 tqdm redraws at most every 0.1 s and shows a new `loss=` before it counts the step: a loss drawn
 beside a count that stands still is kept without a step.
 
+An unlabelled bar without a loss is told as a `bar`: that something advanced, and how far.
+
 Refused: downloads, tokenising, `Map:`, shards, splits and every other preparation; bars counted in
-bytes, examples or batches of examples; unlabelled bars without a loss (see `hf_trainer`); the bars
+bytes, examples or batches of examples; the bars
 of Lightning (`v_num=`, `DataLoader 0`) and those a dict is glued to.
 
 Source: tqdm 4.x `format_meter`; pytorch-ignite `handlers/tqdm_logger.py`; the examples of
@@ -75,6 +77,7 @@ _EPOCHS_ONLY = re.compile(r"\W*(?:train(?:ing)? )?epochs?\W*$", re.I)
 _TORCHTUNE = re.compile(r"([0-9]{1,7})\|([0-9]{1,12})\|Loss: " + _NUMBER)
 
 
+_TOLD = 16
 _LABELS = 256
 """Labels that are remembered."""
 _LONGEST = 4_096
@@ -139,6 +142,15 @@ def _label_loss(bar: _Bar) -> tuple[_Bar, tuple[str, str] | None]:
     return replace(bar, label=bar.label[: found.start()].rstrip(" ([,|:-")), (found[1], found[2])
 
 
+def _last(text: str) -> str:
+    """The last of several unlabelled bars on one line: what stored logs without carriage returns
+    make of a bar that was drawn again and again."""
+    first, last = text.find("%|"), text.rfind("%|")
+    if first == last or text[: max(0, first)].strip(" 0123456789"):
+        return text
+    return text[last - 3 :]
+
+
 class Reader:
     """Reads one stream; remembers each label's bar and how the stream numbers its epochs."""
 
@@ -146,10 +158,11 @@ class Reader:
         self._seen: dict[tuple[str, int | None], _Seen] = {}
         self._kinds: dict[str, str] = {}
         self._first_epoch: int | None = None
+        self._share = -1
 
     def feed(self, text: str) -> Iterable[Progress]:
         """Mostly nothing: a bar drawn again with nothing new says nothing."""
-        text = text[:_LONGEST]
+        text = _last(text)[:_LONGEST]
         bar = _bar(text)
         if bar is None or "v_num=" in text or "DataLoader " in bar.label or "{'" in text:
             return ()
@@ -165,8 +178,18 @@ class Reader:
             return ()
         loss = (_loss(bar.postfix) if "loss" in bar.postfix.lower() else None) or shown
         if loss is None and kind != "trains":
-            return ()
+            return self._unknown(bar)
         return self._trains(bar, loss)
+
+    def _unknown(self, bar: _Bar) -> Iterable[Progress]:
+        """A bar without label or loss: something advances, told sixteen times on its way."""
+        if bar.label.strip(" :\r") or not bar.total or not 0 < bar.n <= bar.total:
+            return ()
+        share = bar.n * _TOLD // bar.total
+        if share == self._share:
+            return ()
+        self._share = share
+        return (Progress("bar", step=bar.n, planned=bar.total),)
 
     def _kind(self, label: str) -> str:
         """What a bar of this label does: "evaluates", "prepares", "trains", or "" for any."""
