@@ -51,7 +51,8 @@ class Store(Protocol):
 
 
 class FileStore:
-    """The first `size` bytes of an open file, which it closes."""
+    """The first `size` bytes of an open file, which it closes, at the latest when it is dropped: a
+    server reads logs of many runs."""
 
     def __init__(self, fd: int, size: int) -> None:
         self.size = size
@@ -70,6 +71,9 @@ class FileStore:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+    def __del__(self) -> None:
+        self.close()
 
 
 class MemoryStore:
