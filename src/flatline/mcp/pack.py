@@ -22,7 +22,7 @@ from flatline.mcp.shapes import (
     Said,
     Step,
 )
-from flatline.model import Cite, Claim, Impact, Judged, Place, Run, Verdict
+from flatline.model import Cite, Claim, Gap, Impact, Judged, Place, Run, Verdict
 from flatline.render import Ledger, beside, located, ordered_findings, own_finding, said
 from flatline.wording.columns import WORD, excerpt
 from flatline.wording.places import fold_hosts, fold_places
@@ -61,6 +61,7 @@ def diagnosis(held: Held) -> Diagnosis:
         implies=_claims(verdict.implies, held.ledger),
         cannot_decide=[safe(text, LONG) for text in verdict.cannot_decide[:OPEN]],
         would_help=lacks(verdict)[:LACKS] if open_ else [],
+        gaps=[gap_said(gap) for gap in verdict.gaps[:OPEN]] if open_ else [],
         evidence=_pieces(verdict, held.ledger),
         others=_others(verdict),
         run=_run(verdict.run),
@@ -109,6 +110,12 @@ def lacks(verdict: Verdict) -> list[Lack]:
     ordered = sorted(needs.items(), key=lambda item: -len(item[1]))
     return [Lack(need=safe(need.replace("|", " or ")), codes=codes[:CODES])
             for need, codes in ordered]  # fmt: skip
+
+
+def gap_said(gap: Gap) -> str:
+    """What could not be had, where, and why."""
+    where = f" ({gap.where})" if gap.where else ""
+    return safe(f"{gap.need}{where}: {gap.reason}")
 
 
 def ids(cites: Iterable[Cite], ledger: Ledger) -> list[str]:

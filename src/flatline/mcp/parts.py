@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Literal, TypeVar, get_args
 
 from flatline.errors import UsageError
-from flatline.mcp.pack import WHERE, follows, ids, piece, safe
+from flatline.mcp.pack import WHERE, follows, gap_said, ids, piece, safe
 from flatline.mcp.runs import Held
 from flatline.mcp.shapes import Details, Group, JobCounts, JobRow, Jobs, Row
 from flatline.model import LogCite
@@ -151,7 +151,7 @@ def jobs(listing: Listing, start: int, size: int, following: str | None) -> Jobs
             for group in listing.groups[:GROUPS]
         ],
         jobs=[_job(line) for line in lines[start : start + size]],
-        gaps=[safe(f"{gap.need}: {gap.reason}") for gap in listing.gaps[:GAPS]],
+        gaps=[gap_said(gap) for gap in listing.gaps[:GAPS]],
         next_cursor=following if start + size < len(lines) else None,
     )
 

@@ -127,6 +127,7 @@ class Diagnosis(Shape):
     implies: list[Said] = Field([], description="what follows from it")
     cannot_decide: list[str] = []
     would_help: list[Lack] = []
+    gaps: list[str] = Field([], description="what could not be read, where it is undetermined")
     evidence: list[Piece] = []
     others: list[Other] = []
     run: RunShape
