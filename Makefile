@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 UV := $(BIN)/uv
 
-.PHONY: help demo test check bench golden docs lock clean
+.PHONY: help demo test fuzz check bench golden docs lock clean
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -26,6 +26,10 @@ demo: $(VENV)/.installed ## install, then diagnose the bundled real runs
 
 test: $(VENV)/.installed ## install, then run the tests
 	@$(BIN)/python -m pytest -n auto
+
+N ?= 10000
+fuzz: $(VENV)/.installed ## hostile inputs, N of them (10000), others each time
+	@FLATLINE_FUZZ=$(N) $(BIN)/python -m pytest -s -p no:randomly tests/fuzz
 
 check: $(VENV)/.installed ## format, lint, types, imports, spelling, fresh docs
 	@$(BIN)/ruff format --check .

@@ -1,5 +1,6 @@
 """
-All figures of the docs: the scanner beside ripgrep, whole commands beside bare Python.
+All figures of the docs: the scanner beside ripgrep, whole commands beside bare Python, PromQL
+beside Prometheus where that is installed.
 
     python bench/run.py [--megabytes 512]
 
@@ -9,6 +10,7 @@ Every figure is a ratio to something measured in the same run: machines differ, 
 from __future__ import annotations
 
 import argparse
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -69,6 +71,10 @@ def main() -> None:
     subprocess.run(
         [sys.executable, str(HERE / "scan.py"), "--megabytes", str(asked.megabytes)], check=True
     )
+    if shutil.which("prometheus"):
+        print(flush=True)
+        small = ["--metrics", "8", "--hours", "6"]
+        subprocess.run([sys.executable, str(HERE / "promql.py"), *small], check=True)
 
 
 if __name__ == "__main__":

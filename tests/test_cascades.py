@@ -208,3 +208,45 @@ def test_a_rank_that_prepares_data_while_the_others_wait(tmp_path: Path) -> None
 
     assert (told.code, [p.rank for p in told.culprits]) == ("C2", [0])
     assert verdict(apart, **own).culprits == ()
+
+
+def test_srun_kills_the_rest_of_a_step_that_one_task_left(tmp_path: Path) -> None:
+    """It says so before; then SIGKILL is its own, and why the one task left is not known."""
+    told = verdict(
+        tmp_path,
+        slurm="srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n"
+        "srun: error: h1: tasks 0,2-3: Killed\n"
+        "srun: Terminating StepId=38232896.0\n"
+        "srun: error: h1: task 1: Exited with exit code 1\n",
+    )
+
+    assert told.state == "undetermined"
+
+
+def test_a_ray_actor_that_cannot_be_reached_is_no_setting(tmp_path: Path) -> None:
+    """The driver's exception is an echo of a worker that is gone."""
+    told = verdict(
+        tmp_path,
+        driver="Traceback (most recent call last):\n"
+        '  File "/app/main.py", line 46, in main\n    ray.get(runner.run.remote(config))\n'
+        "ray.exceptions.ActorUnavailableError: The actor d5a1 is unavailable: RpcError\n"
+        "(raylet) A worker died or was killed while executing a task by an unexpected system"
+        " error. To troubleshoot the problem, check the logs for the dead worker.\n",
+    )
+
+    assert told.code in ("A2", None)
+
+
+def test_an_exception_in_the_evaluation_after_a_step_is_no_start_up(tmp_path: Path) -> None:
+    """The frames tell where the log has no line of progress."""
+    told = verdict(
+        tmp_path,
+        train="Traceback (most recent call last):\n"
+        '  File "/lib/transformers/trainer.py", line 2548, in _inner_training_loop\n'
+        "    self._maybe_log_save_evaluate(\n"
+        '  File "/lib/transformers/trainer.py", line 3005, in _maybe_log_save_evaluate\n'
+        "    metrics = self._evaluate(trial, ignore_keys_for_eval)\n"
+        "TypeError: iteration over a 0-d tensor\n",
+    )
+
+    assert (told.code, told.fault_class) == ("A3", "code")

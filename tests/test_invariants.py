@@ -11,7 +11,8 @@ import pytest
 from flatline.model import Verdict
 from scenario import Scenario, answer, scenarios
 
-JUDGED = ["A1", "A2", "A3", "B1", "C1", "C2", "C4", "E1", "E2", "E3", "F1", "F2", "F3", "F4"]
+JUDGED = ["A1", "A2", "A3", "B1", "B2", "C1", "C2", "C3", "C4", "D4", "D5", "D6"]
+JUDGED += ["E1", "E2", "E3", "F1", "F2", "F3", "F4"]
 RECORDED = [s for s in scenarios() if s.expect.get("provenance") == "recorded"]
 EACH = pytest.mark.parametrize("scenario", RECORDED, ids=lambda s: s.name)
 

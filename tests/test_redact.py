@@ -105,6 +105,18 @@ HOSTILE = [
     "A1b+",
     "password \n",
     "authorization: ",
+    "secret_",
+    "sk-a-",
+    "eyJ-",
+    "SG.a-",
+    "redis-cli x ",
+    "wandb login --host ",
+    "echo ",
+    '"auth":"a',
+    "glsa_a",
+    "2aA3_",
+    "\x1b[",
+    "\x1b]8;",
 ]
 PIECES = st.sampled_from(
     [*SHAPES.values(), *(line for line, _ in NAMED), *ORDINARY, MASK, "password=", "--token ", "'",

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 
 from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts
 from flatline.model import AbsenceCite, Cite, DerivedCite, QueryCite, RecordCite
+from flatline.signals import NEEDS
 
 _ENDED = ("completed", "failed", "cancelled", "timeout", "node_fail", "out_of_memory",
           "preempted", "boot_fail", "deadline")  # fmt: skip
@@ -27,9 +28,9 @@ def missing(facts: Facts, needs: Sequence[str]) -> tuple[str, ...]:
 
 def _met(facts: Facts, need: str) -> bool:
     check = _CHECKS.get(need)
-    if check is not None:
-        return check(facts)
-    return METRICS in facts.stores and "metric" in need and facts.measured(need)
+    if check is not None and check(facts):
+        return True
+    return METRICS in facts.stores and need in NEEDS and facts.measured(need)
 
 
 def _log(facts: Facts) -> bool:
@@ -65,6 +66,15 @@ def _progress(facts: Facts) -> bool:
     return facts.has_progress
 
 
+def _throughput(facts: Facts) -> bool:
+    track = facts.main_track(facts.last.n)
+    return track is not None and any(at == at for at in track.at)
+
+
+def _baseline(facts: Facts) -> bool:
+    return facts.baseline is not None
+
+
 def _loss(facts: Facts) -> bool:
     track = facts.main_track(facts.last.n)
     return track is not None and any(track.has_loss)
@@ -78,6 +88,8 @@ _CHECKS: dict[str, Callable[[Facts], bool]] = {
     "kernel log": lambda facts: KERNEL in facts.stores,
     "flight-recorder dumps": lambda facts: DUMPS in facts.stores,
     "training progress": _progress,
+    "training throughput over time": _throughput,
+    "a baseline run": _baseline,
     "training progress with a loss": _loss,
 }
 

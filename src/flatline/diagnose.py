@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from flatline.collect.masking import masked
 from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
@@ -73,7 +74,7 @@ def diagnose(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
     found = [(family, f) for family, f in found if f.code != "G1"]
     judged = _judged(facts, known, found)
     ruled, open_ = _answers(facts, known, judged, cleared, gaps)
-    return _verdict(facts, known, judged, healthy, ruled, open_, gaps)
+    return masked(_verdict(facts, known, judged, healthy, ruled, open_, gaps))
 
 
 # --- cause before symptom ---

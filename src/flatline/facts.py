@@ -31,6 +31,7 @@ from flatline.model import (
 from flatline.model.dumps import Dump
 from flatline.tracks import (
     DUMPS,
+    EVENTS,
     KERNEL,
     LOG,
     METRICS,
@@ -46,6 +47,7 @@ from flatline.tracks import (
 
 __all__ = [
     "DUMPS",
+    "EVENTS",
     "GOES_ON_AFTER",
     "KERNEL",
     "LOG",
@@ -248,10 +250,12 @@ class Facts:
     def main_track(self, attempt: int | None = None) -> Track | None:
         """The stream whose progress speaks for the run: most points with a loss, then lowest
         rank. Of one attempt, or of all."""
+        return self.memo(f"main track {attempt}", lambda facts: facts._main_track(attempt))
 
+    def _main_track(self, attempt: int | None) -> Track | None:
         def weight(track: Track) -> tuple[int, int, int]:
             span = range(len(track)) if attempt is None else track.of_attempt(attempt)
-            with_loss = sum(track.has_loss[i] for i in span)
+            with_loss = sum(track.has_loss[span.start : span.stop])
             rank = track.place.rank if track.place.rank is not None else track.place.task
             return with_loss, len(span), -(rank or 0)
 

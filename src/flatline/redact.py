@@ -11,34 +11,53 @@ their own: a commit stays, a wandb key is masked where its name or `wandb login`
 
 from __future__ import annotations
 
+import base64
 import re
 
 MASK = "[masked]"
 EXCERPT_FROM = 8
 """How many times its length an excerpt is masked from, so that no secret is cut before it is."""
 
+_ESCAPE = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?")
 _SHAPES = re.compile(
-    r"(?<![A-Za-z0-9_-])(?:"
-    r"(?:hf_|api_org_)[A-Za-z0-9]{16,}+"  # Hugging Face
-    r"|sk-(?=[A-Za-z_-]*+[0-9])[A-Za-z0-9_-]{16,}+"  # OpenAI, Anthropic, OpenRouter
+    r"(?<![A-Za-z0-9])(?:"
+    r"(?:hf_|api_org_)(?=[a-z0-9]{0,40}[A-Z]|[a-z0-9]{30})[A-Za-z0-9]{16,}+"  # Hugging Face
+    r"|sk-(?=[A-Za-z_-]{0,80}+[0-9])[A-Za-z0-9_-]{16,}+"  # OpenAI, Anthropic, OpenRouter
     r"|(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}+|gsk_[A-Za-z0-9]{20,}+"  # Stripe, Groq
     r"|(?:xai|nvapi|pplx)-[A-Za-z0-9_-]{20,}+|r8_[A-Za-z0-9]{30,}+"  # xAI, NVIDIA, Replicate
+    r"|tgp_v\d_[A-Za-z0-9_-]{20,}+"  # Together
+    r"|fw_(?=[a-z]*+[A-Z0-9])[A-Za-z0-9]{22,}+(?!_)"  # Fireworks
     r"|gh[pousr]_[A-Za-z0-9]{20,}+|github_pat_[A-Za-z0-9_]{20,}+"  # GitHub
     r"|gl(?:pat|rt|dt|ptt|cbt|soat|agent)-[A-Za-z0-9_.-]{16,}+"  # GitLab
     r"|(?:xox[abeprs]|xapp)-[A-Za-z0-9-]{10,}+"  # Slack
     r"|(?:AKIA|ASIA)[A-Z0-9]{16}(?![A-Za-z0-9])"  # AWS key ids
     r"|AIza[A-Za-z0-9_-]{30,}+|ya29\.[A-Za-z0-9_.-]{20,}+|GOCSPX-[A-Za-z0-9_-]{20,}+"  # Google
     r"|wandb_v\d_[A-Za-z0-9_]{20,}+|lsv2_[a-z]{2}_[a-z0-9_]{20,}+"  # W&B, LangSmith
+    r"|KGAT_[0-9a-f]{20,}+|(?<!-)(?:as|ak)-(?=[a-z]*+[A-Z0-9])[A-Za-z0-9]{22}(?![\w-])"
+    # ^ Kaggle, Modal
     r"|npm_[A-Za-z0-9]{30,}+|pypi-[A-Za-z0-9_-]{30,}+|dckr_pat_[A-Za-z0-9_-]{20,}+"  # registries
     r"|dapi[0-9a-f]{32}(?![0-9a-f])|hv[sb]\.[A-Za-z0-9_-]{20,}+"  # Databricks, Vault
     r"|SG\.[A-Za-z0-9_-]{16,}+\.[A-Za-z0-9_-]{16,}+"  # SendGrid
-    r"|eyJ[A-Za-z0-9_-]{8,}+\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+)*+"  # JSON Web Tokens
+    r"|do[opr]_v1_[0-9a-f]{40,}+|lin_api_[A-Za-z0-9]{30,}+|pul-[0-9a-f]{40}"
+    # ^ DigitalOcean, Linear, Pulumi
+    r"|glsa_[A-Za-z0-9]{20,}+_[0-9a-f]{8}|glc_[A-Za-z0-9+/=]{30,}+"  # Grafana
+    r"|shp(?:at|ca|pa|ss)_[0-9a-f]{32}|tskey-[a-z]{2,10}-[A-Za-z0-9-]{20,}+"  # Shopify, Tailscale
+    r"|PMAK-[0-9a-f]{20,}+-[0-9a-f]{20,}+|(?<!-)key-[0-9a-f]{32}(?![0-9a-f])"  # Postman, Mailgun
+    r"|ATATT3[A-Za-z0-9_=-]{40,}+|AGE-SECRET-KEY-1[A-Z0-9]{40,}+"  # Atlassian, age
+    r"|[A-Za-z0-9]{14}\.atlasv1\.[A-Za-z0-9_-]{40,}+"  # Terraform
+    r"|secret_[A-Za-z0-9_]{20,200}+\.[A-Za-z0-9]{20,}+"  # Lambda
+    r"|2[A-Za-z0-9]{26}_[A-Za-z0-9]{20,22}(?![A-Za-z0-9_])"  # ngrok
+    r"|[A-Za-z0-9_~.]{3}[0-9]Q~[A-Za-z0-9_~.-]{30,}+"  # Microsoft Entra
+    r"|MUNGE:[A-Za-z0-9+/=]{20,}+:?"  # what munged gives to authenticate a user
+    r"|eyJ(?:[A-Za-z0-9_-]{8,200}+|(?<![_-]eyJ)[A-Za-z0-9_-]{200,}+)"  # JSON Web Tokens
+    r"\.[A-Za-z0-9_-]{8,}+(?:\.[A-Za-z0-9_-]*+)*+"
     r"|MII[A-Za-z0-9+/]{40,}+={0,2}"  # the first line of a key or certificate
     r"|[A-Za-z0-9+/]{86}==(?![A-Za-z0-9+/=])"  # Azure storage keys: 64 bytes
-    r")"
+    r")|(?<!\d)\d{8,10}:AA[A-Za-z0-9_-]{32,}+"  # Telegram
 )
 _HOOKS = re.compile(
-    r"(hooks\.slack\.com/services/|discord(?:app)?\.com/api/webhooks/)[A-Za-z0-9_/-]{8,}+"
+    r"(hooks\.slack\.com/services/|discord(?:app)?\.com/api/webhooks/"
+    r"|webhook\.office\.com/webhookb2/)[A-Za-z0-9@_/-]{8,}+"
 )
 _URL_USER = re.compile(r"(://)(?:([^\s/:@'\"]{0,100}:)[^\s/'\"]{1,400}|[A-Za-z0-9_-]{20,200})(@)")
 _URL_SIGNATURE = re.compile(
@@ -52,27 +71,42 @@ _HEADER = re.compile(
 )
 _BEARER = re.compile(
     r"(?i)\b(bearer\s{1,3})(?=[a-z+/._~=-]{0,60}[0-9]|\S{20})[A-Za-z0-9+/=._~-]{12,}+"
-    r"|\b(basic\s)(?=[A-Za-z+/]{0,60}[0-9=])(?=(?-i:[a-z0-9+/]{0,60}[A-Z]))[A-Za-z0-9+/]{12,}+={0,2}"
+    r"|(\bbasic\s|['\"]auth['\"]\s{0,3}:\s{0,3}['\"])([A-Za-z0-9+/]{8,1000}+={0,2})"
 )
 _PRIVATE = re.compile(
     r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----"
     r"(?:[A-Za-z0-9+/=\s:,.\\]|-(?!----)){0,20000}+(?:-----END [A-Z0-9 ]{0,40}-----)?"
 )
 _PRIVATE_LINE = re.compile(
-    r"(?m)(^|\]: ?|\| )(?=\S{0,69}[g-zG-Z+/])(?=\S{0,69}[A-Z])(?=\S{0,69}[a-z])(?=\S{0,69}[0-9])"
-    r"(?:[A-Za-z0-9+/]{70}|[A-Za-z0-9+/]{64})$"
-)  # what lies within a PEM (64) or OpenSSH (70) block, a line at a time
+    r"(?m)(^|[\]:|\s])(?=\S{0,69}[g-zG-Z+/])(?=\S{0,69}[A-Z])(?=\S{0,69}[a-z])(?=\S{0,69}[0-9])"
+    r"(?:[A-Za-z0-9+/]{70}|[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{20,69}={1,2})(?=\r?$)"
+)  # what lies within a PEM (64) or OpenSSH (70) block, a line at a time, and its last one
 _COMMANDS = re.compile(
-    r"(?i)(\bsshpass\s{1,3}-p\s{0,3}|\bwandb\s{1,3}login\s{1,3}(?:--relogin\s{1,3})?"
-    r"|\bcurl\s[^\n]{0,300}?\s(?:-u|--user)[ =]\s{0,3}[^\s:]{1,100}:"
+    r"(?i)(\bsshpass\s{1,3}-p\s{0,3}"
+    r"|\bwandb\s{1,3}login\s{1,3}(?:--(?:relogin|cloud|verify|host[= ]\S{1,200})\s{1,3}){0,4}"
+    r"|\bwandb\.login\((?:key\s?=\s?)?['\"]|\bauthtoken\s{1,3}"
+    r"|\bcurl(?=\s)[^\n]{0,300}?\s(?:-u|--user)[ =]\s{0,3}[^\s:]{1,100}:"
     r"|\b(?:docker|podman|apptainer|singularity)\s[^\n]{0,40}?\blogin\s[^\n]{0,200}?\s-p[ =]"
+    r"|\bredis-cli(?=\s)[^\n]{0,200}?\s-a\s{1,3}|\bmysql(?:dump)?(?=\s)[^\n]{0,200}?\s-p(?=\S)"
+    r"|\"username\":\s?\"[^\"\n]{1,100}\",\s?\"key\":\s?\""
+    r"|private_key_id\\{0,2}['\"]?\s?[:=]\s?['\"]?"
     r"|\blogin\s{1,3}\S{1,100}\s{1,3}password\s{1,3}"
-    r"|^\s{0,8}password[ \t]{1,8}(?=\S+$))(?!\[masked\]|-)\S++",
+    r"|\bpassword for [^\s:]{1,60}:\s{0,3}|\bbindpw\s{1,3}|<(?:password|secret|token|api_?key)>"
+    r"|\baws\s[^\n]{0,60}?\bset\s{1,3}\S{0,80}?(?:secret|token)[\w.]{0,40}\s{1,3}"
+    r"|\b(?:auth\s?=\s?|httpbasicauth)\(\s?['\"][^'\"\n]{1,100}['\"],\s?['\"]"
+    r"|(?:\b(?:setenv|export)\s{1,3}|^)(?-i:[A-Z][A-Z0-9_]{0,60}(?:TOKEN|KEY|SECRET|PASSWORD|PASS))"
+    r"[ \t]{1,8}(?=\S+$)"
+    r"|^\s{0,8}password[ \t]{1,8}(?=\S+$))(?!-)[^\s'\"<]++",
     re.MULTILINE,
 )
+_PIPED = re.compile(
+    r"(\becho\s{1,3}(?:-n\s{1,3})?['\"]?)(?!\[masked\])[^\s'\"|]{1,400}+(?=['\"]?\s{0,3}\|\s{0,3}"
+    r"(?:sudo\s[^\n|]{0,40}-S\b|[^\n|]{0,120}?(?:--password-stdin|\blogin\b)))"
+)
 _NAME = re.compile(
-    r"(?i)(?:passw(?:or)?d|passphrase|secret|credentials?|token|pwd|pass|pat|key)"
-    r"(?:\\{0,2}['\"]?\s{0,3}(?:=>|[=:])\s{0,3}(?:b(?=['\"]))?|['\"],\s?(?=['\"])|[ \t]{1,3})"
+    r"(?i)(?:passw(?:or)?d|passphrase|secret|credentials?|token|jwt|pwd|pass|pat|key)"
+    r"(?:\\{0,2}['\"]?\]?\s{0,3}(?:=>|[=:：＝]|%3[dD])\s{0,3}(?:b(?=['\"]))?"
+    r"|['\"],\s?(?=['\"])|[ \t]{1,3}(?:is[ \t]{1,3})?)"
     r"(\\{0,2}['\"])?"
 )
 _BEFORE = re.compile(r"[A-Za-z0-9_-]*+\Z")
@@ -81,7 +115,9 @@ _STRONG = re.compile(
     r"|(?:api|access|private|secret|account|encryption|signing|wandb|master|shared)[-_ ]?key)\Z"
 )
 _WEAK = re.compile(r"(?i)(?:token|credentials?)\Z")
-_ENVIRONMENT = re.compile(r"[A-Z][A-Z0-9_]*_(?:TOKEN|CREDENTIALS?|PWD|PASS|PAT|KEY)\Z|TOKEN\Z")
+_ENVIRONMENT = re.compile(
+    r"[A-Z][A-Z0-9_]*_(?:TOKEN|CREDENTIALS?|PWD|PASS|PAT|KEY|JWT)\Z|TOKEN\Z|(?i:(?:\A|_)pwd)\Z"
+)
 _VALUE = re.compile(r"(?:[^\s'\"`,;&]|[,;&](?![\s'\"]|\Z|[A-Za-z_][\w.-]{0,60}=))++")
 _HEAD = re.compile(r"[^\s'\"`,;&]{0,80}")
 _NOTHING = re.compile(
@@ -89,21 +125,37 @@ _NOTHING = re.compile(
     r"|<[^>]*>|\$\{?\w+\}?|\$\(.*|%\w+%|\{.*|\[.*|\(.*)[)\]}]*\Z"
 )
 _AMOUNT = re.compile(r"[-+]?[\d.,_]+(?:[eE][-+]?\d+)?[A-Za-z/%]{0,8}[)\]}]*\Z")
-_WORDS = ("passw", "passph", "secret", "credential", "token", "key", "_pwd", "_pass", "_pat")
-_OTHERS = ("://", "bearer", "basic", "authorization", "cookie", "login", "sshpass",
-           "password", "curl", "hooks", "webhooks", "sig")  # fmt: skip
+_WORDS = ("passw", "passph", "secret", "credential", "token", "key", "_jwt", "pwd", "_pass",
+          "_pat")  # fmt: skip
+_OTHERS = (
+    "://", "bearer", "basic", "authorization", "cookie", "login", "sshpass", "password", "curl",
+    "hook", "sig=", "signature=", "security-token", "credential", "auth'", 'auth"', "authtoken",
+    "auth=", "auth =", "bindpw", "setenv", "export", "_token\t", "_key\t", "_secret\t",
+    "redis-cli", "mysql", "aws ", "_key_id", '"key"', "echo",
+)  # fmt: skip
 LONG_WORD = 15
 """The shortest shape there is, Slack's."""
+_LONG = re.compile(rf"\S{{{LONG_WORD},}}+")
 
 
 def mask(text: str) -> str:
-    """The text with secrets replaced. Twice is the same as once."""
+    """The text with secrets replaced, and without terminal escapes, which would hide where one
+    begins. Twice is the same as once."""
+    if "\x1b" in text or "\x9b" in text:
+        text = _ESCAPE.sub("", text)
     for _ in range(4):  # what was masked may end what kept another from being seen
         masked = _once(text)
         if masked == text:
             break
         text = masked
     return text
+
+
+def mask_value(name: str, value: str) -> str:
+    """The value as `mask` leaves it behind its name, where the two do not stand in one text."""
+    if _holds(name.lower(), _WORDS) and MASK in mask(f'{name}="{value.replace(chr(34), "")}"'):
+        return MASK
+    return mask(value)
 
 
 def excerpt(text: str, limit: int) -> str:
@@ -116,16 +168,32 @@ def _once(text: str) -> str:
     words = text.split()
     if words and len(max(words, key=len)) >= LONG_WORD:
         text = _PRIVATE.sub(_key_lines, text) if "-----begin" in low else text
-        text = _SHAPES.sub(MASK, text)
+        text = _LONG.sub(_shapeless, text)
         text = _PRIVATE_LINE.sub(lambda m: m[1] + MASK, text)
     if _holds(low, _OTHERS):
         text = _HOOKS.sub(lambda m: m[1] + MASK, text)
         text = _URL_USER.sub(lambda m: m[1] + (m[2] or "") + MASK + m[3], text)
         text = _URL_SIGNATURE.sub(lambda m: m[1] + MASK, text)
         text = _HEADER.sub(lambda m: m[1] + MASK, text)
-        text = _BEARER.sub(lambda m: (m[1] or m[2]) + MASK, text)
+        text = _BEARER.sub(_unless_prose, text)
         text = _COMMANDS.sub(lambda m: m[1] + MASK, text)
+        text = _PIPED.sub(lambda m: m[1] + MASK, text)
     return _named(text) if _holds(low, _WORDS) else text
+
+
+def _shapeless(word: re.Match[str]) -> str:
+    return _SHAPES.sub(MASK, word[0])
+
+
+def _unless_prose(found: re.Match[str]) -> str:
+    """A word after `basic` is a credential where it decodes to user and password (RFC 7617)."""
+    if found[1]:
+        return found[1] + MASK
+    try:
+        said = base64.b64decode(found[3] + "==")
+    except ValueError:
+        return found[0]
+    return found[2] + MASK if b":" in said else found[0]
 
 
 def _holds(low: str, words: tuple[str, ...]) -> bool:
@@ -152,7 +220,7 @@ def _named(text: str) -> str:
         name = _full_name(text, found)
         if name is None:
             continue
-        end = _value_end(text, start, found[1])
+        end = _value_end(text, start, found[1], _STRONG.search(name) is not None)
         if not _is_secret(name, text[start : min(end, start + 80)]):
             continue
         if found[1] is None:
@@ -169,18 +237,20 @@ def _full_name(text: str, found: re.Match[str]) -> str | None:
     word = re.match(r"(?i)[a-z]+", found[0])
     name = (before[0] if before else "") + (word[0] if word else "")
     said = found[0][len(word[0]) :] if word else ""
-    if "=" in said or ":" in said or name.startswith("-"):
+    if re.search("[=:：＝'\"]|%3[dD]", said) or name.startswith("-"):
         return name
     return "blank token" if name[-4:].lower() != "pass" and "pass" in name.lower() else None
 
 
-def _value_end(text: str, start: int, quote: str | None) -> int:
-    """Where the value ends: at its own quote, else as far as its beginning shows."""
+def _value_end(text: str, start: int, quote: str | None, sure: bool) -> int:
+    """Where the value ends: at its own quote; where that was cut off, with the line if its name
+    leaves no doubt, else as far as its beginning shows."""
     if quote is not None:
         line_end = text.find("\n", start, start + 4096)
-        end = text.find(quote, start, line_end if line_end >= 0 else start + 4096)
-        if end >= 0:
-            return end
+        line_end = line_end if line_end >= 0 else min(start + 4096, len(text))
+        end = text.find(quote, start, line_end)
+        if end >= 0 or sure:
+            return end if end >= 0 else line_end
     head = _HEAD.match(text, start)
     return head.end() if head else start
 

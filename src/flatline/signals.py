@@ -20,6 +20,8 @@ GPU = ("host", "gpu")
 PORT = ("host", "device", "port")
 DEVICE = ("host", "device")
 HOST = ("host",)
+SCRAPE = ("host", "exporter")
+CLUSTER: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,31 +70,63 @@ _TABLE = (
     # --- faults ---
     Signal("gpu_xid", "code", "gauge", GPU,
            "last NVIDIA Xid seen; a state that stays until the driver is reloaded, no event"),
+    Signal("gpu_xid_errors_total", "count", "counter", GPU,
+           "NVIDIA Xids counted by code; a code's series begins with its first error"),
     Signal("gpu_ecc_corrected_total", "count", "counter", GPU, "corrected memory errors"),
     Signal("gpu_ecc_uncorrectable_total", "count", "counter", GPU, "uncorrectable memory errors"),
     Signal("gpu_row_remap_uncorrectable_total", "count", "counter", GPU,
            "memory rows remapped after uncorrectable errors"),
+    Signal("gpu_row_remap_pending", "flag", "gauge", GPU,
+           "1 while a remapping waits for the device's reset"),
     Signal("gpu_row_remap_failed", "flag", "gauge", GPU, "1 once a remapping failed"),
     Signal("gpu_pcie_replay_total", "count", "counter", GPU, "PCIe packets sent again"),
-    Signal("gpu_nvlink_errors_total", "count", "counter", GPU,
-           "errors on the links between GPUs: CRC, replay and recovery together"),
+    Signal("gpu_nvlink_crc_errors_total", "count", "counter", GPU,
+           "checksum errors on the links between GPUs"),
+    Signal("gpu_nvlink_replay_errors_total", "count", "counter", GPU,
+           "packets sent again on the links between GPUs"),
+    Signal("gpu_nvlink_recovery_errors_total", "count", "counter", GPU,
+           "times a link between GPUs had to be trained again"),
+    Signal("gpu_engine_uncorrectable_total", "count", "counter", GPU,
+           "uncorrectable errors in the compute engines (AMD RAS, block gfx)"),
+    Signal("gpu_link_uncorrectable_total", "count", "counter", GPU,
+           "uncorrectable errors on the links between GPUs (AMD RAS, block xgmi_wafl)"),
+    Signal("gpu_pcie_fatal_total", "count", "counter", GPU, "fatal PCIe errors (AER)"),
     # --- fabric ---
     Signal("rdma_port_up", "flag", "gauge", PORT, "1 while the port is active"),
+    Signal("rdma_port_rate_bytes_per_second", "bytes/s", "gauge", PORT,
+           "rate the link was trained to"),
     Signal("rdma_link_downed_total", "count", "counter", PORT, "times the link went down"),
+    Signal("rdma_link_recoveries_total", "count", "counter", PORT,
+           "times the link was trained again without going down"),
     Signal("rdma_symbol_errors_total", "count", "counter", PORT, "symbols received in error"),
+    Signal("rdma_receive_errors_total", "count", "counter", PORT, "packets received in error"),
+    Signal("rdma_retransmits_total", "count", "counter", PORT, "RDMA packets sent again"),
+    Signal("rdma_retries_exceeded_total", "count", "counter", PORT,
+           "requests given up after their last retry"),
     Signal("rdma_ack_timeouts_total", "count", "counter", PORT,
            "packets sent again because no acknowledgement came"),
     Signal("rdma_out_of_sequence_total", "count", "counter", PORT,
            "packets received out of sequence: loss in the fabric, or adaptive routing"),
+    Signal("rdma_sequence_errors_total", "count", "counter", PORT,
+           "sequence errors the other end reported: loss in the fabric, or adaptive routing"),
+    Signal("rdma_receiver_not_ready_total", "count", "counter", PORT,
+           "requests the other end was not ready for: a slow host, not a bad link"),
+    Signal("rdma_congestion_notices_total", "count", "counter", PORT,
+           "notices of congestion that told this end to slow down"),
     Signal("rdma_transmit_bytes_total", "bytes", "counter", PORT, "bytes sent over RDMA"),
+    Signal("rdma_receive_bytes_total", "bytes", "counter", PORT, "bytes received over RDMA"),
     Signal("network_transmit_bytes_total", "bytes", "counter", DEVICE, "bytes sent"),
+    Signal("network_receive_bytes_total", "bytes", "counter", DEVICE, "bytes received"),
     Signal("tcp_retransmits_total", "count", "counter", HOST, "TCP segments sent again"),
     # --- host ---
     Signal("host_procs_running", "count", "gauge", HOST, "tasks running or waiting for a CPU"),
     Signal("host_procs_blocked", "count", "gauge", HOST, "tasks in uninterruptible sleep"),
+    Signal("host_context_switches_total", "count", "counter", HOST, "context switches"),
     Signal("host_memory_available_bytes", "bytes", "gauge", HOST,
            "memory that could be had without swapping"),
     Signal("host_memory_total_bytes", "bytes", "gauge", HOST, "memory there is"),
+    Signal("host_memory_dirty_bytes", "bytes", "gauge", HOST,
+           "memory that waits to be written to storage"),
     Signal("host_oom_kills_total", "count", "counter", HOST, "processes killed for memory"),
     Signal("host_cpu_pressure_seconds_total", "seconds", "counter", HOST,
            "time some task waited for a CPU"),
@@ -100,8 +134,26 @@ _TABLE = (
            "time some task waited for storage"),
     Signal("host_memory_pressure_seconds_total", "seconds", "counter", HOST,
            "time some task waited for memory"),
+    Signal("host_io_pressure_ratio", "ratio", "gauge", HOST,
+           "share of the last seconds in which some task waited for storage"),
+    Signal("host_boot_time_seconds", "seconds", "gauge", HOST, "when the host booted"),
     Signal("host_clock_offset_seconds", "seconds", "gauge", HOST,
            "how far the host's clock is off, as its time daemon says"),
+    # --- scrapes, scheduler ---
+    Signal("exporter_up", "flag", "gauge", SCRAPE,
+           "1 while the exporter answers: tells a dead exporter from a lost device"),
+    Signal("slurm_nodes_down", "count", "gauge", CLUSTER, "nodes of the cluster that are down"),
+    Signal("slurm_nodes_draining", "count", "gauge", CLUSTER, "nodes that are drained"),
+    Signal("slurm_jobs_running", "count", "gauge", CLUSTER, "jobs that run"),
+    Signal("slurm_jobs_pending", "count", "gauge", CLUSTER, "jobs that wait"),
+    # --- training, as the program reports it ---
+    Signal("training_step", "step", "gauge", HOST, "the step last completed"),
+    Signal("training_step_seconds", "seconds", "gauge", HOST, "how long the last step took"),
+    Signal("training_tokens_per_second", "1/s", "gauge", HOST, "tokens a second and device"),
+    Signal("training_loss", "value", "gauge", HOST, "the loss"),
+    Signal("training_gradient_norm", "value", "gauge", HOST, "norm of the gradient"),
+    Signal("training_balance_loss", "value", "gauge", HOST,
+           "how unevenly a mixture of experts spreads its tokens"),
 )  # fmt: skip
 
 
@@ -130,6 +182,30 @@ SIGNALS: Mapping[str, Signal] = MappingProxyType({signal.name: signal for signal
 ACTIVITY = ("gpu_sm_active_ratio", "gpu_engine_active_ratio", "gpu_utilization_ratio")
 """How busy a GPU is, best first: each after the first also counts waiting as work."""
 
+RESTLESS = (
+    "gpu_power_watts",
+    "gpu_energy_joules_total",
+    "gpu_sm_active_ratio",
+    "gpu_memory_used_bytes",
+    "rdma_transmit_bytes_total",
+    "network_transmit_bytes_total",
+    "host_context_switches_total",
+    "host_memory_available_bytes",
+)
+"""Signals of a host that never all stand still while it is at work."""
+
+LOSS = ("rdma_retransmits_total", "rdma_ack_timeouts_total", "rdma_sequence_errors_total")
+"""Counters of RDMA traffic that was lost and sent again: adapters have one or another."""
+LINK = (
+    "rdma_link_downed_total",
+    "rdma_link_recoveries_total",
+    "rdma_receive_errors_total",
+    "rdma_port_up",
+)
+"""What tells a bad link from a lossy path."""
+PACE = ("training_tokens_per_second", "training_step_seconds")
+"""How fast training advances, as the program reports it."""
+
 NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
     {
         "GPU clock and power metrics": (("gpu_sm_clock_hertz",), ("gpu_power_watts",)),
@@ -143,16 +219,37 @@ NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
         ),
         "GPU power metrics of the accused": (("gpu_power_watts",),),
         "GPU health metrics (XID, ECC, row remap, NVLink)": (
-            ("gpu_xid",),
+            ("gpu_xid", "gpu_xid_errors_total", "gpu_engine_uncorrectable_total"),
             ("gpu_ecc_uncorrectable_total",),
-            ("gpu_row_remap_uncorrectable_total", "gpu_row_remap_failed"),
-            ("gpu_nvlink_errors_total",),
+            (
+                "gpu_row_remap_uncorrectable_total",
+                "gpu_row_remap_failed",
+                "gpu_link_uncorrectable_total",
+            ),
+            (
+                "gpu_nvlink_crc_errors_total",
+                "gpu_nvlink_replay_errors_total",
+                "gpu_nvlink_recovery_errors_total",
+                "gpu_link_uncorrectable_total",
+            ),
+        ),
+        "RDMA and link counters per host": (LOSS, LINK),
+        "network and storage metrics": (
+            LOSS,
+            ("host_io_pressure_seconds_total", "host_io_pressure_ratio"),
+        ),
+        "training metrics": (("training_balance_loss", "training_gradient_norm"),),
+        "GPU, host and network metrics": (
+            ("gpu_power_watts",),
+            ("gpu_sm_clock_hertz",),
+            ("host_procs_running",),
+            LOSS,
         ),
         "host metrics (run queue, pressure, memory)": (
             ("host_procs_running",),
-            ("host_cpu_pressure_seconds_total",),
-            ("host_memory_available_bytes",),
+            ("host_cpu_pressure_seconds_total", "host_context_switches_total"),
         ),
+        "training throughput over time": (PACE,),
     }
 )
 """What a family's need in words comes to: of each group one signal must be carried."""

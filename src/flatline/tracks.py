@@ -13,12 +13,13 @@ from math import floor
 from flatline.model import NOWHERE, LogCite, Match, Place, Progress, ProgressKind
 
 NAN = float("nan")
-LOG, KERNEL, SCHEDULER, METRICS, DUMPS = (
+LOG, KERNEL, SCHEDULER, METRICS, DUMPS, EVENTS = (
     "job log",
     "kernel log",
     "scheduler records",
     "metrics",
     "flight-recorder dumps",
+    "training events",
 )
 """Stores: the kinds of telemetry a run can leave behind."""
 

@@ -18,9 +18,9 @@ from flatline.collect.catalogue import catalogue
 from flatline.collect.files import Found, walk
 from flatline.collect.live import resolve
 from flatline.collect.logs import Setting, read_log
-from flatline.collect.numbers import Numbers
+from flatline.collect.numbers import OPEN, Numbers, Window
 from flatline.errors import FlatlineError, UsageError
-from flatline.facts import METRICS, stands_for
+from flatline.facts import METRICS, SCHEDULER, stands_for
 from flatline.logs.labels import NamePlace, place_of_name
 from flatline.logs.reading import TextFile, open_text
 from flatline.model import Gap
@@ -31,7 +31,9 @@ from flatline.redact import mask
 Evidence = Mapping[str, Any]
 Result = tuple[bool, str]
 SCHEMA_VERSION = 1
-RECORD_BYTES = 1 << 30
+RECORD_BYTES = 128 << 20
+OPEN_FILES = 64
+"""Logs held open; a verdict may cite thousands."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +48,9 @@ class Check:
 class _Target:
     """The files of the target, opened as they are needed."""
 
-    def __init__(self, targets: tuple[str, ...]) -> None:
+    def __init__(self, targets: tuple[str, ...], server: str | None, asked_over: Window) -> None:
         self.gaps: list[Gap] = []
+        self._server, self._asked_over = server, asked_over
         resolved = resolve(targets)
         self.found = {f.source: f for f in walk(tuple(resolved.paths), self.gaps)}
         self._texts: dict[str, TextFile] = {}
@@ -62,11 +65,13 @@ class _Target:
 
     def line(self, source: str, number: int) -> str:
         if source not in self._texts:
+            if len(self._texts) >= OPEN_FILES:
+                self._texts.pop(next(iter(self._texts))).close()
             self._texts[source] = open_text(self.file(source).path, source)
         text = self._texts[source].line(number)
         if text is None:
             raise UsageError(f"{source!r} has no line {number}")
-        return mask(text)
+        return text
 
     def data(self, source: str) -> bytes:
         if source in self._fetched:
@@ -79,13 +84,36 @@ class _Target:
     def numbers(self) -> Numbers:
         if self._numbers is None:
             metrics = [f for f in self.found.values() if f.kind == METRICS]
-            self._numbers = Numbers(metrics, self.gaps)
+            self._numbers = Numbers(
+                metrics,
+                self.gaps,
+                addresses=self._addresses(),
+                server=self._server,
+                run=self._asked_over,
+            )
         return self._numbers
 
+    def _addresses(self) -> dict[str, str]:
+        """Which node an address is, as the target's scheduler records say."""
+        found: dict[str, str] = {}
+        for file in self.found.values():
+            if file.kind == SCHEDULER and file.size <= RECORD_BYTES:
+                data = file.path.read_bytes()
+                for record_format in record_formats():
+                    if record_format.recognise(file.path.name, data[:65_536]):
+                        found.update(record_format.parse(data, file.source).addresses)
+                        break
+        return found
 
-def verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check, ...]:
+
+def verify(
+    document: Mapping[str, Any], targets: tuple[str, ...], prometheus: str | None = None
+) -> tuple[Check, ...]:
     """
     One check per piece of evidence, and one per citation that names none.
+
+    Only the server the caller names is asked, and with it what a server answered: a document may
+    name any address.
 
     Raises `UsageError` for what is no verdict of this schema and for a target that is not there.
     """
@@ -94,7 +122,7 @@ def verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check
         raise UsageError(f"this is no Flatline verdict (schema_version {SCHEMA_VERSION})")
     if not all(isinstance(item, dict) and item.get("id") for item in listed):
         raise UsageError("this is no Flatline verdict: its evidence has no ids")
-    target = _Target(targets)
+    target = _Target(targets, prometheus, _asked_over(listed))
     evidence = {str(item["id"]): item for item in listed}
     if len(evidence) != len(listed):
         raise UsageError("this is no Flatline verdict: two pieces of evidence share an id")
@@ -102,6 +130,19 @@ def verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check
     dangling = sorted(_cited(document) - set(evidence))
     checks += [Check(name, False, "cited, but not among the evidence") for name in dangling]
     return tuple(checks)
+
+
+def _asked_over(listed: Sequence[Evidence]) -> Window:
+    """The time all query citations span; one without a readable time fails when it is checked."""
+    times = []
+    for item in listed:
+        if item.get("kind") == "query":
+            try:
+                times += [datetime.fromisoformat(item[key]) for key in ("start", "end")]
+            except (KeyError, TypeError, ValueError):
+                continue
+    aware = [time for time in times if time.tzinfo is not None]
+    return (min(aware), max(aware)) if aware else OPEN
 
 
 def _checked(name: str, item: Evidence, target: _Target, known: Mapping[str, Evidence]) -> Check:
@@ -136,7 +177,10 @@ def _cited(document: Mapping[str, Any]) -> set[str]:
 def _log(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
     text = target.line(item["source"], int(item["line"]))
     wanted = str(item.get("text") or "")
-    return bool(wanted) and wanted in text, text[:120]
+    shown = mask(text)
+    drawn = (mask(part) for part in text.split("\r"))  # what a line drew over itself is cited
+    held = wanted in shown or any(wanted in part for part in drawn)
+    return bool(wanted) and held, shown[:120]
 
 
 def _record(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:

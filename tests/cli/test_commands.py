@@ -23,7 +23,7 @@ def written(tmp_path: Path) -> str:
 
 
 def checking(*checks: Check) -> Engine:
-    return Engine(verify=lambda document, targets: checks)
+    return Engine(verify=lambda document, targets, server: checks)
 
 
 def test_verify_is_zero_where_all_hold(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -199,7 +199,9 @@ def test_an_installation_without_demos_says_so(
 def test_what_diagnose_writes_verify_reads(tmp_path: Path) -> None:
     """The document reaches the checker as it was made."""
     seen: list[object] = []
-    engine = Engine(verify=lambda document, targets: seen.append((document, targets)) or ())  # type: ignore[func-returns-value]
+    engine = Engine(
+        verify=lambda document, targets, server: seen.append((document, targets)) or ()
+    )  # type: ignore[func-returns-value]
     assert answer(["verify", written(tmp_path), "a", "b"], engine) == 0
     made = orjson.loads(format_named("json").render(verdicts.found()))
     assert seen == [(made, ("a", "b"))]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -169,3 +170,14 @@ def test_json_is_utf8_whatever_the_terminal_is() -> None:
     body = "import dataclasses; return dataclasses.replace(verdicts.found(), headline='Größe')"
     done = answered(body, "diagnose", "x", "--format", "json", PYTHONIOENCODING="latin-1")
     assert '"headline": "Größe"' in done.stdout
+
+
+@pytest.mark.parametrize("argv", [["--", "--job"], ["--quiet", "--", "--job"]])
+def test_what_stands_behind_two_dashes_is_a_target(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, argv: list[str]
+) -> None:
+    """A log may be called like an option."""
+    (tmp_path / "--job").write_text("".join(f"step {i}/9 loss 1\n" for i in range(1, 9)))
+    monkeypatch.chdir(tmp_path)
+
+    assert answer(["diagnose", *argv], Engine()) in (1, 3)

@@ -194,6 +194,36 @@ def test_steps_that_go_back_without_end_are_one_try(tmp_path: Path) -> None:
     assert any("go back" in gap.reason for gap in made.gaps)
 
 
+def test_a_log_that_is_gone_when_it_is_cited_is_a_gap(tmp_path: Path) -> None:
+    """It was read to its end before, so that the rest of the diagnosis stands."""
+    made = facts(tmp_path, a_dot_log=steps(1, 20))
+    (tmp_path / "a.log").unlink()
+
+    assert made.text("a.log", 1) == made.text("a.log", 2) == ""
+    assert [gap.where for gap in made.gaps if "gone" in gap.reason] == ["a.log"]
+
+
+def test_gaps_of_one_kind_are_counted(tmp_path: Path) -> None:
+    """A folder may hold as many files of weights as it likes."""
+    for number in range(50):
+        (tmp_path / f"{number}.bin").write_bytes(b"\1\2\3\x80" * 99)
+    gaps = [gap.where for gap in facts(tmp_path).gaps if "binary" in gap.reason]
+
+    assert (len(gaps), gaps[-1]) == (21, "30 more")
+
+
+def test_redraws_of_a_bar_without_end_are_read_now_and_then(tmp_path: Path) -> None:
+    """The last one among them, and the gap says so."""
+    bar = "".join(
+        f"\r {i // 300}%|██  | {i}/30000 [00:10<00:12,  1.20it/s, loss=1.2]"
+        for i in range(1, 30_001)
+    )
+    made = facts(tmp_path, a_dot_log=f"{bar}\nstep 1/9 loss 2\n")
+
+    assert max(made.tracks[0].steps) == 30_000
+    assert [gap.reason for gap in made.gaps if "redraw" in gap.need] != []
+
+
 def test_records_that_were_read_already_are_those_of_the_run() -> None:
     """A listing parses an accounting file once, however many jobs it holds."""
     cite = RecordCite("sacct.txt", "row 1, State", "FAILED", "t")

@@ -208,3 +208,12 @@ def test_a_fall_at_the_very_beginning_counts() -> None:
     chance = random.Random(5)
 
     assert shape([9.0, 6.0, 4.0, *(2.5 + chance.gauss(0, 0.1) for _ in range(400))]) == "falling"
+
+
+def test_an_explosion_needs_few_points() -> None:
+    """Two values a thousand times above all before; one of them may be a spike."""
+    found = drawn([0.62, 1.01, 225_192.6, 1.76e10])
+
+    assert found is not None
+    assert (found.shape, found.onset and found.onset.step) == ("spiked", 2)
+    assert shape([0.62, 1.01, 0.7, 225_192.6]) == "unclear"

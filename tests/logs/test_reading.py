@@ -255,3 +255,31 @@ def test_a_sample_comes_from_head_middle_and_tail(tmp_path: Path) -> None:
     assert set(sample) <= set(lines)
     assert any(20_000 < int(one[5:]) < 30_000 for one in sample)
     assert small == [b"a", b"b"]
+
+
+@pytest.mark.parametrize("encoding", ("utf-16-le", "utf-16-be"))
+def test_utf16_without_a_mark_is_told_by_its_zeros(tmp_path: Path, encoding: str) -> None:
+    """Every other byte is one; a box or an accent now and then changes nothing."""
+    text = "Training ━━ 3/3 of a run\r\nloss: 1.5 at 20 °C, and so on for a while\r\n" * 3
+    path = log(tmp_path, text.encode(encoding))
+    with open_text(path, "job.out") as file:
+        assert b"".join(block.data for block in file.blocks()) == text.encode()
+    assert is_text(read_head(path, 4096))
+
+
+@pytest.mark.parametrize(
+    "data", (b"a\0" * 8, b"\1\0\2\0" * 40, b"a\0b\0\0\0" * 40, b"\0\0ab" * 40)
+)
+def test_zeros_alone_make_no_utf16(tmp_path: Path, data: bytes) -> None:
+    """Short, of control characters, or with zeros on both sides: small integers look so too."""
+    with open_text(log(tmp_path, data), "job.out") as file:
+        assert b"".join(block.data for block in file.blocks()) == data
+
+
+def test_a_file_that_was_cited_is_closed(tmp_path: Path) -> None:
+    """When nobody holds it any more: readers of cited lines live as long as the facts."""
+    held = len(list(Path("/proc/self/fd").iterdir()))
+    for _ in range(50):
+        open_text(log(tmp_path, b"x\n"), "job.out").line(1)
+
+    assert len(list(Path("/proc/self/fd").iterdir())) <= held + 1

@@ -14,6 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flatline.errors import FormatError
+from flatline.judging.recorder_cites import values
 from flatline.parsers._pickle import read_pickle
 from flatline.parsers.flight_recorder import (
     parse_dump,
@@ -202,3 +203,14 @@ def test_what_is_kept_is_bounded() -> None:
     assert dump.recorded == 1999
     assert len(dump.entries) == 65
     assert dump.entries[0].pending
+
+
+def test_what_is_cited_is_read_again_as_it_was_read() -> None:
+    """A number spelled as a string, a type that is none, an id that stands twice."""
+    odd = entry(7, collective_seq_id="7", input_dtypes=[None, 3], input_sizes=[["1000", "x"]])
+    data = pickle.dumps(raw(odd, entry(8, record_id=107)), 2)
+    (read,) = parse_dump(data, "_dump_0").entries
+
+    assert (read.seq, read.record_id) == (7, 107)
+    for key, value in values(read).items():
+        assert resolve_dump(data, f"entry 107, {key}") == value

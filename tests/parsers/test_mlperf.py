@@ -116,3 +116,10 @@ def test_only_success_is_an_end(status: str, kinds: list[str]) -> None:
 def test_near_misses_say_nothing(text: str) -> None:
     """Settings, lines cut short, odd types."""
     assert said(text) == []
+
+
+def test_a_number_beyond_all_floats_is_none() -> None:
+    """JSON sets integers no bound."""
+    line = f':::MLLOG {{"key": "train_loss", "value": {"9" * 400}, "metadata": {{"step": 3}}}}'
+
+    assert [item.loss for item in mlperf.Reader().feed(line)] in ([], [None])

@@ -273,3 +273,29 @@ def test_arbitrary_bytes_raise_only_format_error(data: bytes) -> None:
     for read in (lambda: parse(data, "s"), lambda: resolve(data, "/jobs/0")):
         with suppress(FormatError):
             read()
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ({"time": {"start": "yesterday"}}, "time/start of 1 row"),
+        ({"time": {"start": -5}}, "time/start of 1 row"),
+        ({"exit_code": [1]}, "exit_code of 1 row"),
+        ({"state": {"current": ["BANANA"]}}, "state/current of 1 row"),
+        ({"nodes": {"a": 1}}, "nodes of 1 row"),
+        ({"steps": 7}, "steps of 1 row"),
+        ({"job_id": None}, "1 row names no job"),
+    ],
+)
+def test_fields_that_hold_nonsense_are_gaps(changed: dict[str, Any], said: str) -> None:
+    """They are passed over, and that is said."""
+    data = json.dumps({"meta": {}, "jobs": [job_2311(**changed)]}).encode()
+    (gap,) = sacct_json.parse(data, "sacct.json").gaps
+
+    assert gap.reason.startswith(said)
+
+
+@pytest.mark.parametrize("make", [job_2302, job_2311, job_2505])
+def test_no_dialect_is_nonsense(make: Any) -> None:
+    """Unset and infinite numbers, words and lists of words are what Slurm prints."""
+    assert sacct_json.parse(json.dumps({"jobs": [make()]}).encode(), "sacct.json").gaps == ()

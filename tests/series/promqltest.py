@@ -11,14 +11,26 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from flatline.errors import QueryRejected
 from flatline.series.matching import Matcher, accepts
-from flatline.series.promql.evaluate import Matrix, instant, over
+from flatline.series.promql.evaluate import Matrix, Settings, instant, kind, over, samples
 from flatline.series.promql.parse import parse
 from flatline.series.promql.tree import Selector, walk
-from flatline.series.storage import STALE, MemoryStore, SeriesBuilder, labels_of, seconds
+from flatline.series.storage import (
+    STALE,
+    MemoryStore,
+    Series,
+    SeriesBuilder,
+    each,
+    labels_of,
+    seconds,
+)
 
 Metric = tuple[tuple[str, str], ...]
+SETTINGS = Settings(experimental=True)
+"""Upstream's runner has the experimental functions switched on."""
 _UNITS = {"ms": 0.001, "s": 1, "m": 60, "h": 3600, "d": 86400, "w": 604800, "y": 31536000}
 _POINT = re.compile(r"\{\{.*?\}\}(?:[+-]\{\{.*?\}\})?(?:x\d+)?|\S+")
 _SHORT = re.compile(r"(?P<first>[+-]?[^x+-]+(?:e[+-]?\d+)?)(?P<step>[+-][^x]+)?x(?P<count>\d+)")
@@ -84,6 +96,8 @@ class Eval:
     expected: list[tuple[Metric, list[float | None]]] = field(default_factory=list)
     histogram: bool = False
     ordered: bool = False
+    grid: tuple[float, float, float] = (0, 0, 1)
+    """Start, end and step of an expected range vector."""
 
 
 @dataclass
@@ -189,6 +203,9 @@ def _expect(current: Eval, line: str) -> None:
         current.ordered |= words[1] == "ordered"
         if words[1] in ("range", "string"):
             current.kind = words[1]
+        if words[1] == "range":
+            start, end, step = map(time, (words[4], words[6], words[8]))
+            current.grid = start, end, step
         return
     if current.kind == "string" or re.match(r"expected_fail", line):
         return
@@ -204,15 +221,29 @@ def outcome(case: Eval, data: Data) -> str:
         if data.touched(case.query):
             return "beyond"
         store = MemoryStore(data.builder.build())
-        if case.step is None:
-            found = instant(case.query, store, case.start)
+        if case.step is not None:
+            found = over(case.query, store, case.start, case.end, case.step, SETTINGS)
+        elif kind(case.query) == "matrix":
+            found = _ragged(samples(case.query, store, case.start, SETTINGS), case.grid)
+        elif kind(case.query) == "string":
+            return "pass" if case.kind == "string" else "differs: it is a string"
         else:
-            found = over(case.query, store, case.start, case.end, case.step)
+            found = instant(case.query, store, case.start, SETTINGS)
     except QueryRejected as fault:
         return "pass" if case.fails else f"refused: {fault}"
     if case.fails:
         return f"differs: answered {found.labels} where a failure was expected"
     return _compared(case, found)
+
+
+def _ragged(series: Series, grid: tuple[float, float, float]) -> Matrix:
+    """Samples of a range vector on the grid on which they are expected."""
+    times = np.arange(grid[0], grid[1] + grid[2] / 2, grid[2])
+    values = np.full((len(series), times.size), np.nan)
+    for row, (_, at, column) in enumerate(each(series)):
+        places = np.rint((at - grid[0]) / grid[2]).astype(int)
+        values[row, places] = column
+    return Matrix(series.labels, times, values, ~np.isnan(values))
 
 
 def _compared(case: Eval, found: Matrix) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
 import math
 import tempfile
 from pathlib import Path
@@ -12,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flatline.errors import FormatError
+from flatline.series import exposition
 from flatline.series.exposition import Exposition, read
 from flatline.series.storage import SeriesBuilder, each
 
@@ -153,3 +155,42 @@ def test_any_bytes_are_read_or_refused(data: bytes) -> None:
         file.flush()
         with contextlib.suppress(FormatError):
             assert read(Path(file.name), "any.prom", SeriesBuilder()).samples >= 1
+
+
+def test_a_packed_file_is_read_as_the_plain_one(tmp_path: Path) -> None:
+    """One that breaks off gives what could be unpacked, and a gap."""
+    text = "".join(
+        f'm{{n="{n % 100}"}} {n} {1_700_000_000_000 + 1_000 * n}\n' for n in range(300_000)
+    )
+    whole = gzip.compress(text.encode(), 1)
+    for size, complete in ((len(whole), True), (len(whole) - 1000, False)):
+        file = tmp_path / f"{size}.gz"
+        file.write_bytes(whole[:size])
+        found = read(file, "m", SeriesBuilder())
+        assert (found.samples == 300_000, found.gaps == ()) == (complete, complete)
+        assert found.samples > 100_000
+
+
+def test_a_file_of_too_many_series_keeps_those_that_are_asked_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wherever they stand in it; how many samples were left out is said."""
+    monkeypatch.setattr(exposition, "OTHER_SERIES", 5)
+    monkeypatch.setattr(exposition, "MAX_SERIES", 12)
+    file = tmp_path / "m.prom"
+    rows = [f'{name}{{i="{i}"}} 1 {t}' for i in range(20) for name in ("b", "a")
+            for t in (1_700_000_000_000, 1_700_000_015_000)]  # fmt: skip
+    file.write_text("\n".join(rows) + "\n")
+    builder = SeriesBuilder()
+    said = read(file, "m.prom", builder, frozenset({"a"}))
+    names = [dict(labels)["__name__"] for labels, _, _ in each(builder.build())]
+
+    assert (len(names), names.count("b")) == (12, 3)
+    assert "56 samples left out" in said.gaps[0].reason
+
+
+def test_secrets_in_labels_are_masked_as_they_are_read(tmp_path: Path) -> None:
+    """Queries name them, and must find them again."""
+    text = 'a{host="h",api_key="hunter22"} 1 1700000000000\n'
+
+    assert list(reading(tmp_path, text)[1]) == ["__name__=a,api_key=[masked],host=h"]

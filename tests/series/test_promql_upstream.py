@@ -13,10 +13,18 @@ FOLDER = (
     Path(__file__).parents[3] / "shared/realdata/prometheus-upstream/promql/promqltest/testdata"
 )
 FILES = sorted(FOLDER.glob("*.test"))
-LEAST_PASSED = 680
-"""Of 2,214 evaluations; the rest are refused by name or read data of kinds that are not loaded."""
+BEYOND = {
+    # Files of what is not supported: native histograms, and grammar of release 3 that its
+    # servers answer only when told to.
+    "native_histograms", "extended_vectors", "duration_expression", "fill-modifier", "info",
+    "limit", "start_timestamps", "type_and_unit",
+}  # fmt: skip
+LEAST_PASSED = 0.98
+"""Of the evaluations of float samples in the other files (918 of 934); the rest are refused by
+name, or listed here."""
 DELAYED_NAMES = {
     # Upstream's runner switches delayed name removal on; a server has it off unless told.
+    'label_replace(sum by (__name__) (rate(metric_total{env="2"}[5m])), "__name__", "$1", "__name__", "(.+)")',  # noqa: E501
     'sum by (__name__) (metric_total{env="1"} or rate(metric_total{env="2"}[5m]))',
     'sum by (__name__) (rate(metric_total{env="2"}[5m]) or metric_total{env="1"})',
     '(http_requests_total{group="canary"} + 1) and http_requests_total{instance="0"}',
@@ -48,9 +56,12 @@ def test_no_evaluation_differs_silently(path: Path) -> None:
 
 
 def test_what_is_supported_stays_supported() -> None:
-    """The number of evaluations answered does not fall."""
+    """Nearly every evaluation of float samples is answered as Prometheus answers it."""
     said = Counter(
-        outcome.partition(":")[0] for path in FILES for _, _, outcome in _outcomes(path)
+        outcome.partition(":")[0]
+        for path in FILES
+        if path.stem not in BEYOND
+        for _, _, outcome in _outcomes(path)
     )
 
-    assert said["pass"] >= LEAST_PASSED, said
+    assert said["pass"] >= LEAST_PASSED * (said.total() - said["beyond"]), said

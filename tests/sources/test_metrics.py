@@ -45,7 +45,7 @@ def test_an_answer_has_a_row_a_place(tmp_path: Path) -> None:
     assert row is not None
     assert row.last == 200e6
     assert answer.query == "DCGM_FI_DEV_SM_CLOCK * 1000000"
-    assert (answer.unit, answer.engine) == ("hertz", "flatline-promql 1")
+    assert (answer.unit, answer.engine) == ("hertz", "flatline-promql 2")
 
 
 def test_a_citation_is_narrowed_to_its_place_and_runs_again(tmp_path: Path) -> None:
@@ -200,3 +200,73 @@ def test_recognising_a_file_loads_no_engine() -> None:
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
 
     assert said.stdout.strip() == "[]"
+
+
+NODE = "".join(
+    f'node_uname_info{{instance="10.0.0.{n}:9100",nodename="n{n}"}} 1 {T0 * 1000 + 60_000}\n'
+    f'node_procs_running{{instance="10.0.0.{n}:9100"}} {n} {T0 * 1000 + 60_000}\n'
+    f'node_infiniband_state_id{{instance="10.0.0.{n}:9100",device="mlx5_0",port="1"}} {n}'
+    f" {T0 * 1000 + 60_000}\n"
+    for n in (3, 4)
+)
+
+
+def test_hosts_join_by_the_name_behind_their_address(tmp_path: Path) -> None:
+    """In answers, in matchers, in the run's own hosts, and when a citation runs again."""
+    metrics = source(tmp_path, NODE, scope=Scope(hosts=("n3", "n4")))
+    answer = metrics.ask('host_procs_running{host="n4"}')
+    cite = answer.cite(answer.rows[0], "run queue")
+
+    assert metrics.gaps == ()
+    assert (cite.place, cite.value) == (Place(host="n4"), 4)
+    assert 'instance="10.0.0.4:9100"' in cite.query
+    assert metrics.replay(cite) == 4
+
+
+def test_a_state_that_means_up_is_a_flag(tmp_path: Path) -> None:
+    """Of a state machine's numbers one means yes; a mean of states means nothing."""
+    metrics = source(tmp_path, NODE)
+    answer = metrics.ask("rdma_port_up")
+
+    assert {row.place.host: row.last for row in answer.rows} == {"n3": 0, "n4": 1}
+    with pytest.raises(QueryRejected, match="comparison"):
+        metrics.ask("avg_over_time(rdma_port_up[5m])")
+
+
+@pytest.mark.parametrize(
+    ("line", "signal", "value"),
+    [
+        ('accelerator_nvidia_power_current_usage_milli_watts{uuid="G",instance="n1:1"} 350000',
+         "gpu_power_watts", 350.0),
+        ('hw_gpu_clock_mhz{type="sclk",gpu="0",host="n1"} 2100\nhw_gpu_power_watts{host="n1"} 9',
+         "gpu_sm_clock_hertz", 2.1e9),
+        ('ray_node_gram_used{GpuIndex="0",ip="n1"} 1024\nray_node_mem_used{ip="n1"} 1',
+         "gpu_memory_used_bytes", 2.0**30),
+        ('hw_io_pressure_some_pct{host="n1"} 40\nhw_procs_running{host="n1"} 3',
+         "host_io_pressure_ratio", 0.4),
+        ('slurm_node_count_per_state{state="down"} 2', "slurm_nodes_down", 2.0),
+        ('up{instance="n1:9100",job="node"} 1', "exporter_up", 1.0),
+        ('flatline_recorder_info{host="n1"} 1\nflatline_gpu_power_watts{host="n1",gpu="0"} 7',
+         "gpu_power_watts", 7.0),
+    ],
+)  # fmt: skip
+def test_units_and_scales_of_exporters(
+    tmp_path: Path, line: str, signal: str, value: float
+) -> None:
+    """Milliwatts, megahertz, mebibytes and percentages come to canonical units."""
+    text = "".join(f"{part} {T0 * 1000}\n" for part in line.split("\n"))
+    answer = source(tmp_path, text).ask(signal)
+
+    assert [row.last for row in answer.rows] == [value]
+
+
+def test_an_index_in_a_label_of_its_own_becomes_the_gpu(tmp_path: Path) -> None:
+    """amd_smi_exporter: microwatts, and the GPU under the metric's own name."""
+    metrics = source(
+        tmp_path, f'amd_gpu_power{{gpu_power="3",instance="n1:2021"}} 4e8 {T0 * 1000}\n'
+    )
+    answer = metrics.ask("gpu_power_watts")
+    cite = answer.cite(answer.rows[0], "power")
+
+    assert (cite.place, cite.value) == (Place(host="n1", gpu="3"), 400.0)
+    assert metrics.replay(cite) == 400.0

@@ -142,3 +142,33 @@ def test_what_a_scope_cannot_tell_is_a_gap() -> None:
 def test_an_answer_says_its_unit(query: str, unit: str) -> None:
     """Where it follows from the signals; else nothing is claimed."""
     assert unit_of(parse(query)) == unit
+
+
+SMI_AMD = exporter("amd_smi_exporter", "instance", "gpu_power", "productname")
+
+
+def test_a_label_that_one_metric_alone_has_is_brought_under_the_common_one() -> None:
+    """amd_smi_exporter calls the GPU's label as the metric; matchers go in under that name."""
+    native = text('gpu_power_watts{gpu="3"}', SMI_AMD)
+
+    assert native == (
+        'label_replace(amd_gpu_power{gpu_power="3"}, "gpu", "$1", "gpu_power", "(.+)") * 1e-06'
+    )
+
+
+@pytest.mark.parametrize(
+    "query",
+    ['label_replace(gpu_power_watts, "rack", "$1", "host", "(.)")',
+     'count_values("host", gpu_xid)', "absent_over_time(gpu_power_watts[5m])"],
+)  # fmt: skip
+def test_labels_in_strings_are_not_rewritten(query: str) -> None:
+    """`host` there would mean another label of the data: refused, not answered differently."""
+    with pytest.raises(QueryRejected, match="canonical labels"):
+        rewrite(query, DCGM)
+
+
+def test_a_subquery_is_rewritten_inside() -> None:
+    """The metric and its unit, at every step of it."""
+    assert text("max_over_time((gpu_sm_clock_hertz)[5m:1m])") == (
+        "max_over_time(((DCGM_FI_DEV_SM_CLOCK * 1000000))[5m:1m])"
+    )

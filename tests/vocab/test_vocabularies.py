@@ -33,11 +33,22 @@ def _bound(names: dict[str, frozenset[str]]) -> list[str]:
 
 
 def test_every_vocabulary_on_file_is_sound() -> None:
-    """Each is read, carries known signals in known units, and says host and GPU."""
-    names = {vocabulary.name for vocabulary in vocabularies()}
+    """Each is read, carries known signals in known units, and says the places they have."""
+    known = vocabularies()
 
-    assert names >= {"dcgm-exporter", "amd-device-metrics-exporter", "nvidia_gpu_exporter"}
-    assert all({"host", "gpu"} <= vocabulary.labels.keys() for vocabulary in vocabularies())
+    assert len({vocabulary.name for vocabulary in known}) == len(known) >= 12
+    for vocabulary in known:
+        wanted = {label for c in vocabulary.carriers for label in SIGNALS[c.signal].labels}
+        assert wanted <= vocabulary.labels.keys(), vocabulary.name
+
+
+def test_the_recorder_carries_every_signal_of_a_host() -> None:
+    """Under its own prefix, in canonical units: what it cannot name it cannot record."""
+    recorder = next(v for v in vocabularies() if v.name == "flatline-recorder")
+    carried = {c.signal for c in recorder.carriers}
+
+    assert carried == {name for name, signal in SIGNALS.items() if signal.labels}
+    assert all(c.metric == f"flatline_{c.signal}" and c.scale == 1 for c in recorder.carriers)
 
 
 def test_signals_end_in_their_unit() -> None:
@@ -67,7 +78,12 @@ def test_an_exporter_is_told_by_its_metrics() -> None:
     """Old and new spellings of a field, old and new labels."""
     assert _bound(DCGM) == ["dcgm-exporter"]
     assert _bound({"gpu_package_power": frozenset()}) == ["amd-device-metrics-exporter"]
-    assert _bound({"node_load1": frozenset()}) == []
+    assert _bound({"node_load1": frozenset()}) == ["node_exporter"]
+    assert _bound({"hw_procs_running": frozenset(), "ray_node_mem_used": frozenset()}) == [
+        "maxtext-slurm",
+        "ray",
+    ]
+    assert _bound({"http_requests_total": frozenset()}) == []
 
 
 def test_the_first_alternative_the_data_holds_is_taken() -> None:

@@ -15,10 +15,12 @@ import difflib
 import importlib
 import os
 import pkgutil
+import re
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TextIO, cast
 
@@ -30,6 +32,7 @@ if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
     from flatline.collect import OnProgress, Request
+    from flatline.collect.stores import Question, Reply
     from flatline.exhibit import Exhibit
     from flatline.families import Family
     from flatline.model import Verdict
@@ -42,6 +45,8 @@ INTERRUPTED, PIPE_CLOSED = 130, 141
 """128 + SIGINT and 128 + SIGPIPE, as a shell reports them."""
 JOBS = 40
 """Jobs listed before the rest is counted."""
+_EPOCH = re.compile(r"\d{1,12}(\.\d{1,9})?")
+_DATE = re.compile(r"(19|20)\d{6}")
 WIDTH, WIDEST = 80, 120
 """Columns where there is no terminal, and the most that are used of one."""
 
@@ -62,6 +67,7 @@ examples:
   flatline diagnose ./outputs/8308 --format markdown > ticket.md
   flatline diagnose ./outputs/8308 --format html --output report.html
   flatline jobs --since 24h                every job that ended, a verdict each
+  flatline query ./outputs/8308 'max by (host) (DCGM_FI_DEV_GPU_TEMP)'
   flatline demo                            see it work on runs it brings along
 
 exit status: 0 healthy, 1 a fault was found, 2 the call was wrong,
@@ -91,10 +97,12 @@ def _exhibit(request: Request, on_progress: OnProgress | None) -> tuple[Verdict,
     return verdict, exhibit(facts, verdict)
 
 
-def _verify(document: Mapping[str, Any], targets: tuple[str, ...]) -> tuple[Check, ...]:
+def _verify(
+    document: Mapping[str, Any], targets: tuple[str, ...], prometheus: str | None
+) -> tuple[Check, ...]:
     from flatline.verify import verify
 
-    return verify(document, targets)
+    return verify(document, targets, prometheus)
 
 
 def _families() -> tuple[Family, ...]:
@@ -107,6 +115,12 @@ def _jobs(ask: Ask, on_progress: OnProgress | None) -> Listing:
     from flatline.triage.listing import listing
 
     return listing(ask, on_progress)
+
+
+def _query(question: Question) -> Reply:
+    from flatline.collect.stores import ask
+
+    return ask(question)
 
 
 def _demos() -> Traversable:
@@ -126,7 +140,8 @@ class Engine:
 
     diagnose: Callable[[Request, OnProgress | None], Verdict] = _diagnose
     exhibit: Callable[[Request, OnProgress | None], tuple[Verdict, Exhibit]] = _exhibit
-    verify: Callable[[Mapping[str, Any], tuple[str, ...]], tuple[Check, ...]] = _verify
+    verify: Callable[[Mapping[str, Any], tuple[str, ...], str | None], tuple[Check, ...]] = _verify
+    query: Callable[[Question], Reply] = _query
     families: Callable[[], tuple[Family, ...]] = _families
     demos: Callable[[], Traversable] = _demos
     jobs: Callable[[Ask, OnProgress | None], Listing] = _jobs
@@ -160,9 +175,12 @@ def say(text: str, encoding: str | None = None) -> None:
 
 
 def complain(text: str) -> None:
-    """To standard error, where anybody still listens."""
+    """To standard error, where anybody still listens; with secrets masked, since what was typed
+    and what was read stand in errors."""
+    from flatline.redact import mask  # only where something is wrong
+
     try:
-        data = text.encode(sys.stderr.encoding or "utf-8", "backslashreplace")
+        data = mask(text).encode(sys.stderr.encoding or "utf-8", "backslashreplace")
         sys.stderr.flush()
         sys.stderr.buffer.write(data + b"\n")
         sys.stderr.flush()
@@ -193,6 +211,26 @@ def look_of(stream: TextIO, brief: bool = False) -> Look:
     return Look(min(size.columns, WIDEST), size.lines, colour, unicode, brief)
 
 
+# --- listening --------------------------------------------------------------------------------
+
+
+def instant_said(said: str | None, option: str) -> datetime | None:
+    """An instant as people give it. A time without a zone is UTC, as all of Flatline's are."""
+    if said is None:
+        return None
+    try:
+        if _EPOCH.fullmatch(said) and not _DATE.fullmatch(said):
+            return datetime.fromtimestamp(float(said), UTC)
+        at = datetime.fromisoformat(said.strip())
+        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
+    except (ValueError, OverflowError, OSError) as fault:
+        raise UsageError(
+            f"{option} {said!r} is no time; give ISO 8601, as 2026-03-01T04:12:55Z or "
+            "2026-03-01T05:12:55+01:00 (UTC where no zone is said), or seconds since 1970, "
+            "as 1772338375"
+        ) from fault
+
+
 # --- dispatch ---------------------------------------------------------------------------------
 
 
@@ -214,9 +252,17 @@ def _help() -> str:
     return HELP.format(commands="\n".join(lines))
 
 
+class _Parser(argparse.ArgumentParser):
+    """Says what is wrong with a call where all else is said: masked, and on one line."""
+
+    def error(self, message: str) -> NoReturn:
+        complain(f"{self.format_usage()}{self.prog}: error: {neutral(message)}")
+        sys.exit(WRONG_CALL)
+
+
 def _parser(name: str, command: Command) -> argparse.ArgumentParser:
     said, heading, examples = (command.__doc__ or "").strip().partition("example")
-    return argparse.ArgumentParser(
+    return _Parser(
         prog=f"flatline {name}",
         usage=f"flatline {name} {command.USAGE}",
         description=said,
@@ -224,6 +270,24 @@ def _parser(name: str, command: Command) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
         allow_abbrev=False,
     )
+
+
+def _parsed(parser: argparse.ArgumentParser, words: Sequence[str]) -> argparse.Namespace:
+    """
+    The words as options and targets, in any order; what stands behind `--` is never an option.
+
+    argparse's own reading of mixed words forgets that on its second pass, so those words go
+    through it under names that no argument can have.
+    """
+    end = words.index("--") if "--" in words else len(words)
+    held = {f"\0{number}": word for number, word in enumerate(words[end + 1 :])}
+    options = parser.parse_intermixed_args([*words[:end], *held])
+    for name, value in vars(options).items():
+        if isinstance(value, list):
+            setattr(options, name, [held.get(word, word) for word in value])
+        elif isinstance(value, str):
+            setattr(options, name, held.get(value, value))
+    return options
 
 
 def _unknown(word: str) -> str:
@@ -251,7 +315,7 @@ def _dispatch(argv: Sequence[str], engine: Engine) -> int:
     command = _command(word)
     parser = _parser(word, command)
     command.arguments(parser)
-    return command.run(parser.parse_intermixed_args(rest), engine)
+    return command.run(_parsed(parser, rest), engine)
 
 
 def _listed(fault: ManyJobs) -> str:

@@ -24,11 +24,19 @@ import argparse
 import os
 import re
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flatline.cli import FOUND, HEALTHY, UNDETERMINED, Engine, complain, look_of, say
+from flatline.cli import (
+    FOUND,
+    HEALTHY,
+    UNDETERMINED,
+    Engine,
+    complain,
+    instant_said,
+    look_of,
+    say,
+)
 from flatline.errors import FormatError, UsageError
 from flatline.wording.progress import Progress
 
@@ -43,8 +51,6 @@ STATUS: dict[State, int] = {
     "found": FOUND,
     "undetermined": UNDETERMINED,
 }
-_EPOCH = re.compile(r"\d{1,12}(\.\d{1,9})?")
-_DATE = re.compile(r"(19|20)\d{6}")
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -111,7 +117,7 @@ def _page(
 
 
 def _request(options: argparse.Namespace) -> Request:
-    start, end = _given(options.start, "--start"), _given(options.end, "--end")
+    start, end = instant_said(options.start, "--start"), instant_said(options.end, "--end")
     if start and end and start >= end:
         raise UsageError(f"--start {options.start} is not before --end {options.end}")
     if options.prometheus and not re.match(r"https?://[^/\s]", options.prometheus):
@@ -133,23 +139,6 @@ def _hosts(listed: str | None) -> tuple[str, ...]:
         return expand(listed)
     except FormatError as fault:
         raise UsageError(f"--hosts: {fault}") from fault
-
-
-def _given(said: str | None, option: str) -> datetime | None:
-    """An instant as people give it. A time without a zone is UTC, as all of Flatline's are."""
-    if said is None:
-        return None
-    try:
-        if _EPOCH.fullmatch(said) and not _DATE.fullmatch(said):
-            return datetime.fromtimestamp(float(said), UTC)
-        at = datetime.fromisoformat(said.strip())
-        return (at if at.tzinfo else at.replace(tzinfo=UTC)).astimezone(UTC)
-    except (ValueError, OverflowError, OSError) as fault:
-        raise UsageError(
-            f"{option} {said!r} is no time; give ISO 8601, as 2026-03-01T04:12:55Z or "
-            "2026-03-01T05:12:55+01:00 (UTC where no zone is said), or seconds since 1970, "
-            "as 1772338375"
-        ) from fault
 
 
 # --- where the verdict goes -------------------------------------------------------------------

@@ -5,8 +5,9 @@ Every citation of VERDICT.json (written by `flatline diagnose --format json`,
 - for standard input) is read, run or computed again in TARGET. Status 0 where
 all hold, 1 where one does not.
 
-example:
+examples:
   flatline verify 8308.json ./outputs/8308
+  flatline verify 8308.json ./outputs/8308 --prometheus http://prometheus:9090
 """
 
 from __future__ import annotations
@@ -14,11 +15,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from flatline.cli import FOUND, HEALTHY, Engine, look_of, say
 from flatline.errors import UsageError
+from flatline.redact import mask
 from flatline.wording.columns import wrap
 from flatline.wording.untrusted import sentence
 
@@ -34,12 +37,14 @@ LISTED = 50
 def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verdict", metavar="VERDICT.json", help="the document to check")
     parser.add_argument("target", nargs="+", metavar="TARGET", help="what it was made from")
+    parser.add_argument("--prometheus", metavar="URL", help="the server it was made with")
 
 
 def run(options: argparse.Namespace, engine: Engine) -> int:
     document = _document(options.verdict)
-    checks = engine.verify(document, tuple(options.target))
-    say(_report(checks, look_of(sys.stdout).width))
+    checks = engine.verify(document, tuple(options.target), options.prometheus)
+    shown = tuple(replace(check, evidence=mask(check.evidence)) for check in checks)
+    say(_report(shown, look_of(sys.stdout).width))
     return HEALTHY if all(check.ok for check in checks) else FOUND
 
 

@@ -11,7 +11,7 @@ import re
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
@@ -25,7 +25,7 @@ from flatline.collect.masking import masked
 from flatline.collect.numbers import Numbers
 from flatline.collect.runs import Records_, attempts, choose, how_a_try_ended, how_it_ended, merge
 from flatline.errors import FormatError, SourceError
-from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
+from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
 from flatline.logs.reading import TextFile, clean, open_text, segments
 from flatline.model import Gap, Job, NodeEvent, Place, Records
@@ -36,8 +36,12 @@ from flatline.redact import EXCERPT_FROM, excerpt, mask
 
 OnProgress = Callable[[str, int, int], None]
 """(stage, bytes done, bytes in all)"""
-RECORD_BYTES = 1 << 30
+RECORD_BYTES = 128 << 20
+"""Some 12,000 jobs as JSON, which in memory can take twenty times its size."""
+_ONE_JOB = "give the records of one job"
 DUMP_BYTES = 64 << 20
+ALIKE = 20
+"""Gaps of one kind that are told one by one: a folder may hold a hundred thousand weights."""
 OPEN_FILES = 64
 """Logs held open to be cited; a folder may hold thousands."""
 KEY_LINES = 60
@@ -76,10 +80,18 @@ def collect(
         found = of_job(found, wanted, {job.id for job in records.jobs} - {wanted})
     logs = _logs(found, rows, gaps, on_progress)
     held = request.hosts or (rows[-1].nodes if rows else ())
-    numbers = Numbers([f for f in found if f.kind == METRICS], gaps, held)
+    numbers = Numbers(
+        [f for f in found if f.kind == METRICS],
+        gaps,
+        held,
+        records.addresses,
+        server=request.prometheus,
+        asked=(request.start, request.end),
+        run=_when(rows, logs),
+    )
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
-    gaps[:] = [masked(gap) for gap in gaps]
+    gaps[:] = _folded([masked(gap) for gap in gaps])
     facts = _facts(request, found, records, rows, logs, gaps, numbers)
     facts.dumps = tuple(dumps)
     return facts
@@ -87,14 +99,28 @@ def collect(
 
 def _not_yet(request: Request) -> list[Gap]:
     """What was asked for and this version does not do, said instead of passed over."""
-    asked = [
-        ("a Prometheus server", request.prometheus, "servers are not asked by this version;"
-         " save what is needed as OpenMetrics text beside the logs"),
-        ("a comparison with a baseline", request.baseline, "this version compares no runs"),
-        ("a window of time", request.start or request.end, "this version reads the whole of"
-         " what is there"),
-    ]  # fmt: skip
-    return [Gap(need, reason, str(value)) for need, value, reason in asked if value is not None]
+    if request.baseline is None:
+        return []
+    return [Gap("a comparison with a baseline", "this version compares no runs", request.baseline)]
+
+
+def _when(
+    rows: Sequence[Job], logs: Sequence[tuple[Found, Setting, LogEvents]]
+) -> tuple[datetime | None, datetime | None]:
+    """When the run began and ended, as its records and else its dated log lines have it."""
+    started = [row.started_at for row in rows if row.started_at]
+    ended = rows[-1].ended_at if rows else None
+    dated = [
+        datetime.fromtimestamp(at, UTC)
+        for _, _, events in logs
+        for track in events.tracks.values()
+        for at in track.at
+        if at == at
+    ]
+    dated += [cite.at for _, _, e in logs for cite in (m.cite for m in e.matches) if cite.at]
+    seen = [events.last_seen for _, _, events in logs if events.last_seen]
+    first = min(started, default=None) or min(dated, default=None)
+    return first, ended or max(seen, default=None)
 
 
 def _named(targets: Sequence[str]) -> str | None:
@@ -116,15 +142,19 @@ def _records(
         if file.kind != SCHEDULER:
             continue
         if file.size > RECORD_BYTES:
-            gaps.append(Gap(SCHEDULER, f"{file.size} bytes are more than is read", file.source))
+            gaps.append(
+                Gap(SCHEDULER, f"{file.size} bytes are more than is read: {_ONE_JOB}", file.source)
+            )
             continue
         try:
             read.append(_record(file.path.name, file.path.read_bytes(), file.source))
+            gaps += read[-1].gaps
         except (OSError, FormatError) as fault:
             gaps.append(Gap(SCHEDULER, str(fault), file.source))
     for source, data in fetched:
         try:
             read.append(_record(source, data, source))
+            gaps += read[-1].gaps
         except FormatError as fault:
             gaps.append(Gap(SCHEDULER, str(fault), source))
     return merge(read)
@@ -141,7 +171,7 @@ def _record(name: str, data: bytes, source: str) -> Records:
 def _logs(
     found: Sequence[Found], rows: Sequence[Job], gaps: list[Gap], on_progress: OnProgress | None
 ) -> list[tuple[Found, Setting, LogEvents]]:
-    files = [file for file in found if file.kind in (LOG, KERNEL)]
+    files = [file for file in found if file.kind in (LOG, KERNEL, EVENTS)]
     total = sum(file.size for file in files)
     book = catalogue() if files else None
     names = {file.source: place_of_name(file.source) or NamePlace() for file in files}
@@ -160,6 +190,8 @@ def _logs(
         except SourceError as fault:
             gaps.append(Gap(file.kind, str(fault), file.source))
             continue
+        if file.kind == EVENTS:  # its tags are data: nothing else was said in it
+            events.matches, events.crashes, events.exits = [], [], []
         gaps += events.gaps
         done += file.size
         if on_progress is not None:
@@ -197,6 +229,19 @@ def _unread(found: Sequence[Found], gaps: list[Gap]) -> None:
     ]
 
 
+def _folded(gaps: Sequence[Gap]) -> list[Gap]:
+    """Gaps that say the same of many files, the first of them and how many more."""
+    said: dict[tuple[str, str], list[Gap]] = {}
+    for gap in gaps:
+        said.setdefault((gap.need, gap.reason), []).append(gap)
+    folded = []
+    for (need, reason), same in said.items():
+        folded += same[:ALIKE]
+        if len(same) > ALIKE:
+            folded.append(Gap(need, reason, f"{len(same) - ALIKE} more"))
+    return folded
+
+
 def _facts(
     request: Request,
     found: Sequence[Found],
@@ -225,9 +270,9 @@ def _facts(
         r.ended_at for r in rows if r.ended_at
     ]
     nows = [t for t in (*seen, records.now, numbers.end) if t is not None]
-    reader = LineReader(found)
+    reader = LineReader(found, gaps)
     return Facts(
-        targets=request.targets,
+        targets=tuple(map(mask, request.targets)),
         files=[
             *(_file_read(file, setting, events) for file, setting, events in logs),
             *(
@@ -235,6 +280,7 @@ def _facts(
                 for f in found
                 if f.kind in (SCHEDULER, METRICS, DUMPS)
             ),
+            *([FileRead(numbers.server, METRICS, 0, 0)] if numbers.server else []),
         ],
         matches=matches,
         crashes=crashes,
@@ -270,11 +316,12 @@ def _of_nodes(records: Records_, rows: Sequence[Job]) -> list[NodeEvent]:
 
 
 class LineReader:
-    """Reads a cited line again, when it is needed."""
+    """Reads a cited line again, when it is needed; "" and a gap where its file is gone by then."""
 
-    def __init__(self, found: Sequence[Found]) -> None:
+    def __init__(self, found: Sequence[Found], gaps: list[Gap]) -> None:
         self._paths = {file.source: file.path for file in found}
         self._open: dict[str, TextFile] = {}
+        self._gaps = gaps
 
     def __call__(self, source: str, line: int) -> str:
         file = self._file(source)
@@ -301,5 +348,9 @@ class LineReader:
         if file is None:
             if len(self._open) >= OPEN_FILES:
                 self._open.pop(next(iter(self._open))).close()
-            file = self._open[source] = open_text(path, source)
+            try:
+                file = self._open[source] = open_text(path, source)
+            except SourceError as fault:
+                del self._paths[source]
+                self._gaps.append(masked(Gap(LOG, f"gone while it was read: {fault}", source)))
         return file

@@ -10,17 +10,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from flatline.errors import UsageError
-from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER
+from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
+from flatline.logs.event_files import is_event_file
 from flatline.logs.reading import is_text, read_head
 from flatline.model import Gap
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import recognise_dump
-from flatline.sources import metrics
+from flatline.redact import mask
+from flatline.sources import metrics, tsdb
 
 MAX_FILES = 200_000
 HEAD_BYTES = 65_536
 OTHER, EMPTY, BINARY = "other", "empty", "binary"
-_STORES = (LOG, KERNEL, SCHEDULER, METRICS, DUMPS)
+_STORES = (LOG, KERNEL, SCHEDULER, METRICS, DUMPS, EVENTS)
 _SLURM_NAME = re.compile(r"(?i)sacct|scontrol|squeue|sinfo|slurm")
 
 _CODE = re.compile(
@@ -46,7 +48,8 @@ _DAEMON = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """A file of a target: `source` is its path as citations spell it."""
+    """A file of a target: `source` is its path as citations spell it, secrets masked and
+    spelled so that any surface can carry it; no two files share one."""
 
     path: Path
     source: str
@@ -64,6 +67,7 @@ def walk(targets: tuple[str, ...], gaps: list[Gap]) -> list[Found]:
     """
     found: list[Found] = []
     seen: set[Path] = set()
+    taken: dict[str, int] = {}
     prefixes = _prefixes(targets)
     for target in targets:
         root = Path(target)
@@ -81,10 +85,18 @@ def walk(targets: tuple[str, ...], gaps: list[Gap]) -> list[Found]:
                 continue
             seen.add(real)
             kind, size = classify(path, relative, gaps)
-            found.append(Found(path, prefixes[target] + relative, kind, size))
+            source = _spelled(prefixes[target] + relative, taken)
+            found.append(Found(path, source, kind, size))
         if not any(file.kind in _STORES for file in found[before:]) and target not in gone(gaps):
             gaps.append(_nothing(found[before:], target))
     return found
+
+
+def _spelled(path: str, taken: dict[str, int]) -> str:
+    """A path as citations spell it, with a number where masking made two the same."""
+    source = mask(path.encode("utf-8", "backslashreplace").decode())
+    taken[source] = taken.get(source, 0) + 1
+    return source if taken[source] == 1 else f"{source}~{taken[source]}"
 
 
 def gone(gaps: list[Gap]) -> set[str | None]:
@@ -146,6 +158,10 @@ def _below(root: Path, gaps: list[Gap]) -> Iterator[tuple[Path, str]]:
 
     inside = root.resolve()
     for folder, folders, names in os.walk(root, onerror=refused):
+        if tsdb.recognise(Path(folder), folders):
+            folders.clear()
+            yield Path(folder), os.path.relpath(folder, root) if folder != str(root) else root.name
+            continue
         folders.sort()
         linked = [name for name in folders if _is_link(Path(folder, name))]
         for name in sorted([*names, *linked]):
@@ -180,8 +196,11 @@ def _refusal(path: Path, inside: Path) -> str | None:
 
 
 def classify(path: Path, relative: str, gaps: list[Gap]) -> tuple[str, int]:
-    """(kind, size in bytes). A file that cannot be read is "other", with a gap."""
+    """(kind, size in bytes). A file that cannot be read is "other", with a gap; a folder is one
+    that a source reads as a whole."""
     try:
+        if path.is_dir():
+            return METRICS, 0
         size = path.stat().st_size
         head = read_head(path, HEAD_BYTES)
     except OSError as fault:
@@ -189,8 +208,10 @@ def classify(path: Path, relative: str, gaps: list[Gap]) -> tuple[str, int]:
         return OTHER, 0
     if not head:
         return EMPTY, size
+    if is_event_file(head):
+        return EVENTS, size
     if _EVENTS.search(relative):
-        gaps.append(Gap("TensorBoard events", "not read by this version", relative))
+        gaps.append(Gap(EVENTS, "it does not begin as an event file", relative))
         return OTHER, size
     kind = _kind(relative, head)
     if kind == OTHER and head.lstrip()[:1] == b"{" and _SLURM_NAME.search(path.name):
@@ -230,9 +251,9 @@ def of_job(found: list[Found], job: str, others: set[str]) -> list[Found]:
     def names(file: Found, job_id: str) -> bool:
         return re.search(rf"(?<!\d){re.escape(job_id)}(?!\d)", file.source) is not None
 
-    logs = [file for file in found if file.kind in (LOG, KERNEL)]
+    logs = [file for file in found if file.kind in (LOG, KERNEL, EVENTS)]
     own = [file for file in logs if names(file, job)]
     if not own:
         own = [file for file in logs if not any(names(file, other) for other in others)]
     keep = {id(file) for file in own}
-    return [file for file in found if file.kind not in (LOG, KERNEL) or id(file) in keep]
+    return [file for file in found if file.kind not in (LOG, KERNEL, EVENTS) or id(file) in keep]

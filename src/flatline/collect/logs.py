@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -13,6 +13,7 @@ from pathlib import Path
 from flatline.collect.attempts import split
 from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
+from flatline.collect.thinning import thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
 from flatline.logs.labels import CUT_BYTES, Labelled, Labels, NamePlace
@@ -109,7 +110,8 @@ class LogReader:
         self._seq = 0
 
     def read(self) -> LogEvents:
-        for hit in self.book.scanner.scan(self.file):
+        hits = self.book.scanner.scan(self.file)
+        for hit in thinned(hits, self.book.formats, self._left):
             self._hit(hit)
         self._tracebacks()
         self._close()
@@ -482,17 +484,13 @@ def read_log(
     source: str,
     book: Catalogue,
     setting: Setting,
-    on_bytes: Callable[[int], None] | None = None,
 ) -> LogEvents:
     """Read one log. Raises `SourceError` where it cannot be opened."""
     with open_text(path, source) as file:
         sample = sample_lines(file)
         labels = Labels.learn(sample)
         clock = Clock.learn(sample, year=setting.year)
-        events = LogReader(file, book, labels, clock, setting).read()
-    if on_bytes is not None:
-        on_bytes(events.size)
-    return events
+        return LogReader(file, book, labels, clock, setting).read()
 
 
 def sample_lines(file: TextFile) -> list[str]:

@@ -1,30 +1,37 @@
-"""Secrets in what is not text: submit lines, reasons and comments of records, words of gaps."""
+"""Secrets in what is not text: records, citations and whole verdicts, whatever they hold."""
 
 from __future__ import annotations
 
-from dataclasses import fields, replace
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
 from typing import TypeVar, cast
 
-from flatline.model import Gap, Job, NodeEvent, RecordCite, Step
 from flatline.redact import mask
 
-R = TypeVar("R", Job, NodeEvent, Gap, RecordCite, Step)
 T = TypeVar("T")
 
 
-def masked(record: R) -> R:
-    """The record with secrets masked in all that it says, its citation and steps included."""
-    held = {field.name: getattr(record, field.name) for field in fields(record)}
-    changed = {name: _masked(value) for name, value in held.items()}
-    return record if changed == held else replace(record, **changed)
+def masked(value: T) -> T:
+    """The value with secrets masked in every text it holds; itself where it holds none."""
+    return cast(T, _masked(value))
 
 
-def _masked(value: T) -> T:
-    new: object = value
+def _masked(value: object) -> object:
     if isinstance(value, str):
-        new = mask(value)
-    elif isinstance(value, RecordCite):
-        new = masked(value)
-    elif isinstance(value, tuple) and any(isinstance(item, Step) for item in value):
-        new = tuple(masked(step) for step in value)
-    return cast(T, new)
+        return mask(value)
+    if isinstance(value, tuple):
+        items = tuple(map(_masked, value))
+        return value if all(map(_same, items, value)) else items
+    if isinstance(value, Mapping):
+        return {_masked(key): _masked(item) for key, item in value.items()}
+    if is_dataclass(value) and not isinstance(value, type):
+        held = {field.name: getattr(value, field.name) for field in fields(value)}
+        changed = {
+            name: new for name, item in held.items() if not _same(new := _masked(item), item)
+        }
+        return replace(value, **changed) if changed else value
+    return value
+
+
+def _same(one: object, other: object) -> bool:
+    return one is other or (isinstance(one, str) and one == other)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
 from flatline.errors import ManyJobs
@@ -37,6 +37,7 @@ class Records_:
     jobs: tuple[Job, ...]
     node_events: tuple[NodeEvent, ...]
     now: datetime | None
+    addresses: Mapping[str, str] = field(default_factory=dict)
 
 
 def merge(records: Iterable[Records]) -> Records_:
@@ -44,7 +45,9 @@ def merge(records: Iterable[Records]) -> Records_:
     rows: dict[tuple[str, datetime | None], Job] = {}
     events: dict[tuple[object, ...], NodeEvent] = {}
     nows: list[datetime] = []
+    addresses: dict[str, str] = {}
     for record in records:
+        addresses.update(record.addresses)
         if record.now is not None:
             nows.append(record.now)
         for job in record.jobs:
@@ -55,7 +58,7 @@ def merge(records: Iterable[Records]) -> Records_:
         for event in record.node_events:
             events.setdefault((event.host, event.states, event.at), event)
     jobs = sorted(rows.values(), key=_when)
-    return Records_(tuple(jobs), tuple(events.values()), max(nows, default=None))
+    return Records_(tuple(jobs), tuple(events.values()), max(nows, default=None), addresses)
 
 
 def _when(job: Job) -> tuple[str, float]:

@@ -13,7 +13,12 @@ Mechanism:
 Told apart from:
     A3 runtime-crash: XID 13, 31, 43 and 45 in a job are usually the program's own doing.
     XID 45 follows another error; 154 only carries the recovery action for one.
-    Latent degradation: counters that are old and did not rise during the run are a warning.
+    Latent degradation: counters that are old and did not rise during the run are a warning, and
+    so are those that rose while the run went on.  The last XID an exporter shows is a state that
+    stays: only its change within the run is an event.
+    A host whose readings all end: its exporter died, or the host did.  A GPU is lost where its
+    readings end while its neighbours' go on.
+    Replays and corrected errors: links and memory correct them, and healthy ones count a few.
 
 Do:
     Exclude the node and resubmit; reset or replace the GPU; give the vendor the kernel lines.
@@ -24,9 +29,16 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+
 from flatline.facts import KERNEL, Facts
+from flatline.judging.claims import claim, distinct
+from flatline.judging.health import COUNTERS, Fault, over, signs, stopped_by, vanished, window
 from flatline.judging.signed import signed
-from flatline.model import Cleared, Judgement
+from flatline.judging.timeline import by_host, instant, usual
+from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place
 
 CODE = "B2"
 NAME = "gpu-hardware-fault"
@@ -42,8 +54,12 @@ EXPLAINS = {
 }
 
 
+MOST_SHOWN = 4
+
+
 def judge(facts: Facts) -> Judgement:
-    """Blame the first fault line that the vendor's catalogue counts as hardware."""
+    """Blame the first fault line that the vendor's catalogue counts as hardware; without one, a
+    GPU whose counters rose, or that vanished, when the run stopped."""
     found = signed(
         facts,
         CODE,
@@ -51,7 +67,123 @@ def judge(facts: Facts) -> Judgement:
         cannot_decide=("Whether the part will fail again: the vendor's diagnostics would tell.",),
         advice="Reset or replace the GPU and give the vendor the kernel lines.",
     )
+    told = signs(facts)
+    faults = (*(told or ()), *vanished(facts))
+    within = sorted(
+        (f for f in faults if f.at is not None and not over(facts, f.at)),
+        key=lambda f: (f.at, -f.strength),
+    )
     if found is not None:
-        return found
+        beside = [f for f in within if f.place.host in {p.host for p in found.culprits}]
+        return replace(found, shows=(*found.shows, *map(_shown, beside[:MOST_SHOWN])))
+    findings = []
+    if within:
+        findings.append(_finding(facts, within))
+    latent = [f for f in faults if f.at is None]
+    if latent:
+        findings.append(_latent(facts, latent))
+    if findings:
+        return tuple(findings)
+    return _cleared(facts, told)
+
+
+def _finding(facts: Facts, within: Sequence[Fault]) -> Finding:
+    """What rose within the run: the cause where the run's progress ended with it."""
+    ending = [f for f in within if f.at is not None and stopped_by(facts, f.at)]
+    ended = bool(ending) and facts.disposition != "completed"
+    first = (ending or within)[0]
+    assert first.at is not None
+    group = [f for f in (ending if ended else within) if f.fault_class == first.fault_class]
+    culprits = distinct(f.place for f in group)
+    hosts = tuple(sorted({p.host for p in culprits if p.host}))
+    onset = datetime.fromtimestamp(first.at, UTC)
+    return Finding(
+        code=CODE,
+        summary=f"{first.place}: {first.what}" + ("" if ended else ", and the run went on"),
+        fault_class=first.fault_class,
+        attribution="infrastructure",
+        shows=tuple(map(_shown, group[:MOST_SHOWN])),
+        implies=(
+            claim("The hardware failed under the run; the program did not cause it.",
+                  *first.cites),
+        ) if ended else (),
+        strength=max(f.strength for f in group) if ended else 0.5,
+        role="cause" if ended else "warning",
+        severity="fatal" if ended else "warning",
+        culprits=culprits,
+        onset=onset,
+        onset_step=facts.last_step if ended else None,
+        attempt=facts.last.n,
+        ended_run=ended,
+        cannot_decide=(
+            "What the driver said of it: the kernel log of the host would tell.",
+            *(() if ended else ("Whether it cost the run anything: its progress went on.",)),
+        ),
+        actions=_actions(hosts, culprits),
+        resubmit="exclude" if hosts and ended else "unknown",
+    )  # fmt: skip
+
+
+def _latent(facts: Facts, latent: Sequence[Fault]) -> Finding:
+    places = distinct(f.place for f in latent)
+    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    return Finding(
+        code=CODE,
+        summary=f"{places[0]}{more} carried faults older than the run: {latent[0].what}",
+        fault_class=latent[0].fault_class,
+        attribution="infrastructure",
+        shows=tuple(map(_shown, latent[:MOST_SHOWN])),
+        implies=(),
+        strength=0.4,
+        role="warning",
+        severity="warning",
+        culprits=places,
+        attempt=facts.last.n,
+        ended_run=False,
+        actions=(Action("watch", "Have these GPUs tested when they are free."),),
+    )
+
+
+def _shown(fault: Fault) -> Claim:
+    return claim(f"{fault.place}: {fault.what}", *fault.cites)
+
+
+def _actions(hosts: tuple[str, ...], culprits: Sequence[Place]) -> tuple[Action, ...]:
+    if not hosts:
+        return (Action("escalate", "Have the GPU tested."),)
+    gpus = ",".join(p.gpu for p in culprits if p.gpu is not None and p.host == hosts[0])
+    return (
+        Action("exclude", f"Resubmit without {', '.join(hosts)}.",
+               f"sbatch --exclude={','.join(hosts)}", hosts),
+        Action("collect", "Keep the host's kernel log and the GPU's own report for the vendor.",
+               f"nvidia-smi -q -i {gpus}" if gpus else "nvidia-smi -q", hosts),
+    )  # fmt: skip
+
+
+def _cleared(facts: Facts, told: Sequence[Fault] | None) -> Cleared | None:
+    """What was searched and what was measured, each below its threshold; neither alone rules
+    the family out, which is the needs' to say."""
     absent = facts.absence(["family:B2"], "no hardware fault in any kernel log", KERNEL)
-    return None if absent is None else Cleared(CODE, absent.text, (absent,))
+    cites: list[Cite] = [] if absent is None else [absent]
+    span = window(facts)
+    known = facts.measured("gpu_ecc_uncorrectable_total")
+    read = (
+        None
+        if span is None or not known
+        else by_host(
+            instant(facts, "max by (host) (gpu_ecc_uncorrectable_total)", span[1].timestamp())
+        )
+    )
+    short = {host.partition(".")[0] for host in (() if read is None else read.rows)}
+    if {host.partition(".")[0] for host in facts.hosts} - short:
+        told = None
+    for signal in COUNTERS if told is not None and span is not None else ():
+        if facts.measured(signal) and span is not None:
+            zero = usual(facts, signal, span[1].timestamp(), f"highest {signal}", "max({})")
+            cites += [zero] if zero is not None and zero.value == 0 else []
+    if not cites:
+        return None
+    why = "no hardware fault in any kernel log" if absent is not None else ""
+    counters = f"{len(cites) - (absent is not None)} fault counters at zero on every GPU"
+    return Cleared(CODE, "; ".join(filter(None, (why, counters if told is not None else ""))),
+                   tuple(cites))  # fmt: skip

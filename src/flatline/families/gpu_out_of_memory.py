@@ -33,6 +33,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.echoes import echo_claim
 from flatline.judging.leads import fix, lead, not_found, shows, subject
+from flatline.judging.memory import filled
 from flatline.model import Claim, Cleared, Finding, Judgement, LogCite
 
 CODE = "B1"
@@ -59,6 +60,9 @@ def judge(facts: Facts) -> Judgement:
     claims = [shows(found, f"{subject(found)} could not allocate GPU memory")]
     cites = [f.match.cite for f in found.group if f.match is not None][:3] or [first.cite]
     sizes = _sizes(first.match.groups if first.match else {})
+    full = filled(facts, first.cite.at, found.culprits)
+    if full is not None:
+        claims.append(full)
     text = "The run needs more GPU memory than the card has left; the hardware did its work."
     if sizes:
         claims.append(claim(sizes, *cites))

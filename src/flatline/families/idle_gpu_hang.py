@@ -12,6 +12,7 @@ Told apart from:
     C1 rendezvous-hang: a cold run of several ranks.
     C2 collective-hang: ranks wait in a collective, their GPUs busy.
     D1 input-starvation: work still comes, in bursts.
+    Preparation on the host that prints, and a GPU left idle by a run that ended.
 
 Do:
     Dump the stack of the process (py-spy dump), then cancel and resubmit.
@@ -22,16 +23,119 @@ References:
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
+
 from flatline.facts import Facts
-from flatline.model import Judgement
+from flatline.judging.claims import claim
+from flatline.judging.gpus import BUSY_RATIO, readings
+from flatline.judging.pace import pace
+from flatline.judging.timeline import instant
+from flatline.model import Action, Cleared, Finding, Judgement, QueryCite
+from flatline.signals import ACTIVITY
 
 CODE = "C3"
 NAME = "idle-gpu-hang"
 NEEDS = ("GPU activity, memory and power metrics",)
 EXPLAINS = {"F3": "a run that does nothing holds its allocation to the wall"}
 
+STILL_S = 900
+"""Nothing for a quarter of an hour: downloads, tokenising and compilation of one program on one
+GPU end within minutes, or print."""
+IDLE = 0.01
+"""Activity of a GPU on which nothing runs: it measures 0.00 to 0.01."""
+HELD_BYTES = 1 << 30
+"""A context alone holds some hundred MiB; a model was loaded above this."""
+STEADY = 0.1
+"""Power within a tenth of its mean: nothing came and went."""
+ENDED = ("completed", "failed", "node_fail", "out_of_memory", "preempted", "boot_fail")
+
 
 def judge(facts: Facts) -> Judgement:
-    """Neither logs nor records decide it: without the signals named above, not measurable."""
-    del facts
-    return None
+    """One GPU, memory held on it, nothing run on it and nothing printed to the end of what was
+    read."""
+    activity = next((name for name in ACTIVITY if facts.measured(name)), None)
+    needed = ("gpu_memory_used_bytes", "gpu_power_watts")
+    if facts.window is None or activity is None or not all(map(facts.measured, needed)):
+        return None
+    if facts.disposition in ENDED or facts.crashes or len(facts.ranks) > 1:
+        return None
+    start, end = (moment.timestamp() for moment in facts.window)
+    worked = _worked(facts, activity, end)
+    if worked is not None:
+        return worked
+    last = _last_printed(facts)
+    still_s = int(end - max(start, last if last is not None else start))
+    if still_s < STILL_S:
+        return None
+    read = [
+        readings(instant(facts, query.format(w=f"[{still_s}s]"), end))
+        for query in (
+            f"max_over_time({activity}{{w}})",
+            "min_over_time(gpu_memory_used_bytes{w})",
+            "max_over_time(gpu_power_watts{w})",
+            "min_over_time(gpu_power_watts{w})",
+        )
+    ]
+    if any(one is None or len(one.rows) != 1 for one in read):
+        return None
+    cites = [one.cite(place, end, text) for one, text in zip(read, (
+        "highest activity", "least memory held", "highest power", "lowest power",
+    ), strict=True) if one is not None for place in one.rows]  # fmt: skip
+    busy, held, high, low = (cite.value if cite is not None else float("nan") for cite in cites)
+    if not (busy <= IDLE and held >= HELD_BYTES and high - low <= STEADY * high):
+        return None
+    return _finding(facts, [cite for cite in cites if cite is not None], still_s, last, end)
+
+
+def _worked(facts: Facts, activity: str, end: float) -> Cleared | None:
+    """That the one GPU there is was at work within the last STILL_S of what was read."""
+    read = readings(instant(facts, f"max_over_time({activity}[{STILL_S}s])", end))
+    if read is None or len(read.rows) != 1:
+        return None
+    cites = [read.cite(place, end, f"highest activity of the last {STILL_S} s; threshold"
+                       f" {IDLE:.0%}") for place in read.rows]  # fmt: skip
+    known = tuple(cite for cite in cites if cite is not None and cite.value > BUSY_RATIO)
+    return Cleared(CODE, "the GPU was at work to the end", known) if known else None
+
+
+def _last_printed(facts: Facts) -> float | None:
+    """When the run last printed anything that is dated; None where it never did."""
+    seen = pace(facts)
+    times = [moment.timestamp() for moment in facts.last_seen.values()]
+    if seen is not None:
+        times.append(seen.at.timestamp())
+    return max(times, default=None)
+
+
+def _finding(
+    facts: Facts, cites: list[QueryCite], still_s: int, last: float | None, end: float
+) -> Finding:
+    place = cites[0].place
+    values = [cite.value for cite in cites]
+    silent = "since its last dated line" if last is not None else "and no dated line of the run"
+    return Finding(
+        code=CODE,
+        summary=f"{place} held {values[1] / 2**30:.1f} GiB and ran nothing for"
+        f" {still_s / 60:.0f} minutes",
+        attribution="unknown",
+        shows=(
+            claim(f"For {still_s} s, {silent}, {place} was active {values[0]:.0%} of the time at"
+                  f" most, held {values[1] / 2**30:.1f} GiB and drew {values[3]:.0f} to"
+                  f" {values[2]:.0f} W", *cites),
+        ),
+        implies=(
+            claim("The process holds the device and gives it nothing to do: it waits for"
+                  " something on the host.", *cites),
+        ),
+        strength=0.7,
+        culprits=(place,),
+        onset=datetime.fromtimestamp(end - still_s, UTC),
+        onset_step=facts.last_step,
+        attempt=facts.last.n,
+        cannot_decide=("What it waits for: a stack dump of the process would tell.",),
+        actions=(
+            Action("collect", "Dump the stack of the process before it is cancelled.",
+                   "py-spy dump --pid PID"),
+        ),
+        resubmit="unknown",
+    )  # fmt: skip

@@ -11,7 +11,8 @@ Mechanism:
 Told apart from:
     D3 straggler: one rank is slow and the others wait in a collective.
     D5 host-contention: the pipeline is slow because something else uses the host.
-    G1 healthy: a small model can leave a large GPU idle by nature.
+    G1 healthy: a small model can leave a large GPU idle by nature.  Unless the hosts are seen to
+    wait as well, low activity is a warning.
 
 Do:
     More loader workers, prefetching, pinned memory, data prepared beforehand.
@@ -23,15 +24,111 @@ References:
 from __future__ import annotations
 
 from flatline.facts import Facts
-from flatline.model import Judgement
+from flatline.judging.claims import claim
+from flatline.judging.throughput import pace
+from flatline.judging.timeline import instant, usual
+from flatline.model import Action, Claim, Finding, Judgement, QueryCite
 
 CODE = "D1"
 NAME = "input-starvation"
 NEEDS = ("GPU activity metrics", "profiler traces|a baseline run")
 EXPLAINS = {"F3": "a run that waits for input does not reach its plan in time"}
 
+BUSY = ("gpu_engine_active_ratio", "gpu_utilization_ratio")
+"""Whether anything at all ran on a GPU: a wait in a collective keeps both near 1, so that where
+they are low nothing had been launched."""
+SEVERE, MILD = 0.4, 0.7
+"""Of the time something ran: below the first the GPUs mostly wait for the host; between the two
+many sound runs of small models lie."""
+PRESSED = 0.2
+"""A share of the time in which tasks waited for storage or a CPU that the loaders must feel."""
+HOSTS = {
+    "storage": (("host_io_pressure_seconds_total", "rate({}[w])"),
+                ("host_io_pressure_ratio", "avg_over_time({}[w])")),
+    "cpu": (("host_cpu_pressure_seconds_total", "rate({}[w])"),),
+}  # fmt: skip
+
 
 def judge(facts: Facts) -> Judgement:
-    """Neither logs nor records decide it: without the signals named above, not measurable."""
-    del facts
+    """
+    Look for GPUs on which mostly nothing ran while steps went on, on all of them alike.
+
+    What starves them must be seen on the hosts as well; without that, and where it is mild, a
+    small model on a large GPU looks the same: a warning.
+    """
+    known = pace(facts)
+    signal = next((name for name in BUSY if facts.measured(name)), None)
+    if known is None or signal is None:
+        return None
+    begins, ends = map(int, known.span)
+    window = f"[{max(1, int(ends - begins))}s]"
+    mean = f"avg_over_time({signal}{window})"
+    most = usual(facts, mean, ends, "the busiest GPU", "max({})")
+    middle = usual(facts, mean, ends, "the median GPU")
+    peak = usual(facts, f"max_over_time({signal}{window})", ends, "highest reading", "max({})")
+    if most is None or middle is None or most.value >= MILD or middle.value <= 0.01:
+        return None
+    pressed = _pressed(facts, window, ends)
+    severe = most.value < SEVERE
+    return _finding(facts, middle, most, peak, pressed if severe else None, severe)
+
+
+def _pressed(facts: Facts, window: str, time: float) -> tuple[str, Claim] | None:
+    """What tasks of the median host waited for in so much of the time."""
+    for kind, carriers in HOSTS.items():
+        for signal, query in carriers:
+            if not facts.measured(signal):
+                continue
+            asked = f"avg by (host) ({query.format(signal).replace('[w]', window)})"
+            cite = usual(facts, asked, time, f"waiting for {kind}, the median host")
+            if cite is not None and cite.value >= PRESSED and _several(facts, asked, time):
+                text = f"Tasks of the median host waited for {kind} {cite.value:.0%} of the time"
+                return kind, claim(text, cite)
     return None
+
+
+def _several(facts: Facts, query: str, time: float) -> bool:
+    """Whether every host waits, so that none of them is the one at fault."""
+    answer = instant(facts, query, time)
+    return answer is not None and all(row.last >= PRESSED / 2 for row in answer.rows)
+
+
+def _finding(
+    facts: Facts, middle: QueryCite, most: QueryCite, peak: QueryCite | None,
+    pressed: tuple[str, Claim] | None, severe: bool,
+) -> Finding:  # fmt: skip
+    busy = claim(
+        f"While steps went on something ran on the median GPU {middle.value:.0%} of the time, on"
+        f" the busiest {most.value:.0%}"
+        + (f", with readings up to {peak.value:.0%}" if peak is not None else ""),
+        middle, most, peak,
+    )  # fmt: skip
+    sure = pressed is not None
+    return Finding(
+        code=CODE,
+        summary=f"The GPUs waited for input: something ran on them {middle.value:.0%} of the time"
+        if sure else f"Something ran on the GPUs only {middle.value:.0%} of the time",
+        fault_class=pressed[0] if pressed is not None else None,
+        attribution="job",
+        shows=(busy, *((pressed[1],) if pressed is not None else ())),
+        implies=(
+            claim("Nothing was launched in the gaps, and the hosts waited then: the pipeline"
+                  " that feeds the GPUs is slower than the model.", *busy.cites,
+                  *pressed[1].cites),
+        ) if pressed is not None else (),
+        strength=0.7 if sure else 0.35 if severe else 0.25,
+        role="cause" if sure else "warning",
+        severity="degraded" if sure else "warning",
+        scope="all",
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(
+            "What the gaps are made of: a profiler trace of a few steps would tell.",
+            *(() if sure else ("Whether the model could use more of these GPUs at all.",)),
+        ),
+        actions=(
+            Action("fix", "Give the loaders more workers and prefetching, or prepare the data"
+                   " beforehand; then compare the step time."),
+        ),
+        resubmit="fix_first" if sure else "unknown",
+    )  # fmt: skip

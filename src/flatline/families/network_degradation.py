@@ -12,6 +12,9 @@ Told apart from:
     C5 network-failure: the link is gone, not slow.
     D2 throughput-bound (slow-interconnect): uniform, without link errors.
     TCP retransmits alone do not slow collectives that run over RDMA.
+    A host that loses as much while the run is fast, and losses at a pace that never changes: the
+    bursts must make up the slow phases.
+    Loss on most hosts alike: that is the fabric or its congestion, and no host's.
 
 Do:
     Exclude the hosts in the order of their errors and resubmit; have their links checked.
@@ -22,8 +25,18 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
 from flatline.facts import Facts
-from flatline.model import Judgement
+from flatline.judging.bursts import Aligned, align, bursts
+from flatline.judging.claims import claim
+from flatline.judging.quiet import NETWORK, quiet
+from flatline.judging.throughput import Course, Slow, course, shown, step_at
+from flatline.judging.timeline import ByHost, Timeline, by_host, instant, timeline, usual
+from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place
+from flatline.signals import LINK, LOSS
 
 CODE = "D4"
 NAME = "network-degradation"
@@ -31,10 +44,199 @@ NEEDS = ("RDMA and link counters per host", "training throughput over time")
 EXPLAINS = {
     "F3": "a slowed run does not reach its plan in time",
     "D3": "the rank behind a losing link is the one the others wait for",
+    "D2/slow-interconnect": "collectives over a link that loses packets wait for what is resent",
 }
+
+COUNTERS = (*LOSS, *(name for name in LINK if name.endswith("_total")),
+            "rdma_symbol_errors_total", "rdma_retries_exceeded_total")  # fmt: skip
+MOST_HOSTS = 0.5
+"""More than this share of the hosts is the fabric, not some hosts."""
+CONSTANT = 0.9
+"""Bursting in so much of the time leaves nothing to compare with."""
+_SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class _Network:
+    """Every counter that was measured, by host, over the stretches of the run."""
+
+    cut: Timeline
+    read: dict[str, ByHost]
+    lit: dict[str, list[bool]]
 
 
 def judge(facts: Facts) -> Judgement:
-    """Neither logs nor records decide it: without the signals named above, not measurable."""
-    del facts
-    return None
+    """Lay each host's bursts of loss beside the phases of the run's throughput."""
+    run, network = course(facts), None
+    if run is not None:
+        network = _measure(facts, run)
+    if run is None or network is None:
+        return None
+    found = align(network.lit, run.low(network.cut))
+    hosts = {host for read in network.read.values() for host in read.rows}
+    if found is not None:
+        return _finding(facts, run, network, found) if (
+            len(found.hosts) <= MOST_HOSTS * len(hosts)) else None  # fmt: skip
+    lasting = [h for h, lit in network.lit.items() if sum(lit) >= CONSTANT * len(lit)]
+    if lasting:
+        return _constant(facts, network, lasting) if not run.slow else None
+    if run.slow and (network.lit or any(one.worse for one in quiet(facts, run, NETWORK))):
+        return None
+    return _cleared(facts, run, network, hosts)
+
+
+def _measure(facts: Facts, run: Course) -> _Network | None:
+    """None where no counter of lost RDMA traffic was measured on several hosts."""
+    if not any(facts.measured(signal) for signal in LOSS):
+        return None
+    known = [signal for signal in COUNTERS if facts.measured(signal)]
+    cut = timeline(facts, known, run.pace.span, 2 * run.pace.interval_s)
+    if cut is None:
+        return None
+    read: dict[str, ByHost] = {}
+    for signal in known:
+        rows = cut.hosts(facts, f"sum by (host) (increase({signal}[w]))")
+        if rows is not None and len(rows.rows) > 1:
+            read[signal] = rows
+    return _Network(cut, read, bursts(tuple(read.values()), cut)) if read else None
+
+
+# --- the finding --------------------------------------------------------------------------------
+
+
+def _finding(facts: Facts, run: Course, network: _Network, found: Aligned) -> Finding:
+    slow = run.slow
+    worst = min(slow, key=lambda phase: phase.part)
+    totals = {host: _lost(network, host) for host in found.hosts}
+    hosts = tuple(sorted(totals, key=lambda host: (-totals[host], host)))
+    phases = [shown(facts, run, phase) for phase in slow[:_SHOWN]]
+    losses = [claim_ for host in hosts[:_SHOWN]
+              if (claim_ := _loss(facts, network, host, slow)) is not None]  # fmt: skip
+    more = f" and {len(hosts) - 1} more" if len(hosts) > 1 else ""
+    onset = slow[0].begins
+    return Finding(
+        code=CODE,
+        summary=f"{hosts[0]}{more} lost RDMA traffic while throughput was {1 - worst.part:.0%}"
+        " down",
+        fault_class=_kind(network, hosts),
+        attribution="infrastructure",
+        shows=(*losses, *phases),
+        implies=(
+            claim("Their bursts cover"
+                  f" {found.recall:.0%} of the slow time and stand apart from the other hosts';"
+                  f" by chance phases meet so well in {found.chance:.0%} of turns.",
+                  *(cite for one in losses for cite in one.cites)),
+        ),
+        strength=0.9 if len(slow) > 1 else 0.8,
+        severity="degraded",
+        culprits=tuple(Place(host=host) for host in hosts),
+        onset=datetime.fromtimestamp(onset, UTC),
+        onset_step=step_at(facts, onset),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(
+            "Which end of the link is at fault: the switch's own counters would tell.",
+        ),
+        actions=(
+            Action("exclude", f"Resubmit without {', '.join(hosts)}.",
+                   f"sbatch --exclude={','.join(hosts)}", hosts),
+            Action("escalate", "Have cables, optics and adapters of these hosts checked.",
+                   "rdma statistic show link", hosts),
+        ),
+        resubmit="exclude",
+    )  # fmt: skip
+
+
+def _lost(network: _Network, host: str) -> float:
+    return sum(value for read in network.read.values() if host in read.rows
+               for _, value in read.rows[host].points() if value > 0)  # fmt: skip
+
+
+def _kind(network: _Network, hosts: Sequence[str]) -> str:
+    """`link` where the link itself erred, else `retransmits`."""
+    for signal, read in network.read.items():
+        if signal not in LOSS and any(v > 0 for h in hosts if h in read.rows
+                                      for _, v in read.rows[h].points()):  # fmt: skip
+            return "link"
+    return "retransmits"
+
+
+def _loss(facts: Facts, network: _Network, host: str, slow: Sequence[Slow]) -> Claim | None:
+    """What a host lost in its worst slow phase, beside the median host then."""
+    best: tuple[float, str, Slow] | None = None
+    for signal in network.read:
+        for phase in slow:
+            value = _within(facts, signal, phase).get(host, 0.0)
+            if value > 0 and (best is None or value > best[0]):
+                best = value, signal, phase
+    if best is None:
+        return None
+    _, signal, phase = best
+    query, end = _query(signal, phase)
+    read = by_host(instant(facts, query, end))
+    own = None if read is None else read.cite(host, end, f"{signal} in the slow phase")
+    others = usual(facts, query, end, "the median host")
+    name = signal.removesuffix("_total").replace("rdma", "RDMA").replace("_", " ")
+    beside = f", the median host {others.value:,.0f}" if others is not None else ""
+    if own is None:
+        return None
+    return claim(f"{host} counted {own.value:,.0f} {name} in a slow phase{beside}", own, others)
+
+
+def _query(signal: str, phase: Slow) -> tuple[str, float]:
+    length_s = max(1, int(phase.ends - phase.begins))
+    return f"sum by (host) (increase({signal}[{length_s}s]))", float(int(phase.ends))
+
+
+def _within(facts: Facts, signal: str, phase: Slow) -> dict[str, float]:
+    query, end = _query(signal, phase)
+    read = by_host(instant(facts, query, end))
+    return {} if read is None else read.at(end)
+
+
+def _constant(facts: Facts, network: _Network, hosts: Sequence[str]) -> Finding | None:
+    """Loss all the time, at a pace that never changed: nothing shows what it costs."""
+    signal, read = next((s, r) for s, r in network.read.items() if set(hosts) & r.rows.keys())
+    end = network.cut.ends[-1]
+    cites = [read.cite(host, end, signal) for host in hosts[:_SHOWN]]
+    if not any(cites):
+        return None
+    return Finding(
+        code=CODE,
+        summary=f"{', '.join(hosts[:_SHOWN])} lost RDMA traffic all the time, at a steady pace",
+        attribution="infrastructure",
+        shows=(claim("It resends more than its peers in every stretch of the run.", *cites),),
+        implies=(),
+        strength=0.4,
+        role="warning",
+        severity="warning",
+        culprits=tuple(Place(host=host) for host in sorted(hosts)),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("What it costs: a run without these hosts would tell.",),
+        actions=(Action("rerun", "Run once without these hosts and compare the pace."),),
+    )
+
+
+# --- cleared ------------------------------------------------------------------------------------
+
+
+def _cleared(facts: Facts, run: Course, network: _Network, hosts: set[str]) -> Cleared | None:
+    """Cleared where every host was read and none stood apart, or the pace never fell."""
+    short = {host.partition(".")[0] for host in hosts}
+    if {host.partition(".")[0] for host in facts.hosts} - short:
+        return None
+    if not all(read.covers(network.cut) for read in network.read.values()):
+        return None
+    length_s = max(1, int(network.cut.ends[-1] - network.cut.start.timestamp()))
+    cites: list[Cite] = []
+    for signal in network.read:
+        query = f"max(sum by (host) (increase({signal}[{length_s}s])))"
+        cite = usual(facts, query, network.cut.ends[-1], f"most {signal} of any host", "{}")
+        cites += [] if cite is None else [cite]
+    if not cites:
+        return None
+    if not network.lit:
+        return Cleared(CODE, "no host lost more RDMA traffic than the others", tuple(cites))
+    pace = shown(facts, run, run.best).cites
+    return Cleared(CODE, "losses were short and throughput did not fall", (*cites, *pace))

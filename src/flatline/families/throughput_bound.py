@@ -12,6 +12,8 @@ Told apart from:
     D3 straggler: one rank sets the pace.
     D4 network-degradation: some hosts lose packets.
     D6 training-dynamics-slowdown: the work itself grew.
+    Frequent saves that cost little, being small or asynchronous, and hosts that send much over
+    both networks.
 
 Do:
     Save less often, restore the fast transport, unset CUDA_LAUNCH_BLOCKING.
@@ -22,16 +24,175 @@ References:
 
 from __future__ import annotations
 
-from flatline.facts import Facts
-from flatline.model import Judgement
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from flatline.facts import Facts, Track
+from flatline.judging.claims import claim
+from flatline.judging.throughput import checkpoint_steps, pace
+from flatline.judging.timeline import by_host, instant, usual
+from flatline.model import Action, Cite, Finding, Judgement
 
 CODE = "D2"
 NAME = "throughput-bound"
 NEEDS = ("GPU activity metrics", "network and storage metrics", "a baseline run")
 EXPLAINS = {"F3": "a run at a fraction of its pace does not reach its plan in time"}
 
+STORM = 0.25
+"""Of the time by the clock spent on saving: a quarter is not worth what it protects from."""
+SAVES = 4
+"""Fewer saves show no habit."""
+PLAIN = 4
+"""Intervals without a save that the others are compared with."""
+BYTES = 50e6
+"""Bytes a second each host must send over its plain network: collectives fill a link, control
+traffic and logging do not come near."""
+UNUSED = 0.01
+"""RDMA traffic below this part of the plain network's is none."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class _Storm:
+    """What saving cost: seconds lost of seconds in all, the usual step interval and the one with
+    a save, and points of the log that show it."""
+
+    lost_s: float
+    wall_s: float
+    usual_s: float
+    saving_s: float
+    saves: int
+    track: Track
+    at: tuple[int, ...]
+
 
 def judge(facts: Facts) -> Judgement:
-    """Neither logs nor records decide it: without the signals named above, not measurable."""
-    del facts
-    return None
+    """Saves that take the run's time, by the log's clock; collectives that bypass the fast
+    fabric, by its adapters' counters."""
+    storm = _storm(facts)
+    if storm is not None:
+        return _saving(facts, storm)
+    return _bypassed(facts)
+
+
+# --- saving -------------------------------------------------------------------------------------
+
+
+def _storm(facts: Facts) -> _Storm | None:
+    """None where saves are few, undated, or cost less than STORM of the time."""
+    saved = checkpoint_steps(facts)
+    track = facts.main_track(facts.last.n)
+    if track is None or len(saved) < SAVES:
+        return None
+    dated = [i for i in track.of_attempt(facts.last.n)
+             if track.at[i] == track.at[i] and track.steps[i] >= 0]  # fmt: skip
+    plain: list[float] = []
+    saving: list[tuple[float, int, int]] = []
+    for a, b in pairwise(dated):
+        steps, took = track.steps[b] - track.steps[a], track.at[b] - track.at[a]
+        if steps <= 0 or took < 0:
+            continue
+        held = sum(track.steps[a] <= step < track.steps[b] for step in saved)
+        if held:
+            saving.append((took, steps, b))
+        else:
+            plain.append(took / steps)
+    if len(plain) < PLAIN or len(saving) < SAVES:
+        return None
+    each = median(plain)
+    wall = track.at[dated[-1]] - track.at[dated[0]]
+    lost = sum(max(0.0, took - steps * each) for took, steps, _ in saving)
+    if wall <= 0 or lost < STORM * wall:
+        return None
+    typical = sorted(saving)[len(saving) // 2]
+    index = dated.index(typical[2])
+    return _Storm(lost, wall, each, typical[0] / typical[1], len(saved), track,
+                  (dated[0], dated[index - 1], typical[2], dated[-1]))  # fmt: skip
+
+
+def _saving(facts: Facts, storm: _Storm) -> Finding:
+    points: list[Cite] = [facts.point(storm.track, i).cite for i in dict.fromkeys(storm.at)]
+    marks = [m.cite for m in facts.markers_of("checkpoint_saved")][:_SHOWN]
+    share = storm.lost_s / storm.wall_s
+    return Finding(
+        code=CODE,
+        summary=f"Saving checkpoints took {share:.0%} of the run's time",
+        fault_class="checkpoint-storm",
+        attribution="job",
+        shows=(
+            claim(f"{storm.saves} checkpoints were saved; steps beside a save took"
+                  f" {storm.saving_s:.3g} s each, the others {storm.usual_s:.3g} s",
+                  *marks, *points),
+        ),
+        implies=(
+            claim(f"Of {storm.wall_s:.0f} s by the log's clock {storm.lost_s:.0f} s went into"
+                  " saving.", *points),
+        ),
+        strength=0.85,
+        severity="degraded",
+        scope="all",
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Whether the storage is slow or the checkpoints are large.",),
+        actions=(
+            Action("fix", "Save less often, or asynchronously: once in the time that may be"
+                   " lost, not once a few steps."),
+        ),
+        resubmit="fix_first",
+    )  # fmt: skip
+
+
+# --- the fabric is not used ---------------------------------------------------------------------
+
+
+def _bypassed(facts: Facts) -> Finding | None:
+    """Hosts that send much over the plain network and nothing over adapters that are up."""
+    known = pace(facts)
+    needed = ("rdma_transmit_bytes_total", "network_transmit_bytes_total", "rdma_port_up")
+    if known is None or not all(map(facts.measured, needed)):
+        return None
+    begins, ends = map(int, known.span)
+    window = f"[{max(1, int(ends - begins))}s]"
+    sent = f"sum by (host) (rate(network_transmit_bytes_total{window}))"
+    fabric = f"sum by (host) (rate(rdma_transmit_bytes_total{window}))"
+    plain = by_host(instant(facts, sent, ends))
+    up = instant(facts, "max(rdma_port_up)", ends)
+    if plain is None or len(plain.rows) < 2 or up is None or not up.rows or up.rows[0].last != 1:
+        return None
+    least = usual(facts, sent, ends, "plain network, the host that sends least", "min({})")
+    most = usual(facts, fabric, ends, "RDMA, the host that sends most", "max({})")
+    if (
+        least is None
+        or most is None
+        or least.value < BYTES
+        or (most.value >= UNUSED * least.value)
+    ):
+        return None
+    ready = up.cite(up.rows[0], "an RDMA port is up")
+    return Finding(
+        code=CODE,
+        summary="Collectives ran over the plain network while the RDMA adapters lay idle",
+        fault_class="slow-interconnect",
+        attribution="infrastructure",
+        shows=(
+            claim(f"Every host sent at least {least.value / 1e6:.0f} MB/s over its plain network"
+                  f" and at most {most.value / 1e6:.2f} MB/s over RDMA, whose ports were up",
+                  least, most, ready),
+        ),
+        implies=(
+            claim("The communication library fell back to sockets, which it does without an"
+                  " error; every collective pays for it.", least, most),
+        ),
+        strength=0.8,
+        severity="degraded",
+        scope="all",
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Why it fell back: NCCL_DEBUG=INFO names the transport it chose.",),
+        actions=(
+            Action("rerun", "Run a few steps with the library's own log and look for NET/Socket.",
+                   "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET"),
+        ),
+        resubmit="fix_first",
+    )  # fmt: skip

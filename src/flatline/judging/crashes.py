@@ -18,14 +18,32 @@ from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
 """A root line weaker than this is outweighed by an echo in the same traceback."""
-CUT_OFF = 0.25
-"""Below what a verdict needs: that something was raised, but not what."""
+CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
+"""That something was raised, but not what: below what a verdict needs, unless steps were made."""
+LOOP_DOUBT = 0.8
+"""A step may have been made where the frames are a loop's and the log prints no progress."""
 
 _WRAPPERS = re.compile(
     r"(?:^|\.)(ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException"
-    r"|SignalException|SystemExit|TaskExecutionError|WorkerGroupError|ActorDiedError)$"
+    r"|SignalException|SystemExit|TaskExecutionError|WorkerGroupError)$"
+    r"|\b(?:ActorDied|ActorUnavailable|RayActor|WorkerCrashed|NodeDied|OwnerDied|LocalRayletDied)"
+    r"Error\)?$"
 )
 _INTERRUPTS = re.compile(r"(?:^|\.)(KeyboardInterrupt|SignalException|SystemExit)$")
+
+_IN_THE_LOOP = (
+    "_maybe_log_save_evaluate",
+    "_save_checkpoint",
+    "on_train_epoch_end",
+    "on_train_batch_end",
+)
+"""Functions that training loops call once a step is made (transformers `Trainer`, Lightning)."""
+
+_LOOPS = re.compile(
+    r"(?:_?(?:inner_)?train(?:ing)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
+    r"|_loop)?|run_epoch|_?process_(?:next_)?(?:data|batch)|do_train|one_epoch)",
+    re.IGNORECASE,
+)
 
 _BY_TYPE: tuple[tuple[str, str], ...] = (
     (r"(ModuleNotFound|Import|PackageNotFound|DistributionNotFound|VersionConflict|Glibc)"
@@ -194,6 +212,9 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     ):
         return None
     begun = started(facts, crash.cite, crash.attempt)
+    begun = begun or _within_the_loop(crash) or begun
+    in_doubt = begun is False and not facts.has_progress and _in_a_loop(crash)
+    begun = None if in_doubt else begun
     gone_on = crash.caught or survived(facts, crash.cite, crash.attempt)
     if best is not None:
         family, fault_class = resolve(best.signature, begun)
@@ -201,6 +222,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     else:
         family, fault_class, strength = _unsigned(crash, begun)
         attribution = "job"
+    strength *= LOOP_DOUBT if in_doubt and family == "A1" and best is not None else 1.0
     return Failure(
         family=family,
         fault_class=fault_class,
@@ -218,10 +240,22 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     )
 
 
+def _within_the_loop(crash: Crash) -> bool:
+    return any(
+        frame.function in _IN_THE_LOOP
+        or (frame.code or "").partition("(")[0].endswith(_IN_THE_LOOP)
+        for frame in crash.frames
+    )
+
+
+def _in_a_loop(crash: Crash) -> bool:
+    return any(_LOOPS.fullmatch(frame.function) for frame in crash.frames)
+
+
 def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
     """Family, class and strength of an exception no signature knows."""
     if not crash.complete:
-        return ("A3" if begun else "A1"), None, CUT_OFF
+        return ("A3", None, CUT_OFF_LATE) if begun else ("A1", None, CUT_OFF)
     text = f"{crash.exception}: {crash.message}"
     if crash.head == crash.cite:  # a line without its traceback may have been caught and printed
         begun = begun if begun is not None else False

@@ -187,6 +187,12 @@ def _before(facts: Facts, event: ProcessExit) -> str:
     for tag in ENDED_BY_SCHEDULER:
         if any(_no_later(facts, match, event) for match in facts.standing(tag)):
             return "the scheduler ended it"
+    if _step_came_down(facts, event):
+        return "srun had begun to end the step after another task's exit"
+    return _failed_before(facts, event)
+
+
+def _failed_before(facts: Facts, event: ProcessExit) -> str:
     for failure in failures(facts):
         if failure.attempt != event.attempt or not failure.fatal or failure.family == "A2":
             continue
@@ -200,9 +206,29 @@ def _before(facts: Facts, event: ProcessExit) -> str:
             return "its peers had reported the wait before"
         if not own and facts.after(event.cite, failure.cite) is True:
             return "another rank had failed before"
+    if event.signal == 6 and any(
+        facts.after(event.cite, m.cite) is not False for m in facts.tagged("watchdog-abort")
+    ):
+        return "the collective library's watchdog took the process down"
     if event.signal == 6 and any(_own_echo(facts, c, event) for c in facts.crashes):
         return "the rank had lost its peer before"
     return ""
+
+
+def _step_came_down(facts: Facts, event: ProcessExit) -> bool:
+    """Whether srun said that it takes the step down before it told of this kill, and another
+    task had left with an exit code of its own."""
+    if event.signal not in (9, None) or "srun: " not in event.cite.text:
+        return False
+    announced = any(facts.after(event.cite, m.cite) is True for m in facts.tagged("step-aborted"))
+    return announced and any(
+        other.reporter == "srun"
+        and other.attempt == event.attempt
+        and other.exit_code
+        and not other.signal
+        and other.place != event.place
+        for other in facts.exits
+    )
 
 
 def _own_echo(facts: Facts, crash: Crash, event: ProcessExit) -> bool:

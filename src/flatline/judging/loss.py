@@ -17,6 +17,7 @@ from flatline.judging.shapes import (
     WINDOWS,
     all_zero,
     dead_since,
+    exploded_at,
     fell,
     levels,
     only_rises,
@@ -136,6 +137,9 @@ def _shape(
         dead = dead_since(numbers)
     if dead is not None:
         return "dead-plateau", values[dead][0]
+    exploded = exploded_at(numbers[-SHAPE_POINTS:])
+    if exploded is not None:
+        return "spiked", values[max(0, len(values) - SHAPE_POINTS) + exploded][0]
     if len(numbers) >= SHAPE_POINTS and 0 < RISEN_RATIO * numbers[0] <= end.low:
         rose: Shape = "never-fell" if only_rises(numbers) else "spiked"
         return rose, _crossing(values, numbers[0])

@@ -25,6 +25,7 @@ TREND_Z = 1.645
 """One-sided 5 %: how seldom a row without a trend passes for one that has it."""
 RISE_Z = 3.1
 """One-sided 0.1 %: a verdict of divergence asks for more than a ruling-out does."""
+EXPLODED_RATIO = 1_000.0
 ABRUPT_SHARE = 0.1
 """Of the span the row had covered: a loss that nears its limit arrives there in small steps."""
 
@@ -119,6 +120,16 @@ def dead_since(numbers: Sequence[float]) -> int | None:
     span = max(before) - min(*before, dead)
     near = median(before[-HEAD:])
     return head if abs(near - dead) > ABRUPT_SHARE * span else None
+
+
+def exploded_at(numbers: Sequence[float]) -> int | None:
+    """Where the last values, two at the least, lie a thousand times above all before them: no
+    scatter and no spike of a sound run reaches that."""
+    for first in range(len(numbers) - 2, 1, -1):
+        before, since = numbers[:first], numbers[first:]
+        if min(since) >= EXPLODED_RATIO * max(map(abs, before)) > 0:
+            return first
+    return None
 
 
 def all_zero(numbers: Sequence[float]) -> bool:

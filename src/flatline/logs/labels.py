@@ -111,8 +111,9 @@ class Labels:
     group, and only the default one counts.
     """
 
-    def __init__(self, kinds: Kinds | None = None) -> None:
+    def __init__(self, kinds: Kinds | None = None, *, syslog: bool = False) -> None:
         self._kinds = kinds or Kinds()
+        self._syslog = syslog
         self._places: dict[tuple[str | None, str | None, int | None, int | None], Place] = {}
 
     @classmethod
@@ -126,7 +127,7 @@ class Labels:
             if more == kinds:
                 break
             kinds = more
-        return cls(kinds)
+        return cls(kinds, syslog=any(_SYSLOG.match(line) for line in lines))
 
     def split(self, text: str, head: str = "") -> Labelled:
         """
@@ -139,11 +140,9 @@ class Labels:
         if head:
             self._strip(head, found)
         rest = self._strip(text, found)
-        if found.host is None and ("A" <= text[:1] <= "Z" or text[:1] in "<12"):
-            match = _SYSLOG.match(text)
-            if match is not None:
-                found.host = match["host"]
-                found.keys.append(match["host"])
+        if self._syslog and found.host is None and (match := _SYSLOG.match(text)):
+            found.host = match["host"]
+            found.keys.append(match["host"])
         self._own(rest, found)
         if not found.keys:
             return Labelled(NOWHERE, rest, "")

@@ -25,7 +25,9 @@ from types import TracebackType
 from typing import Self
 
 from flatline.errors import SourceRefused, SourceUnreachable
+from flatline.logs.event_files import is_event_file, rendered
 from flatline.logs.unpacking import (
+    ENCODING_BYTES,
     FileStore,
     Store,
     encoding,
@@ -189,7 +191,12 @@ def _open(path: Path) -> int:
 
 
 def _unpacked(raw: Store, source: str, gaps: list[Gap]) -> Store:
-    head = raw.read(0, 8)
+    head = raw.read(0, 16)
+    if is_event_file(head):
+        try:
+            return rendered(raw, source, gaps)
+        finally:
+            raw.close()
     if packing(head) is None:
         if raw.size > PLAIN_CAP_BYTES:
             gaps.append(
@@ -208,7 +215,7 @@ def _unpacked(raw: Store, source: str, gaps: list[Gap]) -> Store:
 
 
 def _as_utf8(raw: Store, source: str, gaps: list[Gap]) -> Store:
-    name = encoding(raw.read(0, 4))
+    name = encoding(raw.read(0, ENCODING_BYTES))
     if name is None:
         return raw
     try:

@@ -184,6 +184,8 @@ class _Walk:
     def _frame(self, text: str, part: _Part) -> bool:
         """Takes a frame, its source and its marks; False where the line is none."""
         found = FRAME.match(text)
+        if found is not None and not part.frames and (further := text.index("F") - 2) > 0:
+            self._indent += " " * further  # the head stands further left than all the rest
         if found is None:
             if not (REPEATED.match(text) or (MARKS.match(text) and text.startswith("    "))):
                 return False

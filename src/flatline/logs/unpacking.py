@@ -31,6 +31,10 @@ most gzip can do is 1,032); a bomb for zstd or xz exceeds 10,000."""
 PIECE_BYTES = MIB
 BINARY_AFTER_BYTES = 64 << 10
 
+MARKLESS_FROM_BYTES = 32
+"""Shorter than this, zeros between letters may be chance."""
+ENCODING_BYTES = 4096
+
 BYTE_ORDER_MARKS = (
     codecs.BOM_UTF8,
     codecs.BOM_UTF16_LE,
@@ -51,8 +55,8 @@ class Store(Protocol):
 
 
 class FileStore:
-    """The first `size` bytes of an open file, which it closes, at the latest when it is dropped: a
-    server reads logs of many runs."""
+    """The first `size` bytes of an open file, which it closes, at the latest when it is dropped:
+    whoever cites lines keeps many files open for as long as the facts live."""
 
     def __init__(self, fd: int, size: int) -> None:
         self.size = size
@@ -72,8 +76,7 @@ class FileStore:
             os.close(self._fd)
             self._fd = -1
 
-    def __del__(self) -> None:
-        self.close()
+    __del__ = close
 
 
 class MemoryStore:
@@ -90,7 +93,7 @@ class MemoryStore:
         self._data.release()
 
 
-class _Spool:
+class Spool:
     """Takes bytes in order; small amounts stay in memory."""
 
     def __init__(self) -> None:
@@ -208,6 +211,8 @@ def is_text(head: bytes) -> bool:
         return True
     if head.startswith(_BINARY_MAGIC) or packing(head) is not None:
         return False
+    if b"\0" in head[:ENCODING_BYTES] and encoding(head[:ENCODING_BYTES]) is not None:
+        return True
     nuls = head.count(0)
     control = len(head) - len(head.translate(None, _CONTROL)) - nuls
     return nuls * 10 <= len(head) and control * 100 <= 3 * len(head)
@@ -299,7 +304,7 @@ def unpack(raw: Store, head: bytes, source: str, gaps: list[Gap], limit: int = 0
 
     Damage, bombs and a full temporary folder end it early, with a gap.
     """
-    spool, unpacker = _Spool(), _Unpacker(raw, head)
+    spool, unpacker = Spool(), _Unpacker(raw, head)
     try:
         for piece in unpacker.pieces():
             spool.write(piece)
@@ -331,21 +336,38 @@ def _gap(source: str, size: int, reason: str) -> Gap:
 
 
 def encoding(head: bytes) -> str | None:
-    """The encoding a byte-order mark announces, where it is not UTF-8."""
+    """
+    The encoding of a file that begins so, where it is not UTF-8.
+
+    A byte-order mark announces it; without one, UTF-16 is told by its zeros: every other byte of
+    Latin text is one, and none of those between.
+    """
     if head.startswith((codecs.BOM_UTF32_LE, codecs.BOM_UTF32_BE)):
         return "utf-32"
     if head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         return "utf-16"
+    start = head[: len(head) // 2 * 2]
+    if len(start) < MARKLESS_FROM_BYTES or head.startswith(codecs.BOM_UTF8):
+        return None
+    zeros = start[::2].count(0), start[1::2].count(0)
+    for here, there, name in ((0, 1, "utf-16-be"), (1, 0, "utf-16-le")):
+        if zeros[here] * 20 >= len(start) // 2 * 19 and not zeros[there]:
+            text = start.decode(name, "replace")
+            return name if is_text(text.encode()) else None
     return None
 
 
 def transcode(raw: Store, name: str, source: str, gaps: list[Gap]) -> Store:
     """`raw` in UTF-8. What is not valid in its encoding is replaced."""
     decoder = codecs.getincrementaldecoder(name)("replace")
-    spool = _Spool()
+    spool = Spool()
     offset = 0
     try:
         while data := raw.read(offset, PIECE_BYTES):
+            if spool.size >= ARCHIVE_CAP_BYTES:
+                reason = f"no more than {ARCHIVE_CAP_BYTES >> 30} GiB are put into UTF-8"
+                gaps.append(_gap(source, spool.size, reason))
+                break
             offset += len(data)
             spool.write(decoder.decode(data).encode("utf-8", "replace"))
         spool.write(decoder.decode(b"", True).encode("utf-8", "replace"))

@@ -217,6 +217,8 @@ class Records:
     now: datetime | None = None
     addresses: Mapping[str, str] = field(default_factory=dict)
     """NodeAddr or node address to node name."""
+    gaps: tuple[Gap, ...] = ()
+    """What of it could not be read."""
 
 
 # --- what was read, and what was not ---

@@ -10,16 +10,21 @@ JSON pointer (RFC 6901) of where it stands, so that what is read can be cited.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 import orjson
 
 from flatline.errors import FormatError
-from flatline.model import Disposition, Scalar
+from flatline.model import Disposition, Gap, Scalar
 from flatline.parsers._exits import waited
-from flatline.parsers._slurm import NO_VALUE, settled
+from flatline.parsers._slurm import BASES, FLAGS, NO_VALUE, settled
+from flatline.tracks import SCHEDULER
 
+_EXCUSED = re.compile(rb"NaN|Infinity|[\x80-\xff]|\\u[dD]")
+"""Only with one of these may a document that orjson refuses be JSON after all; the other reader
+takes ten times as long to refuse it."""
 DEPTH = 64  # Slurm nests less than 10 deep
 
 
@@ -30,8 +35,9 @@ def loaded(data: bytes) -> Any:
     """
     try:
         return orjson.loads(data)
-    except orjson.JSONDecodeError:
-        pass
+    except orjson.JSONDecodeError as fault:
+        if not _EXCUSED.search(data):
+            raise FormatError(f"not JSON: {str(fault)[:120]}") from fault
     try:
         return json.loads(data.decode("utf-8-sig", "replace"))
     except (ValueError, RecursionError) as fault:
@@ -135,6 +141,58 @@ def exit_code(node: Node, state: Disposition) -> tuple[int | None, int | None]:
     if plain and code == 0 and state != "completed":
         return None, None
     return settled(code, None, state)
+
+
+KINDS: dict[str, Callable[[Node], bool]] = {
+    "text": lambda node: isinstance(node.value, str) or node.integer is not None,
+    "number": lambda node: _is_number(node.value),
+    "exit": lambda node: isinstance(node.value, dict) or _is_number(node.value),
+    "rows": lambda node: (
+        isinstance(node.value, list) and all(isinstance(item, dict) for item in node.value)
+    ),
+    "state": lambda node: (
+        bool(node.words) and all(word.upper() in {*BASES, *FLAGS} for word in node.words)
+    ),
+}
+"""What a field may hold, in any dialect."""
+
+
+def _is_number(value: object) -> bool:
+    """A number, NO_VAL and INFINITE included, plain or in a table, where it may be unset."""
+    if isinstance(value, dict):
+        if value.get("set") is False or value.get("infinite") is True:
+            return True
+        value = value.get("number")
+    plain = isinstance(value, int | float) and not isinstance(value, bool)
+    return plain and 0 <= value <= 2**64  # type: ignore[operator]
+
+
+def odd_fields(rows: Iterable[Node], kinds: Mapping[str, str], source: str) -> tuple[Gap, ...]:
+    """One gap for each field that holds what Slurm never prints there: it was passed over."""
+    odd: dict[str, tuple[int, object]] = {}
+    for row in rows:
+        for path, kind in kinds.items():
+            node = row[path]
+            if node.value not in (None, "", []) and not KINDS[kind](node):
+                count, first = odd.get(path, (0, node.value))
+                odd[path] = count + 1, first
+    return tuple(
+        Gap(
+            SCHEDULER,
+            f"{path} of {count} {'row' if count == 1 else 'rows'} holds what Slurm does not print"
+            f" there, as {str(first)[:60]!r}, and was not read",
+            source,
+        )
+        for path, (count, first) in odd.items()
+    )
+
+
+def left_out(count: int, source: str) -> tuple[Gap, ...]:
+    """A gap for rows that are none or name no job."""
+    if count <= 0:
+        return ()
+    rows = f"{count} {'row names' if count == 1 else 'rows name'} no job"
+    return (Gap(SCHEDULER, f"{rows}, and {'was' if count == 1 else 'were'} not read", source),)
 
 
 def resolve(data: bytes, pointer: str) -> Scalar:

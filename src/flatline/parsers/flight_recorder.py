@@ -25,9 +25,11 @@ from typing import Any
 import orjson
 
 from flatline.errors import FormatError
+from flatline.judging.recorder_cites import values
 from flatline.model.dumps import Dump, Entry, GroupStatus
 from flatline.model.evidence import Scalar
 from flatline.parsers._pickle import MAX_BYTES, read_pickle
+from flatline.redact import mask
 
 FORMAT = "flight-recorder"
 KEPT_PER_GROUP = 64
@@ -75,13 +77,13 @@ def parse_dump(data: bytes, source: str) -> Dump:
     records = [each for each in _items(raw.get("entries")) if isinstance(each, Mapping)]
     groups = _groups(raw, records, rank)
     by_id = {group.pg_id: group for group in groups}
-    entries = [
+    entries = _told_apart(
         entry for each in records if (entry := _entry(each, by_id.get(_int(each.get("pg_id")))))
-    ]
+    )
     return Dump(
         source=source,
         rank=rank,
-        version=str(raw.get("version", "")),
+        version=mask(str(raw.get("version", ""))),
         groups=groups,
         entries=_kept(entries),
         recorded=len(records),
@@ -99,7 +101,7 @@ def resolve_dump(data: bytes, pointer: str) -> Scalar:
     """
     what, _, key = pointer.rpartition(", ")
     if what.startswith("entry "):
-        return _scalar(_field(_load(data), what[6:], key))
+        return _field(_load(data), what[6:], key)
     dump = parse_dump(data, "")
     if what == "entries" and key in ("recorded", "pending"):
         return dump.recorded if key == "recorded" else dump.pending
@@ -114,20 +116,28 @@ def resolve_dump(data: bytes, pointer: str) -> Scalar:
     raise FormatError(f"the dump has no {pointer!r}")
 
 
-def _field(raw: Mapping[str, Any], record_id: str, key: str) -> object:
-    for each in _items(raw.get("entries")):
-        if isinstance(each, Mapping) and str(_int(each.get("record_id"))) == record_id:
-            if key in each:
-                return each[key]
-            break
+def _field(raw: Mapping[str, Any], record_id: str, key: str) -> Scalar:
+    """A field of an entry, as the entry holds it where it is one that is cited: a dump may spell
+    a number as a string."""
+    records = [each for each in _items(raw.get("entries")) if isinstance(each, Mapping)]
+    named = [each for each in records if str(_int(each.get("record_id"))) == record_id]
+    groups = {group.pg_id: group for group in _groups(raw, records, None)} if named else {}
+    for each in named:
+        entry = _entry(each, groups.get(_int(each.get("pg_id"))))
+        if entry is not None and key in (read := dict(values(entry))):
+            return read[key]
+    if named and key in named[0]:
+        return _scalar(named[0][key])
     raise FormatError(f"the dump has no entry {record_id} with {key!r}")
 
 
 def _scalar(value: object) -> Scalar:
-    if value is None or isinstance(value, str | int | float):
+    if isinstance(value, str):
+        return mask(value)
+    if value is None or isinstance(value, int | float):
         return value
     try:
-        return json.dumps(value)
+        return mask(json.dumps(value))
     except (TypeError, ValueError, RecursionError):
         raise FormatError("the entry holds what cannot be written as JSON") from None
 
@@ -178,8 +188,8 @@ def _groups(
         counters = status.get(pg_id, {})
         found.append(
             GroupStatus(
-                name=name,
-                desc=desc or str(listed.get("desc") or ""),
+                name=mask(name),
+                desc=mask(desc or str(listed.get("desc") or "")),
                 ranks=_ranks(listed.get("ranks")),
                 pg_id=pg_id,
                 last_enqueued=_int(counters.get("last_enqueued_collective")),
@@ -256,18 +266,26 @@ def _entry(raw: Mapping[str, Any], group: GroupStatus | None) -> Entry | None:
     return Entry(
         group=group.name,
         seq=seq,
-        op=op,
+        op=mask(op),
         sizes=_sizes(raw.get("input_sizes")),
-        dtypes=tuple(str(each) for each in _items(raw.get("input_dtypes"))),
-        state=state,
+        dtypes=tuple(mask(str(each)) for each in _items(raw.get("input_dtypes"))),
+        state=mask(state),
         retired=retired,
         is_p2p=is_p2p,
         record_id=record_id,
         at=_instant(raw.get("time_created_ns")),
         pending=state != "completed"
         and (not retired or _timed_out(backend, is_p2p, seq, group.last_completed)),
-        backend=backend,
+        backend=mask(backend),
     )
+
+
+def _told_apart(entries: Iterable[Entry]) -> list[Entry]:
+    """The first of each record id: a recorder gives every entry its own, and citations use it."""
+    kept: dict[int, Entry] = {}
+    for entry in entries:
+        kept.setdefault(entry.record_id, entry)
+    return list(kept.values())
 
 
 def _timed_out(backend: str, is_p2p: bool, seq: int, last_completed: int | None) -> bool:

@@ -44,7 +44,12 @@ def _whole(value: object) -> int | None:
 
 
 def _real(value: object) -> float | None:
-    return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else None
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return None
+    try:
+        return float(value)
+    except OverflowError:  # an integer of hundreds of digits
+        return None
 
 
 def _first(stats: dict[str, Any], names: tuple[str, ...]) -> float | None:

@@ -27,7 +27,15 @@ from flatline.parsers._slurm import (
     latest,
     oldest_first,
 )
-from flatline.parsers._slurm_json import Node, cited, exit_code, loaded, resolve
+from flatline.parsers._slurm_json import (
+    Node,
+    cited,
+    exit_code,
+    left_out,
+    loaded,
+    odd_fields,
+    resolve,
+)
 
 __all__ = ["FORMAT", "ZONE_ASSUMED", "parse", "recognise", "resolve"]
 
@@ -42,6 +50,13 @@ SPECIAL_STEPS = {
     0xFFFF_FFFD: "pending",
 }
 STEP_WORDS = {"TBD": "pending"}
+_TIMES = {f"time/{name}": "number" for name in ("start", "end", "elapsed")}
+KINDS_OF_JOB = {
+    **_TIMES, "time/submission": "number", "time/limit": "number", "name": "text",
+    "exit_code": "exit", "derived_exit_code": "exit", "nodes": "text", "steps": "rows",
+    "state/current": "state", "submit_line": "text", "working_directory": "text",
+}  # fmt: skip
+KINDS_OF_STEP = {**_TIMES, "exit_code": "exit", "state": "state"}
 
 
 def recognise(name: str, head: bytes) -> bool:
@@ -211,7 +226,13 @@ def parse(data: bytes, source: str) -> Records:
     if not isinstance(document["jobs"].value, list) or any("job_state" in r.value for r in rows):
         raise FormatError("no sacct JSON: it has no list of accounting rows called 'jobs'")
     jobs = [job for row in rows if (job := _job(row, source)) is not None]
+    steps = [step for row in rows for step in row["steps"]]
     return Records(
         jobs=oldest_first(jobs),
         now=latest(_vouched(row) for row in rows),
+        gaps=(
+            *left_out(len(document["jobs"].value) - len(jobs), source),
+            *odd_fields(rows, KINDS_OF_JOB, source),
+            *odd_fields(steps, KINDS_OF_STEP, source),
+        ),
     )

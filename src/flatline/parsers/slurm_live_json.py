@@ -33,12 +33,19 @@ from flatline.parsers._slurm import (
     node_states,
     oldest_first,
 )
-from flatline.parsers._slurm_json import Node, cited, exit_code, loaded, resolve
+from flatline.parsers._slurm_json import Node, cited, exit_code, loaded, odd_fields, resolve
 
 __all__ = ["FORMAT", "ZONE_ASSUMED", "parse", "recognise", "resolve"]
 
 FORMAT = "slurm-live-json"
 ZONE_ASSUMED = False
+KINDS_OF_JOB = {
+    **dict.fromkeys(("submit_time", "start_time", "end_time", "time_limit"), "number"),
+    **dict.fromkeys(("exit_code", "derived_exit_code"), "exit"),
+    **dict.fromkeys(("name", "nodes", "standard_output", "standard_error"), "text"),
+    "job_state": "state",
+}
+KINDS_OF_NODE = {"boot_time": "number", "reason_changed_at": "number", "name": "text"}
 _LISTS = re.compile(rb'"(?:jobs|nodes|sinfo)"\s*:\s*\[')
 _MARKS = re.compile(
     rb'openapi\\?/(?:v0\.0|slurmctld)|"(?:job_state|accrue_time|burstbuffer_network_address|'
@@ -248,4 +255,8 @@ def parse(data: bytes, source: str) -> Records:
         node_events=tuple(events),
         now=latest(now),
         addresses=_addresses(nodes, groups),
+        gaps=(
+            *odd_fields(jobs, KINDS_OF_JOB, source),
+            *odd_fields(nodes, KINDS_OF_NODE, source),
+        ),
     )

@@ -54,7 +54,7 @@ def accepts(matcher: Matcher) -> Callable[[str], bool]:
 def _pattern(pattern: str) -> Callable[[str], bool]:
     if _ALTERNATIVES.fullmatch(pattern):
         return frozenset(pattern.split("|")).__contains__
-    return _compiled(f"\\A(?:{_translated(pattern)})\\z", pattern)
+    return _compiled(f"\\A(?:{translated(pattern)})\\z", pattern)
 
 
 def _compiled(anchored: str, pattern: str) -> Callable[[str], bool]:
@@ -88,8 +88,8 @@ def _compiled(anchored: str, pattern: str) -> Callable[[str], bool]:
     return test
 
 
-def _translated(pattern: str) -> str:
-    """The pattern as PCRE that means what RE2 means by it."""
+def translated(pattern: str, end: str = r"\z") -> str:
+    """The pattern as PCRE that means what RE2 means by it; `end` stands for the text's end."""
     out: list[str] = []
     at = 0
     if not pattern.isascii() and re.search(r"\(\?[s-]*i", pattern):
@@ -106,7 +106,7 @@ def _translated(pattern: str) -> str:
             out.append(r"\A")
             at += 1
         elif char == "$":
-            out.append(r"\z")
+            out.append(end)
             at += 1
         elif char == "(":
             text = _group(pattern, at)

@@ -88,6 +88,15 @@ class Store(Protocol):
         """Every metric with the label names its series carry, `__name__` not among them."""
         ...
 
+    def labels(self, matchers: Sequence[Matcher]) -> Sequence[Labels]:
+        """The labels of the series that satisfy every matcher, without reading samples."""
+        ...
+
+    @property
+    def span(self) -> tuple[float, float] | None:
+        """First and last time any sample has; None where there is none."""
+        ...
+
 
 class MemoryStore:
     """Series held in memory, indexed by metric."""
@@ -110,6 +119,9 @@ class MemoryStore:
         if key not in self._selected:
             self._selected[key] = self.series.take(self._rows(key))
         return self._selected[key]
+
+    def labels(self, matchers: Sequence[Matcher]) -> Sequence[Labels]:
+        return [self.series.labels[row] for row in self._rows(tuple(matchers))]
 
     def _rows(self, matchers: tuple[Matcher, ...]) -> list[int]:
         exact = [m.value for m in matchers if m.name == NAME and m.op == "="]

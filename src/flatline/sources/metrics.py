@@ -1,7 +1,9 @@
 """
-Metrics files behind one question: canonical PromQL in, an answer by place out.
+Metrics behind one question: canonical PromQL in, an answer by place out.
 
-The files are read once into memory; exporters are told by the metrics they hold.  Every answer
+An engine answers what the data understands: the embedded one over files read once into memory,
+or any other that is given (a TSDB directory, a server); exporters are told by the metrics they
+hold.  Every answer
 is kept, so that asking again costs nothing and what was asked can be told.  `replay` runs a
 citation's own query again, knowing nothing of how it was made.
 
@@ -13,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import ceil, floor, isnan
 from pathlib import Path
@@ -21,15 +23,18 @@ from typing import TYPE_CHECKING, Any
 
 from flatline.errors import FormatError, SourceError
 from flatline.model import Gap, Place, QueryCite
-from flatline.signals import NEEDS, SIGNALS
+from flatline.signals import NEEDS, RESTLESS, SIGNALS
 
 if TYPE_CHECKING:
     from flatline.series.answer import Answer, Row
+    from flatline.series.engine import Engine
     from flatline.series.promql.evaluate import Matrix
     from flatline.series.storage import Labels
     from flatline.vocab import Exporter
     from flatline.vocab.rewrite import Groups, Scope
 
+Window = tuple[datetime | None, datetime | None]
+OPEN: Window = (None, None)
 STEPS = 240
 """Points an answer has where no step is asked for: a point a minute over four hours."""
 HEAD_LINES = 200
@@ -46,16 +51,28 @@ _SAMPLE = re.compile(
     re.IGNORECASE,
 )
 
+_SMI_DOCUMENT = re.compile(
+    rb"(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE nvidia_smi_log[^>\[]*>\s*)?<nvidia_smi_log>.*?"
+    rb"</nvidia_smi_log>\s*",
+    re.DOTALL,
+)
+_SMI_HEADER = re.compile(
+    rb"(?:^|, ?)(?:(?:power\.draw|temperature|utilization|clocks|memory)\.?[a-z_.]*)"
+    rb"(?: \[[%A-Za-z]+\])?(?:,|\s*$)"
+)
+
 
 def recognise(name: str, head: bytes) -> bool:
     """
-    Whether a file's beginning is Prometheus text or OpenMetrics.
+    Whether a file's beginning is Prometheus text, OpenMetrics, or what nvidia-smi printed.
 
     A line of metadata decides; without any, nearly every line must be a labelled sample, so that
     a log that prints `{...} 3` is none.
     """
     if b"\0" in head:
         return False
+    if is_smi(head):
+        return True
     lines = [line for line in head.split(b"\n")[:HEAD_LINES] if line.strip()]
     if len(lines) > 1 and not head.endswith(b"\n"):
         lines.pop()
@@ -65,66 +82,154 @@ def recognise(name: str, head: bytes) -> bool:
     return samples > 0 and samples >= 0.9 * len(lines)
 
 
+@dataclass(frozen=True, slots=True)
+class Carried:
+    """What carries a signal here: `unit` is the exporter's own, `hosts` are those it covers."""
+
+    signal: str
+    exporter: str
+    metric: str
+    unit: str
+    hosts: tuple[str, ...]
+
+
+def is_smi(head: bytes) -> bool:
+    """
+    Whether a file begins as a table or documents of `nvidia-smi`, and as nothing else: many a job
+    log begins with such a table.
+    """
+    text = head.lstrip(b"\xef\xbb\xbf\r\n ")
+    if text.startswith((b"<?xml", b"<nvidia_smi_log>")):
+        rest = _SMI_DOCUMENT.sub(b"", text).lstrip()
+        return b"<nvidia_smi_log>" in text[:400] and rest[:1] in (b"", b"<")
+    lines = text.split(b"\n")
+    if len(lines) > 1:
+        lines.pop()
+    header = lines[0]
+    if not _SMI_HEADER.search(header) or len(header) > HEAD_LINES * 50:
+        return False
+    alike = sum(line.count(b",") == header.count(b",") for line in lines[:HEAD_LINES])
+    return b"," in header and alike == len(lines[:HEAD_LINES]) > 1
+
+
 class MetricsSource:
     """
-    Metrics files of one run. What could not be read of them stands in `gaps`.
+    Metrics of one run behind an engine. What could not be had of them stands in `gaps`.
 
-    `scope` narrows every question to the hosts and GPUs the run held.
+    `scope` narrows every question to the hosts and GPUs the run held, `within` to its time:
+    either end may be open.
     """
 
-    def __init__(self, files: Sequence[tuple[Path, str]], scope: Scope | None = None) -> None:
-        from flatline.series.promql import ENGINE
-        from flatline.series.storage import MemoryStore, SeriesBuilder
+    def __init__(
+        self,
+        files: Sequence[tuple[Path, str]] = (),
+        scope: Scope | None = None,
+        addresses: Mapping[str, str] | None = None,
+        *,
+        engine: Engine | None = None,
+        within: Window = OPEN,
+    ) -> None:
+        """Files are read into memory and asked by the embedded engine, unless one is given."""
         from flatline.vocab import bind, vocabularies
         from flatline.vocab.rewrite import Scope
 
         gaps: list[Gap] = []
-        builder = SeriesBuilder()
-        read = [source for path, source in files if _read(path, source, builder, gaps)]
-        self._store = MemoryStore(builder.build())
-        if builder.conflicts:
-            gaps.append(Gap("every sample of the metrics",
-                            f"{builder.conflicts} samples have another value at the same time"
-                            " of the same series; the first was kept"))  # fmt: skip
-        names = self._store.names()
-        self._exporters = [e for v in vocabularies() if (e := bind(v, names)) is not None]
-        for exporter in self._exporters:
-            gaps.extend(exporter.gaps)
-        if read and not self._exporters:
-            gaps.append(Gap("GPU metrics", "no exporter that is known wrote these", read[0]))
-        self.name = _named(read)
-        self.engine = ENGINE
+        self._engine = in_memory(files, gaps) if engine is None else engine
+        names = self._engine.names()
+        bound = [e for v in vocabularies() if (e := bind(v, names)) is not None]
+        self._exporters = self._named(bound, addresses or {}, gaps)
+        self.name, self.engine = self._engine.source, self._engine.name
+        if names and not self._exporters:
+            gaps.append(Gap("GPU metrics", "no exporter that is known wrote these", self.name))
         self.scope = scope or Scope()
+        self._within = within
         self._groups: dict[str, Groups] = {}
         for exporter in self._exporters:
             self._groups[exporter.name], found = self._restrictions(exporter)
             gaps.extend(found)
-        self.gaps = tuple(gaps)
+        self._gaps = tuple(gaps)
         self._answers: dict[tuple[str, float, float, float], Answer] = {}
+
+    def _named(
+        self, bound: Sequence[Exporter], addresses: Mapping[str, str], gaps: list[Gap]
+    ) -> list[Exporter]:
+        """The exporters with the names of hosts that stand in their data as addresses."""
+        from flatline.vocab.hosts import named, names_of
+
+        names = names_of(self._answering() if bound else (), addresses)
+        out = []
+        for exporter in bound:
+            whole, unnamed = named(exporter, self._hosts(exporter), names)
+            out.append(whole)
+            gaps.extend((*whole.gaps, *unnamed, *self._still(whole)))
+        return out
+
+    def _answering(self) -> list[tuple[str, str]]:
+        """Which host answers at an instance, wherever node_exporter was read."""
+        from flatline.vocab.hosts import UNAME
+
+        span = self._engine.span
+        if UNAME not in self._engine.names() or span is None:
+            return []
+        length_s = max(1, ceil(span[1] - span[0]) + 1)
+        found = self._engine.run(f"last_over_time({UNAME}[{length_s}s])", span[1], span[1], 0.0)
+        pairs = map(dict, found.labels)
+        return [(of.get("instance", ""), of.get("nodename", "")) for of in pairs]
+
+    def _still(self, exporter: Exporter) -> list[Gap]:
+        """Hosts whose exporter went on serving one old reading."""
+        from flatline.series.quality import stood_still
+        from flatline.series.storage import NAME, each
+
+        rule = exporter.labels.get("host")
+        series = getattr(getattr(self._engine, "store", None), "series", None)
+        if series is None:  # only what is in memory is looked at sample by sample
+            return []
+        metrics = {c.metric for name, c in exporter.carriers.items() if name in RESTLESS}
+        by_host: dict[str, list[Any]] = {}
+        for labels, times, values in each(series):
+            of = dict(labels)
+            if rule is not None and of.get(NAME) in metrics and of.get(rule.label):
+                by_host.setdefault(exporter.host(of[rule.label]), []).append((times, values))
+        return [
+            Gap(f"{exporter.name} metrics of every host at every time",
+                f"nothing that moves on other hosts moved from {_instant(start):%H:%M:%S} to"
+                f" {_instant(end):%H:%M:%S} UTC: an old reading, served again", host)
+            for host, (start, end) in stood_still(by_host).items()
+        ]  # fmt: skip
+
+    def _hosts(self, exporter: Exporter, *signals: str) -> frozenset[str]:
+        """The host values of an exporter's series, of all its signals or of some."""
+        rule = exporter.labels.get("host")
+        carriers = [exporter.carriers[s] for s in signals or exporter.carriers]
+        metrics = {carrier.metric for carrier in carriers}
+        return frozenset() if rule is None else self._engine.values(metrics, rule.label)
 
     def _restrictions(self, exporter: Exporter) -> tuple[Groups, tuple[Gap, ...]]:
         from flatline.vocab.rewrite import restrictions
 
-        rule = exporter.labels.get("host")
-        metrics = {carrier.metric for carrier in exporter.carriers.values()}
-        hosts = {
-            value
-            for labels in map(dict, self._store.series.labels)
-            if rule is not None
-            and labels.get("__name__") in metrics
-            and (value := labels.get(rule.label)) is not None
-        }
-        return restrictions(self.scope, exporter, hosts)
+        if not self.scope.hosts:
+            return restrictions(self.scope, exporter, ())
+        return restrictions(self.scope, exporter, self._hosts(exporter))
+
+    @property
+    def gaps(self) -> tuple[Gap, ...]:
+        """What could not be had; asking can add to it."""
+        return tuple(dict.fromkeys((*self._gaps, *self._engine.gaps)))
 
     # --- what is there ---
 
     @property
     def window(self) -> tuple[datetime, datetime] | None:
-        """From the first sample to the last, in whole seconds; None where there is none."""
-        span = self._store.span
+        """From the first sample to the last, in whole seconds, within the run's time; None where
+        there is none."""
+        span = self._engine.span
         if span is None:
             return None
-        return _instant(floor(span[0])), _instant(ceil(span[1]))
+        first, last = _instant(floor(span[0])), _instant(ceil(span[1]))
+        after, until = self._within
+        first, last = max(first, after or first), min(last, until or last)
+        return (first, last) if first <= last else None
 
     @property
     def answers(self) -> tuple[Answer, ...]:
@@ -135,10 +240,19 @@ class MetricsSource:
         """Whether one exporter carries all of these signals."""
         return any(all(s in e.carriers for s in signals) for e in self._exporters)
 
+    def carried(self) -> tuple[Carried, ...]:
+        """Every signal with each exporter that carries it, its metric, unit and hosts."""
+        return tuple(
+            Carried(signal, exporter.name, carrier.metric, carrier.unit,
+                    tuple(sorted({exporter.host(h) for h in self._hosts(exporter, signal)})))
+            for exporter in self._exporters
+            for signal, carrier in exporter.carriers.items()
+        )  # fmt: skip
+
     def measured(self, need: str) -> bool:
-        """Whether of every group of signals a need in words stands for one is carried; a need
-        that is not known is not met."""
-        groups = NEEDS.get(need, ())
+        """Whether of every group of signals a need in words stands for one is carried, or a
+        signal by its name; a need that is not known is not met."""
+        groups = NEEDS.get(need) or (((need,),) if need in SIGNALS else ())
         return bool(groups) and all(any(map(self.carries, group)) for group in groups)
 
     # --- asking ---
@@ -189,7 +303,7 @@ class MetricsSource:
         native = rewrite(expr, exporter, self._groups[exporter.name])
         if isinstance(native, Gap):
             return replace(answer, missing=(native,))
-        matrix = self._run(native.text, first, last, step_s)
+        matrix = self._engine.run(native.text, first, last, step_s)
         rows = tuple(_rows(matrix, exporter))
 
         def pin(row: Row, time: float) -> tuple[str, float]:
@@ -201,12 +315,9 @@ class MetricsSource:
         """Of the exporters that carry all these signals the one with most series of the first."""
         wanted = tuple(signals)
         able = [e for e in self._exporters if all(s in e.carriers for s in wanted)]
-        return max(able, key=lambda e: self._count(e.carriers[wanted[0]].metric), default=None)
-
-    def _count(self, metric: str) -> int:
-        from flatline.series.matching import Matcher
-
-        return len(self._store.select((Matcher("__name__", "=", metric),), 0.0, 0.0))
+        if len(able) < 2:
+            return able[0] if able else None
+        return max(able, key=lambda e: self._engine.count(e.carriers[wanted[0]].metric))
 
     def _missing(self, signals: Sequence[str]) -> tuple[Gap, ...]:
         from flatline.vocab.rewrite import missing_signal
@@ -215,13 +326,6 @@ class MetricsSource:
         if alone:
             return tuple(missing_signal(SIGNALS[name]) for name in alone)
         return (Gap(" with ".join(signals), "no single exporter that was read carries them"),)
-
-    def _run(self, query: str, first: float, last: float, step_s: float) -> Matrix:
-        from flatline.series.promql.evaluate import instant, over
-
-        if first == last or step_s == 0:
-            return instant(query, self._store, last)
-        return over(query, self._store, first, last, step_s)
 
     # --- citing, and running a citation again ---
 
@@ -242,7 +346,7 @@ class MetricsSource:
             narrow = rewrite(canonical, exporter, (matchers,)) if matchers else None
             if narrow is None or isinstance(narrow, Gap):
                 continue
-            found = self._run(narrow.text, time, time, 0.0)
+            found = self._engine.run(narrow.text, time, time, 0.0)
             if len(found.labels) == 1 and _same(float(found.values[0, 0]), value):
                 return narrow.text, value
         if _same(self._value(native, time, time, 0.0, row.place), value):
@@ -257,12 +361,12 @@ class MetricsSource:
         another engine answered it, and where the query gives no value there, or several.
         """
         query, engine, first, last, step_s, place = _asked(item)
-        if engine != self.engine:
+        if not self._engine.answers_as(engine):
             raise SourceError(f"the citation was answered by {engine!r}, not by {self.engine!r}")
         return self._value(query, first, last, step_s, place)
 
     def _value(self, query: str, first: float, last: float, step_s: float, place: Place) -> float:
-        matrix = self._run(query, first, last, step_s)
+        matrix = self._engine.run(query, first, last, step_s)
         found = []
         for index, labels in enumerate(matrix.labels):
             if matrix.present[index, -1] and self._stands_at(labels, place):
@@ -283,19 +387,51 @@ class MetricsSource:
 # --- pieces -------------------------------------------------------------------------------------
 
 
-def _read(path: Path, source: str, builder: Any, gaps: list[Gap]) -> bool:
+def in_memory(files: Sequence[tuple[Path, str]], gaps: list[Gap]) -> Engine:
+    """Prometheus text and OpenMetrics read whole; what could not be is a gap."""
+    from flatline.series.engine import Embedded
+    from flatline.series.storage import MemoryStore, SeriesBuilder
+
+    builder = SeriesBuilder()
+    asked = _carried()
+    read = [source for path, source in files if read_file(path, source, builder, gaps, asked)]
+    store = MemoryStore(builder.build())
+    if builder.conflicts:
+        gaps.append(Gap("every sample of the metrics",
+                        f"{builder.conflicts} samples have another value at the same time"
+                        " of the same series; the first was kept"))  # fmt: skip
+    return Embedded(store, _named(read))
+
+
+def _carried() -> frozenset[str]:
+    """The metrics that anything may ask for: those make room for the others last."""
+    from flatline.vocab import vocabularies
+
+    return frozenset(
+        name
+        for vocabulary in vocabularies()
+        for name in (*(c.metric for c in vocabulary.carriers), *vocabulary.recognised_by)
+    )
+
+
+def read_file(
+    path: Path, source: str, builder: Any, gaps: list[Gap], asked: frozenset[str] = frozenset()
+) -> bool:
     """One file into the builder; whether it gave anything."""
     from flatline.series.exposition import read
+    from flatline.series.smi import read_smi
 
     try:
-        found = read(path, source, builder)
+        with path.open("rb") as file:
+            smi = is_smi(file.read(65_536))
+        found = read_smi(path, source, builder) if smi else read(path, source, builder, asked).gaps
+        gaps.extend(found)
     except FormatError as fault:
-        gaps.append(Gap("metrics", f"not read as Prometheus text or OpenMetrics: {fault}", source))
+        gaps.append(Gap("metrics", f"not read as metrics: {fault}", source))
         return False
     except OSError as fault:
         gaps.append(Gap("metrics", fault.strerror or str(fault), source))
         return False
-    gaps.extend(found.gaps)
     return True
 
 

@@ -7,7 +7,7 @@ canonical unit.  Alternatives (an exporter renames things between versions) stan
 preference; `bind` takes the first that the data holds.
 
     name = "dcgm-exporter"
-    recognised_by = ["DCGM_FI_DEV_GPU_UTIL"]      any of these
+    recognised_by = ["DCGM_FI_DEV_GPU_UTIL"]      any of these; "node_*": any carried one so called
     references = ["https://..."]
 
     [[labels.host]]
@@ -22,13 +22,17 @@ preference; `bind` takes the first that the data holds.
     scale = 1e6
     matchers = 'clock_type="system"'              optional
     collapse = ["clock_index"]                    optional: labels averaged over
+    equals = 4                                    optional: a flag that is 1 at this value
+    labels = { gpu = "gpu_power" }                optional: where this metric alone has another
+
+A host that stands in its data as an address gets its name from `Exporter.hosts`.
 """
 
 from __future__ import annotations
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
@@ -47,26 +51,34 @@ UNITS: Mapping[str, tuple[str, float]] = MappingProxyType(
         "percent": ("ratio", 0.01),
         "W": ("watts", 1.0),
         "mW": ("watts", 0.001),
+        "uW": ("watts", 1e-6),
         "J": ("joules", 1.0),
         "mJ": ("joules", 1e-3),
         "uJ": ("joules", 1e-6),
         "C": ("celsius", 1.0),
+        "mC": ("celsius", 0.001),
         "Hz": ("hertz", 1.0),
         "MHz": ("hertz", 1e6),
         "B": ("bytes", 1.0),
         "MiB": ("bytes", 1048576.0),
+        "B/s": ("bytes/s", 1.0),
         "s": ("seconds", 1.0),
+        "ms": ("seconds", 1e-3),
         "us": ("seconds", 1e-6),
         "ns": ("seconds", 1e-9),
         "bitmask": ("bitmask", 1.0),
         "code": ("code", 1.0),
         "count": ("count", 1.0),
         "flag": ("flag", 1.0),
+        "step": ("step", 1.0),
+        "1/s": ("1/s", 1.0),
+        "value": ("value", 1.0),
     }
 )
 """Units an exporter may use: the canonical one and the factor to it."""
-LABELS = ("host", "gpu", "device", "port", "model")
-"""Labels a vocabulary may map: the places, and the model, so that like is compared with like."""
+LABELS = ("host", "gpu", "device", "port", "exporter", "model")
+"""Labels a vocabulary may map: the places, who was scraped, and the model, so that like is
+compared with like."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +107,8 @@ class Carrier:
     scale: float
     matchers: tuple[Matcher, ...] = ()
     collapse: tuple[str, ...] = ()
+    equals: float | None = None
+    labels: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,20 +123,31 @@ class Vocabulary:
 
 @dataclass(frozen=True, slots=True)
 class Exporter:
-    """A vocabulary bound to data: the one label and the one metric that are there."""
+    """A vocabulary bound to data: the one label and the one metric that are there.
+
+    `hosts` names those hosts that the data has under another value (an address)."""
 
     name: str
     labels: Mapping[str, LabelRule]
     carriers: Mapping[str, Carrier]
     gaps: tuple[Gap, ...] = ()
+    hosts: Mapping[str, str] = field(default_factory=dict)
 
     def canonical(self, native: Mapping[str, str]) -> dict[str, str]:
         """The canonical labels native ones come to."""
-        return {
+        found = {
             name: rule.value(native[rule.label])
             for name, rule in self.labels.items()
             if native.get(rule.label)
         }
+        if "host" in found:
+            found["host"] = self.host(native[self.labels["host"].label])
+        return found
+
+    def host(self, native: str) -> str:
+        """The host a native value of its label means."""
+        rule = self.labels.get("host")
+        return self.hosts.get(native) or (native if rule is None else rule.value(native))
 
 
 def bind(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> Exporter | None:
@@ -132,7 +157,7 @@ def bind(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> Exporte
     None where it is not there.  Where some of its series spell a label one way and some another,
     only the first is read and a gap says so.
     """
-    if not vocabulary.recognised_by & names.keys():
+    if not _recognised(vocabulary, names):
         return None
     carriers: dict[str, Carrier] = {}
     for carrier in vocabulary.carriers:
@@ -142,7 +167,8 @@ def bind(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> Exporte
     labels: dict[str, LabelRule] = {}
     gaps: list[Gap] = []
     for name, rules in vocabulary.labels.items():
-        found = [rule for rule in rules if rule.label in present]
+        own = any(name in carrier.labels for carrier in carriers.values())
+        found = [rule for rule in rules if rule.label in present] or list(rules[:1] if own else ())
         if found:
             labels[name] = found[0]
         gaps += [
@@ -155,6 +181,16 @@ def bind(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> Exporte
             known = ", ".join(rule.label for rule in vocabulary.labels[name])
             gaps.append(Gap(f"the {name} of {vocabulary.name} metrics", f"no label {known}"))
     return Exporter(vocabulary.name, labels, carriers, tuple(gaps))
+
+
+def _recognised(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> bool:
+    """By a metric of its own, or by one it carries whose prefix is its own."""
+    prefixes = tuple(name[:-1] for name in vocabulary.recognised_by if name.endswith("*"))
+    return bool(vocabulary.recognised_by & names.keys()) or any(
+        carrier.metric in names and carrier.metric.startswith(prefixes)
+        for carrier in vocabulary.carriers
+        if prefixes
+    )
 
 
 def _two_spellings(exporter: str, name: str, first: LabelRule, other: LabelRule) -> Gap:
@@ -188,7 +224,7 @@ def load(path: Path) -> Vocabulary:
 def _vocabulary(table: Mapping[str, Any]) -> Vocabulary:
     _known(table, {"name", "recognised_by", "references", "labels", "carriers"})
     labels = {}
-    for name, rules in table["labels"].items():
+    for name, rules in table.get("labels", {}).items():
         if name not in LABELS:
             raise ValueError(f"there is no canonical label {name!r}")
         labels[name] = tuple(_rule(rule) for rule in rules)
@@ -207,7 +243,10 @@ def _rule(table: Mapping[str, Any]) -> LabelRule:
 
 
 def _carrier(table: Mapping[str, Any]) -> Carrier:
-    _known(table, {"signal", "metric", "unit", "scale", "matchers", "collapse"})
+    _known(
+        table,
+        {"signal", "metric", "unit", "scale", "matchers", "collapse", "equals", "labels"},
+    )
     signal = SIGNALS.get(table["signal"])
     if signal is None:
         raise ValueError(f"there is no signal {table['signal']!r}")
@@ -223,6 +262,8 @@ def _carrier(table: Mapping[str, Any]) -> Carrier:
         scale=scale,
         matchers=_matchers(table["metric"], table.get("matchers", "")),
         collapse=tuple(table.get("collapse", ())),
+        equals=float(table["equals"]) if "equals" in table else None,
+        labels={str(k): str(v) for k, v in table.get("labels", {}).items()},
     )
 
 

@@ -52,7 +52,8 @@ NOT_OF_MEANS = frozenset(
 """Functions whose mean over the parts of a device is not that of the device's mean."""
 PER_SECOND = frozenset({"rate", "irate", "deriv"})
 SAME_UNIT = frozenset(
-    {"abs", "ceil", "floor", "round", "clamp", "clamp_min", "clamp_max", "scalar"}
+    {"abs", "ceil", "floor", "round", "clamp", "clamp_min", "clamp_max", "scalar", "sort"}
+    | {"sort_desc"}
 )
 _COMPARISON = frozenset({"==", "!=", ">", "<", ">=", "<="})
 

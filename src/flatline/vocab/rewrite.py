@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 
 from flatline.errors import QueryRejected
 from flatline.model import Gap
-from flatline.series.matching import Matcher, Op
+from flatline.series.matching import Matcher, Op, accepts
 from flatline.series.promql.parse import parse
 from flatline.series.promql.tree import (
     Aggregate,
@@ -34,13 +34,17 @@ from flatline.series.promql.tree import (
     walk,
 )
 from flatline.signals import SIGNALS, Signal
-from flatline.vocab import LABELS, Exporter, LabelRule
+from flatline.vocab import LABELS, Carrier, Exporter, LabelRule
 from flatline.vocab.kinds import COUNTING, LINEAR, NOT_OF_MEANS, labels_of_result
 
 Groups = tuple[tuple[Matcher, ...], ...]
 """Alternative sets of native matchers; a series is meant that satisfies one of them."""
 ANYWHERE: Groups = ((),)
 MAX_GROUPS = 16
+NAMING_LABELS = frozenset(
+    {"absent_over_time", "count_values", "label_join", "label_replace", "sort_by_label"}
+)
+"""What names labels in strings, or asks of all series together: it would mean the data's own."""
 _SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$])")
 _PORT = "(:[0-9]+)?"
 
@@ -118,8 +122,8 @@ def restrictions(
         return ANYWHERE, ()
     by_name: dict[str, list[str]] = {}
     for native in hosts:
-        name = rule.value(native)
-        for spelling in {name, name.partition(".")[0]}:
+        name = exporter.host(native)
+        for spelling in {name, rule.value(native), name.partition(".")[0]}:
             by_name.setdefault(spelling, []).append(native)
     gaps: list[Gap] = []
     by_gpus: dict[tuple[str, ...], list[str]] = {}
@@ -177,6 +181,8 @@ class _Rewriter:
                 return self._binary(expr)
 
     def _call(self, expr: Call) -> Expr:
+        if expr.function in NAMING_LABELS:
+            raise QueryRejected(f"{expr.function} cannot be asked in canonical labels")
         for place, argument in enumerate(expr.args):
             selector = inner(argument)
             if not isinstance(selector, Selector):
@@ -212,8 +218,9 @@ class _Rewriter:
         own = (*carrier.matchers, *(self._matcher(m, signal) for m in selector.matchers))
         out: Expr | None = None
         for group in self.groups:
-            native = replace(selector, name=carrier.metric, matchers=(*own, *group))
-            part = wrap(native)
+            native = replace(selector, name=carrier.metric,
+                             matchers=self._spelled(carrier, (*own, *group)))  # fmt: skip
+            part = self._relabelled(carrier, self._flag(carrier, native, wrap(native)))
             out = part if out is None else Binary("or", out, part)
         assert out is not None
         if carrier.collapse:
@@ -224,12 +231,35 @@ class _Rewriter:
             return out
         return Paren(Binary("*", out, Number(carrier.scale)))
 
+    def _flag(self, carrier: Carrier, native: Selector, wrapped: Expr) -> Expr:
+        """Whether the metric stands at the one value that means yes; its range says nothing."""
+        if carrier.equals is None:
+            return wrapped
+        if wrapped is not native:
+            raise QueryRejected(f"{carrier.signal} is a comparison here: ask for it as it stands")
+        return Paren(Binary("==", native, Number(carrier.equals), returns_bool=True))
+
+    def _spelled(self, carrier: Carrier, matchers: tuple[Matcher, ...]) -> tuple[Matcher, ...]:
+        """Matchers with the labels that this metric alone calls otherwise."""
+        own = {self.exporter.labels[name].label: label for name, label in carrier.labels.items()}
+        return tuple(replace(m, name=own.get(m.name, m.name)) for m in matchers)
+
+    def _relabelled(self, carrier: Carrier, expr: Expr) -> Expr:
+        """The answer under the labels the exporter's other metrics have."""
+        for name, label in carrier.labels.items():
+            rule = self.exporter.labels[name]
+            args = (expr, Text(rule.label), Text("$1"), Text(label), Text("(.+)"))
+            expr = Call("label_replace", args)
+        return expr
+
     def _matcher(self, matcher: Matcher, signal: Signal) -> Matcher:
         if matcher.name not in (*signal.labels, "model"):
             raise QueryRejected(f"{signal.name} has no label {matcher.name!r}")
         rule = self.exporter.labels.get(matcher.name)
         if rule is None:
             raise QueryRejected(f"{self.exporter.name} does not say the {matcher.name}")
+        if matcher.name == "host" and self.exporter.hosts:
+            return self._host(matcher, rule)
         if not rule.port:
             return replace(matcher, name=rule.label)
         pattern = matcher.value
@@ -238,6 +268,17 @@ class _Rewriter:
         op: Op = "=~" if matcher.op in ("=", "=~") else "!~"
         return Matcher(rule.label, op, f"(?:{pattern}){_PORT}")
 
+    def _host(self, matcher: Matcher, rule: LabelRule) -> Matcher:
+        """Named hosts as the addresses the data has for them."""
+        positive = replace(matcher, op="=" if matcher.op in ("=", "!=") else "=~")
+        meant = accepts(positive)
+        values = [native for native, host in self.exporter.hosts.items() if meant(host)]
+        if not values:
+            return replace(matcher, name=rule.label)
+        found = _one_of(rule, values)
+        op: Op = found.op if matcher.op in ("=", "=~") else ("!=" if found.op == "=" else "!~")
+        return replace(found, op=op)
+
     def _natives(self, labels: Iterable[str]) -> tuple[str, ...]:
         """The data's names of canonical labels, host first; those it has none for are left out:
         in such data there is but one of them."""
@@ -245,6 +286,8 @@ class _Rewriter:
         return tuple(rules[n].label for n in sorted(labels, key=LABELS.index) if n in rules)
 
     def _aggregate(self, expr: Aggregate) -> Expr:
+        if expr.op in NAMING_LABELS:
+            raise QueryRejected(f"{expr.op} cannot be asked in canonical labels")
         known = labels_of_result(expr.expr) or frozenset()
         unknown = set(expr.labels) - known - {"model"}
         if unknown and not expr.without:

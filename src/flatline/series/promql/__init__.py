@@ -10,5 +10,5 @@ What is not supported is refused by name (`QueryRejected`), never answered diffe
 
 from __future__ import annotations
 
-ENGINE = "flatline-promql 1"
+ENGINE = "flatline-promql 2"
 """Name and version stored with every answer; the version moves when an answer could."""

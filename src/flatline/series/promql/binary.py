@@ -25,13 +25,19 @@ from flatline.series.promql.vector import (
 )
 from flatline.series.storage import NAME, Floats, Labels, labels_of
 
+
+def _power(base: Any, exponent: Any) -> Floats:
+    """NumPy takes the square root for an exponent of 1/2, which -Inf has none of."""
+    return np.where((base == -np.inf) & (exponent == 0.5), np.inf, np.power(base, exponent))
+
+
 ARITHMETIC: dict[str, Callable[[Any, Any], Floats]] = {
     "+": np.add,
     "-": np.subtract,
     "*": np.multiply,
     "/": np.divide,
     "%": np.fmod,
-    "^": np.power,
+    "^": _power,
     "atan2": np.arctan2,
 }
 COMPARISON: dict[str, Callable[[Any, Any], Bools]] = {
@@ -45,8 +51,10 @@ COMPARISON: dict[str, Callable[[Any, Any], Bools]] = {
 SETS = frozenset({"and", "or", "unless"})
 
 
-def combine(expr: Binary, left: Vector | Scalar, right: Vector | Scalar) -> Vector | Scalar:
-    """The value of `left op right`."""
+def combine(
+    expr: Binary, left: Vector | Scalar, right: Vector | Scalar, *, old: bool = False
+) -> Vector | Scalar:
+    """The value of `left op right`; `old` as Prometheus 2 has it."""
     if expr.op not in ARITHMETIC and expr.op not in COMPARISON and expr.op not in SETS:
         raise QueryRejected(f"the operator {expr.op} is not supported")
     if isinstance(left, Scalar) and isinstance(right, Scalar):
@@ -56,16 +64,20 @@ def combine(expr: Binary, left: Vector | Scalar, right: Vector | Scalar) -> Vect
     if isinstance(left, Vector) and isinstance(right, Vector):
         if expr.op in SETS:
             return _set(expr, left, right)
-        return _joined(expr, left, right)
-    return _with_scalar(expr, left, right)
+        return _joined(expr, left, right, old=old)
+    return _with_scalar(expr, left, right, old=old)
 
 
-def _with_scalar(expr: Binary, left: Vector | Scalar, right: Vector | Scalar) -> Vector:
+def _with_scalar(
+    expr: Binary, left: Vector | Scalar, right: Vector | Scalar, *, old: bool
+) -> Vector:
     vector = left if isinstance(left, Vector) else right
     assert isinstance(vector, Vector)
     values, kept = _apply(expr, left.values, right.values, vector.values)
     if expr.op in COMPARISON and not expr.returns_bool:
         return Vector(vector.labels, vector.values, vector.present & kept)
+    if old and expr.op == "atan2":  # the one operator of release 2 that kept the name
+        return Vector(vector.labels, values, vector.present)
     return settled(vector.with_values(values))
 
 
@@ -98,7 +110,7 @@ def _by_signature(vector: Vector, matching: Matching | None) -> dict[Labels, lis
     return groups
 
 
-def _joined(expr: Binary, left: Vector, right: Vector) -> Vector:
+def _joined(expr: Binary, left: Vector, right: Vector, *, old: bool) -> Vector:
     """Arithmetic or comparison of samples that share a signature."""
     steps = left.values.shape[1]
     if not len(left) or not len(right):
@@ -128,15 +140,16 @@ def _joined(expr: Binary, left: Vector, right: Vector) -> Vector:
     values, kept = _apply(expr, lhs, rhs, lhs)
     matched = many.present[m] & one.present[o]
     if matching is None or matching.card == "one-to-one":
-        _single(many_rows, m, matched)
+        _single(many_rows, m, matched & kept if old else matched)
     present = matched & kept
-    named = [_result_labels(expr, many.labels[i], one.labels[j]) for i, j in pairs]
+    drops = expr.returns_bool or (expr.op in ARITHMETIC and not (old and expr.op == "atan2"))
+    named = [_result_labels(matching, many.labels[i], one.labels[j], drops) for i, j in pairs]
     return settled(Vector(tuple(named), values, present))
 
 
 def _single(many_rows: dict[Labels, list[int]], pair_rows: Any, matched: Bools) -> None:
-    """Raises QueryRejected where two samples of the left side match at one step, even if a
-    comparison then drops them."""
+    """Raises QueryRejected where two samples of the left side match at one step; since
+    Prometheus 3 even if a comparison then drops them."""
     for rows in many_rows.values():
         if len(rows) > 1:
             inside = matched[np.isin(pair_rows, rows)]
@@ -147,11 +160,10 @@ def _single(many_rows: dict[Labels, list[int]], pair_rows: Any, matched: Bools) 
                 )
 
 
-def _result_labels(expr: Binary, many: Labels, one: Labels) -> Labels:
-    labels = many
-    if expr.op in ARITHMETIC or expr.returns_bool:
-        labels = nameless(labels)
-    matching = expr.matching
+def _result_labels(
+    matching: Matching | None, many: Labels, one: Labels, drops_name: bool
+) -> Labels:
+    labels = nameless(many) if drops_name else many
     if matching is None:
         return labels
     if matching.card == "one-to-one":

@@ -10,7 +10,7 @@ rules and written again in one plain form, and a negative `@` is refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from datetime import timedelta
 from functools import lru_cache
 from typing import Any
@@ -56,6 +56,10 @@ _ESCAPE = re.compile(
       |u(?P<short>[0-9a-fA-F]{4})|U(?P<long>[0-9a-fA-F]{8})|(?P<bad>.|$))""",
     re.VERBOSE | re.DOTALL,
 )
+_RENAMED = {
+    "holt_winters": "double_exponential_smoothing",
+    "double_exponential_smoothing": "double_exponential_smoothing_of_3",
+}
 _PLAIN = {"a": "\a", "b": "\b", "f": "\f", "n": "\n", "r": "\r", "t": "\t", "v": "\v"}
 _OPS: dict[str, Op] = {
     "MatchOp.Equal": "=",
@@ -72,9 +76,13 @@ _CARDS: dict[str, Cardinality] = {
 
 
 @lru_cache(maxsize=1024)
-def parse(text: str) -> Expr:
-    """The query. Raises QueryRejected where it is no PromQL, or too large to be looked at."""
-    plain = _scanned(text)
+def parse(text: str, compat: int = 3) -> Expr:
+    """
+    The query. Raises QueryRejected where it is no PromQL, or too large to be looked at.
+
+    With `compat` 2, `holt_winters` is the function that Prometheus 3 has renamed.
+    """
+    plain = _scanned(text, _RENAMED if compat == 2 else {})
     try:
         parsed = parser.parse(plain)
     except ValueError as fault:
@@ -89,8 +97,8 @@ def _shown(text: str) -> str:
 # --- before the parser --------------------------------------------------------------------------
 
 
-def _scanned(text: str) -> str:
-    """The text with comments gone and strings in plain form."""
+def _scanned(text: str, renamed: Mapping[str, str]) -> str:
+    """The text with comments gone, strings in plain form and words renamed."""
     out: list[str] = []
     at = code = strings = operators = depth = deepest = 0
     while at < len(text):
@@ -113,6 +121,7 @@ def _scanned(text: str) -> str:
             operators += len(piece) if kind == "operator" else 0
             depth += (kind == "open") - (kind == "close")
             deepest = max(deepest, depth)
+            piece = renamed.get(piece, piece)
         out.append(piece)
     if code > CODE_CHARS or strings > STRING_CHARS or operators > OPERATORS or deepest > DEPTH:
         raise QueryRejected(f"the query {_shown(text)} is too large")

@@ -118,3 +118,13 @@ def distinct(vector: Vector) -> Vector:
 def shown(labels: Labels) -> str:
     """Labels as text, for messages."""
     return "{" + ", ".join(f'{name}="{value}"' for name, value in labels) + "}"
+
+
+def spelled(value: float) -> str:
+    """The shortest decimal that reads back as the value, never with an exponent."""
+    text = repr(value)
+    if text.endswith(".0"):
+        return text[:-2]
+    if "n" in text:  # nan, inf
+        return {"nan": "NaN", "inf": "+Inf"}.get(text, "-Inf")
+    return np.format_float_positional(value, unique=True, trim="-") if "e" in text else text

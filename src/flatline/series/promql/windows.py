@@ -19,6 +19,8 @@ from flatline.series.storage import Floats, Ints, Series
 EXTRAPOLATION = 1.1
 """A window's end counts as reached by samples no farther from it than this many average
 intervals (`extrapolatedRate` in prometheus/promql/functions.go)."""
+FEW_STEPS = 24
+"""Up to this many steps all series are searched together; above, each for all its steps."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,8 @@ class Windows:
     """
     For every series and step, the run `lo:hi` of its samples, flattened row by row.
 
-    `starts_ms` and `ends_ms` are the bounds of the window of each step.
+    `starts_ms` and `ends_ms` are the bounds of the window of each step, `steps_ms` the step
+    itself.  `old` asks for what Prometheus 2 did where it differs.
     """
 
     series: Series
@@ -34,6 +37,8 @@ class Windows:
     hi: Ints
     starts_ms: Ints
     ends_ms: Ints
+    steps_ms: Ints
+    old: bool = False
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -50,6 +55,10 @@ class Windows:
 
 def spans(series: Series, lower: Floats, upper: Floats, *, closed: bool) -> tuple[Ints, Ints]:
     """Runs of samples with lower < time <= upper (lower <= time where `closed`), row by row."""
+    if lower.size <= FEW_STEPS:
+        lo = _bisected(series, lower, after_equal=not closed)
+        hi = _bisected(series, upper, after_equal=True)
+        return lo, np.maximum(hi, lo)
     side = "left" if closed else "right"
     lo = np.empty((len(series), lower.size), dtype=np.int64)
     hi = np.empty_like(lo)
@@ -59,6 +68,34 @@ def spans(series: Series, lower: Floats, upper: Floats, *, closed: bool) -> tupl
         lo[row] = times.searchsorted(lower, side) + first  # type: ignore[call-overload]
         hi[row] = times.searchsorted(upper, "right") + first
     return lo.ravel(), np.maximum(hi, lo).ravel()
+
+
+def trimmed(series: Series, first: float, last: float) -> Series:
+    """The samples within first..last, where that leaves out most of them."""
+    lo, hi = spans(series, np.array([first]), np.array([last]), closed=True)
+    sizes = hi - lo
+    kept = int(sizes.sum())
+    if 2 * kept > series.values.size:
+        return series
+    offsets = np.concatenate(([0], np.cumsum(sizes))).astype(np.int64)
+    index = np.arange(kept) + np.repeat(lo - offsets[:-1], sizes)
+    return Series(series.labels, series.times[index], series.values[index], offsets)
+
+
+def _bisected(series: Series, bounds: Floats, *, after_equal: bool) -> Ints:
+    """The first sample of each series at or past each bound, by one search of all."""
+    low = np.repeat(series.offsets[:-1], bounds.size)
+    high = np.repeat(series.offsets[1:], bounds.size)
+    wanted = np.tile(bounds, len(series))
+    open_ = np.flatnonzero(low < high)
+    while open_.size:
+        middle = (low[open_] + high[open_]) >> 1
+        times = series.times[middle]
+        before = times <= wanted[open_] if after_equal else times < wanted[open_]
+        low[open_[before]] = middle[before] + 1
+        high[open_[~before]] = middle[~before]
+        open_ = open_[low[open_] < high[open_]]
+    return low
 
 
 Result = tuple[Floats, Bools]
@@ -72,29 +109,84 @@ def _over(reduction: ragged.Reduction) -> Callable[[Windows], Result]:
     return function
 
 
+def _mean(w: Windows) -> Result:
+    reduction = ragged.running_means if w.old else ragged.means
+    return reduction(w.series.values, w.lo, w.hi), w.hi > w.lo
+
+
 def _last(w: Windows) -> Result:
     there = w.hi > w.lo
-    return _at(w.series.values, np.where(there, w.hi - 1, 0)), there
+    return at(w.series.values, np.where(there, w.hi - 1, 0)), there
+
+
+def _first(w: Windows) -> Result:
+    there = w.hi > w.lo
+    return at(w.series.values, np.where(there, w.lo, 0)), there
 
 
 def _present(w: Windows) -> Result:
     return np.ones(w.lo.size), w.hi > w.lo
 
 
-def _at(values: Floats, index: Ints) -> Floats:
+def at(values: Floats, index: Ints) -> Floats:
+    """The values at some places; zeros where there are none at all."""
     return values[index] if values.size else np.zeros(index.size)
 
 
-def quantile_over_time(at: Floats, w: Windows) -> Result:
-    """The quantile `at` (one a step) of each window."""
-    levels = w.row_of_steps(at)
+def _quantile(w: Windows, level: Floats) -> Result:
+    levels = w.row_of_steps(level)
     return ragged.quantiles(levels, w.series.values, w.lo, w.hi), w.hi > w.lo
+
+
+def _spread(w: Windows) -> Result:
+    """The median of how far the samples lie from their median; NaN where one of them is."""
+    values = w.series.values
+    half = np.full(w.lo.size, 0.5)
+    median = ragged.quantiles(half, values, w.lo, w.hi)
+    unknown = np.concatenate(([0], np.cumsum(np.isnan(values))))
+    median[unknown[w.hi] > unknown[w.lo]] = np.nan
+    spread = ragged.quantiles(half, values, w.lo, w.hi, median)
+    return np.where(np.isnan(median), np.nan, spread), w.hi > w.lo
+
+
+# --- when ---------------------------------------------------------------------------------------
+
+
+def _time_of_first(w: Windows) -> Result:
+    there = w.hi > w.lo
+    return at(w.series.times, np.where(there, w.lo, 0)), there
+
+
+def _time_of_last(w: Windows) -> Result:
+    there = w.hi > w.lo
+    return at(w.series.times, np.where(there, w.hi - 1, 0)), there
+
+
+def _time_of(extreme: ragged.Reduction) -> Callable[[Windows], Result]:
+    """When the extreme was last; the last sample's time where all are NaN."""
+
+    def function(w: Windows) -> Result:
+        values = w.series.values
+        best = extreme(values, w.lo, w.hi)[w.hi > w.lo]
+        done = 0
+
+        def reduction(index: Ints, begins: Ints) -> Floats:
+            nonlocal done
+            sizes = np.diff(np.append(begins, index.size))
+            wanted = np.repeat(best[done : done + begins.size], sizes)
+            done += begins.size
+            found = np.where((values[index] == wanted) | np.isnan(wanted), index, -1)
+            return w.series.times[np.maximum.reduceat(found, begins)]
+
+        return ragged.laid_out(reduction, w.lo, w.hi), w.hi > w.lo
+
+    return function
 
 
 # --- change over a window -----------------------------------------------------------------------
 
 
-def _steps_down(w: Windows) -> Floats:
+def _fallen_from(w: Windows) -> Floats:
     """At each sample the value before it, where the value fell; else 0."""
     values = w.series.values
     out = np.zeros(values.size)
@@ -108,10 +200,13 @@ def _within(marks: Floats, w: Windows) -> Floats:
     The sum of marks in each window, that of its first sample left out: a mark tells a sample
     from the one before it, which for the first of a series belongs to another series.
     """
-    if not marks.any():
+    marked = np.flatnonzero(marks)
+    if not marked.size:
         return np.zeros(w.lo.size)
-    lo = np.minimum(w.lo + 1, w.hi)
-    return np.where(w.hi > lo, ragged.sums(marks, lo, w.hi), 0.0)
+    before = np.concatenate(([0], np.cumsum(marks != 0)))
+    hi = before[w.hi]
+    lo = np.minimum(before[np.minimum(w.lo + 1, w.hi)], hi)
+    return np.where(hi > lo, ragged.sums(marks[marked], lo, hi), 0.0)
 
 
 def _change(w: Windows, *, counter: bool, per_second: bool) -> Result:
@@ -120,20 +215,24 @@ def _change(w: Windows, *, counter: bool, per_second: bool) -> Result:
     first = np.where(there, w.lo, 0)
     last = np.where(there, w.hi - 1, 0)
     values, times_ms = w.series.values, np.rint(w.series.times * 1000)
-    begin = _at(values, first)
-    result = _at(values, last) - begin
+    begin = at(values, first)
+    result = at(values, last) - begin
     if counter:
-        result = result + _within(_steps_down(w), w)
-    first_ms, last_ms = _at(times_ms, first), _at(times_ms, last)
+        result = result + _within(_fallen_from(w), w)
+    first_ms, last_ms = at(times_ms, first), at(times_ms, last)
     sampled = (last_ms - first_ms) / 1000
     average = sampled / np.maximum(w.counts - 1, 1)
     to_start = (first_ms - w.row_of_steps(w.starts_ms)) / 1000
     to_end = (w.row_of_steps(w.ends_ms) - last_ms) / 1000
-    to_start = np.where(to_start >= average * EXTRAPOLATION, average / 2, to_start)
-    to_end = np.where(to_end >= average * EXTRAPOLATION, average / 2, to_end)
+    near = average * EXTRAPOLATION
+    if not w.old:
+        to_start = np.where(to_start >= near, average / 2, to_start)
     if counter:
         to_zero = np.where((result > 0) & (begin >= 0), sampled * (begin / result), to_start)
         to_start = np.where(to_zero < to_start, to_zero, to_start)
+    if w.old:  # the zero point was looked for before the bound was judged too far
+        to_start = np.where(to_start >= near, average / 2, to_start)
+    to_end = np.where(to_end >= near, average / 2, to_end)
     factor = (sampled + to_start + to_end) / sampled
     if per_second:
         factor = factor / (w.row_of_steps(w.ends_ms - w.starts_ms) / 1000)
@@ -169,16 +268,24 @@ def _resets(w: Windows) -> Result:
     return _within(marks, w), w.hi > w.lo
 
 
-FUNCTIONS: dict[str, Callable[[Windows], Result]] = {
-    "avg_over_time": _over(ragged.means),
+FUNCTIONS: dict[str, Callable[..., Result]] = {
+    "avg_over_time": _mean,
     "min_over_time": _over(ragged.smallest),
     "max_over_time": _over(ragged.largest),
     "sum_over_time": _over(ragged.sums),
     "count_over_time": _over(ragged.counts),
     "stddev_over_time": _over(ragged.deviations),
     "stdvar_over_time": _over(ragged.variances),
+    "quantile_over_time": _quantile,
+    "mad_over_time": _spread,
+    "first_over_time": _first,
     "last_over_time": _last,
     "present_over_time": _present,
+    "absent_over_time": _present,
+    "ts_of_first_over_time": _time_of_first,
+    "ts_of_last_over_time": _time_of_last,
+    "ts_of_min_over_time": _time_of(ragged.smallest),
+    "ts_of_max_over_time": _time_of(ragged.largest),
     "changes": _changes,
     "resets": _resets,
     "irate": lambda w: _instant_change(w, counter=True),
@@ -187,5 +294,6 @@ FUNCTIONS: dict[str, Callable[[Windows], Result]] = {
     "increase": lambda w: _change(w, counter=True, per_second=False),
     "delta": lambda w: _change(w, counter=False, per_second=False),
 }
-KEEP_NAME = frozenset({"last_over_time"})
+"""Each takes the windows and its scalar arguments by step."""
+KEEP_NAME = frozenset({"last_over_time", "first_over_time"})
 """Functions whose result is still the metric."""

@@ -1,0 +1,121 @@
+"""
+Hosts whose bursts of something line up with the run's slow phases.
+
+A burst is a stretch in which a host stands far above the others then.  Hosts whose bursts lie in
+slow phases are taken together, and what they cover of the slow time is the score.  Its chance is
+measured by turning the throughput round against the hosts and choosing the hosts anew each time,
+so that choosing the best of many hosts counts against the result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from flatline.judging.timeline import ByHost, Timeline
+from flatline.series.spread import PEERS, apart
+
+APART_RATIO = 3.0
+"""Times the other hosts' median."""
+LEAST_COUNT = 10.0
+"""Of two or three hosts one must have counted so much, and APART_RATIO times any other."""
+PRECISION = 0.8
+"""Of a host's bursts so many must lie in slow phases: one that bursts as much while the run is
+fast slows nothing."""
+RECALL = 0.7
+"""Of the slow time so much must be covered by the hosts' bursts."""
+CHANCE = 0.05
+LEAST_BURSTS = 2
+NEAR = 3
+"""Turns by fewer stretches than this are the same meeting: borders may be off by one on each
+side."""
+
+
+@dataclass(frozen=True, slots=True)
+class Aligned:
+    """The hosts, most bursts in slow phases first, how much of the slow time they cover, and how
+    often chance does as well."""
+
+    hosts: tuple[str, ...]
+    recall: float
+    chance: float
+
+
+@dataclass(frozen=True, slots=True)
+class Bar:
+    """
+    How far above the other hosts a value must stand: by `ratio` times their median and by their
+    spread, which is taken as `least` at least, and for counts as the root of their median.
+
+    With two or three hosts one must reach `alone`, and `ratio` times any other.
+    """
+
+    ratio: float = APART_RATIO
+    least: float = 1.0
+    alone: float = LEAST_COUNT
+    counts: bool = True
+
+    def above(self, values: Mapping[str, float]) -> list[str]:
+        """The hosts far above the others."""
+        if len(values) > PEERS:
+            middle = sorted(values.values())[len(values) // 2]
+            root = max(middle, 0.0) ** 0.5 if self.counts else 0.0
+            return list(apart(values, ratio=self.ratio, floor=max(self.least, root)))
+        return [
+            host
+            for host, value in values.items()
+            if value >= self.alone
+            and all(value >= self.ratio * v for other, v in values.items() if other != host)
+            and len(values) > 1
+        ]
+
+
+def bursts(read: Sequence[ByHost], cut: Timeline, bar: Bar | None = None) -> dict[str, list[bool]]:
+    """Per host and stretch whether any of these signals stood far above the other hosts'."""
+    out: dict[str, list[bool]] = {host: [False] * len(cut.ends) for r in read for host in r.rows}
+    for signal in read:
+        for at, end in enumerate(cut.ends):
+            for host in (bar or Bar()).above(signal.at(end)):
+                out[host][at] = True
+    return {host: lit for host, lit in out.items() if any(lit)}
+
+
+def align(lit: Mapping[str, Sequence[bool]], low: Sequence[bool | None]) -> Aligned | None:
+    """Hosts whose bursts make up the slow phases; None where none do, or chance might."""
+    kept = [at for at, slow in enumerate(low) if slow is not None]
+    slow = [bool(low[at]) for at in kept]
+    if not any(slow) or all(slow):
+        return None
+    by_host = {host: [marks[at] for at in kept] for host, marks in lit.items()}
+    hosts, recall = _covering(by_host, slow)
+    if not hosts or recall < RECALL:
+        return None
+    turns = range(NEAR, len(slow) - NEAR + 1)
+    as_well = sum(_covering(by_host, [*slow[turn:], *slow[:turn]])[1] >= recall for turn in turns)
+    chance = (1 + as_well) / (1 + len(turns))
+    return Aligned(hosts, recall, chance) if chance <= CHANCE else None
+
+
+def _covering(
+    by_host: Mapping[str, Sequence[bool]], slow: Sequence[bool]
+) -> tuple[tuple[str, ...], float]:
+    """The hosts whose bursts lie in the slow time, and the share of it they cover together. A
+    border may be off by a stretch: the clocks and the windows are not the same."""
+    near = _widened(slow)
+    chosen: dict[str, int] = {}
+    for host, marks in by_host.items():
+        total = sum(marks)
+        inside = sum(a and b for a, b in zip(marks, near, strict=True))
+        if total >= LEAST_BURSTS and inside >= PRECISION * total:
+            chosen[host] = inside
+    if not chosen:
+        return (), 0.0
+    together = [any(by_host[host][at] for host in chosen) for at in range(len(slow))]
+    covered = sum(a and b for a, b in zip(_widened(together), slow, strict=True))
+    order = sorted(chosen, key=lambda host: (-chosen[host], host))
+    return tuple(order), covered / sum(slow)
+
+
+def _widened(marks: Sequence[bool]) -> list[bool]:
+    count = len(marks)
+    return [any(marks[max(0, at - 1) : min(count, at + 2)]) for at in range(count)]

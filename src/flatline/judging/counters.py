@@ -1,0 +1,119 @@
+"""
+Counters of faults that should stand still: what they rose by within the run, and when.
+
+They are small and run since boot, so only differences of raw samples count: extrapolation makes
+half an error of one.  A series that first appears within the run began with an error; one that
+was reset counts from there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import ceil, isfinite
+from typing import TYPE_CHECKING
+
+from flatline.facts import Facts
+from flatline.judging.timeline import instant
+from flatline.model import Place, QueryCite
+
+if TYPE_CHECKING:
+    from flatline.series.answer import Answer, Row
+
+EARLY_S = 300
+"""A series that is there this long after the beginning was there at it: the time for which a
+sample stands for its series."""
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """
+    One counter of one place over a window: `rose` by so much, to `last`; `at` (POSIX seconds) is
+    the first moment it is seen higher, None where it never was.
+
+    `cite` shows the rise, or the last value where there was none.
+    """
+
+    signal: str
+    place: Place
+    last: float
+    rose: float
+    at: float | None
+    cite: QueryCite
+    began_late: bool = False
+
+
+def counted(facts: Facts, signal: str, start: datetime, end: datetime) -> tuple[Counted, ...]:
+    """Every series of a signal over start..end; empty where nothing carries it."""
+    if not facts.measured(signal):
+        return ()
+    first, last = start.timestamp(), end.timestamp()
+    span_s = max(1, ceil(last - first))
+    now = _of(instant(facts, f"last_over_time({signal}[{span_s}s])", last))
+    if now is None:
+        return ()
+    rises = _of(instant(facts, f"max_over_time({signal}[{span_s}s])"
+                               f" - min_over_time({signal}[{span_s}s])", last))  # fmt: skip
+    resets = _values(instant(facts, f"resets({signal}[{span_s}s])", last))
+    late = _late(facts, signal, now[1], first)
+    out = []
+    for key, row in now[1].items():
+        value = row.last
+        if not isfinite(value):
+            continue
+        since = resets.get(key, 0.0) > 0 or key in late
+        other = None if rises is None else rises[1].get(key)
+        rose = value if since else (other.last if other is not None else 0.0)
+        if rose <= 0:
+            rose = 0.0
+        answer, source = (now[0], row) if since or rose == 0 or other is None else (
+            rises[0] if rises is not None else now[0], other)  # fmt: skip
+        text = f"{signal} rose by {rose:g}" if rose else f"{signal} stayed at {value:g}"
+        cite: QueryCite = answer.cite(source, text)
+        at = _when(facts, signal, row, first, last) if rose else None
+        out.append(Counted(signal, row.place, value, rose, at, cite, key in late))
+    return tuple(out)
+
+
+def _late(facts: Facts, signal: str, rows: Iterable[_Key], first: float) -> set[_Key]:
+    """Series that were not there early though others of the same exporter's place were."""
+    early = set(_values(instant(facts, signal, first + EARLY_S)))
+    power = instant(facts, "gpu_power_watts", first + EARLY_S)
+    alive = {row.place.host for row in power.rows} if power is not None else set()
+    return {key for key in rows if key not in early and key[0].host in alive}
+
+
+def _when(facts: Facts, signal: str, row: Row, first: float, last: float) -> float | None:
+    """The first moment of a row's own series at which it is higher than at the beginning."""
+    step_s = max(1.0, (last - first) / 240)
+
+    answer: Answer | None = facts.series(
+        signal, start=datetime.fromtimestamp(first, UTC), end=datetime.fromtimestamp(last, UTC),
+        step_s=step_s,
+    )  # fmt: skip
+    if answer is None:
+        return None
+    key = _key(row)
+    for other in answer.rows:
+        if _key(other) == key and len(other):
+            lowest = other.values[0] if other.times[0] - first < EARLY_S else 0.0
+            return next((t for t, v in other.points() if v > lowest), None)
+    return None
+
+
+_Key = tuple[Place, tuple[tuple[str, str], ...]]
+
+
+def _key(row: Row) -> _Key:
+    return row.place, tuple(sorted(row.native.items()))
+
+
+def _of(answer: Answer | None) -> tuple[Answer, dict[_Key, Row]] | None:
+    if answer is None or not answer.rows:
+        return None
+    return answer, {_key(row): row for row in answer.rows}
+
+
+def _values(answer: Answer | None) -> dict[_Key, float]:
+    return {} if answer is None else {_key(row): row.last for row in answer.rows if len(row)}

@@ -1,0 +1,260 @@
+"""
+How fast training advanced over time, by its own numbers or by the log's clock.
+
+Numbers that the program reports come first (`training_tokens_per_second`), then a dated log:
+throughput or step time as printed, else steps by the clock.  Steps that wrote a checkpoint are
+left out: they are slow by design and say nothing of the rest.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from itertools import pairwise
+from math import isfinite
+from statistics import median
+
+from flatline.facts import Facts, Track
+from flatline.judging.claims import claim
+from flatline.judging.timeline import Timeline, instant, timeline
+from flatline.model import Cite, Claim
+from flatline.series.phases import Phase, phases
+from flatline.signals import PACE
+
+AFTER_CHECKPOINT = 2
+"""Steps after a save that may still pay for it: an asynchronous writer shares the host."""
+DROP = 0.05
+"""A fall beyond this is a slow-down: repeats on other nodes differ by 2 %."""
+LEAST_POINTS = 12
+"""Fewer points show no phases."""
+
+
+@dataclass(frozen=True, slots=True)
+class Pace:
+    """
+    Advance at times (POSIX seconds), higher is faster, and what says so.
+
+    `signal` is the metric it comes from, or None where a log's track says it; then `indexes` are
+    the track's points.
+    """
+
+    times: tuple[float, ...]
+    values: tuple[float, ...]
+    unit: str
+    signal: str | None = None
+    track: Track | None = None
+    indexes: tuple[int, ...] = ()
+
+    @property
+    def span(self) -> tuple[float, float]:
+        return self.times[0], self.times[-1]
+
+    @property
+    def interval_s(self) -> float:
+        """The usual time between two points of a log; metrics have one a sample."""
+        if self.signal is not None:
+            return 0.0
+        return median(b - a for a, b in pairwise(self.times)) if len(self.times) > 1 else 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """A phase of the run, first..last POSIX seconds, with its level as a part of the best."""
+
+    begins: float
+    ends: float
+    level: float
+    part: float
+    points: tuple[int, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Course:
+    """The phases of a run's throughput: `best` is the highest level that lasted."""
+
+    pace: Pace
+    best: Slow
+    phases: tuple[Slow, ...]
+
+    @property
+    def slow(self) -> tuple[Slow, ...]:
+        """Phases below the best by more than DROP."""
+        return tuple(phase for phase in self.phases if phase.part < 1 - DROP)
+
+    def low(self, cut: Timeline) -> list[bool | None]:
+        """Per stretch whether most of it lies in a slow phase; None where no pace is known."""
+        out: list[bool | None] = []
+        for end in cut.ends:
+            middle = end - cut.length_s / 2
+            here = [p for p in self.phases if p.begins <= middle <= p.ends]
+            out.append(here[0].part < 1 - DROP if here else None)
+        return out
+
+
+def pace(facts: Facts) -> Pace | None:
+    """The run's advance; None where neither metrics nor a dated log tell it."""
+    return facts.memo("throughput.pace", lambda f: _of_metrics(f) or _of_log(f))
+
+
+def course(facts: Facts) -> Course | None:
+    """The phases of the run's advance; None where too little is known of it."""
+    return facts.memo("throughput.course", _course)
+
+
+def _course(facts: Facts) -> Course | None:
+    known = pace(facts)
+    if known is None or len(known.values) < LEAST_POINTS:
+        return None
+    parts = phases(known.values)
+    lasting = [p for p in parts if len(p) >= 4]
+    if not lasting:
+        return None
+    top = max(lasting, key=lambda phase: phase.level)
+    made = tuple(_slow(known, part, top.level) for part in parts)
+    return Course(known, made[parts.index(top)], made)
+
+
+def _slow(known: Pace, part: Phase, best: float) -> Slow:
+    """Borders stand half way to the neighbouring points."""
+    times, first, last = known.times, part.first, part.last - 1
+    begins = times[0] if first == 0 else (times[first - 1] + times[first]) / 2
+    ends = times[-1] if last + 1 == len(times) else (times[last] + times[last + 1]) / 2
+    return Slow(begins, ends, part.level, part.level / best if best else 1.0, (first, last))
+
+
+# --- where it comes from ------------------------------------------------------------------------
+
+
+def _of_metrics(facts: Facts) -> Pace | None:
+    cut = timeline(facts, PACE, samples=1)
+    if cut is None:
+        return None
+    for signal in filter(facts.measured, PACE):
+        answer = cut.ask(facts, f"quantile(0.5, avg_over_time({signal}[w]))")
+        row = answer.rows[0] if answer is not None and len(answer.rows) == 1 else None
+        points = [(t, v) for t, v in row.points() if isfinite(v) and v > 0] if row else []
+        if len(points) >= LEAST_POINTS and answer is not None:
+            times, values = zip(*points, strict=True)
+            if signal == "training_step_seconds":
+                values = tuple(1 / value for value in values)
+            half = cut.length_s / 2
+            unit = "steps/s" if signal == "training_step_seconds" else "tokens/s a device"
+            return Pace(tuple(t - half for t in times), tuple(values), unit, signal)
+    return None
+
+
+def _of_log(facts: Facts) -> Pace | None:
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    saved = checkpoint_steps(facts)
+    kept = [
+        i for i in track.of_attempt(facts.last.n)
+        if track.at[i] == track.at[i] and not _pays(track.steps[i], saved)
+    ]  # fmt: skip
+    for column, unit in ((track.throughput, "(as logged)"), (track.step_s, "steps/s")):
+        said = [i for i in kept if isfinite(column[i]) and column[i] > 0]
+        if 2 * len(said) > len(kept) > 0:
+            values = [1 / column[i] if unit == "steps/s" else column[i] for i in said]
+            return _made(track, said, values, unit)
+    steps = [
+        (b, (track.steps[b] - track.steps[a]) / (track.at[b] - track.at[a]))
+        for a, b in pairwise(kept)
+        if 0 <= track.steps[a] < track.steps[b] and track.at[b] > track.at[a]
+        and not any(track.steps[a] < step <= track.steps[b] for step in saved)
+    ]  # fmt: skip
+    return _made(track, [i for i, _ in steps], [v for _, v in steps], "steps/s")
+
+
+def _made(track: Track, indexes: Sequence[int], values: Sequence[float], unit: str) -> Pace | None:
+    if not indexes:
+        return None
+    order = sorted(range(len(indexes)), key=lambda n: track.at[indexes[n]])
+    chosen = tuple(indexes[n] for n in order)
+    times = tuple(track.at[i] for i in chosen)
+    return Pace(times, tuple(values[n] for n in order), unit, None, track, chosen)
+
+
+def checkpoint_steps(facts: Facts) -> tuple[int, ...]:
+    """Steps at which a checkpoint was saved, in order."""
+    steps = {m.progress.step for m in facts.markers_of("checkpoint_saved")}
+    return tuple(sorted(step for step in steps if step is not None))
+
+
+def _pays(step: int, saved: Sequence[int]) -> bool:
+    """Whether a step may have been slowed by a save: the one that saved, and those after."""
+    at = bisect_left(saved, step - AFTER_CHECKPOINT)
+    return at < len(saved) and saved[at] <= step
+
+
+# --- what it shows ------------------------------------------------------------------------------
+
+
+def step_at(facts: Facts, time: float) -> int | None:
+    """The step last completed at a moment, by `training_step` or by the dated log."""
+    known = facts.measured("training_step")
+    answer = instant(facts, "max(training_step)", time) if known else None
+    if answer is not None and answer.rows and isfinite(answer.rows[0].last):
+        return int(answer.rows[0].last)
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    dated = [i for i in track.of_attempt(facts.last.n) if track.at[i] <= time]
+    return track.steps[dated[-1]] if dated and track.steps[dated[-1]] >= 0 else None
+
+
+def shown(facts: Facts, found: Course, phase: Slow) -> Claim:
+    """That a phase was slower than the best one, with what says so."""
+    fell = f"{1 - phase.part:.0%}"
+    when = f"{_clock(phase.begins)} to {_clock(phase.ends)} UTC"
+    text = (
+        f"Throughput was {phase.level:.4g} {found.pace.unit} from {when}, {fell} below the"
+        f" {found.best.level:.4g} of the best phase"
+    )
+    return claim(text, *level_cites(facts, found.pace, phase),
+                 *level_cites(facts, found.pace, found.best))  # fmt: skip
+
+
+def level_cites(facts: Facts, known: Pace, phase: Slow) -> tuple[Cite, ...]:
+    """A phase's level: one query over it, or the first and last line of it."""
+    if known.track is not None:
+        ends = dict.fromkeys(known.indexes[at] for at in phase.points)
+        return tuple(facts.point(known.track, index).cite for index in ends)
+    length_s = max(1, int(phase.ends - phase.begins))
+    query = f"quantile(0.5, quantile_over_time(0.5, {known.signal}[{length_s}s]))"
+    answer = instant(facts, query, float(int(phase.ends)))
+    if answer is None or not answer.rows:
+        return ()
+    return (answer.cite(answer.rows[0], f"median of {length_s} s"),)
+
+
+def _clock(time: float) -> str:
+    return f"{datetime.fromtimestamp(time, UTC):%H:%M:%S}"
+
+
+def unaccounted(facts: Facts) -> tuple[float, float] | None:
+    """
+    Seconds by the clock from the first dated step to the last, and how many of them no step's own
+    printed time accounts for; None where times or steps were not printed throughout.
+
+    What is left over was spent outside steps: saving, evaluating, waiting, hanging.
+    """
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    kept = [
+        i
+        for i in track.of_attempt(facts.last.n)
+        if track.at[i] == track.at[i] and isfinite(track.step_s[i]) and track.steps[i] >= 0
+    ]
+    spent = wall = 0.0
+    for a, b in pairwise(kept):
+        steps = track.steps[b] - track.steps[a]
+        if steps > 0 and track.at[b] >= track.at[a]:
+            wall += track.at[b] - track.at[a]
+            spent += (
+                steps * (track.step_s[a] + track.step_s[b]) / 2 if steps > 1 else track.step_s[b]
+            )
+    return (wall, max(0.0, wall - spent)) if wall > 0 else None

@@ -1,0 +1,243 @@
+"""
+The write-ahead log: segments of pages, records across them, samples within records.
+
+A page that does not match its checksum is skipped and the next is read: a server that starts
+again would throw the rest of the log away.  Records of samples are decoded in lockstep, as chunks
+are.  Layouts: `tsdb/docs/format/wal.md` and `tsdb/record/record.go`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from flatline.series.storage import Floats, Ints, Labels
+from flatline.series.tsdb.files import ReadOnly, crc32c, listed
+from flatline.series.tsdb.index import uvarint, varint
+from flatline.series.tsdb.pieces import Damage, Span
+
+PAGE = 32 * 1024
+PIECE = 64 * PAGE
+MAX_RECORD = 256 << 20
+SERIES, SAMPLES, TOMBSTONES, EXEMPLARS, MARKERS, METADATA = 1, 2, 3, 4, 5, 6
+SKIPPED = {EXEMPLARS, MARKERS, METADATA}
+UNREAD = {
+    7: "native histograms",
+    8: "native float histograms",
+    9: "native histograms with custom buckets",
+    10: "native float histograms with custom buckets",
+}
+_FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
+_SNAPPY, _ZSTD = 8, 16
+_U = np.uint64
+
+
+def segments(folder: Path) -> list[str]:
+    """Segments in order; other names are none."""
+    return sorted((name for name in listed(folder) if name.isdecimal()), key=int)
+
+
+def records(folder: Path, names: Sequence[str], damage: Damage, where: str) -> Iterator[bytes]:
+    """Records of segments in order, unpacked."""
+    parts = _Parts(damage)
+    for name in names:
+        place = f"{where}/{name}"
+        for kind, data in _fragments(folder / name, damage, place):
+            if kind is None:
+                parts.drop()
+                parts.told = True
+            elif parts.whole(kind, data, place):
+                record = _unpacked(b"".join(parts.data), parts.flags, damage, place)
+                parts.drop()
+                if record:
+                    yield record
+    if parts.data:
+        damage.add("the last record of the log is cut off", f"{where}/{names[-1]}")
+
+
+class _Parts:
+    """The fragments of a record that is not yet whole."""
+
+    def __init__(self, damage: Damage) -> None:
+        self._damage = damage
+        self.data: list[bytes] = []
+        self.flags = self._size = 0
+        self.told = False
+        """Whether it was already said that what went before was lost."""
+
+    def drop(self) -> None:
+        self.data, self.flags, self._size = [], 0, 0
+
+    def whole(self, kind: int, data: bytes, place: str) -> bool:
+        """Takes a fragment; whether the record is whole with it."""
+        part = kind & 7
+        if part in (_FULL, _FIRST):
+            if self.data:
+                self._damage.add("a record of the log that is cut off", place)
+            self.drop()
+            self.flags, self.told = kind & (_SNAPPY | _ZSTD), False
+        elif not self.data:
+            if not self.told:
+                self._damage.add("a record of the log whose beginning is lost", place)
+            self.told = True
+            return False
+        self.data.append(data)
+        self._size += len(data)
+        if self._size > MAX_RECORD:
+            self._damage.add("a record of the log that is too long", place)
+            self.drop()
+            return False
+        return part in (_FULL, _LAST)
+
+
+def _fragments(path: Path, damage: Damage, place: str) -> Iterator[tuple[int | None, bytes]]:
+    """(type, data) of each fragment; a type of None where some were lost."""
+    try:
+        file = ReadOnly(path)
+    except OSError as fault:
+        damage.add(f"a segment of the log cannot be read: {fault.strerror or fault}", place)
+        yield None, b""
+        return
+    with file:
+        for begin in range(0, file.size, PIECE):
+            piece = file.read(begin, PIECE)
+            for at in range(0, len(piece), PAGE):
+                yield from _page(piece[at : at + PAGE], damage, place)
+
+
+def _page(page: bytes, damage: Damage, place: str) -> Iterator[tuple[int | None, bytes]]:
+    at, end = 0, len(page)
+    while at < end and page[at]:
+        size = int.from_bytes(page[at + 1 : at + 3], "big")
+        start = at + 7
+        data = page[start : start + size]
+        if start + size > end:
+            if end < PAGE:
+                damage.add("the log is cut off within a record", place)
+                yield None, b""
+                return
+        elif crc32c(data) == int.from_bytes(page[at + 3 : start], "big"):
+            yield page[at], data
+            at = start + size
+            continue
+        break
+    if at < end and page[at:].strip(b"\0"):
+        damage.add("a page of the log does not match its checksum; the rest of it is left", place)
+        yield None, b""
+
+
+def _unpacked(data: bytes, flags: int, damage: Damage, place: str) -> bytes:
+    if not flags:
+        return data
+    import cramjam
+    import zstandard
+
+    try:
+        if flags == _ZSTD:
+            return bytes(zstandard.ZstdDecompressor().decompress(data, max_output_size=MAX_RECORD))
+        size, _ = uvarint(data, 0)
+        if size <= MAX_RECORD:
+            return bytes(cramjam.snappy.decompress_raw(data))
+    except (cramjam.DecompressionError, zstandard.ZstdError, IndexError, ValueError):
+        pass
+    damage.add("a record of the log cannot be unpacked", place)
+    return b""
+
+
+def series_of(record: bytes) -> Iterator[tuple[int, Labels]]:
+    """Reference and labels of each series a record declares. Raises IndexError where cut off."""
+    at = 1
+    while at < len(record):
+        ref = int.from_bytes(record[at : at + 8], "big")
+        count, at = uvarint(record, at + 8)
+        pairs = []
+        for _ in range(count):
+            size, at = uvarint(record, at)
+            name = record[at : at + size].decode("utf-8", "replace")
+            size, at = uvarint(record, at + size)
+            value = record[at : at + size].decode("utf-8", "replace")
+            at += size
+            if value:
+                pairs.append((name, value))
+        yield ref, tuple(sorted(pairs))
+
+
+def deleted_of(record: bytes) -> Iterator[tuple[int, Span]]:
+    """Reference and deleted span of each entry of a record. Raises IndexError where cut off."""
+    at = 1
+    while at < len(record):
+        ref = int.from_bytes(record[at : at + 8], "big")
+        first, at = varint(record, at + 8)
+        last, at = varint(record, at)
+        yield ref, (first, last)
+
+
+def samples_of(batch: Sequence[bytes]) -> tuple[Ints, Ints, Floats]:
+    """
+    References, milliseconds and values of records of samples, in no order.
+
+    A record that ends within a sample gives those before it.
+    """
+    lengths = np.array([len(record) for record in batch], dtype=np.int64)
+    ends = np.cumsum(lengths)
+    stream = _Bytes(b"".join(batch))
+    order = np.argsort(-lengths, kind="stable")
+    order = order[lengths[order] >= 17 + 10]
+    ends, pos = ends[order], (ends - lengths)[order] + 1
+    base = stream.word(pos).astype(np.int64)
+    base_at = stream.word(pos + 8).astype(np.int64)
+    pos += 16
+    found: list[tuple[Ints, Ints, NDArray[np.uint64]]] = []
+    while pos.size:
+        ref, pos = stream.varint(pos)
+        at, pos = stream.varint(pos)
+        value = stream.word(pos)
+        pos = pos + 8
+        left = pos < ends
+        if left.all():
+            found.append((base + ref, base_at + at, value))
+            continue
+        whole = pos <= ends
+        found.append(((base + ref)[whole], (base_at + at)[whole], value[whole]))
+        ends, pos, base, base_at = ends[left], pos[left], base[left], base_at[left]
+    if not found:
+        none = np.empty(0, dtype=np.int64)
+        return none, none, np.empty(0)
+    refs, times, values = (np.concatenate(column) for column in zip(*found, strict=True))
+    return refs, times, values.view(np.float64)
+
+
+class _Bytes:
+    """Numbers at many byte positions at once; beyond the end they are whatever is there."""
+
+    def __init__(self, data: bytes) -> None:
+        padded = data + bytes(24 + -len(data) % 8)
+        self._words = np.frombuffer(padded, dtype=">u8").astype(np.uint64)
+
+    def word(self, pos: Ints) -> NDArray[np.uint64]:
+        at = pos >> 3
+        shift = ((pos & 7) << 3).astype(np.uint64)
+        high = self._words.take(at, mode="clip") << shift
+        low = self._words.take(at + 1, mode="clip") >> _U(1)
+        return high | (low >> (_U(63) - shift))
+
+    def varint(self, pos: Ints) -> tuple[Ints, Ints]:
+        """Signed numbers (zigzag, base 128), and where the next thing begins."""
+        bits = self.word(pos)
+        byte = bits >> _U(56)
+        value = byte & _U(127)
+        more = byte > _U(127)
+        used = np.ones(pos.size, dtype=np.int64)
+        for number in range(1, 10):
+            if not more.any():
+                break
+            if number == 8:
+                bits = self.word(pos + 8)
+            byte = (bits << _U(8 * (number % 8))) >> _U(56)
+            value |= np.where(more, (byte & _U(127)) << _U(7 * number), _U(0))
+            used += more
+            more &= byte > _U(127)
+        return (value >> _U(1)).astype(np.int64) ^ -(value & _U(1)).astype(np.int64), pos + used

@@ -1,0 +1,98 @@
+"""D5 against hosts made up for one fact each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from families.fleet import checked, facts_of, sample, stepping
+from flatline.families.host_contention import judge
+from flatline.model import Cleared, Finding, Judgement, Place
+from flatline.tracks import Track
+
+Running = Callable[[int, float], float]
+FAST, SLOW = 2.0, 2.6
+
+
+def track(slow: bool) -> Track:
+    """An hour at one pace, or slower in its middle third."""
+    return stepping(3600, lambda at: SLOW if slow and middle(at) else FAST)
+
+
+def judged(tmp_path: Path, running: Running, sm: Running | None = None, slow: bool = True,
+           hosts: int = 6) -> Judgement:  # fmt: skip
+    """Hosts read every 20 s for an hour, with some noise."""
+    noise = random.Random(5)
+    lines = []
+    for host in range(hosts):
+        for at in range(0, 3600, 20):
+            label = f'instance="n{host}:9100"'
+            queue = max(1.0, noise.gauss(running(host, at), 1.5))
+            lines.append(sample("node_procs_running", label, queue, at))
+            lines.append(sample("node_pressure_cpu_waiting_seconds_total", label, at * 0.01, at))
+            if sm is not None:
+                gpu = f'Hostname="n{host}",gpu="0"'
+                lines.append(sample("DCGM_FI_PROF_SM_ACTIVE", gpu, sm(host, at), at))
+    facts, source = facts_of(tmp_path, lines, track(slow))
+    return checked(judge(facts), source)
+
+
+def middle(at: float) -> bool:
+    return 1200 < at < 2400
+
+
+def test_a_host_that_is_crowded_in_the_slow_phase(tmp_path: Path) -> None:
+    """Named, with the run queue of the others beside its own."""
+    found = judged(tmp_path, lambda host, at: 60 if host == 2 and middle(at) else 14)
+
+    assert isinstance(found, Finding)
+    assert (found.culprits, found.role) == ((Place(host="n2"),), "cause")
+
+
+def test_a_host_that_is_crowded_at_other_times_slows_nothing(tmp_path: Path) -> None:
+    """It was fast then."""
+    assert judged(tmp_path, lambda host, at: 60 if host == 2 and at < 1000 else 14) is None
+
+
+def test_a_host_that_is_always_crowded_is_a_warning(tmp_path: Path) -> None:
+    """Until its GPUs pay for it."""
+    found = judged(tmp_path, lambda host, at: 60 if host == 2 else 14, slow=False)
+
+    assert isinstance(found, Finding)
+    assert found.role == "warning"
+
+
+def test_a_host_whose_gpus_pay_for_its_queue(tmp_path: Path) -> None:
+    """SM activity below the other hosts'."""
+    found = judged(tmp_path, lambda host, at: 60 if host == 2 else 14,
+                   lambda host, at: 0.55 if host == 2 else 0.8, slow=False)  # fmt: skip
+
+    assert isinstance(found, Finding)
+    assert (found.role, found.culprits) == ("cause", (Place(host="n2"),))
+
+
+def test_every_host_at_once_blames_none(tmp_path: Path) -> None:
+    """The run's own past is the baseline."""
+    found = judged(tmp_path, lambda host, at: 35 if middle(at) else 18)
+
+    assert isinstance(found, Finding)
+    assert (found.scope, found.culprits, found.attribution) == ("all", (), "job")
+
+
+def test_hosts_alike_are_cleared(tmp_path: Path) -> None:
+    """Run queue and pressure were measured on every host."""
+    assert isinstance(judged(tmp_path, lambda host, at: 14, slow=False), Cleared)
+
+
+def test_two_hosts_can_be_compared(tmp_path: Path) -> None:
+    """One must stand far above the other."""
+    found = judged(tmp_path, lambda host, at: 60 if host == 1 and middle(at) else 14, hosts=2)
+
+    assert isinstance(found, Finding)
+    assert found.culprits == (Place(host="n1"),)
+
+
+def test_one_host_has_no_other_to_be_compared_with(tmp_path: Path) -> None:
+    """Not measurable."""
+    assert judged(tmp_path, lambda host, at: 14, hosts=1) is None

@@ -1,0 +1,80 @@
+"""D4 against adapters made up for one fact each."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from families.fleet import checked, facts_of, findings, sample, stepping
+from flatline.families.network_degradation import judge
+from flatline.model import Cleared, Judgement, Place
+
+Rate = Callable[[int, float], float]
+"""(host, seconds) -> packets resent a second."""
+
+
+def middle(at: float) -> bool:
+    return 1500 < at < 3300
+
+
+def judged(
+    tmp_path: Path, rate: Rate, slow: bool = True, hosts: int = 6,
+    metric: str = "hw_rdma_tx_retx_pkts_total",
+) -> Judgement:  # fmt: skip
+    """Read every 30 s for two hours; steps end at times that are no whole seconds."""
+    noise = random.Random(11)
+    lines = []
+    for host in range(hosts):
+        total = 500.0
+        for at in range(0, 7200, 30):
+            total += 30 * rate(host, at) + (noise.random() < 0.05)
+            label = f'host="n{host}",device="r0",port="1"'
+            lines.append(sample(metric, label, int(total), at))
+    track = stepping(
+        7150, lambda at: (2.5 if slow and middle(at) else 2.0) * noise.lognormvariate(0, 0.02)
+    )
+    facts, source = facts_of(tmp_path, lines, track)
+    return checked(judge(facts), source)
+
+
+def test_the_host_that_loses_packets_in_the_slow_phase(tmp_path: Path) -> None:
+    """A stray packet of the others is no loss."""
+    (found,) = findings(judged(tmp_path, lambda host, at: 40 if host == 4 and middle(at) else 0))
+
+    assert found.culprits == (Place(host="n4"),)
+    assert (found.role, found.fault_class) == ("cause", "retransmits")
+
+
+def test_two_hosts_are_enough_to_tell_one(tmp_path: Path) -> None:
+    """By far the larger count."""
+    answer = judged(tmp_path, lambda host, at: 40 if host == 1 and middle(at) else 0, hosts=2)
+
+    assert [f.culprits for f in findings(answer)] == [(Place(host="n1"),)]
+
+
+def test_loss_in_fast_time_leaves_it_open(tmp_path: Path) -> None:
+    """Something else slowed the run; neither found nor cleared."""
+    assert judged(tmp_path, lambda host, at: 40 if host == 4 and at < 1400 else 0) is None
+
+
+def test_loss_on_every_host_is_no_hosts(tmp_path: Path) -> None:
+    """The fabric's, or congestion: no host stands apart, and none is cleared."""
+    assert judged(tmp_path, lambda host, at: 40 + 5 * host if middle(at) else 0) is None
+
+
+def test_a_short_loss_at_a_steady_pace_is_cleared(tmp_path: Path) -> None:
+    """It cost nothing that can be seen."""
+    answer = judged(tmp_path, lambda host, at: 40 if host == 4 and 600 < at < 900 else 0, False)
+
+    assert isinstance(answer, Cleared)
+
+
+def test_quiet_adapters_clear_it(tmp_path: Path) -> None:
+    """Whatever slowed the run."""
+    assert isinstance(judged(tmp_path, lambda host, at: 0), Cleared)
+
+
+def test_without_counters_of_loss_nothing_is_said(tmp_path: Path) -> None:
+    """Bytes alone tell no loss."""
+    assert judged(tmp_path, lambda host, at: 40, metric="hw_rdma_tx_bytes_total") is None

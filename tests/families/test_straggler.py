@@ -1,0 +1,75 @@
+"""D3 by SM activity: the rank the others wait for, never the ones that wait."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+from families.fleet import checked, facts_of, sample, stepping
+from flatline.families.straggler import judge
+from flatline.model import Finding, Judgement, Place
+
+Share = Callable[[int, float], float]
+
+
+def middle(at: float) -> bool:
+    return 1200 < at < 2400
+
+
+def judged(tmp_path: Path, share: Share, metric: str = "DCGM_FI_PROF_SM_ACTIVE",
+           slow: bool = True) -> Judgement:  # fmt: skip
+    """Two hosts of eight GPUs, read every 30 s for an hour."""
+    noise = random.Random(7)
+    lines = [
+        sample(metric, f'Hostname="n{gpu // 8}",gpu="{gpu % 8}"',
+               share(gpu, at) * noise.gauss(1, 0.01), at)
+        for gpu in range(16) for at in range(0, 3600, 30)
+    ]  # fmt: skip
+    track = stepping(3600, lambda at: 2.6 if slow and middle(at) else 2.0)
+    facts, source = facts_of(tmp_path, lines, track)
+    return checked(judge(facts), source)
+
+
+def late(gpu: int, at: float) -> float:
+    if not middle(at):
+        return 0.8
+    return 0.9 if gpu == 9 else 0.62
+
+
+def test_the_one_that_works_while_the_others_wait(tmp_path: Path) -> None:
+    """Above its peers in the slow phase, as active as they before it."""
+    found = judged(tmp_path, late)
+
+    assert isinstance(found, Finding)
+    assert (found.culprits, found.fault_class) == ((Place(host="n1", gpu="1"),), "slow-device")
+
+
+def test_the_one_that_is_fed_late(tmp_path: Path) -> None:
+    """Below its peers: its host is slow, not its device."""
+    found = judged(tmp_path, lambda gpu, at: 0.45 if gpu == 9 and middle(at) else 0.8)
+
+    assert isinstance(found, Finding)
+    assert found.fault_class == "slow-host"
+
+
+def test_all_of_a_host_are_named_as_the_host(tmp_path: Path) -> None:
+    """Four GPUs of sixteen at most: a host of eight is half the run, and no rank."""
+    found = judged(tmp_path, lambda gpu, at: 0.45 if gpu >= 8 and middle(at) else 0.8)
+
+    assert found is None
+
+
+def test_a_stage_with_more_to_do_slows_nothing(tmp_path: Path) -> None:
+    """Apart in the fast phases as well."""
+    assert judged(tmp_path, lambda gpu, at: 0.9 if gpu == 9 else 0.6) is None
+
+
+def test_a_steady_run_has_no_straggler_to_show(tmp_path: Path) -> None:
+    """Without a slow phase nothing says what a difference costs."""
+    assert judged(tmp_path, late, slow=False) is None
+
+
+def test_the_coarse_utilisation_names_nobody(tmp_path: Path) -> None:
+    """It counts waiting as work."""
+    assert judged(tmp_path, lambda gpu, at: 100 * late(gpu, at), "DCGM_FI_DEV_GPU_UTIL") is None
