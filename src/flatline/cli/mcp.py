@@ -26,7 +26,7 @@ from pathlib import Path
 from flatline.cli import HEALTHY, Engine, complain
 from flatline.errors import UsageError
 
-USAGE = "[--root FOLDER]... [--http [HOST:]PORT --token-file FILE]"
+USAGE = "[--root FOLDER]... [--prometheus URL] [--http [HOST:]PORT --token-file FILE]"
 MISSING = "the server needs the MCP SDK, version 2: pip install 'flatline[mcp]'"
 _LISTEN = re.compile(r"(?:(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\]):)?(?P<port>\d{1,5})")
 
@@ -35,11 +35,14 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add = parser.add_argument
     add("--root", metavar="FOLDER", action="append", default=[],
         help="what may be read, repeatable; the current folder where none is named")  # fmt: skip
+    add("--prometheus", metavar="URL", help="the one server that may be asked for numbers")
     add("--http", metavar="[HOST:]PORT", help="serve HTTP there; on 127.0.0.1 without a host")
     add("--token-file", metavar="FILE", help="the token callers need; or FLATLINE_MCP_TOKEN")
 
 
 def run(options: argparse.Namespace, engine: Engine) -> int:
+    if options.prometheus and not re.match(r"https?://[^/\s]", options.prometheus):
+        raise UsageError(f"--prometheus {options.prometheus!r}: give it as http://HOST:PORT")
     listen = _listen(options.http) if options.http else None
     token = _token(options.token_file) if listen else ""
     try:
@@ -50,7 +53,7 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
     from flatline.mcp.roots import Roots
     from flatline.mcp.server import build
 
-    server = build(Roots(options.root or ["."]))
+    server = build(Roots(options.root or ["."]), options.prometheus)
     if listen is None:
         server.run("stdio")
         return HEALTHY

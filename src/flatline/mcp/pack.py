@@ -23,6 +23,7 @@ from flatline.mcp.shapes import (
     Step,
 )
 from flatline.model import Cite, Claim, Gap, Impact, Judged, Place, Run, Verdict
+from flatline.redact import mask
 from flatline.render import Ledger, beside, located, ordered_findings, own_finding, said
 from flatline.wording.columns import WORD, excerpt
 from flatline.wording.places import fold_hosts, fold_places
@@ -76,15 +77,15 @@ def diagnosis(held: Held) -> Diagnosis:
 
 
 def safe(text: str, most: int = TEXT) -> str:
-    """Prose on one line that cannot pass for anything else, cut at `most` characters."""
-    said_ = defanged(sentence(text[: 4 * most]))
+    """Prose on one line, masked, that cannot pass for anything else, cut at `most` characters."""
+    said_ = defanged(sentence(mask(text[: 4 * most])))
     return said_ if len(said_) <= most else said_[: most - 1] + "…"
 
 
 def quote(text: str, about: Iterable[str] = (), most: int = QUOTE) -> str:
     """A line of the run: the part kept that the claims speak of."""
     words = frozenset(found[0].lower() for claim in about for found in WORD.finditer(claim[:TEXT]))
-    return defanged(excerpt(sentence(text[:20_000]), most, words, "…"))
+    return defanged(excerpt(sentence(mask(text[:20_000])), most, words, "…"))
 
 
 def piece(name: str, cite: Cite, ledger: Ledger, about: Sequence[str], most: int = QUOTE) -> Piece:
@@ -93,7 +94,7 @@ def piece(name: str, cite: Cite, ledger: Ledger, about: Sequence[str], most: int
     return Piece(
         id=name,
         kind=type(cite).__name__.removesuffix("Cite").lower(),
-        where=_tail(located(cite)),
+        where=tail(located(cite)),
         text=quote(cite.text, about, most),
         place=safe(", ".join(beside(cite)), WHERE) or None,
         says=safe(measured, LONG) or None,
@@ -132,9 +133,9 @@ def follows(judged: Judged, verdict: Verdict) -> str | None:
     return safe(f"{names.get(first.by, first.by)}: {first.mechanism}")
 
 
-def _tail(where: str) -> str:
+def tail(where: str) -> str:
     """A path keeps its end, which tells files apart."""
-    words = defanged(sentence(where))
+    words = defanged(sentence(mask(where)))
     return words if len(words) <= WHERE else "…" + words[1 - WHERE :]
 
 

@@ -18,6 +18,7 @@ from typing import Any
 from flatline.collect import LineReader, Request, collect
 from flatline.collect.files import Found, walk
 from flatline.collect.searching import Searched, search
+from flatline.collect.stores import Question, Reply, ask
 from flatline.diagnose import diagnose
 from flatline.errors import UsageError
 from flatline.facts import KERNEL, LOG
@@ -51,8 +52,10 @@ class Held:
 class Runs:
     """Diagnoses one run at a time: a login node has other users, and the scanner is one."""
 
-    def __init__(self, roots: Roots) -> None:
+    def __init__(self, roots: Roots, prometheus: str | None = None) -> None:
+        """`prometheus` is the one server that is asked; no caller can name another."""
         self.roots = roots
+        self._prometheus = prometheus
         self._held: OrderedDict[str, Held] = OrderedDict()
         self._listings: OrderedDict[str, Listing] = OrderedDict()
         self._lock = threading.RLock()
@@ -73,7 +76,7 @@ class Runs:
             against = self.roots.paths((baseline,))[0] if baseline else None
             named = (found.job,) if target == found.job and found.job else tuple(found.paths)
             targets, paths = (*named, *beside), (*found.paths, *beside)
-            facts = collect(Request(targets, job, against))
+            facts = collect(Request(targets, job, against, self._prometheus))
             verdict = diagnose(facts)
             logs = tuple(read.source for read in facts.files if read.kind in (LOG, KERNEL))
             made = Held("", targets, paths, verdict, Ledger(verdict), logs)
@@ -97,7 +100,7 @@ class Runs:
     def lines(self, held: Held, source: str, first: int, count: int) -> tuple[str, ...]:
         """Lines of a log, masked."""
         with self._lock:
-            return LineReader(self._files(held)).lines(source, first, count)
+            return LineReader(self._files(held), []).lines(source, first, count)
 
     def searched(
         self, held: Held, pattern: str, source: str | None, most: int, begin: tuple[int, int]
@@ -114,7 +117,12 @@ class Runs:
     def checked(self, held: Held) -> tuple[Check, ...]:
         """Every citation, read or computed again."""
         with self._lock:
-            return verify(held.document(), held.targets)
+            return verify(held.document(), held.targets, self._prometheus)
+
+    def asked(self, question: Question) -> Reply:
+        """PromQL over what the run holds. Raises `QueryRejected` for a query that is wrong."""
+        with self._lock:
+            return ask(question)
 
     def listed(self, ask: Ask) -> tuple[str, Listing]:
         """Every job that ended, read now; logs outside the roots are not opened."""

@@ -20,9 +20,9 @@ INSTRUCTIONS = (
 )
 
 
-def build(roots: Roots) -> MCPServer:
-    """A server over these folders. It only reads."""
-    runs = Runs(roots)
+def build(roots: Roots, prometheus: str | None = None) -> MCPServer:
+    """A server over these folders and this Prometheus. It only reads."""
+    runs = Runs(roots, prometheus)
     server: MCPServer = MCPServer(
         "flatline",
         title="Flatline",

@@ -189,6 +189,35 @@ class Matches(Shape):
     note: str | None = None
 
 
+class NumberSeries(Shape):
+    """One series of an answer by its ends and extremes; NaN and infinities are words."""
+
+    labels: dict[str, str]
+    points: int
+    first: float | str
+    last: float | str
+    lowest: float | str
+    lowest_at: str | None = None
+    highest: float | str
+    highest_at: str | None = None
+
+
+class Numbers(Shape):
+    """What PromQL answered. `metrics` names some there are, where no series did."""
+
+    handle: str
+    start: str | None = None
+    end: str | None = None
+    step_s: float | None = None
+    engine: str
+    series: list[NumberSeries]
+    series_in_all: int
+    text: str | None = None
+    metrics: list[str] = []
+    metrics_in_all: int
+    gaps: list[str] = []
+
+
 class Explanation(Shape):
     kind: str = Field(description="family, signature or line")
     name: str

@@ -20,7 +20,7 @@ from pydantic import Field
 
 from flatline import reference
 from flatline.errors import FlatlineError, ManyJobs, UsageError
-from flatline.mcp import pack, parts, words
+from flatline.mcp import numbers, pack, parts, words
 from flatline.mcp.runs import Held, Runs
 from flatline.mcp.shapes import (
     ContextLine,
@@ -33,6 +33,7 @@ from flatline.mcp.shapes import (
     Jobs,
     Match,
     Matches,
+    Numbers,
     Shape,
     Verified,
 )
@@ -194,7 +195,7 @@ class Tools:
         made = Matches(
             handle=handle,
             hits=[
-                Match(source=defanged(hit.source), line=hit.line, text=defanged(hit.text))
+                Match(source=pack.tail(hit.source), line=hit.line, text=defanged(hit.text))
                 for hit in found.hits
             ],
             complete=found.follows is None,
@@ -202,6 +203,24 @@ class Tools:
             note=note,
         )
         return _result(made, words.matches(made))
+
+    @answering
+    def query(
+        self,
+        handle: Handle,
+        promql: Annotated[str, Field(description="in the exporters' own names", max_length=2000)],
+        time: Annotated[str | None, Field(description="at one time, ISO 8601")] = None,
+        start: Annotated[str | None, Field(description="over a range; default: all")] = None,
+        end: Annotated[str | None, Field(description="likewise")] = None,
+    ) -> Annotated[CallToolResult, Numbers]:
+        """PromQL over the metrics that lie with the run: first, last, lowest and highest of the
+        first twelve series, so aggregate. To look closer at what a verdict cites; what you read
+        into it is no finding."""
+        held = self.runs.held(handle)
+        made = numbers.answer(
+            handle, self.runs.asked(numbers.question(promql, held.paths, time, start, end))
+        )
+        return _result(made, words.numbers(made))
 
     @answering
     def explain(
@@ -285,6 +304,7 @@ class Tools:
             "Show evidence in context": self.evidence,
             "Page through parts of a verdict": self.details,
             "Search the run's logs": self.search_log,
+            "Query the run's metrics": self.query,
             "Explain a family, signature or log line": self.explain,
             "List jobs with a verdict each": self.jobs,
             "Check every citation again": self.verify,

@@ -16,6 +16,8 @@ from flatline.mcp.shapes import (
     Evidence,
     Jobs,
     Matches,
+    Numbers,
+    NumberSeries,
     Other,
     Piece,
     Said,
@@ -103,6 +105,29 @@ def matches(answer: Matches) -> str:
     note = [answer.note] if answer.note else []
     hits = quoted(f"{hit.source}:{hit.line} | {hit.text}" for hit in answer.hits)
     return "\n".join([title, *hits, *note, *more])
+
+
+def numbers(answer: Numbers) -> str:
+    step = f", every {answer.step_s:g} s" if answer.step_s else ""
+    title = f"{answer.series_in_all} series, {answer.start} to {answer.end}{step}"
+    lines = [
+        f"{_labels(one)}: first {_number(one.first)}, last {_number(one.last)},"
+        f" lowest {_number(one.lowest)} at {one.lowest_at},"
+        f" highest {_number(one.highest)} at {one.highest_at}, {one.points} points"
+        for one in answer.series
+    ]
+    lines += [answer.text] if answer.text else []
+    if answer.metrics:
+        lines.append(f"of {answer.metrics_in_all} metrics: {', '.join(answer.metrics)}")
+    return "\n".join([title, *quoted(lines), *(f"not read: {gap}" for gap in answer.gaps)])
+
+
+def _labels(one: NumberSeries) -> str:
+    return "{" + ", ".join(f"{name}={value}" for name, value in one.labels.items()) + "}"
+
+
+def _number(value: float | str) -> str:
+    return value if isinstance(value, str) else f"{value:.6g}"
 
 
 def verified(answer: Verified) -> str:
