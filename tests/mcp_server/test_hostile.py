@@ -8,6 +8,7 @@ from pathlib import Path
 from mcp import Client
 from mcp_types import CallToolResult
 
+import planted
 from mcp_server.asking import called, said, strings, with_client
 
 SECRET = "hf_" + "abcdEFGH1234ijklMNOP5678qrst"
@@ -109,6 +110,19 @@ def test_a_search_is_no_oracle_for_secrets(tmp_path: Path) -> None:
     )
     assert len((known.structured_content or {})["hits"]) == 2
     assert (guessed.structured_content or {})["hits"] == []
+
+
+def test_no_planted_key_is_shown(tmp_path: Path) -> None:
+    """Every service's, in a log's lines, its traceback and its name."""
+    lines = [f"Error {secret} rejected" for secret in planted.SHAPED.values()]
+    lines += [line for line, _ in planted.NAMED.values()]
+    crash = CRASH.format(evil=" ".join(planted.SHAPED.values()))
+    name = f"job-{planted.SHAPED['hugging face']}.log"
+    (tmp_path / name).write_text("\n".join(lines) + "\n" + crash)
+    secrets = [*planted.SHAPED.values(), *(secret for _, secret in planted.NAMED.values())]
+    for answer in answers(tmp_path):
+        shown = "\n".join([said(answer), *strings(answer.structured_content)])
+        assert [secret for secret in secrets if secret in shown] == []
 
 
 def test_names_of_files_and_jobs_are_disarmed(tmp_path: Path) -> None:

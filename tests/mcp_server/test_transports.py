@@ -8,6 +8,7 @@ import sys
 import time
 from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
 import anyio
 import httpx2
@@ -126,6 +127,29 @@ def test_a_wrong_call_is_told_before_anything_is_served(args: list[str], said: s
     assert done.returncode == 2
     assert said in done.stderr
     assert done.stdout == ""
+
+
+def test_a_token_that_others_can_read_is_refused(tmp_path: Path) -> None:
+    """It would be no lock."""
+    file = tmp_path / "token"
+    file.write_text(TOKEN)
+    file.chmod(0o644)
+    done = flatline_process("mcp", "--http", "8722", "--token-file", str(file))
+    assert done.returncode == 2
+    assert "chmod 600" in done.stderr
+
+
+def test_a_port_that_is_taken_is_told() -> None:
+    """Status 2, never the 1 of a fault that was found."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as taken:
+        port = str(taken.getsockname()[1])
+        done = subprocess.run(
+            [sys.executable, "-m", "flatline", "mcp", "--http", port],
+            capture_output=True, encoding="utf-8", check=False, timeout=60,
+            env=environment(FLATLINE_MCP_TOKEN=TOKEN),
+        )  # fmt: skip
+    assert done.returncode == 2
+    assert "in use" in done.stderr
 
 
 def test_without_the_sdk_it_says_what_to_install() -> None:

@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
+import flatline
 from cli.calls import Oracle
 from flatline.cli import Engine, _command, _parser, answer, command_names
 from render import verdicts
 
-SKILLS = sorted((Path(__file__).parents[2] / "skills").glob("*/SKILL.md"))
+SKILLS = sorted((Path(flatline.__file__).parent / "skills").glob("*/SKILL.md"))
 NAMES = {path.parent.name for path in SKILLS}
 TOKENS_PER_CHAR = 1 / 3
 FIELDS = {"name", "description", "license", "compatibility", "allowed-tools"}

@@ -82,6 +82,9 @@ def _token(file: str | None) -> str:
             raise UsageError("--http needs a token: name a --token-file or set FLATLINE_MCP_TOKEN")
         return token
     try:
-        return Path(file).expanduser().read_text("utf-8").strip()
+        path = Path(file).expanduser()
+        if path.stat().st_mode & 0o077:
+            raise UsageError(f"--token-file {file} can be read by others: chmod 600 {file}")
+        return path.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as fault:
         raise UsageError(f"--token-file {file}: {getattr(fault, 'strerror', fault)}") from fault

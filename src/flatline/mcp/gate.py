@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hmac
+import socket
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
@@ -76,6 +77,13 @@ def application(server: MCPServer, host: str, token: str) -> App:
 
 
 def serve(server: MCPServer, host: str, port: int, token: str) -> None:
-    """Answers until it is interrupted."""
+    """Answers until it is interrupted. Raises `UsageError` where it cannot listen there."""
     app = application(server, host, token)
-    uvicorn.run(app, host=host, port=port, log_level="warning", access_log=False)
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    try:
+        listening = socket.create_server((host, port), family=family)
+    except OSError as fault:
+        raise UsageError(f"--http: {host}:{port}: {fault.strerror or fault}") from fault
+    with listening:
+        config = uvicorn.Config(app, log_level="warning", access_log=False)
+        uvicorn.Server(config).run(sockets=[listening])
