@@ -59,6 +59,10 @@ def test_the_frontmatter_is_that_of_the_format(page: Path) -> None:
     assert "Use it" in fields["description"]
     assert len(fields.get("compatibility", "")) <= 500
     assert not set("<>") & set(fields["description"])
+    for value in fields.values():  # plain scalars of YAML
+        assert ": " not in value
+        assert " #" not in value
+        assert value[0] not in "\"'[{&*!|>%@`"
 
 
 def test_it_fits_into_what_an_agent_loads(page: Path) -> None:

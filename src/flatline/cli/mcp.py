@@ -26,7 +26,7 @@ from pathlib import Path
 from flatline.cli import HEALTHY, Engine, complain
 from flatline.errors import UsageError
 
-USAGE = "[--root FOLDER]... [--prometheus URL] [--http [HOST:]PORT --token-file FILE]"
+USAGE = "[--root FOLDER]... [--http [HOST:]PORT] [options]"
 MISSING = "the server needs the MCP SDK, version 2: pip install 'flatline[mcp]'"
 _LISTEN = re.compile(r"(?:(?P<host>[\w.-]+|\[[0-9a-fA-F:]+\]):)?(?P<port>\d{1,5})")
 

@@ -32,7 +32,7 @@ from flatline.wording.columns import wrap
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-USAGE = "list | install [NAME...] [--for TOOL] [--dir FOLDER] [--force]"
+USAGE = "list | install [NAME...] [--for TOOL] [options]"
 FOLDERS = {"agents": ".agents/skills", "claude": ".claude/skills", "cursor": ".cursor/skills"}
 """Where tools look in a project, and below the home directory (agentskills.io, their manuals)."""
 PAGE = "SKILL.md"
