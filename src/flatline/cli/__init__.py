@@ -63,8 +63,6 @@ commands:
 examples:
   flatline diagnose ./outputs/8308         logs, records, whatever lies there
   flatline diagnose 8308                   a Slurm job, where Slurm is
-  flatline diagnose run.log --quiet        one line
-  flatline diagnose ./outputs/8308 --format markdown > ticket.md
   flatline diagnose ./outputs/8308 --format html --output report.html
   flatline jobs --since 24h                every job that ended, a verdict each
   flatline query ./outputs/8308 'max by (host) (DCGM_FI_DEV_GPU_TEMP)'

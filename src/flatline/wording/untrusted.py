@@ -26,6 +26,22 @@ def neutral(text: str) -> str:
     return _STEERING.sub(_visible, text)
 
 
+# Words by which a chat template, a tool protocol or our own quotation tells who speaks, and fences
+# of code: a language model may take them for the end of what is quoted.
+_SPEAKER = re.compile(
+    r"<(?=[/|!]|<SYS|(?:system|user|human|assistant|developer|tool|function|instruction|result|"
+    r"document|thinking|antml|invoke|run-text|s>|bos|eos|start_of|end_of)[\w:-]{0,40})"
+    r"|\[(?=/?INST\])",
+    re.IGNORECASE,
+)
+
+
+def defanged(text: str) -> str:
+    """One line that a language model can be shown: `neutral`, and nothing in it opens or closes a
+    turn, a tag or a fence."""
+    return _SPEAKER.sub("‹", neutral(text).replace("```", "'''"))
+
+
 def sentence(text: str) -> str:
     """Prose on one line: runs of white space are one space, the rest is `neutral`."""
     return neutral(" ".join(text.split()))

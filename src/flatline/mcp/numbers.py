@@ -1,0 +1,107 @@
+"""Answers of PromQL as a model reads them: a few series, each by its ends and extremes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+
+import numpy as np
+
+from flatline.collect.stores import STEPS, Question, Reply
+from flatline.errors import UsageError
+from flatline.mcp.pack import WHERE, gap_said, safe
+from flatline.mcp.shapes import Numbers, NumberSeries
+from flatline.series.promql.evaluate import Matrix
+from flatline.series.storage import Floats, each
+from flatline.triage.select import instant_or_span
+from flatline.wording.rows import instant
+
+SERIES, LABELS, METRICS, GAPS = 12, 8, 12, 3
+
+
+def question(
+    promql: str, targets: tuple[str, ...], at: str | None, start: str | None, end: str | None
+) -> Question:
+    """At one time, or over a range in 240 steps at most. Raises `UsageError`."""
+    if at is not None and (start or end):
+        raise UsageError("time asks at one time, start and end over a range; give one of the two")
+    first, last = _instant(start, "start"), _instant(end, "end")
+    step_s = None
+    if first is not None and last is not None:
+        step_s = max(1.0, float(-(-(last - first).total_seconds() // STEPS)))
+    return Question(promql, targets, first, last, step_s, _instant(at, "time"))
+
+
+def _instant(said: str | None, name: str) -> datetime | None:
+    return None if said is None else instant_or_span(said, None, name)
+
+
+def answer(handle: str, reply: Reply) -> Numbers:
+    """The first few series, the rest counted; the metrics there are where none answers."""
+    found = reply.found
+    series: list[NumberSeries] = []
+    in_all = 0
+    if isinstance(found, Matrix):
+        in_all = len(found.labels)
+        series = [
+            _one(dict(labels), found.times[there], found.values[row][there])
+            for row, labels in enumerate(found.labels[:SERIES])
+            if (there := found.present[row]).any()
+        ]
+    elif not isinstance(found, str):
+        for labels, times, values in each(found):
+            in_all += 1
+            if in_all <= SERIES and len(values):
+                series.append(_one(dict(labels), times, values))
+    return Numbers(
+        handle=handle,
+        start=_said(reply.start),
+        end=_said(reply.end),
+        step_s=reply.step_s,
+        engine=reply.engine,
+        series=series,
+        series_in_all=in_all,
+        text=safe(found) if isinstance(found, str) else None,
+        metrics=[] if in_all else [safe(name, WHERE) for name in sorted(reply.metrics)[:METRICS]],
+        metrics_in_all=len(reply.metrics),
+        gaps=[gap_said(gap) for gap in reply.gaps[:GAPS]],
+    )
+
+
+def _one(labels: Mapping[str, str], times: Floats, values: Floats) -> NumberSeries:
+    low, high = (int(pick(values)) if not np.isnan(values).all() else 0
+                 for pick in (_lowest, _highest))  # fmt: skip
+    return NumberSeries(
+        labels={
+            safe(name, WHERE): safe(value, WHERE) for name, value in list(labels.items())[:LABELS]
+        },
+        points=len(values),
+        first=_value(values[0]),
+        last=_value(values[-1]),
+        lowest=_value(values[low]),
+        lowest_at=_said(float(times[low])),
+        highest=_value(values[high]),
+        highest_at=_said(float(times[high])),
+    )
+
+
+def _lowest(values: Floats) -> np.intp:
+    return np.nanargmin(values)
+
+
+def _highest(values: Floats) -> np.intp:
+    return np.nanargmax(values)
+
+
+def _value(value: float) -> float | str:
+    """JSON has no NaN and no infinity: they are words, as PromQL spells them."""
+    if np.isfinite(value):
+        return float(f"{value:.6g}")
+    return "NaN" if np.isnan(value) else "+Inf" if value > 0 else "-Inf"
+
+
+def _said(seconds: float) -> str | None:
+    try:
+        return instant(datetime.fromtimestamp(round(seconds, 3), UTC))
+    except (OverflowError, ValueError, OSError):
+        return None

@@ -1,0 +1,174 @@
+"""Parts of a verdict and of a listing a page at a time, typed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, TypeVar, get_args
+
+from flatline.errors import UsageError
+from flatline.mcp.pack import WHERE, follows, gap_said, ids, piece, safe
+from flatline.mcp.runs import Held
+from flatline.mcp.shapes import Details, Group, JobCounts, JobRow, Jobs, Row
+from flatline.model import LogCite
+from flatline.render import ordered_findings
+from flatline.triage import Line, Listing
+from flatline.wording.places import fold_places
+from flatline.wording.rows import instant
+
+Part = Literal["findings", "ruled_out", "undetermined", "gaps", "evidence", "attempts"]
+PARTS: tuple[Part, ...] = get_args(Part)
+PAGE = 10
+GROUPS, NAMES, GAPS = 5, 6, 5
+T = TypeVar("T")
+
+
+def paged(
+    rows: Sequence[T], cursor: str | None, size: int = PAGE
+) -> tuple[Sequence[T], str | None]:
+    """One page and where the next begins. Raises `UsageError` for a cursor of nobody's."""
+    start = 0 if cursor is None else offset(cursor)
+    if start > len(rows):
+        raise UsageError(f"the cursor {cursor!r} is behind the end; call without one")
+    following = start + size
+    return rows[start:following], str(following) if following < len(rows) else None
+
+
+def offset(cursor: str) -> int:
+    if not cursor.isdecimal() or len(cursor) > 12:
+        raise UsageError(f"{cursor[:40]!r} is no cursor; use next_cursor as it was given")
+    return int(cursor)
+
+
+def details(held: Held, part: Part, cursor: str | None) -> Details:
+    rows = _rows(held, part)
+    shown, following = paged(rows, cursor)
+    return Details(
+        handle=held.handle, part=part, in_all=len(rows), rows=list(shown), next_cursor=following
+    )
+
+
+def _rows(held: Held, part: Part) -> list[Row]:
+    verdict, ledger = held.verdict, held.ledger
+    match part:
+        case "findings":
+            return _findings(held)
+        case "ruled_out":
+            return [
+                Row(
+                    code=one.code,
+                    family=one.family,
+                    text=safe(one.why),
+                    cites=ids(one.cites, ledger),
+                )
+                for one in verdict.ruled_out
+            ]
+        case "undetermined":
+            return [
+                Row(code=one.code, family=one.family, text=safe("needs " + "; ".join(one.missing)))
+                for one in verdict.undetermined
+            ]
+        case "gaps":
+            return [
+                Row(where=safe(gap.where, WHERE) if gap.where else None,
+                    text=safe(f"{gap.need}: {gap.reason}"))
+                for gap in verdict.gaps
+            ]  # fmt: skip
+        case "attempts":
+            return _attempts(held)
+        case _:
+            return _evidence(held)
+
+
+def _findings(held: Held) -> list[Row]:
+    made = []
+    for judged in ordered_findings(held.verdict):
+        because = follows(judged, held.verdict)
+        places = fold_places(judged.finding.culprits) if judged.finding.culprits else ""
+        made.append(
+            Row(
+                id=judged.id,
+                code=judged.finding.code,
+                family=judged.family,
+                role=judged.role,
+                confidence=judged.confidence,
+                where=safe(places, WHERE) or None,
+                text=safe(judged.finding.summary)
+                + (f"; follows from {because}" if because else ""),
+                cites=ids(judged.finding.cites, held.ledger),
+            )
+        )
+    return made
+
+
+def _attempts(held: Held) -> list[Row]:
+    verdict = held.verdict
+    made = []
+    for one in verdict.run.attempts:
+        steps = f", steps {one.first_step} to {one.last_step}" if one.last_step is not None else ""
+        began = f", began {instant(one.started_at)}" if one.started_at else ""
+        ended = f", ended {instant(one.ended_at)}" if one.ended_at else ""
+        said = f"attempt {one.n}: {one.disposition}{steps}{began}{ended}"
+        code = verdict.attempt_codes.get(one.n)
+        made.append(Row(code=code, text=said, cites=ids(one.cites, held.ledger)))
+    return made
+
+
+def _evidence(held: Held) -> list[Row]:
+    made = []
+    for name, cite in held.ledger.items:
+        one = piece(name, cite, held.ledger, ())
+        said = (
+            one.text if isinstance(cite, LogCite) or not one.says else f"{one.says} | {one.text}"
+        )
+        made.append(Row(id=name, where=one.where, text=said))
+    return made
+
+
+def jobs(listing: Listing, start: int, size: int, following: str | None) -> Jobs:
+    """A page of the listing. Jobs that completed are counted, not described."""
+    lines = (*listing.failed, *listing.undetermined, *listing.healthy, *listing.cancelled)
+    return Jobs(
+        since=instant(listing.since) if listing.since else None,
+        until=instant(listing.until) if listing.until else None,
+        counts=JobCounts(
+            failed=len(listing.failed),
+            undetermined=len(listing.undetermined),
+            healthy=len(listing.healthy),
+            cancelled=len(listing.cancelled),
+            completed=len(listing.completed),
+            not_diagnosed=len(listing.unread),
+        ),
+        groups=[
+            Group(
+                kind=group.kind,
+                names=[safe(name, WHERE) for name in group.names[:NAMES]],
+                failures=group.failures,
+                of_failures=group.of_failures,
+                successes=group.successes,
+                of_successes=group.of_successes,
+                p_corrected=group.corrected,
+            )
+            for group in listing.groups[:GROUPS]
+        ],
+        jobs=[_job(line) for line in lines[start : start + size]],
+        gaps=[gap_said(gap) for gap in listing.gaps[:GAPS]],
+        next_cursor=following if start + size < len(lines) else None,
+    )
+
+
+def _job(line: Line) -> JobRow:
+    told, job = line.told, line.ended.job
+    assert told is not None
+    return JobRow(
+        id=safe(job.id, WHERE),
+        name=safe(job.name, WHERE) if job.name else None,
+        disposition=job.disposition,
+        state=told.state,
+        code=told.code,
+        attribution=told.attribution,
+        confidence=told.confidence,
+        headline=safe(told.headline),
+        where=safe(fold_places(told.culprits), WHERE) if told.culprits else None,
+        resubmit=told.resubmit,
+        gpu_hours_lost=round(told.gpu_hours_lost, 2) if told.gpu_hours_lost is not None else None,
+    )
