@@ -25,7 +25,7 @@ LOOP_DOUBT = 0.8
 
 _WRAPPERS = re.compile(
     r"(?:^|\.)(ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException"
-    r"|SignalException|SystemExit|TaskExecutionError|WorkerGroupError)$"
+    r"|SignalException|SystemExit|TaskExecutionError|WorkerGroupError|TuneError)$"
     r"|\b(?:ActorDied|ActorUnavailable|RayActor|WorkerCrashed|NodeDied|OwnerDied|LocalRayletDied)"
     r"Error\)?$"
 )
@@ -185,7 +185,7 @@ def _from_line(facts: Facts, match: Match) -> Failure:
         family=family,
         fault_class=fault_class,
         attribution=match.signature.attribution,
-        strength=match.signature.strength,
+        strength=match.signature.strength * _phase_doubt(facts, family, fault_class),
         cite=match.cite,
         place=match.cite.place,
         what=match.signature.meaning,
@@ -194,6 +194,14 @@ def _from_line(facts: Facts, match: Match) -> Failure:
         signature=match.signature,
         match=match,
         attempt=match.attempt,
+    )
+
+
+def _phase_doubt(facts: Facts, family: str, fault_class: str | None) -> float:
+    """Bad data is met in any step: where no progress was recognised, "before the first" is a
+    guess."""
+    return (
+        LOOP_DOUBT if (family, fault_class) == ("A1", "data") and not facts.has_progress else 1.0
     )
 
 
@@ -226,6 +234,8 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         attribution = "job"
     if halfway or (in_doubt and family == "A1" and best is not None):
         strength *= LOOP_DOUBT
+    elif best is not None:
+        strength *= _phase_doubt(facts, family, fault_class)
     return Failure(
         family=family,
         fault_class=fault_class,

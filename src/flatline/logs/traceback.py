@@ -121,6 +121,7 @@ class _Walk:
         indent = lines[0][1].partition("Traceback")[0]
         self._indent = indent if not indent.strip() else ""
         self._at = 1
+        self._loose = False
 
     def crash(self) -> RawCrash:
         parts = [self._exception(self._lines[0][0])]
@@ -159,7 +160,8 @@ class _Walk:
                 continue
             if HEAD in text or relation(text):
                 break
-            found = exception_line(text, sure=strays == 0 and not self._better_ahead())
+            sure = strays == 0 and not self._better_ahead()
+            found = exception_line(text.lstrip() if self._loose else text, sure=sure)
             if found is not None:
                 part.exception, part.line, part.end = found[0], number, number
                 self._at += 1
@@ -186,6 +188,7 @@ class _Walk:
         found = FRAME.match(text)
         if found is not None and not part.frames and (further := text.index("F") - 2) > 0:
             self._indent += " " * further  # the head stands further left than all the rest
+            self._loose = True
         if found is None:
             if not (REPEATED.match(text) or (MARKS.match(text) and text.startswith("    "))):
                 return False
