@@ -431,6 +431,11 @@ def _why_open(
     }.get(facts.disposition)
     if ended is None:
         ended = "What was read neither shows a fault nor how the run ended"
+    if facts.disposition == "completed" and facts.stops_short:
+        ended = (
+            f"The record says that the run completed; its log stops at step {facts.last_step}"
+            f" of {facts.planned_steps}"
+        )
     failing = [e for e in facts.exits if e.exit_code or e.signal not in (None, 15)]
     if facts.disposition == "failed" and failing:
         first = failing[0]

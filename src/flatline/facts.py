@@ -108,6 +108,7 @@ class Facts:
         measured: Callable[[str], bool] = lambda need: False,
         strict: bool = False,
         dumps: Sequence[Dump] = (),
+        end_seen: bool = False,
     ) -> None:
         self.targets = tuple(targets)
         self.files = tuple(files)
@@ -131,6 +132,7 @@ class Facts:
         self.measured = measured
         self.strict = strict
         self.dumps = tuple(dumps)
+        self.end_seen = end_seen
         self._read_line = read_line
         self._read_lines = read_lines
         self._ask = ask
@@ -283,6 +285,14 @@ class Facts:
         plan = plan_of(self.tracks, self.markers)
         spans = [(track, track.of_attempt(self.last.n)) for track in self.tracks]
         return plan.steps is not None and any(reached(t, span, plan) for t, span in spans if span)
+
+    @cached_property
+    def stops_short(self) -> bool:
+        """Whether the last attempt's steps end before a stated plan, with no word of the program
+        that it was done."""
+        made = any(track.of_attempt(self.last.n) for track in self.tracks)
+        planned = self.planned_steps is not None
+        return made and planned and not self.reached_plan and not self.end_seen
 
     @cached_property
     def has_progress(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 
@@ -19,7 +19,7 @@ from flatline.model import (
     Records,
 )
 from flatline.redact import mask
-from flatline.tracks import plan_of, reached
+from flatline.tracks import Plan, plan_of, reached
 
 RUNNING: frozenset[Disposition] = frozenset({"running", "pending", "suspended"})
 _MARKS: tuple[tuple[str, Disposition], ...] = (
@@ -111,7 +111,7 @@ def attempts(
         return tuple(
             Attempt(
                 n=n,
-                disposition=job.disposition,
+                disposition=ended if job is jobs[-1] else job.disposition,
                 started_at=job.started_at,
                 ended_at=job.ended_at,
                 exit_code=job.exit_code,
@@ -155,12 +155,19 @@ def how_it_ended(
     markers: Sequence[Marker],
     kernel: frozenset[str] = frozenset(),
     attempt: int = 0,
+    lines: Mapping[str, int] | None = None,
 ) -> Disposition:
     """
     The record's word where there is one, else the log's; "unknown" where neither says.
 
-    `kernel` names files that speak of the whole host: their lines do not end the run.
+    A record of a completed job is the exit status of its script, which is that of the script's
+    last command: where the log shows that the program died before its end, the log is believed.
+    `kernel` names files that speak of the whole host: their lines do not end the run.  `lines`
+    is how long each file is.
     """
+    events = (matches, crashes, exits, tracks, markers)
+    if job is not None and job.disposition == "completed":
+        return "failed" if _denied(events, kernel, attempt, lines or {}) else "completed"
     if job is not None and job.disposition != "unknown":
         return job.disposition
     tags = {
@@ -186,6 +193,48 @@ def how_it_ended(
 Events = tuple[
     Sequence[Match], Sequence[Crash], Sequence[ProcessExit], Sequence[Track], Sequence[Marker]
 ]
+
+
+TAIL_LINES = 20
+"""A traceback in a log without progress ends its program only where little follows it: a script
+that goes on for longer has printed what it caught."""
+
+
+def _denied(
+    events: Events, kernel: frozenset[str], attempt: int, lines: Mapping[str, int]
+) -> bool:
+    """
+    Whether the log of a job that is on record as completed shows that its program died.
+
+    That is a report of a failing process or a traceback after the last step, or, where the steps
+    stop short of a stated plan, any line of a failure after them; and no sign of the end.
+    """
+    matches, crashes, exits, tracks, markers = events
+    if reached_end(matches, crashes, exits, tracks, markers, attempt) is not None:
+        return False
+    tails: dict[str, int] = {}
+    for track in tracks:
+        if len(track):
+            tails[track.source] = max(tails.get(track.source, 0), track.lines[-1])
+
+    def ends(one: Match | Crash | ProcessExit, last: int) -> bool:
+        source = one.cite.source
+        if source in kernel or one.attempt != attempt:
+            return False
+        if source in tails:
+            return one.cite.line > tails[source]
+        return lines.get(source, last) - last <= TAIL_LINES
+
+    if any(_failing(e) and ends(e, e.cite.line) for e in exits):
+        return True
+    if any(c.complete and not c.caught and c.head != c.cite and ends(c, c.end_line)
+           for c in crashes):  # fmt: skip
+        return True
+    short = bool(tails) and plan_of(tracks, markers) != Plan()
+    return short and any(
+        (m.signature.role == "root" or "timeout" in m.signature.tags) and ends(m, m.cite.line)
+        for m in matches
+    )
 
 
 def how_a_try_ended(events: Events, n: int) -> Disposition:

@@ -1,0 +1,129 @@
+"""Runs that read as something they are not: each was once given a wrong verdict."""
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+T0 = datetime(2026, 3, 14, 9, tzinfo=UTC)
+SACCT = "JobID|JobName|User|Partition|State|ExitCode|Start|End|Elapsed|Timelimit|NNodes|NodeList\n"
+
+
+def at(seconds: float, form: str = "%Y-%m-%d %H:%M:%S") -> str:
+    return (T0 + timedelta(seconds=seconds)).strftime(form)
+
+
+def steps(first: int, last: int, planned: int = 1000, begin: float = 60) -> list[str]:
+    return [
+        f"{at(begin + 3 * (n - first))},000 INFO step {n}/{planned} loss {2 + 60 / (9 + n):.3f}"
+        for n in range(first, last + 1, 10)
+    ]
+
+
+def traceback(exception: str, prefix: str = "") -> list[str]:
+    return [
+        f"{prefix}{line}"
+        for line in (
+            "Traceback (most recent call last):",
+            '  File "/home/ana/train.py", line 230, in main',
+            "    loss.backward()",
+            exception,
+        )
+    ]
+
+
+def accounting(
+    state: str, end: float, code: str = "0:0", *rows: str, nodes: str = "gpu[01-02]"
+) -> str:
+    begin, close = at(0, "%Y-%m-%dT%H:%M:%S"), at(end, "%Y-%m-%dT%H:%M:%S")
+    job = f"9|lm|ana|train|{state}|{code}|{begin}|{close}|00:30:00|1-00:00:00|2|{nodes}\n"
+    own = (f"9.{row}|{begin}|{close}|00:30:00||2|{nodes}\n" for row in rows)
+    return SACCT + job + "".join(own)
+
+
+def said(folder: Path, **files: str | list[str]) -> Verdict:
+    for name, text in files.items():
+        lines = text if isinstance(text, str) else "\n".join(text) + "\n"
+        (folder / f"{name}.log").write_text(lines)
+    return diagnose(collect(Request((str(folder),))))
+
+
+# --- a record of a completed job is the status of its script's last command ---
+
+DEATHS = {
+    "a traceback": (traceback("KeyError: 'labels'", "[rank3]: "), "A3"),
+    "a shell's report": (["job.sh: line 22: 44121 Killed    python train.py"], "A2"),
+    "a launcher's report": (
+        [*traceback("KeyError: 'labels'"), "srun: error: gpu01: task 0: Exited with exit code 1"],
+        "A3",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", DEATHS)
+def test_a_completed_record_does_not_outweigh_a_death_in_the_log(tmp_path: Path, how: str) -> None:
+    lines, code = DEATHS[how]
+    verdict = said(
+        tmp_path, train=[*steps(1, 500), *lines, "copied"], sacct=accounting("COMPLETED", 1600)
+    )
+
+    assert verdict.code == code
+    assert verdict.run.disposition == "failed"
+
+
+def test_an_import_that_failed_in_a_script_that_went_on(tmp_path: Path) -> None:
+    lines = ["loading", *traceback("ModuleNotFoundError: No module named 'flash_attn'"), "done"]
+
+    assert said(tmp_path, train=lines, sacct=accounting("COMPLETED", 30)).code == "A1"
+
+
+def test_a_completed_record_of_half_the_planned_steps_is_not_healthy(tmp_path: Path) -> None:
+    verdict = said(tmp_path, train=steps(1, 500), sacct=accounting("COMPLETED", 1600))
+
+    assert verdict.state == "undetermined"
+    assert "stops at step 491 of 1000" in verdict.headline
+
+
+def test_a_step_that_failed_under_a_completed_job_is_not_healthy(tmp_path: Path) -> None:
+    lines = [line.replace("/1000", "") for line in steps(1, 500)]
+    record = accounting("COMPLETED", 1600, "0:0", "0|python|||FAILED|1:0")
+
+    assert said(tmp_path, train=lines, sacct=record).state == "undetermined"
+
+
+def test_a_completed_record_of_a_run_that_ended_is_still_healthy(tmp_path: Path) -> None:
+    lines = [*steps(1, 1000), f"{at(3090)},000 INFO training finished: 1000 steps"]
+
+    assert said(tmp_path, train=lines, sacct=accounting("COMPLETED", 3100)).state == "healthy"
+
+
+# --- kernel lines of a shared node ---
+
+KILLED = [
+    "R invoked oom-killer: gfp_mask=0xcc0(GFP_KERNEL), order=0, oom_score_adj=0",
+    "oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0-1,"
+    "oom_memcg=/slurm/uid_{uid}/job_{job},task_memcg=/slurm/uid_{uid}/job_{job}/step_0/task_0,"
+    "task=R,pid=991,uid={uid}",
+    "Memory cgroup out of memory: Killed process 991 (R) total-vm:8812kB, anon-rss:6412kB,"
+    " file-rss:1kB, shmem-rss:0kB, UID:{uid} pgtables:1kB oom_score_adj:0",
+]
+
+
+def kernel_log(second: float, job: int) -> list[str]:
+    stamp = at(second, "%a %b %d %H:%M:%S %Y")
+    return [f"[{stamp}] {line.format(uid=5521, job=job)}" for line in KILLED]
+
+
+@pytest.mark.parametrize(("job", "code"), [(4410, "A3"), (9, "A2")])
+def test_the_memory_limit_of_another_job_is_not_this_ones(
+    tmp_path: Path, job: int, code: str
+) -> None:
+    lines = [*steps(1, 500), *(traceback("KeyError: 'labels'") if job != 9 else [])]
+    (tmp_path / "dmesg-gpu01.txt").write_text("\n".join(kernel_log(1555, job)))
+    verdict = said(tmp_path, train=lines, sacct=accounting("FAILED", 1600, "1:0"))
+
+    assert verdict.code == code
