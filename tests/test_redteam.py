@@ -127,3 +127,48 @@ def test_the_memory_limit_of_another_job_is_not_this_ones(
     verdict = said(tmp_path, train=lines, sacct=accounting("FAILED", 1600, "1:0"))
 
     assert verdict.code == code
+
+
+# --- ranks that share a file ---
+
+OOM = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 3 has a total"
+    " capacity of 79.15 GiB of which 1.05 GiB is free."
+)
+SILENT_PEER = [
+    "gpu02:4412:4490 [3] transport/net_ib.cc:2120 NCCL WARN NET/IB : Got completion from peer"
+    " 10.1.0.2<44121> with status=12 opcode=0 len=0 vendor err 129 (Recv) hca mlx5_3"
+]
+
+
+def watchdog(rank: int, sequence: int = 901, kind: str = "ALLREDUCE") -> str:
+    return (
+        f"[rank{rank}]:[E314 09:36:00.000000001 ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog"
+        f" caught collective operation timeout: WorkNCCL(SeqNum={sequence}, OpType={kind},"
+        " NumelIn=64, NumelOut=64, Timeout(ms)=600000) ran for 600012 milliseconds before timing"
+        " out."
+    )
+
+
+@pytest.mark.parametrize("others", ["timeouts", "network"])
+def test_a_rank_whose_traceback_was_written_out_last_is_still_the_first(
+    tmp_path: Path, others: str
+) -> None:
+    victims = [watchdog(r) for r in range(8) if r != 3] if others == "timeouts" else SILENT_PEER
+    verdict = said(tmp_path, train=[*steps(1, 300), *victims, *traceback(OOM, "[rank3]: ")])
+
+    assert verdict.code == "B1"
+    assert [place.rank for place in verdict.culprits] == [3]
+
+
+def test_a_rank_that_told_of_its_wait_first_did_not_fail_first(tmp_path: Path) -> None:
+    lines = [*(watchdog(r) for r in range(8)), *traceback("KeyError: 'x'", "[rank3]: ")]
+
+    assert said(tmp_path, train=[*steps(1, 300), *lines]).code == "C2"
+
+
+def test_a_lone_reporter_of_a_silent_peer_is_not_named(tmp_path: Path) -> None:
+    verdict = said(tmp_path, train=[*steps(1, 300), *SILENT_PEER])
+
+    assert (verdict.code, verdict.culprits) == ("C5", ())
+    assert "gpu02" not in verdict.headline
