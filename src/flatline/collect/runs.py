@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
@@ -332,7 +333,7 @@ def reached_end(
     a last step that leaves no room for another within the plan; with no root line and no failing
     exit after it there.  A log that breaks off at a step it may well have ended at shows none.
     """
-    roots = [m.cite for m in matches if m.signature.role == "root"]
+    roots = [m.cite for m in matches if m.signature.role == "root" and not _told_of(m)]
     roots += [e.cite for e in exits if _failing(e)]
 
     def last(source: str, line: int) -> bool:
@@ -361,6 +362,14 @@ def reached_end(
         if span and reached(track, span, plan) and last(track.source, track.lines[span[-1]]):
             return track.source
     return None
+
+
+_LOGGED = re.compile(r"\b(?:WARN(?:ING)?|ERROR|INFO|DEBUG|wandb)\b")
+
+
+def _told_of(match: Match) -> bool:
+    """Whether an exception stands in a message of a logger: something caught it to say so."""
+    return "uncaught" in match.signature.tags and bool(_LOGGED.search(match.cite.text[:80]))
 
 
 def _has_the_last_word(said: Marker, crashes: Sequence[Crash], tracks: Sequence[Track]) -> bool:
