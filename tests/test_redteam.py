@@ -172,3 +172,54 @@ def test_a_lone_reporter_of_a_silent_peer_is_not_named(tmp_path: Path) -> None:
 
     assert (verdict.code, verdict.culprits) == ("C5", ())
     assert "gpu02" not in verdict.headline
+
+
+# --- pauses ---
+
+
+def evaluating(last: int, pause_s: float) -> tuple[list[str], float]:
+    lines: list[str] = []
+    begin = 60.0
+    for block in range(last):
+        lines += steps(500 * block + 1, 500 * block + 500, 100_000, begin)
+        begin += 1500 + (pause_s if block < last - 1 else 0.0)
+    return lines, begin
+
+
+@pytest.mark.parametrize(("waited_s", "code"), [(900, "F3"), (9000, "C2")])
+def test_a_pause_like_those_before_is_no_standstill(
+    tmp_path: Path, waited_s: float, code: str
+) -> None:
+    """The limit fell into an evaluation of the kind the run had come back from."""
+    lines, end = evaluating(4, 1200)
+    stamp = at(end + waited_s, "%Y-%m-%dT%H:%M:%S")
+    ended = f"slurmstepd: error: *** JOB 9 ON gpu01 CANCELLED AT {stamp} DUE TO TIME LIMIT ***"
+    record = accounting("TIMEOUT", end + waited_s)
+    verdict = said(tmp_path, train=[*lines, ended], sacct=record)
+
+    assert verdict.code == code
+    assert verdict.confidence < 0.8
+
+
+# --- after the end ---
+
+
+def test_what_the_tracker_could_not_send_is_no_failure_of_the_run(tmp_path: Path) -> None:
+    lines = [
+        *steps(1, 991),
+        f"{at(3090)},000 - INFO - train - training finished: 1000 steps, final loss 2.01",
+        "wandb: ERROR Failed to sync run: requests.exceptions.ReadTimeout: Read timed out.",
+    ]
+
+    assert said(tmp_path, train=lines).state == "healthy"
+
+
+def test_an_error_among_the_answers_of_an_evaluation_is_no_failure(tmp_path: Path) -> None:
+    lines = [
+        *steps(1, 991),
+        "sample 0, answer:",
+        *traceback(OOM),
+        f"{at(3090)},000 - INFO - train - training finished: 1000 steps, final loss 2.01",
+    ]
+
+    assert said(tmp_path, train=lines).state == "healthy"
