@@ -223,3 +223,32 @@ def test_an_error_among_the_answers_of_an_evaluation_is_no_failure(tmp_path: Pat
     ]
 
     assert said(tmp_path, train=lines).state == "healthy"
+
+
+# --- where ---
+
+
+def test_a_task_is_on_the_host_its_launcher_names(tmp_path: Path) -> None:
+    lines = [
+        *steps(1, 300),
+        *traceback(
+            "RuntimeError: CUDA error: uncorrectable ECC error encountered", "1: [rank9]: "
+        ),
+        "srun: error: gpu02: task 1: Exited with exit code 1",
+    ]
+    verdict = said(tmp_path, train=lines)
+
+    assert (verdict.code, verdict.resubmit) == ("B2", "exclude")
+    assert [(place.rank, place.host) for place in verdict.culprits] == [(9, "gpu02")]
+
+
+def test_a_rank_is_on_the_host_whose_kernel_names_the_same_fault(tmp_path: Path) -> None:
+    lines = traceback("RuntimeError: CUDA error: uncorrectable ECC error encountered", "[rank1]: ")
+    xid = "NVRM: Xid (PCI:0000:9b:00): 94, pid=44123, name=python, Contained: SM (0x1)."
+    stamp = at(955, "%a %b %d %H:%M:%S %Y")
+    (tmp_path / "dmesg-gpu01.txt").write_text(f"[{stamp}] {xid}\n")
+    launcher = ["srun: error: gpu02: task 1: Terminated"]  # one task a node: no rank
+    verdict = said(tmp_path, train=[*steps(1, 300), *lines, *launcher])
+
+    assert (verdict.code, verdict.resubmit) == ("B2", "exclude")
+    assert [(place.rank, place.host) for place in verdict.culprits] == [(1, "gpu01")]

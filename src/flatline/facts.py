@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar, cast
@@ -391,6 +392,25 @@ class Facts:
         first."""
         found = {p for p in self._places() if rank == (p.task if p.rank is None else p.rank)}
         return tuple(sorted(found, key=lambda p: (p.host is None, p.task is None, str(p))))
+
+    def on_host(self, place: Place) -> Place:
+        """The place with the one host that its rank, or its task where no rank tells, is heard of
+        on; as it is where none or several are. A launcher's task is no rank: it may start many."""
+        if place.host is None:
+            for key in (("rank", place.rank), ("task", place.task)):
+                hosts = self._hosts_of.get(key, set())
+                if hosts:
+                    return replace(place, host=min(hosts)) if len(hosts) == 1 else place
+        return place
+
+    @cached_property
+    def _hosts_of(self) -> dict[tuple[str, int | None], set[str]]:
+        found: dict[tuple[str, int | None], set[str]] = {}
+        for place in self._places():
+            for key in (("rank", place.rank), ("task", place.task)):
+                if place.host is not None and key[1] is not None:
+                    found.setdefault(key, set()).add(place.host)
+        return found
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:
