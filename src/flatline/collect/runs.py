@@ -211,7 +211,7 @@ def _denied(
     stop short of a stated plan, any line of a failure after them; and no sign of the end.
     """
     matches, crashes, exits, tracks, markers = events
-    if reached_end(matches, crashes, exits, tracks, markers, attempt) is not None:
+    if reached_end(*events, attempt, on_record=True) is not None:
         return False
     tails: dict[str, int] = {}
     for track in tracks:
@@ -228,8 +228,7 @@ def _denied(
 
     if any(_failing(e) and ends(e, e.cite.line) for e in exits):
         return True
-    if any(c.complete and not c.caught and c.head != c.cite and ends(c, c.end_line)
-           for c in crashes):  # fmt: skip
+    if any(_uncaught(c, matches) and ends(c, c.end_line) for c in crashes):
         return True
     short = bool(tails) and plan_of(tracks, markers) != Plan()
     return short and any(
@@ -325,16 +324,22 @@ def reached_end(
     tracks: Sequence[Track],
     markers: Sequence[Marker],
     attempt: int = 0,
+    *,
+    on_record: bool = False,
 ) -> str | None:
     """
     The file in which the attempt shows its planned end, or None.
 
     That is a line of a framework that says so, the program's own word that training is over, or
-    a last step that leaves no room for another within the plan; with no root line and no failing
-    exit after it there.  A log that breaks off at a step it may well have ended at shows none.
+    a last step that leaves no room for another within the plan; with no traceback, no root line
+    and no failing exit after it there.  A log that breaks off at a step it may well have ended at
+    shows none.  With the end `on_record` only a traceback speaks against it: a script ends its
+    helpers once its program is done.
     """
-    roots = [m.cite for m in matches if m.signature.role == "root" and not _told_of(m)]
-    roots += [e.cite for e in exits if _failing(e)]
+    roots = [c.cite for c in crashes if _uncaught(c, matches)]
+    if not on_record:
+        roots += [m.cite for m in matches if m.signature.role == "root" and not _told_of(m)]
+        roots += [e.cite for e in exits if _failing(e)]
 
     def last(source: str, line: int) -> bool:
         return not any(r.source == source and r.line > line for r in roots)
@@ -353,7 +358,7 @@ def reached_end(
             marker.kind == "finished"
             and marker.attempt == attempt
             and last(end.source, end.line)
-            and _has_the_last_word(marker, crashes, tracks)
+            and _has_the_last_word(marker, tracks)
         ):
             return end.source
     plan = plan_of(tracks, markers)
@@ -364,6 +369,8 @@ def reached_end(
     return None
 
 
+IGNORED_LINES = 2
+"""How far before its traceback `Exception ignored in` stands."""
 _LOGGED = re.compile(r"\b(?:WARN(?:ING)?|ERROR|INFO|DEBUG|wandb)\b")
 
 
@@ -372,18 +379,31 @@ def _told_of(match: Match) -> bool:
     return "uncaught" in match.signature.tags and bool(_LOGGED.search(match.cite.text[:80]))
 
 
-def _has_the_last_word(said: Marker, crashes: Sequence[Crash], tracks: Sequence[Track]) -> bool:
+def _uncaught(crash: Crash, matches: Sequence[Match]) -> bool:
+    """Whether a whole traceback stands for the end of its program: not where the line before it
+    says that the interpreter goes on or was at its end anyway."""
+    return (
+        crash.complete
+        and not crash.caught
+        and crash.head != crash.cite
+        and not any(
+            "ignored-exception" in m.signature.tags
+            and m.cite.source == crash.cite.source
+            and 0 <= crash.head.line - m.cite.line <= IGNORED_LINES
+            for m in matches
+        )
+    )
+
+
+def _has_the_last_word(said: Marker, tracks: Sequence[Track]) -> bool:
     """
     Whether nothing denies that the run was over where its program said so.
 
     What was trained before the first step is a tokenizer or a cluster index; a stage, a fold and
-    a rank end too: no more steps were made after it in its file, no traceback ends that, and no
-    other rank's stream stands behind those in the file by more than it prints at a time.
+    a rank end too: no more steps were made after it in its file, and no other rank's stream stands
+    behind those in the file by more than it prints at a time.
     """
     source, line = said.cite.source, said.cite.line
-    if any(c.cite.source == source and c.cite.line > line and c.complete and not c.caught
-           for c in crashes):  # fmt: skip
-        return False
     begun = False
     furthest: dict[str, int] = {}
     for track in tracks:
