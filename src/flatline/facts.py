@@ -62,6 +62,9 @@ __all__ = [
 T = TypeVar("T")
 GOES_ON_AFTER = 2
 """Steps printed after a line before it counts as survived: ranks print a step or two late."""
+ZONES_S = 15 * 3600.0
+"""Two clocks that each show some zone's time, and do not say which, differ by up to 26 hours; in
+one machine room a kernel in UTC and a scheduler in local time by 14."""
 ReadLine = Callable[[str, int], str]
 ReadLines = Callable[[str, int, int], tuple[str, ...]]
 Ask = Callable[..., Any]
@@ -215,7 +218,33 @@ class Facts:
     def standing(self, tag: str) -> tuple[Match, ...]:
         """Tagged lines after which their attempt did not go on: a log may print the scheduler's
         or the kernel's words as data, or those of a helper's job."""
-        return tuple(m for m in self.tagged(tag) if not self.went_on(m.cite, m.attempt))
+        return tuple(
+            m
+            for m in self.tagged(tag)
+            if not self.went_on(m.cite, m.attempt) and not self.outside(m.cite)
+        )
+
+    def outside(self, cite: LogCite) -> bool:
+        """Whether a kernel's line was written so long before or after the run that no time zone
+        makes it a part of it: a kernel log holds weeks."""
+        if cite.source not in self._kernel_files or cite.at is None or cite.at_assumed:
+            return False
+        begin, end = self._lived
+        early = begin is not None and (begin - cite.at).total_seconds() > ZONES_S
+        return early or (end is not None and (cite.at - end).total_seconds() > ZONES_S)
+
+    @cached_property
+    def _kernel_files(self) -> frozenset[str]:
+        return frozenset(read.source for read in self.log_files(KERNEL))
+
+    @cached_property
+    def _lived(self) -> tuple[datetime | None, datetime | None]:
+        """When the run began and ended: by its record, else by the times in its logs."""
+        begins = [row.started_at for row in self.jobs if row.started_at]
+        begins = begins or [t for track in self.tracks if len(track) and (t := track.time(0))]
+        ends = [row.ended_at for row in self.jobs if row.ended_at]
+        logs = [seen for name, seen in self.last_seen.items() if name not in self._kernel_files]
+        return min(begins, default=None), max(ends or logs, default=None)
 
     def went_on(self, cite: LogCite, attempt: int) -> bool:
         """Whether the attempt is known to have made further steps after a line."""

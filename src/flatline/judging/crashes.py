@@ -172,7 +172,7 @@ def _from_line(facts: Facts, match: Match) -> Failure:
         place=match.cite.place,
         what=match.signature.meaning,
         started=begun,
-        fatal=not survived(facts, match.cite, match.attempt),
+        fatal=not survived(facts, match.cite, match.attempt) and not facts.outside(match.cite),
         signature=match.signature,
         match=match,
         attempt=match.attempt,
