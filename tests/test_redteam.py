@@ -36,10 +36,9 @@ def traceback(exception: str, prefix: str = "") -> list[str]:
     ]
 
 
-def accounting(
-    state: str, end: float, code: str = "0:0", *rows: str, nodes: str = "gpu[01-02]"
-) -> str:
-    begin, close = at(0, "%Y-%m-%dT%H:%M:%S"), at(end, "%Y-%m-%dT%H:%M:%S")
+def accounting(state: str, end: float, code: str = "0:0", *rows: str, begin_s: float = 0) -> str:
+    nodes = "gpu[01-02]"
+    begin, close = at(begin_s, "%Y-%m-%dT%H:%M:%S"), at(end, "%Y-%m-%dT%H:%M:%S")
     job = f"9|lm|ana|train|{state}|{code}|{begin}|{close}|00:30:00|1-00:00:00|2|{nodes}\n"
     own = (f"9.{row}|{begin}|{close}|00:30:00||2|{nodes}\n" for row in rows)
     return SACCT + job + "".join(own)
@@ -230,7 +229,7 @@ def test_an_error_among_the_answers_of_an_evaluation_is_no_failure(tmp_path: Pat
 
 def test_a_task_is_on_the_host_its_launcher_names(tmp_path: Path) -> None:
     lines = [
-        *steps(1, 300),
+        *(f"0: {line}" for line in steps(1, 300)),
         *traceback(
             "RuntimeError: CUDA error: uncorrectable ECC error encountered", "1: [rank9]: "
         ),
@@ -252,3 +251,105 @@ def test_a_rank_is_on_the_host_whose_kernel_names_the_same_fault(tmp_path: Path)
 
     assert (verdict.code, verdict.resubmit) == ("B2", "exclude")
     assert [(place.rank, place.host) for place in verdict.culprits] == [(1, "gpu01")]
+
+
+# --- failures after the last planned step ---
+
+
+@pytest.mark.parametrize("record", [True, False])
+def test_a_save_that_fails_after_the_last_step_is_a_failure(tmp_path: Path, record: bool) -> None:
+    """The model was never written: the run lost all it had done."""
+    lines = [*steps(1, 991), *traceback("AttributeError: no attribute 'state_dict'"), "bye"]
+    files = {"sacct": accounting("COMPLETED", 3100)} if record else {}
+
+    assert said(tmp_path, train=lines, **files).code == "A3"
+
+
+@pytest.mark.parametrize(
+    "noise",
+    [
+        ["Error in atexit._run_exitfuncs:", *traceback("BrokenPipeError: [Errno 32] Broken pipe")],
+        ["Exception in thread Thread-7 (_upload):", *traceback("ConnectionResetError: reset")],
+        ["job.sh: line 45:  4421 Killed                  python monitor.py"],
+    ],
+    ids=["at exit", "thread", "helper"],
+)
+def test_what_a_completed_job_prints_after_its_end_is_no_failure(
+    tmp_path: Path, noise: list[str]
+) -> None:
+    record = accounting("COMPLETED", 3100)
+
+    assert said(tmp_path, train=[*steps(1, 991), *noise], sacct=record).state == "healthy"
+
+
+# --- beginnings that are meant ---
+
+FRESH = f"{at(41)},000 INFO no checkpoint found in /scratch/ckpt, starting from scratch"
+SAVED = "{}000 INFO saved checkpoint to /scratch/ckpt/step_991"
+DONE = "{}000 INFO training finished: 1000 steps"
+
+
+@pytest.mark.parametrize(
+    ("asked", "state"),
+    [("--resume auto", "healthy"), ("--resume /scratch/ckpt/step_500", "found")],
+)
+def test_a_first_run_that_would_resume_if_it_could_is_sound(
+    tmp_path: Path, asked: str, state: str
+) -> None:
+    record = accounting("COMPLETED", 3100).splitlines()
+    record = [record[0] + "|SubmitLine", record[1] + f"|sbatch run.sh {asked}", ""]
+    verdict = said(tmp_path, train=[FRESH, *steps(1, 991)], sacct="\n".join(record))
+
+    assert verdict.state == state
+
+
+def test_seeds_one_after_the_other_are_no_resumes(tmp_path: Path) -> None:
+    lines: list[str] = []
+    for seed in range(3):
+        begin = 60 + 4000 * seed
+        end = at(begin + 3000) + ","
+        lines += [*steps(1, 991, begin=begin), SAVED.format(end), DONE.format(end)]
+
+    assert said(tmp_path, train=lines).state == "healthy"
+
+
+def test_a_crash_of_the_rerun_is_not_the_preemption_before_it(tmp_path: Path) -> None:
+    second = accounting("FAILED", 4010, "1:0", begin_s=1990).splitlines()[1]
+    stamp = at(1300, "%Y-%m-%dT%H:%M:%S")
+    lines = [
+        *steps(1, 400),
+        f"slurmstepd: error: *** JOB 9 ON gpu01 CANCELLED AT {stamp} DUE TO PREEMPTION ***",
+        f"{at(2041)},000 INFO resumed from /scratch/ckpt/step_391",
+        *steps(401, 600, begin=2060),
+        *traceback("KeyError: 'labels'"),
+    ]
+    record = accounting("PREEMPTED", 1300) + second + "\n"
+
+    assert said(tmp_path, train=lines, sacct=record).code == "A3"
+
+
+# --- what is not of the run ---
+
+
+@pytest.mark.parametrize("days", [-3, 3])
+def test_a_fault_days_before_or_after_the_run_did_not_end_it(tmp_path: Path, days: int) -> None:
+    stamp = at(955 + 86400 * days, "%a %b %d %H:%M:%S %Y")
+    xid = "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off"
+    (tmp_path / "dmesg-gpu01.txt").write_text(f"[{stamp}] {xid} the bus.\n")
+    lines = ["srun: error: gpu01: task 0: Exited with exit code 1"]
+    verdict = said(tmp_path, train=lines, sacct=accounting("FAILED", 60, "1:0"))
+
+    assert verdict.state == "undetermined"
+
+
+def test_ranks_that_all_chose_one_card_are_no_stray_processes(tmp_path: Path) -> None:
+    full = (
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 224.00 MiB. GPU 0 has a"
+        " total capacity of 79.15 GiB of which 20.81 MiB is free. Process 4420 has 30.90 GiB memory"
+        " in use. Process 4421 has 15.90 GiB memory in use. Including non-PyTorch memory, this"
+        " process has 9.20 GiB memory in use."
+    )
+    lines = [line for rank in (5, 6) for line in traceback(full, f"[rank{rank}]: ")]
+    verdict = said(tmp_path, train=lines)
+
+    assert (verdict.code, verdict.attribution) == ("B1", "unknown")
