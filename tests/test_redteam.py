@@ -345,7 +345,7 @@ def test_a_fault_days_before_or_after_the_run_did_not_end_it(tmp_path: Path, day
 def test_ranks_that_all_chose_one_card_are_no_stray_processes(tmp_path: Path) -> None:
     full = (
         "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 224.00 MiB. GPU 0 has a"
-        " total capacity of 79.15 GiB of which 20.81 MiB is free. Process 4420 has 30.90 GiB memory"
+        " total capacity of 79.15 GiB of which 20.81 MiB is free. Process 442 has 30.90 GiB memory"
         " in use. Process 4421 has 15.90 GiB memory in use. Including non-PyTorch memory, this"
         " process has 9.20 GiB memory in use."
     )
