@@ -1,5 +1,5 @@
 """
-Kernel lines about the processes of other jobs.
+Kernel lines about the processes of other jobs, and of hosts the job did not hold.
 
 A kernel log speaks of the whole host.  The memory cgroup of an out-of-memory kill carries the id
 of the Slurm job it belongs to, in the line of the kill itself or in the report around it.
@@ -18,6 +18,7 @@ kernel prints the memory it counted and the tasks of the cgroup."""
 _JOB = re.compile(r"/job_(\d{1,10})(?=[/,\s:]|$)")
 _OF_VICTIM = re.compile(r"task_memcg=([^,\s]+)")
 _REPORT = re.compile(r"oom-kill:constraint=|^.{0,80}Task in /|Memory cgroup stats for /")
+_DIGITS = re.compile(r"\d+")
 _BEGINS = re.compile(r"invoked oom-killer")
 _PID = re.compile(r"(?:Kill(?:ed)? process |reaped process |,pid=)(\d{1,10})\b")
 ReadLines = Callable[[str, int, int], Sequence[str]]
@@ -27,15 +28,16 @@ def of_other_jobs(
     matches: Sequence[Match], rows: Sequence[Job], kernel: frozenset[str], lines: ReadLines
 ) -> list[Match]:
     """
-    The matches that concern a job that is not this one.
+    The matches that concern a job or a host that is not this one's.
 
-    Nothing where the job's id is not the number its cgroups carry, as with the tasks of an
-    array, whose records name the array.
+    An id that is not the number its cgroups carry, as with the tasks of an array, whose records
+    name the array, tells nothing of their owner.
     """
+    elsewhere = _of_other_hosts(matches, rows, kernel)
     own = {job.id for job in rows}
     if not own or not all(job.isdigit() for job in own):
-        return []
-    return [
+        return elsewhere
+    return elsewhere + [
         match
         for match in matches
         if match.cite.source in kernel
@@ -43,6 +45,27 @@ def of_other_jobs(
         and (owner := _owner(match, lines)) is not None
         and owner not in own
     ]
+
+
+def _of_other_hosts(
+    matches: Sequence[Match], rows: Sequence[Job], kernel: frozenset[str]
+) -> list[Match]:
+    """Those of hosts that are named as the job's nodes are and are none of them: a host of
+    another scheme may be a node by its other name."""
+    nodes = {_short(node) for job in rows for node in job.nodes}
+    schemes = {_DIGITS.sub("#", node) for node in nodes}
+    return [
+        match
+        for match in matches
+        if match.cite.source in kernel
+        and (host := match.cite.place.host) is not None
+        and _short(host) not in nodes
+        and _DIGITS.sub("#", _short(host)) in schemes
+    ]
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0].lower()
 
 
 def _owner(match: Match, lines: ReadLines) -> str | None:
