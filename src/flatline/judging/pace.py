@@ -97,11 +97,11 @@ def standstill(facts: Facts) -> tuple[Pace, float, DerivedCite, Cite] | None:
     Progress that had stopped well before the run was ended from outside, with what dates the end.
 
     Needs a dated end (the limit, a cancel) and the usual interval: silence proves nothing without
-    another source that shows time passing.
+    another source that shows time passing. After the program's own end nothing is to come.
     """
     seen = pace(facts)
     ended = wall(facts) or _cancel(facts)
-    if seen is None or seen.interval_s is None or ended is None:
+    if seen is None or seen.interval_s is None or ended is None or facts.end_seen:
         return None
     seconds, derived = silence(seen, *ended)
     if seconds < max(STILL_INTERVALS * seen.interval_s, STILL_S, seen.pauses_s):
