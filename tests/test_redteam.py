@@ -353,3 +353,56 @@ def test_ranks_that_all_chose_one_card_are_no_stray_processes(tmp_path: Path) ->
     verdict = said(tmp_path, train=lines)
 
     assert (verdict.code, verdict.attribution) == ("B1", "unknown")
+
+
+FELL_OFF = (
+    "NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "code"), [("gpu77", None), ("gpu02", "B2"), ("ip-10-0-0-7", "B2")]
+)
+def test_the_kernel_of_a_host_the_job_did_not_hold_is_left_out(
+    tmp_path: Path, host: str, code: str | None
+) -> None:
+    """A node may go by another name in its kernel log, but not by one of its neighbours'."""
+    stamp = at(1555, "%a %b %d %H:%M:%S %Y")
+    (tmp_path / f"dmesg-{host}.txt").write_text(f"[{stamp}] {FELL_OFF}\n")
+    lines = [*steps(1, 500), "srun: error: gpu01: task 0: Exited with exit code 1"]
+
+    assert said(tmp_path, train=lines, sacct=accounting("FAILED", 1600, "1:0")).code == code
+
+
+def test_a_helper_at_the_memory_limit_after_the_end_took_nothing(tmp_path: Path) -> None:
+    record = accounting("OUT_OF_MEMORY", 3200, "0:125", "1|zip|||OUT_OF_MEMORY|0:125")
+
+    assert said(tmp_path, train=steps(1, 991), sacct=record).state == "undetermined"
+
+
+def test_silence_after_the_end_is_no_standstill(tmp_path: Path) -> None:
+    record = accounting("CANCELLED by 1000", 9200)
+
+    assert said(tmp_path, train=steps(1, 991), sacct=record).state == "undetermined"
+
+
+# --- causes that cannot be ---
+
+
+def test_a_lost_node_is_not_why_a_key_was_missing_an_hour_before(tmp_path: Path) -> None:
+    stamp = at(5000, "%Y-%m-%dT%H:%M:%S")
+    ended = f"slurmstepd: error: *** JOB 9 ON gpu01 CANCELLED AT {stamp} DUE TO NODE FAILURE ***"
+    lines = [*steps(1, 500), *traceback("KeyError: 'labels'"), ended]
+    verdict = said(tmp_path, train=lines, sacct=accounting("NODE_FAIL", 5000))
+
+    assert verdict.confidence < 0.8
+    assert verdict.resubmit != "exclude"  # no node is named
+
+
+def test_a_task_that_slept_in_the_kernel_did_not_lose_a_key(tmp_path: Path) -> None:
+    stamp = at(1800, "%a %b %d %H:%M:%S %Y")
+    slept = "INFO: task kworker/u512:1:8811 blocked for more than 120 seconds."
+    (tmp_path / "dmesg-gpu01.txt").write_text(f"[{stamp}] {slept}\n")
+    lines = [*steps(1, 500), *traceback("KeyError: 'labels'")]
+
+    assert said(tmp_path, train=lines, sacct=accounting("FAILED", 1600, "1:0")).code == "A3"
