@@ -406,3 +406,38 @@ def test_a_task_that_slept_in_the_kernel_did_not_lose_a_key(tmp_path: Path) -> N
     lines = [*steps(1, 500), *traceback("KeyError: 'labels'")]
 
     assert said(tmp_path, train=lines, sacct=accounting("FAILED", 1600, "1:0")).code == "A3"
+
+
+# --- an error stream of its own ---
+
+
+@pytest.mark.parametrize(
+    ("state", "ended", "allowed"),
+    [
+        ("COMPLETED", True, "healthy"),  # caught, or after all that mattered
+        ("COMPLETED", False, "found"),
+        ("FAILED", False, "found"),
+    ],
+)
+def test_a_traceback_in_a_stream_of_its_own_beside_the_last_step(
+    tmp_path: Path, state: str, ended: bool, allowed: str
+) -> None:
+    done = [f"{at(3090)},000 INFO training finished: 1000 steps"] if ended else []
+    verdict = said(
+        tmp_path,
+        out=[*steps(1, 991), *done],
+        err=traceback("AttributeError: no attribute 'state_dict'"),
+        sacct=accounting(state, 3100, "0:0" if state == "COMPLETED" else "1:0"),
+    )
+
+    assert verdict.state == allowed
+    assert (verdict.confidence >= 0.8) is (state == "FAILED")
+
+
+def test_a_host_is_excluded_by_the_name_the_scheduler_knows(tmp_path: Path) -> None:
+    stamp = at(1555, "%b %d %H:%M:%S")
+    (tmp_path / "syslog").write_text(f"{stamp} gpu02.cluster.local kernel: {FELL_OFF}\n")
+    lines = [*steps(1, 500), "srun: error: gpu01: task 0: Exited with exit code 1"]
+    verdict = said(tmp_path, train=lines, sacct=accounting("FAILED", 1600, "1:0"))
+
+    assert verdict.actions[0].command == "sbatch --exclude=gpu02"

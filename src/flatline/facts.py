@@ -425,12 +425,19 @@ class Facts:
     def on_host(self, place: Place) -> Place:
         """The place with the one host that its rank, or its task where no rank tells, is heard of
         on; as it is where none or several are. A launcher's task is no rank: it may start many."""
-        if place.host is None:
-            for key in (("rank", place.rank), ("task", place.task)):
-                hosts = self._hosts_of.get(key, set())
-                if hosts:
-                    return replace(place, host=min(hosts)) if len(hosts) == 1 else place
+        if place.host is not None:
+            return replace(place, host=self.node_of(place.host))
+        for key in (("rank", place.rank), ("task", place.task)):
+            hosts = self._hosts_of.get(key, set())
+            if hosts:
+                one = len(hosts) == 1
+                return replace(place, host=self.node_of(min(hosts))) if one else place
         return place
+
+    def node_of(self, host: str) -> str:
+        """The name the scheduler knows a host by: its logs may spell it with its domain."""
+        short = host.partition(".")[0].lower()
+        return next((node for node in self.hosts if node.lower() == short), host)
 
     @cached_property
     def _hosts_of(self) -> dict[tuple[str, int | None], set[str]]:

@@ -211,7 +211,7 @@ def _denied(
     stop short of a stated plan, any line of a failure after them; and no sign of the end.
     """
     matches, crashes, exits, tracks, markers = events
-    if reached_end(*events, attempt, on_record=True) is not None:
+    if _said_end(*events, attempt, on_record=True) is not None:
         return False
     tails: dict[str, int] = {}
     for track in tracks:
@@ -226,6 +226,11 @@ def _denied(
             return one.cite.line > tails[source]
         return lines.get(source, last) - last <= TAIL_LINES
 
+    if reached_end(*events, attempt, on_record=True) is not None:  # by its last step alone
+        return any(
+            _uncaught(c, matches) and c.cite.source not in tails and ends(c, c.end_line)
+            for c in crashes
+        )
     if any(_failing(e) and ends(e, e.cite.line) for e in exits):
         return True
     if any(_uncaught(c, matches) and ends(c, c.end_line) for c in crashes):
@@ -336,37 +341,68 @@ def reached_end(
     shows none.  With the end `on_record` only a traceback speaks against it: a script ends its
     helpers once its program is done.
     """
-    roots = [c.cite for c in crashes if _uncaught(c, matches)]
-    if not on_record:
-        roots += [m.cite for m in matches if m.signature.role == "root" and not _told_of(m)]
-        roots += [e.cite for e in exits if _failing(e)]
-
-    def last(source: str, line: int) -> bool:
-        return not any(r.source == source and r.line > line for r in roots)
-
-    for match in matches:
-        end = match.cite
-        if (
-            "end-ok" in match.signature.tags
-            and match.attempt == attempt
-            and last(end.source, end.line)
-        ):
-            return end.source
-    for marker in markers:
-        end = marker.cite
-        if (
-            marker.kind == "finished"
-            and marker.attempt == attempt
-            and last(end.source, end.line)
-            and _has_the_last_word(marker, tracks)
-        ):
-            return end.source
+    said = _said_end(matches, crashes, exits, tracks, markers, attempt, on_record=on_record)
+    if said is not None:
+        return said
+    roots = _against(matches, crashes, exits, on_record=on_record)
     plan = plan_of(tracks, markers)
     for track in tracks:
         span = track.of_attempt(attempt)
-        if span and reached(track, span, plan) and last(track.source, track.lines[span[-1]]):
+        if (
+            span
+            and reached(track, span, plan)
+            and not roots.after(track.source, track.lines[span[-1]])
+        ):
             return track.source
     return None
+
+
+def _said_end(
+    matches: Sequence[Match],
+    crashes: Sequence[Crash],
+    exits: Sequence[ProcessExit],
+    tracks: Sequence[Track],
+    markers: Sequence[Marker],
+    attempt: int,
+    *,
+    on_record: bool,
+) -> str | None:
+    """The file in which a line of the program or its framework says that it was done."""
+    roots = _against(matches, crashes, exits, on_record=on_record)
+    ends = [m.cite for m in matches if "end-ok" in m.signature.tags and m.attempt == attempt]
+    ends += [
+        m.cite
+        for m in markers
+        if m.kind == "finished" and m.attempt == attempt and _has_the_last_word(m, tracks)
+    ]
+    return next((e.source for e in ends if not roots.after(e.source, e.line)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Against:
+    """What speaks against an end that stands before it."""
+
+    last: Mapping[str, int]
+
+    def after(self, source: str, line: int) -> bool:
+        return self.last.get(source, 0) > line
+
+
+def _against(
+    matches: Sequence[Match],
+    crashes: Sequence[Crash],
+    exits: Sequence[ProcessExit],
+    *,
+    on_record: bool,
+) -> _Against:
+    cites = [c.cite for c in crashes if _uncaught(c, matches)]
+    if not on_record:
+        cites += [m.cite for m in matches if m.signature.role == "root" and not _told_of(m)]
+        cites += [e.cite for e in exits if _failing(e)]
+    last: dict[str, int] = {}
+    for cite in cites:
+        last[cite.source] = max(last.get(cite.source, 0), cite.line)
+    return _Against(last)
 
 
 IGNORED_LINES = 2

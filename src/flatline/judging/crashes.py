@@ -18,6 +18,9 @@ from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
 """A root line weaker than this is outweighed by an echo in the same traceback."""
+AFTER_ALL = 0.5
+"""A traceback in an error stream of its own, of a run whose output shows its end: it may have been
+caught at any time before."""
 CUT_OFF = 0.25
 """Below what a verdict needs: that something was raised, but not what."""
 
@@ -201,6 +204,9 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     else:
         family, fault_class, strength = _unsigned(crash, begun)
         attribution = "job"
+    failed = facts.job is not None and facts.job.disposition == "failed"
+    if facts.end_seen and not failed and facts.steps_before(crash.cite, crash.attempt) is None:
+        strength = min(strength, AFTER_ALL)
     return Failure(
         family=family,
         fault_class=fault_class,
