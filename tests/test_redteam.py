@@ -441,3 +441,28 @@ def test_a_host_is_excluded_by_the_name_the_scheduler_knows(tmp_path: Path) -> N
     verdict = said(tmp_path, train=lines, sacct=accounting("FAILED", 1600, "1:0"))
 
     assert verdict.actions[0].command == "sbatch --exclude=gpu02"
+
+
+# --- steps that move nothing ---
+
+
+@pytest.mark.parametrize(("skipped", "state"), [(70, "found"), (2, "healthy")])
+def test_a_run_that_skips_every_step_to_its_end_learned_nothing_more(
+    tmp_path: Path, skipped: int, state: str
+) -> None:
+    lines = []
+    for n in range(10, 1001, 10):
+        lost = n > 1000 - 10 * skipped
+        loss = "" if lost else f" lm loss: {2 + 60 / (9 + n):.6E} |"
+        lines.append(
+            f" [{at(60 + 4 * n)}] iteration {n:8d}/    1000 | consumed samples: {n * 512:12d} |"
+            f" elapsed time per iteration (ms): 4000.0 | learning rate: 1.000000E-04 |{loss}"
+            f" loss scale: 1.0 | number of skipped iterations: {10 * lost:3d} |"
+            " number of nan iterations:   0 |"
+        )
+    verdict = said(
+        tmp_path, train=["training ...", *lines, "[after training is done] datetime: x"]
+    )
+
+    assert verdict.state == state
+    assert verdict.code == ("E1" if state == "found" else "G1")

@@ -41,6 +41,9 @@ RISEN_RATIO = 2.0
 ZERO_GRADIENT = 1e-8
 NON_FINITE_TAIL = 2
 """One non-finite point can be a step the loss scaler skips; two in a row to the end are not."""
+SKIPPED_TAIL = 5
+SKIPPED_SHARE = 0.05
+"""A scaler that finds its scale skips a step or two, at the start and again now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,10 +70,32 @@ def curve(facts: Facts) -> Curve | None:
     losses = [i for i in points if track.has_loss[i] and not track.skipped[i]]
     if not losses and not points:
         return None
-    bad = _non_finite(facts, track, losses, points)
+    bad = _skipping(facts, track, losses) or _non_finite(facts, track, losses, points)
     if bad is not None:
         return bad
     return _finite(facts, track, losses)
+
+
+def _skipping(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
+    """A run whose every step to the end was skipped for a gradient that was not finite: no
+    weight moved since, and the losses stop where that began."""
+    span = track.of_attempt(facts.last.n)
+    tail = next((n for n, i in enumerate(reversed(span)) if not track.skipped[i]), len(span))
+    if tail < max(SKIPPED_TAIL, SKIPPED_SHARE * len(span)):
+        return None
+    onset = span[len(span) - tail]
+    good = [track.loss[i] for i in losses if i < onset and isfinite(track.loss[i])]
+    shown = dict.fromkeys([onset, span[-1], *losses[-1:]])
+    return Curve(
+        shape="non-finite",
+        track=track,
+        points=tuple(facts.point(track, i) for i in shown),
+        onset=facts.point(track, onset),
+        head=good[0] if good else None,
+        best=min(good, default=None),
+        tail=None,
+        count=tail,
+    )
 
 
 def _non_finite(facts: Facts, track: Track, losses: list[int], points: list[int]) -> Curve | None:
