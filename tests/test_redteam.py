@@ -466,3 +466,18 @@ def test_a_run_that_skips_every_step_to_its_end_learned_nothing_more(
 
     assert verdict.state == state
     assert verdict.code == ("E1" if state == "found" else "G1")
+
+
+@pytest.mark.parametrize(("skipped", "state"), [(90, "found"), (3, "healthy")])
+def test_a_scaler_that_prints_for_itself_is_heard_beside_the_loss(
+    tmp_path: Path, skipped: int, state: str
+) -> None:
+    lines = steps(1, 300) if skipped > 9 else steps(1, 991)
+    lines += [
+        f"[{at(3100 + n)},123] [INFO] [loss_scaler.py:183:update_scale] [deepspeed] OVERFLOW!"
+        " Rank 0 Skipping step. Attempted loss scale: 1, reducing to 1"
+        for n in range(skipped)
+    ]
+    done = f"{at(3400)},000 INFO training finished: 1000 steps"
+
+    assert said(tmp_path, train=[*lines, done]).state == state
