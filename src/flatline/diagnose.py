@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from datetime import datetime
 
 from flatline.calibration import with_confidence
 from flatline.collect.masking import masked
@@ -18,6 +17,7 @@ from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
+from flatline.judging.order import later
 from flatline.model import (
     Cleared,
     Explained,
@@ -133,10 +133,10 @@ def _explains(facts: Facts, explains: Explains, cause: Finding, effect: Finding)
     each could explain the other in unknown order, the one that goes first."""
     if _warns(facts, cause) or cause.attempt != effect.attempt or not _live(facts, cause):
         return False
-    later = _later(facts, cause, effect)
-    if later is True:
+    after = later(facts, cause, effect)
+    if after is True:
         return False
-    if later is False or _mechanism(explains, effect, cause) is None:
+    if after is False or _mechanism(explains, effect, cause) is None:
         return True
     specific = f"{effect.code}/{effect.fault_class}" in explains.get(cause.code, {})
     counter = f"{cause.code}/{cause.fault_class}" in explains.get(effect.code, {})
@@ -145,27 +145,6 @@ def _explains(facts: Facts, explains: Explains, cause: Finding, effect: Finding)
     if (cause.code in FIRST) != (effect.code in FIRST):
         return cause.code in FIRST
     return (cause.strength, effect.code) > (effect.strength, cause.code)
-
-
-def _later(facts: Facts, a: Finding, b: Finding) -> bool | None:
-    """Whether a began after b; None where neither time nor place in one log tells."""
-    if a.unordered or b.unordered:
-        return None
-    if a.order and b.order and a.order[0] == b.order[0]:
-        return None if a.order[1] == b.order[1] else a.order[1] > b.order[1]
-    first, second = a.noticed or a.onset, b.noticed or b.onset
-    if first is None or second is None:
-        return None
-    delta = (first - second).total_seconds()
-    if delta > facts.skew_s and not _floor(b, second):
-        return True
-    return False if delta < -facts.skew_s and not _floor(a, first) else None
-
-
-def _floor(finding: Finding, at: datetime) -> bool:
-    """Whether a time is only the least it can be: a line without one took it from those before."""
-    told = [cite for cite in finding.cites if isinstance(cite, LogCite) and cite.at == at]
-    return bool(told) and all(cite.at_assumed for cite in told)
 
 
 def _live(facts: Facts, finding: Finding) -> bool:
@@ -293,7 +272,7 @@ def _lead(facts: Facts, judged: Sequence[Judged]) -> Judged | None:
 
 def _precedes_all(facts: Facts, one: Judged, others: Sequence[Judged]) -> bool:
     return all(
-        other is one or _later(facts, one.finding, other.finding) is False for other in others
+        other is one or later(facts, one.finding, other.finding) is False for other in others
     )
 
 
@@ -438,6 +417,11 @@ def _why_open(
     }.get(facts.disposition)
     if ended is None:
         ended = "What was read neither shows a fault nor how the run ended"
+    if facts.disposition == "completed" and facts.stops_short:
+        ended = (
+            f"The record says that the run completed; its log stops at step {facts.last_step}"
+            f" of {facts.planned_steps}"
+        )
     failing = [e for e in facts.exits if e.exit_code or e.signal not in (None, 15)]
     if facts.disposition == "failed" and failing:
         first = failing[0]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import cached_property
 from typing import Any, TypeVar, cast
@@ -63,6 +64,9 @@ __all__ = [
 T = TypeVar("T")
 GOES_ON_AFTER = 2
 """Steps printed after a line before it counts as survived: ranks print a step or two late."""
+ZONES_S = 15 * 3600.0
+"""Two clocks that each show some zone's time, and do not say which, differ by up to 26 hours; in
+one machine room a kernel in UTC and a scheduler in local time by 14."""
 ReadLine = Callable[[str, int], str]
 ReadLines = Callable[[str, int, int], tuple[str, ...]]
 Ask = Callable[..., Any]
@@ -110,6 +114,7 @@ class Facts:
         measured: Callable[[str], bool] = lambda need: False,
         strict: bool = False,
         dumps: Sequence[Dump] = (),
+        end_seen: bool = False,
     ) -> None:
         self.targets = tuple(targets)
         self.files = tuple(files)
@@ -133,6 +138,7 @@ class Facts:
         self.measured = measured
         self.strict = strict
         self.dumps = tuple(dumps)
+        self.end_seen = end_seen
         self._read_line = read_line
         self._read_lines = read_lines
         self._ask = ask
@@ -214,7 +220,33 @@ class Facts:
     def standing(self, tag: str) -> tuple[Match, ...]:
         """Tagged lines after which their attempt did not go on: a log may print the scheduler's
         or the kernel's words as data, or those of a helper's job."""
-        return tuple(m for m in self.tagged(tag) if not self.went_on(m.cite, m.attempt))
+        return tuple(
+            m
+            for m in self.tagged(tag)
+            if not self.went_on(m.cite, m.attempt) and not self.outside(m.cite)
+        )
+
+    def outside(self, cite: LogCite) -> bool:
+        """Whether a kernel's line was written so long before or after the run that no time zone
+        makes it a part of it: a kernel log holds weeks."""
+        if cite.source not in self._kernel_files or cite.at is None or cite.at_assumed:
+            return False
+        begin, end = self._lived
+        early = begin is not None and (begin - cite.at).total_seconds() > ZONES_S
+        return early or (end is not None and (cite.at - end).total_seconds() > ZONES_S)
+
+    @cached_property
+    def _kernel_files(self) -> frozenset[str]:
+        return frozenset(read.source for read in self.log_files(KERNEL))
+
+    @cached_property
+    def _lived(self) -> tuple[datetime | None, datetime | None]:
+        """When the run began and ended: by its record, else by the times in its logs."""
+        begins = [row.started_at for row in self.jobs if row.started_at]
+        begins = begins or [t for track in self.tracks if len(track) and (t := track.time(0))]
+        ends = [row.ended_at for row in self.jobs if row.ended_at]
+        logs = [seen for name, seen in self.last_seen.items() if name not in self._kernel_files]
+        return min(begins, default=None), max(ends or logs, default=None)
 
     def went_on(self, cite: LogCite, attempt: int) -> bool:
         """Whether the attempt is known to have made further steps after a line."""
@@ -287,6 +319,14 @@ class Facts:
         plan = plan_of(self.tracks, self.markers)
         spans = [(track, track.of_attempt(self.last.n)) for track in self.tracks]
         return plan.steps is not None and any(reached(t, span, plan) for t, span in spans if span)
+
+    @cached_property
+    def stops_short(self) -> bool:
+        """Whether the last attempt's steps end before a stated plan, with no word of the program
+        that it was done."""
+        made = any(track.of_attempt(self.last.n) for track in self.tracks)
+        planned = self.planned_steps is not None
+        return made and planned and not self.reached_plan and not self.end_seen
 
     @cached_property
     def has_progress(self) -> bool:
@@ -385,6 +425,32 @@ class Facts:
         first."""
         found = {p for p in self._places() if rank == (p.task if p.rank is None else p.rank)}
         return tuple(sorted(found, key=lambda p: (p.host is None, p.task is None, str(p))))
+
+    def on_host(self, place: Place) -> Place:
+        """The place with the one host that its rank, or its task where no rank tells, is heard of
+        on; as it is where none or several are. A launcher's task is no rank: it may start many."""
+        if place.host is not None:
+            return replace(place, host=self.node_of(place.host))
+        for key in (("rank", place.rank), ("task", place.task)):
+            hosts = self._hosts_of.get(key, set())
+            if hosts:
+                one = len(hosts) == 1
+                return replace(place, host=self.node_of(min(hosts))) if one else place
+        return place
+
+    def node_of(self, host: str) -> str:
+        """The name the scheduler knows a host by: its logs may spell it with its domain."""
+        short = host.partition(".")[0].lower()
+        return next((node for node in self.hosts if node.lower() == short), host)
+
+    @cached_property
+    def _hosts_of(self) -> dict[tuple[str, int | None], set[str]]:
+        found: dict[tuple[str, int | None], set[str]] = {}
+        for place in self._places():
+            for key in (("rank", place.rank), ("task", place.task)):
+                if place.host is not None and key[1] is not None:
+                    found.setdefault(key, set()).add(place.host)
+        return found
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:

@@ -19,11 +19,20 @@ from flatline.collect.attempts import fold_attempts, moved
 from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
 from flatline.collect.files import BINARY, Found, of_job, walk
+from flatline.collect.foreign import of_other_jobs
 from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting, read_log
 from flatline.collect.masking import masked
 from flatline.collect.numbers import Numbers
-from flatline.collect.runs import Records_, attempts, choose, how_a_try_ended, how_it_ended, merge
+from flatline.collect.runs import (
+    Records_,
+    attempts,
+    choose,
+    how_a_try_ended,
+    how_it_ended,
+    merge,
+    reached_end,
+)
 from flatline.errors import FormatError, SourceError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
@@ -262,26 +271,22 @@ def _facts(
     for track in tracks:
         track.attempts = array("h", [fold.get((track.source, n), n) for n in track.attempts])
     kernel = frozenset(file.source for file, _, _ in logs if file.kind == KERNEL)
+    reader = LineReader(found, gaps)
+    others = set(map(id, of_other_jobs(matches, rows, kernel, reader.lines)))
+    matches = [m for m in matches if id(m) not in others]
     job = rows[-1] if rows else None
     tries = sorted(set(fold.values()) or {0})
-    earlier = partial(how_a_try_ended, (matches, crashes, exits, tracks, markers))
-    ended = how_it_ended(job, matches, crashes, exits, tracks, markers, kernel, tries[-1])
+    told = matches, crashes, exits, tracks, markers
+    earlier = partial(how_a_try_ended, told)
+    length = {file.source: events.lines for file, _, events in logs}
+    ended = how_it_ended(job, *told, kernel, tries[-1], length)
     seen = [e.last_seen for _, _, e in logs if e.last_seen] + [
         r.ended_at for r in rows if r.ended_at
     ]
     nows = [t for t in (*seen, records.now, numbers.end) if t is not None]
-    reader = LineReader(found, gaps)
     return Facts(
         targets=tuple(map(mask, request.targets)),
-        files=[
-            *(_file_read(file, setting, events) for file, setting, events in logs),
-            *(
-                FileRead(f.source, f.kind, 0, f.size)
-                for f in found
-                if f.kind in (SCHEDULER, METRICS, DUMPS)
-            ),
-            *([FileRead(numbers.server, METRICS, 0, 0)] if numbers.server else []),
-        ],
+        files=_files_read(found, logs, numbers.server),
         matches=matches,
         crashes=crashes,
         exits=exits,
@@ -299,9 +304,23 @@ def _facts(
         measured=numbers.measured,
         last_lines={e.source: e.last_line for _, _, e in logs if e.last_line},
         last_seen={e.source: e.last_seen for _, _, e in logs if e.last_seen},
+        end_seen=reached_end(*told, tries[-1]) is not None,
         whole_logs=not any(gap.need == LOG for gap in gaps),
         catalogue=catalogue().digest if logs else None,
     )
+
+
+def _files_read(
+    found: Sequence[Found],
+    logs: Sequence[tuple[Found, Setting, LogEvents]],
+    server: str | None,
+) -> list[FileRead]:
+    stores = (f for f in found if f.kind in (SCHEDULER, METRICS, DUMPS))
+    return [
+        *(_file_read(file, setting, events) for file, setting, events in logs),
+        *(FileRead(f.source, f.kind, 0, f.size) for f in stores),
+        *([FileRead(server, METRICS, 0, 0)] if server else []),
+    ]
 
 
 def _file_read(file: Found, setting: Setting, events: LogEvents) -> FileRead:

@@ -37,6 +37,16 @@ _KERNEL = re.compile(
     rb"\[ *\d+\.\d{6}\]|^\w{3} +\d+ [\d:]{8} \S+ kernel: |^\S+T\S+ \S+ kernel: ",
     re.MULTILINE,
 )
+_KERNEL_TIMED = re.compile(
+    rb"^(?:kern *:\w+ *: )?(?:\[\w{3} \w{3} +\d+ [\d:]{8} \d{4}\]"
+    rb"|\d{4}-\d\d-\d\dT[\d:]{8},\d{6}[+-]\d\d:?\d\d) (?!\[\w+\d?\]:? )",
+    re.MULTILINE,
+)  # dmesg -T and --time-format=iso, which programs may print too
+_KERNEL_SAYS = re.compile(
+    rb"(?<=[\]\d] )(?:NVRM:|nvidia[ -]|mlx\d_|amdgpu|EDAC |mce:|Out of memory|oom-kill:|oom_reaper"
+    rb"|Memory cgroup|\S+ invoked oom-killer|nfs: |Lustre|LNet|audit:|systemd\[1\]|IPv6: |pcieport"
+    rb"|pci |usb |EXT4-fs|XFS|CPU\d|perf: |Linux version|Command line: |INFO: task |ib\w* |eth\d)"
+)
 _DAEMON = re.compile(
     rb"^\[\d{4}-\d\d-\d\dT[\d:.]+\] (?:error: |debug\d?: {1,2}|info: )?"
     rb"(?:slurmctld version|slurmd version|CPUs=\d|sched: |_slurm_rpc|Node configuration|"
@@ -237,7 +247,10 @@ def _kind(relative: str, head: bytes) -> str:
     if len(_DAEMON.findall(head)) >= 3:  # a daemon's own log speaks of every job on the node
         return OTHER
     lines = max(1, head.count(b"\n"))
-    return KERNEL if len(_KERNEL.findall(head)) > lines / 2 else LOG
+    if len(_KERNEL.findall(head)) > lines / 2:
+        return KERNEL
+    timed = len(_KERNEL_TIMED.findall(head)) > lines / 2
+    return KERNEL if timed and _KERNEL_SAYS.search(head) else LOG
 
 
 def of_job(found: list[Found], job: str, others: set[str]) -> list[Found]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -19,7 +20,7 @@ from flatline.model import (
     Records,
 )
 from flatline.redact import mask
-from flatline.tracks import plan_of, reached
+from flatline.tracks import Plan, plan_of, reached
 
 RUNNING: frozenset[Disposition] = frozenset({"running", "pending", "suspended"})
 _MARKS: tuple[tuple[str, Disposition], ...] = (
@@ -114,7 +115,7 @@ def attempts(
         return tuple(
             Attempt(
                 n=n,
-                disposition=job.disposition,
+                disposition=ended if job is jobs[-1] else job.disposition,
                 started_at=job.started_at,
                 ended_at=job.ended_at,
                 exit_code=job.exit_code,
@@ -158,12 +159,19 @@ def how_it_ended(
     markers: Sequence[Marker],
     kernel: frozenset[str] = frozenset(),
     attempt: int = 0,
+    lines: Mapping[str, int] | None = None,
 ) -> Disposition:
     """
     The record's word where there is one, else the log's; "unknown" where neither says.
 
-    `kernel` names files that speak of the whole host: their lines do not end the run.
+    A record of a completed job is the exit status of its script, which is that of the script's
+    last command: where the log shows that the program died before its end, the log is believed.
+    `kernel` names files that speak of the whole host: their lines do not end the run.  `lines`
+    is how long each file is.
     """
+    events = (matches, crashes, exits, tracks, markers)
+    if job is not None and job.disposition == "completed":
+        return "failed" if _denied(events, kernel, attempt, lines or {}) else "completed"
     if job is not None and job.disposition != "unknown":
         return job.disposition
     tags = {
@@ -189,6 +197,52 @@ def how_it_ended(
 Events = tuple[
     Sequence[Match], Sequence[Crash], Sequence[ProcessExit], Sequence[Track], Sequence[Marker]
 ]
+
+
+TAIL_LINES = 20
+"""A traceback in a log without progress ends its program only where little follows it: a script
+that goes on for longer has printed what it caught."""
+
+
+def _denied(
+    events: Events, kernel: frozenset[str], attempt: int, lines: Mapping[str, int]
+) -> bool:
+    """
+    Whether the log of a job that is on record as completed shows that its program died.
+
+    That is a report of a failing process or a traceback after the last step, or, where the steps
+    stop short of a stated plan, any line of a failure after them; and no sign of the end.
+    """
+    matches, crashes, exits, tracks, markers = events
+    if _said_end(*events, attempt, on_record=True) is not None:
+        return False
+    tails: dict[str, int] = {}
+    for track in tracks:
+        if len(track):
+            tails[track.source] = max(tails.get(track.source, 0), track.lines[-1])
+
+    def ends(one: Match | Crash | ProcessExit, last: int) -> bool:
+        source = one.cite.source
+        if source in kernel or one.attempt != attempt:
+            return False
+        if source in tails:
+            return one.cite.line > tails[source]
+        return lines.get(source, last) - last <= TAIL_LINES
+
+    if reached_end(*events, attempt, on_record=True) is not None:  # by its last step alone
+        return any(
+            _uncaught(c, matches) and c.cite.source not in tails and ends(c, c.end_line)
+            for c in crashes
+        )
+    if any(_failing(e) and ends(e, e.cite.line) for e in exits):
+        return True
+    if any(_uncaught(c, matches) and ends(c, c.end_line) for c in crashes):
+        return True
+    short = bool(tails) and plan_of(tracks, markers) != Plan()
+    return short and any(
+        (m.signature.role == "root" or "timeout" in m.signature.tags) and ends(m, m.cite.line)
+        for m in matches
+    )
 
 
 def how_a_try_ended(events: Events, n: int) -> Disposition:
@@ -278,57 +332,117 @@ def reached_end(
     tracks: Sequence[Track],
     markers: Sequence[Marker],
     attempt: int = 0,
+    *,
+    on_record: bool = False,
 ) -> str | None:
     """
     The file in which the attempt shows its planned end, or None.
 
     That is a line of a framework that says so, the program's own word that training is over, or
-    a last step that leaves no room for another within the plan; with no root line and no failing
-    exit after it there.  A log that breaks off at a step it may well have ended at shows none.
+    a last step that leaves no room for another within the plan; with no traceback, no root line
+    and no failing exit after it there.  A log that breaks off at a step it may well have ended at
+    shows none.  With the end `on_record` only a traceback speaks against it: a script ends its
+    helpers once its program is done.
     """
-    roots = [m.cite for m in matches if m.signature.role == "root"]
-    roots += [e.cite for e in exits if _failing(e)]
-
-    def last(source: str, line: int) -> bool:
-        return not any(r.source == source and r.line > line for r in roots)
-
-    for match in matches:
-        end = match.cite
-        if (
-            "end-ok" in match.signature.tags
-            and match.attempt == attempt
-            and last(end.source, end.line)
-        ):
-            return end.source
-    for marker in markers:
-        end = marker.cite
-        if (
-            marker.kind == "finished"
-            and marker.attempt == attempt
-            and last(end.source, end.line)
-            and _has_the_last_word(marker, crashes, tracks)
-        ):
-            return end.source
+    said = _said_end(matches, crashes, exits, tracks, markers, attempt, on_record=on_record)
+    if said is not None:
+        return said
+    roots = _against(matches, crashes, exits, on_record=on_record)
     plan = plan_of(tracks, markers)
     for track in tracks:
         span = track.of_attempt(attempt)
-        if span and reached(track, span, plan) and last(track.source, track.lines[span[-1]]):
+        if (
+            span
+            and reached(track, span, plan)
+            and not roots.after(track.source, track.lines[span[-1]])
+        ):
             return track.source
     return None
 
 
-def _has_the_last_word(said: Marker, crashes: Sequence[Crash], tracks: Sequence[Track]) -> bool:
+def _said_end(
+    matches: Sequence[Match],
+    crashes: Sequence[Crash],
+    exits: Sequence[ProcessExit],
+    tracks: Sequence[Track],
+    markers: Sequence[Marker],
+    attempt: int,
+    *,
+    on_record: bool,
+) -> str | None:
+    """The file in which a line of the program or its framework says that it was done."""
+    roots = _against(matches, crashes, exits, on_record=on_record)
+    ends = [m.cite for m in matches if "end-ok" in m.signature.tags and m.attempt == attempt]
+    ends += [
+        m.cite
+        for m in markers
+        if m.kind == "finished" and m.attempt == attempt and _has_the_last_word(m, tracks)
+    ]
+    return next((e.source for e in ends if not roots.after(e.source, e.line)), None)
+
+
+@dataclass(frozen=True, slots=True)
+class _Against:
+    """What speaks against an end that stands before it."""
+
+    last: Mapping[str, int]
+
+    def after(self, source: str, line: int) -> bool:
+        return self.last.get(source, 0) > line
+
+
+def _against(
+    matches: Sequence[Match],
+    crashes: Sequence[Crash],
+    exits: Sequence[ProcessExit],
+    *,
+    on_record: bool,
+) -> _Against:
+    cites = [c.cite for c in crashes if _uncaught(c, matches)]
+    if not on_record:
+        cites += [m.cite for m in matches if m.signature.role == "root" and not _told_of(m)]
+        cites += [e.cite for e in exits if _failing(e)]
+    last: dict[str, int] = {}
+    for cite in cites:
+        last[cite.source] = max(last.get(cite.source, 0), cite.line)
+    return _Against(last)
+
+
+IGNORED_LINES = 2
+"""How far before its traceback `Exception ignored in` stands."""
+_LOGGED = re.compile(r"\b(?:WARN(?:ING)?|ERROR|INFO|DEBUG|wandb)\b")
+
+
+def _told_of(match: Match) -> bool:
+    """Whether an exception stands in a message of a logger: something caught it to say so."""
+    return "uncaught" in match.signature.tags and bool(_LOGGED.search(match.cite.text[:80]))
+
+
+def _uncaught(crash: Crash, matches: Sequence[Match]) -> bool:
+    """Whether a whole traceback stands for the end of its program: not where the line before it
+    says that the interpreter goes on or was at its end anyway."""
+    return (
+        crash.complete
+        and not crash.caught
+        and crash.head != crash.cite
+        and not any(
+            "ignored-exception" in m.signature.tags
+            and m.cite.source == crash.cite.source
+            and 0 <= crash.head.line - m.cite.line <= IGNORED_LINES
+            for m in matches
+        )
+    )
+
+
+def _has_the_last_word(said: Marker, tracks: Sequence[Track]) -> bool:
     """
     Whether nothing denies that the run was over where its program said so.
 
     What was trained before the first step is a tokenizer or a cluster index; a stage, a fold and
-    a rank end too: no more steps were made after it in its file, no traceback ends that, and no
-    other rank's stream stands behind those in the file by more than it prints at a time.
+    a rank end too: no more steps were made after it in its file, and no other rank's stream stands
+    behind those in the file by more than it prints at a time.
     """
     source, line = said.cite.source, said.cite.line
-    if any(c.cite.source == source and c.cite.line > line and c.complete and not c.caught
-           for c in crashes):  # fmt: skip
-        return False
     begun = False
     furthest: dict[str, int] = {}
     for track in tracks:

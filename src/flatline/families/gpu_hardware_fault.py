@@ -45,7 +45,7 @@ NAME = "gpu-hardware-fault"
 NEEDS = ("kernel log", "GPU health metrics (XID, ECC, row remap, NVLink)")
 EXPLAINS = {
     "C2": "a rank whose GPU failed cannot enter the collective its peers wait in",
-    "A3": "the CUDA runtime reports the failed device as an error in the program",
+    "A3/cuda": "the CUDA runtime reports the failed device as an error in the program",
     "A2": "the runtime aborts when its device is lost",
     "C5": "peers see the connection of the rank whose GPU failed close",
     "F1": "operations or the health check take a node with a failed GPU out of service",

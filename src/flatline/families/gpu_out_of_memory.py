@@ -30,9 +30,9 @@ from __future__ import annotations
 import re
 
 from flatline.facts import Facts
-from flatline.judging.claims import claim
+from flatline.judging.claims import claim, number
 from flatline.judging.echoes import echo_claim
-from flatline.judging.leads import fix, lead, not_found, shows, subject
+from flatline.judging.leads import Lead, fix, lead, not_found, shows, subject
 from flatline.judging.memory import filled
 from flatline.model import Claim, Cleared, Finding, Judgement, LogCite
 
@@ -73,11 +73,12 @@ def judge(facts: Facts) -> Judgement:
     stray = _stray(cites)
     if stray is not None:
         implies.append(stray)
+    own = stray is not None and _of_the_run(found)
     return Finding(
         code=CODE,
         summary=f"{subject(found)} ran out of GPU memory" + (f": {sizes}" if sizes else ""),
         fault_class=first.fault_class,
-        attribution="infrastructure" if stray is not None else "job",
+        attribution="job" if stray is None else "unknown" if own else "infrastructure",
         strength=first.strength,
         shows=tuple(claims),
         implies=tuple(implies),
@@ -89,6 +90,7 @@ def judge(facts: Facts) -> Judgement:
         attempt=first.attempt,
         cannot_decide=(
             "Which setting to change: the log does not hold the memory plan of the run.",
+            *((_WHOSE,) if own else ()),
         ),
         actions=(
             fix(
@@ -146,6 +148,24 @@ def _stray(cites: list[LogCite]) -> Claim | None:
                 " it is the other that leaves too little.", cite,
             )  # fmt: skip
     return None
+
+
+_WHOSE = (
+    "Whose the other processes on the card are: several, or several ranks on one card, are as"
+    " likely ranks of this run that all chose the same GPU."
+)
+
+
+def _of_the_run(found: Lead) -> bool:
+    """Whether the other processes on the card may well be ranks of this run."""
+    cards: dict[str, set[object]] = {}
+    for failure in found.group:
+        text = failure.match.cite.text if failure.match else failure.cite.text
+        if len(re.findall(r"Process \d+ has ", text)) > 1:
+            return True
+        if card := re.search(r"\bGPU (\d+)\b", text):
+            cards.setdefault(card[1], set()).add(number(failure.place))
+    return any(len(ranks - {None}) > 1 for ranks in cards.values())
 
 
 def _cleared(facts: Facts) -> Cleared | None:

@@ -25,7 +25,7 @@ from __future__ import annotations
 
 from flatline.facts import METRICS, SCHEDULER, Facts
 from flatline.judging.claims import claim
-from flatline.model import Cite, Finding, Judgement
+from flatline.model import Cite, Finding, Job, Judgement
 
 CODE = "G1"
 NAME = "healthy"
@@ -44,6 +44,8 @@ def judge(facts: Facts) -> Judgement:
         return None
     span = track.of_attempt(facts.last.n)
     first, last = facts.point(track, span[0]), facts.point(track, span[-1])
+    if facts.stops_short or (not facts.end_seen and _last_step_failed(facts.job)):
+        return None
     ends: list[Cite] = [m.cite for m in facts.tagged("end-ok")[-1:]]
     job = facts.job
     if job is not None and job.disposition == "completed":
@@ -76,6 +78,14 @@ def judge(facts: Facts) -> Judgement:
         else ("Whether the GPUs were healthy and well used: no GPU metrics were read.",),
         resubmit="unnecessary",
     )  # fmt: skip
+
+
+def _last_step_failed(job: Job | None) -> bool:
+    """Whether the last program the job ran failed on record, though its script ended well: the
+    status of a script is that of its last command."""
+    steps = [step for step in job.steps if step.id.isdigit()] if job is not None else []
+    last = max(steps, key=lambda step: int(step.id), default=None)
+    return last is not None and last.disposition not in ("completed", "cancelled", "unknown")
 
 
 def _reached(step: int | None, plan: int | None) -> str:

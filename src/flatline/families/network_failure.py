@@ -83,7 +83,12 @@ def judge(facts: Facts) -> Judgement:
     if len(named) == 1 and len(tellers) > 1:
         return _at_fault(found, (Place(host=named.pop()),), peers, ())
     return replace(
-        found, culprits=(), scope="none", resubmit="unknown", actions=found.actions[-1:]
+        found,
+        summary=peers[0].what.rstrip("."),
+        culprits=(),
+        scope="none",
+        resubmit="unknown",
+        actions=found.actions[-1:],
     )
 
 

@@ -46,7 +46,7 @@ EXPLAINS = {
     "C2": "the ranks on the lost node never enter the collective the others wait in",
     "C5": "connections to a node that is gone time out or are reset",
     "A2": "the scheduler kills the tasks that are left when it loses a node",
-    "A3": "peers raise connection errors when a node is gone",
+    "A3/io": "peers raise connection errors when a node is gone",
     "C1": "ranks on a node that is gone never join",
     "F2": "the scheduler requeues a job whose node failed",
     "C6": "a node that is going down stops serving its mounts",
@@ -139,7 +139,7 @@ def _finding(
             Action("exclude", "Resubmit without it.", exclude, targets),
             Action("escalate", "Give operations the node, the time and the reason."),
         ),
-        resubmit="exclude",
+        resubmit="exclude" if targets else "as_is",
     )  # fmt: skip
 
 

@@ -52,20 +52,22 @@ def judge(facts: Facts) -> Judgement:
     preempted = any(r.disposition == "preempted" for r in taken) or bool(facts.tagged("preempted"))
     fate, resubmit = _fate(facts)
     word = "preempted" if preempted else "requeued"
+    ended = facts.disposition in ("preempted", "requeued")
+    rerun = not ended and facts.disposition != "pending" and len(facts.attempts) > 1
     return Finding(
         code=CODE,
         summary=f"The scheduler {word} the run; {fate}",
         fault_class=word,
         attribution="scheduler",
         strength=0.9,
-        severity="fatal" if facts.disposition in ("preempted", "requeued") else "warning",
+        severity="fatal" if ended else "warning",
         shows=(claim(f"The scheduler {word} the run", *cites),),
         implies=(claim("The tear-down of that try was the scheduler's doing, not a crash.",
                        *cites[:2]),),
         scope="none",
         onset=next((r.ended_at for r in (taken or list(facts.jobs)) if r.ended_at), None),
-        attempt=facts.last.n,
-        ended_run=facts.disposition in ("preempted", "requeued"),
+        attempt=facts.last.n - rerun,  # what became of the rerun is its own doing
+        ended_run=ended,
         cannot_decide=("Why it was taken back: the controller's log would tell.",),
         actions=(Action("watch", "See whether the rerun went on from the last checkpoint."),),
         resubmit=resubmit,

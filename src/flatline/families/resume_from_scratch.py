@@ -25,6 +25,8 @@ References:
 
 from __future__ import annotations
 
+import re
+
 from flatline.facts import Facts, Marker, Point
 from flatline.judging.claims import claim
 from flatline.judging.leads import fix, lead, raised, shows
@@ -39,6 +41,12 @@ EXPLAINS = {
     "A2": "the launcher ends the other ranks once one has failed",
     "F3": "ranks left waiting for one that failed to load hold the allocation to the wall",
 }
+_WANTED = re.compile(r"resume|from_checkpoint")
+_NAMED = re.compile(
+    r"(?:resume|from_checkpoint|load)[\w-]*[= ]['\"]?(?!auto|latest|last|none|null|true|false)"
+    r"[^\s'\"]*(?:/|(?:step|iter|epoch|ckpt|checkpoint)[-_]?\d)"
+)
+"""A checkpoint by its name; `--resume auto` in the line of a first try asks for none."""
 FRESH_SHARE = 0.5
 """A first step below half of the last saved one is a new beginning: a sound resume goes on."""
 
@@ -77,9 +85,10 @@ def _silent(facts: Facts) -> Judgement:
     loaded = [m for m in facts.markers_of("checkpoint_loaded") if m.attempt == facts.last.n]
     if loaded:
         return Cleared(CODE, "a checkpoint was loaded", (loaded[0].cite, first.cite))
-    asked = _asked(facts, first)
     fresh = [m for m in facts.markers_of("fresh") if m.attempt == facts.last.n]
-    if asked and (fresh or _from_the_start(facts, first)):
+    left = _unfinished(facts, looked=bool(fresh))
+    asked = _asked(facts, left)
+    if asked and (fresh or _from_the_start(facts, first, left)):
         return _restarted(facts, first, asked, fresh)
     if asked and _went_on(facts, first):
         return Cleared(CODE, f"training went on at step {first.step}", (asked[-1], first.cite))
@@ -92,27 +101,45 @@ def _silent(facts: Facts) -> Judgement:
     return Cleared(CODE, "nothing that was read asked for a resume", (first.cite,))
 
 
-def _asked(facts: Facts, first: Point) -> list[Cite]:
+def _asked(facts: Facts, left: frozenset[int]) -> list[Cite]:
     """What says that the run was to go on from a checkpoint."""
     said: list[Cite] = [m.cite for m in facts.markers_of("resume") if m.attempt == facts.last.n]
     earlier = [
         m
         for m in facts.markers_of("checkpoint_saved")
-        if m.attempt < facts.last.n and (m.progress.step or 0) > 0
+        if m.attempt in left and (m.progress.step or 0) > 0
     ]
     said += [m.cite for m in earlier[-1:]]
     job = facts.job
     line = (job.submit_line or "").lower() if job else ""
-    if job is not None and ("resume" in line or "from_checkpoint" in line):
+    wanted = _NAMED.search(line) or (_WANTED.search(line) and not _first_try(facts))
+    if job is not None and wanted:
         said.append(job.cite)
     return said
 
 
-def _from_the_start(facts: Facts, first: Point) -> bool:
+def _unfinished(facts: Facts, *, looked: bool) -> frozenset[int]:
+    """
+    Earlier tries that left something to go on with.
+
+    A seed, a fold or a stage that was whole is followed by another run, which begins at its own
+    beginning; one that was whole for less than is planned now, where this try `looked` for a
+    checkpoint, is the parent of this one.
+    """
+    planned = facts.planned_steps or 0
+    return frozenset(
+        a.n
+        for a in facts.attempts
+        if a.n < facts.last.n
+        and (a.disposition != "completed" or (looked and (a.last_step or planned) < planned))
+    )
+
+
+def _from_the_start(facts: Facts, first: Point, left: frozenset[int]) -> bool:
     saved = [
         m.progress.step
         for m in facts.markers_of("checkpoint_saved")
-        if m.attempt < facts.last.n and m.progress.step
+        if m.attempt in left and m.progress.step
     ]
     if not saved or first.step is None:
         return False

@@ -37,7 +37,8 @@ CODE = "C6"
 NAME = "storage-stall"
 NEEDS = ("kernel log", "file-system and pressure metrics")
 EXPLAINS = {
-    "A3": "the failed read or write surfaces as an exception in the program",
+    "A3/io": "the failed read or write surfaces as an exception in the program",
+    "A3/data": "what was not read whole surfaces as bad data in the program",
     "A1": "the failed read or write at start-up surfaces as an exception in the program",
     "C2": "a rank that blocks on storage does not enter the collective its peers wait in",
     "E2": "a checkpoint that could not be written whole cannot be loaded",

@@ -38,6 +38,9 @@ INTERVALS = 5.0
 """Progress within so many usual intervals of the wall is progress to the wall."""
 BREATH_S = 15.0
 """And a run that prints many times a second may take a breath for a checkpoint."""
+PAUSED = 0.5
+"""A run that the limit met in a pause like those it had come back from was advancing, most
+likely."""
 GRACE_S = 120.0
 """Where the usual interval is not known: a judgement, and then not a confident one."""
 
@@ -59,11 +62,14 @@ def judge(facts: Facts) -> Judgement:
     if seen is not None and reached is not None:
         seconds, derived = silence(seen, *reached)
         usual = seen.interval_s
+        sure = 0.6 if usual is None else 0.9
         if seconds > (GRACE_S if usual is None else max(INTERVALS * usual, BREATH_S)):
-            return None
+            if seconds > seen.pauses_s:
+                return None
+            sure = PAUSED  # a pause like those before
         shown = claim(f"The last progress stands {seconds:.0f} s before the limit", derived,
                       seen.last)  # fmt: skip
-        return _finding(facts, ends, shown, 0.6 if usual is None else 0.9, seen)
+        return _finding(facts, ends, shown, sure, seen)
     track = facts.main_track(facts.last.n)
     if track is None:
         return _by_bar(facts, ends)

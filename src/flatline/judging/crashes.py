@@ -22,6 +22,9 @@ CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
 LOOP_DOUBT = 0.8
 """A step may have been made where the frames are a loop's and the log prints no progress."""
+AFTER_ALL = 0.5
+"""A traceback in an error stream of its own, of a run whose output shows its end: it may have been
+caught at any time before."""
 
 _WRAPPERS = re.compile(
     r"(?:^|\.)(ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException"
@@ -190,7 +193,7 @@ def _from_line(facts: Facts, match: Match) -> Failure:
         place=match.cite.place,
         what=match.signature.meaning,
         started=begun,
-        fatal=not survived(facts, match.cite, match.attempt),
+        fatal=not survived(facts, match.cite, match.attempt) and not facts.outside(match.cite),
         signature=match.signature,
         match=match,
         attempt=match.attempt,
@@ -236,6 +239,9 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         strength *= LOOP_DOUBT
     elif best is not None:
         strength *= _phase_doubt(facts, family, fault_class)
+    failed = facts.job is not None and facts.job.disposition == "failed"
+    if facts.end_seen and not failed and facts.steps_before(crash.cite, crash.attempt) is None:
+        strength = min(strength, AFTER_ALL)
     return Failure(
         family=family,
         fault_class=fault_class,

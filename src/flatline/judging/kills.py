@@ -275,5 +275,6 @@ def _from_oom(facts: Facts, cites: tuple[Cite, ...]) -> Kill:
     cite = cites[0]
     place = getattr(cite, "place", Place())
     at = getattr(cite, "at", None)
-    fatal = facts.disposition not in ("completed", "running")
-    return Kill(cite, place, None, at, facts.last.n, fatal, "the run completed", 0.9)
+    # A helper that met the limit after the program had said that it was done ended no training.
+    fatal = facts.disposition not in ("completed", "running") and not facts.end_seen
+    return Kill(cite, place, None, at, facts.last.n, fatal, "training was over", 0.9)

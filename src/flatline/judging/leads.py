@@ -64,7 +64,7 @@ def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, .
     One rank of a run of which only one rank was ever heard is not "everywhere": it is where the
     one log was.
     """
-    named = distinct(places)
+    named = distinct(facts.on_host(place) for place in distinct(places))
     if not named:
         return "none", ()
     ranks = {n for n in map(number, named) if n is not None}

@@ -42,6 +42,12 @@ RISEN_RATIO = 2.0
 ZERO_GRADIENT = 1e-8
 NON_FINITE_TAIL = 2
 """One non-finite point can be a step the loss scaler skips; two in a row to the end are not."""
+SKIPPED_TAIL = 5
+SKIPPED_LINES = (
+    20  # of a scaler that prints every step, beside a loss that is printed now and then
+)
+SKIPPED_SHARE = 0.05
+"""A scaler that finds its scale skips a step or two, at the start and again now and then."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,10 +74,49 @@ def curve(facts: Facts) -> Curve | None:
     losses = [i for i in points if track.has_loss[i] and not track.skipped[i]]
     if not losses and not points:
         return None
-    bad = _non_finite(facts, track, losses, points)
+    bad = _skipping(facts, track, losses) or _non_finite(facts, track, losses, points)
     if bad is not None:
         return bad
     return _finite(facts, track, losses)
+
+
+def _skipping(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
+    """A run whose every step to the end was skipped for a gradient that was not finite: no
+    weight moved since, and the losses stop where that began."""
+    if not losses:
+        return None  # a scaler that still seeks its scale skips every step
+    last = track.lines[losses[-1]]
+    span = track.of_attempt(facts.last.n)
+    for other in facts.tracks:  # a scaler may print in a format of its own
+        if other.source != track.source:
+            continue
+        own = other.of_attempt(facts.last.n)
+        after = [i for i in own if other.lines[i] > last]
+        few = SKIPPED_TAIL if other is track else SKIPPED_LINES
+        if len(after) >= max(few, SKIPPED_SHARE * len(span)) and all(
+            other.skipped[i] for i in after
+        ):
+            return _skipped(facts, track, losses, (other, after))
+    return None
+
+
+def _skipped(
+    facts: Facts, track: Track, losses: list[int], skips: tuple[Track, list[int]]
+) -> Curve:
+    other, after = skips
+    good = [track.loss[i] for i in losses if isfinite(track.loss[i])]
+    ends = [facts.point(other, after[0]), facts.point(other, after[-1])]
+    before = [facts.point(track, i) for i in losses[-1:]]
+    return Curve(
+        shape="non-finite",
+        track=track,
+        points=(*ends, *before),
+        onset=ends[0],
+        head=good[0] if good else None,
+        best=min(good, default=None),
+        tail=None,
+        count=len(after),
+    )
 
 
 def _non_finite(facts: Facts, track: Track, losses: list[int], points: list[int]) -> Curve | None:

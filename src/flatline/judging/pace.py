@@ -10,18 +10,26 @@ from statistics import median
 from flatline.facts import Facts
 from flatline.model import Cite, DerivedCite, LogCite
 
+LIKE_BEFORE = 1.5
+"""A pause up to so many times the longest that the run came back from is nothing new."""
 RECENT = 20
 """Points over which the usual interval is taken: late ones, since pace drifts over a run."""
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """The last dated sign of progress, and the usual seconds between such signs (None from
-    fewer than three)."""
+    """The last dated sign of progress, and the usual and the longest seconds between such signs
+    (None from fewer than three)."""
 
     last: LogCite
     at: datetime
     interval_s: float | None
+    longest_s: float | None = None
+
+    @property
+    def pauses_s(self) -> float:
+        """What silence the run has broken before: an evaluation, a checkpoint, a long batch."""
+        return LIKE_BEFORE * (self.longest_s or 0.0)
 
 
 def pace(facts: Facts, attempt: int | None = None) -> Pace | None:
@@ -36,7 +44,8 @@ def pace(facts: Facts, attempt: int | None = None) -> Pace | None:
         index = max(times, key=lambda pair: pair[1])[0]
         at = track.time(index)
         if at is not None and (best is None or at > best.at):
-            best = Pace(facts.point(track, index).cite, at, _interval([t for _, t in times]))
+            dated = [t for _, t in times]
+            best = Pace(facts.point(track, index).cite, at, _interval(dated), _longest(dated))
     signs = [
         (m.cite.at, m.cite)
         for m in facts.markers_of("eval", "checkpoint_saved", "finished")
@@ -45,8 +54,9 @@ def pace(facts: Facts, attempt: int | None = None) -> Pace | None:
     if signs:
         at, cite = max(signs, key=lambda sign: sign[0])
         if best is None or at > best.at:
-            usual = best.interval_s if best else _interval([t.timestamp() for t, _ in signs])
-            best = Pace(cite, at, usual)
+            dated = [t.timestamp() for t, _ in signs]
+            usual = best.interval_s if best else _interval(dated)
+            best = Pace(cite, at, usual, best.longest_s if best else _longest(dated))
     return best
 
 
@@ -54,6 +64,11 @@ def _interval(stamps: list[float]) -> float | None:
     late = sorted(set(stamps))[-RECENT:]
     gaps = [b - a for a, b in pairwise(late)]
     return median(gaps) if len(gaps) >= 2 else None
+
+
+def _longest(stamps: list[float]) -> float | None:
+    times = sorted(set(stamps))
+    return max((b - a for a, b in pairwise(times)), default=None) if len(times) > 2 else None
 
 
 def silence(pace_: Pace, until: datetime, end: Cite) -> tuple[float, DerivedCite]:
@@ -82,14 +97,14 @@ def standstill(facts: Facts) -> tuple[Pace, float, DerivedCite, Cite] | None:
     Progress that had stopped well before the run was ended from outside, with what dates the end.
 
     Needs a dated end (the limit, a cancel) and the usual interval: silence proves nothing without
-    another source that shows time passing.
+    another source that shows time passing. After the program's own end nothing is to come.
     """
     seen = pace(facts)
     ended = wall(facts) or _cancel(facts)
-    if seen is None or seen.interval_s is None or ended is None:
+    if seen is None or seen.interval_s is None or ended is None or facts.end_seen:
         return None
     seconds, derived = silence(seen, *ended)
-    if seconds < max(STILL_INTERVALS * seen.interval_s, STILL_S):
+    if seconds < max(STILL_INTERVALS * seen.interval_s, STILL_S, seen.pauses_s):
         return None
     return seen, seconds, derived, ended[1]
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
-from flatline.judging.leads import fix, lead, shows, subject
-from flatline.model import Action, Attribution, Finding, Resubmit
+from flatline.judging.leads import Lead, fix, lead, shows, subject
+from flatline.model import Action, Attribution, Finding, Place, Resubmit
 
 
 def signed(
@@ -25,8 +26,9 @@ def signed(
     if found is None:
         return None
     first = found.first
-    hosts = tuple(sorted({place.host for place in found.culprits if place.host}))
-    where = name_places(found.culprits)
+    culprits = _with_host(found)
+    hosts = tuple(sorted({place.host for place in culprits if place.host}))
+    where = name_places(culprits)
     actions = [fix(found, advice)]
     if hosts and resubmit == "exclude":
         actions.insert(
@@ -42,7 +44,7 @@ def signed(
         strength=first.strength,
         shows=(shows(found, f"{subject(found)}: {first.what}"),),
         implies=(claim(implies, first.cite),),
-        culprits=found.culprits,
+        culprits=culprits,
         scope=found.scope,
         onset=first.cite.at,
         onset_step=facts.last_step,
@@ -52,3 +54,14 @@ def signed(
         actions=tuple(actions),
         resubmit=resubmit if hosts or resubmit != "exclude" else "unknown",
     )
+
+
+def _with_host(found: Lead) -> tuple[Place, ...]:
+    """The culprits, with the host that other lines of the same fault stand on where no line of
+    theirs names one: a program knows its rank, the kernel its host."""
+    if len(found.culprits) != 1 or found.culprits[0].host is not None:
+        return found.culprits
+    hosts = {failure.place.host for failure in found.others} - {None}
+    if len(hosts) != 1:
+        return found.culprits
+    return (replace(found.culprits[0], host=hosts.pop()),)

@@ -54,14 +54,15 @@ def silent(facts: Facts, victims: Waiting) -> tuple[tuple[Place, ...], DerivedCi
 
     Nothing where fewer than two ranks reported, where a rank was never heard of at all, or
     where the silent are too many to point at.  Ranks count from 0, so one below a rank that
-    reported is there though it printed nothing with its number; that it did not report is known
+    reported is there though it printed nothing with its number; that it did not time out is known
     where all the others did so in one and the same log.
     """
     heard = set(facts.ranks)
     world = facts.world_size or len(heard)
     reported = {n for m in victims.matches if (n := number(m.cite.place)) is not None}
     others = sorted(set(range(world)) - reported) if world else []
-    together = len({m.cite.source for m in victims.matches}) == 1
+    waited = all("timeout" in m.signature.tags for m in victims.matches)
+    together = waited and len({m.cite.source for m in victims.matches}) == 1
     if together and reported:
         heard.update(range(max(reported)))
         world = max(world, max(reported) + 1)

@@ -1,0 +1,75 @@
+"""Which of two findings began first, as far as times and the lines of a log can tell."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from flatline.facts import Facts
+from flatline.judging.claims import number, same_rank
+from flatline.model import Finding, LogCite
+
+OF_ONE_PROCESS = ("A2", "A3", "B1", "B2")
+"""Families whose line is the death of the process that wrote it; its peers' lines follow from it
+however late it is written out."""
+
+
+def later(facts: Facts, a: Finding, b: Finding) -> bool | None:
+    """Whether a began after b; None where neither time nor place in one log tells."""
+    if a.unordered or b.unordered:
+        return None
+    if a.order and b.order and a.order[0] == b.order[0]:
+        if a.order[1] == b.order[1] or _buffered(facts, a, b):
+            return None
+        return a.order[1] > b.order[1]
+    first, second = a.noticed or a.onset, b.noticed or b.onset
+    if first is None or second is None:
+        return None
+    delta = (first - second).total_seconds()
+    if delta > facts.skew_s and not _floor(b, second):
+        return True
+    return False if delta < -facts.skew_s and not _floor(a, first) else None
+
+
+def _buffered(facts: Facts, a: Finding, b: Finding) -> bool:
+    """
+    Whether two ranks of one file may have been written out in another order than they spoke.
+
+    Each rank has a buffer of its own: a line without a time may be older than those of other
+    ranks before it, unless its rank had told there that it lost a peer.
+    """
+    one, two = _spoken(a), _spoken(b)
+    if one is None or two is None or not one.place or not two.place:
+        return False
+    early, late = sorted((one, two), key=lambda cite: cite.line)
+    last, first = (a, b) if late is one else (b, a)
+    if last.code not in OF_ONE_PROCESS or first.code in OF_ONE_PROCESS:
+        return False
+    dated = late.at is not None and not late.at_assumed
+    if dated or number(late.place) is None or same_rank(early.place, late.place):
+        return False
+    return not any(
+        match.cite.source == late.source
+        and match.cite.line < late.line
+        and same_rank(match.cite.place, late.place)
+        and (match.signature.role == "cascade" or "timeout" in match.signature.tags)
+        for match in facts.matches
+        if match.attempt == a.attempt
+    )
+
+
+def _spoken(finding: Finding) -> LogCite | None:
+    """The line a finding has its place in the order from."""
+    return next(
+        (
+            cite
+            for cite in finding.cites
+            if isinstance(cite, LogCite) and (cite.source, cite.line) == finding.order
+        ),
+        None,
+    )
+
+
+def _floor(finding: Finding, at: datetime) -> bool:
+    """Whether a time is only the least it can be: a line without one took it from those before."""
+    told = [cite for cite in finding.cites if isinstance(cite, LogCite) and cite.at == at]
+    return bool(told) and all(cite.at_assumed for cite in told)
