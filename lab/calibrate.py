@@ -56,12 +56,12 @@ def add(name: str, folder: Path) -> None:
 
 
 def mapped(strength: float, levels: Sequence[float]) -> float:
-    """`calibrated` with other levels: at 0.5 and just below 0.8, at 0.8 and at 0.99."""
-    (start, floor), _, _ = calibration.KNOTS
-    if strength < 0.5:
-        return floor + (strength - start) / (0.5 - start) * (levels[0] - floor)
+    """`calibrated` with other levels: at 0.6 and just below 0.8, at 0.8 and at 0.99."""
+    (start, floor), (middle, _), (end, _) = calibration.KNOTS
+    if strength < middle:
+        return floor + (strength - start) / (middle - start) * (levels[0] - floor)
     if strength < calibration.CONFIDENT:
-        return levels[0] + (strength - 0.5) / 0.3 * (levels[1] - levels[0])
+        return levels[0] + (strength - middle) / (end - middle) * (levels[1] - levels[0])
     return levels[2] + (min(strength, 0.99) - 0.8) / 0.19 * (levels[3] - levels[2])
 
 
