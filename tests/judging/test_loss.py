@@ -217,3 +217,12 @@ def test_an_explosion_needs_few_points() -> None:
     assert found is not None
     assert (found.shape, found.onset and found.onset.step) == ("spiked", 2)
     assert shape([0.62, 1.01, 0.7, 225_192.6]) == "unclear"
+
+
+def test_a_step_up_that_falls_again_is_told_apart() -> None:
+    """A change of data does it as well as a divergence that half recovers."""
+    again = [loss + 2.0 for loss in descent(120, noise=0.02, seed=2)]
+    found = drawn([*descent(120, noise=0.02), *again])
+
+    assert found is not None
+    assert (found.shape, found.onset and found.onset.step) == ("stepped-up", 120)

@@ -49,6 +49,7 @@ FEW = {"non-finite": 3, "dead-plateau": SHAPE_POINTS}
 _STRENGTH = {
     "non-finite": 0.93,
     "spiked": 0.82,
+    "stepped-up": 0.5,
     "rising-at-end": 0.7,
     "never-fell": 0.5,
     "dead-plateau": 0.8,
@@ -112,6 +113,7 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
     text = {
         "non-finite": f"The {name} or its gradient became non-finite{where} and stayed so",
         "spiked": f"The {name} rose{where} far above what it had been and did not come back",
+        "stepped-up": f"The {name} rose{where} far above its level and falls again from there",
         "rising-at-end": f"The {name} has climbed steadily{where} from its best level to the end",
         "dead-plateau": f"The {name} stopped dead{where}: every value since is the very same",
         "zero-throughout": f"The {name} is exactly 0 in every line",
@@ -149,6 +151,8 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
         cannot_decide=(
             "Why it diverged (learning rate, precision, data): the configuration behind the curve"
             " is not in the log.",
+            *(("Whether the data was changed there on purpose.",)
+              if seen.shape == "stepped-up" else ()),
             *((f"The shape rests on {seen.count} points.",) if seen.count < SHAPE_POINTS else ()),
         ),
         actions=(

@@ -23,11 +23,13 @@ from flatline.judging.shapes import (
     only_rises,
     rises_at_end,
     stayed_high,
+    trend,
 )
 
 Shape = Literal[
     "non-finite",
     "spiked",
+    "stepped-up",
     "rising-at-end",
     "never-fell",
     "dead-plateau",
@@ -189,7 +191,10 @@ def _shape(
         rose: Shape = "never-fell" if only_rises(numbers) else "spiked"
         return rose, _crossing(values, numbers[0])
     if len(numbers) >= SHAPE_POINTS and stayed_high(start, best, end):
-        return "spiked", _crossing(values, best.middle)
+        onset = _crossing(values, best.middle)
+        since = [value for index, value in values if index >= onset]
+        falls_again = len(since) >= SHAPE_POINTS and trend(since) < -RISE_Z
+        return ("stepped-up" if falls_again else "spiked"), onset
     rise = rises_at_end(numbers, start, best)
     if rise is not None and rise > RISE_Z:
         return "rising-at-end", _crossing(values, best.middle)
