@@ -55,6 +55,9 @@ LINE_BYTES = MIB
 """A line is cut here, so that one line without end cannot fill the memory."""
 INDEX_BYTES = 64 << 10
 SAMPLE_BYTES = 64 << 10
+SAMPLE_HEAD, SAMPLE_REST = 300, 500
+"""Lines of a sample: what labels and stamps a file has shows in hundreds as in thousands, and to
+look at thousands took half the time of reading a log of 1 MB."""
 PLAIN_CAP_BYTES = 64 << 30
 """Beyond what any one run's log was ever seen to reach; a bar against runaway files."""
 HEAD_BYTES = 64 << 10
@@ -322,8 +325,8 @@ class TextFile:
         return clean(got[0][1]) if got else None
 
     def sample(self, size: int = SAMPLE_BYTES) -> list[bytes]:
-        """Physical lines from the head, the middle and the tail, from `size` bytes of each;
-        small files whole.  Of a long line the first 4 KiB are given."""
+        """Physical lines from the head, the middle and the tail, from `size` bytes of each, or
+        of small files; beyond the first hundreds every so many."""
         if self.size <= 3 * size:
             parts = [self._read(0, self.size)]
         else:
@@ -331,9 +334,11 @@ class TextFile:
             parts = [self._read(0, size).rpartition(b"\n")[0]]
             parts.append(self._read(middle, size).partition(b"\n")[2].rpartition(b"\n")[0])
             parts.append(self._read(tail, size).partition(b"\n")[2])
-        return [
+        lines = [
             segment for part in parts for line in part.split(b"\n") for segment in segments(line)
         ]
+        every = -(-(len(lines) - SAMPLE_HEAD) // SAMPLE_REST) if len(lines) > SAMPLE_HEAD else 1
+        return lines[:SAMPLE_HEAD] + lines[SAMPLE_HEAD::every]
 
     def _next(self, offset: int, size: int, line: int) -> tuple[bytes, int]:
         """Bytes from `offset` on, and how many of them up to the last newline within `size`, or
