@@ -203,3 +203,19 @@ def test_what_is_no_verdict_is_refused(run: Path, wrong: dict[str, Any]) -> None
     """As a wrong call, not as evidence that fails."""
     with pytest.raises(UsageError, match="no Flatline verdict"):
         verify(wrong, (str(run),))
+
+
+def test_a_line_of_another_rank_fails(tmp_path: Path) -> None:
+    """Its own label says whose it is; a number that stands in the line is its word too."""
+    (tmp_path / "train.log").write_text(
+        "[rank3]: ValueError: cannot use it\n[rank3]: the peer of rank 12 is gone\n" * 3
+    )
+    shown = {"kind": "log", "source": "train.log", "text": "ValueError: cannot use it", "line": 1}
+    named = {"kind": "log", "source": "train.log", "text": "the peer of rank", "line": 2}
+
+    def holds(item: dict[str, Any], rank: int) -> bool:
+        (check,) = checked(tmp_path, {"id": "e1", **item, "place": {"rank": rank}})
+        return check.ok
+
+    assert (holds(shown, 3), holds(shown, 4)) == (True, False)
+    assert (holds(named, 12), holds(named, 4)) == (True, False)

@@ -21,8 +21,8 @@ from flatline.collect.logs import Setting, read_log
 from flatline.collect.numbers import OPEN, Numbers, Window
 from flatline.errors import FlatlineError, UsageError
 from flatline.facts import METRICS, SCHEDULER, stands_for
-from flatline.logs.labels import NamePlace, place_of_name
-from flatline.logs.reading import TextFile, open_text
+from flatline.logs.labels import Labels, NamePlace, place_of_name
+from flatline.logs.reading import TextFile, clean, open_text
 from flatline.model import Gap
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import resolve_dump
@@ -54,6 +54,7 @@ class _Target:
         resolved = resolve(targets)
         self.found = {f.source: f for f in walk(tuple(resolved.paths), self.gaps)}
         self._texts: dict[str, TextFile] = {}
+        self._labels: dict[str, Labels] = {}
         self._fetched = dict(resolved.records)
         self._numbers: Numbers | None = None
 
@@ -72,6 +73,12 @@ class _Target:
         if text is None:
             raise UsageError(f"{source!r} has no line {number}")
         return text
+
+    def labels(self, source: str) -> Labels:
+        if source not in self._labels:
+            self.line(source, 1)
+            self._labels[source] = Labels.learn(map(clean, self._texts[source].sample()))
+        return self._labels[source]
 
     def data(self, source: str) -> bytes:
         if source in self._fetched:
@@ -180,7 +187,23 @@ def _log(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
     shown = mask(text)
     drawn = (mask(part) for part in text.split("\r"))  # what a line drew over itself is cited
     held = wanted in shown or any(wanted in part for part in drawn)
+    if held and wanted and (other := _elsewhere(item, target, text)):
+        return False, f"{other}: {shown[:100]}"
     return bool(wanted) and held, shown[:120]
+
+
+def _elsewhere(item: Evidence, target: _Target, text: str) -> str:
+    """What the line's own label says against the rank or task that is cited; "" where nothing
+    does. A number that stands in the line, as a launcher names others, is the line's word too."""
+    place = item.get("place") or {}
+    label = target.labels(item["source"]).split(text).place
+    for kind, said in (("rank", label.rank), ("task", label.task)):
+        cited = place.get(kind)
+        if said is None or cited is None or cited == said:
+            continue
+        if re.search(rf"(?<!\d){int(cited)}(?!\d)", text) is None:
+            return f"the line is of {kind} {said}, not {cited}"
+    return ""
 
 
 def _record(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
