@@ -91,6 +91,9 @@ def test_a_programs_own_stamp_names_no_host(line: str) -> None:
         ("dmesg.1", None),
         ("dmesg-20260302.log", None),
         ("dmesg_run2.txt", None),
+        ("dmesg-with-xid-119.log", None),
+        ("xid79-dmesg.log", None),
+        ("dmesg-ip-10-0-0-5.txt", "ip-10-0-0-5"),
         ("node02/dmesg.log", None),
     ),
 )

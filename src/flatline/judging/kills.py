@@ -207,7 +207,8 @@ def _failed_before(facts: Facts, event: ProcessExit) -> str:
         if not own and facts.after(event.cite, failure.cite) is True:
             return "another rank had failed before"
     if event.signal == 6 and any(
-        facts.after(event.cite, m.cite) is not False for m in facts.tagged("watchdog-abort")
+        m.attempt == event.attempt and facts.after(event.cite, m.cite) is not False
+        for m in facts.tagged("watchdog-abort")
     ):
         return "the collective library's watchdog took the process down"
     if event.signal == 6 and any(_own_echo(facts, c, event) for c in facts.crashes):
@@ -220,7 +221,10 @@ def _step_came_down(facts: Facts, event: ProcessExit) -> bool:
     task had left with an exit code of its own."""
     if event.signal not in (9, None) or "srun: " not in event.cite.text:
         return False
-    announced = any(facts.after(event.cite, m.cite) is True for m in facts.tagged("step-aborted"))
+    announced = any(
+        m.attempt == event.attempt and facts.after(event.cite, m.cite) is True
+        for m in facts.tagged("step-aborted")
+    )
     return announced and any(
         other.reporter == "srun"
         and other.attempt == event.attempt

@@ -32,10 +32,11 @@ _KERNEL_OF = re.compile(
 )
 _HOST_FOLDER = re.compile(rf"(?:^|/)(?:hosts|nodes|{_KERNEL_WORD})/(?P<host>[^/]+?)(?:/|$)")
 _HOST_LIKE = re.compile(
-    r"^(?!(?:run|part|tail|head|after|before|attempt|try|log|old|new|rank|task|job|step|case|day)"
-    r"[._-]?\d)[A-Za-z][A-Za-z-]{0,40}\d[A-Za-z0-9.-]{0,60}$"
+    r"^(?:(?:node|nid|host|gpu|dgx|hgx|worker|compute|cn|server|[abh][1-9]00|gb200|mi[23]\d\d)"
+    r"(?:-?[a-z]{0,8})?-?\d{1,6}(?:-\d{1,6}){0,3}|ip(?:-\d{1,3}){4})(?:\.[A-Za-z0-9.-]{1,60})?$"
 )
-"""A host's name, where a file's name is all there is: letters first, and a number."""
+"""What hosts are called, where a file's name is all there is: `with-xid-119`, which may stand
+beside `dmesg` as well, is none."""
 _RAY_FOLDER = re.compile(r"(?:^|/)ray_logs/([A-Za-z0-9][\w.-]{0,252})/")
 _SUFFIX = re.compile(r"(?:\.(?:log|out|err|txt|stdout|stderr|gz|xz|zst|bz2))+$", re.IGNORECASE)
 _NOT_GLOBAL = frozenset(("node", "group", "tp", "pp", "dp", "ep", "cp", "data", "model"))
