@@ -60,11 +60,15 @@ def recognise(folder: Path, names: Collection[str]) -> bool:
 class ColumnarStore:
     """Raises FormatError where the tables that say what there is cannot be read."""
 
-    def __init__(self, folder: Path, source: str) -> None:
-        self._folder = folder
+    def __init__(
+        self, folder: Path, source: str, damaged: frozenset[str] = frozenset()
+    ) -> None:
+        """`damaged` names files that are not to be read."""
+        self.folder = folder
+        self._damaged = damaged
         self._source = source
         self._gaps: dict[Gap, None] = {}
-        self._strings = read_texts(folder / "strings.parquet", 1 << 26)
+        self._strings = read_texts(self._sound("strings.parquet"), 1 << 26)
         series, self._label_names, self._label_values = self._table("labels")
         self._offsets = _offsets(series, "labels.parquet")
         grid, self._times_ms = self._table("times")
@@ -79,9 +83,13 @@ class ColumnarStore:
         self._known: dict[int, Labels] = {}
 
     def _table(self, name: str) -> list[Ints]:
-        path = self._folder / f"{name}.parquet"
-        columns = read_numbers(path, FORMAT[name])
+        columns = read_numbers(self._sound(f"{name}.parquet"), FORMAT[name])
         return [column.astype(np.int64) for column in columns]
+
+    def _sound(self, name: str) -> Path:
+        if name in self._damaged:
+            raise FormatError(f"{name} does not match its hash")
+        return self.folder / name
 
     def _check(self) -> None:
         """That every number that names a row names one that is there."""
@@ -303,7 +311,7 @@ class ColumnarStore:
             self._parts.move_to_end(part)
             return self._parts[part]
         try:
-            (numbers,) = read_numbers(self._folder / part_name(part), ("number",), MAX_PART)
+            (numbers,) = read_numbers(self._sound(part_name(part)), ("number",), MAX_PART)
         except FormatError as fault:
             self._unread(part, str(fault))
             return None
