@@ -44,6 +44,8 @@ MAX_PART = 1 << 24
 """Numbers of a part: a writer stops at half a million and the chunk that goes beyond."""
 REMEMBERED = 16_000_000
 """Samples of selections that are remembered: a family asks the same series several times."""
+COLUMNS = 256
+"""Columns of label values held, one for each label and metric: 80 kB for 10,000 series."""
 PARTS = 24
 """Parts held as they were read, 2 to 4 MB each: a citation narrows a query to one series."""
 
@@ -79,6 +81,8 @@ class ColumnarStore:
         self._parts: OrderedDict[int, Ints] = OrderedDict()
         self._bad_parts: set[int] = set()
         self._selected: OrderedDict[tuple[tuple[Matcher, ...], bytes], Series] = OrderedDict()
+        self._remembered = 0
+        self._coded: dict[tuple[str, int, int], Ints] = {}
         self._pairs: dict[tuple[int, int], tuple[str, str]] = {}
         self._known: dict[int, Labels] = {}
 
@@ -156,7 +160,12 @@ class ColumnarStore:
     def _column(self, label: str, first: int = 0, last: int | None = None) -> Ints:
         """The code of a label's value for series first..last, -1 where one has none."""
         last = self._offsets.size - 1 if last is None else last
-        out = np.full(last - first, -1, dtype=np.int64)
+        key = label, first, last
+        if key in self._coded:
+            return self._coded[key]
+        if len(self._coded) >= COLUMNS:
+            self._coded.clear()
+        out = self._coded[key] = np.full(last - first, -1, dtype=np.int64)
         code = self._codes.get(label)
         if code is not None:
             begin, end = self._offsets[first], self._offsets[last]
@@ -211,8 +220,12 @@ class ColumnarStore:
         for matcher in matchers:
             if not kept.any():
                 break
+            column = self._column(matcher.name, first, last)
+            if matcher.op == "=" and matcher.value:
+                kept &= column == self._codes.get(matcher.value, -2)
+                continue
             test = accepts(matcher)
-            codes, which = np.unique(self._column(matcher.name, first, last), return_inverse=True)
+            codes, which = np.unique(column, return_inverse=True)
             said = [test("" if code < 0 else self._strings[code]) for code in codes.tolist()]
             kept &= np.array(said, dtype=np.bool_)[which]
         return np.flatnonzero(kept) + first
@@ -244,12 +257,10 @@ class ColumnarStore:
         if key in self._selected:
             self._selected.move_to_end(key)
             return self._selected[key]
-        found = self._read(chunks)
-        self._selected[key] = found
-        while sum(held.times.size for held in self._selected.values()) > REMEMBERED:
-            if len(self._selected) == 1:
-                break
-            self._selected.popitem(last=False)
+        found = self._selected[key] = self._read(chunks)
+        self._remembered += found.times.size
+        while self._remembered > REMEMBERED and len(self._selected) > 1:
+            self._remembered -= self._selected.popitem(last=False)[1].times.size
         return found
 
     def _read(self, chunks: Ints) -> Series:

@@ -1,0 +1,209 @@
+"""
+The columnar store: bytes a sample, a capsule diagnosed, and a sweep beside a real Prometheus.
+
+    python bench/store.py [--node DATA] [--seconds 120] [--fleet] [--day]
+
+Without --node the node_exporter set is scraped here for --seconds; --node names a database folder
+of an hour of real scrapes.  --fleet adds 10,240 GPUs (some minutes, 1 GB in the temporary
+folder), --day the sweep of 192 GPUs over 24 hours beside Prometheus.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.parse
+import urllib.request
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import orjson
+from servers import Running, free_port, node_exporter, prometheus
+from store_sets import METRICS, START_S, STEP_S, Cluster
+
+from flatline.series.columnar import ColumnarStore
+from flatline.series.columnar_write import selections_of, write_store
+from flatline.series.storage import Store
+
+STEP_LINE = "{at} [rank{rank}] INFO step {n}/{steps} loss {loss:.4f} grad_norm 0.390\n"
+
+
+def fastest(work: Callable[[], object], repeat: int = 5) -> float:
+    best = float("inf")
+    for _ in range(repeat):
+        begin = time.perf_counter()
+        work()
+        best = min(best, time.perf_counter() - begin)
+    return best
+
+
+# --- bytes a sample -----------------------------------------------------------------------------
+
+
+def told_size(name: str, store: Store, folder: Path) -> None:
+    begin = time.perf_counter()
+    written = write_store(store, folder, selections_of(store), store.span or (0.0, 0.0))
+    took = time.perf_counter() - begin
+    size = sum(path.stat().st_size for path in folder.iterdir())
+    print(
+        f"{name:36s} {size / max(1, written.samples):6.3f} bytes/sample"
+        f"  {written.samples / 1e6:6.1f} M samples, {written.series:,} series,"
+        f" written at {written.samples / took / 1e6:.1f} M/s"
+    )
+
+
+def scraped(seconds: int, folder: Path) -> Path:
+    """A database of a node_exporter's scrapes, one a second."""
+    with node_exporter(folder) as node, prometheus(folder, 1, node.port):
+        time.sleep(seconds)
+    return folder / "data"
+
+
+# --- a capsule ----------------------------------------------------------------------------------
+
+
+def capsule(folder: Path, cluster: Cluster) -> None:
+    """A capsule of a run on the cluster: a log of its steps, and its metrics."""
+    (folder / "files" / "0").mkdir(parents=True)
+    log = folder / "files" / "0" / "job.log"
+    steps = int(cluster.steps * STEP_S / 10)
+    with log.open("w", encoding="utf-8") as out:
+        for n in range(steps):
+            at = datetime.fromtimestamp(START_S + 10 * n, UTC).strftime("%Y-%m-%d %H:%M:%S,000")
+            out.write(STEP_LINE.format(at=at, rank=0, n=n, steps=steps, loss=5 - n / steps))
+    (folder / "metrics").mkdir()
+    name = "metrics/0-database"
+    write_store(cluster, folder / name, selections_of(cluster), cluster.span)
+    document = {
+        "flatline-capsule": 1, "gaps": [],
+        "asked": dict.fromkeys(("job", "named", "start", "end"), None) | {"hosts": []},
+        "files": [{"path": "files/0/job.log", "source": "job.log", "kind": "job log",
+                   **described(log)}],
+        "metrics": [{"path": name, "source": "metrics", "files": {
+            path.name: described(path) for path in sorted((folder / name).iterdir())}}],
+    }  # fmt: skip
+    (folder / "manifest.json").write_bytes(orjson.dumps(document))
+
+
+def described(path: Path) -> dict[str, object]:
+    data = path.read_bytes()
+    return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+
+
+def diagnosed(folder: Path, repeat: int) -> tuple[float, float, str]:
+    """Seconds of the fastest run, GiB the largest took, and what it said."""
+    command = [sys.executable, "-m", "flatline", "diagnose", str(folder), "--quiet"]
+    said = subprocess.run(command, check=False, capture_output=True, text=True).stdout.strip()
+    took = fastest(lambda: subprocess.run(command, check=False, capture_output=True), repeat)
+    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / (1 << 20)
+    return took, peak, said
+
+
+def told_diagnosis(name: str, cluster: Cluster, work: Path, repeat: int) -> None:
+    folder = work / "capsule"
+    begin = time.perf_counter()
+    capsule(folder, cluster)
+    made = time.perf_counter() - begin
+    size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
+    took, peak, said = diagnosed(folder, repeat)
+    print(f"{name:36s} {took:6.2f} s  {peak:5.2f} GiB  ({size / 1e6:.1f} MB, sealed in {made:.0f} s;"
+          f" {said})")  # fmt: skip
+    shutil.rmtree(folder)
+
+
+# --- beside a real server -----------------------------------------------------------------------
+
+SWEEP = (
+    "max by (Hostname) ({})",
+    "avg(avg_over_time({}[10m]))",
+    "count by (Hostname) (increase({}[1h]) > 0)",
+)
+
+
+def told_day(work: Path) -> None:
+    """Three reductions of every metric over all places, embedded and asked of Prometheus."""
+    cluster = Cluster(24, 24.0)
+    with prometheus(work, 60, 9, text_of(cluster, work)) as server:
+        data = work / "columnar"
+        write_store(cluster, data, selections_of(cluster), cluster.span)
+        queries = [how.format(metric) for metric in METRICS for how in SWEEP]
+        first, last = cluster.span
+        ours = fastest(lambda: swept_here(data, queries, first, last), 2)
+        theirs = fastest(lambda: swept_there(server, queries, first, last), 2)
+    print(f"{'192 GPUs, 24 h, sweep of 120 queries':36s} {ours:6.2f} s embedded, {theirs:6.2f} s of"
+          f" Prometheus over HTTP: {theirs / ours:.1f} x")  # fmt: skip
+
+
+def swept_here(folder: Path, queries: list[str], first: float, last: float) -> None:
+    from flatline.series.engine import Embedded
+
+    engine = Embedded(ColumnarStore(folder, "metrics"), "metrics")
+    for query in queries:
+        engine.run(query, first, last, 360.0)
+
+
+def swept_there(server: Running, queries: list[str], first: float, last: float) -> None:
+    for query in queries:
+        form = {"query": query, "start": first, "end": last, "step": 360}
+        body = urllib.parse.urlencode(form).encode()
+        with urllib.request.urlopen(f"{server.url}/api/v1/query_range", body) as answer:
+            orjson.loads(answer.read())
+
+
+def text_of(cluster: Cluster, work: Path) -> Path:
+    """The cluster's samples in a database of Prometheus's own, by promtool."""
+    data = work / "data"
+    for metric in METRICS:
+        text = work / "samples.txt"
+        found = cluster.select([_named(metric)], *cluster.span)
+        with text.open("w", encoding="utf-8") as out:
+            out.write(f"# TYPE {metric} gauge\n")
+            for row, labels in enumerate(found.labels):
+                shown = ",".join(f'{k}="{v}"' for k, v in labels if k != "__name__")
+                part = slice(found.offsets[row], found.offsets[row + 1])
+                pairs = zip(found.values[part].tolist(), found.times[part].tolist(), strict=True)
+                out.writelines(f"{metric}{{{shown}}} {v!r} {t:.3f}\n" for v, t in pairs)
+            out.write("# EOF\n")
+        command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(data)]
+        subprocess.run(command, check=True, capture_output=True)
+        text.unlink()
+    return data
+
+
+def _named(metric: str):  # type: ignore[no-untyped-def]
+    from flatline.series.matching import Matcher
+
+    return Matcher("__name__", "=", metric)
+
+
+def main() -> None:
+    reader = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    reader.add_argument("--node", type=Path)
+    reader.add_argument("--seconds", type=int, default=120)
+    reader.add_argument("--fleet", action="store_true")
+    reader.add_argument("--day", action="store_true")
+    asked = reader.parse_args()
+    with tempfile.TemporaryDirectory() as made:
+        work = Path(made)
+        told_size("192 GPUs x 40 metrics x 2 h, made up", Cluster(24, 2.0), work / "gpus")
+        if asked.node or shutil.which("prometheus-node-exporter"):
+            from flatline.series.tsdb.database import Database
+
+            data = asked.node or scraped(asked.seconds, work)
+            told_size("node_exporter, 1 s", Database(data, "db"), work / "node")
+        told_diagnosis("diagnose 24 hosts x 8 GPUs x 2 h", Cluster(24, 2.0), work, 5)
+        if asked.fleet:
+            told_diagnosis("diagnose 10,240 GPUs x 2 h", Cluster(1280, 2.0), work, 1)
+        if asked.day:
+            told_day(work)
+
+
+if __name__ == "__main__":
+    main()
