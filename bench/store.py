@@ -25,12 +25,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import orjson
-from servers import Running, free_port, node_exporter, prometheus
+from servers import Running, node_exporter, prometheus
 from store_sets import METRICS, START_S, STEP_S, Cluster
 
 from flatline.series.columnar import ColumnarStore
 from flatline.series.columnar_write import selections_of, write_store
-from flatline.series.storage import Store
+from flatline.series.storage import Store, each
 
 STEP_LINE = "{at} [rank{rank}] INFO step {n}/{steps} loss {loss:.4f} grad_norm 0.390\n"
 
@@ -130,7 +130,7 @@ SWEEP = (
 def told_day(work: Path) -> None:
     """Three reductions of every metric over all places, embedded and asked of Prometheus."""
     cluster = Cluster(24, 24.0)
-    with prometheus(work, 60, 9, text_of(cluster, work)) as server:
+    with prometheus(work, 60, 9, database_of(cluster, work)) as server:
         data = work / "columnar"
         write_store(cluster, data, selections_of(cluster), cluster.span)
         queries = [how.format(metric) for metric in METRICS for how in SWEEP]
@@ -157,30 +157,23 @@ def swept_there(server: Running, queries: list[str], first: float, last: float) 
             orjson.loads(answer.read())
 
 
-def text_of(cluster: Cluster, work: Path) -> Path:
+def database_of(cluster: Cluster, work: Path) -> Path:
     """The cluster's samples in a database of Prometheus's own, by promtool."""
-    data = work / "data"
-    for metric in METRICS:
-        text = work / "samples.txt"
-        found = cluster.select([_named(metric)], *cluster.span)
-        with text.open("w", encoding="utf-8") as out:
-            out.write(f"# TYPE {metric} gauge\n")
-            for row, labels in enumerate(found.labels):
+    text, data = work / "samples.txt", work / "data"
+    with text.open("w", encoding="utf-8") as out:
+        for matchers in selections_of(cluster):
+            out.write(f"# TYPE {matchers[0].value} gauge\n")
+            for labels, times, values in each(cluster.select(matchers, *cluster.span)):
                 shown = ",".join(f'{k}="{v}"' for k, v in labels if k != "__name__")
-                part = slice(found.offsets[row], found.offsets[row + 1])
-                pairs = zip(found.values[part].tolist(), found.times[part].tolist(), strict=True)
-                out.writelines(f"{metric}{{{shown}}} {v!r} {t:.3f}\n" for v, t in pairs)
-            out.write("# EOF\n")
-        command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", str(text), str(data)]
-        subprocess.run(command, check=True, capture_output=True)
-        text.unlink()
+                name = f"{matchers[0].value}{{{shown}}}"
+                pairs = zip(values.tolist(), times.tolist(), strict=True)
+                out.writelines(f"{name} {v!r} {t:.3f}\n" for v, t in pairs)
+        out.write("# EOF\n")
+    command = ["promtool", "tsdb", "create-blocks-from", "openmetrics", "--max-block-duration=48h",
+               str(text), str(data)]  # fmt: skip
+    subprocess.run(command, check=True, capture_output=True)
+    text.unlink()
     return data
-
-
-def _named(metric: str):  # type: ignore[no-untyped-def]
-    from flatline.series.matching import Matcher
-
-    return Matcher("__name__", "=", metric)
 
 
 def main() -> None:
