@@ -18,11 +18,10 @@ import subprocess
 import sys
 import tempfile
 import time
-import urllib.parse
-import urllib.request
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import orjson
 from servers import Running, node_exporter, prometheus
@@ -30,7 +29,9 @@ from store_sets import METRICS, START_S, STEP_S, Cluster
 
 from flatline.series.columnar import ColumnarStore
 from flatline.series.columnar_write import selections_of, write_store
+from flatline.series.engine import Embedded
 from flatline.series.storage import Store, each
+from flatline.sources.prometheus import Access, PrometheusServer
 
 STEP_LINE = "{at} [rank{rank}] INFO step {n}/{steps} loss {loss:.4f} grad_norm 0.390\n"
 
@@ -120,41 +121,69 @@ def told_diagnosis(name: str, cluster: Cluster, work: Path, repeat: int) -> None
 
 # --- beside a real server -----------------------------------------------------------------------
 
-SWEEP = (
+REDUCTIONS = (
     "max by (Hostname) ({})",
     "avg(avg_over_time({}[10m]))",
     "count by (Hostname) (increase({}[1h]) > 0)",
 )
+Query = tuple[str, float, float, float]
+"""PromQL, first and last time, step in seconds."""
 
 
 def told_day(work: Path) -> None:
-    """Three reductions of every metric over all places, embedded and asked of Prometheus."""
+    """192 GPUs over 24 h: what a diagnosis asks, and three reductions of each metric over all
+    places, embedded (opening and decoding included) and asked of Prometheus over HTTP."""
     cluster = Cluster(24, 24.0)
-    with prometheus(work, 60, 9, database_of(cluster, work)) as server:
-        data = work / "columnar"
-        write_store(cluster, data, selections_of(cluster), cluster.span)
-        queries = [how.format(metric) for metric in METRICS for how in SWEEP]
-        first, last = cluster.span
-        ours = fastest(lambda: swept_here(data, queries, first, last), 2)
-        theirs = fastest(lambda: swept_there(server, queries, first, last), 2)
-    print(f"{'192 GPUs, 24 h, sweep of 120 queries':36s} {ours:6.2f} s embedded, {theirs:6.2f} s of"
-          f" Prometheus over HTTP: {theirs / ours:.1f} x")  # fmt: skip
+    capsule(folder := work / "day", cluster)
+    data = database_of(cluster, work)
+    first, last = cluster.span
+    sweep = [
+        (how.format(metric), first, last, 360.0) for metric in METRICS for how in REDUCTIONS
+    ]
+    with prometheus(work, 60, 9, data) as server:
+        for name, queries in (("a diagnosis", asked_of(folder)), ("reductions", sweep)):
+            store = folder / "metrics" / "0-database"
+            ours = fastest(lambda q=queries, s=store: here(s, q), 5)  # type: ignore[misc]
+            theirs = fastest(lambda q=queries: there(server, cluster, q), 3)  # type: ignore[misc]
+            what = f"192 GPUs, 24 h: {len(queries)} queries of {name}"
+            print(f"{what:46s} {ours:5.2f} s embedded, {theirs:5.2f} s of Prometheus:"
+                  f" {theirs / ours:.1f} x")  # fmt: skip
 
 
-def swept_here(folder: Path, queries: list[str], first: float, last: float) -> None:
-    from flatline.series.engine import Embedded
+def asked_of(folder: Path) -> list[Query]:
+    """What a diagnosis of a capsule asks, as it stands there."""
+    from flatline.collect import Request, collect
+    from flatline.diagnose import diagnose
 
+    facts = collect(Request((str(folder),)))
+    asked: list[Query] = []
+    facts._ask = _noting(facts._ask, asked)
+    diagnose(facts)
+    return asked
+
+
+def _noting(ask: Callable[..., Any], asked: list[Query]) -> Callable[..., Any]:
+    def noting(*args: Any, **window: Any) -> Any:
+        answer = ask(*args, **window)
+        if answer is not None and answer.query:
+            asked.append((answer.query, answer.start.timestamp(), answer.end.timestamp(),
+                          answer.step_s))  # fmt: skip
+        return answer
+
+    return noting
+
+
+def here(folder: Path, queries: list[Query]) -> None:
     engine = Embedded(ColumnarStore(folder, "metrics"), "metrics")
     for query in queries:
-        engine.run(query, first, last, 360.0)
+        engine.run(*query)
 
 
-def swept_there(server: Running, queries: list[str], first: float, last: float) -> None:
+def there(server: Running, cluster: Cluster, queries: list[Query]) -> None:
+    first, last = (datetime.fromtimestamp(at, UTC) for at in cluster.span)
+    engine = PrometheusServer(server.url, first, last, Access(), metrics=[METRICS])
     for query in queries:
-        form = {"query": query, "start": first, "end": last, "step": 360}
-        body = urllib.parse.urlencode(form).encode()
-        with urllib.request.urlopen(f"{server.url}/api/v1/query_range", body) as answer:
-            orjson.loads(answer.read())
+        engine.run(*query)
 
 
 def database_of(cluster: Cluster, work: Path) -> Path:
