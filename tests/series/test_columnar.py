@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import random
 import struct
 from pathlib import Path
 
@@ -10,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from flatline.errors import FormatError
+from flatline.errors import FormatError, QueryRejected
 from flatline.series import columnar_write
 from flatline.series.columnar import ColumnarStore
 from flatline.series.columnar_codec import CONSTANT, decode, encode
@@ -266,3 +268,39 @@ def test_a_folder_that_is_there_is_not_written_into(tmp_path: Path) -> None:
     """Nothing is ever overwritten."""
     with pytest.raises(FileExistsError):
         Writer(tmp_path)
+
+
+def test_chunks_without_end_are_refused(tmp_path: Path) -> None:
+    """A chunk that stands still costs nothing: a folder may announce more than any memory."""
+    series = series_of([({NAME: "zero"}, [(1000.0 + n, 0.0) for n in range(1 << 14)])])
+    memory = MemoryStore(series)
+    writer = Writer(tmp_path / "s")
+    writer.add(series)
+    writer.close()
+    path = tmp_path / "s" / "chunks.parquet"
+    names = columnar_write.FORMAT["chunks"]
+    columns = dict(zip(names, read_numbers(path, names), strict=True))
+    path.unlink()
+    write_numbers(path, {name: np.repeat(one, 1 << 14) for name, one in columns.items()})
+    store = ColumnarStore(tmp_path / "s", "metrics")
+
+    assert path.stat().st_size < 10_000
+    assert memory.span == store.span
+    with pytest.raises(QueryRejected, match="samples at once"):
+        store.select((metric("zero"),), *EVER)
+
+
+def test_flipped_bytes_end_in_a_gap_or_an_error_of_ours(tmp_path: Path) -> None:
+    """Whatever stands in the files of a folder, reading it fails as it is meant to."""
+    kept(fleet(), tmp_path / "s")
+    files = {path: path.read_bytes() for path in sorted((tmp_path / "s").iterdir())}
+    dice = random.Random(5)
+    for _ in range(400):
+        path = dice.choice(list(files))
+        data = bytearray(files[path])
+        for _ in range(dice.choice((1, 2, 8))):
+            data[dice.randrange(len(data))] = dice.randrange(256)
+        path.write_bytes(data)
+        with contextlib.suppress(FormatError, QueryRejected):
+            ColumnarStore(tmp_path / "s", "metrics").select((), *EVER)
+        path.write_bytes(files[path])

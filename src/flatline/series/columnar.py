@@ -25,7 +25,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from flatline.errors import FormatError
+from flatline.errors import FormatError, QueryRejected
 from flatline.model import Gap
 from flatline.series.columnar_codec import BITS, CONSTANT, FACTORS, decode, spread
 from flatline.series.columnar_files import read_numbers, read_texts
@@ -42,6 +42,9 @@ FORMAT: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 MAX_PART = 1 << 24
 """Numbers of a part: a writer stops at half a million and the chunk that goes beyond."""
+MAX_SAMPLES = 1 << 27
+"""Of one selection, 2 GiB: 23,000 series over 24 h; a chunk that stands still costs nothing, and
+a hostile folder may announce any number of them."""
 REMEMBERED = 16_000_000
 """Samples of selections that are remembered: a family asks the same series several times."""
 COLUMNS = 256
@@ -70,7 +73,7 @@ class ColumnarStore:
         self._damaged = damaged
         self._source = source
         self._gaps: dict[Gap, None] = {}
-        self._strings = read_texts(self._sound("strings.parquet"), 1 << 26)
+        self._strings = read_texts(self._sound("strings.parquet"), 1 << 24)
         series, self._label_names, self._label_values = self._table("labels")
         self._offsets = _offsets(series, "labels.parquet")
         grid, self._times_ms = self._table("times")
@@ -267,6 +270,9 @@ class ColumnarStore:
     def _read(self, chunks: Ints) -> Series:
         """The samples of chunks, which stand in order of series and time."""
         sizes = self._sizes[chunks]
+        if float(sizes.sum(dtype=np.float64)) > MAX_SAMPLES:
+            raise QueryRejected(f"it needs more than {MAX_SAMPLES} samples at once: ask of fewer"
+                                " series or a shorter time")  # fmt: skip
         begins = np.cumsum(sizes) - sizes
         values = np.empty(int(sizes.sum()))
         there = np.ones(chunks.size, dtype=np.bool_)

@@ -23,7 +23,8 @@ Numbers = NDArray[np.int32] | NDArray[np.int64]
 LEVEL = 9
 """Of zstd: 12 gains 1 % on the set of `bench/store.py` and takes twice the time to write."""
 BATCH = 1 << 18
-MAX_ROWS = 1 << 28
+MAX_ROWS = 1 << 26
+"""Of one table: the labels of eight million series."""
 MAX_FILE_BYTES = 1 << 31
 
 
