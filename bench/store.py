@@ -24,14 +24,14 @@ from pathlib import Path
 from typing import Any
 
 import orjson
-from servers import Running, node_exporter, prometheus
-from store_sets import METRICS, START_S, STEP_S, Cluster
 
 from flatline.series.columnar import ColumnarStore
 from flatline.series.columnar_write import selections_of, write_store
 from flatline.series.engine import Embedded
 from flatline.series.storage import Store, each
 from flatline.sources.prometheus import Access, PrometheusServer
+from servers import Running, node_exporter, prometheus
+from store_sets import METRICS, START_S, STEP_S, Cluster
 
 STEP_LINE = "{at} [rank{rank}] INFO step {n}/{steps} loss {loss:.4f} grad_norm 0.390\n"
 
@@ -114,8 +114,10 @@ def told_diagnosis(name: str, cluster: Cluster, work: Path, repeat: int) -> None
     made = time.perf_counter() - begin
     size = sum(path.stat().st_size for path in folder.rglob("*") if path.is_file())
     took, peak, said = diagnosed(folder, repeat)
-    print(f"{name:36s} {took:6.2f} s  {peak:5.2f} GiB  ({size / 1e6:.1f} MB, sealed in {made:.0f} s;"
-          f" {said})")  # fmt: skip
+    print(
+        f"{name:36s} {took:6.2f} s  {peak:5.2f} GiB"
+        f"  ({size / 1e6:.1f} MB, sealed in {made:.0f} s; {said})"
+    )
     shutil.rmtree(folder)
 
 
@@ -137,9 +139,7 @@ def told_day(work: Path) -> None:
     capsule(folder := work / "day", cluster)
     data = database_of(cluster, work)
     first, last = cluster.span
-    sweep = [
-        (how.format(metric), first, last, 360.0) for metric in METRICS for how in REDUCTIONS
-    ]
+    sweep = [(how.format(metric), first, last, 360.0) for metric in METRICS for how in REDUCTIONS]
     with prometheus(work, 60, 9, data) as server:
         for name, queries in (("a diagnosis", asked_of(folder)), ("reductions", sweep)):
             store = folder / "metrics" / "0-database"

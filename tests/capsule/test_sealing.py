@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import json
-import os
 import pickle
 import shutil
 import time
@@ -30,7 +29,9 @@ from scenario import Scenario, scenarios
 from sources.servers import exporter, free_port, program, running, scraping, wait_for
 
 HF = planted.SHAPED["hugging face"]
-STEPS = "".join(f"2026-03-01 04:00:{i:02d} step {i}/59 loss {5 / (i + 1):.3f}\n" for i in range(60))
+STEPS = "".join(
+    f"2026-03-01 04:00:{i:02d} step {i}/59 loss {5 / (i + 1):.3f}\n" for i in range(60)
+)
 TSDB = Path(__file__).parent.parent / "fixtures" / "tsdb" / "db"
 
 
@@ -101,9 +102,7 @@ def test_metrics_of_a_database_are_narrowed_and_answer_alike(tmp_path: Path) -> 
     capsule = (str(tmp_path / "x.capsule"),)
     query = "DCGM_FI_DEV_SM_CLOCK"
     at = first + timedelta(minutes=20)
-    one, other = (
-        ask(Question(query, target, at=at)).found for target in ((str(run),), capsule)
-    )
+    one, other = (ask(Question(query, target, at=at)).found for target in ((str(run),), capsule))
 
     assert isinstance(one, Matrix)
     assert isinstance(other, Matrix)
@@ -188,7 +187,12 @@ def test_no_secret_is_in_a_capsule(tmp_path: Path) -> None:
 def test_a_private_key_is_masked_as_a_block(tmp_path: Path) -> None:
     """Its last line, which looks like nothing, as well; the lines around it stand."""
     body = ["c2hvcnQ" + letter * 57 for letter in "abcdefgh"]
-    key = ["-----BEGIN OPENSSH PRIVATE KEY-----", *body, "dGFpbA", "-----END OPENSSH PRIVATE KEY-----"]
+    key = [
+        "-----BEGIN OPENSSH PRIVATE KEY-----",
+        *body,
+        "dGFpbA",
+        "-----END OPENSSH PRIVATE KEY-----",
+    ]
     (tmp_path / "job.log").write_text("\n".join(["before", *key, "after", *STEPS.split("\n")]))
     made = sealed(tmp_path / "job.log", tmp_path / "out")
     lines = next(made.path.glob("files/*/job.log")).read_text().split("\n")
@@ -266,7 +270,7 @@ def test_nothing_is_written_into_the_target(tmp_path: Path) -> None:
     judged(made.path)
 
     assert listing(run) == before
-    assert sorted(os.listdir(tmp_path)) == ["run", "x.capsule"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["run", "x.capsule"]
 
 
 @pytest.mark.parametrize("name", ["x.capsule", "folder"])
@@ -282,7 +286,7 @@ def test_what_came_there_meanwhile_is_not_overwritten(
     with pytest.raises(UsageError, match="nothing is overwritten"):
         seal(Request((str(tmp_path / "job.log"),)), tmp_path / name, name.endswith("e"), taken)
     assert (tmp_path / name).read_text() == "mine"
-    assert sorted(os.listdir(tmp_path)) == sorted(["job.log", name])
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(["job.log", name])
 
 
 def test_a_capsule_of_a_capsule_is_the_same(tmp_path: Path) -> None:

@@ -9,7 +9,9 @@ import pytest
 from cli.calls import flatline_process
 from flatline.cli import Engine, answer
 
-STEPS = "".join(f"2026-03-01 04:00:{i:02d} step {i}/59 loss {5 / (i + 1):.3f}\n" for i in range(60))
+STEPS = "".join(
+    f"2026-03-01 04:00:{i:02d} step {i}/59 loss {5 / (i + 1):.3f}\n" for i in range(60)
+)
 
 
 @pytest.fixture
@@ -34,8 +36,7 @@ def test_a_capsule_is_made_and_asked(run: Path, capfd: pytest.CaptureFixture[str
     status, out, err = called(capfd, "capsule", str(run))
 
     assert (status, Path(out.strip()).name) == (0, "8308.capsule")
-    assert "2 files" not in err
-    assert "1 files (0 lines masked), 1 samples of 1 series" in err
+    assert "1 file (0 lines masked), 1 sample of 1 series" in err
     assert called(capfd, "diagnose", "8308.capsule", "--quiet")[0] == 0
     assert "up" in called(capfd, "query", "8308.capsule", "up")[1]
     assert called(capfd, "signals", "8308.capsule")[0] == 0
@@ -46,7 +47,9 @@ def test_a_capsule_is_made_and_asked(run: Path, capfd: pytest.CaptureFixture[str
 
 def test_it_works_as_a_process_of_its_own(run: Path) -> None:
     """What one file was unpacked into is gone with it."""
-    done = flatline_process("capsule", str(run), "--output", "x.tar", "--quiet", TMPDIR=str(Path.cwd()))
+    done = flatline_process(
+        "capsule", str(run), "--output", "x.tar", "--quiet", TMPDIR=str(Path.cwd())
+    )
     judged = flatline_process("diagnose", "x.tar", "--quiet", TMPDIR=str(Path.cwd()))
 
     assert (done.returncode, done.stderr) == (0, "")

@@ -55,7 +55,9 @@ def fleet(hosts: int = 3, samples: int = 40) -> Series:
         for name, factor in (("load", 0.25), ("seen_total", 3.0)):
             labels = {NAME: name, "host": f"n{host}", "job": "x"}
             times = [1000.0 + host + 15 * n for n in range(samples)]
-            rows.append((labels, [(t, factor * ((n * 7 + host) % 11)) for n, t in enumerate(times)]))
+            rows.append(
+                (labels, [(t, factor * ((n * 7 + host) % 11)) for n, t in enumerate(times)])
+            )
     return series_of(rows)
 
 
@@ -94,9 +96,7 @@ def test_a_folder_holds_what_was_written(tmp_path_factory: pytest.TempPathFactor
     store = kept(series, tmp_path_factory.mktemp("store") / "s")
     found = {labels: (t.tolist(), bits(v)) for labels, t, v in each(store.select((), *EVER))}
 
-    assert found == {
-        labels: (t.tolist(), bits(v)) for labels, t, v in each(series) if len(t)
-    }
+    assert found == {labels: (t.tolist(), bits(v)) for labels, t, v in each(series) if len(t)}
 
 
 def test_queries_are_answered_as_of_memory(tmp_path: Path) -> None:

@@ -21,9 +21,11 @@ from flatline.diagnose import diagnose
 from flatline.model import Gap
 from flatline.sources import capsule
 
-STEPS = "".join(f"2026-03-01 04:00:{i:02d} step {i}/59 loss {5 / (i + 1):.3f}\n" for i in range(60))
+STEPS = "".join(
+    f"2026-03-01 04:00:{i:02d} step {i}/59 loss {5 / (i + 1):.3f}\n" for i in range(60)
+)
 METRICS = "# TYPE DCGM_FI_DEV_GPU_TEMP gauge\n" + "".join(
-    f'DCGM_FI_DEV_GPU_TEMP{{Hostname="n1",gpu="{gpu}"}} {60 + gpu + n % 3} {1772337600000 + 1000 * n}\n'
+    f'DCGM_FI_DEV_GPU_TEMP{{Hostname="n1",gpu="{gpu}"}} {60 + n % 3} {1772337600000 + 1000 * n}\n'
     for gpu in range(4)
     for n in range(60)
 )
@@ -252,7 +254,8 @@ def test_a_size_beyond_the_file_makes_nothing_large(tmp_path: Path) -> None:
     "change",
     [
         {"flatline-capsule": 2}, {"files": 3}, {"files": [{}]}, {"metrics": [{"path": "x"}]},
-        {"asked": None}, {"gaps": [1]}, {"asked": {"job": 3}}, {"files": [{"path": "/etc/passwd"}]},
+        {"asked": None}, {"gaps": [1]}, {"asked": {"job": 3}},
+        {"files": [{"path": "/etc/passwd"}]},
         {"metrics": [{"path": "metrics/0-text", "source": "x", "files": {"../a": {}}}]},
         {"files": [{"path": "files/0/..", "source": "x", "kind": "job log", "bytes": 1,
                     "sha256": ""}]},

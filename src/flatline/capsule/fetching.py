@@ -62,9 +62,9 @@ class FetchedStore:
 
 
 def _take(found: Any, builder: SeriesBuilder) -> None:
-    result: Iterable[Any] = found.get("result") if isinstance(found, dict) else ()
+    result: Iterable[Any] = (found.get("result") if isinstance(found, dict) else None) or ()
     try:
-        for item in result or ():
+        for item in result:
             row = builder.row(labels_of(item["metric"]))
             for at, value in item.get("values", ()):
                 builder.add(row, seconds(float(at) * 1000), float(value))

@@ -28,6 +28,7 @@ from typing import TYPE_CHECKING
 
 from flatline.cli import HEALTHY, Engine, complain, instant_said, say
 from flatline.errors import FormatError, UsageError
+from flatline.wording.places import counted
 from flatline.wording.progress import Progress
 from flatline.wording.untrusted import neutral
 
@@ -85,8 +86,9 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
 
 def _tell(sealed: Sealed) -> None:
     complain(
-        f"flatline: {sealed.files:,} files ({sealed.masked_lines:,} lines masked),"
-        f" {sealed.samples:,} samples of {sealed.series:,} series, {sealed.size:,} bytes"
+        f"flatline: {counted(sealed.files, 'file')} ({counted(sealed.masked_lines, 'line')}"
+        f" masked), {counted(sealed.samples, 'sample')} of {sealed.series:,} series,"
+        f" {sealed.size:,} bytes"
     )
     for gap in sealed.gaps[:GAPS]:
         where = f"{gap.where}: " if gap.where else ""

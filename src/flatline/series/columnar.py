@@ -65,9 +65,7 @@ def recognise(folder: Path, names: Collection[str]) -> bool:
 class ColumnarStore:
     """Raises FormatError where the tables that say what there is cannot be read."""
 
-    def __init__(
-        self, folder: Path, source: str, damaged: frozenset[str] = frozenset()
-    ) -> None:
+    def __init__(self, folder: Path, source: str, damaged: frozenset[str] = frozenset()) -> None:
         """`damaged` names files that are not to be read."""
         self.folder = folder
         self._damaged = damaged
@@ -112,7 +110,7 @@ class ColumnarStore:
             ("a chunk", self._odd[0], size),
         )
         for what, column, limit in bounds:
-            if column.size and not (0 <= column.min() and column.max() < limit):
+            if column.size and not (column.min() >= 0 and column.max() < limit):
                 raise FormatError(f"it names {what} that is not there")
         if np.any(np.diff(self._times_ms)[np.diff(self._grid_of()) == 0] <= 0):
             raise FormatError("its times do not rise")

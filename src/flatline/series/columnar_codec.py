@@ -137,7 +137,8 @@ def spread(begins: Ints, sizes: Ints) -> Ints:
     """The places begins[i] … begins[i] + sizes[i] - 1, one run after the other."""
     ends = np.cumsum(sizes)
     total = int(ends[-1]) if ends.size else 0
-    return np.arange(total) + np.repeat(begins - (ends - sizes), sizes)
+    places: Ints = np.arange(total) + np.repeat(begins - (ends - sizes), sizes)
+    return places
 
 
 def decode(
@@ -148,7 +149,8 @@ def decode(
     if kind == BITS:
         running = np.bitwise_xor.accumulate(numbers.astype(np.int64, copy=False))
         reset = running[begins] ^ bases
-        return (running ^ np.repeat(reset, sizes)).view(np.float64)
+        as_bits: Ints = running ^ np.repeat(reset, sizes)
+        return as_bits.view(np.float64)
     wide = numbers.astype(np.int64, copy=False)
     differ = (wide >> 1) ^ -(wide & 1)
     if np.any(units != 1):

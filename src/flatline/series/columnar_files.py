@@ -8,7 +8,7 @@ never null.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal
 
@@ -103,24 +103,16 @@ def read_texts(path: Path, limit: int) -> list[str]:
 def _joined(parts: list[Numbers]) -> Numbers:
     if not parts:
         return np.empty(0, dtype=np.int64)
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    if len(parts) == 1:
+        return parts[0]
+    joined: Numbers = np.concatenate(parts)
+    return joined
 
 
 def _batches(path: Path, limit: int) -> list[Any]:
     """The rows of a file, batch by batch; a file with more than `limit` is refused."""
-    from arro3.io import read_parquet
-
     try:
-        with ReadOnly(path) as file:
-            if file.size > MAX_FILE_BYTES:
-                raise FormatError(f"{path.name} has {file.size} bytes, more than is read")
-            data = file.read(0, file.size)
-        batches, rows = [], 0
-        for batch in read_parquet(data, batch_size=max(1, min(limit, BATCH))):
-            rows += batch.num_rows
-            if rows > limit:
-                raise FormatError(f"{path.name} has more rows than it should")
-            batches.append(batch)
+        return list(_taken(path, limit))
     except FileNotFoundError as fault:
         raise FormatError(f"{path.name} is missing") from fault
     except OSError as fault:
@@ -131,5 +123,18 @@ def _batches(path: Path, limit: int) -> list[Any]:
         if isinstance(fault, Exception) or type(fault).__name__ == "PanicException":
             raise FormatError(f"{path.name} is no whole Parquet file") from fault
         raise
-    else:
-        return batches
+
+
+def _taken(path: Path, limit: int) -> Iterator[Any]:
+    from arro3.io import read_parquet
+
+    with ReadOnly(path) as file:
+        if file.size > MAX_FILE_BYTES:
+            raise FormatError(f"{path.name} has {file.size} bytes, more than is read")
+        data = file.read(0, file.size)
+    rows = 0
+    for batch in read_parquet(data, batch_size=max(1, min(limit, BATCH))):
+        rows += batch.num_rows
+        if rows > limit:
+            raise FormatError(f"{path.name} has more rows than it should")
+        yield batch

@@ -91,6 +91,7 @@ class Writer:
             self._held[kind] += size
             if self._held[kind] >= PART_SAMPLES:
                 self._flush(kind)
+        columns: tuple[Numbers, ...]
         columns = (rows, grids, coded.kinds, parts, firsts, coded.scales, coded.units, coded.bases)
         for name, column in zip(FORMAT["chunks"], columns, strict=True):
             self._chunks[name].append(column.astype(np.int64))
@@ -103,7 +104,7 @@ class Writer:
     def _flush(self, kind: int) -> None:
         numbers = np.concatenate(self._open.pop(kind))
         part = self._part.pop(kind)
-        fits = numbers.size and 0 <= numbers.min() and numbers.max() < 1 << 31
+        fits = numbers.size and numbers.min() >= 0 and numbers.max() < 1 << 31
         column: Numbers = numbers.astype(np.int32) if fits else numbers
         write_numbers(self._folder / part_name(part), {"number": column})
 
@@ -117,7 +118,9 @@ class Writer:
             if shown != labels:
                 self._alike[shown] = self._alike.get(shown, 0) + 1
                 if self._alike[shown] > 1:
-                    shown = tuple((n, v + f"~{self._alike[shown]}" if MASK in v else v) for n, v in shown)
+                    shown = tuple(
+                        (n, v + f"~{self._alike[shown]}" if MASK in v else v) for n, v in shown
+                    )
             self._labels += [
                 (row, self._string(name), self._string(value)) for name, value in shown or _NONE
             ]
@@ -163,7 +166,7 @@ class Writer:
 
 
 def _narrow(column: Ints) -> Numbers:
-    fits = not column.size or (-(1 << 31) <= column.min() and column.max() < 1 << 31)
+    fits = not column.size or (column.min() >= -(1 << 31) and column.max() < 1 << 31)
     return column.astype(np.int32) if fits else column.astype(np.int64)
 
 

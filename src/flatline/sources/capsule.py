@@ -35,8 +35,8 @@ from flatline.model import Gap
 from flatline.redact import mask
 
 if TYPE_CHECKING:
-    from flatline.series.engine import Engine
     from flatline.series.columnar import ColumnarStore
+    from flatline.series.engine import Engine
 
 MAGIC, VERSION = "flatline-capsule", 1
 MANIFEST = "manifest.json"
