@@ -7,6 +7,7 @@ import json
 import pickle
 import shutil
 import time
+import urllib.request
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -113,6 +114,14 @@ def test_metrics_of_a_database_are_narrowed_and_answer_alike(tmp_path: Path) -> 
     assert len(late.labels) == 0
 
 
+def scraped(url: str) -> int:
+    """How often a Prometheus has scraped its exporter."""
+    query = "count_over_time(DCGM_FI_DEV_SM_CLOCK[5m])"
+    with urllib.request.urlopen(f"{url}/api/v1/query?query={query}") as reply:
+        found = json.load(reply)["data"]["result"]
+    return min((int(item["value"][1]) for item in found), default=0)
+
+
 def test_samples_of_a_server_are_fetched(tmp_path: Path) -> None:
     """Those of the run's time that Flatline reads, raw; the capsule then needs no server."""
     prometheus = program("prometheus")
@@ -126,11 +135,11 @@ def test_samples_of_a_server_are_fetched(tmp_path: Path) -> None:
                    f"--web.listen-address=127.0.0.1:{mine}"]  # fmt: skip
         url = f"http://127.0.0.1:{mine}"
         with running(command, f"{url}/-/ready"):
-            wait_for(lambda: (datetime.now(UTC) - began).total_seconds() > 8)
+            wait_for(lambda: scraped(url) >= 4)
             (run / "job.log").write_text(f"{began:%Y-%m-%d %H:%M:%S} step 1/1 loss 2.0\n")
             ended = datetime.now(UTC)
             made = sealed(run, tmp_path / "x.capsule", prometheus=url, start=began, end=ended)
-    query = "count_over_time(DCGM_FI_DEV_SM_CLOCK[1m])"
+    query = "count_over_time(DCGM_FI_DEV_SM_CLOCK[5m])"
     reply = ask(Question(query, (str(made.path),), at=ended))
     assert isinstance(reply.found, Matrix)
     names = {dict(labels)["gpu"] for labels in reply.found.labels}

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -105,8 +105,8 @@ def _joined(parts: list[Numbers]) -> Numbers:
         return np.empty(0, dtype=np.int64)
     if len(parts) == 1:
         return parts[0]
-    joined: Numbers = np.concatenate(parts)
-    return joined
+    joined: Any = np.concatenate(parts)
+    return cast(Numbers, joined)
 
 
 def _batches(path: Path, limit: int) -> list[Any]:

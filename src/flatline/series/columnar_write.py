@@ -91,10 +91,9 @@ class Writer:
             self._held[kind] += size
             if self._held[kind] >= PART_SAMPLES:
                 self._flush(kind)
-        columns: tuple[Numbers, ...]
         columns = (rows, grids, coded.kinds, parts, firsts, coded.scales, coded.units, coded.bases)
         for name, column in zip(FORMAT["chunks"], columns, strict=True):
-            self._chunks[name].append(column.astype(np.int64))
+            self._chunks[name].append(np.asarray(column, dtype=np.int64))
         if coded.odd_bits.size:
             self._odd.append(
                 np.stack([coded.odd_chunks + self._count, coded.odd_places, coded.odd_bits])
