@@ -71,6 +71,8 @@ def main() -> None:
     subprocess.run(
         [sys.executable, str(HERE / "scan.py"), "--megabytes", str(asked.megabytes)], check=True
     )
+    print(flush=True)
+    subprocess.run([sys.executable, str(HERE / "ranks.py"), "--ranks", "256"], check=True)
     if shutil.which("prometheus"):
         print(flush=True)
         small = ["--metrics", "8", "--hours", "6"]

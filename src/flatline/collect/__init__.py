@@ -21,9 +21,10 @@ from flatline.collect.events import LogEvents
 from flatline.collect.files import BINARY, Found, of_job, walk
 from flatline.collect.foreign import of_other_jobs
 from flatline.collect.live import resolve
-from flatline.collect.logs import TEXT_CHARS, Setting, read_log
+from flatline.collect.logs import TEXT_CHARS, Setting
 from flatline.collect.masking import masked
 from flatline.collect.numbers import Numbers
+from flatline.collect.pool import Task, read_all
 from flatline.collect.runs import (
     Records_,
     attempts,
@@ -226,25 +227,26 @@ def _logs(
     many = bool(rows) and len(rows[-1].nodes) > 1
     hosts = {name.host for name in names.values() if name.host}
     year = next((r.started_at.year for r in reversed(rows) if r.started_at), None)
-    done = 0
-    read: list[tuple[Found, Setting, LogEvents]] = []
+    tasks = []
     for file in files:
         name = names[file.source]
         attempt = name.attempt or (len(rows) - 1 if len(rows) > 1 else 0)
         setting = Setting(name, year, not many and len(hosts) <= 1, attempt)
-        try:
-            assert book is not None
-            events = read_log(file.path, file.source, book, setting)
-        except SourceError as fault:
-            gaps.append(Gap(file.kind, str(fault), file.source))
+        tasks.append(Task(file.path, file.source, setting, file.size))
+    done = 0
+    read: list[tuple[Found, Setting, LogEvents]] = []
+    results = read_all(tasks, book) if book is not None else ()
+    for file, task, events in zip(files, tasks, results, strict=True):
+        done += file.size
+        if on_progress is not None:
+            on_progress("reading logs", done, total)
+        if isinstance(events, SourceError):
+            gaps.append(Gap(file.kind, str(events), file.source))
             continue
         if file.kind == EVENTS:  # its tags are data: nothing else was said in it
             events.matches, events.crashes, events.exits = [], [], []
         gaps += events.gaps
-        done += file.size
-        if on_progress is not None:
-            on_progress("reading logs", done, total)
-        read.append((file, setting, events))
+        read.append((file, task.setting, events))
     return read
 
 

@@ -32,6 +32,7 @@ _CODE = re.compile(
     re.IGNORECASE,
 )  # programs, settings and data; their text is not what a run printed
 _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
+ENDS_BYTES = 4096
 _KERNEL = re.compile(
     rb"^(?:<\d+>|\w{3} +\d+ [\d:]{8} \S+ kernel: |\S+ \S+ kernel: |kern\s*:\w+\s*: )?"
     rb"\[ *\d+\.\d{6}\]|^\w{3} +\d+ [\d:]{8} \S+ kernel: |^\S+T\S+ \S+ kernel: ",
@@ -260,6 +261,13 @@ def _kind(relative: str, head: bytes) -> str:
         return OTHER
     if head.lstrip()[:1] in (b"{", b"[") and name.endswith(".json"):
         return OTHER
+    return _text_kind(head)
+
+
+def _text_kind(head: bytes) -> str:
+    ends = head[:ENDS_BYTES] + b"\n" + head[-ENDS_BYTES:]
+    if not any(shape.search(ends) for shape in (_DAEMON, _KERNEL, _KERNEL_TIMED)):
+        return LOG  # what most files are, told in a tenth of the time
     if len(_DAEMON.findall(head)) >= 3:  # a daemon's own log speaks of every job on the node
         return OTHER
     lines = max(1, head.count(b"\n"))
