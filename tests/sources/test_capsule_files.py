@@ -72,6 +72,16 @@ def test_what_is_no_capsule_is_none(tmp_path: Path) -> None:
     )
 
 
+def test_a_capsule_in_a_folder_is_pointed_at(tmp_path: Path) -> None:
+    """It is a run of its own."""
+    path = sealed(tmp_path)
+    (tmp_path / "beside").mkdir()
+    path.rename(tmp_path / "beside" / "x.capsule")
+    facts = collect(Request((str(tmp_path / "beside"),)))
+
+    assert any("name it as the TARGET" in gap.reason for gap in facts.gaps)
+
+
 def test_one_file_and_folder_hold_the_same_bytes(tmp_path: Path) -> None:
     """And the same folder packs to the same file."""
     folder = sealed(tmp_path, "folder")

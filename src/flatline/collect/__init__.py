@@ -102,6 +102,7 @@ def read(
     """The same, before it is put together."""
     request, sealed_name = _as_sealed(request)
     resolved = resolve(request.targets, request.job)
+    request = replace(request, job=resolved.job)
     gaps, job_id = [*_not_yet(request), *resolved.gaps], resolved.job
     targets = tuple(resolved.paths)
     found = walk(targets, gaps) if targets else []
@@ -273,7 +274,13 @@ def _dumps(found: Sequence[Found], gaps: list[Gap]) -> list[Dump]:
 def _unread(found: Sequence[Found], gaps: list[Gap]) -> None:
     """What lies there in no format that is known, said so."""
     gaps += [
-        Gap("every file", "binary, of no format that is known", file.source)
+        Gap(
+            "every file",
+            "a capsule within a folder: name it as the TARGET"
+            if capsule.recognise(file.path)
+            else "binary, of no format that is known",
+            file.source,
+        )
         for file in found
         if file.kind == BINARY
     ]
