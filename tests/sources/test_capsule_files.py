@@ -47,6 +47,7 @@ def sealed(tmp_path: Path, name: str = "run.capsule") -> Path:
 
 def held(path: Path) -> tuple[set[str], list[Gap]]:
     gaps: list[Gap] = []
+    capsule._OPENED.clear()  # a file written twice within a tick of the clock looks the same
     return {found.source for found in walk((str(path),), gaps)}, gaps
 
 
@@ -175,6 +176,7 @@ def test_flipped_bytes_are_never_evidence(tmp_path: Path) -> None:
         if not capsule.recognise(path):
             continue
         gaps: list[Gap] = []
+        capsule._OPENED.clear()
         for found in walk((str(path),), gaps):
             if found.source == "job.log":
                 assert found.path.read_text() == STEPS
@@ -300,3 +302,16 @@ def test_what_a_manifest_says_is_masked(tmp_path: Path) -> None:
     found, gaps = held(folder)
 
     assert not any(secret in text for text in (*found, str(gaps)))
+
+
+def test_opening_is_told_byte_by_byte(tmp_path: Path) -> None:
+    """A large capsule takes seconds to unpack and check: who waits sees how far it is."""
+    path = sealed(tmp_path)
+    told: list[tuple[int, int]] = []
+    capsule._OPENED.clear()
+    capsule.opened(path, lambda done, total: told.append((done, total)))
+    capsule.opened(path, lambda done, total: pytest.fail("it is opened once"))
+
+    assert told == sorted(told)
+    assert told[-1][1] == 2 * path.stat().st_size
+    assert told[-1][0] > path.stat().st_size / 2

@@ -100,7 +100,7 @@ def read(
     request: Request, on_progress: OnProgress | None = None, given: Sequence[Records] = ()
 ) -> Reading:
     """The same, before it is put together."""
-    request, sealed_name = _as_sealed(request)
+    request, sealed_name = _as_sealed(request, on_progress)
     resolved = resolve(request.targets, request.job)
     request = replace(request, job=resolved.job)
     gaps, job_id = [*_not_yet(request), *resolved.gaps], resolved.job
@@ -131,12 +131,13 @@ def read(
     return Reading(request, found, resolved.records, records, rows, logs, dumps, numbers, gaps)
 
 
-def _as_sealed(request: Request) -> tuple[Request, str | None]:
+def _as_sealed(request: Request, on_progress: OnProgress | None) -> tuple[Request, str | None]:
     """The request of a capsule: what it was sealed for, where the caller asks for nothing else;
     and the job that the name of its target carried."""
     if len(request.targets) != 1 or not capsule.recognise(Path(request.targets[0])):
         return request, None
-    asked = capsule.opened(Path(request.targets[0])).asked
+    tell = None if on_progress is None else partial(on_progress, "opening the capsule")
+    asked = capsule.opened(Path(request.targets[0]), tell).asked
     meant = replace(
         request,
         job=request.job or asked.job,

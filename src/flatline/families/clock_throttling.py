@@ -454,9 +454,14 @@ def _cleared(facts: Facts, fleet: _Fleet, beside: Beside) -> Cleared | None:
         return _cleared_by_reasons(fleet)
     if beside.keys() != busy.keys() or not (told or (fleet.power and fleet.temperature)):
         return None
+    names = {place: str(place) for place in beside}
     part, time, place = min(
-        (found for p, ratios in beside.items() for found in _lasting_parts(p, ratios)),
-        key=lambda found: (found[0], found[1], str(found[2])),
+        (
+            min(lasting, key=lambda found: found[:2])
+            for p in sorted(beside, key=names.__getitem__)
+            if (lasting := tuple(_lasting_parts(p, beside[p])))
+        ),
+        key=lambda found: found[:2],
         default=(1.0, 0.0, None),
     )
     if place is None:

@@ -39,6 +39,9 @@ class ClockEvents:
 
     def mostly(self, place: Place, stretches: Iterable[float], bits: int) -> bool:
         """Whether any of these bits was lit in most readings."""
+        row = None if self.readings is None else self.readings.rows.get(place)
+        if row is None or not any(row.values):  # nearly every GPU of a fleet
+            return False
         masks, plain = self.read(place, stretches), int(bits)
         return bool(masks) and sum(bool(m & plain) for _, m in masks) >= MOSTLY_RATIO * len(masks)
 

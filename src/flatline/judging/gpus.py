@@ -183,11 +183,11 @@ def beside_peers(gpus: Gpus, signal: Readings) -> Beside:
     """Every busy GPU beside its peers, stretch by stretch; where they are too few, nothing."""
     groups: dict[tuple[str | None, float], list[tuple[float, str, Place]]] = {}
     for place, times in gpus.busy.items():
+        kind, name = gpus.kinds.get(place), str(place)
         for time in times:
             value = signal.value(place, time)
             if value is not None and value > 0:
-                group = groups.setdefault((gpus.kinds.get(place), time), [])
-                group.append((value, str(place), place))
+                groups.setdefault((kind, time), []).append((value, name, place))
     out: dict[Place, dict[float, tuple[float, bool]]] = {}
     for (_, time), members in groups.items():
         if len(members) <= PEERS:

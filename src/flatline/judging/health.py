@@ -102,6 +102,8 @@ def _xids(facts: Facts, start: datetime, end: datetime) -> list[Fault]:
     read = readings(facts.series("gpu_xid", start=start, end=end, step_s=step_s))
     found = []
     for place, row in {} if read is None else read.rows.items():
+        if not any(row.values):  # nearly every GPU of a fleet
+            continue
         points = [(t, int(v)) for t, v in row.points() if isfinite(v) and v >= 0]
         for (_, before), (at, code) in zip([(0.0, points[0][1] if points else 0), *points],
                                            points, strict=False):  # fmt: skip

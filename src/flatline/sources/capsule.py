@@ -23,7 +23,7 @@ import shutil
 import stat
 import tempfile
 import weakref
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
@@ -101,26 +101,52 @@ def recognise(path: Path) -> bool:
     return member is not None and member[0] == MANIFEST and head[BLOCK:] == _MARK
 
 
-def opened(path: Path) -> Capsule:
-    """The capsule there, read and checked; where it is one file, unpacked once into a temporary
-    folder that goes with this process."""
-    status = path.stat()
-    key = (str(path.resolve()), status.st_ino, status.st_size, status.st_mtime_ns)
-    if key not in _OPENED or path.is_dir():
-        _OPENED[key] = _opened(path)
+def opened(path: Path, tell: Tell | None = None) -> Capsule:
+    """
+    The capsule there, read and checked once; where it is one file, unpacked into a temporary
+    folder that goes with this process.  `tell` hears of bytes done, and in all.
+    """
+    files = sorted(path.rglob("*")) if path.is_dir() else []
+    key = tuple(map(_stamp, (path.resolve(), *files)))
+    if key not in _OPENED:
+        size = sum(size for _, _, size, _ in key)
+        _OPENED[key] = _opened(path, _Done(size if files else 2 * size, tell))
     return _OPENED[key]
 
 
-_OPENED: dict[tuple[str, int, int, int], Capsule] = {}
+Tell = Callable[[int, int], None]
+_Stamp = tuple[str, int, int, int]
+_OPENED: dict[tuple[_Stamp, ...], Capsule] = {}
 
 
-def _opened(path: Path) -> Capsule:
+def _stamp(path: Path) -> _Stamp:
+    """What changes when a file does."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return str(path), 0, 0, 0
+    return str(path), status.st_ino, status.st_size, status.st_mtime_ns
+
+
+class _Done:
+    """How far the reading of a capsule is."""
+
+    def __init__(self, total: int, tell: Tell | None) -> None:
+        self._done, self._total, self._tell = 0, total, tell
+
+    def __call__(self, size: int) -> None:
+        self._done += size
+        if self._tell is not None:
+            self._tell(min(self._done, self._total), self._total)
+
+
+def _opened(path: Path, done: _Done) -> Capsule:
     gaps: list[Gap] = []
-    root = path if path.is_dir() else _unpacked(path, gaps)
+    root = path if path.is_dir() else _unpacked(path, gaps, done)
     try:
         with _plain(root / MANIFEST) as file:
             text = file.read(MANIFEST_BYTES + 1)
-        return _read(root, text, gaps)
+        return _read(root, text, gaps, done)
     except (OSError, FormatError) as fault:
         reason = getattr(fault, "strerror", None) or str(fault)
         gaps.append(Gap("every file", f"the capsule's manifest cannot be read: {reason}"))
@@ -130,7 +156,7 @@ def _opened(path: Path) -> Capsule:
 # --- what the manifest says ---------------------------------------------------------------------
 
 
-def _read(root: Path, text: bytes, gaps: list[Gap]) -> Capsule:
+def _read(root: Path, text: bytes, gaps: list[Gap], done: _Done) -> Capsule:
     import orjson
 
     if len(text) > MANIFEST_BYTES:
@@ -147,7 +173,7 @@ def _read(root: Path, text: bytes, gaps: list[Gap]) -> Capsule:
         raise FormatError(f"it is no manifest ({type(fault).__name__})") from fault
     held: list[Held] = []
     for name, source, kind, want in files:
-        reason = _wrong(root, name, want)
+        reason = _wrong(root, name, want, done)
         if reason is None:
             held.append(Held(root / name, source, kind, want[0]))
         else:
@@ -155,7 +181,7 @@ def _read(root: Path, text: bytes, gaps: list[Gap]) -> Capsule:
     damaged: dict[Path, frozenset[str]] = {}
     for name, source, parts in stores:
         bad = {part: reason for part, want in parts.items()
-               if (reason := _wrong(root, f"{name}/{part}", want)) is not None}  # fmt: skip
+               if (reason := _wrong(root, f"{name}/{part}", want, done)) is not None}  # fmt: skip
         damaged[root / name] = frozenset(bad)
         held.append(Held(root / name, source, METRICS, 0))
         if bad:
@@ -212,7 +238,7 @@ def _gap(item: Mapping[str, Any]) -> Gap:
                None if where is None else mask(_text(where)))  # fmt: skip
 
 
-def _wrong(root: Path, name: str, want: Want) -> str | None:
+def _wrong(root: Path, name: str, want: Want, done: _Done) -> str | None:
     """Why a file is not what the manifest says it is."""
     seen = hashlib.sha256()
     size = 0
@@ -223,6 +249,7 @@ def _wrong(root: Path, name: str, want: Want) -> str | None:
         with _plain(root / name) as file:
             while piece := file.read(PIECE_BYTES):
                 seen.update(piece)
+                done(len(piece))
                 size += len(piece)
                 if size > want[0]:
                     break
@@ -245,7 +272,7 @@ def _plain(path: Path) -> BinaryIO:
 # --- one file -----------------------------------------------------------------------------------
 
 
-def _unpacked(path: Path, gaps: list[Gap]) -> Path:
+def _unpacked(path: Path, gaps: list[Gap], done: _Done) -> Path:
     """The members in a folder of their own; where the file ends or is no such tar, as far as
     that."""
     root = Path(tempfile.mkdtemp(prefix="flatline-capsule-"))
@@ -254,6 +281,7 @@ def _unpacked(path: Path, gaps: list[Gap]) -> Path:
         with path.open("rb") as file:
             for name, size in _members(file):
                 _copy(file, root / name, size)
+                done(size)
     except FormatError as fault:
         gaps.append(Gap("every file", f"the capsule is damaged: {fault}", path.name))
     except OSError as fault:

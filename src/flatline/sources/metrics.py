@@ -148,6 +148,7 @@ class MetricsSource:
             self._groups[exporter.name], found = self._restrictions(exporter)
             gaps.extend(found)
         self._gaps = tuple(gaps)
+        self._placed: dict[str, dict[Labels, _Placed]] = {}
         self._answers: dict[tuple[str, float, float, float], Answer] = {}
 
     def _named(
@@ -242,11 +243,8 @@ class MetricsSource:
 
     def selectors(self) -> tuple[tuple[str, Groups], ...]:
         """Every native metric that is read, with the matchers that narrow it to the run."""
-        return tuple(
-            (carrier.metric, ((),) if carrier.labels else self._groups[exporter.name])
-            for exporter in self._exporters
-            for carrier in exporter.carriers.values()
-        )
+        return tuple((c.metric, ((),) if c.labels else self._groups[e.name])
+                     for e in self._exporters for c in e.carriers.values())  # fmt: skip
 
     def carried(self) -> tuple[Carried, ...]:
         """Every signal with each exporter that carries it, its metric, unit and hosts."""
@@ -312,7 +310,7 @@ class MetricsSource:
         if isinstance(native, Gap):
             return replace(answer, missing=(native,))
         matrix = self._engine.run(native.text, first, last, step_s)
-        rows = tuple(_rows(matrix, exporter))
+        rows = tuple(_rows(matrix, exporter, self._placed.setdefault(exporter.name, {})))
 
         def pin(row: Row, time: float) -> tuple[str, float]:
             return self._pinned(promql, native.text, exporter, row, time)
@@ -461,16 +459,22 @@ def _place(labels: Mapping[str, str]) -> Place:
     return Place(host=labels.get("host"), gpu=labels.get("gpu"), device=labels.get("device"))
 
 
-def _rows(matrix: Matrix, exporter: Exporter) -> Iterable[Row]:
-    """The series of a native answer by place."""
+_Placed = tuple[Place, dict[str, str], dict[str, str]]
+
+
+def _rows(matrix: Matrix, exporter: Exporter, known: dict[Labels, _Placed]) -> Iterable[Row]:
+    """The series of a native answer by place; `known` are those of labels met before."""
     from flatline.series.answer import Row
 
     for index, labels in enumerate(matrix.labels):
-        native = {name: value for name, value in labels if name != "__name__"}
-        canonical = exporter.canonical(native)
+        if labels not in known:
+            native = {name: value for name, value in labels if name != "__name__"}
+            canonical = exporter.canonical(native)
+            known[labels] = _place(canonical), canonical, native
+        place, canonical, native = known[labels]
         there = matrix.present[index]
         yield Row(
-            place=_place(canonical),
+            place=place,
             labels=canonical,
             native=native,
             times=tuple(matrix.times[there].tolist()),
