@@ -99,10 +99,10 @@ class Held:
         """The answer to a query over first..last. Raises Refused."""
         if last < first:
             raise wrong("end", f"{last:.3f}", "lies before the start")
-        if (last - first) / step_s + 1 > MAX_STEPS:
+        if (last - first) // step_s > MAX_STEPS:
             raise Refused(
                 "bad_data",
-                f"a range of more than {MAX_STEPS:,} points a series: take a longer step",
+                f"a range of more than {MAX_STEPS:,} steps: take a longer one",
             )
         with self._answering(query, asking) as (asked, settings):
             if asked in ("matrix", "string"):
