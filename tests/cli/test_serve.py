@@ -9,8 +9,8 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from cli.calls import environment
 
+from cli.calls import environment
 from flatline.cli import Engine, answer
 
 RUN = str(Path(__file__).parents[1] / "scenarios" / "gpu_throttled_one_of_many" / "run")
