@@ -153,5 +153,11 @@ def undated(head: bytes) -> bytes:
 
 def begins(head: bytes) -> list[str]:
     """The first lines that are no dates and not empty, of a text."""
-    lines = head[:8192].decode("utf-8", "replace").split("\n")
-    return [text for text in lines if text.strip() and date(text) is None][:4]
+    found: list[str] = []
+    for line in head[:8192].split(b"\n", 40):
+        text = line.decode("utf-8", "replace")
+        if text.strip() and date(text) is None:
+            found.append(text)
+        if len(found) == 4:
+            break
+    return found

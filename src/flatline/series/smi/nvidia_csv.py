@@ -47,12 +47,12 @@ _FIRST = re.compile(
 
 def recognise(head: bytes) -> bool:
     """A header, and at least one line of as many columns behind it."""
+    header = head.partition(b"\n")[0]
+    if len(header) > HEAD_LINES * 50 or not _FIRST.search(header):
+        return False
     lines = head.split(b"\n")
     if len(lines) > 1:
         lines.pop()
-    header = lines[0]
-    if not _FIRST.search(header) or len(header) > HEAD_LINES * 50:
-        return False
     alike = sum(line.count(b",") == header.count(b",") for line in lines[:HEAD_LINES])
     return b"," in header and alike == len(lines[:HEAD_LINES]) > 1
 
