@@ -41,8 +41,9 @@ class Raw(Selection):
         data: bytes,
         where: str,
         deleted: tuple[tuple[int, int], ...] = (),
-    ) -> None:
+    ) -> bool:
         self.raw.append(data)
+        return True
 
 
 def fastest(work: Callable[[], int], repeat: int = 5) -> tuple[float, int]:

@@ -8,9 +8,11 @@ and the one it is merged into, mapped chunks and the log) may say the same, and 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
+from numpy.typing import NDArray
 
 from flatline.errors import SourceError
 from flatline.model import Gap
@@ -29,6 +31,10 @@ DECODED_AT_ONCE = 1 << 14
 MAX_SAMPLES = 100_000_000
 """Most samples of a selection: 1.6 GB of them."""
 
+SORTED_RUNS = 64
+"""Ordered stretches that are merged rather than sorted anew."""
+
+Bools = NDArray[np.bool_]
 Span = tuple[int, int]
 """First and last millisecond, both of it."""
 
@@ -70,16 +76,18 @@ class Selection:
 
     def chunk(
         self, row: int, encoding: int, data: bytes, where: str, deleted: tuple[Span, ...] = ()
-    ) -> None:
-        """A chunk of a series, without its encoding byte, and the spans deleted of it."""
+    ) -> bool:
+        """A chunk of a series, without its encoding byte, and the spans deleted of it; whether
+        it is read."""
         if encoding != XOR:
             name = ENCODINGS.get(encoding, f"chunks of encoding {encoding}")
             self._damage.add(f"{name}: not read", where)
-            return
+            return False
         self._chunks.append(data)
         self._of.append((row, deleted, where))
         if len(self._chunks) >= DECODED_AT_ONCE:
             self._decode()
+        return True
 
     def samples(self, rows: Ints, times: Ints, values: Floats) -> None:
         """Loose samples: the row, the millisecond and the value of each."""
@@ -136,8 +144,7 @@ _NONE = np.empty(0, dtype=np.int64)
 
 def _in_order(rows: Ints, times: Ints, values: Floats) -> tuple[Ints, Ints, Floats]:
     """By row, then by time; of several samples at one time the first that came."""
-    step = np.diff(rows)
-    if not np.all((step > 0) | ((step == 0) & (np.diff(times) > 0))):
+    if not _rising(rows, times):
         order = ordered(rows, times)
         rows, times, values = rows[order], times[order], values[order]
     return rows, times, values
@@ -147,17 +154,65 @@ def ordered(rows: Ints, times: Ints) -> Ints:
     """
     Where the samples stand, by row and then by time; of several at one time the first that came.
 
-    Both become one number where they fit in it: that is sorted five times as fast as a pair.
+    A log has all series at one time, then all at the next: there, ordering by row alone leaves
+    each in the order of time, and numbers of 16 bits are ordered by counting them.  Otherwise
+    both become one number where they fit in it, which is sorted five times as fast as a pair.
     """
     if not rows.size:
         return rows
+    order = _by_row(rows)
+    if order is not None and _rising(rows[order], times[order]):
+        return order
     begin, bits = int(times.min()), (int(times.max()) - int(times.min())).bit_length()
     if int(rows.max()).bit_length() + bits > 62 or int(rows.min()) < 0:
         order = np.lexsort((times, rows))
         anew = (np.diff(rows[order]) != 0) | (np.diff(times[order]) != 0)
         return order[np.concatenate(([True], anew))]
     key = (rows << bits) | (times - begin)
+    falls = np.count_nonzero(key[1:] < key[:-1])
+    if falls < SORTED_RUNS:  # a few ordered stretches are merged, the first that came first
+        order = np.argsort(key, kind="stable")
+        key = key[order]
+        return order[np.concatenate(([True], key[1:] != key[:-1]))]
     order = np.argsort(key)
     key = key[order]
     anew = np.concatenate(([True], key[1:] != key[:-1]))
     return order if anew.all() else np.minimum.reduceat(order, np.flatnonzero(anew))
+
+
+def _by_row(rows: Ints) -> Ints | None:
+    """The order by row, where that is cheap: not for negative or very large numbers."""
+    least, most = int(rows.min()), int(rows.max())
+    if least < 0 or most >= 1 << 32:
+        return None
+    order = np.argsort((rows & 0xFFFF).astype(np.uint16), kind="stable")
+    if most >> 16:
+        order = order[np.argsort((rows >> 16).astype(np.uint16)[order], kind="stable")]
+    return order
+
+
+def _rising(rows: Ints, times: Ints) -> bool:
+    same = rows[1:] == rows[:-1]
+    later = times[1:] > times[:-1]
+    return bool(np.all((rows[1:] > rows[:-1]) | (same & later)))
+
+
+def uncovered(rows: Ints, times: Ints, spans: Mapping[int, Sequence[Span]]) -> Bools:
+    """Which samples, in order of row and time, lie outside the spans of their row."""
+    named = [(row, *span) for row, found in spans.items() for span in found]
+    if not named or not rows.size:
+        return np.ones(rows.size, dtype=np.bool_)
+    row_of, first, last = (np.array(column, dtype=np.int64) for column in zip(*named, strict=True))
+    begin, end = int(min(times.min(), first.min())), int(max(times.max(), last.max()))
+    bits = (end - begin).bit_length()
+    if int(rows.max()).bit_length() + bits > 62:
+        return np.ones(rows.size, dtype=np.bool_)
+    key = (rows << bits) | (times - begin)
+    if not np.all(key[1:] > key[:-1]):
+        return np.ones(rows.size, dtype=np.bool_)
+    starts = np.searchsorted(key, (row_of << bits) | (first - begin), "left")
+    stops = np.searchsorted(key, (row_of << bits) | (last - begin), "right")
+    depth = np.bincount(starts, minlength=rows.size + 1) - np.bincount(
+        stops, minlength=rows.size + 1
+    )
+    return np.cumsum(depth[: rows.size]) == 0
