@@ -137,10 +137,14 @@ class Head:
             ref, first, last, encoding = _CHUNK.unpack_from(data, at)
             if not ref:  # the rest was laid out for later
                 return True
-            try:
-                size, start = uvarint(data, at + 25)
-            except (IndexError, FormatError):
-                return False
+            start = at + 27
+            if start < len(data) and data[at + 25] > 127 > data[at + 26]:  # as nearly all are
+                size = data[at + 25] & 127 | data[at + 26] << 7
+            else:
+                try:
+                    size, start = uvarint(data, at + 25)
+                except (IndexError, FormatError):
+                    return False
             end = start + size + 4
             if end > len(data):
                 return False

@@ -16,7 +16,7 @@ from io import FileIO
 import numpy as np
 
 from flatline.series.storage import Floats, Ints
-from flatline.series.tsdb.pieces import ordered
+from flatline.series.tsdb.pieces import in_order
 
 Loose = tuple[Ints, Ints, Floats]
 """References, milliseconds and values of samples."""
@@ -121,11 +121,10 @@ class Runs:
         """What is held, by series and then by time, once a time."""
         parts, self._parts, self._held = self._parts, [], 0
         refs, times, values = (np.concatenate(column) for column in zip(*parts, strict=True))
-        order = ordered(refs, times)
-        refs, times, values = refs[order], times[order], values[order]
+        refs, times, values = in_order(refs, times, values)
         anew = np.flatnonzero(np.concatenate(([True], refs[1:] != refs[:-1]))[: refs.size])
         begins = np.concatenate((anew, [refs.size])).astype(np.int64)
-        return refs[anew], begins, times, values.astype(np.float64)
+        return refs[anew], begins, times, values.astype(np.float64, copy=False)
 
 
 def _places(begins: Ints, sizes: Ints) -> Ints:
