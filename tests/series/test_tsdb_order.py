@@ -87,9 +87,11 @@ def record(ref: int, at: int, found: list[Sample]) -> bytes:
     return out
 
 
+wide = st.tuples(st.integers(0, 1 << 40), st.integers(-(1 << 50), 1 << 50), st.floats(0, 9))
+
+
 @pytest.mark.parametrize("few", [0, 2, 96])
-@given(records=st.lists(st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(-(1 << 50), 1 << 50),
-                                           st.floats(0, 9)), min_size=1, max_size=30), max_size=8),
+@given(records=st.lists(st.lists(wide, min_size=1, max_size=30), max_size=8),
        cut=st.integers(0, 30))  # fmt: skip
 @settings(deadline=None)
 def test_records_are_read_alike_however_many_there_are(
