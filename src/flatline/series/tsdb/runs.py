@@ -1,16 +1,16 @@
 """
-Loose samples put in order by series, in runs: one in memory, or several in a file without a name.
+Loose samples put in order by series, in runs: in memory, or in a file without a name.
 
 The log has its samples in the order of time, all series mixed.  A run is a stretch of it ordered
-by series, so that those of one are read in one piece; what does not fit in memory is written to
-the temporary folder, sixteen bytes a sample, and read from there.
+by series, so that those of one are read in one piece; where they do not fit in memory they are
+written to the temporary folder, sixteen bytes a sample, and read from there.
 """
 
 from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 
 import numpy as np
@@ -20,6 +20,8 @@ from flatline.series.tsdb.pieces import in_order
 
 Loose = tuple[Ints, Ints, Floats]
 """References, milliseconds and values of samples."""
+LENGTH = 8_000_000
+"""Samples that are put in order at once: what that takes beside them is 300 MB."""
 NEAR = 4096
 """Samples of two series that lie closer together than this in a run are read in one piece."""
 
@@ -57,16 +59,16 @@ class Runs:
         self.total += found[0].size
         self._parts.append(found)
         self._held += found[0].size
-        if self._held > self._most:
-            self._spill()
+        if self._held >= LENGTH or self.total > self._most:
+            self.close()
 
     def close(self) -> None:
-        """What came last, in memory where it is all there is."""
-        if self._runs:
-            self._spill()
-        elif self._parts:
+        """Puts what came last in order; beyond what memory may hold all goes into the file."""
+        if self._parts:
             refs, begins, times, values = self._sorted()
             self._runs.append(_Run(refs, begins, 0, (times, values)))
+        if self.total > self._most:
+            self._runs = [self._written(run) for run in self._runs]
 
     def refs(self) -> Ints:
         """Every series that has a sample."""
@@ -104,18 +106,19 @@ class Runs:
         values = _read(self._file, run.at + 8 * whole, begins, ends).view(np.float64)
         return times, values
 
-    def _spill(self) -> None:
-        if not self._parts:
-            return
-        refs, begins, times, values = self._sorted()
+    def _written(self, run: _Run) -> _Run:
+        """The run with its samples in the file."""
+        if run.kept is None:
+            return run
         if self._file is None:
             self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115 - it has no name
-        for column in (times, values):
+        begin = self._end
+        for column in run.kept:
             rest = memoryview(column.tobytes())
             while rest:
                 rest = rest[self._file.write(rest) :]
-        self._runs.append(_Run(refs, begins, self._end, None))
-        self._end += 16 * times.size
+        self._end += 16 * run.kept[0].size
+        return replace(run, at=begin, kept=None)
 
     def _sorted(self) -> tuple[Ints, Ints, Ints, Floats]:
         """What is held, by series and then by time, once a time."""
