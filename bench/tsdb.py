@@ -76,6 +76,7 @@ def make(folder: Path, gpus: int, metrics: int, hours: float, at_once: int) -> i
     here = Path(__file__).parent
     sys.path[:0] = [str(here), str(here.parent / "tests" / "series")]
     import against_prometheus as witness
+
     import promql
 
     data = promql.series(gpus, metrics, hours)

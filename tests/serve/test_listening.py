@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import gzip
+import re
 import socket
 import time
 from collections.abc import Iterator
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from flatline.errors import UsageError
 from flatline.series.storage import MemoryStore, series_of
@@ -140,6 +143,30 @@ def test_a_request_is_bounded(server: Server, sent: bytes, status: bytes) -> Non
     """Its line, its headers, its body and its fields."""
     got = raw(server, sent)
     assert (got[:9], got[9:12]) == (b"HTTP/1.1 ", status)
+
+
+@given(
+    method=st.sampled_from([b"GET", b"POST", b"HEAD"]),
+    path=st.sampled_from(
+        [b"", b"query", b"query_range", b"series", b"label/", b"label/%ff/values"]
+    ),
+    rest=st.binary(max_size=60).map(lambda raw: re.sub(rb"[\r\n ]", b"%", raw)),
+)
+@settings(deadline=None, max_examples=150)
+def test_whatever_is_asked_gets_an_answer(
+    server: Server, method: bytes, path: bytes, rest: bytes
+) -> None:
+    """In the API's form, never an error of ours."""
+    line = method + b" /api/v1/" + path + rest + b" HTTP/1.0\r\n"
+    got = raw(server, line + b"Host: localhost\r\n\r\n")
+    assert got[9:12] in (b"200", b"400", b"404", b"405", b"422"), (line, got[:200])
+
+
+@pytest.mark.parametrize("path", [b"//[", b"http://[/api/v1/labels", b"/api/v1/labels#[?x", b"*"])
+def test_a_path_that_is_none_is_not_found(server: Server, path: bytes) -> None:
+    """Or what stands before its fragment."""
+    got = raw(server, b"GET " + path + b" HTTP/1.1\r\nHost: localhost\r\n\r\n")
+    assert got[9:12] in (b"404", b"200")
 
 
 def test_a_request_that_dribbles_in_is_dropped(server: Server) -> None:

@@ -272,8 +272,8 @@ class Handler(BaseHTTPRequestHandler):
         if wanted and not (len(given) == 1 and hmac.compare_digest(given[0], wanted)):
             raise Refused("unauthorized", "a bearer token is needed")
         body = self._body()
-        asked = urlsplit(self.path)
-        return asked.path, form_of(asked.query, body)
+        path, _, query = self.path.partition("#")[0].partition("?")
+        return path, form_of(query, body)
 
     def _body(self) -> str:
         """The fields a POST carries in its body. Raises Refused."""
