@@ -2,8 +2,11 @@
 How fast a database folder is read: samples a second of processor time, beside a plain copy.
 
     python bench/tsdb.py [--folder DATA] [--chunks 65536]
+    python bench/tsdb.py --make DATA [--gpus 192] [--metrics 40] [--hours 2.9] [--at-once 1]
 
 Without a folder the one the tests keep is taken; its chunks are repeated until there are enough.
+The second form has a Prometheus write such a folder, by remote write, a record for a host and so
+many scrapes, and nothing in blocks yet.
 Three figures: chunks in lockstep, records of the log in lockstep, and a whole selection with
 index, checksums and merge.  Each stands beside copying as many samples (16 bytes each) in memory.
 """
@@ -11,6 +14,7 @@ index, checksums and merge.  Each stands beside copying as many samples (16 byte
 from __future__ import annotations
 
 import argparse
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,8 +45,9 @@ class Raw(Selection):
         data: bytes,
         where: str,
         deleted: tuple[tuple[int, int], ...] = (),
-    ) -> None:
+    ) -> bool:
         self.raw.append(data)
+        return True
 
 
 def fastest(work: Callable[[], int], repeat: int = 5) -> tuple[float, int]:
@@ -62,11 +67,65 @@ def told(name: str, work: Callable[[], int]) -> None:
     print(f"{name:32s} {size / took / 1e6:7.1f} M samples/s  {took / copied:5.0f} x a copy")
 
 
+def make(folder: Path, gpus: int, metrics: int, hours: float, at_once: int) -> int:
+    """A folder as a server that was killed within its first block leaves it."""
+    import http.client
+
+    import cramjam
+
+    here = Path(__file__).parent
+    sys.path[:0] = [str(here), str(here.parent / "tests" / "series")]
+    import against_prometheus as witness
+
+    import promql
+
+    data = promql.series(gpus, metrics, hours)
+    size = data.times.size // len(data.labels)
+    plain = np.zeros((data.times.size, 18), np.uint8)  # a prometheus.Sample each
+    plain[:, [0, 1, 2, 11]] = 0x12, 16, 0x09, 0x10
+    plain[:, 3:11] = data.values.view(np.uint8).reshape(-1, 8)
+    at = np.round(data.times * 1000).astype(np.uint64)
+    for byte in range(6):
+        plain[:, 12 + byte] = (at >> np.uint64(7 * byte)) & np.uint64(127) | (128 * (byte < 5))
+    hosts: dict[str, list[int]] = {}
+    heads = []
+    for row, labels in enumerate(data.labels):
+        hosts.setdefault(dict(labels)["host"], []).append(row)
+        heads.append(b"".join(witness._field(1, witness._field(1, k.encode())
+                              + witness._field(2, v.encode())) for k, v in labels))  # fmt: skip
+    options = ("--web.enable-remote-write-receiver", "--storage.tsdb.min-block-duration=24h",
+               "--storage.tsdb.max-block-duration=24h")  # fmt: skip
+    with witness.serving(*options, folder=folder) as url:
+        line = http.client.HTTPConnection(url.removeprefix("http://"))
+        for begin in range(0, size, at_once):
+            for rows in hosts.values():
+                end = min(begin + at_once, size)
+                message = b"".join(
+                    witness._field(
+                        1, heads[r] + plain[r * size + begin : r * size + end].tobytes()
+                    )
+                    for r in rows
+                )
+                body = bytes(cramjam.snappy.compress_raw(message))
+                line.request("POST", "/api/v1/write", body, {"Content-Encoding": "snappy"})
+                line.getresponse().read()
+    return data.times.size
+
+
 def main() -> None:
     reader = argparse.ArgumentParser(description=__doc__.splitlines()[1])
+    reader.add_argument("--make", type=Path)
+    reader.add_argument("--gpus", type=int, default=192)
+    reader.add_argument("--metrics", type=int, default=40)
+    reader.add_argument("--hours", type=float, default=2.9)
+    reader.add_argument("--at-once", type=int, default=1)
     reader.add_argument("--folder", type=Path, default=FOLDER)
     reader.add_argument("--chunks", type=int, default=65_536)
     asked = reader.parse_args()
+    if asked.make is not None:
+        made = make(asked.make, asked.gpus, asked.metrics, asked.hours, asked.at_once)
+        print(f"{made:,} samples in {asked.make}")
+        return
     raw = Raw()
     head = Head(asked.folder, Damage())
     head.select((), raw)

@@ -150,6 +150,36 @@ def held(name: str, gpus: int, ends: float, power: float = 71.0) -> World:
     )  # fmt: skip
 
 
+def launching(name: str, said: str, power: float | None, *, finished: bool) -> World:
+    """Eight GPUs whose log says something of how kernels are launched; of their power of 700 W,
+    where it is measured, they draw so much."""
+    on = ("host", "gpu")
+    metrics = () if power is None else (
+        Metric("DCGM_FI_DEV_POWER_USAGE", on, around(power, 9)),
+        Metric("DCGM_FI_DEV_POWER_MGMT_LIMIT", on, around(700, 0)),
+        Metric("DCGM_FI_DEV_GPU_UTIL", on, around(93, 1.5)),
+    )  # fmt: skip
+    log = steps(name, lambda at: 1.6, until_s=1500, planned=900 if finished else 2000,
+                finished=finished, world=8)  # fmt: skip
+    return World(name, ("node01",), metrics, 1500, gpus=8, host_label="Hostname",
+                 log=((1.0, said), *log))  # fmt: skip
+
+
+ADVICE = (
+    "UserWarning: CUDA kernel errors might be asynchronously reported at some other API call. "
+    "For debugging consider passing CUDA_LAUNCH_BLOCKING=1"
+)
+LAUNCHES = (
+    launching("launches_wait_and_power_is_low", "+ export CUDA_LAUNCH_BLOCKING=1", 245.0,
+              finished=False),
+    launching("launches_wait_and_kernels_are_long", "+ export CUDA_LAUNCH_BLOCKING=1", 640.0,
+              finished=True),
+    launching("launches_wait_and_nothing_was_measured", "environ({'CUDA_LAUNCH_BLOCKING': '1'})",
+              None, finished=True),
+    launching("advice_to_block_launches_is_no_setting", ADVICE, 245.0, finished=True),
+)  # fmt: skip
+
+
 OTHERS = (
     fed("gpus_wait_for_storage_on_every_host", 0.62, finished=False),
     fed("small_model_on_large_gpus", 0.003, finished=True),
@@ -161,4 +191,4 @@ OTHERS = (
     held("eight_gpus_held_and_idle", 8, 900),
     held("one_gpu_at_work_to_the_end", 1, 4190),
 )
-WORLDS = (*DYNAMICS, *OTHERS)
+WORLDS = (*DYNAMICS, *OTHERS, *LAUNCHES)

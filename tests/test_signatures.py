@@ -40,6 +40,7 @@ TAGS = {
     "dataloader", "storage", "network", "checkpoint-load", "disk-full", "launch",
     "time-limit", "cancelled", "preempted", "node-failure", "requeued", "end-ok",
     "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose",
+    "launch-blocking",
     "step-aborted", "watchdog-abort", "ignored-exception",
 }  # fmt: skip
 LINE_LIMIT = 500

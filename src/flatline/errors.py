@@ -8,6 +8,7 @@ FlatlineError
     - SourceUnreachable
     - SourceRefused
     - QueryRejected      a query of ours was wrong, or not supported
+    - QueryTimedOut      it was given up at the time it was allowed
   x FormatError          a file is not what its parser reads; a gap for that file
   x CatalogueError       a family, signature or vocabulary of the installation is broken
 """
@@ -50,6 +51,10 @@ class SourceRefused(SourceError):
 
 class QueryRejected(SourceError):
     """A query was wrong, or asks for something not supported; never answered differently."""
+
+
+class QueryTimedOut(SourceError):
+    """A query was given up: it took longer than it was allowed."""
 
 
 class FormatError(FlatlineError):

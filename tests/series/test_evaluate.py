@@ -252,7 +252,7 @@ def test_a_bound_is_met_exactly_at_any_date() -> None:
 
 
 @pytest.mark.parametrize(
-    ("start", "end", "step"), [(0, 10, 0), (10, 0, 1), (0, MAX_STEPS, 1), (0, math.inf, 1)]
+    ("start", "end", "step"), [(0, 10, 0), (10, 0, 1), (0, MAX_STEPS + 1, 1), (0, math.inf, 1)]
 )
 def test_impossible_ranges_are_refused(start: float, end: float, step: float) -> None:
     """No step, no end, or more points than Prometheus gives."""

@@ -234,9 +234,22 @@ def test_a_block_alone_is_a_database() -> None:
     assert all(dict(labels).get("job") is None for labels in found)
 
 
-def test_a_log_too_long_to_keep_is_read_for_each_question(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("kept", [10, 1000])
+def test_a_log_too_long_for_memory_is_put_in_order_on_disk(
+    kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With the same answer."""
+    monkeypatch.setattr(head, "KEPT", kept)
+
+    assert every(FIXTURE / "db") == samples(dumped())
+
+
+def test_where_the_temporary_folder_is_full_the_log_is_read_for_each_question(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """With the same answer."""
     monkeypatch.setattr(head, "KEPT", 10)
+    monkeypatch.setattr("tempfile.tempdir", "/proc/no-such-folder")
 
     assert every(FIXTURE / "db") == samples(dumped())
 

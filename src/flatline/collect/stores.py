@@ -6,24 +6,29 @@ Citations ask canonical questions through `sources`; here somebody asks in the d
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil, floor
 from typing import TYPE_CHECKING, Literal
 
 from flatline.collect.files import Found, walk
-from flatline.errors import FormatError, UsageError
-from flatline.facts import METRICS
+from flatline.collect.scalars import read_scalars
+from flatline.errors import FormatError, SourceError, UsageError
+from flatline.facts import EVENTS, METRICS
 from flatline.model import Gap
 from flatline.sources import capsule
 
 if TYPE_CHECKING:
-    from flatline.series.columnar import ColumnarStore
     from flatline.series.promql.evaluate import Matrix
-    from flatline.series.storage import Series, Store
-    from flatline.series.tsdb.database import Database
+    from flatline.series.storage import Series, SeriesBuilder, Store
 
+OnFile = Callable[[str, int, int], None]
+"""Told what is read, how many files are done, and of how many."""
+FORMS = (
+    "Prometheus text or OpenMetrics with times, a Prometheus database folder, what nvidia-smi"
+    " printed, and TensorBoard event files"
+)
 EVER = (-1e15, 1e15)
 STEPS = 240
 """Most points an answer has where no step is asked for."""
@@ -73,48 +78,68 @@ class Opened:
     gaps: tuple[Gap, ...]
 
 
-def open_store(targets: tuple[str, ...]) -> Opened:
+def open_store(targets: tuple[str, ...], on_progress: OnFile | None = None) -> Opened:
     """
-    Every metrics file of the targets as one store.
+    Every metrics file of the targets as one store, and the scalars of their event files.
 
-    Raises UsageError where a target is not there, or none holds metrics.
+    Raises UsageError where a target is not there, or none holds numbers.
     """
-    from flatline.series.storage import MemoryStore, SeriesBuilder, each
-    from flatline.sources.metrics import read_file
+    from flatline.series.storage import MemoryStore, SeriesBuilder
 
     gaps: list[Gap] = []
     builder = SeriesBuilder()
-    files = [file for file in walk(targets, gaps) if file.kind == METRICS]
+    files = [file for file in walk(targets, gaps) if file.kind in (METRICS, EVENTS)]
     if not files:
-        raise UsageError(f"{', '.join(targets)} holds no metrics of a known format")
-    for file in files:
-        if not file.path.is_dir():
-            read_file(file.path, file.source, builder, gaps)
-            continue
-        try:
-            database = _folder(file)
-        except FormatError as fault:
-            gaps.append(Gap(METRICS, str(fault), file.source))
-            continue
-        if len(files) == 1:
-            return Opened(database, database.span, (*gaps, *database.gaps))
-        for labels, times, values in each(database.select((), *EVER)):
-            builder.extend(builder.row(labels), times, values)
-        gaps += database.gaps
-    store = MemoryStore(builder.build())
+        raise UsageError(
+            f"{', '.join(targets)} holds no metrics of a known format; known are {FORMS}"
+        )
+    if len(files) == 1 and files[0].path.is_dir():
+        store = _folder(files[0], gaps)
+        return Opened(store, store.span, (*gaps, *getattr(store, "gaps", ())))
+    for number, file in enumerate(files):
+        if on_progress is not None:
+            on_progress("reading metrics", number, len(files))
+        _read(file, builder, gaps)
+    memory = MemoryStore(builder.build())
     if builder.conflicts:
         gaps.append(Gap("every sample of the metrics",
                         f"{builder.conflicts} samples have another value at the same time"
                         " of the same series; the first was kept"))  # fmt: skip
-    return Opened(store, store.span, tuple(gaps))
+    return Opened(memory, memory.span, tuple(gaps))
 
 
-def _folder(file: Found) -> Database | ColumnarStore:
+def _folder(file: Found, gaps: list[Gap]) -> Store:
+    """A database, or a capsule's store; an empty one and a gap where it cannot be read."""
+    from flatline.series.masked import masked
+    from flatline.series.storage import MemoryStore, SeriesBuilder
     from flatline.series.tsdb.database import Database
 
-    if capsule.is_store(file.path):
-        return capsule.store(file.path, file.source)
-    return Database(file.path, file.source)
+    try:
+        if capsule.is_store(file.path):
+            return capsule.store(file.path, file.source)
+        return masked(Database(file.path, file.source))
+    except FormatError as fault:
+        gaps.append(Gap(METRICS, str(fault), file.source))
+        return MemoryStore(SeriesBuilder().build())
+
+
+def _read(file: Found, builder: SeriesBuilder, gaps: list[Gap]) -> None:
+    """One of several files into the builder; what could not be read is a gap."""
+    from flatline.series.storage import each
+    from flatline.sources.metrics import read_file
+
+    if file.kind == EVENTS:
+        try:
+            read_scalars(file, builder, gaps)
+        except SourceError as fault:
+            gaps.append(Gap("training events", str(fault), file.source))
+    elif not file.path.is_dir():
+        read_file(file.path, file.source, builder, gaps)
+    else:
+        store = _folder(file, gaps)
+        for labels, times, values in each(store.select((), *EVER)):
+            builder.extend(builder.row(labels), times, values)
+        gaps += getattr(store, "gaps", ())
 
 
 def ask(question: Question) -> Reply:

@@ -12,14 +12,16 @@ Told apart from:
     D3 straggler: one rank sets the pace.
     D4 network-degradation: some hosts lose packets.
     D6 training-dynamics-slowdown: the work itself grew.
-    Frequent saves that cost little, being small or asynchronous, and hosts that send much over
-    both networks.
+    Frequent saves that cost little, being small or asynchronous, hosts that send much over both
+    networks, a message that advises CUDA_LAUNCH_BLOCKING, and a run that has it set and draws
+    its power all the same: its kernels are long.
 
 Do:
     Save less often, restore the fast transport, unset CUDA_LAUNCH_BLOCKING.
 
 References:
-    NCCL environment variables (NCCL_NET, NCCL_IB_DISABLE); CUDA_LAUNCH_BLOCKING.
+    NCCL environment variables (NCCL_NET, NCCL_IB_DISABLE); CUDA_LAUNCH_BLOCKING;
+    HIP_LAUNCH_BLOCKING and AMD_SERIALIZE_KERNEL of ROCm.
 """
 
 from __future__ import annotations
@@ -32,7 +34,7 @@ from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
 from flatline.judging.throughput import checkpoint_steps, pace
 from flatline.judging.timeline import by_host, instant, usual
-from flatline.model import Action, Cite, Finding, Judgement
+from flatline.model import Action, Cite, Finding, Judgement, LogCite
 
 CODE = "D2"
 NAME = "throughput-bound"
@@ -50,6 +52,11 @@ BYTES = 50e6
 traffic and logging do not come near."""
 UNUSED = 0.01
 """RDMA traffic below this part of the plain network's is none."""
+IDLING, BUSY = 0.5, 0.6
+"""Of the power limit the GPU that draws most, and of the time the median one that something ran:
+one at work draws most of its limit (an H200 under load 0.9, with nothing to do 0.11: the capture
+of driver 590 in nvidia_gpu_exporter); one that waits between short kernels looks busy at little
+power."""
 _SHOWN = 3
 
 
@@ -69,11 +76,12 @@ class _Storm:
 
 def judge(facts: Facts) -> Judgement:
     """Saves that take the run's time, by the log's clock; collectives that bypass the fast
-    fabric, by its adapters' counters."""
+    fabric, by its adapters' counters; launches that wait for one another, by the setting the log
+    shows and the power that is left unused."""
     storm = _storm(facts)
     if storm is not None:
         return _saving(facts, storm)
-    return _bypassed(facts)
+    return _bypassed(facts) or _serialised(facts)
 
 
 # --- saving -------------------------------------------------------------------------------------
@@ -195,4 +203,86 @@ def _bypassed(facts: Facts) -> Finding | None:
                    "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET"),
         ),
         resubmit="fix_first",
+    )  # fmt: skip
+
+
+# --- every launch waits -------------------------------------------------------------------------
+
+
+def _serialised(facts: Facts) -> Finding | None:
+    """
+    The setting stands in the log, steps went on, and no GPU drew much power though all were busy.
+
+    Where power, its limit or activity were not measured it is a warning: what it costs is not
+    known.  Where a GPU draws its power the kernels are long, and there is nothing to say.
+    """
+    said = [m.cite for m in facts.tagged("launch-blocking") if m.attempt == facts.last.n]
+    known = pace(facts)
+    if not said or known is None:
+        return None
+    needed = ("gpu_power_watts", "gpu_power_limit_watts", "gpu_utilization_ratio")
+    if not all(map(facts.measured, needed)):
+        return _unweighed(facts, said)
+    begins, ends = map(int, known.span)
+    window = f"[{max(1, int(ends - begins))}s]"
+    drawn = (
+        f"avg_over_time(gpu_power_watts{window}) / avg_over_time(gpu_power_limit_watts{window})"
+    )
+    most = usual(facts, drawn, ends, "of its power limit, the GPU that draws most", "max({})")
+    ran = f"avg_over_time(gpu_utilization_ratio{window})"
+    busy = usual(facts, ran, ends, "of the time something ran, the median GPU")
+    if most is None or busy is None:
+        return _unweighed(facts, said)
+    if most.value >= IDLING or busy.value < BUSY:
+        return None
+    return Finding(
+        code=CODE,
+        summary="Every kernel launch waited for the one before it: a debugging setting is on",
+        fault_class="launch-blocking",
+        attribution="job",
+        shows=(
+            claim("The log shows the setting that makes each launch wait", *said[:_SHOWN]),
+            claim(f"Something ran on the median GPU {busy.value:.0%} of the time, and yet none"
+                  f" drew more than {most.value:.0%} of its power limit", busy, most),
+        ),
+        implies=(
+            claim("The host launches a kernel only when the last has ended, so that the gaps"
+                  " between them set the pace.", said[0], busy, most),
+        ),
+        strength=0.5,
+        severity="degraded",
+        scope="all",
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(
+            "How much the setting costs: a few steps without it would tell. A small or"
+            " memory-bound model draws little power too.",
+        ),
+        actions=(
+            Action("fix", "Unset CUDA_LAUNCH_BLOCKING (HIP_LAUNCH_BLOCKING, AMD_SERIALIZE_KERNEL)"
+                   " and compare the step time.", "unset CUDA_LAUNCH_BLOCKING"),
+        ),
+        resubmit="fix_first",
+    )  # fmt: skip
+
+
+def _unweighed(facts: Facts, said: list[LogCite]) -> Finding:
+    """A warning: the setting is on, and nothing shows what it costs."""
+    return Finding(
+        code=CODE,
+        summary="A debugging setting makes every kernel launch wait for the one before it",
+        fault_class="launch-blocking",
+        attribution="job",
+        shows=(claim("The log shows the setting", *said[:_SHOWN]),),
+        implies=(),
+        strength=0.25,
+        role="warning",
+        severity="warning",
+        scope="all",
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("What it costs: power and activity of the GPUs were not measured.",),
+        actions=(Action("fix", "Unset it, unless an error is being looked for.",
+                        "unset CUDA_LAUNCH_BLOCKING"),),
+        resubmit="unknown",
     )  # fmt: skip

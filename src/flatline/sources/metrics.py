@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any
 
 from flatline.errors import FormatError, SourceError
 from flatline.model import Gap, Place, QueryCite
+from flatline.series.smi import form_of
 from flatline.signals import NEEDS, RESTLESS, SIGNALS
 
 if TYPE_CHECKING:
@@ -51,27 +52,17 @@ _SAMPLE = re.compile(
     re.IGNORECASE,
 )
 
-_SMI_DOCUMENT = re.compile(
-    rb"(?:<\?xml[^>]*>\s*)?(?:<!DOCTYPE nvidia_smi_log[^>\[]*>\s*)?<nvidia_smi_log>.*?"
-    rb"</nvidia_smi_log>\s*",
-    re.DOTALL,
-)
-_SMI_HEADER = re.compile(
-    rb"(?:^|, ?)(?:(?:power\.draw|temperature|utilization|clocks|memory)\.?[a-z_.]*)"
-    rb"(?: \[[%A-Za-z]+\])?(?:,|\s*$)"
-)
-
 
 def recognise(name: str, head: bytes) -> bool:
     """
-    Whether a file's beginning is Prometheus text, OpenMetrics, or what nvidia-smi printed.
+    Whether a file's beginning is Prometheus text, OpenMetrics, or what an smi tool printed.
 
     A line of metadata decides; without any, nearly every line must be a labelled sample, so that
     a log that prints `{...} 3` is none.
     """
     if b"\0" in head:
         return False
-    if is_smi(head):
+    if form_of(head) is not None:
         return True
     lines = [line for line in head.split(b"\n")[:HEAD_LINES] if line.strip()]
     if len(lines) > 1 and not head.endswith(b"\n"):
@@ -91,25 +82,6 @@ class Carried:
     metric: str
     unit: str
     hosts: tuple[str, ...]
-
-
-def is_smi(head: bytes) -> bool:
-    """
-    Whether a file begins as a table or documents of `nvidia-smi`, and as nothing else: many a job
-    log begins with such a table.
-    """
-    text = head.lstrip(b"\xef\xbb\xbf\r\n ")
-    if text.startswith((b"<?xml", b"<nvidia_smi_log>")):
-        rest = _SMI_DOCUMENT.sub(b"", text).lstrip()
-        return b"<nvidia_smi_log>" in text[:400] and rest[:1] in (b"", b"<")
-    lines = text.split(b"\n")
-    if len(lines) > 1:
-        lines.pop()
-    header = lines[0]
-    if not _SMI_HEADER.search(header) or len(header) > HEAD_LINES * 50:
-        return False
-    alike = sum(line.count(b",") == header.count(b",") for line in lines[:HEAD_LINES])
-    return b"," in header and alike == len(lines[:HEAD_LINES]) > 1
 
 
 class MetricsSource:
@@ -429,7 +401,7 @@ def read_file(
 
     try:
         with path.open("rb") as file:
-            smi = is_smi(file.read(65_536))
+            smi = form_of(file.read(65_536)) is not None
         found = read_smi(path, source, builder) if smi else read(path, source, builder, asked).gaps
         gaps.extend(found)
     except FormatError as fault:

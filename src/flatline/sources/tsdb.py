@@ -47,6 +47,7 @@ def _is_log(folder: Path) -> bool:
 def database(folder: Path, source: str) -> Engine:
     """The folder behind the embedded evaluator. Raises OSError where it cannot be looked at."""
     from flatline.series.engine import Embedded
+    from flatline.series.masked import masked
     from flatline.series.tsdb.database import Database
 
-    return Embedded(Database(folder, source), source)
+    return Embedded(masked(Database(folder, source)), source)

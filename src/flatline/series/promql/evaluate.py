@@ -45,7 +45,7 @@ __all__ = [
     "samples",
 ]
 MAX_STEPS = 11_000
-"""Most points a series may have in an answer (`web/api/v1` of Prometheus refuses more)."""
+"""Most steps from the first point to the last (`web/api/v1` of Prometheus refuses more)."""
 Kind = Literal["vector", "scalar", "matrix", "string"]
 
 
@@ -101,7 +101,7 @@ def over(
     first, last, step = milliseconds(start), milliseconds(end), milliseconds(step_s)
     if step <= 0 or last < first:
         raise QueryRejected("a range needs a step above zero and an end not before its start")
-    if (last - first) // step + 1 > MAX_STEPS:
+    if (last - first) // step > MAX_STEPS:
         raise QueryRejected(f"the range has more than {MAX_STEPS} steps")
     steps = np.arange(first, last + 1, step, dtype=np.int64)
     answer = _answer(query, store, steps, step, settings)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from time import monotonic
 
 import numpy as np
 
-from flatline.errors import QueryRejected
+from flatline.errors import QueryRejected, QueryTimedOut
 from flatline.series.matching import Matcher
 from flatline.series.promql import histograms, relabel, trends, windows
 from flatline.series.promql.aggregate import PARAMETRIC, REDUCTIONS, aggregate
@@ -84,6 +85,7 @@ class Evaluation:
 
     def value(self, expr: Expr) -> Value:
         """What the expression is worth at each step."""
+        self._in_time()
         match expr:
             case Number(value=number):
                 return Scalar(np.full(self.steps.size, number))
@@ -104,6 +106,10 @@ class Evaluation:
                 return combine(expr, *sides, old=self.settings.old)
             case Subquery():
                 raise QueryRejected("a subquery has no value of its own: give it to a function")
+
+    def _in_time(self) -> None:
+        if monotonic() > self.settings.until:
+            raise QueryTimedOut("the query took longer than it is allowed")
 
     def _operand(self, expr: Expr) -> Vector | Scalar:
         value = self.value(expr)

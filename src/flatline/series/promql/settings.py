@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 from typing import Literal
 
 LOOKBACK_S = 300.0
@@ -17,13 +18,15 @@ class Settings:
     `compat` is the major release of Prometheus whose answers are given.
 
     `experimental` allows functions which a server answers only when told to
-    (`--enable-feature=promql-experimental-functions`).
+    (`--enable-feature=promql-experimental-functions`).  At `until` (of `time.monotonic`) a query
+    is given up: between two operations, so that one of them may still run on.
     """
 
     lookback_s: float = LOOKBACK_S
     compat: Literal[2, 3] = 3
     subquery_step_s: float = SUBQUERY_STEP_S
     experimental: bool = False
+    until: float = inf
 
     @property
     def old(self) -> bool:

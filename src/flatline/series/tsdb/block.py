@@ -57,6 +57,10 @@ class Block:
     def names(self) -> Iterable[str]:
         return self._index.table.get(NAME, {})
 
+    def values(self) -> Iterable[tuple[str, Iterable[str]]]:
+        """Each label's name with its values."""
+        return ((name, table) for name, table in self._index.table.items() if name)
+
     def labels(self, matchers: Sequence[Matcher]) -> Iterable[Labels]:
         """Labels of the series that satisfy every matcher."""
         for _, labels, _ in self._index.series(self._index.matching(matchers)):

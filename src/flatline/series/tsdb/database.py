@@ -99,6 +99,20 @@ class Database:
                 self._unread(block, fault)
         return tuple(sorted(found - {""}))
 
+    def values(self) -> Mapping[str, frozenset[str]]:
+        """Every value a label has anywhere, by the label's name."""
+        found: dict[str, set[str]] = {}
+        for block in self._blocks:
+            try:
+                for name, table in block.values():
+                    found.setdefault(name, set()).update(table)
+            except (FormatError, OSError) as fault:
+                self._unread(block, fault)
+        for labels in self._head.labels(()):
+            for name, value in labels:
+                found.setdefault(name, set()).add(value)
+        return {name: frozenset(values) for name, values in found.items()}
+
     @cached_property
     def span(self) -> tuple[float, float] | None:
         """First and last time a sample has; the first of a block is where the block begins."""

@@ -2,13 +2,13 @@
 What a server had not yet put into a block: chunks it had mapped, the log, late samples.
 
 The log holds every sample since its last checkpoint, the mapped chunks most of them again.  The
-log has no index: it is read once, from one end to the other, and kept if it is small enough; else
-it is read again for each question.  Layouts: `tsdb/docs/format/head_chunks.md`, `wal.md`.
+log has no index: it is read once, from one end to the other, and kept ordered by series, in memory
+or in the temporary folder (`runs`).  Layouts: `tsdb/docs/format/head_chunks.md`, `wal.md`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
@@ -17,26 +17,28 @@ import numpy as np
 
 from flatline.errors import FormatError
 from flatline.series.matching import Matcher, accepts
-from flatline.series.storage import NAME, Floats, Ints, Labels
+from flatline.series.storage import NAME, Ints, Labels
 from flatline.series.tsdb import wal
 from flatline.series.tsdb.files import ReadOnly, crc32c, listed
 from flatline.series.tsdb.index import uvarint
-from flatline.series.tsdb.pieces import Damage, Selection, Span, ordered
+from flatline.series.tsdb.pieces import Damage, Selection, Span, uncovered
+from flatline.series.tsdb.runs import Loose, Runs
 
 MAGIC = 0x0130BC91
 OUT_OF_ORDER = 0x80
 _CHUNK = Struct(">QqqB")
 KEPT = 24_000_000
-"""Samples of the log that are kept in memory, at 24 bytes each; a longer log is read again for
-each question."""
+"""Samples of the log that are kept in memory, at 24 bytes each until they are in order; those of a
+longer log lie in the temporary folder."""
+PIECE_BYTES = 1 << 20
 BATCH_BYTES = 32 << 20
 BATCH_RECORDS = 1 << 14
-Loose = tuple[Ints, Ints, Floats]
 
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
-    """A chunk in `chunks_head`: file, position and size of its data, and its check."""
+    """A chunk in `chunks_head`: file, position and size of its data, and its check; `late` where
+    it holds only samples that came out of order."""
 
     file: str
     first: int
@@ -45,6 +47,7 @@ class Mapped:
     begin: int
     at: int
     size: int
+    late: bool
 
 
 class Head:
@@ -57,7 +60,7 @@ class Head:
         self._by_name: dict[str, list[int]] = {}
         self._deleted: dict[int, list[Span]] = {}
         self._mapped: dict[int, list[Mapped]] = {}
-        self._kept: Loose | None = None
+        self._kept: Runs | None = None
         self._span: Span | None = None
         self._read_chunks()
         self._read_log()
@@ -80,29 +83,27 @@ class Head:
         refs = self._matching(matchers)
         if not refs:
             return
+        refs.sort(key=self._labels.__getitem__)
         rows = {ref: into.row(self._labels[ref]) for ref in refs}
-        self._select_chunks(rows, into)
-        wanted = np.array(sorted(refs), dtype=np.int64)
-        row_of = np.array([rows[ref] for ref in wanted.tolist()], dtype=np.int64)
-        for found, times, values in self._of(wanted):
-            kept = self._undeleted(found, times)
-            at = np.searchsorted(wanted, found[kept])
-            into.samples(row_of[at], times[kept], values[kept])
+        covered = self._select_chunks(rows, into)
+        wanted = np.array(refs, dtype=np.int64)
+        row_of = np.array([rows[ref] for ref in refs], dtype=np.int64)
+        deleted = {rows[ref]: spans for ref, spans in self._deleted.items() if ref in rows}
+        for found, times, values in self._of(wanted, row_of):
+            kept = _undeleted(found, times, deleted) & uncovered(found, times, covered)
+            into.samples(found[kept], times[kept], values[kept])
 
-    def _of(self, wanted: Ints) -> Iterator[Loose]:
-        """The samples of the log of these series; they are ascending."""
-        if self._kept is None:
-            for found in self._log(first_time=False):
-                at = np.searchsorted(wanted, found[0]).clip(max=wanted.size - 1)
-                of = np.flatnonzero(wanted[at] == found[0])
-                yield found[0][of], found[1][of], found[2][of]
+    def _of(self, wanted: Ints, rows: Ints) -> Iterator[Loose]:
+        """The samples of the log of these series, under these rows."""
+        if self._kept is not None:
+            yield from self._kept.of(wanted, rows)
             return
-        refs, times, values = self._kept
-        begins = np.searchsorted(refs, wanted, "left")
-        sizes = np.searchsorted(refs, wanted, "right") - begins
-        shift = begins - np.concatenate(([0], np.cumsum(sizes)[:-1]))
-        at = np.repeat(shift, sizes) + np.arange(int(sizes.sum()))
-        yield refs[at], times[at], values[at]
+        order = np.argsort(wanted)  # the temporary folder is full: the log is read again
+        wanted, rows = wanted[order], rows[order]
+        for found in self._log(first_time=False):
+            at = np.searchsorted(wanted, found[0]).clip(max=wanted.size - 1)
+            of = np.flatnonzero(wanted[at] == found[0])
+            yield rows[at[of]], found[1][of], found[2][of]
 
     def _matching(self, matchers: Sequence[Matcher]) -> list[int]:
         exact = [m.value for m in matchers if m.name == NAME and m.op == "="]
@@ -111,13 +112,6 @@ class Head:
         for name, test in tests:
             refs = [ref for ref in refs if test(_value(self._labels[ref], name))]
         return refs
-
-    def _undeleted(self, refs: Ints, times: Ints) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
-        kept = np.ones(refs.size, dtype=np.bool_)
-        for ref in self._deleted.keys() & set(refs.tolist()) if self._deleted else ():
-            for first, last in self._deleted[ref]:
-                kept &= (refs != ref) | (times < first) | (times > last)
-        return kept
 
     # --- mapped chunks ---
 
@@ -143,22 +137,41 @@ class Head:
             ref, first, last, encoding = _CHUNK.unpack_from(data, at)
             if not ref:  # the rest was laid out for later
                 return True
-            try:
-                size, start = uvarint(data, at + 25)
-            except (IndexError, FormatError):
-                return False
+            start = at + 27
+            if start < len(data) and data[at + 25] > 127 > data[at + 26]:  # as nearly all are
+                size = data[at + 25] & 127 | data[at + 26] << 7
+            else:
+                try:
+                    size, start = uvarint(data, at + 25)
+                except (IndexError, FormatError):
+                    return False
             end = start + size + 4
             if end > len(data):
                 return False
             if last >= first:
                 self._widen(first, last)
                 self._mapped.setdefault(ref, []).append(
-                    Mapped(name, first, last, encoding & ~OUT_OF_ORDER, at, start, size)
+                    Mapped(
+                        name,
+                        first,
+                        last,
+                        encoding & ~OUT_OF_ORDER,
+                        at,
+                        start,
+                        size,
+                        encoding & OUT_OF_ORDER != 0,
+                    )
                 )
             at = end
         return at == len(data) or not any(data[at:])
 
-    def _select_chunks(self, rows: dict[int, int], into: Selection) -> None:
+    def _select_chunks(self, rows: dict[int, int], into: Selection) -> dict[int, list[Span]]:
+        """
+        The mapped chunks of these series; the spans they hold of each row.
+
+        What the log has within them it has again: a server that starts leaves that out too.
+        """
+        covered: dict[int, list[Span]] = {}
         first, last = into.span
         wanted = [
             (chunk, ref)
@@ -167,43 +180,68 @@ class Head:
             if chunk.first <= last and chunk.last >= first
         ]
         wanted.sort(key=lambda item: (item[0].file, item[0].begin))
-        files: dict[str, ReadOnly] = {}
-        for chunk, ref in wanted:
-            where = f"chunks_head/{chunk.file}"
-            try:
-                if chunk.file not in files:
-                    files = {chunk.file: ReadOnly(self._folder / where)}
-                data = files[chunk.file].read(chunk.begin, chunk.at + chunk.size + 4 - chunk.begin)
-            except OSError as fault:
-                self._damage.add(f"mapped chunks are gone: {fault.strerror or fault}", where)
-                continue
+        found = [(rows[ref], chunk, data, ref) for chunk, ref, data in self._pieces(wanted)]
+        found.sort(key=lambda item: (item[0], item[1].first))
+        for row, chunk, data, ref in found:
             if len(data) < 4 or crc32c(data[:-4]) != int.from_bytes(data[-4:], "big"):
-                self._damage.add("a mapped chunk does not match its checksum", where)
+                self._damage.add("a mapped chunk does not match its checksum",
+                                 f"chunks_head/{chunk.file}")  # fmt: skip
                 continue
             deleted = tuple(self._deleted.get(ref, ()))
-            into.chunk(
-                rows[ref], chunk.encoding, data[chunk.at - chunk.begin : -4], where, deleted
-            )
+            sound = into.chunk(row, chunk.encoding, data[chunk.at - chunk.begin : -4],
+                               f"chunks_head/{chunk.file}", deleted)  # fmt: skip
+            if sound and not chunk.late:
+                covered.setdefault(row, []).append((chunk.first, chunk.last))
+        return covered
+
+    def _pieces(self, wanted: Sequence[tuple[Mapped, int]]) -> Iterator[tuple[Mapped, int, bytes]]:
+        """The bytes of each chunk, its head among them; neighbours are read in one piece."""
+        file: ReadOnly | None = None
+        name, piece, begin = "", b"", 0
+        for number, (chunk, ref) in enumerate(wanted):
+            end = chunk.at + chunk.size + 4
+            try:
+                if chunk.file != name:
+                    name, piece, begin = chunk.file, b"", 0
+                    file = ReadOnly(self._folder / "chunks_head" / name)
+                if file is not None and end > begin + len(piece):
+                    begin = chunk.begin
+                    piece = file.read(begin, max(_reach(wanted, number), end) - begin)
+            except OSError as fault:
+                self._damage.add(f"mapped chunks are gone: {fault.strerror or fault}",
+                                 f"chunks_head/{chunk.file}")  # fmt: skip
+                file = None
+            if file is not None:
+                yield chunk, ref, piece[chunk.begin - begin : end - begin]
 
     # --- the log ---
 
     def _read_log(self) -> None:
-        """Everything but the samples is noted; they are kept, ordered, if they are few enough."""
-        total = 0
-        parts: list[Loose] = []
+        """Everything but the samples is noted; they are kept, ordered by series."""
+        runs: Runs | None = Runs(KEPT)
         for found in self._log(first_time=True):
-            total += found[0].size
             if found[1].size:
                 self._widen(int(found[1].min()), int(found[1].max()))
-            if total <= KEPT:
-                parts.append(found)
-        if total <= KEPT:
-            refs, times, values = _joined(parts)
-            order = ordered(refs, times)
-            self._kept = refs[order], times[order], values[order]
-            known = np.array(sorted(self._labels), dtype=np.int64)
-            strange = int(np.count_nonzero(~np.isin(refs, known)))
-            self._damage.add("samples of a series the log does not name", "wal", strange)
+            runs = self._put(runs, found)
+        try:
+            if runs is not None:
+                runs.close()
+        except OSError:
+            runs = None
+        self._kept = runs
+        if runs is not None:
+            strange = np.setdiff1d(runs.refs(), np.array(sorted(self._labels), dtype=np.int64))
+            self._damage.add("samples of a series the log does not name", "wal",
+                             runs.count(strange))  # fmt: skip
+
+    def _put(self, runs: Runs | None, found: Loose) -> Runs | None:
+        """None once the temporary folder is full."""
+        try:
+            if runs is not None:
+                runs.add(found)
+        except OSError:
+            return None
+        return runs
 
     def _log(self, *, first_time: bool) -> Iterator[Loose]:
         damage = self._damage if first_time else Damage()
@@ -266,10 +304,27 @@ class Head:
         )
 
 
-def _joined(parts: Sequence[Loose]) -> Loose:
-    none = np.empty(0, dtype=np.int64)
-    refs, times, values = zip(*parts, strict=True) if parts else ((none,), (none,), (none,))
-    return np.concatenate(refs), np.concatenate(times), np.concatenate(values).astype(np.float64)
+def _reach(wanted: Sequence[tuple[Mapped, int]], number: int) -> int:
+    """Where the chunks end that follow this one close behind."""
+    chunk = wanted[number][0]
+    end = chunk.at + chunk.size + 4
+    for following, _ in wanted[number + 1 : number + 4096]:
+        if following.file != chunk.file or following.begin - end > 4096:
+            break
+        if following.at + following.size + 4 - chunk.begin > PIECE_BYTES:
+            break
+        end = following.at + following.size + 4
+    return end
+
+
+def _undeleted(
+    rows: Ints, times: Ints, deleted: Mapping[int, Sequence[Span]]
+) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
+    kept = np.ones(rows.size, dtype=np.bool_)
+    for row, spans in deleted.items():
+        for first, last in spans:
+            kept &= (rows != row) | (times < first) | (times > last)
+    return kept
 
 
 def _value(labels: Labels, name: str) -> str:

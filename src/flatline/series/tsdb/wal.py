@@ -8,6 +8,7 @@ are.  Layouts: `tsdb/docs/format/wal.md` and `tsdb/record/record.go`.
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -192,6 +193,11 @@ def samples_of(batch: Sequence[bytes]) -> tuple[Ints, Ints, Floats]:
     pos += 16
     found: list[tuple[Ints, Ints, NDArray[np.uint64]]] = []
     while pos.size:
+        if pos.size < FEW:  # the longest records: what is left of each is walked on its own
+            for row in range(pos.size):
+                one = slice(row, row + 1)
+                found.append(stream.walked(pos[one], int(ends[row]), base[one], base_at[one]))
+            break
         ref, pos = stream.varint(pos)
         at, pos = stream.varint(pos)
         value = stream.word(pos)
@@ -210,10 +216,16 @@ def samples_of(batch: Sequence[bytes]) -> tuple[Ints, Ints, Floats]:
     return refs, times, values.view(np.float64)
 
 
+FEW = 96
+"""Records below which a round in lockstep costs more than walking through what is left of them:
+a round takes some 40 us however few there are, a step of the walk 0.2 us."""
+
+
 class _Bytes:
     """Numbers at many byte positions at once; beyond the end they are whatever is there."""
 
     def __init__(self, data: bytes) -> None:
+        self._data = data
         padded = data + bytes(24 + -len(data) % 8)
         self._words = np.frombuffer(padded, dtype=">u8").astype(np.uint64)
 
@@ -223,6 +235,27 @@ class _Bytes:
         high = self._words.take(at, mode="clip") << shift
         low = self._words.take(at + 1, mode="clip") >> _U(1)
         return high | (low >> (_U(63) - shift))
+
+    def walked(
+        self, pos: Ints, end: int, base: Ints, base_at: Ints
+    ) -> tuple[Ints, Ints, NDArray[np.uint64]]:
+        """The samples from one position on, found one after the other and read together."""
+        data, at = self._data, int(pos[0])
+        begins = array("q")
+        while at < end:
+            begin = at
+            while at < end and data[at] > 127:
+                at += 1
+            at += 1
+            while at < end and data[at] > 127:
+                at += 1
+            at += 9
+            if at > end:
+                break
+            begins.append(begin)
+        refs, there = self.varint(np.frombuffer(begins, dtype=np.int64))
+        times, there = self.varint(there)
+        return base + refs, base_at + times, self.word(there)
 
     def varint(self, pos: Ints) -> tuple[Ints, Ints]:
         """Signed numbers (zigzag, base 128), and where the next thing begins."""
