@@ -1,0 +1,179 @@
+"""
+The search for the record that fits: BM25 over weighted fields (`bm25s`), outcomes, embeddings.
+
+A field's weight is how often its tokens are counted, as BM25F does for one set of parameters
+(Robertson, Zaragoza and Taylor, CIKM 2004).  A hit carries two numbers: `score` orders the hits of
+one query, `share` is comparable between queries, and thresholds stand on it: of what the words of
+the query weigh together, the share that the record holds.
+
+An `Embedder` is a plug-in (an entry point of the group `flatline.embedders`); none is shipped.
+Its order and that of BM25 are merged by reciprocal ranks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+
+from flatline.errors import UsageError
+from flatline.knowledge.incident import Incident
+from flatline.knowledge.tokens import asked, tokens
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+WEIGHTS = {"problem": 3, "lines": 3, "symptom": 2, "environment": 1, "cause": 1, "fix": 1,
+           "id": 1, "signatures": 1}  # fmt: skip
+"""lab/score_knowledge.py compares others; docs/design/knowledge.md has the numbers."""
+K1, B = 1.2, 0.6
+PRIOR = 10
+"""Outcomes that a record is taken to have had before the first at this site, half of them good."""
+RANK_CONSTANT = 60
+"""Of reciprocal rank fusion (Cormack, Clarke and Buettcher, SIGIR 2009)."""
+GROUP = "flatline.embedders"
+
+
+class Embedder(Protocol):
+    """Turns texts into vectors whose inner product is their likeness."""
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """[texts x dimensions], rows of length 1."""
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How often a record was found right and wrong at this site."""
+
+    confirmed: int = 0
+    wrong: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """A record, its `score` among the hits of this query, and the `share` (0..1) of the query's
+    weight that it holds."""
+
+    incident: Incident
+    score: float
+    share: float
+    outcome: Outcome
+
+
+@dataclass(frozen=True)
+class Index:
+    """Records that can be searched. Built when it is first asked, in some tens of ms."""
+
+    incidents: tuple[Incident, ...]
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    embedder: Embedder | None = None
+
+    def search(self, text: str, family: str | None = None, limit: int = 5) -> list[Hit]:
+        """The records that fit best, those with no word of the query never among them."""
+        words = [word for word in asked(text) if word in self._weight]
+        allowed = [
+            n for n, i in enumerate(self.incidents) if family is None or family in i.families
+        ]
+        if not words or not allowed:
+            return []
+        scores = np.asarray(self._engine.get_scores(words), dtype=np.float64)
+        for n in allowed:
+            scores[n] *= self._trust(self.incidents[n].id)
+        order = self._merged([n for n in np.argsort(-scores, kind="stable") if scores[n] > 0], text)
+        kept = set(allowed)
+        return [
+            Hit(
+                self.incidents[n],
+                round(float(scores[n]), 3),
+                round(self._share(words, n), 3),
+                self._outcome(self.incidents[n].id),
+            )
+            for n in order
+            if n in kept
+        ][:limit]
+
+    def _merged(self, order: Sequence[Any], text: str) -> list[int]:
+        ranked = [int(n) for n in order]
+        if self.embedder is None:
+            return ranked
+        likeness = self._vectors @ self.embedder.embed([text])[0]
+        merged: dict[int, float] = {}
+        for ranking in (ranked, [int(n) for n in np.argsort(-likeness, kind="stable")]):
+            for rank, n in enumerate(ranking):
+                merged[n] = merged.get(n, 0.0) + 1.0 / (RANK_CONSTANT + rank)
+        return sorted(merged, key=lambda n: (-merged[n], n))
+
+    def _share(self, words: Sequence[str], n: int) -> float:
+        held = self._tokens[n]
+        total = sum(self._weight[word] for word in words)
+        return float(sum(self._weight[word] for word in words if word in held) / total)
+
+    def _outcome(self, name: str) -> Outcome:
+        return self.outcomes.get(name, Outcome())
+
+    def _trust(self, name: str) -> float:
+        outcome = self._outcome(name)
+        return (PRIOR + outcome.confirmed) / (PRIOR + outcome.wrong)
+
+    @cached_property
+    def _weighted(self) -> list[list[str]]:
+        return [_weighted(incident) for incident in self.incidents]
+
+    @cached_property
+    def _tokens(self) -> list[frozenset[str]]:
+        return [frozenset(held) for held in self._weighted]
+
+    @cached_property
+    def _weight(self) -> dict[str, float]:
+        """The inverse document frequency of every token (Lucene's form, never negative)."""
+        counts: dict[str, int] = {}
+        for held in self._tokens:
+            for token in held:
+                counts[token] = counts.get(token, 0) + 1
+        n = len(self._tokens)
+        return {t: float(np.log1p((n - c + 0.5) / (c + 0.5))) for t, c in counts.items()}
+
+    @cached_property
+    def _engine(self) -> Any:
+        import bm25s
+
+        made = bm25s.BM25(k1=K1, b=B, method="lucene")
+        made.index(self._weighted, show_progress=False)
+        return made
+
+    @cached_property
+    def _vectors(self) -> NDArray[np.float32]:
+        assert self.embedder is not None
+        return self.embedder.embed([prose(incident) for incident in self.incidents])
+
+
+def prose(incident: Incident) -> str:
+    """What an embedder is given of a record."""
+    return " ".join((incident.problem, incident.symptom, *incident.lines, incident.cause))
+
+
+def _weighted(incident: Incident) -> list[str]:
+    made: list[str] = []
+    for name, weight in WEIGHTS.items():
+        value = getattr(incident, name)
+        text = value.replace("-", " ") if name == "id" else value
+        made += tokens(text if isinstance(text, str) else " \n ".join(text)) * weight
+    return made
+
+
+def embedder_named(name: str) -> Embedder:
+    """The plug-in of that name. Raises `UsageError` where none is installed."""
+    from importlib.metadata import entry_points
+
+    found = {point.name: point for point in entry_points(group=GROUP)}
+    if name not in found:
+        known = f"; there are {', '.join(sorted(found))}" if found else ""
+        raise UsageError(
+            f"no embedder is called {name!r}{known}: Flatline ships none, a package offers one as "
+            f"an entry point of the group {GROUP}"
+        )
+    made: Embedder = found[name].load()()
+    return made
