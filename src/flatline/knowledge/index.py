@@ -21,6 +21,7 @@ import numpy as np
 
 from flatline.errors import UsageError
 from flatline.knowledge.incident import Incident
+from flatline.knowledge.outcome import Outcome
 from flatline.knowledge.tokens import asked, tokens
 
 if TYPE_CHECKING:
@@ -42,14 +43,6 @@ class Embedder(Protocol):
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """[texts x dimensions], rows of length 1."""
-
-
-@dataclass(frozen=True, slots=True)
-class Outcome:
-    """How often a record was found right and wrong at this site."""
-
-    confirmed: int = 0
-    wrong: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +75,9 @@ class Index:
         scores = np.asarray(self._engine.get_scores(words), dtype=np.float64)
         for n in allowed:
             scores[n] *= self._trust(self.incidents[n].id)
-        order = self._merged([n for n in np.argsort(-scores, kind="stable") if scores[n] > 0], text)
+        order = self._merged(
+            [n for n in np.argsort(-scores, kind="stable") if scores[n] > 0], text
+        )
         kept = set(allowed)
         return [
             Hit(

@@ -19,7 +19,8 @@ from pathlib import Path
 from flatline.collect.masking import masked
 from flatline.errors import FormatError, UsageError
 from flatline.knowledge.incident import KEYS, LIST_KEYS, Incident, check, load, parse
-from flatline.knowledge.index import Embedder, Index, Outcome
+from flatline.knowledge.index import Embedder, Index
+from flatline.knowledge.outcome import Outcome
 
 VARIABLE = "FLATLINE_KNOWLEDGE"
 ORIGIN = "site"
@@ -148,7 +149,9 @@ def add(file: Path, where: Path) -> tuple[Path, tuple[Incident, ...]]:
     """Copies the records of a file, secrets masked, into the site's folder under its own name.
     Raises `UsageError` where it is no such file, names what does not exist, or would overwrite."""
     if not _NAME.fullmatch(file.name) or file.suffix != ".toml":
-        raise UsageError(f"{file.name!r} is no name for a file of records: call it as switches.toml")
+        raise UsageError(
+            f"{file.name!r} is no name for a file of records: call it as switches.toml"
+        )
     try:
         incidents = parse(_read(file), file.stem, shipped=False)
     except OSError as fault:

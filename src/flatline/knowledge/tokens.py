@@ -1,10 +1,11 @@
 """
 Words of a log and of a report, as the search compares them.
 
-Log text is no prose: `torch.distributed.DistBackendError` is one name and four words, `0x7fbacdf3`
-and `1800000` are none.  A name with a structure is kept whole as well as in its parts (at `_`, `.`,
-`::` and where the case changes); numbers, addresses and placeholders are dropped; words of one
-meaning, as users say it (`stuck`, `frozen`) and as programs do (`deadlock`), share a token.
+Log text is no prose: `torch.distributed.DistBackendError` is one name and four words,
+`0x7fbacdf3` and `1800000` are none.  A name with a structure is kept whole as well as in its parts
+(at `_`, `.`, `::` and where the case changes); numbers, addresses and placeholders are dropped;
+words of one meaning, as users say it (`stuck`, `frozen`) and as programs do (`deadlock`), share a
+token.
 """
 
 from __future__ import annotations
@@ -26,28 +27,37 @@ _TROUBLE = re.compile(
     r"unable|cannot|not found|mismatch|out of|overflow|xid|oom|lost|reset|watchdog"
 )
 _STOP = frozenset(
-    "a an and any are as at be because been before but by can could did do does for from get got "
-    "had has have how i if in into is it its me my no not of on or our out so some still such "
-    "than that the their them then there they this to too up use used using very was we were "
-    "what when where which while who why will with would you your after also all am only even "
-    "just like same seems see get gets run runs running training train com github http https www "
-    "self line file most recent call last python lib site packages py".split()
+    re.findall(
+        r"\w+",
+        """
+        a an and any are as at be because been before but by can could did do does for from get
+        gets got had has have how i if in into is it its me my no not of on or our out so some
+        still such than that the their them then there they this to too up use used using very was
+        we were what when where which while who why will with would you your after also all am
+        only even just like same seems see run runs running training train com github http https
+        www self line file most recent call last python lib site packages py
+        """,
+    )
 )
-_MEANINGS = {
-    "hang": "hang hung stuck freez frozen froz deadlock stall wait never forever standstill".split(),
-    "oom": "oom outofmemoryerror outofmemory".split(),
-    "die": "die dead died kill sigkill crash abort terminat exit vanish".split(),
-    "checkpoint": "checkpoint ckpt save snapshot".split(),
-    "resume": "resum restart reload continu restor".split(),
-    "diverge": "diverg explod spike blow collaps unstabl".split(),
-    "nan": "nan nonfinit inf".split(),
-    "slow": "slow slower slowdown degrad throughput".split(),
-    "mismatch": "mismatch differ inconsist unequal uneven".split(),
-    "dataset": "dataset corpus".split(),
-    "install": "instal compil build built wheel".split(),
-    "unreachable": "unreach refus firewall blocked".split(),
+_MEANINGS = """
+hang: hang hung stuck freez frozen froz deadlock stall wait never forever standstill
+oom: oom outofmemoryerror outofmemory
+die: die dead died kill sigkill crash abort terminat exit vanish
+checkpoint: checkpoint ckpt save snapshot
+resume: resum restart reload continu restor
+diverge: diverg explod spike blow collaps unstabl
+nan: nan nonfinit inf
+slow: slow slower slowdown degrad throughput
+mismatch: mismatch differ inconsist unequal uneven
+dataset: dataset corpus
+install: instal compil build built wheel
+unreachable: unreach refus firewall blocked
+"""
+_MEANS = {
+    word: f"={meaning}"
+    for meaning, _, words in (row.partition(":") for row in _MEANINGS.split("\n") if row)
+    for word in words.split()
 }
-_MEANS = {word: f"={meaning}" for meaning, words in _MEANINGS.items() for word in words}
 
 
 def tokens(text: str) -> list[str]:
