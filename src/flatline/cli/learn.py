@@ -9,8 +9,8 @@ held here are ranked higher and say so. Once a run: a second call is no second
 vote.
 
 examples:
-  flatline learn verdict.json --outcome confirmed --cause 'a bent fibre' --fix 'replaced it'
-  flatline learn verdict.json --outcome confirmed --record datasets-streaming-uneven-shards
+  flatline learn verdict.json --outcome confirmed --cause 'a bent fibre'
+  flatline learn verdict.json --outcome confirmed --record nccl-shm-too-small
   flatline learn verdict.json --outcome wrong
 """
 

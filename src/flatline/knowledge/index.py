@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from flatline import signatures
 from flatline.errors import UsageError
 from flatline.knowledge.incident import Incident
 from flatline.knowledge.outcome import Outcome
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 WEIGHTS = {"problem": 3, "lines": 3, "symptom": 2, "environment": 1, "cause": 1, "fix": 1,
-           "id": 1, "signatures": 1}  # fmt: skip
+           "id": 1, "function": 1}  # fmt: skip
 """lab/score_knowledge.py compares others; docs/design/knowledge.md has the numbers."""
 K1, B = 1.2, 0.6
 PRIOR = 10
@@ -156,7 +157,20 @@ def _weighted(incident: Incident) -> list[str]:
         value = getattr(incident, name)
         text = value.replace("-", " ") if name == "id" else value
         made += tokens(text if isinstance(text, str) else " \n ".join(text)) * weight
+    known = _signatures() if incident.signatures else {}
+    for name in incident.signatures:
+        made += tokens(known.get(name, ""))
     return made
+
+
+@cache
+def _signatures() -> dict[str, str]:
+    """What the catalogue says of each signature: whole lines, as programs print them, are what a
+    record's own shapes are too short for."""
+    return {
+        s.id: " \n ".join((s.meaning, s.not_proof, s.action or "", *s.samples))
+        for s in signatures.load()
+    }
 
 
 def embedder_named(name: str) -> Embedder:

@@ -57,6 +57,9 @@ def learn(
     if outcome != CONFIRMED:
         return [_noted(where, str(verdict["code"]), outcome, run)]
     incident = _incident(document, cause, fix)
+    told = next((o for o in site(where).outcomes if o[2] == run), None)
+    if told is not None:  # before a record is made: a run has one vote
+        return [_noted(where, incident.id, outcome, run)]
     done = []
     if incident.id not in {i.id for i in site(where).incidents}:
         done.append(f"a record was made: {add_one(incident, where)}")

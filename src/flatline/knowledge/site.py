@@ -193,11 +193,17 @@ def _put(file: Path, text: str) -> Path:
 
 
 def note(where: Path, name: str, outcome: str, run: str) -> bool:
-    """Writes an outcome at the end of the site's list; False where this run's is there already.
-    Raises `UsageError` where the file cannot be written."""
+    """Writes an outcome at the end of the site's list; False where the same is there already.
+    Raises `UsageError` where this run was told otherwise, or the file cannot be written."""
     run = re.sub(r"\s+", " ", run)[:200]
-    if any(done[0] == name and done[2] == run for done in site(where).outcomes):
-        return False
+    for told, so, of in site(where).outcomes:
+        if of == run and (told, so) == (name, outcome):
+            return False
+        if of == run:
+            raise UsageError(
+                f"{run} was told before: {told}, {so}. A run has one vote; to change it, edit its "
+                f"line in {where / OUTCOMES}"
+            )
     line = f"{datetime.now(UTC):%Y-%m-%d}\t{name}\t{outcome}\t{run}\n"
     file = where / OUTCOMES
     try:
