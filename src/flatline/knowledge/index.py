@@ -48,12 +48,13 @@ class Embedder(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Hit:
-    """A record, its `score` among the hits of this query, and the `share` (0..1) of the query's
-    weight that it holds."""
+    """A record, its `score` among the hits of this query, the `weight` of the words of the query
+    that it holds, and the `share` (0..1) of the query's whole weight that this is."""
 
     incident: Incident
     score: float
     share: float
+    weight: float
     outcome: Outcome
 
 
@@ -80,16 +81,20 @@ class Index:
             [n for n in np.argsort(-scores, kind="stable") if scores[n] > 0], text
         )
         kept = set(allowed)
-        return [
-            Hit(
-                self.incidents[n],
-                round(float(scores[n]), 3),
-                round(self._share(words, n), 3),
-                self._outcome(self.incidents[n].id),
+        asked_weight = sum(self._weight[word] for word in words)
+        hits = []
+        for n in [n for n in order if n in kept][:limit]:
+            weight = sum(self._weight[word] for word in words if word in self._tokens[n])
+            hits.append(
+                Hit(
+                    self.incidents[n],
+                    round(float(scores[n]), 3),
+                    round(weight / asked_weight, 3),
+                    round(weight, 2),
+                    self._outcome(self.incidents[n].id),
+                )
             )
-            for n in order
-            if n in kept
-        ][:limit]
+        return hits
 
     def _merged(self, order: Sequence[Any], text: str) -> list[int]:
         ranked = [int(n) for n in order]
@@ -102,11 +107,6 @@ class Index:
                 merged[n] = merged.get(n, 0.0) + 1.0 / (RANK_CONSTANT + rank)
         return sorted(merged, key=lambda n: (-merged[n], n))
 
-    def _share(self, words: Sequence[str], n: int) -> float:
-        held = self._tokens[n]
-        total = sum(self._weight[word] for word in words)
-        return float(sum(self._weight[word] for word in words if word in held) / total)
-
     def _outcome(self, name: str) -> Outcome:
         return self.outcomes.get(name, Outcome())
 
@@ -115,21 +115,31 @@ class Index:
         return (PRIOR + outcome.confirmed) / (PRIOR + outcome.wrong)
 
     @cached_property
-    def _weighted(self) -> list[list[str]]:
+    def _own(self) -> list[list[str]]:
         return [_weighted(incident) for incident in self.incidents]
 
     @cached_property
+    def _widened(self) -> list[list[str]]:
+        """With what the catalogue says of each record's signatures."""
+        known = _signatures()
+        return [
+            own + [word for name in incident.signatures for word in tokens(known.get(name, ""))]
+            for own, incident in zip(self._own, self.incidents, strict=True)
+        ]
+
+    @cached_property
     def _tokens(self) -> list[frozenset[str]]:
-        return [frozenset(held) for held in self._weighted]
+        """A record's own words, without its signatures': those fit every run that has the line."""
+        return [frozenset(held) for held in self._own]
 
     @cached_property
     def _weight(self) -> dict[str, float]:
         """The inverse document frequency of every token (Lucene's form, never negative)."""
         counts: dict[str, int] = {}
-        for held in self._tokens:
+        for held in map(frozenset, self._widened):
             for token in held:
                 counts[token] = counts.get(token, 0) + 1
-        n = len(self._tokens)
+        n = len(self.incidents)
         return {t: float(np.log1p((n - c + 0.5) / (c + 0.5))) for t, c in counts.items()}
 
     @cached_property
@@ -137,7 +147,7 @@ class Index:
         import bm25s
 
         made = bm25s.BM25(k1=K1, b=B, method="lucene")
-        made.index(self._weighted, show_progress=False)
+        made.index(self._widened, show_progress=False)
         return made
 
     @cached_property
@@ -157,9 +167,6 @@ def _weighted(incident: Incident) -> list[str]:
         value = getattr(incident, name)
         text = value.replace("-", " ") if name == "id" else value
         made += tokens(text if isinstance(text, str) else " \n ".join(text)) * weight
-    known = _signatures() if incident.signatures else {}
-    for name in incident.signatures:
-        made += tokens(known.get(name, ""))
     return made
 
 

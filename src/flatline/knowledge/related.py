@@ -10,13 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
-from flatline.knowledge.index import Hit
+from flatline.knowledge.index import Hit, Index
 from flatline.knowledge.site import folder, index
 from flatline.model import Cite, DerivedCite, Finding, Gap, LogCite, Related, Verdict
 
 MOST = 3
-LEAST_SHARE = 0.5
-"""lab/score_knowledge.py --threshold: docs/design/knowledge.md has the table."""
+LEAST_SHARE, LEAST_WEIGHT = 0.5, 12.0
+"""Measured by `lab/score_knowledge.py --threshold`: docs/design/knowledge.md has the table.  The
+weight keeps a line of two words, which any record may hold whole, from finding one."""
+LOOKED_AT = 20
 LINES = 12
 """Cited lines that are asked with."""
 
@@ -28,14 +30,28 @@ def with_related(verdict: Verdict) -> Verdict:
         return verdict
     found, own = index(folder())
     gaps = tuple(Gap("the site's incident records", reason, file) for file, reason in own.broken)
-    hits = [
-        hit
-        for hit in found.search(_asked(verdict.findings[0].finding), verdict.code, MOST)
-        if hit.share >= LEAST_SHARE
-    ]
+    hits = fitting(found, _asked(verdict.findings[0].finding), verdict.code)
     if not hits and not gaps:
         return verdict
     return replace(verdict, related=tuple(map(_related, hits)), gaps=(*verdict.gaps, *gaps))
+
+
+def fitting(
+    found: Index,
+    text: str,
+    family: str,
+    least_share: float = LEAST_SHARE,
+    least_weight: float = LEAST_WEIGHT,
+    without: str | None = None,
+) -> list[Hit]:
+    """The records that clearly fit. More than `MOST` fit a line that many problems print: they
+    tell nothing of this one, and none is given. `without` leaves a record out, to measure."""
+    hits = [
+        hit
+        for hit in found.search(text, family, LOOKED_AT)
+        if hit.share >= least_share and hit.weight >= least_weight and hit.incident.id != without
+    ]
+    return hits if len(hits) <= MOST else []
 
 
 def _related(hit: Hit) -> Related:

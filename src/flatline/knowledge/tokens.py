@@ -23,7 +23,7 @@ _HEX = re.compile(r"(?:0x[0-9a-f]+|(?=[0-9a-f]*[0-9])[0-9a-f]{8,})", re.IGNORECA
 _PART = re.compile(r"[A-Z]+(?=[A-Z][a-z])|[A-Z]?[a-z]+|[A-Z]+")
 _NUMBERED = re.compile(
     r"(?i)\b(xid|sxid|errno|error|failure|exit ?code|exitcode|status|signal|result|rc)"
-    r"[ =:#'\"()\[\]]{0,4}(-?\d{1,4})\b(?![.:/]\d)"
+    r"(?: \(PCI[^)\n]{1,24}\))?[ =:#'\"()\[\]]{0,4}(-?\d{1,4})\b(?![.:/]\d)"
 )
 _PHRASES = tuple(
     (re.compile(rf"(?i)\b(?:{pattern})\b"), f"={meaning}")
@@ -127,11 +127,12 @@ def asked(text: str) -> list[str]:
 def _of_name(name: str) -> list[str]:
     if _HEX.fullmatch(name):
         return []
-    parts = [part for piece in re.split(r"[^A-Za-z0-9]+", name) for part in _parts(piece)]
-    whole = name.lower().strip("_")
-    made = [stem for part in parts for stem in _words(part)]
-    if len(parts) > 1 or (whole not in parts and len(whole) > 1):
-        made.append(whole)
+    pieces = [(piece, _parts(piece)) for piece in re.split(r"[^A-Za-z0-9_]+", name)]
+    made = [stem for _, parts in pieces for part in parts for stem in _words(part)]
+    wholes = [piece.lower().strip("_") for piece, parts in pieces if parts != [piece.lower()]]
+    made += [whole for whole in wholes if len(whole) > 1 and not _HEX.fullmatch(whole)]
+    if len(pieces) > 1:
+        made.append(name.lower())
     return made
 
 

@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from flatline.knowledge.incident import KEYS, LIST_KEYS, Incident
 from flatline.knowledge.index import Hit
 from flatline.knowledge.outcome import Outcome, outcome_said
+from flatline.knowledge.related import LEAST_SHARE
+from flatline.knowledge.site import folder, index
 from flatline.redact import mask
 from flatline.wording.columns import wrap
 from flatline.wording.untrusted import sentence
@@ -22,6 +24,33 @@ NOTHING = (
     "No record fits. Try other words or fewer, or a line of the log; "
     "`flatline diagnose` reads the whole run."
 )
+
+
+BESIDE = 3
+"""Records named beside the explanation of a line."""
+
+
+def lookup(word: str) -> Incident | None:
+    """The record of that id, shipped or the site's."""
+    found, _ = index(folder())
+    return next((i for i in found.incidents if i.id == word.strip()), None)
+
+
+def record_here(incident: Incident, width: int) -> str:
+    """The whole record, with what this site found of it."""
+    found, _ = index(folder())
+    return record(incident, found.outcomes.get(incident.id, Outcome()), width)
+
+
+def beside_line(text: str, width: int) -> str:
+    """Records that a line resembles, a line each; empty where none."""
+    found, _ = index(folder())
+    hits = [hit for hit in found.search(text, limit=BESIDE) if hit.share >= LEAST_SHARE]
+    if not hits:
+        return ""
+    rows = [_hung("", f"{hit.incident.id}: {hit.incident.problem}", width, 2) for hit in hits]
+    head = "Incidents on record with such words (none of them is evidence):"
+    return "\n".join(["", head, *(line for row in rows for line in row)]) + "\n"
 
 
 def document(incident: Incident, outcome: Outcome) -> dict[str, object]:
