@@ -44,14 +44,16 @@ def fitting(
     least_weight: float = LEAST_WEIGHT,
     without: str | None = None,
 ) -> list[Hit]:
-    """The records that clearly fit. More than `MOST` fit a line that many problems print: they
-    tell nothing of this one, and none is given. `without` leaves a record out, to measure."""
+    """The records that clearly fit. More than `MOST` fit a line that many problems print: of those
+    only what was confirmed at this site is given. `without` leaves a record out, to measure."""
     hits = [
         hit
         for hit in found.search(text, family, LOOKED_AT)
         if hit.share >= least_share and hit.weight >= least_weight and hit.incident.id != without
     ]
-    return hits if len(hits) <= MOST else []
+    if len(hits) > MOST:
+        hits = [hit for hit in hits if hit.outcome.confirmed]
+    return hits[:MOST]
 
 
 def _related(hit: Hit) -> Related:
