@@ -58,6 +58,15 @@ class Hit:
     outcome: Outcome
 
 
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The tokens of a record: its own, each as often as its field weighs, and those of what the
+    catalogue says of its signatures."""
+
+    own: list[str]
+    signs: list[str]
+
+
 @dataclass(frozen=True)
 class Index:
     """Records that can be searched. Built when it is first asked, in some tens of ms."""
@@ -65,6 +74,8 @@ class Index:
     incidents: tuple[Incident, ...]
     outcomes: dict[str, Outcome] = field(default_factory=dict)
     embedder: Embedder | None = None
+    prepared: tuple[Words, ...] = ()
+    """Of the first of the records, where their words are known already (`kept`)."""
 
     def search(self, text: str, family: str | None = None, limit: int = 5) -> list[Hit]:
         """The records that fit best, those with no word of the query never among them."""
@@ -115,28 +126,19 @@ class Index:
         return (PRIOR + outcome.confirmed) / (PRIOR + outcome.wrong)
 
     @cached_property
-    def _own(self) -> list[list[str]]:
-        return [_weighted(incident) for incident in self.incidents]
-
-    @cached_property
-    def _widened(self) -> list[list[str]]:
-        """With what the catalogue says of each record's signatures."""
-        known = _signatures()
-        return [
-            own + [word for name in incident.signatures for word in tokens(known.get(name, ""))]
-            for own, incident in zip(self._own, self.incidents, strict=True)
-        ]
+    def _words(self) -> list[Words]:
+        return [*self.prepared, *map(words_of, self.incidents[len(self.prepared) :])]
 
     @cached_property
     def _tokens(self) -> list[frozenset[str]]:
         """A record's own words, without its signatures': those fit every run that has the line."""
-        return [frozenset(held) for held in self._own]
+        return [frozenset(words.own) for words in self._words]
 
     @cached_property
     def _weight(self) -> dict[str, float]:
         """The inverse document frequency of every token (Lucene's form, never negative)."""
         counts: dict[str, int] = {}
-        for held in map(frozenset, self._widened):
+        for held in (frozenset((*words.own, *words.signs)) for words in self._words):
             for token in held:
                 counts[token] = counts.get(token, 0) + 1
         n = len(self.incidents)
@@ -147,7 +149,7 @@ class Index:
         import bm25s
 
         made = bm25s.BM25(k1=K1, b=B, method="lucene")
-        made.index(self._widened, show_progress=False)
+        made.index([[*words.own, *words.signs] for words in self._words], show_progress=False)
         return made
 
     @cached_property
@@ -161,23 +163,25 @@ def prose(incident: Incident) -> str:
     return " ".join((incident.problem, incident.symptom, *incident.lines, incident.cause))
 
 
-def _weighted(incident: Incident) -> list[str]:
-    made: list[str] = []
+def words_of(incident: Incident) -> Words:
+    """The tokens of a record."""
+    own: list[str] = []
     for name, weight in WEIGHTS.items():
         value = getattr(incident, name)
         text = value.replace("-", " ") if name == "id" else value
-        made += tokens(text if isinstance(text, str) else " \n ".join(text)) * weight
-    return made
+        own += tokens(text if isinstance(text, str) else " \n ".join(text)) * weight
+    return Words(own, [word for name in incident.signatures for word in _of_signature(name)])
 
 
 @cache
-def _signatures() -> dict[str, str]:
-    """What the catalogue says of each signature: whole lines, as programs print them, are what a
-    record's own shapes are too short for."""
-    return {
-        s.id: " \n ".join((s.meaning, s.not_proof, s.action or "", *s.samples))
-        for s in signatures.load()
-    }
+def _of_signature(name: str) -> tuple[str, ...]:
+    """The words of what the catalogue says of a signature: whole lines, as programs print them,
+    are what a record's own shapes are too short for."""
+    known = next((s for s in signatures.load() if s.id == name), None)
+    if known is None:
+        return ()
+    said = (known.meaning, known.not_proof, known.action or "", *known.samples)
+    return tuple(tokens(" \n ".join(said)))
 
 
 def embedder_named(name: str) -> Embedder:

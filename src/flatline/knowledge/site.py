@@ -18,8 +18,9 @@ from pathlib import Path
 
 from flatline.collect.masking import masked
 from flatline.errors import FormatError, UsageError
-from flatline.knowledge.incident import KEYS, LIST_KEYS, Incident, check, load, parse
+from flatline.knowledge.incident import KEYS, LIST_KEYS, Incident, check, parse
 from flatline.knowledge.index import Embedder, Index
+from flatline.knowledge.kept import shipped
 from flatline.knowledge.outcome import Outcome
 
 VARIABLE = "FLATLINE_KNOWLEDGE"
@@ -64,11 +65,11 @@ def site(where: Path) -> Site:
     """All that lies there; nothing where there is no folder."""
     incidents: dict[str, Incident] = {}
     broken: list[tuple[str, str]] = []
-    shipped = {incident.id for incident in load()}
+    taken = {incident.id for incident in shipped()[0]}
     for file in _files(where, broken):
         try:
             for incident in parse(_read(file), file.stem, shipped=False):
-                if incident.id in incidents or incident.id in shipped:
+                if incident.id in incidents or incident.id in taken:
                     broken.append((file.name, f"{incident.id}: two records have this id"))
                     continue
                 incidents[incident.id] = replace(masked(incident), origin=ORIGIN)
@@ -79,8 +80,9 @@ def site(where: Path) -> Site:
 
 def index(where: Path, embedder: Embedder | None = None) -> tuple[Index, Site]:
     """Shipped and site records together, and the site they come from."""
+    incidents, words = shipped()
     own = site(where)
-    return Index((*load(), *own.incidents), own.counted(), embedder), own
+    return Index((*incidents, *own.incidents), own.counted(), embedder, words), own
 
 
 def _files(where: Path, broken: list[tuple[str, str]]) -> list[Path]:
@@ -159,7 +161,7 @@ def add(file: Path, where: Path) -> tuple[Path, tuple[Incident, ...]]:
     except FormatError as fault:
         raise UsageError(str(fault)) from fault
     own = site(where)
-    taken = {incident.id for incident in (*load(), *own.incidents)}
+    taken = {incident.id for incident in (*shipped()[0], *own.incidents)}
     for incident in incidents:
         fault_said = check(incident) or (
             "a record of this id is there already" if incident.id in taken else None

@@ -11,6 +11,7 @@ users say it (`stuck`, `frozen`) and as programs do (`deadlock`), share a token.
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 
 MOST_TOKENS = 400
 """Of a query: a log excerpt of a few hundred lines has no more that tell it from others."""
@@ -25,20 +26,17 @@ _NUMBERED = re.compile(
     r"(?i)\b(xid|sxid|errno|error|failure|exit ?code|exitcode|status|signal|result|rc)"
     r"(?: \(PCI[^)\n]{1,24}\))?[ =:#'\"()\[\]]{0,4}(-?\d{1,4})\b(?![.:/]\d)"
 )
-_PHRASES = tuple(
-    (re.compile(rf"(?i)\b(?:{pattern})\b"), f"={meaning}")
-    for meaning, pattern in (
-        ("oom", r"out[ -]of[ -](?:\w{2,6} ){0,2}memory"),
-        ("timeout", r"tim(?:ed|es|ing)?[ -]out|giv(?:es?|ing) up|gave up"),
-        ("timelimit", r"time[ -](?:limit|value)|wall[ -]?(?:time|clock)"),
-        ("multinode", r"(?:two|three|four|\d{1,4}|several|many|other|both) "
-                      r"(?:\w{2,10} )?(?:nodes|machines|hosts|boxes)|multi-?(?:node|machine)"),
-        ("slow", r"(?:samples|tokens|images|iterations|steps) per second|s/iter|it/s|s/it"
-                 r"|times (?:slower|longer)|per iteration"),
-        ("sharedmemory", r"shared memory|/dev/shm|shm|shmem"),
-        ("checkpoint", r"\w*\.(?:ckpt|pt|pth|safetensors)"),
-    )
-)  # fmt: skip
+_PHRASES = re.compile(
+    r"(?i)\b(?:(?P<oom>out[ -]of[ -](?:\w{2,6} ){0,2}memory)"
+    r"|(?P<timeout>tim(?:ed|es|ing)?[ -]out|giv(?:es?|ing) up|gave up)"
+    r"|(?P<timelimit>time[ -](?:limit|value)|wall[ -]?(?:time|clock))"
+    r"|(?P<multinode>(?:two|three|four|\d{1,4}|several|many|other|both) "
+    r"(?:\w{2,10} )?(?:nodes|machines|hosts|boxes)|multi-?(?:node|machine))"
+    r"|(?P<slow>(?:samples|tokens|images|iterations|steps) per second|s/iter|it/s|s/it"
+    r"|times (?:slower|longer)|per iteration)"
+    r"|(?P<sharedmemory>shared memory|dev/shm|shm|shmem)"
+    r"|(?P<checkpoint>\.(?:ckpt|pt|pth|safetensors)))\b"
+)
 """What is said in several words."""
 _TROUBLE = re.compile(
     r"(?i)error|exception|fail|fatal|abort|timed? ?out|kill|nan\b|warn|assert|refus|denied|"
@@ -106,7 +104,7 @@ _MEANS = {
 def tokens(text: str) -> list[str]:
     """The tokens of a text, in its order, each as often as it stands there."""
     text = _PLACEHOLDER.sub(" ", text)
-    made = [meaning for phrase, meaning in _PHRASES for _ in phrase.findall(text)]
+    made = [f"={found.lastgroup}" for found in _PHRASES.finditer(text)]
     made += [
         f"{found[1][:4].lower()}:{found[2].lstrip('-')}" for found in _NUMBERED.finditer(text)
     ]
@@ -124,16 +122,17 @@ def asked(text: str) -> list[str]:
     return list(dict.fromkeys(tokens("\n".join(lines))))[:MOST_TOKENS]
 
 
-def _of_name(name: str) -> list[str]:
+@lru_cache(maxsize=1 << 16)
+def _of_name(name: str) -> tuple[str, ...]:
     if _HEX.fullmatch(name):
-        return []
+        return ()
     pieces = [(piece, _parts(piece)) for piece in re.split(r"[^A-Za-z0-9_]+", name)]
     made = [stem for _, parts in pieces for part in parts for stem in _words(part)]
     wholes = [piece.lower().strip("_") for piece, parts in pieces if parts != [piece.lower()]]
     made += [whole for whole in wholes if len(whole) > 1 and not _HEX.fullmatch(whole)]
     if len(pieces) > 1:
         made.append(name.lower())
-    return made
+    return tuple(made)
 
 
 def _parts(piece: str) -> list[str]:
