@@ -31,7 +31,7 @@ def shipped() -> tuple[tuple[Incident, ...], tuple[Words, ...]]:
     if payload is not None:
         try:
             return _read(orjson.loads(payload))
-        except (ValueError, TypeError, KeyError):
+        except (ValueError, TypeError, LookupError):
             pass  # written by something else after all
     incidents = load()
     words = tuple(map(words_of, incidents))
