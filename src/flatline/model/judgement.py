@@ -180,6 +180,26 @@ class Impact:
 
 
 @dataclass(frozen=True, slots=True)
+class Related:
+    """
+    An incident record that resembles the run; never part of the proof.
+
+    `share` (0..1) is how much of what the run's lines say the record holds; `confirmed` and
+    `wrong` count the verdicts that were settled by it at this site.
+    """
+
+    id: str
+    problem: str
+    cause: str
+    fix: str
+    source: str
+    settled: str
+    share: float
+    confirmed: int = 0
+    wrong: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The answer. Every surface shows this and nothing else."""
 
@@ -210,3 +230,4 @@ class Verdict:
     domain: str | None = None
     catalogue: str | None = None
     attempt_codes: Mapping[int, str] = field(default_factory=dict)
+    related: tuple[Related, ...] = ()

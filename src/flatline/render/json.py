@@ -29,6 +29,7 @@ from flatline.model import (
     Place,
     QueryCite,
     RecordCite,
+    Related,
     Run,
     Scalar,
     Verdict,
@@ -70,6 +71,22 @@ def document(verdict: Verdict) -> dict[str, Json]:
             {"need": gap.need, "where": gap.where, "reason": gap.reason} for gap in verdict.gaps
         ],
         "evidence": [_evidence(name, cite, ledger) for name, cite in ledger.items],
+        "related": [_related(one) for one in verdict.related],
+    }
+
+
+def _related(one: Related) -> dict[str, Json]:
+    """An incident that resembles the run; it is no evidence, and cites none."""
+    return {
+        "id": one.id,
+        "problem": one.problem,
+        "cause": one.cause,
+        "fix": one.fix,
+        "source": one.source,
+        "settled": one.settled,
+        "share": one.share,
+        "confirmed_here": one.confirmed,
+        "wrong_here": one.wrong,
     }
 
 
