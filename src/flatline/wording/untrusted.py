@@ -45,3 +45,14 @@ def defanged(text: str) -> str:
 def sentence(text: str) -> str:
     """Prose on one line: runs of white space are one space, the rest is `neutral`."""
     return neutral(" ".join(text.split()))
+
+
+def wrapped(text: str, source: str, more: str, most: int = 4_000) -> str:
+    """
+    A text of the run as a language model may be given it, many lines too.
+
+    It stands between `<run-text>` tags that nothing in it can close, each line behind `| ` and
+    `defanged`.  What is beyond `most` characters is left out and said so, with `more` as the way
+    to it.
+    """
+    raise NotImplementedError
