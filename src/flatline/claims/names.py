@@ -176,6 +176,7 @@ class Names:
     def _named_hosts(self) -> Iterator[Finder]:
         hosts = {name for name in self._known["HOST"] if name.lower() not in WORDS}
         stems = self._stems
+        hosts = {name for name in hosts if not _numbered(name, stems)}
         shapes = [rf"(?:{any_of(stems)})[0-9]+"] if stems else []
         shapes += [any_of(hosts)] if hosts else []
         if shapes:
@@ -240,3 +241,8 @@ class Names:
         if naming.NOBODYS_IP.match(found[0]):
             return []
         return [(*found.span(), self._stands("IP", found[0]))]
+
+
+def _numbered(name: str, stems: set[str]) -> bool:
+    found = _STEM.fullmatch(name)
+    return found is not None and found[1] in stems
