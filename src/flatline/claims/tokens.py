@@ -34,6 +34,9 @@ _DAY = re.compile(
 _LENGTH = re.compile(
     r"(?:\d+(?:\.\d+)?\s?(?:days?|d|hours?|h|minutes?|min|seconds?|s)\b[\s,]*(?:and )?){2,}"
 )
+_BELIEF = re.compile(
+    r"(?i)\bconfiden(?:ce|t)\b|\bcertain(?:ty)?\b|\bprobab\w+|\blikel\w+|\bsure\b"
+)
 _ORDINAL = re.compile(r"\b1st\b|\b(\d+)(?:st|nd|rd|th)\b")
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
           "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen",
@@ -217,7 +220,15 @@ def _number_words(text: str, judge: Judge) -> Found:
             yield found.start(), found.end(), found[0], borne
 
 
+def _beliefs(text: str, judge: Judge) -> Found:
+    """How sure one may be is computed by the rules: no number for it is a model's to give."""
+    found = _BELIEF.search(text)
+    number = MEASURE.search(text)
+    if found is not None and number is not None:
+        yield found.start(), found.end(), f"{found[0]} {number[0]}", False
+
+
 _FINDERS: tuple[Callable[[str, Judge], Found], ...] = (
-    _urls, _ids, _stamps, _clocks, _days, _hostlists, _literals, _labels, _lengths, _ordinals,
+    _urls, _beliefs, _ids, _stamps, _clocks, _days, _hostlists, _literals, _labels, _lengths, _ordinals,
     _names, _measures, _number_words,
 )  # fmt: skip
