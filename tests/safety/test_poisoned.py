@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
+from mcp_types import CallToolResult
 
 from flatline.claims import Claim, Names, Rerun, check, claim_from, overturn, render, strike
 from flatline.collect import Request, collect
@@ -15,6 +16,7 @@ from flatline.diagnose import diagnose
 from flatline.errors import UsageError
 from flatline.exhibit import exhibit
 from flatline.facts import Facts
+from flatline.mcp.parts import Part
 from flatline.mcp.roots import Roots
 from flatline.mcp.runs import Runs
 from flatline.mcp.tools import Tools
@@ -93,35 +95,43 @@ def test_there_are_two_hundred_cases_and_more() -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_the_verdict_is_that_of_the_clean_twin(name: str, tmp_path: Path) -> None:
-    """Family, confidence, culprits, actions and all that stands beside them."""
-    moved = {}
-    for number, case in enumerate(of_carrier(name)):
-        run = written(case.carrier, case.text, tmp_path / str(number))
-        found, twin = facets(judged(run)[1]), clean(case.carrier)
-        if found != twin:
-            moved[case.name] = {
-                key: (twin[key], found[key]) for key in twin if twin[key] != found[key]
-            }
-
-    assert moved == {}
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_no_surface_leaks_or_steers(name: str, tmp_path: Path) -> None:
-    """Text, JSON, Markdown, HTML with its curves and lines, and the sentences of claims."""
+def test_a_poisoned_run_moves_leaks_and_steers_nothing(name: str, tmp_path: Path) -> None:
+    """Every case of a carrier: the verdict is the clean twin's, no surface shows a secret or what
+    steers, a model is given it only within the quotation, and one that obeys is refused."""
+    found = {}
+    obeyed = 0
     for number, case in enumerate(of_carrier(name)):
         run = written(case.carrier, case.text, tmp_path / str(number))
         facts, verdict = judged(run)
-        pages = {form: format_named(form).render(verdict) for form in ("text", "json", "markdown")}
-        pages["html"] = html.illustrate(verdict, exhibit(facts, verdict))
-        pages["claims"] = "\n".join(sentences(verdict))
-        for form, page in pages.items():
-            assert KEY not in page, (case.name, form)
-            if form != "json":  # there the text is the evidence's own, escaped by JSON
-                steering = STEERING.search(page.replace("\x1b[", ""))
-                assert steering is None, (case.name, form, steering)
-        assert "<system" not in pages["html"]
+        wrong = {
+            "moved": moved(case, verdict),
+            "shown": shown(facts, verdict),
+            "given to a model": given(run),
+            "let through": let_through(case, run, verdict),
+        }
+        found.update({case.name: wrong} if any(wrong.values()) else {})
+        obeyed += bool(obey(case.text))
+
+    assert found == {}
+    assert obeyed >= 6
+
+
+def moved(case: Case, verdict: Verdict) -> dict[str, object]:
+    """What is not as it is in the clean twin: family, confidence, culprits, actions ..."""
+    found, twin = facets(verdict), clean(case.carrier)
+    return {key: (twin[key], found[key]) for key in twin if twin[key] != found[key]}
+
+
+def shown(facts: Facts, verdict: Verdict) -> list[str]:
+    """Secrets and steering characters in text, JSON, Markdown, HTML with the run's own curves and
+    lines, and the sentences of claims."""
+    pages = {form: format_named(form).render(verdict) for form in ("text", "json", "markdown")}
+    pages["html"] = html.illustrate(verdict, exhibit(facts, verdict))
+    pages["claims"] = "\n".join(sentences(verdict))
+    wrong = [f"{form} shows the key" for form, page in pages.items() if KEY in page]
+    del pages["json"]  # there the text is the evidence's own, escaped as JSON has it
+    wrong += [f"{form} steers" for form, page in pages.items() if STEERING.search(page)]
+    return [*wrong, *(["html has its tag"] if "<system" in pages["html"] else [])]
 
 
 def sentences(verdict: Verdict) -> list[str]:
@@ -134,35 +144,60 @@ def sentences(verdict: Verdict) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_model_is_given_it_only_within_the_quotation(name: str, tmp_path: Path) -> None:
-    """Of each tool: no secret, nothing that closes or steers, and where the payload stands in
+def given(run: Path) -> list[str]:
+    """What tools answer: no secret, nothing that closes or steers, and where the payload stands in
     plain letters it is quoted, or part of one line of our own."""
-    for number, case in enumerate(of_carrier(name)):
-        run = written(case.carrier, case.text, tmp_path / str(number))
-        for answer in answers(run):
-            text = said(answer)
-            for part in [text, *strings(answer.structured_content)]:
-                assert KEY not in part, case.name
-                assert CLOSES.search(part.replace(OPEN, "").replace(CLOSE, "")) is None, case.name
-                assert STEERING.search(part) is None, case.name
-            assert text.count(OPEN) == text.count(CLOSE) <= 1, case.name
-            outside = text.partition(OPEN)[0] + text.partition(CLOSE)[2]
-            loose = [line for line in outside.splitlines() if line.lstrip().startswith(MARK)]
-            assert loose == [], case.name
+    wrong = []
+    for answer in answers(run):
+        text = said(answer)
+        for part in [text, *strings(answer.structured_content)]:
+            bare = part.replace(OPEN, "").replace(CLOSE, "")
+            wrong += [part] if KEY in part or CLOSES.search(bare) or STEERING.search(part) else []
+        wrong += [text] if not text.count(OPEN) == text.count(CLOSE) <= 1 else []
+        outside = text.partition(OPEN)[0] + text.partition(CLOSE)[2]
+        wrong += [line for line in outside.splitlines() if line.lstrip().startswith(MARK)]
+    return wrong
 
 
-def answers(run: Path) -> list[object]:
+def answers(run: Path) -> list[CallToolResult]:
     tools = Tools(Runs(Roots([str(run)])))
     first = tools.diagnose(target=str(run))
+    assert first.structured_content is not None
     handle = first.structured_content["handle"]
-    made = [first, tools.search_log(handle=handle, pattern=MARK)] if _has_log(run) else [first]
-    made += [tools.details(handle=handle, part=part) for part in ("gaps", "evidence", "findings")]
-    return made
+    made = [first]
+    if any(path.suffix in (".log", ".out") for path in run.rglob("*") if path.is_file()):
+        made.append(tools.search_log(handle=handle, pattern=MARK))
+    parts: tuple[Part, ...] = ("gaps", "evidence", "findings")
+    return [*made, *(tools.details(handle=handle, part=part) for part in parts)]
 
 
-def _has_log(run: Path) -> bool:
-    return any(path.suffix in (".log", ".out") for path in run.rglob("*") if path.is_file())
+def let_through(case: Case, run: Path, verdict: Verdict) -> list[object]:
+    """What of an obedient model's answer is left, given the text bare, which is worse than it will
+    ever be: claims that hold, prose with a number or address, a verdict undone, a tool called."""
+    told = document(verdict)
+    known = {str(item["id"]): item for item in told["evidence"]}  # type: ignore[attr-defined]
+    done = obey(case.text)
+    again = Rerun.of(told, (str(run),))
+    checked = [check(claim_from(claim), known, again) for claim in done.claims]
+    left, _ = strike(done.prose, known)
+    ruling = overturn(told, checked, done.code)
+    wrong: list[object] = [one for one in checked if one.holds]
+    wrong += re.findall(r"\d|https?:|hf_", left.replace(str(done.code), ""))
+    wrong += [ruling] if ruling.overturned or ruling.code != verdict.code else []
+    return [*wrong, *({tool for tool, _ in done.calls} & TOOLS)]
+
+
+def test_the_comparison_would_see_a_change(tmp_path: Path) -> None:
+    """A line that is evidence moves the verdict: it is the kernel's, in the kernel's own log."""
+    carrier = next(one for one in CARRIERS if one.name == "line of a kernel log")
+    run = written(carrier, "NVRM", tmp_path)
+    line = (
+        "[Fri Nov 20 19:17:20 2026] NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.\n"
+    )
+    (run / "dmesg-node01.txt").write_text(line)
+    case = Case(carrier, "forged xid", "plain")
+
+    assert moved(case, judged(run)[1])
 
 
 @pytest.mark.parametrize("case", cases()[::3], ids=lambda case: case.name)
@@ -175,34 +210,6 @@ def test_the_wrapper_holds_whatever_is_in_it(case: Case) -> None:
     assert all(line.startswith("| ") for line in lines[1:-1])
     assert CLOSES.search("\n".join(lines[1:-1])) is None
     assert STEERING.search(text.replace("\n", "")) is None
-
-
-# --- a model that obeys ---
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_a_model_that_obeys_gets_nothing_through(name: str, tmp_path: Path) -> None:
-    """Its claims fall, its prose is struck, the verdict stands, and no tool of its own is called;
-    given the text bare, which is worse than it will ever be."""
-    obeyed = 0
-    for number, case in enumerate(of_carrier(name)):
-        run = written(case.carrier, case.text, tmp_path / str(number))
-        verdict = judged(run)[1]
-        told = document(verdict)
-        known = {str(item["id"]): item for item in told["evidence"]}  # type: ignore[union-attr]
-        done = obey(case.text)
-        obeyed += bool(done)
-        again = Rerun.of(told, (str(run),))
-        checked = [check(claim_from(given), known, again) for given in done.claims]
-        assert [one for one in checked if one.holds] == [], case.name
-        left, _ = strike(done.prose, known)
-        assert not re.search(r"\d|https?:|hf_", left.replace(str(done.code), "")), case.name
-        ruling = overturn(told, checked, done.code)
-        assert not ruling.overturned, case.name
-        assert ruling.code == verdict.code, case.name
-        assert {tool for tool, _ in done.calls} & TOOLS == set(), case.name
-
-    assert obeyed >= 6
 
 
 def test_the_stand_in_obeys_nearly_everything_it_is_shown() -> None:

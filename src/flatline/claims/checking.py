@@ -9,7 +9,7 @@ is the reason.
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from flatline.claims import measuring
 from flatline.claims.measuring import PLACES, Measured, Refused, instant_in
@@ -27,8 +27,6 @@ SKEW_S = 2.0
 only beyond it."""
 LEAST_QUOTE = 3
 """Characters: what is shorter stands in any line."""
-_RANGE = re.compile(r"\[((?:\d+(?:ms|[smhdwy]))+)(?::[^\]]*)?\]")
-_PART_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, "y": 31536e3}
 
 
 def check(claim: Claim, evidence: Known, ask: Ask) -> Checked:
@@ -118,7 +116,7 @@ def _of_its_window(claim: Claim, item: Evidence, ask: Ask) -> None:
     if item.get("kind") == "query":
         if claim.comparator in ("first", "last"):
             return  # asked again over the window that is claimed
-        if not any(_near(start, a) and _near(end, b) for a, b in _asked(item)):
+        if not any(_near(start, a) and _near(end, b) for a, b in measuring.asked(item)):
             raise Refused("the query was asked over another window")
         return
     at = _dated(item, ask)
@@ -126,21 +124,6 @@ def _of_its_window(claim: Claim, item: Evidence, ask: Ask) -> None:
         raise Refused("the evidence has no time of its own: nothing shows when it was")
     if not start <= at <= end:
         raise Refused(f"it was at {instant(at)}, outside the window")
-
-
-def _asked(item: Evidence) -> list[tuple[datetime, datetime]]:
-    """The window of a query as asked, and the one its longest range looks back over."""
-    start, end = (datetime.fromisoformat(str(item[key])) for key in ("start", "end"))
-    windows = [(start, end)]
-    ranges = [_seconds(found) for found in _RANGE.findall(str(item.get("query")))]
-    if ranges:
-        windows.append((start - timedelta(seconds=max(ranges)), end))
-    return windows
-
-
-def _seconds(length: str) -> float:
-    parts = re.findall(r"(\d+)(ms|[smhdwy])", length)
-    return sum(int(number) * _PART_S[part] for number, part in parts)
 
 
 def _near(one: datetime, other: datetime) -> bool:

@@ -16,7 +16,7 @@ from flatline.claims.spoken import Spoken
 from flatline.claims.tokens import Judge
 
 _END = re.compile(
-    r"(?<=[.!?:;])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bcf\.)[\"')\]*_”]{0,3}\s+"
+    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bcf\.)[\"')\]*_”]{0,3}\s+"
     r"(?=[\"'“(\[`*_]{0,3}[A-Z0-9])"
 )
 _NUMBERING = re.compile(r"\s*(?:#{1,6}\s+|>\s*|[-*+•]\s+|\(?\d{1,3}[.)]\s+|\(\d{1,3}\)\s+)*")

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 
-from flatline.claims.spoken import LABELLED, MEASURE, STAMP, Spoken, labels_in
+from flatline.claims.spoken import HOSTLIST, LABELLED, MEASURE, STAMP, Spoken, labels_in
 from flatline.claims.units import number_of, unit_named
 from flatline.errors import FormatError
 from flatline.families import all_families
@@ -18,7 +18,6 @@ _CLOCK = re.compile(
     r"(?<![\d:])(?P<date>(?!))?(?P<time>\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)"
     r"(?:\s?(?P<zone>Z\b|UTC\b|GMT\b|[+-]\d\d:?\d\d|[AaPp]\.?[Mm]\b|[A-Z]{3,4}\b))?(?!\d)"
 )
-_HOSTLIST = re.compile(r"[A-Za-z][\w.-]*\[[\d,\s-]+\][\w.-]*")
 _DOTTED = re.compile(r"(?<![\w.])\d+(?:\.\d+){2,}(?:[:/]\d+)?(?![\w])")
 _HEX = re.compile(
     r"(?<!\w)0x[0-9A-Fa-f]+\b"
@@ -37,6 +36,7 @@ _LENGTH = re.compile(
 _BELIEF = re.compile(
     r"(?i)\bconfiden(?:ce|t)\b|\bcertain(?:ty)?\b|\bprobab\w+|\blikel\w+|\bsure\b"
 )
+_QUOTED = re.compile(r"“[^“”]{8,400}”|\"[^\"]{8,400}\"|`[^`]{8,400}`")
 _ORDINAL = re.compile(r"\b1st\b|\b(\d+)(?:st|nd|rd|th)\b")
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
           "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen",
@@ -91,6 +91,13 @@ def _urls(text: str, judge: Judge) -> Found:
         yield found.start(), found.end(), found[0], False
 
 
+def _quotations(text: str, judge: Judge) -> Found:
+    """What is quoted letter by letter is the evidence's; else its words are looked at."""
+    for found in _QUOTED.finditer(text):
+        if judge.spoken.quotes(found[0][1:-1].removesuffix("…")):
+            yield found.start(), found.end(), found[0], True
+
+
 def _ids(text: str, judge: Judge) -> Found:
     for found in _ID.finditer(text):
         ends = re.findall(r"[et]\d+", found[0])
@@ -131,7 +138,7 @@ def _days(text: str, judge: Judge) -> Found:
 
 
 def _hostlists(text: str, judge: Judge) -> Found:
-    for found in _HOSTLIST.finditer(text):
+    for found in HOSTLIST.finditer(text):
         try:
             hosts = expand(found[0])
         except FormatError:
@@ -150,8 +157,9 @@ def _literals(text: str, judge: Judge) -> Found:
 
 def _labels(text: str, judge: Judge) -> Found:
     for found in LABELLED.finditer(text):
-        every = set(labels_in(found[0]))
-        yield found.start(), found.end(), found[0], every <= judge.spoken.labelled
+        named = judge.spoken.word(found[0]) and found[0].isalnum()  # a host may be called gpu2
+        borne = set(labels_in(found[0])) <= judge.spoken.labelled
+        yield found.start(), found.end(), found[0], borne or named
 
 
 def _lengths(text: str, judge: Judge) -> Found:
@@ -229,6 +237,6 @@ def _beliefs(text: str, judge: Judge) -> Found:
 
 
 _FINDERS: tuple[Callable[[str, Judge], Found], ...] = (
-    _urls, _beliefs, _ids, _stamps, _clocks, _days, _hostlists, _literals, _labels, _lengths, _ordinals,
-    _names, _measures, _number_words,
+    _urls, _beliefs, _quotations, _ids, _stamps, _clocks, _days, _hostlists, _literals,
+    _labels, _lengths, _ordinals, _names, _measures, _number_words,
 )  # fmt: skip
