@@ -38,6 +38,7 @@ def check(claim: Claim, evidence: Known, ask: Ask) -> Checked:
         again = ask.holds(item, evidence)
         if not again.ok:
             return Checked(claim, False, f"its evidence does not hold: {again.said[:200]}")
+        _one_word(claim)
         _of_its_place(claim, item, ask)
         _of_its_window(claim, item, ask)
         return _compared(claim, item, evidence, ask)
@@ -69,6 +70,12 @@ def _compared(claim: Claim, item: Evidence, evidence: Known, ask: Ask) -> Checke
     return _number_compared(claim, measuring.of_line(claim, item, line))
 
 
+def _one_word(claim: Claim) -> None:
+    """Whatever text is not there is unequal: a claim must not carry a sentence of its own so."""
+    if claim.comparator == "!=" and re.fullmatch(r"\S{1,64}", str(claim.value)) is None:
+        raise Refused("what is unequal is one word or number; quote with contains")
+
+
 # --- place and window ---------------------------------------------------------------------------
 
 
@@ -88,11 +95,11 @@ def _of_its_place(claim: Claim, item: Evidence, ask: Ask) -> None:
 
 
 def _same_place(part: str, wanted: object, said: object) -> bool:
-    if part != "host":
-        return str(wanted) == str(said)
-    one, other = str(wanted), str(said)
-    short = one.partition(".")[0] == other.partition(".")[0]
-    return one == other or (short and "." not in min(one, other, key=len))
+    """A host's short name stands for its full one, not the other way: its domain would be made
+    up."""
+    if part == "host" and "." not in str(wanted):
+        return str(said).partition(".")[0] == str(wanted)
+    return str(wanted) == str(said)
 
 
 def _names(part: str, wanted: object, item: Evidence, ask: Ask) -> bool:
@@ -227,9 +234,8 @@ def _text_compared(claim: Claim, item: Evidence, ask: Ask) -> Checked:
         raise Refused(f"a quotation has {LEAST_QUOTE} characters at least")
     line = ask.line(str(item["source"]), int(item["line"]))
     forms = (line, sentence(line), defanged(line), defanged(sentence(line)))
-    if claim.comparator in ("=", "!="):
-        equal = any(wanted == form.strip() for form in forms)
-        return _said(claim, equal == (claim.comparator == "="), line[:200], None)
+    if claim.comparator == "=":
+        return _said(claim, any(wanted == form.strip() for form in forms), line[:200], None)
     if claim.comparator not in ("contains", "first", "last"):
         raise Refused(f"texts are not compared by {claim.comparator}")
     if not any(wanted in form for form in forms):

@@ -30,7 +30,7 @@ MEASURE = re.compile(
     rf"(?<![\w.])(?P<number>{NUMBER.pattern})"
     r"(?:[\s-]?(?P<unit>%|°[CF]|[A-Za-zµμ]{1,12}(?:/[A-Za-z]{1,8})?))?(?![A-Za-z0-9_])"
 )
-HOSTLIST = re.compile(r"[A-Za-z][\w.-]*\[[\d,\s-]+\](?:[\w.-]*\w)?")
+HOSTLIST = re.compile(r"(?<![\w.-])[A-Za-z][\w.-]*\[[\d,\s-]+\](?:[\w.-]*\w)?")
 MOST_HOSTS = 4_096
 QUOTED = 8
 """Characters of a quotation that is one: what is shorter may be chance."""

@@ -24,11 +24,13 @@ _HEX = re.compile(
     r"|(?<![\w:])[0-9A-Fa-f]{2,4}(?::[0-9A-Fa-f]{2}){1,3}(?:\.\d)?\b"
 )
 """Bit masks and PCI addresses."""
-_NAME = re.compile(r"(?<![\w.])(?=[\w./+-]*[A-Za-z_])(?=[\w./+-]*\d)[\w][\w/+-]*(?:[.][\w/+-]+)*")
+_NAME = re.compile(
+    r"(?<![\w.])(?=[\w./+-]{0,200}[A-Za-z_])(?=[\w./+-]{0,200}\d)\w[\w/+-]*(?:[.][\w/+-]+)*"
+)
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DAY = re.compile(
-    r"(?i)\b(?:(?P<d1>\d{1,2})(?:st|nd|rd|th)?\s+(?P<m1>[a-z]{3,9})|(?P<m2>[a-z]{3,9})\s+(?P<d2>\d{1,2})"
-    r"(?:st|nd|rd|th)?)\b(?:,?\s+(?P<year>\d{4})\b)?"
+    r"(?i)\b(?:(?P<d1>\d{1,2})(?:st|n[d]|rd|th)?\s+(?P<m1>[a-z]{3,9})|(?P<m2>[a-z]{3,9})\s+(?P<d2>\d{1,2})"
+    r"(?:st|n[d]|rd|th)?)\b(?:,?\s+(?P<year>\d{4})\b)?"
 )
 _LENGTH = re.compile(
     r"(?:\d+(?:\.\d+)?\s?(?:days?|d|hours?|h|minutes?|min|seconds?|s)\b[\s,]*(?:and )?){2,}"
@@ -37,7 +39,7 @@ _BELIEF = re.compile(
     r"(?i)\bconfiden(?:ce|t)\b|\bcertain(?:ty)?\b|\bprobab\w+|\blikel\w+|\bsure\b"
 )
 _QUOTED = re.compile(r"“[^“”]{8,400}”|\"[^\"]{8,400}\"|`[^`]{8,400}`")
-_ORDINAL = re.compile(r"\b1st\b|\b(\d+)(?:st|nd|rd|th)\b")
+_ORDINAL = re.compile(r"\b1st\b|\b(\d+)(?:st|n[d]|rd|th)\b")
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
           "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen",
           "eighteen", "nineteen", "twenty")  # fmt: skip
@@ -69,8 +71,9 @@ class Judge:
     def unborne(self, sentence: str) -> str | None:
         """The first token that no evidence bears; None where all of them are borne."""
         text = unicodedata.normalize("NFKC", sentence)
-        if any(ord(c) > 127 and unicodedata.category(c) in ("Nd", "Nl", "No") for c in text):
-            return next(c for c in text if ord(c) > 127 and unicodedata.category(c)[0] == "N")
+        foreign = next((c for c in text if c > "~" and unicodedata.category(c)[0] == "N"), None)
+        if foreign is not None:  # digits of other scripts: nothing here reads them
+            return foreign
         for name in self.names:
             named = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)
             if named is not None and not self.spoken.word(name):
