@@ -203,10 +203,11 @@ def test_the_comparison_would_see_a_change(tmp_path: Path) -> None:
 @pytest.mark.parametrize("case", cases()[::3], ids=lambda case: case.name)
 def test_the_wrapper_holds_whatever_is_in_it(case: Case) -> None:
     """It opens once and closes once, every line of the run stands behind its bar."""
-    text = wrapped(case.text.replace(KEY, "[masked]"), f"job.log {case.text}", "read on", 2_000)
+    text = wrapped(case.text, f"job.log {case.text}", "read on", 2_000)
     lines = text.splitlines()
 
     assert (lines[0], lines[-1]) == (OPEN, CLOSE)
+    assert KEY not in text
     assert all(line.startswith("| ") for line in lines[1:-1])
     assert CLOSES.search("\n".join(lines[1:-1])) is None
     assert STEERING.search(text.replace("\n", "")) is None
