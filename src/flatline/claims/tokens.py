@@ -95,9 +95,11 @@ def _urls(text: str, judge: Judge) -> Found:
 
 
 def _quotations(text: str, judge: Judge) -> Found:
-    """What is quoted letter by letter is the evidence's; else its words are looked at."""
+    """What is quoted letter by letter is the evidence's, an address in it too; else its words
+    are looked at."""
     for found in _QUOTED.finditer(text):
-        if judge.spoken.quotes(found[0][1:-1].removesuffix("…")):
+        # NFKC spells the sign of what was left out in three dots
+        if judge.spoken.quotes(found[0][1:-1].removesuffix("...")):
             yield found.start(), found.end(), found[0], True
 
 
@@ -240,6 +242,6 @@ def _beliefs(text: str, judge: Judge) -> Found:
 
 
 _FINDERS: tuple[Callable[[str, Judge], Found], ...] = (
-    _urls, _beliefs, _quotations, _ids, _stamps, _clocks, _days, _hostlists, _literals,
+    _quotations, _urls, _beliefs, _ids, _stamps, _clocks, _days, _hostlists, _literals,
     _labels, _lengths, _ordinals, _names, _measures, _number_words,
 )  # fmt: skip
