@@ -263,7 +263,8 @@ def _window(held: Read, store: Store, origin: str) -> tuple[float, float] | None
     first, last = store.span
     after, until = held.within
     if origin != "text":
-        first = max(first, (after - MARGIN).timestamp()) if after else first
+        begin = (after - MARGIN).timestamp() if after else first
+        first = begin if origin == "server" else max(first, begin)
         last = min(last, until.timestamp()) if until else last
     return (first, last) if first <= last else None
 
