@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from flatline.series.storage import Store
 
 MARGIN = timedelta(hours=1)
-"""Metrics kept from before the run, where it is narrowed: ranges and lookbacks reach back, the
-longest that a family asks half an hour."""
+"""Metrics kept from before the run, where they are narrowed to it: lookbacks reach five minutes
+back, and what people ask of a capsule (`rate(...[30m])` at its first step) further."""
 LIBRARIES = ("arro3-core", "arro3-io", "numpy", "promql-parser")
 TEXTS = (LOG, KERNEL, EVENTS)
 
