@@ -119,11 +119,20 @@ def _move(folder: Path, output: Path, one_file: bool) -> None:
     beside = folder.with_suffix(".tar")
     try:
         pack(folder, beside)
-        os.link(beside, output)
-    except FileExistsError as fault:
-        raise UsageError(f"--output {output} is there by now; nothing is overwritten") from fault
+        _link(beside, output)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _link(beside: Path, output: Path) -> None:
+    try:
+        os.link(beside, output)
+    except OSError as fault:  # there already, or a file system without links
+        if os.path.lexists(output):
+            raise UsageError(
+                f"--output {output} is there by now; nothing is overwritten"
+            ) from fault
+        beside.rename(output)
 
 
 # --- logs, records, dumps -----------------------------------------------------------------------
