@@ -1,15 +1,15 @@
 """
 A cluster's metrics as exporters say them, made up: the sets the store is measured on.
 
-Names and digits are those of dcgm-exporter and node_exporter.  Of 40 metrics of a GPU some twenty
-are counters of errors and limits, which hardly ever move, and the rest move as a training run
-moves them: temperatures and clocks by a step now and then, power and the PROF ratios at every
-scrape, energy without end.
+Names and digits are those of dcgm-exporter.  Of 40 metrics of a GPU 22 are counters of errors and
+limits, which hardly ever move, and the rest move as a training run moves them: temperatures and
+memory by a step now and then, power and the PROF ratios at every scrape, energy and bytes without
+end.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -120,6 +120,3 @@ def hash_of(text: str) -> int:
     for char in text.encode():
         value = (value * 131 + char) % (1 << 61)
     return value
-
-
-Maker = Callable[[str], Floats]

@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from flatline.series.storage import Store
 
 MARGIN = timedelta(hours=1)
-"""Metrics kept from before the run, where it is narrowed: ranges and lookbacks reach back, the
-longest that a family asks half an hour."""
+"""Metrics kept from before the run, where they are narrowed to it: lookbacks reach five minutes
+back, and what people ask of a capsule (`rate(...[30m])` at its first step) further."""
 LIBRARIES = ("arro3-core", "arro3-io", "numpy", "promql-parser")
 TEXTS = (LOG, KERNEL, EVENTS)
 
@@ -119,11 +119,20 @@ def _move(folder: Path, output: Path, one_file: bool) -> None:
     beside = folder.with_suffix(".tar")
     try:
         pack(folder, beside)
-        os.link(beside, output)
-    except FileExistsError as fault:
-        raise UsageError(f"--output {output} is there by now; nothing is overwritten") from fault
+        _link(beside, output)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def _link(beside: Path, output: Path) -> None:
+    try:
+        os.link(beside, output)
+    except OSError as fault:  # there already, or a file system without links
+        if os.path.lexists(output):
+            raise UsageError(
+                f"--output {output} is there by now; nothing is overwritten"
+            ) from fault
+        beside.rename(output)
 
 
 # --- logs, records, dumps -----------------------------------------------------------------------
@@ -263,7 +272,8 @@ def _window(held: Read, store: Store, origin: str) -> tuple[float, float] | None
     first, last = store.span
     after, until = held.within
     if origin != "text":
-        first = max(first, (after - MARGIN).timestamp()) if after else first
+        begin = (after - MARGIN).timestamp() if after else first
+        first = begin if origin == "server" else max(first, begin)
         last = min(last, until.timestamp()) if until else last
     return (first, last) if first <= last else None
 

@@ -16,7 +16,6 @@ Taking a store's samples imports NumPy and arro3; `recognise` reads 1 KiB.
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import shutil
@@ -240,7 +239,9 @@ def _gap(item: Mapping[str, Any]) -> Gap:
 
 def _wrong(root: Path, name: str, want: Want, done: _Done) -> str | None:
     """Why a file is not what the manifest says it is."""
-    seen = hashlib.sha256()
+    from hashlib import sha256  # only where a capsule is opened
+
+    seen = sha256()
     size = 0
     try:
         for folder in (root / name).relative_to(root).parents:
