@@ -20,14 +20,17 @@ from flatline.model import Gap
 from flatline.sources import capsule
 
 if TYPE_CHECKING:
+    from flatline.series.columnar import ColumnarStore
+    from flatline.series.masked import Masked
     from flatline.series.promql.evaluate import Matrix
     from flatline.series.storage import Series, SeriesBuilder, Store
+    from flatline.series.tsdb.database import Database
 
 OnFile = Callable[[str, int, int], None]
 """Told what is read, how many files are done, and of how many."""
 FORMS = (
-    "Prometheus text or OpenMetrics with times, a Prometheus database folder, what nvidia-smi"
-    " printed, and TensorBoard event files"
+    "Prometheus text or OpenMetrics with times, a Prometheus database folder, a capsule, what"
+    " nvidia-smi, rocm-smi and amd-smi printed, and TensorBoard event files"
 )
 EVER = (-1e15, 1e15)
 STEPS = 240
@@ -94,8 +97,11 @@ def open_store(targets: tuple[str, ...], on_progress: OnFile | None = None) -> O
             f"{', '.join(targets)} holds no metrics of a known format; known are {FORMS}"
         )
     if len(files) == 1 and files[0].path.is_dir():
-        store = _folder(files[0], gaps)
-        return Opened(store, store.span, (*gaps, *getattr(store, "gaps", ())))
+        try:
+            store = _folder(files[0])
+            return Opened(store, store.span, (*gaps, *store.gaps))
+        except FormatError as fault:
+            gaps.append(Gap(METRICS, str(fault), files.pop().source))
     for number, file in enumerate(files):
         if on_progress is not None:
             on_progress("reading metrics", number, len(files))
@@ -108,19 +114,13 @@ def open_store(targets: tuple[str, ...], on_progress: OnFile | None = None) -> O
     return Opened(memory, memory.span, tuple(gaps))
 
 
-def _folder(file: Found, gaps: list[Gap]) -> Store:
-    """A database, or a capsule's store; an empty one and a gap where it cannot be read."""
+def _folder(file: Found) -> Database | ColumnarStore | Masked:
     from flatline.series.masked import masked
-    from flatline.series.storage import MemoryStore, SeriesBuilder
     from flatline.series.tsdb.database import Database
 
-    try:
-        if capsule.is_store(file.path):
-            return capsule.store(file.path, file.source)
-        return masked(Database(file.path, file.source))
-    except FormatError as fault:
-        gaps.append(Gap(METRICS, str(fault), file.source))
-        return MemoryStore(SeriesBuilder().build())
+    if capsule.is_store(file.path):
+        return capsule.store(file.path, file.source)
+    return masked(Database(file.path, file.source))
 
 
 def _read(file: Found, builder: SeriesBuilder, gaps: list[Gap]) -> None:
@@ -136,10 +136,14 @@ def _read(file: Found, builder: SeriesBuilder, gaps: list[Gap]) -> None:
     elif not file.path.is_dir():
         read_file(file.path, file.source, builder, gaps)
     else:
-        store = _folder(file, gaps)
+        try:
+            store = _folder(file)
+        except FormatError as fault:
+            gaps.append(Gap(METRICS, str(fault), file.source))
+            return
         for labels, times, values in each(store.select((), *EVER)):
             builder.extend(builder.row(labels), times, values)
-        gaps += getattr(store, "gaps", ())
+        gaps += store.gaps
 
 
 def ask(question: Question) -> Reply:

@@ -9,7 +9,7 @@ find out, letter by letter, what a secret is.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from flatline.model import Gap
 from flatline.redact import mask_value
@@ -30,7 +30,10 @@ class Listing(Store, Protocol):
         ...
 
 
-def masked(store: Listing) -> Store:
+L = TypeVar("L", bound=Listing)
+
+
+def masked(store: L) -> L | Masked:
     """The store with its secrets masked; itself where it has none."""
     spelled: dict[str, dict[str, str]] = {}
     for name, values in store.values().items():

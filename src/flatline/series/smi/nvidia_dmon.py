@@ -3,8 +3,10 @@
 
 With `-o DT` each line has date and time, local and without a zone; with `-o T` it lacks the day,
 with `-o D` the hour, and without either both: those are no times.  MB are MiB (NVML counts bytes),
-`-` is no value.  `sm` is the share of time a kernel ran (NVML's utilization.gpu), not the share of
-SMs.  Source: `nvidia-smi dmon -h`, outputs of drivers 361 to 590.
+`-` is no value.  `sbecc` and `dbecc` count over the life of the card.  `sm` is the share of time
+a kernel ran (NVML's utilization.gpu), not the share of SMs.
+
+Source: `nvidia-smi dmon -h`, outputs of drivers 361 to 590.
 """
 
 from __future__ import annotations
