@@ -17,6 +17,7 @@ from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
+from flatline.judging.comparison import comparison
 from flatline.judging.order import later
 from flatline.model import (
     Cleared,
@@ -80,7 +81,8 @@ def judge(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
     found = [(family, f) for family, f in found if f.code != "G1"]
     judged = _judged(facts, known, found)
     ruled, open_ = _answers(facts, known, judged, cleared, gaps)
-    return masked(_verdict(facts, known, judged, healthy, ruled, open_, gaps))
+    verdict = _verdict(facts, known, judged, healthy, ruled, open_, gaps)
+    return masked(replace(verdict, comparison=comparison(facts)))
 
 
 # --- cause before symptom ---

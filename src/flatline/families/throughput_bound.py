@@ -14,6 +14,7 @@ Told apart from:
     D6 training-dynamics-slowdown: the work itself grew.
     Frequent saves that cost little, being small or asynchronous, and hosts that send much over
     both networks.
+    Ports at a lower rate than in a baseline run that was no faster.
 
 Do:
     Save less often, restore the fast transport, unset CUDA_LAUNCH_BLOCKING.
@@ -32,7 +33,9 @@ from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
 from flatline.judging.throughput import checkpoint_steps, pace
 from flatline.judging.timeline import by_host, instant, usual
-from flatline.model import Action, Cite, Finding, Judgement
+from flatline.judging.uniform import as_fast, slow_fabric
+from flatline.model import Action, Cite, Cleared, Finding, Judgement
+from flatline.signals import LOSS
 
 CODE = "D2"
 NAME = "throughput-bound"
@@ -68,12 +71,20 @@ class _Storm:
 
 
 def judge(facts: Facts) -> Judgement:
-    """Saves that take the run's time, by the log's clock; collectives that bypass the fast
-    fabric, by its adapters' counters."""
+    """Saves that take the run's time, by the log's clock; collectives that bypass the fast fabric,
+    by its adapters' counters; a fabric slower on every host than in a baseline."""
     storm = _storm(facts)
     if storm is not None:
         return _saving(facts, storm)
-    return _bypassed(facts)
+    return _bypassed(facts) or slow_fabric(facts, CODE) or _cleared(facts)
+
+
+def _cleared(facts: Facts) -> Cleared | None:
+    """As fast as a baseline that was set alike, with as much resent and as much waited for."""
+    lost = [name for name in LOSS if facts.measured(name)]
+    waits = [name for name in ("host_io_pressure_seconds_total", "host_io_pressure_ratio")
+             if facts.measured(name)]  # fmt: skip
+    return as_fast(facts, CODE, (lost[0], waits[0])) if lost and waits else None
 
 
 # --- saving -------------------------------------------------------------------------------------

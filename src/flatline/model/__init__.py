@@ -8,6 +8,7 @@ and units stand in the names.
 
 from __future__ import annotations
 
+from flatline.model.comparison import Comparison, Measure, Setting, SignalChange, Weight
 from flatline.model.events import (
     Attempt,
     Crash,
@@ -69,6 +70,7 @@ __all__ = [
     "Cite",
     "Claim",
     "Cleared",
+    "Comparison",
     "Crash",
     "DerivedCite",
     "Disposition",
@@ -83,6 +85,7 @@ __all__ = [
     "Judgement",
     "LogCite",
     "Match",
+    "Measure",
     "NodeEvent",
     "Place",
     "ProcessExit",
@@ -97,11 +100,14 @@ __all__ = [
     "Run",
     "Scalar",
     "Scope",
+    "Setting",
     "Severity",
+    "SignalChange",
     "Signature",
     "SignatureRole",
     "State",
     "Step",
     "Undetermined",
     "Verdict",
+    "Weight",
 ]

@@ -1,0 +1,161 @@
+"""
+A run beside its baseline: settings first, then equal steps, then every signal of every host.
+
+A difference of settings comes before any other: where the work of a step, the hardware or the
+software is not the same, a difference of speed is no fault.
+"""
+
+from __future__ import annotations
+
+from flatline.facts import Facts
+from flatline.judging.levels import Level, changes, hardware, levels, models
+from flatline.judging.settings import settings
+from flatline.judging.steps import measures
+from flatline.model import Cite, Comparison, Gap, Measure, Setting
+
+COURSE = 50
+"""Equal steps whose losses tell that the work was the same where no configuration is printed."""
+_BLOCKS_SPEED = ("work", "speed")
+_BLOCKS_LEARNING = ("work", "learning")
+
+
+def comparison(facts: Facts) -> Comparison | None:
+    """What the run and its baseline differ in; None where it has none."""
+    return facts.memo("comparison", _compared)
+
+
+def signal_levels(facts: Facts) -> dict[str, Level]:
+    """Every signal that the run and its baseline both carry; empty where it has none."""
+    return facts.memo("comparison.levels", _levels)
+
+
+def _levels(facts: Facts) -> dict[str, Level]:
+    return {} if facts.baseline is None else dict(levels(facts, facts.baseline))
+
+
+def _compared(facts: Facts) -> Comparison | None:
+    other = facts.baseline
+    if other is None:
+        return None
+    differ, agreed = settings(facts, other)
+    printed = len(agreed)
+    found = [*_shape(facts, other), *_machines(facts, other, agreed), *differ]
+    found = list({one.name: one for one in reversed(found)}.values())[::-1]
+    order = ("work", "speed", "learning", "start", "place", "other")
+    found.sort(key=lambda one: order.index(one.weight))
+    start = _start(facts, other)
+    found += [start] if start is not None else []
+    same_hosts = bool(facts.hosts) and set(facts.hosts) == set(other.hosts)
+    known = signal_levels(facts)
+    if not facts.hosts and known:  # what the metrics cover, where neither log nor record tells
+        first = next(iter(known.values()))
+        same_hosts = first.ours.keys() == first.theirs.keys()
+    told = measures(facts, other, same_hosts)
+    same = bool(printed) or any(_one_course(measure) for measure in told)
+    return Comparison(
+        targets=other.targets,
+        job=other.job.id if other.job is not None else None,
+        chosen=other.chosen,
+        hosts=other.hosts,
+        alike=_alike(found, same, _BLOCKS_SPEED),
+        learns_alike=_alike(found, bool(printed), _BLOCKS_LEARNING),
+        same_hosts=same_hosts,
+        settings=tuple(found),
+        agreed=tuple(agreed),
+        measures=told,
+        signals=changes(facts, other, known),
+        compared=tuple(known),
+        gaps=(*other.gaps, *_unmatched(facts, other)),
+    )
+
+
+def _alike(found: list[Setting], same: bool, blocking: tuple[str, ...]) -> bool | None:
+    """False where a setting forbids to compare, None where none that matters is known alike or an
+    unknown one differs."""
+    if any(one.weight in blocking for one in found):
+        return False
+    return True if same and not any(one.weight == "other" for one in found) else None
+
+
+def _one_course(measure: Measure) -> bool:
+    """Whether the losses fall alike step by step: other work would not."""
+    return measure.name == "loss" and measure.points >= COURSE and not measure.differs
+
+
+def _unmatched(facts: Facts, other: Facts) -> list[Gap]:
+    """That a store was read of one of the two alone."""
+    return [
+        Gap(f"a comparison of {kind}", "this run left them, the baseline did not")
+        for kind in sorted(facts.stores - other.stores)
+    ]
+
+
+# --- what the records and the metrics say of the shape --------------------------------------------
+
+
+def _shape(facts: Facts, other: Facts) -> list[Setting]:
+    """Nodes and GPUs as accounting has them, and where the runs ran."""
+    out: list[Setting] = []
+    mine, its = facts.job, other.job
+    if mine is not None and its is not None:
+        cites: tuple[Cite, ...] = (mine.cite, its.cite)
+        for name, a, b in (("nodes", mine.node_count, its.node_count),
+                           ("GPUs", mine.gpus, its.gpus)):  # fmt: skip
+            if a is not None and b is not None and a != b:
+                out.append(Setting(name, "work", str(a), str(b), cites))
+        if mine.nodes and its.nodes and set(mine.nodes) != set(its.nodes):
+            left = len(set(mine.nodes) - set(its.nodes))
+            theirs = f"without {left} of them"
+            out.append(Setting("hosts", "place", ", ".join(mine.nodes[:4]), theirs, cites))
+    return out
+
+
+def _machines(facts: Facts, other: Facts, agreed: list[str]) -> list[Setting]:
+    """What the metrics tell of the hardware; what is alike joins the settings that agree."""
+    out: list[Setting] = []
+    for name, weight, far, a, b in hardware(facts, other):
+        if far:
+            kind = "work" if weight == "work" else "speed"
+            out.append(
+                Setting(name, kind, _number(a.value, a.unit), _number(b.value, b.unit), (a, b))
+            )
+        elif name in ("GPUs measured", "highest SM clock", "GPU memory"):
+            agreed.append(name)
+    (mine, cite), (its, its_cite) = models(facts), models(other)
+    if mine and its and cite is not None and its_cite is not None:
+        if mine != its:
+            told = ", ".join(sorted(mine)), ", ".join(sorted(its))
+            out.append(Setting("GPU model", "speed", *told, (cite, its_cite)))
+        else:
+            agreed.append("GPU model")
+    return out
+
+
+def _number(value: float, unit: str) -> str:
+    if unit == "bytes":
+        return f"{value / 2**30:.0f} GiB"
+    return f"{value / 1e6:.0f} MHz" if unit == "hertz" else f"{value:g}"
+
+
+def _start(facts: Facts, other: Facts) -> Setting | None:
+    """That one began from a checkpoint and the other did not, or from another step."""
+    mine, its = restored(facts), restored(other)
+    if (mine is None) == (its is None) and (mine is None or its is None or mine[0] == its[0]):
+        return None
+    told = [f"a checkpoint{at[0]}" if at is not None else "nothing that is printed"
+            for at in (mine, its)]  # fmt: skip
+    cites = tuple(at[1] for at in (mine, its) if at is not None)
+    return Setting("starts from", "start", told[0], told[1], cites)
+
+
+def restored(facts: Facts) -> tuple[str, Cite] | None:
+    """From where the last attempt was restored, and what says so; None where nothing does."""
+    marks = [
+        mark
+        for mark in facts.markers_of("checkpoint_loaded", "resume")
+        if mark.attempt == facts.last.n
+    ]
+    if not marks:
+        return None
+    steps = [mark.progress.step for mark in marks if mark.progress.step is not None]
+    return (f" of step {steps[0]:,}" if steps else ""), marks[0].cite
