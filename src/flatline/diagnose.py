@@ -17,7 +17,7 @@ from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
-from flatline.judging.comparison import comparison
+from flatline.judging.comparison import comparison, unexplained
 from flatline.judging.order import later
 from flatline.model import (
     Cleared,
@@ -82,7 +82,17 @@ def judge(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
     judged = _judged(facts, known, found)
     ruled, open_ = _answers(facts, known, judged, cleared, gaps)
     verdict = _verdict(facts, known, judged, healthy, ruled, open_, gaps)
-    return masked(replace(verdict, comparison=comparison(facts)))
+    return masked(_compared(facts, verdict))
+
+
+def _compared(facts: Facts, verdict: Verdict) -> Verdict:
+    """The verdict beside its baseline, with what of their difference stays unexplained."""
+    beside = comparison(facts)
+    if beside is None:
+        return verdict
+    left = unexplained(beside, found=verdict.state == "found")
+    cannot = (*verdict.cannot_decide, *left)
+    return replace(verdict, comparison=beside, cannot_decide=cannot)
 
 
 # --- cause before symptom ---

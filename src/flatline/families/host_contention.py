@@ -41,6 +41,7 @@ from flatline.judging.throughput import Course, course, shown, step_at
 from flatline.judging.timeline import ByHost, Timeline, by_host, instant, timeline, usual
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place
 from flatline.series.phases import phases
+from flatline.signals import ACTIVITY
 
 CODE = "D5"
 NAME = "host-contention"
@@ -214,6 +215,9 @@ def _from_baseline(facts: Facts, hosts: _Hosts) -> Finding | None:
         here, there = known.levels[signal].here, known.levels[signal].there
         restore = known.restore_claim()
         slower = known.slower
+        own = kind == "io-pressure" and any(known.rose(name, -1) for name in ACTIVITY)
+        if own or (not slower and kind != "run-queue"):
+            continue  # GPUs wait as well: the run's own loaders press the storage, which is D1
         return _finding(
             facts, kind, (),
             summary=f"Every host's {what} is {spell.format(here)} against {spell.format(there)} in"

@@ -1,4 +1,5 @@
-"""What a family asks of the baseline: whether the run is slower than it, and what moved with that.
+"""
+What a family asks of the baseline: whether the run is slower than it, and what moved with that.
 
 A difference of settings forbids it: then nothing of the speed is a fault.
 """
@@ -16,6 +17,8 @@ from flatline.judging.steps import PINNED
 from flatline.model import Claim, Comparison, Measure
 from flatline.signals import SIGNALS
 
+REPEATS = 0.01
+"""The most by which repeats on the same nodes were seen to differ; see `PINNED`."""
 WATCHED = ("gpu_power_watts", "gpu_sm_clock_hertz", "rdma_retransmits_total",
            "host_procs_running", "host_io_pressure_ratio")  # fmt: skip
 """What is named as alike, of what was compared, where a family says that nothing else moved."""
@@ -48,11 +51,12 @@ class Beside:
         return self.alike and self.lost > max(PINNED, self.pace.wander_ratio)
 
     def strength(self, most: float) -> float:
-        """What is believed: less where no setting is known alike, and where other nodes alone
-        may make as much."""
+        """What is believed: less where no setting is known alike, and where other nodes, or a
+        repeat on the same ones, may make as much."""
         if not self.pace.differs:
             return 0.5
-        return most if self.compared.alike else most - 0.15
+        sure = most if self.compared.alike else most - 0.15
+        return sure if self.lost > REPEATS else min(sure, 0.65)
 
     def rose(self, name: str, way: int = 1) -> bool:
         """Whether a signal moved one way on every host, beyond chance among all compared."""

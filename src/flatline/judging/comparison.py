@@ -90,7 +90,7 @@ def _unmatched(facts: Facts, other: Facts) -> list[Gap]:
     ]
 
 
-# --- what the records and the metrics say of the shape --------------------------------------------
+# --- what the records and the metrics say of the shape -----------------------------------------
 
 
 def _shape(facts: Facts, other: Facts) -> list[Setting]:
@@ -115,10 +115,8 @@ def _machines(facts: Facts, other: Facts, agreed: list[str]) -> list[Setting]:
     out: list[Setting] = []
     for name, weight, far, a, b in hardware(facts, other):
         if far:
-            kind = "work" if weight == "work" else "speed"
-            out.append(
-                Setting(name, kind, _number(a.value, a.unit), _number(b.value, b.unit), (a, b))
-            )
+            told = _number(a.value, a.unit), _number(b.value, b.unit)
+            out.append(Setting(name, weight, *told, (a, b)))
         elif name in ("GPUs measured", "highest SM clock", "GPU memory"):
             agreed.append(name)
     (mine, cite), (its, its_cite) = models(facts), models(other)
@@ -159,3 +157,23 @@ def restored(facts: Facts) -> tuple[str, Cite] | None:
         return None
     steps = [mark.progress.step for mark in marks if mark.progress.step is not None]
     return (f" of step {steps[0]:,}" if steps else ""), marks[0].cite
+
+
+# --- what it leaves open ----------------------------------------------------------------------
+
+
+def unexplained(compared: Comparison, *, found: bool) -> tuple[str, ...]:
+    """A difference of speed that no setting allows to be judged, or that nothing explains."""
+    pace = compared.pace
+    if pace is None or not pace.differs:
+        return ()
+    how = f"{abs(pace.loss_ratio):.1%} {'slower' if pace.loss_ratio > 0 else 'faster'}"
+    if compared.alike is False:
+        weighty = [one for one in compared.settings if one.weight in _BLOCKS_SPEED]
+        named = ", ".join(f"{one.name} {one.ours} against {one.theirs}" for one in weighty[:3])
+        return (f"Whether it is a fault that the run is {how} than the baseline: they are set"
+                f" differently ({named}), which comes before any other reason.",)  # fmt: skip
+    if found or pace.loss_ratio <= 0:
+        return ()
+    return (f"Why the run is {how} than the baseline: of {len(compared.compared)} signals compared"
+            " none that moved explains it.",)  # fmt: skip

@@ -11,17 +11,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import partial
 from math import ceil, erfc, isfinite, sqrt
 from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.throughput import pace
-from flatline.judging.timeline import ByHost, Timeline, by_host, instant, timeline, usual
-from flatline.model import Cite, QueryCite, SignalChange
+from flatline.judging.timeline import ByHost, Timeline, instant, timeline, usual
+from flatline.model import Cite, QueryCite, SignalChange, Weight
 from flatline.series.spread import SIGMA, mad
-from flatline.signals import GPU, HOST, SIGNALS, Signal
+from flatline.signals import SIGNALS, Signal
 
 CHANCE = 0.01
 """How often any of all signals may be said to differ by the order of its stretches alone."""
@@ -35,9 +34,20 @@ ALIKE = 0.9
 APART = 6.0
 """Standard deviations by which one host's change stands apart from the others'."""
 _SET_APART = frozenset(
-    """gpu_xid gpu_clock_event_reasons host_boot_time_seconds host_clock_offset_seconds
-    gpu_power_limit_watts gpu_sm_clock_max_hertz gpu_memory_total_bytes host_memory_total_bytes
-    rdma_port_up gpu_temperature_celsius gpu_memory_temperature_celsius exporter_up""".split()
+    {
+        "gpu_xid",
+        "gpu_clock_event_reasons",
+        "host_boot_time_seconds",
+        "host_clock_offset_seconds",
+        "gpu_power_limit_watts",
+        "gpu_sm_clock_max_hertz",
+        "gpu_memory_total_bytes",
+        "host_memory_total_bytes",
+        "rdma_port_up",
+        "gpu_temperature_celsius",
+        "gpu_memory_temperature_celsius",
+        "exporter_up",
+    }
 )
 """States, settings, and temperatures, which follow the room: no load of theirs to compare."""
 _TRAINING = ("training_balance_loss",)
@@ -250,15 +260,9 @@ def uniform_cites(ours: Facts, theirs: Facts, signal: Signal) -> tuple[Cite, ...
     return tuple(cite for cite in out if cite is not None)
 
 
-def moment_of(facts: Facts) -> datetime | None:
-    """The end of the settled time."""
-    cut = settled(facts)
-    return None if cut is None else datetime.fromtimestamp(cut.ends[-1], UTC)
-
-
 # --- what the hardware is -----------------------------------------------------------------------
 
-HARDWARE = (
+HARDWARE: tuple[tuple[str, str, str, float, Weight], ...] = (
     ("GPUs measured", "count({})", "gpu_power_watts", 0.0, "work"),
     ("GPU memory", "quantile(0.5, {})", "gpu_memory_total_bytes", 0.02, "speed"),
     ("highest SM clock", "quantile(0.5, {})", "gpu_sm_clock_max_hertz", 0.01, "speed"),
@@ -268,7 +272,7 @@ HARDWARE = (
 """(name, query, signal, part by which it may differ, what a difference weighs)."""
 
 
-def hardware(ours: Facts, theirs: Facts) -> list[tuple[str, str, bool, QueryCite, QueryCite]]:
+def hardware(ours: Facts, theirs: Facts) -> list[tuple[str, Weight, bool, QueryCite, QueryCite]]:
     """(name, weight, whether it differs, ours, theirs) of what both measure."""
     out = []
     for name, query, signal, part, weight in HARDWARE:
@@ -302,6 +306,3 @@ def models(facts: Facts) -> tuple[frozenset[str], QueryCite | None]:
             named = frozenset(str(row.labels["model"]) for row in rows)
             return named, answer.cite(rows[0], f"GPU model {rows[0].labels['model']}")
     return frozenset(), None
-
-
-__all__ = ["CHANCE", "GPU", "HOST", "Level", "changes", "hardware", "levels", "models"]

@@ -1,5 +1,5 @@
 """
-What a run's own log says it was set to: batch size, sequence length, model, versions, and the rest.
+What a run's own log says it was set to: batch size, sequence length, model, versions and more.
 
 Read from what is printed before the first step: assignments (`name=1`, `name: 1`, `"name": 1`,
 Megatron's `name ..... 1`), options of a command line, and sentences frameworks print.  A setting
@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from flatline.facts import LOG, Facts
-from flatline.model import Cite, LogCite, Setting, Weight
+from flatline.model import LogCite, Setting, Weight
 
 LINES, LINE_CHARS, FILES = 3_000, 16_384, 4
 """What is read: a configuration stands before the first step, and one of Megatron-LM takes some
@@ -24,7 +24,8 @@ VALUE_CHARS = 80
 _WORK = {
     "world size": "world_size num_processes nproc total_devices num_devices",
     "global batch size": "global_batch_size train_batch_size total_batch_size batch_size_total"
-    " total_train_batch_size global_train_batch_size global_batch_size_to_train_on tokens_per_batch",
+    " total_train_batch_size global_train_batch_size global_batch_size_to_train_on"
+    " tokens_per_batch",
     "batch size": "batch_size per_device_train_batch_size per_device_batch_size micro_batch_size"
     " train_micro_batch_size_per_gpu local_batch_size micro_batch_size_to_train_on bs mbs",
     "gradient accumulation": "gradient_accumulation_steps accumulate_grad_batches grad_accum"
@@ -60,8 +61,9 @@ _SPEED = {
     "jax": "jax jax_version jaxlib_version",
     "transformers": "transformers transformers_version",
     "driver": "driver driver_version",
-    "network": "nccl_network nccl_ib_disable nccl_net",
 }
+_OVER = {"network": "nccl_network"}
+"""What a library chose by itself: a difference of it is no setting, and may be the fault."""
 _LEARNING = {
     "learning rate": "lr learning_rate max_lr peak_lr base_lr",
     "warm-up": "warmup warmup_steps warmup_ratio warmup_steps_fraction lr_warmup_iters",
@@ -71,12 +73,18 @@ _LEARNING = {
     "gradient clipping": "clip_grad max_grad_norm gradient_clip_val gradient_clipping_threshold",
     "seed": "seed data_seed init_weights_seed data_shuffle_seed",
 }
+_WEIGHTS: tuple[tuple[Weight, Mapping[str, str]], ...] = (
+    ("work", _WORK),
+    ("speed", _SPEED),
+    ("learning", _LEARNING),
+    ("place", _OVER),
+)
 _KNOWN: Mapping[str, tuple[str, Weight]] = {
     key: (name, weight)
-    for weight, table in (("work", _WORK), ("speed", _SPEED), ("learning", _LEARNING))
+    for weight, table in _WEIGHTS
     for name, keys in table.items()
     for key in keys.split()
-}  # type: ignore[assignment]
+}
 _START = re.compile(r"restor|resum|load_|_load$|^load$|init_from|ckpt|checkpoint|pretrained")
 _OWN = re.compile(
     r"(?:^|_)(?:dir|path|file|name|id|uuid|time|date|port|addr|address|host|hostname|pid|rank|node"
@@ -202,7 +210,7 @@ def _heads(facts: Facts) -> Iterator[tuple[str, int]]:
     first: dict[str, int] = {}
     for one in facts.tracks:
         if len(one):
-            first[one.source] = min(first.get(one.source, LINES), one.lines[0])
+            first[one.source] = min(first.get(one.source, LINES), one.lines[0] - 1)
     names = [track.source] if track is not None else []
     names += [read.source for read in facts.log_files(LOG)
               if read.source not in first and read.lines < LINES]  # fmt: skip
@@ -241,8 +249,3 @@ def _key(text: str) -> str:
 
 def _value(text: str) -> str:
     return text.strip().strip("\"'").rstrip(",;")
-
-
-def cites_of(*parts: Cite | None) -> tuple[Cite, ...]:
-    """Those that are there."""
-    return tuple(part for part in parts if part is not None)

@@ -41,8 +41,10 @@ LEAST = 12
 """Fewer equal steps show nothing."""
 BLOCKS = 8
 """Parts of a run whose medians tell how much it wanders."""
-WANDER = 3.0
-"""Standard deviations of what both wander by."""
+WANDER = 2.0
+"""Standard deviations of those medians within which a difference is the runs' own."""
+EARLY = 3.0
+"""Standard deviations of what the losses lie apart by while both runs are young."""
 LOSS_NOISE = 0.02
 """Losses of one configuration at one step lie nearer than this part of them once smoothed, the
 order of the data aside."""
@@ -191,8 +193,7 @@ def _losses(
     late = range(2 * len(common) // 3, len(common))
     scale = max(median(abs(b[common[n]][0]) for n in late), 1e-9)
     change = median(apart[n] for n in late) / scale
-    scatter = SIGMA * mad([y - x for x, y in pairwise(apart)]) / 2**0.5
-    noise = max(LOSS_NOISE, WANDER * scatter / scale / len(late) ** 0.5 * 2, _early(apart, scale))
+    noise = max(LOSS_NOISE, _early(apart, scale))
     since = _since(common, [value / scale for value in apart], noise)
     late_steps = [common[n] for n in late]
     return Measure(
@@ -207,7 +208,7 @@ def _early(apart: Sequence[float], scale: float) -> float:
     """What the losses stood apart by while both were sound: other seeds lie apart from the
     start."""
     first = apart[: max(4, len(apart) // 4)]
-    return WANDER * SIGMA * mad(first) / scale
+    return EARLY * float(SIGMA * mad(first)) / scale
 
 
 def _since(steps: Sequence[int], ratios: Sequence[float], noise: float) -> int | None:
@@ -220,12 +221,11 @@ def _since(steps: Sequence[int], ratios: Sequence[float], noise: float) -> int |
 
 
 def _wander(ratios: Sequence[float]) -> float:
-    """How far medians of parts of the run stray from one another."""
-    if len(ratios) < 2 * BLOCKS:
-        return WANDER * SIGMA * mad(ratios) / max(1, len(ratios)) ** 0.5
-    cuts = [n * len(ratios) // BLOCKS for n in range(BLOCKS + 1)]
-    blocks = [median(ratios[a:b]) for a, b in pairwise(cuts)]
-    return WANDER * SIGMA * mad(blocks) / BLOCKS**0.5
+    """How far the medians of parts of the run stray: a repeat is no nearer to a run than its own
+    parts are."""
+    count = BLOCKS if len(ratios) >= 2 * BLOCKS else 4
+    cuts = [n * len(ratios) // count for n in range(count + 1)]
+    return WANDER * float(SIGMA * mad([median(ratios[a:b]) for a, b in pairwise(cuts)]))
 
 
 def _change(ours: float, theirs: float) -> float:

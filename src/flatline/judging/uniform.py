@@ -1,8 +1,8 @@
 """
 Findings that only a baseline shows: every place is alike, and other than it was.
 
-What moved must have moved on every host, beyond chance among all signals compared, and the run must
-be slower than its baseline at the same settings; at the same speed it is a warning.
+What moved must have moved on every host, beyond chance among all signals compared, and the run
+must be slower than its baseline at the same settings; at the same speed it is a warning.
 """
 
 from __future__ import annotations
@@ -13,14 +13,15 @@ from math import isfinite
 from flatline.facts import Facts
 from flatline.judging.beside import Beside, beside
 from flatline.judging.claims import claim
+from flatline.judging.comparison import comparison
 from flatline.judging.levels import settled
 from flatline.judging.timeline import usual
 from flatline.model import Action, Attribution, Claim, Cleared, Finding, QueryCite, Resubmit
-from flatline.signals import ACTIVITY
+from flatline.signals import ACTIVITY, LOSS
 
 LOWER_CLOCK = 0.95
-"""Of the baseline's clock: the median of many like GPUs varies far less than the 8 % of single ones
-(arXiv 2208.11035)."""
+"""Of the baseline's clock: the median of many like GPUs varies far less than the 8 % of single
+ones (arXiv 2208.11035)."""
 LOWER_LIMIT = 0.97
 """Limits are set, they do not vary."""
 IDLER, IDLER_BY = 0.85, 0.1
@@ -127,7 +128,7 @@ _WAITS = (("storage", "host_io_pressure_seconds_total"), ("storage", "host_io_pr
 
 
 def idler(facts: Facts, code: str, signals: Sequence[str]) -> Finding | None:
-    """GPUs on which less runs than in the baseline: a wait in a collective would keep them busy."""
+    """GPUs on which less runs than in the baseline; a wait in a collective keeps them busy."""
     known = beside(facts)
     signal = next((name for name in signals if known is not None and name in known.levels), None)
     if known is None or signal is None or not known.slower or not known.rose(signal, -1):
@@ -162,9 +163,8 @@ def slow_fabric(facts: Facts, code: str) -> Finding | None:
     known = beside(facts)
     if known is None or not known.alike:
         return None
-    errors = ("rdma_retransmits_total", "rdma_ack_timeouts_total", "rdma_sequence_errors_total")
     clocks = known.rose("gpu_sm_clock_hertz", -1)
-    if clocks or any(map(known.rose, errors)) or known.rose("host_procs_running"):
+    if clocks or any(map(known.rose, LOSS)) or known.rose("host_procs_running"):
         return None
     shows: list[Claim] = []
     rate, sent, plain = ("rdma_port_rate_bytes_per_second", "rdma_transmit_bytes_total",
@@ -198,8 +198,7 @@ def _moved_over(known: Beside, sent: str) -> bool:
 
 # --- the training itself ------------------------------------------------------------------------
 
-_MEASURED = (("gpu_power_watts",), ("gpu_sm_clock_hertz",), ("host_procs_running",),
-             ("rdma_retransmits_total", "rdma_ack_timeouts_total", "rdma_sequence_errors_total"))  # fmt: skip
+_MEASURED = (("gpu_power_watts",), ("gpu_sm_clock_hertz",), ("host_procs_running",), LOSS)
 """What must be compared before the training itself is blamed, as in `judging.quiet`."""
 _WORSE = {"gpu_power_watts": -1, "gpu_sm_clock_hertz": -1}
 
@@ -238,8 +237,6 @@ LOSS_APART = 0.1
 
 def apart_in_loss(facts: Facts, code: str) -> Finding | None:
     """The loss parted from the baseline's at the same steps, upwards, and stayed away."""
-    from flatline.judging.comparison import comparison
-
     compared = comparison(facts)
     loss = next((m for m in compared.measures if m.name == "loss"), None) if compared else None
     if (
@@ -252,8 +249,8 @@ def apart_in_loss(facts: Facts, code: str) -> Finding | None:
     if not loss.differs or loss.change_ratio < LOSS_APART:
         return None
     text = (
-        f"From step {loss.since_step} the loss stands above the baseline's: {loss.ours:.4g} against"
-        f" {loss.theirs:.4g} over the last third of {loss.points} equal steps"
+        f"From step {loss.since_step} the loss stands above the baseline's: {loss.ours:.4g}"
+        f" against {loss.theirs:.4g} over the last third of {loss.points} equal steps"
     )
     return Finding(
         code=code,
@@ -261,8 +258,8 @@ def apart_in_loss(facts: Facts, code: str) -> Finding | None:
         fault_class="apart-from-baseline",
         attribution="training",
         shows=(claim(text, *loss.cites),),
-        implies=(claim("Until there both runs learned alike; what changed there keeps this one from"
-                       " what the other learned.", *loss.cites[:2]),),
+        implies=(claim("Until there both runs learned alike; what changed there keeps this one"
+                       " from what the other learned.", *loss.cites[:2]),),
         strength=0.7 if compared.learns_alike else 0.5,
         severity="degraded",
         scope="all",

@@ -37,10 +37,11 @@ class Measure:
     """
     One quantity of training, compared at equal steps where there are enough of them.
 
-    `ours` and `theirs` are medians over what was compared, `change_ratio` the median of what each
-    step changed by.  It differs where that is beyond `noise_ratio`, the larger of what repeats vary
-    by and of `wander_ratio`, by which these two stray themselves.  `steps` is None where the runs
-    share too few steps and their levels were compared; `since_step` is where they part.
+    `ours` and `theirs` are medians over what was compared, `change_ratio` the median of what
+    each step changed by.  It differs where that is beyond `noise_ratio`, the larger of what
+    repeats vary by and of `wander_ratio`, by which these two stray themselves.  `steps` is None
+    where the runs share too few steps and their levels were compared; `since_step` is where they
+    part.
     """
 
     name: Literal["throughput", "step time", "loss", "gradient norm"]
@@ -112,8 +113,10 @@ class Comparison:
     @property
     def cites(self) -> tuple[Cite, ...]:
         """Every citation, once, in order."""
-        parts = (*self.settings, *self.measures, *self.signals)
-        return tuple(dict.fromkeys(cite for part in parts for cite in part.cites))
+        groups = [part.cites for part in self.settings]
+        groups += [part.cites for part in self.measures]
+        groups += [part.cites for part in self.signals]
+        return tuple(dict.fromkeys(cite for group in groups for cite in group))
 
     @property
     def pace(self) -> Measure | None:
