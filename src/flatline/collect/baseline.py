@@ -49,7 +49,7 @@ def sought(targets: Sequence[str], job: Job | None, known: Iterable[Job]) -> Cho
     shape = f"{earlier.node_count} nodes" if earlier.node_count != 1 else "1 node"
     gpus = f" and {earlier.gpus} GPUs" if earlier.gpus else ""
     how = (
-        f"by itself, from accounting: job {earlier.id} is the last completed run called"
+        f"found by itself in accounting: job {earlier.id} is the last completed run called"
         f" {mask(earlier.name or '')!r} on {shape}{gpus} before this one"
     )
     return Chosen((earlier.id,) if live else tuple(targets), earlier.id, how, f"job {earlier.id}")

@@ -72,7 +72,7 @@ class Beside:
         return claim(
             f"{one.name.capitalize()} was {one.ours:.5g} against {one.theirs:.5g} in the baseline,"
             f" {abs(self.lost):.1%} {'slower' if self.lost > 0 else 'faster'} {over};"
-            f" repeats differ by {one.noise_ratio:.2%}", *one.cites,
+            f" less than {one.noise_ratio * 100:.2g}% would be noise", *one.cites,
         )  # fmt: skip
 
     def level_claim(self, name: str, what: str, spell: str = "{:.3g}") -> Claim:

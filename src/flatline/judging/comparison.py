@@ -140,7 +140,7 @@ def _start(facts: Facts, other: Facts) -> Setting | None:
     mine, its = restored(facts), restored(other)
     if (mine is None) == (its is None) and (mine is None or its is None or mine[0] == its[0]):
         return None
-    told = [f"a checkpoint{at[0]}" if at is not None else "nothing that is printed"
+    told = [f"a checkpoint{at[0]}" if at is not None else "no checkpoint its log names"
             for at in (mine, its)]  # fmt: skip
     cites = tuple(at[1] for at in (mine, its) if at is not None)
     return Setting("starts from", "start", told[0], told[1], cites)

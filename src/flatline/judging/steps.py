@@ -66,7 +66,7 @@ def measures(ours: Facts, theirs: Facts, same_hosts: bool) -> tuple[Measure, ...
     """What both runs print, compared: by the logs at equal steps, else by metrics."""
     floor = PINNED if same_hosts else ELSEWHERE
     made: list[Measure] = []
-    mine, other = _columns(ours), _columns(theirs)
+    mine, other = columns(ours), columns(theirs)
     if mine is not None and other is not None:
         for name in ("throughput", "step time", "loss", "gradient norm"):
             found = _compared(ours, theirs, mine, other, name, floor)
@@ -80,7 +80,8 @@ def measures(ours: Facts, theirs: Facts, same_hosts: bool) -> tuple[Measure, ...
 # --- what a log prints by step ------------------------------------------------------------------
 
 
-def _columns(facts: Facts) -> Columns | None:
+def columns(facts: Facts) -> Columns | None:
+    """What the last attempt prints by step; None where its steps are not printed in order."""
     return facts.memo("steps.columns", _read)
 
 

@@ -11,7 +11,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from flatline import __version__
-from flatline.model import Action, Cite, Claim, Gap, Judged, Verdict
+from flatline.model import Action, Cite, Claim, Comparison, Gap, Judged, Verdict
 from flatline.render import (
     Ledger,
     beside,
@@ -21,6 +21,15 @@ from flatline.render import (
     own_finding,
     said,
 )
+from flatline.wording.comparison import (
+    HEADS,
+    chosen,
+    counted_signals,
+    setting_lines,
+    title,
+    verdict_on_settings,
+)
+from flatline.wording.comparison import lines as compared_lines
 from flatline.wording.places import fold_hosts, fold_places
 from flatline.wording.rows import GLYPHS, STATES, confidence_text, moment, rows
 from flatline.wording.untrusted import neutral, sentence
@@ -101,6 +110,7 @@ def render(verdict: Verdict) -> str:
     lines += _claims("## What it implies", verdict.implies, ledger)
     lines += _section("## What it cannot decide", map(prose, verdict.cannot_decide))
     lines += _actions(verdict.actions)
+    lines += _comparison(verdict.comparison, ledger)
     lines += _evidence(ledger)
     lines += _findings(verdict, ledger)
     lines += _ruled_out(verdict, ledger)
@@ -165,6 +175,28 @@ def _actions(actions: Sequence[Action]) -> list[str]:
         if action.command:
             lines += ["", *_block(action.command), ""]
     return lines
+
+
+def _comparison(compared: Comparison | None, ledger: Ledger) -> list[str]:
+    if compared is None:
+        return []
+    made = ["", f"## {prose(title(compared))}", "", prose(chosen(compared)), ""]
+    made += [prose(verdict_on_settings(compared)), ""]
+    heads = " | ".join(("", *HEADS[1:], "", "evidence"))
+    rows = [(name, ours, theirs, "", "set differently", cites)
+            for name, ours, theirs, cites in setting_lines(compared)]  # fmt: skip
+    rows += [(line.name, line.ours, line.theirs, f"**{line.change}**" if line.apart
+              else line.change, line.note, line.cites)
+             for line in compared_lines(compared)]  # fmt: skip
+    if rows:
+        made += [f"| {heads} |", "|---|---|---|---|---|---|"]
+    for name, ours, theirs, change, note, cites in rows[:LIST]:
+        cells = (prose(name), prose(ours), prose(theirs), change, prose(note),
+                 fold_ids(ledger.ids(cites)))  # fmt: skip
+        made.append("| " + " | ".join(map(_cell, cells)) + " |")
+    if len(rows) > LIST:
+        made += ["", f"and {len(rows) - LIST:,} more, all with `--format json`"]
+    return [*made, "", prose(counted_signals(compared))]
 
 
 def _evidence(ledger: Ledger) -> list[str]:

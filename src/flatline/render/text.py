@@ -16,6 +16,7 @@ from flatline.model import (
     Action,
     Cite,
     Claim,
+    Comparison,
     Gap,
     Judged,
     State,
@@ -23,6 +24,16 @@ from flatline.model import (
 )
 from flatline.render import Ledger, beside, fold_ids, located, ordered_findings, own_finding, said
 from flatline.wording.columns import WORD, break_command, cells, excerpt, wrap
+from flatline.wording.comparison import (
+    HEADS,
+    LEGEND,
+    chosen,
+    counted_signals,
+    lines,
+    setting_lines,
+    title,
+    verdict_on_settings,
+)
 from flatline.wording.places import counted, fold_hosts, fold_places
 from flatline.wording.rows import GLYPHS, STATES, confidence_text, moment, rows
 from flatline.wording.untrusted import neutral, sentence
@@ -118,6 +129,7 @@ def render(verdict: Verdict, look: Look = PLAIN) -> str:
     _claims(page, "What it implies", verdict.implies)
     _open_questions(page, verdict)
     _actions(page, verdict.actions)
+    _comparison(page, verdict.comparison)
     _evidence(page, verdict)
     _others(page, verdict)
     _ruled_out(page, verdict)
@@ -212,6 +224,47 @@ def _command(page: _Page, command: str) -> None:
     for part in command.splitlines():
         for line in break_command(neutral(part), page.look.width - 7):
             page.lines.append("       " + page.look.paint("bold", line))
+
+
+def _comparison(page: _Page, compared: Comparison | None) -> None:
+    """The baseline: how it was chosen, what is set otherwise, what differs, in columns."""
+    if compared is None:
+        return
+    page.heading(title(compared))
+    page.put(chosen(compared), style="dim")
+    page.put(verdict_on_settings(compared))
+    settings = setting_lines(compared)
+    for name, ours, theirs, cites in settings[:CLAIMS]:
+        page.put(f"{name}: {ours}, baseline: {theirs}", "  * ", ids=page.ledger.ids(cites))
+    page.folded(len(settings) - CLAIMS, "setting")
+    every = lines(compared)
+    if every:
+        page.lines.append(page.look.paint("dim", _columns(page, "", *HEADS)))
+    noted = ""
+    for line in every[:CLAIMS]:
+        mark = "*" if line.apart else " "
+        row = _columns(page, mark, neutral(line.name), line.ours, line.theirs, line.change)
+        named = fold_ids(page.ledger.ids(line.cites))
+        tail = f"  [{named}]"
+        fits = cells(row + tail) <= page.look.width
+        page.lines.append(page.look.paint("bold" * line.apart, row)
+                          + page.look.paint("cyan", tail * fits))  # fmt: skip
+        if line.note != noted or not fits:
+            ids = () if fits else page.ledger.ids(line.cites)
+            page.put(line.note, "      ", style="dim", ids=ids)
+        noted = line.note
+    page.folded(len(every) - CLAIMS, "quantity")
+    page.put(counted_signals(compared))
+    if any(line.apart for line in every):
+        page.put(LEGEND, style="dim")
+
+
+def _columns(page: _Page, mark: str, name: str, ours: str, theirs: str, change: str) -> str:
+    """A row of the comparison; the name gives way where the page is narrow."""
+    room = max(12, min(32, page.look.width - 48))
+    shown = name if cells(name) <= room else name[: room - 1] + page.look.ellipsis
+    pad = " " * (room - cells(shown))
+    return f"  {mark:<1} {shown}{pad} {ours:>9} {theirs:>9} {change:>10}"
 
 
 # --- evidence ---------------------------------------------------------------------------------
