@@ -96,9 +96,10 @@ PLAIN = {
 def side(
     name: str, folder: str, hosts: tuple[str, ...], pace: Pace, queue: float, *,
     steps: tuple[int, int] = (0, 150), restored: bool = False, metrics: bool = True,
-    settings: Mapping[str, str] = PLAIN, **more: float,
+    settings: Mapping[str, str] = PLAIN, ended: bool = True, **more: float,
 ) -> World:  # fmt: skip
-    log, ends = logged(f"{name} {folder}", pace, {**settings, "steps": str(steps[1])},
+    planned = steps[1] if ended else 60_000
+    log, ends = logged(f"{name} {folder}", pace, {**settings, "steps": str(planned)},
                        *steps, restored)  # fmt: skip
     made = exported(pace, queue, **more) if metrics else ()
     return World(name, hosts, made, ends + 30, 60.0, 2, log=log, folder=folder)
@@ -117,8 +118,8 @@ def contended() -> list[World]:
     """The leak, and what looks like it."""
     name, out = "threads_leaked_since_restore", []
     out += [
-        side(name, "run", LARGE, steady(3261), 35.0, steps=(60, 200), restored=True),
-        side(name, "baseline", LARGE, steady(3295), 18.0, steps=(0, 200)),
+        side(name, "run", LARGE, steady(3261), 35.0, steps=(60, 200), restored=True, ended=False),
+        side(name, "baseline", LARGE, steady(3295), 18.0, steps=(0, 200), ended=False),
     ]
     name = "queue_doubled_with_another_batch_size"
     smaller = {**PLAIN, "per_device_batch_size": "8.0"}
@@ -153,8 +154,8 @@ def balanced() -> list[World]:
     """Experts out of balance from the first step on, against a run in which they were not."""
     name, near = "experts_less_balanced_than_in_baseline", "experts_less_balanced_at_same_pace"
     return [
-        side(name, "run", SMALL, steady(3080), 18.0, balance=0.034),
-        side(name, "baseline", SMALL, steady(3295), 18.0),
+        side(name, "run", SMALL, steady(3080), 18.0, balance=0.034, ended=False),
+        side(name, "baseline", SMALL, steady(3295), 18.0, ended=False),
         side(near, "run", SMALL, steady(3291), 18.0, balance=0.034),
         side(near, "baseline", SMALL, steady(3295), 18.0),
     ]
@@ -167,22 +168,24 @@ def printed(
     seed: str,
     step_s: float,
     settings: str,
-    steps: int = 1400,
+    planned: int = 1400,
     loss: Callable[[int], float] = lambda step: 2.1 + 7.4 * 0.994**step,
 ) -> tuple[tuple[tuple[float, str], ...], float]:
-    noise = random.Random(seed)
+    noise, steps = random.Random(seed), 1400
     out = [(15.0, f"arguments: Namespace({settings})"),
-           (20.0, f"world size 24, {steps} steps planned")]  # fmt: skip
+           (20.0, f"world size 24, {planned} steps planned")]  # fmt: skip
     at, last = 20.0, 0.0
     for step in range(1, steps + 1):
         took = step_s * noise.gauss(1, 0.006)
         at += took
         if step == 1 or step % 10 == 0:
             last = loss(step) + noise.gauss(0, 0.02)
-            out.append((at, f"step {step}/{steps} loss {last:.4f} grad_norm"
+            out.append((at, f"step {step}/{planned} loss {last:.4f} grad_norm"
                             f" {0.5 + noise.uniform(0, 0.2):.3f} lr 3.00e-04"
                             f" step_time {took * 1000:.1f} ms"))  # fmt: skip
-    out.append((at, f"training finished: {steps} steps in {at - 20:.1f} s, final loss {last:.4f}"))
+    if planned == steps:
+        out.append((at, f"training finished: {steps} steps in {at - 20:.1f} s, final loss"
+                        f" {last:.4f}"))  # fmt: skip
     return tuple(out), at
 
 
@@ -228,13 +231,13 @@ SETTINGS = "model='gpt-7b', micro_batch_size=4, seq_length=4096, bf16=True, lr=0
 def pair(
     name: str, run_s: float, base_s: float, run: Mapping[str, object], *,
     base: Mapping[str, object] | None = None, settings: str = SETTINGS,
-    loss: Callable[[int], float] | None = None,
+    loss: Callable[[int], float] | None = None, planned: int = 1400,
 ) -> list[World]:  # fmt: skip
     out = []
     for folder, step_s, levels, set_to in (("run", run_s, run, settings),
                                            ("baseline", base_s, base or {}, SETTINGS)):  # fmt: skip
         curve = {"loss": loss} if loss is not None and folder == "run" else {}
-        log, ends = printed(f"{name} {folder}", step_s, set_to, **curve)  # type: ignore[arg-type]
+        log, ends = printed(f"{name} {folder}", step_s, set_to, planned, **curve)  # type: ignore[arg-type]
         made = watched(**levels)  # type: ignore[arg-type]
         out.append(World(name, SIX, made, ends + 30, 60.0, 2, host_label="instance", log=log,
                          folder=folder))  # fmt: skip
@@ -256,15 +259,15 @@ WORLDS = (
     *contended(),
     *balanced(),
     *pair("power_capped_on_every_node", 2.93, 2.5,
-          {"power": 470.0, "clock": 1410.0, "limit": 480.0}),
+          {"power": 470.0, "clock": 1410.0, "limit": 480.0}, planned=90_000),
     *pair("clocks_lower_everywhere_and_pace_holds", 2.5, 2.5, {"power": 560.0, "clock": 1590.0}),
     *pair("baseline_of_other_hardware", 3.4, 2.5,
           {"model": "NVIDIA A100-SXM4-80GB", "clock": 1410.0, "power": 390.0, "limit": 400.0}),
-    *pair("gpus_wait_more_than_in_baseline", 3.45, 2.5, {"busy": 63.0, "waits": 0.34}),
+    *pair("gpus_wait_more_than_in_baseline", 3.45, 2.5, {"busy": 63.0, "waits": 0.34}, planned=90_000),
     *pair("gpus_as_idle_as_in_baseline", 2.5, 2.5, {"busy": 63.0}, base={"busy": 63.0}),
-    *pair("ports_at_a_lower_rate_on_every_host", 2.9, 2.5, {"rate": 1.25e10}),
+    *pair("ports_at_a_lower_rate_on_every_host", 2.9, 2.5, {"rate": 1.25e10}, planned=90_000),
     *pair("ports_at_a_lower_rate_and_pace_holds", 2.5, 2.5, {"rate": 1.25e10}),
-    *pair("loss_parts_from_baseline", 2.5, 2.5, {}, loss=parted),
+    *pair("loss_parts_from_baseline", 2.5, 2.5, {}, loss=parted, planned=90_000),
     *pair("loss_of_another_learning_rate", 2.5, 2.5, {},
           settings=SETTINGS.replace("lr=0.0003", "lr=0.0001"), loss=parted),
     *pair("loss_of_another_seed", 2.5, 2.5, {}, settings=SETTINGS.replace("seed=11", "seed=12"),

@@ -17,7 +17,7 @@ from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
-from flatline.judging.comparison import comparison, unexplained
+from flatline.judging.comparison import comparison, slower_unexplained, unexplained
 from flatline.judging.order import later
 from flatline.model import (
     Cleared,
@@ -229,6 +229,8 @@ def _verdict(
     lead = _lead(facts, judged)
     if lead is None:
         doubts = _doubts(known, judged, open_, gaps)
+        if healthy is not None and not doubts and (slow := slower_unexplained(comparison(facts))):
+            return _open_verdict(facts, judged, healthy, (), ruled, open_, gaps, slow)
         if healthy is not None and not doubts:
             return _told(facts, healthy, "healthy", healthy.strength, judged, ruled, open_, gaps)
         return _open_verdict(facts, judged, healthy, doubts, ruled, open_, gaps)
@@ -382,12 +384,13 @@ def _open_verdict(
     ruled: Sequence[RuledOut],
     open_: Sequence[Undetermined],
     gaps: Sequence[Gap],
+    headline: str | None = None,
 ) -> Verdict:
-    headline, cannot = _why_open(facts, healthy, doubts)
+    said, cannot = _why_open(facts, healthy, doubts)
     return Verdict(
         run=run_of(facts),
         state="undetermined",
-        headline=headline,
+        headline=headline or said,
         code=None,
         family=None,
         fault_class=None,

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from flatline.collect import Request, collect
+from flatline.collect.baseline import FOUND
 from flatline.collect.catalogue import catalogue
 from flatline.collect.files import Found, walk
 from flatline.collect.live import resolve
@@ -149,12 +150,12 @@ class _Read:
 
     def _sought(self) -> tuple[str, ...]:
         """The baseline that was found without being named: a Slurm job, or in the target."""
-        for target in self._request.targets:
-            if Path(target).exists():
-                return self._request.targets
         listed = self._document.get("baseline") or []
-        job = listed[0].get("job") if listed else None
-        return (str(job),) if job else self._request.targets
+        told = listed[0] if listed and isinstance(listed[0], dict) else {}
+        if not str(told.get("chosen")).startswith(FOUND):
+            raise UsageError("it lives in the baseline: name that with --baseline TARGET")
+        here = any(Path(target).exists() for target in self._request.targets)
+        return self._request.targets if here else (str(told.get("job")),)
 
     def compared(self) -> Comparison:
         """The comparison, made anew from the two runs."""

@@ -20,6 +20,7 @@ from flatline.sources import slurm
 
 BACK = timedelta(days=14)
 """How far back accounting is asked for an earlier run: beyond it software and nodes are others."""
+FOUND = "found by itself in accounting"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ def sought(targets: Sequence[str], job: Job | None, known: Iterable[Job]) -> Cho
     shape = f"{earlier.node_count} nodes" if earlier.node_count != 1 else "1 node"
     gpus = f" and {earlier.gpus} GPUs" if earlier.gpus else ""
     how = (
-        f"found by itself in accounting: job {earlier.id} is the last completed run called"
+        f"{FOUND}: job {earlier.id} is the last completed run called"
         f" {mask(earlier.name or '')!r} on {shape}{gpus} before this one"
     )
     return Chosen((earlier.id,) if live else tuple(targets), earlier.id, how, f"job {earlier.id}")

@@ -211,8 +211,8 @@ def _from_baseline(facts: Facts, hosts: _Hosts) -> Finding | None:
     for kind, (signal, what, spell) in _UNIFORM.items():
         if not known.rose(signal) or not _far(known.levels[signal]):
             continue
-        level = known.level_claim(signal, what, spell)
-        here, there = known.levels[signal].here, known.levels[signal].there
+        level = known.level_claim(signal, what[0].upper() + what[1:], spell)
+        here, there = known.told(signal)
         restore = known.restore_claim()
         slower = known.slower
         own = kind == "io-pressure" and any(known.rose(name, -1) for name in ACTIVITY)
@@ -220,9 +220,9 @@ def _from_baseline(facts: Facts, hosts: _Hosts) -> Finding | None:
             continue  # GPUs wait as well: the run's own loaders press the storage, which is D1
         return _finding(
             facts, kind, (),
-            summary=f"Every host's {what} is {spell.format(here)} against {spell.format(there)} in"
-            " the baseline" + (f", and the run is {known.lost:.1%} slower" if slower
-                               else "; the run is no slower"),
+            summary=f"Every host's {what} is at {spell.format(here)} against"
+            f" {spell.format(there)} in the baseline"
+            + (f", and the run is {known.lost:.1%} slower" if slower else "; the run is no slower"),
             shows=(level, known.pace_claim(), *([restore] if restore else []),
                    *known.unmoved((signal,))),
             strength=known.strength(0.8) if slower else 0.35,
@@ -242,7 +242,8 @@ def _far(level: Level) -> bool:
 
 
 def _leak(known: Beside, level: Claim, restore: Claim | None) -> Claim:
-    more = known.levels[QUEUE].here - known.levels[QUEUE].there
+    here, there = known.told(QUEUE)
+    more = here - there
     since = ("since the restore, in which threads were made that did not end"
              if restore is not None else "whose origin the numbers do not tell")  # fmt: skip
     cites = (*level.cites, *(restore.cites if restore is not None else ()))

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
@@ -75,18 +76,26 @@ class Beside:
             f" less than {one.noise_ratio * 100:.2g}% would be noise", *one.cites,
         )  # fmt: skip
 
+    def told(self, name: str) -> tuple[float, float]:
+        """A signal's median host in both runs, over all of their settled time."""
+        cites = uniform_cites(self.facts, self.other, self.levels[name].signal)
+        if len(cites) == 6:
+            return cites[0].value, cites[3].value
+        return self.levels[name].here, self.levels[name].there
+
     def level_claim(self, name: str, what: str, spell: str = "{:.3g}") -> Claim:
         """A signal in both runs: the median host, with the lowest and the highest."""
         level = self.levels[name]
-        ours, theirs = (
-            f"{spell.format(mid)} ({spell.format(min(by.values()))} to"
-            f" {spell.format(max(by.values()))})"
-            for mid, by in ((level.here, level.ours), (level.there, level.theirs))
-        )
         cites = uniform_cites(self.facts, self.other, level.signal)
+        spelt = [spell.format(cite.value) for cite in cites]
         count = len(level.ours)
         hosts = f"all {count} hosts" if count > 1 else "the host"
-        return claim(f"{what} on {hosts}: {ours}, in the baseline {theirs}", *cites)
+        text = f"{what} on {hosts}: {{}} ({{}} to {{}}), in the baseline {{}} ({{}} to {{}})"
+        if len(spelt) < 6:
+            values = [(median(by.values()), min(by.values()), max(by.values()))
+                      for by in (level.ours, level.theirs)]  # fmt: skip
+            spelt = [spell.format(value) for three in values for value in three]
+        return claim(text.format(*spelt), *cites)
 
     def unmoved(self, but: Iterable[str]) -> tuple[Claim, ...]:
         """What of the machine was alike in both, and how many signals were compared."""

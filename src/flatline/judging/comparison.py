@@ -175,5 +175,22 @@ def unexplained(compared: Comparison, *, found: bool) -> tuple[str, ...]:
                 f" differently ({named}), which comes before any other reason.",)  # fmt: skip
     if found or pace.loss_ratio <= 0:
         return ()
-    return (f"Why the run is {how} than the baseline: of {len(compared.compared)} signals compared"
-            " none that moved explains it.",)  # fmt: skip
+    seen = (
+        f"of {len(compared.compared)} signals compared none that moved explains it"
+        if compared.compared
+        else "no signal could be compared, for not both runs left metrics"
+    )
+    return (f"Why the run is {how} than the baseline: {seen}.",)
+
+
+def slower_unexplained(compared: Comparison | None) -> str | None:
+    """That a run was slower than a baseline from which no setting sets it apart: such a run is not
+    healthy until something explains it."""
+    pace = compared.pace if compared is not None else None
+    if compared is None or pace is None or compared.alike is False or pace.loss_ratio <= 0:
+        return None
+    if not pace.differs:
+        return None
+    return (
+        f"The run completed {pace.loss_ratio:.1%} slower than its baseline, and nothing shows why"
+    )

@@ -18,7 +18,7 @@ from statistics import median
 from flatline.facts import Facts
 from flatline.judging.throughput import pace
 from flatline.judging.timeline import ByHost, Timeline, instant, timeline, usual
-from flatline.model import Cite, QueryCite, SignalChange, Weight
+from flatline.model import QueryCite, SignalChange, Weight
 from flatline.series.spread import SIGMA, mad
 from flatline.signals import SIGNALS, Signal
 
@@ -238,13 +238,13 @@ def changes(ours: Facts, theirs: Facts, known: Mapping[str, Level]) -> tuple[Sig
         if cites:
             out.append(
                 SignalChange(level.signal.name, level.signal.unit + "/s" * (
-                    level.signal.kind == "counter"), level.here, level.there,
+                    level.signal.kind == "counter"), cites[0].value, cites[len(cites) // 2].value,
                     min(1.0, chance * len(known)), tuple(sorted(apart)), len(level.ours), cites)
             )  # fmt: skip
     return tuple(sorted(out, key=lambda change: (change.chance, change.signal)))
 
 
-def uniform_cites(ours: Facts, theirs: Facts, signal: Signal) -> tuple[Cite, ...]:
+def uniform_cites(ours: Facts, theirs: Facts, signal: Signal) -> tuple[QueryCite, ...]:
     """The median, the lowest and the highest host of both runs over all of their settled time."""
     out: list[QueryCite | None] = []
     for facts, whose in ((ours, "of this run"), (theirs, "of the baseline")):

@@ -8,6 +8,7 @@ from flatline.model import Cite, Comparison, Measure, SignalChange
 from flatline.wording.places import counted, fold_hosts
 from flatline.wording.untrusted import sentence
 
+TITLE = "Compared with a baseline"
 NAMED = 6
 """Settings that agree that are named before the rest is counted."""
 HEADS = ("", "this run", "baseline", "change")
@@ -40,13 +41,13 @@ def compact(value: float) -> str:
 
 def title(compared: Comparison) -> str:
     """Which run it was compared with."""
-    named = f"job {compared.job}" if compared.job else ", ".join(compared.targets)
-    return f"Compared with {sentence(named)}"
+    return f"Compared with job {sentence(compared.job)}" if compared.job else TITLE
 
 
 def chosen(compared: Comparison) -> str:
-    """How the baseline was chosen, and what of it could not be had."""
-    said = f"Baseline {sentence(compared.chosen)}."
+    """The baseline, how it was chosen, and what of it could not be had."""
+    named = ", ".join(compared.targets)
+    said = f"Baseline {sentence(named)}, {sentence(compared.chosen)}."
     if compared.gaps:
         gaps = counted(len(compared.gaps), "gap")
         said += f" It has {gaps} of its own, first: {sentence(compared.gaps[0].need)}."

@@ -36,6 +36,7 @@ def comparison_section(
         _settings(compared, anchors),
         _lines(compared, anchors),
         h("p.note", counted_signals(compared)),
+        h("p.note", *_keys()) if drawn else None,
         h("div.charts", [_chart(both) for both in drawn]) if drawn else None,
     )
 
@@ -87,19 +88,22 @@ def _chart(both: Both) -> ET.Element:
     ys = [h("span", short(tick), style=f"bottom:{percent(scale(tick))}") for tick in _ticks(scale)]
     xs = [h("span", short(tick) + both.mark, style=f"left:{percent(_x(tick, span))}")
           for tick in nice(*span, TICKS)]  # fmt: skip
-    keys = (
-        h("span.key.ours", h("span", "━", aria_hidden="true"), " this run"),
-        h("span.key.theirs", h("span", "╍", aria_hidden="true"), " baseline"),
-    )
     return h(
         "figure.chart",
-        h("figcaption", h("strong", both.name), h("span.note", f", over {both.axis}"), *keys),
+        h("figcaption", h("strong", both.name), h("span.note", f", over {both.axis}")),
         h(
             "div.plot",
             h("div.ys", ys, aria_hidden="true"),
             h("div.area", drawing),
             h("div.xs", xs, aria_hidden="true"),
         ),
+    )
+
+
+def _keys() -> tuple[ET.Element, ET.Element]:
+    return (
+        h("span.key.ours", h("span", "━", aria_hidden="true"), " this run"),
+        h("span.key.theirs", h("span", "╍", aria_hidden="true"), " baseline"),
     )
 
 
