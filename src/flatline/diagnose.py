@@ -45,6 +45,7 @@ DONE_BUT_BAD = ("B3", "D1", "D2", "D3", "D4", "D5", "D6", "E1", "E2", "E3", "F2"
 DECISIVE = "a decisive sign"
 """What is missing where everything a family needs was read and still does not decide it."""
 _MUST_BE_CLEAR = ("E1", "E2", "E3")
+_NO_FAILURE = ("completed", "running", "unknown", "cancelled")
 _SURE = 0.99
 
 
@@ -229,9 +230,7 @@ def _verdict(
     lead = _lead(facts, judged)
     if lead is None:
         doubts = _doubts(known, judged, open_, gaps)
-        if healthy is not None and not doubts and (slow := slower_unexplained(comparison(facts))):
-            return _open_verdict(facts, judged, healthy, (), ruled, open_, gaps, slow)
-        if healthy is not None and not doubts:
+        if healthy is not None and not doubts and not slower_unexplained(comparison(facts)):
             return _told(facts, healthy, "healthy", healthy.strength, judged, ruled, open_, gaps)
         return _open_verdict(facts, judged, healthy, doubts, ruled, open_, gaps)
     ordered = [lead, *(j for j in judged if j is not lead)]
@@ -384,13 +383,15 @@ def _open_verdict(
     ruled: Sequence[RuledOut],
     open_: Sequence[Undetermined],
     gaps: Sequence[Gap],
-    headline: str | None = None,
 ) -> Verdict:
-    said, cannot = _why_open(facts, healthy, doubts)
+    headline, cannot = _why_open(facts, healthy, doubts)
+    slow = slower_unexplained(comparison(facts))
+    if slow is not None and not doubts and facts.disposition in _NO_FAILURE:
+        headline = slow
     return Verdict(
         run=run_of(facts),
         state="undetermined",
-        headline=headline or said,
+        headline=headline,
         code=None,
         family=None,
         fault_class=None,

@@ -87,6 +87,9 @@ class Facts:
     unknown and `after` says None.
     """
 
+    chosen = ""
+    """How a baseline was chosen; "" for the run itself."""
+
     def __init__(
         self,
         *,
@@ -132,10 +135,7 @@ class Facts:
         self.window = window
         self.skew_s = skew_s
         self.baseline = baseline
-        self.chosen = ""
-        """How a baseline was chosen; "" for the run itself."""
-        self.missed: list[Gap] = []
-        """What the baseline lacks as a whole."""
+        self.missed: list[Gap] = []  # what the baseline lacks as a whole
         self.last_lines = dict(last_lines or {})
         self.last_seen = dict(last_seen or {})
         self.whole_logs = whole_logs

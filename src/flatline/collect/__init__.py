@@ -93,7 +93,8 @@ def _beside(
     facts: Facts, request: Request, chosen: Chosen, on_progress: OnProgress | None
 ) -> None:
     """The run that is compared with, collected as any other; its gaps stay its own."""
-    other = Request(chosen.targets, chosen.job, prometheus=request.prometheus)
+    start, end = chosen.within
+    other = Request(chosen.targets, chosen.job, None, request.prometheus, start, end)
     try:
         facts.baseline, _ = _collected(other, on_progress, (), BASELINE)
     except FlatlineError as fault:

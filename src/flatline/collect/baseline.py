@@ -10,8 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from pathlib import Path
 
+from flatline.collect.live import JOB_ID
 from flatline.errors import FormatError, SourceError
 from flatline.model import Job
 from flatline.parsers import record_formats
@@ -32,6 +34,8 @@ class Chosen:
     how: str
     said: str
     """What a person calls it."""
+    within: tuple[datetime | None, datetime | None] = (None, None)
+    """When it ran, where accounting tells: one folder of metrics may hold both."""
 
 
 def named_baseline(target: str) -> Chosen:
@@ -43,7 +47,7 @@ def sought(targets: Sequence[str], job: Job | None, known: Iterable[Job]) -> Cho
     """The last completed run of the same name and shape; None where the records know of none."""
     if job is None or not job.name:
         return None
-    live = not _has_files(targets)
+    live = bool(targets) and not _has_files(targets)
     earlier = earlier_run(job, _accounted(job) if live else known)
     if earlier is None:
         return None
@@ -53,7 +57,9 @@ def sought(targets: Sequence[str], job: Job | None, known: Iterable[Job]) -> Cho
         f"{FOUND}: job {earlier.id} is the last completed run called"
         f" {mask(earlier.name or '')!r} on {shape}{gpus} before this one"
     )
-    return Chosen((earlier.id,) if live else tuple(targets), earlier.id, how, f"job {earlier.id}")
+    named = (earlier.id,) if live else tuple(targets)
+    within = earlier.started_at, earlier.ended_at
+    return Chosen(named, earlier.id, how, f"job {earlier.id}", within)
 
 
 def earlier_run(job: Job, known: Iterable[Job]) -> Job | None:
@@ -79,9 +85,7 @@ def earlier_run(job: Job, known: Iterable[Job]) -> Job | None:
 
 
 def _has_files(targets: Sequence[str]) -> bool:
-    from flatline.collect.live import JOB_ID
-
-    return any(JOB_ID.fullmatch(target) is None for target in targets) or not targets
+    return any(JOB_ID.fullmatch(name) is None or Path(name).exists() for name in targets)
 
 
 def _accounted(job: Job) -> tuple[Job, ...]:

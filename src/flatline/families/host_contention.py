@@ -215,14 +215,16 @@ def _from_baseline(facts: Facts, hosts: _Hosts) -> Finding | None:
         here, there = known.told(signal)
         restore = known.restore_claim()
         slower = known.slower
+        beside_it = (
+            f", and the run is {known.lost:.1%} slower" if slower else "; the run is no slower"
+        )
         own = kind == "io-pressure" and any(known.rose(name, -1) for name in ACTIVITY)
         if own or (not slower and kind != "run-queue"):
             continue  # GPUs wait as well: the run's own loaders press the storage, which is D1
         return _finding(
             facts, kind, (),
             summary=f"Every host's {what} is at {spell.format(here)} against"
-            f" {spell.format(there)} in the baseline"
-            + (f", and the run is {known.lost:.1%} slower" if slower else "; the run is no slower"),
+            f" {spell.format(there)} in the baseline{beside_it}",
             shows=(level, known.pace_claim(), *([restore] if restore else []),
                    *known.unmoved((signal,))),
             strength=known.strength(0.8) if slower else 0.35,

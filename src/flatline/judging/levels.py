@@ -166,6 +166,10 @@ def _settled(facts: Facts) -> Timeline | None:
     if facts.window is None or not carried:
         return None
     first, last = (moment.timestamp() for moment in facts.window)
+    job = facts.job
+    if job is not None:  # files of metrics may hold what ran before and after
+        begins = begins or (job.started_at.timestamp() if job.started_at else None)
+        ends = ends or (job.ended_at.timestamp() if job.ended_at else None)
     first, last = max(first, begins or first), min(last, ends or last)
     first += SETTLED * (last - first)
     least_s = ceil((last - first) / STRETCHES)
