@@ -27,6 +27,7 @@ from flatline.wording.columns import WORD, break_command, cells, excerpt, wrap
 from flatline.wording.comparison import (
     HEADS,
     LEGEND,
+    Line,
     chosen,
     counted_signals,
     lines,
@@ -47,6 +48,8 @@ CLAIMS, FINDINGS, GAPS, NEEDS, ATTEMPTS, WHYS = 12, 6, 8, 8, 6, 10
 QUOTE_LINES = 3
 PLACES = 3
 MIN_WIDTH = 40
+TABLE_WIDTH = 60
+"""Columns below which a comparison is told in sentences."""
 
 _SGR = {"bold": "1", "dim": "2", "red": "1;31", "green": "1;32", "yellow": "1;33", "cyan": "36"}
 _STATE_STYLE: dict[State, str] = {"found": "red", "healthy": "green", "undetermined": "yellow"}
@@ -238,25 +241,33 @@ def _comparison(page: _Page, compared: Comparison | None) -> None:
         page.put(f"{name}: {ours}, baseline: {theirs}", "  * ", ids=page.ledger.ids(cites))
     page.folded(len(settings) - CLAIMS, "setting")
     every = lines(compared)
-    if every:
+    if every and page.look.width >= TABLE_WIDTH:
         page.lines.append(page.look.paint("dim", _columns(page, "", *HEADS)))
     noted = ""
     for line in every[:CLAIMS]:
-        mark = "*" if line.apart else " "
-        row = _columns(page, mark, neutral(line.name), line.ours, line.theirs, line.change)
-        named = fold_ids(page.ledger.ids(line.cites))
-        tail = f"  [{named}]"
-        fits = cells(row + tail) <= page.look.width
-        page.lines.append(page.look.paint("bold" * line.apart, row)
-                          + page.look.paint("cyan", tail * fits))  # fmt: skip
-        if line.note != noted or not fits:
-            ids = () if fits else page.ledger.ids(line.cites)
-            page.put(line.note, "      ", style="dim", ids=ids)
-        noted = line.note
+        noted = _compared_line(page, line, noted)
     page.folded(len(every) - CLAIMS, "quantity")
     page.put(counted_signals(compared))
     if any(line.apart for line in every):
         page.put(LEGEND, style="dim")
+
+
+def _compared_line(page: _Page, line: Line, noted: str) -> str:
+    """A quantity in columns, its note where it is another than the one before; its note."""
+    ids = page.ledger.ids(line.cites)
+    mark = "*" if line.apart else " "
+    if page.look.width < TABLE_WIDTH:
+        told = f"{line.name}: {line.ours}, baseline {line.theirs}, {line.change}; {line.note}"
+        page.put(sentence(told), f"  {mark} ", ids=ids)
+        return line.note
+    row = _columns(page, mark, neutral(line.name), line.ours, line.theirs, line.change)
+    tail = f"  [{fold_ids(ids)}]"
+    fits = cells(row + tail) <= page.look.width
+    shown = page.look.paint("bold" if line.apart else "", row)
+    page.lines.append(shown + page.look.paint("cyan", tail if fits else ""))
+    if line.note != noted or not fits:
+        page.put(line.note, "      ", style="dim", ids=() if fits else ids)
+    return line.note
 
 
 def _columns(page: _Page, mark: str, name: str, ours: str, theirs: str, change: str) -> str:
