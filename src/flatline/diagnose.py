@@ -21,6 +21,7 @@ from flatline.judging.comparison import comparison, slower_unexplained, unexplai
 from flatline.judging.order import later
 from flatline.model import (
     Cleared,
+    Comparison,
     Explained,
     Finding,
     Gap,
@@ -82,18 +83,29 @@ def judge(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
     found = [(family, f) for family, f in found if f.code != "G1"]
     judged = _judged(facts, known, found)
     ruled, open_ = _answers(facts, known, judged, cleared, gaps)
-    verdict = _verdict(facts, known, judged, healthy, ruled, open_, gaps)
-    return masked(_compared(facts, verdict))
+    beside = _beside(facts, gaps)
+    verdict = _verdict(facts, known, judged, healthy, ruled, open_, gaps, beside)
+    return masked(_compared(verdict, beside))
 
 
-def _compared(facts: Facts, verdict: Verdict) -> Verdict:
+def _beside(facts: Facts, gaps: list[Gap]) -> Comparison | None:
+    """The run beside its baseline; a comparison that breaks is a gap, as a family is."""
+    try:
+        return comparison(facts)
+    except Exception as fault:
+        said = f"it broke: {type(fault).__name__}: {fault}"
+        gaps.append(Gap("a comparison with a baseline", said))
+        if facts.strict:
+            raise
+        return None
+
+
+def _compared(verdict: Verdict, beside: Comparison | None) -> Verdict:
     """The verdict beside its baseline, with what of their difference stays unexplained."""
-    beside = comparison(facts)
     if beside is None:
         return verdict
     left = unexplained(beside, found=verdict.state == "found")
-    cannot = (*verdict.cannot_decide, *left)
-    return replace(verdict, comparison=beside, cannot_decide=cannot)
+    return replace(verdict, comparison=beside, cannot_decide=(*verdict.cannot_decide, *left))
 
 
 # --- cause before symptom ---
@@ -226,13 +238,15 @@ def _verdict(
     ruled: list[RuledOut],
     open_: list[Undetermined],
     gaps: list[Gap],
+    beside: Comparison | None,
 ) -> Verdict:
     lead = _lead(facts, judged)
     if lead is None:
         doubts = _doubts(known, judged, open_, gaps)
-        if healthy is not None and not doubts and not slower_unexplained(comparison(facts)):
+        slow = slower_unexplained(beside)
+        if healthy is not None and not doubts and slow is None:
             return _told(facts, healthy, "healthy", healthy.strength, judged, ruled, open_, gaps)
-        return _open_verdict(facts, judged, healthy, doubts, ruled, open_, gaps)
+        return _open_verdict(facts, judged, healthy, doubts, ruled, open_, gaps, slow)
     ordered = [lead, *(j for j in judged if j is not lead)]
     unseen = _unseen_causes(known, lead, open_)
     finding = lead.finding
@@ -383,9 +397,9 @@ def _open_verdict(
     ruled: Sequence[RuledOut],
     open_: Sequence[Undetermined],
     gaps: Sequence[Gap],
+    slow: str | None,
 ) -> Verdict:
     headline, cannot = _why_open(facts, healthy, doubts)
-    slow = slower_unexplained(comparison(facts))
     if slow is not None and not doubts and facts.disposition in _NO_FAILURE:
         headline = slow
     return Verdict(

@@ -37,14 +37,17 @@ def _by_step(facts: Facts, other: Facts) -> list[Both]:
         return []
     made: list[Both] = []
     for name in _NAMES:
+        if mine.axes[name] != its.axes[name]:
+            continue
+        scale = 1.0 if mine.axes[name] == "steps" else 1000.0
         ours, theirs = (
-            thinned([(float(step), read.columns[name][step][0])
+            thinned([(step / scale, read.columns[name][step][0])
                      for step in sorted(read.columns[name])], STRETCHES)
             for read in (mine, its)
         )  # fmt: skip
         told = any(both.name in ("throughput", "step time") for both in made)
         if len(ours) > 1 and len(theirs) > 1 and not (name == "step time" and told):
-            made.append(Both(name, "steps", "", ours, theirs))
+            made.append(Both(name, mine.axes[name], "", ours, theirs))
     return made
 
 

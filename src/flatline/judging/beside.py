@@ -20,6 +20,8 @@ from flatline.signals import SIGNALS
 
 REPEATS = 0.01
 """The most by which repeats on the same nodes were seen to differ; see `PINNED`."""
+DOUBTED = 0.55
+"""With a second store that tells it 0.775: below the 0.8 of a confident verdict."""
 WATCHED = ("gpu_power_watts", "gpu_sm_clock_hertz", "rdma_retransmits_total",
            "host_procs_running", "host_io_pressure_ratio")  # fmt: skip
 """What is named as alike, of what was compared, where a family says that nothing else moved."""
@@ -52,12 +54,12 @@ class Beside:
         return self.alike and self.lost > max(PINNED, self.pace.wander_ratio)
 
     def strength(self, most: float) -> float:
-        """What is believed: less where no setting is known alike, and where other nodes, or a
-        repeat on the same ones, may make as much."""
-        if not self.pace.differs:
-            return 0.5
-        sure = most if self.compared.alike else most - 0.15
-        return sure if self.lost > REPEATS else min(sure, 0.65)
+        """
+        What is believed. Not enough to be confident, though two stores tell it, where no setting
+        is known alike and where a repeat, or other nodes, may make as much.
+        """
+        doubted = self.compared.alike is None or self.lost <= REPEATS or not self.pace.differs
+        return min(most, DOUBTED) if doubted else most
 
     def rose(self, name: str, way: int = 1) -> bool:
         """Whether a signal moved one way on every host, beyond chance among all compared."""

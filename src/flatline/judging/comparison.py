@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from flatline.facts import Facts
 from flatline.judging.levels import Level, changes, hardware, levels, models
-from flatline.judging.settings import settings
+from flatline.judging.settings import WORK, settings
 from flatline.judging.steps import measures
 from flatline.model import Cite, Comparison, Gap, Measure, Setting
 
@@ -38,7 +38,7 @@ def _compared(facts: Facts) -> Comparison | None:
     if other is None:
         return None
     differ, agreed = settings(facts, other)
-    printed = len(agreed)
+    printed = any(name in WORK for name in agreed)
     found = [*_shape(facts, other), *_machines(facts, other, agreed), *differ]
     found = list({one.name: one for one in reversed(found)}.values())[::-1]
     order = ("work", "speed", "learning", "start", "place", "other")
@@ -51,14 +51,14 @@ def _compared(facts: Facts) -> Comparison | None:
         first = next(iter(known.values()))
         same_hosts = first.ours.keys() == first.theirs.keys()
     told = measures(facts, other, same_hosts)
-    same = bool(printed) or any(_one_course(measure) for measure in told)
+    same = printed or any(_one_course(measure) for measure in told)
     return Comparison(
         targets=other.targets,
         job=other.job.id if other.job is not None else None,
         chosen=other.chosen,
         hosts=other.hosts,
         alike=_alike(found, same, _BLOCKS_SPEED),
-        learns_alike=_alike(found, bool(printed), _BLOCKS_LEARNING),
+        learns_alike=_alike(found, printed, _BLOCKS_LEARNING),
         same_hosts=same_hosts,
         settings=tuple(found),
         agreed=tuple(agreed),

@@ -73,6 +73,8 @@ _LEARNING = {
     "gradient clipping": "clip_grad max_grad_norm gradient_clip_val gradient_clipping_threshold",
     "seed": "seed data_seed init_weights_seed data_shuffle_seed",
 }
+WORK = frozenset(_WORK) - {"world size"}
+"""Settings one of which must agree before two runs count as set alike."""
 _WEIGHTS: tuple[tuple[Weight, Mapping[str, str]], ...] = (
     ("work", _WORK),
     ("speed", _SPEED),

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isfinite, log
 from statistics import median
@@ -43,6 +43,8 @@ BLOCKS = 8
 """Parts of a run whose medians tell how much it wanders."""
 WANDER = 2.0
 """Standard deviations of those medians within which a difference is the runs' own."""
+MOST_NOISE = 0.5
+"""A loss half as high again is another loss, however the young runs swung."""
 EARLY = 3.0
 """Standard deviations of what the losses lie apart by while both runs are young."""
 LOSS_NOISE = 0.02
@@ -50,6 +52,8 @@ LOSS_NOISE = 0.02
 order of the data aside."""
 
 Name = Literal["throughput", "step time", "loss", "gradient norm"]
+NAMES: tuple[Name, ...] = ("throughput", "step time", "loss", "gradient norm")
+Axis = Literal["steps", "epochs"]
 Column = Mapping[int, tuple[float, int]]
 """Value and index of the point, by step."""
 
@@ -60,6 +64,8 @@ class Columns:
 
     track: Track
     columns: Mapping[Name, Column]
+    axes: Mapping[Name, Axis]
+    """What equal points of each are equal in; of epochs, thousandths are counted."""
 
 
 def measures(ours: Facts, theirs: Facts, same_hosts: bool) -> tuple[Measure, ...]:
@@ -68,8 +74,10 @@ def measures(ours: Facts, theirs: Facts, same_hosts: bool) -> tuple[Measure, ...
     made: list[Measure] = []
     mine, other = columns(ours), columns(theirs)
     if mine is not None and other is not None:
-        for name in ("throughput", "step time", "loss", "gradient norm"):
+        for name in (name for name in NAMES if mine.axes[name] == other.axes[name]):
             found = _compared(ours, theirs, mine, other, name, floor)
+            if found is not None and mine.axes[name] == "epochs":
+                found = replace(found, since_step=None, axis="epochs")
             made += [] if found is None else [found]
     if not any(one.name in ("throughput", "step time") for one in made):
         told = _by_metrics(ours, theirs, floor)
@@ -90,19 +98,20 @@ def _read(facts: Facts) -> Columns | None:
     if track is None:
         return None
     span = track.of_attempt(facts.last.n)
-    steps = track.steps[span.start : span.stop]
-    if not len(span) or steps[0] < 0 or any(a > b for a, b in pairwise(steps)):
+    steps = [track.steps[at] for at in span if track.steps[at] >= 0]
+    if not len(span) or any(a > b for a, b in pairwise(steps)):
         return None
     calm = _calm(facts, track, span)
-    columns: dict[Name, Column] = {
+    taken = {
         "loss": _taken(track, span, track.loss, lambda value: True),
         "gradient norm": _taken(track, span, track.grad_norm, lambda value: True),
         "throughput": _taken(track, calm, track.throughput, lambda value: value > 0),
         "step time": _taken(track, calm, track.step_s, lambda value: value > 0),
     }
-    if not columns["step time"] and not columns["throughput"]:
-        columns["step time"] = _by_clock(track, calm)
-    return Columns(track, columns)
+    if not taken["step time"][1] and not taken["throughput"][1]:
+        taken["step time"] = "steps", _by_clock(track, calm)
+    columns: dict[Name, Column] = {name: taken[name][1] for name in NAMES}
+    return Columns(track, columns, {name: taken[name][0] for name in NAMES})
 
 
 def _calm(facts: Facts, track: Track, span: range) -> list[int]:
@@ -119,12 +128,15 @@ def _calm(facts: Facts, track: Track, span: range) -> list[int]:
 
 def _taken(
     track: Track, span: Sequence[int], values: Sequence[float], fit: Callable[[float], bool]
-) -> Column:
-    return {
-        track.steps[at]: (values[at], at)
-        for at in span
-        if isfinite(values[at]) and fit(values[at])
-    }
+) -> tuple[Axis, Column]:
+    """A quantity by its points' steps, or by the thousandths of epochs where they carry no step
+    (Hugging Face's Trainer); empty where they carry neither."""
+    said = [at for at in span if isfinite(values[at]) and fit(values[at])]
+    if all(track.steps[at] >= 0 for at in said):
+        return "steps", {track.steps[at]: (values[at], at) for at in said}
+    if all(isfinite(track.epoch[at]) for at in said):
+        return "epochs", {round(1000 * track.epoch[at]): (values[at], at) for at in said}
+    return "steps", {}
 
 
 def _by_clock(track: Track, calm: Sequence[int]) -> Column:
@@ -194,7 +206,7 @@ def _losses(
     late = range(2 * len(common) // 3, len(common))
     scale = max(median(abs(b[common[n]][0]) for n in late), 1e-9)
     change = median(apart[n] for n in late) / scale
-    noise = max(LOSS_NOISE, _early(apart, scale))
+    noise = min(MOST_NOISE, max(LOSS_NOISE, _early(apart, scale)))
     since = _since(common, [value / scale for value in apart], noise)
     late_steps = [common[n] for n in late]
     return Measure(

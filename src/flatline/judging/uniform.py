@@ -260,7 +260,7 @@ def apart_in_loss(facts: Facts, code: str) -> Finding | None:
         shows=(claim(text, *loss.cites),),
         implies=(claim("Until there both runs learned alike; what changed there keeps this one"
                        " from what the other learned.", *loss.cites[:2]),),
-        strength=0.7 if compared.learns_alike else 0.5,
+        strength=0.75 if compared.learns_alike else 0.5,
         severity="degraded",
         scope="all",
         onset_step=loss.since_step,

@@ -56,6 +56,8 @@ class Measure:
     cites: tuple[Cite, ...]
     since_step: int | None = None
     wander_ratio: float = 0.0
+    axis: Literal["steps", "epochs"] = "steps"
+    """What points are equal in: where no steps are printed, thousandths of an epoch."""
 
     @property
     def loss_ratio(self) -> float:

@@ -120,8 +120,9 @@ def _measure(one: Measure, ledger: Ledger) -> dict[str, Json]:
         "noise_ratio": _finite(one.noise_ratio),
         "differs": one.differs,
         "points": one.points,
-        "first_step": one.steps[0] if one.steps else None,
-        "last_step": one.steps[1] if one.steps else None,
+        "axis": one.axis,
+        "first_step": one.steps[0] if one.steps and one.axis == "steps" else None,
+        "last_step": one.steps[1] if one.steps and one.axis == "steps" else None,
         "since_step": one.since_step,
         "cites": list(ledger.ids(one.cites)),
     }

@@ -82,7 +82,8 @@ def lines(compared: Comparison) -> tuple[Line, ...]:
 
 def _measured(one: Measure) -> Line:
     unit = f" ({one.unit})" if one.unit else ""
-    over = f"{one.points:,} equal steps" if one.steps else "levels, no equal steps"
+    equal = "equal steps" if one.axis == "steps" else "equal parts of epochs"
+    over = f"{one.points:,} {equal}" if one.steps else "levels, no equal steps"
     note = f"over {over}; less than {one.noise_ratio * 100:.2g}% is noise"
     if one.since_step is not None and one.differs:
         note += f", apart since step {one.since_step:,}"
