@@ -232,6 +232,26 @@ def test_a_queue_a_little_longer_is_no_leak(by: float, found: bool, tmp_path: Pa
     assert ("D5" in {j.finding.code for j in verdict.findings}) is found
 
 
+def test_threads_are_counted_where_an_exporter_counts_them(tmp_path: Path) -> None:
+    """node_exporter's `processes` collector beside the other: the leak is said in threads too."""
+    begin = 1_772_611_200
+    for name, threads in (("run", 3118), ("baseline", 3101)):
+        shutil.copytree(LEAK / name, tmp_path / name)
+        lines = ["# TYPE node_processes_threads gauge", "# TYPE node_load1 gauge"]
+        lines += [
+            f'node_processes_threads{{instance="mi{host}:9100"}} {threads + (at // 60 + host) % 3}'
+            f" {(begin + at) * 1000}"
+            for host in range(101, 125)
+            for at in range(0, 4200, 60)
+        ]
+        lines.append(f'node_load1{{instance="mi101:9100"}} 3 {begin * 1000}')
+        (tmp_path / name / "node.prom").write_text("\n".join(lines) + "\n")
+    verdict = judged(tmp_path / "run", tmp_path / "baseline")
+
+    assert verdict.code == "D5"
+    assert any(claim.text.startswith("Threads on all 24 hosts: 3119") for claim in verdict.shows)
+
+
 def test_on_other_nodes_one_per_cent_is_not_confident(tmp_path: Path) -> None:
     """Repeats on other nodes differ by two per cent: the queue alone does not make it sure."""
     shutil.copytree(LEAK / "run", tmp_path / "run")

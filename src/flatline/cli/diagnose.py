@@ -16,6 +16,7 @@ examples:
   flatline diagnose ./cluster-logs --job 8308 --format json --output 8308.json
   flatline diagnose ./outputs/8308 --format html --output report.html
   flatline diagnose 8308 --prometheus http://prometheus:9090
+  flatline diagnose ./outputs/8309 --baseline ./outputs/8308
 """
 
 from __future__ import annotations

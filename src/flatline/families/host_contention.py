@@ -53,7 +53,7 @@ EXPLAINS = {
     "F3": "a slowed run does not reach its plan in time",
 }
 
-QUEUE = "host_procs_running"
+QUEUE, THREADS = "host_procs_running", "host_threads"
 SIGNALS = {
     "run-queue": (f"avg_over_time({QUEUE}[w])", QUEUE, Bar(1.5, 1.0, 8.0, counts=False)),
     "cpu-pressure": ("rate(host_cpu_pressure_seconds_total[w])",
@@ -214,6 +214,7 @@ def _from_baseline(facts: Facts, hosts: _Hosts) -> Finding | None:
         level = known.level_claim(signal, what[0].upper() + what[1:], spell)
         here, there = known.told(signal)
         restore = known.restore_claim()
+        counted = (known.level_claim(THREADS, "Threads", "{:.0f}"),) if known.rose(THREADS) else ()
         slower = known.slower
         beside_it = (
             f", and the run is {known.lost:.1%} slower" if slower else "; the run is no slower"
@@ -225,7 +226,7 @@ def _from_baseline(facts: Facts, hosts: _Hosts) -> Finding | None:
             facts, kind, (),
             summary=f"Every host's {what} is at {spell.format(here)} against"
             f" {spell.format(there)} in the baseline{beside_it}",
-            shows=(level, known.pace_claim(), *([restore] if restore else []),
+            shows=(level, *counted, known.pace_claim(), *([restore] if restore else []),
                    *known.unmoved((signal,))),
             strength=known.strength(0.8) if slower else 0.35,
             warning=not slower,
