@@ -34,7 +34,7 @@ from flatline.collect.runs import (
     merge,
     reached_end,
 )
-from flatline.errors import FlatlineError, FormatError, SourceError, UsageError
+from flatline.errors import FlatlineError, FormatError, ManyJobs, SourceError, UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
 from flatline.logs.reading import TextFile, clean, open_text, segments
@@ -97,6 +97,12 @@ def _beside(
     other = Request(chosen.targets, chosen.job, None, request.prometheus, start, end)
     try:
         facts.baseline, _ = _collected(other, on_progress, (), BASELINE)
+    except ManyJobs as fault:
+        ids = ", ".join(job for job, _, _ in fault.jobs[:8])
+        raise UsageError(
+            f"--baseline: it holds records of {len(fault.jobs)} jobs ({ids}); name the log or the"
+            " folder of one of them, or its job id where Slurm is"
+        ) from fault
     except FlatlineError as fault:
         if request.baseline is not None and isinstance(fault, UsageError):
             raise UsageError(f"--baseline: {fault}") from fault

@@ -191,6 +191,5 @@ def slower_unexplained(compared: Comparison | None) -> str | None:
         return None
     if not pace.differs:
         return None
-    return (
-        f"The run completed {pace.loss_ratio:.1%} slower than its baseline, and nothing shows why"
-    )
+    how = f"{pace.loss_ratio:.1%} slower than its baseline"
+    return f"The run is {how}, and nothing that was read shows why"

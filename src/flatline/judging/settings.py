@@ -18,6 +18,8 @@ from flatline.model import LogCite, Setting, Weight
 LINES, LINE_CHARS, FILES = 3_000, 16_384, 4
 """What is read: a configuration stands before the first step, and one of Megatron-LM takes some
 600 lines; a printed Namespace is one line."""
+CHARS, CHUNK = 1 << 20, 64
+"""Of all heads together, read so many lines at a time: masking takes a second for two million."""
 KEPT = 4_000
 VALUE_CHARS = 80
 
@@ -194,16 +196,27 @@ def _short(value: str) -> str:
 
 def _stated(facts: Facts) -> Mapping[str, Stated]:
     found: dict[str, Stated] = {}
-    for source, count in _heads(facts):
-        for at, line in enumerate(facts.lines(source, 1, count, LINE_CHARS), 1):
-            for key, value, text in _assigned(line):
-                known = found.get(key)
-                if known is None:
-                    if len(found) < KEPT:
-                        found[key] = Stated(value, LogCite(source, at, text))
-                elif known.value is not None and not _same(known.value, value):
-                    found[key] = Stated(None, known.cite)
+    for source, at, line in _lines(facts):
+        for key, value, text in _assigned(line):
+            known = found.get(key)
+            if known is None:
+                if len(found) < KEPT:
+                    found[key] = Stated(value, LogCite(source, at, text))
+            elif known.value is not None and not _same(known.value, value):
+                found[key] = Stated(None, known.cite)
     return found
+
+
+def _lines(facts: Facts) -> Iterator[tuple[str, int, str]]:
+    """(source, line, text) of the heads of the logs, until CHARS of them were read."""
+    left = CHARS
+    for source, count in _heads(facts):
+        for first in range(1, count + 1, CHUNK):
+            some = facts.lines(source, first, min(CHUNK, count + 1 - first), LINE_CHARS)
+            yield from ((source, first + n, line) for n, line in enumerate(some))
+            left -= sum(map(len, some))
+            if left <= 0:
+                return
 
 
 def _heads(facts: Facts) -> Iterator[tuple[str, int]]:

@@ -12,6 +12,7 @@ TITLE = "Compared with a baseline"
 NAMED = 6
 """Settings that agree that are named before the rest is counted."""
 HEADS = ("", "this run", "baseline", "change")
+WITHIN = "in noise"
 LEGEND = "* beyond what repeats of a run, or chance among all compared, make"
 
 
@@ -87,8 +88,9 @@ def _measured(one: Measure) -> Line:
     note = f"over {over}; less than {one.noise_ratio * 100:.2g}% is noise"
     if one.since_step is not None and one.differs:
         note += f", apart since step {one.since_step:,}"
+    change = f"{one.change_ratio:+.1%}" if one.differs else WITHIN
     return Line(one.differs, one.name + unit, compact(one.ours), compact(one.theirs),
-                f"{one.change_ratio:+.1%}", note, one.cites)  # fmt: skip
+                change, note, one.cites)  # fmt: skip
 
 
 def _signalled(one: SignalChange) -> Line:
