@@ -252,6 +252,34 @@ def test_threads_are_counted_where_an_exporter_counts_them(tmp_path: Path) -> No
     assert any(claim.text.startswith("Threads on all 24 hosts: 3119") for claim in verdict.shows)
 
 
+def test_a_host_that_moved_alone_is_listed_and_not_accused(tmp_path: Path) -> None:
+    """One of 24 sends a third less over RDMA than it did; throughput is the same."""
+    quiet = ROOT / "queue_doubled_and_pace_holds"
+    shutil.copytree(quiet / "baseline", tmp_path / "run")
+    file = tmp_path / "run" / "metrics.prom.gz"
+    lines = []
+    for line in gzip.decompress(file.read_bytes()).decode().splitlines():
+        if line.startswith("hw_rdma_tx_bytes_total{") and 'host="mi103"' in line:
+            head, value, at = line.rsplit(" ", 2)
+            line = f"{head} {float(value) * 0.6:g} {at}"
+        lines.append(line)
+    file.write_bytes(gzip.compress("\n".join(lines).encode() + b"\n", mtime=0))
+    verdict = judged(tmp_path / "run", quiet / "baseline")
+
+    moved = [(change.signal, change.hosts) for change in beside(verdict).signals]
+    assert moved == [("rdma_transmit_bytes_total", ("mi103",))]
+    assert [j for j in verdict.findings if j.role == "cause"] == []
+
+
+def test_what_a_slower_run_costs_is_told() -> None:
+    """How many times as long as its baseline."""
+    folder = ROOT / "power_capped_on_every_node"
+    impact = judged(folder / "run", folder / "baseline").impact
+
+    assert impact is not None
+    assert impact.slowdown_ratio == pytest.approx(1.171, abs=0.003)
+
+
 def test_on_other_nodes_one_per_cent_is_not_confident(tmp_path: Path) -> None:
     """Repeats on other nodes differ by two per cent: the queue alone does not make it sure."""
     shutil.copytree(LEAK / "run", tmp_path / "run")

@@ -34,6 +34,9 @@ def values(folder: Path, text: str) -> dict[str, str | None]:
         ("world size 24, 1400 steps planned", "world_size", "24"),
         ("node1:12:34 [0] NCCL INFO NCCL version 2.21.5+cuda12.4", "nccl", "2.21.5+cuda12.4"),
         ("node1:12:34 [0] NCCL INFO Using network Socket", "nccl_network", "Socket"),
+        ("export NCCL_IB_DISABLE=1", "nccl_ib_disable", "1"),
+        ("+ export XLA_FLAGS='--xla_gpu_x=true --y'", "xla_flags", "--xla_gpu_x=true --y"),
+        ("n1:1:2 [0] NCCL INFO NCCL_ALGO set by environment to Ring.", "nccl_algo", "Ring"),
         ("using torch 2.5.1+cu124", "torch", "2.5.1+cu124"),
         ("PyTorch version: 2.4.0", "torch", "2.4.0"),
         ("Total train batch size (w. parallel) = 512", "global_batch_size", "512"),
@@ -77,6 +80,8 @@ def pair(tmp_path: Path, ours: str, theirs: str) -> tuple[list[tuple[str, str]],
         ("load_parameters_path", "load_parameters_path", "start"),
         ("enable_single_replica_ckpt_restoring", "enable_single_replica_ckpt_restoring", "start"),
         ("some_new_knob", "some_new_knob", "other"),
+        ("NCCL_IB_DISABLE", "NCCL_IB_DISABLE", "speed"),
+        ("NCCL_DEBUG", "nccl_debug", "other"),
     ],
 )
 def test_what_a_difference_weighs(key: str, name: str, weight: str, tmp_path: Path) -> None:

@@ -3,7 +3,9 @@ Say why a run failed, hung, slowed down or learned nothing.
 
 A TARGET is a folder, a file, or a Slurm job id where Slurm is; several are
 parts of one run. Files are told by their content. Nothing is written into a
-TARGET and no process is touched.
+TARGET and no process is touched. --baseline names a run to compare with; where
+accounting knows a completed one of the same name, nodes and GPUs, the last of
+them is taken by itself, and the verdict says so.
 
 Exit status: 0 healthy, 1 a fault was found, 2 the call was wrong, 3
 undetermined, 4 Flatline itself failed (130 interrupted). With --format json,

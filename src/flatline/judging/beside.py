@@ -85,18 +85,18 @@ class Beside:
             return cites[0].value, cites[3].value
         return self.levels[name].here, self.levels[name].there
 
-    def level_claim(self, name: str, what: str, spell: str = "{:.3g}") -> Claim:
+    def level_claim(self, name: str, what: str, spell: str = "") -> Claim:
         """A signal in both runs: the median host, with the lowest and the highest."""
         level = self.levels[name]
         cites = uniform_cites(self.facts, self.other, level.signal)
-        spelt = [spell.format(cite.value) for cite in cites]
+        spelt = [spelled(cite.value, spell) for cite in cites]
         count = len(level.ours)
         hosts = f"all {count} hosts" if count > 1 else "the host"
         text = f"{what} on {hosts}: {{}} ({{}} to {{}}), in the baseline {{}} ({{}} to {{}})"
         if len(spelt) < 6:
             values = [(median(by.values()), min(by.values()), max(by.values()))
                       for by in (level.ours, level.theirs)]  # fmt: skip
-            spelt = [spell.format(value) for three in values for value in three]
+            spelt = [spelled(value, spell) for three in values for value in three]
         return claim(text.format(*spelt), *cites)
 
     def unmoved(self, but: Iterable[str]) -> tuple[Claim, ...]:
@@ -132,6 +132,16 @@ class Beside:
             out.append("Whether the nodes make the difference: the runs had other ones, and"
                        " repeats on other nodes differ by up to 2 %.")  # fmt: skip
         return tuple(out)
+
+
+def spelled(value: float, spell: str = "") -> str:
+    """A value as `spell` formats it, else with three digits and k, M or G."""
+    if spell:
+        return spell.format(value)
+    for size, name in ((1e9, "G"), (1e6, "M"), (1e4, "k")):
+        if abs(value) >= size:
+            return f"{value / (1e3 if name == 'k' else size):.3g}{name}"
+    return f"{value:.3g}"
 
 
 def beside(facts: Facts) -> Beside | None:

@@ -89,6 +89,11 @@ _KNOWN: Mapping[str, tuple[str, Weight]] = {
     for name, keys in table.items()
     for key in keys.split()
 }
+_LIBRARY = re.compile(
+    r"(?:nccl|rccl|ucx|xla|torch|pytorch|cuda|hsa|hip|nvte|omp|tf|fi|mkl|libtpu)_"
+    r"(?!.*(?:debug|log|visible|_id$|addr|port$|dir|path|file))"
+)
+"""Variables by which libraries are set: their difference may be one of speed."""
 _START = re.compile(r"restor|resum|load_|_load$|^load$|init_from|ckpt|checkpoint|pretrained")
 _OWN = re.compile(
     r"(?:^|_)(?:dir|path|file|name|id|uuid|time|date|port|addr|address|host|hostname|pid|rank|node"
@@ -113,6 +118,11 @@ _PAIR = re.compile(
     r"|[^\s,;{}\[\]()=]{1,120})(?=[\s,;})\]]|$)"
 )
 _OPTION = re.compile(r"(?<!\S)--([a-z][\w.-]{1,60})(?:[= ]((?!--)[^\s\"']{1,120}))?(?=\s|$)")
+_ENVIRONMENT = re.compile(
+    r"^\s*(?:\+ )?(?:export |declare -x )?([A-Z][A-Z0-9_]{2,60})="
+    r"(\"[^\"]{0,200}\"|'[^']{0,200}'|\S{1,200})\s*$"
+)
+_SET_BY = re.compile(r"NCCL INFO (NCCL_\w{1,60}) set by environment to (\S{1,120}?)\.?\s*$")
 _COMMAND = re.compile(r"\b(?:python3?|torchrun|accelerate launch|deepspeed|srun|mpirun)\b.* --\w")
 _SENTENCES = tuple(
     (key, re.compile(pattern, re.IGNORECASE))
@@ -173,6 +183,8 @@ def _named(key: str) -> tuple[str | None, Weight]:
     """What a key is called and weighs; None where its difference says nothing."""
     if key in _KNOWN:
         return _KNOWN[key]
+    if _LIBRARY.match(key):
+        return key.upper(), "speed"
     if _START.search(key):
         return key, "start"
     return (None, "other") if _OWN.search(key) else (key, "other")
@@ -236,7 +248,12 @@ def _heads(facts: Facts) -> Iterator[tuple[str, int]]:
 def _assigned(line: str) -> Iterator[tuple[str, str, str]]:
     """(key, value, the words that say so) of a line; the words stand in it as they are."""
     text = line[len(found[0]) :] if (found := _LABEL.match(line)) else line
-    param = _PARAM.search(text) or _DOTTED.match(text)
+    param = (
+        _PARAM.search(text)
+        or _DOTTED.match(text)
+        or _ENVIRONMENT.match(text)
+        or _SET_BY.search(text)
+    )
     if param is not None:
         yield _key(param[1]), _value(param[2]), param[0].strip()
         return

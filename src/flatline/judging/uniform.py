@@ -83,7 +83,7 @@ def lower_clocks(facts: Facts, code: str) -> Finding | None:
         return None
     limits = _limits(known)
     held = limits is not None and limits[0].value < LOWER_LIMIT * limits[1].value
-    shows = [known.level_claim("gpu_sm_clock_hertz", "SM clock in Hz", "{:.3e}")]
+    shows = [known.level_claim("gpu_sm_clock_hertz", "SM clock in Hz")]
     if held and limits is not None:
         shows.append(claim(f"The power limit of the median GPU is {limits[0].value:.0f} W, in the"
                            f" baseline {limits[1].value:.0f} W", *limits))  # fmt: skip
@@ -170,7 +170,7 @@ def slow_fabric(facts: Facts, code: str) -> Finding | None:
     rate, sent, plain = ("rdma_port_rate_bytes_per_second", "rdma_transmit_bytes_total",
                          "network_transmit_bytes_total")  # fmt: skip
     if known.rose(rate, -1):
-        shows.append(known.level_claim(rate, "Rate of the RDMA ports in bytes/s", "{:.3g}"))
+        shows.append(known.level_claim(rate, "Rate of the RDMA ports in bytes/s"))
         how = "Every host's RDMA ports were trained to a lower rate than in the baseline"
     elif known.rose(sent, -1) and known.rose(plain) and _moved_over(known, sent):
         shows += [known.level_claim(sent, "Sent over RDMA in bytes/s"),
