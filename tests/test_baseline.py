@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import jsonschema
 import pytest
 
 from flatline.collect import Request, collect
@@ -159,6 +160,18 @@ def test_without_the_baseline_its_evidence_does_not_hold() -> None:
     assert all("--baseline" in check.said for check in failed)
 
 
+@EACH
+def test_the_document_is_one_of_the_schema(scenario: Scenario) -> None:
+    """With its baseline and its differences; every id that they cite is there."""
+    schema = json.loads((Path(__file__).parents[1] / "docs/verdict.schema.json").read_text())
+    made = document(scenario.verdict())
+    jsonschema.validate(made, schema)
+    known = {item["id"] for item in made["evidence"]}
+
+    assert made["baseline"]
+    assert {name for item in made["comparison"] for name in item["cites"]} <= known
+
+
 def test_a_changed_comparison_is_caught() -> None:
     """The difference at equal steps is computed anew from both logs."""
     whole = document(judged(LEAK / "run", LEAK / "baseline"))
@@ -230,6 +243,31 @@ def test_a_queue_a_little_longer_is_no_leak(by: float, found: bool, tmp_path: Pa
     verdict = judged(tmp_path / "run", LEAK / "baseline")
 
     assert ("D5" in {j.finding.code for j in verdict.findings}) is found
+
+
+def test_of_one_host_only_another_run_tells(tmp_path: Path) -> None:
+    """Without peers the baseline is the only measure of a queue."""
+    for name in ("run", "baseline"):
+        shutil.copytree(LEAK / name, tmp_path / name)
+        file = tmp_path / name / "metrics.prom.gz"
+        lines = gzip.decompress(file.read_bytes()).decode().splitlines()
+        kept = [line for line in lines if 'host="' not in line or 'host="mi101"' in line]
+        file.write_bytes(gzip.compress("\n".join(kept).encode() + b"\n", mtime=0))
+
+    assert judged(tmp_path / "run", None).code is None
+    assert judged(tmp_path / "run", tmp_path / "baseline").code == "D5"
+
+
+def test_metrics_alone_are_compared_and_not_confident(tmp_path: Path) -> None:
+    """Without a log nothing tells that the runs were set alike."""
+    for name in ("run", "baseline"):
+        (tmp_path / name).mkdir()
+        shutil.copy(LEAK / name / "metrics.prom.gz", tmp_path / name)
+    verdict = judged(tmp_path / "run", tmp_path / "baseline")
+
+    assert verdict.code == "D5"
+    assert verdict.confidence < CONFIDENT
+    assert beside(verdict).alike is None
 
 
 def test_threads_are_counted_where_an_exporter_counts_them(tmp_path: Path) -> None:

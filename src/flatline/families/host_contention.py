@@ -97,8 +97,8 @@ def judge(facts: Facts) -> Judgement:
     one that is always so and whose GPUs pay for it."""
     run = course(facts)
     hosts = _measure(facts, run)
-    if hosts is None:
-        return None
+    if hosts is None:  # of one host only another run tells
+        return _from_baseline(facts)
     low = run.low(hosts.cut) if run is not None else []
     for kind, lit in hosts.lit.items():
         found = align(lit, low) if run is not None else None
@@ -112,7 +112,7 @@ def judge(facts: Facts) -> Judgement:
         uniform = _uniform(facts, run, hosts, low)
         if uniform is not None:
             return uniform
-    raised = _from_baseline(facts, hosts)
+    raised = _from_baseline(facts)
     if raised is not None:
         return raised
     for kind, lit in hosts.lit.items():
@@ -198,7 +198,7 @@ def _uniform(
     )  # fmt: skip
 
 
-def _from_baseline(facts: Facts, hosts: _Hosts) -> Finding | None:
+def _from_baseline(facts: Facts) -> Finding | None:
     """
     Every host under more pressure than in a baseline of the same settings.
 

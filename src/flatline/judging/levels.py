@@ -24,11 +24,11 @@ from flatline.signals import SIGNALS, Signal
 
 CHANCE = 0.01
 """How often any of all signals may be said to differ by the order of its stretches alone."""
-STRETCHES = 24
+STRETCHES, SAMPLES = 24, 2
 SETTLED = 0.1
 """Of the run that is left out at its beginning: it loads, compiles and fills caches."""
-LEAST = 6
-"""Stretches of each run below which nothing is told apart."""
+LEAST = 4
+"""Stretches of each run below which nothing is compared; few of them need many hosts beside."""
 ALIKE = 0.9
 """Of the hosts that must move the same way for a change to be everywhere."""
 APART = 6.0
@@ -89,7 +89,11 @@ class Level:
 
     @property
     def chance(self) -> float:
-        return rank_chance(self.our_course, self.their_course)
+        """By the order of stretches or by that of hosts, whichever tells more: a short run has
+        few of the ones, a small one few of the others. Two tests are two chances."""
+        told = rank_chance(self.our_course, self.their_course)
+        hosts = rank_chance(tuple(self.ours.values()), tuple(self.theirs.values()))
+        return min(1.0, 2 * min(told, hosts))
 
     def moved(self, a: float, b: float) -> int:
         """1 where a stands above b by what matters, -1 below, else 0."""
@@ -174,7 +178,9 @@ def _settled(facts: Facts) -> Timeline | None:
     first, last = max(first, begins or first), min(last, ends or last)
     first += SETTLED * (last - first)
     least_s = ceil((last - first) / STRETCHES)
-    return timeline(facts, carried, (first, last), least_s) if last > first else None
+    if last <= first:
+        return None
+    return timeline(facts, carried, (first, last), least_s, SAMPLES)
 
 
 def levels(ours: Facts, theirs: Facts) -> Mapping[str, Level]:
