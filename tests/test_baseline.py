@@ -382,3 +382,19 @@ def test_hostile_settings_stay_text() -> None:
     marked = format_named("markdown").render(poisoned)
     assert "\n# h" not in marked
     assert "\x1b" not in marked
+
+
+@pytest.mark.parametrize(
+    ("run", "other"),
+    [
+        ("queue_doubled_and_pace_holds", "ports_at_a_lower_rate_and_pace_holds"),
+        ("slurm_completed", "loss_scale_overflows_at_start"),
+        ("ddp_reaches_planned_end", "hf_trainer_reaches_its_end"),
+    ],
+)
+def test_another_program_is_no_baseline_of_speed(run: str, other: str) -> None:
+    """Steps printed by another program, or a loss of another course, are other work."""
+    verdict = judged(ROOT / run / "run", ROOT / other / "run")
+
+    assert beside(verdict).alike is False
+    assert verdict.state == "healthy"

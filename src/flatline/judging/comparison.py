@@ -13,6 +13,8 @@ from flatline.judging.settings import WORK, settings
 from flatline.judging.steps import measures
 from flatline.model import Cite, Comparison, Gap, Measure, Setting
 
+OTHER_LOSS = 0.2
+"""Seeds and data orders part losses by a few per cent, from the first step on by no fifth."""
 COURSE = 50
 """Equal steps whose losses tell that the work was the same where no configuration is printed."""
 _BLOCKS_SPEED = ("work", "speed")
@@ -39,7 +41,8 @@ def _compared(facts: Facts) -> Comparison | None:
         return None
     differ, agreed = settings(facts, other)
     printed = any(name in WORK for name in agreed)
-    found = [*_shape(facts, other), *_machines(facts, other, agreed), *differ]
+    found = [*_program(facts, other), *_shape(facts, other)]
+    found += [*_machines(facts, other, agreed), *differ]
     found = list({one.name: one for one in reversed(found)}.values())[::-1]
     order = ("work", "speed", "learning", "start", "place", "other")
     found.sort(key=lambda one: order.index(one.weight))
@@ -51,6 +54,7 @@ def _compared(facts: Facts) -> Comparison | None:
         first = next(iter(known.values()))
         same_hosts = first.ours.keys() == first.theirs.keys()
     told = measures(facts, other, same_hosts)
+    found = [*_other_course(told), *found]
     same = printed or any(_one_course(measure) for measure in told)
     return Comparison(
         targets=other.targets,
@@ -80,6 +84,28 @@ def _alike(found: list[Setting], same: bool, blocking: tuple[str, ...]) -> bool 
 def _one_course(measure: Measure) -> bool:
     """Whether the losses fall alike step by step: other work would not."""
     return measure.name == "loss" and measure.points >= COURSE and not measure.differs
+
+
+def _other_course(told: tuple[Measure, ...]) -> list[Setting]:
+    """That the losses were other from the first steps on: another model, data, or loss."""
+    return [
+        Setting("course of the loss", "work", f"{one.ours:.4g}", f"{one.theirs:.4g}", one.cites)
+        for one in told
+        if one.name == "loss"
+        and one.differs
+        and one.since_step is None
+        and abs(one.change_ratio) > OTHER_LOSS
+    ]
+
+
+def _program(facts: Facts, other: Facts) -> list[Setting]:
+    """That steps are printed in another format, by another program."""
+    mine, its = facts.main_track(facts.last.n), other.main_track(other.last.n)
+    if mine is None or its is None or mine.format == its.format:
+        return []
+    cites = (facts.point(mine, mine.of_attempt(facts.last.n)[0]).cite,
+             other.point(its, its.of_attempt(other.last.n)[0]).cite)  # fmt: skip
+    return [Setting("program", "work", mine.format, its.format, cites)]
 
 
 def _unmatched(facts: Facts, other: Facts) -> list[Gap]:
