@@ -1,6 +1,6 @@
 """
-All figures of the docs: the scanner beside ripgrep, whole commands beside bare Python, PromQL
-beside Prometheus where that is installed.
+All figures of the docs: the scanner beside ripgrep, whole commands beside bare Python, the
+columnar store, PromQL beside Prometheus where that is installed.
 
     python bench/run.py [--megabytes 512]
 
@@ -71,6 +71,10 @@ def main() -> None:
     subprocess.run(
         [sys.executable, str(HERE / "scan.py"), "--megabytes", str(asked.megabytes)], check=True
     )
+    print(flush=True)
+    subprocess.run([sys.executable, str(HERE / "ranks.py"), "--ranks", "256"], check=True)
+    print(flush=True)
+    subprocess.run([sys.executable, str(HERE / "store.py"), "--seconds", "30"], check=True)
     if shutil.which("prometheus"):
         print(flush=True)
         small = ["--metrics", "8", "--hours", "6"]

@@ -183,3 +183,10 @@ def test_a_hostile_line_takes_no_more_than_its_length(piece: str) -> None:
         return time.process_time() - began
 
     assert took(120_000) < 40 * took(12_000) + 0.1
+
+
+def test_a_line_of_a_key_that_something_is_drawn_over_is_masked() -> None:
+    """A bar or an error may follow it behind a carriage return."""
+    line = "3+7rfsIhR4bsG6FkVPMbrz9G6nYJv8LhQKhhX5yrcFDOSJKnJ/gJDq/G8qcPt0EvTCz334"
+    assert line not in mask(f"{line}\rValueError: no")
+    assert line not in mask(f"x\r{line}\rValueError: no")

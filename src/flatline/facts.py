@@ -8,7 +8,6 @@ what was read where, so that `diagnose` can tell "not there" from "not looked at
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
@@ -40,6 +39,7 @@ from flatline.tracks import (
     FileRead,
     Marker,
     Point,
+    Reach,
     Track,
     plan_of,
     reached,
@@ -68,8 +68,7 @@ ZONES_S = 15 * 3600.0
 """Two clocks that each show some zone's time, and do not say which, differ by up to 26 hours; in
 one machine room a kernel in UTC and a scheduler in local time by 14."""
 ReadLine = Callable[[str, int], str]
-ReadLines = Callable[..., tuple[str, ...]]
-"""`read_lines(source, first, count[, chars])`: masked lines, cut after so many characters."""
+ReadLines = Callable[..., tuple[str, ...]]  # (source, first, count[, characters of a line])
 Ask = Callable[..., Any]
 """`ask(promql, start=, end=, step_s=)` of the metrics source; see `flatline.sources.metrics`."""
 
@@ -284,8 +283,7 @@ class Facts:
         self, source: str, first: int, count: int, chars: int | None = None
     ) -> tuple[str, ...]:
         """Consecutive lines for reading, masked, as many as there are; see `text` for citing."""
-        cut = () if chars is None else (chars,)
-        return self._read_lines(source, first, count, *cut)
+        return self._read_lines(source, first, count, *(() if chars is None else (chars,)))
 
     def main_track(self, attempt: int | None = None) -> Track | None:
         """The stream whose progress speaks for the run: most points with a loss, then lowest
@@ -350,28 +348,36 @@ class Facts:
         return self._count(cite, attempt, after=True)
 
     def _count(self, cite: LogCite, attempt: int | None, *, after: bool) -> int | None:
-        best: int | None = None
-        for track in self.tracks:
-            span = range(len(track)) if attempt is None else track.of_attempt(attempt)
-            if not span:
-                best = best or 0
-                continue
-            if track.source == cite.source:
-                cut = bisect_right(track.lines, cite.line, span.start, span.stop)
-            elif (
-                cite.at is not None
-                and not cite.at_assumed
-                and track.at[span.start] == track.at[span.start]
-            ):
-                skew = self.skew_s if after else 0.0
-                cut = bisect_right(track.at, cite.at.timestamp() + skew, span.start, span.stop)
-            else:
-                continue
-            count = span.stop - cut if after else cut - span.start
-            best = max(best or 0, count)
-        if best is None and not self.tracks:
-            return 0
-        return best
+        own, dated, idle = self._reach(attempt)
+        counts = [0] if idle else []
+        if (lines := own.get(cite.source)) is not None:
+            counts.append((lines.after if after else lines.before)(cite.line) or 0)
+        if cite.at is not None and not cite.at_assumed:
+            at = cite.at.timestamp()
+            other = dated.after(at + self.skew_s, cite.source) if after else (
+                dated.before(at, cite.source)
+            )  # fmt: skip
+            counts += [] if other is None else [other]
+        return max(counts, default=None if self.tracks else 0)
+
+    def _reach(self, attempt: int | None) -> tuple[dict[str, Reach], Reach, bool]:
+        """The points of an attempt by line for each source and by time over all, and whether a
+        stream has none."""
+
+        def work(facts: Facts) -> tuple[dict[str, Reach], Reach, bool]:
+            spans = [
+                (track, range(len(track)) if attempt is None else track.of_attempt(attempt))
+                for track in facts.tracks
+            ]
+            made = [(track, slice(span.start, span.stop)) for track, span in spans if span]
+            lines: dict[str, list[tuple[str, Sequence[float]]]] = {}
+            for track, part in made:
+                lines.setdefault(track.source, []).append(("", track.lines[part]))
+            dated = [(t.source, t.at[p]) for t, p in made if t.at[p.start] == t.at[p.start]]
+            own = {source: Reach(each) for source, each in lines.items()}
+            return own, Reach(dated), len(made) < len(spans)
+
+        return self.memo(f"reach of {attempt}", work)
 
     # --- order ---
 

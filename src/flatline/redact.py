@@ -79,7 +79,7 @@ _PRIVATE = re.compile(
 )
 _PRIVATE_LINE = re.compile(
     r"(?m)(^|[\]:|\s])(?=\S{0,69}[g-zG-Z+/])(?=\S{0,69}[A-Z])(?=\S{0,69}[a-z])(?=\S{0,69}[0-9])"
-    r"(?:[A-Za-z0-9+/]{70}|[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{20,69}={1,2})(?=\r?$)"
+    r"(?:[A-Za-z0-9+/]{70}|[A-Za-z0-9+/]{64}|[A-Za-z0-9+/]{20,69}={1,2})(?=\r|$)"
 )  # what lies within a PEM (64) or OpenSSH (70) block, a line at a time, and its last one
 _COMMANDS = re.compile(
     r"(?i)(\bsshpass\s{1,3}-p\s{0,3}"

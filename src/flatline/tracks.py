@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -13,6 +13,7 @@ from math import floor
 from flatline.model import NOWHERE, LogCite, Match, Place, Progress, ProgressKind
 
 NAN = float("nan")
+INFINITE = float("inf")
 LOG, KERNEL, SCHEDULER, METRICS, DUMPS, EVENTS = (
     "job log",
     "kernel log",
@@ -107,6 +108,62 @@ class Track:
         """Indexes of one attempt's points; attempts never go back within a stream."""
         first = bisect_right(self.attempts, n - 1)
         return range(first, bisect_right(self.attempts, n))
+
+
+class Reach:
+    """
+    Of many streams of ascending values, how far the furthest had come by a value, and how far it
+    went on after it; asked a thousand times of a thousand streams.
+    """
+
+    def __init__(self, streams: Iterable[tuple[str, Sequence[float]]]) -> None:
+        """Each with its owner, whose streams a question may leave out."""
+        self._first, self._last = _Extremes(), _Extremes()
+        self._owners: set[str] = set()
+        for owner, values in streams:
+            self._owners.add(owner)
+            self._first.add(owner, values)
+            self._last.add(owner, [-value for value in reversed(values)])
+
+    def before(self, value: float, without: str | None = None) -> int | None:
+        """The most values up to this one that a stream has; None where there is no stream."""
+        return self._first.up_to(value, without) if self._owners - {without} else None
+
+    def after(self, value: float, without: str | None = None) -> int | None:
+        """The most values beyond this one that a stream has; None where there is no stream."""
+        return self._last.below(-value, without) if self._owners - {without} else None
+
+
+class _Extremes:
+    """The least value at each place of many ascending streams, and the least of another owner."""
+
+    def __init__(self) -> None:
+        self._least: list[float] = []
+        self._owner: list[str] = []
+        self._other: list[float] = []
+
+    def add(self, owner: str, values: Sequence[float]) -> None:
+        least, owners, other = self._least, self._owner, self._other
+        for n, value in enumerate(values):
+            if n == len(least):
+                least.append(value)
+                owners.append(owner)
+                other.append(INFINITE)
+            elif value < least[n]:
+                if owner != owners[n]:
+                    other[n], owners[n] = least[n], owner
+                least[n] = value
+            elif owner != owners[n] and value < other[n]:
+                other[n] = value
+
+    def up_to(self, value: float, without: str | None) -> int:
+        return bisect_right(range(len(self._least)), value, key=lambda n: self._at(n, without))
+
+    def below(self, value: float, without: str | None) -> int:
+        return bisect_left(range(len(self._least)), value, key=lambda n: self._at(n, without))
+
+    def _at(self, n: int, without: str | None) -> float:
+        return self._other[n] if self._owner[n] == without else self._least[n]
 
 
 @dataclass(frozen=True, slots=True)

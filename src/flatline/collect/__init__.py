@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from array import array
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
@@ -22,9 +22,10 @@ from flatline.collect.events import LogEvents
 from flatline.collect.files import BINARY, Found, of_job, walk
 from flatline.collect.foreign import of_other_jobs
 from flatline.collect.live import resolve
-from flatline.collect.logs import TEXT_CHARS, Setting, read_log
+from flatline.collect.logs import TEXT_CHARS, Setting
 from flatline.collect.masking import masked
 from flatline.collect.numbers import Numbers
+from flatline.collect.pool import Task, read_all
 from flatline.collect.runs import (
     Records_,
     attempts,
@@ -44,6 +45,7 @@ from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import parse_dump
 from flatline.redact import EXCERPT_FROM, excerpt, mask
 from flatline.signals import PACE
+from flatline.sources import capsule
 from flatline.tracks import BASELINE
 
 OnProgress = Callable[[str, int, int], None]
@@ -75,15 +77,32 @@ class Request:
     """Whether the last completed run of the same job may be compared with where none is named."""
 
 
+@dataclass(frozen=True)
+class Reading:
+    """What the targets hold of one run, each thing as it was read; `fetched` are the names and
+    bytes of records that a live scheduler gave, `run` is when the run began and ended."""
+
+    request: Request
+    found: list[Found]
+    fetched: list[tuple[str, bytes]]
+    records: Records_
+    rows: tuple[Job, ...]
+    logs: list[tuple[Found, Setting, LogEvents]]
+    dumps: list[Dump]
+    numbers: Numbers
+    gaps: list[Gap]
+
+
 def collect(
     request: Request, on_progress: OnProgress | None = None, given: Sequence[Records] = ()
 ) -> Facts:
     """Everything the targets hold of one run, and what `given` says of it, records that were read
     already. Raises `UsageError` where the call is wrong."""
-    facts, records = _collected(request, on_progress, given)
+    whole = read(request, on_progress, given)
+    facts = _facts(whole)
     chosen = named_baseline(request.baseline) if request.baseline else None
     if chosen is None and request.seek_baseline:
-        chosen = sought(request.targets, facts.job, records.jobs)
+        chosen = sought(request.targets, facts.job, whole.records.jobs)
     if chosen is not None:
         _beside(facts, request, chosen, on_progress)
     return facts
@@ -96,7 +115,7 @@ def _beside(
     start, end = chosen.within
     other = Request(chosen.targets, chosen.job, None, request.prometheus, start, end)
     try:
-        facts.baseline, _ = _collected(other, on_progress, (), BASELINE)
+        facts.baseline = _facts(read(other, on_progress, (), BASELINE))
     except ManyJobs as fault:
         ids = ", ".join(job for job, _, _ in fault.jobs[:8])
         raise UsageError(
@@ -123,20 +142,22 @@ def _short(baseline: Facts, said: str) -> list[Gap]:
     return lacking
 
 
-def _collected(
+def read(
     request: Request,
-    on_progress: OnProgress | None,
+    on_progress: OnProgress | None = None,
     given: Sequence[Records] = (),
     origin: str = "",
-) -> tuple[Facts, Records_]:
-    """One run, and every record that lies with it; `origin` stands before its sources."""
+) -> Reading:
+    """The same, before it is put together; `origin` stands before every source."""
+    request, sealed_name = _as_sealed(request)
     resolved = resolve(request.targets, request.job)
+    request = replace(request, job=resolved.job)
     gaps, job_id = [*resolved.gaps], resolved.job
     targets = tuple(resolved.paths)
     found = walk(targets, gaps, origin) if targets else []
     fetched = [(origin + name, data) for name, data in resolved.records]
     records = _records(found, fetched, gaps, given)
-    named = _named(targets)
+    named = sealed_name or named_by(targets)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     if job_id is not None and not rows:
         gaps.append(Gap(SCHEDULER, f"no record of job {job_id} was found"))
@@ -157,10 +178,24 @@ def _collected(
     )
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
-    gaps[:] = _folded([masked(gap) for gap in gaps])
-    facts = _facts(request, found, records, rows, logs, gaps, numbers)
-    facts.dumps = tuple(dumps)
-    return facts, records
+    gaps[:] = _folded(list(dict.fromkeys(masked(gap) for gap in gaps)))
+    return Reading(request, found, fetched, records, rows, logs, dumps, numbers, gaps)
+
+
+def _as_sealed(request: Request) -> tuple[Request, str | None]:
+    """The request of a capsule: what it was sealed for, where the caller asks for nothing else;
+    and the job that the name of its target carried."""
+    if len(request.targets) != 1 or not capsule.recognise(Path(request.targets[0])):
+        return request, None
+    asked = capsule.opened(Path(request.targets[0])).asked
+    meant = replace(
+        request,
+        job=request.job or asked.job,
+        start=request.start or asked.start,
+        end=request.end or asked.end,
+        hosts=request.hosts or asked.hosts,
+    )
+    return meant, asked.named
 
 
 def _when(
@@ -182,7 +217,7 @@ def _when(
     return first, ended or max(seen, default=None)
 
 
-def _named(targets: Sequence[str]) -> str | None:
+def named_by(targets: Sequence[str]) -> str | None:
     """The job id a single target's own name carries, as in `outputs/8308` or `slurm-8308.out`."""
     if len(targets) != 1:
         return None
@@ -239,25 +274,26 @@ def _logs(
     many = bool(rows) and len(rows[-1].nodes) > 1
     hosts = {name.host for name in names.values() if name.host}
     year = next((r.started_at.year for r in reversed(rows) if r.started_at), None)
-    done = 0
-    read: list[tuple[Found, Setting, LogEvents]] = []
+    tasks = []
     for file in files:
         name = names[file.source]
         attempt = name.attempt or (len(rows) - 1 if len(rows) > 1 else 0)
         setting = Setting(name, year, not many and len(hosts) <= 1, attempt)
-        try:
-            assert book is not None
-            events = read_log(file.path, file.source, book, setting)
-        except SourceError as fault:
-            gaps.append(Gap(file.kind, str(fault), file.source))
+        tasks.append(Task(file.path, file.source, setting, file.size))
+    done = 0
+    read: list[tuple[Found, Setting, LogEvents]] = []
+    results = read_all(tasks, book) if book is not None else ()
+    for file, task, events in zip(files, tasks, results, strict=True):
+        done += file.size
+        if on_progress is not None:
+            on_progress("reading logs", done, total)
+        if isinstance(events, SourceError):
+            gaps.append(Gap(file.kind, str(events), file.source))
             continue
         if file.kind == EVENTS:  # its tags are data: nothing else was said in it
             events.matches, events.crashes, events.exits = [], [], []
         gaps += events.gaps
-        done += file.size
-        if on_progress is not None:
-            on_progress("reading logs", done, total)
-        read.append((file, setting, events))
+        read.append((file, task.setting, events))
     return read
 
 
@@ -284,7 +320,13 @@ def _dumps(found: Sequence[Found], gaps: list[Gap]) -> list[Dump]:
 def _unread(found: Sequence[Found], gaps: list[Gap]) -> None:
     """What lies there in no format that is known, said so."""
     gaps += [
-        Gap("every file", "binary, of no format that is known", file.source)
+        Gap(
+            "every file",
+            "a capsule within a folder: name it as the TARGET"
+            if capsule.recognise(file.path)
+            else "binary, of no format that is known",
+            file.source,
+        )
         for file in found
         if file.kind == BINARY
     ]
@@ -303,15 +345,9 @@ def _folded(gaps: Sequence[Gap]) -> list[Gap]:
     return folded
 
 
-def _facts(
-    request: Request,
-    found: Sequence[Found],
-    records: Records_,
-    rows: tuple[Job, ...],
-    logs: Sequence[tuple[Found, Setting, LogEvents]],
-    gaps: list[Gap],
-    numbers: Numbers,
-) -> Facts:
+def _facts(read: Reading) -> Facts:
+    request, found, records, rows = read.request, read.found, read.records, read.rows
+    logs, gaps, numbers = read.logs, read.gaps, read.numbers
     if any(events.zone_assumed for _, _, events in logs):
         gaps.append(Gap("time zone", "log lines state none; their times are read as UTC"))
     fold = fold_attempts(logs, len(rows))
@@ -345,6 +381,7 @@ def _facts(
         tracks=tracks,
         markers=markers,
         jobs=rows,
+        dumps=tuple(read.dumps),
         node_events=_of_nodes(records, rows),
         attempts=attempts(rows, matches, tracks, ended, tries, earlier),
         gaps=gaps,

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flatline.errors import UsageError
@@ -17,7 +17,7 @@ from flatline.model import Gap
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import recognise_dump
 from flatline.redact import mask
-from flatline.sources import metrics, tsdb
+from flatline.sources import capsule, metrics, tsdb
 from flatline.tracks import BASELINE
 
 MAX_FILES = 200_000
@@ -33,6 +33,7 @@ _CODE = re.compile(
     re.IGNORECASE,
 )  # programs, settings and data; their text is not what a run printed
 _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
+ENDS_BYTES = 4096
 _KERNEL = re.compile(
     rb"^(?:<\d+>|\w{3} +\d+ [\d:]{8} \S+ kernel: |\S+ \S+ kernel: |kern\s*:\w+\s*: )?"
     rb"\[ *\d+\.\d{6}\]|^\w{3} +\d+ [\d:]{8} \S+ kernel: |^\S+T\S+ \S+ kernel: ",
@@ -83,6 +84,10 @@ def walk(targets: tuple[str, ...], gaps: list[Gap], origin: str = "") -> list[Fo
     for target in targets:
         root = Path(target)
         single = _stat(root, target)
+        if capsule.recognise(root):
+            held = _sealed(capsule.opened(root), prefixes[target], taken, seen, gaps)
+            found += [replace(file, source=origin + file.source) for file in held]
+            continue
         before = len(found)
         pairs = [(root, root.name)] if single else _below(root, gaps)
         for path, relative in pairs:
@@ -101,6 +106,19 @@ def walk(targets: tuple[str, ...], gaps: list[Gap], origin: str = "") -> list[Fo
         if not any(file.kind in _STORES for file in found[before:]) and target not in gone(gaps):
             gaps.append(_nothing(found[before:], target))
     return found
+
+
+def _sealed(
+    held: capsule.Capsule, prefix: str, taken: dict[str, int], seen: set[Path], gaps: list[Gap]
+) -> list[Found]:
+    """What a capsule holds, by the names and kinds it had, and what could not be had of it."""
+    new = [item for item in held.held if item.path not in seen]
+    seen.update(item.path for item in new)
+    gaps += [gap for gap in held.gaps if gap not in gaps]
+    return [
+        Found(item.path, _spelled(prefix + item.source, taken), item.kind, item.size)
+        for item in new
+    ]
 
 
 def _spelled(path: str, taken: dict[str, int]) -> str:
@@ -247,6 +265,13 @@ def _kind(relative: str, head: bytes) -> str:
         return OTHER
     if head.lstrip()[:1] in (b"{", b"[") and name.endswith(".json"):
         return OTHER
+    return _text_kind(head)
+
+
+def _text_kind(head: bytes) -> str:
+    ends = head[:ENDS_BYTES] + b"\n" + head[-ENDS_BYTES:]
+    if not any(shape.search(ends) for shape in (_DAEMON, _KERNEL, _KERNEL_TIMED)):
+        return LOG  # what most files are, told in a tenth of the time
     if len(_DAEMON.findall(head)) >= 3:  # a daemon's own log speaks of every job on the node
         return OTHER
     lines = max(1, head.count(b"\n"))

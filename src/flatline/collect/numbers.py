@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,6 +13,7 @@ from flatline.collect.files import Found
 from flatline.errors import FormatError, SourceError
 from flatline.facts import METRICS
 from flatline.model import Gap
+from flatline.sources import capsule
 from flatline.sources.prometheus import access, address
 from flatline.tracks import BASELINE
 
@@ -22,6 +24,15 @@ if TYPE_CHECKING:
 Window = tuple[datetime | None, datetime | None]
 OPEN: Window = (None, None)
 SERVER = "a Prometheus server"
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """A source that could be made, what answers behind it, and the time it is narrowed to."""
+
+    source: MetricsSource
+    engine: Engine
+    within: Window
 
 
 class Numbers:
@@ -51,6 +62,8 @@ class Numbers:
         self._hosts = hosts
         self._addresses = addresses or {}
         self._sources: list[MetricsSource] = []
+        self.read: list[Read] = []
+        """What answers, in the order in which it is asked."""
         self.server: str | None = None
         """The address of a server that answered."""
         narrow = (asked[0] or run[0], asked[1] or run[1])
@@ -59,7 +72,9 @@ class Numbers:
             self._add(texts[0].source, lambda: _in_memory(texts, gaps), asked)
         for file in files:
             if file.path.is_dir():
-                self._add(file.source, partial(_database, file), narrow)
+                undated = capsule.is_store(file.path) and file.path.name.endswith(capsule.UNDATED)
+                within = asked if undated else narrow
+                self._add(file.source, partial(_folder, file), within)
         if server is not None:
             where = address(server)
             if self._add(where, lambda: _server(where, narrow), narrow):
@@ -71,10 +86,11 @@ class Numbers:
         from flatline.vocab.rewrite import Scope
 
         try:
+            engine = make()
             source = MetricsSource(
                 scope=Scope(hosts=self._hosts),
                 addresses=self._addresses,
-                engine=make(),
+                engine=engine,
                 within=within,
             )
         except (FormatError, SourceError, OSError) as fault:
@@ -82,6 +98,7 @@ class Numbers:
             self._gaps.append(Gap(METRICS, reason, where))
             return False
         self._sources.append(source)
+        self.read.append(Read(source, engine, within))
         self._note(source.gaps)
         if source.window is None:
             self._note([Gap(METRICS, "they hold no sample of the time of the run", where)])
@@ -156,9 +173,11 @@ def _in_memory(files: Sequence[Found], gaps: list[Gap]) -> Engine:
     return in_memory([(file.path, file.source) for file in files], gaps)
 
 
-def _database(file: Found) -> Engine:
+def _folder(file: Found) -> Engine:
     from flatline.sources.tsdb import database
 
+    if capsule.is_store(file.path):
+        return capsule.engine(file.path, file.source)
     return database(file.path, file.source)
 
 

@@ -12,14 +12,17 @@ from datetime import datetime
 from math import ceil, floor
 from typing import TYPE_CHECKING, Literal
 
-from flatline.collect.files import walk
-from flatline.errors import UsageError
+from flatline.collect.files import Found, walk
+from flatline.errors import FormatError, UsageError
 from flatline.facts import METRICS
 from flatline.model import Gap
+from flatline.sources import capsule
 
 if TYPE_CHECKING:
+    from flatline.series.columnar import ColumnarStore
     from flatline.series.promql.evaluate import Matrix
     from flatline.series.storage import Series, Store
+    from flatline.series.tsdb.database import Database
 
 EVER = (-1e15, 1e15)
 STEPS = 240
@@ -77,7 +80,6 @@ def open_store(targets: tuple[str, ...]) -> Opened:
     Raises UsageError where a target is not there, or none holds metrics.
     """
     from flatline.series.storage import MemoryStore, SeriesBuilder, each
-    from flatline.series.tsdb.database import Database
     from flatline.sources.metrics import read_file
 
     gaps: list[Gap] = []
@@ -89,7 +91,11 @@ def open_store(targets: tuple[str, ...]) -> Opened:
         if not file.path.is_dir():
             read_file(file.path, file.source, builder, gaps)
             continue
-        database = Database(file.path, file.source)
+        try:
+            database = _folder(file)
+        except FormatError as fault:
+            gaps.append(Gap(METRICS, str(fault), file.source))
+            continue
         if len(files) == 1:
             return Opened(database, database.span, (*gaps, *database.gaps))
         for labels, times, values in each(database.select((), *EVER)):
@@ -101,6 +107,14 @@ def open_store(targets: tuple[str, ...]) -> Opened:
                         f"{builder.conflicts} samples have another value at the same time"
                         " of the same series; the first was kept"))  # fmt: skip
     return Opened(store, store.span, tuple(gaps))
+
+
+def _folder(file: Found) -> Database | ColumnarStore:
+    from flatline.series.tsdb.database import Database
+
+    if capsule.is_store(file.path):
+        return capsule.store(file.path, file.source)
+    return Database(file.path, file.source)
 
 
 def ask(question: Question) -> Reply:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import combinations
 
 from flatline.model import Cite, Claim, Place
 
@@ -45,14 +46,16 @@ def _on(hosts: Sequence[str]) -> str:
 def distinct(places: Iterable[Place]) -> tuple[Place, ...]:
     """Known places, once each, in order; one that only repeats another with less is dropped."""
     known = list(dict.fromkeys(place for place in places if place))
-    return tuple(place for place in known if not any(_within(place, other) for other in known))
+    repeated = {less for place in known for less in _less(_parts(place))}
+    return tuple(place for place in known if _parts(place) not in repeated)
 
 
-def _within(place: Place, other: Place) -> bool:
-    if place is other or place == other:
-        return False
-    pairs = zip(_parts(place), _parts(other), strict=True)
-    return all(mine is None or mine == theirs for mine, theirs in pairs)
+def _less(parts: tuple[object, ...]) -> Iterator[tuple[object, ...]]:
+    """All that a place says with one or more of its parts left out."""
+    told = [n for n, part in enumerate(parts) if part is not None]
+    for kept in range(len(told)):
+        for some in combinations(told, kept):
+            yield tuple(part if n in some else None for n, part in enumerate(parts))
 
 
 def _parts(place: Place) -> tuple[object, ...]:

@@ -45,7 +45,8 @@ class Counted:
 
 
 def counted(facts: Facts, signal: str, start: datetime, end: datetime) -> tuple[Counted, ...]:
-    """Every series of a signal over start..end; empty where nothing carries it."""
+    """Every series of a signal that stands above zero at the end of start..end; empty where
+    nothing carries it.  Of those at zero nothing is cited: a citation is a query of its own."""
     if not facts.measured(signal):
         return ()
     first, last = start.timestamp(), end.timestamp()
@@ -60,7 +61,7 @@ def counted(facts: Facts, signal: str, start: datetime, end: datetime) -> tuple[
     out = []
     for key, row in now[1].items():
         value = row.last
-        if not isfinite(value):
+        if not isfinite(value) or value <= 0:
             continue
         since = resets.get(key, 0.0) > 0 or key in late
         other = None if rises is None else rises[1].get(key)

@@ -42,6 +42,7 @@ _IN_THE_LOOP = (
 )
 """Functions that training loops call once a step is made (transformers `Trainer`, Lightning)."""
 
+_SAVES = re.compile(r"torch\.save\(.*(?:state_dict|model|optim|ckpt|checkpoint)")
 _LOOPS = re.compile(
     r"(?:_?(?:inner_)?train(?:ing)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
     r"|_loop)?|run_epoch|_?process_(?:next_)?(?:data|batch)|do_train|one_epoch)",
@@ -73,6 +74,7 @@ _LATE_BY_TYPE: tuple[tuple[str, str], ...] = (
     (r"(JSONDecode|UnicodeDecode|Arrow\w*|CastError|Parser|UnidentifiedImage)\w*$", "data"),
 )  # fmt: skip
 _LATE_BY_FRAME: tuple[tuple[str, str], ...] = (
+    (r"/torch/serialization\.py", "io"),
     (r"/torch/utils/data/|/datasets/|/(collate|dataset|dataloader|data_loader)\w*\.py|"
      r"/data/[^/]*\.py", "data"),
 )  # fmt: skip
@@ -249,7 +251,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         strength=strength,
         cite=crash.cite if best is None or crash.complete else best.cite,
         place=crash.cite.place,
-        what=best.signature.meaning if best else f"{crash.exception} was raised and not caught",
+        what=best.signature.meaning if best else _uncaught(crash),
         started=begun,
         fatal=not gone_on,
         signature=best.signature if best else None,
@@ -259,10 +261,21 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     )
 
 
+def _uncaught(crash: Crash) -> str:
+    if crash.exception:
+        return f"{crash.exception} was raised and not caught"
+    if crash.chain:
+        return (
+            f"An exception was raised while {crash.chain[-1][0]} was handled; its name is cut off"
+        )
+    return "An exception was raised and not caught; its name is cut off"
+
+
 def _within_the_loop(crash: Crash) -> bool:
     return any(
         frame.function in _IN_THE_LOOP
         or (frame.code or "").partition("(")[0].endswith(_IN_THE_LOOP)
+        or _SAVES.search(frame.code or "")
         for frame in crash.frames
     )
 

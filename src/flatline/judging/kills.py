@@ -185,11 +185,22 @@ def _before(facts: Facts, event: ProcessExit) -> str:
     if event.reporter.endswith(BY_LAUNCHER):
         return "the launcher itself sent it"
     for tag in ENDED_BY_SCHEDULER:
-        if any(_no_later(facts, match, event) for match in facts.standing(tag)):
+        if any(
+            _no_later(facts, match, event) and not (tag == "cancelled" and _limited(facts, match))
+            for match in facts.standing(tag)
+        ):
             return "the scheduler ended it"
     if _step_came_down(facts, event):
         return "srun had begun to end the step after another task's exit"
     return _failed_before(facts, event)
+
+
+def _limited(facts: Facts, cancelled: Match) -> bool:
+    """Whether the memory limit was said to be overrun before this cancel, which it led to."""
+    return any(
+        match.cite.source == cancelled.cite.source and facts.after(cancelled.cite, match.cite)
+        for match in facts.standing("oom-kill")
+    )
 
 
 def _failed_before(facts: Facts, event: ProcessExit) -> str:

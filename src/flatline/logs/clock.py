@@ -90,6 +90,7 @@ class Clock:
         """
         clock = cls(boot=boot)
         offsets: set[str] = set()
+        dated: _Groups | None = None
         for line in sample:
             text = line[:LEAD_CHARS]
             found = _STAMP.match(text) if _HINT.search(text) else None
@@ -103,7 +104,15 @@ class Clock:
                 offsets.add("")
             elif found.lastgroup == "us" and int(groups[0]) > 12:
                 clock._day_first = True
+            if found.lastgroup == "iso":  # dated in full: of many only the last one counts
+                dated = groups
+                continue
+            if dated is not None:
+                clock._iso(dated)
+                dated = None
             read(clock, groups)
+        if dated is not None:
+            clock._iso(dated)
         zones = {_zone(offset) if offset else UTC for offset in offsets}
         if len(zones) == 1 and (UTC not in zones or offsets == {""}):
             clock.zone, clock.zone_stated = zones.pop(), True

@@ -93,7 +93,7 @@ class Resolver:
     def _sparse(self, span: Span, flat: bytes, ends: list[int], before: Unfinished) -> list[Hit]:
         data, line, counted, newlines = span.data, span.first_line, 0, span.newlines
         drawn = _Drawn(data, before) if flat is not data or before.segments else None
-        single, find, rfind = self._single, flat.find, flat.rfind
+        single, find, rfind, new = self._single, flat.find, flat.rfind, tuple.__new__
         hits: list[Hit] = []
         add = hits.append
         ends.append(_NEVER)
@@ -119,7 +119,7 @@ class Resolver:
             line += newlines(counted, start)
             counted = start
             if drawn is None:
-                add(Hit(line, 0, data[a:b], ids))
+                add(new(Hit, (line, 0, data[a:b], ids, b"")))
             else:
                 add(Hit(line, drawn.segment(start), data[a:b], ids, drawn.head))
         return hits

@@ -55,9 +55,10 @@ LINE_BYTES = MIB
 """A line is cut here, so that one line without end cannot fill the memory."""
 INDEX_BYTES = 64 << 10
 SAMPLE_BYTES = 64 << 10
-SAMPLE_HEAD, SAMPLE_REST = 300, 500
+SAMPLE_HEAD, SAMPLE_REST, SAMPLE_TAIL = 150, 200, 100
 """Lines of a sample: what labels and stamps a file has shows in hundreds as in thousands, and to
-look at thousands took half the time of reading a log of 1 MB."""
+look at thousands took half the time of reading a log of 1 MB.  The head tells how a run was
+started, the tail what it died of, and each may be labelled in its own way."""
 PLAIN_CAP_BYTES = 64 << 30
 """Beyond what any one run's log was ever seen to reach; a bar against runaway files."""
 HEAD_BYTES = 64 << 10
@@ -334,11 +335,9 @@ class TextFile:
             parts = [self._read(0, size).rpartition(b"\n")[0]]
             parts.append(self._read(middle, size).partition(b"\n")[2].rpartition(b"\n")[0])
             parts.append(self._read(tail, size).partition(b"\n")[2])
-        lines = [
-            segment for part in parts for line in part.split(b"\n") for segment in segments(line)
-        ]
-        every = -(-(len(lines) - SAMPLE_HEAD) // SAMPLE_REST) if len(lines) > SAMPLE_HEAD else 1
-        return lines[:SAMPLE_HEAD] + lines[SAMPLE_HEAD::every]
+        lines = [line for part in parts for line in part.split(b"\n")]
+        chosen = [segment for line in _thinned(lines) for segment in segments(line)]
+        return _thinned(chosen)
 
     def _next(self, offset: int, size: int, line: int) -> tuple[bytes, int]:
         """Bytes from `offset` on, and how many of them up to the last newline within `size`, or
@@ -429,6 +428,13 @@ class TextFile:
         if key not in self._told:
             self._told.add(key)
             self.gaps.append(Gap(need, reason, self.source))
+
+
+def _thinned(lines: list[bytes]) -> list[bytes]:
+    """The first and last of the lines, and every so many of the others."""
+    rest = lines[SAMPLE_HEAD:-SAMPLE_TAIL]
+    every = -(-len(rest) // SAMPLE_REST)
+    return lines[:SAMPLE_HEAD] + rest[::every] + lines[-SAMPLE_TAIL:] if every > 1 else lines
 
 
 def _add(found: list[tuple[int, bytes]], number: int, piece: bytes, wanted: int) -> None:

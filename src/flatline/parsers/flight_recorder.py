@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -89,6 +89,21 @@ def parse_dump(data: bytes, source: str) -> Dump:
         recorded=len(records),
         pending=sum(entry.pending for entry in entries),
     )
+
+
+def masked_dump(data: bytes, source: str, masked: Callable[[Any], Any]) -> bytes:
+    """
+    The dump as JSON, `masked` applied to all it holds, which reads as the same dump.
+
+    Raises `FormatError` where it is none, or where JSON cannot say what it says.
+    """
+    try:
+        shown = orjson.dumps(masked(_load(data)), option=orjson.OPT_NON_STR_KEYS)
+    except (TypeError, ValueError, RecursionError) as fault:
+        raise FormatError("the dump holds what cannot be written as JSON") from fault
+    if parse_dump(shown, source) != parse_dump(data, source):
+        raise FormatError("the dump cannot be written as JSON without changing what it says")
+    return shown
 
 
 def resolve_dump(data: bytes, pointer: str) -> Scalar:

@@ -240,6 +240,14 @@ class MetricsSource:
         """Whether one exporter carries all of these signals."""
         return any(all(s in e.carriers for s in signals) for e in self._exporters)
 
+    def selectors(self) -> tuple[tuple[str, Groups], ...]:
+        """Every native metric that is read, with the matchers that narrow it to the run."""
+        return tuple(
+            (carrier.metric, ((),) if carrier.labels else self._groups[exporter.name])
+            for exporter in self._exporters
+            for carrier in exporter.carriers.values()
+        )
+
     def carried(self) -> tuple[Carried, ...]:
         """Every signal with each exporter that carries it, its metric, unit and hosts."""
         return tuple(

@@ -216,7 +216,7 @@ class PrometheusServer:
         names = "|".join(sorted(m for m in metrics if m in self._names))
         form = {"match[]": [f'{{__name__=~"{names}"}}'], **self._window()}
         path = f"label/{quote(label, safe='')}/values"
-        return frozenset(_texts(self._data(path, form, get=True)))
+        return frozenset(_texts(self.data(path, form, get=True)))
 
     def count(self, metric: str) -> int:
         seconds = max(1, floor(self._end - self._start))
@@ -232,7 +232,7 @@ class PrometheusServer:
 
         if first == last or step_s == 0:
             form = {"query": [query], "time": [_time(last)]}
-            return matrix_of(self._data("query", form), [last], self._note)
+            return matrix_of(self.data("query", form), [last], self._note)
         if step_s <= 0 or last < first:
             raise QueryRejected("a range needs a step above zero and an end not before its start")
         count = floor((last - first) / step_s + 1e-9) + 1
@@ -252,8 +252,8 @@ class PrometheusServer:
             form = {"query": [query], "start": [_time(part[0])], "end": [_time(part[-1])],
                     "step": [_time(step_s)]}  # fmt: skip
             try:
-                yield matrix_of(self._data("query_range", form), part, self._note)
-            except _TooMuch:
+                yield matrix_of(self.data("query_range", form), part, self._note)
+            except TooMuch:
                 if len(part) < 4:
                     raise
                 half = len(part) // 2
@@ -262,7 +262,7 @@ class PrometheusServer:
     def _identity(self) -> str:
         """Product and version as the server says; the address alone proves neither."""
         try:
-            told = self._data("status/buildinfo", {}, get=True)
+            told = self.data("status/buildinfo", {}, get=True)
         except (SourceUnreachable, SourceRefused):
             raise
         except SourceError:
@@ -279,13 +279,13 @@ class PrometheusServer:
         return f"{'Thanos' if version.startswith('0.') else 'Prometheus'} {version}"
 
     def _carried(self, groups: Sequence[Collection[str]]) -> dict[str, frozenset[str]]:
-        there = set(_texts(self._data("label/__name__/values", self._window(), get=True)))
+        there = set(_texts(self.data("label/__name__/values", self._window(), get=True)))
         found: dict[str, frozenset[str]] = {}
         for group in groups:
             held = sorted(there.intersection(group))
             if held:
                 form = {"match[]": held, **self._window()}
-                labels = frozenset(_texts(self._data("labels", form))) - {"__name__"}
+                labels = frozenset(_texts(self.data("labels", form))) - {"__name__"}
                 found.update((name, labels | found.get(name, frozenset())) for name in held)
         return found
 
@@ -311,7 +311,8 @@ class PrometheusServer:
     def _window(self) -> dict[str, list[str]]:
         return {"start": [_time(self._start)], "end": [_time(self._end)]}
 
-    def _data(self, path: str, form: Mapping[str, Sequence[str]], *, get: bool = False) -> Any:
+    def data(self, path: str, form: Mapping[str, Sequence[str]], *, get: bool = False) -> Any:
+        """What it answers to one request of its API. Raises SourceError, TooMuch."""
         answer = self._http.ask(path, form, get=get)
         for warning in _texts(answer.get("warnings"))[:4]:
             self._note(f"the server warns: {_short(warning)}")
@@ -326,7 +327,7 @@ class PrometheusServer:
 # --- the wire -----------------------------------------------------------------------------------
 
 
-class _TooMuch(SourceError):
+class TooMuch(SourceError):
     """More than the server gives, or than is read, at once."""
 
 
@@ -386,7 +387,7 @@ class _Http:
     def _refusal(self, status: int, answer: Mapping[str, Any]) -> SourceError:
         said = _short(answer.get("error") or f"status {status}")
         if _TOO_MUCH.search(said):
-            return _TooMuch(f"{self._base} refuses: {said}")
+            return TooMuch(f"{self._base} refuses: {said}")
         kind = QueryRejected if answer.get("errorType") == "bad_data" else SourceError
         return kind(f"{self._base} refuses: {said}")
 
@@ -450,7 +451,7 @@ class _Http:
             for piece in response.iter_bytes():
                 body += piece
                 if len(body) > MAX_BYTES:
-                    raise _TooMuch(f"an answer of {self._base} has more than {MAX_BYTES} bytes")
+                    raise TooMuch(f"an answer of {self._base} has more than {MAX_BYTES} bytes")
             return response.status_code, bytes(body), None
         finally:
             response.close()

@@ -1,0 +1,85 @@
+"""Logs read by several processes say what they say to one, whatever befalls a worker."""
+
+from __future__ import annotations
+
+import os
+import threading
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import pool
+from flatline.collect.catalogue import catalogue
+from flatline.collect.events import LogEvents
+from flatline.collect.logs import Setting
+from flatline.errors import SourceError
+from flatline.logs.labels import NamePlace
+
+LINE = "2026-11-20 15:47:{s:02d},000 [rank{r}] INFO step {n}/9000 loss {loss:.4f}\n"
+OOM = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n"
+
+
+@pytest.fixture
+def tasks(tmp_path: Path) -> list[pool.Task]:
+    made = []
+    for rank in range(12):
+        path = tmp_path / f"rank_{rank}.log"
+        steps = (LINE.format(s=n % 60, r=rank, n=n, loss=3 - n / 999) for n in range(200))
+        path.write_text("".join(steps) + OOM)
+        setting = Setting(NamePlace(rank=rank), None, False, 0)
+        made.append(pool.Task(path, path.name, setting, path.stat().st_size))
+    (tmp_path / "rank_3.log").unlink()
+    return made
+
+
+def told(read: LogEvents | SourceError) -> str:
+    """By its words: a NaN equals no other."""
+    if isinstance(read, SourceError):
+        return repr(read)
+    tracks = [(key, list(t.steps), list(t.at), t.place) for key, t in read.tracks.items()]
+    return repr((read.source, read.matches, read.crashes, read.lines, read.last_line, tracks))
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_several_processes_read_what_one_reads(
+    tasks: list[pool.Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = list(map(told, pool.read_all(tasks, catalogue())))
+    monkeypatch.setattr(pool, "_workers", lambda asked: 3)
+    together = list(pool.read_all(tasks, catalogue()))
+    assert list(map(told, together)) == alone
+    assert isinstance(together[3], SourceError)
+    known = {id(signature) for signature in catalogue().signatures}
+    matches = [m for one in together if isinstance(one, LogEvents) for m in one.matches]
+    assert matches
+    assert all(id(match.signature) in known for match in matches)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_worker_that_dies_costs_time_and_nothing_else(
+    tasks: list[pool.Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    alone = list(map(told, pool.read_all(tasks, catalogue())))
+    parent, read_log = os.getpid(), pool.read_log
+
+    def killed(path: Path, *rest: object) -> LogEvents:
+        if os.getpid() != parent and path.name == "rank_7.log":
+            os._exit(9)
+        return read_log(path, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(pool, "_workers", lambda asked: 2)
+    monkeypatch.setattr(pool, "read_log", killed)
+    assert list(map(told, pool.read_all(tasks, catalogue()))) == alone
+
+
+def test_no_forking_beside_other_threads(tasks: list[pool.Task]) -> None:
+    large = [pool.Task(t.path, t.source, t.setting, pool.FEWEST_BYTES) for t in tasks]
+    stop = threading.Event()
+    waiting = threading.Thread(target=stop.wait)
+    waiting.start()
+    try:
+        assert pool._workers(large) == 1
+    finally:
+        stop.set()
+        waiting.join()
+    assert pool._workers(tasks) == 1, "small logs are read before workers are up"
