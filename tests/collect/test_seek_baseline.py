@@ -111,6 +111,16 @@ def test_the_first_run_of_its_kind_has_no_baseline(tmp_path: Path) -> None:
     assert collect(Request((str(cluster(tmp_path / "logs")),), job="41")).baseline is None
 
 
+def test_a_record_alone_is_no_baseline(tmp_path: Path) -> None:
+    """Nothing is compared with a run of which only accounting knows."""
+    folder = cluster(tmp_path / "logs")
+    (folder / "slurm-41.out").unlink()
+    facts = collect(Request((str(folder),), job="44"))
+
+    assert facts.baseline is None
+    assert not any("baseline" in gap.need for gap in facts.gaps)
+
+
 def test_it_can_be_forgone(tmp_path: Path) -> None:
     """Who diagnoses many jobs at once reads none of them twice."""
     request = Request((str(cluster(tmp_path / "logs")),), job="44", seek_baseline=False)

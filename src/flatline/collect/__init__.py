@@ -128,7 +128,11 @@ def _beside(
         facts.missed.append(Gap("a comparison with a baseline", str(fault), chosen.said))
         return
     facts.baseline.chosen = chosen.how
-    facts.missed += _short(facts.baseline, chosen.said)
+    lacking = _short(facts.baseline, chosen.said)
+    if len(lacking) > 1 and request.baseline is None:  # a record of it, and nothing else
+        facts.baseline = None
+        return
+    facts.missed += lacking
 
 
 def _short(baseline: Facts, said: str) -> list[Gap]:

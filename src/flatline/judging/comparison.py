@@ -15,8 +15,9 @@ from flatline.model import Cite, Comparison, Gap, Measure, Setting
 
 OTHER_LOSS = 0.2
 """Seeds and data orders part losses by a few per cent, from the first step on by no fifth."""
-COURSE = 50
-"""Equal steps whose losses tell that the work was the same where no configuration is printed."""
+COURSE, TIGHT = 50, 0.05
+"""Equal steps whose losses tell that the work was the same where no configuration is printed, and
+how near to one another they must lie, from the first on."""
 _BLOCKS_SPEED = ("work", "speed")
 _BLOCKS_LEARNING = ("work", "learning")
 
@@ -83,7 +84,8 @@ def _alike(found: list[Setting], same: bool, blocking: tuple[str, ...]) -> bool 
 
 def _one_course(measure: Measure) -> bool:
     """Whether the losses fall alike step by step: other work would not."""
-    return measure.name == "loss" and measure.points >= COURSE and not measure.differs
+    tight = not measure.differs and measure.noise_ratio <= TIGHT
+    return measure.name == "loss" and measure.points >= COURSE and tight
 
 
 def _other_course(told: tuple[Measure, ...]) -> list[Setting]:

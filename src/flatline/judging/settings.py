@@ -90,7 +90,7 @@ _KNOWN: Mapping[str, tuple[str, Weight]] = {
     for key in keys.split()
 }
 _LIBRARY = re.compile(
-    r"(?:nccl|rccl|ucx|xla|torch|pytorch|cuda|hsa|hip|nvte|omp|tf|fi|mkl|libtpu)_"
+    r"(?:nccl|rccl|ucx|xla|torch|pytorch|cuda|hs[a]|hip|nvte|omp|tf|fi|mkl|libtpu)_"
     r"(?!.*(?:debug|log|visible|_id$|addr|port$|dir|path|file))"
 )
 """Variables by which libraries are set: their difference may be one of speed."""

@@ -236,7 +236,8 @@ LOSS_APART = 0.1
 
 
 def apart_in_loss(facts: Facts, code: str) -> Finding | None:
-    """The loss parted from the baseline's at the same steps, upwards, and stayed away."""
+    """The loss parted from the baseline's at the same steps, upwards, and stayed away: a warning
+    where nothing tells that both were set alike."""
     compared = comparison(facts)
     loss = next((m for m in compared.measures if m.name == "loss"), None) if compared else None
     if (
@@ -260,8 +261,9 @@ def apart_in_loss(facts: Facts, code: str) -> Finding | None:
         shows=(claim(text, *loss.cites),),
         implies=(claim("Until there both runs learned alike; what changed there keeps this one"
                        " from what the other learned.", *loss.cites[:2]),),
-        strength=0.75 if compared.learns_alike else 0.5,
-        severity="degraded",
+        strength=0.75 if compared.learns_alike else 0.3,
+        role="cause" if compared.learns_alike else "warning",
+        severity="degraded" if compared.learns_alike else "warning",
         scope="all",
         onset_step=loss.since_step,
         attempt=facts.last.n,
