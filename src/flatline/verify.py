@@ -133,9 +133,11 @@ class _Read:
     the baseline; where none is named, that is another job in the run's own target.
     """
 
-    def __init__(self, document: Mapping[str, Any], request: Request, asked_over: Window) -> None:
-        self._request, self._asked_over, self._document = request, asked_over, document
-        self.own = _Target(request.targets, request.prometheus, asked_over)
+    def __init__(self, document: Mapping[str, Any], request: Request) -> None:
+        self._request, self._document = request, document
+        self._listed: Sequence[Evidence] = document["evidence"]
+        over = _asked_over(self._listed)
+        self.own = _Target(request.targets, request.prometheus, over)
         self._other: _Target | None = None
         self._compared: Comparison | None = None
 
@@ -145,7 +147,8 @@ class _Read:
         if self._other is None:
             asked = self._request
             named = (asked.baseline,) if asked.baseline else self._sought()
-            self._other = _Target(named, asked.prometheus, self._asked_over, BASELINE)
+            over = _asked_over(self._listed, BASELINE)
+            self._other = _Target(named, asked.prometheus, over, BASELINE)
         return self._other
 
     def _sought(self) -> tuple[str, ...]:
@@ -189,7 +192,7 @@ def verify(
     run = document.get("run")
     job = run.get("id") if isinstance(run, dict) else None
     request = Request(targets, job if isinstance(job, str) else None, baseline, prometheus)
-    target = _Read(document, request, _asked_over(listed))
+    target = _Read(document, request)
     evidence = {str(item["id"]): item for item in listed}
     if len(evidence) != len(listed):
         raise UsageError("this is no Flatline verdict: two pieces of evidence share an id")
@@ -199,11 +202,13 @@ def verify(
     return tuple(checks)
 
 
-def _asked_over(listed: Sequence[Evidence]) -> Window:
-    """The time all query citations span; one without a readable time fails when it is checked."""
+def _asked_over(listed: Sequence[Evidence], origin: str = "") -> Window:
+    """The time all query citations into the run, or into its baseline, span; one without a
+    readable time fails when it is checked."""
     times = []
     for item in listed:
-        if item.get("kind") == "query":
+        lives = BASELINE if str(item.get("source")).startswith(BASELINE) else ""
+        if item.get("kind") == "query" and lives == origin:
             try:
                 times += [datetime.fromisoformat(item[key]) for key in ("start", "end")]
             except (KeyError, TypeError, ValueError):
