@@ -4,7 +4,8 @@ Runs that slow down, stand still or lose a part, made up sample by sample.
     python lab/generate_slow.py tests/scenarios [NAME...]
 
 writes `run/metrics.prom.gz` (and a job log where the run has one) of every scenario in
-`slow_runs.py` and `slow_training.py`.  A world is a set of hosts with GPUs and adapters, a clock, and one function a
+`slow_runs.py`, `slow_training.py` and `compared_runs.py`, where a scenario has a `baseline/` as
+well.  A world is a set of hosts with GPUs and adapters, a clock, and one function a
 metric; what goes wrong is written there as a function of place and time, in the units of the
 exporter.  Nothing here is taken from the families that judge it.
 """
@@ -51,6 +52,12 @@ class World:
     host_label: str = "host"
     log: tuple[tuple[float | None, str], ...] = ()
     files: Mapping[str, str] = field(default_factory=dict)
+    folder: str = "run"
+    """Another name for what a run is compared with: it has its own noise."""
+
+    @property
+    def seed(self) -> str:
+        return self.name if self.folder == "run" else f"{self.name} {self.folder}"
 
 
 def counter(rate: Callable[[Mapping[str, str], float], float], start: float = 0.0) -> Value:
@@ -87,7 +94,7 @@ def exposition(world: World) -> Iterator[str]:
     for metric in world.metrics:
         yield f"# TYPE {metric.name} {metric.kind}"
         for labels in places(world, metric):
-            noise = random.Random(f"{world.name}{metric.name}{sorted(labels.items())}")
+            noise = random.Random(f"{world.seed}{metric.name}{sorted(labels.items())}")
             written = ",".join(f'{name}="{value}"' for name, value in sorted(labels.items()))
             late = random.Random(labels.get(world.host_label, "")).randrange(int(world.scrape_s))
             at = float(late)
@@ -134,14 +141,15 @@ def steps(
 
 
 def write(world: World, root: Path) -> None:
-    folder = root / world.name / "run"
+    folder = root / world.name / world.folder
     folder.mkdir(parents=True, exist_ok=True)
     text = "\n".join(exposition(world)) + "\n"
-    with (
-        (folder / "metrics.prom.gz").open("wb") as raw,
-        gzip.GzipFile("", "wb", 9, raw, mtime=0) as file,
-    ):
-        file.write(text.encode())
+    if world.metrics:
+        with (
+            (folder / "metrics.prom.gz").open("wb") as raw,
+            gzip.GzipFile("", "wb", 9, raw, mtime=0) as file,
+        ):
+            file.write(text.encode())
     if world.log:
         lines = [text if at is None else stamped(at, text) for at, text in world.log]
         (folder / "job.log").write_text("\n".join(lines) + "\n", "utf-8")
@@ -150,11 +158,12 @@ def write(world: World, root: Path) -> None:
 
 
 def main() -> None:
+    import compared_runs
     import slow_runs
     import slow_training
 
     root, wanted = Path(sys.argv[1]), sys.argv[2:]
-    for world in (*slow_runs.WORLDS, *slow_training.WORLDS):
+    for world in (*slow_runs.WORLDS, *slow_training.WORLDS, *compared_runs.WORLDS):
         if not wanted or world.name in wanted:
             write(world, root)
 

@@ -34,12 +34,15 @@ class Scenario:
     def request(self, *targets: Path) -> Request:
         args = list(self.expect.get("args", ()))
         job = args[args.index("--job") + 1] if "--job" in args else None
-        base = args[args.index("--baseline") + 1] if "--baseline" in args else None
-        return Request(
-            tuple(map(str, targets or (self.run,))),
-            job=job,
-            baseline=str(self.folder / base) if base else None,
-        )
+        return Request(tuple(map(str, targets or (self.run,))), job=job, baseline=self.baseline)
+
+    @property
+    def baseline(self) -> str | None:
+        """The run it is compared with, where `args` name one."""
+        args = list(self.expect.get("args", ()))
+        if "--baseline" not in args:
+            return None
+        return str(self.folder / args[args.index("--baseline") + 1])
 
     def verdict(self, *targets: Path) -> Verdict:
         """Of the run as it was left, made once; or of other targets."""

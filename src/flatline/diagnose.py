@@ -17,9 +17,11 @@ from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
+from flatline.judging.comparison import comparison, slower_unexplained, unexplained
 from flatline.judging.order import later
 from flatline.model import (
     Cleared,
+    Comparison,
     Explained,
     Finding,
     Gap,
@@ -44,6 +46,7 @@ DONE_BUT_BAD = ("B3", "D1", "D2", "D3", "D4", "D5", "D6", "E1", "E2", "E3", "F2"
 DECISIVE = "a decisive sign"
 """What is missing where everything a family needs was read and still does not decide it."""
 _MUST_BE_CLEAR = ("E1", "E2", "E3")
+_NO_FAILURE = ("completed", "running", "unknown", "cancelled")
 _SURE = 0.99
 
 
@@ -80,7 +83,29 @@ def judge(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
     found = [(family, f) for family, f in found if f.code != "G1"]
     judged = _judged(facts, known, found)
     ruled, open_ = _answers(facts, known, judged, cleared, gaps)
-    return masked(_verdict(facts, known, judged, healthy, ruled, open_, gaps))
+    beside = _beside(facts, gaps)
+    verdict = _verdict(facts, known, judged, healthy, ruled, open_, gaps, beside)
+    return masked(_compared(verdict, beside))
+
+
+def _beside(facts: Facts, gaps: list[Gap]) -> Comparison | None:
+    """The run beside its baseline; a comparison that breaks is a gap, as a family is."""
+    try:
+        return comparison(facts)
+    except Exception as fault:
+        said = f"it broke: {type(fault).__name__}: {fault}"
+        gaps.append(Gap("a comparison with a baseline", said))
+        if facts.strict:
+            raise
+        return None
+
+
+def _compared(verdict: Verdict, beside: Comparison | None) -> Verdict:
+    """The verdict beside its baseline, with what of their difference stays unexplained."""
+    if beside is None:
+        return verdict
+    left = unexplained(beside, found=verdict.state == "found")
+    return replace(verdict, comparison=beside, cannot_decide=(*verdict.cannot_decide, *left))
 
 
 # --- cause before symptom ---
@@ -213,13 +238,15 @@ def _verdict(
     ruled: list[RuledOut],
     open_: list[Undetermined],
     gaps: list[Gap],
+    beside: Comparison | None,
 ) -> Verdict:
     lead = _lead(facts, judged)
     if lead is None:
         doubts = _doubts(known, judged, open_, gaps)
-        if healthy is not None and not doubts:
+        slow = slower_unexplained(beside)
+        if healthy is not None and not doubts and slow is None:
             return _told(facts, healthy, "healthy", healthy.strength, judged, ruled, open_, gaps)
-        return _open_verdict(facts, judged, healthy, doubts, ruled, open_, gaps)
+        return _open_verdict(facts, judged, healthy, doubts, ruled, open_, gaps, slow)
     ordered = [lead, *(j for j in judged if j is not lead)]
     unseen = _unseen_causes(known, lead, open_)
     finding = lead.finding
@@ -370,8 +397,11 @@ def _open_verdict(
     ruled: Sequence[RuledOut],
     open_: Sequence[Undetermined],
     gaps: Sequence[Gap],
+    slow: str | None,
 ) -> Verdict:
     headline, cannot = _why_open(facts, healthy, doubts)
+    if slow is not None and not doubts and facts.disposition in _NO_FAILURE:
+        headline = slow
     return Verdict(
         run=run_of(facts),
         state="undetermined",

@@ -68,7 +68,7 @@ ZONES_S = 15 * 3600.0
 """Two clocks that each show some zone's time, and do not say which, differ by up to 26 hours; in
 one machine room a kernel in UTC and a scheduler in local time by 14."""
 ReadLine = Callable[[str, int], str]
-ReadLines = Callable[[str, int, int], tuple[str, ...]]
+ReadLines = Callable[..., tuple[str, ...]]  # (source, first, count[, characters of a line])
 Ask = Callable[..., Any]
 """`ask(promql, start=, end=, step_s=)` of the metrics source; see `flatline.sources.metrics`."""
 
@@ -85,6 +85,9 @@ class Facts:
     skew, or where both stand in the same file and its line is larger.  Otherwise the order is
     unknown and `after` says None.
     """
+
+    chosen = ""
+    """How a baseline was chosen; "" for the run itself."""
 
     def __init__(
         self,
@@ -131,6 +134,7 @@ class Facts:
         self.window = window
         self.skew_s = skew_s
         self.baseline = baseline
+        self.missed: list[Gap] = []  # what the baseline lacks as a whole
         self.last_lines = dict(last_lines or {})
         self.last_seen = dict(last_seen or {})
         self.whole_logs = whole_logs
@@ -155,7 +159,7 @@ class Facts:
     @property
     def gaps(self) -> tuple[Gap, ...]:
         """What could not be had; asking for numbers can add to it."""
-        return tuple(self._gaps)
+        return (*self._gaps, *self.missed)
 
     @cached_property
     def stores(self) -> frozenset[str]:
@@ -275,9 +279,11 @@ class Facts:
         """A line of a log as it is cited; "" where there is none."""
         return self._read_line(source, line)
 
-    def lines(self, source: str, first: int, count: int) -> tuple[str, ...]:
+    def lines(
+        self, source: str, first: int, count: int, chars: int | None = None
+    ) -> tuple[str, ...]:
         """Consecutive lines for reading, masked, as many as there are; see `text` for citing."""
-        return self._read_lines(source, first, count)
+        return self._read_lines(source, first, count, *(() if chars is None else (chars,)))
 
     def main_track(self, attempt: int | None = None) -> Track | None:
         """The stream whose progress speaks for the run: most points with a loss, then lowest

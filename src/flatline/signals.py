@@ -120,6 +120,7 @@ _TABLE = (
     Signal("tcp_retransmits_total", "count", "counter", HOST, "TCP segments sent again"),
     # --- host ---
     Signal("host_procs_running", "count", "gauge", HOST, "tasks running or waiting for a CPU"),
+    Signal("host_threads", "count", "gauge", HOST, "threads there are, whatever they do"),
     Signal("host_procs_blocked", "count", "gauge", HOST, "tasks in uninterruptible sleep"),
     Signal("host_context_switches_total", "count", "counter", HOST, "context switches"),
     Signal("host_memory_available_bytes", "bytes", "gauge", HOST,

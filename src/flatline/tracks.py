@@ -23,6 +23,9 @@ LOG, KERNEL, SCHEDULER, METRICS, DUMPS, EVENTS = (
     "training events",
 )
 """Stores: the kinds of telemetry a run can leave behind."""
+BASELINE = "baseline:"
+"""What the source of every citation into the baseline begins with, and that of none into the run
+itself."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,8 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from flatline.collect import Request, collect
+from flatline.collect.baseline import FOUND
 from flatline.collect.catalogue import catalogue
 from flatline.collect.files import Found, walk
 from flatline.collect.live import resolve
@@ -21,12 +23,15 @@ from flatline.collect.logs import Setting, read_log
 from flatline.collect.numbers import OPEN, Numbers, Window
 from flatline.errors import FlatlineError, UsageError
 from flatline.facts import METRICS, SCHEDULER, stands_for
+from flatline.judging.comparison import comparison
+from flatline.judging.steps import METHOD as COMPARED
 from flatline.logs.labels import Labels, NamePlace, place_of_name
 from flatline.logs.reading import TextFile, clean, open_text
-from flatline.model import Gap
+from flatline.model import Comparison, Gap
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import resolve_dump
 from flatline.redact import mask
+from flatline.tracks import BASELINE
 
 Evidence = Mapping[str, Any]
 Result = tuple[bool, str]
@@ -48,14 +53,22 @@ class Check:
 class Target:
     """The files of the target, opened as they are needed."""
 
-    def __init__(self, targets: tuple[str, ...], server: str | None, asked_over: Window) -> None:
+    def __init__(
+        self,
+        targets: tuple[str, ...],
+        server: str | None,
+        asked_over: Window,
+        origin: str = "",
+    ) -> None:
         self.gaps: list[Gap] = []
+        self.origin = origin
         self._server, self._asked_over = server, asked_over
         resolved = resolve(targets)
-        self.found = {f.source: f for f in walk(tuple(resolved.paths), self.gaps)}
+        found = walk(tuple(resolved.paths), self.gaps, origin)
+        self.found = {f.source: f for f in found}
         self._texts: dict[str, TextFile] = {}
         self._labels: dict[str, Labels] = {}
-        self._fetched = dict(resolved.records)
+        self._fetched = {origin + name: data for name, data in resolved.records}
         self._numbers: Numbers | None = None
 
     def file(self, source: str) -> Found:
@@ -101,6 +114,7 @@ class Target:
                 addresses=self._addresses(),
                 server=self._server,
                 run=self._asked_over,
+                origin=self.origin,
             )
         return self._numbers
 
@@ -117,8 +131,57 @@ class Target:
         return found
 
 
+class Runs:
+    """
+    The run and what it was compared with.  Evidence whose source begins with `BASELINE` lives in
+    the baseline; where none is named, that is another job in the run's own target.
+    """
+
+    def __init__(
+        self, document: Mapping[str, Any], request: Request, within: Window | None = None
+    ) -> None:
+        """`within` is the time a server is asked over, by default that of the citations."""
+        self._request, self._document = request, document
+        self._listed: Sequence[Evidence] = document.get("evidence") or ()
+        over = asked_over(self._listed) if within is None else within
+        self.own = Target(request.targets, request.prometheus, over)
+        self._other: Target | None = None
+        self._compared: Comparison | None = None
+
+    def of(self, source: str) -> Target:
+        if not source.startswith(BASELINE):
+            return self.own
+        if self._other is None:
+            asked = self._request
+            named = (asked.baseline,) if asked.baseline else self._sought()
+            over = asked_over(self._listed, BASELINE)
+            self._other = Target(named, asked.prometheus, over, BASELINE)
+        return self._other
+
+    def _sought(self) -> tuple[str, ...]:
+        """The baseline that was found without being named: a Slurm job, or in the target."""
+        listed = self._document.get("baseline") or []
+        told = listed[0] if listed and isinstance(listed[0], dict) else {}
+        if not str(told.get("chosen")).startswith(FOUND):
+            raise UsageError("it lives in the baseline: name that with --baseline TARGET")
+        here = any(Path(target).exists() for target in self._request.targets)
+        return self._request.targets if here else (str(told.get("job")),)
+
+    def compared(self) -> Comparison:
+        """The comparison, made anew from the two runs."""
+        if self._compared is None:
+            facts = collect(self._request)
+            self._compared = comparison(facts)
+            if self._compared is None:
+                raise UsageError("name the run that it was compared with: --baseline TARGET")
+        return self._compared
+
+
 def verify(
-    document: Mapping[str, Any], targets: tuple[str, ...], prometheus: str | None = None
+    document: Mapping[str, Any],
+    targets: tuple[str, ...],
+    prometheus: str | None = None,
+    baseline: str | None = None,
 ) -> tuple[Check, ...]:
     """
     One check per piece of evidence, and one per citation that names none.
@@ -133,21 +196,26 @@ def verify(
         raise UsageError(f"this is no Flatline verdict (schema_version {SCHEMA_VERSION})")
     if not all(isinstance(item, dict) and item.get("id") for item in listed):
         raise UsageError("this is no Flatline verdict: its evidence has no ids")
-    target = Target(targets, prometheus, asked_over(listed))
+    run = document.get("run")
+    job = run.get("id") if isinstance(run, dict) else None
+    request = Request(targets, job if isinstance(job, str) else None, baseline, prometheus)
+    runs = Runs(document, request)
     evidence = {str(item["id"]): item for item in listed}
     if len(evidence) != len(listed):
         raise UsageError("this is no Flatline verdict: two pieces of evidence share an id")
-    checks = [executed(name, item, target, evidence) for name, item in evidence.items()]
+    checks = [executed(name, item, runs, evidence) for name, item in evidence.items()]
     dangling = sorted(_cited(document) - set(evidence))
     checks += [Check(name, False, "cited, but not among the evidence") for name in dangling]
     return tuple(checks)
 
 
-def asked_over(listed: Sequence[Evidence]) -> Window:
-    """The time all query citations span; one without a readable time fails when it is checked."""
+def asked_over(listed: Sequence[Evidence], origin: str = "") -> Window:
+    """The time all query citations into the run, or into its baseline, span; one without a
+    readable time fails when it is checked."""
     times = []
     for item in listed:
-        if item.get("kind") == "query":
+        lives = BASELINE if str(item.get("source")).startswith(BASELINE) else ""
+        if item.get("kind") == "query" and lives == origin:
             try:
                 times += [datetime.fromisoformat(item[key]) for key in ("start", "end")]
             except (KeyError, TypeError, ValueError):
@@ -156,13 +224,16 @@ def asked_over(listed: Sequence[Evidence]) -> Window:
     return (min(aware), max(aware)) if aware else OPEN
 
 
-def executed(name: str, item: Evidence, target: Target, known: Mapping[str, Evidence]) -> Check:
+def executed(name: str, item: Evidence, runs: Runs, known: Mapping[str, Evidence]) -> Check:
     """One piece of evidence read, run, searched or computed again."""
     check = _CHECKS.get(str(item.get("kind")))
     if check is None:
         return Check(name, False, f"no evidence is of kind {item.get('kind')!r}")
     try:
-        ok, said = check(item, target, known)
+        if item.get("method") == COMPARED and item.get("kind") == "derived":
+            ok, said = _compared(item, runs)
+        else:
+            ok, said = check(item, runs.of(str(item.get("source"))), known)
     except KeyError as fault:
         ok, said = False, f"it does not say its {fault.args[0]!r}, or names what is not there"
     except (FlatlineError, OSError, ValueError, TypeError, AttributeError, OverflowError) as fault:
@@ -214,7 +285,7 @@ def _elsewhere(item: Evidence, target: Target, text: str) -> str:
 def _record(item: Evidence, target: Target, _: Mapping[str, Evidence]) -> Result:
     source, pointer = item["source"], item["pointer"]
     data = target.data(source)
-    name = Path(source).name
+    name = Path(source.removeprefix(BASELINE)).name
     for record_format in record_formats():
         if record_format.recognise(name, data[:65_536]):
             value = record_format.resolve(data, pointer)
@@ -244,7 +315,7 @@ def _absence(item: Evidence, target: Target, _: Mapping[str, Evidence]) -> Resul
         return False, f"nothing can be searched for by {unknown[0]!r}"
     for source in dict.fromkeys(searched.get("files", ())):
         file = target.file(source)
-        setting = Setting(place_of_name(source) or NamePlace(), None, True)
+        setting = Setting(place_of_name(source.removeprefix(BASELINE)) or NamePlace(), None, True)
         events = read_log(file.path, source, catalogue(), setting)
         lines += events.lines
         for token in tokens:
@@ -281,6 +352,18 @@ def _derived(item: Evidence, _: Target, evidence: Mapping[str, Evidence]) -> Res
     if isinstance(value, float) and isinstance(wanted, int | float):
         return abs(value - wanted) <= float(item.get("tolerance") or 0.0), f"it is {value:g}"
     return value == wanted, f"it is {value}"
+
+
+def _compared(item: Evidence, runs: Runs) -> Result:
+    """What equal steps of the two runs differ by, over all of them once more."""
+    wanted = (item.get("params") or {})["quantity"]
+    for measure in runs.compared().measures:
+        if measure.name == wanted:
+            close = abs(measure.change_ratio - float(item["value"])) <= float(
+                item.get("tolerance") or 0.0
+            )
+            return close, f"{wanted} differs by {measure.change_ratio:+.4%}"
+    return False, f"{wanted} cannot be compared"
 
 
 def _elapsed(inputs: Sequence[Evidence], _: Mapping[str, Any]) -> float:

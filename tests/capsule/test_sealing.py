@@ -70,12 +70,13 @@ def test_a_capsule_is_judged_as_its_run_was(scenario: Scenario, tmp_path: Path) 
     path = tmp_path / "run.capsule"
     request = scenario.request()
     seal(Request(request.targets, job=request.job), path, True, quiet)
-    original, again = scenario.verdict(), judged(path)
+    beside = scenario.baseline
+    original, again = scenario.verdict(), judged(path, baseline=beside)
 
     assert gist(again) == gist(original)
     for verdict in (original, again):
-        failed = [check for check in verify(document(verdict), (str(path),)) if not check.ok]
-        assert failed == []
+        checks = verify(document(verdict), (str(path),), None, beside)
+        assert [check for check in checks if not check.ok] == []
 
 
 def test_what_was_asked_for_is_asked_again(tmp_path: Path) -> None:

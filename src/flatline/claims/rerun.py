@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, Protocol, Self
 
 from flatline.claims.model import Evidence, Known
+from flatline.collect import Request
 from flatline.collect.numbers import OPEN
 from flatline.collect.numbers import Window as Within
 from flatline.errors import UsageError
@@ -18,7 +19,7 @@ from flatline.model import Scalar
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import resolve_dump
 from flatline.redact import MASK, mask
-from flatline.verify import Check, Target, asked_over, executed
+from flatline.verify import Check, Runs, asked_over, executed
 
 SEARCHED_BYTES = 512 << 20
 """A claim on a whole log reads it again, 60 MB a second: a larger one is refused."""
@@ -57,10 +58,15 @@ class Rerun:
     """
 
     def __init__(
-        self, targets: tuple[str, ...], prometheus: str | None = None, within: Within = OPEN
+        self,
+        targets: tuple[str, ...],
+        prometheus: str | None = None,
+        within: Within = OPEN,
+        document: Mapping[str, Any] | None = None,
     ) -> None:
         """Raises `UsageError` for a target that is not there."""
-        self._target = Target(targets, prometheus, within)
+        request = Request(targets, prometheus=prometheus)
+        self._runs = Runs(document or {}, request, within)
         self._held: dict[str, Check] = {}
         self._found: dict[tuple[str, str], tuple[int, ...]] = {}
         self._clocks: dict[tuple[str, int], Clock] = {}
@@ -80,6 +86,7 @@ class Rerun:
             targets,
             prometheus,
             (min(starts, default=None), max(ends, default=None)),
+            document,
         )
 
     def holds(self, item: Evidence, known: Known) -> Check:
@@ -91,7 +98,7 @@ class Rerun:
     def _executed(self, item: Evidence, known: Known) -> Check:
         name = str(item.get("id"))
         if item.get("kind") != "count":
-            return executed(name, item, self._target, known)
+            return executed(name, item, self._runs, known)
         text = str(item.get("text") or "")
         if not text:
             return Check(name, False, "it does not say what was counted")
@@ -99,17 +106,17 @@ class Rerun:
         return Check(name, found == item.get("value"), f"{found} lines")
 
     def line(self, source: str, number: int) -> str:
-        return mask(self._target.line(source, number))
+        return mask(self._runs.of(source).line(source, number))
 
     def time(self, item: Evidence) -> datetime | None:
         at, source = _instant(item.get("at")), str(item.get("source"))
-        text = self._target.line(source, int(item["line"]))
+        text = self._runs.of(source).line(source, int(item["line"]))
         key = (source, at.year if at else 0)
         if key not in self._clocks:
-            sample = self._target.sample(source)
+            sample = self._runs.of(source).sample(source)
             self._clocks[key] = Clock.learn(sample, year=at.year if at else None)
         clock = self._clocks[key]
-        bare = self._target.labels(source).split(text).text
+        bare = self._runs.of(source).labels(source).split(text).text
         stamp = clock.read(text) or clock.read(bare)
         if stamp is None:
             return None
@@ -120,14 +127,14 @@ class Rerun:
     def numbers_of(self, source: str, pattern: re.Pattern[str]) -> tuple[int, ...]:
         key = (source, pattern.pattern)
         if key not in self._found:
-            file = self._target.file(source)
+            file = self._runs.of(source).file(source)
             if file.size > SEARCHED_BYTES:
                 raise UsageError(f"{source!r} has {file.size} bytes, more than is searched again")
             self._found[key] = tuple(_lines(file.path, source, pattern))
         return self._found[key]
 
     def field(self, item: Evidence, pointer: str) -> Scalar:
-        data = self._target.data(str(item["source"]))
+        data = self._runs.of(str(item["source"])).data(str(item["source"]))
         if item.get("kind") == "dump":
             return _masked(resolve_dump(data, pointer))
         name = Path(str(item["source"])).name
@@ -139,7 +146,7 @@ class Rerun:
     def value(self, item: Evidence, at: datetime | None = None) -> float:
         if at is not None:
             item = {**item, "start": at.isoformat(), "end": at.isoformat(), "step_s": 0.0}
-        return self._target.numbers().replay(item)
+        return self._runs.of(str(item.get("source"))).numbers().replay(item)
 
 
 def _of_another_zone(off: timedelta) -> bool:

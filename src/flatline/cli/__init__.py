@@ -98,11 +98,14 @@ def _exhibit(request: Request, on_progress: OnProgress | None) -> tuple[Verdict,
 
 
 def _verify(
-    document: Mapping[str, Any], targets: tuple[str, ...], prometheus: str | None
+    document: Mapping[str, Any],
+    targets: tuple[str, ...],
+    prometheus: str | None,
+    baseline: str | None = None,
 ) -> tuple[Check, ...]:
     from flatline.verify import verify
 
-    return verify(document, targets, prometheus)
+    return verify(document, targets, prometheus, baseline)
 
 
 def _families() -> tuple[Family, ...]:
@@ -140,7 +143,8 @@ class Engine:
 
     diagnose: Callable[[Request, OnProgress | None], Verdict] = _diagnose
     exhibit: Callable[[Request, OnProgress | None], tuple[Verdict, Exhibit]] = _exhibit
-    verify: Callable[[Mapping[str, Any], tuple[str, ...], str | None], tuple[Check, ...]] = _verify
+    verify: Callable[..., tuple[Check, ...]] = _verify
+    """(document, targets, server or None[, baseline])"""
     query: Callable[[Question], Reply] = _query
     families: Callable[[], tuple[Family, ...]] = _families
     demos: Callable[[], Traversable] = _demos

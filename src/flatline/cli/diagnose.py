@@ -3,7 +3,9 @@ Say why a run failed, hung, slowed down or learned nothing.
 
 A TARGET is a folder, a file, or a Slurm job id where Slurm is; several are
 parts of one run. Files are told by their content. Nothing is written into a
-TARGET and no process is touched.
+TARGET and no process is touched. --baseline names a run to compare with; where
+accounting knows a completed one of the same name, nodes and GPUs, the last of
+them is taken by itself, and the verdict says so.
 
 Exit status: 0 healthy, 1 a fault was found, 2 the call was wrong, 3
 undetermined, 4 Flatline itself failed (130 interrupted). With --format json,
@@ -16,6 +18,7 @@ examples:
   flatline diagnose ./cluster-logs --job 8308 --format json --output 8308.json
   flatline diagnose ./outputs/8308 --format html --output report.html
   flatline diagnose 8308 --prometheus http://prometheus:9090
+  flatline diagnose ./outputs/8309 --baseline ./outputs/8308
 """
 
 from __future__ import annotations

@@ -8,6 +8,7 @@ all hold, 1 where one does not.
 examples:
   flatline verify 8308.json ./outputs/8308
   flatline verify 8308.json ./outputs/8308 --prometheus http://prometheus:9090
+  flatline verify b.json ./outputs/b --baseline ./outputs/a
 """
 
 from __future__ import annotations
@@ -38,11 +39,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("verdict", metavar="VERDICT.json", help="the document to check")
     parser.add_argument("target", nargs="+", metavar="TARGET", help="what it was made from")
     parser.add_argument("--prometheus", metavar="URL", help="the server it was made with")
+    parser.add_argument("--baseline", metavar="TARGET", help="the run it was compared with")
 
 
 def run(options: argparse.Namespace, engine: Engine) -> int:
     document = _document(options.verdict)
-    checks = engine.verify(document, tuple(options.target), options.prometheus)
+    beside = (options.baseline,) if options.baseline else ()
+    checks = engine.verify(document, tuple(options.target), options.prometheus, *beside)
     shown = tuple(replace(check, evidence=mask(check.evidence)) for check in checks)
     say(_report(shown, look_of(sys.stdout).width))
     return HEALTHY if all(check.ok for check in checks) else FOUND

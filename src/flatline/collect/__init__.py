@@ -16,6 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from flatline.collect.attempts import fold_attempts, moved
+from flatline.collect.baseline import Chosen, named_baseline, sought
 from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
 from flatline.collect.files import BINARY, Found, of_job, walk
@@ -34,7 +35,7 @@ from flatline.collect.runs import (
     merge,
     reached_end,
 )
-from flatline.errors import FormatError, SourceError
+from flatline.errors import FlatlineError, FormatError, ManyJobs, SourceError, UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
 from flatline.logs.reading import TextFile, clean, open_text, segments
@@ -43,7 +44,9 @@ from flatline.model.dumps import Dump
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import parse_dump
 from flatline.redact import EXCERPT_FROM, excerpt, mask
+from flatline.signals import PACE
 from flatline.sources import capsule
+from flatline.tracks import BASELINE
 
 OnProgress = Callable[[str, int, int], None]
 """(stage, bytes done, bytes in all)"""
@@ -70,6 +73,8 @@ class Request:
     start: datetime | None = None
     end: datetime | None = None
     hosts: tuple[str, ...] = ()
+    seek_baseline: bool = True
+    """Whether the last completed run of the same job may be compared with where none is named."""
 
 
 @dataclass(frozen=True)
@@ -93,20 +98,69 @@ def collect(
 ) -> Facts:
     """Everything the targets hold of one run, and what `given` says of it, records that were read
     already. Raises `UsageError` where the call is wrong."""
-    return _facts(read(request, on_progress, given))
+    whole = read(request, on_progress, given)
+    facts = _facts(whole)
+    chosen = named_baseline(request.baseline) if request.baseline else None
+    if chosen is None and request.seek_baseline:
+        chosen = sought(request.targets, facts.job, whole.records.jobs)
+    if chosen is not None:
+        _beside(facts, request, chosen, on_progress)
+    return facts
+
+
+def _beside(
+    facts: Facts, request: Request, chosen: Chosen, on_progress: OnProgress | None
+) -> None:
+    """The run that is compared with, collected as any other; its gaps stay its own."""
+    start, end = chosen.within
+    other = Request(chosen.targets, chosen.job, None, request.prometheus, start, end)
+    try:
+        facts.baseline = _facts(read(other, on_progress, (), BASELINE))
+    except ManyJobs as fault:
+        ids = ", ".join(job for job, _, _ in fault.jobs[:8])
+        raise UsageError(
+            f"--baseline: it holds records of {len(fault.jobs)} jobs ({ids}); name the log or the"
+            " folder of one of them, or its job id where Slurm is"
+        ) from fault
+    except FlatlineError as fault:
+        if request.baseline is not None and isinstance(fault, UsageError):
+            raise UsageError(f"--baseline: {fault}") from fault
+        facts.missed.append(Gap("a comparison with a baseline", str(fault), chosen.said))
+        return
+    facts.baseline.chosen = chosen.how
+    lacking = _short(facts.baseline, chosen.said)
+    if len(lacking) > 1 and request.baseline is None:  # a record of it, and nothing else
+        facts.baseline = None
+        return
+    facts.missed += lacking
+
+
+def _short(baseline: Facts, said: str) -> list[Gap]:
+    """What the baseline lacks as a whole: nothing is told apart, or cleared, by its silence."""
+    need = "a comparison with a baseline"
+    lacking = []
+    if not baseline.has_progress and not any(map(baseline.measured, PACE)):
+        lacking.append(Gap(need, "the baseline prints no training progress", said))
+    if baseline.window is None:
+        lacking.append(Gap(need, "the baseline holds no metrics", said))
+    return lacking
 
 
 def read(
-    request: Request, on_progress: OnProgress | None = None, given: Sequence[Records] = ()
+    request: Request,
+    on_progress: OnProgress | None = None,
+    given: Sequence[Records] = (),
+    origin: str = "",
 ) -> Reading:
-    """The same, before it is put together."""
+    """The same, before it is put together; `origin` stands before every source."""
     request, sealed_name = _as_sealed(request, on_progress)
     resolved = resolve(request.targets, request.job)
     request = replace(request, job=resolved.job)
-    gaps, job_id = [*_not_yet(request), *resolved.gaps], resolved.job
+    gaps, job_id = [*resolved.gaps], resolved.job
     targets = tuple(resolved.paths)
-    found = walk(targets, gaps) if targets else []
-    records = _records(found, resolved.records, gaps, given)
+    found = walk(targets, gaps, origin) if targets else []
+    fetched = [(origin + name, data) for name, data in resolved.records]
+    records = _records(found, fetched, gaps, given)
     named = sealed_name or named_by(targets)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     if job_id is not None and not rows:
@@ -124,11 +178,12 @@ def read(
         server=request.prometheus,
         asked=(request.start, request.end),
         run=_when(rows, logs),
+        origin=origin,
     )
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
     gaps[:] = _folded(list(dict.fromkeys(masked(gap) for gap in gaps)))
-    return Reading(request, found, resolved.records, records, rows, logs, dumps, numbers, gaps)
+    return Reading(request, found, fetched, records, rows, logs, dumps, numbers, gaps)
 
 
 def _as_sealed(request: Request, on_progress: OnProgress | None) -> tuple[Request, str | None]:
@@ -146,13 +201,6 @@ def _as_sealed(request: Request, on_progress: OnProgress | None) -> tuple[Reques
         hosts=request.hosts or asked.hosts,
     )
     return meant, asked.named
-
-
-def _not_yet(request: Request) -> list[Gap]:
-    """What was asked for and this version does not do, said instead of passed over."""
-    if request.baseline is None:
-        return []
-    return [Gap("a comparison with a baseline", "this version compares no runs", request.baseline)]
 
 
 def _when(
@@ -204,7 +252,7 @@ def _records(
             gaps.append(Gap(SCHEDULER, str(fault), file.source))
     for source, data in fetched:
         try:
-            read.append(_record(source, data, source))
+            read.append(_record(source.removeprefix(BASELINE), data, source))
             gaps += read[-1].gaps
         except FormatError as fault:
             gaps.append(Gap(SCHEDULER, str(fault), source))
@@ -225,7 +273,9 @@ def _logs(
     files = [file for file in found if file.kind in (LOG, KERNEL, EVENTS)]
     total = sum(file.size for file in files)
     book = catalogue() if files else None
-    names = {file.source: place_of_name(file.source) or NamePlace() for file in files}
+    names = {
+        f.source: place_of_name(f.source.removeprefix(BASELINE)) or NamePlace() for f in files
+    }
     many = bool(rows) and len(rows[-1].nodes) > 1
     hosts = {name.host for name in names.values() if name.host}
     year = next((r.started_at.year for r in reversed(rows) if r.started_at), None)
@@ -390,7 +440,9 @@ class LineReader:
         file = self._file(source)
         return "" if file is None else excerpt(file.line(line) or "", TEXT_CHARS).strip()
 
-    def lines(self, source: str, first: int, count: int) -> tuple[str, ...]:
+    def lines(
+        self, source: str, first: int, count: int, chars: int = TEXT_CHARS
+    ) -> tuple[str, ...]:
         """Lines with their indentation; of one drawn over itself, what was left standing.  They
         are masked together with those before them: a key may span many."""
         file = self._file(source)
@@ -398,10 +450,8 @@ class LineReader:
             return ()
         begin = max(first - KEY_LINES, 1)
         raw = file.window(begin, first + count - begin)
-        cut = [clean(segments(line)[-1])[: EXCERPT_FROM * TEXT_CHARS] for _, line in raw]
-        return tuple(line[:TEXT_CHARS] for line in mask("\n".join(cut)).split("\n"))[
-            first - begin :
-        ]
+        cut = [clean(segments(line)[-1])[: EXCERPT_FROM * chars] for _, line in raw]
+        return tuple(line[:chars] for line in mask("\n".join(cut)).split("\n"))[first - begin :]
 
     def _file(self, source: str) -> TextFile | None:
         path = self._paths.get(source)

@@ -6,7 +6,7 @@ import os
 import re
 import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from flatline.errors import UsageError
@@ -18,6 +18,7 @@ from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import recognise_dump
 from flatline.redact import mask
 from flatline.sources import capsule, metrics, tsdb
+from flatline.tracks import BASELINE
 
 MAX_FILES = 200_000
 HEAD_BYTES = 65_536
@@ -68,13 +69,13 @@ class Found:
     size: int
 
 
-def walk(targets: tuple[str, ...], gaps: list[Gap]) -> list[Found]:
+def walk(targets: tuple[str, ...], gaps: list[Gap], origin: str = "") -> list[Found]:
     """
     Every regular file of the targets, told by content, each once however often it is named.
 
     Links that leave their target or lead in a circle are not followed; what cannot be read, and
-    a target that holds nothing a run leaves behind, is a gap.  Raises `UsageError` for a target
-    that is not there or may not be looked at.
+    a target that holds nothing a run leaves behind, is a gap.  `origin` stands before every
+    source.  Raises `UsageError` for a target that is not there or may not be looked at.
     """
     found: list[Found] = []
     seen: set[Path] = set()
@@ -84,7 +85,8 @@ def walk(targets: tuple[str, ...], gaps: list[Gap]) -> list[Found]:
         root = Path(target)
         single = _stat(root, target)
         if capsule.recognise(root):
-            found += _sealed(capsule.opened(root), prefixes[target], taken, seen, gaps)
+            held = _sealed(capsule.opened(root), prefixes[target], taken, seen, gaps)
+            found += [replace(file, source=origin + file.source) for file in held]
             continue
         before = len(found)
         pairs = [(root, root.name)] if single else _below(root, gaps)
@@ -99,7 +101,7 @@ def walk(targets: tuple[str, ...], gaps: list[Gap]) -> list[Found]:
                 continue
             seen.add(real)
             kind, size = classify(path, relative, gaps)
-            source = _spelled(prefixes[target] + relative, taken)
+            source = origin + _spelled(prefixes[target] + relative, taken)
             found.append(Found(path, source, kind, size))
         if not any(file.kind in _STORES for file in found[before:]) and target not in gone(gaps):
             gaps.append(_nothing(found[before:], target))
@@ -122,6 +124,8 @@ def _sealed(
 def _spelled(path: str, taken: dict[str, int]) -> str:
     """A path as citations spell it, with a number where masking made two the same."""
     source = mask(path.encode("utf-8", "backslashreplace").decode())
+    if source.startswith(BASELINE):  # what a run calls its own file makes it no baseline's
+        source = f"./{source}"
     taken[source] = taken.get(source, 0) + 1
     return source if taken[source] == 1 else f"{source}~{taken[source]}"
 

@@ -15,6 +15,7 @@ from flatline.facts import METRICS
 from flatline.model import Gap
 from flatline.sources import capsule
 from flatline.sources.prometheus import access, address
+from flatline.tracks import BASELINE
 
 if TYPE_CHECKING:
     from flatline.series.engine import Engine
@@ -41,7 +42,8 @@ class Numbers:
     Sources are made only where there is something to ask: they import NumPy.  A source that
     cannot be made is a gap; a question it refuses is a gap, and the answer is None: not
     measurable.  `asked` is the time the caller names, `run` the run's own as its records have it,
-    by which a server or a database, which holds every run of a site, is narrowed.
+    by which a server or a database, which holds every run of a site, is narrowed.  `origin` stands
+    before a server's address where the run is one that is compared with.
     """
 
     def __init__(
@@ -54,6 +56,7 @@ class Numbers:
         server: str | None = None,
         asked: Window = OPEN,
         run: Window = OPEN,
+        origin: str = "",
     ) -> None:
         self._gaps = gaps
         self._hosts = hosts
@@ -75,7 +78,8 @@ class Numbers:
         if server is not None:
             where = address(server)
             if self._add(where, lambda: _server(where, narrow), narrow):
-                self.server = where
+                self.server = origin + where
+                self._sources[-1].name = self.server
 
     def _add(self, where: str, make: Callable[[], Engine], within: Window) -> bool:
         from flatline.sources.metrics import MetricsSource  # imports NumPy: 0.1 s
@@ -153,7 +157,7 @@ class Numbers:
 
     def replay(self, item: Mapping[str, Any]) -> float:
         """The value a query citation gives when it is run again, where it was first answered."""
-        if str(item.get("source")).startswith(("http://", "https://")):
+        if str(item.get("source")).removeprefix(BASELINE).startswith(("http://", "https://")):
             if self.server is None:
                 raise SourceError("a server answered it: name it with --prometheus")
             return self._sources[-1].replay(item)  # wherever it is reached by now

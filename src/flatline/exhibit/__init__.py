@@ -7,10 +7,12 @@ row, and what is left out is counted.  Nothing here judges.
 
 from __future__ import annotations
 
+from flatline.exhibit.beside import compared_of
 from flatline.exhibit.curves import curves_of
 from flatline.exhibit.model import (
     NOTHING,
     Band,
+    Both,
     Curve,
     Curves,
     Exhibit,
@@ -28,6 +30,7 @@ from flatline.model import Finding, Verdict
 __all__ = [
     "NOTHING",
     "Band",
+    "Both",
     "Curve",
     "Curves",
     "Exhibit",
@@ -47,6 +50,7 @@ def exhibit(facts: Facts, verdict: Verdict) -> Exhibit:
         curves_of(facts, verdict, attempt),
         places_of(facts, verdict, attempt),
         quotes_of(facts, verdict),
+        compared_of(facts),
     )
 
 

@@ -119,12 +119,25 @@ class Quote:
 
 
 @dataclass(frozen=True, slots=True)
+class Both:
+    """One quantity of the run and of its baseline over one axis; `mark` stands behind its
+    numbers. Every value is finite."""
+
+    name: str
+    axis: str
+    mark: str
+    ours: tuple[tuple[float, float], ...]
+    theirs: tuple[tuple[float, float], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Exhibit:
     """What was seen beside what is claimed. `quotes` are keyed by source and cited line."""
 
     curves: Curves | None = None
     places: tuple[Places, ...] = ()
     quotes: Mapping[tuple[str, int], Quote] = field(default_factory=dict)
+    compared: tuple[Both, ...] = ()
 
 
 NOTHING = Exhibit()

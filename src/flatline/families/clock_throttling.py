@@ -56,6 +56,7 @@ from flatline.judging.gpus import (
     stretches,
 )
 from flatline.judging.slowdown import slowdown
+from flatline.judging.uniform import lower_clocks
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, Place, QueryCite, Scope
 from flatline.signals import ClockEvent, clock_events
 
@@ -127,7 +128,7 @@ class _Slow:
 
 
 def judge(facts: Facts) -> Judgement:
-    """Compare each busy GPU's clock with its busy peers', then with its own past."""
+    """Compare each busy GPU's clock with its busy peers', with its own past, with a baseline's."""
     fleet = _measure(facts)
     if fleet is None:
         return None
@@ -138,7 +139,10 @@ def judge(facts: Facts) -> Judgement:
     blamed = [found for found in slow if _decided(fleet, found, known)]
     if blamed:
         return _finding(facts, fleet, blamed)
-    return None if slow or not _covered(facts, fleet) else _cleared(facts, fleet, beside)
+    raised = lower_clocks(facts, CODE)
+    if raised is not None or slow or not _covered(facts, fleet):
+        return raised
+    return _cleared(facts, fleet, beside)
 
 
 def _measure(facts: Facts) -> _Fleet | None:

@@ -66,7 +66,7 @@ def judge(facts: Facts) -> Judgement:
         summary="The run completed" + (f" its {done} planned steps" if done else "")
         + " and nothing that was read contradicts it",
         attribution="none",
-        strength=strength,
+        strength=round(strength, 3),  # a sum of tenths must not fall a hair below 0.8
         severity="none",
         shows=tuple(shown),
         implies=(claim("The run is sound as far as what was read reaches.", *shown[0].cites),),

@@ -14,7 +14,9 @@ Told apart from:
     A head node that always runs more than the others while the pace is steady and its GPUs are as
     active: that is a warning.
     Storage pressure on the hosts that write a checkpoint, while they write it.
-    Threads that every host carries from the first step on show only beside another run.
+    Threads that every host carries from the first step on: they show beside a baseline run of the
+    same settings, where throughput is lower and every host's queue longer.  Lower throughput of
+    other settings, and a longer queue at the same throughput, are none.
 
 Do:
     End what competes, pin the ranks' cores, or take the host alone (--exclusive).
@@ -30,12 +32,16 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from flatline.facts import Facts
+from flatline.judging.beside import Beside, beside
 from flatline.judging.bursts import Aligned, Bar, align, bursts
 from flatline.judging.claims import claim
+from flatline.judging.comparison import signal_levels
+from flatline.judging.levels import ALIKE, Level
 from flatline.judging.throughput import Course, course, shown, step_at
 from flatline.judging.timeline import ByHost, Timeline, by_host, instant, timeline, usual
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place
 from flatline.series.phases import phases
+from flatline.signals import ACTIVITY
 
 CODE = "D5"
 NAME = "host-contention"
@@ -47,7 +53,7 @@ EXPLAINS = {
     "F3": "a slowed run does not reach its plan in time",
 }
 
-QUEUE = "host_procs_running"
+QUEUE, THREADS = "host_procs_running", "host_threads"
 SIGNALS = {
     "run-queue": (f"avg_over_time({QUEUE}[w])", QUEUE, Bar(1.5, 1.0, 8.0, counts=False)),
     "cpu-pressure": ("rate(host_cpu_pressure_seconds_total[w])",
@@ -60,6 +66,15 @@ SIGNALS = {
 """What is asked by fault class, and how far above the other hosts it must stand. Seventeen
 leaked threads on a queue of eighteen cost one per cent (AMD, MaxText-Slurm): below 1.5 times
 the others nothing is said; of pressure, shares of time under a few per cent are noise."""
+_RAISED = SIGNALS["run-queue"][2].ratio
+_UNIFORM = {
+    "run-queue": (QUEUE, "run queue", "{:.1f}"),
+    "cpu-pressure": ("host_cpu_pressure_seconds_total", "time under CPU pressure", "{:.0%}"),
+    "memory-pressure": ("host_memory_pressure_seconds_total", "time under memory pressure",
+                        "{:.0%}"),
+    "io-pressure": ("host_io_pressure_seconds_total", "time under storage pressure", "{:.0%}"),
+}  # fmt: skip
+"""What is compared with a baseline by fault class: signal, its name, how a value is spelt."""
 MOST_HOSTS = 0.5
 LASTING = 0.5
 """Above its peers in so much of the time, a host is always so."""
@@ -82,8 +97,8 @@ def judge(facts: Facts) -> Judgement:
     one that is always so and whose GPUs pay for it."""
     run = course(facts)
     hosts = _measure(facts, run)
-    if hosts is None:
-        return None
+    if hosts is None:  # of one host only another run tells
+        return _from_baseline(facts)
     low = run.low(hosts.cut) if run is not None else []
     for kind, lit in hosts.lit.items():
         found = align(lit, low) if run is not None else None
@@ -97,11 +112,14 @@ def judge(facts: Facts) -> Judgement:
         uniform = _uniform(facts, run, hosts, low)
         if uniform is not None:
             return uniform
+    raised = _from_baseline(facts)
+    if raised is not None:
+        return raised
     for kind, lit in hosts.lit.items():
         lasting = [host for host, on in lit.items() if sum(on) >= LASTING * len(on)]
         if lasting and len(lasting) <= MOST_HOSTS * len(hosts.read[kind].rows):
             return _always(facts, hosts, kind, lasting)
-    if any(hosts.lit.values()):
+    if any(hosts.lit.values()) or (facts.baseline is not None and not _beside_cleared(facts)):
         return None
     return _cleared(facts, hosts)
 
@@ -180,6 +198,67 @@ def _uniform(
     )  # fmt: skip
 
 
+def _from_baseline(facts: Facts) -> Finding | None:
+    """
+    Every host under more pressure than in a baseline of the same settings.
+
+    A cause where the run is slower than it as well, a warning where it is not; nothing where the
+    settings differ, for other work asks for other threads.
+    """
+    known = beside(facts)
+    if known is None or not known.alike:
+        return None
+    for kind, (signal, what, spell) in _UNIFORM.items():
+        if not known.rose(signal) or not _far(known.levels[signal]):
+            continue
+        level = known.level_claim(signal, what[0].upper() + what[1:], spell)
+        here, there = known.told(signal)
+        restore = known.restore_claim()
+        counted = (known.level_claim(THREADS, "Threads", "{:.0f}"),) if known.rose(THREADS) else ()
+        slower = known.slower
+        beside_it = (
+            f", and the run is {known.lost:.1%} slower" if slower else "; the run is no slower"
+        )
+        own = kind == "io-pressure" and any(known.rose(name, -1) for name in ACTIVITY)
+        if own or (not slower and kind != "run-queue"):
+            continue  # GPUs wait as well: the run's own loaders press the storage, which is D1
+        return _finding(
+            facts, kind, (),
+            summary=f"Every host's {what} is at {spell.format(here)} against"
+            f" {spell.format(there)} in the baseline{beside_it}",
+            shows=(level, *counted, known.pace_claim(), *([restore] if restore else []),
+                   *known.unmoved((signal,))),
+            strength=known.strength(0.8) if slower else 0.35,
+            warning=not slower,
+            leaked=(_leak(known, level, restore) if slower and kind == "run-queue" else None),
+            doubts=known.open_questions(),
+        )  # fmt: skip
+    return None
+
+
+def _far(level: Level) -> bool:
+    """Beyond what is asked of a host beside its peers, on nearly every host."""
+    ratio = _RAISED if level.signal.name == QUEUE else 1.0
+    far = [value >= ratio * level.theirs.get(host, level.there)
+           for host, value in level.ours.items()]  # fmt: skip
+    return sum(far) >= ALIKE * len(far)
+
+
+def _leak(known: Beside, level: Claim, restore: Claim | None) -> Claim:
+    here, there = known.told(QUEUE)
+    more = here - there
+    since = ("since the restore, in which threads were made that did not end"
+             if restore is not None else "whose origin the numbers do not tell")  # fmt: skip
+    cites = (*level.cites, *(restore.cites if restore is not None else ()))
+    return claim(f"About {more:.0f} threads more want a CPU on each host, {since}.", *cites)
+
+
+def _beside_cleared(facts: Facts) -> bool:
+    """Whether the baseline shows every host's queue as long as in this run."""
+    level = signal_levels(facts).get(QUEUE)
+    return level is not None and level.everywhere() != 1
+
+
 def _always(facts: Facts, hosts: _Hosts, kind: str, lasting: Sequence[str]) -> Finding:
     """Hosts above their peers all the time: a cause where their GPUs are less active, a warning
     elsewhere, for the head node always runs more."""
@@ -236,6 +315,7 @@ def _said(kind: str, value: float) -> str:
 def _finding(
     facts: Facts, kind: str, names: Sequence[str], *, summary: str, shows: Sequence[Claim],
     strength: float, onset: float | None = None, warning: bool = False,
+    leaked: Claim | None = None, doubts: tuple[str, ...] = (),
 ) -> Finding:  # fmt: skip
     hosts = tuple(names)
     return Finding(
@@ -247,6 +327,7 @@ def _finding(
         implies=() if warning else (
             claim("Launches, progress threads and data loading wait for the host, and every rank"
                   " waits for the slowest.", *shows[0].cites),
+            *([leaked] if leaked is not None else []),
         ),
         strength=strength,
         role="warning" if warning else "cause",
@@ -257,7 +338,8 @@ def _finding(
         onset_step=None if onset is None else step_at(facts, onset),
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=("What runs there: a list of its processes during the run would tell.",),
+        cannot_decide=("What runs there: a list of its processes during the run would tell.",
+                       *doubts),
         actions=(
             Action("collect", "List what runs beside the job while it is slow.",
                    "ps -eLo pid,user,stat,pcpu,comm --sort=-pcpu | head -40", hosts),

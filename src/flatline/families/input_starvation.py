@@ -12,7 +12,8 @@ Told apart from:
     D3 straggler: one rank is slow and the others wait in a collective.
     D5 host-contention: the pipeline is slow because something else uses the host.
     G1 healthy: a small model can leave a large GPU idle by nature.  Unless the hosts are seen to
-    wait as well, low activity is a warning.
+    wait as well, or a baseline run of the same settings kept its GPUs busier and was faster, low
+    activity is a warning.
 
 Do:
     More loader workers, prefetching, pinned memory, data prepared beforehand.
@@ -27,7 +28,8 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.throughput import pace
 from flatline.judging.timeline import instant, usual
-from flatline.model import Action, Claim, Finding, Judgement, QueryCite
+from flatline.judging.uniform import as_fast, idler
+from flatline.model import Action, Claim, Cleared, Finding, Judgement, QueryCite
 
 CODE = "D1"
 NAME = "input-starvation"
@@ -66,11 +68,21 @@ def judge(facts: Facts) -> Judgement:
     most = usual(facts, mean, ends, "the busiest GPU", "max({})")
     middle = usual(facts, mean, ends, "the median GPU")
     peak = usual(facts, f"max_over_time({signal}{window})", ends, "highest reading", "max({})")
+    raised = idler(facts, CODE, BUSY)
     if most is None or middle is None or most.value >= MILD or middle.value <= 0.01:
-        return None
+        return raised or _cleared(facts, signal, middle)
     pressed = _pressed(facts, window, ends)
     severe = most.value < SEVERE
+    if raised is not None and not (severe and pressed):
+        return raised
     return _finding(facts, middle, most, peak, pressed if severe else None, severe)
+
+
+def _cleared(facts: Facts, signal: str, middle: QueryCite | None) -> Cleared | None:
+    """Busy GPUs, as busy as those of a baseline that was set alike and is no faster."""
+    if middle is None or middle.value < MILD:
+        return None
+    return as_fast(facts, CODE, (signal,))
 
 
 def _pressed(facts: Facts, window: str, time: float) -> tuple[str, Claim] | None:

@@ -17,6 +17,8 @@ Told apart from:
     A run that prints no loss and measures its own quality (MLPerf) is judged by that.
     Spikes that recover; rewards, KL terms and adversarial losses, which are not meant to fall.
     A loss that nears 0.0000 step by step; a display that repeats the last number.
+    A loss above a baseline's from the first step on, or of another learning rate: not the same
+    experiment.  One that parts from it upwards at a step of a run set alike is named.
     B2 gpu-hardware-fault: silent corruption shows on one rank first.
     D6 training-dynamics-slowdown: the loss is fine, the speed is not.
 
@@ -35,6 +37,7 @@ from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
 from flatline.judging.loss import Curve, curve
 from flatline.judging.shapes import SHAPE_POINTS
+from flatline.judging.uniform import apart_in_loss
 from flatline.model import Action, Cleared, Finding, Judgement
 
 CODE = "E1"
@@ -64,6 +67,9 @@ def judge(facts: Facts) -> Judgement:
     if said is not None:
         return _said(facts, said)
     seen = curve(facts)
+    parted = apart_in_loss(facts, CODE)
+    if parted is not None and (seen is None or seen.shape in ("falling", "unclear")):
+        return parted
     if seen is None or seen.shape in ("falling", "unclear"):
         met = [m for m in facts.tagged("target-reached") if m.attempt == facts.last.n]
         if met:

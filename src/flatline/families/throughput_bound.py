@@ -15,6 +15,7 @@ Told apart from:
     Frequent saves that cost little, being small or asynchronous, hosts that send much over both
     networks, a message that advises CUDA_LAUNCH_BLOCKING, and a run that has it set and draws
     its power all the same: its kernels are long.
+    Ports at a lower rate than in a baseline run that was no faster.
 
 Do:
     Save less often, restore the fast transport, unset CUDA_LAUNCH_BLOCKING.
@@ -34,7 +35,9 @@ from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
 from flatline.judging.throughput import checkpoint_steps, pace
 from flatline.judging.timeline import by_host, instant, usual
-from flatline.model import Action, Cite, Finding, Judgement, LogCite
+from flatline.judging.uniform import as_fast, slow_fabric
+from flatline.model import Action, Cite, Cleared, Finding, Judgement, LogCite
+from flatline.signals import LOSS
 
 CODE = "D2"
 NAME = "throughput-bound"
@@ -75,13 +78,22 @@ class _Storm:
 
 
 def judge(facts: Facts) -> Judgement:
-    """Saves that take the run's time, by the log's clock; collectives that bypass the fast
-    fabric, by its adapters' counters; launches that wait for one another, by the setting the log
-    shows and the power that is left unused."""
+    """Saves that take the run's time, by the log's clock; collectives that bypass the fast fabric,
+    by its adapters' counters; launches that wait for one another, by the setting the log shows and
+    the power that is left unused; a fabric slower on every host than in a baseline."""
     storm = _storm(facts)
     if storm is not None:
         return _saving(facts, storm)
-    return _bypassed(facts) or _serialised(facts)
+    found = _bypassed(facts) or _serialised(facts) or slow_fabric(facts, CODE)
+    return found or _cleared(facts)
+
+
+def _cleared(facts: Facts) -> Cleared | None:
+    """As fast as a baseline that was set alike, with as much resent and as much waited for."""
+    lost = [name for name in LOSS if facts.measured(name)]
+    waits = [name for name in ("host_io_pressure_seconds_total", "host_io_pressure_ratio")
+             if facts.measured(name)]  # fmt: skip
+    return as_fast(facts, CODE, (lost[0], waits[0])) if lost and waits else None
 
 
 # --- saving -------------------------------------------------------------------------------------

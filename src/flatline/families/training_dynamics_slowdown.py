@@ -33,6 +33,7 @@ from flatline.judging.claims import claim
 from flatline.judging.quiet import Quiet, all_quiet, quiet
 from flatline.judging.throughput import Course, course, shown, step_at
 from flatline.judging.timeline import timeline
+from flatline.judging.uniform import other_dynamics
 from flatline.model import Action, Cite, Cleared, Finding, Judgement, QueryCite
 from flatline.series.spread import SIGMA, mad
 
@@ -70,8 +71,9 @@ def judge(facts: Facts) -> Judgement:
     """The training slowed itself: everything else was measured and stayed as it was, and a
     training metric moved when throughput began to fall."""
     run = course(facts)
-    if run is None:
-        return None
+    raised = other_dynamics(facts, CODE, MOVED.items())
+    if run is None or raised is not None:
+        return raised
     if not run.slow:
         cites = shown(facts, run, run.best).cites
         return Cleared(CODE, "throughput did not fall", cites) if len(run.phases) == 1 else None

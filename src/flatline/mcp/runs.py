@@ -45,6 +45,7 @@ class Held:
     verdict: Verdict
     ledger: Ledger
     logs: tuple[str, ...]
+    baseline: str | None = None
 
     def document(self) -> dict[str, Any]:
         return json.document(self.verdict)
@@ -77,10 +78,13 @@ class Runs:
             against = self.roots.paths((baseline,))[0] if baseline else None
             named = (found.job,) if target == found.job and found.job else tuple(found.paths)
             targets, paths = (*named, *beside), (*found.paths, *beside)
-            facts = collect(Request(targets, job, against, self._prometheus))
+            # What lies of another job of Slurm may be outside the roots.
+            live = target == found.job
+            request = Request(targets, job, against, self._prometheus, seek_baseline=not live)
+            facts = collect(request)
             verdict = with_related(diagnose(facts))
             logs = tuple(read.source for read in facts.files if read.kind in (LOG, KERNEL))
-            made = Held("", targets, paths, verdict, Ledger(verdict), logs)
+            made = Held("", targets, paths, verdict, Ledger(verdict), logs, against)
             held = replace(made, handle=_handle(made))
             self._keep(held)
         return held
@@ -118,7 +122,7 @@ class Runs:
     def checked(self, held: Held) -> tuple[Check, ...]:
         """Every citation, read or computed again."""
         with self._lock:
-            return verify(held.document(), held.targets, self._prometheus)
+            return verify(held.document(), held.targets, self._prometheus, held.baseline)
 
     def asked(self, question: Question) -> Reply:
         """PromQL over what the run holds. Raises `QueryRejected` for a query that is wrong."""

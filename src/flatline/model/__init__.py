@@ -8,6 +8,7 @@ and units stand in the names.
 
 from __future__ import annotations
 
+from flatline.model.comparison import Comparison, Measure, Setting, SignalChange, Weight
 from flatline.model.events import (
     Attempt,
     Crash,
@@ -70,6 +71,7 @@ __all__ = [
     "Cite",
     "Claim",
     "Cleared",
+    "Comparison",
     "Crash",
     "DerivedCite",
     "Disposition",
@@ -84,6 +86,7 @@ __all__ = [
     "Judgement",
     "LogCite",
     "Match",
+    "Measure",
     "NodeEvent",
     "Place",
     "ProcessExit",
@@ -99,11 +102,14 @@ __all__ = [
     "Run",
     "Scalar",
     "Scope",
+    "Setting",
     "Severity",
+    "SignalChange",
     "Signature",
     "SignatureRole",
     "State",
     "Step",
     "Undetermined",
     "Verdict",
+    "Weight",
 ]

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from flatline.model.comparison import Comparison
 from flatline.model.events import Attempt, Gap
 from flatline.model.evidence import (
     ActionKind,
@@ -231,3 +232,5 @@ class Verdict:
     catalogue: str | None = None
     attempt_codes: Mapping[int, str] = field(default_factory=dict)
     related: tuple[Related, ...] = ()
+    comparison: Comparison | None = None
+    """The run beside its baseline; None where it was compared with none."""

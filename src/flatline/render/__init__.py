@@ -111,6 +111,8 @@ class Ledger:
             self._number(ruled_out.cites)
         for attempt in verdict.run.attempts:
             self._number(attempt.cites)
+        if verdict.comparison is not None:
+            self._number(verdict.comparison.cites)
         at = 0
         while at < len(self.items):
             cite = self.items[at][1]

@@ -22,16 +22,19 @@ from flatline.model import (
     Attempt,
     Cite,
     Claim,
+    Comparison,
     DerivedCite,
     DumpCite,
     Judged,
     LogCite,
+    Measure,
     Place,
     QueryCite,
     RecordCite,
     Related,
     Run,
     Scalar,
+    SignalChange,
     Verdict,
 )
 from flatline.render import Ledger, first_source, ordered_findings
@@ -72,6 +75,7 @@ def document(verdict: Verdict) -> dict[str, Json]:
         ],
         "evidence": [_evidence(name, cite, ledger) for name, cite in ledger.items],
         "related": [_related(one) for one in verdict.related],
+        **_compared(verdict.comparison, ledger),
     }
 
 
@@ -87,6 +91,72 @@ def _related(one: Related) -> dict[str, Json]:
         "share": one.share,
         "confirmed_here": one.confirmed,
         "wrong_here": one.wrong,
+    }
+
+
+def _compared(compared: Comparison | None, ledger: Ledger) -> dict[str, Json]:
+    """The run it was compared with, and each difference: settings, equal steps, signals."""
+    if compared is None:
+        return {"baseline": None, "comparison": None}
+    baseline = {
+        "target": list(compared.targets),
+        "job": compared.job,
+        "chosen": compared.chosen,
+        "hosts": list(compared.hosts),
+        "same_hosts": compared.same_hosts,
+        "same_speed_settings": compared.alike,
+        "same_learning_settings": compared.learns_alike,
+        "agreed": list(compared.agreed),
+        "signals_compared": list(compared.compared),
+        "gaps": [{"need": g.need, "where": g.where, "reason": g.reason} for g in compared.gaps],
+    }
+    differences: list[Json] = [
+        {
+            "kind": "configuration",
+            "name": one.name,
+            "weight": one.weight,
+            "ours": one.ours,
+            "theirs": one.theirs,
+            "cites": list(ledger.ids(one.cites)),
+        }
+        for one in compared.settings
+    ]
+    differences += [_measure(one, ledger) for one in compared.measures]
+    differences += [_signal(one, ledger) for one in compared.signals]
+    return {"baseline": [baseline], "comparison": differences}
+
+
+def _measure(one: Measure, ledger: Ledger) -> dict[str, Json]:
+    return {
+        "kind": "steps",
+        "name": one.name,
+        "unit": one.unit,
+        "ours": _finite(one.ours),
+        "theirs": _finite(one.theirs),
+        "change_ratio": _finite(one.change_ratio),
+        "noise_ratio": _finite(one.noise_ratio),
+        "differs": one.differs,
+        "points": one.points,
+        "axis": one.axis,
+        "first_step": one.steps[0] if one.steps and one.axis == "steps" else None,
+        "last_step": one.steps[1] if one.steps and one.axis == "steps" else None,
+        "since_step": one.since_step,
+        "cites": list(ledger.ids(one.cites)),
+    }
+
+
+def _signal(one: SignalChange, ledger: Ledger) -> dict[str, Json]:
+    return {
+        "kind": "signal",
+        "name": one.signal,
+        "unit": one.unit,
+        "ours": _finite(one.ours),
+        "theirs": _finite(one.theirs),
+        "chance": _finite(one.chance),
+        "scope": "place" if one.hosts else "all",
+        "hosts": list(one.hosts),
+        "hosts_measured": one.measured_on,
+        "cites": list(ledger.ids(one.cites)),
     }
 
 

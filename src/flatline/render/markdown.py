@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from flatline import __version__
 from flatline.knowledge.outcome import outcome_said
-from flatline.model import Action, Cite, Claim, Gap, Judged, Related, Verdict
+from flatline.model import Action, Cite, Claim, Comparison, Gap, Judged, Related, Verdict
 from flatline.render import (
     Ledger,
     beside,
@@ -22,6 +22,15 @@ from flatline.render import (
     own_finding,
     said,
 )
+from flatline.wording.comparison import (
+    HEADS,
+    chosen,
+    counted_signals,
+    setting_lines,
+    title,
+    verdict_on_settings,
+)
+from flatline.wording.comparison import lines as compared_lines
 from flatline.wording.places import fold_hosts, fold_places
 from flatline.wording.rows import GLYPHS, STATES, confidence_text, moment, rows
 from flatline.wording.untrusted import neutral, sentence
@@ -102,6 +111,7 @@ def render(verdict: Verdict) -> str:
     lines += _claims("## What it implies", verdict.implies, ledger)
     lines += _section("## What it cannot decide", map(prose, verdict.cannot_decide))
     lines += _actions(verdict.actions)
+    lines += _comparison(verdict.comparison, ledger)
     lines += _section(
         "## Incidents like this one (records, no part of the proof)",
         map(_related, verdict.related),
@@ -179,6 +189,28 @@ def _related(one: Related) -> str:
         f"{prose(one.problem)}{settled}. Cause then: {prose(one.cause)} Fix then: {prose(one.fix)}"
         f" {code(one.id)}, {prose(one.source)}"
     )
+
+
+def _comparison(compared: Comparison | None, ledger: Ledger) -> list[str]:
+    if compared is None:
+        return []
+    made = ["", f"## {prose(title(compared))}", "", prose(chosen(compared)), ""]
+    made += [prose(verdict_on_settings(compared)), ""]
+    heads = " | ".join(("", *HEADS[1:], "", "evidence"))
+    rows = [(name, ours, theirs, "", "set differently", cites)
+            for name, ours, theirs, cites in setting_lines(compared)]  # fmt: skip
+    rows += [(line.name, line.ours, line.theirs, f"**{line.change}**" if line.apart
+              else line.change, line.note, line.cites)
+             for line in compared_lines(compared)]  # fmt: skip
+    if rows:
+        made += [f"| {heads} |", "|---|---|---|---|---|---|"]
+    for name, ours, theirs, change, note, cites in rows[:LIST]:
+        cells = (prose(name), prose(ours), prose(theirs), change, prose(note),
+                 fold_ids(ledger.ids(cites)))  # fmt: skip
+        made.append("| " + " | ".join(map(_cell, cells)) + " |")
+    if len(rows) > LIST:
+        made += ["", f"and {len(rows) - LIST:,} more, all with `--format json`"]
+    return [*made, "", prose(counted_signals(compared))]
 
 
 def _evidence(ledger: Ledger) -> list[str]:

@@ -17,6 +17,7 @@ from flatline.model import (
     Action,
     Cite,
     Claim,
+    Comparison,
     Gap,
     Judged,
     Related,
@@ -25,6 +26,17 @@ from flatline.model import (
 )
 from flatline.render import Ledger, beside, fold_ids, located, ordered_findings, own_finding, said
 from flatline.wording.columns import WORD, break_command, cells, excerpt, wrap
+from flatline.wording.comparison import (
+    HEADS,
+    LEGEND,
+    Line,
+    chosen,
+    counted_signals,
+    lines,
+    setting_lines,
+    title,
+    verdict_on_settings,
+)
 from flatline.wording.places import counted, fold_hosts, fold_places
 from flatline.wording.rows import GLYPHS, STATES, confidence_text, moment, rows
 from flatline.wording.untrusted import neutral, sentence
@@ -38,6 +50,8 @@ CLAIMS, FINDINGS, GAPS, NEEDS, ATTEMPTS, WHYS = 12, 6, 8, 8, 6, 10
 QUOTE_LINES = 3
 PLACES = 3
 MIN_WIDTH = 40
+TABLE_WIDTH = 60
+"""Columns below which a comparison is told in sentences."""
 
 _SGR = {"bold": "1", "dim": "2", "red": "1;31", "green": "1;32", "yellow": "1;33", "cyan": "36"}
 _STATE_STYLE: dict[State, str] = {"found": "red", "healthy": "green", "undetermined": "yellow"}
@@ -120,6 +134,7 @@ def render(verdict: Verdict, look: Look = PLAIN) -> str:
     _claims(page, "What it implies", verdict.implies)
     _open_questions(page, verdict)
     _actions(page, verdict.actions)
+    _comparison(page, verdict.comparison)
     _related(page, verdict.related)
     _evidence(page, verdict)
     _others(page, verdict)
@@ -227,6 +242,55 @@ def _related(page: _Page, related: Sequence[Related]) -> None:
         page.put(sentence(f"{one.problem}{told and f' ({told})'}"), "  - ")
         page.put(sentence(f"then the cause was: {one.cause}"), "    ")
         page.put(sentence(f"flatline kb show {one.id}"), "    ", style="dim")
+
+
+def _comparison(page: _Page, compared: Comparison | None) -> None:
+    """The baseline: how it was chosen, what is set otherwise, what differs, in columns."""
+    if compared is None:
+        return
+    page.heading(title(compared))
+    page.put(chosen(compared), style="dim")
+    page.put(verdict_on_settings(compared))
+    settings = setting_lines(compared)
+    for name, ours, theirs, cites in settings[:CLAIMS]:
+        page.put(f"{name}: {ours}, baseline: {theirs}", "  * ", ids=page.ledger.ids(cites))
+    page.folded(len(settings) - CLAIMS, "setting")
+    every = lines(compared)
+    if every and page.look.width >= TABLE_WIDTH:
+        page.lines.append(page.look.paint("dim", _columns(page, "", *HEADS)))
+    noted = ""
+    for line in every[:CLAIMS]:
+        noted = _compared_line(page, line, noted)
+    page.folded(len(every) - CLAIMS, "quantity")
+    page.put(counted_signals(compared))
+    if any(line.apart for line in every):
+        page.put(LEGEND, style="dim")
+
+
+def _compared_line(page: _Page, line: Line, noted: str) -> str:
+    """A quantity in columns, its note where it is another than the one before; its note."""
+    ids = page.ledger.ids(line.cites)
+    mark = "*" if line.apart else " "
+    if page.look.width < TABLE_WIDTH:
+        told = f"{line.name}: {line.ours}, baseline {line.theirs}, {line.change}; {line.note}"
+        page.put(sentence(told), f"  {mark} ", ids=ids)
+        return line.note
+    row = _columns(page, mark, neutral(line.name), line.ours, line.theirs, line.change)
+    tail = f"  [{fold_ids(ids)}]"
+    fits = cells(row + tail) <= page.look.width
+    shown = page.look.paint("bold" if line.apart else "", row)
+    page.lines.append(shown + page.look.paint("cyan", tail if fits else ""))
+    if line.note != noted or not fits:
+        page.put(line.note, "      ", style="dim", ids=() if fits else ids)
+    return line.note
+
+
+def _columns(page: _Page, mark: str, name: str, ours: str, theirs: str, change: str) -> str:
+    """A row of the comparison; the name gives way where the page is narrow."""
+    room = max(12, min(32, page.look.width - 48))
+    shown = name if cells(name) <= room else name[: room - 1] + page.look.ellipsis
+    pad = " " * (room - cells(shown))
+    return f"  {mark:<1} {shown}{pad} {ours:>9} {theirs:>9} {change:>10}"
 
 
 # --- evidence ---------------------------------------------------------------------------------

@@ -108,7 +108,8 @@ def judge_one(
 ) -> Told:
     """The verdict on one job, from its rows and its logs."""
     records = Records(jobs=ended.rows, node_events=events, now=now)
-    request = Request(tuple(str(path) for path in ended.logs), job=ended.job.id)
+    logs = tuple(str(path) for path in ended.logs)
+    request = Request(logs, job=ended.job.id, seek_baseline=False)
     try:
         return told(ended, diagnose(collect(request, None, (records,))))
     except FlatlineError as fault:

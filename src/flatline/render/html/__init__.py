@@ -19,6 +19,7 @@ from flatline.knowledge.outcome import outcome_said
 from flatline.model import Action, Claim, Judged, Related, Verdict
 from flatline.render import ordered_findings, own_finding
 from flatline.render.html.cascade import cascade_section
+from flatline.render.html.comparison import comparison_section
 from flatline.render.html.curves import curves_section
 from flatline.render.html.evidence import Anchors, evidence_section
 from flatline.render.html.markup import asset, h, more, prose, raw, section, written
@@ -53,6 +54,7 @@ def illustrate(verdict: Verdict, exhibit: Exhibit) -> str:
         _claims("shows", "What the data shows", verdict.shows, anchors),
         _claims("implies", "What it implies", verdict.implies, anchors),
         _open_questions(verdict),
+        _comparison(verdict, exhibit, anchors),
         curves_section(exhibit.curves) if exhibit.curves else None,
         *(places_section(places, verdict.onset, anchors) for places in exhibit.places),
         cascade_section(verdict),
@@ -71,6 +73,12 @@ def illustrate(verdict: Verdict, exhibit: Exhibit) -> str:
     script = asset("script.js")
     body.append(raw("script", script))
     return written(h("html", _head(verdict, script), body, lang="en"))
+
+
+def _comparison(verdict: Verdict, exhibit: Exhibit, anchors: Anchors) -> ET.Element | None:
+    if verdict.comparison is None:
+        return None
+    return comparison_section(verdict.comparison, exhibit.compared, anchors)
 
 
 def _head(verdict: Verdict, script: str) -> ET.Element:

@@ -20,7 +20,7 @@ LARGEST, LEAST = 1e200, 1e-200
 """Beyond these, differences and decades leave the range of floating point."""
 
 
-class _Scale:
+class Scale:
     """Values to heights of the plot, 0 at its foot."""
 
     def __init__(self, values: Sequence[float], name: str) -> None:
@@ -114,7 +114,7 @@ def _chart(curve: Curve, curves: Curves, tagged: bool) -> ET.Element:
     span = bands[0].start, bands[-1].end
     points = [point for run in curve.runs for point in run]
     finite = [value for _, value in points if math.isfinite(value)]
-    scale = _Scale(finite or [0.0, 1.0], curve.name)
+    scale = Scale(finite or [0.0, 1.0], curve.name)
     told = _told(curve, curves, points)
     unit = f", {curve.unit}" if curve.unit else ""
     drawing = h(
@@ -190,13 +190,13 @@ def _bands(bands: Sequence[Band], span: tuple[float, float]) -> list[ET.Element]
     ]
 
 
-def _rules(scale: _Scale) -> ET.Element:
+def _rules(scale: Scale) -> ET.Element:
     heights = (HIGH * (1 - scale(tick)) for tick in scale.ticks() if 0 <= scale(tick) <= 1)
     return h("path", class_="rule", d=" ".join(f"M0 {y:.1f}H{WIDE}" for y in heights))
 
 
 def _path(
-    run: Sequence[tuple[float, float]], span: tuple[float, float], scale: _Scale
+    run: Sequence[tuple[float, float]], span: tuple[float, float], scale: Scale
 ) -> list[ET.Element]:
     """One line, broken where a value is no finite number; a point between two breaks is a dot."""
     parts: list[str] = []

@@ -15,9 +15,7 @@ ROWS = 100
 WHERES = 5
 
 
-def _table(
-    heads: Sequence[str], rows: Iterable[Sequence[Child]], ids: Sequence[str]
-) -> ET.Element:
+def table(heads: Sequence[str], rows: Iterable[Sequence[Child]], ids: Sequence[str]) -> ET.Element:
     """Rows whose cells say their heading themselves, for where there is room for one column."""
     body = [
         h(
@@ -52,7 +50,7 @@ def ruled_out_section(verdict: Verdict, anchors: Anchors) -> ET.Element | None:
         "ruled-out",
         f"Ruled out ({len(ruled):,})",
         h("p.note", "All that these need was read, and each of their signs was measured."),
-        _table(("family", "why", "evidence"), rows[:ROWS], names),
+        table(("family", "why", "evidence"), rows[:ROWS], names),
         more(len(rows) - ROWS, "families"),
     )
 
@@ -70,7 +68,7 @@ def undetermined_section(verdict: Verdict) -> ET.Element | None:
         "open",
         f"Not decidable ({len(open_):,})",
         h("p.note", "Neither found nor excluded: what is named was not there to be read."),
-        _table(("family", "missing"), rows[:ROWS], names),
+        table(("family", "missing"), rows[:ROWS], names),
         more(len(rows) - ROWS, "families"),
     )
 
@@ -110,7 +108,7 @@ def attempts_section(verdict: Verdict, anchors: Anchors) -> ET.Element | None:
     return section(
         "attempts",
         f"Attempts ({len(attempts):,})",
-        _table(heads, rows, names),
+        table(heads, rows, names),
         more(len(attempts) - ROWS, "earlier attempts"),
     )
 
