@@ -58,6 +58,7 @@ from flatline.model.judgement import (
     Undetermined,
     Verdict,
 )
+from flatline.model.reasoning import Reasoning, Thought
 
 __all__ = [
     "NOWHERE",
@@ -89,6 +90,7 @@ __all__ = [
     "Progress",
     "ProgressKind",
     "QueryCite",
+    "Reasoning",
     "RecordCite",
     "Records",
     "Resubmit",
@@ -102,6 +104,7 @@ __all__ = [
     "SignatureRole",
     "State",
     "Step",
+    "Thought",
     "Undetermined",
     "Verdict",
 ]

@@ -19,6 +19,7 @@ from flatline.model.evidence import (
     Severity,
     State,
 )
+from flatline.model.reasoning import Reasoning
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,3 +211,5 @@ class Verdict:
     domain: str | None = None
     catalogue: str | None = None
     attempt_codes: Mapping[int, str] = field(default_factory=dict)
+    reasoning: Reasoning | None = None
+    """What an agent said beside it; the verdict is the same with and without."""

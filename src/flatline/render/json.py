@@ -69,7 +69,7 @@ def document(verdict: Verdict) -> dict[str, Json]:
         "gaps": [
             {"need": gap.need, "where": gap.where, "reason": gap.reason} for gap in verdict.gaps
         ],
-        "evidence": [_evidence(name, cite, ledger) for name, cite in ledger.items],
+        "evidence": [evidence_object(name, cite, ledger) for name, cite in ledger.items],
     }
 
 
@@ -195,7 +195,7 @@ def place_object(place: Place) -> dict[str, Json]:
     }
 
 
-def _evidence(name: str, cite: Cite, ledger: Ledger) -> dict[str, Json]:
+def evidence_object(name: str, cite: Cite, ledger: Ledger) -> dict[str, Json]:
     match cite:
         case LogCite():
             return {
