@@ -45,8 +45,8 @@ class Check:
     said: str
 
 
-class _Target:
-    """The files of the target, opened as they are needed."""
+class Target:
+    """The files of the target, opened as they are needed. Only the server that is named is asked."""
 
     def __init__(self, targets: tuple[str, ...], server: str | None, asked_over: Window) -> None:
         self.gaps: list[Gap] = []
@@ -76,9 +76,13 @@ class _Target:
 
     def labels(self, source: str) -> Labels:
         if source not in self._labels:
-            self.line(source, 1)
-            self._labels[source] = Labels.learn(map(clean, self._texts[source].sample()))
+            self._labels[source] = Labels.learn(self.sample(source))
         return self._labels[source]
+
+    def sample(self, source: str) -> list[str]:
+        """Cleaned lines of a log, from its head, middle and tail."""
+        self.line(source, 1)
+        return list(map(clean, self._texts[source].sample()))
 
     def data(self, source: str) -> bytes:
         if source in self._fetched:
@@ -129,17 +133,17 @@ def verify(
         raise UsageError(f"this is no Flatline verdict (schema_version {SCHEMA_VERSION})")
     if not all(isinstance(item, dict) and item.get("id") for item in listed):
         raise UsageError("this is no Flatline verdict: its evidence has no ids")
-    target = _Target(targets, prometheus, _asked_over(listed))
+    target = Target(targets, prometheus, asked_over(listed))
     evidence = {str(item["id"]): item for item in listed}
     if len(evidence) != len(listed):
         raise UsageError("this is no Flatline verdict: two pieces of evidence share an id")
-    checks = [_checked(name, item, target, evidence) for name, item in evidence.items()]
+    checks = [executed(name, item, target, evidence) for name, item in evidence.items()]
     dangling = sorted(_cited(document) - set(evidence))
     checks += [Check(name, False, "cited, but not among the evidence") for name in dangling]
     return tuple(checks)
 
 
-def _asked_over(listed: Sequence[Evidence]) -> Window:
+def asked_over(listed: Sequence[Evidence]) -> Window:
     """The time all query citations span; one without a readable time fails when it is checked."""
     times = []
     for item in listed:
@@ -152,7 +156,8 @@ def _asked_over(listed: Sequence[Evidence]) -> Window:
     return (min(aware), max(aware)) if aware else OPEN
 
 
-def _checked(name: str, item: Evidence, target: _Target, known: Mapping[str, Evidence]) -> Check:
+def executed(name: str, item: Evidence, target: Target, known: Mapping[str, Evidence]) -> Check:
+    """One piece of evidence read, run, searched or computed again."""
     check = _CHECKS.get(str(item.get("kind")))
     if check is None:
         return Check(name, False, f"no evidence is of kind {item.get('kind')!r}")
@@ -181,7 +186,7 @@ def _cited(document: Mapping[str, Any]) -> set[str]:
     return found
 
 
-def _log(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
+def _log(item: Evidence, target: Target, _: Mapping[str, Evidence]) -> Result:
     text = target.line(item["source"], int(item["line"]))
     wanted = str(item.get("text") or "")
     shown = mask(text)
@@ -192,7 +197,7 @@ def _log(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
     return bool(wanted) and held, shown[:120]
 
 
-def _elsewhere(item: Evidence, target: _Target, text: str) -> str:
+def _elsewhere(item: Evidence, target: Target, text: str) -> str:
     """What the line's own label says against the rank or task that is cited; "" where nothing
     does. A number that stands in the line, as a launcher names others, is the line's word too."""
     place = item.get("place") or {}
@@ -206,7 +211,7 @@ def _elsewhere(item: Evidence, target: _Target, text: str) -> str:
     return ""
 
 
-def _record(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
+def _record(item: Evidence, target: Target, _: Mapping[str, Evidence]) -> Result:
     source, pointer = item["source"], item["pointer"]
     data = target.data(source)
     name = Path(source).name
@@ -218,19 +223,19 @@ def _record(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Resul
     return False, "no scheduler record that is known"
 
 
-def _dump(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
+def _dump(item: Evidence, target: Target, _: Mapping[str, Evidence]) -> Result:
     value = resolve_dump(target.data(item["source"]), item["pointer"])
     return value == item.get("value"), f"{item['pointer']} is {value!r}"
 
 
-def _query(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
+def _query(item: Evidence, target: Target, _: Mapping[str, Evidence]) -> Result:
     value = target.numbers().replay(item)
     wanted = float(item["value"])
     close = abs(value - wanted) <= 1e-9 * max(1.0, abs(wanted))
     return close or (value != value and wanted != wanted), f"the query gives {value:g}"
 
 
-def _absence(item: Evidence, target: _Target, _: Mapping[str, Evidence]) -> Result:
+def _absence(item: Evidence, target: Target, _: Mapping[str, Evidence]) -> Result:
     searched = item.get("searched") or {}
     tokens = [str(token) for token in searched.get("patterns", ())]
     lines = 0
@@ -266,7 +271,7 @@ def _searchable(token: str) -> bool:
     return token == "traceback"
 
 
-def _derived(item: Evidence, _: _Target, evidence: Mapping[str, Evidence]) -> Result:
+def _derived(item: Evidence, _: Target, evidence: Mapping[str, Evidence]) -> Result:
     method = METHODS.get(item.get("method") or "")
     if method is None:
         return False, f"no method is called {item.get('method')!r}"
@@ -297,7 +302,7 @@ METHODS: dict[str, Callable[[Sequence[Evidence], Mapping[str, Any]], float | str
     "elapsed@1": _elapsed,
     "ranks-not-among@1": _ranks_not_among,
 }
-_CHECKS: dict[str, Callable[[Evidence, _Target, Mapping[str, Evidence]], Result]] = {
+_CHECKS: dict[str, Callable[[Evidence, Target, Mapping[str, Evidence]], Result]] = {
     "log": _log,
     "record": _record,
     "query": _query,

@@ -28,10 +28,10 @@ from flatline.claims.model import (
 )
 from flatline.claims.names import Names
 from flatline.claims.prose import strike
-from flatline.claims.shape import CLAIM_SCHEMA, claim_from
 from flatline.claims.rerun import Ask, Rerun
 from flatline.claims.ruling import overturn
 from flatline.claims.sentences import render
+from flatline.claims.shape import CLAIM_SCHEMA, claim_from
 
 __all__ = [
     "CLAIM_SCHEMA",
