@@ -80,7 +80,9 @@ class Bench:
             self._minted[key] = name
             made: Any = plain(evidence_object(name, cite, self.ledger))
             self.known[name] = made
-            self.brought[name] = Brought(name, shown(located(cite), 160), shown(cite.text, 240))
+            self.brought[name] = Brought(
+                name, shown(located(cite), 160), shown(cite.text, 240), made
+            )
         return self._minted[key]
 
     @property

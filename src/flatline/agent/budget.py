@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from flatline.errors import FlatlineError, UsageError
 from flatline.model.reasoning import Spent
 
-CALLS, TOKENS, SECONDS = 24, 200_000, 300.0
+CALLS, TOKENS, SECONDS = 24, 300_000, 300.0
 """Defaults: three rounds of a model that looks six times in each; a pack and its answers are some
 2,000 tokens each, and are sent again with every call."""
 OUTPUT_TOKENS = 4_096
@@ -91,7 +91,9 @@ class Budget:
     @property
     def last_of_round(self) -> bool:
         """Whether the next call must be the answer of its round."""
-        return self.made >= self.calls - self.reserved - 1
+        share = 1.0 - self.reserved / self.calls
+        used = self.tokens_in + self.tokens_out
+        return self.made >= self.calls - self.reserved - 1 or used > 0.8 * share * self.tokens
 
     def before(self, prompt_chars: int) -> int:
         """How many tokens the next call may answer with. Raises `BudgetSpent`."""
@@ -103,8 +105,8 @@ class Budget:
         left = self.tokens - self.tokens_in - self.tokens_out - asked
         if left < LEAST_OUTPUT_TOKENS:
             raise BudgetSpent(
-                f"{self.tokens_in + self.tokens_out:,} of {self.tokens:,} tokens are spent, and the"
-                f" next call needs some {asked + LEAST_OUTPUT_TOKENS:,} (--max-tokens)"
+                f"{self.tokens_in + self.tokens_out:,} of {self.tokens:,} tokens are spent, and"
+                f" the next call needs some {asked + LEAST_OUTPUT_TOKENS:,} (--max-tokens)"
             )
         return min(OUTPUT_TOKENS, left, self._payable(asked))
 

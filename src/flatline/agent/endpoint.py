@@ -45,7 +45,7 @@ CONNECT_S, READ_S = 10.0, 300.0
 
 @dataclass(frozen=True, slots=True)
 class Endpoint:
-    """A model by name and the address it is asked at. `key` never leaves this process but there."""
+    """A model by name and the address it is asked at. `key` goes there and nowhere else."""
 
     provider: str
     name: str

@@ -1,4 +1,4 @@
-"""A model within a budget: every call is counted before it is made, and repeated where it helps."""
+"""A model within a budget: every call is counted first, and made again where that helps."""
 
 from __future__ import annotations
 
@@ -26,6 +26,7 @@ from flatline.agent.budget import CHARS_PER_TOKEN, Budget
 TRIES = 3
 WAITS_S = (1.0, 4.0)
 Tell = Callable[[str], None]
+Keep = Callable[[StreamedResponse], None]
 
 
 class Metered(WrapperModel):
@@ -37,9 +38,10 @@ class Metered(WrapperModel):
     had begun.
     """
 
-    def __init__(self, wrapped: Model, budget: Budget, tell: Tell) -> None:
+    def __init__(self, wrapped: Model, budget: Budget, tell: Tell, kept: Keep) -> None:
+        """`tell` hears of calls made again, `kept` of every response that came whole."""
         super().__init__(wrapped)
-        self._budget, self._tell = budget, tell
+        self._budget, self._tell, self._kept = budget, tell, kept
 
     async def request(
         self,
@@ -73,6 +75,7 @@ class Metered(WrapperModel):
             )
             try:
                 yield stream
+                self._kept(stream)
             finally:
                 self._count(stream, chars)
 

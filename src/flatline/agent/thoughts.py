@@ -12,7 +12,7 @@ asked for is refused with the reason, which goes back to the model.
       <verification id="v1" on="r1" cites="t4" holds="yes">...</verification>
     </reasoning>
     <answer family="C2">
-      <claim>{"evidence": "e1", "quantity": "line", "comparator": "contains", "value": "..."}</claim>
+      <claim>{"evidence": "e1", "quantity": "line", "comparator": "contains", "value": "a"}</claim>
       <prose>...</prose>
     </answer>
 """

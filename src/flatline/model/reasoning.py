@@ -7,6 +7,7 @@ graph of propositions, critiques, refinements and verifications, each with what 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal, get_args
 
@@ -43,11 +44,12 @@ class Look:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Evidence a look brought: as the verdict's document has evidence, worded."""
+    """Evidence a look brought: worded, and as a verdict's document has evidence."""
 
     id: str
     where: str
     text: str
+    item: Mapping[str, object]
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,8 @@ class Reasoning:
     """
     The whole of one question.
 
-    `model` is None where rules and retrieval answered.  `code` is the family the model chose,
-    None where it says that none fits or gave no answer; `stands` is the family after its claims
+    `model` is None where rules and retrieval answered.  `answered` is whether the model came to
+    an answer, `code` the family it chose, None for "none of them fits"; `stands` is the family after its claims
     were weighed against the verdict's, `ruling` says why.  `stopped` says what ended it early.
     """
 
@@ -93,6 +95,7 @@ class Reasoning:
     model: str | None
     code: str | None
     family: str | None
+    answered: bool
     stands: str | None
     overturned: bool
     ruling: str
