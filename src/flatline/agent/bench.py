@@ -112,7 +112,9 @@ class Bench:
         """Of the verdict: says whether a recording was made of this very run."""
         import orjson
 
-        written = orjson.dumps(self.document, option=orjson.OPT_SORT_KEYS)
+        run = {key: value for key, value in self.document["run"].items() if key != "target"}
+        kept = {**self.document, "run": run, "tool": None}
+        written = orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
         return hashlib.sha256(written).hexdigest()[:16]
 
     @property

@@ -15,7 +15,12 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Protocol
 
 from pydantic_ai import Agent, ModelRetry, RunContext, Tool, UsageLimits
-from pydantic_ai.messages import FunctionToolCallEvent, FunctionToolResultEvent, ModelMessage
+from pydantic_ai.messages import (
+    FunctionToolCallEvent,
+    FunctionToolResultEvent,
+    ModelMessage,
+    PartDeltaEvent,
+)
 from pydantic_ai.models import Model, StreamedResponse
 from pydantic_ai.models.instrumented import InstrumentationSettings
 
@@ -43,13 +48,20 @@ _log = logging.getLogger("flatline.agent")
 class Listener(Protocol):
     """Who is told how far it is."""
 
-    def round(self, number: int, title: str) -> None: ...
+    def round(self, number: int, title: str) -> None:
+        """A round begins."""
 
-    def called(self, tool: str, asked: str) -> None: ...
+    def called(self, tool: str, asked: str) -> None:
+        """The model calls a tool."""
 
-    def found(self, tool: str, what: str) -> None: ...
+    def found(self, tool: str, what: str) -> None:
+        """What the tool answered, in a few words."""
 
-    def note(self, text: str) -> None: ...
+    def wrote(self, chars: int) -> None:
+        """The model has written so many characters more."""
+
+    def note(self, text: str) -> None:
+        """Anything else a person should know."""
 
 
 @dataclass
@@ -209,6 +221,8 @@ class Conversation:
                 args = event.part.args
                 told = args if isinstance(args, str) else repr(args or "")
                 self.listener.called(event.part.tool_name, shown(self._restored(told), 200))
+            elif isinstance(event, PartDeltaEvent):
+                self.listener.wrote(len(getattr(event.delta, "content_delta", None) or ""))
             elif isinstance(event, FunctionToolResultEvent):
                 name = getattr(event.part, "tool_name", None) or "?"
                 self.listener.found(name, _outcome(event))
@@ -234,7 +248,8 @@ class Conversation:
         names = {family.code: family.name for family in all_families()}
         kept, invented = self._grounded(thoughts)
         claims, prose = (made.claims, made.prose) if made else ((), ())
-        cited = {name for one in (*kept, *claims, *prose) for name in one.cites}
+        cited = {name for thought in kept for name in thought.cites}
+        cited |= {name for one in (*claims, *prose) for name in one.cites}
         return Reasoning(
             question=shown(question, 600),
             model=str(self.endpoint) if self.endpoint else self.model.model_name,

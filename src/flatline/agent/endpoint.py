@@ -43,6 +43,10 @@ _EXTRAS = {"bedrock": "agent-bedrock", "gemini": "agent-gemini"}
 CONNECT_S, READ_S = 10.0, 300.0
 
 
+class NoKey(UsageError):
+    """A model is named whose key is nowhere."""
+
+
 @dataclass(frozen=True, slots=True)
 class Endpoint:
     """A model by name and the address it is asked at. `key` goes there and nowhere else."""
@@ -115,7 +119,7 @@ def _key(provider: str, address: str | None, environ: Mapping[str, str]) -> str 
         provider
     )
     if found is None:
-        raise UsageError(
+        raise NoKey(
             f'no key for {provider}: set {names[0]}, or put {provider} = "..." into'
             f" {environ.get('FLATLINE_KEYS') or KEYS_FILE} (chmod 600)"
         )

@@ -23,10 +23,12 @@ from flatline.wording.places import fold_places
 MOST = 7
 _WORD = re.compile(r"[a-z0-9][a-z0-9_.-]*[a-z0-9]|[a-z0-9]")
 _EMPTY = frozenset(
-    "a an and any are as at be been but by can did do does for from had has have how i if in is"
-    " it its me my not of on or our run runs say says so than that the their them there these"
-    " this those to us was we were what when where which while who why will with would you your"
-    " happened job please show tell explain about much many".split()  # noqa: SIM905
+    _WORD.findall(
+        "a an and any are as at be been but by can did do does for from had has have how i if in"
+        " is it its me my not of on or our run runs say says so than that the their them there"
+        " these this those to us was we were what when where which while who why will with would"
+        " you your happened job please show tell explain about much many"
+    )
 )
 _MEANT = {
     "slow": "slow pace throughput step time straggler",

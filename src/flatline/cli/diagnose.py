@@ -22,7 +22,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -33,11 +32,11 @@ from flatline.cli import (
     UNDETERMINED,
     Engine,
     complain,
-    instant_said,
     look_of,
+    request_said,
     say,
 )
-from flatline.errors import FormatError, UsageError
+from flatline.errors import UsageError
 from flatline.wording.progress import Progress
 
 if TYPE_CHECKING:
@@ -71,7 +70,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, engine: Engine) -> int:
     output = None if options.output in (None, "-") else _output(options)
-    request = _request(options)
+    request = request_said(options)
     progress = None if options.quiet else Progress(sys.stderr)
     try:
         verdict, exhibit = _answer(request, options, engine, progress)
@@ -111,34 +110,6 @@ def _page(
         return shown.render(verdict)
     look = text.Look(brief=options.quiet) if to_file else look_of(sys.stdout, options.quiet)
     return text.render(verdict, look)
-
-
-# --- what was asked ---------------------------------------------------------------------------
-
-
-def _request(options: argparse.Namespace) -> Request:
-    start, end = instant_said(options.start, "--start"), instant_said(options.end, "--end")
-    if start and end and start >= end:
-        raise UsageError(f"--start {options.start} is not before --end {options.end}")
-    if options.prometheus and not re.match(r"https?://[^/\s]", options.prometheus):
-        raise UsageError(f"--prometheus {options.prometheus!r}: give it as http://HOST:PORT")
-    hosts = _hosts(options.hosts)
-    from flatline.collect import Request  # after the checks: it is most of the start-up
-
-    return Request(
-        tuple(options.target), options.job, options.baseline, options.prometheus, start, end, hosts
-    )
-
-
-def _hosts(listed: str | None) -> tuple[str, ...]:
-    if not listed:
-        return ()
-    from flatline.parsers._hostlist import expand
-
-    try:
-        return expand(listed)
-    except FormatError as fault:
-        raise UsageError(f"--hosts: {fault}") from fault
 
 
 # --- where the verdict goes -------------------------------------------------------------------

@@ -87,8 +87,9 @@ class Reasoning:
     The whole of one question.
 
     `model` is None where rules and retrieval answered.  `answered` is whether the model came to
-    an answer, `code` the family it chose, None for "none of them fits"; `stands` is the family after its claims
-    were weighed against the verdict's, `ruling` says why.  `stopped` says what ended it early.
+    an answer, `code` the family it chose, None for "none of them fits"; `stands` is the family
+    after its claims were weighed against the verdict's, `ruling` says why.  `stopped` says what
+    ended it early.
     """
 
     question: str

@@ -49,7 +49,11 @@ def standing(reasoning: Reasoning) -> str:
     if reasoning.model is None:
         return f"No model was asked: {reasoning.ruling}. This is what the rules say of it."
     if not reasoning.answered:
-        return f"{reasoning.model} gave no answer; the rules' verdict stands."
+        why = f": {reasoning.stopped}" if reasoning.stopped else ""
+        return (
+            f"{reasoning.model} gave no answer{why}. The rules' verdict stands; this is what they"
+            " say of it."
+        )
     chosen = f"{reasoning.code} {reasoning.family}" if reasoning.code else "none of the families"
     stands = reasoning.stands or "undetermined"
     if reasoning.overturned:
@@ -77,15 +81,14 @@ def _title(reasoning: Reasoning) -> str:
 
 def _answer(reasoning: Reasoning) -> Iterator[Entry]:
     yield Entry(standing(reasoning), "")
-    for sentence in reasoning.prose if reasoning.model else ():
+    told = reasoning.model is not None and reasoning.answered
+    for sentence in reasoning.prose if told else ():
         yield Entry(sentence.text, "", sentence.cites)
     for sentence in reasoning.claims:
-        own = () if reasoning.model else sentence.cites
+        own = () if sentence.text.endswith("].") else sentence.cites
         yield Entry(sentence.text, "-", own)
-    for sentence in () if reasoning.model else reasoning.prose:
+    for sentence in () if told else reasoning.prose:
         yield Entry(sentence.text, "-")
-    if reasoning.stopped:
-        yield Entry(f"It ended early: {reasoning.stopped}.", "")
     if reasoning.spent is not None:
         yield Entry(f"Spent: {cost(reasoning.spent)}.", "")
 

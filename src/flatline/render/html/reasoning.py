@@ -29,7 +29,7 @@ def _answer(reasoning: Reasoning, anchors: Anchors) -> ET.Element:
     if reasoning.model is not None:
         title = f"What {reasoning.model} says"
     claims = [
-        h("li", prose(said.text), None if reasoning.model else anchors.named(said.cites))
+        h("li", prose(said.text), None if said.text.endswith("].") else anchors.named(said.cites))
         for said in reasoning.claims[:LIST]
     ]
     rejected = [
@@ -40,9 +40,6 @@ def _answer(reasoning: Reasoning, anchors: Anchors) -> ET.Element:
         h("li", h("code", f"{look.tool} {look.asked}".strip()), ": ", prose(look.found))
         for look in reasoning.looks[:LIST]
     ]
-    stopped = (
-        h("p.note", prose(f"It ended early: {reasoning.stopped}.")) if reasoning.stopped else None
-    )
     return section(
         "reasoning",
         title,
@@ -50,7 +47,6 @@ def _answer(reasoning: Reasoning, anchors: Anchors) -> ET.Element:
         h("p", h("b", prose(standing(reasoning)))),
         [h("p", prose(said.text), anchors.named(said.cites)) for said in reasoning.prose],
         h("ul.claims", claims) if claims else None,
-        stopped,
         _folded(f"Rejected ({len(reasoning.rejected)})", rejected, opened=True),
         _folded(f"Looked at ({len(reasoning.looks)})", looks),
         more(len(reasoning.looks) - LIST, "looks"),
@@ -166,7 +162,7 @@ def _node(thought: Thought, x: int, y: int) -> ET.Element:
                 h("tspan", f"{thought.role}{came and ' ' + _MARKS[came]}"),
                 x=x + 9,
                 y=y + 22,
-            ),  # fmt: skip
+            ),
         ),
         href=f"#thought-{thought.id}",
     )
