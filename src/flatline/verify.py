@@ -46,7 +46,7 @@ class Check:
 
 
 class Target:
-    """The files of the target, opened as they are needed. Only the server that is named is asked."""
+    """The files of the target, opened as they are needed."""
 
     def __init__(self, targets: tuple[str, ...], server: str | None, asked_over: Window) -> None:
         self.gaps: list[Gap] = []
