@@ -190,7 +190,7 @@ class Conversation:
             masked: dict[str, Any] = self._deep(made, self._learnt)
             digest = hashlib.sha256(repr(masked).encode("utf-8", "replace")).hexdigest()[:16]
             self.digests.append(digest)
-            self.recorder.put("tool", tool=tool.__name__, asked=given, digest=digest, **masked)
+            self.recorder.put("tool", tool=tool.__name__, given=given, digest=digest, **masked)
             return masked
 
         return called

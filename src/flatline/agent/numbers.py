@@ -11,7 +11,7 @@ from flatline.agent.pages import Row
 from flatline.collect.stores import Question
 from flatline.collect.stores import ask as ask_files
 from flatline.errors import QueryRejected, SourceError, UsageError
-from flatline.facts import Facts
+from flatline.facts import METRICS, Facts
 from flatline.signals import SIGNALS
 from flatline.triage.select import instant_or_span
 from flatline.wording.rows import instant, value_text
@@ -47,6 +47,8 @@ def asked(
     if named:
         answer = facts.series(promql, start=once or first, end=once or last)
         return _canonical(answer)
+    if not any(read.kind == METRICS for read in facts.files):
+        return [], "no metrics were read of this run"
     reply = ask_files(Question(promql, paths, first, last, None, once))
     note = "native names give no evidence id; ask in canonical signals for what you will claim"
     return _native(reply), note

@@ -10,6 +10,7 @@ from flatline.agent.pages import shown
 from flatline.families import all_families
 from flatline.mcp import pack as packing
 from flatline.mcp import words
+from flatline.wording.untrusted import CLOSE
 
 PACK_TOKENS = 2_000
 PASSAGES, PASSAGE_CHARS = 2, 300
@@ -98,7 +99,8 @@ def pack(bench: Bench, question: str) -> str:
     What is left out is counted, and a tool gives it.
     """
     held = bench.held
-    lines = words.diagnosis(held, packing.diagnosis(held)).replace("  []", "").splitlines()
+    told = words.diagnosis(held, packing.diagnosis(held)).replace("  []", "")
+    lines = told.replace("(details, ", "(findings, ").splitlines()
     lines += _knowledge(bench, question)
     return _bounded(lines, PACK_TOKENS * CHARS_PER_TOKEN)
 
@@ -123,10 +125,10 @@ def _bounded(lines: Sequence[str], most: int) -> str:
     for at, line in enumerate(lines):
         if len(line) + 1 > room:
             left = len(lines) - at
-            kept += [words.CLOSE] if opened else []
+            kept += [CLOSE] if opened else []
             kept.append(f"({left} lines of the pack are left out: overview, findings, evidence)")
             break
-        opened = line.startswith("<run-text>") or (opened and line != words.CLOSE)
+        opened = line.startswith("<run-text>") or (opened and line != CLOSE)
         kept.append(line)
         room -= len(line) + 1
     return "\n".join(kept)

@@ -104,7 +104,7 @@ def _sentences(bench: Bench) -> Iterator[_Said]:
     for name, cite in bench.ledger.items:
         yield _Said(f"{name}: {cite.text}", (name,), 0.8)
     for family in all_families():
-        yield _Said(f"{family.code} {family.name}, as a kind: {_first(family.page)}", (), 0.6)
+        yield _Said(f"{family.code} {family.name}, as a kind: {_first(family.page)}", (), 0.4)
 
 
 def _first(page: str) -> str:
@@ -139,7 +139,7 @@ def _ranked(question: str, all_: Sequence[_Said]) -> list[_Said]:
             length = math.sqrt(8 + len(words))
             scored.append((-one.weight * shared / length, at, one))
     best = sorted(scored, key=lambda item: item[:2])
-    floor = best[0][0] / 3 if best else 0.0
+    floor = best[0][0] / 2.5 if best else 0.0
     return list(_once(one for score, _, one in best if score <= floor))[:MOST]
 
 

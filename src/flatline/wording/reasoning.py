@@ -35,7 +35,7 @@ def parts(reasoning: Reasoning) -> tuple[Part, ...]:
         Part(_title(reasoning), tuple(_answer(reasoning))),
         Part(
             f"Rejected ({len(reasoning.rejected)})",
-            tuple(Entry(f"{one.text}  {one.why}", "x") for one in reasoning.rejected),
+            tuple(Entry(f"{one.text} ({one.why})", "x") for one in reasoning.rejected),
         ),
         Part("How it came to that", tuple(_graph(reasoning.thoughts))),
         Part(f"Looked at ({len(reasoning.looks)})", tuple(_looks(reasoning))),
