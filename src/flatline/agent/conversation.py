@@ -20,6 +20,7 @@ from pydantic_ai.messages import (
     FunctionToolResultEvent,
     ModelMessage,
     PartDeltaEvent,
+    ToolCallPart,
 )
 from pydantic_ai.models import Model, StreamedResponse
 from pydantic_ai.models.instrumented import InstrumentationSettings
@@ -38,6 +39,7 @@ from flatline.agent.weighing import Weighed, weighed
 from flatline.claims import Ask, Names
 from flatline.families import all_families
 from flatline.model.reasoning import Reasoning, Rejected, Thought
+from flatline.wording.untrusted import sentence
 
 LEAST_CALLS = 3
 """Fewer calls than rounds: then it is asked once, for the answer."""
@@ -218,9 +220,8 @@ class Conversation:
     async def _heard(self, _: RunContext[object], events: AsyncIterable[Any]) -> None:
         async for event in events:
             if isinstance(event, FunctionToolCallEvent):
-                args = event.part.args
-                told = args if isinstance(args, str) else repr(args or "")
-                self.listener.called(event.part.tool_name, shown(self._restored(told), 200))
+                told = self._restored(_given(event.part))
+                self.listener.called(event.part.tool_name, shown(told, 200))
             elif isinstance(event, PartDeltaEvent):
                 self.listener.wrote(len(getattr(event.delta, "content_delta", None) or ""))
             elif isinstance(event, FunctionToolResultEvent):
@@ -290,11 +291,21 @@ def parse_parts(
     return [replace(thought, text=shown(thought.text, 1_200)) for thought in thoughts], said
 
 
+def _given(call: ToolCallPart) -> str:
+    """The values of a call's arguments; as they came where they are no JSON."""
+    try:
+        return ", ".join(str(value) for value in call.args_as_dict().values())
+    except (ValueError, AssertionError):
+        return str(call.args)
+
+
 def _outcome(event: FunctionToolResultEvent) -> str:
     content = getattr(event.part, "content", None)
+    if isinstance(content, list) and content and isinstance(content[0], Mapping):
+        return f"refused: {sentence(str(content[0].get('msg')))[:70]}"
     if not isinstance(content, Mapping):
-        return "refused: " + shown(str(content), 100)
+        return f"refused: {sentence(str(content).partition('.')[0])[:70]}"
     status, rows = content.get("status"), content.get("rows")
     if status != "data":
-        return f"{str(status).replace('_', ' ')}: {shown(str(content.get('text')), 100)}"
+        return f"{str(status).replace('_', ' ')}: {sentence(str(content.get('text')))[:70]}"
     return f"{rows:,} row{'' if rows == 1 else 's'}" if isinstance(rows, int) else "data"

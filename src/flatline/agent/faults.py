@@ -28,6 +28,9 @@ from flatline.redact import MASK, mask
 from flatline.wording.untrusted import sentence
 
 DETAIL_CHARS = 200
+_VALIDATION = re.compile(
+    r"\d+ validation errors? for |\s*\[type=[^\]]{0,200}\]?|\s*For further information visit \S*"
+)
 _TABLE: tuple[tuple[type[Exception], str], ...] = (
     (ModelAuthenticationError, "the key was refused: check it, and that it may use this model"),
     (ModelQuotaExceededError, "the account's quota is used up"),
@@ -41,7 +44,7 @@ _TABLE: tuple[tuple[type[Exception], str], ...] = (
 
 def said(fault: BaseException, endpoint: Endpoint | None, budget: Budget) -> str:
     """One sentence for a person. The endpoint's own words are cut, masked and one line."""
-    where = f"{endpoint} at {endpoint.where}" if endpoint else "the model"
+    where = endpoint.where if endpoint else "the model"
     key = endpoint.key if endpoint else None
     if isinstance(fault, BudgetSpent):
         return f"the budget ended it: {fault}"
@@ -70,9 +73,8 @@ def _api(fault: ModelAPIError, where: str, key: str | None) -> str:
         return f"{where}{status}: too many requests{after}{_detail(fault, key)}"
     if isinstance(fault, ModelConnectionError):
         begun = "the connection broke off in the middle of its answer"
-        return f"{where}: {begun if fault.in_stream else 'it cannot be reached'}" + _detail(
-            fault, key
-        )
+        broke = fault.in_stream or fault.phase == "read"
+        return f"{where}: {begun if broke else 'it cannot be reached'}{_detail(fault, key)}"
     return f"{where}{status}: it failed{_detail(fault, key)}"
 
 
@@ -94,5 +96,6 @@ def _clean(words: object, key: str | None) -> str:
     text = str(words)[: 8 * DETAIL_CHARS]
     if key:
         text = text.replace(key, MASK)
+    text = _VALIDATION.sub("", text)
     text = re.sub(r"<[^<>]{0,200}>", " ", text) if text.lstrip().startswith("<") else text
     return sentence(mask(text))[:DETAIL_CHARS]

@@ -58,7 +58,7 @@ class _Said:
 def answered(bench: Bench, question: str, why: str) -> Reasoning:
     """The rules' own sentences that fit the question best; `why` says that no model did."""
     verdict = bench.verdict
-    chosen = _ranked(question, list(_sentences(bench)))
+    chosen = _ranked(question, [*_sentences(bench), *_kinds(question)])
     if not chosen:
         chosen = [_Said(claim.text, bench.ledger.ids(claim.cites))
                   for claim in (*verdict.shows, *verdict.implies)[:MOST]]  # fmt: skip
@@ -103,8 +103,14 @@ def _sentences(bench: Bench) -> Iterator[_Said]:
         yield _Said(f"Not read, {gap.need} ({gap.where or 'everywhere'}): {gap.reason}", (), 0.8)
     for name, cite in bench.ledger.items:
         yield _Said(f"{name}: {cite.text}", (name,), 0.8)
+
+
+def _kinds(question: str) -> Iterator[_Said]:
+    """The families that the question names, by code or by a word of their names."""
+    asked = set(_words(question))
     for family in all_families():
-        yield _Said(f"{family.code} {family.name}, as a kind: {_first(family.page)}", (), 0.4)
+        if asked & {family.code.lower(), family.name, *family.name.split("-")}:
+            yield _Said(f"{family.code} {family.name}, as a kind: {_first(family.page)}", (), 0.6)
 
 
 def _first(page: str) -> str:

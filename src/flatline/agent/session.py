@@ -14,15 +14,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
 from flatline.agent import rules
-from flatline.agent.bench import Bench
+from flatline.agent.bench import Bench, Extras
 from flatline.agent.endpoint import made as model_made
-from flatline.agent.options import Settings
+from flatline.agent.options import Settings, settings
+from flatline.agent.shelf import shelf
 from flatline.errors import UsageError
+from flatline.mcp.roots import Roots
 from flatline.model.reasoning import Reasoning, Spent
 
 if TYPE_CHECKING:
+    import argparse
+
     from flatline.agent.conversation import Conversation, Listener
     from flatline.agent.transcript import Recorded, Transcript
+    from flatline.collect import Request
+    from flatline.facts import Facts
+    from flatline.model import Verdict
+    from flatline.wording.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,6 +188,34 @@ class Session:
             differs.append(f"{changed} of {len(question.tools)} tools answer otherwise now")
         made = self._grounded(question.text, made)
         return Replayed(question.text, made, tuple(differs))
+
+
+WHY = "Why did this run end or go as it did, and what is the cause?"
+
+
+def investigated(
+    request: Request,
+    progress: Progress | None,
+    options: argparse.Namespace,
+    listener: Listener,
+    environ: Mapping[str, str],
+) -> tuple[Verdict, Facts]:
+    """The verdict with a model's answer beside it, and the facts. Raises `UsageError`."""
+    chosen = settings(options, environ)
+    bench = benched(request, chosen, progress)
+    if progress is not None:
+        progress.clear()
+    with Session(bench, chosen, listener) as session:
+        made = session.asked(WHY)
+    if made.model is None:  # what the rules say stands above it already
+        made = replace(made, claims=(), prose=())
+    return replace(bench.verdict, reasoning=made), bench.facts
+
+
+def benched(request: Request, chosen: Settings, progress: Progress | None) -> Bench:
+    """The run, read now, with what the settings bring beside it."""
+    sources = Roots(chosen.sources) if chosen.sources else None
+    return Bench.of(request, Extras(sources, shelf()), progress)
 
 
 def _differences(now: Mapping[str, Any], was: Mapping[str, Any]) -> Iterator[str]:

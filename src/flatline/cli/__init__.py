@@ -40,6 +40,7 @@ if TYPE_CHECKING:
     from flatline.render.text import Look
     from flatline.triage import Ask, Listing
     from flatline.verify import Check
+    from flatline.wording.progress import Progress
 
 HEALTHY, FOUND, WRONG_CALL, UNDETERMINED, FAILED = range(5)
 INTERRUPTED, PIPE_CLOSED = 130, 141
@@ -96,6 +97,21 @@ def _exhibit(request: Request, on_progress: OnProgress | None) -> tuple[Verdict,
     return verdict, exhibit(facts, verdict)
 
 
+def _investigate(
+    request: Request, on_progress: Progress | None, options: argparse.Namespace, drawn: bool
+) -> tuple[Verdict, Exhibit | None]:
+    from flatline.agent.session import investigated
+
+    verdict, facts = investigated(
+        request, on_progress, options, Teller(sys.stderr, options.quiet), os.environ
+    )
+    if not drawn:
+        return verdict, None
+    from flatline.exhibit import exhibit
+
+    return verdict, exhibit(facts, verdict)
+
+
 def _verify(
     document: Mapping[str, Any], targets: tuple[str, ...], prometheus: str | None
 ) -> tuple[Check, ...]:
@@ -144,6 +160,9 @@ class Engine:
     families: Callable[[], tuple[Family, ...]] = _families
     demos: Callable[[], Traversable] = _demos
     jobs: Callable[[Ask, OnProgress | None], Listing] = _jobs
+    investigate: Callable[
+        [Request, Progress | None, argparse.Namespace, bool], tuple[Verdict, Exhibit | None]
+    ] = _investigate
 
 
 class Command(Protocol):

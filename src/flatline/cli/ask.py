@@ -79,17 +79,13 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
     if options.replay and (question or options.resume):
         raise UsageError("--replay runs what was recorded; give no question and no --continue")
     request = request_said(options)
-    from flatline.agent.bench import Bench, Extras
     from flatline.agent.options import settings
-    from flatline.agent.session import Session
-    from flatline.agent.shelf import shelf
-    from flatline.mcp.roots import Roots
+    from flatline.agent.session import Session, benched
 
     chosen = settings(options, os.environ)
-    sources = Roots(chosen.sources) if chosen.sources else None
     progress = None if options.quiet else Progress(sys.stderr)
     try:
-        bench = Bench.of(request, Extras(sources, shelf()), progress)
+        bench = benched(request, chosen, progress)
     finally:
         if progress is not None:
             progress.clear()

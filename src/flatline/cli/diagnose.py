@@ -16,6 +16,7 @@ examples:
   flatline diagnose ./cluster-logs --job 8308 --format json --output 8308.json
   flatline diagnose ./outputs/8308 --format html --output report.html
   flatline diagnose 8308 --prometheus http://prometheus:9090
+  flatline diagnose ./outputs/8308 --agent --model anthropic:NAME
 """
 
 from __future__ import annotations
@@ -53,6 +54,7 @@ STATUS: dict[State, int] = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from flatline.agent.options import declare
     from flatline.render import format_names
 
     add = parser.add_argument
@@ -66,6 +68,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--format", choices=format_names(), default="text", help="default: text")
     add("--output", metavar="FILE", help="write the verdict there, never inside a TARGET")
     add("--quiet", action="store_true", help="text in one line; no progress, no notes")
+    add("--agent", action="store_true", help="have a model investigate too; it changes nothing")
+    declare(parser)
 
 
 def run(options: argparse.Namespace, engine: Engine) -> int:
@@ -93,7 +97,10 @@ def _answer(
     """The verdict; with what can be shown of the run where the format draws it."""
     from flatline.render import Drawn, format_named
 
-    if isinstance(format_named(options.format), Drawn):
+    drawn = isinstance(format_named(options.format), Drawn)
+    if options.agent:
+        return engine.investigate(request, progress, options, drawn)
+    if drawn:
         return engine.exhibit(request, progress)
     return engine.diagnose(request, progress), None
 

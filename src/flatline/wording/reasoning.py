@@ -32,7 +32,7 @@ class Part:
 def parts(reasoning: Reasoning) -> tuple[Part, ...]:
     """Answer, what was rejected, the thoughts, what was looked at, what it cost."""
     made = [
-        Part(_title(reasoning), tuple(_answer(reasoning))),
+        Part(title(reasoning), tuple(_answer(reasoning))),
         Part(
             f"Rejected ({len(reasoning.rejected)})",
             tuple(Entry(f"{one.text} ({one.why})", "x") for one in reasoning.rejected),
@@ -47,7 +47,8 @@ def parts(reasoning: Reasoning) -> tuple[Part, ...]:
 def standing(reasoning: Reasoning) -> str:
     """How the answer stands to the rules' verdict, in one sentence."""
     if reasoning.model is None:
-        return f"No model was asked: {reasoning.ruling}. This is what the rules say of it."
+        told = " This is what the rules say of it." if reasoning.claims else ""
+        return f"No model was asked: {reasoning.ruling}.{told}"
     if not reasoning.answered:
         why = f": {reasoning.stopped}" if reasoning.stopped else ""
         return (
@@ -73,10 +74,11 @@ def cost(spent: Spent) -> str:
     return f"{said}; of {spent.limits}{priced}"
 
 
-def _title(reasoning: Reasoning) -> str:
-    return (
-        "What the rules say of it" if reasoning.model is None else f"What {reasoning.model} says"
-    )
+def title(reasoning: Reasoning) -> str:
+    """Whose words they are."""
+    if reasoning.model is None:
+        return "What the rules say of it" if reasoning.claims else "No model"
+    return f"What {reasoning.model} says"
 
 
 def _answer(reasoning: Reasoning) -> Iterator[Entry]:

@@ -8,7 +8,7 @@ from xml.etree import ElementTree as ET
 from flatline.model.reasoning import Reasoning, Thought
 from flatline.render.html.evidence import Anchors
 from flatline.render.html.markup import Child, h, more, prose, section
-from flatline.wording.reasoning import cost, standing
+from flatline.wording.reasoning import cost, standing, title
 
 LIST = 60
 BOX_W, BOX_H, GAP_X, GAP_Y, MARGIN = 128, 34, 56, 14, 8
@@ -25,9 +25,6 @@ def reasoning_sections(reasoning: Reasoning, anchors: Anchors) -> list[ET.Elemen
 
 
 def _answer(reasoning: Reasoning, anchors: Anchors) -> ET.Element:
-    title = "What the rules say of it"
-    if reasoning.model is not None:
-        title = f"What {reasoning.model} says"
     claims = [
         h("li", prose(said.text), None if said.text.endswith("].") else anchors.named(said.cites))
         for said in reasoning.claims[:LIST]
@@ -42,7 +39,7 @@ def _answer(reasoning: Reasoning, anchors: Anchors) -> ET.Element:
     ]
     return section(
         "reasoning",
-        title,
+        title(reasoning),
         h("p.note", "Question: ", prose(reasoning.question)),
         h("p", h("b", prose(standing(reasoning)))),
         [h("p", prose(said.text), anchors.named(said.cites)) for said in reasoning.prose],
@@ -175,6 +172,7 @@ def _edge(start: tuple[int, int], end: tuple[int, int], role: str) -> ET.Element
     x1, y1 = start[0] + BOX_W, start[1] + BOX_H // 2
     x2, y2 = end[0], end[1] + BOX_H // 2
     half = max((x2 - x1) // 2, 12)
-    curve = f"M{x1} {y1} C{x1 + half} {y1} {x2 - half} {y2} {x2 - 6} {y2}"
+    dip = BOX_H - 2 if x2 - x1 > GAP_X else 0  # a long arrow runs below the boxes it passes
+    curve = f"M{x1} {y1} C{x1 + half} {y1 + dip} {x2 - half} {y2 + dip} {x2 - 6} {y2}"
     head = f"M{x2} {y2} l-8 -4 v8 z"
     return h(f"g.edge.{role}", h("path", d=curve), h("path.head", d=head))
