@@ -158,8 +158,8 @@ def _anthropic(act: Act) -> Iterator[str]:
         return f"event: {kind}\ndata: {json.dumps({'type': kind, **fields})}\n\n"
 
     usage = {"input_tokens": 1_000, "output_tokens": 1}
-    message = {"id": "m1", "type": "message", "role": "assistant", "model": "wire",
-               "content": [], "stop_reason": None, "stop_sequence": None, "usage": usage}  # fmt: skip
+    message = {"id": "m1", "type": "message", "role": "assistant", "model": "wire", "content": [],
+               "stop_reason": None, "stop_sequence": None, "usage": usage}  # fmt: skip
     yield event("message_start", message=message)
     at = 0
     if act.text:

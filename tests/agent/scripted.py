@@ -104,8 +104,8 @@ class Forever(Script):
         }
 
 
-def bench(target: Path = STOPPED, extras: Extras = Extras(), **request: Any) -> Bench:
-    return Bench.of(Request((str(target),), **request), extras)
+def bench(target: Path = STOPPED, extras: Extras | None = None, **request: Any) -> Bench:
+    return Bench.of(Request((str(target),), **request), extras or Extras())
 
 
 def conversation(
