@@ -62,7 +62,7 @@ def test_none_of_the_families_is_an_answer() -> None:
         (reasoning(P1, P1), "two thoughts are called 'p1'"),
         (reasoning("<critique id='c1' on='p9'>x</critique>"), "on 'p9', which is no thought"),
         (reasoning(P1, "<critique id='c1'>x</critique>"), 'a critique needs on="ID"'),
-        (reasoning(P1, "<critique id='c1' on='p1' holds='yes'>x</critique>"), "no attribute 'holds'"),
+        (reasoning(P1, "<critique id='c1' on='p1' holds='no'>x</critique>"), "attribute 'holds'"),
         (reasoning(P1, "<verification id='v1' on='p1'>x</verification>"), 'has holds="yes"'),
         (reasoning("<proposition id='p1'>a <critique id='c1'>b</critique> c</proposition>"),
          "side by side"),

@@ -147,19 +147,23 @@ def _kept_keys(environ: Mapping[str, str]) -> dict[str, str]:
 # --- the model --------------------------------------------------------------------------------
 
 
-def made(endpoint: Endpoint) -> Model:
-    """The model, nothing asked yet. Raises `UsageError` where its extra is not installed."""
-    make: Callable[[Endpoint], Model] = {
+def made(endpoint: Endpoint) -> tuple[Model, Any]:
+    """The model, nothing asked yet, and the HTTP client to close behind it. Raises `UsageError`
+    where its extra is not installed."""
+    make: Callable[[Endpoint, Any], Model] = {
         "anthropic": _anthropic,
         "gemini": _gemini,
         "bedrock": _bedrock,
     }.get(endpoint.provider, _openai)
     try:
+        import httpx2
         import pydantic_ai  # noqa: F401
     except ImportError as fault:
         raise UsageError("a model " + EXTRA.format(extra="agent")) from fault
+    timeout = httpx2.Timeout(READ_S, connect=CONNECT_S)
+    client = httpx2.AsyncClient(follow_redirects=False, timeout=timeout)
     try:
-        return make(endpoint)
+        return make(endpoint, client), client
     except ImportError as fault:
         extra = _EXTRAS.get(endpoint.provider, "agent")
         raise UsageError(f"{endpoint.provider} " + EXTRA.format(extra=extra)) from fault
@@ -168,15 +172,7 @@ def made(endpoint: Endpoint) -> Model:
         raise UsageError(f"--model {endpoint}: {words}") from fault
 
 
-def _client() -> Any:
-    import httpx2
-
-    return httpx2.AsyncClient(
-        follow_redirects=False, timeout=httpx2.Timeout(READ_S, connect=CONNECT_S)
-    )
-
-
-def _openai(endpoint: Endpoint) -> Model:
+def _openai(endpoint: Endpoint, http: Any) -> Model:
     from openai import AsyncOpenAI
     from pydantic_ai.models.openai import OpenAIChatModel
     from pydantic_ai.providers.openai import OpenAIProvider
@@ -184,13 +180,13 @@ def _openai(endpoint: Endpoint) -> Model:
     client = AsyncOpenAI(
         api_key=endpoint.key or "none-needed",
         base_url=endpoint.base_url or "https://api.openai.com/v1",
-        http_client=_client(),
+        http_client=http,
         max_retries=0,
     )
     return OpenAIChatModel(endpoint.name, provider=OpenAIProvider(openai_client=client))
 
 
-def _anthropic(endpoint: Endpoint) -> Model:
+def _anthropic(endpoint: Endpoint, http: Any) -> Model:
     from anthropic import AsyncAnthropic
     from pydantic_ai.models.anthropic import AnthropicModel
     from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -198,23 +194,23 @@ def _anthropic(endpoint: Endpoint) -> Model:
     client = AsyncAnthropic(
         api_key=endpoint.key or "none-needed",
         base_url=endpoint.base_url or "https://api.anthropic.com",
-        http_client=_client(),
+        http_client=http,
         max_retries=0,
     )
     return AnthropicModel(endpoint.name, provider=AnthropicProvider(anthropic_client=client))
 
 
-def _gemini(endpoint: Endpoint) -> Model:
+def _gemini(endpoint: Endpoint, http: Any) -> Model:
     from pydantic_ai.models.google import GoogleModel
     from pydantic_ai.providers.google import GoogleProvider
 
     provider = GoogleProvider(
-        api_key=endpoint.key or "none-needed", base_url=endpoint.base_url, http_client=_client()
+        api_key=endpoint.key or "none-needed", base_url=endpoint.base_url, http_client=http
     )
     return GoogleModel(endpoint.name, provider=provider)
 
 
-def _bedrock(endpoint: Endpoint) -> Model:
+def _bedrock(endpoint: Endpoint, _: Any) -> Model:
     from pydantic_ai.models.bedrock import BedrockConverseModel
     from pydantic_ai.providers.bedrock import BedrockProvider
 

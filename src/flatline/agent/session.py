@@ -50,6 +50,7 @@ class Session:
         self.why = settings.why
         self._runner: asyncio.Runner | None = None
         self._talk: Conversation | None = None
+        self._client: Any = None
 
     def __enter__(self) -> Self:
         return self
@@ -62,6 +63,8 @@ class Session:
             self._talk.recorder.close()
         if self._runner is not None:
             with suppress(RuntimeError):
+                if self._client is not None:
+                    self._runner.run(self._client.aclose())
                 self._runner.close()
 
     def asked(self, question: str) -> Reasoning:
@@ -91,7 +94,7 @@ class Session:
         if self._talk is not None or endpoint is None:
             return self._talk
         try:
-            model = model_made(endpoint)
+            model, self._client = model_made(endpoint)
         except UsageError as fault:
             self.why = str(fault)
             return None
@@ -143,7 +146,7 @@ class Session:
             return
         recording = self._recording(path)
         try:
-            model = model_made(endpoint)
+            model, self._client = model_made(endpoint)
         except UsageError as fault:
             self.why = str(fault)
             return
