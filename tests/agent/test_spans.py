@@ -11,12 +11,13 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 from agent.scripted import FIRST, SECOND, Script, asked, conversation, third
 
 
-@pytest.fixture
-def spans(monkeypatch: pytest.MonkeyPatch) -> InMemorySpanExporter:
+@pytest.fixture(scope="module")
+def spans() -> InMemorySpanExporter:
+    """A process has one provider, and it cannot be set twice."""
     exporter = InMemorySpanExporter()
     provider = TracerProvider()
     provider.add_span_processor(SimpleSpanProcessor(exporter))
-    monkeypatch.setattr(trace, "get_tracer_provider", lambda: provider)
+    trace.set_tracer_provider(provider)
     return exporter
 
 

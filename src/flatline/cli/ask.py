@@ -1,5 +1,5 @@
 """
-Ask about a run: a model looks further, the rules check what it says.
+Ask about a run; what a model answers is checked by the rules.
 
 The rules' verdict comes first and stands whatever the model answers. The model
 gets a short pack of evidence and read-only tools; each of its claims is
