@@ -100,7 +100,7 @@ class Conversation:
         self._said, stopped = None, None
         try:
             for number in range(4 - rounds, 4):
-                await self._asked(number, self._prompt(number, rounds, question))
+                await self._asked(number, rounds, self._prompt(number, rounds, question))
         except RecordingEnds as ended:
             stopped = str(ended)
         except Exception as fault:  # noqa: BLE001 - whatever a model brings, the verdict stands
@@ -124,12 +124,17 @@ class Conversation:
             made = prompts.opening(question, self.bench) if number == 1 else ""
         return self._masked(made or prompts.following(number))
 
-    async def _asked(self, number: int, prompt: str) -> None:
+    async def _asked(self, number: int, rounds: int, prompt: str) -> None:
         """One round: the model looks until it writes its thoughts."""
         self._round, self._cut = number, False
         calls = self.budget.calls
-        self.budget.reserved = {1: max(2, calls // 2), 2: max(1, calls // 5)}.get(number, 0)
-        self.listener.round(number, prompts.ROUNDS[number - 1])
+        self.budget.reserved = {1: max(2, calls // 2), 2: max(1, calls // 5)}.get(number, 0) * (
+            rounds > 1
+        )
+        if rounds == 1:
+            self.listener.round(0, "one question more" if self._asked_before else "one question")
+        else:
+            self.listener.round(number, prompts.ROUNDS[number - 1])
         self.recorder.put("prompt", round=number, text=prompt)
         result = await self._agent().run(
             prompt,

@@ -102,9 +102,11 @@ def _investigate(
 ) -> tuple[Verdict, Exhibit | None]:
     from flatline.agent.session import investigated
 
-    verdict, facts = investigated(
-        request, on_progress, options, Teller(sys.stderr, options.quiet), os.environ
-    )
+    teller = Teller(sys.stderr, options.quiet)
+    try:
+        verdict, facts = investigated(request, on_progress, options, teller, os.environ)
+    finally:
+        teller.clear()
     if not drawn:
         return verdict, None
     from flatline.exhibit import exhibit
@@ -241,7 +243,7 @@ class Teller:
     def round(self, number: int, title: str) -> None:
         """A round begins."""
         self._chars = 0
-        self._line(f"{number}/3 {title}")
+        self._line(f"{number}/3 {title}" if number else title)
         self._draw("waiting for the model")
 
     def called(self, tool: str, asked: str) -> None:
@@ -267,6 +269,10 @@ class Teller:
     def note(self, text: str) -> None:
         """Anything else a person should know."""
         self._line(f"  {text}")
+
+    def clear(self) -> None:
+        """Leave the line that is drawn over as if nothing had been there."""
+        self._draw("")
 
     def _line(self, text: str) -> None:
         if not self._quiet:

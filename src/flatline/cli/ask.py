@@ -89,13 +89,14 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
     finally:
         if progress is not None:
             progress.clear()
-    with Session(bench, chosen, Teller(sys.stderr, options.quiet)) as session:
+    teller = Teller(sys.stderr, options.quiet)
+    with Session(bench, chosen, teller) as session:
         if options.replay:
-            return _replay(session, Path(options.replay))
+            return _replay(session, Path(options.replay), teller)
         if options.resume:
             session.resumed(Path(options.resume))
         for at, asked in enumerate(_questions(question)):
-            _show(session, session.asked(asked), first=not at)
+            _show(session, session.asked(asked), teller, first=not at)
     return STATUS[bench.verdict.state]
 
 
@@ -137,9 +138,10 @@ def _questions(question: str | None) -> Iterator[str]:
         raise UsageError('ask something, as: flatline ask ./outputs/8308 "which rank was first?"')
 
 
-def _show(session: Session, reasoning: Reasoning, *, first: bool) -> None:
+def _show(session: Session, reasoning: Reasoning, teller: Teller, *, first: bool) -> None:
     from flatline.render import text
 
+    teller.clear()
     shown = text.reasoned if first else text.said_beside
     say(shown(session.bench.verdict, reasoning, look_of(sys.stdout)))
     for name, path in session.bench.pages.spilled.items():
@@ -147,10 +149,10 @@ def _show(session: Session, reasoning: Reasoning, *, first: bool) -> None:
     session.bench.pages.spilled.clear()
 
 
-def _replay(session: Session, path: Path) -> int:
+def _replay(session: Session, path: Path, teller: Teller) -> int:
     differs: list[str] = []
     for at, again in enumerate(session.replayed(path)):
-        _show(session, again.reasoning, first=not at)
+        _show(session, again.reasoning, teller, first=not at)
         differs += [f"question {at + 1}: {what}" for what in again.differs]
     if differs:
         complain(f"flatline: not as it was recorded: {'; '.join(differs)}")
