@@ -88,6 +88,10 @@ FALSE = [
     (Claim("e1", "loss", "=", True), "no number"),
     (Claim("t2", "count of lines", "=", 3), "does not hold"),
     (Claim("e9", "loss", "=", 5), "no evidence"),
+    (Claim("e1", "line", "!=", "a sentence that nobody checked"), "one word"),
+    (Claim("e1", "line", "!=", "word"), "not compared"),
+    (Claim("e3", "rank", "!=", "3, and the run is healthy"), "one word"),
+    (Claim("e3", "line", "contains", "CUDA", place=Place(host="node07.elsewhere.org")), "host"),
     (Claim("e1", "humour", "=", 5), "prints no number"),
 ]
 

@@ -9,7 +9,7 @@ is the reason.
 from __future__ import annotations
 
 import re
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from flatline.claims import measuring
 from flatline.claims.measuring import PLACES, Measured, Refused, instant_in
@@ -27,8 +27,6 @@ SKEW_S = 2.0
 only beyond it."""
 LEAST_QUOTE = 3
 """Characters: what is shorter stands in any line."""
-_RANGE = re.compile(r"\[((?:\d+(?:ms|[smhdwy]))+)(?::[^\]]*)?\]")
-_PART_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, "y": 31536e3}
 
 
 def check(claim: Claim, evidence: Known, ask: Ask) -> Checked:
@@ -40,6 +38,7 @@ def check(claim: Claim, evidence: Known, ask: Ask) -> Checked:
         again = ask.holds(item, evidence)
         if not again.ok:
             return Checked(claim, False, f"its evidence does not hold: {again.said[:200]}")
+        _one_word(claim)
         _of_its_place(claim, item, ask)
         _of_its_window(claim, item, ask)
         return _compared(claim, item, evidence, ask)
@@ -71,6 +70,12 @@ def _compared(claim: Claim, item: Evidence, evidence: Known, ask: Ask) -> Checke
     return _number_compared(claim, measuring.of_line(claim, item, line))
 
 
+def _one_word(claim: Claim) -> None:
+    """Whatever text is not there is unequal: a claim must not carry a sentence of its own so."""
+    if claim.comparator == "!=" and re.fullmatch(r"\S{1,64}", str(claim.value)) is None:
+        raise Refused("what is unequal is one word or number; quote with contains")
+
+
 # --- place and window ---------------------------------------------------------------------------
 
 
@@ -90,11 +95,11 @@ def _of_its_place(claim: Claim, item: Evidence, ask: Ask) -> None:
 
 
 def _same_place(part: str, wanted: object, said: object) -> bool:
-    if part != "host":
-        return str(wanted) == str(said)
-    one, other = str(wanted), str(said)
-    short = one.partition(".")[0] == other.partition(".")[0]
-    return one == other or (short and "." not in min(one, other, key=len))
+    """A host's short name stands for its full one, not the other way: its domain would be made
+    up."""
+    if part == "host" and "." not in str(wanted):
+        return str(said).partition(".")[0] == str(wanted)
+    return str(wanted) == str(said)
 
 
 def _names(part: str, wanted: object, item: Evidence, ask: Ask) -> bool:
@@ -118,7 +123,7 @@ def _of_its_window(claim: Claim, item: Evidence, ask: Ask) -> None:
     if item.get("kind") == "query":
         if claim.comparator in ("first", "last"):
             return  # asked again over the window that is claimed
-        if not any(_near(start, a) and _near(end, b) for a, b in _asked(item)):
+        if not any(_near(start, a) and _near(end, b) for a, b in measuring.asked(item)):
             raise Refused("the query was asked over another window")
         return
     at = _dated(item, ask)
@@ -126,21 +131,6 @@ def _of_its_window(claim: Claim, item: Evidence, ask: Ask) -> None:
         raise Refused("the evidence has no time of its own: nothing shows when it was")
     if not start <= at <= end:
         raise Refused(f"it was at {instant(at)}, outside the window")
-
-
-def _asked(item: Evidence) -> list[tuple[datetime, datetime]]:
-    """The window of a query as asked, and the one its longest range looks back over."""
-    start, end = (datetime.fromisoformat(str(item[key])) for key in ("start", "end"))
-    windows = [(start, end)]
-    ranges = [_seconds(found) for found in _RANGE.findall(str(item.get("query")))]
-    if ranges:
-        windows.append((start - timedelta(seconds=max(ranges)), end))
-    return windows
-
-
-def _seconds(length: str) -> float:
-    parts = re.findall(r"(\d+)(ms|[smhdwy])", length)
-    return sum(int(number) * _PART_S[part] for number, part in parts)
 
 
 def _near(one: datetime, other: datetime) -> bool:
@@ -244,9 +234,8 @@ def _text_compared(claim: Claim, item: Evidence, ask: Ask) -> Checked:
         raise Refused(f"a quotation has {LEAST_QUOTE} characters at least")
     line = ask.line(str(item["source"]), int(item["line"]))
     forms = (line, sentence(line), defanged(line), defanged(sentence(line)))
-    if claim.comparator in ("=", "!="):
-        equal = any(wanted == form.strip() for form in forms)
-        return _said(claim, equal == (claim.comparator == "="), line[:200], None)
+    if claim.comparator == "=":
+        return _said(claim, any(wanted == form.strip() for form in forms), line[:200], None)
     if claim.comparator not in ("contains", "first", "last"):
         raise Refused(f"texts are not compared by {claim.comparator}")
     if not any(wanted in form for form in forms):

@@ -6,7 +6,7 @@ import re
 import signal
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import cache
 
 from flatline.claims.model import Claim, Evidence
@@ -24,6 +24,10 @@ _KEEPS_ITS_SIGNAL = frozenset(
 _FUNCTION = re.compile(r"([a-z_]+)\s*(?:(?:by|without)\s*\([^()]*\)\s*)?\(")
 _METRIC = re.compile(r"[A-Za-z_:][\w:]*")
 _EXIT_CODE = re.compile(r"^(-?\d+)(?::(\d+))?$")
+
+
+_RANGE = re.compile(r"\[((?:\d+(?:ms|[smhdwy]))+)(?::[^\]]*)?\]")
+_PART_S = {"ms": 1e-3, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0, "w": 604800.0, "y": 31536e3}
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +49,21 @@ def instant_in(item: Evidence) -> datetime | None:
     except ValueError:
         return None
     return at if at.tzinfo is not None else None
+
+
+def asked(item: Evidence) -> list[tuple[datetime, datetime]]:
+    """The window of a query as asked, and the one its longest range looks back over."""
+    start, end = (datetime.fromisoformat(str(item[key])) for key in ("start", "end"))
+    windows = [(start, end)]
+    ranges = [_seconds(found) for found in _RANGE.findall(str(item.get("query")))]
+    if ranges:
+        windows.append((start - timedelta(seconds=max(ranges)), end))
+    return windows
+
+
+def _seconds(length: str) -> float:
+    parts = re.findall(r"(\d+)(ms|[smhdwy])", length)
+    return sum(int(number) * _PART_S[part] for number, part in parts)
 
 
 # --- log lines ----------------------------------------------------------------------------------

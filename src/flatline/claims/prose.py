@@ -16,10 +16,12 @@ from flatline.claims.spoken import Spoken
 from flatline.claims.tokens import Judge
 
 _END = re.compile(
-    r"(?<=[.!?:;])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bcf\.)[\"')\]*_”]{0,3}\s+"
+    r"(?<=[.!?])(?<!\be\.g\.)(?<!\bi\.e\.)(?<!\bvs\.)(?<!\bcf\.)[\"')\]*_”]{0,3}\s+"
     r"(?=[\"'“(\[`*_]{0,3}[A-Z0-9])"
 )
 _NUMBERING = re.compile(r"\s*(?:#{1,6}\s+|>\s*|[-*+•]\s+|\(?\d{1,3}[.)]\s+|\(\d{1,3}\)\s+)*")
+
+PROSE_CHARS = 40_000
 
 
 def strike(
@@ -31,6 +33,8 @@ def strike(
     `evidence` is what the answer cites; `names` are hosts of the run that have to stand in it
     where they are named, whatever they look like.
     """
+    if len(prose) > PROSE_CHARS:
+        return "", (Struck(prose[:200], "", f"prose has {PROSE_CHARS} characters at most"),)
     judge = Judge(Spoken.of(evidence), frozenset(evidence), tuple(names))
     kept: list[str] = []
     struck: list[Struck] = []

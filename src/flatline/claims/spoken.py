@@ -7,8 +7,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime
 
+from flatline.claims.measuring import asked
 from flatline.claims.model import Evidence, Known
 from flatline.claims.units import NUMBER, converted, number_of, same, unit_named
+from flatline.errors import FormatError
+from flatline.parsers._hostlist import expand
 
 STAMP = re.compile(
     r"(?P<date>\d{4}-\d\d-\d\d)(?:[T_ ]{1,2}(?P<time>\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?))?"
@@ -21,22 +24,26 @@ _MEASURED = (
 _LIST = rf"\d{{1,7}}(?:\s?(?:-|–|to|through|, and|,|and|or|&)\s?\d{{1,7}}{_MEASURED})*"
 LABELLED = re.compile(
     r"(?i)(?<![A-Za-z0-9])(?<!local)(?<!local[_ -])(?P<label>rank|gpu|task|device|process)(?:e?s)?"
-    rf"[\"'\]]?[\s:=#\"'-]{{0,3}}(?P<list>{_LIST})(?![\w.]*\d)"
+    rf"(?:\s(?:is|was|number|no\.|id)\b)?[\"'\]]?[\s:=#\"'-]{{0,3}}(?P<list>{_LIST})(?![\w.]*\d)"
 )
 MEASURE = re.compile(
     rf"(?<![\w.])(?P<number>{NUMBER.pattern})"
     r"(?:[\s-]?(?P<unit>%|°[CF]|[A-Za-zµμ]{1,12}(?:/[A-Za-z]{1,8})?))?(?![A-Za-z0-9_])"
 )
-_WORD = re.compile(r"[A-Za-z0-9_][\w./:@+-]*")
+HOSTLIST = re.compile(r"(?<![\w.-])[A-Za-z][\w.-]*\[[\d,\s-]+\](?:[\w.-]*\w)?")
+MOST_HOSTS = 4_096
+QUOTED = 8
+"""Characters of a quotation that is one: what is shorter may be chance."""
+_BEHIND = re.compile(r"([A-Za-z%°µ]+(?:/[A-Za-z]+)?)[\s:=]{1,3}\Z")
 
 
 @dataclass(frozen=True, slots=True)
 class Said:
-    """A number of the evidence, its unit where it has one, and the words it stands among."""
+    """A number of the evidence, its unit where it has one, and the word it stands behind."""
 
     value: float
     unit: str | None
-    words: str
+    behind: str = ""
 
 
 @dataclass(slots=True)
@@ -56,7 +63,7 @@ class Spoken:
         parts: list[str] = []
         for name, item in evidence.items():
             words = " \n ".join(_texts(item))
-            parts += [words, str(name)]
+            parts += [words, str(name), *_hosts(words)]
             spoken._add(item, words)
         spoken.text = "\n".join(parts).lower()
         spoken._count(evidence)
@@ -66,15 +73,17 @@ class Spoken:
         value, unit = item.get("value"), item.get("unit")
         number = number_of(str(value)) if not isinstance(value, bool) else None
         if number is not None:
-            self.numbers.append(Said(number, unit, words))
-        self.numbers += [Said(float(n), None, words) for n in _whole_numbers(item)]
+            self.numbers.append(Said(number, unit))
+        self.numbers += [Said(float(n), None) for n in _whole_numbers(item)]
         bare = LABELLED.sub(" ", STAMP.sub(" ", words))
         for found in MEASURE.finditer(bare):
             number = number_of(found["number"])
             if number is not None:
                 said = found["unit"]
                 real = said is not None and unit_named(said) is not None
-                self.numbers.append(Said(number, said if real else None, words))
+                behind = _BEHIND.search(bare, max(found.start() - 24, 0), found.start())
+                word = behind[1].lower() if behind else ""
+                self.numbers.append(Said(number, said if real else None, word))
         self.labelled |= set(labels_in(words))
         place = item.get("place") or {}
         for part in ("rank", "task", "gpu", "device"):
@@ -82,6 +91,9 @@ class Spoken:
                 self.labelled.add((part, str(place[part])))
         for key in ("at", "start", "end"):
             self._time(str(item.get(key)))
+        if item.get("kind") == "query":
+            for start, _ in asked(item):
+                self._time(start.isoformat())
         for stamp in STAMP.finditer(words):
             self._time(stamp[0].replace(",", "."))
 
@@ -120,9 +132,8 @@ class Spoken:
             shown = converted(one.value, one.unit, unit)
             if shown is not None and self._same(said, shown):
                 return True
-            beside = one.unit in (None, "", "value") and str(unit).lower() in _units_in(one.words)
-            if beside and self._same(said, one.value):
-                return True
+            if one.behind == str(unit).lower() and self._same(said, one.value):
+                return True  # `tok/s 148486`
         return False
 
     @staticmethod
@@ -146,6 +157,11 @@ class Spoken:
             shifted = moment.astimezone(UTC)
             day, clock = (f"{shifted:%Y-%m-%d}" if day else None), f"{shifted:%H:%M:%S}"
         return any(_is_at(at, day, clock) for at in self.times)
+
+    def quotes(self, words: str) -> bool:
+        """Whether a quotation stands in the evidence letter by letter."""
+        said = " ".join(words.lower().split())
+        return len(said) >= QUOTED and said in " ".join(self.text.split())
 
     def word(self, token: str) -> bool:
         """Whether a word stands in the evidence as a word of its own."""
@@ -186,6 +202,15 @@ def _texts(item: Evidence) -> Iterator[str]:
     yield from map(str, searched.get("files", ()))
 
 
+def _hosts(words: str) -> Iterator[str]:
+    """The hosts of lists, each by its name."""
+    for found in HOSTLIST.finditer(words):
+        try:
+            yield from expand(found[0])[:MOST_HOSTS]
+        except FormatError:
+            continue
+
+
 def _whole_numbers(item: Evidence) -> Iterator[int]:
     searched = item.get("searched") or {}
     every: list[object] = [item.get("line"), searched.get("lines")]
@@ -194,10 +219,6 @@ def _whole_numbers(item: Evidence) -> Iterator[int]:
     params = item.get("params")
     every += list(params.values()) if isinstance(params, Mapping) else []
     yield from (n for n in every if isinstance(n, int) and not isinstance(n, bool))
-
-
-def _units_in(words: str) -> set[str]:
-    return set(re.findall(r"[a-z%°µ]+(?:/[a-z]+)?", words.lower()))
 
 
 def _is_at(at: datetime, day: str | None, clock: str) -> bool:

@@ -6,7 +6,7 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterator
 
-from flatline.claims.spoken import LABELLED, MEASURE, STAMP, Spoken, labels_in
+from flatline.claims.spoken import HOSTLIST, LABELLED, MEASURE, STAMP, Spoken, labels_in
 from flatline.claims.units import number_of, unit_named
 from flatline.errors import FormatError
 from flatline.families import all_families
@@ -18,23 +18,28 @@ _CLOCK = re.compile(
     r"(?<![\d:])(?P<date>(?!))?(?P<time>\d{1,2}:\d\d(?::\d\d(?:[.,]\d{1,9})?)?)"
     r"(?:\s?(?P<zone>Z\b|UTC\b|GMT\b|[+-]\d\d:?\d\d|[AaPp]\.?[Mm]\b|[A-Z]{3,4}\b))?(?!\d)"
 )
-_HOSTLIST = re.compile(r"[A-Za-z][\w.-]*\[[\d,\s-]+\][\w.-]*")
 _DOTTED = re.compile(r"(?<![\w.])\d+(?:\.\d+){2,}(?:[:/]\d+)?(?![\w])")
 _HEX = re.compile(
     r"(?<!\w)0x[0-9A-Fa-f]+\b"
     r"|(?<![\w:])[0-9A-Fa-f]{2,4}(?::[0-9A-Fa-f]{2}){1,3}(?:\.\d)?\b"
 )
 """Bit masks and PCI addresses."""
-_NAME = re.compile(r"(?<![\w.])(?=[\w./+-]*[A-Za-z_])(?=[\w./+-]*\d)[\w][\w/+-]*(?:[.][\w/+-]+)*")
+_NAME = re.compile(
+    r"(?<![\w.])(?=[\w./+-]{0,200}[A-Za-z_])(?=[\w./+-]{0,200}\d)\w[\w/+-]*(?:[.][\w/+-]+)*"
+)
 _MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
 _DAY = re.compile(
-    r"(?i)\b(?:(?P<d1>\d{1,2})(?:st|nd|rd|th)?\s+(?P<m1>[a-z]{3,9})|(?P<m2>[a-z]{3,9})\s+(?P<d2>\d{1,2})"
-    r"(?:st|nd|rd|th)?)\b(?:,?\s+(?P<year>\d{4})\b)?"
+    r"(?i)\b(?:(?P<d1>\d{1,2})(?:st|n[d]|rd|th)?\s+(?P<m1>[a-z]{3,9})|(?P<m2>[a-z]{3,9})\s+(?P<d2>\d{1,2})"
+    r"(?:st|n[d]|rd|th)?)\b(?:,?\s+(?P<year>\d{4})\b)?"
 )
 _LENGTH = re.compile(
     r"(?:\d+(?:\.\d+)?\s?(?:days?|d|hours?|h|minutes?|min|seconds?|s)\b[\s,]*(?:and )?){2,}"
 )
-_ORDINAL = re.compile(r"\b1st\b|\b(\d+)(?:st|nd|rd|th)\b")
+_BELIEF = re.compile(
+    r"(?i)\bconfiden(?:ce|t)\b|\bcertain(?:ty)?\b|\bprobab\w+|\blikel\w+|\bsure\b"
+)
+_QUOTED = re.compile(r"“[^“”]{8,400}”|\"[^\"]{8,400}\"|`[^`]{8,400}`")
+_ORDINAL = re.compile(r"\b1st\b|\b(\d+)(?:st|n[d]|rd|th)\b")
 _SMALL = ("zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten",
           "eleven", "twelve", "thirteen", "fourteen", "fifteen", "sixteen", "seventeen",
           "eighteen", "nineteen", "twenty")  # fmt: skip
@@ -66,8 +71,9 @@ class Judge:
     def unborne(self, sentence: str) -> str | None:
         """The first token that no evidence bears; None where all of them are borne."""
         text = unicodedata.normalize("NFKC", sentence)
-        if any(ord(c) > 127 and unicodedata.category(c) in ("Nd", "Nl", "No") for c in text):
-            return next(c for c in text if ord(c) > 127 and unicodedata.category(c)[0] == "N")
+        foreign = next((c for c in text if c > "~" and unicodedata.category(c)[0] == "N"), None)
+        if foreign is not None:  # digits of other scripts: nothing here reads them
+            return foreign
         for name in self.names:
             named = re.search(rf"(?<![\w-]){re.escape(name)}(?![\w-])", text)
             if named is not None and not self.spoken.word(name):
@@ -86,6 +92,13 @@ class Judge:
 def _urls(text: str, judge: Judge) -> Found:
     for found in _URL.finditer(text):
         yield found.start(), found.end(), found[0], False
+
+
+def _quotations(text: str, judge: Judge) -> Found:
+    """What is quoted letter by letter is the evidence's; else its words are looked at."""
+    for found in _QUOTED.finditer(text):
+        if judge.spoken.quotes(found[0][1:-1].removesuffix("…")):
+            yield found.start(), found.end(), found[0], True
 
 
 def _ids(text: str, judge: Judge) -> Found:
@@ -128,7 +141,7 @@ def _days(text: str, judge: Judge) -> Found:
 
 
 def _hostlists(text: str, judge: Judge) -> Found:
-    for found in _HOSTLIST.finditer(text):
+    for found in HOSTLIST.finditer(text):
         try:
             hosts = expand(found[0])
         except FormatError:
@@ -147,8 +160,9 @@ def _literals(text: str, judge: Judge) -> Found:
 
 def _labels(text: str, judge: Judge) -> Found:
     for found in LABELLED.finditer(text):
-        every = set(labels_in(found[0]))
-        yield found.start(), found.end(), found[0], every <= judge.spoken.labelled
+        named = judge.spoken.word(found[0]) and found[0].isalnum()  # a host may be called gpu2
+        borne = set(labels_in(found[0])) <= judge.spoken.labelled
+        yield found.start(), found.end(), found[0], borne or named
 
 
 def _lengths(text: str, judge: Judge) -> Found:
@@ -217,7 +231,15 @@ def _number_words(text: str, judge: Judge) -> Found:
             yield found.start(), found.end(), found[0], borne
 
 
+def _beliefs(text: str, judge: Judge) -> Found:
+    """How sure one may be is computed by the rules: no number for it is a model's to give."""
+    found = _BELIEF.search(text)
+    number = MEASURE.search(text)
+    if found is not None and number is not None:
+        yield found.start(), found.end(), f"{found[0]} {number[0]}", False
+
+
 _FINDERS: tuple[Callable[[str, Judge], Found], ...] = (
-    _urls, _ids, _stamps, _clocks, _days, _hostlists, _literals, _labels, _lengths, _ordinals,
-    _names, _measures, _number_words,
+    _urls, _beliefs, _quotations, _ids, _stamps, _clocks, _days, _hostlists, _literals,
+    _labels, _lengths, _ordinals, _names, _measures, _number_words,
 )  # fmt: skip

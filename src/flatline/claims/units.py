@@ -22,7 +22,7 @@ _IEC = {"Ki": 2.0**10, "Mi": 2.0**20, "Gi": 2.0**30, "Ti": 2.0**40, "Pi": 2.0**5
 _NOUNS = (
     "count", "line", "step", "sample", "token", "tok", "packet", "error", "event", "time", "it",
     "iteration", "rank", "host", "node", "gpu", "process", "task", "retry", "retransmit", "job",
-    "retransmission", "request", "row", "page", "epoch", "file", "serie", "attempt", "restart",
+    "retransmission", "request", "row", "page", "epoch", "file", "attempt", "restart",
     "kill", "worker",
 )  # fmt: skip
 """What is counted: not a unit, and rates of it are alike."""
@@ -83,7 +83,7 @@ def _words() -> dict[str, Unit]:
                   "ratio": Unit("ratio"), "percent": Unit("ratio", 0.01),
                   "pct": Unit("ratio", 0.01), "bits": Unit("bytes", 0.125)})  # fmt: skip
     found.update({f"{noun}{plural}": Unit(COUNTED) for noun in _NOUNS for plural in ("", "s")})
-    found.update({f"{stem}es": Unit(COUNTED) for stem in ("batch", "process", "retri")})
+    found.update({f"{stem}es": Unit(COUNTED) for stem in ("batch", "process", "retri", "seri")})
     return found
 
 
