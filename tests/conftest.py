@@ -2,7 +2,13 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
+
+os.environ["FLATLINE_KNOWLEDGE"] = str(Path(__file__).parent / "no-such-knowledge")
+"""The records of whoever runs the tests are no part of them."""
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

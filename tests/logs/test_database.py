@@ -80,7 +80,7 @@ def test_a_whole_file_that_holds_no_database_is_replaced(
     database.engine(PATTERNS, tmp_path)
     name = stored(tmp_path).name
     stored(tmp_path).unlink()
-    database._write(tmp_path, name, b"not what the library wrote" * 10)
+    database.keep(tmp_path, name, b"not what the library wrote" * 10)
 
     assert compiled_again(tmp_path, monkeypatch)
 
@@ -109,7 +109,7 @@ def test_a_file_of_another_user_is_not_trusted(
     someone = os.geteuid() + 1
     monkeypatch.setattr(database.os, "geteuid", lambda: someone)
 
-    assert database._read(tmp_path, stored(tmp_path).name) is None
+    assert database.kept(tmp_path, stored(tmp_path).name) is None
 
 
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path: Path) -> None:

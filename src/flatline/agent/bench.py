@@ -16,6 +16,7 @@ from flatline.collect.files import Found, walk
 from flatline.collect.live import resolve
 from flatline.diagnose import diagnose
 from flatline.facts import KERNEL, LOG, Facts
+from flatline.knowledge.related import with_related
 from flatline.mcp.roots import Roots
 from flatline.mcp.runs import Held
 from flatline.model import Cite, Gap, Verdict
@@ -67,7 +68,7 @@ class Bench:
     ) -> Bench:
         """Reads the run and judges it. Raises `UsageError`."""
         facts = collect(request, progress)
-        return cls(request, facts, diagnose(facts), extras)
+        return cls(request, facts, with_related(diagnose(facts)), extras)
 
     def mint(self, cite: Cite) -> str:
         """The id of a citation, which is evidence from now on."""

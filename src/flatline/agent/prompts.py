@@ -110,10 +110,12 @@ def _knowledge(bench: Bench, question: str) -> list[str]:
     if shelf is None:
         return []
     about = f"{question} {bench.verdict.headline}"
+    told = {one.id for one in bench.verdict.related}
     return [
         f"like it elsewhere (no evidence of this run): {p.id}: "
         + shown(f"{p.title}. {p.text}", PASSAGE_CHARS)
         for p in shelf.search(about, PASSAGES)
+        if p.id not in told
     ]
 
 

@@ -1,13 +1,13 @@
-"""The knowledge base as the investigator's tools ask it, where this Flatline has one."""
+"""The knowledge base as the investigator's tools ask it."""
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from flatline.agent.seams import Passage, Shelf
+from flatline.errors import FlatlineError
+from flatline.knowledge.index import Index
 
 LEAST_SHARE = 0.3
 """Of the weight of the words that were asked with: below it a record fits by chance."""
@@ -17,7 +17,7 @@ LEAST_SHARE = 0.3
 class Records:
     """Incident records by BM25, the shipped ones and the site's own."""
 
-    index: Any
+    index: Index
 
     def search(self, words: str, most: int) -> Sequence[Passage]:
         return [
@@ -34,10 +34,11 @@ class Records:
 
 
 def shelf() -> Shelf | None:
-    """None where there is no knowledge base in this installation."""
+    """None where the records of the site cannot be read."""
+    from flatline.knowledge.site import folder, index
+
     try:
-        site = importlib.import_module("flatline.knowledge.site")
-        found, _ = site.index(site.folder())
-    except (ImportError, AttributeError):
+        found, _ = index(folder())
+    except (FlatlineError, OSError):
         return None
     return Records(found)

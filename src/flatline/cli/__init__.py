@@ -83,17 +83,19 @@ exit status: 0 healthy, 1 a fault was found, 2 the call was wrong,
 def _diagnose(request: Request, on_progress: OnProgress | None) -> Verdict:
     from flatline.collect import collect
     from flatline.diagnose import diagnose
+    from flatline.knowledge.related import with_related
 
-    return diagnose(collect(request, on_progress))
+    return with_related(diagnose(collect(request, on_progress)))
 
 
 def _exhibit(request: Request, on_progress: OnProgress | None) -> tuple[Verdict, Exhibit]:
     from flatline.collect import collect
     from flatline.diagnose import diagnose
     from flatline.exhibit import exhibit
+    from flatline.knowledge.related import with_related
 
     facts = collect(request, on_progress)
-    verdict = diagnose(facts)
+    verdict = with_related(diagnose(facts))
     return verdict, exhibit(facts, verdict)
 
 

@@ -74,15 +74,15 @@ def engine(patterns: Sequence[str], cache: Path | None) -> Engine:
 
     folder = cache if cache is not None else default_cache()
     name = f"scan-{_key(patterns)}.hsdb"
-    stored = _read(folder, name) if folder is not None else None
-    if stored is not None:
+    kept_form = kept(folder, name) if folder is not None else None
+    if kept_form is not None:
         try:
-            return HyperscanEngine(hyperscan.loadb(stored, hyperscan.HS_MODE_BLOCK))
+            return HyperscanEngine(hyperscan.loadb(kept_form, hyperscan.HS_MODE_BLOCK))
         except (hyperscan.error, ValueError, TypeError, MemoryError):
             pass  # made by or for something else after all
     database = compiled([prefilter(pattern) for pattern in patterns])
     if folder is not None:
-        _write(folder, name, hyperscan.dumpb(database))
+        keep(folder, name, hyperscan.dumpb(database))
     return HyperscanEngine(database)
 
 
@@ -179,8 +179,8 @@ def _ours(info: os.stat_result) -> bool:
     return info.st_uid == os.geteuid() and not info.st_mode & (stat.S_IWGRP | stat.S_IWOTH)
 
 
-def _read(folder: Path, name: str) -> bytes | None:
-    """What is stored, where it is whole and nobody else could have written it."""
+def kept(folder: Path, name: str) -> bytes | None:
+    """What is stored under that name, where it is whole and nobody else could have written it."""
     try:
         if not _ours(folder.stat()):
             return None
@@ -201,8 +201,9 @@ def _read(folder: Path, name: str) -> bytes | None:
     return payload if head == MAGIC + hashlib.sha256(payload).digest() else None
 
 
-def _write(folder: Path, name: str, payload: bytes) -> None:
-    """Stores it whole or not at all, and drops the oldest of more than a few."""
+def keep(folder: Path, name: str, payload: bytes) -> None:
+    """Stores it whole or not at all, and drops the oldest of more than a few of its kind, which
+    is its name without what stands between the first `-` and the last dot."""
     draft = folder / f".{name}.{secrets.token_hex(8)}"
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -212,7 +213,8 @@ def _write(folder: Path, name: str, payload: bytes) -> None:
         with os.fdopen(fd, "wb") as file:
             file.write(MAGIC + hashlib.sha256(payload).digest() + payload)
         draft.replace(folder / name)
-        stored = sorted(folder.glob("scan-*.hsdb"), key=lambda path: path.stat().st_mtime)
+        kind = f"{name.partition('-')[0]}-*.{name.rpartition('.')[2]}"
+        stored = sorted(folder.glob(kind), key=lambda path: path.stat().st_mtime)
         for old in stored[:-KEPT_FILES]:
             old.unlink(missing_ok=True)
     except (OSError, ValueError):

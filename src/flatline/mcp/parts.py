@@ -6,16 +6,17 @@ from collections.abc import Sequence
 from typing import Literal, TypeVar, get_args
 
 from flatline.errors import UsageError
-from flatline.mcp.pack import WHERE, follows, gap_said, ids, piece, safe
+from flatline.knowledge.outcome import outcome_said
+from flatline.mcp.pack import LONG, WHERE, follows, gap_said, ids, piece, safe
 from flatline.mcp.runs import Held
 from flatline.mcp.shapes import Details, Group, JobCounts, JobRow, Jobs, Row
-from flatline.model import LogCite
+from flatline.model import LogCite, Related
 from flatline.render import ordered_findings
 from flatline.triage import Line, Listing
 from flatline.wording.places import fold_places
 from flatline.wording.rows import instant
 
-Part = Literal["findings", "ruled_out", "undetermined", "gaps", "evidence", "attempts"]
+Part = Literal["findings", "ruled_out", "undetermined", "gaps", "evidence", "attempts", "related"]
 PARTS: tuple[Part, ...] = get_args(Part)
 PAGE = 10
 GROUPS, NAMES, GAPS = 5, 6, 5
@@ -75,8 +76,19 @@ def _rows(held: Held, part: Part) -> list[Row]:
             ]  # fmt: skip
         case "attempts":
             return _attempts(held)
+        case "related":
+            return [Row(id=safe(one.id, WHERE), text=_incident(one)) for one in verdict.related]
         case _:
             return _evidence(held)
+
+
+def _incident(one: Related) -> str:
+    told = outcome_said(one.confirmed, one.wrong)
+    return safe(
+        f"{one.problem}{told and f' ({told})'}; cause then: {one.cause} fix then: {one.fix}"
+        f" ({one.source})",
+        LONG,
+    )
 
 
 def _findings(held: Held) -> list[Row]:

@@ -22,6 +22,7 @@ from flatline.collect.stores import Question, Reply, ask
 from flatline.diagnose import diagnose
 from flatline.errors import UsageError
 from flatline.facts import KERNEL, LOG
+from flatline.knowledge.related import with_related
 from flatline.mcp.roots import Roots
 from flatline.model import Gap, Verdict
 from flatline.render import Ledger, json
@@ -77,7 +78,7 @@ class Runs:
             named = (found.job,) if target == found.job and found.job else tuple(found.paths)
             targets, paths = (*named, *beside), (*found.paths, *beside)
             facts = collect(Request(targets, job, against, self._prometheus))
-            verdict = diagnose(facts)
+            verdict = with_related(diagnose(facts))
             logs = tuple(read.source for read in facts.files if read.kind in (LOG, KERNEL))
             made = Held("", targets, paths, verdict, Ledger(verdict), logs)
             held = replace(made, handle=_handle(made))

@@ -219,7 +219,7 @@ class Numbers(Shape):
 
 
 class Explanation(Shape):
-    kind: str = Field(description="family, signature or line")
+    kind: str = Field(description="family, signature, incident or line")
     name: str
     text: str
 

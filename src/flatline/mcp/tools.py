@@ -39,7 +39,7 @@ from flatline.mcp.shapes import (
 )
 from flatline.model import LogCite
 from flatline.redact import mask
-from flatline.reference import page
+from flatline.reference import incidents, page
 from flatline.render.text import Look
 from flatline.triage import Ask
 from flatline.wording.untrusted import defanged
@@ -227,12 +227,17 @@ class Tools:
         self,
         what: Annotated[
             str,
-            Field(description="family code or name, signature id, or a log line", max_length=4000),
+            Field(
+                description="family code or name, signature or incident id, or a log line",
+                max_length=4000,
+            ),
         ],
     ) -> Annotated[CallToolResult, Explanation]:
-        """What a failure family, an error signature or one log line means, what it does not prove,
-        and what to do. One line is no run: diagnose the run where there is one."""
+        """What a failure family, an error signature, a recorded incident or one log line means,
+        what it does not prove, and what to do; of a line also the recorded incidents like it. One
+        line is no run: diagnose the run where there is one."""
         look = Look(width=100)
+        known = incidents.lookup(what)
         family, signature = reference.family_named(what), reference.signature_named(what)
         if family is not None:
             kind, name, said = (
@@ -242,11 +247,14 @@ class Tools:
             )
         elif signature is not None:
             kind, name, said = "signature", signature.id, page.signature(signature, look)
+        elif known is not None:
+            kind, name, said = "incident", known.id, incidents.record_here(known, look.width)
         elif reference.looks_like_a_line(what):
             kind, name, said = (
                 "line",
                 "the line",
-                page.line(reference.line_entry(mask(what)), look),
+                page.line(reference.line_entry(mask(what)), look)
+                + incidents.beside_line(mask(what), look.width),
             )
         else:
             raise reference.unknown(what)

@@ -45,6 +45,10 @@ def diagnosis(held: Held, pack: Diagnosis) -> str:
             f"{lack.need} ({', '.join(lack.codes)})" for lack in pack.would_help))  # fmt: skip
     lines += [f"not read: {gap}" for gap in pack.gaps]
     lines += [_other(other) for other in pack.others]
+    lines += [
+        f"an incident like this (no evidence): {safe(one.problem, ROW)} [{safe(one.id, ROW)}]"
+        for one in held.verdict.related
+    ]
     lines += quoted(_piece(piece) for piece in pack.evidence)
     return "\n".join([*lines, _more(pack)])
 

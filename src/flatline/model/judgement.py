@@ -181,6 +181,26 @@ class Impact:
 
 
 @dataclass(frozen=True, slots=True)
+class Related:
+    """
+    An incident record that resembles the run; never part of the proof.
+
+    `share` (0..1) is how much of what the run's lines say the record holds; `confirmed` and
+    `wrong` count the verdicts that were settled by it at this site.
+    """
+
+    id: str
+    problem: str
+    cause: str
+    fix: str
+    source: str
+    settled: str
+    share: float
+    confirmed: int = 0
+    wrong: int = 0
+
+
+@dataclass(frozen=True, slots=True)
 class Verdict:
     """The answer. Every surface shows this and nothing else."""
 
@@ -213,3 +233,4 @@ class Verdict:
     attempt_codes: Mapping[int, str] = field(default_factory=dict)
     reasoning: Reasoning | None = None
     """What an agent said beside it; the verdict is the same with and without."""
+    related: tuple[Related, ...] = ()

@@ -30,6 +30,7 @@ from flatline.model import (
     QueryCite,
     Reasoning,
     RecordCite,
+    Related,
     Run,
     Scalar,
     Verdict,
@@ -75,6 +76,7 @@ def document(verdict: Verdict) -> dict[str, Json]:
             *(evidence_object(name, cite, ledger) for name, cite in ledger.items),
             *(dict(found.item) for found in (reasoning.found if reasoning else ())),
         ],
+        "related": [_related(one) for one in verdict.related],
     }
     return made if reasoning is None else {**made, "reasoning": _reasoning(reasoning)}
 
@@ -119,6 +121,21 @@ def _reasoning(reasoning: Reasoning) -> dict[str, Json]:
             "limits": spent.limits,
         },
         "stopped": reasoning.stopped,
+    }
+
+
+def _related(one: Related) -> dict[str, Json]:
+    """An incident that resembles the run; it is no evidence, and cites none."""
+    return {
+        "id": one.id,
+        "problem": one.problem,
+        "cause": one.cause,
+        "fix": one.fix,
+        "source": one.source,
+        "settled": one.settled,
+        "share": one.share,
+        "confirmed_here": one.confirmed,
+        "wrong_here": one.wrong,
     }
 
 

@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 
 from flatline import __version__
-from flatline.model import Action, Cite, Claim, Gap, Judged, Reasoning, Verdict
+from flatline.knowledge.outcome import outcome_said
+from flatline.model import Action, Cite, Claim, Gap, Judged, Reasoning, Related, Verdict
 from flatline.render import (
     Ledger,
     beside,
@@ -102,6 +103,10 @@ def render(verdict: Verdict) -> str:
     lines += _claims("## What it implies", verdict.implies, ledger)
     lines += _section("## What it cannot decide", map(prose, verdict.cannot_decide))
     lines += _actions(verdict.actions)
+    lines += _section(
+        "## Incidents like this one (records, no part of the proof)",
+        map(_related, verdict.related),
+    )
     lines += _evidence(ledger)
     lines += _findings(verdict, ledger)
     lines += _ruled_out(verdict, ledger)
@@ -181,6 +186,15 @@ def _actions(actions: Sequence[Action]) -> list[str]:
         if action.command:
             lines += ["", *_block(action.command), ""]
     return lines
+
+
+def _related(one: Related) -> str:
+    told = outcome_said(one.confirmed, one.wrong)
+    settled = f" ({prose(told)})" if told else ""
+    return (
+        f"{prose(one.problem)}{settled}. Cause then: {prose(one.cause)} Fix then: {prose(one.fix)}"
+        f" {code(one.id)}, {prose(one.source)}"
+    )
 
 
 def _evidence(ledger: Ledger) -> list[str]:

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from flatline.knowledge.outcome import outcome_said
 from flatline.model import (
     Action,
     Cite,
@@ -19,6 +20,7 @@ from flatline.model import (
     Gap,
     Judged,
     Reasoning,
+    Related,
     State,
     Verdict,
 )
@@ -120,6 +122,7 @@ def render(verdict: Verdict, look: Look = PLAIN) -> str:
     _claims(page, "What it implies", verdict.implies)
     _open_questions(page, verdict)
     _actions(page, verdict.actions)
+    _related(page, verdict.related)
     _evidence(page, verdict)
     _others(page, verdict)
     _ruled_out(page, verdict)
@@ -216,6 +219,18 @@ def _command(page: _Page, command: str) -> None:
     for part in command.splitlines():
         for line in break_command(neutral(part), page.look.width - 7):
             page.lines.append("       " + page.look.paint("bold", line))
+
+
+def _related(page: _Page, related: Sequence[Related]) -> None:
+    """Incidents like this one: no evidence, and so without evidence ids."""
+    if not related:
+        return
+    page.heading("Incidents like this one (records, no part of the proof)")
+    for one in related:
+        told = outcome_said(one.confirmed, one.wrong)
+        page.put(sentence(f"{one.problem}{told and f' ({told})'}"), "  - ")
+        page.put(sentence(f"then the cause was: {one.cause}"), "    ")
+        page.put(sentence(f"flatline kb show {one.id}"), "    ", style="dim")
 
 
 # --- evidence ---------------------------------------------------------------------------------

@@ -15,7 +15,8 @@ from xml.etree import ElementTree as ET
 
 from flatline import __version__
 from flatline.exhibit.model import NOTHING, Exhibit
-from flatline.model import Action, Claim, Judged, Verdict
+from flatline.knowledge.outcome import outcome_said
+from flatline.model import Action, Claim, Judged, Related, Verdict
 from flatline.render import ordered_findings, own_finding
 from flatline.render.html.cascade import cascade_section
 from flatline.render.html.curves import curves_section
@@ -57,6 +58,7 @@ def illustrate(verdict: Verdict, exhibit: Exhibit) -> str:
         *(places_section(places, verdict.onset, anchors) for places in exhibit.places),
         cascade_section(verdict),
         _others(verdict, anchors),
+        _related(verdict.related),
         *(reasoning_sections(verdict.reasoning, anchors) if verdict.reasoning else ()),
     ]
     after = [
@@ -194,6 +196,25 @@ def _others(verdict: Verdict, anchors: Anchors) -> ET.Element | None:
         [_finding(judged, anchors) for judged in others[:LIST]],
         more(len(others) - LIST, "findings"),
     )
+
+
+def _related(related: Sequence[Related]) -> ET.Element | None:
+    if not related:
+        return None
+    entries = []
+    for one in related:
+        told = outcome_said(one.confirmed, one.wrong)
+        entries.append(
+            h(
+                "li",
+                h("p", prose(one.problem), h("span.note", f" {told}") if told else None),
+                h("p.note", "cause then: ", prose(one.cause)),
+                h("p.note", "fix then: ", prose(one.fix)),
+                h("p.note", h("code", sentence(one.id)), ", ", prose(one.source)),
+            )
+        )
+    note = h("p.note", "Records of other runs: no part of the proof.")
+    return section("related", "Incidents like this one", note, h("ul", entries))
 
 
 def _finding(judged: Judged, anchors: Anchors) -> ET.Element:
