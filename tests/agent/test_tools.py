@@ -231,6 +231,17 @@ def test_knowledge_stands_with_its_source() -> None:
     assert "https://e.org/1" in made.text
 
 
+def test_differences_against_a_baseline_are_told_as_the_document_has_them() -> None:
+    """Whatever kind they are of, with what they rest on."""
+    on = bench()
+    one = {"kind": "configuration", "name": "batch", "ours": "8", "theirs": "16", "cites": ["e1"]}
+    two = {"kind": "signal", "name": "gpu_power_watts", "ours": 310.0, "theirs": 640.0}
+    on.document = {**on.document, "comparison": [one, two]}
+    made = Kit(on).comparison()
+    assert "configuration batch: ours 8, theirs 16 [e1]" in made.text
+    assert "signal gpu_power_watts: ours 310.0, theirs 640.0" in made.text
+
+
 def test_all_demo_runs_can_be_looked_at() -> None:
     """Whatever lies there, no tool breaks."""
     for run in sorted(DEMOS.iterdir()):

@@ -142,6 +142,34 @@ def test_an_endpoint_that_is_not_there(capsys: pytest.CaptureFixture[str]) -> No
     assert "cannot be reached" in flat(capsys.readouterr().out)
 
 
+def test_a_proxy_is_taken_from_the_environment(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As httpx does; the endpoint's own name is asked of it."""
+    with wire(*SOUND) as server:
+        for name in ("HTTP_PROXY", "http_proxy"):
+            monkeypatch.setenv(name, server.url)
+        for name in ("NO_PROXY", "no_proxy", "ALL_PROXY", "all_proxy"):
+            monkeypatch.delenv(name, raising=False)
+        argv = ["ask", str(STOPPED), "why?", "--model", "compatible:wire", "--base-url",
+                "http://model.invalid/v1"]  # fmt: skip
+        assert answer(argv, Engine()) == 1
+    assert "as the rules do" in capsys.readouterr().out
+    assert set(server.paths) == {"http://model.invalid/v1/chat/completions"}
+
+
+def test_a_model_that_is_only_told_to_is_not_sent_the_data(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """An endpoint that sends one on elsewhere is not followed."""
+    with wire(Act("")) as other:
+        away = Act(status=308, headers={"location": f"{other.url}/v1/chat/completions"})
+        with wire(away) as server:
+            assert answer(call(server, "compatible"), Engine()) == 1
+        assert other.asked == []
+    assert "gave no answer" in flat(capsys.readouterr().out)
+
+
 def test_usage_that_is_not_reported_is_estimated(capsys: pytest.CaptureFixture[str]) -> None:
     """A budget without counts would be none."""
     silent = [Act(a.text, a.calls, usage=False) for a in SOUND]

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from flatline.agent.pages import Pages, shown, spill_folder
-from flatline.agent.seams import Comparison, Shelf
+from flatline.agent.seams import Shelf
 from flatline.collect import Request, collect
 from flatline.collect.files import Found, walk
 from flatline.collect.live import resolve
@@ -29,11 +29,10 @@ from flatline.wording.progress import Progress
 
 @dataclass(frozen=True, slots=True)
 class Extras:
-    """What is brought beside the run: folders of source code, a shelf, a comparison."""
+    """What is brought beside the run: folders of source code, a shelf."""
 
     sources: Roots | None = None
     shelf: Shelf | None = None
-    comparison: Comparison | None = None
 
 
 @dataclass

@@ -1,4 +1,4 @@
-"""What others may bring: a shelf of knowledge, and a comparison with a sound run."""
+"""What others may bring beside the run: a shelf of knowledge."""
 
 from __future__ import annotations
 
@@ -23,10 +23,3 @@ class Shelf(Protocol):
 
     def search(self, words: str, most: int) -> Sequence[Passage]:
         """The passages that fit best, the best first; none where none fits."""
-
-
-class Comparison(Protocol):
-    """Differences against a baseline: configuration, then signals."""
-
-    def rows(self) -> Sequence[str]:
-        """One difference each, the largest first; none where the runs are alike."""

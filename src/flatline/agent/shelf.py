@@ -9,7 +9,7 @@ from flatline.agent.seams import Passage, Shelf
 from flatline.errors import FlatlineError
 from flatline.knowledge.index import Index
 
-LEAST_SHARE = 0.3
+LEAST_SHARE = 0.4
 """Of the weight of the words that were asked with: below it a record fits by chance."""
 
 

@@ -21,6 +21,7 @@ from flatline.agent.pages import Answer, Row, shown
 from flatline.agent.source import read_source, search_source
 from flatline.collect.searching import search
 from flatline.errors import FlatlineError, UsageError
+from flatline.facts import Facts
 from flatline.families import all_families
 from flatline.model import LogCite
 from flatline.model.reasoning import Look
@@ -34,7 +35,7 @@ from flatline.wording.rows import confidence_text, instant, rows
 P = ParamSpec("P")
 Part = Literal["findings", "ruled_out", "undetermined", "gaps", "evidence", "attempts"]
 PARTS: tuple[Part, ...] = get_args(Part)
-HITS, PASSAGES, LEAVES, RANKS = 200, 4, 400, 2_000
+HITS, PASSAGES = 200, 4
 
 
 def answering(tool: Callable[P, Answer]) -> Callable[P, Answer]:
@@ -213,11 +214,10 @@ class Kit:
         told = [Row(f"hosts: {fold_hosts(facts.hosts)} ({len(facts.hosts)}),"
                     f" world size {facts.world_size}")] if facts.hosts else []  # fmt: skip
         told += [Row(f"{name}: {fold_hosts(below)}") for name, below in _leaves(self.bench)]
-        on: dict[str, list[int]] = {}
-        for rank in facts.ranks[:RANKS]:
-            for where in {p.host for p in facts.places_of(rank) if p.host}:
-                on.setdefault(where, []).append(rank)
-        told += [Row(f"{host}: ranks {_ranges(ranks)}") for host, ranks in sorted(on.items())]
+        told += [
+            Row(f"{host}: ranks {_ranges(sorted(ranks))}")
+            for host, ranks in sorted(_ranks_on(facts).items())
+        ]
         return self.bench.pages.answer("topology", told, None if told else "no host is known")
 
     @answering
@@ -259,10 +259,10 @@ class Kit:
     @answering
     def comparison(self) -> Answer:
         """Differences against the baseline run: configuration first, then signals."""
-        other = self.bench.extras.comparison
+        other = self.bench.document.get("comparison")
         if other is None:
             return self.bench.pages.answer("comparison", (), "no baseline was named (--baseline)")
-        told = [Row(text) for text in other.rows()]
+        told = [Row(_difference(one)) for one in other]
         return self.bench.pages.answer("comparison", told, None if told else "nothing differs")
 
     @answering
@@ -353,6 +353,14 @@ def _finding(bench: Bench, judged: Any) -> Row:
                f"{where}{after} [{ids}]")  # fmt: skip
 
 
+def _difference(one: Mapping[str, Any]) -> str:
+    """One difference against the baseline, whatever kind it is of: its fields by name."""
+    named = [f"{key} {value}" for key, value in one.items()
+             if value is not None and key not in ("cites", "kind", "name")]  # fmt: skip
+    cites = f" [{', '.join(map(str, one.get('cites') or ()))}]"
+    return f"{one.get('kind')} {one.get('name')}: {', '.join(named)}{cites}"
+
+
 def _judged(bench: Bench, code: str) -> str:
     verdict = bench.verdict
     for judged in verdict.findings:
@@ -381,8 +389,24 @@ def _leaves(bench: Bench) -> list[tuple[str, tuple[str, ...]]]:
                 if recognise_topology(head):
                     leaves = parse_topology(head + data.read())
                     kept = ((name, tuple(h for h in below if h in own)) for name, below in leaves)
-                    return [(name, below) for name, below in kept if below][:LEAVES]
+                    return [(name, below) for name, below in kept if below]
     return []
+
+
+def _ranks_on(facts: Facts) -> dict[str, set[int]]:
+    """Ranks (tasks, where no rank was printed) by the host anything of them was heard on."""
+    heard = (
+        *(event.place for event in facts.exits),
+        *(match.cite.place for match in facts.matches),
+        *(track.place for track in facts.tracks),
+        *(read.place for read in facts.files),
+    )
+    found: dict[str, set[int]] = {}
+    for place in heard:
+        rank = place.task if place.rank is None else place.rank
+        if place.host is not None and rank is not None:
+            found.setdefault(place.host, set()).add(rank)
+    return found
 
 
 def _ranges(numbers_: list[int]) -> str:
