@@ -60,6 +60,7 @@ def test_a_whole_investigation(
     assert max(map(len, said.err.splitlines())) <= 80
     assert all(body["stream"] for body in server.asked)
     assert len(server.asked) == 4
+    assert all(body["max_tokens"] <= 4_096 for body in server.asked)
     assert KEY not in said.out + said.err + saved.read_text()
     sent = {
         h.get("x-api-key") or h["authorization"].removeprefix("Bearer ") for h in server.headers

@@ -175,6 +175,7 @@ def made(endpoint: Endpoint) -> tuple[Model, Any]:
 def _openai(endpoint: Endpoint, http: Any) -> Model:
     from openai import AsyncOpenAI
     from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
     from pydantic_ai.providers.openai import OpenAIProvider
 
     client = AsyncOpenAI(
@@ -183,7 +184,12 @@ def _openai(endpoint: Endpoint, http: Any) -> Model:
         http_client=http,
         max_retries=0,
     )
-    return OpenAIChatModel(endpoint.name, provider=OpenAIProvider(openai_client=client))
+    provider = OpenAIProvider(openai_client=client)
+    if endpoint.provider == "openai":
+        return OpenAIChatModel(endpoint.name, provider=provider)
+    # servers that speak the protocol all know `max_tokens`, its successor only some
+    older = OpenAIModelProfile(openai_chat_supports_max_completion_tokens=False)
+    return OpenAIChatModel(endpoint.name, provider=provider, profile=older)
 
 
 def _anthropic(endpoint: Endpoint, http: Any) -> Model:
