@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from datetime import UTC, datetime
 from functools import cache
 
 import pytest
@@ -103,3 +105,25 @@ def test_a_run_that_changed_bears_no_claim() -> None:
 
     assert claims
     assert not any(check(claim, known, other).holds for claim in claims)
+
+
+def test_the_first_and_last_value_of_a_window_are_asked_for_again() -> None:
+    """As the file of metrics has them at its ends, read here line by line."""
+    name = "gpu_throttled_one_of_many"
+    item = next(one for one in evidence(name).values() if "SM_CLOCK{" in one.get("query", ""))
+    rows = [
+        line.split()
+        for line in (runs()[name][0].run / "metrics.prom").read_text().splitlines()
+        if line.startswith("DCGM_FI_DEV_SM_CLOCK{") and 'gpu="5"' in line and "node03" in line
+    ]
+    early = datetime.fromtimestamp(int(rows[2][-1]) / 1000, UTC)
+    window = (early, datetime.fromisoformat(item["end"]))
+    then = (float(rows[1][-2]) + float(rows[2][-2])) / 2  # of one minute, its left end open
+    first = Claim(item["id"], item["query"], "first", then, "MHz", window=window)
+    last = replace(first, comparator="last", value=item["value"] / 1e6)
+
+    assert checked(name, first).holds, checked(name, first)
+    assert checked(name, last).holds
+    assert not checked(name, replace(first, value=last.value)).holds
+    assert not checked(name, replace(last, value=first.value)).holds
+    assert not checked(name, replace(first, window=None)).holds

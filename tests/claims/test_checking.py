@@ -13,8 +13,12 @@ import pytest
 from flatline.claims import Claim, Rerun, check, claim_from, overturn, render
 from flatline.claims.model import Checked
 from flatline.claims.units import claimable, converted, same
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
 from flatline.errors import UsageError
 from flatline.model import Place
+from flatline.render.json import document as document_of
+from safety.poison import CARRIERS, NOTHING, written
 
 LOG = (
     "2026-03-01 04:00:01 step 1/100 loss 5.000 step_time 13.8 ms\n"
@@ -159,6 +163,28 @@ def test_what_is_no_claim_is_refused_with_a_word(given: object) -> None:
     """A model's mistake comes back as something it can mend."""
     with pytest.raises(UsageError, match=r"\w+ "):
         claim_from(given)
+
+
+def test_fields_of_a_flight_recorder_are_read_again(tmp_path: Path) -> None:
+    """The one that is cited, and another of the same entry; what is near it is not it."""
+    carrier = next(one for one in CARRIERS if one.name == "strings of a flight recorder")
+    run = written(carrier, NOTHING, tmp_path)
+    told: Any = document_of(diagnose(collect(Request((str(run),)))))
+    items = {item["id"]: item for item in told["evidence"]}
+    again = Rerun.of(told, (str(run),))
+    dumps = [item for item in items.values() if item["kind"] == "dump"]
+
+    assert len(dumps) >= 3
+    for item in dumps:
+        field, value = item["pointer"].rpartition(", ")[2], item["value"]
+        claim = Claim(item["id"], field, "=", value, place=Place(rank=item["place"]["rank"]))
+        assert check(claim, items, again).holds, item
+        off = value + 1 if isinstance(value, int) else f"{value}x"
+        assert not check(replace(claim, value=off), items, again).holds
+        assert not check(replace(claim, place=Place(rank=77)), items, again).holds
+        assert not check(replace(claim, quantity="no such field"), items, again).holds
+        if item["pointer"].startswith("entry "):
+            assert check(replace(claim, quantity="is_p2p", value="False"), items, again).holds
 
 
 def test_a_claim_of_json_is_the_claim() -> None:

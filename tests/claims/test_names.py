@@ -116,6 +116,28 @@ def test_an_answer_is_restored_as_it_was_written() -> None:
     )
 
 
+def test_the_arguments_of_a_call_are_restored() -> None:
+    """String by string, so that no name can break the document."""
+    names = known()
+    names.mask("node1 node10")
+    call = {"evidence": "e1", "place": {"host": "HOST-2", "rank": 3}, "window": ["HOST-1"]}
+
+    assert names.restored(call) == {
+        "evidence": "e1", "place": {"host": "node10", "rank": 3}, "window": ["node1"],
+    }  # fmt: skip
+
+
+def test_a_text_cannot_have_what_matters_hidden() -> None:
+    """Whoever writes a log may call a user or a host what the evidence is called."""
+    names = Names()
+    text = "User=nan User=e1 host=rank3 User=B2 Account=healthy host=gpu5"
+
+    names.learn(text)
+    assert names.mask("e1: loss nan of rank3, B2, not healthy, rank4, gpu5") == (
+        "e1: loss nan of rank3, B2, not healthy, rank4, gpu5"
+    )
+
+
 def test_a_name_has_one_placeholder_throughout() -> None:
     """Also where it was unknown when it came first."""
     names = Names()

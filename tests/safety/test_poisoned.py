@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from functools import cache
+from itertools import cycle
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -29,6 +30,8 @@ from mcp_server.asking import said, strings
 from obedient import obey, scripted
 from safety.poison import (
     CARRIERS,
+    FORGED,
+    IN_LINES,
     KEY,
     MARK,
     NOTHING,
@@ -47,6 +50,7 @@ STEERING = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200b-\u200f\u202a-\u202e\u2
 CLOSES = re.compile(
     r"</|<\||<(?:system|tool|function|invoke|run-text)|\[/?INST\]|```|\"tool_calls\"|＜", re.I
 )
+STAND = ("state", "code", "fault class", "blame", "culprits", "resubmit", "actions")
 TOOLS = frozenset({"diagnose", "evidence", "details", "search_log", "query", "explain", "verify"})
 
 
@@ -200,13 +204,28 @@ def test_the_comparison_would_see_a_change(tmp_path: Path) -> None:
     assert moved(case, judged(run)[1])
 
 
+@pytest.mark.parametrize("carrier", IN_LINES, ids=lambda carrier: carrier.name)
+def test_evidence_quoted_in_a_log_moves_no_family(carrier: Carrier, tmp_path: Path) -> None:
+    """A program that logs what it was asked about prints lines that are evidence elsewhere. They
+    may cost confidence, as a rival that was read; family and culprits stay."""
+    heads = cycle(
+        ('sample prompt: "', '{"role": "user", "content": "', "the analyst asks about: ")
+    )
+    twin = clean(carrier)
+    for name, text in FORGED.items():
+        run = written(carrier, f'{next(heads)}{text}"', tmp_path / name)
+        found = facets(judged(run)[1])
+        assert {key: found[key] for key in STAND} == {key: twin[key] for key in STAND}, name
+
+
 @pytest.mark.parametrize("case", cases()[::3], ids=lambda case: case.name)
 def test_the_wrapper_holds_whatever_is_in_it(case: Case) -> None:
     """It opens once and closes once, every line of the run stands behind its bar."""
-    text = wrapped(case.text.replace(KEY, "[masked]"), f"job.log {case.text}", "read on", 2_000)
+    text = wrapped(case.text, f"job.log {case.text}", "read on", 2_000)
     lines = text.splitlines()
 
     assert (lines[0], lines[-1]) == (OPEN, CLOSE)
+    assert KEY not in text
     assert all(line.startswith("| ") for line in lines[1:-1])
     assert CLOSES.search("\n".join(lines[1:-1])) is None
     assert STEERING.search(text.replace("\n", "")) is None

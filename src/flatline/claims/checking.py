@@ -259,8 +259,11 @@ def _end_of_file(claim: Claim, item: Evidence, pattern: re.Pattern[str], ask: As
 def _any_compared(claim: Claim, measured: Measured) -> Checked:
     """Values of records are words or numbers."""
     value = measured.value
-    numeric = isinstance(value, int | float) or number_of(str(value)) is not None
-    if numeric and claim.comparator != "contains":
+    if (
+        not isinstance(value, bool)
+        and number_of(str(value)) is not None
+        and claim.comparator != "contains"
+    ):
         return _number_compared(claim, measured)
     if claim.unit is not None:
         raise Refused("a text has no unit")

@@ -119,7 +119,7 @@ def of_pointer(claim: Claim, item: Evidence, ask: Ask) -> Measured:
     wanted = _key(claim.quantity)
     if wanted in (_key(own), _key(pointer)) or (wanted == "state" and _key(own).endswith("state")):
         return Measured(ask.field(item, pointer))
-    if item.get("kind") == "record" and comma:
+    if comma:
         field = {"exitcode": "ExitCode", "signal": "ExitCode"}.get(wanted, claim.quantity.strip())
         try:
             value = ask.field(item, f"{head}, {field}")

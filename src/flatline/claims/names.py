@@ -53,11 +53,11 @@ class Names:
         """The names a verdict's document holds, and `more` hosts."""
         made = cls()
         for host in (*(document.get("run") or {}).get("hosts", ()), *more):
-            made._note("HOST", str(host))
+            made._note("HOST", str(host), sure=True)
         for item in document.get("evidence", ()):
             host = (item.get("place") or {}).get("host")
             if host:
-                made._note("HOST", str(host))
+                made._note("HOST", str(host), sure=True)
             for key in ("text", "value", "source", "query"):
                 if isinstance(item.get(key), str):
                     made.learn(item[key])
@@ -100,14 +100,27 @@ class Names:
 
         return _PLACEHOLDER.sub(back, text)
 
+    def restored(self, tree: object) -> object:
+        """A JSON tree, as a model's call of a tool has it, with names in all of its strings."""
+        if isinstance(tree, str):
+            return self.restore(tree)
+        if isinstance(tree, Mapping):
+            return {self.restore(str(key)): self.restored(value) for key, value in tree.items()}
+        if isinstance(tree, list | tuple):
+            return [self.restored(value) for value in tree]
+        return tree
+
     # --- what is known ---
 
-    def _note(self, kind: Kind, name: str) -> None:
+    def _note(self, kind: Kind, name: str, *, sure: bool = False) -> None:
+        """`sure` where the rules call it so, and not only a text."""
         if kind == "HOST":
             name = name.partition(".")[0]
             if _HOST_NAME.fullmatch(name) is None:
                 return
         if len(name) < 2 or name.lower() in naming.NOBODY or name.isdigit():
+            return
+        if not sure and naming.NO_NAME.fullmatch(name):
             return
         if name not in self._known[kind] and not naming.IPV4.fullmatch(name):
             self._known[kind].add(name)
@@ -192,9 +205,9 @@ class Names:
 
     @property
     def _stems(self) -> set[str]:
-        """What hosts are called before their number; `gpu` is what GPUs are called."""
+        """What hosts are called before their number, unless others are called so too."""
         stems = {found[1] for name in self._known["HOST"] if (found := _STEM.fullmatch(name))}
-        return {stem for stem in stems if stem.lower() not in WORDS or len(stem) > 3}
+        return {s for s in stems if s.lower() not in WORDS or s.lower() in naming.HOST_STEMS}
 
     def _host(self, found: re.Match[str]) -> Spans:
         spans = [(*found.span("host"), self._stands("HOST", found["host"]))]

@@ -93,24 +93,37 @@ NOBODY = frozenset(
 )  # fmt: skip
 """Accounts of every system, and words: nobody's name."""
 _WORDS = """
-abort adam admin app art avg batch bill bin bool build byte cache call cancelled cat chase
-checkpoint ci class cluster code collective completed compute config core count cpu cuda data
-dataset date dean debug demo dev device dim dist docker down dump end epoch err eval event exit
-exp experiment failed faith file final fix float found gen gloo gpu grace grad group guest head
-hello home hope host idle image info init int jax job jobs json kernel key lab label large layer
-learning len lib line linux list llm load log login logs loss lost lr main map mark master max
-may mean mem memory min ml mnt model models mpi name nccl net network nlp node nodes norm normal
-now ops order out output over part partition pat path pid pip place point power print process
-program project projects python quantile query rank rate ratio ray reason recv release request
-research rich rob role rows run runner running runs sample save scale scope scratch script send
-seq serial server service shape shared signal size source srun start state step storage str
-string sue sum system tag target task team temp tensor test tester tests text time tmp tok token
-tokens tools top torch total trace train trainer training type ubuntu unit user users utils val
-value version vision wait wandb warn watch web will work worker workers world write xid zone
+abort adam admin app art avg batch bill bin bool build byte bytes cache call cancelled cat chase
+checkpoint ci claim class clock cluster code collective completed compute confidence config core
+count cpu cuda data dataset date dean debug demo dev device dim dist docker down driver dump ecc
+end epoch err errors eval event evidence exception exit exp experiment fabric failed faith
+family fault file final fix float found gen gloo gpu gpus grace grad group guest hang head
+healthy hello hertz home hope host ib idle image inf info init int jax job jobs json kernel key
+killed lab label large layer learning len lib line link linux list llm load log login logs loss
+lost lr main map mark master max may mean mem memory min ml mlx mnt model models mpi name nan
+nccl net network nlp node nodes none norm normal now nvlink oom ops order out output over part
+partition pat path pid pip place point port power print process program project projects python
+quantile query rank ranks rate ratio ray rdma reason recv release request research rich rob role
+rows run runner running runs sample save scale scope scratch script seconds send seq serial
+server service shape shared sigabrt sigkill signal sigterm size source srun start state step
+steps storage str string sue sum sxid system tag target task tcp team temp temperature tensor
+test tester tests text throttle time timeout tmp tok token tokens tools top torch total trace
+traceback train trainer training type ubuntu undetermined unit user users utils val value
+verdict version vision wait wandb warn warning watch watts web will work worker workers world
+write xid zone
 """
 WORDS = frozenset(_WORDS.split())
 """Words that logs, queries and records of training use themselves, and names that are words: a
 user or host who is called so is masked only where the text says that it is one."""
+
+
+HOST_STEMS = frozenset(("node", "nodes", "host", "worker", "compute"))
+"""Words of the trade that hosts are called by, with a number behind them."""
+NO_NAME = re.compile(
+    r"[a-get]\d{1,4}|(?:rank|step|gpu|epoch|layer|cuda|attempt|attempt_|task)\d+", re.I
+)
+"""Codes of families, evidence ids, and what a program numbers: a text that calls a user or host so
+may want them hidden."""
 
 
 def hosts_in(text: str) -> Iterator[str]:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import re
 
+from flatline.redact import mask
+
 # C0 and C1 controls; zero-width, joining and direction marks (Unicode TR36, section 3); line and
 # paragraph separators; interlinear annotation; variation-like tags, and more variation selectors
 # than one, which can carry bytes; surrogates UTF-8 cannot carry.
@@ -76,15 +78,15 @@ WRAPPED_CHARS = 4_000
 
 def wrapped(text: str, source: str, more: str, most: int = WRAPPED_CHARS) -> str:
     """
-    A text of the run, masked already, as a language model may be given it; it may have many lines.
+    A text of the run as a language model may be given it; it may have many lines.
 
-    It stands between tags that nothing in it can close, each line behind `| ` and `defanged`.
-    What is beyond `most` characters is left out, and a line behind the quotation says how much and
-    `more`, the way to it.
+    Secrets are masked before anything is cut.  It stands between tags that nothing in it can
+    close, each line behind `| ` and `defanged`.  What is beyond `most` characters is left out, and
+    a line behind the quotation says how much and `more`, the way to it.
     """
     lines: list[str] = []
     left = most
-    whole = text.split("\n")
+    whole = mask(text).split("\n")
     cut = False
     for line in whole:
         said = defanged(line[: left + 1].rstrip("\r"))
@@ -93,7 +95,7 @@ def wrapped(text: str, source: str, more: str, most: int = WRAPPED_CHARS) -> str
         left -= len(said) + 1
         if cut or left <= 0:
             break
-    where = defanged(sentence(source))[:200]
+    where = defanged(sentence(mask(source)))[:200]
     parts = [OPEN, f"| from {where}:", *lines, CLOSE]
     if cut or len(lines) < len(whole):
         parts.append(
