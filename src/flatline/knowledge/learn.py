@@ -15,7 +15,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from flatline.collect.masking import masked
 from flatline.errors import UsageError
 from flatline.knowledge.incident import LONGEST, LONGEST_LINE, MOST_LINES, Incident, load
 from flatline.knowledge.site import CONFIRMED, add_one, note, site
@@ -91,8 +90,7 @@ def _verdict(file: Path) -> dict[str, Any]:
         )
     if not re.fullmatch(r"[A-G][1-9]", verdict["code"]):
         raise UsageError(f"{file}: {verdict['code']!r:.40} is no family's code")
-    made: dict[str, Any] = masked(document)
-    return made
+    return document
 
 
 def _run(document: Mapping[str, Any]) -> str:
