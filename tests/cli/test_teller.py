@@ -6,7 +6,8 @@ import io
 
 import pytest
 
-from flatline.cli import Teller
+from flatline.cli import complain
+from flatline.wording.telling import Teller
 
 
 class Terminal(io.StringIO):
@@ -26,7 +27,7 @@ def told(teller: Teller) -> None:
 def test_in_a_pipe_there_are_lines_and_nothing_else(capsys: pytest.CaptureFixture[str]) -> None:
     """Of 80 columns, without a control character."""
     stream = io.StringIO()
-    told(Teller(stream))
+    told(Teller(stream, complain))
     lines = capsys.readouterr().err.splitlines()
     assert lines[0] == "1/3 extract and retrieve"
     assert lines[1].startswith("  search_log NCCL WARNxxx")
@@ -39,7 +40,7 @@ def test_in_a_pipe_there_are_lines_and_nothing_else(capsys: pytest.CaptureFixtur
 def test_on_a_terminal_what_is_under_way_is_drawn_over() -> None:
     """And gone when it is cleared."""
     stream = Terminal()
-    teller = Teller(stream)
+    teller = Teller(stream, complain)
     told(teller)
     assert "waiting for the model" in stream.getvalue()
     assert "the model writes, 500 characters" in stream.getvalue()
@@ -50,7 +51,7 @@ def test_on_a_terminal_what_is_under_way_is_drawn_over() -> None:
 def test_a_quiet_one_says_nothing(capsys: pytest.CaptureFixture[str]) -> None:
     """Neither in lines nor over them."""
     stream = Terminal()
-    told(Teller(stream, quiet=True))
+    told(Teller(stream, complain, quiet=True))
     assert capsys.readouterr().err == stream.getvalue() == ""
 
 
@@ -58,7 +59,7 @@ def test_what_a_tool_was_asked_cannot_steer_the_terminal(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """It comes from a model."""
-    teller = Teller(io.StringIO())
+    teller = Teller(io.StringIO(), complain)
     teller.called("x", "\x1b[2J")
     teller.found("x", "\x1b[2J")
     assert "\x1b" not in capsys.readouterr().err

@@ -38,7 +38,6 @@ from flatline.cli import (
     HEALTHY,
     UNDETERMINED,
     Engine,
-    Teller,
     complain,
     look_of,
     request_said,
@@ -46,6 +45,7 @@ from flatline.cli import (
 )
 from flatline.errors import UsageError
 from flatline.wording.progress import Progress
+from flatline.wording.telling import Teller
 
 if TYPE_CHECKING:
     from flatline.agent.session import Session
@@ -89,7 +89,7 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
     finally:
         if progress is not None:
             progress.clear()
-    teller = Teller(sys.stderr, options.quiet)
+    teller = Teller(sys.stderr, complain, options.quiet)
     with Session(bench, chosen, teller) as session:
         if options.replay:
             return _replay(session, Path(options.replay), teller)
