@@ -25,7 +25,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, Protocol, TextIO, cast
 
 from flatline import __version__
-from flatline.errors import FlatlineError, ManyJobs, UsageError
+from flatline.errors import FlatlineError, FormatError, ManyJobs, UsageError
 from flatline.wording.untrusted import neutral, sentence
 
 if TYPE_CHECKING:
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from flatline.render.text import Look
     from flatline.triage import Ask, Listing
     from flatline.verify import Check
+    from flatline.wording.progress import Progress
 
 HEALTHY, FOUND, WRONG_CALL, UNDETERMINED, FAILED = range(5)
 INTERRUPTED, PIPE_CLOSED = 130, 141
@@ -97,6 +98,24 @@ def _exhibit(request: Request, on_progress: OnProgress | None) -> tuple[Verdict,
     return verdict, exhibit(facts, verdict)
 
 
+def _investigate(
+    request: Request, on_progress: Progress | None, options: argparse.Namespace, drawn: bool
+) -> tuple[Verdict, Exhibit | None]:
+    from flatline.agent.session import investigated
+    from flatline.wording.telling import Teller
+
+    teller = Teller(sys.stderr, complain, options.quiet)
+    try:
+        verdict, facts = investigated(request, on_progress, options, teller, os.environ)
+    finally:
+        teller.clear()
+    if not drawn:
+        return verdict, None
+    from flatline.exhibit import exhibit
+
+    return verdict, exhibit(facts, verdict)
+
+
 def _verify(
     document: Mapping[str, Any],
     targets: tuple[str, ...],
@@ -149,6 +168,9 @@ class Engine:
     families: Callable[[], tuple[Family, ...]] = _families
     demos: Callable[[], Traversable] = _demos
     jobs: Callable[[Ask, OnProgress | None], Listing] = _jobs
+    investigate: Callable[
+        [Request, Progress | None, argparse.Namespace, bool], tuple[Verdict, Exhibit | None]
+    ] = _investigate
 
 
 class Command(Protocol):
@@ -233,6 +255,32 @@ def instant_said(said: str | None, option: str) -> datetime | None:
             "2026-03-01T05:12:55+01:00 (UTC where no zone is said), or seconds since 1970, "
             "as 1772338375"
         ) from fault
+
+
+def request_said(options: argparse.Namespace) -> Request:
+    """The run that the options of `diagnose` and `ask` name. Raises `UsageError`."""
+    start, end = instant_said(options.start, "--start"), instant_said(options.end, "--end")
+    if start and end and start >= end:
+        raise UsageError(f"--start {options.start} is not before --end {options.end}")
+    if options.prometheus and not re.match(r"https?://[^/\s]", options.prometheus):
+        raise UsageError(f"--prometheus {options.prometheus!r}: give it as http://HOST:PORT")
+    hosts = _hosts(options.hosts)
+    from flatline.collect import Request  # after the checks: it is most of the start-up
+
+    return Request(
+        tuple(options.target), options.job, options.baseline, options.prometheus, start, end, hosts
+    )
+
+
+def _hosts(listed: str | None) -> tuple[str, ...]:
+    if not listed:
+        return ()
+    from flatline.parsers._hostlist import expand
+
+    try:
+        return expand(listed)
+    except FormatError as fault:
+        raise UsageError(f"--hosts: {fault}") from fault
 
 
 # --- dispatch ---------------------------------------------------------------------------------

@@ -19,13 +19,13 @@ examples:
   flatline diagnose ./outputs/8308 --format html --output report.html
   flatline diagnose 8308 --prometheus http://prometheus:9090
   flatline diagnose ./outputs/8309 --baseline ./outputs/8308
+  flatline diagnose ./outputs/8308 --agent --model anthropic:NAME
 """
 
 from __future__ import annotations
 
 import argparse
 import os
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,11 +36,11 @@ from flatline.cli import (
     UNDETERMINED,
     Engine,
     complain,
-    instant_said,
     look_of,
+    request_said,
     say,
 )
-from flatline.errors import FormatError, UsageError
+from flatline.errors import UsageError
 from flatline.wording.progress import Progress
 
 if TYPE_CHECKING:
@@ -57,6 +57,7 @@ STATUS: dict[State, int] = {
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
+    from flatline.agent.options import declare
     from flatline.render import format_names
 
     add = parser.add_argument
@@ -70,11 +71,13 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--format", choices=format_names(), default="text", help="default: text")
     add("--output", metavar="FILE", help="write the verdict there, never inside a TARGET")
     add("--quiet", action="store_true", help="text in one line; no progress, no notes")
+    add("--agent", action="store_true", help="have a model investigate too; it changes nothing")
+    declare(parser)
 
 
 def run(options: argparse.Namespace, engine: Engine) -> int:
     output = None if options.output in (None, "-") else _output(options)
-    request = _request(options)
+    request = request_said(options)
     progress = None if options.quiet else Progress(sys.stderr)
     try:
         verdict, exhibit = _answer(request, options, engine, progress)
@@ -97,7 +100,10 @@ def _answer(
     """The verdict; with what can be shown of the run where the format draws it."""
     from flatline.render import Drawn, format_named
 
-    if isinstance(format_named(options.format), Drawn):
+    drawn = isinstance(format_named(options.format), Drawn)
+    if options.agent:
+        return engine.investigate(request, progress, options, drawn)
+    if drawn:
         return engine.exhibit(request, progress)
     return engine.diagnose(request, progress), None
 
@@ -114,34 +120,6 @@ def _page(
         return shown.render(verdict)
     look = text.Look(brief=options.quiet) if to_file else look_of(sys.stdout, options.quiet)
     return text.render(verdict, look)
-
-
-# --- what was asked ---------------------------------------------------------------------------
-
-
-def _request(options: argparse.Namespace) -> Request:
-    start, end = instant_said(options.start, "--start"), instant_said(options.end, "--end")
-    if start and end and start >= end:
-        raise UsageError(f"--start {options.start} is not before --end {options.end}")
-    if options.prometheus and not re.match(r"https?://[^/\s]", options.prometheus):
-        raise UsageError(f"--prometheus {options.prometheus!r}: give it as http://HOST:PORT")
-    hosts = _hosts(options.hosts)
-    from flatline.collect import Request  # after the checks: it is most of the start-up
-
-    return Request(
-        tuple(options.target), options.job, options.baseline, options.prometheus, start, end, hosts
-    )
-
-
-def _hosts(listed: str | None) -> tuple[str, ...]:
-    if not listed:
-        return ()
-    from flatline.parsers._hostlist import expand
-
-    try:
-        return expand(listed)
-    except FormatError as fault:
-        raise UsageError(f"--hosts: {fault}") from fault
 
 
 # --- where the verdict goes -------------------------------------------------------------------

@@ -60,6 +60,7 @@ from flatline.model.judgement import (
     Undetermined,
     Verdict,
 )
+from flatline.model.reasoning import Reasoning, Thought
 
 __all__ = [
     "NOWHERE",
@@ -93,6 +94,7 @@ __all__ = [
     "Progress",
     "ProgressKind",
     "QueryCite",
+    "Reasoning",
     "RecordCite",
     "Records",
     "Related",
@@ -109,6 +111,7 @@ __all__ = [
     "SignatureRole",
     "State",
     "Step",
+    "Thought",
     "Undetermined",
     "Verdict",
     "Weight",

@@ -20,6 +20,7 @@ from flatline.model.evidence import (
     Severity,
     State,
 )
+from flatline.model.reasoning import Reasoning
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,6 +232,8 @@ class Verdict:
     domain: str | None = None
     catalogue: str | None = None
     attempt_codes: Mapping[int, str] = field(default_factory=dict)
+    reasoning: Reasoning | None = None
+    """What an agent said beside it; the verdict is the same with and without."""
     related: tuple[Related, ...] = ()
     comparison: Comparison | None = None
     """The run beside its baseline; None where it was compared with none."""

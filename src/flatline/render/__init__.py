@@ -139,17 +139,19 @@ class Ledger:
 
 
 def fold_ids(ids: Iterable[str]) -> str:
-    """`e1, e4-e9`: evidence ids by number, runs of three and more as a range."""
-    runs: list[list[int]] = []
-    for number in sorted({int(name[1:]) for name in ids}):
-        if runs and number == runs[-1][1] + 1:
-            runs[-1][1] = number
+    """`e1, e4-e9, t2`: evidence ids by letter and number, runs of three and more as a range."""
+    numbered = {(name[0], int(name[1:])) for name in ids if name[1:].isdecimal()}
+    runs: list[tuple[str, list[int]]] = []
+    for letter, number in sorted(numbered):
+        if runs and letter == runs[-1][0] and number == runs[-1][1][1] + 1:
+            runs[-1][1][1] = number
         else:
-            runs.append([number, number])
+            runs.append((letter, [number, number]))
     parts = []
-    for first, last in runs:
+    for letter, (first, last) in runs:
         joint = "-" if last - first > 1 else ", "
-        parts.append(f"e{first}" if first == last else f"e{first}{joint}e{last}")
+        many = f"{letter}{first}{joint}{letter}{last}"
+        parts.append(f"{letter}{first}" if first == last else many)
     return ", ".join(parts)
 
 

@@ -30,6 +30,7 @@ from flatline.model import (
     Measure,
     Place,
     QueryCite,
+    Reasoning,
     RecordCite,
     Related,
     Run,
@@ -56,7 +57,8 @@ def render(verdict: Verdict) -> str:
 def document(verdict: Verdict) -> dict[str, Json]:
     """The document as plain values: what `verify` takes."""
     ledger = Ledger(verdict)
-    return {
+    reasoning = verdict.reasoning
+    made: dict[str, Json] = {
         "schema_version": SCHEMA_VERSION,
         "tool": {"version": __version__, "catalogue": verdict.catalogue},
         "run": _run(verdict, ledger),
@@ -73,9 +75,56 @@ def document(verdict: Verdict) -> dict[str, Json]:
         "gaps": [
             {"need": gap.need, "where": gap.where, "reason": gap.reason} for gap in verdict.gaps
         ],
-        "evidence": [_evidence(name, cite, ledger) for name, cite in ledger.items],
+        "evidence": [
+            *(evidence_object(name, cite, ledger) for name, cite in ledger.items),
+            *(dict(found.item) for found in (reasoning.found if reasoning else ())),
+        ],
         "related": [_related(one) for one in verdict.related],
         **_compared(verdict.comparison, ledger),
+    }
+    return made if reasoning is None else {**made, "reasoning": _reasoning(reasoning)}
+
+
+def _reasoning(reasoning: Reasoning) -> dict[str, Json]:
+    """What an agent said; evidence that its looks brought stands with the rest of it."""
+    spent = reasoning.spent
+    return {
+        "question": reasoning.question,
+        "model": reasoning.model,
+        "answered": reasoning.answered,
+        "code": reasoning.code,
+        "family": reasoning.family,
+        "stands": reasoning.stands,
+        "overturned": reasoning.overturned,
+        "ruling": reasoning.ruling,
+        "claims": [{"text": s.text, "cites": list(s.cites)} for s in reasoning.claims],
+        "prose": [{"text": s.text, "cites": list(s.cites)} for s in reasoning.prose],
+        "rejected": [{"text": r.text, "why": r.why} for r in reasoning.rejected],
+        "thoughts": [
+            {
+                "id": t.id,
+                "role": t.role,
+                "round": t.round,
+                "on": list(t.on),
+                "text": t.text,
+                "cites": list(t.cites),
+                "holds": t.holds,
+            }
+            for t in reasoning.thoughts
+        ],
+        "looks": [{"tool": w.tool, "asked": w.asked, "found": w.found} for w in reasoning.looks],
+        "spent": None
+        if spent is None
+        else {
+            "calls": spent.calls,
+            "tokens_in": spent.tokens_in,
+            "tokens_out": spent.tokens_out,
+            "seconds": spent.seconds,
+            "cost_usd": spent.cost_usd,
+            "price_from": spent.price_from,
+            "limits": spent.limits,
+        },
+        "stopped": reasoning.stopped,
     }
 
 
@@ -282,7 +331,7 @@ def place_object(place: Place) -> dict[str, Json]:
     }
 
 
-def _evidence(name: str, cite: Cite, ledger: Ledger) -> dict[str, Json]:
+def evidence_object(name: str, cite: Cite, ledger: Ledger) -> dict[str, Json]:
     match cite:
         case LogCite():
             return {

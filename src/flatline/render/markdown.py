@@ -12,7 +12,17 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from flatline import __version__
 from flatline.knowledge.outcome import outcome_said
-from flatline.model import Action, Cite, Claim, Comparison, Gap, Judged, Related, Verdict
+from flatline.model import (
+    Action,
+    Cite,
+    Claim,
+    Comparison,
+    Gap,
+    Judged,
+    Reasoning,
+    Related,
+    Verdict,
+)
 from flatline.render import (
     Ledger,
     beside,
@@ -32,6 +42,7 @@ from flatline.wording.comparison import (
 )
 from flatline.wording.comparison import lines as compared_lines
 from flatline.wording.places import fold_hosts, fold_places
+from flatline.wording.reasoning import parts
 from flatline.wording.rows import GLYPHS, STATES, confidence_text, moment, rows
 from flatline.wording.untrusted import neutral, sentence
 
@@ -127,6 +138,7 @@ def render(verdict: Verdict) -> str:
         ),
     )
     lines += _section(f"## Gaps ({len(verdict.gaps):,})", map(_gap, verdict.gaps))
+    lines += _reasoning(verdict.reasoning) if verdict.reasoning is not None else []
     catalogue = f", catalogue {prose(verdict.catalogue)}" if verdict.catalogue else ""
     check = "`flatline verify VERDICT.json TARGET` reads every citation again."
     lines += ["", "---", f"Flatline {__version__}{catalogue}. {check}"]
@@ -142,6 +154,20 @@ def _section(heading: str, entries: Iterable[str]) -> list[str]:
     if len(every) > LIST:
         shown.append(f"- and {len(every) - LIST:,} more, all with `--format json`")
     return ["", heading, "", *shown]
+
+
+def _reasoning(reasoning: Reasoning) -> list[str]:
+    """What an agent said, under headings of its own; thoughts are told by their ids."""
+    lines: list[str] = []
+    for part in parts(reasoning):
+        entries = (
+            f"**{prose(entry.mark)}** {prose(entry.text)}{_ids(entry.cites)}"
+            if entry.mark not in ("", "-", "x")
+            else prose(entry.text) + _ids(entry.cites)
+            for entry in part.entries
+        )
+        lines += _section(f"## {prose(part.title)}", entries)
+    return lines
 
 
 def _ids(ids: Iterable[str]) -> str:

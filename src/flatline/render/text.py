@@ -20,6 +20,7 @@ from flatline.model import (
     Comparison,
     Gap,
     Judged,
+    Reasoning,
     Related,
     State,
     Verdict,
@@ -38,6 +39,7 @@ from flatline.wording.comparison import (
     verdict_on_settings,
 )
 from flatline.wording.places import counted, fold_hosts, fold_places
+from flatline.wording.reasoning import parts
 from flatline.wording.rows import GLYPHS, STATES, confidence_text, moment, rows
 from flatline.wording.untrusted import neutral, sentence
 
@@ -141,6 +143,8 @@ def render(verdict: Verdict, look: Look = PLAIN) -> str:
     _ruled_out(page, verdict)
     _undetermined(page, verdict)
     _gaps(page, verdict.gaps)
+    if verdict.reasoning is not None:
+        _reasoning(page, verdict.reasoning)
     if look.height is not None and len(page.lines) >= look.height:
         _top(page, verdict, again=True)
     return _finished(page.lines, look)
@@ -402,6 +406,30 @@ def _undetermined(page: _Page, verdict: Verdict) -> None:
     for need, codes in ranked[:NEEDS]:
         page.put(f"{need}: {', '.join(codes)}", "  - ")
     page.folded(len(ranked) - NEEDS, "need")
+
+
+def reasoned(verdict: Verdict, reasoning: Reasoning, look: Look = PLAIN) -> str:
+    """An answer alone: the verdict in its rows, then what was said beside it."""
+    page = _Page(look, Ledger(verdict))
+    _top(page, verdict)
+    _reasoning(page, reasoning)
+    return _finished(page.lines, look)
+
+
+def said_beside(verdict: Verdict, reasoning: Reasoning, look: Look = PLAIN) -> str:
+    """What was said to a further question, under the verdict in one line."""
+    page = _Page(look, Ledger(verdict), [_brief(verdict, look)])
+    _reasoning(page, reasoning)
+    return _finished(page.lines, look)
+
+
+def _reasoning(page: _Page, reasoning: Reasoning) -> None:
+    for part in parts(reasoning):
+        page.heading(sentence(part.title))
+        for entry in part.entries:
+            margin = "  " + "  " * min(entry.depth, 6)
+            mark = f"{margin}{entry.mark} " if entry.mark else margin
+            page.put(sentence(entry.text), mark, ids=entry.cites, mark_style="cyan")
 
 
 def _gaps(page: _Page, gaps: Sequence[Gap]) -> None:

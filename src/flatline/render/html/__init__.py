@@ -24,6 +24,7 @@ from flatline.render.html.curves import curves_section
 from flatline.render.html.evidence import Anchors, evidence_section
 from flatline.render.html.markup import asset, h, more, prose, raw, section, written
 from flatline.render.html.places import places_section
+from flatline.render.html.reasoning import reasoning_sections
 from flatline.render.html.tables import (
     attempts_section,
     gaps_section,
@@ -60,6 +61,7 @@ def illustrate(verdict: Verdict, exhibit: Exhibit) -> str:
         cascade_section(verdict),
         _others(verdict, anchors),
         _related(verdict.related),
+        *(reasoning_sections(verdict.reasoning, anchors) if verdict.reasoning else ()),
     ]
     after = [
         ruled_out_section(verdict, anchors),

@@ -50,6 +50,12 @@ class Anchors:
             links.append(h("a.chip", f"and {left:,} more", href=self.link(ids[CHIPS])))
         return h("span.chips", " ", [[link, " "] for link in links]) if links else None
 
+    def named(self, ids: Iterable[str]) -> ET.Element | None:
+        """Links to evidence by its id; one a look brought stands with the reasoning."""
+        links = [h("a.chip", name, href=f"#{name}" if name[:1] == "t" else self.link(name))
+                 for name in list(ids)[:CHIPS]]  # fmt: skip
+        return h("span.chips", " ", [[link, " "] for link in links]) if links else None
+
     def link(self, name: str) -> str:
         return f"#{name}" if name in self._shown else f"#{LEFT}"
 
