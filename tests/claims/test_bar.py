@@ -32,7 +32,8 @@ LEAST_FALSE = {
 @cache
 def again(name: str) -> Rerun:
     scenario, told = runs()[name]
-    return Rerun.of(told, scenario.request().targets)
+    asked = scenario.request()
+    return Rerun.of(told, asked.targets, baseline=asked.baseline)
 
 
 def checked(name: str, claim: Claim) -> Checked:

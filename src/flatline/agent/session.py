@@ -114,7 +114,7 @@ class Session:
             bench=bench,
             model=model,
             budget=self.settings.budget,
-            ask=Rerun.of(bench.document, request.targets, request.prometheus),
+            ask=Rerun.of(bench.document, request.targets, request.prometheus, request.baseline),
             names=Names.of(bench.document, bench.facts.hosts) if masked else None,
             listener=self._listener,
             recorder=Recorder(self.settings.save, endpoint.key if endpoint else None),

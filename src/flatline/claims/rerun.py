@@ -63,9 +63,10 @@ class Rerun:
         prometheus: str | None = None,
         within: Within = OPEN,
         document: Mapping[str, Any] | None = None,
+        baseline: str | None = None,
     ) -> None:
         """Raises `UsageError` for a target that is not there."""
-        request = Request(targets, prometheus=prometheus)
+        request = Request(targets, baseline=baseline, prometheus=prometheus)
         self._runs = Runs(document or {}, request, within)
         self._held: dict[str, Check] = {}
         self._found: dict[tuple[str, str], tuple[int, ...]] = {}
@@ -73,7 +74,11 @@ class Rerun:
 
     @classmethod
     def of(
-        cls, document: Mapping[str, Any], targets: tuple[str, ...], prometheus: str | None = None
+        cls,
+        document: Mapping[str, Any],
+        targets: tuple[str, ...],
+        prometheus: str | None = None,
+        baseline: str | None = None,
     ) -> Self:
         """For a verdict's document; a server is asked only where the caller names it, and of the
         time of the run alone."""
@@ -87,6 +92,7 @@ class Rerun:
             prometheus,
             (min(starts, default=None), max(ends, default=None)),
             document,
+            baseline,
         )
 
     def holds(self, item: Evidence, known: Known) -> Check:

@@ -3,14 +3,18 @@ Hosts whose bursts of something line up with the run's slow phases.
 
 A burst is a stretch in which a host stands far above the others then.  Hosts whose bursts lie in
 slow phases are taken together, and what they cover of the slow time is the score.  Its chance is
-measured by turning the throughput round against the hosts and choosing the hosts anew each time,
-so that choosing the best of many hosts counts against the result.
+measured by cutting the run at random into as many slow phases and choosing the hosts anew each
+time, so that choosing the best of many hosts counts against the result.  Turning the throughput
+round against the hosts instead calls phases that come at even distances chance: half a turn later
+they meet as well.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
+from random import Random
 
 from flatline.judging.timeline import ByHost, Timeline
 from flatline.series.spread import PEERS, apart
@@ -26,9 +30,7 @@ RECALL = 0.7
 """Of the slow time so much must be covered by the hosts' bursts."""
 CHANCE = 0.05
 LEAST_BURSTS = 2
-NEAR = 3
-"""Turns by fewer stretches than this are the same meeting: borders may be off by one on each
-side."""
+DRAWS = 399
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,10 +92,25 @@ def align(lit: Mapping[str, Sequence[bool]], low: Sequence[bool | None]) -> Alig
     hosts, recall = _covering(by_host, slow)
     if not hosts or recall < RECALL:
         return None
-    turns = range(NEAR, len(slow) - NEAR + 1)
-    as_well = sum(_covering(by_host, [*slow[turn:], *slow[:turn]])[1] >= recall for turn in turns)
-    chance = (1 + as_well) / (1 + len(turns))
-    return Aligned(hosts, recall, chance) if chance <= CHANCE else None
+    dice = Random(
+        len(slow)
+    )  # the same draws for the same run: a verdict does not change by itself
+    phases = sum(mark and not before for before, mark in pairwise([False, *slow]))
+    as_well, most = 0, CHANCE * (1 + DRAWS) - 1
+    for _ in range(DRAWS):
+        as_well += _covering(by_host, _cut_at_random(len(slow), phases, dice))[1] >= recall
+        if as_well > most:
+            return None
+    return Aligned(hosts, recall, (1 + as_well) / (1 + DRAWS))
+
+
+def _cut_at_random(count: int, phases: int, dice: Random) -> list[bool]:
+    """So many stretches with so many slow phases, of any lengths, anywhere."""
+    edges = sorted(dice.sample(range(count + 1), 2 * phases))
+    marks = [False] * count
+    for begin, end in zip(edges[::2], edges[1::2], strict=True):
+        marks[begin:end] = [True] * (end - begin)
+    return marks
 
 
 def _covering(
