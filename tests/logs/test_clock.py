@@ -179,3 +179,11 @@ def test_days_go_first_where_a_month_would_be_the_thirteenth() -> None:
 
     assert stamp is not None
     assert (stamp.at.month, stamp.at.day) == (1, 5)
+
+
+def test_a_level_before_the_time_within_one_bracket_is_passed_over() -> None:
+    """LLaMA-Factory's lines."""
+    clock = Clock()
+    stamp = clock.read("[INFO|2026-04-19 19:05:00] llamafactory.train.callbacks:143 >> {}")
+    assert stamp is not None
+    assert stamp.at == datetime(2026, 4, 19, 19, 5, tzinfo=UTC)

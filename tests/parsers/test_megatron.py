@@ -191,3 +191,13 @@ def test_the_plan_is_read_and_the_end_names_the_last_step() -> None:
 def test_near_misses_say_nothing(line: str) -> None:
     """Beginnings, settings, memory and timers, a signal, somebody else's line."""
     assert said(line) == []
+
+
+def test_waits_for_data_and_the_experts_balance_are_read() -> None:
+    """Timers and auxiliary losses stand in the line where they are asked for."""
+    (said,) = megatron.Reader().feed(
+        " [2026-01-14 05:35:21] iteration        2/     379 | consumed samples: 1024"
+        " | elapsed time per iteration (ms): 6207.0 | learning rate: 3.0E-05 | lm loss: 1.08E+01"
+        " | load_balancing_loss: 1.615215E+00 | batch-generator: 22.05 | loss scale: 1.0 |"
+    )
+    assert (said.loss_name, said.data_s, said.balance) == ("lm loss", 0.02205, 1.615215)

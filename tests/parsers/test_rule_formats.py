@@ -51,7 +51,8 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         imagenet,
         "Epoch: [5][ 40/40]\tTime  0.258 ( 0.237)\tData  0.254 ( 0.233)\t"
         "Loss 2.7358e-03 (3.9559e-03)\tAcc@1 100.00 (100.00)",
-        {"step": 240, "epoch": 5.0, "loss": 2.7358e-03, "step_s": 0.258, "per_epoch": 40},
+        {"step": 240, "epoch": 5.0, "loss": 2.7358e-03, "step_s": 0.258, "per_epoch": 40,
+         "data_s": 0.254},
     ),
     (
         imagenet,
@@ -70,6 +71,7 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         {
             "step": 10_018, "epoch": 2.0, "loss": 6.5, "lr": 0.1, "step_s": 0.5,
             "throughput": 250.0, "throughput_unit": "images/s", "per_epoch": 5004,
+            "data_s": 0.125,
         },
     ),
     (
@@ -79,6 +81,7 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         {
             "step": 4353, "epoch": 3.0, "loss": 6.31, "lr": 5e-4, "step_s": 0.52,
             "throughput": 1969.23, "throughput_unit": "images/s", "per_epoch": 1251,
+            "data_s": 0.012,
         },
     ),
     (
@@ -126,7 +129,8 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         "[03/01 10:00:00 d2.utils.events]:  eta: 0:10:00  iter: 19  total_loss: 1.25  loss_cls:"
         " 0.5  loss_box_reg: 0.75    time: 0.3125  last_time: 0.3  data_time: 0.01"
         "  last_data_time: 0.002   lr: 0.00025  max_mem: 2000M",
-        {"step": 19, "loss": 1.25, "loss_name": "total_loss", "lr": 2.5e-4, "step_s": 0.3125},
+        {"step": 19, "loss": 1.25, "loss_name": "total_loss", "lr": 2.5e-4, "step_s": 0.3125,
+         "data_s": 0.01},
     ),
     (
         openmmlab,
@@ -135,14 +139,15 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         "grad_norm: 3.5000  loss: 1.7500  loss_cls: 1.0000  loss_bbox: 0.7500",
         {
             "step": 1050, "epoch": 2.0, "loss": 1.75, "grad_norm": 3.5, "lr": 0.01,
-            "step_s": 0.25, "per_epoch": 1000,
+            "step_s": 0.25, "per_epoch": 1000, "data_s": 0.01,
         },
     ),
     (
         openmmlab,
         "2026-03-01 10:00:00,000 - mmseg - INFO - Iter [50/80000]\tlr: 9.994e-03, eta: 5:00:00,"
         " time: 0.500, data_time: 0.010, memory: 9000, decode.loss_ce: 2.0, loss: 2.5",
-        {"step": 50, "planned": 80_000, "loss": 2.5, "lr": 9.994e-03, "step_s": 0.5},
+        {"step": 50, "planned": 80_000, "loss": 2.5, "lr": 9.994e-03, "step_s": 0.5,
+         "data_s": 0.01},
     ),
     (
         paddle,

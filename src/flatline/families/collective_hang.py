@@ -29,11 +29,13 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places, number
+from flatline.judging.idle_power import idle
 from flatline.judging.pace import standstill
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.waiting import Waiting, accused, lagging, silent, waiting
@@ -147,6 +149,11 @@ def _recorded(facts: Facts) -> _Suspect | None:
 FROZEN = 0.65
 """Silence of all ranks is most often a collective that never completes, but storage and data can
 hold them alike."""
+REPORTED_WITHIN = timedelta(minutes=5)
+"""What holds a run is reported after it held it: an NFS server after its retransmits (60 s and
+more with nfs(5)'s timeo and retrans), a blocked task after 120 s (hung_task_timeout_secs)."""
+FROZEN_AND_IDLE = 0.85
+"""Some cards idle, the others busy: what held all alike is out."""
 DUMPS_ALONE = 0.75
 """Dumps of a run that still moves are taken milliseconds apart and can look like a standstill, so
 without any sign of one they do not reach "confident"."""
@@ -191,12 +198,20 @@ def _frozen(facts: Facts) -> Finding | None:
     if still is None or not many:
         return None
     seen, seconds, derived, end = still
+    at = getattr(end, "at", None)
+    unpowered = idle(facts, at.timestamp() if at else None)
+    places = unpowered.places if unpowered else ()
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
     return Finding(
         code=CODE,
-        summary=f"Training froze{step}: nothing was printed for the last {seconds:.0f} s",
+        summary=f"Training froze{step}: "
+        + (
+            f"the others waited for {name_places(places)}"
+            if places
+            else f"nothing was printed for the last {seconds:.0f} s"
+        ),
         attribution="unknown",
-        strength=FROZEN,
+        strength=FROZEN_AND_IDLE if unpowered else FROZEN,
         shows=(
             claim(
                 f"Progress came every {seen.interval_s:.1f} s, and then none for {seconds:.0f} s"
@@ -205,20 +220,31 @@ def _frozen(facts: Facts) -> Finding | None:
                 seen.last,
                 end,
             ),
+            *((unpowered.why,) if unpowered else ()),
         ),
         implies=(claim("It stood still while it held its allocation.", seen.last, end),),
-        scope="none",
+        culprits=places,
+        scope="place" if places else "none",
         onset=seen.at,
         onset_step=facts.last_step,
-        noticed=seen.at,
+        noticed=_noticed(seen.at, at),
         attempt=facts.last.n,
         cannot_decide=(
-            "Whether it waited in a collective, for storage or for data: the stacks of the ranks"
-            " or the power of their GPUs at that time would tell.",
+            "Why that process put its work down: its stack or its host's kernel log would tell."
+            if places
+            else "Whether it waited in a collective, for storage or for data: the stacks of the"
+            " ranks or the power of their GPUs at that time would tell.",
         ),
-        actions=_actions(_Suspect((), None, 0.0)),
+        actions=_actions(_Suspect(places, None, 0.0)),
         resubmit="unknown",
     )
+
+
+def _noticed(froze: datetime | None, ended: datetime | None) -> datetime | None:
+    """By when a cause must have shown: kernels speak of it only after a while."""
+    if froze is None or ended is None:
+        return froze
+    return min(ended, froze + REPORTED_WITHIN)
 
 
 def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
@@ -233,6 +259,9 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
             *[m.cite for m in behind[:4]],
         )
         return _Suspect(places, why, 0.9)
+    at = victims.first.cite.at
+    if (unpowered := idle(facts, at.timestamp() if at else None)) is not None:
+        return _Suspect(unpowered.places, unpowered.why, 0.85)
     tasks = {t for m in everyone.matches if _beat(m) for t in accused(facts, m)}
     if tasks:
         places = distinct(Place(task=t) for t in sorted(tasks))
@@ -254,10 +283,16 @@ def _cap(text: str) -> str:
     return text[:1].upper() + text[1:]
 
 
+def _waited_for(places: Sequence[Place]) -> str:
+    """One card by its number; ranks and hosts as lists."""
+    card = len(places) == 1 and places[0].gpu is not None
+    return str(places[0]) if card else name_places(places)
+
+
 def _summary(facts: Facts, victims: Waiting, suspect: _Suspect, fault_class: str) -> str:
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
     if suspect.places:
-        return f"Training froze{step}: the others waited for {name_places(suspect.places)}"
+        return f"Training froze{step}: the others waited for {_waited_for(suspect.places)}"
     what = {
         "mismatch": "the ranks entered different collectives",
         "straggler-timeout": "a collective timed out",

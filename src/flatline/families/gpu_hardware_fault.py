@@ -74,8 +74,7 @@ def judge(facts: Facts) -> Judgement:
         key=lambda f: (f.at, -f.strength),
     )
     if found is not None:
-        beside = [f for f in within if f.place.host in {p.host for p in found.culprits}]
-        return replace(found, shows=(*found.shows, *map(_shown, beside[:MOST_SHOWN])))
+        return _placed(facts, found, within)
     findings = []
     if within:
         findings.append(_finding(facts, within))
@@ -85,6 +84,22 @@ def judge(facts: Facts) -> Judgement:
     if findings:
         return tuple(findings)
     return _cleared(facts, told)
+
+
+def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
+    """What the log told, with the counters of its hosts.  A rank's own error names no card: where
+    the counters of one GPU alone rose as the run stopped, it is that one."""
+    hosts = {place.host for place in found.culprits if place.host}
+    ending = [f for f in within if f.at is not None and stopped_by(facts, f.at)]
+    beside = [f for f in within if f.place.host in hosts] if hosts else ending
+    shows = (*found.shows, *map(_shown, beside[:MOST_SHOWN]))
+    cards = {f.place for f in beside if f in ending and f.place.host and f.place.gpu is not None}
+    if len(cards) != 1 or any(p.gpu or p.device for p in found.culprits):
+        return replace(found, shows=shows if hosts else found.shows)
+    card = cards.pop()
+    named = (card.host,) if card.host else ()
+    return replace(found, shows=shows, culprits=(card,), scope="place",
+                   actions=_actions(named, (card,)), resubmit="exclude")  # fmt: skip
 
 
 def _finding(facts: Facts, within: Sequence[Fault]) -> Finding:

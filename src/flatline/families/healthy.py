@@ -25,14 +25,21 @@ from __future__ import annotations
 
 from flatline.facts import METRICS, SCHEDULER, Facts
 from flatline.judging.claims import claim
-from flatline.model import Cite, Finding, Job, Judgement
+from flatline.judging.throughput import Slow, course, shown
+from flatline.model import Cite, Claim, Finding, Job, Judgement
 
 CODE = "G1"
 NAME = "healthy"
 NEEDS = ("training progress", "scheduler records|job log to its end")
 EXPLAINS: dict[str, str] = {}
 BLIND_CEILING = 0.79
-"""DESIGN: without GPU metrics the confidence of healthy stays below 0.8."""
+"""DESIGN: without GPU metrics the confidence of healthy stays below 0.8.  So it does where the run
+lost time to something that is not known."""
+MUCH_SLOWER = 0.9
+"""Below this part of its best level a phase is slow beyond what runs of one configuration differ
+by (docs/design/comparison.md: less than a tenth)."""
+LONG_SHARE = 0.1
+"""Of the run's time; less is an evaluation or a save that the log does not name."""
 
 
 def judge(facts: Facts) -> Judgement:
@@ -51,33 +58,56 @@ def judge(facts: Facts) -> Judgement:
     if job is not None and job.disposition == "completed":
         ends.append(job.cite)
     plan = facts.planned_steps
-    shown = [claim(_reached(facts.last_step, plan), *([*ends] or [last.cite]), last.cite)]
+    shows = [claim(_reached(facts.last_step, plan), *([*ends] or [last.cite]), last.cite)]
     if track.has_loss[span[0]] and track.has_loss[span[-1]]:
-        shown.append(
+        shows.append(
             claim(f"The {track.loss_name} went from {first.loss:g} to {last.loss:g}",
                   first.cite, last.cite)
         )  # fmt: skip
     done = plan if facts.reached_plan or (plan and (facts.last_step or 0) >= plan) else None
     strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if done else 0.0)
-    if METRICS not in facts.stores:
+    slow = _slow(facts)
+    if METRICS not in facts.stores or slow is not None:
         strength = min(strength, BLIND_CEILING)
     return Finding(
         code=CODE,
-        summary="The run completed" + (f" its {done} planned steps" if done else "")
-        + " and nothing that was read contradicts it",
+        summary="The run completed" + (f" its {done} planned steps" if done else "") + (
+            f", {1 - slow.part:.0%} slower for a time; nothing that was read says why"
+            if slow else " and nothing that was read contradicts it"),
         attribution="none",
         strength=round(strength, 3),  # a sum of tenths must not fall a hair below 0.8
         severity="none",
-        shows=tuple(shown),
-        implies=(claim("The run is sound as far as what was read reaches.", *shown[0].cites),),
+        shows=(*shows, *_slowest(facts, slow)),
+        implies=(claim("The run is sound as far as what was read reaches.", *shows[0].cites),),
         scope="none",
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=()
-        if METRICS in facts.stores
-        else ("Whether the GPUs were healthy and well used: no GPU metrics were read.",),
+        cannot_decide=_open(facts, slow),
         resubmit="unnecessary",
     )  # fmt: skip
+
+
+def _open(facts: Facts, slow: Slow | None) -> tuple[str, ...]:
+    blind = "Whether the GPUs were healthy and well used: no GPU metrics were read."
+    why = "Why throughput fell: no slow family is found, and not all of them could be measured."
+    return (*(() if METRICS in facts.stores else (blind,)), *((why,) if slow else ()))
+
+
+def _slow(facts: Facts) -> Slow | None:
+    """The worst phase of a run that was much slower for a good part of its time."""
+    run = course(facts)
+    if run is None:
+        return None
+    slow = [phase for phase in run.slow if phase.part < MUCH_SLOWER]
+    length_s = run.pace.times[-1] - run.pace.times[0]
+    if sum(phase.ends - phase.begins for phase in slow) < LONG_SHARE * length_s:
+        return None
+    return min(slow, key=lambda phase: phase.part, default=None)
+
+
+def _slowest(facts: Facts, slow: Slow | None) -> tuple[Claim, ...]:
+    run = course(facts)
+    return (shown(facts, run, slow),) if run is not None and slow is not None else ()
 
 
 def _last_step_failed(job: Job | None) -> bool:

@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
-from flatline.judging.throughput import pace
+from flatline.judging.throughput import course, pace
 from flatline.judging.timeline import instant, usual
 from flatline.judging.uniform import as_fast, idler
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, QueryCite
@@ -42,6 +42,9 @@ they are low nothing had been launched."""
 SEVERE, MILD = 0.4, 0.7
 """Of the time something ran: below the first the GPUs mostly wait for the host; between the two
 many sound runs of small models lie."""
+WARM_UP = 3
+"""First steps of an attempt, in which a loader fills and kernels are compiled."""
+LEAST_POINTS = 8
 PRESSED = 0.2
 """A share of the time in which tasks waited for storage or a CPU that the loaders must feel."""
 HOSTS = {
@@ -55,19 +58,22 @@ def judge(facts: Facts) -> Judgement:
     """
     Look for GPUs on which mostly nothing ran while steps went on, on all of them alike.
 
-    What starves them must be seen on the hosts as well; without that, and where it is mild, a
-    small model on a large GPU looks the same: a warning.
+    What starves them must be seen on the hosts or in the loop's own count of its waits as well;
+    without that, and where it is mild, a small model on a large GPU looks the same: a warning.
     """
     known = pace(facts)
     signal = next((name for name in BUSY if facts.measured(name)), None)
+    counted = _counted(facts)
     if known is None or signal is None:
-        return None
+        return None if counted is None else _told(facts, counted)
     begins, ends = map(int, known.span)
     window = f"[{max(1, int(ends - begins))}s]"
     mean = f"avg_over_time({signal}{window})"
     most = usual(facts, mean, ends, "the busiest GPU", "max({})")
     middle = usual(facts, mean, ends, "the median GPU")
     peak = usual(facts, f"max_over_time({signal}{window})", ends, "highest reading", "max({})")
+    if counted is not None and most is not None and middle is not None and middle.value < MILD:
+        return _finding(facts, middle, most, peak, ("loader", counted), severe=True)
     raised = idler(facts, CODE, BUSY)
     if most is None or middle is None or most.value >= MILD or middle.value <= 0.01:
         return raised or _cleared(facts, signal, middle)
@@ -76,6 +82,46 @@ def judge(facts: Facts) -> Judgement:
     if raised is not None and not (severe and pressed):
         return raised
     return _finding(facts, middle, most, peak, pressed if severe else None, severe)
+
+
+def _counted(facts: Facts) -> Claim | None:
+    """That the loop waited for its data in most of its time, by what it prints of each step."""
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    run = course(facts)
+    since = run.slow[-1].begins if run is not None and run.slow else 0.0
+    steps = [i for i in track.of_attempt(facts.last.n)[WARM_UP:]
+             if 0 <= track.data_s[i] <= track.step_s[i] and not track.at[i] < since]  # fmt: skip
+    whole = sum(track.step_s[i] for i in steps)
+    waited = sum(track.data_s[i] for i in steps)
+    if len(steps) < LEAST_POINTS or waited < SEVERE * whole:
+        return None
+    worst = max(steps, key=lambda i: track.data_s[i] / (track.step_s[i] or 1.0))
+    cites = [facts.point(track, i).cite for i in dict.fromkeys((steps[0], worst, steps[-1]))]
+    return claim(f"The loop waited for its data in {waited / whole:.0%} of {whole:,.0f} s of steps"
+                 f" that it printed both of; in one for {track.data_s[worst]:.3g} of"
+                 f" {track.step_s[worst]:.3g} s", *cites)  # fmt: skip
+
+
+def _told(facts: Facts, counted: Claim) -> Finding:
+    """The loop's own word, where no GPU was measured: how busy they were is not known."""
+    return Finding(
+        code=CODE,
+        summary="The training loop waited for its data most of the time",
+        fault_class="loader",
+        attribution="job",
+        shows=(counted,),
+        implies=(),
+        strength=0.5,
+        role="warning",
+        severity="warning",
+        scope="all",
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Whether the GPUs stood still meanwhile: none was measured.",),
+        actions=(Action("fix", "More loader workers and prefetching, data prepared beforehand."),),
+    )
 
 
 def _cleared(facts: Facts, signal: str, middle: QueryCite | None) -> Cleared | None:
@@ -105,6 +151,22 @@ def _several(facts: Facts, query: str, time: float) -> bool:
     return answer is not None and all(row.last >= PRESSED / 2 for row in answer.rows)
 
 
+def _implied(busy: Claim, kind: str, waits: Claim) -> Claim:
+    who = "the loop" if kind == "loader" else "the hosts"
+    text = (
+        f"Nothing was launched in the gaps, and {who} waited then: the pipeline that feeds the"
+        " GPUs is slower than the model."
+    )
+    return claim(text, *busy.cites, *waits.cites)
+
+
+def _strength(pressed: tuple[str, Claim] | None, severe: bool) -> float:
+    """The loop's own count is the wait itself; what hosts wait for need not be the run's data."""
+    if pressed is None:
+        return 0.35 if severe else 0.25
+    return 0.8 if pressed[0] == "loader" else 0.7
+
+
 def _finding(
     facts: Facts, middle: QueryCite, most: QueryCite, peak: QueryCite | None,
     pressed: tuple[str, Claim] | None, severe: bool,
@@ -123,12 +185,8 @@ def _finding(
         fault_class=pressed[0] if pressed is not None else None,
         attribution="job",
         shows=(busy, *((pressed[1],) if pressed is not None else ())),
-        implies=(
-            claim("Nothing was launched in the gaps, and the hosts waited then: the pipeline"
-                  " that feeds the GPUs is slower than the model.", *busy.cites,
-                  *pressed[1].cites),
-        ) if pressed is not None else (),
-        strength=0.7 if sure else 0.35 if severe else 0.25,
+        implies=() if pressed is None else (_implied(busy, *pressed),),
+        strength=_strength(pressed, severe),
         role="cause" if sure else "warning",
         severity="degraded" if sure else "warning",
         scope="all",

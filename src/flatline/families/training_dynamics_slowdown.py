@@ -23,18 +23,19 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import isfinite
 from statistics import median
 
-from flatline.facts import Facts
+from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
 from flatline.judging.quiet import Quiet, all_quiet, quiet
 from flatline.judging.throughput import Course, course, shown, step_at
 from flatline.judging.timeline import timeline
 from flatline.judging.uniform import other_dynamics
-from flatline.model import Action, Cite, Cleared, Finding, Judgement, QueryCite
+from flatline.model import Action, Cite, Cleared, Finding, Judgement
 from flatline.series.spread import SIGMA, mad
 
 CODE = "D6"
@@ -45,9 +46,9 @@ EXPLAINS = {"F3": "a slowed run does not reach its plan in time"}
 MOVED = {"training_balance_loss": "the balance loss of the experts"}
 """Training metrics whose move means another amount or balance of work a step. The gradient's
 norm is none: it moves with the loss."""
-FAR, HALF = 6.0, 0.5
+FAR, PART = 6.0, 0.25
 """A metric has moved where it leaves its level in the fast phase by so many standard deviations
-and by half of that level, for two stretches."""
+and by a quarter of that level, for two stretches."""
 AT_LEVEL = 0.01
 """Throughput within this of its best level has not begun to fall."""
 CHANCE = 0.15
@@ -63,8 +64,9 @@ class _Move:
     signal: str
     at: float
     chance: float
-    before: QueryCite
-    after: QueryCite
+    before: Cite
+    after: Cite
+    values: tuple[float, float]
 
 
 def judge(facts: Facts) -> Judgement:
@@ -78,13 +80,18 @@ def judge(facts: Facts) -> Judgement:
         cites = shown(facts, run, run.best).cites
         return Cleared(CODE, "throughput did not fall", cites) if len(run.phases) == 1 else None
     measured = [signal for signal in MOVED if facts.measured(signal)]
-    if not measured or run.slow[0].begins < run.best.begins:
+    track = facts.main_track(facts.last.n)
+    logged = track is not None and any(isfinite(value) for value in track.balance)
+    if not (measured or logged) or run.slow[0].begins < run.best.begins:
         return None
     system = quiet(facts, run)
     if all_quiet(system) is not True:
         return None
+    tried = len(measured) + logged
     moves = [move for signal in measured
-             if (move := _move(facts, run, signal, len(measured))) is not None]  # fmt: skip
+             if (move := _move(facts, run, signal, tried)) is not None]  # fmt: skip
+    if track is not None and (move := _logged(facts, run, track, tried)) is not None:
+        moves.append(move)
     return _finding(facts, run, min(moves, key=lambda m: m.chance), system) if moves else None
 
 
@@ -96,17 +103,45 @@ def _move(facts: Facts, run: Course, signal: str, tried: int) -> _Move | None:
         return None
     row = answer.rows[0]
     points = [(t, v) for t, v in row.points() if isfinite(v)]
+    left = _left(run, points, SLACK * cut.length_s, tried)
+    if left is None:
+        return None
+    moved, calm_at, most, chance = left
+    return _Move(signal, points[moved][0], chance,
+                 answer.cite(row, f"{MOVED[signal]} before", at=points[calm_at][0]),
+                 answer.cite(row, f"{MOVED[signal]} as it moved", at=points[most][0]),
+                 (points[calm_at][1], points[most][1]))  # fmt: skip
+
+
+def _logged(facts: Facts, run: Course, track: Track, tried: int) -> _Move | None:
+    """The same of the balance loss that the log prints with its steps."""
+    at = [i for i in track.of_attempt(facts.last.n)
+          if isfinite(track.balance[i]) and isfinite(track.at[i])]  # fmt: skip
+    points = [(track.at[i], track.balance[i]) for i in at]
+    left = _left(run, points, 2 * SLACK * run.pace.interval_s, tried)
+    if left is None:
+        return None
+    moved, calm_at, most, chance = left
+    before, after = (facts.point(track, at[one]).cite for one in (calm_at, most))
+    return _Move("training_balance_loss", points[moved][0], chance, before, after,
+                 (points[calm_at][1], points[most][1]))  # fmt: skip
+
+
+def _left(
+    run: Course, points: Sequence[tuple[float, float]], slack: float, tried: int
+) -> tuple[int, int, int, float] | None:
+    """Where the values left their level, where they last stood at it and were farthest from it,
+    and how likely that met the fall by chance; None where it is not when throughput fell."""
     begins, fell = _fall(run)
-    calm = [value for time, value in points if time <= begins - SLACK * cut.length_s]
+    calm = [value for time, value in points if time <= begins - slack]
     if len(calm) < 8:
         return None
     level = median(calm)
-    far = max(FAR * SIGMA * mad(calm), HALF * abs(level))
+    far = max(FAR * SIGMA * mad(calm), PART * abs(level))
     away = [abs(value - level) > far for _, value in points]
     moved = next((at for at in range(len(points) - 1) if away[at] and away[at + 1]), None)
     if moved is None:
         return None
-    slack = SLACK * cut.length_s
     time = points[moved][0]
     window = fell - begins + 2 * slack
     chance = tried * window / (run.pace.times[-1] - run.pace.times[0])
@@ -115,10 +150,7 @@ def _move(facts: Facts, run: Course, signal: str, tried: int) -> _Move | None:
     most = max(
         range(moved, min(moved + 8, len(points))), key=lambda at: abs(points[at][1] - level)
     )
-    calm_at = max(at for at in range(len(points)) if points[at][0] <= begins - slack)
-    return _Move(signal, time, chance,
-                 answer.cite(row, f"{MOVED[signal]} before", at=points[calm_at][0]),
-                 answer.cite(row, f"{MOVED[signal]} as it moved", at=points[most][0]))  # fmt: skip
+    return moved, len(calm) - 1, most, chance
 
 
 def _fall(run: Course) -> tuple[float, float]:
@@ -143,8 +175,8 @@ def _finding(facts: Facts, run: Course, move: _Move, system: tuple[Quiet, ...]) 
         fault_class="expert-imbalance",
         attribution="training",
         shows=(
-            claim(f"{MOVED[move.signal].capitalize()} went from {move.before.value:.3g} to"
-                  f" {move.after.value:.3g}{where}", move.before, move.after),
+            claim(f"{MOVED[move.signal].capitalize()} went from {move.values[0]:.3g} to"
+                  f" {move.values[1]:.3g}{where}", move.before, move.after),
             shown(facts, run, worst),
             claim(f"As in the fast phase: {names}", *clean),
         ),

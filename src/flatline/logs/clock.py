@@ -35,7 +35,9 @@ _LEAD = (
     r"|<\d{1,3}>|\s{1,8}"  # printk's level; indentation
     r"){0,5}?"
 )
-_OPEN = r"(?:\[?(?:NeMo [A-Z] )?|\{\"(?:@?timestamp|time|asctime|ts)\": ?\"|time=\"?|\()"
+_OPEN = (
+    r"(?:\[?(?:NeMo [A-Z] |[A-Z]{4,8}\|)?|\{\"(?:@?timestamp|time|asctime|ts)\": ?\"|time=\"?|\()"
+)
 _TIME = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
 _DATED = r"(\d{4})[-/](\d\d)[-/](\d\d)[T_ ]" + _TIME
 _SLURM = re.compile(r"\*\*\* .{0,200}? AT " + _DATED + r"(?!\d)")

@@ -138,6 +138,10 @@ class Progress:
     per_epoch: int | None = None
     falling: bool = True
     """False where the value called loss is not meant to fall (GRPO, PPO, a counter)."""
+    data_s: float | None = None
+    """Of the step's seconds those the loop waited for its data."""
+    balance: float | None = None
+    """The loss that keeps a mixture's experts evenly used."""
 
 
 # --- what the scheduler holds ---

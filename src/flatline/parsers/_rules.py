@@ -4,7 +4,8 @@ Formats as tables: a line's head says what it is, its fields are looked for behi
 A `Rule` is one kind of line.  Named groups of its head and the groups of its fields carry what
 is said: `step` and `planned` count the whole run; `n`, `of`, `epoch` and `epochs` a place inside
 an epoch, from which step and plan follow by the rule's `zero`, the number its framework gives the
-first epoch; `loss`, `norm`, `lr`, `s`, `ms`, `speed` and `per_s` (steps a second) are numbers.
+first epoch; `loss`, `norm`, `lr`, `s`, `ms`, `data` (seconds of `s` spent waiting for data),
+`speed` and `per_s` (steps a second) are numbers.
 
 Numbers may carry thousands commas and a suffix K, M, G or B.  NaN and inf are values; what is no
 number is not said.  A rule of kind None refuses the line for its format.
@@ -164,6 +165,7 @@ def _read(
         throughput_unit=one.unit if speed is not None else None,
         epochs=number(said.get("epochs")),
         per_epoch=per_epoch,
+        data_s=number(said.get("data")),
     )
 
 

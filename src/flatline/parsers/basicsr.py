@@ -32,6 +32,7 @@ RULES = (
         says=fields(
             loss=r" l_(?!g_gan|d_|gan)\w{1,40}: #",
             s=r", time \(data\): #",
+            data=r", time \(data\): [0-9.]+ \(#",
             lr=r"^#",
         ),
     ),

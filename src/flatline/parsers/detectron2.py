@@ -27,6 +27,7 @@ RULES = (
         says=fields(
             loss=r"\btotal_loss: #",
             s=r"(?<![a-z_])time: #",
+            data=r"(?<![a-z_])data_time: #",
             lr=r"(?<![a-z_])lr: #",
             norm=r"\bgrad_norm: #",
         ),

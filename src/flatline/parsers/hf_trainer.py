@@ -213,6 +213,7 @@ class Reader:
             throughput=speed,
             throughput_unit=unit,
             falling=falling,
+            data_s=_number(fields.get("data_time")),
         )
 
     def _total(self) -> int | None:

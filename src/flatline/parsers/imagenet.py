@@ -32,6 +32,7 @@ _FIELDS = {
     "loss": r"\b[Ll]oss:? +#",
     "norm": r"\bgrad_norm:? +#",
     "lr": r"\b(?:lr|LR|Lr):? +#",
+    "data": r"\b[Dd]ata:? +#",
 }
 RULES = (
     rule("train", r"\bEpoch: ?\[ *(?P<epoch>[0-9]{1,7})\]\[ *(?P<n>[0-9]{1,12})/ *"

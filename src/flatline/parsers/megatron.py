@@ -110,6 +110,7 @@ def _iteration(found: re.Match[str], text: str) -> Progress:
     if loss is None and bad > 0:
         loss = math.nan
     throughput, unit = _throughput(fields)
+    data_ms = _number(fields.get("batch-generator"))
     return Progress(
         "train",
         step=int(found[1]),
@@ -122,6 +123,8 @@ def _iteration(found: re.Match[str], text: str) -> Progress:
         throughput=throughput,
         throughput_unit=unit,
         skipped=skipped > 0 and (loss is None or bad > 0),
+        data_s=None if data_ms is None else data_ms / 1e3,
+        balance=_number(fields.get("load_balancing_loss", fields.get("load balancing loss"))),
     )
 
 

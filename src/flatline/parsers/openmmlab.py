@@ -29,6 +29,7 @@ _FIELDS = {
     "loss": r"(?<![\w.])loss: #",
     "norm": r"\bgrad_norm: #",
     "lr": r"\b(?:base_)?lr: #",
+    "data": r"\bdata_time: #",
 }
 RULES = (
     rule("eval", r"\b(?:Epoch|Iter)\((?:val|test)\) +\[", says=fields(loss=r"\b(?:val/)?loss: #")),

@@ -28,7 +28,11 @@ RULES = (
         r"\bTrain: (?P<epoch>[0-9]{1,7}) \[ *(?P<n>[0-9]{1,12})/ *(?P<of>[0-9]{1,12}) +\(",
         unit="images/s",
         says=fields(
-            loss=r"\bLoss: +#", s=r"\bTime: +#s", speed=r"\bTime: [^/]{1,40}?, +#/s", lr=r"\bLR: #"
+            loss=r"\bLoss: +#",
+            s=r"\bTime: +#s",
+            speed=r"\bTime: [^/]{1,40}?, +#/s",
+            lr=r"\bLR: #",
+            data=r"\bData: +#",
         ),
     ),
     rule(

@@ -1,0 +1,119 @@
+"""
+Which GPUs were not in the collective that the others waited in: those that put their work down.
+
+A GPU that waits in a collective runs the kernel that waits and draws far more than an idle one,
+whatever its utilisation reads.  One whose process hangs on the host, or is gone, falls to what an
+idle card draws.  Levels differ by card and by cluster, so they are taken from the run itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from statistics import median
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.timeline import instant, usual
+from flatline.model import Claim, Place
+from flatline.series.answer import Answer
+
+POWER = "gpu_power_watts"
+SETTLE_S, LEAST_S = 60, 120
+"""After the last step the waiting builds up; a shorter wait is two or three samples."""
+MOST_S = 3600
+IDLE_PART, APART_PART = 0.75, 0.85
+"""Of the median GPU's power then, and of the lowest of the others.  A judgement: the gap between
+an idle card and one that waits is wider than this on every card whose idle power is published."""
+WORKED_PART = 0.8
+"""Of the median GPU's power before: it had worked like the others."""
+MOST_OF_ALL = 4
+"""At most one GPU in so many: where half of them are idle, who waits for whom is not told."""
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Places that put their work down while the others waited."""
+
+    places: tuple[Place, ...]
+    why: Claim
+
+
+def idle(facts: Facts, until: float | None) -> Idle | None:
+    """GPUs far below the others' power from the last step on, until POSIX seconds; None where
+    none stands apart, or nothing dates the last step or measures power."""
+    track = facts.main_track(facts.last.n)
+    if track is None or facts.window is None or not facts.measured(POWER):
+        return None
+    dated = [track.at[i] for i in track.of_attempt(facts.last.n) if isfinite(track.at[i])]
+    if not dated:
+        return None
+    begins = dated[-1] + SETTLE_S
+    ends = min(until or facts.window[1].timestamp(), facts.window[1].timestamp(), begins + MOST_S)
+    length_s = int(ends - begins)
+    if length_s < LEAST_S:
+        return None
+    now = instant(facts, _mean(length_s), int(ends))
+    before_s = int(min(length_s, dated[-1] - dated[0]))
+    before = instant(facts, _mean(before_s), int(dated[-1])) if before_s >= LEAST_S else None
+    if now is None or before is None:
+        return None
+    places = _apart(_values(now), _values(before))
+    return None if not places else _told(facts, now, places, length_s, int(ends))
+
+
+def _mean(length_s: int) -> str:
+    return f"avg_over_time({POWER}[{length_s}s])"
+
+
+def _values(answer: Answer) -> dict[Place, float]:
+    return {row.place: row.last for row in answer.rows if len(row) and isfinite(row.last)}
+
+
+def _apart(now: Mapping[Place, float], before: Mapping[Place, float]) -> tuple[Place, ...]:
+    both = [place for place in now if place in before]
+    if len(both) < MOST_OF_ALL:
+        return ()
+    level, worked = median(now.values()), median(before.values())
+    low = [
+        place
+        for place in both
+        if now[place] <= IDLE_PART * level and before[place] >= WORKED_PART * worked
+    ]
+    rest = [now[place] for place in now if place not in low]
+    if not low or len(low) > max(1, len(now) // MOST_OF_ALL):
+        return ()
+    if max(now[place] for place in low) > APART_PART * min(rest):
+        return ()
+    return tuple(sorted(low, key=lambda place: now[place]))
+
+
+def _told(
+    facts: Facts, now: Answer, places: Sequence[Place], length_s: int, ends: int
+) -> Idle | None:
+    rows = {row.place: row for row in now.rows}
+    cites = [now.cite(rows[place], f"power of {place}") for place in places[:3]]
+    others = usual(facts, _mean(length_s), ends, "the median GPU")
+    if others is None:
+        return None
+    named = _whole_hosts(places, now)
+    text = (
+        f"While the run stood still {named[0]} drew {cites[0].value:.0f} W, the median"
+        f" GPU {others.value:.0f} W: what waits in a collective keeps its power up"
+    )
+    return Idle(named, claim(text, *cites, others))
+
+
+def _whole_hosts(places: Sequence[Place], now: Answer) -> tuple[Place, ...]:
+    """The host in place of its GPUs where all that were measured on it are meant."""
+    of_host: dict[str | None, set[Place]] = {}
+    for row in now.rows:
+        of_host.setdefault(row.place.host, set()).add(row.place)
+    named: list[Place] = []
+    for place in places:
+        whole = place.host is not None and of_host[place.host] <= set(places)
+        if whole and len(of_host[place.host]) > 1:
+            place = Place(host=place.host)
+        named.append(place)
+    return tuple(dict.fromkeys(named))

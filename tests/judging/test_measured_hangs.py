@@ -1,0 +1,137 @@
+"""What power, activity and the loop's own counts say of runs that froze, waited or slowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Place, Verdict
+
+START = datetime(2026, 3, 4, 8, 0, tzinfo=UTC).timestamp()
+HOSTS, GPUS = ("node01", "node02"), range(8)
+Level = Callable[[str, int, float], float]
+
+
+def clock(seconds: float) -> str:
+    return f"{datetime.fromtimestamp(START + seconds, UTC):%Y-%m-%d %H:%M:%S}"
+
+
+def metrics(name: str, level: Level, length_s: int) -> str:
+    rows = [f"# TYPE {name} gauge"]
+    for host in HOSTS:
+        for gpu in GPUS:
+            for at in range(0, length_s, 15):
+                value = level(host, gpu, at)
+                labels = f'Hostname="{host}",gpu="{gpu}"'
+                rows.append(f"{name}{{{labels}}} {value} {START + at:.0f}")
+    return "\n".join(rows) + "\n"
+
+
+def step(n: int, at: float, more: str = "") -> str:
+    return (
+        f"[{clock(at)},000] [rank0] INFO step {n}/400 loss {3 - n / 500:.4f} lr 1e-4"
+        f" grad_norm 0.5{more}\n"
+    )
+
+
+def said(folder: Path, log: str, *texts: str) -> Verdict:
+    (folder / "job-77.out").write_text(log)
+    (folder / "metrics.om").write_text("".join(texts) + "# EOF\n")
+    (folder / "scontrol.txt").write_text(
+        "JobId=77 JobName=train\n   UserId=u(1) JobState=CANCELLED\n"
+        "   StartTime=2026-03-04T08:00:00 EndTime=2026-03-04T08:50:00\n"
+        "   NodeList=node[01-02]\n   NumNodes=2\n"
+    )
+    return diagnose(collect(Request((str(folder),))))
+
+
+FROZEN = "".join(step(n, 10 * n) for n in range(1, 121)) + (
+    "slurmstepd: error: *** JOB 77 ON node01 CANCELLED AT 2026-03-04T08:50:00 ***\n"
+)
+
+
+def test_the_card_that_idles_while_the_others_wait_is_whom_they_wait_for(tmp_path: Path) -> None:
+    def power(host: str, gpu: int, at: float) -> float:
+        if at <= 1200:
+            return 640.0 + gpu
+        return 118.0 if (host, gpu) == ("node02", 5) else 231.0 + gpu
+
+    verdict = said(tmp_path, FROZEN, metrics("DCGM_FI_DEV_POWER_USAGE", power, 3000))
+
+    assert verdict.code == "C2"
+    assert verdict.culprits == (Place(host="node02", gpu="5"),)
+
+
+def test_a_host_whose_cards_all_idle_is_named_as_a_host(tmp_path: Path) -> None:
+    def power(host: str, gpu: int, at: float) -> float:
+        if at <= 1200:
+            return 640.0 + gpu
+        return 118.0 if host == "node02" and gpu > 5 else 231.0 + gpu
+
+    verdict = said(tmp_path, FROZEN, metrics("DCGM_FI_DEV_POWER_USAGE", power, 3000))
+
+    assert {place.gpu for place in verdict.culprits} == {"6", "7"}
+
+
+def test_where_all_idle_alike_or_one_always_did_nobody_is_named(tmp_path: Path) -> None:
+    def all_idle(host: str, gpu: int, at: float) -> float:
+        return 640.0 + gpu if at <= 1200 else 118.0
+
+    def always(host: str, gpu: int, at: float) -> float:
+        if (host, gpu) == ("node02", 5):
+            return 118.0
+        return 640.0 + gpu if at <= 1200 else 231.0
+
+    for level in (all_idle, always):
+        verdict = said(tmp_path, FROZEN, metrics("DCGM_FI_DEV_POWER_USAGE", level, 3000))
+        assert verdict.code == "C2"
+        assert verdict.culprits == ()
+
+
+DONE = "Training completed. Do not forget to share your model on huggingface.co/models =)\n"
+
+
+def loop(wait_s: float) -> str:
+    line = (
+        "[INFO|{at}] llamafactory.train.callbacks:143 >> {{'loss': {loss:.4f}, 'grad_norm': 0.41,"
+        " 'learning_rate': 1e-04, 'epoch': {epoch:.3f}, 'data_time': {wait}, 'step_time': 8.6}}\n"
+    )
+    made = (
+        line.format(at=clock(8.6 * n), loss=3 - n / 100, epoch=n / 200, wait=wait_s)
+        for n in range(1, 201)
+    )
+    return "".join(made) + DONE
+
+
+def test_a_loop_that_counts_its_waits_beside_idle_cards_was_starved(tmp_path: Path) -> None:
+    idle = metrics("DCGM_FI_PROF_GR_ENGINE_ACTIVE", lambda host, gpu, at: 0.35, 1800)
+    verdict = said(tmp_path, loop(5.2), idle)
+
+    assert (verdict.code, verdict.fault_class, verdict.scope) == ("D1", "loader", "all")
+
+
+def test_waits_beside_busy_cards_or_short_ones_starve_nothing(tmp_path: Path) -> None:
+    busy = metrics("DCGM_FI_PROF_GR_ENGINE_ACTIVE", lambda host, gpu, at: 0.97, 1800)
+    idle = metrics("DCGM_FI_PROF_GR_ENGINE_ACTIVE", lambda host, gpu, at: 0.6, 1800)
+
+    assert said(tmp_path, loop(5.2), busy).code != "D1"
+    assert said(tmp_path, loop(0.3), idle).code != "D1"
+
+
+def test_a_sound_run_that_lost_time_to_something_unknown_is_not_surely_healthy(
+    tmp_path: Path,
+) -> None:
+    at, rows = 0.0, []
+    for n in range(1, 401):
+        at += 9.0 if 150 <= n < 260 else 6.0
+        rows.append(step(n, at))
+    log = "".join(rows) + f"[{clock(at + 2)},000] INFO saved checkpoint at step 400\n" + DONE
+    (tmp_path / "job-77.out").write_text(log)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "G1"
+    assert verdict.confidence < 0.8
+    assert "33% slower for a time; nothing that was read says why" in verdict.headline
