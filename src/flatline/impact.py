@@ -4,29 +4,38 @@ from __future__ import annotations
 
 from flatline.facts import Facts
 from flatline.judging.comparison import comparison
+from flatline.judging.throughput import course
 from flatline.model import Finding, Impact
+
+SPOILS = ("E1",)
+"""Families from whose onset on what is saved is spoilt."""
 
 
 def impact(facts: Facts, finding: Finding | None) -> Impact | None:
     """
     Steps since the last checkpoint, GPU-hours since it (or since the start), and how much slower
-    than its baseline.
+    than its baseline or its own best.  A checkpoint that was saved once the training had gone
+    wrong is none to go back to.  A slow run loses what its slow phases took beyond its best pace,
+    a sound one nothing.
 
     GPU-hours need the job's GPUs and its times on record; without them they are not said.  None
     where nothing can be said.
     """
+    spoilt = finding.onset_step if finding is not None and finding.code in SPOILS else None
     saved = [
         m.progress.step
         for m in facts.markers_of("checkpoint_saved")
-        if m.progress.step is not None
+        if m.progress.step is not None and (spoilt is None or m.progress.step < spoilt)
     ]
     checkpoint = max(saved, default=None)
     lost = None
-    if finding is not None and finding.severity == "fatal" and facts.last_step is not None:
+    wrong = finding is not None and (finding.severity == "fatal" or spoilt is not None)
+    if wrong and facts.last_step is not None:
         lost = facts.last_step - (checkpoint if checkpoint is not None else 0)
         lost = max(0, lost)
-    hours = _gpu_hours(facts, checkpoint) if finding is not None else None
-    slowed = _slowed(facts) if finding is not None and finding.severity == "degraded" else None
+    slow = finding is not None and finding.severity == "degraded" and spoilt is None
+    hours = _slow_hours(facts) if slow else _gpu_hours(facts, checkpoint) if wrong else None
+    slowed = (_slowed(facts) or _slowed_by_itself(facts)) if slow else None
     if checkpoint is None and lost is None and hours is None and slowed is None:
         return None
     return Impact(hours, lost, checkpoint, slowed)
@@ -40,6 +49,29 @@ def _slowed(facts: Facts) -> float | None:
     if compared is None or pace is None or compared.alike is False or not pace.differs:
         return None
     return round(1 / (1 - pace.loss_ratio), 4) if 0 < pace.loss_ratio < 1 else None
+
+
+def _lost_s(facts: Facts) -> tuple[float, float] | None:
+    """Seconds its slow phases took beyond the best pace, and all its seconds."""
+    run = course(facts)
+    if run is None or not run.slow:
+        return None
+    lost = sum((phase.ends - phase.begins) * (1 - phase.part) for phase in run.slow)
+    return lost, run.pace.times[-1] - run.pace.times[0]
+
+
+def _slowed_by_itself(facts: Facts) -> float | None:
+    found = _lost_s(facts)
+    if found is None or not 0 < found[0] < found[1]:
+        return None
+    return round(found[1] / (found[1] - found[0]), 4)
+
+
+def _slow_hours(facts: Facts) -> float | None:
+    found = _lost_s(facts)
+    if found is None or facts.job is None or not facts.job.gpus:
+        return None
+    return round(found[0] * facts.job.gpus / 3600, 3)
 
 
 def _gpu_hours(facts: Facts, checkpoint: int | None) -> float | None:
