@@ -164,7 +164,7 @@ STRUCK = {"host": 1.0, "invented evidence": 1.0, "shifted time": 1.0, "window": 
 def test_sentences_of_truths_stay_and_of_lies_fall() -> None:
     """Of 1,000 each, as prose: a second net below the checker."""
     for truth in chosen(every_truth(), 1000):
-        if truth.kind in BORNE:
+        if truth.kind in BORNE and not _of_the_line_alone(truth):
             assert strike(render(truth.claim), cited(truth.name, truth.claim))[1] == (), truth
     seen: Counter[str] = Counter()
     fell: Counter[str] = Counter()
@@ -175,6 +175,13 @@ def test_sentences_of_truths_stay_and_of_lies_fall() -> None:
 
     shares = {kind: fell[kind] / seen[kind] for kind in STRUCK}
     assert {kind: share for kind, share in shares.items() if share < STRUCK[kind]} == {}
+
+
+def _of_the_line_alone(truth: Any) -> bool:
+    """A quotation that the line bears and its evidence, a piece of the line, does not."""
+    item = evidence(truth.name)[truth.claim.evidence]
+    words, text = truth.claim.value, item.get("text")
+    return item["kind"] == "log" and isinstance(words, str) and words not in (text or words)
 
 
 def cited(name: str, claim: Any) -> dict[str, Any]:
