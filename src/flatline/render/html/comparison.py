@@ -61,7 +61,8 @@ def _lines(compared: Comparison, anchors: Anchors) -> ET.Element | None:
         names.append(f"compared-{n}")
         change: Child = h("b", line.change) if line.apart else line.change
         told = h("span.note", " ", line.note)
-        rows.append(([prose(line.name)], line.ours, line.theirs, [change, told],
+        ours, theirs = h("span.num", line.ours), h("span.num", line.theirs)
+        rows.append(([prose(line.name)], ours, theirs, [change, told],
                      anchors.chips(line.cites, names[-1], f"comparison {n}")))  # fmt: skip
     if not rows:
         return None
