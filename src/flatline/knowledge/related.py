@@ -15,7 +15,7 @@ from flatline.knowledge.site import folder, index
 from flatline.model import Cite, DerivedCite, Finding, Gap, LogCite, Related, Verdict
 
 MOST = 3
-LEAST_SHARE, LEAST_WEIGHT = 0.5, 12.0
+LEAST_SHARE, LEAST_WEIGHT = 0.6, 12.0
 """Measured by `lab/score_knowledge.py --threshold`: docs/design/knowledge.md has the table.  The
 weight keeps a line of two words, which any record may hold whole, from finding one."""
 LOOKED_AT = 20
