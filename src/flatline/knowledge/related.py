@@ -9,10 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from flatline.knowledge.index import Hit, Index
-from flatline.knowledge.site import folder, index
 from flatline.model import Cite, DerivedCite, Finding, Gap, LogCite, Related, Verdict
+
+if TYPE_CHECKING:
+    from flatline.knowledge.index import Hit, Index
 
 MOST = 3
 LEAST_SHARE, LEAST_WEIGHT = 0.6, 12.0
@@ -28,6 +30,9 @@ def with_related(verdict: Verdict) -> Verdict:
     no fault.  What of the site's records is broken becomes a gap."""
     if verdict.state != "found" or not verdict.findings or verdict.code is None:
         return verdict
+    # Imports NumPy, which a verdict without a fault need not pay for.
+    from flatline.knowledge.site import folder, index
+
     found, own = index(folder())
     gaps = tuple(Gap("the site's incident records", reason, file) for file, reason in own.broken)
     hits = fitting(found, _asked(verdict.findings[0].finding), verdict.code)

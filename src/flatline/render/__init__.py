@@ -14,10 +14,9 @@ import pkgutil
 from collections.abc import Iterable, Sequence
 from datetime import datetime
 from functools import cache
-from typing import Protocol, cast, runtime_checkable
+from typing import TYPE_CHECKING, Protocol, cast, runtime_checkable
 
 from flatline.errors import CatalogueError, UsageError
-from flatline.exhibit.model import Exhibit
 from flatline.model import (
     AbsenceCite,
     Cite,
@@ -32,6 +31,9 @@ from flatline.model import (
 from flatline.wording.places import counted
 from flatline.wording.rows import moment, value_text
 from flatline.wording.untrusted import neutral
+
+if TYPE_CHECKING:
+    from flatline.exhibit.model import Exhibit
 
 PATTERNS = 3
 """Patterns of an absence that are spelled out before the rest is counted."""
