@@ -119,7 +119,8 @@ def _begin(book: Catalogue, parent: int) -> None:
     global _book
     import ctypes
 
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for one in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(one, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     ctypes.CDLL(None).prctl(PARENT_ENDS, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it ended before it could be said
