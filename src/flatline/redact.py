@@ -15,6 +15,7 @@ import base64
 import re
 
 MASK = "[masked]"
+_MASKED = re.compile(re.escape(MASK) + r"(?:~\d{1,7})?")
 EXCERPT_FROM = 8
 """How many times its length an excerpt is masked from, so that no secret is cut before it is."""
 
@@ -153,6 +154,8 @@ def mask(text: str) -> str:
 
 def mask_value(name: str, value: str) -> str:
     """The value as `mask` leaves it behind its name, where the two do not stand in one text."""
+    if _MASKED.fullmatch(value):  # one of several secrets, told apart when they were masked
+        return value
     if _holds(name.lower(), _WORDS) and MASK in mask(f'{name}="{value.replace(chr(34), "")}"'):
         return MASK
     return mask(value)

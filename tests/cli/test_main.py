@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -41,6 +42,29 @@ def test_nothing_uncaught_ends_in_one(fault: str, status: int) -> None:
     assert "Traceback" not in done.stderr
     assert done.stderr.startswith("flatline: ")
     assert done.stdout == ""
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGHUP])
+def test_a_process_that_is_told_to_end_leaves_nothing(how: signal.Signals, tmp_path: Path) -> None:
+    """What was unpacked for the time being goes with it, as at its own end; nothing is said."""
+    body = """
+    import tempfile, time
+    with tempfile.TemporaryDirectory(dir=request.targets[0]):
+        print("there", flush=True)
+        time.sleep(60)"""
+    with subprocess.Popen(
+        [*program(body), "diagnose", str(tmp_path)],
+        env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    ) as process:  # fmt: skip
+        assert process.stdout is not None
+        assert process.stderr is not None
+        assert process.stdout.readline() == b"there\n"
+        assert list(tmp_path.iterdir())
+        process.send_signal(how)
+
+        assert process.wait(20) == 128 + how
+        assert process.stderr.read() == b""
+    assert not list(tmp_path.iterdir())
 
 
 def test_a_traceback_is_shown_where_it_is_asked_for() -> None:

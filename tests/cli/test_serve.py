@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import subprocess
 import sys
@@ -33,6 +34,21 @@ def test_it_serves_until_it_is_told_to_end(sent: signal.Signals) -> None:
         one.send_signal(sent)
         assert one.wait(10) == 0
     assert sorted(path.name for path in Path(RUN).iterdir()) == before
+
+
+def test_names_of_the_target_do_not_reach_the_terminal_as_they_are(tmp_path: Path) -> None:
+    """What could not be read is named, in one line and without escapes."""
+    run = tmp_path / "run"
+    shutil.copytree(RUN, run)
+    (run / "a\nb\x1b[2J.prom").symlink_to("/etc/hostname")
+    command = [sys.executable, "-m", "flatline", "serve", str(run), "--listen", "0"]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, env=environment()) as one:
+        assert one.stderr is not None
+        first = one.stderr.readline()
+        one.send_signal(signal.SIGTERM)
+        assert b"b" in first
+        assert b"link out of the target" in first
+        assert b"\x1b" not in first + one.stderr.read()
 
 
 @pytest.mark.parametrize(

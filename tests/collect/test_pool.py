@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import os
+import signal
+import subprocess
+import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
@@ -83,3 +87,60 @@ def test_no_forking_beside_other_threads(tasks: list[pool.Task]) -> None:
         stop.set()
         waiting.join()
     assert pool._workers(tasks) == 1, "small logs are read before workers are up"
+
+
+SLOW = """
+import sys, time
+from pathlib import Path
+from flatline.collect import pool
+from flatline.collect.catalogue import catalogue
+from flatline.collect.logs import Setting
+from flatline.logs.labels import NamePlace
+
+def asleep(*_):
+    print(pool.os.getpid(), flush=True)
+    time.sleep(60)
+
+pool.read_log, pool._workers = asleep, lambda tasks: 2
+task = pool.Task(Path("x"), "x", Setting(NamePlace(), None, False, 0), 1)
+try:
+    list(pool.read_all([task] * 8, catalogue()))
+except KeyboardInterrupt:
+    sys.exit(130)
+"""
+
+
+def running(pid: int) -> bool:
+    """Whether it is there, and not only its entry until somebody reads its status."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forks on Linux alone")
+@pytest.mark.parametrize("how", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+def test_no_worker_outlives_the_reading(how: signal.Signals) -> None:
+    """Ctrl-C ends it at once, with nothing said by a worker; and whatever ends the parent ends its
+    workers, which would wait for work for ever."""
+    command = [sys.executable, "-c", SLOW]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True
+    ) as parent:
+        assert parent.stdout is not None
+        assert parent.stderr is not None
+        workers = [int(parent.stdout.readline()) for _ in range(2)]
+        assert all(map(running, workers))
+        if how == signal.SIGINT:  # the terminal sends it to all of the group
+            os.killpg(parent.pid, how)
+        else:
+            parent.send_signal(how)
+        began = time.monotonic()
+        status = parent.wait(20)
+        while any(map(running, workers)) and time.monotonic() - began < 20:
+            time.sleep(0.02)
+
+        assert not any(map(running, workers))
+        assert status == (130 if how == signal.SIGINT else -how)
+        assert time.monotonic() - began < 20
+        assert b"Traceback" not in parent.stderr.read()

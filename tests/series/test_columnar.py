@@ -16,7 +16,7 @@ from flatline.errors import FormatError, QueryRejected
 from flatline.series import columnar_write
 from flatline.series.columnar import ColumnarStore
 from flatline.series.columnar_codec import CONSTANT, decode, encode
-from flatline.series.columnar_files import read_numbers, write_numbers
+from flatline.series.columnar_files import read_numbers, read_texts, write_numbers, write_texts
 from flatline.series.columnar_write import Writer, selections_of, write_store
 from flatline.series.matching import Matcher
 from flatline.series.promql.evaluate import over
@@ -177,6 +177,30 @@ def test_label_values_are_masked(tmp_path: Path) -> None:
     assert not any(secret in str(store.labels(())) for secret in secrets)
 
 
+def test_secrets_in_a_folder_from_elsewhere_are_not_shown(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that Flatline did not write: no answer shows a secret, no selector finds one, and
+    two stay two series; what is so masked is sealed again as it is."""
+    rows = [({NAME: "up", "token": f"s3cr3t-{n}-of-mine", "host": "n1"}, [(1000.0, float(n))])
+            for n in range(3)]  # fmt: skip
+    with monkeypatch.context() as open_hearted:
+        open_hearted.setattr(columnar_write, "mask_value", lambda name, value: value)
+        store = kept(series_of(rows), tmp_path / "s")
+    tokens = {"[masked]", "[masked]~2", "[masked]~3"}
+    guess = Matcher("token", "=~", "s3cr3t.*")
+
+    assert {dict(labels)["token"] for labels in store.labels(())} == tokens
+    assert store.label_values("up", "token") == tokens
+    assert not store.labels((metric("up"), guess))
+    assert not store.labels((metric("up"), Matcher("token", "=", "s3cr3t-1-of-mine")))
+    assert len(store.labels((metric("up"), Matcher("token", "=", "[masked]~2")))) == 1
+    write_store(store, tmp_path / "again", selections_of(store), (0.0, 2000.0))
+    again = ColumnarStore(tmp_path / "again", "metrics")
+    assert again.label_values("up", "token") == tokens
+    assert sorted(again.select((), *EVER).values.tolist()) == [0.0, 1.0, 2.0]
+
+
 # --- damage -------------------------------------------------------------------------------------
 
 
@@ -262,6 +286,15 @@ def test_more_rows_than_announced_are_refused(tmp_path: Path) -> None:
     assert (tmp_path / "n.parquet").stat().st_size < 2000
     with pytest.raises(FormatError, match="more rows"):
         read_numbers(tmp_path / "n.parquet", ("number",), 1000)
+
+
+def test_texts_that_unpack_without_end_are_refused(tmp_path: Path) -> None:
+    """A long text a thousand times over packs to nothing."""
+    write_texts(tmp_path / "t.parquet", ["x" * (1 << 20)] * 300)
+
+    assert (tmp_path / "t.parquet").stat().st_size < 200_000
+    with pytest.raises(FormatError, match="unpacks to more than 256 MiB"):
+        read_texts(tmp_path / "t.parquet", 1000)
 
 
 def test_a_folder_that_is_there_is_not_written_into(tmp_path: Path) -> None:

@@ -298,10 +298,27 @@ def test_what_a_manifest_says_is_masked(tmp_path: Path) -> None:
     secret = "hf_" + "b" * 30 + "A1"
     said["gaps"] = [{"need": "x", "reason": f"the key {secret}", "where": secret}]
     said["files"][0]["source"] = f"{secret}.log"
+    said["asked"] |= {"named": secret, "hosts": [secret]}
     manifest.write_bytes(orjson.dumps(said))
     found, gaps = held(folder)
+    again = seal(Request((str(folder),)), tmp_path / "again.capsule", True, quiet).path
 
     assert not any(secret in text for text in (*found, str(gaps)))
+    assert secret.encode() not in again.read_bytes()
+
+
+def test_without_room_to_unpack_it_is_one_gap_that_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The capsule is sound then: nothing is said to be damaged."""
+    path = sealed(tmp_path)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "gone"))
+    found, gaps = held(path)
+
+    assert found == set()
+    assert len(gaps) == 1
+    assert "could not be unpacked into" in gaps[0].reason
+    assert "tar -xf" in gaps[0].reason
 
 
 def test_opening_is_told_byte_by_byte(tmp_path: Path) -> None:

@@ -336,7 +336,7 @@ def _write_manifest(making: _Making) -> None:
             "named": named_by(request.targets),
             "start": request.start and request.start.isoformat(),
             "end": request.end and request.end.isoformat(),
-            "hosts": list(request.hosts),
+            "hosts": list(map(mask, request.hosts)),
         },
         "files": making.files,
         "metrics": making.stores,

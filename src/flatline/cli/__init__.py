@@ -421,6 +421,23 @@ def answer(argv: Sequence[str], engine: Engine) -> int:
     return status
 
 
+def _end_tidily() -> None:
+    """SIGTERM and SIGHUP (`timeout`, scancel, a terminal that is closed) end the process as an
+    error would: what it made for a while, an unpacked capsule say, goes with it."""
+    import signal
+
+    def told(number: int, _: object) -> NoReturn:
+        raise SystemExit(128 + number)
+
+    for one in (signal.SIGTERM, getattr(signal, "SIGHUP", signal.SIGTERM)):
+        try:
+            if signal.getsignal(one) is signal.SIG_DFL:  # nohup ignores one of them
+                signal.signal(one, told)
+        except ValueError:  # called in a thread, whose process is somebody else's
+            return
+
+
 def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> NoReturn:
     """Run the command line and end the process with its status."""
+    _end_tidily()
     sys.exit(answer(sys.argv[1:] if argv is None else argv, engine or Engine()))

@@ -46,6 +46,7 @@ from flatline.cli import (
 from flatline.errors import UsageError
 from flatline.wording.progress import Progress
 from flatline.wording.telling import Teller
+from flatline.wording.untrusted import neutral
 
 if TYPE_CHECKING:
     from flatline.agent.session import Session
@@ -155,7 +156,7 @@ def _replay(session: Session, path: Path, teller: Teller) -> int:
         _show(session, again.reasoning, teller, first=not at)
         differs += [f"question {at + 1}: {what}" for what in again.differs]
     if differs:
-        complain(f"flatline: not as it was recorded: {'; '.join(differs)}")
+        complain(f"flatline: not as it was recorded: {neutral('; '.join(differs))}")
         return UNDETERMINED
     complain("flatline: the same as it was recorded")
     return STATUS[session.bench.verdict.state]

@@ -26,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from flatline.cli import HEALTHY, Engine, complain, say
 from flatline.errors import UsageError
+from flatline.wording.untrusted import neutral
 
 if TYPE_CHECKING:
     from flatline.serve.held import Held
@@ -74,7 +75,7 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
             complain(f"flatline: others reach {host}: put TLS before it, for the token is a"
                      " password, and what the run's labels say is theirs to read")  # fmt: skip
         for gap in held.warnings:
-            complain(f"flatline: {gap}")
+            complain(f"flatline: {neutral(gap)}")
         complain(f"flatline: {_holds(held)}\n"
                  f"flatline: in Grafana, a Prometheus data source of {server.url}; ends with"
                  " Ctrl-C")  # fmt: skip

@@ -5,6 +5,9 @@ A log is read in Python line by line where it says something, so threads gain no
 forked, which costs milliseconds and shares the compiled patterns; where forking is not safe (other
 threads run, as in a server) or a worker dies, the logs are read one after another, with the same
 result.  What comes back is pickled by our own worker: no file of a target is ever unpickled so.
+
+A worker ends with its parent, however that ends: left to itself it would wait for work for ever.
+Ctrl-C reaches the whole group; the parent alone answers it, and waits for no log to be read out.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ import io
 import multiprocessing
 import os
 import pickle
+import signal
 import sys
 import threading
 import warnings
@@ -35,6 +39,8 @@ FEWEST_BYTES = 24 << 20
 MOST_WORKERS = 16
 """A login node has many cores, and many users."""
 TASKS_PER_WORKER = 24
+PARENT_ENDS = 1
+"""PR_SET_PDEATHSIG of prctl(2): the signal that a process gets as its parent ends."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +92,12 @@ _book: Catalogue | None = None
 def _forked(
     tasks: Sequence[Task], book: Catalogue, workers: int
 ) -> Iterator[LogEvents | SourceError]:
+    before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
-        workers, multiprocessing.get_context("fork"), initializer=_begin, initargs=(book,)
+        workers,
+        multiprocessing.get_context("fork"),
+        initializer=_begin,
+        initargs=(book, os.getpid()),
     )
     known = {signature.id: signature for signature in book.signatures}
     try:
@@ -97,12 +107,24 @@ def _forked(
             packed = pool.map(_work, tasks, chunksize=share)
         for one in packed:
             yield _Unpickler(io.BytesIO(one), known).load()
+    except BaseException:  # nobody waits for the rest: Ctrl-C, or whoever asked has gone on
+        for worker in set(multiprocessing.active_children()) - before:
+            worker.kill()
+        raise
     finally:
         pool.shutdown(cancel_futures=True)
 
 
-def _begin(book: Catalogue) -> None:
+def _begin(book: Catalogue, parent: int) -> None:
     global _book
+    import ctypes
+
+    for one in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(one, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    ctypes.CDLL(None).prctl(PARENT_ENDS, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it ended before it could be said
+        os._exit(1)
     _book = book
 
 

@@ -29,6 +29,7 @@ from flatline.errors import FormatError, QueryRejected
 from flatline.model import Gap
 from flatline.series.columnar_codec import BITS, CONSTANT, FACTORS, decode, spread
 from flatline.series.columnar_files import read_numbers, read_texts
+from flatline.series.columnar_labels import masked
 from flatline.series.matching import Matcher, accepts
 from flatline.series.storage import NAME, Floats, Ints, Labels, Series
 
@@ -79,6 +80,9 @@ class ColumnarStore:
         self._chunks = dict(zip(FORMAT["chunks"], self._table("chunks"), strict=True))
         self._odd = self._table("odd")
         self._check()
+        self._strings, self._label_values = masked(
+            self._strings, self._label_names, self._label_values
+        )
         self._parts: OrderedDict[int, Ints] = OrderedDict()
         self._bad_parts: set[int] = set()
         self._selected: OrderedDict[tuple[tuple[Matcher, ...], bytes], Series] = OrderedDict()

@@ -26,6 +26,10 @@ BATCH = 1 << 18
 MAX_ROWS = 1 << 26
 """Of one table: the labels of eight million series."""
 MAX_FILE_BYTES = 1 << 31
+MAX_TEXT_BYTES = 1 << 28
+"""Of all texts: eight million of 32 letters. A text a thousand times over packs to nothing."""
+TEXTS = 1 << 10
+"""Texts that are unpacked before they are counted."""
 
 
 def write_numbers(
@@ -91,7 +95,7 @@ def read_texts(path: Path, limit: int) -> list[str]:
     from arro3.core import DataType
 
     found: list[str] = []
-    for batch in _batches(path, limit):
+    for batch in _batches(path, limit, TEXTS, MAX_TEXT_BYTES):
         if "text" not in batch.column_names or batch.column("text").type != DataType.utf8():
             raise FormatError(f"{path.name} holds no texts")
         found += batch.column("text").to_pylist()
@@ -109,10 +113,13 @@ def _joined(parts: list[Numbers]) -> Numbers:
     return cast(Numbers, joined)
 
 
-def _batches(path: Path, limit: int) -> list[Any]:
-    """The rows of a file, batch by batch; a file with more than `limit` is refused."""
+def _batches(
+    path: Path, limit: int, at_once: int = BATCH, most_bytes: int | None = None
+) -> list[Any]:
+    """The rows of a file, batch by batch; a file with more than `limit`, or that unpacks to more
+    than so many bytes, is refused."""
     try:
-        return list(_taken(path, limit))
+        return list(_taken(path, limit, at_once, most_bytes))
     except FileNotFoundError as fault:
         raise FormatError(f"{path.name} is missing") from fault
     except OSError as fault:
@@ -125,16 +132,19 @@ def _batches(path: Path, limit: int) -> list[Any]:
         raise
 
 
-def _taken(path: Path, limit: int) -> Iterator[Any]:
+def _taken(path: Path, limit: int, at_once: int, most_bytes: int | None) -> Iterator[Any]:
     from arro3.io import read_parquet
 
     with ReadOnly(path) as file:
         if file.size > MAX_FILE_BYTES:
             raise FormatError(f"{path.name} has {file.size} bytes, more than is read")
         data = file.read(0, file.size)
-    rows = 0
-    for batch in read_parquet(data, batch_size=max(1, min(limit, BATCH))):
+    rows = size = 0
+    for batch in read_parquet(data, batch_size=max(1, min(limit, at_once))):
         rows += batch.num_rows
+        size += batch.nbytes
         if rows > limit:
             raise FormatError(f"{path.name} has more rows than it should")
+        if most_bytes is not None and size > most_bytes:
+            raise FormatError(f"{path.name} unpacks to more than {most_bytes >> 20} MiB")
         yield batch

@@ -142,6 +142,8 @@ class _Done:
 def _opened(path: Path, done: _Done) -> Capsule:
     gaps: list[Gap] = []
     root = path if path.is_dir() else _unpacked(path, gaps, done)
+    if root is None:
+        return Capsule(gaps=tuple(gaps))
     try:
         with _plain(root / MANIFEST) as file:
             text = file.read(MANIFEST_BYTES + 1)
@@ -227,8 +229,10 @@ def _asked(item: Mapping[str, Any]) -> Asked:
     start, end = when("start"), when("end")
     if any(at is not None and at.tzinfo is None for at in (start, end)):
         raise ValueError("a time without a zone")
-    job, named = (None if item[key] is None else _text(item[key]) for key in ("job", "named"))
-    return Asked(job, named, start, end, tuple(map(_text, item["hosts"])))
+    job, named = (
+        None if item[key] is None else mask(_text(item[key])) for key in ("job", "named")
+    )
+    return Asked(job, named, start, end, tuple(mask(_text(host)) for host in item["hosts"]))
 
 
 def _gap(item: Mapping[str, Any]) -> Gap:
@@ -273,12 +277,14 @@ def _plain(path: Path) -> BinaryIO:
 # --- one file -----------------------------------------------------------------------------------
 
 
-def _unpacked(path: Path, gaps: list[Gap], done: _Done) -> Path:
+def _unpacked(path: Path, gaps: list[Gap], done: _Done) -> Path | None:
     """The members in a folder of their own; where the file ends or is no such tar, as far as
-    that."""
-    root = Path(tempfile.mkdtemp(prefix="flatline-capsule-"))
-    weakref.finalize(_OPENED_ROOTS, shutil.rmtree, str(root), ignore_errors=True)
+    that; None where there is no room for them."""
+    into = "a temporary folder"
     try:
+        into = tempfile.gettempdir()
+        root = Path(tempfile.mkdtemp(prefix="flatline-capsule-"))
+        weakref.finalize(_OPENED_ROOTS, shutil.rmtree, str(root), ignore_errors=True)
         with path.open("rb") as file:
             for name, size in _members(file):
                 _copy(file, root / name, size)
@@ -287,8 +293,9 @@ def _unpacked(path: Path, gaps: list[Gap], done: _Done) -> Path:
         gaps.append(Gap("every file", f"the capsule is damaged: {fault}", path.name))
     except OSError as fault:
         reason = fault.strerror or str(fault)
-        said = f"it could not be unpacked into {tempfile.gettempdir()}: {reason}; unpack it with"
+        said = f"it could not be unpacked into {into}: {reason}; unpack it with"
         gaps.append(Gap("every file", f"{said} `tar -xf` and name the folder", path.name))
+        return None
     return root
 
 
