@@ -31,3 +31,27 @@ def test_a_rank_that_raised_is_not_hidden_by_one_that_ended(tmp_path: Path) -> N
     )
     verdict = diagnose(collect(Request((str(tmp_path),))))
     assert (verdict.state, verdict.code) == ("found", "A3")
+
+
+def tail_of_a_run(mean: str) -> str:
+    """The last tenth of a Trainer's log, in which the loss no longer moves."""
+    last = "".join(
+        f"{{'loss': 0.{1790 + n % 3 * 20}, 'grad_norm': 0.6, 'learning_rate': {9 - n / 4}e-07,"
+        f" 'epoch': {7 + n / 4}}}\n"
+        for n in range(13)
+    )
+    return (
+        last
+        + "{'train_runtime': 326.3, 'train_samples_per_second': 4.9, 'train_steps_per_second':"
+        f" 1.226, 'train_loss': {mean}, 'epoch': 10.0}}\n"
+    )
+
+
+def test_the_mean_loss_of_all_steps_shows_that_a_tail_had_fallen(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(tail_of_a_run("0.3935"))
+    assert diagnose(collect(Request((str(tmp_path),)))).code == "G1"
+
+
+def test_a_mean_at_the_level_of_the_tail_shows_nothing(tmp_path: Path) -> None:
+    (tmp_path / "train.log").write_text(tail_of_a_run("0.1843"))
+    assert diagnose(collect(Request((str(tmp_path),)))).state == "undetermined"

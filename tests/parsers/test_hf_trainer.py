@@ -88,7 +88,8 @@ def test_a_loss_beside_rewards_is_not_meant_to_fall(line: str) -> None:
 
 
 def test_an_evaluation_is_told_from_training() -> None:
-    """`eval_loss` and metrics without a loss are evaluations, `train_runtime` is the end."""
+    """`eval_loss` and metrics without a loss are evaluations, `train_runtime` is the end, with the
+    mean loss of all steps."""
     kinds = [
         (value.kind, value.loss)
         for value in said(
@@ -97,7 +98,7 @@ def test_an_evaluation_is_told_from_training() -> None:
             "{'train_runtime': '0.4973', 'train_loss': '5.383', 'epoch': '1.875'}",
         )
     ]
-    assert kinds == [("eval", 5.381), ("eval", None), ("finished", None)]
+    assert kinds == [("eval", 5.381), ("eval", None), ("finished", 5.383)]
 
 
 @pytest.mark.parametrize(

@@ -32,6 +32,8 @@ References:
 
 from __future__ import annotations
 
+from math import isfinite
+
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
@@ -61,6 +63,10 @@ _STRENGTH = {
 }
 
 
+MEAN_ABOVE = 1.25
+"""A loss that stayed at one level has its mean there; a quarter above is no chance."""
+
+
 def judge(facts: Facts) -> Judgement:
     """The shape decides, not the presence of a NaN; what is not meant to fall is left alone."""
     said = lead(facts, CODE)
@@ -84,8 +90,24 @@ def judge(facts: Facts) -> Judgement:
         )
         return Cleared(CODE, text, tuple(p.cite for p in seen.points))
     if seen.shape == "unclear":
-        return None
+        return _by_its_mean(facts, seen)
     return _finding(facts, seen)
+
+
+def _by_its_mean(facts: Facts, seen: Curve) -> Cleared | None:
+    """Of a log that holds only the end of a run: the mean loss of all its steps, which a trainer
+    prints when it is done, far above the last ones. (After a resume transformers divides the sum
+    since then by all steps, which makes it too small and never too large.)"""
+    ends = [m for m in facts.markers_of("finished") if m.attempt == facts.last.n]
+    mean = ends[-1].progress.loss if ends else None
+    if mean is None or not isfinite(mean) or seen.tail is None:
+        return None
+    if not 0 < seen.tail * MEAN_ABOVE <= mean:
+        return None
+    text = (
+        f"the mean loss of the whole run, {mean:.4g}, stands above the last ones, {seen.tail:.4g}"
+    )
+    return Cleared(CODE, text, (ends[-1].cite, *(p.cite for p in seen.points)))
 
 
 def _said(facts: Facts, said: Lead) -> Finding:

@@ -177,7 +177,8 @@ class Reader:
         epoch = _number(fields.get("epoch"))
         if "train_runtime" in fields and not {"loss", "eval_loss"} & set(fields):
             total = self._total()
-            return (Progress("finished", self._peak.get(total or 0), total, epoch),)
+            mean = _number(fields.get("train_loss"))
+            return (Progress("finished", self._peak.get(total or 0), total, epoch, mean),)
         name = _loss_name(fields)
         loss = _number(fields[name]) if name else None
         if name is None or loss is None:
