@@ -124,7 +124,7 @@ def _finding(facts: Facts, run: Course, network: _Network, found: Aligned) -> Fi
         implies=(
             claim("Their bursts cover"
                   f" {found.recall:.0%} of the slow time and stand apart from the other hosts';"
-                  f" by chance phases meet so well in {found.chance:.0%} of random cuts.",
+                  f" by chance phases meet so well in {found.chance:.1%} of random cuts.",
                   *(cite for one in losses for cite in one.cites)),
         ),
         strength=0.9 if len(slow) > 1 else 0.8,
