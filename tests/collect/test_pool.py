@@ -98,7 +98,7 @@ from flatline.collect.logs import Setting
 from flatline.logs.labels import NamePlace
 
 def asleep(*_):
-    pool.os.write(1, b"%d\n" % pool.os.getpid())  # in one piece, beside the other worker's
+    pool.os.write(1, b"%d\\n" % pool.os.getpid())  # in one piece, beside the other worker's
     time.sleep(60)
 
 pool.read_log, pool._workers = asleep, lambda tasks: 2
