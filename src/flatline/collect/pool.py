@@ -104,9 +104,13 @@ def _forked(
         with warnings.catch_warnings():  # of threads of other libraries, none of which we call
             warnings.simplefilter("ignore", DeprecationWarning)
             share = max(1, len(tasks) // (workers * TASKS_PER_WORKER))
-            packed = pool.map(_work, tasks, chunksize=share)
-        for one in packed:
-            yield _Unpickler(io.BytesIO(one), known).load()
+            # Not `map`, which cancels what is left as it is given up: a worker killed then makes
+            # the executor's own thread fall over those, with a traceback (CPython 3.11 to 3.13).
+            left = [pool.submit(_work, tasks[n : n + share]) for n in range(0, len(tasks), share)]
+        left.reverse()
+        while left:
+            for one in left.pop().result():
+                yield _Unpickler(io.BytesIO(one), known).load()
     except BaseException:  # nobody waits for the rest: Ctrl-C, or whoever asked has gone on
         for worker in set(multiprocessing.active_children()) - before:
             worker.kill()
@@ -128,11 +132,14 @@ def _begin(book: Catalogue, parent: int) -> None:
     _book = book
 
 
-def _work(task: Task) -> bytes:
+def _work(tasks: Sequence[Task]) -> list[bytes]:
     assert _book is not None
-    out = io.BytesIO()
-    _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(_read(task, _book))
-    return out.getvalue()
+    packed = []
+    for task in tasks:
+        out = io.BytesIO()
+        _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(_read(task, _book))
+        packed.append(out.getvalue())
+    return packed
 
 
 class _Pickler(pickle.Pickler):
