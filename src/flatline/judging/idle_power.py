@@ -25,7 +25,7 @@ SETTLE_S, LEAST_S = 60, 120
 MOST_S = 3600
 IDLE_PART, APART_PART = 0.75, 0.85
 """Of the median GPU's power then, and of the lowest of the others.  A judgement, tried on
-generated clusters alone: no report was found that gives an idle and a waiting level of one card."""
+generated clusters: no report was found that gives an idle and a waiting level of one card."""
 WORKED_PART = 0.8
 """Of the median GPU's power before: it had worked like the others."""
 MOST_OF_ALL = 4
