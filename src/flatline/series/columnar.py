@@ -50,6 +50,8 @@ REMEMBERED = 16_000_000
 """Samples of selections that are remembered: a family asks the same series several times."""
 COLUMNS = 256
 """Columns of label values held, one for each label and metric: 80 kB for 10,000 series."""
+LONG = 64
+"""Runs of this length on are copied one by one."""
 PARTS = 24
 """Parts held as they were read, 2 to 4 MB each: a citation narrows a query to one series."""
 
@@ -282,6 +284,8 @@ class ColumnarStore:
         kinds = self._chunks["kind"][chunks]
         for kind, part in dict.fromkeys(zip(kinds.tolist(), parts.tolist(), strict=True)):
             at = np.flatnonzero((parts == part) & (kinds == kind))
+            if kind != CONSTANT:  # in the order in which they lie
+                at = at[np.argsort(self._chunks["first"][chunks[at]], kind="stable")]
             found = self._decoded(kind, part, chunks[at])
             if found is None:
                 there[at] = False
@@ -358,8 +362,13 @@ def _put(values: Floats, begins: Ints, sizes: Ints, found: Floats) -> None:
     """Runs of values into their places."""
     if np.array_equal(begins[1:], begins[:-1] + sizes[:-1]):
         values[int(begins[0]) : int(begins[0]) + found.size] = found
-    else:
+    elif found.size < LONG * sizes.size:
         values[spread(begins, sizes)] = found
+    else:
+        at = 0
+        for begin, size in zip(begins.tolist(), sizes.tolist(), strict=True):
+            values[begin : begin + size] = found[at : at + size]
+            at += size
 
 
 def _offsets(which: Ints, name: str) -> Ints:
