@@ -91,7 +91,6 @@ class ColumnarStore:
         self._remembered = 0
         self._timed: tuple[bytes, Floats] = (b"", np.empty(0))
         self._coded: dict[tuple[str, int, int], Ints] = {}
-        self._pairs: dict[tuple[int, int], tuple[str, str]] = {}
         self._known: dict[int, Labels] = {}
 
     def _table(self, name: str) -> list[Ints]:
@@ -186,7 +185,7 @@ class ColumnarStore:
         return _Names(self)
 
     def labels(self, matchers: Sequence[Matcher]) -> Sequence[Labels]:
-        return [self._labels(row) for row in self._matching(tuple(matchers)).tolist()]
+        return self._labelled(self._matching(tuple(matchers)))
 
     def label_values(self, metric: str, label: str) -> frozenset[str]:
         """Values of a label on a metric's series, without making their labels."""
@@ -199,22 +198,22 @@ class ColumnarStore:
         first, last = self._by_metric.get(metric, (0, 0))
         return last - first
 
-    def _labels(self, row: int) -> Labels:
-        known = self._known.get(row)
-        if known is None:
-            part = slice(int(self._offsets[row]), int(self._offsets[row + 1]))
-            codes = zip(
-                self._label_names[part].tolist(), self._label_values[part].tolist(), strict=True
-            )
-            pairs = sorted(self._pair(*code) for code in codes)
-            known = self._known[row] = tuple(pair for pair in pairs if pair[0])
-        return known
-
-    def _pair(self, name: int, value: int) -> tuple[str, str]:
-        pair = self._pairs.get((name, value))
-        if pair is None:
-            pair = self._pairs[name, value] = (self._strings[name], self._strings[value])
-        return pair
+    def _labelled(self, rows: Ints) -> tuple[Labels, ...]:
+        """The labels of series, made together: each pair that occurs once."""
+        known = self._known
+        new = np.array([row for row in rows.tolist() if row not in known], dtype=np.int64)
+        if new.size:
+            sizes = np.diff(self._offsets)[new]
+            at = spread(self._offsets[new], sizes)
+            coded = self._label_names[at] * len(self._strings) + self._label_values[at]
+            codes, which = np.unique(coded, return_inverse=True)
+            split = (divmod(code, len(self._strings)) for code in codes.tolist())
+            pairs = [(self._strings[name], self._strings[value]) for name, value in split]
+            told = [pairs[code] for code in which.tolist()]
+            ends = np.cumsum(sizes).tolist()
+            for row, size, end in zip(new.tolist(), sizes.tolist(), ends, strict=True):
+                known[row] = tuple(sorted(pair for pair in told[end - size : end] if pair[0]))
+        return tuple(known[row] for row in rows.tolist())
 
     # --- selecting ---
 
@@ -298,7 +297,7 @@ class ColumnarStore:
             chunks, sizes, times, values = chunks[there], sizes[there], times[kept], values[kept]
         rows, firsts = np.unique(self._chunks["series"][chunks], return_index=True)
         offsets = np.append(np.cumsum(sizes)[firsts] - sizes[firsts], values.size)
-        return Series(tuple(map(self._labels, rows.tolist())), times, values, offsets)
+        return Series(self._labelled(rows), times, values, offsets)
 
     def _times(self, grids: Ints, sizes: Ints) -> Floats:
         """The times of chunks: metrics of the same exporters are asked one after the other, and

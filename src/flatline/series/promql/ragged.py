@@ -55,7 +55,9 @@ def _exactly(values: Floats, lo: Ints, hi: Ints) -> Floats:
     running = np.zeros(values.size + 1)
     found: list[Floats] = []
     try:
-        for part in parts(values if finite is None else np.where(finite, values, 0.0), values.size):
+        for part in parts(
+            values if finite is None else np.where(finite, values, 0.0), values.size
+        ):
             np.cumsum(part, out=running[1:])
             found.append(running[hi] - running[lo])
     except OverflowError:
