@@ -159,6 +159,8 @@ def decode(
     differ[begins] = bases - np.concatenate(([0], lasts[:-1]))
     running = np.cumsum(differ, out=differ)
     factors = FACTORS[scales]
-    if np.any(scales != scales[0]):
-        return running / np.repeat(factors, sizes)
-    return running / factors[0] if scales[0] else running.astype(np.float64)
+    if not scales.any():
+        return running.astype(np.float64)
+    alike = np.all(scales == scales[0])
+    values: Floats = running / (factors[0] if alike else np.repeat(factors, sizes))
+    return values

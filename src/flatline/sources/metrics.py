@@ -439,8 +439,10 @@ def _rows(matrix: Matrix, exporter: Exporter, known: dict[Labels, _Placed]) -> I
     """The series of a native answer by place; `known` are those of labels met before."""
     from flatline.series.answer import Row
 
+    import numpy as np
+
     times, values = tuple(matrix.times.tolist()), matrix.values.tolist()
-    whole = matrix.present.all(axis=1).tolist()
+    whole = np.all(matrix.present, axis=1)
     for index, labels in enumerate(matrix.labels):
         placed = known.get(labels)
         if placed is None:
