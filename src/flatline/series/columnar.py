@@ -28,7 +28,7 @@ import numpy as np
 from flatline.errors import FormatError, QueryRejected
 from flatline.model import Gap
 from flatline.series.columnar_codec import BITS, CONSTANT, FACTORS, decode, spread
-from flatline.series.columnar_files import read_numbers, read_texts
+from flatline.series.columnar_files import MAX_ROWS, read_numbers, read_texts
 from flatline.series.columnar_labels import masked
 from flatline.series.matching import Matcher, accepts
 from flatline.series.storage import NAME, Floats, Ints, Labels, Series
@@ -43,6 +43,9 @@ FORMAT: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 MAX_PART = 1 << 24
 """Numbers of a part: a writer stops at half a million and the chunk that goes beyond."""
+MAX_LABELS = 1 << 24
+"""Labels of all series, two million with eight each: 400 MB, and rows that are alike take no
+place in the file."""
 MAX_SAMPLES = 1 << 27
 """Of one selection, 2 GiB: 23,000 series over 24 h; a chunk that stands still costs nothing, and
 a hostile folder may announce any number of them."""
@@ -94,7 +97,8 @@ class ColumnarStore:
         self._known: dict[int, Labels] = {}
 
     def _table(self, name: str) -> list[Ints]:
-        columns = read_numbers(self._sound(f"{name}.parquet"), FORMAT[name])
+        most = MAX_LABELS if name == "labels" else MAX_ROWS
+        columns = read_numbers(self._sound(f"{name}.parquet"), FORMAT[name], most)
         return [column.astype(np.int64) for column in columns]
 
     def _sound(self, name: str) -> Path:

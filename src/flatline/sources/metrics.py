@@ -437,9 +437,9 @@ _Placed = tuple[Place, dict[str, str], dict[str, str]]
 
 def _rows(matrix: Matrix, exporter: Exporter, known: dict[Labels, _Placed]) -> Iterable[Row]:
     """The series of a native answer by place; `known` are those of labels met before."""
-    from flatline.series.answer import Row
-
     import numpy as np
+
+    from flatline.series.answer import Row
 
     times, values = tuple(matrix.times.tolist()), matrix.values.tolist()
     whole = np.all(matrix.present, axis=1)
