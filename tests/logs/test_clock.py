@@ -187,3 +187,19 @@ def test_a_level_before_the_time_within_one_bracket_is_passed_over() -> None:
     stamp = clock.read("[INFO|2026-04-19 19:05:00] llamafactory.train.callbacks:143 >> {}")
     assert stamp is not None
     assert stamp.at == datetime(2026, 4, 19, 19, 5, tzinfo=UTC)
+
+
+def test_an_impossible_date_at_the_end_hides_no_earlier_one() -> None:
+    """A program that prints nonsense last still told the year before."""
+    lines = ["2024-05-01 05:42:27 x", "9999-99-99 05:42:28 x", "0000-13-01 00:00:00 x"]
+
+    assert Clock.learn(lines, year=2022).year == 2024
+
+
+def test_months_of_c10_are_not_padded() -> None:
+    """`LOG(ERROR)` of torch prints month times a hundred plus day (c10/util/Logging.cpp)."""
+    clock = Clock(2026)
+    read = [clock.read(f"[rank0]:[E{date} 22:52:10.549819871 x.cpp:632] x")
+            for date in ("105", "708", "1120")]  # fmt: skip
+
+    assert [(s.at.month, s.at.day) for s in read if s] == [(1, 5), (7, 8), (11, 20)]

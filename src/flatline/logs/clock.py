@@ -106,8 +106,8 @@ class Clock:
                 offsets.add("")
             elif found.lastgroup == "us" and int(groups[0]) > 12:
                 clock._day_first = True
-            if found.lastgroup == "iso":  # dated in full: of many only the last one counts
-                dated = groups
+            if found.lastgroup == "iso":  # dated in full: of many only the last date counts
+                dated = groups if _plausible(groups) else dated
                 continue
             if dated is not None:
                 clock._iso(dated)
@@ -221,7 +221,7 @@ _PATTERNS: tuple[tuple[str, str, Callable[[Clock, _Groups], Stamp | None]], ...]
     ),
     ("mllog", r":::MLLOGG? {1,2}\{.{0,120}?\"time_ms\": ?(\d{13})\b", Clock._millis),
     ("absl", r"[IWEF]0000 00:00:(\d{10}\.\d{1,9})(?=[ \]])", Clock._seconds),
-    ("glog", r"\[?[IWEFD](\d{4})?(\d\d)(\d\d) {1,2}" + _TIME + r"(?=[ \]])", Clock._glog),
+    ("glog", r"\[?[IWEFD](?:(\d{4})(?=\d{4} ))?(\d{1,2})(\d\d) {1,2}" + _TIME + r"(?=[ \]])", Clock._glog),
     ("epoch", r"\[ {0,8}(\d{1,10}\.\d{3,9})\]", Clock._seconds),
     (
         "named",
@@ -246,6 +246,11 @@ def _hour(hour: str, half: str | None) -> str:
     if half is None:
         return hour
     return str(int(hour) % 12 + (12 if half.strip() == "PM" else 0))
+
+
+def _plausible(iso: _Groups) -> bool:
+    year, month, day = iso[:3]
+    return FIRST_YEAR <= int(year) <= LAST_YEAR and "01" <= month <= "12" and "01" <= day <= "31"
 
 
 def _zone(text: str) -> tzinfo:
