@@ -150,6 +150,11 @@ class ColumnarStore:
             return None
         return float(self._times_ms.min()) / 1000.0, float(self._times_ms.max()) / 1000.0
 
+    def times_s(self) -> Floats:
+        """Every time that some sample has, in order."""
+        times: Floats = np.unique(self._times_ms) / 1000.0
+        return times
+
     @cached_property
     def _codes(self) -> dict[str, int]:
         return {text: code for code, text in enumerate(self._strings)}

@@ -135,9 +135,7 @@ def _batches(
         raise
 
 
-def _taken(
-    path: Path, limit: int, at_once: int, most_bytes: int, *, texts: bool
-) -> Iterator[Any]:
+def _taken(path: Path, limit: int, at_once: int, most_bytes: int, *, texts: bool) -> Iterator[Any]:
     from arro3.io import read_parquet
 
     with ReadOnly(path) as file:

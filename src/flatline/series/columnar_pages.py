@@ -69,7 +69,8 @@ def _unpacked(data: bytes, name: str, page: _Page, *, texts: bool) -> int:
 
     header, at = page
     about = header[8] if header[1] == _DATA_2 else header[5]
-    if header[1] not in (_DATA, _DATA_2) or texts and about[4 if 8 in header else 2] != _PLAIN:
+    encoding = about[4] if header[1] == _DATA_2 else about[2]
+    if header[1] not in (_DATA, _DATA_2) or (texts and encoding != _PLAIN):
         raise FormatError(f"{name} is packed in a way that is not read")
     levels = about[5] + about[6] if header[1] == _DATA_2 else 0
     size = int(header[2])
