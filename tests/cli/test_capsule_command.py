@@ -90,3 +90,21 @@ def test_a_target_that_is_not_there_is_said(run: Path, capfd: pytest.CaptureFixt
     status, _, err = called(capfd, "capsule", "empty", "--output", "x.capsule")
     assert (status, Path("x.capsule").exists()) == (2, False)
     assert "nothing was found" in err
+
+
+def test_what_a_killed_capsule_left_is_told_and_not_read(
+    run: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Beside the next one, and inside a target."""
+    left = Path(".8308.capsule.4194.part")
+    (left / "files" / "0").mkdir(parents=True)
+    (left / "files" / "0" / "job.log").write_text("RuntimeError: CUDA error\n" * 9)
+
+    status, _, err = called(capfd, "capsule", str(run))
+    assert (status, left.is_dir()) == (0, True)
+    assert f"{left}: the room it takes: a capsule that was not finished: remove it" in err
+
+    left.rename(run / left.name)
+    _, page, _ = called(capfd, "diagnose", str(run), "--quiet", "--format", "json")
+    assert "CUDA error" not in page
+    assert "a capsule that was not finished" in page

@@ -132,3 +132,40 @@ def test_labels_do_not_steer_the_terminal(
     assert status == 0
     assert "\x1b" not in page
     assert "×" in page
+
+
+def test_a_store_that_cannot_be_read_is_no_answer(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Status 2 with what to do, not 0 with nothing."""
+    here = tmp_path / "run"
+    here.mkdir()
+    (here / "m.prom").write_text("# TYPE up gauge\nup 1 1772337600000\n")
+    assert (
+        answer(["capsule", str(here), "--output", str(tmp_path / "c"), "--quiet"], Engine()) == 0
+    )
+    (tmp_path / "c" / "metrics" / "0-text" / "labels.parquet").write_bytes(b"PAR1")
+
+    status, page, complaint = asked(capsys, str(tmp_path / "c"), "up")
+
+    assert status == 2
+    assert "up" not in page
+    assert "no metrics could be read" in complaint
+    assert "make the capsule again" in complaint
+
+
+def test_data_years_apart_are_asked_of_the_last_stretch(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """In steps that show it; where a time is named, of that."""
+    file = tmp_path / "m.prom"
+    times = [1_600_000_000, *range(1_768_381_200, 1_768_384_801, 60)]
+    file.write_text("# TYPE a gauge\n" + "".join(f"a 1 {at}000\n" for at in times))
+
+    status, page, complaint = asked(capsys, str(file), "a", "--json")
+    points = orjson.loads(page)["data"]["result"][0]["values"]
+    _, long, _ = asked(capsys, str(file), "a", "--json", "--start", "2020-09-13T12:26:40Z")
+
+    assert (status, points[0][0], points[1][0] - points[0][0]) == (0, 1_768_381_200, 15)
+    assert "reach back to 2020-09-13" in orjson.loads(page)["warnings"][0] + complaint
+    assert orjson.loads(long)["data"]["result"][0]["values"][0][0] == 1_600_000_000

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import random
 import struct
+import tracemalloc
 from pathlib import Path
 
 import numpy as np
@@ -294,6 +295,39 @@ def test_texts_that_unpack_without_end_are_refused(tmp_path: Path) -> None:
 
     assert (tmp_path / "t.parquet").stat().st_size < 200_000
     with pytest.raises(FormatError, match="unpacks to more than 256 MiB"):
+        read_texts(tmp_path / "t.parquet", 1000)
+
+
+def test_nothing_is_unpacked_of_a_table_that_claims_too_much(tmp_path: Path) -> None:
+    """Rows by the footer, a page by its header and by its frame: refused without their memory."""
+    rows = np.zeros((1 << 24) + 1, dtype=np.int64)
+    kept(fleet(), tmp_path / "s")
+    labels = tmp_path / "s" / "labels.parquet"
+    labels.unlink()
+    write_numbers(labels, dict.fromkeys(("series", "name", "value"), rows))
+    del rows
+    tracemalloc.start()
+    with pytest.raises(FormatError, match=r"labels\.parquet has more rows"):
+        ColumnarStore(tmp_path / "s", "metrics")
+    assert tracemalloc.get_traced_memory()[1] < 4 << 20
+    tracemalloc.stop()
+
+
+def test_a_page_that_unpacks_to_another_size_is_refused(tmp_path: Path) -> None:
+    """Its header says little, its frame gigabytes: what the reader would believe is compared."""
+    import zstandard
+
+    write_texts(tmp_path / "t.parquet", ["x" * 500])
+    data = (tmp_path / "t.parquet").read_bytes()
+    at = data.index(b"\x28\xb5\x2f\xfd")
+    told = zstandard.frame_content_size(data[at:])
+    flag = data[at + 4]
+    wide = {1: 2, 2: 4, 3: 8}[flag >> 6]
+    place = at + 5 + (not flag & 32)
+    lie = (told + 1).to_bytes(wide, "little")
+    (tmp_path / "t.parquet").write_bytes(data[:place] + lie + data[place + wide :])
+
+    with pytest.raises(FormatError, match="no whole Parquet"):
         read_texts(tmp_path / "t.parquet", 1000)
 
 

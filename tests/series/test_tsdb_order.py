@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from flatline.series.storage import Floats, Ints
 from flatline.series.tsdb import wal
-from flatline.series.tsdb.pieces import in_order, uncovered
+from flatline.series.tsdb.cover import Cover, uncovered
+from flatline.series.tsdb.pieces import in_order
 from flatline.series.tsdb.runs import Runs
 from series.gorilla import varint
 
@@ -78,6 +79,10 @@ def test_what_spans_cover_is_left_out(
     assert got.tolist() == [
         not any(first <= t <= last for first, last in of.get(r, ())) for r, t, _ in kept
     ]
+    cover = Cover(of)
+    early = cover.outside(ref, at) if cover.works else None
+    assert early is None or early.tolist() == got.tolist()
+    assert cover.works or not of or max(of) - min(of) > 1 << 22
 
 
 def record(ref: int, at: int, found: list[Sample]) -> bytes:

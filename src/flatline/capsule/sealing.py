@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from glob import escape
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -33,7 +34,7 @@ from flatline.errors import FormatError, SourceError, UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
 from flatline.model import Gap
 from flatline.redact import mask
-from flatline.sources.capsule import MAGIC, MANIFEST, VERSION
+from flatline.sources.capsule import MAGIC, MANIFEST, UNFINISHED, VERSION
 
 if TYPE_CHECKING:
     from flatline.series.columnar_write import Selection, Written
@@ -355,5 +356,16 @@ def _sealed(making: _Making, output: Path) -> Sealed:
         series=sum(store["series"] for store in making.stores),
         samples=sum(store["samples"] for store in making.stores),
         size=size,
-        gaps=(*making.reading.gaps, *making.gaps),
+        gaps=(*making.reading.gaps, *making.gaps, *_left(output, making.folder)),
     )
+
+
+def _left(output: Path, own: Path) -> list[Gap]:
+    """What capsules to this place left that were killed; their process may live on another
+    host, so they are named and not removed."""
+    others = [path for path in output.parent.glob(f".{escape(output.name)}.*") if path != own]
+    return [
+        Gap("the room it takes", "a capsule that was not finished: remove it", path.name)
+        for path in sorted(others)
+        if UNFINISHED.fullmatch(path.name)
+    ]

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import argparse
 import difflib
+import gc
 import importlib
 import os
 import pkgutil
@@ -440,4 +441,5 @@ def _end_tidily() -> None:
 def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> NoReturn:
     """Run the command line and end the process with its status."""
     _end_tidily()
+    gc.set_threshold(100_000, 20, 100)  # a fleet's rows are millions of tuples, and no cycles
     sys.exit(answer(sys.argv[1:] if argv is None else argv, engine or Engine()))

@@ -194,6 +194,10 @@ def _below(root: Path, gaps: list[Gap]) -> Iterator[tuple[Path, str]]:
             yield Path(folder), os.path.relpath(folder, root) if folder != str(root) else root.name
             continue
         folders.sort()
+        for name in [name for name in (*folders, *names) if capsule.UNFINISHED.fullmatch(name)]:
+            (folders if name in folders else names).remove(name)
+            gaps.append(Gap("every file", "a capsule that was not finished: not read, remove it",
+                            Path(folder, name).relative_to(root).as_posix()))  # fmt: skip
         linked = [name for name in folders if _is_link(Path(folder, name))]
         for name in sorted([*names, *linked]):
             path = Path(folder, name)

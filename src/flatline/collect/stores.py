@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from math import ceil, floor
 from typing import TYPE_CHECKING, Literal
 
@@ -35,6 +35,8 @@ FORMS = (
 EVER = (-1e15, 1e15)
 STEPS = 240
 """Most points an answer has where no step is asked for."""
+FAR_S, SILENCE_S = 30 * 86_400.0, 86_400.0
+"""Beyond this length a point stands for three hours or more; no scrape is a day late."""
 NICE_S = (1, 5, 10, 15, 30, 60, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400)
 
 
@@ -156,7 +158,11 @@ def ask(question: Question) -> Reply:
     settings = Settings(compat=question.compat)
     asked = kind(question.query, settings)
     opened = open_store(question.targets)
-    first, last = _bounds(question, opened.window)
+    names = opened.store.names()
+    if not names and opened.gaps:
+        raise UsageError(_unread(opened.gaps))
+    window, gaps = _recent(question, opened)
+    first, last = _bounds(question, window)
     found: Matrix | Series | str
     step_s: float | None = None
     if asked in ("matrix", "string") and (question.start or question.step_s):
@@ -172,8 +178,41 @@ def ask(question: Question) -> Reply:
     else:
         step_s = question.step_s or _step(last - first)
         found = over(question.query, opened.store, first, last, step_s, settings)
-    names = opened.store.names()
-    return Reply(found, first, last, step_s, ENGINE, opened.gaps, names)
+    return Reply(found, first, last, step_s, ENGINE, (*opened.gaps, *gaps), names)
+
+
+def _unread(gaps: tuple[Gap, ...]) -> str:
+    """That nothing could be asked, why, and what to do."""
+    gap = gaps[0]
+    where = f"{gap.where}: " if gap.where else ""
+    more = f" (and {len(gaps) - 1} more reasons)" if len(gaps) > 1 else ""
+    return (
+        f"no metrics could be read: {where}{gap.reason}{more}; name the files or the folder they"
+        " came from, or make the capsule again"
+    )
+
+
+def _recent(
+    question: Question, opened: Opened
+) -> tuple[tuple[float, float] | None, tuple[Gap, ...]]:
+    """The time to answer over where none is named: of data that lie so far apart that a step
+    would pass a run by, the last stretch without a day's silence; and that it is so."""
+    window, told = opened.window, getattr(opened.store, "times_s", None)
+    named = question.at or question.start or question.end or question.step_s
+    if window is None or told is None or named or window[1] - window[0] <= FAR_S:
+        return window, ()
+    times = told()
+    silent = (times[1:] - times[:-1] > SILENCE_S).nonzero()[0]
+    if not silent.size:
+        return window, ()
+    recent = float(times[silent[-1] + 1]), window[1]
+    shown = "{:%Y-%m-%d %H:%M} UTC".format
+    first, begin = (datetime.fromtimestamp(at, UTC) for at in (window[0], recent[0]))
+    reason = (
+        f"answered from {shown(begin)} on, after which there is no silence of a day; others reach"
+        f" back to {shown(first)}: name --start and --end"
+    )
+    return recent, (Gap("samples of every time", reason),)
 
 
 def _bounds(question: Question, window: tuple[float, float] | None) -> tuple[float, float]:

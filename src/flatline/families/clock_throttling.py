@@ -199,6 +199,8 @@ def _held_down(fleet: _Fleet, place: Place) -> _Slow | None:
 
     This is what finds a whole fleet throttled at once, where no peer stands apart.
     """
+    if fleet.reasons.silent(place):
+        return None
     clocks = {t: hz for t in fleet.gpus.busy[place] if (hz := fleet.clock.value(place, t))}
     lit = {time for time in clocks if fleet.bad(place, (time,))}
     free = [hertz for time, hertz in clocks.items() if time not in lit]
@@ -462,9 +464,9 @@ def _cleared(facts: Facts, fleet: _Fleet, beside: Beside) -> Cleared | None:
     names = {place: str(place) for place in beside}
     part, time, place = min(
         (
-            min(lasting, key=lambda found: found[:2])
+            (*min(lasting), p)
             for p in sorted(beside, key=names.__getitem__)
-            if (lasting := tuple(_lasting_parts(p, beside[p])))
+            if (lasting := tuple(_lasting_parts(beside[p])))
         ),
         key=lambda found: found[:2],
         default=(1.0, 0.0, None),
@@ -480,13 +482,11 @@ def _cleared(facts: Facts, fleet: _Fleet, beside: Beside) -> Cleared | None:
     return Cleared(CODE, why, tuple(cite for cite in cites if cite is not None))
 
 
-def _lasting_parts(
-    place: Place, ratios: Mapping[float, tuple[float, bool]]
-) -> Iterable[tuple[float, float, Place]]:
+def _lasting_parts(ratios: Mapping[float, tuple[float, bool]]) -> Iterable[tuple[float, float]]:
     """Of two stretches that follow each other the better one: what lasted that long."""
     for first, then in pairwise(sorted(ratios)):
-        yield max((ratios[first][0], first, place), (ratios[then][0], then, place),
-                  key=lambda found: found[0])  # fmt: skip
+        better = first if ratios[first][0] >= ratios[then][0] else then
+        yield ratios[better][0], better
 
 
 def _cleared_by_reasons(fleet: _Fleet) -> Cleared | None:

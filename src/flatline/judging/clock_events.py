@@ -37,10 +37,14 @@ class ClockEvents:
             if isfinite(value) and 0 <= value < 1 << 32
         ]
 
+    def silent(self, place: Place) -> bool:
+        """Whether the GPU never gave a reason, as nearly every one of a fleet."""
+        row = None if self.readings is None else self.readings.rows.get(place)
+        return row is None or not any(row.values)
+
     def mostly(self, place: Place, stretches: Iterable[float], bits: int) -> bool:
         """Whether any of these bits was lit in most readings."""
-        row = None if self.readings is None else self.readings.rows.get(place)
-        if row is None or not any(row.values):  # nearly every GPU of a fleet
+        if self.silent(place):
             return False
         masks, plain = self.read(place, stretches), int(bits)
         return bool(masks) and sum(bool(m & plain) for _, m in masks) >= MOSTLY_RATIO * len(masks)

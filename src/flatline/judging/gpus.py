@@ -183,21 +183,22 @@ def beside_peers(gpus: Gpus, signal: Readings) -> Beside:
     """Every busy GPU beside its peers, stretch by stretch; where they are too few, nothing."""
     groups: dict[tuple[str | None, float], list[tuple[float, str, Place]]] = {}
     for place, times in gpus.busy.items():
-        kind, name = gpus.kinds.get(place), str(place)
+        kind, name, row = gpus.kinds.get(place), str(place), signal.rows.get(place)
+        values = {} if row is None else dict(row.points())
         for time in times:
-            value = signal.value(place, time)
-            if value is not None and value > 0:
+            value = values.get(time, 0.0)
+            if value > 0 and isfinite(value):
                 groups.setdefault((kind, time), []).append((value, name, place))
     out: dict[Place, dict[float, tuple[float, bool]]] = {}
     for (_, time), members in groups.items():
         if len(members) <= PEERS:
             continue
         members.sort(key=lambda member: member[:2])
-        values = [value for value, _, _ in members]
-        middle = median(values)
-        spread = MADS * median(abs(value - middle) for value in values)
+        ordered = [value for value, _, _ in members]
+        middle = median(ordered)
+        spread = MADS * median(abs(value - middle) for value in ordered)
         for rank, (value, _, place) in enumerate(members):
-            usual = _median_without(values, rank)
+            usual = _median_without(ordered, rank)
             out.setdefault(place, {})[time] = (value / usual, usual - value > spread)
     return out
 

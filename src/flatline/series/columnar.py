@@ -28,7 +28,7 @@ import numpy as np
 from flatline.errors import FormatError, QueryRejected
 from flatline.model import Gap
 from flatline.series.columnar_codec import BITS, CONSTANT, FACTORS, decode, spread
-from flatline.series.columnar_files import read_numbers, read_texts
+from flatline.series.columnar_files import MAX_ROWS, read_numbers, read_texts
 from flatline.series.columnar_labels import masked
 from flatline.series.matching import Matcher, accepts
 from flatline.series.storage import NAME, Floats, Ints, Labels, Series
@@ -43,6 +43,9 @@ FORMAT: Mapping[str, tuple[str, ...]] = MappingProxyType(
 )
 MAX_PART = 1 << 24
 """Numbers of a part: a writer stops at half a million and the chunk that goes beyond."""
+MAX_LABELS = 1 << 24
+"""Labels of all series, two million with eight each: 400 MB, and rows that are alike take no
+place in the file."""
 MAX_SAMPLES = 1 << 27
 """Of one selection, 2 GiB: 23,000 series over 24 h; a chunk that stands still costs nothing, and
 a hostile folder may announce any number of them."""
@@ -50,6 +53,8 @@ REMEMBERED = 16_000_000
 """Samples of selections that are remembered: a family asks the same series several times."""
 COLUMNS = 256
 """Columns of label values held, one for each label and metric: 80 kB for 10,000 series."""
+LONG = 64
+"""Runs of this length on are copied one by one."""
 PARTS = 24
 """Parts held as they were read, 2 to 4 MB each: a citation narrows a query to one series."""
 
@@ -89,11 +94,11 @@ class ColumnarStore:
         self._remembered = 0
         self._timed: tuple[bytes, Floats] = (b"", np.empty(0))
         self._coded: dict[tuple[str, int, int], Ints] = {}
-        self._pairs: dict[tuple[int, int], tuple[str, str]] = {}
         self._known: dict[int, Labels] = {}
 
     def _table(self, name: str) -> list[Ints]:
-        columns = read_numbers(self._sound(f"{name}.parquet"), FORMAT[name])
+        most = MAX_LABELS if name == "labels" else MAX_ROWS
+        columns = read_numbers(self._sound(f"{name}.parquet"), FORMAT[name], most)
         return [column.astype(np.int64) for column in columns]
 
     def _sound(self, name: str) -> Path:
@@ -145,6 +150,11 @@ class ColumnarStore:
             return None
         return float(self._times_ms.min()) / 1000.0, float(self._times_ms.max()) / 1000.0
 
+    def times_s(self) -> Floats:
+        """Every time that some sample has, in order."""
+        times: Floats = np.unique(self._times_ms) / 1000.0
+        return times
+
     @cached_property
     def _codes(self) -> dict[str, int]:
         return {text: code for code, text in enumerate(self._strings)}
@@ -184,7 +194,7 @@ class ColumnarStore:
         return _Names(self)
 
     def labels(self, matchers: Sequence[Matcher]) -> Sequence[Labels]:
-        return [self._labels(row) for row in self._matching(tuple(matchers)).tolist()]
+        return self._labelled(self._matching(tuple(matchers)))
 
     def label_values(self, metric: str, label: str) -> frozenset[str]:
         """Values of a label on a metric's series, without making their labels."""
@@ -197,22 +207,22 @@ class ColumnarStore:
         first, last = self._by_metric.get(metric, (0, 0))
         return last - first
 
-    def _labels(self, row: int) -> Labels:
-        known = self._known.get(row)
-        if known is None:
-            part = slice(int(self._offsets[row]), int(self._offsets[row + 1]))
-            codes = zip(
-                self._label_names[part].tolist(), self._label_values[part].tolist(), strict=True
-            )
-            pairs = sorted(self._pair(*code) for code in codes)
-            known = self._known[row] = tuple(pair for pair in pairs if pair[0])
-        return known
-
-    def _pair(self, name: int, value: int) -> tuple[str, str]:
-        pair = self._pairs.get((name, value))
-        if pair is None:
-            pair = self._pairs[name, value] = (self._strings[name], self._strings[value])
-        return pair
+    def _labelled(self, rows: Ints) -> tuple[Labels, ...]:
+        """The labels of series, made together: each pair that occurs once."""
+        known = self._known
+        new = np.array([row for row in rows.tolist() if row not in known], dtype=np.int64)
+        if new.size:
+            sizes = np.diff(self._offsets)[new]
+            at = spread(self._offsets[new], sizes)
+            coded = self._label_names[at] * len(self._strings) + self._label_values[at]
+            codes, which = np.unique(coded, return_inverse=True)
+            split = (divmod(code, len(self._strings)) for code in codes.tolist())
+            pairs = [(self._strings[name], self._strings[value]) for name, value in split]
+            told = [pairs[code] for code in which.tolist()]
+            ends = np.cumsum(sizes).tolist()
+            for row, size, end in zip(new.tolist(), sizes.tolist(), ends, strict=True):
+                known[row] = tuple(sorted(pair for pair in told[end - size : end] if pair[0]))
+        return tuple(known[row] for row in rows.tolist())
 
     # --- selecting ---
 
@@ -282,6 +292,8 @@ class ColumnarStore:
         kinds = self._chunks["kind"][chunks]
         for kind, part in dict.fromkeys(zip(kinds.tolist(), parts.tolist(), strict=True)):
             at = np.flatnonzero((parts == part) & (kinds == kind))
+            if kind != CONSTANT:  # in the order in which they lie
+                at = at[np.argsort(self._chunks["first"][chunks[at]], kind="stable")]
             found = self._decoded(kind, part, chunks[at])
             if found is None:
                 there[at] = False
@@ -294,7 +306,7 @@ class ColumnarStore:
             chunks, sizes, times, values = chunks[there], sizes[there], times[kept], values[kept]
         rows, firsts = np.unique(self._chunks["series"][chunks], return_index=True)
         offsets = np.append(np.cumsum(sizes)[firsts] - sizes[firsts], values.size)
-        return Series(tuple(map(self._labels, rows.tolist())), times, values, offsets)
+        return Series(self._labelled(rows), times, values, offsets)
 
     def _times(self, grids: Ints, sizes: Ints) -> Floats:
         """The times of chunks: metrics of the same exporters are asked one after the other, and
@@ -358,8 +370,13 @@ def _put(values: Floats, begins: Ints, sizes: Ints, found: Floats) -> None:
     """Runs of values into their places."""
     if np.array_equal(begins[1:], begins[:-1] + sizes[:-1]):
         values[int(begins[0]) : int(begins[0]) + found.size] = found
-    else:
+    elif found.size < LONG * sizes.size:
         values[spread(begins, sizes)] = found
+    else:
+        at = 0
+        for begin, size in zip(begins.tolist(), sizes.tolist(), strict=True):
+            values[begin : begin + size] = found[at : at + size]
+            at += size
 
 
 def _offsets(which: Ints, name: str) -> Ints:

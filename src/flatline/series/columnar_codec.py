@@ -151,17 +151,16 @@ def decode(
         reset = running[begins] ^ bases
         as_bits: Ints = running ^ np.repeat(reset, sizes)
         return as_bits.view(np.float64)
-    wide = numbers.astype(np.int64, copy=False)
-    differ = (wide >> 1) ^ -(wide & 1)
+    differ = ((numbers >> 1) ^ -(numbers & 1)).astype(np.int64, copy=False)
     if np.any(units != 1):
         differ *= np.repeat(units, sizes)
-    running = np.cumsum(differ)
-    running += np.repeat(bases - running[begins], sizes)
-    values = running.astype(np.float64)
+    differ[begins] = 0
+    lasts = bases + np.add.reduceat(differ, begins)
+    differ[begins] = bases - np.concatenate(([0], lasts[:-1]))
+    running = np.cumsum(differ, out=differ)
     factors = FACTORS[scales]
-    if factors.size and np.all(scales == scales[0]):
-        if scales[0]:
-            values /= factors[0]
-    else:
-        values /= np.repeat(factors, sizes)
+    if not scales.any():
+        return running.astype(np.float64)
+    alike = np.all(scales == scales[0])
+    values: Floats = running / (factors[0] if alike else np.repeat(factors, sizes))
     return values

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from flatline.errors import FormatError
+from flatline.series.columnar_pages import check
 from flatline.series.tsdb.files import ReadOnly
 
 Encoding = Literal["byte_stream_split", "delta_binary_packed", "plain"]
@@ -29,7 +30,9 @@ MAX_FILE_BYTES = 1 << 31
 MAX_TEXT_BYTES = 1 << 28
 """Of all texts: eight million of 32 letters. A text a thousand times over packs to nothing."""
 TEXTS = 1 << 10
-"""Texts that are unpacked before they are counted."""
+"""Texts that are unpacked at once."""
+PAGES = 1 << 20
+"""Bytes that pages of numbers may have beyond their numbers."""
 
 
 def write_numbers(
@@ -79,7 +82,7 @@ def read_numbers(path: Path, names: Sequence[str], limit: int = MAX_ROWS) -> lis
     from arro3.core import DataType
 
     parts: list[list[Numbers]] = [[] for _ in names]
-    for batch in _batches(path, limit):
+    for batch in _batches(path, limit, BATCH, PAGES + 8 * limit * len(names)):
         for name, found in zip(names, parts, strict=True):
             if name not in batch.column_names:
                 raise FormatError(f"{path.name} has no column {name!r}")
@@ -95,7 +98,7 @@ def read_texts(path: Path, limit: int) -> list[str]:
     from arro3.core import DataType
 
     found: list[str] = []
-    for batch in _batches(path, limit, TEXTS, MAX_TEXT_BYTES):
+    for batch in _batches(path, limit, TEXTS, MAX_TEXT_BYTES, texts=True):
         if "text" not in batch.column_names or batch.column("text").type != DataType.utf8():
             raise FormatError(f"{path.name} holds no texts")
         found += batch.column("text").to_pylist()
@@ -114,12 +117,12 @@ def _joined(parts: list[Numbers]) -> Numbers:
 
 
 def _batches(
-    path: Path, limit: int, at_once: int = BATCH, most_bytes: int | None = None
+    path: Path, limit: int, at_once: int, most_bytes: int, *, texts: bool = False
 ) -> list[Any]:
     """The rows of a file, batch by batch; a file with more than `limit`, or that unpacks to more
-    than so many bytes, is refused."""
+    than so many bytes, is refused before any of it is unpacked."""
     try:
-        return list(_taken(path, limit, at_once, most_bytes))
+        return list(_taken(path, limit, at_once, most_bytes, texts=texts))
     except FileNotFoundError as fault:
         raise FormatError(f"{path.name} is missing") from fault
     except OSError as fault:
@@ -132,19 +135,17 @@ def _batches(
         raise
 
 
-def _taken(path: Path, limit: int, at_once: int, most_bytes: int | None) -> Iterator[Any]:
+def _taken(path: Path, limit: int, at_once: int, most_bytes: int, *, texts: bool) -> Iterator[Any]:
     from arro3.io import read_parquet
 
     with ReadOnly(path) as file:
         if file.size > MAX_FILE_BYTES:
             raise FormatError(f"{path.name} has {file.size} bytes, more than is read")
         data = file.read(0, file.size)
-    rows = size = 0
+    check(data, path.name, limit, most_bytes, texts=texts)
+    rows = 0
     for batch in read_parquet(data, batch_size=max(1, min(limit, at_once))):
         rows += batch.num_rows
-        size += batch.nbytes
-        if rows > limit:
+        if rows > limit:  # whatever the footer says
             raise FormatError(f"{path.name} has more rows than it should")
-        if most_bytes is not None and size > most_bytes:
-            raise FormatError(f"{path.name} unpacks to more than {most_bytes >> 20} MiB")
         yield batch

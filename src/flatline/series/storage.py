@@ -149,6 +149,10 @@ class MemoryStore:
             return None
         return float(self.series.times.min()), float(self.series.times.max())
 
+    def times_s(self) -> Floats:
+        """Every time that some sample has, in order."""
+        return np.unique(self.series.times)
+
 
 def _value(labels: Labels, name: str) -> str:
     for key, value in labels:

@@ -50,6 +50,8 @@ TEXT_CHARS = 4096
 _FILE = re.compile(r"files/\d{1,7}/[^/\0]{1,200}")
 _STORE = re.compile(r"metrics/\d{1,4}-(?:text|database|server)")
 _PART = re.compile(r"[a-z]{1,16}(?:-\d{5,9})?\.parquet")
+UNFINISHED = re.compile(r"\..+\.\d{1,10}\.(?:part|tar)")
+"""What a capsule is made in, beside its place, after the process that makes it."""
 _MARK = f'{{"{MAGIC}":'.encode()
 
 

@@ -17,6 +17,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import compress
 from math import ceil, floor, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -436,22 +437,23 @@ _Placed = tuple[Place, dict[str, str], dict[str, str]]
 
 def _rows(matrix: Matrix, exporter: Exporter, known: dict[Labels, _Placed]) -> Iterable[Row]:
     """The series of a native answer by place; `known` are those of labels met before."""
+    import numpy as np
+
     from flatline.series.answer import Row
 
+    times, values = tuple(matrix.times.tolist()), matrix.values.tolist()
+    whole = np.all(matrix.present, axis=1)
     for index, labels in enumerate(matrix.labels):
-        if labels not in known:
+        placed = known.get(labels)
+        if placed is None:
             native = {name: value for name, value in labels if name != "__name__"}
             canonical = exporter.canonical(native)
-            known[labels] = _place(canonical), canonical, native
-        place, canonical, native = known[labels]
-        there = matrix.present[index]
-        yield Row(
-            place=place,
-            labels=canonical,
-            native=native,
-            times=tuple(matrix.times[there].tolist()),
-            values=tuple(matrix.values[index][there].tolist()),
-        )
+            placed = known[labels] = _place(canonical), canonical, native
+        when, said = times, values[index]
+        if not whole[index]:
+            there = matrix.present[index].tolist()
+            when, said = tuple(compress(times, there)), compress(said, there)
+        yield Row(*placed, when, tuple(said))
 
 
 def _asked(

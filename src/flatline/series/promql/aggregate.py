@@ -73,13 +73,17 @@ def _grouped(vector: Vector, members: dict[Labels, list[int]]) -> Groups:
 
 
 def _sums(groups: Groups, values: Floats) -> Floats:
-    """Compensated sums in the order of the rows, absent ones as 0."""
-    values = np.where(groups.present, values, 0.0)
+    """Exact sums, or compensated ones in the order of the rows, absent ones as 0."""
+    if not groups.present.all():
+        values = np.where(groups.present, values, 0.0)
     steps = values.shape[1]
     sizes = groups.sizes
     if steps == 1:
         column = values[:, 0]
         return ragged.sums(column, groups.begins, groups.offsets[1:])[:, None]
+    exact = ragged.grouped(values, groups.begins)
+    if exact is not None:
+        return exact
     total, lost = np.zeros((sizes.size, steps)), np.zeros((sizes.size, steps))
     for place in range(int(sizes.max())):
         live = np.flatnonzero(sizes > place)

@@ -2,15 +2,16 @@
 Reductions over many runs of values at once.
 
 A run is `values[lo:hi]`, the window of one series at one step.  Runs may overlap, and mostly do:
-where they hold many more values than there are, sums and extrema are put together from those of
-spans of 1, 2, 4, … values, so that the cost does not grow with the length of a window.  Sums are
-compensated as Prometheus's are; a NaN is a value.  Empty runs give NaN, and callers mask them.
+where they hold many more values than there are, sums come from running sums that are exact, and
+extrema are put together from those of spans of 1, 2, 4, … values, so that the cost does not grow
+with the length of a window.  Sums are compensated as Prometheus's are; a NaN is a value.  Empty
+runs give NaN, and callers mask them.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 
@@ -20,16 +21,11 @@ from flatline.series.storage import Floats, Ints
 NAN = float("nan")
 BLOCK_CELLS = 1 << 21
 """Values of overlapping runs laid out at once: 16 MiB an array."""
-EXACT = float(1 << 53)
-"""Below this every sum of whole numbers is exact."""
-SUMS_OVERLAP, EXTREMES_OVERLAP = 0.15, 2.0
-"""Overlapping runs go by spans where they hold more values than this times all values times
-their levels: a value by itself costs eight times what it costs in a span, an extreme half
-(measured at 1.1 million values, windows of 20)."""
-
-WHOLE_SHARE = 0.25
-"""From this share of all values on, a running sum of whole numbers costs less than adding up the
-runs: a fifth, where they hold each value once."""
+EXTREMES_OVERLAP = 2.0
+"""Extrema of overlapping runs go by spans where they hold more values than this times all values
+times their levels (measured at 1.1 million values, windows of 20)."""
+EXACT_SHARE = 0.25
+"""From this share of all values on, running sums cost less than adding up the runs."""
 LONG = 256
 """Runs of this length on are added up in pairs, where they are few."""
 
@@ -42,13 +38,9 @@ Reduction = Callable[[Floats, Ints, Ints], Floats]
 def sums(values: Floats, lo: Ints, hi: Ints) -> Floats:
     """The sum of each run."""
     count = np.maximum(hi - lo, 0)
-    cells = int(count.sum())
-    if cells > WHOLE_SHARE * values.size and _whole(values):
-        total = np.concatenate(([0.0], np.cumsum(values)))
-        out: Floats = total[np.maximum(hi, lo)] - total[lo]
-    elif cells > SUMS_OVERLAP * values.size * _levels(count):
-        out = _by_spans(values, lo, count)
-        odd = np.flatnonzero(~np.isfinite(out) & (count > 0))
+    if int(count.sum()) > EXACT_SHARE * values.size:
+        out = _exactly(values, lo, np.maximum(hi, lo))
+        odd = np.flatnonzero(np.isnan(out))
         out[odd] = _in_turn(values, lo[odd], hi[odd])
     else:
         out = _in_turn(values, lo, hi)
@@ -56,15 +48,66 @@ def sums(values: Floats, lo: Ints, hi: Ints) -> Floats:
     return out
 
 
-def _whole(values: Floats) -> bool:
-    """Whether all are whole numbers, and all their sums too."""
-    most = float(np.abs(values).max(initial=0.0))
-    return most * values.size < EXACT and bool((values == np.rint(values)).all())
+def _exactly(values: Floats, lo: Ints, hi: Ints) -> Floats:
+    """Each run as the difference of two running sums that no rounding has touched; NaN where a
+    run holds a value that is not finite, or a sum could overflow."""
+    finite = np.isfinite(values) if not _all_finite(values) else None
+    running = np.zeros(values.size + 1)
+    found: list[Floats] = []
+    try:
+        for part in parts(
+            values if finite is None else np.where(finite, values, 0.0), values.size
+        ):
+            np.cumsum(part, out=running[1:])
+            found.append(running[hi] - running[lo])
+    except OverflowError:
+        return np.full(lo.size, NAN)
+    out = _smallest_first(found, lo.shape)
+    if finite is not None:
+        np.cumsum(~finite, out=running[1:])
+        out[running[hi] > running[lo]] = NAN
+    return out
 
 
-def _levels(count: Ints) -> int:
-    """How many powers of two the longest run spans."""
-    return max(1, int(count.max(initial=0)).bit_length())
+def grouped(values: Floats, begins: Ints) -> Floats | None:
+    """The sum of the rows begins[i] up to begins[i + 1] of a matrix; None where a value is not
+    finite, or a sum could overflow."""
+    if not _all_finite(values):
+        return None
+    try:
+        found = [np.add.reduceat(part, begins, axis=0) for part in parts(values, len(values))]
+    except OverflowError:
+        return None
+    return _smallest_first(found, (begins.size, values.shape[1]))
+
+
+def parts(values: Floats, terms: int) -> Iterator[Floats]:
+    """
+    The values, which are finite, in parts of so few bits that every sum of up to `terms` numbers
+    of a part is exact: whole numbers are one part, decimals of about one size two.  A part is
+    good until the next is asked for.  Raises OverflowError.
+
+    ExtractVector of Rump, Ogita and Oishi, "Accurate Floating-Point Summation", 2008.
+    """
+    rest = values
+    while most := max(float(rest.max(initial=0.0)), -float(rest.min(initial=0.0))):
+        unit = math.ldexp(1.0, math.frexp(most)[1] + (2 * terms).bit_length())
+        part = rest + unit
+        part -= unit
+        yield part
+        rest = np.subtract(rest, part)
+
+
+def _all_finite(values: Floats) -> bool:
+    return bool(np.isfinite(values.max(initial=0.0)) and np.isfinite(values.min(initial=0.0)))
+
+
+def _smallest_first(found: list[Floats], shape: tuple[int, ...]) -> Floats:
+    """What the parts come to; the largest part is the first."""
+    out = np.zeros(shape)
+    for total in reversed(found):
+        out += total
+    return out
 
 
 def _two(a: Floats, b: Floats) -> tuple[Floats, Floats]:
@@ -72,28 +115,6 @@ def _two(a: Floats, b: Floats) -> tuple[Floats, Floats]:
     total = a + b
     part = total - a
     return total, (a - (total - part)) + (b - part)
-
-
-def _by_spans(values: Floats, lo: Ints, count: Ints) -> Floats:
-    """Each run as a sum of spans whose lengths are powers of two, all with their errors."""
-    span, lost = values, np.zeros(values.size)
-    total, missing = np.zeros(lo.size), np.zeros(lo.size)
-    at = lo.copy()
-    length = 1
-    left = int(count.max(initial=0))
-    while left:
-        runs = np.flatnonzero(count & length)
-        begin = at[runs]
-        total[runs], error = _two(total[runs], span[begin])
-        missing[runs] += error + lost[begin]
-        at[runs] += length
-        left >>= 1
-        if left:
-            twice, error = _two(span[:-length], span[length:])
-            lost = lost[:-length] + lost[length:] + error
-            span = twice
-            length *= 2
-    return total + missing
 
 
 def _in_turn(values: Floats, lo: Ints, hi: Ints) -> Floats:
@@ -273,6 +294,11 @@ def _extreme(how: np.ufunc, values: Floats, lo: Ints, hi: Ints) -> Floats:
         out = how.reduceat(np.append(values, NAN), bounds)[::2]
     out[count <= 0] = NAN
     return out
+
+
+def _levels(count: Ints) -> int:
+    """How many powers of two the longest run spans."""
+    return max(1, int(count.max(initial=0)).bit_length())
 
 
 def _extreme_by_spans(how: np.ufunc, values: Floats, lo: Ints, count: Ints) -> Floats:

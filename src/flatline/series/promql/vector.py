@@ -66,19 +66,19 @@ def empty(steps: int) -> Vector:
 
 def nameless(labels: Labels) -> Labels:
     """Labels without those that say which metric it is."""
-    return tuple(pair for pair in labels if pair[0] not in METRIC_LABELS)
+    return tuple([pair for pair in labels if pair[0] not in METRIC_LABELS])
 
 
 def only(labels: Labels, names: Iterable[str]) -> Labels:
     """The labels among these names."""
     wanted = frozenset(names)
-    return tuple(pair for pair in labels if pair[0] in wanted)
+    return tuple([pair for pair in labels if pair[0] in wanted])
 
 
 def without(labels: Labels, names: Iterable[str]) -> Labels:
     """The labels not among these names."""
     unwanted = frozenset(names)
-    return tuple(pair for pair in labels if pair[0] not in unwanted)
+    return tuple([pair for pair in labels if pair[0] not in unwanted])
 
 
 def settled(vector: Vector) -> Vector:

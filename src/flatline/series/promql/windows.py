@@ -7,6 +7,8 @@ All windows of all series are found by binary search and reduced together.
 
 from __future__ import annotations
 
+import weakref
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -54,7 +56,49 @@ class Windows:
 
 
 def spans(series: Series, lower: Floats, upper: Floats, *, closed: bool) -> tuple[Ints, Ints]:
-    """Runs of samples with lower < time <= upper (lower <= time where `closed`), row by row."""
+    """Runs of samples with lower < time <= upper (lower <= time where `closed`), row by row;
+    of another metric of the same scrapes they are known already."""
+    for known in tuple(_KNOWN):
+        if known.are_of(series, lower, upper, closed=closed):
+            return known.lo, known.hi
+    lo, hi = _spans(series, lower, upper, closed=closed)
+    if lo.size <= KNOWN_CELLS:
+        lo.flags.writeable = hi.flags.writeable = False
+        times = weakref.ref(series.times)
+        _KNOWN.append(_Known(times, series.offsets, lower, upper, closed, lo, hi))
+        while sum(known.lo.size for known in tuple(_KNOWN)) > KNOWN_CELLS:
+            _KNOWN.popleft()
+    return lo, hi
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What was found of some times, as long as they are in use."""
+
+    times: weakref.ref[Floats]
+    offsets: Ints
+    lower: Floats
+    upper: Floats
+    closed: bool
+    lo: Ints
+    hi: Ints
+
+    def are_of(self, series: Series, lower: Floats, upper: Floats, *, closed: bool) -> bool:
+        return (
+            self.times() is series.times
+            and self.closed == closed
+            and np.array_equal(self.upper, upper)
+            and np.array_equal(self.lower, lower)
+            and np.array_equal(self.offsets, series.offsets)
+        )
+
+
+KNOWN_CELLS = 1 << 22
+"""Of the runs found last, 64 MB."""
+_KNOWN: deque[_Known] = deque(maxlen=16)
+
+
+def _spans(series: Series, lower: Floats, upper: Floats, *, closed: bool) -> tuple[Ints, Ints]:
     if lower.size <= FEW_STEPS:
         lo = _bisected(series, lower, after_equal=not closed)
         hi = _bisected(series, upper, after_equal=True)
@@ -202,27 +246,26 @@ def _time_of(extreme: ragged.Reduction) -> Callable[[Windows], Result]:
 # --- change over a window -----------------------------------------------------------------------
 
 
-def _fallen_from(w: Windows) -> Floats:
-    """At each sample the value before it, where the value fell; else 0."""
+def _fallen_from(w: Windows) -> tuple[Ints, Floats]:
+    """Where the value fell, and the value before each fall."""
     values = w.series.values
-    out = np.zeros(values.size)
-    fell = np.flatnonzero(values[1:] < values[:-1]) + 1
-    out[fell] = values[fell - 1]
-    return out
+    fell = np.flatnonzero(values[1:] < values[:-1])
+    return fell + 1, values[fell]
 
 
-def _within(marks: Floats, w: Windows) -> Floats:
+def _within(marked: Ints, w: Windows, marks: Floats | None = None) -> Floats:
     """
-    The sum of marks in each window, that of its first sample left out: a mark tells a sample
-    from the one before it, which for the first of a series belongs to another series.
+    The sum of marks (by default how many there are) in each window, that of its first sample left
+    out: a mark tells a sample from the one before it, which for the first of a series belongs to
+    another series.
     """
-    marked = np.flatnonzero(marks)
     if not marked.size:
         return np.zeros(w.lo.size)
-    before = np.concatenate(([0], np.cumsum(marks != 0)))
-    hi = before[w.hi]
-    lo = np.minimum(before[np.minimum(w.lo + 1, w.hi)], hi)
-    return np.where(hi > lo, ragged.sums(marks[marked], lo, hi), 0.0)
+    lo, hi = marked.searchsorted(w.lo + 1), marked.searchsorted(w.hi)
+    lo = np.minimum(lo, hi)
+    if marks is None:
+        return (hi - lo).astype(np.float64)
+    return np.where(hi > lo, ragged.sums(marks, lo, hi), 0.0)
 
 
 def _change(w: Windows, *, counter: bool, per_second: bool) -> Result:
@@ -230,12 +273,13 @@ def _change(w: Windows, *, counter: bool, per_second: bool) -> Result:
     there = w.counts > 1
     first = np.where(there, w.lo, 0)
     last = np.where(there, w.hi - 1, 0)
-    values, times_ms = w.series.values, np.rint(w.series.times * 1000)
+    values, times = w.series.values, w.series.times
     begin = at(values, first)
     result = at(values, last) - begin
     if counter:
-        result = result + _within(_fallen_from(w), w)
-    first_ms, last_ms = at(times_ms, first), at(times_ms, last)
+        marked, marks = _fallen_from(w)
+        result = result + _within(marked, w, marks)
+    first_ms, last_ms = np.rint(at(times, first) * 1000), np.rint(at(times, last) * 1000)
     sampled = (last_ms - first_ms) / 1000
     average = sampled / np.maximum(w.counts - 1, 1)
     to_start = (first_ms - w.row_of_steps(w.starts_ms)) / 1000
@@ -271,17 +315,13 @@ def _instant_change(w: Windows, *, counter: bool) -> Result:
 
 def _changes(w: Windows) -> Result:
     values = w.series.values
-    marks = np.zeros(values.size)
     both_nan = np.isnan(values[1:]) & np.isnan(values[:-1])
-    marks[1:] = (values[1:] != values[:-1]) & ~both_nan
-    return _within(marks, w), w.hi > w.lo
+    changed = np.flatnonzero((values[1:] != values[:-1]) & ~both_nan) + 1
+    return _within(changed, w), w.hi > w.lo
 
 
 def _resets(w: Windows) -> Result:
-    values = w.series.values
-    marks = np.zeros(values.size)
-    marks[1:] = values[1:] < values[:-1]
-    return _within(marks, w), w.hi > w.lo
+    return _within(_fallen_from(w)[0], w), w.hi > w.lo
 
 
 FUNCTIONS: dict[str, Callable[..., Result]] = {

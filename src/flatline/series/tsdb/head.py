@@ -19,9 +19,10 @@ from flatline.errors import FormatError
 from flatline.series.matching import Matcher, accepts
 from flatline.series.storage import NAME, Ints, Labels
 from flatline.series.tsdb import wal
+from flatline.series.tsdb.cover import Cover, uncovered
 from flatline.series.tsdb.files import ReadOnly, crc32c, listed
 from flatline.series.tsdb.index import uvarint
-from flatline.series.tsdb.pieces import Damage, Selection, Span, uncovered
+from flatline.series.tsdb.pieces import XOR, Damage, Selection, Span
 from flatline.series.tsdb.runs import Loose, Runs
 
 MAGIC = 0x0130BC91
@@ -31,14 +32,16 @@ KEPT = 24_000_000
 """Samples of the log that are kept in memory, at 24 bytes each until they are in order; those of a
 longer log lie in the temporary folder."""
 PIECE_BYTES = 1 << 20
-BATCH_BYTES = 32 << 20
+BATCH_BYTES = 8 << 20
+"""Arrays of so many samples come from memory that was used before (up to 32 MB of glibc's)."""
 BATCH_RECORDS = 1 << 14
 
 
 @dataclass(frozen=True, slots=True)
 class Mapped:
     """A chunk in `chunks_head`: file, position and size of its data, and its check; `late` where
-    it holds only samples that came out of order."""
+    it holds only samples that came out of order, `sound` where it could be read when the folder
+    was opened."""
 
     file: str
     first: int
@@ -48,6 +51,7 @@ class Mapped:
     at: int
     size: int
     late: bool
+    sound: bool
 
 
 class Head:
@@ -60,6 +64,7 @@ class Head:
         self._by_name: dict[str, list[int]] = {}
         self._deleted: dict[int, list[Span]] = {}
         self._mapped: dict[int, list[Mapped]] = {}
+        self._files: dict[str, ReadOnly] = {}
         self._kept: Runs | None = None
         self._span: Span | None = None
         self._read_chunks()
@@ -119,8 +124,8 @@ class Head:
         folder = self._folder / "chunks_head"
         for name in (n for n in listed(folder) if n.isdecimal()):
             try:
-                with ReadOnly(folder / name) as file:
-                    data = file.read(0, file.size)
+                file = self._files[name] = ReadOnly(folder / name)
+                data = file.read(0, file.size)
             except OSError as fault:
                 self._damage.add(f"mapped chunks cannot be read: {fault.strerror or fault}",
                                  f"chunks_head/{name}")  # fmt: skip
@@ -150,18 +155,12 @@ class Head:
                 return False
             if last >= first:
                 self._widen(first, last)
-                self._mapped.setdefault(ref, []).append(
-                    Mapped(
-                        name,
-                        first,
-                        last,
-                        encoding & ~OUT_OF_ORDER,
-                        at,
-                        start,
-                        size,
-                        encoding & OUT_OF_ORDER != 0,
-                    )
-                )
+                check = int.from_bytes(data[end - 4 : end], "big")
+                sound = encoding == XOR and crc32c(data[at : end - 4]) == check
+                late = encoding & OUT_OF_ORDER != 0
+                chunk = Mapped(name, first, last, encoding & ~OUT_OF_ORDER, at, start, size,
+                               late, sound)  # fmt: skip
+                self._mapped.setdefault(ref, []).append(chunk)
             at = end
         return at == len(data) or not any(data[at:])
 
@@ -196,32 +195,34 @@ class Head:
 
     def _pieces(self, wanted: Sequence[tuple[Mapped, int]]) -> Iterator[tuple[Mapped, int, bytes]]:
         """The bytes of each chunk, its head among them; neighbours are read in one piece."""
-        file: ReadOnly | None = None
         name, piece, begin = "", b"", 0
         for number, (chunk, ref) in enumerate(wanted):
             end = chunk.at + chunk.size + 4
-            try:
-                if chunk.file != name:
-                    name, piece, begin = chunk.file, b"", 0
-                    file = ReadOnly(self._folder / "chunks_head" / name)
-                if file is not None and end > begin + len(piece):
-                    begin = chunk.begin
-                    piece = file.read(begin, max(_reach(wanted, number), end) - begin)
-            except OSError as fault:
-                self._damage.add(f"mapped chunks are gone: {fault.strerror or fault}",
-                                 f"chunks_head/{chunk.file}")  # fmt: skip
-                file = None
-            if file is not None:
-                yield chunk, ref, piece[chunk.begin - begin : end - begin]
+            if chunk.file != name or end > begin + len(piece):
+                name, begin = chunk.file, chunk.begin
+                size = max(_reach(wanted, number), end) - begin
+                try:
+                    piece = self._files[name].read(begin, size)
+                except OSError as fault:
+                    piece = b""
+                    self._damage.add(f"mapped chunks cannot be read: {fault.strerror or fault}",
+                                     f"chunks_head/{name}")  # fmt: skip
+            yield chunk, ref, piece[chunk.begin - begin : end - begin]
 
     # --- the log ---
 
     def _read_log(self) -> None:
         """Everything but the samples is noted; they are kept, ordered by series."""
         runs: Runs | None = Runs(KEPT)
+        cover: Cover | None = None
         for found in self._log(first_time=True):
             if found[1].size:
                 self._widen(int(found[1].min()), int(found[1].max()))
+            if cover is None:
+                cover = self._cover()
+            if cover.works:
+                kept = cover.outside(found[0], found[1])
+                found = found[0][kept], found[1][kept], found[2][kept]
             runs = self._put(runs, found)
         try:
             if runs is not None:
@@ -233,6 +234,14 @@ class Head:
             strange = np.setdiff1d(runs.refs(), np.array(sorted(self._labels), dtype=np.int64))
             self._damage.add("samples of a series the log does not name", "wal",
                              runs.count(strange))  # fmt: skip
+
+    def _cover(self) -> Cover:
+        """The mapped chunks of the series that were named so far."""
+        return Cover({
+            ref: [(chunk.first, chunk.last) for chunk in self._mapped.get(ref, ())
+                  if chunk.sound and not chunk.late]
+            for ref in self._labels
+        })  # fmt: skip
 
     def _put(self, runs: Runs | None, found: Loose) -> Runs | None:
         """None once the temporary folder is full."""

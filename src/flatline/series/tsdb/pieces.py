@@ -8,7 +8,7 @@ and the one it is merged into, mapped chunks and the log) may say the same, and 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -34,6 +34,9 @@ MAX_SAMPLES = 100_000_000
 GLANCE = 4096
 SORTED_RUNS = 64
 """Ordered stretches that are merged rather than sorted anew."""
+
+RUN = 8
+"""Samples from which on a run of a series is copied on its own."""
 
 Bools = NDArray[np.bool_]
 Span = tuple[int, int]
@@ -112,7 +115,8 @@ class Selection:
         sizes = np.diff(found.offsets)
         rows = np.repeat(np.array([row for row, _, _ in self._of], dtype=np.int64), sizes)
         kept = np.ones(rows.size, dtype=np.bool_)
-        for number, (_, deleted, _) in enumerate(self._of):
+        for number in (n for n, (_, deleted, _) in enumerate(self._of) if deleted):
+            deleted = self._of[number][1]
             part = slice(found.offsets[number], found.offsets[number + 1])
             for first, last in deleted:
                 times = found.times[part]
@@ -129,6 +133,10 @@ class Selection:
         labels = sorted(self._rows)
         rank = np.empty(len(labels), dtype=np.int64)
         rank[[self._rows[each] for each in labels]] = np.arange(len(labels))
+        laid = _laid_out(self._parts, rank)
+        if laid is not None:
+            alive = laid[0]
+            return Series(tuple(labels[n] for n in alive.tolist()), *laid[1:])
         rows = np.concatenate([part[0] for part in self._parts]) if labels else _NONE
         if not np.array_equal(rank, np.arange(rank.size)):
             rows = rank[rows]
@@ -146,6 +154,53 @@ class Selection:
 
 
 _NONE = np.empty(0, dtype=np.int64)
+
+
+def _laid_out(
+    parts: Sequence[tuple[Ints, Ints, Floats]], rank: Ints
+) -> tuple[Ints, Floats, Floats, Ints] | None:
+    """
+    Ranks, seconds, values and offsets of series whose samples stand in order in every part, and
+    in a later part later, as in mapped chunks and the rest of the log; None where they do not.
+
+    They are copied run by run: memory that is new costs more than what is done in it.
+    """
+    numbers, begins, sizes, rows, firsts, lasts = ([] for _ in range(6))
+    for number, (row, time, _) in enumerate(parts):
+        if not (_rising(row[:GLANCE], time[:GLANCE]) and _rising(row, time)):
+            return None
+        begin = np.flatnonzero(np.diff(row, prepend=-1))
+        end = np.append(begin[1:], row.size)[: begin.size]
+        numbers.append(np.full(begin.size, number))
+        begins.append(begin)
+        sizes.append(end - begin)
+        rows.append(rank[row[begin]])
+        firsts.append(time[begin])
+        lasts.append(time[end - 1])
+    if not numbers:
+        return None
+    row, size = np.concatenate(rows), np.concatenate(sizes)
+    if not row.size or row.size * RUN > int(size.sum()):
+        return None
+    order = np.lexsort((np.concatenate(numbers), row))
+    row, size = row[order], size[order]
+    same = row[1:] == row[:-1]
+    first, last = np.concatenate(firsts)[order], np.concatenate(lasts)[order]
+    if np.any(first[1:][same] <= last[:-1][same]):
+        return None
+    times, values = np.empty(int(size.sum())), np.empty(int(size.sum()))
+    at = 0
+    runs = zip(np.concatenate(numbers)[order].tolist(), np.concatenate(begins)[order].tolist(),
+               size.tolist(), strict=True)  # fmt: skip
+    for number, begin, length in runs:
+        _, from_times, from_values = parts[number]
+        np.divide(from_times[begin : begin + length], 1000.0, out=times[at : at + length])
+        values[at : at + length] = from_values[begin : begin + length]
+        at += length
+    heads = np.flatnonzero(np.concatenate(([True], ~same)))
+    ends = np.cumsum(size)
+    offsets = np.append(ends[heads] - size[heads], ends[-1])
+    return row[heads], times, values, offsets
 
 
 def in_order(rows: Ints, times: Ints, values: Floats) -> tuple[Ints, Ints, Floats]:
@@ -166,6 +221,14 @@ def in_order(rows: Ints, times: Ints, values: Floats) -> tuple[Ints, Ints, Float
     return rows[order], times[order], values[order]
 
 
+def _key(rows: Ints, times: Ints) -> Ints | None:
+    """Row and time as one number, where they fit in it."""
+    begin, bits = int(times.min()), (int(times.max()) - int(times.min())).bit_length()
+    if int(rows.max()).bit_length() + bits > 62 or int(rows.min()) < 0:
+        return None
+    return (rows << bits) | (times - begin)
+
+
 def ordered(rows: Ints, times: Ints) -> Ints:
     """
     Where the samples stand, by row and then by time; of several at one time the first that came.
@@ -174,12 +237,11 @@ def ordered(rows: Ints, times: Ints) -> Ints:
     """
     if not rows.size:
         return rows
-    begin, bits = int(times.min()), (int(times.max()) - int(times.min())).bit_length()
-    if int(rows.max()).bit_length() + bits > 62 or int(rows.min()) < 0:
+    key = _key(rows, times)
+    if key is None:
         order = np.lexsort((times, rows))
         anew = (np.diff(rows[order]) != 0) | (np.diff(times[order]) != 0)
         return order[np.concatenate(([True], anew))]
-    key = (rows << bits) | (times - begin)
     falls = np.count_nonzero(key[1:] < key[:-1])
     if falls < SORTED_RUNS:  # a few ordered stretches are merged, the first that came first
         order = np.argsort(key, kind="stable")
@@ -206,25 +268,3 @@ def _rising(rows: Ints, times: Ints) -> bool:
     same = rows[1:] == rows[:-1]
     later = times[1:] > times[:-1]
     return bool(np.all((rows[1:] > rows[:-1]) | (same & later)))
-
-
-def uncovered(rows: Ints, times: Ints, spans: Mapping[int, Sequence[Span]]) -> Bools:
-    """Which samples, in order of row and time, lie outside the spans of their row."""
-    named = [(row, *span) for row, found in spans.items() for span in found]
-    if not named or not rows.size:
-        return np.ones(rows.size, dtype=np.bool_)
-    row_of, first, last = (np.array(column, dtype=np.int64) for column in zip(*named, strict=True))
-    begin, end = int(min(times.min(), first.min())), int(max(times.max(), last.max()))
-    bits = (end - begin).bit_length()
-    if int(rows.max()).bit_length() + bits > 62:
-        return np.ones(rows.size, dtype=np.bool_)
-    key = (rows << bits) | (times - begin)
-    if not np.all(key[1:] > key[:-1]):
-        return np.ones(rows.size, dtype=np.bool_)
-    starts = np.searchsorted(key, (row_of << bits) | (first - begin), "left")
-    stops = np.searchsorted(key, (row_of << bits) | (last - begin), "right")
-    depth = np.zeros(rows.size + 1, dtype=np.int32)
-    np.add.at(depth, starts, 1)
-    np.add.at(depth, stops, -1)
-    outside: Bools = np.cumsum(depth[: rows.size], dtype=np.int32) == 0
-    return outside

@@ -61,8 +61,14 @@ def decode(chunks: Sequence[bytes]) -> Decoded:
         lockstep = _Lockstep(stream, begins[:-1] * 8, counts[rows])
         at_t, at_v, ends = lockstep.run()
         bad[rows] = ends > begins[1:] * 8
-        there = np.arange(at_t.shape[0])[None, :] < counts[rows][:, None]
-        places = (offsets[rows][:, None] + np.arange(at_t.shape[0])[None, :])[there]
+        first, last, most = int(rows[0]), int(rows[-1]), at_t.shape[0]
+        if last - first + 1 == rows.size and counts[last] == most:  # neighbours of one length
+            part = slice(int(offsets[first]), int(offsets[last + 1]))
+            times[part].reshape(-1, most)[:] = at_t.T
+            values[part].reshape(-1, most)[:] = at_v.T
+            continue
+        there = np.arange(most)[None, :] < counts[rows][:, None]
+        places = (offsets[rows][:, None] + np.arange(most)[None, :])[there]
         times[places] = at_t.T[there]
         values[places] = at_v.T[there]
     if bad.any():
