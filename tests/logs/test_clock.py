@@ -194,3 +194,12 @@ def test_an_impossible_date_at_the_end_hides_no_earlier_one() -> None:
     lines = ["2024-05-01 05:42:27 x", "9999-99-99 05:42:28 x", "0000-13-01 00:00:00 x"]
 
     assert Clock.learn(lines, year=2022).year == 2024
+
+
+def test_months_of_c10_are_not_padded() -> None:
+    """`LOG(ERROR)` of torch prints month times a hundred plus day (c10/util/Logging.cpp)."""
+    clock = Clock(2026)
+    read = [clock.read(f"[rank0]:[E{date} 22:52:10.549819871 x.cpp:632] x")
+            for date in ("105", "708", "1120")]  # fmt: skip
+
+    assert [(s.at.month, s.at.day) for s in read if s] == [(1, 5), (7, 8), (11, 20)]

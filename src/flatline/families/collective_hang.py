@@ -30,7 +30,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
@@ -294,7 +294,7 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
         return _Suspect(places, why, 0.9)
     at = victims.first.cite.at
     if (unpowered := idle(facts, at.timestamp() if at else None)) is not None:
-        return _Suspect(unpowered.places, unpowered.why, 0.85)
+        return _Suspect(_with_rank(facts, unpowered.places, everyone), unpowered.why, 0.85)
     tasks = {t for m in everyone.matches if _beat(m) for t in accused(facts, m)}
     if tasks:
         places = distinct(Place(task=t) for t in sorted(tasks))
@@ -306,6 +306,14 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
         text = f"Only {name_places(places)} did not report the wait: the others waited for it."
         return _Suspect(places, claim(text, derived, *everyone.cites[:3]), 0.75)
     return _Suspect((), None, 0.0)
+
+
+def _with_rank(facts: Facts, places: tuple[Place, ...], everyone: Waiting) -> tuple[Place, ...]:
+    """The one card that put its work down runs the one rank that did not report the wait."""
+    quiet, _ = silent(facts, everyone)
+    if len(places) == len(quiet) == 1 and places[0].gpu is not None:
+        return (replace(places[0], rank=quiet[0].rank),)
+    return places
 
 
 def _beat(match: Match) -> bool:

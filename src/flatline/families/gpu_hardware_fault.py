@@ -103,6 +103,11 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
     beside = [f for f in within if f.place.host in hosts] if hosts else ending
     shows = (*found.shows, *map(_shown, beside[:MOST_SHOWN]))
     cards = {f.place for f in beside if f in ending and f.place.host and f.place.gpu is not None}
+    only = found.culprits[0] if len(found.culprits) == 1 else None
+    if len(cards) == 1 and only is not None and only.device and not only.gpu:
+        card = next(iter(cards))
+        if card.host == only.host:  # the one card that failed there, by address and by number
+            return replace(found, shows=shows, culprits=(replace(only, gpu=card.gpu),))
     if len(cards) != 1 or any(p.gpu or p.device for p in found.culprits):
         return replace(found, shows=shows if hosts else found.shows)
     card = cards.pop()

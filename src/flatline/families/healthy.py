@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from flatline.facts import METRICS, SCHEDULER, Facts
 from flatline.judging.claims import claim
+from flatline.judging.pace import pace
 from flatline.judging.throughput import Slow, course, shown
 from flatline.model import Cite, Claim, Finding, Job, Judgement
 
@@ -38,12 +39,16 @@ lost time to something that is not known."""
 MUCH_SLOWER = 0.95
 """Below this part of its best level a phase is slow: repeats of one run differ by 2 %
 (docs/design/slow-runs.md)."""
+NEWS_INTERVALS = 5.0
+"""Progress that is older than so many of its usual intervals has stopped, or its log has."""
 LONG_SHARE = 0.1
 """Of the run's time; less is an evaluation or a save that the log does not name."""
 
 
 def judge(facts: Facts) -> Judgement:
     """The planned end, progress, and the word of the scheduler or the program that it ended."""
+    if facts.disposition == "running":
+        return _advancing(facts)
     if facts.disposition != "completed":
         return None
     track = facts.main_track(facts.last.n)
@@ -83,6 +88,38 @@ def judge(facts: Facts) -> Judgement:
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=_open(facts, slow),
+        resubmit="unnecessary",
+    )  # fmt: skip
+
+
+def _advancing(facts: Facts) -> Finding | None:
+    """A run that still goes, and whose last progress is no older than its pauses make it."""
+    seen, track, job = pace(facts), facts.main_track(facts.last.n), facts.job
+    if seen is None or track is None or job is None or facts.now is None:
+        return None
+    silent_s = (facts.now - seen.at).total_seconds()
+    if seen.interval_s is None or silent_s > max(NEWS_INTERVALS * seen.interval_s, seen.pauses_s):
+        return None
+    slow = _slow(facts)
+    first = facts.point(track, track.of_attempt(facts.last.n)[0])
+    went = "" if slow is None else f", {1 - slow.part:.0%} slower for a time; nothing says why"
+    return Finding(
+        code=CODE,
+        summary=f"The run is still going and advances{went or '; nothing that was read is wrong'}",
+        attribution="none",
+        strength=0.75 if METRICS in facts.stores else 0.7,
+        most=BLIND_CEILING,
+        severity="none",
+        shows=(
+            claim(f"Its last progress is {silent_s:.0f} s old, and comes every"
+                  f" {seen.interval_s:.0f} s or so", first.cite, seen.last, job.cite),
+            *_slowest(facts, slow),
+        ),
+        implies=(claim("The run is sound so far, as far as what was read reaches.", seen.last),),
+        scope="none",
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("How it ends.", *_open(facts, slow)),
         resubmit="unnecessary",
     )  # fmt: skip
 

@@ -19,13 +19,15 @@ from flatline.judging.timeline import instant, usual
 from flatline.model import Claim, Place
 from flatline.series.answer import Answer
 
-POWER = "gpu_power_watts"
+POWER, BUSY = "gpu_power_watts", "gpu_utilization_ratio"
 SETTLE_S, LEAST_S = 60, 120
 """After the last step the waiting builds up; a shorter wait is two or three samples."""
 MOST_S = 3600
 IDLE_PART, APART_PART = 0.75, 0.85
 """Of the median GPU's power then, and of the lowest of the others.  A judgement, tried on
 generated clusters: no report was found that gives an idle and a waiting level of one card."""
+NO_KERNEL, NEARLY_ALL = 0.2, 0.4
+"""The same of the time with a kernel running: what waits in a collective runs one all the time."""
 WORKED_PART = 0.8
 """Of the median GPU's power before: it had worked like the others."""
 MOST_OF_ALL = 4
@@ -44,7 +46,7 @@ def idle(facts: Facts, until: float | None) -> Idle | None:
     """GPUs far below the others' power from the last step on, until POSIX seconds; None where
     none stands apart, or nothing dates the last step or measures power."""
     track = facts.main_track(facts.last.n)
-    if track is None or facts.window is None or not facts.measured(POWER):
+    if track is None or facts.window is None:
         return None
     dated = [track.at[i] for i in track.of_attempt(facts.last.n) if isfinite(track.at[i])]
     if not dated:
@@ -52,26 +54,33 @@ def idle(facts: Facts, until: float | None) -> Idle | None:
     begins = dated[-1] + SETTLE_S
     ends = min(until or facts.window[1].timestamp(), facts.window[1].timestamp(), begins + MOST_S)
     length_s = int(ends - begins)
-    if length_s < LEAST_S:
-        return None
-    now = instant(facts, _mean(length_s), int(ends))
     before_s = int(min(length_s, dated[-1] - dated[0]))
-    before = instant(facts, _mean(before_s), int(dated[-1])) if before_s >= LEAST_S else None
-    if now is None or before is None:
+    if length_s < LEAST_S or before_s < LEAST_S:
         return None
-    places = _apart(_values(now), _values(before))
-    return None if not places else _told(facts, now, places, length_s, int(ends))
+    for signal, low, rest in ((POWER, IDLE_PART, APART_PART), (BUSY, NO_KERNEL, NEARLY_ALL)):
+        if not facts.measured(signal):
+            continue
+        now = instant(facts, _mean(signal, length_s), int(ends))
+        before = instant(facts, _mean(signal, before_s), int(dated[-1]))
+        if now is None or before is None:
+            continue
+        places = _apart(_values(now), _values(before), low, rest)
+        if places:
+            return _told(facts, now, places, (signal, length_s, int(ends)))
+    return None
 
 
-def _mean(length_s: int) -> str:
-    return f"avg_over_time({POWER}[{length_s}s])"
+def _mean(signal: str, length_s: int) -> str:
+    return f"avg_over_time({signal}[{length_s}s])"
 
 
 def _values(answer: Answer) -> dict[Place, float]:
     return {row.place: row.last for row in answer.rows if len(row) and isfinite(row.last)}
 
 
-def _apart(now: Mapping[Place, float], before: Mapping[Place, float]) -> tuple[Place, ...]:
+def _apart(
+    now: Mapping[Place, float], before: Mapping[Place, float], part: float, most: float
+) -> tuple[Place, ...]:
     both = [place for place in now if place in before]
     if len(both) < MOST_OF_ALL:
         return ()
@@ -79,32 +88,34 @@ def _apart(now: Mapping[Place, float], before: Mapping[Place, float]) -> tuple[P
     low = [
         place
         for place in both
-        if now[place] <= IDLE_PART * level and before[place] >= WORKED_PART * worked
+        if now[place] <= part * level and before[place] >= WORKED_PART * worked
     ]
     rest = [now[place] for place in now if place not in low]
     if not low or len(low) > max(1, len(now) // MOST_OF_ALL):
         return ()
-    if max(now[place] for place in low) > APART_PART * min(rest):
+    if max(now[place] for place in low) > most * min(rest):
         return ()
     return tuple(sorted(low, key=lambda place: now[place]))
 
 
 def _told(
-    facts: Facts, now: Answer, places: Sequence[Place], length_s: int, ends: int
+    facts: Facts, now: Answer, places: Sequence[Place], asked: tuple[str, int, int]
 ) -> Idle | None:
+    signal, length_s, ends = asked
     rows = {row.place: row for row in now.rows}
-    cites = [now.cite(rows[place], f"power of {place}") for place in places[:3]]
-    others = usual(facts, _mean(length_s), ends, "the median GPU")
+    cites = [now.cite(rows[place], f"mean of {place}") for place in places[:3]]
+    others = usual(facts, _mean(signal, length_s), ends, "the median GPU")
     if others is None:
         return None
-    named = _whole_hosts(places, now)
-    drew = ", ".join(f"{p} drew {c.value:.0f} W" for p, c in zip(places, cites, strict=False))
+    did, shown = ("drew", "{:.0f} W") if signal == POWER else ("ran a kernel", "{:.0%} of it")
+    drew = ", ".join(f"{p} {did} {shown.format(c.value)}"
+                     for p, c in zip(places, cites, strict=False))  # fmt: skip
     more = f" ({len(places) - len(cites)} more as little)" if len(places) > len(cites) else ""
     text = (
-        f"While the run stood still {drew}{more}, the median GPU {others.value:.0f} W:"
-        " what waits in a collective keeps its power up"
+        f"While the run stood still {drew}{more}, the median GPU {shown.format(others.value)}:"
+        " what waits in a collective runs its kernel and keeps its power up"
     )
-    return Idle(named, claim(text, *cites, others))
+    return Idle(_whole_hosts(places, now), claim(text, *cites, others))
 
 
 def _whole_hosts(places: Sequence[Place], now: Answer) -> tuple[Place, ...]:

@@ -52,6 +52,11 @@ SKIPPED_SHARE = 0.05
 """A scaler that finds its scale skips a step or two, at the start and again now and then."""
 
 
+UNFALLING_TAIL = 5
+"""Points of a loss that need not fall, not finite up to the end: one batch without a reward gives
+a policy's loss no value, five in a row give it none any more."""
+
+
 @dataclass(frozen=True, slots=True)
 class Curve:
     """A loss curve in words, with the points that show it."""
@@ -67,13 +72,16 @@ class Curve:
 
 
 def curve(facts: Facts) -> Curve | None:
-    """The curve of the last attempt's main stream; None without a loss, or where the number
-    printed as loss is not meant to fall."""
+    """The curve of the last attempt's main stream; None without a loss. Of a number that is not
+    meant to fall (an adversary's, a policy's) only whether it stayed finite."""
     track = facts.main_track(facts.last.n)
-    if track is None or not track.falling:
+    if track is None:
         return None
     points = [i for i in track.of_attempt(facts.last.n) if track.has_loss[i] or track.has_grad[i]]
     losses = [i for i in points if track.has_loss[i] and not track.skipped[i]]
+    if not track.falling:
+        lost = _non_finite(facts, track, losses, losses)
+        return lost if lost is not None and lost.count >= UNFALLING_TAIL else None
     if not losses and not points:
         return None
     bad = _skipping(facts, track, losses) or _non_finite(facts, track, losses, points)

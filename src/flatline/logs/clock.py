@@ -221,7 +221,8 @@ _PATTERNS: tuple[tuple[str, str, Callable[[Clock, _Groups], Stamp | None]], ...]
     ),
     ("mllog", r":::MLLOGG? {1,2}\{.{0,120}?\"time_ms\": ?(\d{13})\b", Clock._millis),
     ("absl", r"[IWEF]0000 00:00:(\d{10}\.\d{1,9})(?=[ \]])", Clock._seconds),
-    ("glog", r"\[?[IWEFD](\d{4})?(\d\d)(\d\d) {1,2}" + _TIME + r"(?=[ \]])", Clock._glog),
+    ("glog", r"\[?[IWEFD](?:(\d{4})(?=\d{4} ))?(\d{1,2})(\d\d) {1,2}" + _TIME + r"(?=[ \]])",
+     Clock._glog),
     ("epoch", r"\[ {0,8}(\d{1,10}\.\d{3,9})\]", Clock._seconds),
     (
         "named",

@@ -26,7 +26,7 @@ CONTINUES = re.compile(rf"(?:[ \t:]|{_HINTS})")
 OPEN_ENDS = (":", ",", "(", "[", "{", "\\")
 FREE_FORM = re.compile(r"\bvalidation errors? for |^Error\(s\) in loading")
 NEW_RECORD = re.compile(
-    r"^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:|\[?[IWEF]\d{4} \d\d:|\[rank\d|\[default\d"
+    r"^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:|\[?[IWEF]\d{3,4} \d\d:|\[rank\d|\[default\d"
     r"|\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[:\]| ]"
     r"|(?:srun|slurmstepd|sbatch|mpirun|prterun|wandb|bash|python3?): |\++ \S"
     r"|\s{0,4}\d{1,3}%\||\S.{0,80}: {1,4}\d{1,3}%\||Exception in thread |Exception ignored in"
