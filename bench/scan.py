@@ -6,13 +6,15 @@ How fast the scanner reads logs, beside ripgrep on the same files with the same 
 Writes three logs of made-up training output into a temporary folder, in which 1, 10 and 50 % of
 the lines hold something that a pattern matches, and scans each to structured hits: line number,
 segment, text, pattern numbers.  ripgrep is asked for less: it only counts the lines.  Both take
-the best of several runs, with the file in the page cache.
+the best of several runs, with the file in the page cache.  On two cores two such logs are read at
+once, by a process each, as the logs of a folder are; ripgrep likewise.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import multiprocessing
 import random
 import shutil
 import subprocess
@@ -20,6 +22,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from flatline import parsers, signatures
@@ -120,6 +123,17 @@ def scan(scanner: Scanner, path: Path) -> int:
         return sum(1 for _ in scanner.scan(file))
 
 
+def at_once(run: Callable[[], int]) -> int:
+    """Two processes do the same."""
+    fork = multiprocessing.get_context("fork")
+    both = [fork.Process(target=run) for _ in range(2)]
+    for one in both:
+        one.start()
+    for one in both:
+        one.join()
+    return sum(one.exitcode or 0 for one in both)
+
+
 def ripgrep(path: Path, listed: Path) -> int:
     limits = ["--regex-size-limit", "1G", "--dfa-size-limit", "1G"]
     command = ["rg", "--no-unicode", "-c", *limits, "-f", str(listed), str(path)]
@@ -130,11 +144,12 @@ def ripgrep(path: Path, listed: Path) -> int:
 
 
 def for_ripgrep(folder: Path, chosen: list[str]) -> Path | None:
-    """The same widened patterns, in the syntax both understand."""
+    """The same patterns, whole and in the syntax both understand: that a few plain texts tell
+    most of them is the scanner's own finding."""
     if shutil.which("rg") is None:
         return None
     path = folder / "patterns"
-    widened = [(one.caseless, one.pattern) for one in map(prefilter, chosen)]
+    widened = [(one.caseless, one.pattern) for one in (prefilter(p, whole=True) for p in chosen)]
     path.write_text("".join(f"(?i:{p})\n" if caseless else f"{p}\n" for caseless, p in widened))
     return path
 
@@ -160,16 +175,23 @@ def rows(
     loud = lines(scanner, folder, LOUD, hit=True)
     listed = for_ripgrep(folder, chosen)
     names = ("size", 7), ("hits", 9), ("GB/s", 6), ("GB/s cpu", 8), ("rg GB/s", 8), ("ratio", 5)
+    names = *names, ("2 cores", 8), ("rg", 5), ("ratio", 5)
     yield "hit lines " + " ".join(f"{name:>{width}}" for name, width in names)
     for share in (0.01, 0.10, 0.50):
         path = folder / "log"
         write(path, share, args.megabytes, quiet, loud)
         size = path.stat().st_size / 1e9
         wall, cpu, hits = best(args.repeat, lambda path=path: scan(scanner, path))
+        two, _, _ = best(args.repeat, lambda path=path: at_once(lambda: scan(scanner, path)))
         row = f"{share:>9.0%} {size:>5.2f}GB {hits:>9} {size / wall:>6.2f} {size / cpu:>8.2f}"
-        if listed is not None:
-            taken, _, counted = best(args.repeat, lambda path=path: ripgrep(path, listed))
+        if listed is None:
+            row += f" {'':>8} {'':>5} {2 * size / two:>8.2f}"
+        else:
+            alone = partial(ripgrep, path, listed)
+            taken, _, counted = best(args.repeat, alone)
+            both, _, _ = best(args.repeat, lambda run=alone: at_once(run))
             row += f" {size / taken:>8.2f} {taken / wall:>5.2f}"
+            row += f" {2 * size / two:>8.2f} {2 * size / both:>5.2f} {both / two:>5.2f}"
             row += "" if counted == hits else f"   rg counts {counted} lines"
         yield row
     taken = 1e3 * small_log(folder, quiet, loud, chosen)

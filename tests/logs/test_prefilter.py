@@ -2,14 +2,24 @@
 
 from __future__ import annotations
 
+import random
 import re
+from bisect import bisect_right
+from collections.abc import Callable
+from functools import cache
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import flatline
+from flatline import parsers, signatures
 from flatline.errors import CatalogueError
+from flatline.logs.database import HyperscanEngine, compiled
+from flatline.logs.hits import ID_BITS, ID_MASK
 from flatline.logs.prefilter import prefilter
+from flatline.logs.reading import clean
 
 
 def proposes(pattern: str, raw: bytes) -> bool:
@@ -117,3 +127,94 @@ def test_nothing_that_matches_is_missed(pattern: str, text: str) -> None:
     if re.search(pattern, text, re.ASCII):
         assert proposes(pattern, text.encode())
         assert proposes(pattern, b"before\n12: " + text.encode() + b"  \nafter")
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    (
+        (r"Training from epoch \d+ on \d", r"Training\x20from\x20epoch\x20"),
+        (r"(?:\d+ of|all) watchdogs were stopped", r"\x20watchdogs\x20were\x20stopped"),
+        (r"x (?:sotoldaswasthis|astoldaswasthat) y", r"(?:sotoldaswasthis|astoldaswasthat)"),
+        (r"x (?:first telling one|short) y", r"x\x20(?:first\x20telling\x20one|short)\x20y"),
+        (r"\d(?i:some telling text)", r"(?i:some\x20telling\x20text)"),
+        (r"(?:some telling text)?\d+%", r"[0-9]\x25"),
+        (r"\d{3} too short \d", r"[0-9]{3}\x20too\x20short\x20[0-9]"),
+    ),
+)  # fmt: skip
+def test_a_long_text_of_every_match_is_the_pattern(pattern: str, told: str) -> None:
+    """What must not stand in a match, or is short, tells nothing."""
+    assert prefilter(pattern).pattern == told
+
+
+def test_a_break_beside_a_telling_text_is_still_refused() -> None:
+    """No line holds both."""
+    with pytest.raises(CatalogueError, match="one line"):
+        prefilter(r"some telling text\d\n")
+
+
+KNOWN = tuple(dict.fromkeys(
+    [signature.pattern for signature in signatures.load()]
+    + [trigger for one in parsers.line_formats() for trigger in one.TRIGGERS]
+))  # fmt: skip
+
+
+LINES = [line for one in signatures.load() for line in (*one.samples, *one.near_misses)]
+
+
+@cache
+def recorded() -> list[bytes]:
+    """Lines of the signatures' samples and of the logs that are bundled."""
+    logs = sorted(
+        path
+        for path in Path(flatline.__file__).parent.glob("demo/**/*")
+        if path.suffix in (".log", ".out")
+    )
+    data = "\n".join(LINES).encode() + b"\n" + b"\n".join(path.read_bytes() for path in logs)
+    return data.replace(b"\r", b"\n").split(b"\n")
+
+
+def garbled(lines: list[bytes]) -> list[bytes]:
+    """Each line with pieces of others in it, or cut, or with bytes changed."""
+    dice = random.Random(11)
+    rows = []
+    for line in lines:
+        other, at = dice.choice(lines), dice.randrange(len(line) + 1)
+        rows.append(
+            line[:at] + dice.choice((other, other[at:], b"", dice.randbytes(2))) + line[at:]
+        )
+    return [row.replace(b"\n", b"").replace(b"\r", b"") for row in rows]
+
+
+def proposed(lines: list[bytes], whole: bool) -> set[tuple[int, int]]:
+    """(line, pattern) of all that the engine proposes for the catalogue's patterns."""
+    ends = HyperscanEngine(compiled([prefilter(one, whole=whole) for one in KNOWN])).ends(
+        b"\n".join(lines)
+    )
+    starts, at = [], 0
+    for line in lines:
+        starts.append(at)
+        at += len(line) + 1
+    return {(bisect_right(starts, (end >> ID_BITS) - 1) - 1, end & ID_MASK) for end in ends}
+
+
+@pytest.mark.parametrize("change", (list, garbled), ids=("recorded", "garbled"))
+def test_telling_texts_lose_no_match(change: Callable[[list[bytes]], list[bytes]]) -> None:
+    """All that whole patterns propose is proposed, and besides nothing that `re` takes."""
+    lines = change(recorded())
+    told, whole = proposed(lines, whole=False), proposed(lines, whole=True)
+    decide = [re.compile(pattern) for pattern in KNOWN]
+
+    assert whole <= told
+    assert not [
+        (lines[line], KNOWN[number])
+        for line, number in told - whole
+        if decide[number].search(clean(lines[line]))
+    ]
+
+
+def test_telling_texts_propose_few_lines_more() -> None:
+    """Each costs a look at the line."""
+    lines = recorded()
+    told, whole = (len({line for line, _ in proposed(lines, one)}) for one in (False, True))
+
+    assert whole <= told < 1.1 * whole

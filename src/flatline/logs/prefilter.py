@@ -13,6 +13,8 @@ where it does not: it proposes, `re` decides.  So everything may be widened and 
 - Look-around is dropped, back references match anything, large counts become unbounded.
 - What may be left out at either end is left out: whether `NCCL WARN .*` matches is settled by
   `NCCL WARN `, and an engine that reports every end of a match reports one, not a hundred.
+- Where every match holds one of some long plain texts, those texts are the pattern: what else it
+  asks for rarely decides, and texts cost the engine half of what expressions do.
 
 Refused, with `CatalogueError`: what Python cannot compile, what can match an empty text, and what
 can only match across a line break.
@@ -25,12 +27,15 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
-from typing import Any
+from typing import Any, NamedTuple
 
 from flatline.errors import CatalogueError
 
 LARGEST_COUNT = 24
 """Counts beyond this cost an automaton more than they discriminate."""
+TELLING_BYTES = 14
+"""A text as long stands in few lines but those that are meant: of 66,047 lines of recorded logs
+the whole patterns propose 5,905, the texts 6,038."""
 WORD = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_")
 DIGIT = frozenset(b"0123456789")
 SPACE = frozenset(b" \t\n\r\x0b\x0c")
@@ -105,8 +110,12 @@ class _Never(Exception):
     """This part can match nothing within a line."""
 
 
-def prefilter(pattern: str) -> Prefilter:
-    """The widened form of a Python pattern. Raises `CatalogueError` where there is none."""
+def prefilter(pattern: str, *, whole: bool = False) -> Prefilter:
+    """
+    The widened form of a Python pattern; `whole` keeps what stands beside its telling texts.
+
+    Raises `CatalogueError` where there is none.
+    """
     try:
         re.compile(pattern)
         tree = _parser.parse(pattern, re.ASCII)
@@ -114,12 +123,15 @@ def prefilter(pattern: str) -> Prefilter:
             raise CatalogueError(f"pattern {pattern!r} may match an empty text")
         nodes = _trimmed(_widened(tree))
         text = _text(nodes)
+        told = None if whole else _telling(nodes)
     except (re.error, RecursionError, OverflowError) as fault:
         raise CatalogueError(f"pattern {pattern!r}: {fault}") from fault
     except _Never as fault:
         raise CatalogueError(f"pattern {pattern!r} matches nothing within one line") from fault
     if _optional(nodes):
         raise CatalogueError(f"pattern {pattern!r} matches every line once it is widened")
+    if told is not None:
+        text = _text(told.texts[0] if len(told.texts) == 1 else (_Branch(told.texts),))
     return Prefilter(text, bool(tree.state.flags & re.IGNORECASE))
 
 
@@ -269,6 +281,49 @@ def _shortened(node: _Node, first: bool) -> _Nodes:
         case _Folded(inner):
             return (_Folded(_trim(inner, first)),)
     return (node,)
+
+
+# --- telling texts ------------------------------------------------------------------------------
+
+
+class _Told(NamedTuple):
+    """Texts of which every match holds one, and how long they are together."""
+
+    size: int
+    texts: tuple[_Nodes, ...]
+
+
+def _telling(nodes: _Nodes) -> _Told | None:
+    """The longest such texts on average; None where there are none of `TELLING_BYTES`."""
+    found: list[_Told] = []
+    run: list[_Node] = []
+    for node in (*nodes, _END):
+        if isinstance(node, _One) and len(node.members) == 1:
+            run.append(node)
+            continue
+        if len(run) >= TELLING_BYTES:
+            found.append(_Told(len(run), (tuple(run),)))
+        run = []
+        inside = _telling_inside(node)
+        if inside is not None:
+            found.append(inside)
+    return max(found, key=lambda told: told.size / len(told.texts), default=None)
+
+
+def _telling_inside(node: _Node) -> _Told | None:
+    match node:
+        case _Repeat(low, _, inner) if low > 0:
+            return _telling(inner)
+        case _Branch(branches):
+            each = [told for branch in branches if (told := _telling(branch)) is not None]
+            if len(each) == len(branches):
+                texts = tuple(text for told in each for text in told.texts)
+                return _Told(sum(told.size for told in each), texts)
+        case _Folded(inner):
+            folded = _telling(inner)
+            if folded is not None:
+                return _Told(folded.size, tuple((_Folded(text),) for text in folded.texts))
+    return None
 
 
 # --- writing it out ------------------------------------------------------------------------------
