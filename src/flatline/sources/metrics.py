@@ -128,27 +128,50 @@ class MetricsSource:
         self, bound: Sequence[Exporter], addresses: Mapping[str, str], gaps: list[Gap]
     ) -> list[Exporter]:
         """The exporters with the names of hosts that stand in their data as addresses."""
+        from flatline.vocab.gpus import indexed, indexes
         from flatline.vocab.hosts import named, names_of
 
         names = names_of(self._answering() if bound else (), addresses)
+        known = indexes(self._numbered(bound))
         out = []
         for exporter in bound:
             whole, unnamed = named(exporter, self._hosts(exporter), names)
+            whole = indexed(whole, self._values(whole, "gpu"), known)
             out.append(whole)
             gaps.extend((*whole.gaps, *unnamed, *self._still(whole)))
         return out
+
+    def _numbered(self, bound: Sequence[Exporter]) -> list[tuple[str, str]]:
+        """(UUID, index) of every GPU that has both, where an exporter names GPUs by UUID."""
+        from flatline.vocab.gpus import LABELLED, VALUED
+
+        if not any(e.labels["gpu"].spells == "uuid" for e in bound if "gpu" in e.labels):
+            return []
+        found: list[tuple[str, str]] = []
+        names = self._engine.names()
+        for metric, uuid, index in LABELLED:
+            if {uuid, index} <= names.get(metric, frozenset()):
+                found += [(of[uuid], of[index]) for of, _ in self._lately(metric)
+                          if uuid in of and index in of]  # fmt: skip
+        valued = self._lately(VALUED) if VALUED in names else []
+        return [*found, *((of.get("uuid", ""), f"{value:g}") for of, value in valued)]
+
+    def _lately(self, metric: str) -> list[tuple[dict[str, str], float]]:
+        """Labels and last value of each series of a metric."""
+        span = self._engine.span
+        if span is None:
+            return []
+        length_s = max(1, ceil(span[1] - span[0]) + 1)
+        found = self._engine.run(f"last_over_time({metric}[{length_s}s])", span[1], span[1], 0.0)
+        return [(dict(of), float(found.values[n, -1])) for n, of in enumerate(found.labels)]
 
     def _answering(self) -> list[tuple[str, str]]:
         """Which host answers at an instance, wherever node_exporter was read."""
         from flatline.vocab.hosts import UNAME
 
-        span = self._engine.span
-        if UNAME not in self._engine.names() or span is None:
+        if UNAME not in self._engine.names():
             return []
-        length_s = max(1, ceil(span[1] - span[0]) + 1)
-        found = self._engine.run(f"last_over_time({UNAME}[{length_s}s])", span[1], span[1], 0.0)
-        pairs = map(dict, found.labels)
-        return [(of.get("instance", ""), of.get("nodename", "")) for of in pairs]
+        return [(of.get("instance", ""), of.get("nodename", "")) for of, _ in self._lately(UNAME)]
 
     def _still(self, exporter: Exporter) -> list[Gap]:
         """Hosts whose exporter went on serving one old reading."""
@@ -174,9 +197,12 @@ class MetricsSource:
 
     def _hosts(self, exporter: Exporter, *signals: str) -> frozenset[str]:
         """The host values of an exporter's series, of all its signals or of some."""
-        rule = exporter.labels.get("host")
-        carriers = [exporter.carriers[s] for s in signals or exporter.carriers]
-        metrics = {carrier.metric for carrier in carriers}
+        return self._values(exporter, "host", *signals)
+
+    def _values(self, exporter: Exporter, name: str, *signals: str) -> frozenset[str]:
+        """What the data has for a canonical label of an exporter's series."""
+        rule = exporter.labels.get(name)
+        metrics = {exporter.carriers[s].metric for s in signals or exporter.carriers}
         return frozenset() if rule is None else self._engine.values(metrics, rule.label)
 
     def _restrictions(self, exporter: Exporter) -> tuple[Groups, tuple[Gap, ...]]:

@@ -125,13 +125,15 @@ class Vocabulary:
 class Exporter:
     """A vocabulary bound to data: the one label and the one metric that are there.
 
-    `hosts` names those hosts that the data has under another value (an address)."""
+    `hosts` names those hosts that the data has under another value (an address), `gpus` has the
+    index of those GPUs that it has under a UUID."""
 
     name: str
     labels: Mapping[str, LabelRule]
     carriers: Mapping[str, Carrier]
     gaps: tuple[Gap, ...] = ()
     hosts: Mapping[str, str] = field(default_factory=dict)
+    gpus: Mapping[str, str] = field(default_factory=dict)
 
     def canonical(self, native: Mapping[str, str]) -> dict[str, str]:
         """The canonical labels native ones come to."""
@@ -142,6 +144,8 @@ class Exporter:
         }
         if "host" in found:
             found["host"] = self.host(native[self.labels["host"].label])
+        if "gpu" in found:
+            found["gpu"] = self.gpus.get(found["gpu"], found["gpu"])
         return found
 
     def host(self, native: str) -> str:

@@ -115,7 +115,7 @@ def restrictions(
     The scope in native matchers, given the host values the data has.
 
     Hosts join by full and short name.  One that the data does not have is a gap, and so are GPU
-    indexes where the data names its GPUs by UUID.
+    indexes where the data names its GPUs by UUID and nothing tells their index.
     """
     rule, gpu = exporter.labels.get("host"), exporter.labels.get("gpu")
     if not scope.hosts or rule is None:
@@ -132,15 +132,25 @@ def restrictions(
         if not values:
             gaps.append(Gap("metrics of every host", "none carry this host's name", host))
         by_gpus.setdefault(tuple(scope.gpus.get(host, ())), []).extend(values)
-    if any(by_gpus) and (gpu is None or gpu.spells != "index" or len(by_gpus) > MAX_GROUPS):
+    told = gpu is not None and (gpu.spells == "index" or bool(exporter.gpus))
+    if any(by_gpus) and (not told or len(by_gpus) > MAX_GROUPS):
         gaps.append(Gap("the GPUs the job held", f"{exporter.name} does not tell them apart"))
         by_gpus = {(): [value for values in by_gpus.values() for value in values]}
     groups = [
-        (_one_of(rule, values), *(() if not gpus or gpu is None else (_one_of(gpu, gpus),)))
+        (
+            _one_of(rule, values),
+            *(() if not gpus or gpu is None else (_one_of(gpu, _natively(exporter, gpus)),)),
+        )
         for gpus, values in by_gpus.items()
         if values
     ]
     return tuple(groups) or ((Matcher(rule.label, "=", scope.hosts[0]),),), tuple(gaps)
+
+
+def _natively(exporter: Exporter, indexes: Sequence[str]) -> Sequence[str]:
+    """GPUs as the data names them: by index, or by the UUIDs that have these on any host."""
+    found = [native for native, index in exporter.gpus.items() if index in indexes]
+    return found or indexes
 
 
 def _one_of(rule: LabelRule, values: Sequence[str]) -> Matcher:
@@ -258,8 +268,9 @@ class _Rewriter:
         rule = self.exporter.labels.get(matcher.name)
         if rule is None:
             raise QueryRejected(f"{self.exporter.name} does not say the {matcher.name}")
-        if matcher.name == "host" and self.exporter.hosts:
-            return self._host(matcher, rule)
+        known = {"host": self.exporter.hosts, "gpu": self.exporter.gpus}.get(matcher.name)
+        if known:
+            return self._named(matcher, rule, known)
         if not rule.port:
             return replace(matcher, name=rule.label)
         pattern = matcher.value
@@ -268,11 +279,11 @@ class _Rewriter:
         op: Op = "=~" if matcher.op in ("=", "=~") else "!~"
         return Matcher(rule.label, op, f"(?:{pattern}){_PORT}")
 
-    def _host(self, matcher: Matcher, rule: LabelRule) -> Matcher:
-        """Named hosts as the addresses the data has for them."""
+    def _named(self, matcher: Matcher, rule: LabelRule, known: Mapping[str, str]) -> Matcher:
+        """Hosts as the addresses, GPUs as the UUIDs that the data has for them."""
         positive = replace(matcher, op="=" if matcher.op in ("=", "!=") else "=~")
         meant = accepts(positive)
-        values = [native for native, host in self.exporter.hosts.items() if meant(host)]
+        values = [native for native, name in known.items() if meant(name)]
         if not values:
             return replace(matcher, name=rule.label)
         found = _one_of(rule, values)
