@@ -33,6 +33,7 @@ from flatline.facts import Facts
 from flatline.judging.bursts import Aligned, align
 from flatline.judging.claims import claim
 from flatline.judging.gpus import Readings, readings
+from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Course, Slow, course, shown, step_at
 from flatline.judging.timeline import Timeline, instant, timeline, usual
 from flatline.model import Action, Claim, Finding, Judgement, Place
@@ -146,8 +147,7 @@ def _finding(facts: Facts, run: Course, ranks: _Ranks, found: Aligned, kind: str
         ended_run=False,
         cannot_decide=("Why it is slow: its clocks, its host's load and a trace would tell.",),
         actions=(
-            Action("exclude", f"Resubmit without {', '.join(hosts)}.",
-                   f"sbatch --exclude={','.join(hosts)}", hosts),
+            leave_out(facts, hosts),
             Action("collect", "Trace a few steps on this rank and on another.", None, hosts),
         ) if hosts else (),
         resubmit="exclude" if hosts else "unknown",

@@ -25,6 +25,7 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.pace import Pace, pace, silence, wall
+from flatline.judging.steering import scheduler
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement
 
 CODE = "F3"
@@ -115,7 +116,7 @@ def _finding(
         cannot_decide=tuple(cannot),
         actions=(
             Action("raise_limit", "Ask for a longer limit, or chain jobs from checkpoints.",
-                   "sbatch --time=D-HH:MM:SS"),
+                   "sbatch --time=D-HH:MM:SS" if scheduler(facts) == "slurm" else None),
         ),
         resubmit="fix_first",
     )  # fmt: skip
