@@ -144,7 +144,7 @@ def test_the_right_record_is_among_the_first_five(kind: str) -> None:
 
 
 def test_queries_that_were_kept_apart_find_their_record() -> None:
-    """90 of 100 among the first five; each is of a report that no record and no other query has."""
+    """90 of 100 among the first five; each of a report that no record and no other query has."""
     known = {incident.id: incident for incident in load()}
     sources = {incident.source for incident in known.values()} | {q.source for q in QUERIES}
     assert len(APART) >= 60

@@ -12,7 +12,7 @@ from flatline.model import Action
 Scheduler = Literal["slurm", "kubernetes"]
 _SLURM = ("slurm", "srun")
 _KUBERNETES = ("cloud-pod-preempted",)
-_PODS = ("/var/log/pods/", "/var/log/containers/")
+_PODS = ("var/log/pods/", "var/log/containers/")
 """Where the kubelet keeps what containers print: its `--root-dir` documentation."""
 _OF_POD = "[pod/"
 """How `kubectl logs --prefix` begins a line."""
