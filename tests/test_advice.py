@@ -120,6 +120,30 @@ def test_what_was_lost_is_counted_from_the_checkpoint(tmp_path: Path) -> None:
     assert (verdict.impact.last_checkpoint_step, verdict.impact.steps_lost) == (50, 60)
 
 
+@pytest.mark.parametrize(
+    ("saved", "said"),
+    [
+        ({}, "if there is one"),
+        ({40: "saved"}, "checkpoint at step 40,"),
+        ({90: "saved"}, "No checkpoint before the onset is told of"),
+    ],
+)
+def test_what_a_diverged_run_goes_back_to(
+    tmp_path: Path, saved: dict[int, str], said: str
+) -> None:
+    """The last checkpoint before the onset, where one is told of."""
+    rows = []
+    for n in range(30):
+        at = f"2026-03-01 04:{n:02d}"
+        loss = f"{4 - n / 9:.4f}" if n < 7 else "nan"
+        rows.append(f"{at}:00,000 INFO [rank 0] step {n * 10}/2000 loss {loss}")
+        if n * 10 in saved:
+            rows.append(f"{at}:30,000 INFO [rank 0] saved checkpoint at step {n * 10} to /ckpt")
+    verdict = told(tmp_path, job_log="\n".join(rows))
+    assert verdict.code == "E1"
+    assert said in verdict.actions[0].text
+
+
 def test_all_ranks_are_those_of_a_world_that_is_known(tmp_path: Path) -> None:
     """Ranks 1 and 2 of who knows how many are not all."""
     logs = {
