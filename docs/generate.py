@@ -30,7 +30,7 @@ from flatline.render import html, text
 
 PICTURED = "one-rank-stopped"
 SHOWN, SOUND = "nan-loss", "healthy"
-REPORT_SIZE = "866,3290"
+REPORT_SIZE = "866,3225"
 """Pixels: down to the incidents that the report sets beside the verdict."""
 HERE = Path(__file__).parent
 

@@ -194,8 +194,35 @@ def rose_and_went_on() -> World:
     )
 
 
+def link_pace(at: float) -> float:
+    """Seconds a step: a third slower twice."""
+    return 1.6 if 900 < at < 1500 or 2100 < at < 2900 else 1.2
+
+
+def replays(host: str, number: str, when: Callable[[float], bool]) -> World:
+    """One GPU's NVLink sends again in some stretches; every link does so now and then."""
+
+    def each(labels: Labels, at: float) -> float:
+        return 45.0 if lamp(labels, host, number) and when(at) else 0.004
+
+    return World(
+        "gpu_link_replays_in_slow_phases" if when(1000) else "gpu_link_replays_beside_slow_phases",
+        HOSTS,
+        gpu(
+            until(3400, 400, 72),
+            until(3400, 98, 0),
+            **{**CLEAN, "NVLINK_REPLAY_ERROR_COUNT_TOTAL": counter(each, 12.0),
+               "NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL": counter(lambda labels, at: 0.01, 80.0)},
+        ),
+        3400,
+        host_label="Hostname",
+        log=steps("worn", link_pace, until_s=3390, planned=9000, finished=False),
+    )
+
+
 HARDWARE = (memory_failed(), fell_off(), old_errors(), exporter_died(), all_clean(),
-            rose_and_went_on())  # fmt: skip
+            rose_and_went_on(), replays("node02", "1", lambda at: link_pace(at) > 1.5),
+            replays("node03", "2", lambda at: at % 700 < 250))  # fmt: skip
 
 
 # --- the network loses packets ------------------------------------------------------------------

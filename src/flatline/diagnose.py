@@ -42,7 +42,8 @@ FIRST = ("A2", "A3", "B1", "B2", "F1")
 ROOTS = ("A1", "A2", "A3", "B1", "B2", "C5", "C6", "F1", "F2", "F4")
 """Families that can stand behind another's sign without a line of their own in the job log."""
 DONE_BUT_BAD = ("B3", "D1", "D2", "D3", "D4", "D5", "D6", "E1", "E2", "E3", "F2")
-"""Families that stand though the run completed; any other finding on a completed run warns."""
+"""Families that stand though the run completed; any other finding on a completed run warns, but
+for one that says what slowed it."""
 UNSEEN = 3
 """Needs that the verdict's own open question names; `undetermined` has them all."""
 DECISIVE = "a decisive sign"
@@ -175,13 +176,17 @@ def _explains(facts: Facts, explains: Explains, cause: Finding, effect: Finding)
 
 
 def _live(facts: Facts, finding: Finding) -> bool:
-    return finding.ended_run or finding.code in DONE_BUT_BAD
+    return finding.ended_run or _stays(finding)
+
+
+def _stays(finding: Finding) -> bool:
+    return finding.code in DONE_BUT_BAD or finding.severity == "degraded"
 
 
 def _warns(facts: Facts, finding: Finding) -> bool:
     if finding.role == "warning":
         return True
-    return facts.disposition == "completed" and finding.code not in DONE_BUT_BAD
+    return facts.disposition == "completed" and not _stays(finding)
 
 
 def _confidence(facts: Facts, judged: Judged, rivals: int) -> float:
@@ -194,7 +199,7 @@ def _confidence(facts: Facts, judged: Judged, rivals: int) -> float:
     doubt = 1.0 - judged.finding.strength
     stores = stores_of(facts, judged.finding.cites)
     doubt *= 0.5 ** max(0, len(stores) - 1)
-    value = min(_SURE, 1.0 - doubt)
+    value = min(_SURE, judged.finding.most, 1.0 - doubt)
     if judged.role == "cause" and judged.finding.ended_run and rivals > 1:
         value *= 0.8 ** (rivals - 1)
     if facts.disposition == "unknown" and judged.finding.ended_run:
@@ -337,11 +342,9 @@ def _unseen_causes(
     if not behind:
         return ()
     told = [f"{need} ({', '.join(codes)})" for need, codes in behind.items()]
-    more = f"; and {len(told) - UNSEEN} more" if len(told) > UNSEEN else ""
-    named = "; ".join(told[:UNSEEN]) + more
-    return (
-        f"Whether something earlier caused it. What would show that, and was not read: {named}.",
-    )
+    told[UNSEEN:] = [f"and {len(told) - UNSEEN} more"] if len(told) > UNSEEN else []
+    asked = "Whether something earlier caused it. What would show that, and was not read: "
+    return (f"{asked}{'; '.join(told)}.",)
 
 
 def _told(

@@ -41,6 +41,7 @@ from flatline.tracks import (
     Point,
     Reach,
     Track,
+    named_after,
     plan_of,
     reached,
     stands_for,
@@ -460,7 +461,7 @@ class Facts:
     @cached_property
     def _hosts_of(self) -> dict[tuple[str, int | None], set[str]]:
         found: dict[tuple[str, int | None], set[str]] = {}
-        for place in self._places():
+        for place in (*self._places(), *named_after(self.tracks, self.hosts)):
             for key in (("rank", place.rank), ("task", place.task)):
                 if place.host is not None and key[1] is not None:
                     found.setdefault(key, set()).add(place.host)
@@ -470,9 +471,8 @@ class Facts:
     def ranks(self) -> tuple[int, ...]:
         """Every rank (or, where no rank was printed, task) anything was heard of."""
         ranks = {p.rank for p in self._places() if p.rank is not None}
-        if not ranks:
-            ranks = {p.task for p in self._places() if p.task is not None}
-        return tuple(sorted(ranks))
+        tasks = {p.task for p in self._places() if p.task is not None}
+        return tuple(sorted(ranks or tasks))
 
     @cached_property
     def world_size(self) -> int | None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import floor
@@ -65,6 +66,7 @@ class Track:
     throughput: array[float] = field(default_factory=lambda: array("d"))
     epoch: array[float] = field(default_factory=lambda: array("d"))
     data_s: array[float] = field(default_factory=lambda: array("d"))
+    sync_s: array[float] = field(default_factory=lambda: array("d"))
     balance: array[float] = field(default_factory=lambda: array("d"))
     skipped: array[int] = field(default_factory=lambda: array("b"))
     has_loss: array[int] = field(default_factory=lambda: array("b"))
@@ -85,6 +87,7 @@ class Track:
         self.throughput.append(NAN if point.throughput is None else point.throughput)
         self.epoch.append(NAN if point.epoch is None else point.epoch)
         self.data_s.append(NAN if point.data_s is None else point.data_s)
+        self.sync_s.append(NAN if point.sync_s is None else point.sync_s)
         self.balance.append(NAN if point.balance is None else point.balance)
         self.skipped.append(point.skipped)
         self.has_loss.append(point.loss is not None)
@@ -277,3 +280,19 @@ def stands_for(token: str, match: Match) -> bool:
     if kind == "tag":
         return name in signature.tags
     return kind == "signature" and signature.id == name
+
+
+MOST_WORDS = 12
+"""Of a file's name are looked at."""
+
+
+def named_after(tracks: Iterable[Track], hosts: Sequence[str]) -> Iterable[Place]:
+    """Places of the processes whose log is named after one of the run's hosts, with that host."""
+    short = {host.partition(".")[0] for host in hosts}
+    for track in tracks:
+        name = track.source.rpartition("/")[2]
+        edges = [(m.start(), m.end()) for m in re.finditer(r"[A-Za-z0-9]+", name)][:MOST_WORDS]
+        parts = (name[a:b] for n, (a, _) in enumerate(edges) for _, b in edges[n:])
+        told = short.intersection(parts)
+        if len(told) == 1 and track.place.host is None:
+            yield replace(track.place, host=told.pop())

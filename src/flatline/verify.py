@@ -22,7 +22,9 @@ from flatline.collect.live import resolve
 from flatline.collect.logs import Setting, read_log
 from flatline.collect.numbers import OPEN, Numbers, Window
 from flatline.errors import FlatlineError, UsageError
-from flatline.facts import METRICS, SCHEDULER, stands_for
+from flatline.facts import METRICS, SCHEDULER, Facts, stands_for
+from flatline.judging.by_steps import METHOD as STEP_SECONDS
+from flatline.judging.by_steps import laid
 from flatline.judging.comparison import comparison
 from flatline.judging.steps import METHOD as COMPARED
 from flatline.logs.labels import Labels, NamePlace, place_of_name
@@ -147,6 +149,7 @@ class Runs:
         self.own = Target(request.targets, request.prometheus, over)
         self._other: Target | None = None
         self._compared: Comparison | None = None
+        self._facts: Facts | None = None
 
     def of(self, source: str) -> Target:
         if not source.startswith(BASELINE):
@@ -170,11 +173,16 @@ class Runs:
     def compared(self) -> Comparison:
         """The comparison, made anew from the two runs."""
         if self._compared is None:
-            facts = collect(self._request)
-            self._compared = comparison(facts)
+            self._compared = comparison(self.facts())
             if self._compared is None:
                 raise UsageError("name the run that it was compared with: --baseline TARGET")
         return self._compared
+
+    def facts(self) -> Facts:
+        """The run, read anew: for what is computed from more than what is cited."""
+        if self._facts is None:
+            self._facts = collect(self._request)
+        return self._facts
 
 
 def verify(
@@ -230,8 +238,8 @@ def executed(name: str, item: Evidence, runs: Runs, known: Mapping[str, Evidence
     if check is None:
         return Check(name, False, f"no evidence is of kind {item.get('kind')!r}")
     try:
-        if item.get("method") == COMPARED and item.get("kind") == "derived":
-            ok, said = _compared(item, runs)
+        if item.get("method") in OVER_THE_RUN and item.get("kind") == "derived":
+            ok, said = OVER_THE_RUN[str(item.get("method"))](item, runs)
         else:
             ok, said = check(item, runs.of(str(item.get("source"))), known)
     except KeyError as fault:
@@ -364,6 +372,21 @@ def _compared(item: Evidence, runs: Runs) -> Result:
             )
             return close, f"{wanted} differs by {measure.change_ratio:+.4%}"
     return False, f"{wanted} cannot be compared"
+
+
+def _laid(item: Evidence, runs: Runs) -> Result:
+    """The sum of what all steps of the last attempt say they took."""
+    known = laid(runs.facts())
+    if known is None:
+        return False, "the steps cannot be added up"
+    close = abs(known.spent_s - float(item["value"])) <= float(item.get("tolerance") or 0.0)
+    return close, f"they add up to {known.spent_s:g} s"
+
+
+OVER_THE_RUN: Mapping[str, Callable[[Evidence, Runs], Result]] = {
+    COMPARED: _compared,
+    STEP_SECONDS: _laid,
+}
 
 
 def _elapsed(inputs: Sequence[Evidence], _: Mapping[str, Any]) -> float:

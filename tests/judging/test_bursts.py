@@ -44,6 +44,21 @@ def test_a_run_that_is_slow_throughout_has_nothing_to_compare() -> None:
     assert align({"a": during((5, 9))}, NEVER) is None
 
 
+def test_a_host_that_always_bursts_explains_no_run_that_is_mostly_slow() -> None:
+    """Whatever lies in nine tenths of a run meets what fills it."""
+    low = [False] * 5 + [True] * 54
+
+    assert align({"a": [True] * len(low)}, low) is None
+    assert align({"a": [True] * 50 + [False] * 9}, low) is None
+
+
+def test_phases_at_even_distances_are_no_chance() -> None:
+    """A congestion that comes back every half hour meets its own slow phases alone."""
+    low = ([False] * 8 + [True] * 8) * 4
+
+    assert align({"a": low}, low) is not None
+
+
 def test_stretches_without_a_pace_are_left_out() -> None:
     """Before the first step and after the last."""
     gaps: list[bool | None] = [None] * 5

@@ -187,3 +187,10 @@ def test_a_level_before_the_time_within_one_bracket_is_passed_over() -> None:
     stamp = clock.read("[INFO|2026-04-19 19:05:00] llamafactory.train.callbacks:143 >> {}")
     assert stamp is not None
     assert stamp.at == datetime(2026, 4, 19, 19, 5, tzinfo=UTC)
+
+
+def test_an_impossible_date_at_the_end_hides_no_earlier_one() -> None:
+    """A program that prints nonsense last still told the year before."""
+    lines = ["2024-05-01 05:42:27 x", "9999-99-99 05:42:28 x", "0000-13-01 00:00:00 x"]
+
+    assert Clock.learn(lines, year=2022).year == 2024

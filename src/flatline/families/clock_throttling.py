@@ -55,6 +55,7 @@ from flatline.judging.gpus import (
     beside_peers,
     stretches,
 )
+from flatline.judging.slow_clocks import slow_clocks
 from flatline.judging.slowdown import slowdown
 from flatline.judging.uniform import lower_clocks
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, Place, QueryCite, Scope
@@ -139,7 +140,7 @@ def judge(facts: Facts) -> Judgement:
     blamed = [found for found in slow if _decided(fleet, found, known)]
     if blamed:
         return _finding(facts, fleet, blamed)
-    raised = lower_clocks(facts, CODE)
+    raised = slow_clocks(facts, CODE) or lower_clocks(facts, CODE)
     if raised is not None or slow or not _covered(facts, fleet):
         return raised
     return _cleared(facts, fleet, beside)

@@ -31,13 +31,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.idle_power import idle
 from flatline.judging.pace import standstill
 from flatline.judging.recorder import Kind, analyse
+from flatline.judging.spinning import spinning
 from flatline.judging.steering import scheduler
 from flatline.judging.waiting import Waiting, accused, lagging, silent, waiting
 from flatline.model import (
@@ -77,7 +78,7 @@ def judge(facts: Facts) -> Judgement:
     lost = waiting(facts, *ECHOES)
     victims = timed_out or lost
     if victims is None:
-        return _from_dumps(facts) or _frozen(facts) or _cleared(facts)
+        return _from_dumps(facts) or _frozen(facts) or _spun(facts) or _cleared(facts)
     if not _fatal(facts, victims):
         return _cleared(facts)
     everyone = waiting(facts, *TAGS, *ECHOES) or victims
@@ -90,8 +91,9 @@ def judge(facts: Facts) -> Judgement:
     strength = (0.86 if timed_out else 0.6) + (0.06 if suspect.places else 0.0)
     if suspect.kind is not None:
         strength = max(strength, 0.9)
-    if victims.first.signature.strength < 0.5:
-        strength = min(strength, 0.5)
+    weak = victims.first.signature.strength
+    if weak < 0.5:
+        strength = min(strength, weak if weak < HINT else 0.5)
     return Finding(
         code=CODE,
         summary=_summary(facts, victims, suspect, fault_class),
@@ -147,12 +149,16 @@ def _recorded(facts: Facts) -> _Suspect | None:
     return _Suspect(places, claim(seen.text, *seen.cites[:6]), 0.95, seen.kind)
 
 
+HINT = 0.3
+"""A line believed less than this alone decides nothing: `diagnose` shows it and blames nobody."""
 FROZEN = 0.65
 """Silence of all ranks is most often a collective that never completes, but storage and data can
 hold them alike."""
 REPORTED_WITHIN = timedelta(minutes=5)
 """What holds a run is reported after it held it: an NFS server after its retransmits (60 s and
 more with nfs(5)'s timeo and retrans), a blocked task after 120 s (hung_task_timeout_secs)."""
+SPUN = 0.8
+"""Kernels that run and draw little for an hour wait; for whom, nothing tells."""
 FROZEN_AND_IDLE = 0.85
 """Some cards idle, the others busy: what held all alike is out."""
 DUMPS_ALONE = 0.75
@@ -237,6 +243,33 @@ def _frozen(facts: Facts) -> Finding | None:
             " ranks or the power of their GPUs at that time would tell.",
         ),
         actions=_actions(facts, _Suspect(places, None, 0.0)),
+        resubmit="unknown",
+    )
+
+
+def _spun(facts: Facts) -> Finding | None:
+    """All GPUs fell to what waiting draws, for as long as no step accounts for."""
+    held = spinning(facts)
+    if held is None:
+        return None
+    since = datetime.fromtimestamp(held.since, UTC)
+    step = f" after step {facts.last_step}" if facts.last_step is not None else ""
+    return Finding(
+        code=CODE,
+        summary=f"Training froze{step}: for its last {held.seconds:.0f} s all GPUs waited",
+        attribution="unknown",
+        strength=SPUN,
+        shows=held.shows,
+        implies=(
+            claim("It stood still while it held its allocation.", *held.shows[-1].cites[:2]),
+        ),
+        scope="none",
+        onset=since,
+        onset_step=facts.last_step,
+        noticed=_noticed(since, facts.last.ended_at),
+        attempt=facts.last.n,
+        cannot_decide=tuple(_cannot(_Suspect((), None, 0.0), "straggler-timeout")),
+        actions=_actions(facts, _Suspect((), None, 0.0)),
         resubmit="unknown",
     )
 

@@ -18,7 +18,8 @@ Told apart from:
     stays: only its change within the run is an event.
     A host whose readings all end: its exporter died, or the host did.  A GPU is lost where its
     readings end while its neighbours' go on.
-    Replays and corrected errors: links and memory correct them, and healthy ones count a few.
+    Replays and corrected errors: links and memory correct them, and healthy ones count a few;
+    they slow a run only where one GPU's bursts make up the run's slow phases.
 
 Do:
     Exclude the node and resubmit; reset or replace the GPU; give the vendor the kernel lines.
@@ -38,7 +39,9 @@ from flatline.judging.claims import claim, distinct
 from flatline.judging.health import COUNTERS, Fault, over, signs, stopped_by, vanished, window
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
+from flatline.judging.throughput import step_at
 from flatline.judging.timeline import by_host, instant, usual
+from flatline.judging.worn_links import Worn, worn_links
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place
 
 CODE = "B2"
@@ -52,6 +55,9 @@ EXPLAINS = {
     "F1": "operations or the health check take a node with a failed GPU out of service",
     "B1": "a device in error refuses allocations",
     "E1": "corrupted memory reaches the weights",
+    "D3": "the rank behind a link that sends again is the one the others wait for",
+    "D2/slow-interconnect": "collectives over a link that errs wait for what is sent again",
+    "F3": "a run slowed by a failing link does not reach its plan in time",
 }
 
 
@@ -76,7 +82,10 @@ def judge(facts: Facts) -> Judgement:
     )
     if found is not None:
         return _placed(facts, found, within)
-    findings = []
+    worn = worn_links(facts)
+    findings = [] if worn is None else [_slowed(facts, worn)]
+    if worn is not None:
+        within = [f for f in within if f.fault_class != "link" or f.place not in worn.places]
     if within:
         findings.append(_finding(facts, within))
     latent = [f for f in faults if f.at is None]
@@ -138,6 +147,33 @@ def _finding(facts: Facts, within: Sequence[Fault]) -> Finding:
         actions=_actions(facts, hosts, culprits),
         resubmit="exclude" if hosts and ended else "unknown",
     )  # fmt: skip
+
+
+def _slowed(facts: Facts, worn: Worn) -> Finding:
+    """Links that send again what they damaged: the run goes on, at their pace."""
+    hosts = tuple(sorted({place.host for place in worn.places if place.host}))
+    slow = worn.course.slow
+    worst = min(slow, key=lambda phase: phase.part)
+    more = f" and {len(worn.places) - 1} more" if len(worn.places) > 1 else ""
+    return Finding(
+        code=CODE,
+        summary=f"links of {worn.places[0]}{more} erred while throughput was"
+        f" {1 - worst.part:.0%} down",
+        fault_class="link",
+        attribution="infrastructure",
+        shows=worn.shows,
+        implies=(worn.chance,),
+        strength=0.85 if len(slow) > 1 else 0.75,
+        severity="degraded",
+        culprits=worn.places,
+        onset=datetime.fromtimestamp(slow[0].begins, UTC),
+        onset_step=step_at(facts, slow[0].begins),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Which end of the link is at fault: the counters of its peer would tell.",),
+        actions=_actions(facts, hosts, worn.places),
+        resubmit="exclude" if hosts else "unknown",
+    )
 
 
 def _latent(facts: Facts, latent: Sequence[Fault]) -> Finding:

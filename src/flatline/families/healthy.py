@@ -35,9 +35,9 @@ EXPLAINS: dict[str, str] = {}
 BLIND_CEILING = 0.79
 """DESIGN: without GPU metrics the confidence of healthy stays below 0.8.  So it does where the run
 lost time to something that is not known."""
-MUCH_SLOWER = 0.9
-"""Below this part of its best level a phase is slow beyond what runs of one configuration differ
-by (docs/design/comparison.md: less than a tenth)."""
+MUCH_SLOWER = 0.95
+"""Below this part of its best level a phase is slow: repeats of one run differ by 2 %
+(docs/design/slow-runs.md)."""
 LONG_SHARE = 0.1
 """Of the run's time; less is an evaluation or a save that the log does not name."""
 

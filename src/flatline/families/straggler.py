@@ -25,19 +25,16 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from flatline.facts import Facts
-from flatline.judging.bursts import Aligned, align
+from flatline.judging.apart import Fleet, fleet
+from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
-from flatline.judging.gpus import Readings, readings
+from flatline.judging.printed_waits import Waits, printed_waits
 from flatline.judging.steering import leave_out
-from flatline.judging.throughput import Course, Slow, course, shown, step_at
-from flatline.judging.timeline import Timeline, instant, timeline, usual
-from flatline.model import Action, Claim, Finding, Judgement, Place
-from flatline.series.spread import apart
+from flatline.judging.throughput import Course, course, shown, step_at
+from flatline.model import Action, Finding, Judgement
 
 CODE = "D3"
 NAME = "straggler"
@@ -53,20 +50,10 @@ EXPLAINS = {
 ACTIVITY = "gpu_sm_active_ratio"
 """Never the engine's or the coarse utilisation: a kernel that waits in a collective counts as
 work there, so that victims look as busy as the rank they wait for."""
-ABOVE, BELOW = 1.15, 0.85
-"""Apart by more than GPUs of one job vary: below a tenth traces call no rank late (traceml)."""
+ABOVE, BELOW = 1.05, 0.95
+"""Apart by as much as a slow-down that is one (DROP of `throughput`) makes of it."""
 LEAST_SPREAD = 0.01
-MOST_SHARE = 0.25
-"""More GPUs than this share are a pipeline stage or another part of the model, not a rank."""
 _SHOWN = 3
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranks:
-    """SM activity of every GPU over the stretches of the run."""
-
-    cut: Timeline
-    read: Readings
 
 
 def judge(facts: Facts) -> Judgement:
@@ -74,55 +61,64 @@ def judge(facts: Facts) -> Judgement:
     Name the GPUs whose SMs work apart from their peers' in the slow phases, and in those alone.
 
     Their own fast phases are the control: a stage of a pipeline that always has more to do slows
-    nothing.  Traces would name the rank by its waits; none are read here.
+    nothing.  Where every rank prints its waits, these name the one that comes last, in any phase.
     """
+    told = printed_waits(facts)
+    if told is not None:
+        return _waited_for(facts, told)
     run = course(facts)
     if run is None or not run.slow or not facts.measured(ACTIVITY):
         return None
-    ranks = _measure(facts, run)
+    ranks = fleet(facts, run, ACTIVITY)
     if ranks is None:
         return None
-    low = run.low(ranks.cut)
     for ratio, kind in ((ABOVE, "slow-device"), (BELOW, "slow-host")):
-        lit = _apart(ranks, ratio)
-        found = align(lit, low)
-        if found is not None and len(found.hosts) <= MOST_SHARE * len(ranks.read.rows):
+        found = ranks.in_slow_phases(ratio, LEAST_SPREAD)
+        if found is not None:
             return _finding(facts, run, ranks, found, kind)
     return None
-
-
-def _measure(facts: Facts, run: Course) -> _Ranks | None:
-    cut = timeline(facts, [ACTIVITY], run.pace.span, 2 * run.pace.interval_s)
-    read = None if cut is None else readings(cut.ask(facts, f"avg_over_time({ACTIVITY}[w])"))
-    return None if cut is None or read is None else _Ranks(cut, read)
-
-
-def _apart(ranks: _Ranks, ratio: float) -> dict[str, list[bool]]:
-    """Per GPU and stretch whether its activity stands apart from that of GPUs of its model."""
-    names = {str(place): place for place in ranks.read.rows}
-    models: dict[str | None, list[str]] = {}
-    for name, place in names.items():
-        models.setdefault(ranks.read.rows[place].labels.get("model"), []).append(name)
-    lit: dict[str, list[bool]] = {}
-    for at, end in enumerate(ranks.cut.ends):
-        for peers in models.values():
-            values = {name: value for name in peers
-                      if (value := ranks.read.value(names[name], end)) is not None}  # fmt: skip
-            for name in apart(values, ratio=ratio, floor=LEAST_SPREAD):
-                lit.setdefault(name, [False] * len(ranks.cut.ends))[at] = True
-    return lit
 
 
 # --- the finding --------------------------------------------------------------------------------
 
 
-def _finding(facts: Facts, run: Course, ranks: _Ranks, found: Aligned, kind: str) -> Finding:
-    names = {str(place): place for place in ranks.read.rows}
-    places = [names[name] for name in found.hosts]
-    culprits = _places(ranks, places)
+def _waited_for(facts: Facts, told: Waits) -> Finding:
+    """By what every rank printed of its own waits."""
+    places = tuple(facts.on_host(place) for place in told.places)
+    hosts = tuple(sorted({place.host for place in places if place.host}))
+    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    return Finding(
+        code=CODE,
+        summary=f"{places[0]}{more} came last to its collectives: the others waited"
+        f" {told.part:.0%} of each step for it",
+        fault_class="late-rank",
+        attribution="infrastructure",
+        shows=told.shows,
+        implies=(
+            claim("A synchronised step is as long as its slowest rank's work.",
+                  *told.shows[0].cites),
+        ),
+        strength=0.85,
+        severity="degraded",
+        culprits=places,
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Why it is slow: its clocks, its host's load and a trace would tell.",),
+        actions=(
+            leave_out(facts, hosts),
+            Action("collect", "Trace a few steps on this rank and on another.", None, hosts),
+        ) if hosts else (),
+        resubmit="exclude" if hosts else "unknown",
+    )  # fmt: skip
+
+
+def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str) -> Finding:
+    places = [ranks.names()[name] for name in found.hosts[:_SHOWN]]
+    culprits = ranks.places(found)
     worst = min(run.slow, key=lambda phase: phase.part)
-    beside = [one for place in places[:_SHOWN]
-              if (one := _beside(facts, run, ranks, place, worst)) is not None]  # fmt: skip
+    say = "had its SMs active {own:.1%} of the slow phase, the median GPU {others:.1%}"
+    asked = (ranks.beside(facts, place, worst, "SM activity", say) for place in places)
+    beside = [one for one in asked if one is not None]
     more = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     hosts = tuple(sorted({place.host for place in culprits if place.host}))
     why = (
@@ -152,34 +148,3 @@ def _finding(facts: Facts, run: Course, ranks: _Ranks, found: Aligned, kind: str
         ) if hosts else (),
         resubmit="exclude" if hosts else "unknown",
     )  # fmt: skip
-
-
-def _places(ranks: _Ranks, places: Sequence[Place]) -> tuple[Place, ...]:
-    """The GPUs, or their host where it is all of a host's."""
-    out: dict[Place, None] = {}
-    for place in places:
-        here = [p for p in ranks.read.rows if p.host == place.host]
-        whole = place.host is not None and len(here) > 1 and set(here) <= set(places)
-        out.setdefault(Place(host=place.host) if whole else place)
-    return tuple(out)
-
-
-def _beside(facts: Facts, run: Course, ranks: _Ranks, place: Place, phase: Slow) -> Claim | None:
-    """Its activity in the slow phase beside the median GPU's, and beside its own when the run
-    was fast."""
-    slow, fast = _query(phase), _query(run.best)
-    own, before = (
-        None if read is None else read.cite(place, float(int(p.ends)), "SM activity")
-        for p, q in ((phase, slow), (run.best, fast))
-        for read in (readings(instant(facts, q, float(int(p.ends)))),)
-    )
-    others = usual(facts, slow, float(int(phase.ends)), "SM activity of the median GPU")
-    if own is None or others is None:
-        return None
-    past = f"; while the run was fast its own was {before.value:.0%}" if before else ""
-    return claim(f"{place} had its SMs active {own.value:.0%} of the slow phase, the median GPU"
-                 f" {others.value:.0%}{past}", own, others, before)  # fmt: skip
-
-
-def _query(phase: Slow) -> str:
-    return f"avg_over_time({ACTIVITY}[{max(1, int(phase.ends - phase.begins))}s])"

@@ -22,7 +22,10 @@ References:
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from flatline.facts import Facts
+from flatline.judging.by_steps import MOST_SLACK, Laid, added_up, laid
 from flatline.judging.claims import claim
 from flatline.judging.pace import Pace, pace, silence, wall
 from flatline.judging.steering import scheduler
@@ -42,6 +45,8 @@ BREATH_S = 15.0
 PAUSED = 0.5
 """A run that the limit met in a pause like those it had come back from was advancing, most
 likely."""
+UNDATED, UNACCOUNTED = 0.75, 0.45
+"""Both the log and the record say that the limit was met; neither, that steps were made then."""
 GRACE_S = 120.0
 """Where the usual interval is not known: a judgement, and then not a confident one."""
 
@@ -74,9 +79,38 @@ def judge(facts: Facts) -> Judgement:
     track = facts.main_track(facts.last.n)
     if track is None:
         return _by_bar(facts, ends)
+    known = laid(facts)
+    if known is not None:
+        return _by_steps(facts, ends, known)
     point = facts.point(track, track.of_attempt(facts.last.n)[-1])
     shown = claim("Progress was printed, without a time of its own", point.cite)
-    return _finding(facts, ends, shown, 0.6, None)
+    return _finding(facts, ends, shown, 0.6, None, most=UNDATED)
+
+
+def _by_steps(facts: Facts, ends: list[Cite], known: Laid) -> Finding:
+    """Steps that account for nearly all of the run's length were made up to its end."""
+    sum_ = added_up(facts, known)
+    left = f"its steps account for all but {known.slack_s:.0f} s of {known.wall_s:.0f} s"
+    shown = claim(_cap(left), sum_, *(cite for cite in (*ends, *_record(facts))[-1:]))
+    if known.slack_s <= MOST_SLACK * known.wall_s:
+        return _finding(facts, ends, shown, 0.85, None)
+    told = _finding(facts, ends, shown, UNACCOUNTED, None, most=UNACCOUNTED)
+    step = f" at step {facts.last_step}" if facts.last_step is not None else ""
+    return replace(
+        told,
+        summary=f"The time limit ended the run{step}; {left}",
+        implies=(),
+        cannot_decide=("What it did in the time no step accounts for: stand still, or start up.",
+                       *told.cannot_decide),
+    )  # fmt: skip
+
+
+def _cap(text: str) -> str:
+    return text[:1].upper() + text[1:]
+
+
+def _record(facts: Facts) -> tuple[Cite, ...]:
+    return () if facts.job is None else (facts.job.cite,)
 
 
 def _by_bar(facts: Facts, ends: list[Cite]) -> Finding | None:
@@ -93,7 +127,12 @@ def _by_bar(facts: Facts, ends: list[Cite]) -> Finding | None:
 
 
 def _finding(
-    facts: Facts, ends: list[Cite], shown: Claim, strength: float, seen: Pace | None
+    facts: Facts,
+    ends: list[Cite],
+    shown: Claim,
+    strength: float,
+    seen: Pace | None,
+    most: float = 1.0,
 ) -> Finding:
     step = f" at step {facts.last_step}" if facts.last_step is not None else ""
     plan = f" of {facts.planned_steps}" if facts.planned_steps and step else ""
@@ -105,6 +144,7 @@ def _finding(
         summary=f"The time limit ended the run{step}{plan} while it was making progress",
         attribution="job",
         strength=strength,
+        most=most,
         shows=(claim("The time limit ended the run", *ends), shown),
         implies=(
             claim("The run was advancing: it needed more time, it was not stuck.", *shown.cites),

@@ -78,6 +78,13 @@ _LATE_BY_FRAME: tuple[tuple[str, str], ...] = (
     (r"/torch/utils/data/|/datasets/|/(collate|dataset|dataloader|data_loader)\w*\.py|"
      r"/data/[^/]*\.py", "data"),
 )  # fmt: skip
+_LOADING = (
+    r"_?(?:load|resume|restore|resume_from|load_from|maybe_load|read)_(?:last_|latest_|from_)?"
+    r"(?:checkpoint|ckpt|state_dict)\w*"
+)
+_LOADS, _CALLED = re.compile(_LOADING), re.compile(rf"\b{_LOADING}\(")
+"""Functions in which a checkpoint is read. A file that is not there is another matter (A1)."""
+_MISSING = re.compile(r"(?:FileNotFound|ModuleNotFound|Import|Permission|HfHub|Repository)")
 _CUDA = re.compile(r"CUDA error|CUDA kernel errors|HIP error|cudaError|CUBLAS_STATUS|CUDNN_STATUS")
 
 
@@ -302,6 +309,10 @@ def _within_a_bar(facts: Facts, crash: Crash) -> bool:
 
 def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
     """Family, class and strength of an exception no signature knows."""
+    said = crash.exception or (crash.chain[-1][0] if crash.chain else "")
+    if not begun and said and not _MISSING.search(said) and _while_loading(crash):
+        lost = said.endswith("KeyError")
+        return "E2", "missing-keys" if lost else None, 0.6 if lost else CUT_OFF
     if not crash.complete:
         return ("A3", None, CUT_OFF_LATE) if begun else ("A1", None, CUT_OFF)
     text = f"{crash.exception}: {crash.message}"
@@ -318,6 +329,10 @@ def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]
         return "A3", _classed(crash, _LATE_BY_TYPE, _LATE_BY_FRAME) or "code", 0.8
     fault_class = _classed(crash, _BY_TYPE, _BY_FRAME) or "config"
     return "A1", fault_class, 0.75 if begun is False else 0.6
+
+
+def _while_loading(crash: Crash) -> bool:
+    return any(_LOADS.fullmatch(f.function) or _CALLED.search(f.code or "") for f in crash.frames)
 
 
 def _classed(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from math import sqrt
+from math import log, sqrt
 from statistics import median
 
 HEAD = 3
@@ -28,6 +28,8 @@ RISE_Z = 3.1
 EXPLODED_RATIO = 1_000.0
 ABRUPT_SHARE = 0.1
 """Of the span the row had covered: a loss that nears its limit arrives there in small steps."""
+UNDECIDED_DIGITS = range(4, 8)
+"""Decimals a loss is printed with: fewer would take any 0.69 for ln 2."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,14 +111,19 @@ def dead_since(numbers: Sequence[float]) -> int | None:
 
     None for a row that was never other than constant, repeats numbers elsewhere (a display that
     shows the last one), or nears its last number step by step (a loss that reaches 0.0000).
+    ln 2 counts sooner and however it is reached, where the row had stood far above it: it is the
+    loss of a model that calls every case of two even.
     """
     runs = [len(list(group)) for _, group in groupby(numbers)]
     tail, dead = runs[-1], numbers[-1]
     head = len(numbers) - tail
-    enough = FALLING_POINTS if dead == 0 else SHAPE_POINTS
+    undecided = any(dead == round(log(2), digits) for digits in UNDECIDED_DIGITS)
+    enough = FALLING_POINTS if dead == 0 else SHAPE_POINTS // 2 if undecided else SHAPE_POINTS
     if tail < enough or head < 2 or max(runs[:-1]) >= FALLING_POINTS:
         return None
     before = numbers[:head]
+    if undecided and max(before) > SPIKE_RATIO * dead:
+        return head
     span = max(before) - min(*before, dead)
     near = median(before[-HEAD:])
     return head if abs(near - dead) > ABRUPT_SHARE * span else None

@@ -9,7 +9,7 @@ left out: they are slow by design and say nothing of the rest.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -17,6 +17,7 @@ from math import isfinite
 from statistics import median
 
 from flatline.facts import Facts, Track
+from flatline.judging.by_steps import MOST_SLACK, laid
 from flatline.judging.claims import claim
 from flatline.judging.timeline import Timeline, instant, timeline
 from flatline.model import Cite, Claim
@@ -46,6 +47,8 @@ class Pace:
     signal: str | None = None
     track: Track | None = None
     indexes: tuple[int, ...] = ()
+    off_s: float = 0.0
+    """How far off the times may be, where they are laid by steps (`judging.by_steps`)."""
 
     @property
     def span(self) -> tuple[float, float]:
@@ -150,31 +153,44 @@ def _of_log(facts: Facts) -> Pace | None:
     if track is None:
         return None
     saved = checkpoint_steps(facts)
-    kept = [
-        i for i in track.of_attempt(facts.last.n)
-        if track.at[i] == track.at[i] and not _pays(track.steps[i], saved)
-    ]  # fmt: skip
+    at, off_s = _times(facts, track)
+    kept = [i for i in track.of_attempt(facts.last.n)
+            if i in at and not _pays(track.steps[i], saved)]  # fmt: skip
     for column, unit in ((track.throughput, "(as logged)"), (track.step_s, "steps/s")):
         said = [i for i in kept if isfinite(column[i]) and column[i] > 0]
         if 2 * len(said) > len(kept) > 0:
             values = [1 / column[i] if unit == "steps/s" else column[i] for i in said]
-            return _made(track, said, values, unit)
+            return _made(track, at, off_s, list(zip(said, values, strict=True)), unit)
     steps = [
-        (b, (track.steps[b] - track.steps[a]) / (track.at[b] - track.at[a]))
+        (b, (track.steps[b] - track.steps[a]) / (at[b] - at[a]))
         for a, b in pairwise(kept)
-        if 0 <= track.steps[a] < track.steps[b] and track.at[b] > track.at[a]
+        if 0 <= track.steps[a] < track.steps[b] and at[b] > at[a]
         and not any(track.steps[a] < step <= track.steps[b] for step in saved)
     ]  # fmt: skip
-    return _made(track, [i for i, _ in steps], [v for _, v in steps], "steps/s")
+    return _made(track, at, off_s, steps, "steps/s")
 
 
-def _made(track: Track, indexes: Sequence[int], values: Sequence[float], unit: str) -> Pace | None:
-    if not indexes:
+def _times(facts: Facts, track: Track) -> tuple[Mapping[int, float], float]:
+    """When each point was printed, or stands by the sum of steps where none is dated, and how
+    far off that may be."""
+    dated = {i: track.at[i] for i in track.of_attempt(facts.last.n) if isfinite(track.at[i])}
+    known = None if dated else laid(facts)
+    if known is None or known.track is not track or known.slack_s > MOST_SLACK * known.wall_s:
+        return dated, 0.0
+    return dict(zip(known.indexes, known.times, strict=True)), known.slack_s
+
+
+def _made(
+    track: Track,
+    at: Mapping[int, float],
+    off_s: float,
+    points: Sequence[tuple[int, float]],
+    unit: str,
+) -> Pace | None:
+    if not points:
         return None
-    order = sorted(range(len(indexes)), key=lambda n: track.at[indexes[n]])
-    chosen = tuple(indexes[n] for n in order)
-    times = tuple(track.at[i] for i in chosen)
-    return Pace(times, tuple(values[n] for n in order), unit, None, track, chosen)
+    chosen, values = zip(*sorted(points, key=lambda point: at[point[0]]), strict=True)
+    return Pace(tuple(at[i] for i in chosen), tuple(values), unit, None, track, chosen, off_s)
 
 
 def checkpoint_steps(facts: Facts) -> tuple[int, ...]:
@@ -201,7 +217,8 @@ def step_at(facts: Facts, time: float) -> int | None:
     track = facts.main_track(facts.last.n)
     if track is None:
         return None
-    dated = [i for i in track.of_attempt(facts.last.n) if track.at[i] <= time]
+    at, _ = _times(facts, track)
+    dated = [i for i, when in at.items() if when <= time]
     return track.steps[dated[-1]] if dated and track.steps[dated[-1]] >= 0 else None
 
 
@@ -209,6 +226,8 @@ def shown(facts: Facts, found: Course, phase: Slow) -> Claim:
     """That a phase was slower than the best one, with what says so."""
     fell = f"{1 - phase.part:.0%}"
     when = f"{_clock(phase.begins)} to {_clock(phase.ends)} UTC"
+    if found.pace.off_s:
+        when += f" (by the sum of step times, off by {found.pace.off_s:.0f} s at most)"
     text = (
         f"Throughput was {phase.level:.4g} {found.pace.unit} from {when}, {fell} below the"
         f" {found.best.level:.4g} of the best phase"

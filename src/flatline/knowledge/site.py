@@ -142,7 +142,8 @@ def written(incidents: Sequence[Incident]) -> str:
             if key in LIST_KEYS and not value:
                 continue
             said = list(value) if key in LIST_KEYS else value
-            lines.append(f"{key} = {json.dumps(said, ensure_ascii=False)}")
+            quoted = json.dumps(said, ensure_ascii=False).replace("\x7f", "\\u007f")
+            lines.append(f"{key} = {quoted}")
         blocks.append("\n".join(lines) + "\n")
     return "\n".join(blocks)
 

@@ -106,8 +106,8 @@ class Clock:
                 offsets.add("")
             elif found.lastgroup == "us" and int(groups[0]) > 12:
                 clock._day_first = True
-            if found.lastgroup == "iso":  # dated in full: of many only the last one counts
-                dated = groups
+            if found.lastgroup == "iso":  # dated in full: of many only the last date counts
+                dated = groups if _plausible(groups) else dated
                 continue
             if dated is not None:
                 clock._iso(dated)
@@ -246,6 +246,11 @@ def _hour(hour: str, half: str | None) -> str:
     if half is None:
         return hour
     return str(int(hour) % 12 + (12 if half.strip() == "PM" else 0))
+
+
+def _plausible(iso: _Groups) -> bool:
+    year, month, day = iso[:3]
+    return FIRST_YEAR <= int(year) <= LAST_YEAR and "01" <= month <= "12" and "01" <= day <= "31"
 
 
 def _zone(text: str) -> tzinfo:

@@ -140,6 +140,8 @@ class Progress:
     """False where the value called loss is not meant to fall (GRPO, PPO, a counter)."""
     data_s: float | None = None
     """Of the step's seconds those the loop waited for its data."""
+    sync_s: float | None = None
+    """Of the step's seconds those spent in the collective that brings the ranks together."""
     balance: float | None = None
     """The loss that keeps a mixture's experts evenly used."""
 

@@ -75,6 +75,8 @@ class Finding:
     """(source, line) where it was noticed, for order within one log where no time is known."""
     noticed: datetime | None = None
     """When it was reported, where that is later than its onset; orders it among findings."""
+    most: float = 1.0
+    """No further store raises it above this: what they share may not be what is in doubt."""
     unordered: bool = False
     """True where its reports are echoes, which may be printed before or after their cause's."""
     attempt: int = 0

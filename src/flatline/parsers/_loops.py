@@ -94,9 +94,20 @@ _NORM = re.compile(
     + r")(?!\w)"
 )
 _RATE = re.compile(r"(?<!\w)(?:lr|learning[ _]rate)\s*[:=]?\s*(" + _NUMBER + r")(?!\w)")
+_DATA = re.compile(
+    r"(?<![\w/])(?:data|data[ _]?time|data[ _]?load(?:ing|er)?(?:[ _]time)?|batch[ _]wait|load"
+    r"[ _]time)\s{0,3}(?:[:=]\s{0,3})?(" + _NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
+)
+_SYNC = re.compile(
+    r"(?<![\w/])(?:(?:grad(?:ient)?[ _-]?)?(?:sync|all[ _-]?reduce)|comm(?:unication)?)"
+    r"(?:[ _]time)?\s{0,3}(?:[:=]\s{0,3})?(" + _NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
+)
 _TIME = re.compile(
     r"(?<!\w)(step[ _]time|iter(?:ation)?[ _]time|timing_s/step|step_avg|dt|time)"
     r"\s*[:=]?\s*([0-9]{1,12}(?:\.[0-9]+)?)\s*(ms|s|sec)?(?![\w.:])"
+)
+_EACH = re.compile(
+    r"(?<![\w.])([0-9]{1,12}(?:\.[0-9]+)?) ?(ms|s|sec)/(?:step|iter(?:ation)?)(?!\w)"
 )
 _SPEED = re.compile(
     r"(?<![\w/])(tok(?:ens)?/s(?:ec)?|tokens_per_sec(?:ond)?|tps|wps|img/s|samples/s(?:ec)?)"
@@ -179,6 +190,8 @@ class Shape:
     norm: Slot | None = None
     rate: Slot | None = None
     step_s: Slot | None = None
+    data_s: Slot | None = None
+    sync_s: Slot | None = None
     speed: Slot | None = None
     speed_unit: str | None = None
 
@@ -387,6 +400,8 @@ def _with_rates(
         norm=line.slot(norm, 1) if norm else None,
         rate=line.slot(rate, 1) if rate else None,
         step_s=_step_s(line),
+        data_s=_part_s(line, _DATA),
+        sync_s=_part_s(line, _SYNC),
         speed=_speed(line, speed) if speed else None,
         speed_unit=_speed_unit(speed[1] or speed[6]) if speed else None,
     )
@@ -397,7 +412,18 @@ def _step_s(line: _Line) -> Slot | None:
     for found in _TIME.finditer(line.low):
         if found[3] or found[1] not in ("time", "dt"):
             return line.slot(found, 2, over=1e3 if found[3] == "ms" else 1.0)
-    return None
+    each = _EACH.search(line.low)
+    return line.slot(each, 1, over=1e3 if each[2] == "ms" else 1.0) if each else None
+
+
+def _part_s(line: _Line, part: re.Pattern[str]) -> Slot | None:
+    """Seconds of a step spent so: with a unit, or in that of a step time which has none."""
+    found, whole = part.search(line.low), _TIME.search(line.low)
+    if found is None or not (
+        found[2] or (whole and not whole[3] and whole[1] not in ("time", "dt"))
+    ):
+        return None
+    return line.slot(found, 1, over=1e3 if found[2] == "ms" else 1.0)
 
 
 def _speed(line: _Line, found: re.Match[str]) -> Slot | None:

@@ -53,7 +53,9 @@ _NOT_SAID = re.compile(
 )
 _RESUME = re.compile(
     r"\bresum(?:ing|ed)\b(?= *(?:from|training|at|checkpoint|optimi[sz]er|step|epoch|:|\())"
-    r".*?(?:from|at|checkpoint|ckpt|step|epoch|iter)",
+    r".*?(?:from|at|checkpoint|ckpt|step|epoch|iter)"
+    r"|\bat (?:step|iteration|epoch) [0-9]{1,12}\b[^\n]{0,40}"
+    r"\bresum(?:ing|ed) (?:the )?(?:run|job|train)",
     re.I,
 )
 _STARTS = re.compile(r"Training starts at step ([0-9]{1,12})\b(?:.*\btotal steps ([0-9]{1,12}))?")

@@ -164,6 +164,8 @@ class Reader:
             grad_norm=_value(shape.norm, parts),
             lr=_value(shape.rate, parts),
             step_s=_value(shape.step_s, parts),
+            data_s=_value(shape.data_s, parts),
+            sync_s=_value(shape.sync_s, parts),
             throughput=_value(shape.speed, parts),
             throughput_unit=shape.speed_unit,
             epochs=_value(position.epochs, parts),

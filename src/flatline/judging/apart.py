@@ -1,0 +1,114 @@
+"""
+GPUs whose readings stand apart from the others' in the run's slow phases, and in those alone.
+
+Their own fast phases are the control: a GPU that always differs (a pipeline stage, a cooler slot)
+slows nothing.  What stands apart must also be large enough to explain the slowness.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from flatline.facts import Facts
+from flatline.judging.bursts import Aligned, align
+from flatline.judging.claims import claim
+from flatline.judging.gpus import Readings, readings
+from flatline.judging.throughput import Course, Slow
+from flatline.judging.timeline import Timeline, instant, timeline, usual
+from flatline.model import Claim, Place
+from flatline.series.spread import apart
+
+MOST_SHARE = 0.25
+"""More GPUs than this share are a pipeline stage or another part of the model, not a rank."""
+EXPLAINS_SHARE = 0.4
+"""Of the slow-down so much must be had from the difference: a step waits for the slowest rank
+only where it computes, so that a device slower by a tenth slows the step by less."""
+
+
+@dataclass(frozen=True, slots=True)
+class Fleet:
+    """A signal of every GPU, as means over the stretches of the run."""
+
+    signal: str
+    run: Course
+    cut: Timeline
+    read: Readings
+
+    def names(self) -> dict[str, Place]:
+        return {str(place): place for place in self.read.rows}
+
+    def in_slow_phases(self, ratio: float, floor: float) -> Aligned | None:
+        """The GPUs beyond `ratio` of the others of their model (above, or below where it is less
+        than 1), by their spread and by `floor` at least."""
+        low = self.run.low(self.cut)
+        found = align(self._apart(ratio, floor), low)
+        if found is None or len(found.hosts) > MOST_SHARE * len(self.read.rows):
+            return None
+        slow = [end for end, at in zip(self.cut.ends, low, strict=True) if at]
+        needed = EXPLAINS_SHARE * (1.0 - min(phase.part for phase in self.run.slow))
+        named = self.names()
+        return (
+            found if self._differs([named[name] for name in found.hosts], slow) >= needed else None
+        )
+
+    def _differs(self, places: Sequence[Place], ends: Sequence[float]) -> float:
+        """By what part of the median GPU the farthest of these differs over these stretches."""
+        level = median(v for end in ends for v in self._values(end).values())
+        rows = ([self.read.value(place, end) for end in ends] for place in places)
+        own = [median(read) for row in rows if (read := [v for v in row if v is not None])]
+        return max((abs(value / level - 1.0) for value in own), default=0.0) if level else 0.0
+
+    def _values(self, end: float) -> dict[Place, float]:
+        return {p: v for p in self.read.rows if (v := self.read.value(p, end)) is not None}
+
+    def _apart(self, ratio: float, floor: float) -> dict[str, list[bool]]:
+        models: dict[str | None, list[Place]] = {}
+        for place, row in self.read.rows.items():
+            models.setdefault(row.labels.get("model"), []).append(place)
+        lit: dict[str, list[bool]] = {}
+        for at, end in enumerate(self.cut.ends):
+            values = self._values(end)
+            for peers in models.values():
+                here = {str(place): values[place] for place in peers if place in values}
+                for name in apart(here, ratio=ratio, floor=floor):
+                    lit.setdefault(name, [False] * len(self.cut.ends))[at] = True
+        return lit
+
+    def places(self, found: Aligned) -> tuple[Place, ...]:
+        """The GPUs, or their host where it is all of a host's."""
+        named = self.names()
+        chosen = [named[name] for name in found.hosts]
+        out: dict[Place, None] = {}
+        for place in chosen:
+            here = [p for p in self.read.rows if p.host == place.host]
+            whole = place.host is not None and len(here) > 1 and set(here) <= set(chosen)
+            out.setdefault(Place(host=place.host) if whole else place)
+        return tuple(out)
+
+    def beside(self, facts: Facts, place: Place, phase: Slow, text: str, say: str) -> Claim | None:
+        """Its reading in the slow phase beside the median GPU's, and beside its own when the run
+        was fast; `say` has {own}, {others} and {before} for the numbers."""
+        queries = [f"avg_over_time({self.signal}[{max(1, int(p.ends - p.begins))}s])"
+                   for p in (phase, self.run.best)]  # fmt: skip
+        own, before = (
+            None if read is None else read.cite(place, float(int(p.ends)), text)
+            for p, q in zip((phase, self.run.best), queries, strict=True)
+            for read in (readings(instant(facts, q, float(int(p.ends)))),)
+        )
+        others = usual(facts, queries[0], float(int(phase.ends)), f"{text} of the median GPU")
+        if own is None or others is None:
+            return None
+        said = say.format(own=own.value, others=others.value)
+        past = f"; while the run was fast {before.value:.4g}" if before else ""
+        return claim(f"{place} {said}{past}", own, others, before)
+
+
+def fleet(facts: Facts, run: Course, signal: str) -> Fleet | None:
+    """None where the signal was not measured while the run's pace is known."""
+    if not facts.measured(signal):
+        return None
+    cut = timeline(facts, [signal], run.pace.span, 2 * run.pace.interval_s)
+    read = None if cut is None else readings(cut.ask(facts, f"avg_over_time({signal}[w])"))
+    return None if cut is None or read is None else Fleet(signal, run, cut, read)

@@ -1,0 +1,113 @@
+"""
+Which rank the others wait for, where each rank prints what part of its steps it spent waiting.
+
+All ranks end a synchronised step together, so its length names nobody.  The wait does: the rank
+that comes last waits least, and the time it is behind is what the others waited longer.  That
+holds in any stretch, so a run that is slow from its first step is told as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from statistics import median
+
+from flatline.facts import Facts, Track
+from flatline.judging.claims import claim
+from flatline.model import Claim, Place
+from flatline.series.spread import LEAST, PEERS, bar, deviations
+
+LEAST_STEPS = 20
+LEAST_PART = 0.05
+"""Of a step that the others must wait longer: what counts as a slow-down (`throughput.DROP`)."""
+MOST_SHARE = 0.25
+"""More ranks than this share are a stage of a pipeline, not stragglers."""
+HALF = 0.5
+"""The last one waits at most so much of what the median rank does: else all wait for something."""
+OFTEN = 0.8
+"""Of the steps compared it must be the last one in so many."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """The ranks that were waited for, worst first, the part of a step they cost, what shows it."""
+
+    places: tuple[Place, ...]
+    part: float
+    shows: tuple[Claim, ...]
+
+
+def printed_waits(facts: Facts) -> Waits | None:
+    """None where fewer than four ranks print their waits, or none waits far less than the rest."""
+    tracks = {track.place: track for track in facts.tracks if _tells(facts, track)}
+    if len(tracks) <= PEERS:
+        return None
+    by_step = {place: _by_step(facts, track) for place, track in tracks.items()}
+    common = sorted(set.intersection(*(set(rows) for rows in by_step.values())))
+    if len(common) < LEAST_STEPS:
+        return None
+    waits = {place: median(rows[s][0] for s in common) for place, rows in by_step.items()}
+    step_s = median(rows[s][1] for rows in by_step.values() for s in common)
+    usual = median(waits.values())
+    far = deviations(waits, LEAST_PART * step_s / LEAST)
+    late = [
+        place
+        for place in sorted(far, key=waits.__getitem__)
+        if far[place][1] <= -bar(len(far))
+        and waits[place] <= min(HALF * usual, usual - LEAST_PART * step_s)
+    ]
+    if not late or len(late) > MOST_SHARE * len(waits) or not _often(by_step, late, common):
+        return None
+    shown = _shown(facts, tracks, late[0], waits, (usual, step_s, len(common)))
+    return Waits(tuple(late), (usual - waits[late[0]]) / step_s, (shown,))
+
+
+def _tells(facts: Facts, track: Track) -> bool:
+    span = track.of_attempt(facts.last.n)
+    told = sum(isfinite(track.sync_s[i]) and isfinite(track.step_s[i]) for i in span)
+    return bool(track.place) and told >= LEAST_STEPS
+
+
+def _by_step(facts: Facts, track: Track) -> dict[int, tuple[float, float]]:
+    """(wait, length) in seconds of each step that printed both."""
+    return {
+        track.steps[i]: (track.sync_s[i], track.step_s[i])
+        for i in track.of_attempt(facts.last.n)
+        if track.steps[i] >= 0 and 0 <= track.sync_s[i] <= track.step_s[i]
+    }
+
+
+def _often(
+    by_step: Mapping[Place, Mapping[int, tuple[float, float]]],
+    late: Sequence[Place],
+    common: Sequence[int],
+) -> bool:
+    others = [place for place in by_step if place not in late]
+    last = sum(
+        max(by_step[place][s][0] for place in late) < min(by_step[place][s][0] for place in others)
+        for s in common
+    )
+    return last >= OFTEN * len(common)
+
+
+def _shown(
+    facts: Facts,
+    tracks: Mapping[Place, Track],
+    late: Place,
+    waits: Mapping[Place, float],
+    told: tuple[float, float, int],
+) -> Claim:
+    usual, step_s, count = told
+    longest = max(waits, key=waits.__getitem__)
+    cites = []
+    for place in (late, longest):
+        track = tracks[place]
+        own = [i for i in track.of_attempt(facts.last.n) if isfinite(track.sync_s[i])]
+        middle = sorted(own, key=track.sync_s.__getitem__)[len(own) // 2]
+        cites.append(facts.point(track, middle).cite)
+    return claim(
+        f"Over {count} steps of {step_s:.3g} s {late} waited {waits[late]:.3g} s in the collective"
+        f" (median), the median rank {usual:.3g} s: it comes last, and the others wait for it",
+        *cites,
+    )

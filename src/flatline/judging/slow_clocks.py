@@ -1,0 +1,110 @@
+"""
+GPUs whose clock falls below the others' in the run's slow phases, by as much as slows the run.
+
+Clocks of like GPUs differ by several percent for good; what holds in the slow phases alone, and
+explains how slow they are, needs no reason bit and no large fall.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from flatline.facts import Facts
+from flatline.judging.apart import Fleet, fleet
+from flatline.judging.bursts import Aligned
+from flatline.judging.claims import claim
+from flatline.judging.throughput import Slow, course, shown, step_at
+from flatline.model import Action, Claim, Finding, Place, QueryCite
+
+CLOCK, HEAT, LIMIT = "gpu_sm_clock_hertz", "gpu_temperature_celsius", "gpu_power_limit_watts"
+BELOW = 0.97
+"""Of the others' clock: repeats of a run differ by 2 % (docs/design/slow-runs.md), and less would
+slow nothing by DROP of `throughput`."""
+LEAST_HERTZ = 5e6
+"""Clocks are set in steps of 15 MHz (NVML); peers that agree to the last digit differ by less."""
+HOTTER_CELSIUS, LOWER_RATIO = 8.0, 0.95
+"""Beside the median GPU in the slow phase: what tells heat and a lower limit apart."""
+_SHOWN = 3
+
+
+def slow_clocks(facts: Facts, code: str) -> Finding | None:
+    """None where nothing was slow, clocks were not measured, or none falls with the run."""
+    run = course(facts)
+    measured = fleet(facts, run, CLOCK) if run is not None and run.slow else None
+    found = None if measured is None else measured.in_slow_phases(BELOW, LEAST_HERTZ)
+    if run is None or measured is None or found is None:
+        return None
+    worst = min(run.slow, key=lambda phase: phase.part)
+    own = [measured.names()[name] for name in found.hosts[:_SHOWN]]
+    beside = [one for place in own if (one := _clock(facts, measured, place, worst)) is not None]
+    if not beside:
+        return None
+    fault_class, why = _why(facts, measured, own[0], worst)
+    return _finding(facts, measured, found, (fault_class, [*beside, *why]), worst, code)
+
+
+def _clock(facts: Facts, measured: Fleet, place: Place, worst: Slow) -> Claim | None:
+    say = "ran its SMs at {own:.4g} Hz in the slow phase, the median GPU at {others:.4g}"
+    return measured.beside(facts, place, worst, "SM clock", say)
+
+
+def _why(facts: Facts, measured: Fleet, place: Place, worst: Slow) -> tuple[str, list[Claim]]:
+    """The fault class by limit, then by heat; unexplained where neither stands apart."""
+    for signal, text, fault_class, say in (
+        (LIMIT, "power limit", "power-limit",
+         "may draw {own:.0f} W, the median GPU {others:.0f} W"),
+        (HEAT, "temperature", "thermal", "was at {own:.0f} °C, the median GPU at {others:.0f}"),
+    ):  # fmt: skip
+        other = fleet(facts, measured.run, signal)
+        said = None if other is None else other.beside(facts, place, worst, text, say)
+        if said is None:
+            continue
+        own, usual = (cite.value for cite in said.cites[:2] if isinstance(cite, QueryCite))
+        if signal == LIMIT and own < LOWER_RATIO * usual:
+            return fault_class, [said]
+        if signal == HEAT and own - usual >= HOTTER_CELSIUS:
+            return fault_class, [said]
+    return "unexplained", []
+
+
+def _finding(
+    facts: Facts,
+    measured: Fleet,
+    found: Aligned,
+    told: tuple[str, list[Claim]],
+    worst: Slow,
+    code: str,
+) -> Finding:
+    run, culprits = measured.run, measured.places(found)
+    hosts = tuple(sorted({place.host for place in culprits if place.host}))
+    more = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
+    fault_class, shows = told
+    return Finding(
+        code=code,
+        summary=f"{culprits[0]}{more} clocked below the others while throughput was"
+        f" {1 - worst.part:.0%} down ({fault_class})",
+        fault_class=fault_class,
+        attribution="infrastructure",
+        shows=(*shows, *(shown(facts, run, phase) for phase in run.slow[:_SHOWN])),
+        implies=(
+            claim(
+                f"Its low clock covers {found.recall:.0%} of the slow time, and the others wait"
+                f" for it; by chance phases meet so well in {found.chance:.1%} of random cuts.",
+                *(cite for one in shows[:1] for cite in one.cites),
+            ),
+        ),
+        strength=0.7 if fault_class == "unexplained" else 0.82,
+        severity="degraded",
+        culprits=culprits,
+        onset=datetime.fromtimestamp(run.slow[0].begins, UTC),
+        onset_step=step_at(facts, run.slow[0].begins),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("What holds the clock down: the driver's reason bits would tell.",),
+        actions=(
+            Action("exclude", f"Leave out {', '.join(hosts)} and resubmit.", targets=hosts),
+            Action("escalate", "Have its power and cooling checked; the command shows reasons and"
+                   " limits.", "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE", hosts),
+        ) if hosts else (),
+        resubmit="exclude" if hosts else "unknown",
+    )  # fmt: skip

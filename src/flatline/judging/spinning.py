@@ -1,0 +1,97 @@
+"""
+A run whose steps carry no times, and whose GPUs all fell to what waiting draws and stayed there.
+
+A GPU that waits in a collective keeps its engine busy and its power down: utilisation stays where
+it was, power falls.  Work that was merely slowed, by a power cap or a smaller batch, is still in
+the steps: their times must leave about as much of the run unaccounted for as the GPUs waited.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+
+from flatline.facts import Facts
+from flatline.judging.by_steps import Laid, added_up, laid
+from flatline.judging.claims import claim
+from flatline.judging.timeline import Timeline, timeline, usual
+from flatline.model import Cite, Claim
+from flatline.series.phases import phases
+
+POWER, BUSY = "gpu_power_watts", "gpu_utilization_ratio"
+FELL, STAYED_BUSY = 0.8, 0.9
+"""Of the power while it worked; and of the time with a kernel running.  A judgement, tried on
+generated clusters: published levels of cards that wait lie between a quarter and two thirds."""
+LEAST_S = 300.0
+AGREES, ROOM_S = 0.25, 300.0
+"""How far the time the GPUs waited and the time no step accounts for may lie apart: start-up and
+saving are in the one and not in the other."""
+
+
+@dataclass(frozen=True, slots=True)
+class Spinning:
+    """Since when (POSIX seconds) all GPUs waited, for how long, and what shows it."""
+
+    since: float
+    seconds: float
+    shows: tuple[Claim, ...]
+
+
+def spinning(facts: Facts) -> Spinning | None:
+    """None where steps are dated, or add up to the run, or power and activity say nothing."""
+    known = laid(facts)
+    if known is None or known.slack_s < LEAST_S or facts.disposition in ("completed", "running"):
+        return None
+    if not (facts.measured(POWER) and facts.measured(BUSY)):
+        return None
+    began, ended = facts.last.started_at, facts.last.ended_at
+    if began is None or ended is None:
+        return None
+    cut = timeline(facts, [POWER], (began.timestamp(), ended.timestamp()))
+    level = None if cut is None else _levels(facts, cut)
+    if cut is None or level is None:
+        return None
+    parts = phases(level)
+    best = max((p for p in parts if len(p) >= 4), key=lambda p: p.level, default=None)
+    last = parts[-1]
+    if best is None or last.level > FELL * best.level:
+        return None
+    since, until = cut.ends[last.first] - cut.length_s, cut.ends[-1]
+    waited_s = ended.timestamp() - since
+    if abs(waited_s - known.slack_s) > AGREES * known.slack_s + ROOM_S or waited_s < LEAST_S:
+        return None
+    shows = _shows(facts, known, (since, until), cut.ends[best.last - 1], best.level)
+    return None if shows is None else Spinning(since, waited_s, shows)
+
+
+def _levels(facts: Facts, cut: Timeline) -> list[float] | None:
+    """The median GPU's power in each stretch; None where one of them has none."""
+    answer = cut.ask(facts, f"quantile(0.5, avg_over_time({POWER}[w]))")
+    row = answer.rows[0] if answer is not None and len(answer.rows) == 1 else None
+    at = dict(row.points()) if row is not None else {}
+    found = [at.get(end, float("nan")) for end in cut.ends]
+    return found if all(map(isfinite, found)) else None
+
+
+def _shows(
+    facts: Facts, known: Laid, span: tuple[float, float], worked: float, level: float
+) -> tuple[Claim, ...] | None:
+    """The least busy GPU then, the median GPU's power then and before, and the steps' sum; None
+    where not all were busy."""
+    length_s, end = max(1, int(span[1] - span[0])), float(int(span[1]))
+    busy = usual(facts, f"avg_over_time({BUSY}[{length_s}s])", end, "the tenth least busy GPU",
+                 "quantile(0.1, {})")  # fmt: skip
+    then = usual(facts, f"avg_over_time({POWER}[{length_s}s])", end, "the median GPU, waiting")
+    before = usual(facts, f"avg_over_time({POWER}[300s])", float(int(worked)),
+                   "the median GPU at work")  # fmt: skip
+    if busy is None or then is None or before is None or busy.value < STAYED_BUSY:
+        return None
+    sum_ = added_up(facts, known)
+    record: tuple[Cite, ...] = () if facts.job is None else (facts.job.cite,)
+    return (
+        claim(f"Its steps account for all but {known.slack_s:.0f} s of the {known.wall_s:.0f} s"
+              " the run lasted", sum_, *record),
+        claim(f"In its last {length_s} s the median GPU drew {then.value:.0f} W, at work"
+              f" {before.value:.0f} W, with a kernel running {busy.value:.0%} of the time on nine"
+              " GPUs in ten: they waited", then, before, busy),
+    )  # fmt: skip
