@@ -211,8 +211,11 @@ def replays(host: str, number: str, when: Callable[[float], bool]) -> World:
         gpu(
             until(3400, 400, 72),
             until(3400, 98, 0),
-            **{**CLEAN, "NVLINK_REPLAY_ERROR_COUNT_TOTAL": counter(each, 12.0),
-               "NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL": counter(lambda labels, at: 0.01, 80.0)},
+            **{
+                **CLEAN,
+                "NVLINK_REPLAY_ERROR_COUNT_TOTAL": counter(each, 12.0),
+                "NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL": counter(lambda labels, at: 0.01, 80.0),
+            },
         ),
         3400,
         host_label="Hostname",
