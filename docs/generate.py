@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import io
 import re
+import shutil
+import subprocess
 import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from contextlib import chdir
 from importlib import resources
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from rich.console import Console
 from rich.text import Text
@@ -16,13 +20,18 @@ from rich.text import Text
 from flatline import signatures
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
+from flatline.exhibit import exhibit
 from flatline.families import all_families
+from flatline.knowledge.related import with_related
 from flatline.model import Signature
 from flatline.reference import ROLES, Mechanism, family_entry
 from flatline.reference.page import facts
-from flatline.render import text
+from flatline.render import html, text
 
 PICTURED = "one-rank-stopped"
+SHOWN, SOUND = "nan-loss", "healthy"
+REPORT_SIZE = "866,3225"
+"""Pixels: down to the incidents that the report sets beside the verdict."""
 HERE = Path(__file__).parent
 
 
@@ -143,6 +152,31 @@ def picture() -> str:
     return console.export_svg(title="flatline", unique_id="flatline")
 
 
+def report() -> None:
+    """A bundled run's report beside a sound one's, as a browser shows it: `report.png`.
+
+    Only where Chromium is; it draws letters with the fonts of the machine, so the picture is no
+    part of what `--check` compares.
+    """
+    browser = shutil.which("chromium") or shutil.which("chromium-browser")
+    if browser is None:
+        return
+    with TemporaryDirectory() as folder:
+        for name in (SHOWN, SOUND):
+            kept = resources.files("flatline") / "demo" / name / "run"
+            shutil.copytree(str(kept), Path(folder, name))
+        page = Path(folder, "report.html")
+        with chdir(folder):  # the page names its targets as they are given
+            facts_read = collect(Request((SHOWN,), baseline=SOUND))
+            verdict = with_related(diagnose(facts_read))
+            page.write_text(html.illustrate(verdict, exhibit(facts_read, verdict)), "utf-8")
+        picture_file = HERE / "report.png"
+        options = ("--headless", "--no-sandbox", "--disable-gpu", "--hide-scrollbars")
+        sized = (f"--window-size={REPORT_SIZE}", "--force-device-scale-factor=1")
+        subprocess.run([browser, *options, *sized, f"--screenshot={picture_file}", page.as_uri()],
+                       check=True, capture_output=True, timeout=120)  # fmt: skip
+
+
 def pages() -> Iterator[tuple[Path, str]]:
     yield HERE / "families.md", families()
     yield HERE / "verdict.svg", picture()
@@ -166,6 +200,8 @@ def main() -> int:
         if "--check" not in sys.argv:
             path.parent.mkdir(exist_ok=True)
             path.write_text(page, "utf-8")
+    if "--check" not in sys.argv:
+        report()
     if stale and "--check" in sys.argv:
         names = ", ".join(str(path.relative_to(HERE)) for path in stale)
         sys.exit(f"stale: {names}; run `make docs`")

@@ -1,13 +1,14 @@
 """
 How often the search finds the record that settles a problem: recall at 1 and 5, by kind of query.
 
-    python lab/score_knowledge.py [--misses] [--threshold] [--weights problem=3,lines=3]
+    python lab/score_knowledge.py [--misses] [--threshold] [--weights problem=3,lines=3] [--test]
 
 The queries are `lab/knowledge_queries*.toml`.  They were looked at while the search was made, in
 part: it was tuned on the half whose record's name has an even digest, so the halves are given
 apart as well.  `--misses` lists the queries whose record is not among the first five, with what
 stood first; `--threshold` says what other thresholds would set beside a verdict; `--weights` tries
-other weights of the fields.
+other weights of the fields; `--test` asks with `lab/knowledge_test.toml` instead, which was kept
+apart while the search and the records were changed.
 """
 
 from __future__ import annotations
@@ -49,10 +50,13 @@ class Scored:
     first: str | None
 
 
-def queries() -> list[Query]:
-    """All of the lab's, in the order of files and tables."""
+TUNED, KEPT_APART = "knowledge_queries*.toml", "knowledge_test.toml"
+
+
+def queries(files: str = TUNED) -> list[Query]:
+    """All of the lab's files of that name, in the order of files and tables."""
     made = []
-    for file in sorted(FOLDER.glob("knowledge_queries*.toml")):
+    for file in sorted(FOLDER.glob(files)):
         made += [Query(**table) for table in tomllib.loads(file.read_text("utf-8"))["query"]]
     return made
 
@@ -107,10 +111,11 @@ def main() -> None:
     parser.add_argument("--misses", action="store_true")
     parser.add_argument("--threshold", action="store_true")
     parser.add_argument("--weights")
+    parser.add_argument("--test", action="store_true")
     options = parser.parse_args()
     _weights(options.weights)
     index = Index(load())
-    results = scored(index, queries())
+    results = scored(index, queries(KEPT_APART if options.test else TUNED))
     by_kind: dict[str, list[Scored]] = defaultdict(list)
     for result in results:
         by_kind[result.query.kind].append(result)

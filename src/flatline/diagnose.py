@@ -44,6 +44,8 @@ ROOTS = ("A1", "A2", "A3", "B1", "B2", "C5", "C6", "F1", "F2", "F4")
 DONE_BUT_BAD = ("B3", "D1", "D2", "D3", "D4", "D5", "D6", "E1", "E2", "E3", "F2")
 """Families that stand though the run completed; any other finding on a completed run warns, but
 for one that says what slowed it."""
+UNSEEN = 3
+"""Needs that the verdict's own open question names; `undetermined` has them all."""
 DECISIVE = "a decisive sign"
 """What is missing where everything a family needs was read and still does not decide it."""
 _MUST_BE_CLEAR = ("E1", "E2", "E3")
@@ -339,10 +341,10 @@ def _unseen_causes(
     behind.pop(DECISIVE, None)
     if not behind:
         return ()
-    named = "; ".join(f"{need} ({', '.join(codes)})" for need, codes in behind.items())
-    return (
-        f"Whether something earlier caused it. What would show that, and was not read: {named}.",
-    )
+    told = [f"{need} ({', '.join(codes)})" for need, codes in behind.items()]
+    told[UNSEEN:] = [f"and {len(told) - UNSEEN} more"] if len(told) > UNSEEN else []
+    asked = "Whether something earlier caused it. What would show that, and was not read: "
+    return (f"{asked}{'; '.join(told)}.",)
 
 
 def _told(

@@ -13,28 +13,31 @@ SPOILS = ("E1",)
 
 def impact(facts: Facts, finding: Finding | None) -> Impact | None:
     """
-    Steps since the last checkpoint, GPU-hours since it (or since the start), and how much slower
-    than its baseline or its own best.  A checkpoint that was saved once the training had gone
-    wrong is none to go back to.  A slow run loses what its slow phases took beyond its best pace,
-    a sound one nothing.
+    Steps since the last checkpoint and GPU-hours since it, and how much slower than its baseline
+    or its own best.  A checkpoint that was saved once the training had gone wrong is none to go
+    back to; where no line tells of a checkpoint, what was saved is unknown, and so is what was
+    lost, unless no step was made.  A slow run loses what its slow phases took beyond its best
+    pace, a sound one nothing.
 
     GPU-hours need the job's GPUs and its times on record; without them they are not said.  None
     where nothing can be said.
     """
     spoilt = finding.onset_step if finding is not None and finding.code in SPOILS else None
-    saved = [
-        m.progress.step
-        for m in facts.markers_of("checkpoint_saved")
-        if m.progress.step is not None and (spoilt is None or m.progress.step < spoilt)
-    ]
-    checkpoint = max(saved, default=None)
+    told = [m.progress.step for m in facts.markers_of("checkpoint_saved")]
+    sound = [step for step in told if step is not None and (spoilt is None or step < spoilt)]
+    checkpoint = max(sound, default=None)
+    known = bool(told)
     lost = None
     wrong = finding is not None and (finding.severity == "fatal" or spoilt is not None)
-    if wrong and facts.last_step is not None:
-        lost = facts.last_step - (checkpoint if checkpoint is not None else 0)
-        lost = max(0, lost)
+    if wrong and facts.last_step is not None and known:
+        lost = max(0, facts.last_step - (checkpoint or 0))
     slow = finding is not None and finding.severity == "degraded" and spoilt is None
-    hours = _slow_hours(facts) if slow else _gpu_hours(facts, checkpoint) if wrong else None
+    whole = known or not facts.has_progress
+    hours = None
+    if slow:
+        hours = _slow_hours(facts)
+    elif wrong and whole:
+        hours = _gpu_hours(facts, checkpoint)
     slowed = (_slowed(facts) or _slowed_by_itself(facts)) if slow else None
     if checkpoint is None and lost is None and hours is None and slowed is None:
         return None

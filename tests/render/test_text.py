@@ -9,9 +9,18 @@ from dataclasses import replace
 
 import pytest
 
-from flatline.model import Action, Attempt, Claim, LogCite, Place
+from flatline.model import (
+    AbsenceCite,
+    Action,
+    Attempt,
+    Claim,
+    LogCite,
+    Place,
+    RuledOut,
+    Undetermined,
+)
 from flatline.render.text import Look, render
-from flatline.wording.columns import break_command, cells, excerpt, wrap
+from flatline.wording.columns import break_command, cells, elided, excerpt, wrap
 from render import verdicts
 
 SGR = re.compile(r"\x1b\[[0-9;]*m")
@@ -214,3 +223,54 @@ def test_evidence_is_shown_even_where_only_exclusions_cite() -> None:
     kept = verdicts.found().ruled_out
     page = render(replace(verdicts.undetermined(), ruled_out=kept))
     assert "  e1   logs/8308" in page
+
+
+LONG = 'max by (host, gpu) (max_over_time(DCGM_FI_DEV_GPU_TEMP{host=~"node0[1-9]"}[10m]))' * 3
+
+
+def test_a_long_query_is_cut_to_a_line_and_it_is_said_where_it_is_whole() -> None:
+    """Both its ends stay; a short one is left as it is, and nothing is said of cutting."""
+    claim = Claim("It is hot.", (replace(verdicts.POWER, query=LONG),))
+    page = render(replace(verdicts.found(), shows=(claim,)), Look(80))
+    shown = [line for line in page.splitlines() if "max by (host, gpu)" in line]
+    assert len(shown) == 1
+    assert "…" in shown[0]
+    assert shown[0].endswith("[10m]))")
+    assert "queries cut short here: whole with --format json" in page
+    assert "cut short" not in render(verdicts.found(), Look(200))
+
+
+@pytest.mark.parametrize("width", [5, 20, 41])
+def test_a_text_loses_its_middle(width: int) -> None:
+    """It fits, wide characters counted, and begins and ends as it did."""
+    text = "host=node07 \u65e5\u672c gpu=3 and so on to the end"
+    cut = elided(text, width, "…")
+    assert cells(cut) <= width
+    assert (cut[0], cut[-1]) == (text[0], text[-1])
+
+
+def test_what_stays_open_is_short() -> None:
+    """Codes in a line, four needs, and where the rest is."""
+    families = [Undetermined(f"D{n}", f"family-{n}", (f"need {n}",)) for n in range(1, 7)]
+    page = render(replace(verdicts.found(), undetermined=tuple(families)))
+    part = page.split("Not decidable (6)")[1]
+    assert part.splitlines()[1].strip() == "D1-D6"
+    assert part.count("  - need ") == 4
+    assert "and 2 more needs; family by family: undetermined in --format json" in part
+
+
+def test_an_exclusion_is_told_without_the_names_of_patterns() -> None:
+    """What was searched for inside is no word for a reader; how much was searched is."""
+    absent = AbsenceCite("2 files", ("family:B1",), ("a", "b"), 40, "no failed allocation")
+    ruled = RuledOut("B1", "gpu-out-of-memory", "none failed", (absent,))
+    page = render(replace(verdicts.found(), ruled_out=(ruled,), shows=(Claim("x", (absent,)),)))
+    assert "no failed allocation (of 2 files, 40 lines)" in " ".join(page.split())
+    assert "family:B1" not in page
+
+
+def test_steps_are_not_said_to_be_lost_where_no_checkpoint_was_told_of() -> None:
+    """At most so many, and why no more is known."""
+    whole = verdicts.found()
+    run = replace(whole.run, last_step=70)
+    page = " ".join(render(replace(whole, impact=None, run=run)).split())
+    assert "at most 70 steps lost: no line read tells of a checkpoint" in page

@@ -19,7 +19,8 @@ import pkgutil
 import re
 import shutil
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     from flatline.collect.stores import Question, Reply
     from flatline.exhibit import Exhibit
     from flatline.families import Family
-    from flatline.model import Verdict
+    from flatline.model import State, Verdict
     from flatline.render.text import Look
     from flatline.triage import Ask, Listing
     from flatline.verify import Check
@@ -256,6 +257,35 @@ def instant_said(said: str | None, option: str) -> datetime | None:
             "2026-03-01T05:12:55+01:00 (UTC where no zone is said), or seconds since 1970, "
             "as 1772338375"
         ) from fault
+
+
+STATUS: dict[State, int] = {"healthy": HEALTHY, "found": FOUND, "undetermined": UNDETERMINED}
+"""The exit status that a verdict has."""
+
+
+def declare_run(parser: argparse.ArgumentParser) -> None:
+    """The options of `diagnose` and `ask` that say which run is meant, beside its targets."""
+    add = parser.add_argument
+    add("--job", metavar="ID", help="which job, where a TARGET holds several")
+    add("--baseline", metavar="TARGET", help="a sound run to compare with")
+    add("--prometheus", metavar="URL", help="a server that speaks Prometheus's API")
+    add("--start", metavar="T", help="beginning of the run: ISO 8601 or epoch seconds")
+    add("--end", metavar="T", help="end of the run, likewise")
+    add("--hosts", metavar="LIST", help="hosts of the run, as node[01-16],login1")
+
+
+@contextmanager
+def progress_shown(quiet: bool, unit: str = "") -> Iterator[Progress | None]:
+    """A line of progress on standard error while something is read, gone afterwards; None where
+    it was asked to be quiet."""
+    from flatline.wording.progress import Progress
+
+    progress = None if quiet else Progress(sys.stderr, unit=unit)
+    try:
+        yield progress
+    finally:
+        if progress is not None:
+            progress.clear()
 
 
 def request_said(options: argparse.Namespace) -> Request:

@@ -34,27 +34,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flatline.cli import (
-    FOUND,
-    HEALTHY,
+    STATUS,
     UNDETERMINED,
     Engine,
     complain,
+    declare_run,
     look_of,
+    progress_shown,
     request_said,
     say,
 )
 from flatline.errors import UsageError
-from flatline.wording.progress import Progress
 from flatline.wording.telling import Teller
 from flatline.wording.untrusted import neutral
 
 if TYPE_CHECKING:
     from flatline.agent.session import Session
-    from flatline.model import State
     from flatline.model.reasoning import Reasoning
 
 USAGE = 'TARGET... ["QUESTION"] [options]'
-STATUS: dict[State, int] = {"healthy": HEALTHY, "found": FOUND, "undetermined": UNDETERMINED}
 PROMPT = "ask> "
 
 
@@ -63,12 +61,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
     add = parser.add_argument
     add("words", nargs="+", metavar="TARGET... QUESTION", help="the run, and what is asked of it")
-    add("--job", metavar="ID", help="which job, where a TARGET holds several")
-    add("--baseline", metavar="TARGET", help="a sound run to compare with")
-    add("--prometheus", metavar="URL", help="a server that speaks Prometheus's API")
-    add("--start", metavar="T", help="beginning of the run: ISO 8601 or epoch seconds")
-    add("--end", metavar="T", help="end of the run, likewise")
-    add("--hosts", metavar="LIST", help="hosts of the run, as node[01-16],login1")
+    declare_run(parser)
     add("--continue", dest="resume", metavar="TRANSCRIPT", help="go on from a saved one")
     add("--replay", metavar="TRANSCRIPT", help="run a saved one again, without a model")
     add("--quiet", action="store_true", help="the answer alone; no progress")
@@ -84,12 +77,8 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
     from flatline.agent.session import Session, benched
 
     chosen = settings(options, os.environ)
-    progress = None if options.quiet else Progress(sys.stderr)
-    try:
+    with progress_shown(options.quiet) as progress:
         bench = benched(request, chosen, progress)
-    finally:
-        if progress is not None:
-            progress.clear()
     teller = Teller(sys.stderr, complain, options.quiet)
     with Session(bench, chosen, teller) as session:
         if options.replay:

@@ -31,29 +31,24 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flatline.cli import (
-    FOUND,
-    HEALTHY,
-    UNDETERMINED,
+    STATUS,
     Engine,
     complain,
+    declare_run,
     look_of,
+    progress_shown,
     request_said,
     say,
 )
 from flatline.errors import UsageError
-from flatline.wording.progress import Progress
 
 if TYPE_CHECKING:
     from flatline.collect import Request
     from flatline.exhibit import Exhibit
-    from flatline.model import State, Verdict
+    from flatline.model import Verdict
+    from flatline.wording.progress import Progress
 
 USAGE = "TARGET... [options]"
-STATUS: dict[State, int] = {
-    "healthy": HEALTHY,
-    "found": FOUND,
-    "undetermined": UNDETERMINED,
-}
 
 
 def arguments(parser: argparse.ArgumentParser) -> None:
@@ -62,12 +57,7 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
     add = parser.add_argument
     add("target", nargs="+", metavar="TARGET", help="folder, file or Slurm job id")
-    add("--job", metavar="ID", help="which job, where a TARGET holds several")
-    add("--baseline", metavar="TARGET", help="a sound run to compare with")
-    add("--prometheus", metavar="URL", help="a server that speaks Prometheus's API")
-    add("--start", metavar="T", help="beginning of the run: ISO 8601 or epoch seconds")
-    add("--end", metavar="T", help="end of the run, likewise")
-    add("--hosts", metavar="LIST", help="hosts of the run, as node[01-16],login1")
+    declare_run(parser)
     add("--format", choices=format_names(), default="text", help="default: text")
     add("--output", metavar="FILE", help="write the verdict there, never inside a TARGET")
     add("--quiet", action="store_true", help="text in one line; no progress, no notes")
@@ -78,12 +68,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 def run(options: argparse.Namespace, engine: Engine) -> int:
     output = None if options.output in (None, "-") else _output(options)
     request = request_said(options)
-    progress = None if options.quiet else Progress(sys.stderr)
-    try:
+    with progress_shown(options.quiet) as progress:
         verdict, exhibit = _answer(request, options, engine, progress)
-    finally:
-        if progress is not None:
-            progress.clear()
     page = _page(verdict, exhibit, options, to_file=output is not None)
     if output is None:
         say(page, None if options.format == "text" else "utf-8")

@@ -24,9 +24,8 @@ import argparse
 import sys
 from typing import TYPE_CHECKING
 
-from flatline.cli import FOUND, HEALTHY, UNDETERMINED, Engine, look_of, say
+from flatline.cli import FOUND, HEALTHY, UNDETERMINED, Engine, look_of, progress_shown, say
 from flatline.errors import UsageError
-from flatline.wording.progress import Progress
 
 if TYPE_CHECKING:
     from flatline.triage import Ask
@@ -59,12 +58,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
 
 def run(options: argparse.Namespace, engine: Engine) -> int:
     ask = _ask(options)
-    progress = None if options.quiet else Progress(sys.stderr, unit="jobs")
-    try:
+    with progress_shown(options.quiet, "jobs") as progress:
         listing = engine.jobs(ask, progress)
-    finally:
-        if progress is not None:
-            progress.clear()
     if options.json:
         from flatline.triage import document
 

@@ -39,6 +39,7 @@ from flatline.judging.idle_power import idle
 from flatline.judging.pace import standstill
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.spinning import spinning
+from flatline.judging.steering import scheduler
 from flatline.judging.waiting import Waiting, accused, lagging, silent, waiting
 from flatline.model import (
     Action,
@@ -115,7 +116,7 @@ def judge(facts: Facts) -> Judgement:
         unordered=timed_out is None,
         attempt=victims.first.attempt,
         cannot_decide=tuple(_cannot(suspect, fault_class)),
-        actions=_actions(suspect),
+        actions=_actions(facts, suspect),
         resubmit="unknown",
     )  # fmt: skip
 
@@ -192,7 +193,7 @@ def _from_dumps(facts: Facts) -> Finding | None:
             "Whether the run stood still when the dumps were taken: its log would tell.",
             *_cannot(suspect, fault_class),
         ),
-        actions=_actions(suspect),
+        actions=_actions(facts, suspect),
         resubmit="unknown",
     )
 
@@ -241,7 +242,7 @@ def _frozen(facts: Facts) -> Finding | None:
             else "Whether it waited in a collective, for storage or for data: the stacks of the"
             " ranks or the power of their GPUs at that time would tell.",
         ),
-        actions=_actions(_Suspect(places, None, 0.0)),
+        actions=_actions(facts, _Suspect(places, None, 0.0)),
         resubmit="unknown",
     )
 
@@ -268,7 +269,7 @@ def _spun(facts: Facts) -> Finding | None:
         noticed=_noticed(since, facts.last.ended_at),
         attempt=facts.last.n,
         cannot_decide=tuple(_cannot(_Suspect((), None, 0.0), "straggler-timeout")),
-        actions=_actions(_Suspect((), None, 0.0)),
+        actions=_actions(facts, _Suspect((), None, 0.0)),
         resubmit="unknown",
     )
 
@@ -390,7 +391,7 @@ def _cannot(suspect: _Suspect, fault_class: str) -> list[str]:
     return said
 
 
-def _actions(suspect: _Suspect) -> tuple[Action, ...]:
+def _actions(facts: Facts, suspect: _Suspect) -> tuple[Action, ...]:
     hosts = tuple(sorted({p.host for p in suspect.places if p.host}))
     look = Action(
         "collect",
@@ -398,13 +399,23 @@ def _actions(suspect: _Suspect) -> tuple[Action, ...]:
         "py-spy dump --pid PID",
         hosts,
     )
+    if _records_nothing(facts):
+        return (look,)
+    shared = "$SLURM_SUBMIT_DIR" if scheduler(facts) == "slurm" else "/SHARED/FOLDER"
     record = Action(
         "collect",
         "Keep flight-recorder dumps on shared storage for the next run.",
-        "export TORCH_NCCL_DEBUG_INFO_TEMP_FILE=$SLURM_SUBMIT_DIR/fr/rank_"
-        " TORCH_NCCL_DUMP_ON_TIMEOUT=1",
+        f"export TORCH_NCCL_DEBUG_INFO_TEMP_FILE={shared}/fr/rank_ TORCH_NCCL_DUMP_ON_TIMEOUT=1",
     )
     return look, record
+
+
+def _records_nothing(facts: Facts) -> bool:
+    """Whether the collectives that stopped are of JAX or of Gloo alone: the flight recorder is
+    that of NCCL under torch (torch/csrc/distributed/c10d, ProcessGroupNCCL)."""
+    stopped = [m for tag in (*TAGS, *ECHOES) for m in facts.tagged(tag)]
+    origins = {match.signature.origin for match in stopped}
+    return bool(origins) and origins <= {"gloo", "jax"}
 
 
 def _cleared(facts: Facts) -> Cleared | None:

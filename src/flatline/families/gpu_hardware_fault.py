@@ -38,6 +38,7 @@ from flatline.facts import KERNEL, Facts
 from flatline.judging.claims import claim, distinct
 from flatline.judging.health import COUNTERS, Fault, over, signs, stopped_by, vanished, window
 from flatline.judging.signed import signed
+from flatline.judging.steering import leave_out
 from flatline.judging.throughput import step_at
 from flatline.judging.timeline import by_host, instant, usual
 from flatline.judging.worn_links import Worn, worn_links
@@ -113,7 +114,7 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
     card = cards.pop()
     named = (card.host,) if card.host else ()
     return replace(found, shows=shows, culprits=(card,), scope="place",
-                   actions=_actions(named, (card,)), resubmit="exclude")  # fmt: skip
+                   actions=_actions(facts, named, (card,)), resubmit="exclude")  # fmt: skip
 
 
 def _finding(facts: Facts, within: Sequence[Fault]) -> Finding:
@@ -148,7 +149,7 @@ def _finding(facts: Facts, within: Sequence[Fault]) -> Finding:
             "What the driver said of it: the kernel log of the host would tell.",
             *(() if ended else ("Whether it cost the run anything: its progress went on.",)),
         ),
-        actions=_actions(hosts, culprits),
+        actions=_actions(facts, hosts, culprits),
         resubmit="exclude" if hosts and ended else "unknown",
     )  # fmt: skip
 
@@ -175,7 +176,7 @@ def _slowed(facts: Facts, worn: Worn) -> Finding:
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=("Which end of the link is at fault: the counters of its peer would tell.",),
-        actions=_actions(hosts, worn.places),
+        actions=_actions(facts, hosts, worn.places),
         resubmit="exclude" if hosts else "unknown",
     )
 
@@ -204,13 +205,14 @@ def _shown(fault: Fault) -> Claim:
     return claim(f"{fault.place}: {fault.what}", *fault.cites)
 
 
-def _actions(hosts: tuple[str, ...], culprits: Sequence[Place]) -> tuple[Action, ...]:
+def _actions(
+    facts: Facts, hosts: tuple[str, ...], culprits: Sequence[Place]
+) -> tuple[Action, ...]:
     if not hosts:
         return (Action("escalate", "Have the GPU tested."),)
     gpus = ",".join(p.gpu for p in culprits if p.gpu is not None and p.host == hosts[0])
     return (
-        Action("exclude", f"Resubmit without {', '.join(hosts)}.",
-               f"sbatch --exclude={','.join(hosts)}", hosts),
+        leave_out(facts, hosts),
         Action("collect", "Keep the host's kernel log and the GPU's own report for the vendor.",
                f"nvidia-smi -q -i {gpus}" if gpus else "nvidia-smi -q", hosts),
     )  # fmt: skip

@@ -34,8 +34,16 @@ from flatline.judging.claims import claim, number
 from flatline.judging.echoes import echo_claim
 from flatline.judging.leads import Lead, fix, lead, not_found, shows, subject
 from flatline.judging.memory import filled
-from flatline.model import Claim, Cleared, Finding, Judgement, LogCite
+from flatline.model import Action, Claim, Cleared, Finding, Judgement, LogCite
 
+_LESS = (
+    "Lower the memory each GPU needs (micro-batch, activation checkpointing, sharding, sequence"
+    " length), then resume."
+)
+_TENSORFLOW = (
+    "Lower the batch size; where another process shares the card, let TensorFlow take memory as it"
+    " needs it (TF_FORCE_GPU_ALLOW_GROWTH=true)."
+)
 CODE = "B1"
 NAME = "gpu-out-of-memory"
 NEEDS = ("job log to its end",)
@@ -92,14 +100,29 @@ def judge(facts: Facts) -> Judgement:
             "Which setting to change: the log does not hold the memory plan of the run.",
             *((_WHOSE,) if own else ()),
         ),
-        actions=(
-            fix(
-                found,
-                "Lower the memory each GPU needs (micro-batch, activation checkpointing,"
-                " sharding, sequence length), then resume.",
-            ),
-        ),
+        actions=(_fix(facts, found),),
         resubmit="fix_first",
+    )
+
+
+def _fix(facts: Facts, found: Lead) -> Action:
+    """The signature's advice, unless it is JAX's and the program TensorFlow's: both print what
+    XLA says."""
+    signature = found.first.signature
+    if signature is not None and signature.origin == "jax" and _under_tensorflow(facts, found):
+        return Action("fix", _TENSORFLOW)
+    return fix(found, _LESS)
+
+
+def _under_tensorflow(facts: Facts, found: Lead) -> bool:
+    told = [f.cite.text for f in found.group]
+    told += [f.crash.exception for f in found.group if f.crash is not None]
+    said = " ".join(told).lower()
+    if "jax" in said or any(m.signature.id.startswith("jax-") and "jax" in m.cite.text.lower()
+                            for m in facts.matches):  # fmt: skip
+        return False
+    return "tensorflow" in said or any(
+        "tensorflow" in m.cite.text.lower() for m in facts.matches if m.signature.origin == "keras"
     )
 
 
@@ -120,6 +143,7 @@ def _sizes(groups: object) -> str | None:
     asked, total, free = (sizes.get(k) for k in ("size_asked", "size_total", "size_free"))
     if not asked:
         return None
+    asked, total, free = _readable(asked), total and _readable(total), free and _readable(free)
     text = f"{asked} were asked for"
     if free and total:
         return f"{text} with {free} free of {total}"
@@ -129,6 +153,17 @@ def _sizes(groups: object) -> str | None:
             return f"{text}, more than the whole card ({total})"
         return f"{text} on a card of {total}"
     return text
+
+
+def _readable(size: str) -> str:
+    """Bare bytes of a MiB or more in MiB or GiB; every other size as it was printed."""
+    if not re.fullmatch(r"\s*\d+\s*(?:bytes|B)?\s*", size, re.IGNORECASE):
+        return size
+    number = size_bytes(size) or 0.0
+    for unit, of in (("GiB", 2**30), ("MiB", 2**20)):
+        if number >= of:
+            return f"{number / of:.2f} {unit}"
+    return size
 
 
 def _stray(cites: list[LogCite]) -> Claim | None:

@@ -26,6 +26,7 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.leads import Lead, fix, lead, shows, subject
+from flatline.judging.steering import leave_out
 from flatline.model import (
     Action,
     Cleared,
@@ -121,12 +122,7 @@ def _prolog(facts: Facts) -> Finding | None:
         ended_run=facts.disposition != "completed",
         cannot_decide=("Why the prolog failed: slurmd's log on that node would tell.",),
         actions=(
-            Action(
-                "exclude",
-                "Resubmit without the node; release the job where it is held.",
-                f"sbatch --exclude={','.join(hosts)}",
-                hosts,
-            ),
+            leave_out(facts, hosts, "; release the job where it is held"),
             Action("escalate", "Give operations the node and the reason on record."),
         ),
         resubmit="exclude",
@@ -143,7 +139,7 @@ def _touches(event: NodeEvent, row: Job) -> bool:
 def _summary(found: Lead) -> str:
     where = name_places(found.culprits)
     subject = where[:1].upper() + where[1:] if where else "The run"
-    return f"{subject} never started: {found.first.what}"
+    return f"{subject} never started: {found.first.what.rstrip('.')}"
 
 
 def _ran(facts: Facts) -> Cleared | None:

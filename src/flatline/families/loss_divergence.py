@@ -183,9 +183,23 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
               if seen.shape == "stepped-up" else ()),
             *((f"The shape rests on {seen.count} points.",) if seen.count < SHAPE_POINTS else ()),
         ),
-        actions=(
-            Action("fix", "Resume from the last checkpoint before the onset with a lower learning"
-                   " rate, or find the batch at the onset."),
-        ),
+        actions=(Action("fix", _advice(facts, onset)),),
         resubmit="fix_first",
     )  # fmt: skip
+
+
+def _advice(facts: Facts, onset: int | None) -> str:
+    """What to go back to, as far as checkpoints were told of; nothing without an onset."""
+    if onset is None:
+        return (
+            "Find what keeps the model from learning (labels and their mask, frozen parameters,"
+            " learning rate) before it runs again."
+        )
+    told = [m.progress.step for m in facts.markers_of("checkpoint_saved")]
+    before = [step for step in told if step is not None and step < onset]
+    back = "Resume from a checkpoint before the onset, if there is one,"
+    if before:
+        back = f"Resume from the checkpoint at step {max(before)}, before the onset,"
+    elif told:
+        back = "No checkpoint before the onset is told of: start again"
+    return f"{back} with a lower learning rate, or find the batch at the onset."

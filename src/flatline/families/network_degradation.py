@@ -33,6 +33,7 @@ from flatline.facts import Facts
 from flatline.judging.bursts import Aligned, align, bursts
 from flatline.judging.claims import claim
 from flatline.judging.quiet import NETWORK, quiet
+from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Course, Slow, course, shown, step_at
 from flatline.judging.timeline import ByHost, Timeline, by_host, instant, timeline, usual
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place
@@ -138,8 +139,7 @@ def _finding(facts: Facts, run: Course, network: _Network, found: Aligned) -> Fi
             "Which end of the link is at fault: the switch's own counters would tell.",
         ),
         actions=(
-            Action("exclude", f"Resubmit without {', '.join(hosts)}.",
-                   f"sbatch --exclude={','.join(hosts)}", hosts),
+            leave_out(facts, hosts),
             Action("escalate", "Have cables, optics and adapters of these hosts checked.",
                    "rdma statistic show link", hosts),
         ),

@@ -25,7 +25,6 @@ References:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -33,7 +32,8 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import Failure, of_family
 from flatline.judging.signed import signed
-from flatline.model import Action, Finding, Judgement, Place
+from flatline.judging.steering import leave_out
+from flatline.model import Finding, Judgement, Place
 
 CODE = "C5"
 NAME = "network-failure"
@@ -46,10 +46,6 @@ EXPLAINS = {
     "A2": "the watchdog aborts the process whose communicator failed",
     "F3": "ranks left waiting hold the allocation to the wall",
 }
-
-
-_NODE_NAME = re.compile(r"^[A-Za-z][\w.-]*$")
-"""What sbatch takes; a peer may be known by its address alone."""
 
 
 def judge(facts: Facts) -> Judgement:
@@ -77,11 +73,11 @@ def judge(facts: Facts) -> Judgement:
         return found
     own = [f for f in lines if f not in peers and f.place.host]
     if own:
-        return _at_fault(found, distinct(f.place for f in own), own, peers)
+        return _at_fault(facts, found, distinct(f.place for f in own), own, peers)
     named = {f.match.groups["peer"] for f in peers if f.match is not None}
     tellers = {(f.place.host, number(f.place)) for f in peers}
     if len(named) == 1 and len(tellers) > 1:
-        return _at_fault(found, (Place(host=named.pop()),), peers, ())
+        return _at_fault(facts, found, (Place(host=named.pop()),), peers, ())
     return replace(
         found,
         summary=peers[0].what.rstrip("."),
@@ -93,17 +89,17 @@ def judge(facts: Facts) -> Judgement:
 
 
 def _at_fault(
-    found: Finding, places: tuple[Place, ...], lines: Sequence[Failure], others: Sequence[Failure]
+    facts: Facts,
+    found: Finding,
+    places: tuple[Place, ...],
+    lines: Sequence[Failure],
+    others: Sequence[Failure],
 ) -> Finding:
     """The finding with these culprits and the lines that show them in front."""
     hosts = tuple(sorted({place.host for place in places if place.host}))
     first = lines[0]
     shown = claim(f"{name_places(places)}: {first.what}", *(f.cite for f in lines[:4]))
     also = [claim(f"Peers: {f.what}", f.cite) for f in others[:1]]
-    command: str | None = f"sbatch --exclude={','.join(hosts)}"
-    if not all(_NODE_NAME.match(host) for host in hosts):
-        command = None
-    exclude = Action("exclude", f"Resubmit without {', '.join(hosts)}.", command, hosts)
     return replace(
         found,
         summary=f"{first.what.rstrip('.')} ({name_places(places)})",
@@ -111,6 +107,6 @@ def _at_fault(
         shows=(shown, *also),
         culprits=places,
         scope="place",
-        actions=(exclude, found.actions[-1]),
+        actions=(leave_out(facts, hosts), found.actions[-1]),
         resubmit="exclude",
     )

@@ -27,6 +27,7 @@ from datetime import datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
+from flatline.judging.steering import leave_out
 from flatline.model import (
     Action,
     Cite,
@@ -115,7 +116,6 @@ def _finding(
                   *[event.cite for event in events[:4]])
         )  # fmt: skip
     targets = tuple(named)
-    exclude = f"sbatch --exclude={','.join(targets)}" if targets else None
     onset = min((e.at for e in events if e.at), default=None) or _at(cites)
     return Finding(
         code=CODE,
@@ -136,7 +136,7 @@ def _finding(
             "Why the node was lost: its kernel log and its management controller would tell.",
         ),
         actions=(
-            Action("exclude", "Resubmit without it.", exclude, targets),
+            leave_out(facts, targets) if targets else Action("rerun", "Submit it again."),
             Action("escalate", "Give operations the node, the time and the reason."),
         ),
         resubmit="exclude" if targets else "as_is",

@@ -57,7 +57,7 @@ _WORDS = {
 }
 _FIXES = {
     "host-oom": Action("fix", "Lower host memory use: fewer data-loader workers, less prefetch."),
-    "cgroup-oom": Action("raise_limit", "Ask for more memory (--mem) or lower the use of it."),
+    "cgroup-oom": Action("raise_limit", "Raise the job's memory limit or lower the use of it."),
     "segv": Action("collect", "Rerun with `ulimit -c unlimited` and read the core of that rank."),
     "abort": Action("collect", "Read the lines above the abort on that rank; rerun with a core."),
     "bus": Action("raise_limit", "Give /dev/shm more room (--shm-size) or use fewer workers."),

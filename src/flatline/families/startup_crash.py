@@ -32,6 +32,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.crashes import Failure
 from flatline.judging.leads import fix, lead, raised, shows
+from flatline.judging.steering import leave_out
 from flatline.model import Action, Attribution, Cleared, Finding, Judgement, Resubmit
 
 CODE = "A1"
@@ -80,10 +81,8 @@ def judge(facts: Facts) -> Judgement:
     )
     resubmit: Resubmit = "fix_first"
     if one_host and first.place.host:
-        actions = (
-            Action("exclude", "Resubmit without the one host that fails.",
-                   f"sbatch --exclude={first.place.host}", (first.place.host,)), *actions,
-        )  # fmt: skip
+        why = ", the one host that fails"
+        actions = (leave_out(facts, (first.place.host,), why), *actions)
         resubmit = "exclude"
     return Finding(
         code=CODE,

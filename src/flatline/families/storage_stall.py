@@ -29,6 +29,7 @@ import re
 from dataclasses import replace
 
 from flatline.facts import Facts
+from flatline.judging.crashes import Failure
 from flatline.judging.leads import Lead, lead
 from flatline.judging.signed import signed
 from flatline.model import Judgement, Place
@@ -48,6 +49,19 @@ EXPLAINS = {
 }
 
 
+_SERVER = (
+    "Have the server and this host's mount and link to it checked; see whether other clients of"
+    " it were hit, and resume once it serves."
+)
+_ADVICE = {
+    r"quota|full|space|less room|fewer bytes": "Free space or raise the quota, then resume.",
+    r"block-device|local disk": "Have the disk of that host replaced or checked; keep data and"
+    " checkpoints elsewhere until then.",
+    r"object store": "See whether the store was throttled or down, lower the number of requests at"
+    " a time, and let the client try longer.",
+    r"barrier": "See which process was slow to write, and why; give the save more time.",
+}
+"""By words of the signature's id and meaning."""
 _PATH = re.compile(r"['\"\s:=](/[\w.+-]+(?:/[\w.+@=-]+)*)")
 _OF_THE_HOST = re.compile(
     r"^/(?:tmp|var|dev|run|proc|sys|scratch/local|local|mnt/(?:nvme|ssd))(?:/|$)"
@@ -57,6 +71,7 @@ _OF_THE_HOST = re.compile(
 
 def judge(facts: Facts) -> Judgement:
     """Blame the first line by which the file system itself says that it does not serve."""
+    first = lead(facts, CODE)
     found = signed(
         facts,
         CODE,
@@ -64,10 +79,10 @@ def judge(facts: Facts) -> Judgement:
         cannot_decide=(
             "Whether other jobs on the same file system were hit: the server's log would tell.",
         ),
-        advice="Free space or raise the quota; have the server and the mount checked.",
+        advice=_advice(first.first) if first is not None else "",
         resubmit="fix_first",
     )
-    told = lead(facts, CODE)
+    told = first
     places = {_where(f.place) for f in told.group} if told is not None else set()
     if found is None or told is None or len(places) < 2:
         return found
@@ -86,6 +101,13 @@ def judge(facts: Facts) -> Judgement:
         domain=shared,
         cannot_decide=(*found.cannot_decide, *unknown),
     )
+
+
+def _advice(first: Failure) -> str:
+    """What to do about this kind of fault, where its signature has no advice of its own."""
+    said = first.signature
+    about = f"{said.id} {said.meaning}".lower() if said is not None else ""
+    return next((advice for words, advice in _ADVICE.items() if re.search(words, about)), _SERVER)
 
 
 def _where(place: Place) -> tuple[object, ...]:

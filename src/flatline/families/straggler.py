@@ -32,6 +32,7 @@ from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
 from flatline.judging.printed_waits import Waits, printed_waits
+from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Course, course, shown, step_at
 from flatline.model import Action, Finding, Judgement
 
@@ -104,8 +105,7 @@ def _waited_for(facts: Facts, told: Waits) -> Finding:
         ended_run=False,
         cannot_decide=("Why it is slow: its clocks, its host's load and a trace would tell.",),
         actions=(
-            Action("exclude", f"Resubmit without {', '.join(hosts)}.",
-                   f"sbatch --exclude={','.join(hosts)}", hosts),
+            leave_out(facts, hosts),
             Action("collect", "Trace a few steps on this rank and on another.", None, hosts),
         ) if hosts else (),
         resubmit="exclude" if hosts else "unknown",
@@ -143,8 +143,7 @@ def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str)
         ended_run=False,
         cannot_decide=("Why it is slow: its clocks, its host's load and a trace would tell.",),
         actions=(
-            Action("exclude", f"Resubmit without {', '.join(hosts)}.",
-                   f"sbatch --exclude={','.join(hosts)}", hosts),
+            leave_out(facts, hosts),
             Action("collect", "Trace a few steps on this rank and on another.", None, hosts),
         ) if hosts else (),
         resubmit="exclude" if hosts else "unknown",

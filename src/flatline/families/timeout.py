@@ -28,6 +28,7 @@ from flatline.facts import Facts
 from flatline.judging.by_steps import MOST_SLACK, Laid, added_up, laid
 from flatline.judging.claims import claim
 from flatline.judging.pace import Pace, pace, silence, wall
+from flatline.judging.steering import scheduler
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement
 
 CODE = "F3"
@@ -155,7 +156,7 @@ def _finding(
         cannot_decide=tuple(cannot),
         actions=(
             Action("raise_limit", "Ask for a longer limit, or chain jobs from checkpoints.",
-                   "sbatch --time=D-HH:MM:SS"),
+                   "sbatch --time=D-HH:MM:SS" if scheduler(facts) == "slurm" else None),
         ),
         resubmit="fix_first",
     )  # fmt: skip

@@ -27,6 +27,8 @@ class Lead:
     culprits: tuple[Place, ...]
     others: tuple[Failure, ...]
     """Failures of the same family of another kind: later, or not in order with the first."""
+    everyone: bool = False
+    """Whether the group holds every rank of a world whose size is known."""
 
     @property
     def where(self) -> str:
@@ -54,7 +56,10 @@ def lead_of(facts: Facts, found: Sequence[Failure]) -> Lead:
     earliest = facts.earliest(f.cite for f in group)
     first = next(f for f in group if f.cite == earliest)
     scope, culprits = spread(facts, [f.place for f in group])
-    return Lead(first, group, scope, culprits, tuple(f for f in found if f.key != first.key))
+    heard = {number(f.place) for f in group} - {None}
+    everyone = facts.world_size is not None and heard == set(range(facts.world_size))
+    others = tuple(f for f in found if f.key != first.key)
+    return Lead(first, group, scope, culprits, others, everyone)
 
 
 def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, ...]]:
@@ -88,7 +93,7 @@ def raised(lead: Lead) -> str:
 
 def subject(lead: Lead) -> str:
     ranks = {number(f.place) for f in lead.group} - {None}
-    if lead.scope == "all":
+    if lead.scope == "all" and lead.everyone:
         return f"All {len(ranks)} ranks"
     where = lead.where
     return where[:1].upper() + where[1:] if where else "The job"
@@ -97,8 +102,9 @@ def subject(lead: Lead) -> str:
 def shows(lead: Lead, text: str | None = None, most: int = 6) -> Claim:
     """What the lead shows, citing the first lines of its group."""
     told = [lead.first, *lead.group]
-    cites = dict.fromkeys(c for f in told for c in (f.cite, f.match.cite if f.match else f.cite))
-    return claim(text or raised(lead), *list(cites)[:most])
+    every = [c for f in told for c in (f.cite, f.match.cite if f.match else f.cite)]
+    cites = {(c.source, c.line): c for c in reversed(every)}
+    return claim(text or raised(lead), *list(reversed(cites.values()))[:most])
 
 
 def meaning(signature: Signature | None) -> str | None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
 from flatline.judging.leads import Lead, fix, lead, shows, subject
-from flatline.model import Action, Attribution, Finding, Place, Resubmit
+from flatline.judging.steering import leave_out
+from flatline.model import Attribution, Finding, Place, Resubmit
 
 
 def signed(
@@ -31,18 +32,14 @@ def signed(
     where = name_places(culprits)
     actions = [fix(found, advice)]
     if hosts and resubmit == "exclude":
-        actions.insert(
-            0,
-            Action("exclude", f"Resubmit without {', '.join(hosts)}.",
-                   f"sbatch --exclude={','.join(hosts)}", hosts),
-        )  # fmt: skip
+        actions.insert(0, leave_out(facts, hosts))
     return Finding(
         code=code,
         summary=first.what.rstrip(".") + (f" ({where})" if where else ""),
         fault_class=first.fault_class,
         attribution=first.attribution if first.attribution != "unknown" else attribution,
         strength=first.strength,
-        shows=(shows(found, f"{subject(found)}: {first.what}"),),
+        shows=(shows(found, _told(found)),),
         implies=(claim(implies, first.cite),),
         culprits=culprits,
         scope=found.scope,
@@ -54,6 +51,13 @@ def signed(
         actions=tuple(actions),
         resubmit=resubmit if hosts or resubmit != "exclude" else "unknown",
     )
+
+
+def _told(found: Lead) -> str:
+    """What the line means, behind the place that it is told of."""
+    devices = [str(place) for place in found.culprits if place.device or place.gpu]
+    told = devices[0] if len(devices) == 1 and not found.where else subject(found)
+    return f"{told}: {found.first.what}"
 
 
 def _with_host(found: Lead) -> tuple[Place, ...]:

@@ -4,8 +4,9 @@ Words of a log and of a report, as the search compares them.
 Log text is no prose: `torch.distributed.DistBackendError` is one name and four words,
 `0x7fbacdf3` and `1800000` are none.  A name with a structure is kept whole as well as in its parts
 (at `_`, `.`, `::` and where the case changes); numbers, addresses and placeholders are dropped but
-for those that name an error (`Xid 79`, `errno 116`, `exitcode: -9`); words of one meaning, as
-users say it (`stuck`, `frozen`) and as programs do (`deadlock`), share a token.
+for those that name an error (`Xid 79`, `errno 116`, `exitcode: -9`, `failure 802`); two words that
+others write as one (`data loader`) are that one too; words of one meaning, as users say it
+(`stuck`, `frozen`) and as programs do (`deadlock`), share a token.
 """
 
 from __future__ import annotations
@@ -26,6 +27,9 @@ _NUMBERED = re.compile(
     r"(?i)\b(xid|sxid|errno|error|failure|exit ?code|exitcode|status|signal|result|rc)"
     r"(?: \(PCI[^)\n]{1,24}\))?[ =:#'\"()\[\]]{0,4}(-?\d{1,4})\b(?![.:/]\d)"
 )
+_CODE = re.compile(r"(?i)\b(?:error|errno|failure|code|returned|status)[ =:(]{1,3}(\d{1,4})\b")
+"""The number of an error alone: programs call one and the same a failure, a status or a code."""
+_PAIR = re.compile(r"\b([A-Za-z]{3,})[ -](?=([A-Za-z]{3,})\b)")
 _PHRASES = re.compile(
     r"(?i)\b(?:(?P<oom>out[ -]of[ -](?:\w{2,6} ){0,2}memory)"
     r"|(?P<timeout>tim(?:ed|es|ing)?[ -]out|giv(?:es?|ing) up|gave up)"
@@ -34,6 +38,9 @@ _PHRASES = re.compile(
     r"(?:\w{2,10} )?(?:nodes|machines|hosts|boxes)|multi-?(?:node|machine))"
     r"|(?P<slow>(?:samples|tokens|images|iterations|steps) per second|s/iter|it/s|s/it"
     r"|times (?:slower|longer)|per iteration)"
+    r"|(?P<hostmemory>(?:host|cpu|system|main|node|physical|server)(?:'s)? (?:ram|memory)|ram"
+    r"|memfree|rss|resident)"
+    r"|(?P<loopback>127\.0\.\d\.\d|localhost|loopback)"
     r"|(?P<sharedmemory>shared memory|dev/shm|shm|shmem)"
     r"|(?P<checkpoint>\.(?:ckpt|pt|pth|safetensors)))\b"
 )
@@ -84,7 +91,7 @@ resume: resum restart reload continu restor requeu resubmit preempt
 diverge: diverg explod spike blow collaps unstabl
 nan: nan nonfinit inf
 slow: slow slower slowdown degrad throughput speed faster
-mismatch: mismatch differ inconsist unequal uneven
+mismatch: mismatch differ inconsist
 dataset: dataset corpus
 install: instal compil build built wheel
 unreachable: unreach refus firewall blocked
@@ -93,6 +100,10 @@ disk: disk drive filesystem nfs lustre storag quota
 gpu: gpu card device accelerator
 node: node host machin box server worker
 network: network ethernet infiniband interconnect fabric nic
+uneven: uneven unequal odd divisibl leftover remainder
+grow: grow increas leak climb accumulat rise
+launch: launch start startup spawn
+power: power psu watt circuit supply voltag
 """
 _MEANS = {
     word: f"={meaning}"
@@ -108,6 +119,7 @@ def tokens(text: str) -> list[str]:
     made += [
         f"{found[1][:4].lower()}:{found[2].lstrip('-')}" for found in _NUMBERED.finditer(text)
     ]
+    made += [f"#{number}" for number in _CODE.findall(text)]
     for found in _NAME.finditer(text):
         made += _of_name(found[0])
     return made
@@ -119,7 +131,9 @@ def asked(text: str) -> list[str]:
     if len(lines) > MOST_LINES:
         telling = [line for line in lines if _TROUBLE.search(line)]
         lines = telling[:MOST_LINES] or lines[-MOST_LINES:]
-    return list(dict.fromkeys(tokens("\n".join(lines))))[:MOST_TOKENS]
+    text = "\n".join(lines)
+    joined = [stemmed((a + b).lower()) for a, b in _PAIR.findall(text)]
+    return list(dict.fromkeys((*tokens(text), *joined)))[:MOST_TOKENS]
 
 
 @lru_cache(maxsize=1 << 16)

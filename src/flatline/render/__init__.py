@@ -157,6 +157,17 @@ def fold_ids(ids: Iterable[str]) -> str:
     return ", ".join(parts)
 
 
+def lacking(verdict: Verdict) -> tuple[tuple[str, str], ...]:
+    """What would help to decide the families that stay open, as (need, their codes folded), that
+    which helps most of them first."""
+    needs: dict[str, list[str]] = {}
+    for open_ in verdict.undetermined:
+        for need in open_.missing:
+            needs.setdefault(need, []).append(open_.code)
+    ranked = sorted(needs.items(), key=lambda need: -len(need[1]))
+    return tuple((need, fold_ids(codes)) for need, codes in ranked)
+
+
 def first_source(cite: Cite) -> str:
     """Where a derived value begins: the source of its first input, its method where none is."""
     while isinstance(cite, DerivedCite):

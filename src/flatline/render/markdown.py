@@ -27,6 +27,7 @@ from flatline.render import (
     Ledger,
     beside,
     fold_ids,
+    lacking,
     located,
     ordered_findings,
     own_finding,
@@ -47,8 +48,9 @@ from flatline.wording.rows import GLYPHS, STATES, confidence_text, moment, rows
 from flatline.wording.untrusted import neutral, sentence
 
 NAME = "markdown"
-EVIDENCE, LIST = 200, 100
-"""Rows of the evidence table, entries of any other list; what is beyond is counted."""
+EVIDENCE, LIST, NEEDS = 200, 100, 9
+"""Rows of the evidence table, entries of any other list and of what would decide the families that
+stay open; what is beyond is counted."""
 QUOTE = 1_000
 """Characters of one piece of evidence."""
 
@@ -132,10 +134,8 @@ def render(verdict: Verdict) -> str:
     lines += _ruled_out(verdict, ledger)
     lines += _section(
         f"## Not decidable ({len(verdict.undetermined):,})",
-        (
-            f"{u.code} {u.family}: without {prose('; '.join(u.missing))}"
-            for u in verdict.undetermined
-        ),
+        _open(verdict),
+        NEEDS,
     )
     lines += _section(f"## Gaps ({len(verdict.gaps):,})", map(_gap, verdict.gaps))
     lines += _reasoning(verdict.reasoning) if verdict.reasoning is not None else []
@@ -145,14 +145,22 @@ def render(verdict: Verdict) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _section(heading: str, entries: Iterable[str]) -> list[str]:
+def _open(verdict: Verdict) -> Iterable[str]:
+    """The families that stay open, then what would decide most of them."""
+    if verdict.undetermined:
+        yield ", ".join(f"{u.code} {u.family}" for u in verdict.undetermined)
+    for need, codes in lacking(verdict):
+        yield f"{prose(need)}: would help with {codes}"
+
+
+def _section(heading: str, entries: Iterable[str], most: int = LIST) -> list[str]:
     """Nothing where there are no entries; a long list is cut and counted."""
     every = list(entries)
     if not every:
         return []
-    shown = [f"- {entry}" for entry in every[:LIST]]
-    if len(every) > LIST:
-        shown.append(f"- and {len(every) - LIST:,} more, all with `--format json`")
+    shown = [f"- {entry}" for entry in every[:most]]
+    if len(every) > most:
+        shown.append(f"- and {len(every) - most:,} more, all with `--format json`")
     return ["", heading, "", *shown]
 
 

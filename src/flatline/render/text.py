@@ -14,6 +14,7 @@ from datetime import datetime
 
 from flatline.knowledge.outcome import outcome_said
 from flatline.model import (
+    AbsenceCite,
     Action,
     Cite,
     Claim,
@@ -25,8 +26,17 @@ from flatline.model import (
     State,
     Verdict,
 )
-from flatline.render import Ledger, beside, fold_ids, located, ordered_findings, own_finding, said
-from flatline.wording.columns import WORD, break_command, cells, excerpt, wrap
+from flatline.render import (
+    Ledger,
+    beside,
+    fold_ids,
+    lacking,
+    located,
+    ordered_findings,
+    own_finding,
+    said,
+)
+from flatline.wording.columns import WORD, break_command, cells, elided, excerpt, wrap
 from flatline.wording.comparison import (
     HEADS,
     LEGEND,
@@ -47,7 +57,7 @@ NAME = "text"
 OWN_EVIDENCE, OTHER_EVIDENCE, ENOUGH = 12, 6, 8
 """Evidence shown for the verdict itself, for the other findings together, and how much is shown
 where those cite less."""
-CLAIMS, FINDINGS, GAPS, NEEDS, ATTEMPTS, WHYS = 12, 6, 8, 8, 6, 10
+CLAIMS, FINDINGS, GAPS, NEEDS, ATTEMPTS, WHYS = 12, 6, 8, 4, 6, 10
 """Entries of a list before it is folded; exclusions beyond `WHYS` lose their reasons first."""
 QUOTE_LINES = 3
 PLACES = 3
@@ -320,16 +330,20 @@ def _evidence(page: _Page, verdict: Verdict) -> None:
     rest = [name for name, _ in page.ledger.items if name not in chosen]
     chosen += rest[: max(ENOUGH - len(chosen), 0)]
     page.heading("Evidence")
+    cut = False
     for name, cite in page.ledger.items:
         if name in chosen:
-            _exhibit(page, name, cite, words, verdict.onset)
+            cut |= _exhibit(page, name, cite, words, verdict.onset)
+    if cut:
+        page.put("queries cut short here: whole with --format json", style="dim")
     left = [name for name, _ in page.ledger.items if name not in chosen]
     page.folded(len(left), "piece", fold_ids(left))
 
 
 def _exhibit(
     page: _Page, name: str, cite: Cite, words: frozenset[str], day: datetime | None
-) -> None:
+) -> bool:
+    """A piece of evidence; whether a query of it had to be cut."""
     mark = f"  {name:<4} "
     room = page.look.width - cells(mark)
     where = neutral(located(cite))
@@ -338,13 +352,22 @@ def _exhibit(
     heads = [head.replace(" ", _TIED) for head in (where, *beside(cite, day))]
     page.put(f"{_TIED} ".join(heads), mark, mark_style="cyan", style="cyan")
     margin = " " * cells(mark)
-    for line, _ in said(cite, page.ledger):
-        page.put(neutral(line), margin)
     quote = sentence(cite.text)
+    if isinstance(cite, AbsenceCite):
+        files, lines = counted(len(cite.files), "file"), counted(cite.lines, "line")
+        page.put(f"{quote} (of {files}, {lines})", margin)
+        return False
+    cut = False
+    for line, code in said(cite, page.ledger):
+        whole = neutral(line)
+        shown = elided(whole, room, page.look.ellipsis) if code else whole
+        page.put(shown, margin)
+        cut |= shown != whole
     if quote:
         page.put(
             excerpt(quote, (QUOTE_LINES - 1) * room + room // 2, words, page.look.ellipsis), margin
         )
+    return cut
 
 
 # --- beside the verdict -----------------------------------------------------------------------
@@ -392,20 +415,18 @@ def _ruled_out(page: _Page, verdict: Verdict) -> None:
 
 
 def _undetermined(page: _Page, verdict: Verdict) -> None:
-    """Every family that stays open, then which telemetry would decide how many of them."""
+    """The codes of the families that stay open, then what would decide most of them."""
     if not verdict.undetermined:
         return
     page.heading(f"Not decidable ({len(verdict.undetermined):,})")
-    page.put(", ".join(f"{u.code}{_TIED}{u.family}" for u in verdict.undetermined))
-    needs: dict[str, list[str]] = {}
-    for u in verdict.undetermined:
-        for need in u.missing:
-            needs.setdefault(sentence(need), []).append(u.code)
-    page.put("What would help to decide them:")
-    ranked = sorted(needs.items(), key=lambda need: -len(need[1]))
-    for need, codes in ranked[:NEEDS]:
-        page.put(f"{need}: {', '.join(codes)}", "  - ")
-    page.folded(len(ranked) - NEEDS, "need")
+    page.put(fold_ids(u.code for u in verdict.undetermined))
+    page.put("What would help most to decide them:")
+    needs = lacking(verdict)
+    for need, codes in needs[:NEEDS]:
+        page.put(f"{sentence(need)}: {codes}", "  - ")
+    left = len(needs) - NEEDS
+    more = f"and {counted(left, 'more need')}; " if left > 0 else ""
+    page.put(f"{more}family by family: undetermined in --format json", style="dim")
 
 
 def reasoned(verdict: Verdict, reasoning: Reasoning, look: Look = PLAIN) -> str:

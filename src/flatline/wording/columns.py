@@ -92,6 +92,16 @@ def break_command(command: str, width: int) -> list[str]:
     return [*lines, command[start:].strip()]
 
 
+def elided(text: str, width: int, ellipsis: str) -> str:
+    """At most `width` columns of a text whose both ends tell, as a query's do: its middle goes."""
+    if cells(text) <= width:
+        return text
+    room = max(width - cells(ellipsis), 2)
+    head = text[: _cut(text, (room + 1) // 2)]
+    tail = text[-1 : -_cut(text[::-1], room // 2) - 1 : -1][::-1]
+    return head + ellipsis + tail
+
+
 def excerpt(text: str, width: int, words: frozenset[str], ellipsis: str) -> str:
     """
     At most `width` columns of the text, the telling part kept.

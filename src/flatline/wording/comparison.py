@@ -51,7 +51,8 @@ def chosen(compared: Comparison) -> str:
     said = f"Baseline {sentence(named)}, {sentence(compared.chosen)}."
     if compared.gaps:
         gaps = counted(len(compared.gaps), "gap")
-        said += f" It has {gaps} of its own, first: {sentence(compared.gaps[0].need)}."
+        first = ", first" if len(compared.gaps) > 1 else ""
+        said += f" It has {gaps} of its own{first}: {sentence(compared.gaps[0].need)}."
     return said
 
 

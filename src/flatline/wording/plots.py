@@ -7,7 +7,7 @@ All lines share one scale, so that a series that differs from its peers stands o
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -24,6 +24,11 @@ PLOT = 40
 LEVELS, PLAIN_LEVELS = "▁▂▃▄▅▆▇█", "_.-=+*#%"
 OFF, PLAIN_OFF = "×", "x"
 """Stands for a value that is not finite."""
+PLACES = (
+    "host", "Hostname", "hostname", "node", "nodename", "instance", "gpu", "GPU", "gpu_id",
+    "rank", "task", "device", "minor_number", "UUID", "uuid", "pci_bus_id",
+)  # fmt: skip
+"""Labels that say which host, GPU, rank or device, in the order in which a person asks."""
 NARROWEST = 16
 """Columns that labels and a plot have at least."""
 
@@ -107,14 +112,20 @@ def _shared(labels: Sequence[Labels]) -> Labels:
 
 
 def _named(shared: Labels) -> str:
-    return spelled(shared) if shared else ""
+    return spelled(_ordered(shared)) if shared else ""
+
+
+def _ordered(labels: Iterable[tuple[str, str]]) -> Labels:
+    """Those that say where it was first: what follows is cut before them."""
+    places = {name: at for at, name in enumerate(PLACES)}
+    return tuple(sorted(labels, key=lambda label: places.get(label[0], len(places))))
 
 
 def _apart(labels: Labels, shared: Labels) -> str:
     """What tells a series from the others."""
-    own = [(key, value) for key, value in labels if (key, value) not in shared]
+    own = _ordered(label for label in labels if label not in shared)
     if any(key == "__name__" for key, _ in own):
-        return spelled(tuple(own))
+        return spelled(own)
     return neutral(" ".join(f"{key}={value}" for key, value in own)) if own else "{}"
 
 
@@ -149,7 +160,7 @@ def number(value: float) -> str:
 
 
 def columns(rows: Sequence[Sequence[str]], width: int) -> list[str]:
-    """Rows in columns, numbers to the right; labels are cut in their middle where they must."""
+    """Rows in columns, numbers to the right; labels are cut at their end where they must."""
     wide = [max(cells(row[at]) for row in rows) for at in range(len(rows[0]))] if rows else []
     rest = sum(wide[1:]) + 2 * len(wide[1:])
     first = max(min(wide[0], width - rest), NARROWEST) if wide else 0
@@ -165,10 +176,7 @@ def columns(rows: Sequence[Sequence[str]], width: int) -> list[str]:
 
 
 def _cut(text: str, width: int) -> str:
-    if cells(text) <= width:
-        return text
-    half = (width - 3) // 2
-    return text[: width - 3 - half] + "..." + (text[-half:] if half else "")
+    return text if cells(text) <= width else text[: width - 3] + "..."
 
 
 def _more(count: int) -> list[str]:

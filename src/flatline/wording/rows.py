@@ -111,14 +111,16 @@ def _since(at: datetime | None, step: int | None) -> str:
     return ", ".join([*said, f"step {step:,}"] if step is not None else said)
 
 
-def _impact(impact: Impact | None) -> str:
-    if impact is None:
-        return ""
+def _impact(verdict: Verdict) -> str:
+    """What was lost; of a run that made steps and told of no checkpoint, at most how much."""
+    impact, made = verdict.impact or Impact(), verdict.run.last_step
     parts = []
     if impact.gpu_hours_lost is not None:
         parts.append(f"{impact.gpu_hours_lost:,.1f} GPU-hours lost")
     if impact.steps_lost is not None:
         parts.append(f"{counted(impact.steps_lost, 'step')} lost")
+    elif verdict.severity == "fatal" and made:
+        parts.append(f"at most {counted(made, 'step')} lost: no line read tells of a checkpoint")
     if impact.last_checkpoint_step is not None:
         parts.append(f"last checkpoint at step {impact.last_checkpoint_step:,}")
     if impact.slowdown_ratio is not None:
@@ -175,7 +177,7 @@ def rows(verdict: Verdict) -> tuple[tuple[str, str], ...]:
         ("where", _where(verdict)),
         ("cleared", fold_places(verdict.cleared) if verdict.cleared else ""),
         ("since", _since(verdict.onset, verdict.onset_step)),
-        ("impact", _impact(verdict.impact)),
+        ("impact", _impact(verdict)),
         ("resubmit", _resubmit(verdict)),
         ("run", _named(verdict.run)),
         ("ran", ", ".join(part for part in (_period(verdict.run), _reached(verdict.run)) if part)),
