@@ -13,6 +13,7 @@ from flatline.facts import Facts
 from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
+from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Slow, course, shown, step_at
 from flatline.model import Action, Claim, Finding, Place, QueryCite
 
@@ -102,7 +103,7 @@ def _finding(
         ended_run=False,
         cannot_decide=("What holds the clock down: the driver's reason bits would tell.",),
         actions=(
-            Action("exclude", f"Leave out {', '.join(hosts)} and resubmit.", targets=hosts),
+            leave_out(facts, hosts),
             Action("escalate", "Have its power and cooling checked; the command shows reasons and"
                    " limits.", "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE", hosts),
         ) if hosts else (),

@@ -10,7 +10,7 @@ from flatline.facts import Facts
 from flatline.model import Action
 
 Scheduler = Literal["slurm", "kubernetes"]
-_SLURM = ("slurm", "srun")
+_SLURM = ("slurm", "slurmctld", "srun")
 _KUBERNETES = ("cloud-pod-preempted",)
 _PODS = ("var/log/pods/", "var/log/containers/")
 """Where the kubelet keeps what containers print: its `--root-dir` documentation."""
