@@ -55,10 +55,10 @@ from flatline.judging.gpus import (
     beside_peers,
     stretches,
 )
-from flatline.judging.slow_clocks import slow_clocks
+from flatline.judging.slow_clocks import power_and_cooling, slow_clocks
 from flatline.judging.slowdown import slowdown
 from flatline.judging.uniform import lower_clocks
-from flatline.model import Action, Claim, Cleared, Finding, Judgement, Place, QueryCite, Scope
+from flatline.model import Claim, Cleared, Finding, Judgement, Place, QueryCite, Scope
 from flatline.signals import ClockEvent, clock_events
 
 CODE = "B3"
@@ -288,7 +288,7 @@ def _finding(facts: Facts, fleet: _Fleet, slow: Sequence[_Slow]) -> Finding:
         attempt=_attempt(facts, began),
         ended_run=False,
         cannot_decide=_open(fault_class, slower),
-        actions=_actions(hosts, culprits),
+        actions=power_and_cooling(facts, hosts, culprits),
         resubmit="exclude" if hosts else "unknown",
     )
 
@@ -417,18 +417,6 @@ def _attempt(facts: Facts, began: float) -> int:
         if attempt.started_at is not None and attempt.started_at.timestamp() <= began:
             return attempt.n
     return facts.last.n
-
-
-def _actions(hosts: tuple[str, ...], culprits: Sequence[Place]) -> tuple[Action, ...]:
-    if not hosts:
-        return (Action("escalate", "Have power and cooling of the GPUs checked."),)
-    gpus = ",".join(p.gpu for p in culprits if p.gpu is not None and p.host == hosts[0])
-    look = "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE" + (f" -i {gpus}" if gpus else "")
-    return (
-        Action("exclude", f"Leave out {', '.join(hosts)} and resubmit.", targets=hosts),
-        Action("escalate", "Have its power and cooling checked; the command shows reasons and"
-               " limits there (AMD: `amd-smi metric`).", look, hosts),
-    )  # fmt: skip
 
 
 # --- cleared ------------------------------------------------------------------------------------

@@ -7,6 +7,7 @@ explains how slow they are, needs no reason bit and no large fall.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from flatline.facts import Facts
@@ -102,10 +103,21 @@ def _finding(
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=("What holds the clock down: the driver's reason bits would tell.",),
-        actions=(
-            leave_out(facts, hosts),
-            Action("escalate", "Have its power and cooling checked; the command shows reasons and"
-                   " limits.", "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE", hosts),
-        ) if hosts else (),
+        actions=power_and_cooling(facts, hosts, culprits),
         resubmit="exclude" if hosts else "unknown",
+    )  # fmt: skip
+
+
+def power_and_cooling(
+    facts: Facts, hosts: tuple[str, ...], culprits: Sequence[Place]
+) -> tuple[Action, ...]:
+    """What to do about clocks that are held down."""
+    if not hosts:
+        return (Action("escalate", "Have power and cooling of the GPUs checked."),)
+    gpus = ",".join(p.gpu for p in culprits if p.gpu is not None and p.host == hosts[0])
+    look = "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE" + (f" -i {gpus}" if gpus else "")
+    return (
+        leave_out(facts, hosts),
+        Action("escalate", "Have its power and cooling checked; the command shows reasons and"
+               " limits there (AMD: `amd-smi metric`).", look, hosts),
     )  # fmt: skip
