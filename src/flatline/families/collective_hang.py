@@ -91,6 +91,8 @@ def judge(facts: Facts) -> Judgement:
     strength = (0.86 if timed_out else 0.6) + (0.06 if suspect.places else 0.0)
     if suspect.kind is not None:
         strength = max(strength, 0.9)
+    if timed_out is None and suspect.sure <= ACCUSED and not facts.has_progress:
+        strength = min(strength, ECHO_ALONE)
     weak = victims.first.signature.strength
     if weak < 0.5:
         strength = min(strength, weak if weak < HINT else 0.5)
@@ -107,7 +109,7 @@ def judge(facts: Facts) -> Judgement:
                 " whichever of them the launcher names first.", *victims.cites[:2],
             ),
         ),
-        culprits=suspect.places,
+        culprits=distinct(facts.on_host(place) for place in suspect.places),
         scope="place" if suspect.places else "none",
         onset=_onset(facts) or victims.first.cite.at,
         onset_step=facts.last_step,
@@ -149,6 +151,11 @@ def _recorded(facts: Facts) -> _Suspect | None:
     return _Suspect(places, claim(seen.text, *seen.cites[:6]), 0.95, seen.kind)
 
 
+ECHO_ALONE = 0.28
+"""That a peer was lost shows in every failure of another process, whatever ended it; that training
+stood still does not, where no step and no timeout was read."""
+ACCUSED = 0.7
+"""How sure a heartbeat that was missed makes of whom: no more than that."""
 HINT = 0.3
 """A line believed less than this alone decides nothing: `diagnose` shows it and blames nobody."""
 FROZEN = 0.65
@@ -186,7 +193,7 @@ def _from_dumps(facts: Facts) -> Finding | None:
         implies=(
             claim("Ranks with pending collectives are victims: they wait.", *seen.cites[:2]),
         ),
-        culprits=suspect.places,
+        culprits=distinct(facts.on_host(place) for place in suspect.places),
         onset=seen.since,
         attempt=facts.last.n,
         cannot_decide=(

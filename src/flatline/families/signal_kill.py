@@ -32,7 +32,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from flatline.facts import LOG, Facts
-from flatline.judging.claims import claim, name_places
+from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.kills import Kill, Kills, kills
 from flatline.model import Action, Attribution, Claim, Cleared, Finding, Judgement
 
@@ -96,7 +96,7 @@ def judge(facts: Facts) -> Judgement:
         strength=found.strength,
         shows=tuple(shows),
         implies=tuple(_implies(found, kind)),
-        culprits=places,
+        culprits=distinct(facts.on_host(place) for place in places),
         scope="place" if places else "none",
         onset=first.at,
         onset_step=facts.last_step,
