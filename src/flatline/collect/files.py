@@ -103,8 +103,17 @@ def walk(targets: tuple[str, ...], gaps: list[Gap], origin: str = "") -> list[Fo
             kind, size = classify(path, relative, gaps)
             source = origin + _spelled(prefixes[target] + relative, taken)
             found.append(Found(path, source, kind, size))
+        found[before:] = _alone(found[before:])
         if not any(file.kind in _STORES for file in found[before:]) and target not in gone(gaps):
             gaps.append(_nothing(found[before:], target))
+    return found
+
+
+def _alone(found: list[Found]) -> list[Found]:
+    """A text that is all there is, is the log, whatever it is called: logs are kept as .md too."""
+    match found:
+        case [Found(kind="other") as file] if _CODE.search(file.path.name):
+            return [replace(file, kind=_text_kind(read_head(file.path, HEAD_BYTES)))]
     return found
 
 

@@ -260,23 +260,28 @@ def _spun(facts: Facts) -> Finding | None:
     if held is None:
         return None
     since = datetime.fromtimestamp(held.since, UTC)
+    ended = facts.last.ended_at
+    unpowered = idle(facts, ended.timestamp() if ended else None, held.since)
+    places = unpowered.places if unpowered else ()
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
     return Finding(
         code=CODE,
-        summary=f"Training froze{step}: for its last {held.seconds:.0f} s all GPUs waited",
+        summary=f"Training froze{step}: for its last {held.seconds:.0f} s "
+        + (f"the others waited for {_waited_for(places)}" if places else "all GPUs waited"),
         attribution="unknown",
         strength=SPUN,
-        shows=held.shows,
+        shows=(*held.shows, *((unpowered.why,) if unpowered else ())),
         implies=(
             claim("It stood still while it held its allocation.", *held.shows[-1].cites[:2]),
         ),
-        scope="none",
+        culprits=places,
+        scope="place" if places else "none",
         onset=since,
         onset_step=facts.last_step,
         noticed=_noticed(since, facts.last.ended_at),
         attempt=facts.last.n,
-        cannot_decide=tuple(_cannot(_Suspect((), None, 0.0), "straggler-timeout")),
-        actions=_actions(facts, _Suspect((), None, 0.0)),
+        cannot_decide=tuple(_cannot(_Suspect(places, None, 0.0), "straggler-timeout")),
+        actions=_actions(facts, _Suspect(places, None, 0.0)),
         resubmit="unknown",
     )
 

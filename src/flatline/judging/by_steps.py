@@ -50,6 +50,8 @@ def _laid(facts: Facts) -> Laid | None:
     if track is None:
         return None
     began, ended = facts.last.started_at, facts.last.ended_at
+    if ended is None and facts.disposition == "running":
+        ended = facts.now
     span = track.of_attempt(facts.last.n)
     if began is None or ended is None or any(isfinite(track.at[i]) for i in span):
         return None

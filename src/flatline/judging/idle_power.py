@@ -42,13 +42,15 @@ class Idle:
     why: Claim
 
 
-def idle(facts: Facts, until: float | None) -> Idle | None:
-    """GPUs far below the others' power from the last step on, until POSIX seconds; None where
-    none stands apart, or nothing dates the last step or measures power."""
+def idle(facts: Facts, until: float | None, since: float | None = None) -> Idle | None:
+    """GPUs far below the others' power from the last step on (or from `since`), until POSIX
+    seconds; None where none stands apart, or nothing dates the last step or measures power."""
     track = facts.main_track(facts.last.n)
     if track is None or facts.window is None:
         return None
     dated = [track.at[i] for i in track.of_attempt(facts.last.n) if isfinite(track.at[i])]
+    if since is not None:
+        dated = [facts.window[0].timestamp(), since]
     if not dated:
         return None
     begins = dated[-1] + SETTLE_S

@@ -195,7 +195,9 @@ def _shape(
     exploded = exploded_at(numbers[-SHAPE_POINTS:])
     if exploded is not None:
         return "spiked", values[max(0, len(values) - SHAPE_POINTS) + exploded][0]
-    if len(numbers) >= SHAPE_POINTS and 0 < RISEN_RATIO * numbers[0] <= end.low:
+    risen = 0 < RISEN_RATIO * numbers[0] <= end.low
+    # One low value begins no curve where as low a one comes again: so do noisy batches.
+    if len(numbers) >= SHAPE_POINTS and risen and min(numbers[HEAD:]) > numbers[0]:
         rose: Shape = "never-fell" if only_rises(numbers) else "spiked"
         return rose, _crossing(values, numbers[0])
     if len(numbers) >= SHAPE_POINTS and stayed_high(start, best, end):

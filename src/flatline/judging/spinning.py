@@ -18,7 +18,7 @@ from flatline.judging.timeline import Timeline, timeline, usual
 from flatline.model import Cite, Claim
 from flatline.series.phases import phases
 
-POWER, BUSY = "gpu_power_watts", "gpu_utilization_ratio"
+POWER, BUSY = "gpu_power_watts", ("gpu_utilization_ratio", "gpu_engine_active_ratio")
 FELL, STAYED_BUSY = 0.8, 0.9
 """Of the power while it worked; and of the time with a kernel running.  A judgement, tried on
 generated clusters: published levels of cards that wait lie between a quarter and two thirds."""
@@ -42,7 +42,8 @@ def spinning(facts: Facts) -> Spinning | None:
     known = laid(facts)
     if known is None or known.slack_s < LEAST_S or facts.disposition in ("completed", "running"):
         return None
-    if not (facts.measured(POWER) and facts.measured(BUSY)):
+    signal = next(filter(facts.measured, BUSY), None)
+    if signal is None or not facts.measured(POWER):
         return None
     began, ended = facts.last.started_at, facts.last.ended_at
     if began is None or ended is None:
@@ -60,7 +61,7 @@ def spinning(facts: Facts) -> Spinning | None:
     waited_s = ended.timestamp() - since
     if abs(waited_s - known.slack_s) > AGREES * known.slack_s + ROOM_S or waited_s < LEAST_S:
         return None
-    shows = _shows(facts, known, (since, until), cut.ends[best.last - 1], best.level)
+    shows = _shows(facts, known, (since, until), cut.ends[best.last - 1], signal)
     return None if shows is None else Spinning(since, waited_s, shows)
 
 
@@ -74,12 +75,12 @@ def _levels(facts: Facts, cut: Timeline) -> list[float] | None:
 
 
 def _shows(
-    facts: Facts, known: Laid, span: tuple[float, float], worked: float, level: float
+    facts: Facts, known: Laid, span: tuple[float, float], worked: float, signal: str
 ) -> tuple[Claim, ...] | None:
     """The least busy GPU then, the median GPU's power then and before, and the steps' sum; None
     where not all were busy."""
     length_s, end = max(1, int(span[1] - span[0])), float(int(span[1]))
-    busy = usual(facts, f"avg_over_time({BUSY}[{length_s}s])", end, "the tenth least busy GPU",
+    busy = usual(facts, f"avg_over_time({signal}[{length_s}s])", end, "the tenth least busy GPU",
                  "quantile(0.1, {})")  # fmt: skip
     then = usual(facts, f"avg_over_time({POWER}[{length_s}s])", end, "the median GPU, waiting")
     before = usual(facts, f"avg_over_time({POWER}[300s])", float(int(worked)),

@@ -37,7 +37,7 @@ _NUMBER = r"([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|nan|inf))(?![\w])"
 _TQDM = re.compile(
     r"Epoch ([0-9]{1,9}):(?>[ :]*)(?:[0-9]{1,3}%)?(?:\|[^|]*\|)? *([0-9]{1,12})"
     r"(?:/([0-9]{1,12}|\?)|it)"
-    r" \[[0-9:]+(?:<[0-9:?]+)?, *(?:([0-9.]+)|\?) ?(it/s|s/it)(?:, ([^\]]*))?"
+    r" \[([0-9:]{1,12})(?:<[0-9:?]+)?, *(?:([0-9.]+)|\?) ?(it/s|s/it)(?:, ([^\]]*))?"
 )
 _RICH = re.compile(
     r"Epoch ([0-9]{1,9})(?:/(-?[0-9]{1,9}))? +[━╸╺ ]*([0-9]{1,12})/([0-9]{1,12}|--)"
@@ -60,6 +60,8 @@ _SAVED = re.compile(
 _NEMO = re.compile(r"Training epoch ([0-9]{1,9}), iteration ([0-9]{1,12})/([0-9]{1,12}) \|(.*)")
 
 
+LEAST_ELAPSED_S = 10
+"""Elapsed time is drawn in whole seconds: over so many it is right to a tenth."""
 _LONGEST = 4_096
 """Characters of a line that are read; terminals are narrower."""
 
@@ -94,6 +96,8 @@ class Reader:
         self._drawn_loss: str | None = None
         self._told = True
         self._eval_n: int | None = None
+        self._clock: tuple[int, int, int] | None = None
+        self._last_s: float | None = None
 
     def feed(self, text: str) -> Iterable[Progress]:
         """A bar drawn again with nothing new says nothing."""
@@ -113,12 +117,28 @@ class Reader:
 
     def _tqdm(self, found: re.Match[str]) -> Iterable[Progress]:
         try:
-            rate = float(found[4] or 0)
+            rate = float(found[5] or 0)
         except ValueError:
             rate = 0.0
-        step_s = None if rate <= 0 else rate if found[5] == "s/it" else 1 / rate
+        step_s = None if rate <= 0 else rate if found[6] == "s/it" else 1 / rate
+        step_s = self._since(int(found[1]), int(found[2]), found[4]) or step_s
         total = int(found[3]) if found[3] and found[3] != "?" else None
-        return self._drawn(int(found[1]), int(found[2]), total, None, step_s, found[6] or "")
+        return self._drawn(int(found[1]), int(found[2]), total, None, step_s, found[7] or "")
+
+    def _since(self, epoch: int, n: int, elapsed: str) -> float | None:
+        """Seconds a step since the last bar of this epoch: the rate beside it is the mean of the
+        whole epoch, and hides what only slows a part of it."""
+        seconds = 0
+        for part in elapsed.split(":"):
+            seconds = 60 * seconds + int(part or 0)
+        before, self._clock = self._clock, (epoch, n, seconds)
+        if before is None or before[0] != epoch or n <= before[1]:
+            return None
+        if seconds - before[2] < LEAST_ELAPSED_S:
+            self._clock = before
+            return self._last_s
+        self._last_s = (seconds - before[2]) / (n - before[1])
+        return self._last_s
 
     def _rich(self, found: re.Match[str]) -> Iterable[Progress]:
         try:
