@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
-from flatline.judging.throughput import course, pace
+from flatline.judging.throughput import Pace, course, pace, times
 from flatline.judging.timeline import instant, usual
 from flatline.judging.uniform import as_fast, idler
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, QueryCite
@@ -44,6 +44,8 @@ SEVERE, MILD = 0.4, 0.7
 many sound runs of small models lie."""
 WARM_UP = 3
 """First steps of an attempt, in which a loader fills and kernels are compiled."""
+LASTING = 0.1
+"""Of the run: what began only later is looked at by itself."""
 LEAST_POINTS = 8
 PRESSED = 0.2
 """A share of the time in which tasks waited for storage or a CPU that the loaders must feel."""
@@ -66,7 +68,7 @@ def judge(facts: Facts) -> Judgement:
     counted = _counted(facts)
     if known is None or signal is None:
         return None if counted is None else _told(facts, counted)
-    begins, ends = map(int, known.span)
+    begins, ends = map(int, _span(facts, known))
     window = f"[{max(1, int(ends - begins))}s]"
     mean = f"avg_over_time({signal}{window})"
     most = usual(facts, mean, ends, "the busiest GPU", "max({})")
@@ -84,6 +86,16 @@ def judge(facts: Facts) -> Judgement:
     return _finding(facts, middle, most, peak, pressed if severe else None, severe)
 
 
+def _span(facts: Facts, known: Pace) -> tuple[float, float]:
+    """The last slow phase, where the run has one that lasted, else all of it."""
+    run = course(facts)
+    begins, ends = known.span
+    last = run.slow[-1] if run is not None and run.slow else None
+    if last is None or last.ends - last.begins < LASTING * (ends - begins):
+        return begins, ends
+    return last.begins, last.ends
+
+
 def _counted(facts: Facts) -> Claim | None:
     """That the loop waited for its data in most of its time, by what it prints of each step."""
     track = facts.main_track(facts.last.n)
@@ -91,8 +103,9 @@ def _counted(facts: Facts) -> Claim | None:
         return None
     run = course(facts)
     since = run.slow[-1].begins if run is not None and run.slow else 0.0
+    at, _ = times(facts, track)
     steps = [i for i in track.of_attempt(facts.last.n)[WARM_UP:]
-             if 0 <= track.data_s[i] <= track.step_s[i] and not track.at[i] < since]  # fmt: skip
+             if 0 <= track.data_s[i] <= track.step_s[i] and at.get(i, since) >= since]  # fmt: skip
     whole = sum(track.step_s[i] for i in steps)
     waited = sum(track.data_s[i] for i in steps)
     if len(steps) < LEAST_POINTS or waited < SEVERE * whole:

@@ -32,6 +32,7 @@ from datetime import UTC, datetime
 from flatline.facts import Facts
 from flatline.judging.bursts import Aligned, align, bursts
 from flatline.judging.claims import claim
+from flatline.judging.port_rates import Lowered, lowered
 from flatline.judging.quiet import NETWORK, quiet
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Course, Slow, course, shown, step_at
@@ -70,6 +71,9 @@ def judge(facts: Facts) -> Judgement:
     """Lay each host's bursts of loss beside the phases of the run's throughput."""
     run, network = course(facts), None
     if run is not None:
+        fallen = lowered(facts, run)
+        if fallen is not None:
+            return _slower_link(facts, run, fallen)
         network = _measure(facts, run)
     if run is None or network is None:
         return None
@@ -142,6 +146,38 @@ def _finding(facts: Facts, run: Course, network: _Network, found: Aligned) -> Fi
             leave_out(facts, hosts),
             Action("escalate", "Have cables, optics and adapters of these hosts checked.",
                    "rdma statistic show link", hosts),
+        ),
+        resubmit="exclude",
+    )  # fmt: skip
+
+
+def _slower_link(facts: Facts, run: Course, fallen: Lowered) -> Finding:
+    """A link that came back at a lower rate."""
+    hosts, slow = fallen.hosts, fallen.slow
+    more = f" and {len(hosts) - 1} more" if len(hosts) > 1 else ""
+    return Finding(
+        code=CODE,
+        summary=f"A link of {hosts[0]}{more} fell to a lower rate and throughput with it, by"
+        f" {1 - slow.part:.0%}",
+        fault_class="link",
+        attribution="infrastructure",
+        shows=(*fallen.shows, shown(facts, run, slow)),
+        implies=(
+            claim("Every collective that crosses this link takes as long as it does.",
+                  *fallen.shows[0].cites),
+        ),
+        strength=0.85,
+        severity="degraded",
+        culprits=tuple(Place(host=host) for host in hosts),
+        onset=datetime.fromtimestamp(slow.begins, UTC),
+        onset_step=step_at(facts, slow.begins),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Which end of the link is at fault: the switch's own log would tell.",),
+        actions=(
+            leave_out(facts, hosts),
+            Action("escalate", "Have cables, optics and adapters of these hosts checked.",
+                   "ibstat", hosts),
         ),
         resubmit="exclude",
     )  # fmt: skip

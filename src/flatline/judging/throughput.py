@@ -167,7 +167,7 @@ def _of_log(facts: Facts) -> Pace | None:
     if track is None:
         return None
     saved = checkpoint_steps(facts)
-    at, off_s = _times(facts, track)
+    at, off_s = times(facts, track)
     kept = [i for i in track.of_attempt(facts.last.n)
             if i in at and not _pays(track.steps[i], saved)]  # fmt: skip
     for column, unit in ((track.throughput, "(as logged)"), (track.step_s, "steps/s")):
@@ -184,7 +184,7 @@ def _of_log(facts: Facts) -> Pace | None:
     return _made(track, at, off_s, steps, "steps/s")
 
 
-def _times(facts: Facts, track: Track) -> tuple[Mapping[int, float], float]:
+def times(facts: Facts, track: Track) -> tuple[Mapping[int, float], float]:
     """When each point was printed, or stands by the sum of steps where none is dated, and how
     far off that may be."""
     dated = {i: track.at[i] for i in track.of_attempt(facts.last.n) if isfinite(track.at[i])}
@@ -231,7 +231,7 @@ def step_at(facts: Facts, time: float) -> int | None:
     track = facts.main_track(facts.last.n)
     if track is None:
         return None
-    at, _ = _times(facts, track)
+    at, _ = times(facts, track)
     dated = [i for i, when in at.items() if when <= time]
     return track.steps[dated[-1]] if dated and track.steps[dated[-1]] >= 0 else None
 
