@@ -23,11 +23,13 @@ References:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.steering import leave_out
+from flatline.judging.timeline import by_host, instant
 from flatline.model import (
     Action,
     Cite,
@@ -53,6 +55,10 @@ EXPLAINS = {
     "C6": "a node that is going down stops serving its mounts",
 }
 LOST = {"DOWN", "FAIL", "FAILING", "NOT_RESPONDING", "NO_RESPOND", "REBOOT", "POWERED_DOWN"}
+GIVEN_UP = 0.62
+"""What Ray missed, or a node's state without a job, says little of why a run ended."""
+READ, QUIET_S = "gpu_power_watts", 120
+"""Scrapes come every 15 to 60 s, and a node is given up after SlurmdTimeout, 300 s by default."""
 AT_ONCE_S = 5.0
 """The controller ends the job and records the node within seconds of each other."""
 AT_THE_END_S = 90.0
@@ -71,7 +77,7 @@ def judge(facts: Facts) -> Judgement:
         events = _down_before_end(facts, list(facts.jobs), 0.0)
         if events and job is not None and job.disposition not in ("completed", "pending"):
             return _finding(facts, events, (), ())
-        return _cleared(facts)
+        return _given_up(facts) or _out_of_service(facts) or _cleared(facts)
     if job is not None and not failed and job.disposition == "completed":
         return None
     rows = failed or list(facts.jobs)
@@ -80,7 +86,77 @@ def judge(facts: Facts) -> Judgement:
     )
     events = tuple(e for e in events if not hosts or e.host in hosts)
     cites = [match.cite for match in lines if match.groups.get("host")] or [m.cite for m in lines]
-    return _finding(facts, events, tuple(hosts), (*cites[:3], *[row.cite for row in failed]))
+    found = _finding(facts, events, tuple(hosts), (*cites[:3], *[row.cite for row in failed]))
+    quiet, why = ((), None) if found.culprits else _gone_quiet(facts)
+    if why is None:
+        return found
+    places = tuple(Place(host=host) for host in quiet)
+    return replace(found, culprits=places, scope="place", shows=(*found.shows, why),
+                   summary=f"The cluster lost {name_places(places)} under the run",
+                   actions=(leave_out(facts, quiet), *found.actions))  # fmt: skip
+
+
+def _given_up(facts: Facts) -> Finding | None:
+    """Ray gave a node up, with all that ran there: dead, cut off, or starved of CPU."""
+    lines = facts.standing("ray-node-lost")
+    if not lines or facts.disposition == "completed":
+        return None
+    hosts = tuple(dict.fromkeys(m.groups["host"] for m in lines if m.groups.get("host")))
+    found = _finding(facts, (), hosts, tuple(m.cite for m in lines[:3]))
+    return replace(
+        found,
+        summary=f"Ray gave up {name_places(found.culprits) or 'a node'} with all that ran there",
+        strength=GIVEN_UP,
+        most=GIVEN_UP,
+        shows=(claim("Ray's head missed a node's heartbeats and gave it up",
+                     *(m.cite for m in lines[:3])),),
+        implies=(),
+        cannot_decide=("Whether the host is down: its raylet may have been killed for memory.",),
+    )  # fmt: skip
+
+
+def _out_of_service(facts: Facts) -> Finding | None:
+    """Nodes that are out of service, where their states are all that was handed over."""
+    events = tuple(e for e in facts.node_events if _lost(e))
+    if facts.jobs or facts.tracks or facts.matches or facts.crashes or not events:
+        return None
+    found = _finding(facts, events, (), ())
+    where = name_places(found.culprits)
+    return replace(
+        found,
+        summary=f"{where[:1].upper()}{where[1:]}: out of service",
+        strength=GIVEN_UP,
+        most=GIVEN_UP,
+        shows=(claim(f"{where[:1].upper()}{where[1:]}: out of service",
+                     *(e.cite for e in events[:4])),),
+        implies=(),
+        ended_run=False,
+        cannot_decide=("Whether a run was on them: no record of a job was read.",),
+    )  # fmt: skip
+
+
+def _lost(event: NodeEvent) -> bool:
+    return bool(LOST & {state.rstrip("*").split("+")[0] for state in event.states})
+
+
+def _gone_quiet(facts: Facts) -> tuple[tuple[str, ...], Claim | None]:
+    """Hosts whose readings had ended before the run did while the others' went on."""
+    ended = facts.last.ended_at
+    if ended is None or not facts.measured(READ):
+        return (), None
+    query = f"count by (host) (count_over_time({READ}[{{}}s]))"
+    before, now = (by_host(instant(facts, query.format(s), int(ended.timestamp())))
+                   for s in (3600, QUIET_S))  # fmt: skip
+    if before is None or now is None:
+        return (), None
+    gone = tuple(sorted(set(before.rows) - set(now.rows)))
+    if not gone or len(gone) > max(1, len(before.rows) // 4):
+        return (), None
+    cites = [before.cite(host, int(ended.timestamp()), "cards read in the hour") for host in gone]
+    text = (
+        f"In the last {QUIET_S} s of the run {', '.join(gone)} was read no more, the others were"
+    )
+    return gone, claim(text, *cites[:4])
 
 
 def _down_before_end(facts: Facts, rows: list[Job], slack_s: float) -> tuple[NodeEvent, ...]:
@@ -92,7 +168,7 @@ def _down_before_end(facts: Facts, rows: list[Job], slack_s: float) -> tuple[Nod
     return tuple(
         event
         for event in facts.node_events
-        if LOST & {state.rstrip("*").split("+")[0] for state in event.states}
+        if _lost(event)
         and event.at is not None
         and min(starts) <= event.at <= latest
         and any(event.host in row.nodes for row in rows)

@@ -27,7 +27,7 @@ FORMAT = "sinfo-text"
 ZONE_ASSUMED = True
 COLUMNS = (
     "PARTITION AVAIL TIMELIMIT NODES STATE NODELIST REASON USER TIMESTAMP CPUS S:C:T MEMORY "
-    "TMP_DISK WEIGHT AVAIL_FE JOB_SIZE ROOT OVERSUBS GROUPS HOSTNAMES"
+    "TMP_DISK WEIGHT AVAIL_FE FEATURES JOB_SIZE ROOT OVERSUBS SHARE GROUPS HOSTNAMES GRES"
 )
 _KNOWN = frozenset(COLUMNS.split())
 _NAME = re.compile(r"\S+")
@@ -69,13 +69,17 @@ def _cut(line: str, columns: list[tuple[str, int]]) -> dict[str, str] | None:
     return dict(zip(names, (*left, line[start:end].strip(), *right), strict=True))
 
 
+_PROMPT = re.compile(r"[^|]{0,120}[$#>%] ?sinfo(?: [-\w,=. %]{0,80})?")
+"""The command itself, as a terminal shows it."""
+
+
 def _lines(data: bytes) -> Iterator[tuple[Row | None, datetime | None]]:
     """Rows under their header, and the dates that stand above one. Raises `FormatError` where
     the first line that is no date is no header, or where rows stand and none fits under it."""
     columns: list[tuple[str, int]] | None = None
     number = fitting = 0
     for line in decoded(data).split("\n"):
-        if not line.strip():
+        if not line.strip() or _PROMPT.fullmatch(line):
             continue
         if _DATE.fullmatch(line.strip()):
             yield None, _date(line)
@@ -124,7 +128,8 @@ def parse(data: bytes, source: str) -> Records:
 def recognise(name: str, head: bytes) -> bool:
     """Whether the first line, or the one after a date, is a header of sinfo's."""
     try:
-        lines = [line for line in decoded(head).split("\n")[:6] if line.strip()]
+        lines = [line for line in decoded(head).split("\n")[:6]
+                 if line.strip() and not _PROMPT.fullmatch(line)]  # fmt: skip
     except FormatError:
         return False
     if lines and _DATE.fullmatch(lines[0].strip()):
