@@ -38,7 +38,7 @@ GROUPS = {
 TAGS = {
     "timeout", "lost-peer", "mismatch", "rendezvous", "heartbeat", "oom-kill", "gpu-oom",
     "dataloader", "storage", "network", "checkpoint-load", "disk-full", "launch",
-    "time-limit", "cancelled", "preempted", "node-failure", "requeued", "end-ok",
+    "time-limit", "cancelled", "preempted", "node-failure", "ray-node-lost", "requeued", "end-ok",
     "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose",
     "launch-blocking",
     "step-aborted", "watchdog-abort", "ignored-exception",

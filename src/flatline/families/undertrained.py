@@ -48,13 +48,13 @@ def judge(facts: Facts) -> Judgement:
         return None
     last = facts.point(track, track.of_attempt(facts.last.n)[-1])
     # Lines of progress that number no step are of different steps all the same.
-    ran = max(facts.last_step or 0, len(track.of_attempt(facts.last.n)))
+    ran, cite = max(facts.last_step or 0, len(track.of_attempt(facts.last.n))), last.cite
+    for told in facts.markers_of("finished"):
+        if told.attempt == facts.last.n and (told.progress.step or 0) > ran:
+            ran, cite = told.progress.step or 0, told.cite
     if planned is None:
-        return (
-            Cleared(CODE, f"{ran} or more steps were made", (last.cite,))
-            if ran >= FEW_STEPS
-            else None
-        )
+        made = f"{ran} or more steps were made"
+        return Cleared(CODE, made, (cite,)) if ran >= FEW_STEPS else None
     if planned >= FEW_STEPS and ran < FEW_STEPS:
         return None
     if planned >= FEW_STEPS and facts.disposition == "completed":

@@ -119,6 +119,14 @@ def _redrawn(last: _Bar, bar: _Bar) -> bool:
     return last.n == bar.n or bar.step_s < _LAG_FREE_S
 
 
+def _steps_at_least(fields: dict[str, str]) -> int | None:
+    """Steps the summary's own rate, printed to three decimals, makes of its duration."""
+    took, rate = (_number(fields.get(k)) for k in ("train_runtime", "train_steps_per_second"))
+    if took is None or rate is None or not 0 < took * rate < 1e12:
+        return None
+    return int(took * max(0.0, rate - 0.0005)) or None
+
+
 class Reader:
     """Reads one stream; knows the planned steps, the training bar and how far it got."""
 
@@ -178,7 +186,8 @@ class Reader:
         if "train_runtime" in fields and not {"loss", "eval_loss"} & set(fields):
             total = self._total()
             mean = _number(fields.get("train_loss"))
-            return (Progress("finished", self._peak.get(total or 0), total, epoch, mean),)
+            step = self._peak.get(total or 0) or _steps_at_least(fields)
+            return (Progress("finished", step, total, epoch, mean),)
         name = _loss_name(fields)
         loss = _number(fields[name]) if name else None
         if name is None or loss is None:

@@ -1,5 +1,5 @@
 """
-LeRobot: `step:400 smpl:13K ep:40 epch:1.01 loss:2.215 grdn:49.836 lr:1.0e-05 updt_s:0.504 data_s:0.083`.
+LeRobot: `step:400 smpl:13K ep:40 epch:1.01 loss:2.215 grdn:49.836 ... updt_s:0.504 data_s:0.083`.
 
 Counts of a thousand and more are printed rounded (`step:1K` stands for five hundred steps), so a
 step is taken only where it is whole; the epoch places the others.
