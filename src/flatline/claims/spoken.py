@@ -9,7 +9,7 @@ from datetime import UTC, date, datetime
 
 from flatline.claims.measuring import asked
 from flatline.claims.model import Evidence, Known
-from flatline.claims.units import NUMBER, converted, number_of, same, unit_named
+from flatline.claims.units import COUNTED, NUMBER, converted, number_of, same, unit_named
 from flatline.errors import FormatError
 from flatline.parsers._hostlist import expand
 
@@ -44,6 +44,12 @@ class Said:
     value: float
     unit: str | None
     behind: str = ""
+
+    @property
+    def bare(self) -> bool:
+        """Whether it may be said without a unit: what is measured in watts is not just 390."""
+        known = unit_named(self.unit)
+        return known is None or known.dimension in ("plain", "ratio", COUNTED, f"{COUNTED}/s")
 
 
 @dataclass(slots=True)
@@ -127,7 +133,7 @@ class Spoken:
         """Whether a number, in a unit where one is named, is among those of the evidence."""
         wanted = unit_named(unit) if unit else None
         if wanted is None or wanted.dimension == "count":
-            return any(self._same(said, one.value) for one in self.numbers)
+            return any(self._same(said, one.value) for one in self.numbers if one.bare)
         for one in self.numbers:
             shown = converted(one.value, one.unit, unit)
             if shown is not None and self._same(said, shown):
