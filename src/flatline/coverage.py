@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 
 from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER, Facts
+from flatline.judging.throughput import pace
 from flatline.model import AbsenceCite, Cite, DerivedCite, QueryCite, RecordCite
 from flatline.signals import NEEDS
 
@@ -67,8 +68,7 @@ def _progress(facts: Facts) -> bool:
 
 
 def _throughput(facts: Facts) -> bool:
-    track = facts.main_track(facts.last.n)
-    return track is not None and any(at == at for at in track.at)
+    return pace(facts) is not None
 
 
 def _baseline(facts: Facts) -> bool:

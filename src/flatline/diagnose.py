@@ -445,10 +445,10 @@ def _why_open(
     if healthy is not None:
         return "The run completed; whether it trained well cannot be told", tuple(doubts)
     ended = {
-        "cancelled": "The run was cancelled; nothing that was read was wrong before it",
+        "cancelled": "The run was cancelled; nothing decisive was wrong before it",
         "timeout": "The time limit ended the run; nothing read shows whether it was advancing",
         "failed": "The run failed; nothing that was read says why",
-        "running": "The run is still going; nothing that was read is wrong",
+        "running": "The run is still going; nothing decisive is wrong",
         "pending": "The run has not begun",
         "completed": "The run completed; it printed no progress that is recognised",
     }.get(facts.disposition)

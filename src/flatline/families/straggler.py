@@ -116,8 +116,9 @@ def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str)
     places = [ranks.names()[name] for name in found.hosts[:_SHOWN]]
     culprits = ranks.places(found)
     worst = min(run.slow, key=lambda phase: phase.part)
-    say = "had its SMs active {own:.1%} of the slow phase, the median GPU {others:.1%}"
-    asked = (ranks.beside(facts, place, worst, "SM activity", say) for place in places)
+    say = "had its SMs active {own} of the slow phase, the median GPU {others}"
+    asked = (ranks.beside(facts, place, worst, ("SM activity", say, "{:.1%}".format))
+             for place in places)  # fmt: skip
     beside = [one for one in asked if one is not None]
     more = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     hosts = tuple(sorted({place.host for place in culprits if place.host}))

@@ -100,6 +100,11 @@ def _by_steps(facts: Facts, ends: list[Cite], known: Laid) -> Finding:
         told,
         summary=f"The time limit ended the run{step}; {left}",
         implies=(),
+        actions=(
+            Action("collect", "If it recurs, look whether the GPUs still work near the limit:"
+                   " what stands still needs no longer one.", "py-spy dump --pid PID"),
+        ),
+        resubmit="unknown",
         cannot_decide=("What it did in the time no step accounts for: stand still, or start up.",
                        *told.cannot_decide),
     )  # fmt: skip

@@ -7,7 +7,7 @@ slows nothing.  What stands apart must also be large enough to explain the slown
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -87,9 +87,17 @@ class Fleet:
             out.setdefault(Place(host=place.host) if whole else place)
         return tuple(out)
 
-    def beside(self, facts: Facts, place: Place, phase: Slow, text: str, say: str) -> Claim | None:
+    def beside(
+        self,
+        facts: Facts,
+        place: Place,
+        phase: Slow,
+        said: tuple[str, str, Callable[[float], str]],
+    ) -> Claim | None:
         """Its reading in the slow phase beside the median GPU's, and beside its own when the run
-        was fast; `say` has {own}, {others} and {before} for the numbers."""
+        was fast: the name of the reading, a sentence with {own} and {others}, and how numbers
+        are written."""
+        text, say, written = said
         queries = [f"avg_over_time({self.signal}[{max(1, int(p.ends - p.begins))}s])"
                    for p in (phase, self.run.best)]  # fmt: skip
         own, before = (
@@ -100,9 +108,9 @@ class Fleet:
         others = usual(facts, queries[0], float(int(phase.ends)), f"{text} of the median GPU")
         if own is None or others is None:
             return None
-        said = say.format(own=own.value, others=others.value)
-        past = f"; while the run was fast {before.value:.4g}" if before else ""
-        return claim(f"{place} {said}{past}", own, others, before)
+        told = say.format(own=written(own.value), others=written(others.value))
+        past = f"; while the run was fast {written(before.value)}" if before else ""
+        return claim(f"{place} {told}{past}", own, others, before)
 
 
 def fleet(facts: Facts, run: Course, signal: str) -> Fleet | None:

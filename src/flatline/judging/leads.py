@@ -86,7 +86,7 @@ def raised(lead: Lead) -> str:
     crash = lead.first.crash
     if crash is None or not crash.exception:
         return lead.first.what.rstrip(".")
-    message = " ".join(crash.message.split())
+    message = " ".join(crash.message.split()).lstrip(": ")
     text = crash.exception + (f": {message[:160]}" if message else "")
     return f"{subject(lead)} raised {text}"
 

@@ -46,11 +46,13 @@ def pace(facts: Facts, attempt: int | None = None) -> Pace | None:
         if at is not None and (best is None or at > best.at):
             dated = [t for _, t in times]
             best = Pace(facts.point(track, index).cite, at, _interval(dated), _longest(dated))
+    undated = _undated_after(facts, n)
     signs = [
         (m.cite.at, m.cite)
         for m in facts.markers_of("eval", "checkpoint_saved", "finished")
         if m.cite.at is not None and m.attempt == n
-    ]
+        and m.cite.line >= undated.get(m.cite.source, 0)
+    ]  # fmt: skip
     if signs:
         at, cite = max(signs, key=lambda sign: sign[0])
         if best is None or at > best.at:
@@ -58,6 +60,17 @@ def pace(facts: Facts, attempt: int | None = None) -> Pace | None:
             usual = best.interval_s if best else _interval(dated)
             best = Pace(cite, at, usual, best.longest_s if best else _longest(dated))
     return best
+
+
+def _undated_after(facts: Facts, n: int) -> dict[str, int]:
+    """By log the line of its last undated step: a date before it is not of the last progress."""
+    found: dict[str, int] = {}
+    for track in facts.tracks:
+        span = track.of_attempt(n)
+        last = span[-1] if span else None
+        if last is not None and track.at[last] != track.at[last]:
+            found[track.source] = max(found.get(track.source, 0), track.lines[last])
+    return found
 
 
 def _interval(stamps: list[float]) -> float | None:

@@ -46,19 +46,24 @@ def slow_clocks(facts: Facts, code: str) -> Finding | None:
 
 
 def _clock(facts: Facts, measured: Fleet, place: Place, worst: Slow) -> Claim | None:
-    say = "ran its SMs at {own:.4g} Hz in the slow phase, the median GPU at {others:.4g}"
-    return measured.beside(facts, place, worst, "SM clock", say)
+    say = "ran its SMs at {own} in the slow phase, the median GPU at {others}"
+    return measured.beside(facts, place, worst, ("SM clock", say, _mhz))
+
+
+def _mhz(hertz: float) -> str:
+    return f"{hertz / 1e6:.0f} MHz"
 
 
 def _why(facts: Facts, measured: Fleet, place: Place, worst: Slow) -> tuple[str, list[Claim]]:
     """The fault class by limit, then by heat; unexplained where neither stands apart."""
-    for signal, text, fault_class, say in (
-        (LIMIT, "power limit", "power-limit",
-         "may draw {own:.0f} W, the median GPU {others:.0f} W"),
-        (HEAT, "temperature", "thermal", "was at {own:.0f} °C, the median GPU at {others:.0f}"),
+    for signal, fault_class, told in (
+        (LIMIT, "power-limit",
+         ("power limit", "may draw {own}, the median GPU {others}", "{:.0f} W".format)),
+        (HEAT, "thermal",
+         ("temperature", "was at {own}, the median GPU at {others}", "{:.0f} °C".format)),
     ):  # fmt: skip
         other = fleet(facts, measured.run, signal)
-        said = None if other is None else other.beside(facts, place, worst, text, say)
+        said = None if other is None else other.beside(facts, place, worst, told)
         if said is None:
             continue
         own, usual = (cite.value for cite in said.cites[:2] if isinstance(cite, QueryCite))

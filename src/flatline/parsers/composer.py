@@ -29,6 +29,7 @@ TRIGGERS = (
     r"\[Eval batch=[0-9]+/[0-9]+\]",
     r"(Train|train/)? ?(loss/train/total|CrossEntropyLoss|CE loss)[:=] ",
     r"Train l2_norm/grad/global: ",
+    r"checkpoint_saver: Checkpoint locally saved to ",
 )
 _HEADING = Late(
     r"(?:^|\s)(?:\[epoch=([0-9]{1,7})(?:/([0-9]{1,7}))?\])?\[(?:step|batch)=([0-9]{1,12})/"
@@ -39,6 +40,7 @@ _EVAL = Late(r"\[Eval batch=([0-9]{1,12})/([0-9]{1,12})\]")
 _LOSS = Late(
     r"\s*(?:Train )?(?:train/)?(loss/train/total|CrossEntropyLoss|CE loss)[:=] *(" + NUMBER + ")"
 )
+_SAVED = Late(r"Checkpoint locally saved to \S{1,400}/ep[0-9]{1,7}-ba([0-9]{1,12})")
 _NORM = Late(r"\s*Train l2_norm/grad/global: *(" + NUMBER + ")")
 
 
@@ -53,6 +55,8 @@ class Reader:
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line."""
         text = text[:LONGEST]
+        if "locally saved" in text and (saved := _SAVED.search(text)):
+            return (Progress("checkpoint_saved", step=int(saved[1])),)
         if heading := _HEADING.search(text):
             return self._heading(heading)
         if _OTHER.search(text):
