@@ -18,6 +18,7 @@ from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
 from flatline.judging.comparison import comparison, slower_unexplained, unexplained
+from flatline.judging.lastly import lastly
 from flatline.judging.order import later
 from flatline.model import (
     Cleared,
@@ -426,7 +427,7 @@ def _open_verdict(
         onset_step=None,
         impact=impact(facts, None),
         resubmit="unknown",
-        shows=healthy.shows if healthy is not None else (),
+        shows=healthy.shows if healthy is not None else lastly(facts),
         implies=(),
         cannot_decide=cannot,
         actions=(),
@@ -451,9 +452,7 @@ def _why_open(
         "running": "The run is still going; nothing decisive is wrong",
         "pending": "The run has not begun",
         "completed": "The run completed; it printed no progress that is recognised",
-    }.get(facts.disposition)
-    if ended is None:
-        ended = "What was read neither shows a fault nor how the run ended"
+    }.get(facts.disposition, "No line or number that was recognised shows a fault, or the end")
     if facts.disposition == "completed" and facts.stops_short:
         ended = (
             f"The record says that the run completed; its log stops at step {facts.last_step}"

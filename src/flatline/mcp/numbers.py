@@ -82,7 +82,20 @@ def _one(labels: Mapping[str, str], times: Floats, values: Floats) -> NumberSeri
         lowest_at=_said(float(times[low])),
         highest=_value(values[high]),
         highest_at=_said(float(times[high])),
+        means=[_value(mean) for mean in _means(times, values)],
     )
+
+
+EIGHTHS = 8
+
+
+def _means(times: Floats, values: Floats) -> list[float]:
+    """The mean of each eighth of the time that has a value; none for a few points."""
+    if len(values) < 2 * EIGHTHS:
+        return []
+    edges = np.linspace(times[0], times[-1], EIGHTHS + 1)[1:-1]
+    parts = (part[np.isfinite(part)] for part in np.split(values, times.searchsorted(edges)))
+    return [float(part.mean()) if part.size else float("nan") for part in parts]
 
 
 def _lowest(values: Floats) -> np.intp:

@@ -8,6 +8,7 @@ same one again.  The latest are held; one that is no longer is asked for again b
 from __future__ import annotations
 
 import hashlib
+import re
 import threading
 from collections import OrderedDict
 from collections.abc import Sequence
@@ -31,7 +32,8 @@ from flatline.triage.listing import listing
 from flatline.triage.select import select
 from flatline.verify import Check, verify
 
-HELD_RUNS, HELD_LISTINGS = 16, 4
+_HANDLE = re.compile(r"run-[0-9a-f]{1,16}")
+HELD_RUNS, HELD_LISTINGS = 48, 4
 """A verdict of a large run takes some MB."""
 
 
@@ -90,9 +92,12 @@ class Runs:
         return held
 
     def held(self, handle: str) -> Held:
-        """Raises `UsageError` where it is not, or no longer, held."""
+        """A target serves as well as its handle: it is read anew. Raises `UsageError` where it is
+        not, or no longer, held."""
         with self._lock:
             found = self._held.get(handle)
+            if found is None and not _HANDLE.fullmatch(handle):
+                return self.diagnosed(handle)
             if found is None:
                 known = f"; held are {', '.join(self._held)}" if self._held else ""
                 raise UsageError(

@@ -200,6 +200,8 @@ class NumberSeries(Shape):
     lowest_at: str | None = None
     highest: float | str
     highest_at: str | None = None
+    means: list[float | str] = []
+    """Of each eighth of the time, in order."""
 
 
 class Numbers(Shape):

@@ -116,9 +116,10 @@ class Tools:
 
         Answers with the verdict: what happened, family code, whose fault, which rank or host,
         since when, what was lost, whether to resubmit, what to do, what cannot be decided, and
-        the lines it rests on. That is as a rule all there is to say: report the headline, code,
-        culprits and actions, with evidence ids. state undetermined means that the data do not
-        say; never guess beyond it. A launcher's own "root cause" is only the first it noticed.
+        the lines it rests on. Sure verdicts: report headline, code, culprits, actions, with
+        evidence ids. Undetermined, or below 0.8: read what is quoted, and the log's end or the
+        metrics named as open, before you report; what you add is your reading, and is said so.
+        A launcher's own "root cause" is only the first it noticed.
         """
         held = self.runs.diagnosed(target, also or (), job, baseline)
         made = pack.diagnosis(held)
@@ -213,9 +214,9 @@ class Tools:
         start: Annotated[str | None, Field(description="over a range; default: all")] = None,
         end: Annotated[str | None, Field(description="likewise")] = None,
     ) -> Annotated[CallToolResult, Numbers]:
-        """PromQL over the metrics that lie with the run: first, last, lowest and highest of the
-        first twelve series, so aggregate. To look closer at what a verdict cites; what you read
-        into it is no finding."""
+        """PromQL over the metrics that lie with the run, hosts of other jobs among them: ends,
+        extremes and the means of eighths of the time of the first twelve series, so aggregate. To
+        look closer at what a verdict cites, or leaves open; say what you read as your own."""
         held = self.runs.held(handle)
         made = numbers.answer(
             handle, self.runs.asked(numbers.question(promql, held.paths, time, start, end))

@@ -118,6 +118,7 @@ def numbers(answer: Numbers) -> str:
         f"{_labels(one)}: first {_number(one.first)}, last {_number(one.last)},"
         f" lowest {_number(one.lowest)} at {one.lowest_at},"
         f" highest {_number(one.highest)} at {one.highest_at}, {one.points} points"
+        + (f"; means by eighths {' '.join(map(_number, one.means))}" if one.means else "")
         for one in answer.series
     ]
     lines += [answer.text] if answer.text else []
