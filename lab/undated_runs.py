@@ -103,4 +103,20 @@ def warmer(begins: float) -> World:
     )  # fmt: skip
 
 
-WORLDS = (waits_at_the_end(), capped_at_the_end(), warmer(3000), warmer(0))
+def boosted() -> World:
+    """The run is slower from its fiftieth minute on; all cards but one clock higher from then on,
+    as cards do that wait."""
+    name = "others_clock_higher_while_they_wait"
+    return World(
+        name, FOUR,
+        metrics(lambda labels, at: 395 if at < 3000 or lamp(labels, "pod03", "1") else 350,
+                lambda labels, at: 97,
+                lambda labels, at: 1410 if at < 3000 or lamp(labels, "pod03", "1") else 1545,
+                lambda labels, at: 61),
+        6600, host_label="Hostname",
+        log=steps(name, lambda at: 2.5 if at < 3000 else 2.8, until_s=6590, planned=9000,
+                  finished=False, world=16),
+    )  # fmt: skip
+
+
+WORLDS = (boosted(), waits_at_the_end(), capped_at_the_end(), warmer(3000), warmer(0))

@@ -55,7 +55,7 @@ class Fleet:
 
     def _differs(self, places: Sequence[Place], ends: Sequence[float]) -> float:
         """By what part of the median GPU the farthest of these differs over these stretches."""
-        level = median(v for end in ends for v in self._values(end).values())
+        level = median([v for end in ends for v in self._values(end).values()] or [0.0])
         rows = ([self.read.value(place, end) for end in ends] for place in places)
         own = [median(read) for row in rows if (read := [v for v in row if v is not None])]
         return max((abs(value / level - 1.0) for value in own), default=0.0) if level else 0.0

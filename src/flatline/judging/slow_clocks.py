@@ -46,8 +46,14 @@ def slow_clocks(facts: Facts, code: str) -> Finding | None:
 
 
 def _clock(facts: Facts, measured: Fleet, place: Place, worst: Slow) -> Claim | None:
+    """None where it did not fall below its own past: where the others wait for it their clocks
+    rise, and it only looks low beside them."""
     say = "ran its SMs at {own} in the slow phase, the median GPU at {others}"
-    return measured.beside(facts, place, worst, ("SM clock", say, _mhz))
+    said = measured.beside(facts, place, worst, ("SM clock", say, _mhz))
+    if said is None:
+        return None
+    read = [cite.value for cite in said.cites if isinstance(cite, QueryCite)]
+    return said if len(read) == 3 and read[0] <= BELOW * read[2] else None
 
 
 def _mhz(hertz: float) -> str:
