@@ -175,3 +175,14 @@ def test_without_such_names_the_logs_of_no_other_job_are_kept() -> None:
     files = found("train.log", "slurm-8.out")
 
     assert [file.source for file in of_job(files, "77", {"8"})] == ["train.log"]
+
+
+def test_a_page_that_is_all_there_is_is_the_log(tmp_path: Path) -> None:
+    """As people keep outputs; beside a log it is a page about the run."""
+    (tmp_path / "out.md").write_text(STEPS)
+    alone, _ = walked(tmp_path)
+    (tmp_path / "train.log").write_text(STEPS)
+    beside, _ = walked(tmp_path)
+
+    assert alone == {"out.md": LOG}
+    assert beside == {"out.md": OTHER, "train.log": LOG}

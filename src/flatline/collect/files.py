@@ -32,6 +32,7 @@ _CODE = re.compile(
     r"parquet|h5|ckpt|png|jpe?g|gif|pdf|csv|tsv|jsonl|whl|egg)$",
     re.IGNORECASE,
 )  # programs, settings and data; their text is not what a run printed
+_PROSE = re.compile(r"\.(md|rst)$", re.IGNORECASE)
 _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
 ENDS_BYTES = 4096
 _KERNEL = re.compile(
@@ -110,9 +111,9 @@ def walk(targets: tuple[str, ...], gaps: list[Gap], origin: str = "") -> list[Fo
 
 
 def _alone(found: list[Found]) -> list[Found]:
-    """A text that is all there is, is the log, whatever it is called: logs are kept as .md too."""
+    """A page that is all there is, is the log: logs are kept as Markdown too."""
     match found:
-        case [Found(kind="other") as file] if _CODE.search(file.path.name):
+        case [Found(kind="other") as file] if _PROSE.search(file.path.name):
             return [replace(file, kind=_text_kind(read_head(file.path, HEAD_BYTES)))]
     return found
 
