@@ -53,6 +53,7 @@ work there, so that victims look as busy as the rank they wait for."""
 ABOVE, BELOW = 1.05, 0.95
 """Apart by as much as a slow-down that is one (DROP of `throughput`) makes of it."""
 LEAST_SPREAD = 0.01
+OPEN = "Why it is slow: its clocks, its host's load and a trace would tell."
 _SHOWN = 3
 
 
@@ -95,21 +96,19 @@ def _waited_for(facts: Facts, told: Waits) -> Finding:
         attribution="infrastructure",
         shows=told.shows,
         implies=(
-            claim("A synchronised step is as long as its slowest rank's work.",
-                  *told.shows[0].cites),
+            claim(
+                "A synchronised step is as long as its slowest rank's work.", *told.shows[0].cites
+            ),
         ),
         strength=0.85,
         severity="degraded",
         culprits=places,
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=("Why it is slow: its clocks, its host's load and a trace would tell.",),
-        actions=(
-            leave_out(facts, hosts),
-            Action("collect", "Trace a few steps on this rank and on another.", None, hosts),
-        ) if hosts else (),
+        cannot_decide=(OPEN,),
+        actions=_actions(facts, hosts),
         resubmit="exclude" if hosts else "unknown",
-    )  # fmt: skip
+    )
 
 
 def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str) -> Finding:
@@ -142,10 +141,16 @@ def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str)
         onset_step=step_at(facts, run.slow[0].begins),
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=("Why it is slow: its clocks, its host's load and a trace would tell.",),
-        actions=(
-            leave_out(facts, hosts),
-            Action("collect", "Trace a few steps on this rank and on another.", None, hosts),
-        ) if hosts else (),
+        cannot_decide=(OPEN,),
+        actions=_actions(facts, hosts),
         resubmit="exclude" if hosts else "unknown",
-    )  # fmt: skip
+    )
+
+
+def _actions(facts: Facts, hosts: tuple[str, ...]) -> tuple[Action, ...]:
+    if not hosts:
+        return ()
+    return (
+        leave_out(facts, hosts),
+        Action("collect", "Trace a few steps on this rank and on another.", None, hosts),
+    )
