@@ -164,8 +164,9 @@ hold them alike."""
 REPORTED_WITHIN = timedelta(minutes=5)
 """What holds a run is reported after it held it: an NFS server after its retransmits (60 s and
 more with nfs(5)'s timeo and retrans), a blocked task after 120 s (hung_task_timeout_secs)."""
-SPUN = 0.8
-"""Kernels that run and draw little for an hour wait; for whom, nothing tells."""
+SPUN, SPUN_MOST = 0.75, 0.79
+"""Kernels that run and draw little for long wait, most likely: a long evaluation that prints no
+step, and generates token by token, looks alike.  Only a card that is idle meanwhile tells."""
 FROZEN_AND_IDLE = 0.85
 """Some cards idle, the others busy: what held all alike is out."""
 DUMPS_ALONE = 0.75
@@ -269,7 +270,8 @@ def _spun(facts: Facts) -> Finding | None:
         summary=f"Training froze{step}: for its last {held.seconds:.0f} s "
         + (f"the others waited for {_waited_for(places)}" if places else "all GPUs waited"),
         attribution="unknown",
-        strength=SPUN,
+        strength=FROZEN_AND_IDLE if unpowered else SPUN,
+        most=1.0 if unpowered else SPUN_MOST,
         shows=(*held.shows, *((unpowered.why,) if unpowered else ())),
         implies=(
             claim("It stood still while it held its allocation.", *held.shows[-1].cites[:2]),

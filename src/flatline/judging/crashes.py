@@ -312,7 +312,7 @@ def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]
     said = crash.exception or (crash.chain[-1][0] if crash.chain else "")
     if not begun and said and not _MISSING.search(said) and _while_loading(crash):
         lost = said.endswith("KeyError")
-        return "E2", "missing-keys" if lost else None, 0.6 if lost else CUT_OFF
+        return "E2", "missing-keys" if lost else None, 0.6 if lost or crash.complete else CUT_OFF
     if not crash.complete:
         return ("A3", None, CUT_OFF_LATE) if begun else ("A1", None, CUT_OFF)
     text = f"{crash.exception}: {crash.message}"

@@ -21,7 +21,7 @@ from flatline.series.phases import phases
 POWER, BUSY = "gpu_power_watts", ("gpu_utilization_ratio", "gpu_engine_active_ratio")
 FELL, STAYED_BUSY = 0.8, 0.9
 """Of the power while it worked; and of the time with a kernel running.  A judgement, tried on
-generated clusters: published levels of cards that wait lie between a quarter and two thirds."""
+generated clusters alone."""
 LEAST_S = 300.0
 AGREES, ROOM_S = 0.25, 300.0
 """How far the time the GPUs waited and the time no step accounts for may lie apart: start-up and
