@@ -119,4 +119,30 @@ def boosted() -> World:
     )  # fmt: skip
 
 
-WORLDS = (boosted(), waits_at_the_end(), capped_at_the_end(), warmer(3000), warmer(0))
+def half_rate(begins: float) -> World:
+    """One port trains anew at half its rate; the run is slower from its fiftieth minute on."""
+    name = "port_at_half_rate_as_pace_falls" if begins > 0 else "port_at_half_rate_long_before"
+    if begins == 0:
+        begins = 900
+
+    def rate(noise: random.Random, labels: Labels, at: float) -> float:
+        low = (labels["instance"], labels["device"]) == ("pod02", "mlx5_3") and at > begins
+        return 2.5e10 if low else 5e10
+
+    return World(
+        name, FOUR, (Metric("node_infiniband_rate_bytes_per_second", ("host", "device"), rate),),
+        6600, host_label="instance", devices=tuple(f"mlx5_{n}" for n in range(4)),
+        log=steps(name, lambda at: 2.5 if at < 3000 else 2.9, until_s=6590, planned=9000,
+                  finished=False, world=16),
+    )  # fmt: skip
+
+
+WORLDS = (
+    half_rate(3000),
+    half_rate(0),
+    boosted(),
+    waits_at_the_end(),
+    capped_at_the_end(),
+    warmer(3000),
+    warmer(0),
+)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import os
+import signal
 from pathlib import Path
 
 import pytest
 
 os.environ["FLATLINE_KNOWLEDGE"] = str(Path(__file__).parent / "no-such-knowledge")
 """The records of whoever runs the tests are no part of them."""
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    # Started in the background by a shell, and so would every process the tests start ignore it.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -18,8 +18,8 @@ from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
 from flatline.judging.comparison import comparison, slower_unexplained, unexplained
-from flatline.judging.lastly import lastly
 from flatline.judging.order import later
+from flatline.judging.unanswered import fell, lastly, why_open
 from flatline.model import (
     Cleared,
     Comparison,
@@ -407,9 +407,14 @@ def _open_verdict(
     gaps: Sequence[Gap],
     slow: str | None,
 ) -> Verdict:
-    headline, cannot = _why_open(facts, healthy, doubts)
-    if slow is not None and not doubts and facts.disposition in _NO_FAILURE:
-        headline = slow
+    headline, cannot = why_open(facts, healthy, doubts)
+    shows = healthy.shows if healthy is not None else lastly(facts)
+    if facts.disposition in _NO_FAILURE:
+        slower = fell(facts)
+        if slower is not None:
+            headline, shows = slower.text, (*slower.shows, *shows)
+        elif slow is not None and not doubts:
+            headline = slow
     return Verdict(
         run=run_of(facts),
         state="undetermined",
@@ -427,7 +432,7 @@ def _open_verdict(
         onset_step=None,
         impact=impact(facts, None),
         resubmit="unknown",
-        shows=healthy.shows if healthy is not None else lastly(facts),
+        shows=shows,
         implies=(),
         cannot_decide=cannot,
         actions=(),
@@ -438,41 +443,6 @@ def _open_verdict(
         catalogue=facts.catalogue,
         attempt_codes=_codes(judged),
     )
-
-
-def _why_open(
-    facts: Facts, healthy: Finding | None, doubts: Sequence[str]
-) -> tuple[str, tuple[str, ...]]:
-    if healthy is not None:
-        return "The run completed; whether it trained well cannot be told", tuple(doubts)
-    ended = {
-        "cancelled": "The run was cancelled; nothing decisive was wrong before it",
-        "timeout": "The time limit ended the run; nothing read shows whether it was advancing",
-        "failed": "The run failed; nothing that was read says why",
-        "running": "The run is still going; nothing decisive is wrong",
-        "pending": "The run has not begun",
-        "completed": "The run completed; it printed no progress that is recognised",
-    }.get(facts.disposition, "No line or number that was recognised shows a fault, or the end")
-    if facts.disposition == "completed" and facts.stops_short:
-        ended = (
-            f"The record says that the run completed; its log stops at step {facts.last_step}"
-            f" of {facts.planned_steps}"
-        )
-    failing = [e for e in facts.exits if e.exit_code or e.signal not in (None, 15)]
-    if facts.disposition == "failed" and failing:
-        first = failing[0]
-        how = f"signal {first.signal}" if first.signal else f"exit code {first.exit_code}"
-        where = f" on {first.place}" if first.place else ""
-        done = f" after its planned {facts.planned_steps} steps" if facts.reached_plan else ""
-        ended = (
-            f"The run failed{done} ({first.reporter} reports {how}{where}); nothing read says why"
-        )
-    cannot = ["Why, or whether anything was wrong: no decisive line, record or number was read."]
-    if not facts.has_progress:
-        cannot.append("Training correctness is unverifiable: no progress line was recognised.")
-    if not facts.log_lines:
-        cannot.append("The job's own log was not read; it is where most causes are named.")
-    return ended, tuple(cannot)
 
 
 def run_of(facts: Facts) -> Run:

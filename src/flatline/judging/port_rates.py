@@ -3,17 +3,19 @@ Ports that came to a lower rate when the run became slow.
 
 A link that trains anew after an error may come up at half its rate or with fewer lanes.  Nothing
 is lost then, so no counter of losses moves: only the rate tells.  Most hosts alike are no link's
-fault.
+fault, and a rate that fell at another time than the pace explains nothing.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from flatline.facts import Facts
+from flatline.judging.bursts import align
 from flatline.judging.claims import claim
 from flatline.judging.throughput import Course, Slow
-from flatline.judging.timeline import ByHost, by_host, instant
+from flatline.judging.timeline import ByHost, by_host, instant, timeline
 from flatline.model import Claim
 
 RATE = "rdma_port_rate_bytes_per_second"
@@ -48,6 +50,7 @@ def lowered(facts: Facts, run: Course) -> Lowered | None:
     fell = sorted((h for h, ratio in part.items() if ratio < LOWER), key=lambda h: (part[h], h))
     if not fell or len(fell) > MOST_SHARE * len(part):
         return None
+    fell = _with_the_pace(facts, run, {h: before.at(int(run.best.ends))[h] for h in fell})
     shows = []
     for host in fell[:_SHOWN]:
         low = then.cite(host, int(slow.ends), "lowest rate of its ports in the slow phase")
@@ -56,6 +59,18 @@ def lowered(facts: Facts, run: Course) -> Lowered | None:
             text = f"A port of {host} ran at {low.value * 8e-9:.0f} Gb/s in the slow phase, at"
             shows.append(claim(f"{text} {high.value * 8e-9:.0f} before", low, high))
     return Lowered(tuple(fell), slow, tuple(shows)) if shows else None
+
+
+def _with_the_pace(facts: Facts, run: Course, before: Mapping[str, float]) -> list[str]:
+    """Those of these hosts whose rate was low while the run was slow, and then alone."""
+    cut = timeline(facts, [RATE], run.pace.span, 2 * run.pace.interval_s)
+    read = None if cut is None else cut.hosts(facts, f"min by (host) (min_over_time({RATE}[w]))")
+    if cut is None or read is None:
+        return []
+    lit = {host: [0 < read.at(end).get(host, 0.0) < LOWER * rate for end in cut.ends]
+           for host, rate in before.items()}  # fmt: skip
+    found = align(lit, run.low(cut))
+    return [] if found is None else [host for host in before if host in found.hosts]
 
 
 def _rates(facts: Facts, phase: Slow) -> ByHost | None:

@@ -239,7 +239,7 @@ def step_at(facts: Facts, time: float) -> int | None:
 def shown(facts: Facts, found: Course, phase: Slow) -> Claim:
     """That a phase was slower than the best one, with what says so."""
     fell = f"{1 - phase.part:.0%}"
-    when = f"{_clock(phase.begins)} to {_clock(phase.ends)} UTC"
+    when = f"{clock(phase.begins)} to {clock(phase.ends)} UTC"
     if found.pace.off_s:
         when += f" (by the sum of step times, off by {found.pace.off_s:.0f} s at most)"
     text = (
@@ -263,7 +263,8 @@ def level_cites(facts: Facts, known: Pace, phase: Slow) -> tuple[Cite, ...]:
     return (answer.cite(answer.rows[0], f"median of {length_s} s"),)
 
 
-def _clock(time: float) -> str:
+def clock(time: float) -> str:
+    """A moment of the day (UTC)."""
     return f"{datetime.fromtimestamp(time, UTC):%H:%M:%S}"
 
 

@@ -1,0 +1,49 @@
+"""What a verdict that found no cause says of a run that became slower."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+BEGIN = datetime(2026, 3, 4, 8)
+
+
+def judged(folder: Path, took: Callable[[int], float], end: str = "") -> Verdict:
+    """The verdict on 600 dated steps, each so many seconds long, and what follows them."""
+    noise, at, lines = random.Random(3), BEGIN, []
+    for step in range(600):
+        at += timedelta(seconds=took(step) * noise.gauss(1, 0.005))
+        loss = 2 + 7 * 0.99**step + noise.gauss(0, 0.01)
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S},000 INFO step {step}/5000 loss {loss:.4f}")
+    (folder / "train.log").write_text("\n".join([*lines, end]) + "\n", "utf-8")
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_a_fall_is_told_with_its_lines(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, lambda step: 10.0 if step < 300 else 14.0)
+    assert verdict.state == "undetermined"
+    assert verdict.headline == (
+        "Throughput fell by 29% from 08:50:06 UTC; nothing that was read says why"
+    )
+    assert [getattr(cite, "line", None) for cite in verdict.shows[0].cites][0] == 301
+
+
+def test_a_slow_beginning_is_no_fall(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, lambda step: 14.0 if step < 300 else 10.0)
+    assert "fell" not in verdict.headline
+
+
+def test_a_steady_pace_is_no_fall(tmp_path: Path) -> None:
+    assert "fell" not in judged(tmp_path, lambda step: 10.0).headline
+
+
+def test_a_cause_comes_first(tmp_path: Path) -> None:
+    end = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
+    verdict = judged(tmp_path, lambda step: 10.0 if step < 300 else 14.0, end)
+    assert verdict.code == "B1"
