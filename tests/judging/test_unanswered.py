@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.model import Verdict
 
-BEGIN = datetime(2026, 3, 4, 8)
+BEGIN = datetime(2026, 3, 4, 8, tzinfo=UTC)
 
 
 def judged(folder: Path, took: Callable[[int], float], end: str = "") -> Verdict:
@@ -31,7 +31,7 @@ def test_a_fall_is_told_with_its_lines(tmp_path: Path) -> None:
     assert verdict.headline == (
         "Throughput fell by 29% from 08:50:06 UTC; nothing that was read says why"
     )
-    assert [getattr(cite, "line", None) for cite in verdict.shows[0].cites][0] == 301
+    assert next(getattr(cite, "line", None) for cite in verdict.shows[0].cites) == 301
 
 
 def test_a_slow_beginning_is_no_fall(tmp_path: Path) -> None:
