@@ -41,10 +41,10 @@ from flatline.tracks import (
     Point,
     Reach,
     Track,
-    named_after,
     plan_of,
     reached,
     stands_for,
+    told_of_hosts,
 )
 
 __all__ = [
@@ -461,7 +461,8 @@ class Facts:
     @cached_property
     def _hosts_of(self) -> dict[tuple[str, int | None], set[str]]:
         found: dict[tuple[str, int | None], set[str]] = {}
-        for place in (*self._places(), *named_after(self.tracks, self.hosts)):
+        told = told_of_hosts(self.tracks, self.hosts, self.matches, self.world_size)
+        for place in (*self._places(), *told):
             for key in (("rank", place.rank), ("task", place.task)):
                 if place.host is not None and key[1] is not None:
                     found.setdefault(key, set()).add(place.host)
@@ -482,9 +483,8 @@ class Facts:
         stated = [int(size) for size in said if size.isdecimal() and len(size) < 9]
         if stated:
             return max(stated)
-        if len(self.ranks) > 1 and self.ranks == tuple(range(len(self.ranks))):
-            return len(self.ranks)
-        return None
+        count = len(self.ranks)
+        return count if count > 1 and self.ranks == tuple(range(count)) else None
 
     # --- numbers ---
 

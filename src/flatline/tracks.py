@@ -282,11 +282,12 @@ def stands_for(token: str, match: Match) -> bool:
     return kind == "signature" and signature.id == name
 
 
+COMMUNICATOR = "nccl-communicator"
 MOST_WORDS = 12
 """Of a file's name are looked at."""
 
 
-def named_after(tracks: Iterable[Track], hosts: Sequence[str]) -> Iterable[Place]:
+def _named_after(tracks: Iterable[Track], hosts: Sequence[str]) -> Iterable[Place]:
     """Places of the processes whose log is named after one of the run's hosts, with that host."""
     short = {host.partition(".")[0] for host in hosts}
     for track in tracks:
@@ -296,3 +297,23 @@ def named_after(tracks: Iterable[Track], hosts: Sequence[str]) -> Iterable[Place
         told = short.intersection(parts)
         if len(told) == 1 and track.place.host is None:
             yield replace(track.place, host=told.pop())
+
+
+def communicating(matches: Iterable[Match], world: int | None) -> Iterable[tuple[Place, LogCite]]:
+    """Where NCCL put each rank of the communicator of all ranks, with its card where it names it
+    as the driver does; of the largest communicator where the world's size is not known."""
+    told = [m for m in matches if m.signature.id == COMMUNICATOR and m.cite.place.host]
+    size = world or max((int(m.groups["comm_size"]) for m in told), default=0)
+    for match in told:
+        if int(match.groups["comm_size"]) == size:
+            place = Place(host=match.cite.place.host, gpu=match.groups.get("nvml"),
+                          rank=int(match.groups["comm_rank"]))  # fmt: skip
+            yield place, match.cite
+
+
+def told_of_hosts(
+    tracks: Iterable[Track], hosts: Sequence[str], matches: Iterable[Match], world: int | None
+) -> Iterable[Place]:
+    """Which host a rank has, by what is no label of a line: the log's name, and NCCL."""
+    said = (place for place, _ in communicating(matches, world))
+    return (*_named_after(tracks, hosts), *said)

@@ -8,11 +8,13 @@ from pathlib import Path
 import pytest
 
 from families.fleet import T0, facts_of, sample
-from flatline.judging.memory import filled
-from flatline.model import Claim, Place
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.judging.memory import Filled, filled
+from flatline.model import Place
 
 
-def told(tmp_path: Path, used: float, at: float = 590, host: str | None = None) -> Claim | None:
+def told(tmp_path: Path, used: float, at: float = 590, host: str | None = None) -> Filled | None:
     """Two hosts; the second's GPU climbs to so many of 80,000 MiB within ten minutes."""
     lines = []
     for n in range(0, 601, 30):
@@ -22,7 +24,7 @@ def told(tmp_path: Path, used: float, at: float = 590, host: str | None = None) 
             lines.append(sample("DCGM_FI_DEV_FB_TOTAL", label, 80_000.0, n))
     facts, source = facts_of(tmp_path, lines)
     found = filled(facts, datetime.fromtimestamp(T0 + at, UTC), [Place(host=host)] if host else [])
-    for cite in () if found is None else found.cites:
+    for cite in () if found is None else found.shows.cites:
         assert source.replay(cite) == cite.value  # type: ignore[arg-type]
     return found
 
@@ -32,8 +34,8 @@ def test_a_gpu_that_filled_up_is_named(tmp_path: Path) -> None:
     found = told(tmp_path, 79_000)
 
     assert found is not None
-    assert found.text.startswith("GPU 0 on n1 was 9")
-    assert len(found.cites) == 2
+    assert found.shows.text.startswith("GPU 0 on n1 was 9")
+    assert len(found.shows.cites) == 2
 
 
 @pytest.mark.parametrize(("used", "at", "host"), [(40_000, 590, None), (79_000, 300, None),
@@ -41,3 +43,40 @@ def test_a_gpu_that_filled_up_is_named(tmp_path: Path) -> None:
 def test_half_full_says_nothing(tmp_path: Path, used: float, at: float, host: str | None) -> None:
     """Nor what came after the failure, nor another host's."""
     assert told(tmp_path, used, at, host) is None
+
+
+def failed(
+    tmp_path: Path, levels: dict[str, float], line: str
+) -> list[tuple[str | None, str | None]]:
+    """The culprits where each GPU of one host held so many of 80,000 MiB as a line was printed."""
+    prom = [
+        sample(metric, f'Hostname="n1",gpu="{gpu}"', value, n)
+        for n in range(0, 601, 30)
+        for gpu, level in levels.items()
+        for metric, value in (("DCGM_FI_DEV_FB_USED", level), ("DCGM_FI_DEV_FB_TOTAL", 80_000.0))
+    ]
+    facts_of(tmp_path, prom)
+    when = datetime.fromtimestamp(T0 + 590, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    nccl = "n1:77:78 [3] NCCL INFO comm 0x55 rank 5 nranks 8 cudaDev 3 busId 1b000 - Init COMPLETE"
+    (tmp_path / "train.log").write_text(f"{nccl}\n{when},000 {line}\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+    assert verdict.code == "B1"
+    return [(place.host, place.gpu) for place in verdict.culprits]
+
+
+OOM = "[rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU {} has"
+
+
+def test_the_only_full_card_is_the_one(tmp_path: Path) -> None:
+    """Whatever number the process counts it by."""
+    said = OOM.format(0)
+    assert failed(tmp_path, {"0": 30_000, "3": 79_000}, said) == [("n1", "3")]
+
+
+@pytest.mark.parametrize(("card", "named"), [(3, "3"), (1, None), (0, "0")])
+def test_of_several_full_cards_the_number_tells(
+    tmp_path: Path, card: int, named: str | None
+) -> None:
+    """Where the exporter found that one full."""
+    levels = {"0": 78_000.0, "1": 30_000.0, "3": 79_000.0}
+    assert failed(tmp_path, levels, OOM.format(card)) == [("n1", named)]

@@ -36,6 +36,7 @@ from datetime import UTC, datetime
 
 from flatline.facts import KERNEL, Facts
 from flatline.judging.claims import claim, distinct
+from flatline.judging.gpus import carded
 from flatline.judging.health import COUNTERS, Fault, over, signs, stopped_by, vanished, window
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
@@ -81,7 +82,7 @@ def judge(facts: Facts) -> Judgement:
         key=lambda f: (f.at, -f.strength),
     )
     if found is not None:
-        return _placed(facts, found, within)
+        return carded(facts, _placed(facts, found, within))
     worn = worn_links(facts)
     findings = [] if worn is None else [_slowed(facts, worn)]
     if worn is not None:

@@ -28,13 +28,14 @@ References:
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, number
 from flatline.judging.echoes import echo_claim
 from flatline.judging.leads import Lead, fix, lead, not_found, shows, subject
-from flatline.judging.memory import filled
-from flatline.model import Action, Claim, Cleared, Finding, Judgement, LogCite
+from flatline.judging.memory import Filled, filled
+from flatline.model import Action, Claim, Cleared, Finding, Judgement, LogCite, Place
 
 _LESS = (
     "Lower the memory each GPU needs (micro-batch, activation checkpointing, sharding, sequence"
@@ -55,6 +56,8 @@ EXPLAINS = {
     "C5": "peers see the connection of the rank that ran out of memory close",
     "F3": "ranks left waiting for the one that ran out of memory hold the allocation to the wall",
 }
+_CARD = re.compile(r"\bGPU (\d{1,3})\b")
+"""As PyTorch's allocator names the device it asked."""
 _UNITS = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
           "BYTES": 1, "TIB": 2**40}  # fmt: skip
 
@@ -70,7 +73,7 @@ def judge(facts: Facts) -> Judgement:
     sizes = _sizes(first.match.groups if first.match else {})
     full = filled(facts, first.cite.at, found.culprits)
     if full is not None:
-        claims.append(full)
+        claims.append(full.shows)
     text = "The run needs more GPU memory than the card has left; the hardware did its work."
     if sizes:
         claims.append(claim(sizes, *cites))
@@ -90,7 +93,7 @@ def judge(facts: Facts) -> Judgement:
         strength=first.strength,
         shows=tuple(claims),
         implies=tuple(implies),
-        culprits=found.culprits,
+        culprits=_with_card(found, full) if full is not None else found.culprits,
         scope=found.scope,
         onset=first.cite.at,
         onset_step=facts.last_step,
@@ -198,9 +201,27 @@ def _of_the_run(found: Lead) -> bool:
         text = failure.match.cite.text if failure.match else failure.cite.text
         if len(re.findall(r"Process \d+ has ", text)) > 1:
             return True
-        if card := re.search(r"\bGPU (\d+)\b", text):
+        if card := _CARD.search(text):
             cards.setdefault(card[1], set()).add(number(failure.place))
     return any(len(ranks - {None}) > 1 for ranks in cards.values())
+
+
+def _with_card(found: Lead, full: Filled) -> tuple[Place, ...]:
+    """
+    The one place that failed with its card: the only one that was full, or the full one whose
+    number the message says.
+
+    The number alone tells no card: a process counts those it was given.
+    """
+    if found.scope == "all" or len(found.culprits) > 1:
+        return found.culprits
+    place = next(iter(found.culprits), Place())
+    here = [card for card in full.gpus if place.host in (None, card.host)]
+    said = {card[1] for f in found.group
+            if (card := _CARD.search(f.match.cite.text if f.match else f.cite.text))}  # fmt: skip
+    told = [card for card in here if {card.gpu} == said and place.host]
+    named = here[:1] if full.alone else told
+    return (replace(place, host=named[0].host, gpu=named[0].gpu),) if named else found.culprits
 
 
 def _cleared(facts: Facts) -> Cleared | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from flatline.facts import Facts
@@ -17,9 +18,22 @@ FULL = 0.9
 """Of the device's memory. Below this the numbers say nothing: the allocation that failed, and a
 spike between two samples, are in none of them."""
 
+ROOMY = 0.8
+"""Of the device's memory: below it a GPU had room to spare beside one that was full."""
 
-def filled(facts: Facts, at: datetime | None, culprits: Sequence[Place]) -> Claim | None:
-    """That a GPU of the culprits' hosts (of any host where none is known) was nearly full."""
+
+@dataclass(frozen=True, slots=True)
+class Filled:
+    """The GPUs that were nearly full, the fullest first, and what says so of that one."""
+
+    gpus: tuple[Place, ...]
+    shows: Claim
+    alone: bool
+    """Whether every other GPU of the run was read, and had room."""
+
+
+def filled(facts: Facts, at: datetime | None, culprits: Sequence[Place]) -> Filled | None:
+    """Which GPUs of the culprits' hosts (of any host where none is known) were nearly full."""
     needed = ("gpu_memory_used_bytes", "gpu_memory_total_bytes")
     if facts.window is None or not all(map(facts.measured, needed)):
         return None
@@ -37,14 +51,19 @@ def filled(facts: Facts, at: datetime | None, culprits: Sequence[Place]) -> Clai
         if place in total.rows and total.rows[place].last > 0
         and (not hosts or place.host in hosts)
     }  # fmt: skip
-    fullest = max(parts, key=lambda place: (parts[place], str(place)), default=None)
-    if fullest is None or parts[fullest] < FULL:
+    full = sorted((place for place, part in parts.items() if part >= FULL),
+                  key=lambda place: (-parts[place], str(place)))  # fmt: skip
+    if not full:
         return None
+    fullest = full[0]
     cites = [
         read.cite(fullest, read.rows[fullest].times[-1], text)
         for read, text in ((used, "most memory in use"), (total, "memory there is"))
     ]
-    return claim(
+    text = (
         f"{fullest} was {parts[fullest]:.0%} full within the {BEFORE_S // 60} minutes before, by"
-        " the exporter's numbers", *cites,
-    )  # fmt: skip
+        " the exporter's numbers"
+    )
+    room = all(parts[place] < ROOMY for place in parts if place != fullest)
+    read = {place.host for place in parts}
+    return Filled(tuple(full), claim(text, *cites), room and read >= (hosts or set(facts.hosts)))
