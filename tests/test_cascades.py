@@ -250,3 +250,15 @@ def test_an_exception_in_the_evaluation_after_a_step_is_no_start_up(tmp_path: Pa
     )
 
     assert (told.code, told.fault_class) == ("A3", "code")
+
+
+def test_a_gpu_fault_after_losses_that_are_nan_is_its_own(tmp_path: Path) -> None:
+    """NaN makes a program stop itself, and makes no kernel touch an unmapped page."""
+    steps = "".join(f"[rank0]: step {i}/5000 loss {'nan' if i > 40 else 3.1}\n" for i in range(90))
+    fault = (
+        "Memory access fault by GPU node-1 (Agent handle: 0x5f6d730) on address 0x7fb5d8712000."
+        " Reason: Page not present or supervisor privilege.\nAborted (core dumped)\n"
+    )
+    told = verdict(tmp_path, train=steps + fault)
+    assert told.code == "A3"
+    assert roles(told) == {"A3": "cause", "E1": "cause"}

@@ -6,6 +6,8 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
 
+import pytest
+
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.model import Place, Verdict
@@ -135,3 +137,35 @@ def test_a_sound_run_that_lost_time_to_something_unknown_is_not_surely_healthy(
     assert verdict.code == "G1"
     assert verdict.confidence < 0.8
     assert "33% slower for a time; nothing that was read says why" in verdict.headline
+
+
+def of_the_log(folder: Path, log: str) -> Verdict:
+    (folder / "train.log").write_text(log)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def averaged(every: int, first: int, waited: float, lines: int = 3) -> str:
+    """Lines of means over so many iterations, without GPU metrics."""
+    return "".join(
+        f"{clock(60.0 * n)[:10]} {clock(60.0 * n)[11:19]} - mmengine - INFO - Epoch(train) "
+        f" [1][{first + n * every}/2000]  lr: 1.0000e-02  eta: 3:41:39  time: 3.5  data_time:"
+        f" {waited}  memory: 1561  grad_norm: 8.9  loss: {2.7 - n / 10:.4f}\n"
+        for n in range(lines)
+    )
+
+
+def test_means_over_many_steps_tell_a_starved_loop(tmp_path: Path) -> None:
+    """Three lines stand for sixty steps; how busy the GPUs were is not known."""
+    verdict = of_the_log(tmp_path, averaged(20, 300, 2.9))
+    assert (verdict.code, verdict.confidence < 0.8) == ("D1", True)
+    assert "GPUs" in " ".join(verdict.cannot_decide)
+
+
+@pytest.mark.parametrize(
+    ("every", "first", "waited"), [(20, 300, 1.2), (1, 1, 3.2), (20, 20, 3.2)]
+)
+def test_what_starves_no_loop(tmp_path: Path, every: int, first: int, waited: float) -> None:
+    """A third of the time; the first steps alone; one line past the warm-up."""
+    lines = 2 if first == 20 else 3
+    verdict = of_the_log(tmp_path, averaged(every, first, waited, lines))
+    assert verdict.state == "undetermined"

@@ -179,3 +179,15 @@ def test_a_validation_loss_in_the_label_is_no_training_point() -> None:
         "val_loss: 0.5:  11%|█         | 11/100 [00:11<01:29,  1.00it/s]",
     )
     assert not [p for p in points if p.kind == "train"]
+
+
+def test_a_line_of_bars_tells_that_they_moved() -> None:
+    """What is left of a bar where carriage returns were taken out."""
+    bars = "  ".join(
+        f"{n * 2}%|{'█' * (n // 5)}   | {n}/50 [{n * 10}:00<{500 - n * 10}:00, 600.1s/it]"
+        for n in range(24)
+    )
+    assert [(one.kind, one.step, one.planned) for one in said(f"  {bars}")] == [
+        ("bar", 12, 50),
+        ("bar", 23, 50),
+    ]

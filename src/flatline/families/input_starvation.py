@@ -24,12 +24,18 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.throughput import Pace, course, pace, times
 from flatline.judging.timeline import instant, usual
 from flatline.judging.uniform import as_fast, idler
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, QueryCite
+from flatline.tracks import Track
 
 CODE = "D1"
 NAME = "input-starvation"
@@ -42,8 +48,11 @@ they are low nothing had been launched."""
 SEVERE, MILD = 0.4, 0.7
 """Of the time something ran: below the first the GPUs mostly wait for the host; between the two
 many sound runs of small models lie."""
-WARM_UP = 3
-"""First steps of an attempt, in which a loader fills and kernels are compiled."""
+WARM_UP, WARM_UP_STEPS = 3, 10
+"""First lines and steps of an attempt, in which a loader fills and kernels are compiled."""
+MOSTLY = 0.6
+"""Waiting for data in so much of its time a loop is paced by it, however busy the GPUs are in the
+rest."""
 LASTING = 0.1
 """Of the run: what began only later is looked at by itself."""
 LEAST_POINTS = 8
@@ -75,7 +84,7 @@ def judge(facts: Facts) -> Judgement:
     middle = usual(facts, mean, ends, "the median GPU")
     peak = usual(facts, f"max_over_time({signal}{window})", ends, "highest reading", "max({})")
     if counted is not None and most is not None and middle is not None and middle.value < MILD:
-        return _finding(facts, middle, most, peak, ("loader", counted), severe=True)
+        return _finding(facts, middle, most, peak, ("loader", counted.shows), severe=True)
     raised = idler(facts, CODE, BUSY)
     if most is None or middle is None or most.value >= MILD or middle.value <= 0.01:
         return raised or _cleared(facts, signal, middle)
@@ -96,7 +105,15 @@ def _span(facts: Facts, known: Pace) -> tuple[float, float]:
     return last.begins, last.ends
 
 
-def _counted(facts: Facts) -> Claim | None:
+@dataclass(frozen=True, slots=True)
+class _Counted:
+    """What the loop printed of its waits, and the share of its time."""
+
+    shows: Claim
+    share: float
+
+
+def _counted(facts: Facts) -> _Counted | None:
     """That the loop waited for its data in most of its time, by what it prints of each step."""
     track = facts.main_track(facts.last.n)
     if track is None:
@@ -104,31 +121,58 @@ def _counted(facts: Facts) -> Claim | None:
     run = course(facts)
     since = run.slow[-1].begins if run is not None and run.slow else 0.0
     at, _ = times(facts, track)
-    steps = [i for i in track.of_attempt(facts.last.n)[WARM_UP:]
+    steps = [i for i in _warm(track, track.of_attempt(facts.last.n))
              if 0 <= track.data_s[i] <= track.step_s[i] and at.get(i, since) >= since]  # fmt: skip
     whole = sum(track.step_s[i] for i in steps)
     waited = sum(track.data_s[i] for i in steps)
-    if len(steps) < LEAST_POINTS or waited < SEVERE * whole:
+    if len(steps) * _apart(track, steps) < LEAST_POINTS or waited < SEVERE * whole:
         return None
     worst = max(steps, key=lambda i: track.data_s[i] / (track.step_s[i] or 1.0))
     cites = [facts.point(track, i).cite for i in dict.fromkeys((steps[0], worst, steps[-1]))]
-    return claim(f"The loop waited for its data in {waited / whole:.0%} of {whole:,.0f} s of steps"
-                 f" that it printed both of; in one for {track.data_s[worst]:.3g} of"
-                 f" {track.step_s[worst]:.3g} s", *cites)  # fmt: skip
+    text = (
+        f"The loop waited for its data in {waited / whole:.0%} of its step time, by {len(steps)}"
+        f" lines that print both; in one for {track.data_s[worst]:.3g} of"
+        f" {track.step_s[worst]:.3g} s"
+    )
+    return _Counted(claim(text, *cites), waited / whole)
 
 
-def _told(facts: Facts, counted: Claim) -> Finding:
-    """The loop's own word, where no GPU was measured: how busy they were is not known."""
+def _apart(track: Track, points: Sequence[int]) -> int:
+    """How many steps a line stands for: trackers print means over as many."""
+    gaps = [track.steps[b] - track.steps[a] for a, b in pairwise(points)]
+    return max(1, int(median(gaps))) if gaps else 1
+
+
+def _warm(track: Track, points: Sequence[int]) -> list[int]:
+    """The lines past the warm-up: the first few are in it unless each stands for many steps."""
+    each = _apart(track, points)
+    return [i for n, i in enumerate(points)
+            if n >= WARM_UP or (each >= WARM_UP_STEPS <= track.steps[i] - each)]  # fmt: skip
+
+
+def _told(facts: Facts, counted: _Counted) -> Finding:
+    """The loop's own word, where no GPU was measured: how busy they were is not known. A run that
+    reached its plan all the same is sound, and only warned of."""
+    sound = facts.disposition == "completed" or facts.reached_plan
+    mostly = counted.share >= MOSTLY and not sound
     return Finding(
         code=CODE,
         summary="The training loop waited for its data most of the time",
         fault_class="loader",
         attribution="job",
-        shows=(counted,),
-        implies=(),
-        strength=0.5,
-        role="warning",
-        severity="warning",
+        shows=(counted.shows,),
+        implies=(
+            claim(
+                "Were its data there at once, the loop itself would need"
+                f" {1 - counted.share:.0%} of that time.",
+                *counted.shows.cites,
+            ),
+        )
+        if mostly
+        else (),
+        strength=0.65 if mostly else 0.5,
+        role="cause" if mostly else "warning",
+        severity="degraded" if mostly else "warning",
         scope="all",
         attempt=facts.last.n,
         ended_run=False,

@@ -46,7 +46,8 @@ CODE = "E1"
 NAME = "loss-divergence"
 NEEDS = ("training progress with a loss",)
 EXPLAINS = {
-    "A3": "a non-finite loss or gradient makes the program stop itself",
+    "A3/code": "a non-finite loss or gradient makes the program stop itself",
+    "A3/data": "a non-finite loss or gradient makes the program stop itself",
     "E3": "a run that diverged was stopped before its plan",
 }
 FEW = {"non-finite": 3, "dead-plateau": SHAPE_POINTS}

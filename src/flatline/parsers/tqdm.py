@@ -142,13 +142,14 @@ def _label_loss(bar: _Bar) -> tuple[_Bar, tuple[str, str] | None]:
     return replace(bar, label=bar.label[: found.start()].rstrip(" ([,|:-")), (found[1], found[2])
 
 
-def _last(text: str) -> str:
-    """The last of several unlabelled bars on one line: what stored logs without carriage returns
-    make of a bar that was drawn again and again."""
+def _drawn(text: str) -> tuple[str, ...]:
+    """One from the middle and the last of several unlabelled bars on one line: what stored logs
+    without carriage returns make of a bar that was drawn again and again."""
     first, last = text.find("%|"), text.rfind("%|")
     if first == last or text[: max(0, first)].strip(" 0123456789"):
-        return text
-    return text[last - 3 :]
+        return (text,)
+    middle = text.rfind("%|", 0, (first + last) // 2 + 2)
+    return tuple(text[max(0, at - 3) :] for at in dict.fromkeys((middle, last)))
 
 
 class Reader:
@@ -162,7 +163,9 @@ class Reader:
 
     def feed(self, text: str) -> Iterable[Progress]:
         """Mostly nothing: a bar drawn again with nothing new says nothing."""
-        text = _last(text)[:_LONGEST]
+        return [said for one in _drawn(text) for said in self._one(one[:_LONGEST])]
+
+    def _one(self, text: str) -> Iterable[Progress]:
         bar = _bar(text)
         if bar is None or "v_num=" in text or "DataLoader " in bar.label or "{'" in text:
             return ()
