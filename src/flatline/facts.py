@@ -417,8 +417,8 @@ class Facts:
     @cached_property
     def hosts(self) -> tuple[str, ...]:
         found: dict[str, None] = {}
-        for job in self.jobs[-1:]:
-            found.update(dict.fromkeys(job.nodes))
+        for held in (*(job.nodes for job in self.jobs[-1:]), self.last.hosts):
+            found.update(dict.fromkeys(held))
         if not found:
             for place in self._places():
                 if place.host:

@@ -249,7 +249,7 @@ def test_the_format_of_the_framework_is_asked_first(
         (torchtitan, "Trainer is initialized with local batch size 8, global batch size 64, "
          "gradient accumulation steps 1, sequence length 2048, total steps 1000 (warmup 200).",
          {"kind": "plan", "planned": 1000}),
-        (torchtitan, "[titan] Training starts at step 1.", {"kind": "fresh"}),
+        (torchtitan, "[titan] Training starts at step 1.", {"kind": "fresh", "step": 1}),
         (torchtitan, "Finished saving the checkpoint in 5.5 seconds.",
          {"kind": "checkpoint_saved"}),
         (fairseq, "2026 | INFO | valid | epoch 002 | valid on 'v' subset | loss 9.5 | ppl 724 |"

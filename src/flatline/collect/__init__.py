@@ -35,6 +35,7 @@ from flatline.collect.runs import (
     merge,
     reached_end,
 )
+from flatline.collect.told_nodes import told_nodes
 from flatline.errors import FlatlineError, FormatError, ManyJobs, SourceError, UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
@@ -169,7 +170,8 @@ def read(
         wanted = rows[-1].id if rows else job_id or ""
         found = of_job(found, wanted, {job.id for job in records.jobs} - {wanted})
     logs = _logs(found, rows, gaps, on_progress)
-    held = request.hosts or (rows[-1].nodes if rows else ())
+    told = told_nodes(match for _, _, events in logs for match in events.matches)
+    held = request.hosts or (rows[-1].nodes if rows else ()) or told
     numbers = Numbers(
         [f for f in found if f.kind == METRICS],
         gaps,
@@ -388,7 +390,7 @@ def _facts(read: Reading) -> Facts:
         jobs=rows,
         dumps=tuple(read.dumps),
         node_events=_of_nodes(records, rows),
-        attempts=attempts(rows, matches, tracks, ended, tries, earlier),
+        attempts=attempts(rows, matches, tracks, ended, tries, earlier, told_nodes(matches)),
         gaps=gaps,
         now=max(nows, default=None),
         read_line=reader,

@@ -104,12 +104,14 @@ def attempts(
     ended: Disposition,
     numbers: Sequence[int],
     earlier: Callable[[int], Disposition] = lambda n: "failed",
+    told: tuple[str, ...] = (),
 ) -> tuple[Attempt, ...]:
     """
     The tries of the run: accounting rows where there are any, else the tries the logs show.
 
     Rows and log attempts are not matched one to one: logs of an elastic restart live in one
-    row.  The last attempt carries how the run ended, an earlier one what `earlier` says.
+    row.  The last attempt carries how the run ended, an earlier one what `earlier` says.  `told`
+    are the hosts the log names, where there is no row.
     """
     if len(jobs) > 1 and max(numbers, default=0) == 0:
         return tuple(
@@ -141,7 +143,7 @@ def attempts(
                 ended_at=job.ended_at if job and final else None,
                 exit_code=job.exit_code if job and final else None,
                 signal=job.signal if job and final else None,
-                hosts=job.nodes if job else (),
+                hosts=job.nodes if job else told,
                 first_step=min(steps, default=None),
                 last_step=max(steps, default=None),
                 cites=(job.cite,) if job and final else (),

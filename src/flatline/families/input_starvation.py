@@ -55,7 +55,8 @@ MOSTLY = 0.6
 rest."""
 LASTING = 0.1
 """Of the run: what began only later is looked at by itself."""
-LEAST_POINTS = 8
+LEAST_POINTS, LEAST_S = 8, 60.0
+"""Steps, and seconds of them, below which a loader has not settled."""
 PRESSED = 0.2
 """A share of the time in which tasks waited for storage or a CPU that the loaders must feel."""
 HOSTS = {
@@ -125,7 +126,8 @@ def _counted(facts: Facts) -> _Counted | None:
              if 0 <= track.data_s[i] <= track.step_s[i] and at.get(i, since) >= since]  # fmt: skip
     whole = sum(track.step_s[i] for i in steps)
     waited = sum(track.data_s[i] for i in steps)
-    if len(steps) * _apart(track, steps) < LEAST_POINTS or waited < SEVERE * whole:
+    each = _apart(track, steps)
+    if len(steps) * each < LEAST_POINTS or whole * each < LEAST_S or waited < SEVERE * whole:
         return None
     worst = max(steps, key=lambda i: track.data_s[i] / (track.step_s[i] or 1.0))
     cites = [facts.point(track, i).cite for i in dict.fromkeys((steps[0], worst, steps[-1]))]

@@ -96,7 +96,8 @@ def _silent(facts: Facts) -> Judgement:
     if met:
         text = "whatever it began from, the program measured that its target quality was reached"
         return Cleared(CODE, text, (met[-1].cite, first.cite))
-    if asked or (fresh and not _first_try(facts)):
+    looked = [m for m in fresh if m.progress.step is None]
+    if asked or (looked and not _first_try(facts)):
         return None  # a checkpoint was looked for: whether one should have been there is open
     return Cleared(CODE, "nothing that was read asked for a resume", (first.cite,))
 

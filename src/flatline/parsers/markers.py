@@ -108,15 +108,17 @@ class Reader:
         if found := _STARTS.search(text):
             step, planned = int(found[1]), int(found[2]) if found[2] else None
             if step <= 1:
-                return (Progress("fresh", planned=planned),)
+                return (Progress("fresh", step=step, planned=planned),)
             return (Progress("resume", step=step - 1, planned=planned),)
         if _FOREIGN.search(text) or _NOT_SAID.search(text):
             return ()
         if _FRESH.search(text):
             return (Progress("fresh"),)
-        step_, epoch = _position(text)
-        if _RESUME.search(text):
+        if found := _RESUME.search(text):
+            named = _position(text[found.start() :])
+            step_, epoch = named if named != (None, None) else _position(text)
             return (Progress("resume", step=step_, epoch=epoch),)
+        step_, epoch = _position(text)
         if _SAVED.search(text):
             return (Progress("checkpoint_saved", step=step_, epoch=epoch),)
         if (step_ is not None or epoch is not None) and _LOADED.search(text):

@@ -33,7 +33,7 @@ RULES = (
          says=fields(loss=r"\bloss: +#")),
     rule("train", r"(?:^|[^\w:])step: +(?P<step>[0-9]{1,12})(?= +loss: .*\b(?:memory|tps|wps): )",
          unit="tokens/s/GPU", says=fields(**_FIELDS)),
-    rule("fresh", r"\bTraining starts at step [01]\b(?:.{0,300}?\btotal steps "
+    rule("fresh", r"\bTraining starts at step (?P<step>[01])\b(?:.{0,300}?\btotal steps "
          r"(?P<planned>[0-9]{1,12}))?"),
     rule("plan", r"\bTrainer is initialized with .{1,400}?\btotal steps (?P<planned>[0-9]{1,12})"),
     rule("checkpoint_saved", r"\bFinished saving the checkpoint\b"),

@@ -130,6 +130,7 @@ class MetricsSource:
         """The exporters with the names of hosts that stand in their data as addresses."""
         from flatline.vocab.gpus import indexed, indexes
         from flatline.vocab.hosts import named, names_of
+        from flatline.vocab.users import in_pieces
 
         names = names_of(self._answering() if bound else (), addresses)
         known = indexes(self._numbered(bound))
@@ -137,6 +138,7 @@ class MetricsSource:
         for exporter in bound:
             whole, unnamed = named(exporter, self._hosts(exporter), names)
             whole = indexed(whole, self._values(whole, "gpu"), known)
+            whole = in_pieces(whole, lambda metric: (of for of, _ in self._lately(metric)))
             out.append(whole)
             gaps.extend((*whole.gaps, *unnamed, *self._still(whole)))
         return out

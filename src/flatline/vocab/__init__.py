@@ -119,6 +119,7 @@ class Vocabulary:
     recognised_by: frozenset[str]
     labels: Mapping[str, tuple[LabelRule, ...]]
     carriers: tuple[Carrier, ...]
+    users: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,8 @@ class Exporter:
     """A vocabulary bound to data: the one label and the one metric that are there.
 
     `hosts` names those hosts that the data has under another value (an address), `gpus` has the
-    index of those GPUs that it has under a UUID."""
+    index of those GPUs that it has under a UUID.  `users` are labels that say who uses a device:
+    where they come and go, one device has several series, one after the other."""
 
     name: str
     labels: Mapping[str, LabelRule]
@@ -134,6 +136,7 @@ class Exporter:
     gaps: tuple[Gap, ...] = ()
     hosts: Mapping[str, str] = field(default_factory=dict)
     gpus: Mapping[str, str] = field(default_factory=dict)
+    users: tuple[str, ...] = ()
 
     def canonical(self, native: Mapping[str, str]) -> dict[str, str]:
         """The canonical labels native ones come to."""
@@ -184,7 +187,8 @@ def bind(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> Exporte
         if name in vocabulary.labels and name not in labels and carriers:
             known = ", ".join(rule.label for rule in vocabulary.labels[name])
             gaps.append(Gap(f"the {name} of {vocabulary.name} metrics", f"no label {known}"))
-    return Exporter(vocabulary.name, labels, carriers, tuple(gaps))
+    users = tuple(label for label in vocabulary.users if label in present)
+    return Exporter(vocabulary.name, labels, carriers, tuple(gaps), users=users)
 
 
 def _recognised(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> bool:
@@ -226,7 +230,7 @@ def load(path: Path) -> Vocabulary:
 
 
 def _vocabulary(table: Mapping[str, Any]) -> Vocabulary:
-    _known(table, {"name", "recognised_by", "references", "labels", "carriers"})
+    _known(table, {"name", "recognised_by", "references", "labels", "carriers", "users"})
     labels = {}
     for name, rules in table.get("labels", {}).items():
         if name not in LABELS:
@@ -235,7 +239,10 @@ def _vocabulary(table: Mapping[str, Any]) -> Vocabulary:
     carriers = tuple(_carrier(entry) for entry in table["carriers"])
     if not carriers or not table["recognised_by"]:
         raise ValueError("it carries nothing, or is recognised by nothing")
-    return Vocabulary(str(table["name"]), frozenset(table["recognised_by"]), labels, carriers)
+    users = tuple(map(str, table.get("users", ())))
+    return Vocabulary(
+        str(table["name"]), frozenset(table["recognised_by"]), labels, carriers, users
+    )
 
 
 def _rule(table: Mapping[str, Any]) -> LabelRule:

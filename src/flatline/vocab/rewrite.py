@@ -45,6 +45,14 @@ NAMING_LABELS = frozenset(
     {"absent_over_time", "count_values", "label_join", "label_replace", "sort_by_label"}
 )
 """What names labels in strings, or asks of all series together: it would mean the data's own."""
+JOINED: Mapping[str, str] = {
+    **dict.fromkeys(("count_over_time", "sum_over_time", "changes", "resets"), "sum"),
+    **dict.fromkeys(("avg_over_time", "quantile_over_time", "stddev_over_time", "deriv"), "avg"),
+    "min_over_time": "min",
+}
+"""What a function of a device's series comes to where it is in pieces, else their greatest; a
+window that spans a change of users weighs its pieces alike.  What a counter grew by is not added
+up: the piece without a user spans those with one."""
 _SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$])")
 _PORT = "(:[0-9]+)?"
 
@@ -204,7 +212,8 @@ class _Rewriter:
             def wrap(native: Selector, at: int = place, args: tuple[Expr, ...] = args) -> Expr:
                 return Call(expr.function, (*args[:at], native, *args[at + 1 :]))
 
-            return self._carried(selector, wrap, self._degree(expr.function, selector))
+            degree = self._degree(expr.function, selector)
+            return self._carried(selector, wrap, degree, JOINED.get(expr.function, "max"))
         return Call(expr.function, tuple(map(self.expr, expr.args)))
 
     def _degree(self, function: str, selector: Selector) -> int:
@@ -219,8 +228,15 @@ class _Rewriter:
             return 1
         raise QueryRejected(f"{function} of {selector.name} cannot be put in another unit")
 
-    def _carried(self, selector: Selector, wrap: Callable[[Selector], Expr], degree: int) -> Expr:
-        """A signal's own selector, once for each group, in canonical units."""
+    def _carried(
+        self,
+        selector: Selector,
+        wrap: Callable[[Selector], Expr],
+        degree: int,
+        joined: str = "max",
+    ) -> Expr:
+        """A signal's own selector, once for each group, in canonical units; `joined` makes one
+        value of the pieces of a device's series."""
         signal = SIGNALS[selector.name or ""]
         carrier = self.exporter.carriers.get(signal.name)
         if carrier is None:
@@ -233,6 +249,8 @@ class _Rewriter:
             part = self._relabelled(carrier, self._flag(carrier, native, wrap(native)))
             out = part if out is None else Binary("or", out, part)
         assert out is not None
+        if self.exporter.users:
+            out = Aggregate(joined, out, labels=self.exporter.users, without=True)
         if carrier.collapse:
             out = Aggregate("avg", out, labels=carrier.collapse, without=True)
         elif len(self.groups) > 1:
