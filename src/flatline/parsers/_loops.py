@@ -107,13 +107,14 @@ _TIME = re.compile(
     r"\s*[:=]?\s*([0-9]{1,12}(?:\.[0-9]+)?)\s*(ms|s|sec)?(?![\w.:])"
 )
 _EACH = re.compile(
-    r"(?<![\w.])([0-9]{1,12}(?:\.[0-9]+)?) ?(ms|s|sec)/(?:step|iter(?:ation)?)(?!\w)"
+    r"(?<![\w.])([0-9]{1,12}(?:\.[0-9]+)?) ?(ms|s|sec)/(?:step|it(?:er(?:ation)?)?)(?!\w)"
 )
 _SPEED = re.compile(
-    r"(?<![\w/])(tok(?:ens)?/s(?:ec)?|tokens_per_sec(?:ond)?|tps|wps|img/s|samples/s(?:ec)?)"
+    r"(?<![\w/])(tok(?:ens)?/s(?:ec)?|tokens_per_sec(?:ond)?|tps|wps|img/s|samples/s(?:ec)?"
+    r"|(?:it(?:er)?|steps?)(?:/s(?:ec)?|s?_per_sec(?:ond)?))"
     r"\s*[:=]?\s*((?>[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?))([km]?)(?!\w)"
     r"|((?>[0-9][0-9,]*(?:\.[0-9]+)?))([km]?) ?"
-    r"(tok(?:ens)?/s(?:ec)?|img/s|samples/s(?:ec)?)(?!\w)"
+    r"(tok(?:ens)?/s(?:ec)?|img/s|samples/s(?:ec)?|(?:it(?:er)?s?|steps?)/s(?:ec)?)(?!\w)"
 )
 _CUT = re.compile(r"([0-9.]+)")
 _DIGITS = 40
