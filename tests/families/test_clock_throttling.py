@@ -212,17 +212,14 @@ def test_without_clocks_or_activity_it_is_not_measurable(tmp_path: Path, missing
     assert judged(tmp_path, lambda gpu, n: {missing: NOT}) is None
 
 
-def test_hosts_without_metrics_are_not_cleared(tmp_path: Path) -> None:
-    """The scheduler knows of a host nobody read."""
-    attempts = (Attempt(0, "completed", hosts=("n0", "n1", "n2")),)
+@pytest.mark.parametrize(("hosts", "cleared"), [(("n0", "n1"), True), (("n0", "n1", "n2"), False)])
+def test_hosts_without_metrics_are_not_cleared(
+    tmp_path: Path, hosts: tuple[str, ...], cleared: bool
+) -> None:
+    """The scheduler, or the log, knows of a host nobody read."""
+    attempts = (Attempt(0, "completed", hosts=hosts),)
     answer = judged(tmp_path, lambda gpu, n: {}, attempts=attempts)
-    assert isinstance(answer, Cleared)
-
-    class Wider(Facts):
-        hosts = ("n0", "n1", "n2")  # type: ignore[assignment]
-
-    source = MetricsSource([(tmp_path / "metrics.prom", "metrics.prom")])
-    assert judge(Wider(targets=("run",), ask=source.ask, window=source.window)) is None
+    assert isinstance(answer, Cleared) == cleared
 
 
 def test_metrics_of_a_part_of_the_run_do_not_clear_it(tmp_path: Path) -> None:

@@ -24,15 +24,16 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import isfinite
 from statistics import median
 
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
+from flatline.judging.printed_sizes import printed_sizes
 from flatline.judging.quiet import Quiet, all_quiet, quiet
-from flatline.judging.throughput import Course, course, shown, step_at
+from flatline.judging.throughput import Course, Slow, course, shown, step_at, times
 from flatline.judging.timeline import timeline
 from flatline.judging.uniform import other_dynamics
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
@@ -61,12 +62,24 @@ SLACK = 2
 class _Move:
     """That a metric left its level, when, and how likely it met the fall by chance."""
 
-    signal: str
+    name: str
     at: float
     chance: float
     before: Cite
     after: Cite
     values: tuple[float, float]
+    fault_class: str = "expert-imbalance"
+
+    @property
+    def told(self) -> tuple[str, str]:
+        """What it implies, and what cannot be decided of it."""
+        if self.fault_class == "expert-imbalance":
+            implied = "The model spread its work otherwise, and a step costs more since"
+            return implied, "How the router spreads its tokens: counts per expert would tell."
+        return "A step has more work to do since", (
+            "Whether it costs what so much more work must: a run of that size throughout would"
+            " tell."
+        )
 
 
 def judge(facts: Facts) -> Judgement:
@@ -81,18 +94,34 @@ def judge(facts: Facts) -> Judgement:
         return Cleared(CODE, "throughput did not fall", cites) if len(run.phases) == 1 else None
     measured = [signal for signal in MOVED if facts.measured(signal)]
     track = facts.main_track(facts.last.n)
-    logged = track is not None and any(isfinite(value) for value in track.balance)
-    if not (measured or logged) or run.slow[0].begins < run.best.begins:
+    balance = None if track is None else _balance(facts, track)
+    later = [phase for phase in run.slow if phase.begins >= run.best.begins]
+    if not later:
         return None
-    system = quiet(facts, run)
-    if all_quiet(system) is not True:
-        return None
-    tried = len(measured) + logged
+    sized = [] if track is None else printed_sizes(facts, track)
+    tried = len(measured) + (balance is not None) + len(sized)
     moves = [move for signal in measured
              if (move := _move(facts, run, signal, tried)) is not None]  # fmt: skip
-    if track is not None and (move := _logged(facts, run, track, tried)) is not None:
-        moves.append(move)
-    return _finding(facts, run, min(moves, key=lambda m: m.chance), system) if moves else None
+    if track is not None and balance is not None:
+        moves += _logged(facts, run, track, (MOVED["training_balance_loss"], *balance), tried)
+    grown = [
+        replace(move, fault_class="size")
+        for name, at, values in sized if track is not None
+        for move in _logged(facts, run, track, (name, at, values), tried)
+        if move.values[1] > move.values[0]
+    ]  # fmt: skip
+    system = quiet(facts, run)
+    calm = all_quiet(system) is True
+    chosen = grown or (moves if calm else [])
+    if not chosen:
+        return None
+    return _finding(facts, run, min(chosen, key=lambda m: m.chance), system if calm else ())
+
+
+def _balance(facts: Facts, track: Track) -> tuple[list[int], list[float]] | None:
+    """The points at which the log prints the balance loss, and its values."""
+    at = [i for i in track.of_attempt(facts.last.n) if isfinite(track.balance[i])]
+    return (at, [track.balance[i] for i in at]) if at else None
 
 
 def _move(facts: Facts, run: Course, signal: str, tried: int) -> _Move | None:
@@ -107,24 +136,27 @@ def _move(facts: Facts, run: Course, signal: str, tried: int) -> _Move | None:
     if left is None:
         return None
     moved, calm_at, most, chance = left
-    return _Move(signal, points[moved][0], chance,
+    return _Move(MOVED[signal], points[moved][0], chance,
                  answer.cite(row, f"{MOVED[signal]} before", at=points[calm_at][0]),
                  answer.cite(row, f"{MOVED[signal]} as it moved", at=points[most][0]),
                  (points[calm_at][1], points[most][1]))  # fmt: skip
 
 
-def _logged(facts: Facts, run: Course, track: Track, tried: int) -> _Move | None:
-    """The same of the balance loss that the log prints with its steps."""
-    at = [i for i in track.of_attempt(facts.last.n)
-          if isfinite(track.balance[i]) and isfinite(track.at[i])]  # fmt: skip
-    points = [(track.at[i], track.balance[i]) for i in at]
+def _logged(
+    facts: Facts, run: Course, track: Track, what: tuple[str, list[int], list[float]], tried: int
+) -> list[_Move]:
+    """The same of what the log prints with its steps: its name, points and values."""
+    name, indexes, printed = what
+    when, _ = times(facts, track)
+    at = [i for i in indexes if i in when]
+    points = [(when[i], v) for i, v in zip(indexes, printed, strict=True) if i in when]
     left = _left(run, points, 2 * SLACK * run.pace.interval_s, tried)
     if left is None:
-        return None
+        return []
     moved, calm_at, most, chance = left
     before, after = (facts.point(track, at[one]).cite for one in (calm_at, most))
-    return _Move("training_balance_loss", points[moved][0], chance, before, after,
-                 (points[calm_at][1], points[most][1]))  # fmt: skip
+    return [_Move(name, points[moved][0], chance, before, after,
+                  (points[calm_at][1], points[most][1]))]  # fmt: skip
 
 
 def _left(
@@ -155,34 +187,41 @@ def _left(
 
 def _fall(run: Course) -> tuple[float, float]:
     """From when throughput last stood at its best level to the first slow phase."""
-    first = run.slow[0]
+    first = _first(run)
     pairs = zip(run.pace.times, run.pace.values, strict=True)
     good = [time for time, value in pairs
             if time <= first.begins and value >= (1 - AT_LEVEL) * run.best.level]  # fmt: skip
     return (good[-1] if good else first.begins), first.begins
 
 
+def _first(run: Course) -> Slow:
+    """The first slow phase after the best one: compiling makes a slow beginning."""
+    return next(phase for phase in run.slow if phase.begins >= run.best.begins)
+
+
 def _finding(facts: Facts, run: Course, move: _Move, system: tuple[Quiet, ...]) -> Finding:
-    worst = min(run.slow, key=lambda phase: phase.part)
+    later = [phase for phase in run.slow if phase.begins >= run.best.begins]
+    worst = min(later, key=lambda phase: phase.part)
     step = step_at(facts, move.at)
+    implied, open_ = move.told
     where = f" at step {step}" if step is not None else ""
     clean: list[Cite] = [cite for one in system for cite in (one.slow, one.best)]
     names = ", ".join(dict.fromkeys(one.watched.name for one in system))
     return Finding(
         code=CODE,
-        summary=f"Throughput fell by {1 - worst.part:.0%} as {MOVED[move.signal]} moved{where};"
-        " nothing else changed",
-        fault_class="expert-imbalance",
+        summary=f"Throughput fell by {1 - worst.part:.0%} as {move.name} moved{where}"
+        + ("; nothing else changed" if system else ""),
+        fault_class=move.fault_class,
         attribution="training",
         shows=(
-            claim(f"{MOVED[move.signal].capitalize()} went from {move.values[0]:.3g} to"
-                  f" {move.values[1]:.3g}{where}", move.before, move.after),
+            claim(f"{move.name[:1].upper() + move.name[1:]} went from {move.values[0]:,.4g} to"
+                  f" {move.values[1]:,.4g}{where}", move.before, move.after),
             shown(facts, run, worst),
-            claim(f"As in the fast phase: {names}", *clean),
+            *((claim(f"As in the fast phase: {names}", *clean),) if clean else ()),
         ),
         implies=(
-            claim("The model spread its work otherwise, and a step costs more since; by chance"
-                  f" the two would meet in {move.chance:.0%} of runs.", move.before, move.after),
+            claim(f"{implied}; by chance the two would meet in {move.chance:.0%} of runs.",
+                  move.before, move.after),
         ),
         strength=0.75,
         severity="degraded",
@@ -191,10 +230,15 @@ def _finding(facts: Facts, run: Course, move: _Move, system: tuple[Quiet, ...]) 
         onset_step=step,
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=("How the router spreads its tokens: counts per expert would tell.",),
-        actions=(
-            Action("watch", "Look at the router: weight of the balance loss, capacity, counts"
-                   " per expert around this step."),
-        ),
-        resubmit="fix_first",
+        cannot_decide=(open_,),
+        actions=(_action(move),),
+        resubmit="fix_first" if move.fault_class == "expert-imbalance" else "unknown",
     )  # fmt: skip
+
+
+def _action(move: _Move) -> Action:
+    if move.fault_class == "size":
+        return Action("watch", "Compare samples or tokens a second instead of steps: where those"
+                      " hold, nothing is lost.")  # fmt: skip
+    return Action("watch", "Look at the router: weight of the balance loss, capacity, counts per"
+                  " expert around this step.")  # fmt: skip

@@ -105,6 +105,7 @@ class Reader:
             step_s=_number(fields.get("seconds")),
             throughput=throughput,
             throughput_unit=unit,
+            balance=_number(fields.get("moe_lb_loss")),
         )
         if self._planned is not None and step == self._planned - 1:
             return (train, Progress("finished", step=step, planned=self._planned))

@@ -1,0 +1,29 @@
+"""How much work a step has, where a loop prints it: sequence length, batch size."""
+
+from __future__ import annotations
+
+import re
+
+from flatline.facts import Facts, Track
+
+MOST_POINTS = 600
+"""Lines that are read anew; a curriculum changes a handful of times."""
+_SIZE = re.compile(
+    r"(?<![\w.])((?:max_?|avg_?|mean_?|cur(?:rent)?[_ ]?)?(?:seq(?:uence)?[_ ]?len(?:gth)?|context"
+    r"[_ ]?len(?:gth)?)|(?:global[_ ]|micro[_ ]|local[_ ]|train[_ ])?batch[_ ]?size)"
+    r"\s{0,3}[=:]\s{0,3}([0-9][0-9,]{0,11})(?![\w.])",
+    re.IGNORECASE,
+)
+
+
+def printed_sizes(facts: Facts, track: Track) -> list[tuple[str, list[int], list[float]]]:
+    """(name, points, values) of every size that the step lines print and that changes."""
+    span = track.of_attempt(facts.last.n)
+    stride = max(1, len(span) // MOST_POINTS)
+    found: dict[str, tuple[list[int], list[float]]] = {}
+    for index in span[::stride]:
+        for name, value in _SIZE.findall(facts.point(track, index).cite.text):
+            at, values = found.setdefault(" ".join(name.lower().split("_")), ([], []))
+            at.append(index)
+            values.append(float(value.replace(",", "")))
+    return [(f"the {name}", *read) for name, read in found.items() if len(set(read[1])) > 1]
