@@ -48,10 +48,15 @@ EXPLAINS = {
 }
 
 ACTIVITY = "gpu_sm_active_ratio"
-"""Never the engine's or the coarse utilisation: a kernel that waits in a collective counts as
-work there, so that victims look as busy as the rank they wait for."""
+"""Not the engine's or the coarse utilisation for who works longer: a kernel that waits in a
+collective counts as work there, so that victims look as busy as the rank they wait for."""
+RESIDENT = ("gpu_engine_active_ratio", "gpu_utilization_ratio")
+"""Whether any kernel was there. One that waits in a collective is, all the time: a GPU with gaps
+while the others have none is not waiting for them, it is given nothing to do."""
 ABOVE, BELOW = 1.05, 0.95
 """Apart by as much as a slow-down that is one (DROP of `throughput`) makes of it."""
+GAPS = 0.9
+"""Of the others' resident time: sound ranks of one run differ by a few in a hundred."""
 LEAST_SPREAD = 0.01
 OPEN = "Why it is slow: its clocks, its host's load and a trace would tell."
 _SHOWN = 3
@@ -68,14 +73,14 @@ def judge(facts: Facts) -> Judgement:
     if told is not None:
         return _waited_for(facts, told)
     run = course(facts)
-    if run is None or not run.slow or not facts.measured(ACTIVITY):
+    if run is None or not run.slow:
         return None
-    ranks = fleet(facts, run, ACTIVITY)
-    if ranks is None:
-        return None
-    for ratio, kind in ((ABOVE, "slow-device"), (BELOW, "slow-host")):
-        found = ranks.in_slow_phases(ratio, LEAST_SPREAD)
-        if found is not None:
+    looks = ((ACTIVITY, ABOVE, "slow-device"), (ACTIVITY, BELOW, "slow-host"),
+             *((signal, GAPS, "slow-host") for signal in RESIDENT))  # fmt: skip
+    for signal, ratio, kind in looks:
+        ranks = fleet(facts, run, signal)
+        found = None if ranks is None else ranks.in_slow_phases(ratio, LEAST_SPREAD)
+        if ranks is not None and found is not None:
             return _finding(facts, run, ranks, found, kind)
     return None
 
@@ -115,8 +120,13 @@ def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str)
     places = [ranks.names()[name] for name in found.hosts[:_SHOWN]]
     culprits = ranks.places(found)
     worst = min(run.slow, key=lambda phase: phase.part)
-    say = "had its SMs active {own} of the slow phase, the median GPU {others}"
-    asked = (ranks.beside(facts, place, worst, ("SM activity", say, "{:.1%}".format))
+    sms = ranks.signal == ACTIVITY
+    say, name = (
+        ("had its SMs active {own} of the slow phase, the median GPU {others}", "SM activity")
+        if sms
+        else ("had a kernel there {own} of the slow phase, the median GPU {others}", "activity")
+    )
+    asked = (ranks.beside(facts, place, worst, (name, say, "{:.1%}".format))
              for place in places)  # fmt: skip
     beside = [one for one in asked if one is not None]
     more = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
@@ -129,7 +139,7 @@ def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str)
     return Finding(
         code=CODE,
         summary=f"{culprits[0]}{more} held the run back: throughput was {1 - worst.part:.0%} down"
-        " while its SMs worked apart from the others'",
+        + (" while its SMs worked apart from the others'" if sms else ", and it alone had gaps"),
         fault_class=kind,
         attribution="infrastructure",
         shows=(*beside, *(shown(facts, run, phase) for phase in run.slow[:_SHOWN])),
