@@ -41,7 +41,7 @@ TAGS = {
     "time-limit", "cancelled", "preempted", "node-failure", "ray-node-lost", "requeued", "end-ok",
     "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose",
     "launch-blocking",
-    "step-aborted", "watchdog-abort", "ignored-exception",
+    "step-aborted", "watchdog-abort", "ignored-exception", "recompile",
 }  # fmt: skip
 LINE_LIMIT = 500
 

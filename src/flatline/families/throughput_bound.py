@@ -2,8 +2,9 @@
 The run is slow everywhere alike, for a reason that can be named.
 
 Symptom:
-    Every rank advances at the same low pace: checkpoints at nearly every step, collectives over
-    sockets instead of the fast fabric, or every launch serialised by a debug setting.
+    Every rank advances at the same low pace: checkpoints at nearly every step, functions compiled
+    anew again and again, collectives over sockets instead of the fast fabric, or every launch
+    serialised by a debug setting.
 
 Mechanism:
     Storage, interconnect or the launch path sets the pace of the step, not the compute.
@@ -27,12 +28,9 @@ References:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
-from statistics import median
-
-from flatline.facts import Facts, Track
+from flatline.facts import Facts
 from flatline.judging.claims import claim
+from flatline.judging.costly_steps import Cost, cost, recompiled
 from flatline.judging.throughput import checkpoint_steps, pace
 from flatline.judging.timeline import by_host, instant, usual
 from flatline.judging.uniform import as_fast, slow_fabric
@@ -48,8 +46,6 @@ STORM = 0.25
 """Of the time by the clock spent on saving: a quarter is not worth what it protects from."""
 SAVES = 4
 """Fewer saves show no habit."""
-PLAIN = 4
-"""Intervals without a save that the others are compared with."""
 BYTES = 50e6
 """Bytes a second each host must send over its plain network: collectives fill a link, control
 traffic and logging do not come near."""
@@ -63,27 +59,17 @@ power."""
 _SHOWN = 3
 
 
-@dataclass(frozen=True, slots=True)
-class _Storm:
-    """What saving cost: seconds lost of seconds in all, the usual step interval and the one with
-    a save, and points of the log that show it."""
-
-    lost_s: float
-    wall_s: float
-    usual_s: float
-    saving_s: float
-    saves: int
-    track: Track
-    at: tuple[int, ...]
-
-
 def judge(facts: Facts) -> Judgement:
-    """Saves that take the run's time, by the log's clock; collectives that bypass the fast fabric,
-    by its adapters' counters; launches that wait for one another, by the setting the log shows and
-    the power that is left unused; a fabric slower on every host than in a baseline."""
-    storm = _storm(facts)
+    """Saves that take the run's time, or compiling anew, by the log's clock; collectives that
+    bypass the fast fabric, by its adapters' counters; launches that wait for one another, by the
+    setting the log shows and the power that is left unused; a fabric slower on every host than in
+    a baseline."""
+    storm = cost(facts, checkpoint_steps(facts), SAVES, STORM)
     if storm is not None:
         return _saving(facts, storm)
+    compiled = recompiled(facts)
+    if compiled is not None:
+        return _compiling(*compiled)
     found = _bypassed(facts) or _serialised(facts) or slow_fabric(facts, CODE)
     return found or _cleared(facts)
 
@@ -99,40 +85,8 @@ def _cleared(facts: Facts) -> Cleared | None:
 # --- saving -------------------------------------------------------------------------------------
 
 
-def _storm(facts: Facts) -> _Storm | None:
-    """None where saves are few, undated, or cost less than STORM of the time."""
-    saved = checkpoint_steps(facts)
-    track = facts.main_track(facts.last.n)
-    if track is None or len(saved) < SAVES:
-        return None
-    dated = [i for i in track.of_attempt(facts.last.n)
-             if track.at[i] == track.at[i] and track.steps[i] >= 0]  # fmt: skip
-    plain: list[float] = []
-    saving: list[tuple[float, int, int]] = []
-    for a, b in pairwise(dated):
-        steps, took = track.steps[b] - track.steps[a], track.at[b] - track.at[a]
-        if steps <= 0 or took < 0:
-            continue
-        held = sum(track.steps[a] <= step < track.steps[b] for step in saved)
-        if held:
-            saving.append((took, steps, b))
-        else:
-            plain.append(took / steps)
-    if len(plain) < PLAIN or len(saving) < SAVES:
-        return None
-    each = median(plain)
-    wall = track.at[dated[-1]] - track.at[dated[0]]
-    lost = sum(max(0.0, took - steps * each) for took, steps, _ in saving)
-    if wall <= 0 or lost < STORM * wall:
-        return None
-    typical = sorted(saving)[len(saving) // 2]
-    index = dated.index(typical[2])
-    return _Storm(lost, wall, each, typical[0] / typical[1], len(saved), track,
-                  (dated[0], dated[index - 1], typical[2], dated[-1]))  # fmt: skip
-
-
-def _saving(facts: Facts, storm: _Storm) -> Finding:
-    points: list[Cite] = [facts.point(storm.track, i).cite for i in dict.fromkeys(storm.at)]
+def _saving(facts: Facts, storm: Cost) -> Finding:
+    points: list[Cite] = [storm.cite(at) for at in dict.fromkeys(storm.at)]
     marks = [m.cite for m in facts.markers_of("checkpoint_saved")][:_SHOWN]
     share = storm.lost_s / storm.wall_s
     return Finding(
@@ -141,8 +95,8 @@ def _saving(facts: Facts, storm: _Storm) -> Finding:
         fault_class="checkpoint-storm",
         attribution="job",
         shows=(
-            claim(f"{storm.saves} checkpoints were saved; steps beside a save took"
-                  f" {storm.saving_s:.3g} s each, the others {storm.usual_s:.3g} s",
+            claim(f"{storm.events} checkpoints were saved; steps beside a save took"
+                  f" {storm.costly_s:.3g} s each, the others {storm.usual_s:.3g} s",
                   *marks, *points),
         ),
         implies=(
@@ -158,6 +112,41 @@ def _saving(facts: Facts, storm: _Storm) -> Finding:
         actions=(
             Action("fix", "Save less often, or asynchronously: once in the time that may be"
                    " lost, not once a few steps."),
+        ),
+        resubmit="fix_first",
+    )  # fmt: skip
+
+
+# --- compiling again ----------------------------------------------------------------------------
+
+
+def _compiling(cites: tuple[LogCite, ...], lost: Cost) -> Finding:
+    points: list[Cite] = [lost.cite(at) for at in dict.fromkeys(lost.at)]
+    share = lost.lost_s / lost.wall_s
+    return Finding(
+        code=CODE,
+        summary=f"Compiling anew took {share:.0%} of the run's time",
+        fault_class="recompilation",
+        attribution="job",
+        shows=(
+            claim(f"The program was compiled anew {lost.events} times after its first steps;"
+                  f" steps in which it was took {lost.costly_s:.3g} s each, the others"
+                  f" {lost.usual_s:.3g} s", *cites[:_SHOWN], *points),
+        ),
+        implies=(
+            claim(f"Of {lost.wall_s:.0f} s by the log's clock {lost.lost_s:.0f} s went into it.",
+                  *points),
+        ),
+        strength=0.85,
+        severity="degraded",
+        scope="all",
+        attempt=lost.attempt,
+        ended_run=False,
+        cannot_decide=("Whether a baseline without it reaches the same loss: shapes may vary for"
+                       " good reason.",),
+        actions=(
+            Action("fix", "Mark what varies as dynamic, pad or bucket shapes, or compile less of"
+                   " the model; the compiler's log names what changed.", "TORCH_LOGS=recompiles"),
         ),
         resubmit="fix_first",
     )  # fmt: skip

@@ -1,0 +1,90 @@
+"""Steps that cost more than others for something the log says was done in them."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
+
+from flatline.facts import Facts, Track
+from flatline.judging.throughput import times
+from flatline.model import LogCite
+
+PLAIN = 4
+"""Intervals without the event that the others are compared with."""
+COMPILED, COMPILING = 4, 0.1
+"""Times a program was compiled anew, and of the time by the clock: fewer and less is a shape or
+two that come late."""
+WARM_UP_STEPS = 10
+"""In which everything is compiled once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What an event cost: seconds lost of seconds in all, the usual step interval and the one
+    with it, how often it was, and the points of the log that show it."""
+
+    lost_s: float
+    wall_s: float
+    usual_s: float
+    costly_s: float
+    events: int
+    at: tuple[int, ...]
+    attempt: int
+    facts: Facts
+    track: Track
+
+    def cite(self, index: int) -> LogCite:
+        return self.facts.point(self.track, index).cite
+
+
+def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost | None:
+    """None where fewer than `least` steps are marked, their times are not known, or they cost
+    less than `share` of the time.  A mark is the step before the one that paid."""
+    track = facts.main_track(facts.last.n)
+    if track is None or len(marked) < least:
+        return None
+    when, _ = times(facts, track)
+    known = [i for i in track.of_attempt(facts.last.n) if i in when and track.steps[i] >= 0]
+    plain: list[float] = []
+    costly: list[tuple[float, int, int]] = []
+    for a, b in pairwise(known):
+        steps, took = track.steps[b] - track.steps[a], when[b] - when[a]
+        if steps <= 0 or took < 0:
+            continue
+        if any(track.steps[a] <= step < track.steps[b] for step in marked):
+            costly.append((took, steps, b))
+        else:
+            plain.append(took / steps)
+    if len(plain) < PLAIN or len(costly) < least:
+        return None
+    each, wall = median(plain), when[known[-1]] - when[known[0]]
+    lost = sum(max(0.0, took - steps * each) for took, steps, _ in costly)
+    if wall <= 0 or lost < share * wall:
+        return None
+    typical = sorted(costly)[len(costly) // 2]
+    at = known.index(typical[2])
+    shown = (known[0], known[at - 1], typical[2], known[-1])
+    per_step = typical[0] / typical[1]
+    return Cost(lost, wall, each, per_step, len(marked), shown, facts.last.n, facts, track)
+
+
+def recompiled(facts: Facts) -> tuple[tuple[LogCite, ...], Cost] | None:
+    """Lines of a compiler past the first steps, and what the steps that follow them cost."""
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    span = track.of_attempt(facts.last.n)
+    lines = [track.lines[i] for i in span]
+    marked: dict[int, LogCite] = {}
+    for match in facts.tagged("recompile"):
+        after = bisect_right(lines, match.cite.line)
+        if match.cite.source != track.source or after >= len(span):
+            continue
+        step = track.steps[span[after]]
+        if step >= track.steps[span[0]] + WARM_UP_STEPS:
+            marked.setdefault(step - 1, match.cite)
+    lost = cost(facts, sorted(marked), COMPILED, COMPILING)
+    return None if lost is None else (tuple(marked[step] for step in sorted(marked)), lost)
