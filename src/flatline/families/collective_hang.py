@@ -39,6 +39,7 @@ from flatline.judging.idle_power import idle
 from flatline.judging.pace import standstill
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.spinning import spinning
+from flatline.judging.stalled import REPORT, stalled
 from flatline.judging.steering import scheduler
 from flatline.judging.waiting import Waiting, accused, lagging, silent, waiting
 from flatline.model import (
@@ -103,12 +104,7 @@ def judge(facts: Facts) -> Judgement:
         attribution="unknown",
         strength=strength,
         shows=tuple(_shows(victims, suspect)),
-        implies=(
-            claim(
-                "The ranks that report it were in the collective and waited: they are victims,"
-                " whichever of them the launcher names first.", *victims.cites[:2],
-            ),
-        ),
+        implies=(claim(_victims(victims), *victims.cites[:2]),),
         culprits=distinct(facts.on_host(place) for place in suspect.places),
         scope="place" if suspect.places else "none",
         onset=_onset(facts) or victims.first.cite.at,
@@ -299,6 +295,9 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
     recorded = _recorded(facts)
     if recorded is not None:
         return recorded
+    listed = stalled(facts, victims.first.attempt)
+    if listed is not None:
+        return _Suspect(listed.places if listed.odd else (), listed.why, 0.9)
     behind = lagging(victims)
     if behind:
         places = distinct(m.cite.place for m in behind)
@@ -368,6 +367,15 @@ def _shows(victims: Waiting, suspect: _Suspect) -> list[Claim]:
     return claims
 
 
+def _victims(victims: Waiting) -> str:
+    if victims.first.signature.id == REPORT:
+        return "Rank 0 reports it for all: ranks that are not listed sent theirs and are victims."
+    return (
+        "The ranks that report it were in the collective and waited: they are victims, whichever"
+        " of them the launcher names first."
+    )
+
+
 def _first_each(victims: Waiting) -> list[Match]:
     rest = [m for m in victims.matches if m is not victims.first]
     return [victims.first, *rest][:4]
@@ -425,11 +433,11 @@ def _actions(facts: Facts, suspect: _Suspect) -> tuple[Action, ...]:
 
 
 def _records_nothing(facts: Facts) -> bool:
-    """Whether the collectives that stopped are of JAX or of Gloo alone: the flight recorder is
+    """Whether the collectives that stopped are of JAX, Gloo or Horovod alone: the recorder is
     that of NCCL under torch (torch/csrc/distributed/c10d, ProcessGroupNCCL)."""
     stopped = [m for tag in (*TAGS, *ECHOES) for m in facts.tagged(tag)]
     origins = {match.signature.origin for match in stopped}
-    return bool(origins) and origins <= {"gloo", "jax"}
+    return bool(origins) and origins <= {"gloo", "jax", "mpi"}
 
 
 def _cleared(facts: Facts) -> Cleared | None:
