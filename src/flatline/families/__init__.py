@@ -5,6 +5,8 @@ A family module's docstring is its page everywhere it is shown.  It holds
 
 CODE, NAME  as `docs/design` fixes them (`NAME` is also the file's name, with underscores)
 NEEDS       the telemetry needed before it may be ruled out; `a|b` is either of two
+DECIDED_BY  the one observation that would decide it, and where it comes from: what is said to be
+            missing where all of NEEDS was read and `judge` still has no answer
 EXPLAINS    code of another family it can cause -> the mechanism, as a sentence
 judge       `Facts` -> a finding (or several), `Cleared`, or None where it cannot be measured
 
@@ -35,6 +37,7 @@ class Family:
     title: str
     page: str
     needs: tuple[str, ...]
+    decided_by: str
     explains: Mapping[str, str]
     judge: Callable[[Facts], Judgement]
 
@@ -51,6 +54,7 @@ def _family(name: str) -> Family:
         title=page.partition("\n")[0].rstrip("."),
         page=page,
         needs=tuple(module.NEEDS),
+        decided_by=module.DECIDED_BY,
         explains=module.EXPLAINS,
         judge=module.judge,
     )

@@ -56,6 +56,10 @@ from flatline.model import (
 CODE = "C2"
 NAME = "collective-hang"
 NEEDS = ("job log to its end", "flight-recorder dumps|GPU activity and power metrics")
+DECIDED_BY = (
+    "which rank had not entered the collective: flight-recorder dumps or stacks of all ranks "
+    "(py-spy dump)"
+)
 EXPLAINS = {
     "A3": "the timeout surfaces as an exception on the ranks that waited",
     "C5": "peers of a rank that timed out and left see its connections close",

@@ -34,6 +34,9 @@ from flatline.model import Action, Cleared, Finding, Judgement, LogCite, Match, 
 CODE = "C4"
 NAME = "heartbeat-false-positive"
 NEEDS = ("job log with dated steps of the accused|GPU power metrics of the accused",)
+DECIDED_BY = (
+    "dated steps or power of the accused between its last heartbeat and its being declared dead"
+)
 EXPLAINS = {
     "C2": "the coordination service ends every task once it believes one dead",
     "A2": "the runtime aborts on the fatal error the coordination service sends",

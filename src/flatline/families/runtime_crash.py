@@ -37,6 +37,9 @@ from flatline.model import Finding, Judgement
 CODE = "A3"
 NAME = "runtime-crash"
 NEEDS = ("job log to its end",)
+DECIDED_BY = (
+    "the traceback of the rank that failed first (its own stderr), behind a step it printed"
+)
 EXPLAINS = {
     "C2": "the rank that raised left the collective its peers were waiting in",
     "C5": "peers see the connection of the rank that raised close",

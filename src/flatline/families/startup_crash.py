@@ -38,6 +38,10 @@ from flatline.model import Action, Attribution, Cleared, Finding, Judgement, Res
 CODE = "A1"
 NAME = "startup-crash"
 NEEDS = ("job log",)
+DECIDED_BY = (
+    "the first traceback of each rank, and a line that tells whether a step came before it "
+    "(all ranks' stderr)"
+)
 EXPLAINS = {
     "C1": "a rank that died at start-up never joins, so the others wait for it in the rendezvous",
     "C2": "a rank that died at start-up never enters the first collective the others wait in",

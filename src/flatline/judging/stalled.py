@@ -77,4 +77,3 @@ def _stalled(facts: Facts, match: Match, listed: dict[int, LogCite]) -> Stalled:
         )
     cites = dict.fromkeys((match.cite, *list(dict.fromkeys(listed.values()))[:CITES]))
     return Stalled(places, odd, claim(text, *cites))
-

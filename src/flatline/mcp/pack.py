@@ -107,7 +107,6 @@ def lacks(verdict: Verdict) -> list[Lack]:
     for answer in verdict.undetermined:
         for need in answer.missing:
             needs.setdefault(need, []).append(answer.code)
-    needs.pop("a decisive sign", None)
     ordered = sorted(needs.items(), key=lambda item: -len(item[1]))
     return [Lack(need=safe(need.replace("|", " or ")), codes=codes[:CODES])
             for need, codes in ordered]  # fmt: skip
