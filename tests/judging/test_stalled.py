@@ -77,7 +77,8 @@ def test_most_ranks_missing_single_out_nobody() -> None:
 
 
 @pytest.mark.parametrize(
-    "behind", ["", "Missing ranks:", "step 12: [====>   ] 40%", "epoch 3: [2.1]", "Missing ranks:\n3: []"]
+    "behind",
+    ["", "Missing ranks:", "step 12: [====>   ] 40%", "epoch 3: [2.1]", "Missing ranks:\n3: []"],
 )
 def test_nothing_is_listed(behind: str) -> None:
     """A report cut off, or followed by a progress bar."""

@@ -35,6 +35,7 @@ from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places, number
+from flatline.judging.heartbeats import at_work
 from flatline.judging.idle_power import idle
 from flatline.judging.pace import standstill
 from flatline.judging.recorder import Kind, analyse
@@ -313,14 +314,15 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
     at = victims.first.cite.at
     if (unpowered := idle(facts, at.timestamp() if at else None)) is not None:
         return _Suspect(_with_rank(facts, unpowered.places, everyone), unpowered.why, 0.85)
-    tasks = {t for m in everyone.matches if _beat(m) for t in accused(facts, m)}
+    sound = at_work(facts)
+    tasks = {t for m in everyone.matches if _beat(m) for t in accused(facts, m)} - sound.keys()
     if tasks:
         places = distinct(Place(task=t) for t in sorted(tasks))
         cites = [m.cite for m in everyone.matches if _beat(m)]
         why = claim(f"{_cap(name_places(places))} stopped sending heartbeats.", *cites[:3])
         return _Suspect(places, why, 0.7)
     places, derived = silent(facts, everyone)
-    if places and derived is not None:
+    if places and derived is not None and sound.keys().isdisjoint(map(number, places)):
         text = f"Only {name_places(places)} did not report the wait: the others waited for it."
         return _Suspect(places, claim(text, derived, *everyone.cites[:3]), 0.75)
     return _Suspect((), None, 0.0)
