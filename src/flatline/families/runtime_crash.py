@@ -71,7 +71,16 @@ def judge(facts: Facts) -> Judgement:
             "Which kernel failed: CUDA reports errors late. The kernel log (XID) would tell an"
             " application fault from a failing GPU."
         )
-    if first.started is None:
+    if not facts.has_progress:
+        cannot.append(
+            "How far training had come: no step was read; "
+            + (
+                "its frames or a bar show that it was under way."
+                if first.started
+                else "the error is one of a run under way."
+            )
+        )
+    elif first.started is None:
         cannot.append("How far training had come: no step of this stream can be dated.")
     return Finding(
         code=CODE,
