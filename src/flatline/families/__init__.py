@@ -17,6 +17,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -40,6 +41,8 @@ class Family:
     decided_by: str
     explains: Mapping[str, str]
     judge: Callable[[Facts], Judgement]
+    apart: tuple[str, ...] = ()
+    """Codes of the families its page tells it apart from, in that order."""
 
 
 def _family(name: str) -> Family:
@@ -57,7 +60,13 @@ def _family(name: str) -> Family:
         decided_by=module.DECIDED_BY,
         explains=module.EXPLAINS,
         judge=module.judge,
+        apart=_apart(page, module.CODE),
     )
+
+
+def _apart(page: str, own: str) -> tuple[str, ...]:
+    told = page.partition("\nTold apart from:")[2].partition("\nDo:")[0]
+    return tuple(dict.fromkeys(c for c in re.findall(r"\b[A-G]\d\b", told) if c != own))
 
 
 @cache

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from flatline.facts import LOG, Facts
+from flatline.facts import LOG, Facts, FileRead
 from flatline.judging.claims import claim
 from flatline.model import Claim, LogCite
 
@@ -10,12 +10,17 @@ LINES, LOOKED_AT = 3, 40
 """Lines that are shown, and how far back they are looked for behind blank ones."""
 
 
-def lastly(facts: Facts) -> tuple[Claim, ...]:
-    """The last lines of the stream that speaks for the run, or of the longest log without one."""
+def speaking(facts: Facts) -> FileRead | None:
+    """The log of the stream that speaks for the run, or the longest without one."""
     track = facts.main_track()
     logs = [file for file in facts.files if file.kind == LOG]
     spoken = [file for file in logs if track is not None and file.source == track.source]
-    chosen = max(spoken or logs, key=lambda file: file.lines, default=None)
+    return max(spoken or logs, key=lambda file: file.lines, default=None)
+
+
+def lastly(facts: Facts) -> tuple[Claim, ...]:
+    """The last lines of the stream that speaks for the run."""
+    chosen = speaking(facts)
     if chosen is None:
         return ()
     first = max(1, chosen.lines + 2 - LOOKED_AT)
