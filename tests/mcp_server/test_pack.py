@@ -14,7 +14,7 @@ from render import verdicts
 
 
 def held(verdict: Verdict) -> Held:
-    return Held("run-1", ("x",), ("x",), verdict, Ledger(verdict), ())
+    return Held("run-1", ("x",), ("x",), verdict, Ledger(verdict), {})
 
 
 def sizes(verdict: Verdict) -> tuple[int, int]:

@@ -20,7 +20,8 @@ from pydantic import Field
 
 from flatline import reference
 from flatline.errors import FlatlineError, ManyJobs, UsageError
-from flatline.mcp import numbers, pack, parts, words
+from flatline.mcp import doubt, lines, numbers, pack, parts, words
+from flatline.mcp.lines import TAIL
 from flatline.mcp.runs import Held, Runs
 from flatline.mcp.shapes import (
     ContextLine,
@@ -31,7 +32,6 @@ from flatline.mcp.shapes import (
     Explanation,
     Failure,
     Jobs,
-    Match,
     Matches,
     Numbers,
     Shape,
@@ -47,7 +47,7 @@ from flatline.wording.untrusted import defanged
 P = ParamSpec("P")
 Handle = Annotated[str, Field(description="as diagnose gave it", max_length=64)]
 Cursor = Annotated[str | None, Field(description="next_cursor of the page before")]
-LISTED, FAILURES, HITS, JOBS = 15, 10, 15, 15
+LISTED, FAILURES, JOBS = 15, 10, 15
 MOST_IDS, MOST_CONTEXT = 5, 10
 LINE, EXPLAINED = 400, 6_000
 """Characters of a line in context, and of an explanation."""
@@ -114,15 +114,17 @@ class Tools:
         """
         Why a GPU training run failed, hung, slowed down or learned nothing; call this first.
 
-        Answers with the verdict: what happened, family code, whose fault, which rank or host,
-        since when, what was lost, whether to resubmit, what to do, what cannot be decided, and
-        the lines it rests on. Sure verdicts: report headline, code, culprits, actions, with
-        evidence ids. Undetermined, or below 0.8: read what is quoted, and the log's end or the
-        metrics named as open, before you report; what you add is your reading, and is said so.
-        A launcher's own "root cause" is only the first it noticed.
+        One call is enough where it is sure: headline, family, blame, culprits, since, lost,
+        whether to resubmit, what to do, the lines it rests on, what it was told apart from and
+        what stays open. Where it is not sure the log's striking and last lines stand here too.
+        `next` says whether one call more is worth it; report then, with evidence ids. What you
+        read yourself is your reading, and is said so. A launcher's own "root cause" is only the
+        first it noticed.
         """
         held = self.runs.diagnosed(target, also or (), job, baseline)
-        made = pack.diagnosis(held)
+        log = doubt.looked(self.runs, held)
+        rivals = doubt.rivals(held.verdict, held.ledger)
+        made = pack.diagnosis(held, log, rivals, doubt.following(held, log))
         return _result(made, words.diagnosis(held, made))
 
     @answering
@@ -168,8 +170,8 @@ class Tools:
     def details(
         self, handle: Handle, part: parts.Part, cursor: Cursor = None
     ) -> Annotated[CallToolResult, Details]:
-        """What diagnose only counts: all findings, families ruled out and why, families undecided
-        and what telemetry they need, gaps in what was read, attempts, the list of evidence."""
+        """What diagnose only counts, a page of 3,000 characters at a time: all findings, families
+        ruled out and why, those undecided and what would decide them, gaps, attempts, evidence."""
         made = parts.details(self.runs.held(handle), part, cursor)
         return _result(made, words.details(made))
 
@@ -178,31 +180,21 @@ class Tools:
         self,
         handle: Handle,
         pattern: Annotated[
-            str,
+            str | None,
             Field(description="regular expression, letters of any case; no look-around",
                   max_length=200),
-        ],
+        ] = None,
         source: Annotated[str | None, Field(description="only this log")] = None,
+        tail: Annotated[
+            int | None, Field(description="the last so many instead of the first", ge=1, le=TAIL)
+        ] = None,
         cursor: Cursor = None,
     ) -> Annotated[CallToolResult, Matches]:  # fmt: skip
-        """Lines of the run's logs that match; for what the verdict does not answer. No match in
-        the logs that were read proves nothing of those that were not."""
+        """Lines of the run's logs that match, first ones and how many in all; with `tail` the last
+        ones, or without a pattern the log's last lines. For what diagnose does not answer: one
+        call is enough. No match proves nothing of logs that were not read."""
         held = self.runs.held(handle)
-        begin = _place(cursor)
-        found = self.runs.searched(held, pattern, source, HITS, begin)
-        note = "the search stopped after 5 s; go on with next_cursor" if found.timed_out else None
-        if found.unread:
-            note = pack.safe(f"not searched: {'; '.join(found.unread[:3])}")
-        made = Matches(
-            handle=handle,
-            hits=[
-                Match(source=pack.tail(hit.source), line=hit.line, text=defanged(hit.text))
-                for hit in found.hits
-            ],
-            complete=found.follows is None,
-            next_cursor=None if found.follows is None else "{}.{}".format(*found.follows),
-            note=note,
-        )
+        made = lines.answer(self.runs, held, pattern, source, tail, cursor)
         return _result(made, words.matches(made))
 
     @answering
@@ -319,10 +311,3 @@ class Tools:
             "Check every citation again": self.verify,
         }
         return [(title, inspect.getdoc(tool) or "", tool) for title, tool in titles.items()]
-
-
-def _place(cursor: str | None) -> tuple[int, int]:
-    if cursor is None:
-        return 0, 1
-    file, _, line = cursor.partition(".")
-    return parts.offset(file), max(parts.offset(line), 1)
