@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flatline.collect import LineReader, Request, collect
+from flatline.collect import LineReader, Request, collect, own
+from flatline.collect.asking import Own
 from flatline.collect.files import Found, walk
 from flatline.collect.searching import Searched, search
 from flatline.collect.stores import Question, Reply, ask
@@ -154,6 +155,11 @@ class Runs:
         """Every citation, read or computed again."""
         with self._lock:
             return verify(held.document(), held.targets, self._prometheus, held.baseline)
+
+    def own(self, held: Held) -> Own:
+        """What its records say is the run's."""
+        with self._lock:
+            return own(held.targets, held.verdict.run.id)
 
     def asked(self, question: Question) -> Reply:
         """PromQL over what the run holds. Raises `QueryRejected` for a query that is wrong."""

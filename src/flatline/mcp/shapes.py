@@ -235,6 +235,8 @@ class Numbers(Shape):
     metrics: list[str] = []
     metrics_in_all: int
     gaps: list[str] = []
+    asked: str | None = Field(default=None, description="a canonical query as it was run")
+    left_out: int = Field(default=0, description="series of hosts that are not the run's")
 
 
 class Explanation(Shape):

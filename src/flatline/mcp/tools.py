@@ -201,18 +201,21 @@ class Tools:
     def query(
         self,
         handle: Handle,
-        promql: Annotated[str, Field(description="in the exporters' own names", max_length=2000)],
+        promql: Annotated[
+            str, Field(description="canonical signals or the exporters' names", max_length=2000)
+        ],
         time: Annotated[str | None, Field(description="at one time, ISO 8601")] = None,
         start: Annotated[str | None, Field(description="over a range; default: all")] = None,
         end: Annotated[str | None, Field(description="likewise")] = None,
+        everything: Annotated[bool, Field(description="also hosts of other jobs")] = False,
     ) -> Annotated[CallToolResult, Numbers]:
-        """PromQL over the metrics that lie with the run, hosts of other jobs among them: ends,
-        extremes and the means of eighths of the time of the first twelve series, so aggregate. To
-        look closer at what a verdict cites, or leaves open; say what you read as your own."""
+        """PromQL over the metrics that lie with the run, its own hosts and time where records tell
+        them: ends, extremes and means of eighths of the time of the first twelve series, so
+        aggregate. To look closer at what a verdict leaves open; what you read is your own."""
         held = self.runs.held(handle)
-        made = numbers.answer(
-            handle, self.runs.asked(numbers.question(promql, held.paths, time, start, end))
-        )
+        own = None if everything else self.runs.own(held)
+        asked = self.runs.asked(numbers.question(promql, held.paths, time, start, end, own))
+        made = numbers.answer(handle, asked)
         return _result(made, words.numbers(made))
 
     @answering

@@ -138,7 +138,10 @@ def numbers(answer: Numbers) -> str:
     lines += [answer.text] if answer.text else []
     if answer.metrics:
         lines.append(f"of {answer.metrics_in_all} metrics: {', '.join(answer.metrics)}")
-    return "\n".join([title, *quoted(lines), *(f"not read: {gap}" for gap in answer.gaps)])
+    notes = [f"asked as: {answer.asked}"] if answer.asked else []
+    if answer.left_out:
+        notes.append(f"{answer.left_out} series of other hosts left out: everything=true has them")
+    return "\n".join([title, *notes, *quoted(lines), *(f"not read: {gap}" for gap in answer.gaps)])
 
 
 def _labels(one: NumberSeries) -> str:
