@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import re
+
 from flatline.facts import LOG, Facts, FileRead
 from flatline.judging.claims import claim
 from flatline.model import Claim, LogCite
 
+_WORD = re.compile(r"\w")
 LINES, LOOKED_AT = 3, 40
 """Lines that are shown, and how far back they are looked for behind blank ones."""
 
@@ -25,7 +28,7 @@ def lastly(facts: Facts) -> tuple[Claim, ...]:
         return ()
     first = max(1, chosen.lines + 2 - LOOKED_AT)
     numbered = enumerate(facts.lines(chosen.source, first, LOOKED_AT), first)
-    last = [number for number, text in numbered if text.strip()][-LINES:]
+    last = [number for number, text in numbered if _WORD.search(text)][-LINES:]
     cites = [LogCite(chosen.source, n, text) for n in last
              if (text := facts.text(chosen.source, n)).strip()]  # fmt: skip
     return (claim("The log ends so; nothing in it was decisive", *cites),) if cites else ()

@@ -20,9 +20,9 @@ from flatline.wording.rows import CONFIDENT
 RIVALS, WHY, CITES = 3, 160, 2
 STRIKING = r"error|exception|fail|fatal|killed|abort|denied|refused|timed? ?out|no space|traceback"
 """What is shown of a log that decided nothing: where a person would look first."""
-SOUGHT, SHOWN, LAST, ROOM = 200, 5, 8, 160
-"""Striking lines that are looked through, distinct ones that are shown, last lines, and columns
-of each."""
+SOUGHT, SHOWN, LAST, ALIKE, ROOM = 200, 5, 8, 2, 160
+"""Striking lines that are looked through, distinct ones that are shown, last lines, how many of
+them alike, and columns of each."""
 _VARIES = re.compile(r"[\d.:,/x-]+|0x[0-9a-f]+")
 
 
@@ -69,12 +69,23 @@ def looked(runs: Runs, held: Held) -> list[Match]:
     found = runs.searched(held, STRIKING, None, SOUGHT, (0, 1)).hits
     hits = [(hit.source, hit.line, hit.text) for hit in distinct(found)][:SHOWN]
     source = held.speaking or next(iter(held.logs))
-    hits += [(source, line, text) for line, text in runs.last(held, source, LAST)]
+    hits += _unlike([(source, line, text) for line, text in runs.last(held, source, LAST)])
     return [
         Match(source=tail(source), line=line, text=quote(text, (), ROOM))
         for source, line, text in dict.fromkeys(hits)
         if (source, line) not in cited
     ]
+
+
+def _unlike(lines: list[tuple[str, int, str]]) -> list[tuple[str, int, str]]:
+    """Of lines alike but for their numbers the last two: a loop's, and that it went on."""
+    counts: dict[str, int] = {}
+    kept = []
+    for row in reversed(lines):
+        key = _VARIES.sub("", row[2])
+        counts[key] = counts.get(key, 0) + 1
+        kept += [row] if counts[key] <= ALIKE else []
+    return kept[::-1]
 
 
 def following(held: Held, shown: Sequence[Match]) -> str:

@@ -46,7 +46,7 @@ from flatline.wording.untrusted import defanged
 
 P = ParamSpec("P")
 Handle = Annotated[str, Field(description="as diagnose gave it", max_length=64)]
-Cursor = Annotated[str | None, Field(description="next_cursor of the page before")]
+Cursor = Annotated[str | None, Field(description="next_cursor, as given")]
 LISTED, FAILURES, JOBS = 15, 10, 15
 MOST_IDS, MOST_CONTEXT = 5, 10
 LINE, EXPLAINED = 400, 6_000
@@ -99,27 +99,24 @@ class Tools:
     @answering
     def diagnose(
         self,
-        target: Annotated[
-            str, Field(description="folder, file or Slurm job id of the run; or a handle")
-        ],
+        target: Annotated[str, Field(description="folder, file or Slurm job id; or a handle")],
         job: Annotated[
             str | None, Field(description="which job, where the target holds several")
         ] = None,
         also: Annotated[
             list[str] | None,
-            Field(description="further parts of the same run: records, dmesg", max_length=8),
+            Field(description="further parts of the run: records, dmesg", max_length=8),
         ] = None,
         baseline: Annotated[str | None, Field(description="a sound run to compare with")] = None,
     ) -> Annotated[CallToolResult, Diagnosis]:
         """
         Why a GPU training run failed, hung, slowed down or learned nothing; call this first.
 
-        One call is enough where it is sure: headline, family, blame, culprits, since, lost,
-        whether to resubmit, what to do, the lines it rests on, what it was told apart from and
-        what stays open. Where it is not sure the log's striking and last lines stand here too.
-        `next` says whether one call more is worth it; report then, with evidence ids. What you
-        read yourself is your reading, and is said so. A launcher's own "root cause" is only the
-        first it noticed.
+        One call is enough where it is sure: headline, code, blame, culprits, since, resubmit,
+        what to do, the lines it rests on, what else it was told apart from, what stays open.
+        Where it is not, the log's striking and last lines stand here too. `next` says whether to
+        look once more. Report with evidence ids; what you read yourself is your reading. A
+        launcher's "root cause" is only the first it noticed.
         """
         held = self.runs.diagnosed(target, also or (), job, baseline)
         log = doubt.looked(self.runs, held)
@@ -170,8 +167,8 @@ class Tools:
     def details(
         self, handle: Handle, part: parts.Part, cursor: Cursor = None
     ) -> Annotated[CallToolResult, Details]:
-        """What diagnose only counts, a page of 3,000 characters at a time: all findings, families
-        ruled out and why, those undecided and what would decide them, gaps, attempts, evidence."""
+        """What diagnose only counts, in short pages: all findings, families ruled out and why,
+        those undecided and what would decide them, gaps, attempts, evidence."""
         made = parts.details(self.runs.held(handle), part, cursor)
         return _result(made, words.details(made))
 
@@ -181,18 +178,18 @@ class Tools:
         handle: Handle,
         pattern: Annotated[
             str | None,
-            Field(description="regular expression, letters of any case; no look-around",
+            Field(description="regular expression, any case; no look-around",
                   max_length=200),
         ] = None,
         source: Annotated[str | None, Field(description="only this log")] = None,
         tail: Annotated[
-            int | None, Field(description="the last so many instead of the first", ge=1, le=TAIL)
+            int | None, Field(description="the last so many", ge=1, le=TAIL)
         ] = None,
         cursor: Cursor = None,
     ) -> Annotated[CallToolResult, Matches]:  # fmt: skip
-        """Lines of the run's logs that match, first ones and how many in all; with `tail` the last
-        ones, or without a pattern the log's last lines. For what diagnose does not answer: one
-        call is enough. No match proves nothing of logs that were not read."""
+        """Lines of the run's logs that match, and how many do; with `tail` the last ones, without
+        a pattern the log's last lines. One call is enough. No match proves nothing of logs that
+        were not read."""
         held = self.runs.held(handle)
         made = lines.answer(self.runs, held, pattern, source, tail, cursor)
         return _result(made, words.matches(made))
@@ -205,13 +202,13 @@ class Tools:
             str, Field(description="canonical signals or the exporters' names", max_length=2000)
         ],
         time: Annotated[str | None, Field(description="at one time, ISO 8601")] = None,
-        start: Annotated[str | None, Field(description="over a range; default: all")] = None,
+        start: Annotated[str | None, Field(description="over a range")] = None,
         end: Annotated[str | None, Field(description="likewise")] = None,
-        everything: Annotated[bool, Field(description="also hosts of other jobs")] = False,
+        everything: Annotated[bool, Field(description="other jobs' too")] = False,
     ) -> Annotated[CallToolResult, Numbers]:
-        """PromQL over the metrics that lie with the run, its own hosts and time where records tell
-        them: ends, extremes and means of eighths of the time of the first twelve series, so
-        aggregate. To look closer at what a verdict leaves open; what you read is your own."""
+        """PromQL over the run's metrics, of its own hosts and time where records tell them: ends,
+        extremes, means of eighths of the time of the first twelve series, so aggregate. To look
+        closer at what a verdict leaves open; what you read is your own."""
         held = self.runs.held(handle)
         own = None if everything else self.runs.own(held)
         asked = self.runs.asked(numbers.question(promql, held.paths, time, start, end, own))
@@ -230,8 +227,8 @@ class Tools:
         ],
     ) -> Annotated[CallToolResult, Explanation]:
         """What a failure family, an error signature, a recorded incident or one log line means,
-        what it does not prove, and what to do; of a line also the recorded incidents like it. One
-        line is no run: diagnose the run where there is one."""
+        what it does not prove, what to do; of a line also incidents like it. One line is no run:
+        diagnose the run where there is one."""
         look = Look(width=100)
         known = incidents.lookup(what)
         family, signature = reference.family_named(what), reference.signature_named(what)
@@ -265,9 +262,7 @@ class Tools:
         ] = None,
         since: Annotated[str | None, Field(description="24h, 7d or ISO 8601")] = None,
         until: Annotated[str | None, Field(description="likewise")] = None,
-        everyone: Annotated[
-            bool, Field(description="all users' jobs, as far as Slurm shows")
-        ] = False,
+        everyone: Annotated[bool, Field(description="all users' jobs")] = False,
         cursor: Cursor = None,
     ) -> Annotated[CallToolResult, Jobs]:
         """Every job that ended in a window, a verdict each, and what their failures share (a node,

@@ -45,7 +45,7 @@ def diagnosis(held: Held, pack: Diagnosis) -> str:
         for one in pack.rivals
     ]
     if pack.rivals_open:
-        lines.append(f"could not be told from: {', '.join(pack.rivals_open)}")
+        lines.append(f"not ruled out: {', '.join(pack.rivals_open)}")
     lines += [f"open: {text}" for text in pack.cannot_decide]
     if pack.would_help:
         lines.append("would help: " + "; ".join(
@@ -58,7 +58,8 @@ def diagnosis(held: Held, pack: Diagnosis) -> str:
     ]
     pieces = [_piece(piece) for piece in pack.evidence]
     lines += quoted([*pieces, *(f"{row.source}:{row.line} | {row.text}" for row in pack.log)])
-    return "\n".join([*lines, _more(pack), f"next: {pack.next}"])
+    following = [f"next: {pack.next}"] if pack.next else []
+    return "\n".join([*lines, _more(pack), *following])
 
 
 def _claims(label: str, claims: Sequence[Said]) -> list[str]:
