@@ -77,7 +77,7 @@ def judge(facts: Facts) -> Judgement:
             + (
                 "its frames or a bar show that it was under way."
                 if first.started
-                else "the error is one of a run under way."
+                else "it may have come before the first."
             )
         )
     elif first.started is None:

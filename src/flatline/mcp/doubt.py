@@ -23,7 +23,7 @@ STRIKING = r"error|exception|fail|fatal|killed|abort|denied|refused|timed? ?out|
 SOUGHT, SHOWN, LAST, ALIKE, ROOM = 200, 5, 8, 2, 160
 """Striking lines that are looked through, distinct ones that are shown, last lines, how many of
 them alike, and columns of each."""
-_VARIES = re.compile(r"[\d.:,/x-]+|0x[0-9a-f]+")
+_VARIES = re.compile(r"0x[0-9a-f]+|[\d.:,/-]+(?:e[-+]\d+)?")
 
 
 def doubted(verdict: Verdict) -> bool:
@@ -51,11 +51,16 @@ def rivals(verdict: Verdict, ledger: Ledger) -> tuple[list[Rival], list[str]]:
     return out[:RIVALS], left
 
 
+def _wording(text: str) -> str:
+    """What a line says but for its numbers."""
+    return _VARIES.sub("", text)[:120]
+
+
 def distinct(hits: Sequence[Hit]) -> list[Hit]:
     """The first of lines that are alike but for their numbers."""
     seen: dict[str, Hit] = {}
     for hit in hits:
-        seen.setdefault(_VARIES.sub("", hit.text)[-120:], hit)
+        seen.setdefault(_wording(hit.text), hit)
     return list(seen.values())
 
 
@@ -82,7 +87,7 @@ def _unlike(lines: list[tuple[str, int, str]]) -> list[tuple[str, int, str]]:
     counts: dict[str, int] = {}
     kept = []
     for row in reversed(lines):
-        key = _VARIES.sub("", row[2])
+        key = _wording(row[2])
         counts[key] = counts.get(key, 0) + 1
         kept += [row] if counts[key] <= ALIKE else []
     return kept[::-1]

@@ -152,7 +152,9 @@ class Diagnosis(Shape):
     rivals: list[Rival] = Field([], description="what it is most easily taken for: ruled out")
     rivals_open: list[str] = Field([], description="likewise: could not be decided")
     log: list[Match] = Field([], description="where not sure: striking lines, then the last")
-    next: str = Field(default="", description="whether this is enough, or the one call worth making")
+    next: str = Field(
+        default="", description="whether this is enough, or the one call worth making"
+    )
 
 
 class ContextLine(Shape):
