@@ -53,6 +53,7 @@ def families() -> str:
         lines += [_paragraph(line) for line in family.page.splitlines()]
         needs = "; ".join(family.needs).replace("|", " or ")
         lines += ["", f"Needed to rule it out: {needs}."]
+        lines += ["", f"Decided by: {family.decided_by}."]
         entry = family_entry(family)
         lines += _mechanisms("Can cause", entry.causes)
         lines += _mechanisms("Can be caused by", entry.caused_by)

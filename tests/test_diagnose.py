@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from flatline.diagnose import DECISIVE, diagnose
+from flatline.diagnose import diagnose
 from flatline.facts import LOG, Facts, FileRead
 from flatline.families import Family
 from flatline.model import (
@@ -50,7 +50,14 @@ def family(
     judge: Callable[[Facts], Judgement] | None = None,
 ) -> Family:
     return Family(
-        code, f"family-{code}", code, "", needs, explains or {}, judge or (lambda facts: answer)
+        code=code,
+        name=f"family-{code}",
+        title=code,
+        page="",
+        needs=needs,
+        decided_by=f"what decides {code}",
+        explains=explains or {},
+        judge=judge or (lambda facts: answer),
     )
 
 
@@ -253,7 +260,7 @@ def test_not_measurable_is_undetermined_even_with_coverage() -> None:
 
     assert not verdict.ruled_out
     assert [(u.code, u.missing) for u in verdict.undetermined] == [
-        ("B1", (DECISIVE,)),
+        ("B1", ("what decides B1",)),
         ("B2", ("tea",)),
     ]
 

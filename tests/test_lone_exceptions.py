@@ -1,10 +1,13 @@
 """An exception that stands in a log without its traceback, as excerpts and notebooks show it."""
 
+import json
 from pathlib import Path
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.model import Verdict
+from flatline.render.json import render
+from flatline.verify import verify
 
 
 def said(tmp_path: Path, text: str) -> Verdict:
@@ -46,3 +49,19 @@ def test_a_refused_conda_activate_is_not_why_a_job_met_its_limit(tmp_path: Path)
     )
 
     assert verdict.state == "undetermined"
+
+
+def test_a_line_is_cited_about_what_matched(tmp_path: Path) -> None:
+    """Its beginning says nothing; and it still stands in the log as it is cited."""
+    config = "config={" + ", ".join(f"'key{n}': {n}" for n in range(120)) + "} "
+    told = (
+        "One or more tensors were submitted to be reduced, gathered or broadcasted by subset of"
+        " ranks"
+    )
+    verdict = said(tmp_path, f"step 1/9 loss 2.1\n{config}{told} {'x ' * 600}\n")
+    cites = [cite for judged in verdict.findings for cite in judged.finding.cites]
+
+    assert verdict.code == "C2"
+    assert any(told in cite.text for cite in cites)
+    document = json.loads(render(verdict))
+    assert [check for check in verify(document, (str(tmp_path),)) if not check.ok] == []

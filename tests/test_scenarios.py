@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from flatline.judging.claims import same_rank
 from flatline.render.json import render
 from flatline.verify import verify
 from scenario import Scenario, answer, found, objections, scenarios
@@ -40,6 +41,21 @@ def test_the_answers_the_scenario_is_about(scenario: Scenario) -> None:
     wanted = scenario.expect.get("answers", {})
 
     assert {code: answer(verdict, code) for code in wanted} == wanted
+
+
+@EACH
+def test_who_is_cleared_is_nobodys_culprit(scenario: Scenario) -> None:
+    """What one finding shows to be sound, none names as a place to act on."""
+    findings = [judged.finding for judged in scenario.verdict().findings]
+    cleared = [place for finding in findings for place in finding.cleared]
+    blamed = [
+        f"{finding.code} blames {place}"
+        for finding in findings
+        for place in finding.culprits
+        if place in cleared or any(same_rank(place, sound) for sound in cleared)
+    ]
+
+    assert blamed == []
 
 
 @EACH

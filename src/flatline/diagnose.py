@@ -47,8 +47,6 @@ DONE_BUT_BAD = ("B3", "D1", "D2", "D3", "D4", "D5", "D6", "E1", "E2", "E3", "F2"
 for one that says what slowed it."""
 UNSEEN = 3
 """Needs that the verdict's own open question names; `undetermined` has them all."""
-DECISIVE = "a decisive sign"
-"""What is missing where everything a family needs was read and still does not decide it."""
 _MUST_BE_CLEAR = ("E1", "E2", "E3")
 _NO_FAILURE = ("completed", "running", "unknown", "cancelled")
 _SURE = 0.99
@@ -230,7 +228,7 @@ def _answers(
             ruled.append(RuledOut(family.code, family.name, answer.why, answer.cites))
             continue
         broken = any(gap.need == family.name for gap in gaps)
-        what = ("its judgement broke",) if broken else lacking or (DECISIVE,)
+        what = ("its judgement broke",) if broken else lacking or (family.decided_by,)
         open_.append(Undetermined(family.code, family.name, what))
     return ruled, open_
 
@@ -336,10 +334,10 @@ def _unseen_causes(
             family.code in lacking
             and family.code in ROOTS
             and (key in family.explains or finding.code in family.explains)
+            and lacking[family.code] != (family.decided_by,)
         ):
             for need in lacking[family.code]:
                 behind.setdefault(need, []).append(family.code)
-    behind.pop(DECISIVE, None)
     if not behind:
         return ()
     told = [f"{need} ({', '.join(codes)})" for need, codes in behind.items()]

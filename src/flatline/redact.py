@@ -18,6 +18,8 @@ MASK = "[masked]"
 _MASKED = re.compile(re.escape(MASK) + r"(?:~\d{1,7})?")
 EXCERPT_FROM = 8
 """How many times its length an excerpt is masked from, so that no secret is cut before it is."""
+WHOLE = 1 << 16
+"""Characters of a line that are looked through for the part that is shown."""
 
 _ESCAPE = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?")
 _SHAPES = re.compile(
@@ -164,6 +166,17 @@ def mask_value(name: str, value: str) -> str:
 def excerpt(text: str, limit: int) -> str:
     """The beginning of the text, masked before it is cut."""
     return mask(text[: EXCERPT_FROM * limit])[:limit]
+
+
+def around(text: str, limit: int, pattern: re.Pattern[str]) -> str | None:
+    """The part of the masked text about a match that its beginning does not hold; None where it
+    does, or where what matched is masked."""
+    masked = mask(text[:WHOLE])
+    found = pattern.search(masked)
+    if found is None or found.end() <= limit:
+        return None
+    begin = max(min(found.start() - limit // 3, len(masked) - limit), 0)
+    return masked[begin : begin + limit].strip()
 
 
 def _once(text: str) -> str:

@@ -8,13 +8,13 @@ import pytest
 
 from flatline.mcp import pack, words
 from flatline.mcp.runs import Held
-from flatline.model import Verdict
+from flatline.model import LogCite, Place, Verdict
 from flatline.render import Ledger
 from render import verdicts
 
 
 def held(verdict: Verdict) -> Held:
-    return Held("run-1", ("x",), ("x",), verdict, Ledger(verdict), ())
+    return Held("run-1", ("x",), ("x",), verdict, Ledger(verdict), {})
 
 
 def sizes(verdict: Verdict) -> tuple[int, int]:
@@ -88,3 +88,10 @@ def test_a_command_is_whole_or_not_there() -> None:
     assert pack._step("rerun", "x", "sbatch " + "a" * 500).command is None
     assert pack._step("rerun", "x", "sbatch a\x1b[2K").command is None
     assert pack._step("rerun", "x", "sbatch --exclude=n1").command == "sbatch --exclude=n1"
+
+
+def test_lines_of_many_ranks_that_say_one_thing_are_one_piece() -> None:
+    """The lines of one rank are each their own: their numbers tell."""
+    ranks = {f"e{n}": LogCite("a.log", n, f"rank {n} timed out", Place(rank=n)) for n in (1, 2, 3)}
+    steps = {f"e{n}": LogCite("a.log", n, f"step {n} loss {n}", Place(rank=0)) for n in (4, 5)}
+    assert pack._told_apart({**ranks, **steps}) == [["e1", "e2", "e3"], ["e4"], ["e5"]]

@@ -108,17 +108,92 @@ def test_a_handle_answers_without_reading_again(tmp_path: Path) -> None:
 
 
 def test_parts_are_paged_without_loss() -> None:
-    """Pages follow one another to the end, each row once."""
-    first = called(
-        DEMOS,
-        ("diagnose", {"target": "rank-killed/run"}),
-        ("details", {"handle": "HANDLE", "part": "undetermined"}),
-        ("details", {"handle": "HANDLE", "part": "undetermined", "cursor": "10"}),
+    """Pages of 3,000 characters at most follow one another to the end, each row once."""
+
+    async def ask(client: Client) -> list[object]:
+        made = await client.call_tool("diagnose", {"target": "one-rank-stopped/run"})
+        handle = made.structured_content["handle"]
+        pages, cursor = [], {}
+        while cursor is not None:
+            page = {"handle": handle, "part": "undetermined", **cursor}
+            pages.append(await client.call_tool("details", page))
+            following = pages[-1].structured_content.get("next_cursor")
+            cursor = {"cursor": following} if following else None
+        return pages
+
+    pages = with_client(DEMOS, ask)
+    assert max(len(said(page)) for page in pages) < 3_000
+    typed = [page.structured_content for page in pages]
+    codes = [row["code"] for page in typed for row in page["rows"]]
+    assert len(codes) == len(set(codes)) == typed[0]["in_all"]
+
+
+def test_a_sure_answer_says_that_it_is_enough() -> None:
+    """And what it was told apart from, so that nobody has to ask."""
+    (answer,) = called(DEMOS, ("diagnose", {"target": "rank-killed/run"}))
+    typed = answer.structured_content or {}
+    assert typed["next"].startswith("report this: it is sure")
+    assert {rival["code"] for rival in typed["rivals"]} <= set(["A1", "A3", "B1", "C1", "C2"])
+    assert all(rival["cites"] for rival in typed["rivals"])
+    assert "log" not in typed or typed["log"] == []
+
+
+def test_an_open_answer_holds_the_lines_a_person_would_look_at(tmp_path: Path) -> None:
+    """What strikes the eye, once each, and the log's last lines."""
+    odd = "".join(f"12:00:{n:02} ERROR pod {n} evicted by the autoscaler\n" for n in range(40))
+    (tmp_path / "job.log").write_text(odd + "".join(f"waiting {n}\n^^^^\n" for n in range(9)))
+    (answer,) = called(tmp_path, ("diagnose", {"target": "job.log"}))
+    typed = answer.structured_content or {}
+    assert typed["state"] == "undetermined"
+    told = [row["text"] for row in typed["log"]]
+    assert [text for text in told if "evicted" in text] == [odd.splitlines()[0]]
+    assert "waiting 8" in said(answer)
+    assert "^^^^" not in told
+    assert len(said(answer)) < 4_000
+
+
+def test_a_search_says_how_many_lines_match_and_can_begin_at_the_end(tmp_path: Path) -> None:
+    """So that one call is enough."""
+    (tmp_path / "job.log").write_text("".join(f"loss {n}\nok\n" for n in range(300)))
+    _, first, page, last, end = called(
+        tmp_path,
+        ("diagnose", {"target": "job.log"}),
+        ("search_log", {"handle": "HANDLE", "pattern": "^loss"}),
+        ("search_log", {"handle": "HANDLE", "pattern": "^loss", "cursor": "0.30"}),
+        ("search_log", {"handle": "HANDLE", "pattern": "^loss", "tail": 3}),
+        ("search_log", {"handle": "HANDLE", "tail": 2}),
     )
-    pages = [answer.structured_content or {} for answer in first[1:]]
-    assert [page.get("next_cursor") for page in pages] == ["10", None]
-    codes = [row["code"] for page in pages for row in page["rows"]]
-    assert len(codes) == len(set(codes)) == pages[0]["in_all"] == 16
+    typed = [answer.structured_content or {} for answer in (first, page, last, end)]
+    assert (typed[0]["matched"], len(typed[0]["hits"])) == (300, 15)
+    assert typed[0]["next_cursor"] == "0.30"
+    assert typed[1]["hits"][0]["text"] == "loss 15"
+    assert [hit["text"] for hit in typed[2]["hits"]] == ["loss 297", "loss 298", "loss 299"]
+    assert [hit["text"] for hit in typed[3]["hits"]] == ["loss 299", "ok"]
+    assert "of 600 lines" in typed[3]["note"]
+
+
+def test_a_search_counts_no_further_than_it_may(tmp_path: Path) -> None:
+    """And says that there are more."""
+    (tmp_path / "job.log").write_text("x\n" * 1_100)
+    _, answer = called(
+        tmp_path,
+        ("diagnose", {"target": "job.log"}),
+        ("search_log", {"handle": "HANDLE", "pattern": "x"}),
+    )
+    assert "15 lines of at least 1,000 that match; there is more" in said(answer)
+
+
+def test_a_query_takes_canonical_names() -> None:
+    """As `flatline signals` prints them; what was run stands beside."""
+    scenarios = Path(__file__).parents[1] / "scenarios"
+    _, answer = called(
+        scenarios,
+        ("diagnose", {"target": "gpu_throttled_one_of_many/run"}),
+        ("query", {"handle": "HANDLE", "promql": "min by (host) (gpu_sm_clock_hertz)"}),
+    )
+    typed = answer.structured_content or {}
+    assert typed["asked"] == "min by (Hostname) ((DCGM_FI_DEV_SM_CLOCK * 1000000))"
+    assert typed["series_in_all"] == 4
 
 
 def test_a_page_of_jobs_follows_another(tmp_path: Path) -> None:

@@ -90,5 +90,6 @@ def test_the_reasons_of_exclusions_are_all_there() -> None:
 def test_long_lists_are_counted() -> None:
     """A ticket is not a dump."""
     page = render(verdicts.huge())
-    assert "and 4,900 more, all with `--format json`" in page
+    assert "## Gaps (20)" in page
+    assert "`rank100.log` and 244 more)" in page
     assert "and 808 more (e201-e1008), all with `--format json`" in page

@@ -88,7 +88,8 @@ class Bench:
     @property
     def held(self) -> Held:
         """The verdict as the pack of the MCP server takes it."""
-        logs = tuple(read.source for read in self.facts.files if read.kind in (LOG, KERNEL))
+        read = (file for file in self.facts.files if file.kind in (LOG, KERNEL))
+        logs = {file.source: file.lines for file in read}
         targets = self.request.targets
         return Held("", targets, targets, self.verdict, self.ledger, logs)
 

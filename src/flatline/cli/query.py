@@ -1,13 +1,16 @@
 """
 Ask the metrics of a run in PromQL.
 
-A TARGET is a folder or a file; several are parts of one run. Semantics are
-Prometheus 3. Without times the query is answered over all there is, in at
-most 240 steps; --time asks at one time. Status 0 where the query could be
+A TARGET is a folder or a file; several are parts of one run. The names are
+those of the exporters, or the canonical ones that `flatline signals` prints.
+Where a record tells the run's hosts and time only theirs are asked; --all asks
+everything. Semantics are Prometheus 3. Without times the query is answered in
+at most 240 steps; --time asks at one time. Status 0 where the query could be
 answered, be it with nothing.
 
 examples:
   flatline query ./outputs/8308 'max by (host) (DCGM_FI_DEV_GPU_TEMP)'
+  flatline query ./outputs/8308 'min by (host, gpu) (gpu_power_watts)'
   flatline query ./outputs/8308 'deriv(node_load1[5m])' --step 1m
   flatline query node.prom 'up == 0' --time 2026-03-01T04:12:55Z --json
 """
@@ -43,6 +46,8 @@ def arguments(parser: argparse.ArgumentParser) -> None:
     add("--step", metavar="S", help="from one point to the next: 15s, 1m, 0.5h")
     add("--format", choices=("table", "json"), default="table", help="default: table")
     add("--json", action="store_true", help="as Prometheus's HTTP API answers; --format json")
+    add("--all", action="store_true", help="also the hosts and times of other runs")
+    add("--job", metavar="ID", help="whose hosts and time, where records tell of several jobs")
     add("--promql-compat", choices=("2", "3"), default="3", metavar="2|3",
         help="answer as this major release of Prometheus; default: 3")  # fmt: skip
 
@@ -77,10 +82,12 @@ def _question(options: argparse.Namespace) -> Question:
         raise UsageError("--time asks at one time; --start, --end and --step over a range")
     start, end = instant_said(options.start, "--start"), instant_said(options.end, "--end")
     step_s = _seconds(options.step)
-    from flatline.collect.stores import Question  # after the checks, for it is slower
+    from flatline.collect import own  # after the checks, for it is slower
+    from flatline.collect.stores import Question
 
     old = options.promql_compat == "2"
-    return Question(query, targets, start, end, step_s, at, 2 if old else 3)
+    of = None if options.all else own(targets, options.job)
+    return Question(query, targets, start, end, step_s, at, 2 if old else 3, of)
 
 
 def _told_apart(words: list[str]) -> tuple[str, tuple[str, ...]]:
@@ -115,7 +122,7 @@ def _document(reply: Reply) -> dict[str, object]:
     from flatline.series.promql import response
     from flatline.series.promql.evaluate import Matrix
 
-    said = [_said(gap) for gap in reply.gaps]
+    said = [*_noted(reply), *(_said(gap) for gap in reply.gaps)]
     if isinstance(reply.found, str):
         return response.success(response.of_text(reply.found, reply.end), said)
     if not isinstance(reply.found, Matrix):
@@ -136,8 +143,8 @@ def _say_table(question: Question, reply: Reply) -> None:
     from flatline.wording import plots
 
     look = look_of(sys.stdout)
-    for gap in reply.gaps:
-        complain(f"flatline: {neutral(_said(gap))}")
+    for note in (*_noted(reply), *map(_said, reply.gaps)):
+        complain(f"flatline: {neutral(note)}")
     if isinstance(reply.found, str):
         lines = [neutral(reply.found)]
     elif not isinstance(reply.found, Matrix):
@@ -147,6 +154,16 @@ def _say_table(question: Question, reply: Reply) -> None:
     else:
         lines = plots.over_time(reply.found, reply.step_s, look.width, unicode=look.unicode)
     say("\n".join(lines or [_nothing(question, reply)]) + "\n")
+
+
+def _noted(reply: Reply) -> list[str]:
+    """What was asked in the place of what was written."""
+    told = []
+    if reply.meant.rewritten:
+        told.append(f"asked as {reply.meant.text}")
+    if reply.meant.left_out:
+        told.append(f"{reply.meant.left_out:,} series of other hosts left out; --all has them")
+    return told
 
 
 def _said(gap: Gap) -> str:

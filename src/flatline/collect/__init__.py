@@ -15,6 +15,7 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 
+from flatline.collect.asking import Own
 from flatline.collect.attempts import fold_attempts, moved
 from flatline.collect.baseline import Chosen, named_baseline, sought
 from flatline.collect.catalogue import catalogue
@@ -203,6 +204,23 @@ def _as_sealed(request: Request, on_progress: OnProgress | None) -> tuple[Reques
         hosts=request.hosts or asked.hosts,
     )
     return meant, asked.named
+
+
+def own(targets: tuple[str, ...], job: str | None = None) -> Own:
+    """What records that lie with the targets say is the run's; nothing where they hold several
+    jobs and none is named. Reads no log. Raises `UsageError`."""
+    gaps: list[Gap] = []
+    try:
+        resolved = resolve(targets, job)
+        found = walk(tuple(resolved.paths), gaps) if resolved.paths else []
+        records = _records(found, [*resolved.records], gaps, ())
+        rows = choose(records.jobs, resolved.job, named_by(tuple(resolved.paths)))
+    except ManyJobs:
+        return Own()
+    if not rows:
+        return Own()
+    start, end = _when(rows, ())
+    return Own(tuple(rows[-1].nodes), records.addresses, start, end)
 
 
 def _when(

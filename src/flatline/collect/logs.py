@@ -23,7 +23,7 @@ from flatline.logs.traceback import RawCrash, read_exception, read_traceback, st
 from flatline.logs.tracetext import exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
 from flatline.parsers import LineReader, Reported
-from flatline.redact import excerpt, mask
+from flatline.redact import around, excerpt, mask
 
 TEXT_CHARS = 600
 """What is kept of a cited line; the citation still holds, for it is looked for in the line."""
@@ -213,6 +213,8 @@ class LogReader:
         self._seq += 1
         groups = _masked_groups(decide, found)
         placed = replace(seen.cite, place=_refined(seen.cite.place, groups))
+        if len(text) > TEXT_CHARS and (part := around(text, TEXT_CHARS, decide)):
+            placed = replace(placed, text=part)
         self.events.matches.append(
             Match(signature, placed, groups, self._seq, self.setting.attempt)
         )

@@ -1,7 +1,7 @@
 """
-The numbers a target holds, behind PromQL as it stands: no vocabulary, no scope.
+The numbers a target holds, behind PromQL as somebody asks it (see `asking`).
 
-Citations ask canonical questions through `sources`; here somebody asks in the data's own names.
+Citations ask canonical questions through `sources`.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from math import ceil, floor
 from typing import TYPE_CHECKING, Literal
 
+from flatline.collect.asking import Meant, Own, meant
 from flatline.collect.files import Found, walk
 from flatline.collect.scalars import read_scalars
 from flatline.errors import FormatError, SourceError, UsageError
@@ -33,6 +34,8 @@ FORMS = (
     " nvidia-smi, rocm-smi and amd-smi printed, and TensorBoard event files"
 )
 EVER = (-1e15, 1e15)
+BEYOND = 1.5
+"""Data that reach so much further than the run are those of a site, not of the run."""
 STEPS = 240
 """Most points an answer has where no step is asked for."""
 FAR_S, SILENCE_S = 30 * 86_400.0, 86_400.0
@@ -55,6 +58,8 @@ class Question:
     step_s: float | None = None
     at: datetime | None = None
     compat: Literal[2, 3] = 3
+    own: Own | None = None
+    """What of a site's data is asked; None for all of it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,6 +77,8 @@ class Reply:
     engine: str
     gaps: tuple[Gap, ...]
     metrics: Mapping[str, frozenset[str]]
+    meant: Meant
+    """The query as it was run."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +168,7 @@ def ask(question: Question) -> Reply:
     names = opened.store.names()
     if not names and opened.gaps:
         raise UsageError(_unread(opened.gaps))
+    run = meant(question.query, settings.compat, opened.store, METRICS, question.own)
     window, gaps = _recent(question, opened)
     first, last = _bounds(question, window)
     found: Matrix | Series | str
@@ -172,13 +180,13 @@ def ask(question: Question) -> Reply:
         assert isinstance(text, Text)
         found = text.value
     elif asked == "matrix":
-        found = samples(question.query, opened.store, last, settings)
+        found = samples(run.text, opened.store, last, settings)
     elif question.at is not None:
-        found = instant(question.query, opened.store, last, settings)
+        found = instant(run.text, opened.store, last, settings)
     else:
         step_s = question.step_s or _step(last - first)
-        found = over(question.query, opened.store, first, last, step_s, settings)
-    return Reply(found, first, last, step_s, ENGINE, (*opened.gaps, *gaps), names)
+        found = over(run.text, opened.store, first, last, step_s, settings)
+    return Reply(found, first, last, step_s, ENGINE, (*opened.gaps, *gaps), names, run)
 
 
 def _unread(gaps: tuple[Gap, ...]) -> str:
@@ -199,6 +207,9 @@ def _recent(
     would pass a run by, the last stretch without a day's silence; and that it is so."""
     window, told = opened.window, getattr(opened.store, "times_s", None)
     named = question.at or question.start or question.end or question.step_s
+    if window is not None and not named and (own := _own_time(question, window)) is not None:
+        reason = "answered over the run's own time; name --start and --end for others"
+        return own, (Gap("samples of every time", reason),)
     if window is None or told is None or named or window[1] - window[0] <= FAR_S:
         return window, ()
     times = told()
@@ -213,6 +224,16 @@ def _recent(
         f" back to {shown(first)}: name --start and --end"
     )
     return recent, (Gap("samples of every time", reason),)
+
+
+def _own_time(question: Question, window: tuple[float, float]) -> tuple[float, float] | None:
+    """The run's time where its records tell it and the data reach further by its half."""
+    own = question.own
+    if own is None or own.start is None or own.end is None:
+        return None
+    first, last = max(own.start.timestamp(), window[0]), min(own.end.timestamp(), window[1])
+    reach = window[1] - window[0]
+    return (first, last) if first < last and reach > BEYOND * (last - first) else None
 
 
 def _bounds(question: Question, window: tuple[float, float] | None) -> tuple[float, float]:

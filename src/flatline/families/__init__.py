@@ -5,6 +5,8 @@ A family module's docstring is its page everywhere it is shown.  It holds
 
 CODE, NAME  as `docs/design` fixes them (`NAME` is also the file's name, with underscores)
 NEEDS       the telemetry needed before it may be ruled out; `a|b` is either of two
+DECIDED_BY  the one observation that would decide it, and where it comes from: what is said to be
+            missing where all of NEEDS was read and `judge` still has no answer
 EXPLAINS    code of another family it can cause -> the mechanism, as a sentence
 judge       `Facts` -> a finding (or several), `Cleared`, or None where it cannot be measured
 
@@ -15,6 +17,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -35,8 +38,11 @@ class Family:
     title: str
     page: str
     needs: tuple[str, ...]
+    decided_by: str
     explains: Mapping[str, str]
     judge: Callable[[Facts], Judgement]
+    apart: tuple[str, ...] = ()
+    """Codes of the families its page tells it apart from, in that order."""
 
 
 def _family(name: str) -> Family:
@@ -51,9 +57,16 @@ def _family(name: str) -> Family:
         title=page.partition("\n")[0].rstrip("."),
         page=page,
         needs=tuple(module.NEEDS),
+        decided_by=module.DECIDED_BY,
         explains=module.EXPLAINS,
         judge=module.judge,
+        apart=_apart(page, module.CODE),
     )
+
+
+def _apart(page: str, own: str) -> tuple[str, ...]:
+    told = page.partition("\nTold apart from:")[2].partition("\nDo:")[0]
+    return tuple(dict.fromkeys(c for c in re.findall(r"\b[A-G]\d\b", told) if c != own))
 
 
 @cache

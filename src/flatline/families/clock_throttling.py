@@ -64,6 +64,10 @@ from flatline.signals import ClockEvent, clock_events
 CODE = "B3"
 NAME = "clock-throttling"
 NEEDS = ("GPU clock and power metrics", "GPU activity metrics")
+DECIDED_BY = (
+    "clock, power, temperature and throttle reasons of each GPU in a slow and a fast time, "
+    "beside its peers'"
+)
 EXPLAINS = {
     "D3": "a GPU held at a low clock finishes each step last, so the others wait for it",
     "D2/slow-interconnect": "a GPU held at a low clock is late in each of its collectives",

@@ -35,10 +35,12 @@ from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places, number
+from flatline.judging.heartbeats import at_work
 from flatline.judging.idle_power import idle
 from flatline.judging.pace import standstill
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.spinning import spinning
+from flatline.judging.stalled import REPORT, stalled
 from flatline.judging.steering import scheduler
 from flatline.judging.waiting import Waiting, accused, lagging, silent, waiting
 from flatline.model import (
@@ -55,6 +57,10 @@ from flatline.model import (
 CODE = "C2"
 NAME = "collective-hang"
 NEEDS = ("job log to its end", "flight-recorder dumps|GPU activity and power metrics")
+DECIDED_BY = (
+    "which rank had not entered the collective: flight-recorder dumps or stacks of all ranks "
+    "(py-spy dump)"
+)
 EXPLAINS = {
     "A3": "the timeout surfaces as an exception on the ranks that waited",
     "C5": "peers of a rank that timed out and left see its connections close",
@@ -103,12 +109,7 @@ def judge(facts: Facts) -> Judgement:
         attribution="unknown",
         strength=strength,
         shows=tuple(_shows(victims, suspect)),
-        implies=(
-            claim(
-                "The ranks that report it were in the collective and waited: they are victims,"
-                " whichever of them the launcher names first.", *victims.cites[:2],
-            ),
-        ),
+        implies=(claim(_victims(victims), *victims.cites[:2]),),
         culprits=distinct(facts.on_host(place) for place in suspect.places),
         scope="place" if suspect.places else "none",
         onset=_onset(facts) or victims.first.cite.at,
@@ -299,6 +300,9 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
     recorded = _recorded(facts)
     if recorded is not None:
         return recorded
+    listed = stalled(facts, victims.first.attempt)
+    if listed is not None:
+        return _Suspect(listed.places if listed.odd else (), listed.why, 0.9)
     behind = lagging(victims)
     if behind:
         places = distinct(m.cite.place for m in behind)
@@ -310,14 +314,15 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
     at = victims.first.cite.at
     if (unpowered := idle(facts, at.timestamp() if at else None)) is not None:
         return _Suspect(_with_rank(facts, unpowered.places, everyone), unpowered.why, 0.85)
-    tasks = {t for m in everyone.matches if _beat(m) for t in accused(facts, m)}
+    sound = at_work(facts)
+    tasks = {t for m in everyone.matches if _beat(m) for t in accused(facts, m)} - sound.keys()
     if tasks:
         places = distinct(Place(task=t) for t in sorted(tasks))
         cites = [m.cite for m in everyone.matches if _beat(m)]
         why = claim(f"{_cap(name_places(places))} stopped sending heartbeats.", *cites[:3])
         return _Suspect(places, why, 0.7)
     places, derived = silent(facts, everyone)
-    if places and derived is not None:
+    if places and derived is not None and sound.keys().isdisjoint(map(number, places)):
         text = f"Only {name_places(places)} did not report the wait: the others waited for it."
         return _Suspect(places, claim(text, derived, *everyone.cites[:3]), 0.75)
     return _Suspect((), None, 0.0)
@@ -366,6 +371,15 @@ def _shows(victims: Waiting, suspect: _Suspect) -> list[Claim]:
     if suspect.why is not None:
         claims.append(suspect.why)
     return claims
+
+
+def _victims(victims: Waiting) -> str:
+    if victims.first.signature.id == REPORT:
+        return "Rank 0 reports it for all: ranks that are not listed sent theirs and are victims."
+    return (
+        "The ranks that report it were in the collective and waited: they are victims, whichever"
+        " of them the launcher names first."
+    )
 
 
 def _first_each(victims: Waiting) -> list[Match]:
@@ -425,11 +439,11 @@ def _actions(facts: Facts, suspect: _Suspect) -> tuple[Action, ...]:
 
 
 def _records_nothing(facts: Facts) -> bool:
-    """Whether the collectives that stopped are of JAX or of Gloo alone: the flight recorder is
+    """Whether the collectives that stopped are of JAX, Gloo or Horovod alone: the recorder is
     that of NCCL under torch (torch/csrc/distributed/c10d, ProcessGroupNCCL)."""
     stopped = [m for tag in (*TAGS, *ECHOES) for m in facts.tagged(tag)]
     origins = {match.signature.origin for match in stopped}
-    return bool(origins) and origins <= {"gloo", "jax"}
+    return bool(origins) and origins <= {"gloo", "jax", "mpi"}
 
 
 def _cleared(facts: Facts) -> Cleared | None:

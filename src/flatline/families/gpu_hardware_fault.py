@@ -48,6 +48,10 @@ from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Pla
 CODE = "B2"
 NAME = "gpu-hardware-fault"
 NEEDS = ("kernel log", "GPU health metrics (XID, ECC, row remap, NVLink)")
+DECIDED_BY = (
+    "an XID, ECC, row-remap or link error of a named GPU that rose during the run (kernel "
+    "log, nvidia-smi -q)"
+)
 EXPLAINS = {
     "C2": "a rank whose GPU failed cannot enter the collective its peers wait in",
     "A3/cuda": "the CUDA runtime reports the failed device as an error in the program",

@@ -48,6 +48,9 @@ _TENSORFLOW = (
 CODE = "B1"
 NAME = "gpu-out-of-memory"
 NEEDS = ("job log to its end",)
+DECIDED_BY = (
+    "the allocation that failed, in the exception's words, and whether the run went on after it"
+)
 EXPLAINS = {
     "C2": "the rank that ran out of memory left the collective its peers were waiting in",
     "A3": "a failed allocation surfaces as a CUDA, cuBLAS or NCCL error in the same process",

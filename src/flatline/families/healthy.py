@@ -32,6 +32,7 @@ from flatline.model import Cite, Claim, Finding, Job, Judgement
 CODE = "G1"
 NAME = "healthy"
 NEEDS = ("training progress", "scheduler records|job log to its end")
+DECIDED_BY = "the planned end reached, with a loss that fell"
 EXPLAINS: dict[str, str] = {}
 BLIND_CEILING = 0.79
 """DESIGN: without GPU metrics the confidence of healthy stays below 0.8.  So it does where the run

@@ -24,31 +24,29 @@ References:
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
+from datetime import datetime
 
-from flatline.facts import Facts, Track
-from flatline.judging.claims import claim, distinct, name_places, number
+from flatline.facts import Facts
+from flatline.judging.claims import claim, distinct, name_places
+from flatline.judging.heartbeats import accusing, at_work
 from flatline.judging.waiting import accused as accused_by
 from flatline.model import Action, Cleared, Finding, Judgement, LogCite, Match, Place
 
 CODE = "C4"
 NAME = "heartbeat-false-positive"
 NEEDS = ("job log with dated steps of the accused|GPU power metrics of the accused",)
+DECIDED_BY = (
+    "dated steps or power of the accused between its last heartbeat and its being declared dead"
+)
 EXPLAINS = {
     "C2": "the coordination service ends every task once it believes one dead",
     "A2": "the runtime aborts on the fatal error the coordination service sends",
 }
-DEFAULT_TIMEOUT_S = 100.0
-"""JAX's heartbeat timeout where the log states none (jax.distributed.initialize, 0.4 to 0.10)."""
-STEPS_NEEDED = 2
-"""One dated step in the window could be the last before the silence; two show work going on."""
-UP_TO_THE_END_STEPS = 3.0
-"""The last step must lie within so many step times of the declaration, else it had stopped."""
 
 
 def judge(facts: Facts) -> Judgement:
     """Clear the accused only on dated steps of their own inside the window of the accusation."""
-    accusations = [m for m in facts.tagged("heartbeat") if accused_by(facts, m)]
+    accusations = accusing(facts)
     if not accusations:
         absent = facts.absence(["tag:heartbeat"], "nobody was declared dead in any log")
         return None if absent is None else Cleared(CODE, absent.text, (absent,))
@@ -56,42 +54,10 @@ def judge(facts: Facts) -> Judgement:
     if declared is None:
         return None
     accused = sorted({task for m in accusations for task in accused_by(facts, m)})
-    proofs = [_proof(facts, task, declared, _timeout_s(facts)) for task in accused]
-    if not all(proofs):
+    proofs = at_work(facts)
+    if set(accused) != set(proofs):
         return None
-    return _finding(facts, accusations, accused, [p for p in proofs if p], declared)
-
-
-def _timeout_s(facts: Facts) -> float:
-    stated = [
-        m.groups["timeout_ms"] for m in facts.tagged("heartbeat") if "timeout_ms" in m.groups
-    ]
-    return float(stated[0]) / 1000 if stated and stated[0].isdigit() else DEFAULT_TIMEOUT_S
-
-
-def _proof(
-    facts: Facts, task: int, declared: datetime, timeout_s: float
-) -> tuple[LogCite, ...] | None:
-    """First and last dated step of the accused between its last heartbeat and the declaration;
-    None where there are too few or where they stop well before the declaration."""
-    for track in facts.tracks:
-        if number(track.place) != task:
-            continue
-        inside = _inside(track, declared - timedelta(seconds=timeout_s), declared)
-        if len(inside) < STEPS_NEEDED:
-            continue
-        first, last = track.time(inside[0]), track.time(inside[-1])
-        if first is None or last is None:
-            continue
-        step_s = (last - first).total_seconds() / (len(inside) - 1)
-        if (declared - last).total_seconds() <= UP_TO_THE_END_STEPS * max(step_s, 1.0):
-            return facts.point(track, inside[0]).cite, facts.point(track, inside[-1]).cite
-    return None
-
-
-def _inside(track: Track, start: datetime, end: datetime) -> list[int]:
-    times = ((i, track.time(i)) for i in range(len(track)))
-    return [i for i, at in times if at is not None and start <= at <= end]
+    return _finding(facts, accusations, accused, list(proofs.values()), declared)
 
 
 def _finding(

@@ -46,6 +46,10 @@ from flatline.signals import ACTIVITY
 CODE = "D5"
 NAME = "host-contention"
 NEEDS = ("host metrics (run queue, pressure, memory)",)
+DECIDED_BY = (
+    "run queue and pressure of each host in a slow and a fast time, or those of a sound run "
+    "on the same setting"
+)
 EXPLAINS = {
     "D1": "a starved host cannot feed its GPUs",
     "D3": "the rank on the contended host is the one the others wait for",

@@ -36,6 +36,10 @@ from flatline.signals import ACTIVITY
 CODE = "C3"
 NAME = "idle-gpu-hang"
 NEEDS = ("GPU activity, memory and power metrics",)
+DECIDED_BY = (
+    "the GPU's power over a quarter of an hour without output, and the stack of its process "
+    "(py-spy dump)"
+)
 EXPLAINS = {"F3": "a run that does nothing holds its allocation to the wall"}
 
 STILL_S = 900

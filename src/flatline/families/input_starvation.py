@@ -40,6 +40,10 @@ from flatline.tracks import Track
 CODE = "D1"
 NAME = "input-starvation"
 NEEDS = ("GPU activity metrics", "profiler traces|a baseline run")
+DECIDED_BY = (
+    "gaps between launches beside the time the loader takes (profiler trace of some steps), "
+    "or a sound run's GPU activity"
+)
 EXPLAINS = {"F3": "a run that waits for input does not reach its plan in time"}
 
 BUSY = ("gpu_engine_active_ratio", "gpu_utilization_ratio")

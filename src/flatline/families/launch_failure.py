@@ -43,6 +43,10 @@ AT_START_S = 600.0
 CODE = "F4"
 NAME = "launch-failure"
 NEEDS = ("job log",)
+DECIDED_BY = (
+    "the launcher's own words before the program's first (slurmd's log, the container "
+    "runtime's, mpirun's)"
+)
 EXPLAINS = {
     "A1": "the launcher's or helper's own error message is not the program's",
     "C1": "the task that never started never joins, and the others wait for it",

@@ -45,6 +45,10 @@ from flatline.model import Action, Cleared, Finding, Judgement
 CODE = "E1"
 NAME = "loss-divergence"
 NEEDS = ("training progress with a loss",)
+DECIDED_BY = (
+    "the loss or gradient norm of more steps than were read; reward and KL where the loss is not"
+    " meant to fall (the log, TensorBoard events)"
+)
 EXPLAINS = {
     "A3/code": "a non-finite loss or gradient makes the program stop itself",
     "A3/data": "a non-finite loss or gradient makes the program stop itself",

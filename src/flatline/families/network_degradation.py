@@ -43,6 +43,10 @@ from flatline.signals import LINK, LOSS
 CODE = "D4"
 NAME = "network-degradation"
 NEEDS = ("RDMA and link counters per host", "training throughput over time")
+DECIDED_BY = (
+    "RDMA and link counters of each host whose bursts meet the slow phases and are absent "
+    "from the fast ones"
+)
 EXPLAINS = {
     "F3": "a slowed run does not reach its plan in time",
     "D3": "the rank behind a losing link is the one the others wait for",

@@ -38,6 +38,10 @@ from flatline.model import Finding, Judgement, Place
 CODE = "C5"
 NAME = "network-failure"
 NEEDS = ("kernel log", "network link and RDMA counters")
+DECIDED_BY = (
+    "an error or a drop of the link, at the time, with both peers alive (kernel log, ibstat, "
+    "port counters)"
+)
 EXPLAINS = {
     "C2": "a collective cannot complete when the traffic of one rank does not arrive",
     "A3": "the transport's error surfaces as an exception in the program",

@@ -45,6 +45,10 @@ from flatline.model import (
 CODE = "F1"
 NAME = "node-down"
 NEEDS = ("scheduler records|job log to its end", "node events")
+DECIDED_BY = (
+    "the node's state and reason at the end of the run (scontrol show node, sinfo -R, "
+    "slurmctld's log)"
+)
 EXPLAINS = {
     "C2": "the ranks on the lost node never enter the collective the others wait in",
     "C5": "connections to a node that is gone time out or are reset",

@@ -35,6 +35,9 @@ from flatline.model import Cleared, Finding, Judgement
 CODE = "C1"
 NAME = "rendezvous-hang"
 NEEDS = ("job log",)
+DECIDED_BY = (
+    "a line of each rank that it joined the group, or the stack of one that waits to (py-spy dump)"
+)
 EXPLAINS = {
     "F3": "ranks waiting for a rendezvous that never completes hold the allocation to the wall",
     "A2": "the runtime ends the process when the rendezvous times out",

@@ -30,6 +30,7 @@ from flatline.model import Action, Cite, Cleared, Finding, Judgement, Resubmit
 CODE = "F2"
 NAME = "requeue-preemption"
 NEEDS = ("scheduler records",)
+DECIDED_BY = "the record of the requeue or preemption (sacct --duplicates)"
 EXPLAINS = {
     "A2": "the scheduler ends every task of a job it takes back",
     "C2": "tasks ended one after the other lose their peers",

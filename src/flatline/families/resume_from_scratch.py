@@ -35,6 +35,9 @@ from flatline.model import Action, Cite, Cleared, Finding, Judgement
 CODE = "E2"
 NAME = "resume-from-scratch"
 NEEDS = ("training progress", "job log")
+DECIDED_BY = (
+    "the checkpoint it looked for and the step it began at (the program's lines on loading)"
+)
 EXPLAINS = {
     "C2": "the rank that failed to load left the collective its peers were waiting in",
     "C1": "a rank that failed to load never joins the others",

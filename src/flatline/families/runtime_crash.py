@@ -37,6 +37,9 @@ from flatline.model import Finding, Judgement
 CODE = "A3"
 NAME = "runtime-crash"
 NEEDS = ("job log to its end",)
+DECIDED_BY = (
+    "the traceback of the rank that failed first (its own stderr), behind a step it printed"
+)
 EXPLAINS = {
     "C2": "the rank that raised left the collective its peers were waiting in",
     "C5": "peers see the connection of the rank that raised close",
@@ -68,7 +71,16 @@ def judge(facts: Facts) -> Judgement:
             "Which kernel failed: CUDA reports errors late. The kernel log (XID) would tell an"
             " application fault from a failing GPU."
         )
-    if first.started is None:
+    if not facts.has_progress:
+        cannot.append(
+            "How far training had come: no step was read; "
+            + (
+                "its frames or a bar show that it was under way."
+                if first.started
+                else "it may have come before the first."
+            )
+        )
+    elif first.started is None:
         cannot.append("How far training had come: no step of this stream can be dated.")
     return Finding(
         code=CODE,

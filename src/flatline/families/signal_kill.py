@@ -39,6 +39,9 @@ from flatline.model import Action, Attribution, Claim, Cleared, Finding, Judgeme
 CODE = "A2"
 NAME = "signal-kill"
 NEEDS = ("job log to its end", "scheduler records|kernel log")
+DECIDED_BY = (
+    "how the process ended: its signal from the launcher or scheduler, or the kernel's line on it"
+)
 EXPLAINS = {
     "C2": "the killed rank never enters the collective its peers wait in",
     "A3": "peers raise connection errors once the killed rank's sockets close",

@@ -31,13 +31,17 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.crashes import Failure
-from flatline.judging.leads import fix, lead, raised, shows
+from flatline.judging.leads import fix, lead, phase, raised, shows
 from flatline.judging.steering import leave_out
 from flatline.model import Action, Attribution, Cleared, Finding, Judgement, Resubmit
 
 CODE = "A1"
 NAME = "startup-crash"
 NEEDS = ("job log",)
+DECIDED_BY = (
+    "the first traceback of each rank, and a line that tells whether a step came before it "
+    "(all ranks' stderr)"
+)
 EXPLAINS = {
     "C1": "a rank that died at start-up never joins, so the others wait for it in the rendezvous",
     "C2": "a rank that died at start-up never enters the first collective the others wait in",
@@ -63,14 +67,9 @@ def judge(facts: Facts) -> Judgement:
     attribution: Attribution = "infrastructure" if one_host else first.attribution
     if attribution == "unknown":
         attribution = "job"
-    never = " before the first training step" if first.started is False else ""
-    text = raised(found)
+    when = phase(facts, first)
     implies = [claim(_means(first.fault_class, first.what), first.cite)]
-    cannot = []
-    if first.started is None or not facts.has_progress:
-        cannot.append(
-            "Whether a training step was made before: the log shows none, and may not print them."
-        )
+    cannot = [when.asked] if when.asked else []
     if found.others:
         cannot.append(
             f"Whether {len(found.others)} other errors are consequences: they come later or in"
@@ -86,10 +85,10 @@ def judge(facts: Facts) -> Judgement:
         resubmit = "exclude"
     return Finding(
         code=CODE,
-        summary=f"{text}{never}",
+        summary=(raised(found).rstrip(".") if when.told else raised(found)) + when.told,
         fault_class=first.fault_class,
         attribution=attribution,
-        strength=first.strength * (_WENT_ON if _waited(facts, first) else 1.0),
+        strength=first.strength * when.left * (_WENT_ON if _waited(facts, first) else 1.0),
         shows=(shows(found),),
         implies=tuple(implies),
         culprits=found.culprits,
@@ -113,7 +112,7 @@ def _means(fault_class: str | None, what: str) -> str:
     kinds = {
         "data": "The fault is in the data the run was given, not in the cluster.",
         "config": "The fault is in the run's own configuration, not in the cluster.",
-        "env": "The software on the nodes does not fit what the run needs.",
+        "env": "What the nodes provide does not fit what the run needs.",
         "asset": "Something the run must load is not where it looks, or not readable.",
     }
     lead_in = kinds.get(fault_class or "", "The program failed while it was being set up.")

@@ -37,6 +37,10 @@ from flatline.model import Judgement, Place
 CODE = "C6"
 NAME = "storage-stall"
 NEEDS = ("kernel log", "file-system and pressure metrics")
+DECIDED_BY = (
+    "processes in state D and what they wait in, or the kernel's words on the mount (ps -eo "
+    "stat,wchan, dmesg)"
+)
 EXPLAINS = {
     "A3/io": "the failed read or write surfaces as an exception in the program",
     "A3/data": "what was not read whole surfaces as bad data in the program",

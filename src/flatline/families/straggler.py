@@ -42,6 +42,10 @@ NEEDS = (
     "per-rank collective or compute times (profiler traces, flight recorder)",
     "GPU activity metrics",
 )
+DECIDED_BY = (
+    "each rank's time to the collective without its wait in it (profiler traces or flight "
+    "recorder of all ranks)"
+)
 EXPLAINS = {
     "F3": "a run at the pace of its slowest rank does not reach its plan in time",
     "D2/slow-interconnect": "every collective waits for the rank that comes last",

@@ -40,6 +40,9 @@ from flatline.signals import LOSS
 CODE = "D2"
 NAME = "throughput-bound"
 NEEDS = ("GPU activity metrics", "network and storage metrics", "a baseline run")
+DECIDED_BY = (
+    "the part of a step spent in collectives, saving and launching (profiler trace of some steps)"
+)
 EXPLAINS = {"F3": "a run at a fraction of its pace does not reach its plan in time"}
 
 STORM = 0.25

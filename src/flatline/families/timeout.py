@@ -34,6 +34,7 @@ from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement
 CODE = "F3"
 NAME = "timeout"
 NEEDS = ("scheduler records|job log to its end",)
+DECIDED_BY = "dated steps up to the limit, or a record of the job's state and limit (sacct)"
 EXPLAINS = {
     "A2": "the scheduler signals every task at the limit",
     "C2": "ranks are ended one after the other at the limit, and those left lose their peers",

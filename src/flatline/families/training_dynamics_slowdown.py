@@ -42,6 +42,10 @@ from flatline.series.spread import SIGMA, mad
 CODE = "D6"
 NAME = "training-dynamics-slowdown"
 NEEDS = ("training throughput over time", "training metrics", "GPU, host and network metrics")
+DECIDED_BY = (
+    "a training metric that moves as the pace does (balance loss, sequence length), the "
+    "system's signals being clean"
+)
 EXPLAINS = {"F3": "a slowed run does not reach its plan in time"}
 
 MOVED = {"training_balance_loss": "the balance loss of the experts"}

@@ -32,6 +32,10 @@ from flatline.model import Action, Cite, Cleared, Finding, Judgement
 CODE = "E3"
 NAME = "undertrained"
 NEEDS = ("training progress",)
+DECIDED_BY = (
+    "the number of optimizer steps that were planned, beside the last one made (the program's "
+    "settings)"
+)
 EXPLAINS: dict[str, str] = {}
 FEW_STEPS = 10
 """DESIGN: under 10 optimizer steps planned and run."""

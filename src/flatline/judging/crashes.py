@@ -78,6 +78,8 @@ _LATE_BY_FRAME: tuple[tuple[str, str], ...] = (
     (r"/torch/utils/data/|/datasets/|/(collate|dataset|dataloader|data_loader)\w*\.py|"
      r"/data/[^/]*\.py", "data"),
 )  # fmt: skip
+_SHARED = re.compile(r"/shared_memory\.py|/base/shared/|_posixshmem|\bSharedMemory\(|/dev/shm")
+"""Where processes of one host share memory: multiprocessing, MosaicML streaming."""
 _LOADING = (
     r"_?(?:load|resume|restore|resume_from|load_from|maybe_load|read)_(?:last_|latest_|from_)?"
     r"(?:checkpoint|ckpt|state_dict)\w*"
@@ -268,7 +270,18 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     )
 
 
+def shares_memory(crash: Crash | None) -> bool:
+    """Whether an exception came out of memory that processes of one host share."""
+    return crash is not None and any(
+        _SHARED.search(f"{frame.file} {frame.code or ''}") for frame in crash.frames[-6:]
+    )
+
+
 def _uncaught(crash: Crash) -> str:
+    if shares_memory(crash):
+        return (
+            "It was memory that processes of one host share: too little, or left by another run."
+        )
     if crash.exception:
         return f"{crash.exception} was raised and not caught"
     if crash.chain:
@@ -328,6 +341,7 @@ def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]
     if begun:
         return "A3", _classed(crash, _LATE_BY_TYPE, _LATE_BY_FRAME) or "code", 0.8
     fault_class = _classed(crash, _BY_TYPE, _BY_FRAME) or "config"
+    fault_class = "env" if shares_memory(crash) else fault_class
     return "A1", fault_class, 0.75 if begun is False else 0.6
 
 

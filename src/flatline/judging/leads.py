@@ -4,17 +4,25 @@ From many failures of one family to one finding: the first, its kind, and where 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, distinct, name_places, number
-from flatline.judging.crashes import WEAK_ROOT, Failure, of_family
+from flatline.judging.crashes import LOOP_DOUBT, WEAK_ROOT, Failure, of_family, shares_memory
 from flatline.model import AbsenceCite, Action, Claim, Cleared, Place, Scope, Signature
 
 EVERYWHERE = 0.9
 """Share of the ranks heard of that must show a failure before it counts as everywhere alike:
 a rank or two is usually torn down before it prints."""
+LOOKED_BACK = 200
+"""Lines before a failure in which a step of a form that is not known is looked for."""
+_STEP_LIKE = re.compile(
+    r"\b(?:loss|ppl|perplexity)\b[^\w\n]{0,4}\d|"
+    r"\b(?:steps?|it|iter|iterations?|batch|epoch)\b[^\w\n]{0,3}\d{1,9} ?(?:/|of|\]|:|,)",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,14 +115,65 @@ def shows(lead: Lead, text: str | None = None, most: int = 6) -> Claim:
     return claim(text or raised(lead), *list(reversed(cites.values()))[:most])
 
 
+@dataclass(frozen=True, slots=True)
+class Phase:
+    """How a failure stands to the first step: the end of its headline, what stays open, and the
+    part of its strength that is left."""
+
+    told: str
+    asked: str | None = None
+    left: float = 1.0
+
+
+def phase(facts: Facts, first: Failure) -> Phase:
+    """That it came before any step, as far as steps were read: a form of step that is not known
+    looks like no step."""
+    if facts.has_progress and first.started is False:
+        return Phase(" before the first training step")
+    asked = "Whether a training step was made before: "
+    if facts.has_progress:
+        return Phase("", f"{asked}no step of its stream can be put in order with it.")
+    told = "; no training step was read before it" if first.started is False else ""
+    head = first.crash.head if first.crash else first.cite
+    begin = max(head.line - LOOKED_BACK, 1)
+    lines = facts.lines(head.source, begin, head.line - begin) if head.line > begin else ()
+    like = [n for n, line in enumerate(lines, begin) if _STEP_LIKE.search(line)]
+    if like:
+        asked += f"{head.source}:{like[-1]} may be one, in a form that is not known."
+        return Phase(told, asked, LOOP_DOUBT if first.started is False else 1.0)
+    where = f"the {len(lines)} lines before it" if len(lines) > 1 else "the log before it"
+    return Phase(
+        told, f"{asked}nothing like one stands in {where}; a program that prints none looks alike."
+    )
+
+
 def meaning(signature: Signature | None) -> str | None:
     return signature.meaning if signature is not None else None
 
 
+_ANYTHING = ("AssertionError", "AttributeError", "Exception", "IndexError", "RuntimeError",
+             "TypeError", "ValueError")  # fmt: skip
+"""Exceptions that do not say by themselves what is to be mended."""
+
+
 def fix(lead: Lead, fallback: str) -> Action:
-    """The signature's own advice, else the family's."""
-    advice = lead.first.signature.action if lead.first.signature is not None else None
-    return Action("fix", advice or fallback)
+    """The signature's own advice, else what its frames point at, else the family's."""
+    signature, crash = lead.first.signature, lead.first.crash
+    if signature is not None and signature.action:
+        return Action("fix", signature.action)
+    if shares_memory(crash):
+        return Action(
+            "fix",
+            "See what is in /dev/shm on its host: remove what earlier runs left there, give a"
+            " container more (--shm-size, --ipc=host), then resubmit.",
+        )
+    if crash and crash.frames and crash.exception in _ANYTHING and signature is None:
+        at = crash.frames[-1]
+        line = f":{at.line}" if at.line else ""
+        return Action(
+            "fix", f"See what {at.function} was given at {at.file}{line}, where it was raised."
+        )
+    return Action("fix", fallback)
 
 
 def not_found(facts: Facts, code: str, ids: Sequence[str], why: str) -> Cleared | None:

@@ -7,9 +7,10 @@ from datetime import UTC, datetime
 
 import numpy as np
 
+from flatline.collect.asking import Own
 from flatline.collect.stores import STEPS, Question, Reply
 from flatline.errors import UsageError
-from flatline.mcp.pack import WHERE, gap_said, safe
+from flatline.mcp.pack import LONG, WHERE, gap_said, safe
 from flatline.mcp.shapes import Numbers, NumberSeries
 from flatline.series.promql.evaluate import Matrix
 from flatline.series.storage import Floats, each
@@ -20,7 +21,12 @@ SERIES, LABELS, METRICS, GAPS = 12, 8, 12, 3
 
 
 def question(
-    promql: str, targets: tuple[str, ...], at: str | None, start: str | None, end: str | None
+    promql: str,
+    targets: tuple[str, ...],
+    at: str | None,
+    start: str | None,
+    end: str | None,
+    own: Own | None,
 ) -> Question:
     """At one time, or over a range in 240 steps at most. Raises `UsageError`."""
     if at is not None and (start or end):
@@ -29,7 +35,7 @@ def question(
     step_s = None
     if first is not None and last is not None:
         step_s = max(1.0, float(-(-(last - first).total_seconds() // STEPS)))
-    return Question(promql, targets, first, last, step_s, _instant(at, "time"))
+    return Question(promql, targets, first, last, step_s, _instant(at, "time"), own=own)
 
 
 def _instant(said: str | None, name: str) -> datetime | None:
@@ -65,6 +71,8 @@ def answer(handle: str, reply: Reply) -> Numbers:
         metrics=[] if in_all else [safe(name, WHERE) for name in sorted(reply.metrics)[:METRICS]],
         metrics_in_all=len(reply.metrics),
         gaps=[gap_said(gap) for gap in reply.gaps[:GAPS]],
+        asked=safe(reply.meant.text, LONG) if reply.meant.rewritten else None,
+        left_out=reply.meant.left_out,
     )
 
 

@@ -8,7 +8,7 @@ four.  What is left out is counted, and `details` and `evidence` give it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from flatline.mcp.runs import Held
 from flatline.mcp.shapes import (
@@ -16,26 +16,36 @@ from flatline.mcp.shapes import (
     Diagnosis,
     Lack,
     Lost,
+    Match,
     Other,
     Piece,
+    Rival,
     RunShape,
     Said,
     Step,
 )
-from flatline.model import Cite, Claim, Gap, Impact, Judged, Place, Run, Verdict
+from flatline.model import Cite, Claim, Gap, Impact, Judged, LogCite, Place, Run, Verdict
 from flatline.redact import mask
-from flatline.render import Ledger, beside, located, ordered_findings, own_finding, said
+from flatline.render import Ledger, beside, fold_ids, located, ordered_findings, own_finding, said
 from flatline.wording.columns import WORD, excerpt
+from flatline.wording.gaps import troubles
 from flatline.wording.places import fold_hosts, fold_places
 from flatline.wording.rows import CONFIDENT, instant
 from flatline.wording.untrusted import defanged, sentence
 
-CULPRITS, CLAIMS, CITES, PIECES, OTHERS, ACTIONS, OPEN, LACKS, CODES = 6, 4, 4, 6, 3, 4, 4, 5, 8
+CULPRITS, CLAIMS, CITES, PIECES, OTHERS, ACTIONS, OPEN, LACKS, CODES = 6, 4, 4, 4, 3, 4, 4, 4, 8
 TEXT, LONG, QUOTE, WHERE = 240, 400, 200, 120
 """Characters of a sentence, of an instruction, of a quoted line, of a place."""
+PLACES = 3
+Rivals = tuple[Sequence[Rival], Sequence[str]]
+"""Ruled out, and open."""
+_VARIES = re.compile(r"[\d.:,/-]+|0x[0-9a-f]+")
 
 
-def diagnosis(held: Held) -> Diagnosis:
+def diagnosis(
+    held: Held, log: Sequence[Match] = (), rivals: Rivals = ((), ()), following: str = ""
+) -> Diagnosis:
+    """The verdict within bounds, with what was looked up beside it (see `doubt`)."""
     verdict = held.verdict
     open_ = verdict.state == "undetermined"
     return Diagnosis(
@@ -62,7 +72,7 @@ def diagnosis(held: Held) -> Diagnosis:
         implies=_claims(verdict.implies, held.ledger),
         cannot_decide=[safe(text, LONG) for text in verdict.cannot_decide[:OPEN]],
         would_help=lacks(verdict)[:LACKS] if open_ else [],
-        gaps=[gap_said(gap) for gap in verdict.gaps[:OPEN]] if open_ else [],
+        gaps=gaps_said(verdict)[:OPEN] if open_ else [],
         evidence=_pieces(verdict, held.ledger),
         others=_others(verdict),
         run=_run(verdict.run),
@@ -71,8 +81,13 @@ def diagnosis(held: Held) -> Diagnosis:
             findings=len(verdict.findings),
             ruled_out=len(verdict.ruled_out),
             undetermined=len(verdict.undetermined),
-            gaps=len(verdict.gaps),
+            gaps=len(troubles(verdict)),
         ),
+        ruled_out=fold_ids(one.code for one in verdict.ruled_out) or None,
+        rivals=list(rivals[0]),
+        rivals_open=list(rivals[1]),
+        log=list(log),
+        next=following,
     )
 
 
@@ -107,10 +122,19 @@ def lacks(verdict: Verdict) -> list[Lack]:
     for answer in verdict.undetermined:
         for need in answer.missing:
             needs.setdefault(need, []).append(answer.code)
-    needs.pop("a decisive sign", None)
     ordered = sorted(needs.items(), key=lambda item: -len(item[1]))
     return [Lack(need=safe(need.replace("|", " or ")), codes=codes[:CODES])
             for need, codes in ordered]  # fmt: skip
+
+
+def gaps_said(verdict: Verdict) -> list[str]:
+    """Every gap once, with the first places it is at."""
+    said_ = []
+    for one in troubles(verdict):
+        more = f" and {len(one.wheres) - PLACES} more" if len(one.wheres) > PLACES else ""
+        where = f" ({', '.join(one.wheres[:PLACES])}{more})" if one.wheres else ""
+        said_.append(safe(f"{one.need}{where}: {one.reason}"))
+    return said_
 
 
 def gap_said(gap: Gap) -> str:
@@ -193,13 +217,36 @@ def _pieces(verdict: Verdict, ledger: Ledger) -> list[Piece]:
     claims = claims or [claim for judged in verdict.findings for claim in judged.finding.shows]
     about = [verdict.headline, *(claim.text for claim in claims)]
     wanted: dict[str, None] = {}
-    cited = [ledger.ids(claim.cites[: PIECES * 2]) for claim in claims]
-    for at in range(PIECES):
+    cited = [ledger.ids(claim.cites[: PIECES * 4]) for claim in claims]
+    for at in range(max(map(len, cited), default=0)):
         for names in cited:
             if at < len(names):
                 wanted.setdefault(names[at])
     known = dict(ledger.items)
-    return [piece(name, known[name], ledger, about) for name in list(wanted)[:PIECES]]
+    return [
+        piece(names[0], known[names[0]], ledger, about).model_copy(
+            update={"alike": fold_ids(names[1:]) or None}
+        )
+        for names in _told_apart({name: known[name] for name in wanted})[:PIECES]
+    ]
+
+
+def _told_apart(cites: Mapping[str, Cite]) -> list[list[str]]:
+    """The ids, together where many ranks say one thing; the lines of one rank are each their own,
+    for their numbers are what they tell."""
+    made: list[list[str]] = []
+    first: dict[str, list[str]] = {}
+    spoken: set[tuple[str, Place]] = set()
+    for name, cite in cites.items():
+        key = _VARIES.sub("", cite.text)[-TEXT:]
+        if isinstance(cite, LogCite) and key in first and (key, cite.place) not in spoken:
+            first[key].append(name)
+        else:
+            made.append([name])
+            first.setdefault(key, made[-1])
+        if isinstance(cite, LogCite):
+            spoken.add((key, cite.place))
+    return made
 
 
 def _others(verdict: Verdict) -> list[Other]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, TypeVar, get_args
+from typing import Literal, get_args
 
 from flatline.errors import UsageError
 from flatline.knowledge.outcome import outcome_said
@@ -13,25 +13,29 @@ from flatline.mcp.shapes import Details, Group, JobCounts, JobRow, Jobs, Row
 from flatline.model import LogCite, Related
 from flatline.render import ordered_findings
 from flatline.triage import Line, Listing
+from flatline.wording.gaps import troubles
 from flatline.wording.places import fold_places
 from flatline.wording.rows import instant
 
 Part = Literal["findings", "ruled_out", "undetermined", "gaps", "evidence", "attempts", "related"]
 PARTS: tuple[Part, ...] = get_args(Part)
-PAGE = 10
+PAGE_CHARS, LEAST = 2_600, 3
+"""A page of rows is as many as this holds as text, and no fewer than `LEAST`."""
 GROUPS, NAMES, GAPS = 5, 6, 5
-T = TypeVar("T")
+ROW_CHARS = 40
+"""Of a row beside its text and place: id, code, family, citations."""
 
 
-def paged(
-    rows: Sequence[T], cursor: str | None, size: int = PAGE
-) -> tuple[Sequence[T], str | None]:
+def paged(rows: Sequence[Row], cursor: str | None) -> tuple[Sequence[Row], str | None]:
     """One page and where the next begins. Raises `UsageError` for a cursor of nobody's."""
     start = 0 if cursor is None else offset(cursor)
     if start > len(rows):
         raise UsageError(f"the cursor {cursor!r} is behind the end; call without one")
-    following = start + size
-    return rows[start:following], str(following) if following < len(rows) else None
+    end, left = start, PAGE_CHARS
+    while end < len(rows) and (left > 0 or end < start + LEAST):
+        left -= len(rows[end].text) + len(rows[end].where or "") + ROW_CHARS
+        end += 1
+    return rows[start:end], str(end) if end < len(rows) else None
 
 
 def offset(cursor: str) -> int:
@@ -70,9 +74,9 @@ def _rows(held: Held, part: Part) -> list[Row]:
             ]
         case "gaps":
             return [
-                Row(where=safe(gap.where, WHERE) if gap.where else None,
-                    text=safe(f"{gap.need}: {gap.reason}"))
-                for gap in verdict.gaps
+                Row(where=safe(", ".join(one.wheres), WHERE) if one.wheres else None,
+                    text=safe(f"{one.need}: {one.reason}"))
+                for one in troubles(verdict)
             ]  # fmt: skip
         case "attempts":
             return _attempts(held)

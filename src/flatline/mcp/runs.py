@@ -11,18 +11,20 @@ import hashlib
 import re
 import threading
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flatline.collect import LineReader, Request, collect
+from flatline.collect import LineReader, Request, collect, own
+from flatline.collect.asking import Own
 from flatline.collect.files import Found, walk
 from flatline.collect.searching import Searched, search
 from flatline.collect.stores import Question, Reply, ask
 from flatline.diagnose import diagnose
 from flatline.errors import UsageError
 from flatline.facts import KERNEL, LOG
+from flatline.judging.unanswered import speaking
 from flatline.knowledge.related import with_related
 from flatline.mcp.roots import Roots
 from flatline.model import Gap, Verdict
@@ -33,20 +35,26 @@ from flatline.triage.select import select
 from flatline.verify import Check, verify
 
 _HANDLE = re.compile(r"run-[0-9a-f]{1,16}")
+_WORD = re.compile(r"\w")
 HELD_RUNS, HELD_LISTINGS = 48, 4
 """A verdict of a large run takes some MB."""
 
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """A verdict, its evidence by id, and where the run lies. `logs` are those that were read."""
+    """A verdict, its evidence by id, and where the run lies.
+
+    `logs` are those that were read, with their lines; `speaking` is the one that speaks for the
+    run.
+    """
 
     handle: str
     targets: tuple[str, ...]
     paths: tuple[str, ...]
     verdict: Verdict
     ledger: Ledger
-    logs: tuple[str, ...]
+    logs: Mapping[str, int]
+    speaking: str | None = None
     baseline: str | None = None
 
     def document(self) -> dict[str, Any]:
@@ -85,8 +93,10 @@ class Runs:
             request = Request(targets, job, against, self._prometheus, seek_baseline=not live)
             facts = collect(request)
             verdict = with_related(diagnose(facts))
-            logs = tuple(read.source for read in facts.files if read.kind in (LOG, KERNEL))
-            made = Held("", targets, paths, verdict, Ledger(verdict), logs, against)
+            logs = {read.source: read.lines for read in facts.files if read.kind in (LOG, KERNEL)}
+            main = speaking(facts)
+            made = Held("", targets, paths, verdict, Ledger(verdict), logs,
+                        main.source if main else None, against)  # fmt: skip
             held = replace(made, handle=_handle(made))
             self._keep(held)
         return held
@@ -117,17 +127,39 @@ class Runs:
     ) -> Searched:
         """Lines that match, of all logs of the run or those below `source`."""
         with self._lock:
-            files = [file for file in self._files(held) if file.source in held.logs]
-            if source is not None:
-                files = [f for f in files if f.source == source or f.source.endswith(f"/{source}")]
-            if not files:
-                raise UsageError(_no_log(held, source))
-            return search(files, pattern, most, begin)
+            return search(self._named(held, source), pattern, most, begin)
+
+    def sources(self, held: Held, source: str | None) -> list[str]:
+        """The logs a search goes through, in its order."""
+        return [file.source for file in self._named(held, source)]
+
+    def _named(self, held: Held, source: str | None) -> list[Found]:
+        named = self.logs(held, source)
+        return [file for file in self._files(held) if file.source in named]
+
+    def logs(self, held: Held, source: str | None) -> tuple[str, ...]:
+        """The logs of the run that are called so, or all. Raises `UsageError` where none is."""
+        named = tuple(name for name in held.logs
+                      if source in (None, name) or name.endswith(f"/{source}"))  # fmt: skip
+        if not named:
+            raise UsageError(_no_log(held, source))
+        return named
+
+    def last(self, held: Held, source: str, count: int) -> list[tuple[int, str]]:
+        """The last lines of a log that hold a word, numbered, masked."""
+        first = max(held.logs[source] + 2 - 3 * count, 1)
+        lines = enumerate(self.lines(held, source, first, 3 * count), first)
+        return [(number, text) for number, text in lines if _WORD.search(text)][-count:]
 
     def checked(self, held: Held) -> tuple[Check, ...]:
         """Every citation, read or computed again."""
         with self._lock:
             return verify(held.document(), held.targets, self._prometheus, held.baseline)
+
+    def own(self, held: Held) -> Own:
+        """What its records say is the run's."""
+        with self._lock:
+            return own(held.targets, held.verdict.run.id)
 
     def asked(self, question: Question) -> Reply:
         """PromQL over what the run holds. Raises `QueryRejected` for a query that is wrong."""
@@ -188,4 +220,6 @@ def _no_log(held: Held, source: str | None) -> str:
     if not held.logs:
         return "no log of this run was read: there is nothing to search"
     more = f" and {len(held.logs) - 8} more" if len(held.logs) > 8 else ""
-    return f"no log of this run is called {source!r}: there are {', '.join(held.logs[:8])}{more}"
+    return (
+        f"no log of this run is called {source!r}: there are {', '.join([*held.logs][:8])}{more}"
+    )

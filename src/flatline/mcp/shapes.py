@@ -50,6 +50,7 @@ class Piece(Shape):
     text: str = Field(description=QUOTES)
     place: str | None = None
     says: str | None = None
+    alike: str | None = Field(default=None, description="ids of lines alike but for their numbers")
 
 
 class Other(Shape):
@@ -75,6 +76,21 @@ class RunShape(Shape):
     world_size: int | None = None
     last_step: int | None = None
     planned_steps: int | None = None
+
+
+class Match(Shape):
+    source: str
+    line: int
+    text: str = Field(description=QUOTES)
+
+
+class Rival(Shape):
+    """A family the verdict's own is easily taken for, and why it is none."""
+
+    code: str
+    family: str
+    why: str
+    cites: list[str] = []
 
 
 class Lost(Shape):
@@ -132,6 +148,13 @@ class Diagnosis(Shape):
     others: list[Other] = []
     run: RunShape
     counts: Counts
+    ruled_out: str | None = Field(None, description="codes of every family ruled out")
+    rivals: list[Rival] = Field([], description="what it is most easily taken for: ruled out")
+    rivals_open: list[str] = Field([], description="likewise: could not be decided")
+    log: list[Match] = Field([], description="where not sure: striking lines, then the last")
+    next: str = Field(
+        default="", description="whether this is enough, or the one call worth making"
+    )
 
 
 class ContextLine(Shape):
@@ -173,17 +196,13 @@ class Details(Shape):
     next_cursor: str | None = None
 
 
-class Match(Shape):
-    source: str
-    line: int
-    text: str = Field(description=QUOTES)
-
-
 class Matches(Shape):
     """Lines that match. `complete` is false where there is more: go on with `next_cursor`."""
 
     handle: str
     hits: list[Match]
+    matched: int | None = Field(default=None, description="lines that match in all")
+    counted: bool = Field(default=True, description="false where `matched` is the least there are")
     complete: bool
     next_cursor: str | None = None
     note: str | None = None
@@ -218,6 +237,8 @@ class Numbers(Shape):
     metrics: list[str] = []
     metrics_in_all: int
     gaps: list[str] = []
+    asked: str | None = Field(default=None, description="a canonical query as it was run")
+    left_out: int = Field(default=0, description="series of hosts that are not the run's")
 
 
 class Explanation(Shape):

@@ -20,7 +20,8 @@ from pydantic import Field
 
 from flatline import reference
 from flatline.errors import FlatlineError, ManyJobs, UsageError
-from flatline.mcp import numbers, pack, parts, words
+from flatline.mcp import doubt, lines, numbers, pack, parts, words
+from flatline.mcp.lines import TAIL
 from flatline.mcp.runs import Held, Runs
 from flatline.mcp.shapes import (
     ContextLine,
@@ -31,7 +32,6 @@ from flatline.mcp.shapes import (
     Explanation,
     Failure,
     Jobs,
-    Match,
     Matches,
     Numbers,
     Shape,
@@ -46,8 +46,8 @@ from flatline.wording.untrusted import defanged
 
 P = ParamSpec("P")
 Handle = Annotated[str, Field(description="as diagnose gave it", max_length=64)]
-Cursor = Annotated[str | None, Field(description="next_cursor of the page before")]
-LISTED, FAILURES, HITS, JOBS = 15, 10, 15, 15
+Cursor = Annotated[str | None, Field(description="next_cursor, as given")]
+LISTED, FAILURES, JOBS = 15, 10, 15
 MOST_IDS, MOST_CONTEXT = 5, 10
 LINE, EXPLAINED = 400, 6_000
 """Characters of a line in context, and of an explanation."""
@@ -99,30 +99,29 @@ class Tools:
     @answering
     def diagnose(
         self,
-        target: Annotated[
-            str, Field(description="folder, file or Slurm job id of the run; or a handle")
-        ],
+        target: Annotated[str, Field(description="folder, file or Slurm job id; or a handle")],
         job: Annotated[
             str | None, Field(description="which job, where the target holds several")
         ] = None,
         also: Annotated[
             list[str] | None,
-            Field(description="further parts of the same run: records, dmesg", max_length=8),
+            Field(description="further parts of the run: records, dmesg", max_length=8),
         ] = None,
         baseline: Annotated[str | None, Field(description="a sound run to compare with")] = None,
     ) -> Annotated[CallToolResult, Diagnosis]:
         """
         Why a GPU training run failed, hung, slowed down or learned nothing; call this first.
 
-        Answers with the verdict: what happened, family code, whose fault, which rank or host,
-        since when, what was lost, whether to resubmit, what to do, what cannot be decided, and
-        the lines it rests on. Sure verdicts: report headline, code, culprits, actions, with
-        evidence ids. Undetermined, or below 0.8: read what is quoted, and the log's end or the
-        metrics named as open, before you report; what you add is your reading, and is said so.
-        A launcher's own "root cause" is only the first it noticed.
+        One call is enough where it is sure: headline, code, blame, culprits, since, resubmit,
+        what to do, the lines it rests on, what else it was told apart from, what stays open.
+        Where it is not, the log's striking and last lines stand here too. `next` says whether to
+        look once more. Report with evidence ids; what you read yourself is your reading. A
+        launcher's "root cause" is only the first it noticed.
         """
         held = self.runs.diagnosed(target, also or (), job, baseline)
-        made = pack.diagnosis(held)
+        log = doubt.looked(self.runs, held)
+        rivals = doubt.rivals(held.verdict, held.ledger)
+        made = pack.diagnosis(held, log, rivals, doubt.following(held, log))
         return _result(made, words.diagnosis(held, made))
 
     @answering
@@ -168,8 +167,8 @@ class Tools:
     def details(
         self, handle: Handle, part: parts.Part, cursor: Cursor = None
     ) -> Annotated[CallToolResult, Details]:
-        """What diagnose only counts: all findings, families ruled out and why, families undecided
-        and what telemetry they need, gaps in what was read, attempts, the list of evidence."""
+        """What diagnose only counts, in short pages: all findings, families ruled out and why,
+        those undecided and what would decide them, gaps, attempts, evidence."""
         made = parts.details(self.runs.held(handle), part, cursor)
         return _result(made, words.details(made))
 
@@ -178,49 +177,42 @@ class Tools:
         self,
         handle: Handle,
         pattern: Annotated[
-            str,
-            Field(description="regular expression, letters of any case; no look-around",
+            str | None,
+            Field(description="regular expression, any case; no look-around",
                   max_length=200),
-        ],
+        ] = None,
         source: Annotated[str | None, Field(description="only this log")] = None,
+        tail: Annotated[
+            int | None, Field(description="the last so many", ge=1, le=TAIL)
+        ] = None,
         cursor: Cursor = None,
     ) -> Annotated[CallToolResult, Matches]:  # fmt: skip
-        """Lines of the run's logs that match; for what the verdict does not answer. No match in
-        the logs that were read proves nothing of those that were not."""
+        """Lines of the run's logs that match, and how many do; with `tail` the last ones, without
+        a pattern the log's last lines. One call is enough. No match proves nothing of logs that
+        were not read."""
         held = self.runs.held(handle)
-        begin = _place(cursor)
-        found = self.runs.searched(held, pattern, source, HITS, begin)
-        note = "the search stopped after 5 s; go on with next_cursor" if found.timed_out else None
-        if found.unread:
-            note = pack.safe(f"not searched: {'; '.join(found.unread[:3])}")
-        made = Matches(
-            handle=handle,
-            hits=[
-                Match(source=pack.tail(hit.source), line=hit.line, text=defanged(hit.text))
-                for hit in found.hits
-            ],
-            complete=found.follows is None,
-            next_cursor=None if found.follows is None else "{}.{}".format(*found.follows),
-            note=note,
-        )
+        made = lines.answer(self.runs, held, pattern, source, tail, cursor)
         return _result(made, words.matches(made))
 
     @answering
     def query(
         self,
         handle: Handle,
-        promql: Annotated[str, Field(description="in the exporters' own names", max_length=2000)],
+        promql: Annotated[
+            str, Field(description="canonical signals or the exporters' names", max_length=2000)
+        ],
         time: Annotated[str | None, Field(description="at one time, ISO 8601")] = None,
-        start: Annotated[str | None, Field(description="over a range; default: all")] = None,
+        start: Annotated[str | None, Field(description="over a range")] = None,
         end: Annotated[str | None, Field(description="likewise")] = None,
+        everything: Annotated[bool, Field(description="other jobs' too")] = False,
     ) -> Annotated[CallToolResult, Numbers]:
-        """PromQL over the metrics that lie with the run, hosts of other jobs among them: ends,
-        extremes and the means of eighths of the time of the first twelve series, so aggregate. To
-        look closer at what a verdict cites, or leaves open; say what you read as your own."""
+        """PromQL over the run's metrics, of its own hosts and time where records tell them: ends,
+        extremes, means of eighths of the time of the first twelve series, so aggregate. To look
+        closer at what a verdict leaves open; what you read is your own."""
         held = self.runs.held(handle)
-        made = numbers.answer(
-            handle, self.runs.asked(numbers.question(promql, held.paths, time, start, end))
-        )
+        own = None if everything else self.runs.own(held)
+        asked = self.runs.asked(numbers.question(promql, held.paths, time, start, end, own))
+        made = numbers.answer(handle, asked)
         return _result(made, words.numbers(made))
 
     @answering
@@ -235,8 +227,8 @@ class Tools:
         ],
     ) -> Annotated[CallToolResult, Explanation]:
         """What a failure family, an error signature, a recorded incident or one log line means,
-        what it does not prove, and what to do; of a line also the recorded incidents like it. One
-        line is no run: diagnose the run where there is one."""
+        what it does not prove, what to do; of a line also incidents like it. One line is no run:
+        diagnose the run where there is one."""
         look = Look(width=100)
         known = incidents.lookup(what)
         family, signature = reference.family_named(what), reference.signature_named(what)
@@ -270,9 +262,7 @@ class Tools:
         ] = None,
         since: Annotated[str | None, Field(description="24h, 7d or ISO 8601")] = None,
         until: Annotated[str | None, Field(description="likewise")] = None,
-        everyone: Annotated[
-            bool, Field(description="all users' jobs, as far as Slurm shows")
-        ] = False,
+        everyone: Annotated[bool, Field(description="all users' jobs")] = False,
         cursor: Cursor = None,
     ) -> Annotated[CallToolResult, Jobs]:
         """Every job that ended in a window, a verdict each, and what their failures share (a node,
@@ -319,10 +309,3 @@ class Tools:
             "Check every citation again": self.verify,
         }
         return [(title, inspect.getdoc(tool) or "", tool) for title, tool in titles.items()]
-
-
-def _place(cursor: str | None) -> tuple[int, int]:
-    if cursor is None:
-        return 0, 1
-    file, _, line = cursor.partition(".")
-    return parts.offset(file), max(parts.offset(line), 1)

@@ -39,6 +39,13 @@ def diagnosis(held: Held, pack: Diagnosis) -> str:
     for number, step in enumerate(pack.actions, 1):
         command = f" `{step.command}`" if step.command else ""
         lines.append(f"do {number}: {step.text}{command}")
+    lines += [
+        f"not {one.code} {one.family}: {one.why}"
+        + (f" [{', '.join(one.cites)}]" if one.cites else "")
+        for one in pack.rivals
+    ]
+    if pack.rivals_open:
+        lines.append(f"not ruled out: {', '.join(pack.rivals_open)}")
     lines += [f"open: {text}" for text in pack.cannot_decide]
     if pack.would_help:
         lines.append("would help: " + "; ".join(
@@ -49,8 +56,10 @@ def diagnosis(held: Held, pack: Diagnosis) -> str:
         f"an incident like this (no evidence): {safe(one.problem, ROW)} [{safe(one.id, ROW)}]"
         for one in held.verdict.related
     ]
-    lines += quoted(_piece(piece) for piece in pack.evidence)
-    return "\n".join([*lines, _more(pack)])
+    pieces = [_piece(piece) for piece in pack.evidence]
+    lines += quoted([*pieces, *(f"{row.source}:{row.line} | {row.text}" for row in pack.log)])
+    following = [f"next: {pack.next}"] if pack.next else []
+    return "\n".join([*lines, _more(pack), *following])
 
 
 def _claims(label: str, claims: Sequence[Said]) -> list[str]:
@@ -66,7 +75,8 @@ def _other(other: Other) -> str:
 def _piece(piece: Piece) -> str:
     place = f" ({piece.place})" if piece.place else ""
     says = f" {piece.says}" if piece.says else ""
-    return f"{piece.id} {piece.where}{place}{says} | {piece.text}"
+    alike = f" ({piece.alike} alike)" if piece.alike else ""
+    return f"{piece.id} {piece.where}{place}{says} | {piece.text}{alike}"
 
 
 def quoted(lines: Iterable[str]) -> list[str]:
@@ -76,9 +86,10 @@ def quoted(lines: Iterable[str]) -> list[str]:
 
 def _more(pack: Diagnosis) -> str:
     counts = pack.counts
+    out = f" ({pack.ruled_out})" if pack.ruled_out else ""
     return (
-        f"in all: {counts.evidence} pieces of evidence, {counts.ruled_out} families ruled out,"
-        f" {counts.undetermined} undecided, {counts.gaps} gaps (details, evidence, search_log)"
+        f"in all: {counts.evidence} pieces of evidence, {counts.ruled_out} families ruled"
+        f" out{out}, {counts.undetermined} undecided, {counts.gaps} gaps: details, evidence"
     )
 
 
@@ -104,7 +115,11 @@ def details(answer: Details) -> str:
 
 
 def matches(answer: Matches) -> str:
-    title = f"{len(answer.hits)} lines match" + ("" if answer.complete else ", and there is more")
+    title = f"{len(answer.hits)} lines"
+    if answer.matched is not None:
+        least = "" if answer.counted else "at least "
+        title += f" of {least}{answer.matched:,} that match"
+    title += "" if answer.complete else "; there is more"
     more = [f"next_cursor: {answer.next_cursor}"] if answer.next_cursor else []
     note = [answer.note] if answer.note else []
     hits = quoted(f"{hit.source}:{hit.line} | {hit.text}" for hit in answer.hits)
@@ -124,7 +139,10 @@ def numbers(answer: Numbers) -> str:
     lines += [answer.text] if answer.text else []
     if answer.metrics:
         lines.append(f"of {answer.metrics_in_all} metrics: {', '.join(answer.metrics)}")
-    return "\n".join([title, *quoted(lines), *(f"not read: {gap}" for gap in answer.gaps)])
+    notes = [f"asked as: {answer.asked}"] if answer.asked else []
+    if answer.left_out:
+        notes.append(f"{answer.left_out} series of other hosts left out: everything=true has them")
+    return "\n".join([title, *notes, *quoted(lines), *(f"not read: {gap}" for gap in answer.gaps)])
 
 
 def _labels(one: NumberSeries) -> str:

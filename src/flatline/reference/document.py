@@ -17,6 +17,7 @@ def family(entry: FamilyEntry) -> dict[str, Json]:
         "title": own.title,
         "page": own.page,
         "needs": list(own.needs),
+        "decided_by": own.decided_by,
         "can_cause": [_mechanism(row) for row in entry.causes],
         "caused_by": [_mechanism(row) for row in entry.caused_by],
         "signatures": [{"id": s.id, "role": s.role} for s in entry.signs],

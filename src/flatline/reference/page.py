@@ -61,6 +61,8 @@ def family(entry: FamilyEntry, look: Look = PLAIN) -> str:
     lines += _heading("Cannot be ruled out without", look)
     for need in entry.family.needs:
         lines += _item(need.replace("|", " or "), look)
+    lines += _heading("Decided by", look)
+    lines += _item(entry.family.decided_by, look)
     roots = [s for s in entry.signs if s.role == "root"]
     others = [s for s in entry.signs if s.role != "root"]
     lines += _signs("Signatures that can be its cause", roots, look)

@@ -17,7 +17,6 @@ from flatline.model import (
     Cite,
     Claim,
     Comparison,
-    Gap,
     Judged,
     Reasoning,
     Related,
@@ -33,6 +32,7 @@ from flatline.render import (
     own_finding,
     said,
 )
+from flatline.wording.columns import excerpt, words_of
 from flatline.wording.comparison import (
     HEADS,
     chosen,
@@ -42,6 +42,7 @@ from flatline.wording.comparison import (
     verdict_on_settings,
 )
 from flatline.wording.comparison import lines as compared_lines
+from flatline.wording.gaps import Trouble, troubles
 from flatline.wording.places import fold_hosts, fold_places
 from flatline.wording.reasoning import parts
 from flatline.wording.rows import GLYPHS, STATES, confidence_text, moment, rows
@@ -51,8 +52,8 @@ NAME = "markdown"
 EVIDENCE, LIST, NEEDS = 200, 100, 9
 """Rows of the evidence table, entries of any other list and of what would decide the families that
 stay open; what is beyond is counted."""
-QUOTE = 1_000
-"""Characters of one piece of evidence."""
+QUOTE, PLACES = 300, 6
+"""Columns of one piece of evidence, about what tells, and files of one gap."""
 
 _SPAN = re.compile(r"(`[^`]{1,200}`)")
 # What Markdown or GitHub acts on inside a line: markup, entities, mathematics, mentions, issue
@@ -129,7 +130,7 @@ def render(verdict: Verdict) -> str:
         "## Incidents like this one (records, no part of the proof)",
         map(_related, verdict.related),
     )
-    lines += _evidence(ledger)
+    lines += _evidence(verdict, ledger)
     lines += _findings(verdict, ledger)
     lines += _ruled_out(verdict, ledger)
     lines += _section(
@@ -137,7 +138,8 @@ def render(verdict: Verdict) -> str:
         _open(verdict),
         NEEDS,
     )
-    lines += _section(f"## Gaps ({len(verdict.gaps):,})", map(_gap, verdict.gaps))
+    told = troubles(verdict)
+    lines += _section(f"## Gaps ({len(told):,})", map(_gap, told))
     lines += _reasoning(verdict.reasoning) if verdict.reasoning is not None else []
     catalogue = f", catalogue {prose(verdict.catalogue)}" if verdict.catalogue else ""
     check = "`flatline verify VERDICT.json TARGET` reads every citation again."
@@ -247,14 +249,15 @@ def _comparison(compared: Comparison | None, ledger: Ledger) -> list[str]:
     return [*made, "", prose(counted_signals(compared))]
 
 
-def _evidence(ledger: Ledger) -> list[str]:
+def _evidence(verdict: Verdict, ledger: Ledger) -> list[str]:
     if not ledger.items:
         return []
+    words = words_of([verdict.headline, *(c.text for c in (*verdict.shows, *verdict.implies))])
     lines = ["", f"## Evidence ({len(ledger.items):,})", ""]
     lines += ["| id | where | place, time | what it says |", "|---|---|---|---|"]
     for name, cite in ledger.items[:EVIDENCE]:
         told = ", ".join(prose(part) for part in beside(cite))
-        cells = (name, code(located(cite)), told, _said(cite, ledger))
+        cells = (name, code(located(cite)), told, _said(cite, ledger, words))
         lines.append("| " + " | ".join(_cell(cell) for cell in cells) + " |")
     left = [name for name, _ in ledger.items[EVIDENCE:]]
     if left:
@@ -262,10 +265,9 @@ def _evidence(ledger: Ledger) -> list[str]:
     return lines
 
 
-def _said(cite: Cite, ledger: Ledger) -> str:
-    quote = cite.text if len(cite.text) <= QUOTE else cite.text[:QUOTE] + "…"
-    parts = [code(quote)]
-    parts += [code(words) if is_code else prose(words) for words, is_code in said(cite, ledger)]
+def _said(cite: Cite, ledger: Ledger, words: frozenset[str]) -> str:
+    parts = [code(excerpt(sentence(cite.text), QUOTE, words, "…"))]
+    parts += [code(told) if is_code else prose(told) for told, is_code in said(cite, ledger)]
     return " · ".join(part for part in parts if part)
 
 
@@ -314,6 +316,8 @@ def _ruled_out(verdict: Verdict, ledger: Ledger) -> list[str]:
     return lines
 
 
-def _gap(gap: Gap) -> str:
-    where = f" ({code(gap.where)})" if gap.where else ""
-    return f"{prose(gap.need)}: {prose(gap.reason)}{where}"
+def _gap(one: Trouble) -> str:
+    left = len(one.wheres) - PLACES
+    more = f" and {left:,} more" if left > 0 else ""
+    where = f" ({', '.join(map(code, one.wheres[:PLACES]))}{more})" if one.wheres else ""
+    return f"{prose(one.need)}: {prose(one.reason)}{where}"

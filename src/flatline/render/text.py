@@ -19,7 +19,6 @@ from flatline.model import (
     Cite,
     Claim,
     Comparison,
-    Gap,
     Judged,
     Reasoning,
     Related,
@@ -36,7 +35,7 @@ from flatline.render import (
     own_finding,
     said,
 )
-from flatline.wording.columns import WORD, break_command, cells, elided, excerpt, wrap
+from flatline.wording.columns import break_command, cells, elided, excerpt, words_of, wrap
 from flatline.wording.comparison import (
     HEADS,
     LEGEND,
@@ -48,6 +47,7 @@ from flatline.wording.comparison import (
     title,
     verdict_on_settings,
 )
+from flatline.wording.gaps import troubles
 from flatline.wording.places import counted, fold_hosts, fold_places
 from flatline.wording.reasoning import parts
 from flatline.wording.rows import GLYPHS, STATES, confidence_text, moment, rows
@@ -152,7 +152,7 @@ def render(verdict: Verdict, look: Look = PLAIN) -> str:
     _others(page, verdict)
     _ruled_out(page, verdict)
     _undetermined(page, verdict)
-    _gaps(page, verdict.gaps)
+    _gaps(page, verdict)
     if verdict.reasoning is not None:
         _reasoning(page, verdict.reasoning)
     if look.height is not None and len(page.lines) >= look.height:
@@ -320,11 +320,7 @@ def _evidence(page: _Page, verdict: Verdict) -> None:
         for name in page.ledger.ids(claim.cites)
     }
     heads = [page.ledger.ids(judged.finding.cites[:1])[0] for judged in verdict.findings]
-    words = frozenset(
-        match[0].lower()
-        for text in (verdict.headline, *(c.text for c in (*verdict.shows, *verdict.implies)))
-        for match in WORD.finditer(text)
-    )
+    words = words_of([verdict.headline, *(c.text for c in (*verdict.shows, *verdict.implies))])
     chosen = [name for name, _ in page.ledger.items if name in own][:OWN_EVIDENCE]
     chosen += list(dict.fromkeys(name for name in heads if name not in own))[:OTHER_EVIDENCE]
     rest = [name for name, _ in page.ledger.items if name not in chosen]
@@ -453,16 +449,16 @@ def _reasoning(page: _Page, reasoning: Reasoning) -> None:
             page.put(sentence(entry.text), mark, ids=entry.cites, mark_style="cyan")
 
 
-def _gaps(page: _Page, gaps: Sequence[Gap]) -> None:
+def _gaps(page: _Page, verdict: Verdict) -> None:
     """What could not be had; the same trouble in many places is one line."""
-    if not gaps:
+    told = troubles(verdict)
+    if not told:
         return
-    page.heading(f"Gaps ({len(gaps):,})")
-    alike: dict[tuple[str, str], list[str]] = {}
-    for gap in gaps:
-        alike.setdefault((gap.need, gap.reason), []).extend(filter(None, [gap.where]))
-    for (need, reason), wheres in list(alike.items())[:GAPS]:
-        listed = ", ".join(wheres[:PLACES])
-        more = f" and {len(wheres) - PLACES:,} more" if len(wheres) > PLACES else ""
-        page.put(sentence(f"{need}: {reason}" + (f" ({listed}{more})" if wheres else "")), "  - ")
-    page.folded(len(alike) - GAPS, "gap")
+    page.heading(f"Gaps ({len(told):,})")
+    for one in told[:GAPS]:
+        listed = ", ".join(one.wheres[:PLACES])
+        left = len(one.wheres) - PLACES
+        more = f" and {left:,} more" if left > 0 else ""
+        where = f" ({listed}{more})" if one.wheres else ""
+        page.put(sentence(f"{one.need}: {one.reason}{where}"), "  - ")
+    page.folded(len(told) - GAPS, "gap")

@@ -12,8 +12,14 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from itertools import compress
+from typing import TYPE_CHECKING
 
 from flatline.model import Gap, Place, QueryCite
+
+if TYPE_CHECKING:
+    from flatline.series.promql.evaluate import Matrix
+    from flatline.series.storage import Labels
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,3 +126,37 @@ class Answer:
             text=text,
             place=row.place,
         )
+
+
+Placed = tuple[Place, dict[str, str], dict[str, str]]
+"""A place, the canonical labels it was told by, and those of the data."""
+
+
+def place_of(labels: Mapping[str, str]) -> Place:
+    """The place canonical labels name."""
+    return Place(host=labels.get("host"), gpu=labels.get("gpu"), device=labels.get("device"))
+
+
+def rows_of(
+    matrix: Matrix,
+    canonical: Callable[[Mapping[str, str]], dict[str, str]],
+    known: dict[Labels, Placed],
+) -> Iterator[Row]:
+    """The series of a native answer by place; `known` are those of labels met before."""
+    import numpy as np  # what judges reads answers without it
+
+    from flatline.series.storage import NAME
+
+    times, values = tuple(matrix.times.tolist()), matrix.values.tolist()
+    whole = np.all(matrix.present, axis=1)
+    for index, labels in enumerate(matrix.labels):
+        placed = known.get(labels)
+        if placed is None:
+            native = {name: value for name, value in labels if name != NAME}
+            own = canonical(native)
+            placed = known[labels] = place_of(own), own, native
+        when, said = times, values[index]
+        if not whole[index]:
+            there = matrix.present[index].tolist()
+            when, said = tuple(compress(times, there)), compress(said, there)
+        yield Row(*placed, when, tuple(said))

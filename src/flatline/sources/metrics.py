@@ -14,10 +14,9 @@ metrics does not pay for them.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from itertools import compress
 from math import ceil, floor, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,12 +27,12 @@ from flatline.series.smi import form_of
 from flatline.signals import NEEDS, RESTLESS, SIGNALS
 
 if TYPE_CHECKING:
-    from flatline.series.answer import Answer, Row
+    from flatline.series.answer import Answer, Placed, Row
     from flatline.series.engine import Engine
-    from flatline.series.promql.evaluate import Matrix
+    from flatline.series.matching import Matcher
     from flatline.series.storage import Labels
     from flatline.vocab import Exporter
-    from flatline.vocab.rewrite import Groups, Scope
+    from flatline.vocab.rewrite import Groups, Native, Scope
 
 Window = tuple[datetime | None, datetime | None]
 OPEN: Window = (None, None)
@@ -121,7 +120,7 @@ class MetricsSource:
             self._groups[exporter.name], found = self._restrictions(exporter)
             gaps.extend(found)
         self._gaps = tuple(gaps)
-        self._placed: dict[str, dict[Labels, _Placed]] = {}
+        self._placed: dict[str, dict[Labels, Placed]] = {}
         self._answers: dict[tuple[str, float, float, float], Answer] = {}
 
     def _named(
@@ -295,7 +294,7 @@ class MetricsSource:
         return min(first, last), last
 
     def _ask(self, promql: str, first: float, last: float, step_s: float) -> Answer:
-        from flatline.series.answer import Answer
+        from flatline.series.answer import Answer, rows_of
         from flatline.series.promql.parse import parse
         from flatline.vocab.kinds import unit_of
         from flatline.vocab.rewrite import rewrite, signals_in
@@ -311,7 +310,8 @@ class MetricsSource:
         if isinstance(native, Gap):
             return replace(answer, missing=(native,))
         matrix = self._engine.run(native.text, first, last, step_s)
-        rows = tuple(_rows(matrix, exporter, self._placed.setdefault(exporter.name, {})))
+        placed = self._placed.setdefault(exporter.name, {})
+        rows = tuple(rows_of(matrix, exporter.canonical, placed))
 
         def pin(row: Row, time: float) -> tuple[str, float]:
             return self._pinned(promql, native.text, exporter, row, time)
@@ -333,6 +333,28 @@ class MetricsSource:
         if alone:
             return tuple(missing_signal(SIGNALS[name]) for name in alone)
         return (Gap(" with ".join(signals), "no single exporter that was read carries them"),)
+
+    def native(self, promql: str) -> Native | Gap:
+        """A canonical query as the data understands it, narrowed to the run; a gap where nothing
+        carries it. Raises QueryRejected."""
+        from flatline.series.promql.parse import parse
+        from flatline.vocab.rewrite import rewrite, signals_in
+
+        expr = parse(promql)
+        names = tuple(signal.name for signal in signals_in(expr))
+        exporter = self._exporter_of(names)
+        if exporter is None:
+            return self._missing(names)[0]
+        return rewrite(expr, exporter, self._groups[exporter.name])
+
+    def restriction(self, metric: str, labels: Collection[str]) -> tuple[Matcher, ...]:
+        """What narrows a native metric with these labels to the run's hosts."""
+        able = [
+            e for e in self._exporters if "host" in e.labels and e.labels["host"].label in labels
+        ]
+        own = [e for e in able if any(c.metric == metric for c in e.carriers.values())]
+        groups = self._groups[(own or able)[0].name] if able else ()
+        return groups[0] if len(groups) == 1 else ()
 
     # --- citing, and running a citation again ---
 
@@ -386,8 +408,10 @@ class MetricsSource:
     def _stands_at(self, labels: Labels, place: Place) -> bool:
         """Whether a series of a native query is the one of a place: its labels, as far as an
         exporter reads them as a place, are the same."""
+        from flatline.series.answer import place_of
+
         native = dict(labels)
-        places = {_place(exporter.canonical(native)) for exporter in self._exporters}
+        places = {place_of(exporter.canonical(native)) for exporter in self._exporters}
         return place in places or not places
 
 
@@ -454,34 +478,6 @@ def _instant(seconds: float) -> datetime:
 
 def _same(a: float, b: float) -> bool:
     return a == b or (isnan(a) and isnan(b))
-
-
-def _place(labels: Mapping[str, str]) -> Place:
-    return Place(host=labels.get("host"), gpu=labels.get("gpu"), device=labels.get("device"))
-
-
-_Placed = tuple[Place, dict[str, str], dict[str, str]]
-
-
-def _rows(matrix: Matrix, exporter: Exporter, known: dict[Labels, _Placed]) -> Iterable[Row]:
-    """The series of a native answer by place; `known` are those of labels met before."""
-    import numpy as np
-
-    from flatline.series.answer import Row
-
-    times, values = tuple(matrix.times.tolist()), matrix.values.tolist()
-    whole = np.all(matrix.present, axis=1)
-    for index, labels in enumerate(matrix.labels):
-        placed = known.get(labels)
-        if placed is None:
-            native = {name: value for name, value in labels if name != "__name__"}
-            canonical = exporter.canonical(native)
-            placed = known[labels] = _place(canonical), canonical, native
-        when, said = times, values[index]
-        if not whole[index]:
-            there = matrix.present[index].tolist()
-            when, said = tuple(compress(times, there)), compress(said, there)
-        yield Row(*placed, when, tuple(said))
 
 
 def _asked(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from collections.abc import Iterable
 from itertools import pairwise
 
 MAX_QUOTED, MAX_HITS = 20_000, 300
@@ -100,6 +101,11 @@ def elided(text: str, width: int, ellipsis: str) -> str:
     head = text[: _cut(text, (room + 1) // 2)]
     tail = text[-1 : -_cut(text[::-1], room // 2) - 1 : -1][::-1]
     return head + ellipsis + tail
+
+
+def words_of(texts: Iterable[str]) -> frozenset[str]:
+    """The words that citing texts repeat, by which `excerpt` knows what tells."""
+    return frozenset(found[0].lower() for text in texts for found in WORD.finditer(text))
 
 
 def excerpt(text: str, width: int, words: frozenset[str], ellipsis: str) -> str:

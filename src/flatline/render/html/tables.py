@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from xml.etree import ElementTree as ET
 
-from flatline.model import Attempt, Gap, Verdict
+from flatline.model import Attempt, Verdict
 from flatline.render.html.evidence import Anchors
 from flatline.render.html.markup import Child, h, more, prose, section
+from flatline.wording.gaps import troubles
 from flatline.wording.places import fold_hosts
 from flatline.wording.rows import duration, moment
 
@@ -75,24 +76,21 @@ def undetermined_section(verdict: Verdict) -> ET.Element | None:
 
 def gaps_section(verdict: Verdict) -> ET.Element | None:
     """What could not be had; the same trouble in many places is one entry."""
-    alike: dict[tuple[str, str], list[Gap]] = {}
-    for gap in verdict.gaps:
-        alike.setdefault((gap.need, gap.reason), []).append(gap)
-    if not alike:
+    every = troubles(verdict)
+    if not every:
         return None
     entries = []
-    for (need, reason), gaps in list(alike.items())[:ROWS]:
-        wheres = [gap.where for gap in gaps if gap.where]
-        told: list[Child] = [[h("code", where), " "] for where in wheres[:WHERES]]
-        left = len(wheres) - WHERES
+    for one in every[:ROWS]:
+        told: list[Child] = [[h("code", where), " "] for where in one.wheres[:WHERES]]
+        left = len(one.wheres) - WHERES
         told.append(f"and {left:,} more" if left > 0 else None)
-        entries.append(h("li", h("b", need), ": ", prose(reason), " ", told))
+        entries.append(h("li", h("b", one.need), ": ", prose(one.reason), " ", told))
     return section(
         "gaps",
-        f"Gaps ({len(verdict.gaps):,})",
+        f"Gaps ({len(every):,})",
         h("p.note", "What was needed or lay there and could not be read."),
         h("ul", entries),
-        more(len(alike) - ROWS, "gaps"),
+        more(len(every) - ROWS, "gaps"),
     )
 
 
