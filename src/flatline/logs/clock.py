@@ -41,7 +41,8 @@ _OPEN = (
 _TIME = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
 _DATED = r"(\d{4})[-/](\d\d)[-/](\d\d)[T_ ]" + _TIME
 _SLURM = re.compile(r"\*\*\* .{0,200}? AT " + _DATED + r"(?!\d)")
-_HINT = re.compile(r"\d:\d\d:\d|\"time_ms\"|\[ *\d+\.\d{3}")
+_CLOCK = re.compile(r":\d\d:\d")
+_COUNTED = re.compile(r"\[ *\d+\.\d{3}")
 _UTC_NAMES = ("Z", "UTC", "GMT")
 _Groups = tuple[str | Any, ...]  # as `re.Match.group` is typed: an optional group may be None
 
@@ -95,7 +96,7 @@ class Clock:
         dated: _Groups | None = None
         for line in sample:
             text = line[:LEAD_CHARS]
-            found = _STAMP.match(text) if _HINT.search(text) else None
+            found = _STAMP.match(text) if _may_hold(text) else None
             if found is None:
                 continue
             read, numbers = _SHAPES[found.lastgroup or ""]
@@ -124,7 +125,7 @@ class Clock:
     def read(self, text: str) -> Stamp | None:
         """The stamp of a line, with or without its labels; None where it has none."""
         text = text[:LEAD_CHARS]
-        if _HINT.search(text) is None:
+        if not _may_hold(text):
             return None
         found = _STAMP.match(text)
         if found is not None:
@@ -240,6 +241,16 @@ _SHAPES = {
     name: (read, _inner(_STAMP.groupindex[name] + 1, re.compile(pattern).groups))
     for name, pattern, read in _PATTERNS
 }
+
+
+def _may_hold(text: str) -> bool:
+    """Whether a stamp may stand in it: three searches for a character each, for most lines have
+    none."""
+    return (
+        _CLOCK.search(text) is not None
+        or _COUNTED.search(text) is not None
+        or '"time_ms"' in text
+    )
 
 
 def _hour(hour: str, half: str | None) -> str:

@@ -115,6 +115,9 @@ class Labels:
         self._kinds = kinds or Kinds()
         self._syslog = syslog
         self._places: dict[tuple[str | None, str | None, int | None, int | None], Place] = {}
+        tasks = " P0123456789" if self._kinds.widths else "12"
+        self._unlabelled = not self._kinds.hosts
+        self._first = frozenset("[(" + tasks)
 
     @classmethod
     def learn(cls, sample: Iterable[str]) -> Labels:
@@ -177,6 +180,8 @@ class Labels:
         return place
 
     def _bare(self, text: str) -> str:
+        if self._unlabelled and text[:1] not in self._first:
+            return text
         return self._strip(text, _Found())
 
     def _strip(self, text: str, found: _Found) -> str:
