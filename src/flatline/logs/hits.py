@@ -122,7 +122,7 @@ class Resolver:
             if newline is None or start - counted < COUNT_DIRECTLY_BYTES:
                 line += data.count(b"\n", counted, start)
             else:
-                line += count_nonzero(newline[counted:start])
+                line += int(count_nonzero(newline[counted:start]))
             counted = start
             if drawn is None:
                 add(new(Hit, (line, 0, data[a:b], ids, b"")))

@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 __all__ = [
+    "BLANKS",
     "Block",
     "TextFile",
     "clean",
@@ -67,6 +68,7 @@ started, the tail what it died of, and each may be labelled in its own way."""
 PLAIN_CAP_BYTES = 64 << 30
 """Beyond what any one run's log was ever seen to reach; a bar against runaway files."""
 HEAD_BYTES = 64 << 10
+BLANKS = " \t\r\n\x0b\x0c"
 NUMPY_FROM_BYTES = 16 * MIB
 """Where going without NumPy (a quarter of the speed in counting newlines, and in looking for
 lines that hit) costs more than importing it, which takes 0.1 s."""
@@ -116,7 +118,7 @@ def clean(text: bytes) -> str:
     A line or segment as a reader sees it: UTF-8 with replacement, no terminal escapes, no
     backspaces, no carriage return or blanks at its end.  Leading blanks stay.
     """
-    return plain(text).decode("utf-8", "replace").rstrip(" \t\r\n\x0b\x0c")
+    return plain(text).decode("utf-8", "replace").rstrip(BLANKS)
 
 
 def segments(raw: bytes) -> list[bytes]:
