@@ -215,9 +215,9 @@ def _when(
         for track in events.tracks.values()
     )
     dated = [
-        datetime.fromtimestamp(first, UTC)
+        datetime.fromtimestamp(earliest, UTC)
         for of in times
-        if (first := min(of, default=None)) is not None
+        if (earliest := min(of, default=None)) is not None
     ]
     dated += [cite.at for _, _, e in logs for cite in (m.cite for m in e.matches) if cite.at]
     seen = [events.last_seen for _, _, events in logs if events.last_seen]

@@ -190,9 +190,8 @@ class LogReader:
 
     def _time(self, text: str, labelled: Labelled, line: int) -> tuple[datetime | None, bool]:
         stamp = self.clock.read(text) or self.clock.read(labelled.text)
-        stream = self._streams.get(labelled.key)
-        if stream is None:
-            stream = self._streams[labelled.key] = _Stream()
+        key = labelled.key
+        stream = self._streams.get(key) or self._streams.setdefault(key, _Stream())
         if stamp is not None:
             stream.at, stream.line = stamp.at, line
             if self.events.last_seen is None or stamp.at > self.events.last_seen:
@@ -496,7 +495,6 @@ def read_log(
 
 
 def sample_lines(file: TextFile) -> list[str]:
-    """Cleaned lines from the head, the middle and the tail, cleaned at once: no escape reaches
-    over a line's end, and no character."""
+    """A file's sample, cleaned all at once: no escape reaches over a line's end."""
     lines = plain(b"\n".join(file.sample())).decode("utf-8", "replace").split("\n")
     return [line.rstrip(BLANKS) for line in lines]

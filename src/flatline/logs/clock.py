@@ -248,11 +248,7 @@ def _found(text: str) -> tuple[str, _Groups] | None:
     at all, which is told without trying every shape behind every lead."""
     if text[:1].isdigit() and (found := _ISO.match(text)):
         return "iso", found.groups()
-    if (
-        _CLOCK.search(text) is None
-        and _COUNTED.search(text) is None
-        and '"time_ms"' not in text
-    ):
+    if _CLOCK.search(text) is None and _COUNTED.search(text) is None and '"time_ms"' not in text:
         return None
     found = _STAMP.match(text)
     if found is None:

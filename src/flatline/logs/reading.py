@@ -133,12 +133,11 @@ def newlines(data: bytes, large: bool) -> NDArray[np.bool_] | None:
         return None
     import numpy as np  # 0.1 s of start-up that small logs need not pay
 
-    return np.frombuffer(data, dtype=np.uint8) == 0x0A
+    newline: NDArray[np.bool_] = np.frombuffer(data, dtype=np.uint8) == 0x0A
+    return newline
 
 
-def newline_counter(
-    data: bytes, newline: NDArray[np.bool_] | None
-) -> Callable[[int, int], int]:
+def newline_counter(data: bytes, newline: NDArray[np.bool_] | None) -> Callable[[int, int], int]:
     """Counts the newlines in parts of `data`."""
     if newline is None:
         return lambda start, stop: data.count(b"\n", start, stop)
