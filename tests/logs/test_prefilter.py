@@ -39,6 +39,9 @@ def proposes(pattern: str, raw: bytes) -> bool:
         (r"x(?=y)(?!z)", r"x"),
         (r"a(?:b|c\d*)", r"a(?:b|c)"),
         (r"━+\d", r"\xe2\x94\x81[0-9]"),
+        (r"a(?:bc|\S{2})", r"a(?:bc|[^\x09-\x0d\x20]{2})"),
+        (r"a(?:b\S|c)", r"a(?:b[^\x09-\x0d\x20]|c)"),
+        (r"a(?:\Sb|c)d", r"a(?:[^\x09-\x0d\x20]{1,4}b|c)d"),
     ),
 )
 def test_what_may_be_left_out_is_left_out(pattern: str, widened: str) -> None:

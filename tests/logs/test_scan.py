@@ -124,13 +124,17 @@ def test_dense_hits_are_the_sparse_ones(
     data = b"".join(rows[n * 7 % 6] % (n,) if b"%d" in rows[n * 7 % 6] else rows[n * 7 % 6]
                     for n in range(4000))  # fmt: skip
     monkeypatch.setattr(hits, "DENSE", 1 << 30)
-    sparse = scanned(tmp_path, data, fast)
+    with monkeypatch.context() as without_numpy:
+        without_numpy.setattr(reading, "newlines", lambda data, large: None)
+        sparse = scanned(tmp_path, data, fast)
     monkeypatch.setattr(reading, "NUMPY_FROM_BYTES", 0)
     counted = scanned(tmp_path, data, fast)
     monkeypatch.setattr(hits, "DENSE", 0)
 
-    assert scanned(tmp_path, data, fast) == sparse == counted
+    dense = scanned(tmp_path, data, fast)
+    assert dense == sparse == counted
     assert len(sparse) > 3000
+    assert {type(hit.line) for hit in (*dense, *sparse, *counted)} == {int}
 
 
 def test_without_hyperscan_the_answers_are_the_same(

@@ -229,12 +229,15 @@ def _when(
     """When the run began and ended, as its records and else its dated log lines have it."""
     started = [row.started_at for row in rows if row.started_at]
     ended = rows[-1].ended_at if rows else None
-    dated = [
-        datetime.fromtimestamp(at, UTC)
+    times = (
+        (at for at in track.at if at == at)
         for _, _, events in logs
         for track in events.tracks.values()
-        for at in track.at
-        if at == at
+    )
+    dated = [
+        datetime.fromtimestamp(earliest, UTC)
+        for of in times
+        if (earliest := min(of, default=None)) is not None
     ]
     dated += [cite.at for _, _, e in logs for cite in (m.cite for m in e.matches) if cite.at]
     seen = [events.last_seen for _, _, events in logs if events.last_seen]

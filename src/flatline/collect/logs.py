@@ -17,7 +17,7 @@ from flatline.collect.thinning import thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
 from flatline.logs.labels import CUT_BYTES, Labelled, Labels, NamePlace
-from flatline.logs.reading import TextFile, clean, open_text
+from flatline.logs.reading import BLANKS, TextFile, clean, open_text, plain
 from flatline.logs.scan import Hit
 from flatline.logs.traceback import RawCrash, read_exception, read_traceback, stream_lines
 from flatline.logs.tracetext import exception_line
@@ -190,7 +190,8 @@ class LogReader:
 
     def _time(self, text: str, labelled: Labelled, line: int) -> tuple[datetime | None, bool]:
         stamp = self.clock.read(text) or self.clock.read(labelled.text)
-        stream = self._streams.setdefault(labelled.key, _Stream())
+        key = labelled.key
+        stream = self._streams.get(key) or self._streams.setdefault(key, _Stream())
         if stamp is not None:
             stream.at, stream.line = stamp.at, line
             if self.events.last_seen is None or stamp.at > self.events.last_seen:
@@ -496,5 +497,6 @@ def read_log(
 
 
 def sample_lines(file: TextFile) -> list[str]:
-    """Cleaned lines from the head, the middle and the tail."""
-    return [clean(raw) for raw in file.sample()]
+    """A file's sample, cleaned all at once: no escape reaches over a line's end."""
+    lines = plain(b"\n".join(file.sample())).decode("utf-8", "replace").split("\n")
+    return [line.rstrip(BLANKS) for line in lines]

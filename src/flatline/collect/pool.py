@@ -92,6 +92,8 @@ _book: Catalogue | None = None
 def _forked(
     tasks: Sequence[Task], book: Catalogue, workers: int
 ) -> Iterator[LogEvents | SourceError]:
+    import numpy  # noqa: F401  # once, for all workers: it counts newlines at four times the speed
+
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         workers,

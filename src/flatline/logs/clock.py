@@ -41,7 +41,8 @@ _OPEN = (
 _TIME = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
 _DATED = r"(\d{4})[-/](\d\d)[-/](\d\d)[T_ ]" + _TIME
 _SLURM = re.compile(r"\*\*\* .{0,200}? AT " + _DATED + r"(?!\d)")
-_HINT = re.compile(r"\d:\d\d:\d|\"time_ms\"|\[ *\d+\.\d{3}")
+_CLOCK = re.compile(r":\d\d:\d")
+_COUNTED = re.compile(r"\[ *\d+\.\d{3}")
 _UTC_NAMES = ("Z", "UTC", "GMT")
 _Groups = tuple[str | Any, ...]  # as `re.Match.group` is typed: an optional group may be None
 
@@ -95,24 +96,23 @@ class Clock:
         dated: _Groups | None = None
         for line in sample:
             text = line[:LEAD_CHARS]
-            found = _STAMP.match(text) if _HINT.search(text) else None
+            found = _found(text)
             if found is None:
                 continue
-            read, numbers = _SHAPES[found.lastgroup or ""]
-            groups = found.group(*numbers)
-            if found.lastgroup == "iso" and groups[8] not in (None, *_UTC_NAMES):
+            shape, groups = found
+            if shape == "iso" and groups[8] not in (None, *_UTC_NAMES):
                 offsets.add(groups[8])
-            elif found.lastgroup == "named" and groups[7] in _UTC_NAMES:
+            elif shape == "named" and groups[7] in _UTC_NAMES:
                 offsets.add("")
-            elif found.lastgroup == "us" and int(groups[0]) > 12:
+            elif shape == "us" and int(groups[0]) > 12:
                 clock._day_first = True
-            if found.lastgroup == "iso":  # dated in full: of many only the last date counts
+            if shape == "iso":  # dated in full: of many only the last date counts
                 dated = groups if _plausible(groups) else dated
                 continue
             if dated is not None:
                 clock._iso(dated)
                 dated = None
-            read(clock, groups)
+            _SHAPES[shape][0](clock, groups)
         if dated is not None:
             clock._iso(dated)
         zones = {_zone(offset) if offset else UTC for offset in offsets}
@@ -124,14 +124,12 @@ class Clock:
     def read(self, text: str) -> Stamp | None:
         """The stamp of a line, with or without its labels; None where it has none."""
         text = text[:LEAD_CHARS]
-        if _HINT.search(text) is None:
-            return None
-        found = _STAMP.match(text)
+        found = _found(text)
         if found is not None:
-            read, groups = _SHAPES[found.lastgroup or ""]
-            return read(self, found.group(*groups))
-        if "*** " in text and (found := _SLURM.search(text)):
-            return self._iso((*found.groups(), None, None))
+            shape, groups = found
+            return _SHAPES[shape][0](self, groups)
+        if "*** " in text and (cancelled := _SLURM.search(text)):
+            return self._iso((*cancelled.groups(), None, None))
         return None
 
     # --- one shape each ---
@@ -240,6 +238,23 @@ _SHAPES = {
     name: (read, _inner(_STAMP.groupindex[name] + 1, re.compile(pattern).groups))
     for name, pattern, read in _PATTERNS
 }
+
+
+_ISO = re.compile(_PATTERNS[0][1])
+
+
+def _found(text: str) -> tuple[str, _Groups] | None:
+    """The shape of a line's stamp, and its groups.  Most lines begin with a date or hold no time
+    at all, which is told without trying every shape behind every lead."""
+    if text[:1].isdigit() and (found := _ISO.match(text)):
+        return "iso", found.groups()
+    if _CLOCK.search(text) is None and _COUNTED.search(text) is None and '"time_ms"' not in text:
+        return None
+    found = _STAMP.match(text)
+    if found is None:
+        return None
+    shape = found.lastgroup or ""
+    return shape, found.group(*_SHAPES[shape][1])
 
 
 def _hour(hour: str, half: str | None) -> str:

@@ -25,6 +25,7 @@ TEXT_BYTES = 64 << 10
 HEAD_BYTES = 256
 DENSE = 512
 """Matches in a block from which looking for all at once is faster."""
+COUNT_DIRECTLY_BYTES = 1024
 _NEVER = 1 << 62
 _MOST_COMBINATIONS = 1 << 16
 
@@ -75,7 +76,7 @@ class Resolver:
     def hits(self, span: Span, flat: bytes, ends: list[int], before: Unfinished) -> list[Hit]:
         """`flat` is the span's data with every carriage return as a newline; it is the very
         same object where there is none."""
-        if span.large and len(ends) >= DENSE:
+        if span.newline is not None and len(ends) >= DENSE:
             found = self._dense(span, flat, ends, before)
             if found is not None:
                 return found
@@ -91,7 +92,9 @@ class Resolver:
         return ids
 
     def _sparse(self, span: Span, flat: bytes, ends: list[int], before: Unfinished) -> list[Hit]:
-        data, line, counted, newlines = span.data, span.first_line, 0, span.newlines
+        data, line, counted, newline = span.data, span.first_line, 0, span.newline
+        if newline is not None:
+            from numpy import count_nonzero  # as in `reading`
         drawn = _Drawn(data, before) if flat is not data or before.segments else None
         single, find, rfind, new = self._single, flat.find, flat.rfind, tuple.__new__
         hits: list[Hit] = []
@@ -116,7 +119,10 @@ class Resolver:
                 while ends[at] <= limit:
                     at += 1
                 ids = self._ids(tuple([one & ID_MASK for one in ends[first:at]]))
-            line += newlines(counted, start)
+            if newline is None or start - counted < COUNT_DIRECTLY_BYTES:
+                line += data.count(b"\n", counted, start)
+            else:
+                line += int(count_nonzero(newline[counted:start]))
             counted = start
             if drawn is None:
                 add(new(Hit, (line, 0, data[a:b], ids, b"")))

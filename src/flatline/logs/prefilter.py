@@ -331,20 +331,26 @@ def _telling_inside(node: _Node) -> _Told | None:
 
 def _text(nodes: _Nodes) -> str:
     last = len(nodes) - 1
-    return "".join(_node_text(node, inside=0 < i < last) for i, node in enumerate(nodes))
+    return "".join(_node_text(node, 0 < i < last, i == last) for i, node in enumerate(nodes))
 
 
-def _node_text(node: _Node, inside: bool = True) -> str:
+def _node_text(node: _Node, inside: bool = True, last: bool = False) -> str:
+    """`inside` the pattern a character is all its bytes; at its end the first of them will do."""
     match node:
         case _One(members):
             return _set_text(members) + ("{1,4}" if inside and node.wide else "")
         case _Repeat(low, high, inner):
             return _group(inner) + _count(low, high)
         case _Branch(branches):
-            return "(?:" + "|".join("".join(map(_node_text, one)) for one in branches) + ")"
+            return "(?:" + "|".join(_branch(one, last) for one in branches) + ")"
         case _Folded(inner):
             return "(?i:" + "".join(map(_node_text, inner)) + ")"
     return node.text
+
+
+def _branch(nodes: _Nodes, last: bool) -> str:
+    end = len(nodes) - 1 if last else -1
+    return "".join(_node_text(node, i != end, i == end) for i, node in enumerate(nodes))
 
 
 def _group(nodes: _Nodes) -> str:

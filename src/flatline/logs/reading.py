@@ -16,13 +16,14 @@ import errno
 import os
 import re
 import stat
+import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import TYPE_CHECKING, Self
 
 from flatline.errors import SourceRefused, SourceUnreachable
 from flatline.logs.event_files import is_event_file, rendered
@@ -38,7 +39,12 @@ from flatline.logs.unpacking import (
 )
 from flatline.model import Gap
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 __all__ = [
+    "BLANKS",
     "Block",
     "TextFile",
     "clean",
@@ -62,10 +68,10 @@ started, the tail what it died of, and each may be labelled in its own way."""
 PLAIN_CAP_BYTES = 64 << 30
 """Beyond what any one run's log was ever seen to reach; a bar against runaway files."""
 HEAD_BYTES = 64 << 10
+BLANKS = " \t\r\n\x0b\x0c"
 NUMPY_FROM_BYTES = 16 * MIB
 """Where going without NumPy (a quarter of the speed in counting newlines, and in looking for
 lines that hit) costs more than importing it, which takes 0.1 s."""
-COUNT_DIRECTLY_BYTES = 1024
 
 _ESCAPE = re.compile(
     rb"\x1b(?:\[[0-?]*[ -/]*[@-~]?"  # CSI: colours, cursor, erase
@@ -88,15 +94,14 @@ class Span:
     """
     A block that was not copied: it is `data[:end]`, and what follows belongs to the next one.
 
-    `newlines(start, stop)` counts those in a part of `data`.  `large` is the file where NumPy is
-    worth its import.
+    `newline` says of each byte of `data` whether it is one; None where NumPy is not worth its
+    import.
     """
 
     first_line: int
     data: bytes
     end: int
-    newlines: Callable[[int, int], int]
-    large: bool
+    newline: NDArray[np.bool_] | None
 
 
 def plain(data: bytes) -> bytes:
@@ -113,7 +118,7 @@ def clean(text: bytes) -> str:
     A line or segment as a reader sees it: UTF-8 with replacement, no terminal escapes, no
     backspaces, no carriage return or blanks at its end.  Leading blanks stay.
     """
-    return plain(text).decode("utf-8", "replace").rstrip(" \t\r\n\x0b\x0c")
+    return plain(text).decode("utf-8", "replace").rstrip(BLANKS)
 
 
 def segments(raw: bytes) -> list[bytes]:
@@ -122,21 +127,23 @@ def segments(raw: bytes) -> list[bytes]:
     return raw.rstrip(b"\r\n").split(b"\r")
 
 
-def newline_counter(data: bytes, large: bool) -> Callable[[int, int], int]:
-    """Counts the newlines in parts of `data`, the fastest way for a file that is `large`."""
-    if not large:
-        return lambda start, stop: data.count(b"\n", start, stop)
+def newlines(data: bytes, large: bool) -> NDArray[np.bool_] | None:
+    """Where they stand in `data`, where NumPy is there or the file is `large`."""
+    if not large and "numpy" not in sys.modules:
+        return None
     import numpy as np  # 0.1 s of start-up that small logs need not pay
 
-    count_nonzero = np.count_nonzero
-    is_newline = np.frombuffer(data, dtype=np.uint8) == 0x0A
+    newline: NDArray[np.bool_] = np.frombuffer(data, dtype=np.uint8) == 0x0A
+    return newline
 
-    def count(start: int, stop: int) -> int:
-        if stop - start < COUNT_DIRECTLY_BYTES:
-            return data.count(b"\n", start, stop)
-        return int(count_nonzero(is_newline[start:stop]))
 
-    return count
+def newline_counter(data: bytes, newline: NDArray[np.bool_] | None) -> Callable[[int, int], int]:
+    """Counts the newlines in parts of `data`."""
+    if newline is None:
+        return lambda start, stop: data.count(b"\n", start, stop)
+    import numpy as np  # as above
+
+    return lambda start, stop: int(np.count_nonzero(newline[start:stop]))
 
 
 def open_text(path: Path, source: str) -> TextFile:
@@ -289,9 +296,9 @@ class TextFile:
             data, end = self._next(offset, size, line)
             if not end:
                 return
-            count = newline_counter(data, large)
-            yield Span(line, data, end, count, large)
-            line = self._note_lines(offset, line, end, count)
+            newline = newlines(data, large)
+            yield Span(line, data, end, newline)
+            line = self._note_lines(offset, line, end, newline_counter(data, newline))
             offset += end
             self.line_count = line - (data[end - 1] == 0x0A)
 
@@ -387,7 +394,7 @@ class TextFile:
             data = self._read(offset, INDEX_BYTES)
             if len(data) < INDEX_BYTES:
                 break
-            count = newline_counter(data, large=False)
+            count = newline_counter(data, None)
             self._note_lines(offset, self._index_lines[-1], len(data), count)
         # An entry points anywhere into its line, so the one before the line that is wanted.
         place = max(0, bisect_left(self._index_lines, line) - 1)

@@ -19,11 +19,11 @@ from flatline.errors import CatalogueError
 from flatline.logs.database import Engine, engine, refusal
 from flatline.logs.hits import ID_BITS, ID_MASK, Hit, Resolver, Unfinished
 from flatline.logs.prefilter import prefilter
-from flatline.logs.reading import Span, TextFile, newline_counter, plain
+from flatline.logs.reading import Span, TextFile, newlines, plain
 
 __all__ = ["Hit", "Scanner", "verify_patterns"]
 
-SCAN_BYTES = 512 << 10
+SCAN_BYTES = 256 << 10
 """Small enough to stay in the caches between the passes over it: 4 MiB measured a third slower."""
 
 
@@ -97,7 +97,8 @@ def _engine(patterns: Sequence[str], cache: Path | None, slow: bool) -> Engine:
 
 def _plain_span(span: Span, data: bytes) -> Span:
     """The span with its escapes taken out, which took no newline with them."""
-    return Span(span.first_line, data, len(data), newline_counter(data, span.large), span.large)
+    newline = None if span.newline is None else newlines(data, large=True)
+    return Span(span.first_line, data, len(data), newline)
 
 
 def verify_patterns(patterns: Sequence[str]) -> list[str]:

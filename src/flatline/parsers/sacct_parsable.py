@@ -269,7 +269,7 @@ def parse(data: bytes, source: str) -> Records:
 def recognise(name: str, head: bytes) -> bool:
     """Whether one of the first lines is a header of sacct's columns."""
     try:
-        lines = decoded(head).split("\n")[:40]
+        lines = decoded(head).split("\n", 40)[:40]
     except FormatError:
         return False
     return _table_at(lines) is not None or any(header(line, SHAPE) for line in lines)

@@ -77,7 +77,7 @@ def parse(data: bytes, source: str) -> Records:
 def recognise(name: str, head: bytes) -> bool:
     """Whether one of the first lines is a header of sacctmgr's events."""
     try:
-        lines = decoded(head).split("\n")[:40]
+        lines = decoded(head).split("\n", 40)[:40]
     except FormatError:
         return False
     return any(

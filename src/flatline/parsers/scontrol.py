@@ -257,7 +257,8 @@ def recognise(name: str, head: bytes) -> bool:
     """Whether one of the first lines begins a job's or node's record as scontrol prints it."""
     if b"\0" in head:
         return False
-    lines = head.decode("utf-8-sig", "replace").splitlines()[:40]
+    first = b"\n".join(head.split(b"\n", 40)[:40])
+    lines = first.decode("utf-8-sig", "replace").splitlines()[:40]
     for line in lines:
         if _FIRST.match(line):
             keys = {mark[1] for mark in _KEY.finditer(line)}

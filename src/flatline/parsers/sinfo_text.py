@@ -128,7 +128,7 @@ def parse(data: bytes, source: str) -> Records:
 def recognise(name: str, head: bytes) -> bool:
     """Whether the first line, or the one after a date, is a header of sinfo's."""
     try:
-        lines = [line for line in decoded(head).split("\n")[:6]
+        lines = [line for line in decoded(head).split("\n", 6)[:6]
                  if line.strip() and not _PROMPT.fullmatch(line)]  # fmt: skip
     except FormatError:
         return False

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 HEAD_LINES = 2000
 LINE_CHARS = 400
@@ -151,7 +152,8 @@ def undated(head: bytes) -> bytes:
     return head
 
 
-def begins(head: bytes) -> list[str]:
+@lru_cache(maxsize=4)  # every form asks for the same
+def begins(head: bytes) -> tuple[str, ...]:
     """The first lines that are no dates and not empty, of a text."""
     found: list[str] = []
     for line in head[:8192].split(b"\n", 40):
@@ -160,4 +162,4 @@ def begins(head: bytes) -> list[str]:
             found.append(text)
         if len(found) == 4:
             break
-    return found
+    return tuple(found)
