@@ -48,7 +48,9 @@ def add(name: str, folder: Path) -> None:
         writer = csv.writer(file, lineterminator="\n")
         for path in sorted(folder.glob("*/truth.toml")):
             truth = tomllib.loads(path.read_text("utf-8"))
-            verdict = judge(collect(Request((str(path.parent / "run"),))))
+            args = list(truth.get("args", ()))
+            job = args[args.index("--job") + 1] if "--job" in args else None
+            verdict = judge(collect(Request((str(path.parent / "run"),), job=job)))
             if verdict.state == "found":
                 right = verdict.code in truth.get("codes", ())
                 row = (name, truth.get("origin", name), verdict.confidence, int(right))
