@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
+from shutil import copytree
 
 import pytest
 
 from families.fleet import checked, facts_of, findings, sample, stepping
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
 from flatline.families.gpu_hardware_fault import judge
 from flatline.model import Attempt, Finding, Place
+from scenario import ROOT, Scenario
 
 ECC, XID, WATTS = (
     "DCGM_FI_DEV_ECC_DBE_VOL_TOTAL",
     "DCGM_FI_DEV_XID_ERRORS",
     "DCGM_FI_DEV_POWER_USAGE",
 )
+RECOVERIES = "NVLINK_RECOVERY_ERROR_COUNT_TOTAL"
 Reading = Callable[[int, float], dict[str, float]]
 """(GPU, seconds) -> what differs from a sound one; nothing at all under the key `gone`."""
 
@@ -109,3 +115,52 @@ def test_a_host_that_vanishes_whole_is_no_gpus_fault(tmp_path: Path) -> None:
 def test_one_missed_scrape_is_no_loss(tmp_path: Path) -> None:
     """Every exporter times out once."""
     assert judged(tmp_path, lambda gpu, at: {"gone": 1} if gpu == 6 and at == 600 else {}) == ()
+
+
+def test_a_rise_is_seen_whatever_else_the_exporter_labels(tmp_path: Path) -> None:
+    """A difference of two queries keeps fewer labels than the counter has."""
+    lines = []
+    for at in range(0, 1200, 30):
+        for gpu in range(4):
+            labels = f'gpu="{gpu}",UUID="GPU-{gpu}",device="nvidia{gpu}",Hostname="n0"'
+            rose = float(gpu == 3) * max(0, at - 300) // 100
+            lines += [
+                sample(f"DCGM_FI_DEV_{RECOVERIES}", labels, rose, at),
+                sample(WATTS, labels, 400.0 + at % 7, at),
+            ]
+    facts, source = facts_of(tmp_path, lines, stepping(1190), attempts=(Attempt(0, "completed"),))
+
+    (found,) = findings(checked(judge(facts), source))
+
+    assert found.culprits == (Place(host="n0", gpu="3"),)
+    assert (found.role, found.fault_class) == ("warning", "link")
+    assert found.onset is not None
+
+
+def test_a_fault_within_a_sound_run_keeps_it_from_being_surely_healthy() -> None:
+    """An Xid of a link, or a link trained anew, at a steady pace: the run ended well."""
+    for name in ("gpu_link_errs_at_a_steady_pace", "gpu_link_recovered_and_run_went_on"):
+        folder = ROOT / name
+        verdict = Scenario(folder, tomllib.loads((folder / "expect.toml").read_text())).verdict()
+
+        assert (verdict.state, verdict.confidence < 0.8) == ("healthy", True)
+        assert [(j.finding.code, j.role) for j in verdict.findings] == [("B2", "warning")]
+        assert any("Whether the fault" in said for said in verdict.cannot_decide)
+
+
+@pytest.mark.parametrize(("said", "warned"), [("08:05:07", True), ("07:05:07", False)])
+def test_a_kernel_line_that_a_sound_run_survived(tmp_path: Path, said: str, warned: bool) -> None:
+    """Within the run it is a warning; an hour before its first step the family stays open."""
+    copytree(ROOT / "gpu_counters_and_kernel_log_clean" / "run", tmp_path, dirs_exist_ok=True)
+    with (tmp_path / "dmesg.txt").open("a") as log:
+        log.write(
+            f"[Wed Mar  4 {said} 2026] NVRM: Xid (PCI:0000:9b:00): 74, pid='<unknown>',"
+            " name=<unknown>, NVLink: fatal error detected on link 4(0x10000, 0x0, 0x0)\n"
+        )
+
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.state == "healthy"
+    assert (verdict.confidence < 0.8) == warned
+    assert [(j.finding.code, j.role) for j in verdict.findings] == [("B2", "warning")] * warned
+    assert "B2" not in {ruled.code for ruled in verdict.ruled_out}

@@ -19,7 +19,8 @@ Told apart from:
     A host whose readings all end: its exporter died, or the host did.  A GPU is lost where its
     readings end while its neighbours' go on.
     Replays and corrected errors: links and memory correct them, and healthy ones count a few;
-    they slow a run only where one GPU's bursts make up the run's slow phases.
+    they slow a run only where one GPU's bursts make up the run's slow phases, or where it is
+    slower just inside them than just outside.
 
 Do:
     Exclude the node and resubmit; reset or replace the GPU; give the vendor the kernel lines.
@@ -35,9 +36,11 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from flatline.facts import KERNEL, Facts
+from flatline.judging.anchored import MOST, UNPROVEN
 from flatline.judging.claims import claim, distinct
+from flatline.judging.crashes import of_family
 from flatline.judging.gpus import carded
-from flatline.judging.health import COUNTERS, Fault, over, signs, stopped_by, vanished, window
+from flatline.judging.health import COUNTERS, Fault, signs, stopped_by, window, within
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import step_at
@@ -80,20 +83,17 @@ def judge(facts: Facts) -> Judgement:
         advice="Reset or replace the GPU and give the vendor the kernel lines.",
     )
     told = signs(facts)
-    faults = (*(told or ()), *vanished(facts))
-    within = sorted(
-        (f for f in faults if f.at is not None and not over(facts, f.at)),
-        key=lambda f: (f.at, -f.strength),
-    )
-    if found is not None:
-        return carded(facts, _placed(facts, found, within))
+    timed = within(facts)
     worn = worn_links(facts)
-    findings = [] if worn is None else [_slowed(facts, worn)]
+    slowed = () if worn is None else (_slowed(facts, worn, timed),)
+    if found is not None:
+        return (carded(facts, _placed(facts, found, timed)), *slowed)
+    findings = [*slowed]
     if worn is not None:
-        within = [f for f in within if f.fault_class != "link" or f.place not in worn.places]
-    if within:
-        findings.append(_finding(facts, within))
-    latent = [f for f in faults if f.at is None]
+        timed = tuple(f for f in timed if f.fault_class != "link" or f.place not in worn.places)
+    if timed:
+        findings.append(_finding(facts, timed))
+    latent = [f for f in told or () if f.at is None]
     if latent:
         findings.append(_latent(facts, latent))
     if findings:
@@ -159,28 +159,32 @@ def _finding(facts: Facts, within: Sequence[Fault]) -> Finding:
     )  # fmt: skip
 
 
-def _slowed(facts: Facts, worn: Worn) -> Finding:
-    """Links that send again what they damaged: the run goes on, at their pace."""
+def _slowed(facts: Facts, worn: Worn, timed: Sequence[Fault]) -> Finding:
+    """Links that send again what they damaged: the run goes on, at their pace.  Where few per
+    cent show it, an Xid of that GPU's link within the run earns what more may be believed."""
     hosts = tuple(sorted({place.host for place in worn.places if place.host}))
-    slow = worn.course.slow
-    worst = min(slow, key=lambda phase: phase.part)
     more = f" and {len(worn.places) - 1} more" if len(worn.places) > 1 else ""
+    own = [f for f in timed if f.fault_class == "link" and f.place in worn.places]
     return Finding(
         code=CODE,
         summary=f"links of {worn.places[0]}{more} erred while throughput was"
-        f" {1 - worst.part:.0%} down",
+        f" {worn.lower:.0%} down",
         fault_class="link",
         attribution="infrastructure",
-        shows=worn.shows,
-        implies=(worn.chance,),
-        strength=0.85 if len(slow) > 1 else 0.75,
+        shows=(*worn.shows, *map(_shown, own[:MOST_SHOWN])),
+        implies=(worn.implies,),
+        strength=MOST if own and worn.anchored else worn.strength,
+        most=MOST if own and worn.anchored else worn.most,
         severity="degraded",
         culprits=worn.places,
-        onset=datetime.fromtimestamp(slow[0].begins, UTC),
-        onset_step=step_at(facts, slow[0].begins),
+        onset=datetime.fromtimestamp(worn.begins, UTC),
+        onset_step=step_at(facts, worn.begins),
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=("Which end of the link is at fault: the counters of its peer would tell.",),
+        cannot_decide=(
+            "Which end of the link is at fault: the counters of its peer would tell.",
+            *((UNPROVEN,) if worn.anchored else ()),
+        ),
         actions=_actions(facts, hosts, worn.places),
         resubmit="exclude" if hosts else "unknown",
     )
@@ -226,6 +230,8 @@ def _actions(
 def _cleared(facts: Facts, told: Sequence[Fault] | None) -> Cleared | None:
     """What was searched and what was measured, each below its threshold; neither alone rules
     the family out, which is the needs' to say."""
+    if any(not facts.outside(line.cite) for line in of_family(facts, CODE, fatal=False)):
+        return None  # it was named, and did not stop the run
     absent = facts.absence(["family:B2"], "no hardware fault in any kernel log", KERNEL)
     cites: list[Cite] = [] if absent is None else [absent]
     span = window(facts)

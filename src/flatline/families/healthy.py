@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from flatline.facts import METRICS, SCHEDULER, Facts
 from flatline.judging.claims import claim
+from flatline.judging.health import within
 from flatline.judging.pace import pace
 from flatline.judging.throughput import Slow, course, shown
 from flatline.model import Cite, Claim, Finding, Job, Judgement
@@ -36,7 +37,8 @@ DECIDED_BY = "the planned end reached, with a loss that fell"
 EXPLAINS: dict[str, str] = {}
 BLIND_CEILING = 0.79
 """DESIGN: without GPU metrics the confidence of healthy stays below 0.8.  So it does where the run
-lost time to something that is not known."""
+lost time to something that is not known, or where one of its GPUs had a fault meanwhile."""
+FAULT = "Whether the fault cost the run anything: no slow time is laid at it."
 MUCH_SLOWER = 0.95
 """Below this part of its best level a phase is slow: repeats of one run differ by 2 %
 (docs/design/slow-runs.md)."""
@@ -72,23 +74,24 @@ def judge(facts: Facts) -> Judgement:
         )  # fmt: skip
     done = plan if facts.reached_plan or (plan and (facts.last_step or 0) >= plan) else None
     strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if done else 0.0)
-    slow = _slow(facts)
-    if METRICS not in facts.stores or slow is not None:
+    slow, faults = _slow(facts), _faulty(facts)
+    if METRICS not in facts.stores or slow is not None or faults:
         strength = min(strength, BLIND_CEILING)
     return Finding(
         code=CODE,
         summary="The run completed" + (f" its {done} planned steps" if done else "") + (
             f", {1 - slow.part:.0%} slower for a time; nothing that was read says why"
-            if slow else " and nothing that was read contradicts it"),
+            if slow else ", though a GPU had a fault meanwhile" if faults
+            else " and nothing that was read contradicts it"),
         attribution="none",
         strength=round(strength, 3),  # a sum of tenths must not fall a hair below 0.8
         severity="none",
-        shows=(*shows, *_slowest(facts, slow)),
+        shows=(*shows, *_slowest(facts, slow), *faults),
         implies=(claim("The run is sound as far as what was read reaches.", *shows[0].cites),),
         scope="none",
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=_open(facts, slow),
+        cannot_decide=(*_open(facts, slow), *([FAULT] if faults else [])),
         resubmit="unnecessary",
     )  # fmt: skip
 
@@ -141,6 +144,11 @@ def _slow(facts: Facts) -> Slow | None:
     if sum(phase.ends - phase.begins for phase in slow) < LONG_SHARE * length_s:
         return None
     return min(slow, key=lambda phase: phase.part, default=None)
+
+
+def _faulty(facts: Facts) -> tuple[Claim, ...]:
+    """The first sign that one of the run's GPUs had a fault within it: B2 tells the rest."""
+    return tuple(claim(f"{one.place}: {one.what}", *one.cites) for one in within(facts)[:1])
 
 
 def _slowest(facts: Facts, slow: Slow | None) -> tuple[Claim, ...]:

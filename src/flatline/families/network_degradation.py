@@ -13,7 +13,7 @@ Told apart from:
     D2 throughput-bound (slow-interconnect): uniform, without link errors.
     TCP retransmits alone do not slow collectives that run over RDMA.
     A host that loses as much while the run is fast, and losses at a pace that never changes: the
-    bursts must make up the slow phases.
+    bursts must make up the slow phases, or the run be slower just inside them than just outside.
     Loss on most hosts alike: that is the fabric or its congestion, and no host's.
 
 Do:
@@ -30,6 +30,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from flatline.facts import Facts
+from flatline.judging.anchored import UNPROVEN, Anchored, anchored
 from flatline.judging.bursts import Aligned, align, bursts
 from flatline.judging.claims import claim
 from flatline.judging.port_rates import Lowered, lowered
@@ -59,6 +60,7 @@ MOST_HOSTS = 0.5
 """More than this share of the hosts is the fabric, not some hosts."""
 CONSTANT = 0.9
 """Bursting in so much of the time leaves nothing to compare with."""
+OPEN = "Which end of the link is at fault: the switch's own counters would tell."
 _SHOWN = 4
 
 
@@ -86,6 +88,9 @@ def judge(facts: Facts) -> Judgement:
     if found is not None:
         return _finding(facts, run, network, found) if (
             len(found.hosts) <= MOST_HOSTS * len(hosts)) else None  # fmt: skip
+    at = anchored(run.pace, network.cut, network.lit)
+    if at is not None and len(at.places) <= MOST_HOSTS * len(hosts):
+        return _by_the_counters(facts, network, at)
     lasting = [h for h, lit in network.lit.items() if sum(lit) >= CONSTANT * len(lit)]
     if lasting:
         return _constant(facts, network, lasting) if not run.slow else None
@@ -131,10 +136,12 @@ def _finding(facts: Facts, run: Course, network: _Network, found: Aligned) -> Fi
         attribution="infrastructure",
         shows=(*losses, *phases),
         implies=(
-            claim("Their bursts cover"
-                  f" {found.recall:.0%} of the slow time and stand apart from the other hosts';"
-                  f" by chance phases meet so well in {found.chance:.1%} of random cuts.",
-                  *(cite for one in losses for cite in one.cites)),
+            claim(
+                "Their bursts cover"
+                f" {found.recall:.0%} of the slow time and stand apart from the other hosts';"
+                f" by chance phases meet so well in {found.chance:.1%} of random cuts.",
+                *(cite for one in losses for cite in one.cites),
+            ),
         ),
         strength=0.9 if len(slow) > 1 else 0.8,
         severity="degraded",
@@ -143,15 +150,48 @@ def _finding(facts: Facts, run: Course, network: _Network, found: Aligned) -> Fi
         onset_step=step_at(facts, onset),
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=(
-            "Which end of the link is at fault: the switch's own counters would tell.",
-        ),
-        actions=(
-            leave_out(facts, hosts),
-            Action("escalate", "Have cables, optics and adapters of these hosts checked.",
-                   "rdma statistic show link", hosts),
-        ),
+        cannot_decide=(OPEN,),
+        actions=_actions(facts, hosts),
         resubmit="exclude",
+    )
+
+
+def _by_the_counters(facts: Facts, network: _Network, found: Anchored) -> Finding | None:
+    """Where the pace alone shows no phase, or others: asked at the moments of the losses."""
+    hosts = found.places
+    asked = (_loss(facts, network, host, found.longest[host][:_SHOWN], "one burst")
+             for host in hosts[:_SHOWN])  # fmt: skip
+    losses = tuple(one for one in asked if one is not None)
+    if not losses:
+        return None
+    shows = (*losses, found.shown(facts))
+    more = f" and {len(hosts) - 1} more" if len(hosts) > 1 else ""
+    return Finding(
+        code=CODE,
+        summary=f"{hosts[0]}{more} lost RDMA traffic while throughput was {found.lower:.0%} down",
+        fault_class=_kind(network, hosts),
+        attribution="infrastructure",
+        shows=shows,
+        implies=(found.told(shows),),
+        strength=found.strength,
+        most=found.most,
+        severity="degraded",
+        culprits=tuple(Place(host=host) for host in hosts),
+        onset=datetime.fromtimestamp(found.begins, UTC),
+        onset_step=step_at(facts, found.begins),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(OPEN, UNPROVEN),
+        actions=_actions(facts, hosts),
+        resubmit="exclude",
+    )
+
+
+def _actions(facts: Facts, hosts: Sequence[str]) -> tuple[Action, ...]:
+    return (
+        leave_out(facts, tuple(hosts)),
+        Action("escalate", "Have cables, optics and adapters of these hosts checked.",
+               "rdma statistic show link", tuple(hosts)),
     )  # fmt: skip
 
 
@@ -201,8 +241,10 @@ def _kind(network: _Network, hosts: Sequence[str]) -> str:
     return "retransmits"
 
 
-def _loss(facts: Facts, network: _Network, host: str, slow: Sequence[Slow]) -> Claim | None:
-    """What a host lost in its worst slow phase, beside the median host then."""
+def _loss(
+    facts: Facts, network: _Network, host: str, slow: Sequence[Slow], when: str = "a slow phase"
+) -> Claim | None:
+    """What a host lost in the phase it lost most in, beside the median host then."""
     best: tuple[float, str, Slow] | None = None
     for signal in network.read:
         for phase in slow:
@@ -214,13 +256,13 @@ def _loss(facts: Facts, network: _Network, host: str, slow: Sequence[Slow]) -> C
     _, signal, phase = best
     query, end = _query(signal, phase)
     read = by_host(instant(facts, query, end))
-    own = None if read is None else read.cite(host, end, f"{signal} in the slow phase")
+    own = None if read is None else read.cite(host, end, f"{signal} in {when}")
     others = usual(facts, query, end, "the median host")
     name = signal.removesuffix("_total").replace("rdma", "RDMA").replace("_", " ")
     beside = f", the median host {others.value:,.0f}" if others is not None else ""
     if own is None:
         return None
-    return claim(f"{host} counted {own.value:,.0f} {name} in a slow phase{beside}", own, others)
+    return claim(f"{host} counted {own.value:,.0f} {name} in {when}{beside}", own, others)
 
 
 def _query(signal: str, phase: Slow) -> tuple[str, float]:

@@ -8,7 +8,7 @@ was reset counts from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil, isfinite
@@ -64,7 +64,7 @@ def counted(facts: Facts, signal: str, start: datetime, end: datetime) -> tuple[
         if not isfinite(value) or value <= 0:
             continue
         since = resets.get(key, 0.0) > 0 or key in late
-        other = None if rises is None else rises[1].get(key)
+        other = None if rises is None else _narrowed(rises[1], key)
         rose = value if since else (other.last if other is not None else 0.0)
         if rose <= 0:
             rose = 0.0
@@ -108,6 +108,16 @@ _Key = tuple[Place, tuple[tuple[str, str], ...]]
 
 def _key(row: Row) -> _Key:
     return row.place, tuple(sorted(row.native.items()))
+
+
+def _narrowed(rows: Mapping[_Key, Row], key: _Key) -> Row | None:
+    """The row of a series in an answer that was matched on some of its labels: a difference of
+    two queries keeps only those."""
+    if key in rows:
+        return rows[key]
+    place, labels = key[0], set(key[1])
+    found = [row for own, row in rows.items() if own[0] == place and labels.issuperset(own[1])]
+    return found[0] if len(found) == 1 else None
 
 
 def _of(answer: Answer | None) -> tuple[Answer, dict[_Key, Row]] | None:

@@ -1,6 +1,6 @@
 """
-GPUs that failed, by their own counters: what rose within the run, what is old and flat, and
-which GPU vanished while its neighbours stayed.
+GPUs that failed, by their own counters and the kernel's word: what rose or was said within the
+run, what is old and flat, and which GPU vanished while its neighbours stayed.
 """
 
 from __future__ import annotations
@@ -11,12 +11,13 @@ from datetime import UTC, datetime
 from math import ceil, isfinite
 from statistics import median
 
-from flatline.facts import Facts
+from flatline.facts import KERNEL, Facts
 from flatline.judging.counters import Counted, counted
+from flatline.judging.crashes import of_family
 from flatline.judging.gpus import readings
 from flatline.judging.pace import pace
 from flatline.judging.timeline import instant
-from flatline.model import Place, QueryCite
+from flatline.model import Cite, Place
 
 COUNTERS: Mapping[str, tuple[str, float]] = {
     "gpu_ecc_uncorrectable_total": ("memory", 0.9),
@@ -29,6 +30,7 @@ COUNTERS: Mapping[str, tuple[str, float]] = {
 }
 """What should never rise: the fault class, and the belief a rise earns alone.  Replays and
 checksum errors are left out: links correct them, and healthy ones count a few."""
+HARDWARE = "B2"
 MEMORY = frozenset({48, 64, 94, 95, 140, 168, 171, 172})
 BUS = frozenset({79, 167})
 LINK = frozenset({74, 136, 155})
@@ -48,7 +50,7 @@ class Fault:
     what: str
     strength: float
     at: float | None
-    cites: tuple[QueryCite, ...]
+    cites: tuple[Cite, ...]
 
 
 def window(facts: Facts) -> tuple[datetime, datetime] | None:
@@ -213,6 +215,35 @@ def stopped_by(facts: Facts, at: float) -> bool | None:
         return None
     slack_s = max(SLACK_S, 3 * (seen.interval_s or 0.0))
     return abs(seen.at.timestamp() - at) <= slack_s
+
+
+def within(facts: Facts) -> tuple[Fault, ...]:
+    """The signs of the run's own time, in order: none that is older, nor one after its last
+    progress."""
+    return facts.memo("health.within", _within)
+
+
+def _within(facts: Facts) -> tuple[Fault, ...]:
+    faults = (*(signs(facts) or ()), *vanished(facts), *_named(facts))
+    timed = [(f.at, -f.strength, f) for f in faults if f.at is not None and not over(facts, f.at)]
+    return tuple(fault for *_, fault in sorted(timed, key=lambda one: one[:2]))
+
+
+def _named(facts: Facts) -> tuple[Fault, ...]:
+    """What a kernel log named while a run went on that ended well: of any other run a line of the
+    last minutes may be its end."""
+    track = facts.main_track(facts.last.n)
+    first = min((t for t in track.at if isfinite(t)), default=None) if track is not None else None
+    if facts.disposition != "completed" or first is None:
+        return ()
+    kernel = {read.source for read in facts.log_files(KERNEL)}
+    return tuple(
+        Fault(f.place, f.fault_class or "", f.what.rstrip("."), f.strength, at, (f.cite,))
+        for f in of_family(facts, HARDWARE, fatal=False)
+        if f.cite.source in kernel
+        and f.cite.at is not None
+        and (at := f.cite.at.timestamp()) >= first
+    )
 
 
 def over(facts: Facts, at: float) -> bool:

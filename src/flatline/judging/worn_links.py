@@ -1,21 +1,23 @@
 """
-GPUs whose links err in the run's slow phases, and in those alone.
+GPUs whose links err while the run is slow, and then alone.
 
 NVLink and PCIe send again what arrives damaged; each retry is time in which every collective over
 that link waits.  A few retries are normal on a sound link, so only errors far above the other
-GPUs' count, and only where their bursts make up the slow phases (`judging.bursts`).
+GPUs' count, and only where their bursts make up the slow phases (`judging.bursts`), or where the
+run was slower in them than around them (`judging.anchored`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flatline.facts import Facts
+from flatline.judging.anchored import Anchored, anchored
 from flatline.judging.bursts import Bar, align
 from flatline.judging.claims import claim
 from flatline.judging.gpus import Readings, readings
-from flatline.judging.throughput import Course, Slow, course, shown
+from flatline.judging.throughput import Slow, course, shown
 from flatline.judging.timeline import Timeline, instant, timeline, usual
 from flatline.model import Claim, Place
 
@@ -32,34 +34,39 @@ _SHOWN = 3
 
 @dataclass(frozen=True, slots=True)
 class Worn:
-    """GPUs with such a link, most bursts first, and what shows it."""
+    """GPUs with such a link, most bursts first, what shows it, and by what part throughput was
+    lower from `begins` (POSIX seconds) on, at its worst."""
 
     places: tuple[Place, ...]
-    course: Course
+    begins: float
+    lower: float
     shows: tuple[Claim, ...]
-    chance: Claim
+    implies: Claim
+    strength: float
+    most: float = 1.0
+    anchored: bool = False
+    """Whether it shows at the moments of the errors alone, and in no phase of the pace."""
 
 
 def worn_links(facts: Facts) -> Worn | None:
     """None where nothing was slow or measured, none stands apart, or chance explains it."""
     known = [signal for signal in COUNTERS if facts.measured(signal)]
     run = course(facts) if known else None
-    if run is None or not run.slow:
-        return None
-    cut = timeline(facts, known, run.pace.span, 2 * run.pace.interval_s)
-    if cut is None:
+    cut = (
+        None if run is None
+        else timeline(facts, known, run.pace.span, 2 * run.pace.interval_s)
+    )  # fmt: skip
+    if run is None or cut is None:
         return None
     asked = {signal: readings(cut.ask(facts, f"increase({signal}[w])")) for signal in known}
     read = {signal: rows for signal, rows in asked.items() if rows is not None}
-    found = align(_lit(read, cut), run.low(cut))
-    named = {str(place): place for rows in read.values() for place in rows.rows}
-    if found is None or len(found.hosts) > max(1.0, MOST_SHARE * len(named)):
-        return None
-    places = tuple(named[name] for name in found.hosts)
+    lit = _lit(read, cut)
+    found = align(lit, run.low(cut))
+    if found is None:
+        return _by_the_counters(facts, read, anchored(run.pace, cut, lit))
+    places = _named(read, found.hosts)
     worst = min(run.slow, key=lambda phase: phase.part)
-    shows = tuple(
-        one for place in places[:_SHOWN] if (one := _beside(facts, read, place, worst)) is not None
-    )
+    shows = _all_beside(facts, read, dict.fromkeys(places, worst), "the slow phase")
     if not shows:
         return None
     chance = claim(
@@ -68,7 +75,46 @@ def worn_links(facts: Facts) -> Worn | None:
         *(cite for one in shows for cite in one.cites),
     )
     phases = tuple(shown(facts, run, phase) for phase in run.slow[:_SHOWN])
-    return Worn(places, run, (*shows, *phases), chance)
+    strength = 0.85 if len(run.slow) > 1 else 0.75
+    return Worn(places, run.slow[0].begins, 1 - worst.part, (*shows, *phases), chance, strength)
+
+
+def _by_the_counters(
+    facts: Facts, read: Mapping[str, Readings], found: Anchored | None
+) -> Worn | None:
+    """Where the pace alone shows no phase, or others: asked at the moments of the errors."""
+    places = () if found is None else _named(read, found.places)
+    if found is None or not places:
+        return None
+    bursts = {place: found.longest[str(place)][0] for place in places}
+    shows = _all_beside(facts, read, bursts, "its longest burst")
+    if not shows:
+        return None
+    shows = (*shows, found.shown(facts))
+    return Worn(
+        places,
+        found.begins,
+        found.lower,
+        shows,
+        found.told(shows),
+        found.strength,
+        found.most,
+        anchored=True,
+    )
+
+
+def _named(read: Mapping[str, Readings], names: Sequence[str]) -> tuple[Place, ...]:
+    """The GPUs of these names; none where they are too many for a link's fault."""
+    named = {str(place): place for rows in read.values() for place in rows.rows}
+    few = len(names) <= max(1.0, MOST_SHARE * len(named))
+    return tuple(named[name] for name in names) if few else ()
+
+
+def _all_beside(
+    facts: Facts, read: Mapping[str, Readings], phases: Mapping[Place, Slow], when: str
+) -> tuple[Claim, ...]:
+    told = (_beside(facts, read, *one, when) for one in [*phases.items()][:_SHOWN])
+    return tuple(one for one in told if one is not None)
 
 
 def _lit(read: Mapping[str, Readings], cut: Timeline) -> dict[str, list[bool]]:
@@ -82,8 +128,10 @@ def _lit(read: Mapping[str, Readings], cut: Timeline) -> dict[str, list[bool]]:
     return lit
 
 
-def _beside(facts: Facts, read: Mapping[str, Readings], place: Place, phase: Slow) -> Claim | None:
-    """What its links counted in the slow phase, beside the median GPU's."""
+def _beside(
+    facts: Facts, read: Mapping[str, Readings], place: Place, phase: Slow, when: str
+) -> Claim | None:
+    """What its links counted in a phase, beside the median GPU's."""
     length_s, end = max(1, int(phase.ends - phase.begins)), float(int(phase.ends))
     best: tuple[float, str, Readings] | None = None
     for signal in read:
@@ -94,10 +142,10 @@ def _beside(facts: Facts, read: Mapping[str, Readings], place: Place, phase: Slo
     if best is None or best[0] <= 0:
         return None
     value, signal, rows = best
-    own = rows.cite(place, end, f"{COUNTERS[signal]} in the slow phase")
+    own = rows.cite(place, end, f"{COUNTERS[signal]} in {when}")
     others = usual(facts, f"increase({signal}[{length_s}s])", end, "the median GPU")
     beside = f", the median GPU {others.value:,.0f}" if others is not None else ""
     if own is None:
         return None
-    return claim(f"{place} counted {value:,.0f} {COUNTERS[signal]} in the slow phase{beside}",
+    return claim(f"{place} counted {value:,.0f} {COUNTERS[signal]} in {when}{beside}",
                  own, others)  # fmt: skip
