@@ -81,7 +81,7 @@ def judge(facts: Facts) -> Judgement:
         code=CODE,
         summary="The run completed" + (f" its {done} planned steps" if done else "") + (
             f", {1 - slow.part:.0%} slower for a time; nothing that was read says why"
-            if slow else ", though a GPU had a fault meanwhile" if faults
+            if slow else ", though a GPU showed a fault meanwhile" if faults
             else " and nothing that was read contradicts it"),
         attribution="none",
         strength=round(strength, 3),  # a sum of tenths must not fall a hair below 0.8
