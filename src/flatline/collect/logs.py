@@ -13,6 +13,7 @@ from pathlib import Path
 from flatline.collect.attempts import split
 from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
+from flatline.collect.refining import countable, refined
 from flatline.collect.thinning import thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
@@ -44,8 +45,6 @@ EVENTS_PER_FILE = 20_000
 """Exits, and markers of progress: a launcher reports each of its processes once."""
 POINTS_PER_STREAM = 2_000_000
 """Beyond it every second point is dropped, so that no log fills the memory; 90 bytes a point."""
-MOST_STEPS = 10**15
-"""A step or plan beyond it is no count of steps, and would not fit the columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +212,7 @@ class LogReader:
             return
         self._seq += 1
         groups = _masked_groups(decide, found)
-        placed = replace(seen.cite, place=_refined(seen.cite.place, groups))
+        placed = replace(seen.cite, place=refined(seen.cite.place, groups))
         if len(text) > TEXT_CHARS and (part := around(text, TEXT_CHARS, decide)):
             placed = replace(placed, text=part)
         self.events.matches.append(
@@ -262,7 +261,7 @@ class LogReader:
     def _progress(
         self, item: Progress, seen: _Seen, key: tuple[str, str], framework: str | None
     ) -> None:
-        item = _countable(item)
+        item = countable(item)
         if item.kind != "train":
             if not self._room("sign of progress", len(self.events.markers)):
                 return
@@ -453,33 +452,6 @@ def _masked_groups(decide: re.Pattern[str], found: re.Match[str]) -> dict[str, s
     if masked != found.string:
         found = decide.search(masked) or found
     return {key: mask(value) for key, value in found.groupdict().items() if value is not None}
-
-
-def _countable(item: Progress) -> Progress:
-    """The item without a step or plan that no run counts to."""
-    if item.step is not None and not -1 <= item.step <= MOST_STEPS:
-        item = replace(item, step=None)
-    if item.planned is not None and not 0 <= item.planned <= MOST_STEPS:
-        item = replace(item, planned=None)
-    return item
-
-
-def _refined(place: Place, groups: dict[str, str]) -> Place:
-    """The place, completed by what the line itself names."""
-
-    def whole(name: str) -> int | None:
-        value = groups.get(name)
-        return int(value) if value is not None and value.isdigit() and len(value) < 10 else None
-
-    rank, task = whole("rank"), whole("task")
-    return Place(
-        host=groups.get("host") or place.host,
-        gpu=groups.get("gpu") or place.gpu,
-        device=groups.get("device") or place.device,
-        domain=place.domain,
-        rank=place.rank if place.rank is not None else rank,
-        task=place.task if place.task is not None else task,
-    )
 
 
 def read_log(
