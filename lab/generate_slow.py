@@ -4,8 +4,8 @@ Runs that slow down, stand still or lose a part, made up sample by sample.
     python lab/generate_slow.py tests/scenarios [NAME...]
 
 writes `run/metrics.prom.gz` (and a job log where the run has one) of every scenario in
-`slow_runs.py`, `slow_training.py`, `undated_runs.py` and `compared_runs.py`, where a scenario has a
-`baseline/` as well.  A world is a set of hosts with GPUs and adapters, a clock, and one function a
+`slow_runs.py`, `slow_training.py`, `undated_runs.py`, `fault_runs.py` and `compared_runs.py`, where
+a scenario has a `baseline/` as well.  A world is a set of hosts with GPUs and adapters, a clock, and one function a
 metric; what goes wrong is written there as a function of place and time, in the units of the
 exporter.  Nothing here is taken from the families that judge it.
 """
@@ -159,12 +159,13 @@ def write(world: World, root: Path) -> None:
 
 def main() -> None:
     import compared_runs
+    import fault_runs
     import slow_runs
     import slow_training
     import undated_runs
 
     root, wanted = Path(sys.argv[1]), sys.argv[2:]
-    every = (slow_runs, slow_training, compared_runs, undated_runs)
+    every = (slow_runs, slow_training, compared_runs, undated_runs, fault_runs)
     for world in (world for module in every for world in module.WORLDS):
         if not wanted or world.name in wanted:
             write(world, root)
