@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
+from collections.abc import Mapping
 from datetime import timedelta
 
-from generate_slow import BEGIN, World
-from slow_runs import Labels
+from generate_slow import BEGIN, Metric, World, steps
+from slow_runs import Labels, around
 from undated_runs import metrics, record
 
 FOUR = tuple(f"pod{n:02d}" for n in range(1, 5))
@@ -60,7 +62,54 @@ def accused(name: str, stopped: float) -> World:
     )  # fmt: skip
 
 
+# --- ports that went down -------------------------------------------------------------------------
+
+GAVE_UP = 1200.0
+
+
+def gave_up(teller: str, peer: str) -> tuple[None, str]:
+    return None, (
+        f"{teller}:7100:7400 [1] NCCL WARN NET/IB : Got completion from peer {peer}<41000> with"
+        " status=IBV_WC_RETRY_EXC_ERR(12) opcode=0 len=0 vendor err 129 (Send) hca mlx5_1"
+    )
+
+
+def ports(name: str, downs: Mapping[tuple[str, str], float]) -> World:
+    """Three ranks give up after GAVE_UP, each naming its peer; these ports go down at these times and
+    come up again after half a minute.  Others went down before the run."""
+
+    def at(labels: Mapping[str, str]) -> float:
+        return downs.get((labels["instance"], labels["device"]), 1e9)
+
+    def downed(noise: random.Random, labels: Mapping[str, str], now: float) -> float:
+        return {"pod02": 3.0}.get(labels["instance"], 0.0) + (now > at(labels))
+
+    def state(noise: random.Random, labels: Mapping[str, str], now: float) -> float:
+        return 1.0 if 0 < now - at(labels) < 30 else 4.0
+
+    port, ends = ("host", "device"), GAVE_UP - 20
+    series = {"fixed": {"job": "node"}, "host_label": "instance"}
+    return World(
+        name, FOUR,
+        (
+            Metric("DCGM_FI_DEV_POWER_USAGE", ("host", "gpu"), around(500, 9)),
+            Metric("node_infiniband_link_downed_total", port, downed, "counter", **series),
+            Metric("node_infiniband_state_id", port, state, **series),
+            Metric("node_infiniband_symbol_error_total", port, around(4, 0), "counter", **series),
+        ),
+        1300, 15.0, devices=("mlx5_0", "mlx5_1"), host_label="Hostname",
+        log=(*steps(name, lambda at: 2.5, until_s=ends, planned=9000, finished=False, world=16),
+             gave_up("pod01", "10.4.3.3"), gave_up("pod04", "10.4.3.3"),
+             gave_up("pod03", "10.4.3.1")),
+        files={"sacct.txt": record("FAILED", 1260)},
+    )  # fmt: skip
+
+
 WORLDS = (
+    ports("port_down_as_peers_gave_up", {("pod03", "mlx5_1"): GAVE_UP - 40}),
+    ports("port_down_long_before_peers_gave_up", {("pod03", "mlx5_1"): 400}),
+    ports("ports_down_on_two_hosts_as_peers_gave_up",
+          {(host, "mlx5_1"): GAVE_UP - 40 for host in ("pod03", "pod04")}),
     accused("declared_dead_at_full_power", DECLARED),
     accused("declared_dead_after_it_stopped", DECLARED - 101),
-)
+)  # fmt: skip
