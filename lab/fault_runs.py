@@ -105,7 +105,47 @@ def ports(name: str, downs: Mapping[tuple[str, str], float]) -> World:
     )  # fmt: skip
 
 
+# --- a rank that never came -----------------------------------------------------------------------
+
+STOOD, TIMED_OUT, SILENT = 900.0, 1500.0, 10
+
+
+def timed_out(rank: int) -> tuple[None, str]:
+    at = BEGIN + timedelta(seconds=TIMED_OUT, milliseconds=20 * rank)
+    return None, (
+        f"[rank{rank}]:[E{at:%m%d %H:%M:%S.%f}000 ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog"
+        " caught collective operation timeout: WorkNCCL(SeqNum=4821, OpType=ALLREDUCE,"
+        " NumelIn=26214400, NumelOut=26214400, Timeout(ms)=600000) ran for 600023 milliseconds"
+        " before timing out."
+    )
+
+
+def never_came(name: str, host: str, gpu: str) -> World:
+    """After STOOD all ranks but SILENT wait in a collective, until their watchdogs end them.  This
+    card draws on as at work."""
+
+    def power(labels: Labels, at: float) -> float:
+        if not 20 < at < TIMED_OUT + 10:
+            return 80
+        works = at < STOOD or (labels["Hostname"], labels["gpu"]) == (host, gpu)
+        return 380 if works else 140
+
+    ended = ("pod01: tasks 0-3", "pod02: tasks 4-7", "pod04: tasks 12-15", "pod03: tasks 8-9,11")
+    return World(
+        name, FOUR,
+        metrics(power, lambda labels, at: 99 if 20 < at < TIMED_OUT + 10 else 0,
+                lambda labels, at: 1410, lambda labels, at: 55),
+        1600, 20.0, host_label="Hostname",
+        log=(*steps(name, lambda at: 2.5, until_s=STOOD, planned=9000, finished=False, world=16),
+             *(timed_out(rank) for rank in range(16) if rank != SILENT),
+             *((None, f"srun: error: {what}: Aborted (core dumped)") for what in ended)),
+        files={"sacct.txt": record("FAILED", 1560)},
+    )  # fmt: skip
+
+
 WORLDS = (
+    never_came("one_rank_computes_on_as_others_wait", "pod03", "2"),
+    never_came("card_of_another_host_computes_on", "pod01", "2"),
     ports("port_down_as_peers_gave_up", {("pod03", "mlx5_1"): GAVE_UP - 40}),
     ports("port_down_long_before_peers_gave_up", {("pod03", "mlx5_1"): 400}),
     ports("ports_down_on_two_hosts_as_peers_gave_up",

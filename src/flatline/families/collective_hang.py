@@ -35,7 +35,7 @@ from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places, number
-from flatline.judging.idle_power import idle
+from flatline.judging.idle_power import computing, idle
 from flatline.judging.pace import standstill
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.spinning import spinning
@@ -70,6 +70,8 @@ class _Suspect:
     why: Claim | None
     sure: float
     kind: Kind | None = None
+    card: Claim | None = None
+    """What tells which of its host's GPUs it is."""
 
 
 def judge(facts: Facts) -> Judgement:
@@ -82,7 +84,7 @@ def judge(facts: Facts) -> Judgement:
     if not _fatal(facts, victims):
         return _cleared(facts)
     everyone = waiting(facts, *TAGS, *ECHOES) or victims
-    suspect = _suspect(facts, victims, everyone)
+    suspect = _on_card(facts, _suspect(facts, victims, everyone), victims)
     fault_class = _fault_class(victims, timed_out)
     if suspect.kind == "mismatch":
         fault_class = "mismatch"
@@ -323,11 +325,31 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
     return _Suspect((), None, 0.0)
 
 
+def _on_card(facts: Facts, suspect: _Suspect, victims: Waiting) -> _Suspect:
+    """The one rank with its host and, where one GPU alone computed on or fell idle and is one of
+    that host's, with that GPU."""
+    if len(suspect.places) != 1:
+        return suspect
+    place = facts.on_host(suspect.places[0])
+    suspect = replace(suspect, places=(place,))
+    at = victims.first.cite.at
+    if place.rank is None or place.host is None or place.gpu is not None:
+        return suspect
+    for look in (computing, idle):
+        alone = look(facts, at.timestamp() if at else None)
+        card = alone.places[0] if alone and len(alone.places) == 1 else Place()
+        if alone and card.gpu and card.host and facts.node_of(card.host) == place.host:
+            return replace(suspect, places=(replace(place, gpu=card.gpu),), card=alone.why)
+    return suspect
+
+
 def _with_rank(facts: Facts, places: tuple[Place, ...], everyone: Waiting) -> tuple[Place, ...]:
     """The one card that put its work down runs the one rank that did not report the wait."""
     quiet, _ = silent(facts, everyone)
     if len(places) == len(quiet) == 1 and places[0].gpu is not None:
-        return (replace(places[0], rank=quiet[0].rank),)
+        host = facts.on_host(quiet[0]).host
+        if host is None or host == facts.node_of(places[0].host or ""):
+            return (replace(places[0], rank=quiet[0].rank),)
     return places
 
 
@@ -363,9 +385,7 @@ def _shows(victims: Waiting, suspect: _Suspect) -> list[Claim]:
     text = f"{_cap(where)} reported it" if where else "The log reports it"
     shown: list[Cite] = [m.cite for m in _first_each(victims)]
     claims = [claim(f"{text}: {_lower(victims.first.signature.meaning)}", *shown)]
-    if suspect.why is not None:
-        claims.append(suspect.why)
-    return claims
+    return [*claims, *(why for why in (suspect.why, suspect.card) if why is not None)]
 
 
 def _first_each(victims: Waiting) -> list[Match]:
