@@ -8,7 +8,7 @@ from datetime import timedelta
 
 from generate_slow import BEGIN, Metric, World, steps
 from slow_runs import Labels, around
-from undated_runs import metrics, record
+from undated_runs import metrics, nemo, record
 
 FOUR = tuple(f"pod{n:02d}" for n in range(1, 5))
 Lines = tuple[tuple[float | None, str], ...]
@@ -143,7 +143,74 @@ def never_came(name: str, host: str, gpu: str) -> World:
     )  # fmt: skip
 
 
+# --- a GPU that failed, by its address or by its counters -----------------------------------------
+
+OFF = 900.0
+BUSES = ("1B", "3D", "BD", "DB")
+
+
+def off_the_bus(name: str, labelled: tuple[str, ...]) -> World:
+    """The kernel of pod03 loses the GPU at BD:00, which on these hosts stands in a label; the other
+    hosts have a GPU at that address too."""
+
+    def bus(labels: Mapping[str, str]) -> Mapping[str, str]:
+        told = {"pci_bus_id": f"00000000:{BUSES[int(labels['gpu'])]}:00.0"}
+        return told if labels["Hostname"] in labelled else {}
+
+    stamp = f"{BEGIN + timedelta(seconds=OFF):%Y-%m-%dT%H:%M:%S}"
+    kernel = (
+        f"{stamp}.100000+00:00 pod03 kernel: NVRM: Xid (PCI:0000:bd:00): 79, pid='<unknown>',"
+        " name=<unknown>, GPU has fallen off the bus.\n"
+        f"{stamp}.200000+00:00 pod03 kernel: NVRM: GPU 0000:bd:00.0: GPU has fallen off the bus.\n"
+    )
+    return World(
+        name, FOUR,
+        (Metric("DCGM_FI_DEV_POWER_USAGE", ("host", "gpu"), around(500, 9), also=bus),),
+        960, host_label="Hostname",
+        log=steps(name, lambda at: 2.5, until_s=OFF, planned=9000, finished=False, world=16),
+        files={"sacct.txt": record("FAILED", 960), "dmesg-pod03.txt": kernel},
+    )  # fmt: skip
+
+
+def uncorrectable(name: str, rises: float) -> World:
+    """Rank 10, on pod03, meets an uncorrectable error at OFF, in a log whose steps carry no times;
+    the counter of one of that host's cards rises at a moment."""
+    when = BEGIN + timedelta(seconds=OFF)
+
+    def errors(noise: random.Random, labels: Mapping[str, str], at: float) -> float:
+        return float(at > rises and (labels["Hostname"], labels["gpu"]) == ("pod03", "2"))
+
+    end = (
+        "[rank10]: Traceback (most recent call last):",
+        '[rank10]:   File "train.py", line 88, in step',
+        "[rank10]: RuntimeError: CUDA error: uncorrectable ECC error encountered",
+        "torch.distributed.elastic.multiprocessing.errors.ChildFailedError:",
+        "Root Cause (first observed failure):",
+        "[0]:",
+        f"  time      : {when:%Y-%m-%d_%H:%M:%S}",
+        "  host      : pod03",
+        "  rank      : 10 (local_rank: 2)",
+        "  exitcode  : 1 (pid: 5535)",
+        "  error_file: <N/A>",
+    )
+    labels = {"job": "dcgm", "modelName": "NVIDIA A100-SXM4-80GB"}
+    return World(
+        name, FOUR,
+        (
+            Metric("DCGM_FI_DEV_POWER_USAGE", ("host", "gpu"), around(380, 9), fixed=labels),
+            Metric("DCGM_FI_DEV_ECC_DBE_VOL_TOTAL", ("host", "gpu"), errors, "counter", labels),
+        ),
+        960, 15.0, host_label="Hostname",
+        log=(*nemo(name, lambda at: 5.0, OFF), *((None, line) for line in end)),
+        files={"sacct.txt": record("FAILED", 960)},
+    )  # fmt: skip
+
+
 WORLDS = (
+    off_the_bus("gpu_off_the_bus_by_its_address", FOUR),
+    off_the_bus("gpu_address_told_of_other_hosts_alone", ("pod01", "pod02", "pod04")),
+    uncorrectable("gpu_memory_error_as_undated_run_stopped", OFF - 5),
+    uncorrectable("gpu_memory_error_long_before_undated_run_stopped", 300),
     never_came("one_rank_computes_on_as_others_wait", "pod03", "2"),
     never_came("card_of_another_host_computes_on", "pod01", "2"),
     ports("port_down_as_peers_gave_up", {("pod03", "mlx5_1"): GAVE_UP - 40}),

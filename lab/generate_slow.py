@@ -36,6 +36,8 @@ class Metric:
     fixed: Mapping[str, str] = field(default_factory=dict)
     host_label: str | None = None
     """Where this metric's exporter calls the host otherwise than the world's others."""
+    also: Callable[[Mapping[str, str]], Mapping[str, str]] | None = None
+    """More labels of a series, by those it has."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,7 @@ def places(world: World, metric: Metric) -> Iterator[dict[str, str]]:
         if "device" in metric.over:
             rows = [{**row, "device": d, "port": "1"} for row in rows for d in world.devices]
         for row in rows:
-            yield {**row, **metric.fixed}
+            yield {**row, **metric.fixed, **(metric.also(row) if metric.also else {})}
 
 
 def exposition(world: World) -> Iterator[str]:
