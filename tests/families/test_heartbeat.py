@@ -18,14 +18,18 @@ DECLARED = 1000.0
 Power = Callable[[str, float], float]
 
 
-def accusation(task: int, line: int) -> Match:
+def accusation(task: int, line: int, dated: bool = True) -> Match:
     at = datetime.fromtimestamp(T0 + DECLARED, UTC)
-    cite = LogCite("job.log", line, "Task 1 heartbeat timeout", Place(task=task), at)
+    cite = LogCite("job.log", line, "Task 1 heartbeat timeout", Place(task=task), at, not dated)
     return Match(BEAT, cite, {"task": "1"})
 
 
 def judged(
-    tmp_path: Path, power: Power, track: Track | None = None, said_by: tuple[int, ...] = (0,)
+    tmp_path: Path,
+    power: Power,
+    track: Track | None = None,
+    said_by: tuple[int, ...] = (0,),
+    dated: bool = True,
 ) -> tuple[Finding, ...]:
     """Three hosts of two GPUs read every 10 s, of which task 1 is said to be dead."""
     lines = [
@@ -38,7 +42,7 @@ def judged(
         tmp_path,
         lines,
         track,
-        matches=[accusation(task, n) for n, task in enumerate(said_by, 900)],
+        matches=[accusation(task, n, dated) for n, task in enumerate(said_by, 900)],
         attempts=(Attempt(0, "failed", hosts=("n0", "n1", "n2")),),
     )
     facts.__dict__["hosts"] = ("n0", "n1", "n2")
@@ -106,3 +110,13 @@ def test_steps_of_another_task_that_clear_nobody(
 ) -> None:
     """They stopped with the heartbeats, what was under way completed, or the accused is silent."""
     assert judged(tmp_path, lambda host, at: 90.0, stepped(until, each), said_by) == ()
+
+
+def test_a_line_dated_by_the_step_before_it_tells_no_time(tmp_path: Path) -> None:
+    """The task may have died with that step, and no record says when the job ended."""
+    own = Place(task=1)
+    track = stepped(995, 10)
+    track.place = own
+
+    assert judged(tmp_path, working(DECLARED), track, dated=False) == ()
+    assert len(judged(tmp_path, working(DECLARED), track)) == 1

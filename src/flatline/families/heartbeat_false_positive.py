@@ -47,6 +47,8 @@ STEPS_NEEDED = 2
 UP_TO_THE_END_STEPS, UP_TO_THE_END_PART = 3.0, 0.5
 """The last step must lie within so many step times of the declaration, and so late a part of the
 window, else it had stopped: what was under way when a process dies still completes."""
+SOON_PART = 0.5
+"""Of the timeout: whoever died with the line that dates another is declared dead later."""
 OWN, OTHERWISE = 0.88, 0.84
 """How sure steps of the accused make, and what shows their work less directly."""
 SHOWN = 3
@@ -59,11 +61,11 @@ def judge(facts: Facts) -> Judgement:
     if not accusations:
         absent = facts.absence(["tag:heartbeat"], "nobody was declared dead in any log")
         return None if absent is None else Cleared(CODE, absent.text, (absent,))
-    declared = min((m.cite.at for m in accusations if m.cite.at), default=None)
+    timeout_s = _timeout_s(facts)
+    declared = _declared(facts, accusations, timeout_s)
     if declared is None:
         return None
     accused = sorted({task for m in accusations for task in accused_by(facts, m)})
-    timeout_s = _timeout_s(facts)
     own = [_steps(facts, task, declared, timeout_s) for task in accused]
     if all(own):
         return _finding(facts, accusations, accused, [c for c in own if c], declared)
@@ -73,6 +75,19 @@ def judge(facts: Facts) -> Judgement:
         shown = [kept_working(facts, declared.timestamp(), timeout_s, hosts)]
     found = [c for c in shown if c is not None]
     return _finding(facts, accusations, accused, found, declared, own=False) if found else None
+
+
+def _declared(facts: Facts, accusations: list[Match], timeout_s: float) -> datetime | None:
+    """When it was declared.  A line without a time of its own has that of one before it, which may
+    be a dying task's last step: it counts where the job's record ends soon after."""
+    dated = [m.cite.at for m in accusations if m.cite.at and not m.cite.at_assumed]
+    assumed = min((m.cite.at for m in accusations if m.cite.at), default=None)
+    if dated:
+        return min(dated)
+    ended = None if facts.job is None else facts.job.ended_at
+    if assumed is None or ended is None:
+        return None
+    return assumed if 0 <= (ended - assumed).total_seconds() <= SOON_PART * timeout_s else None
 
 
 def _timeout_s(facts: Facts) -> float:
