@@ -4,10 +4,11 @@ Runs that slow down, stand still or lose a part, made up sample by sample.
     python lab/generate_slow.py tests/scenarios [NAME...]
 
 writes `run/metrics.prom.gz` (and a job log where the run has one) of every scenario in
-`slow_runs.py`, `slow_training.py`, `undated_runs.py`, `workload_runs.py`, `anchored_runs.py` and
-`compared_runs.py`, where a scenario has a `baseline/` as well.  A world is a set of hosts with GPUs
-and adapters, a clock, and one function a metric; what goes wrong is written there as a function of
-place and time, in the units of the exporter.  Nothing here is taken from the families that judge it.
+`slow_runs.py`, `slow_training.py`, `undated_runs.py`, `workload_runs.py`, `anchored_runs.py`,
+`fault_runs.py` and `compared_runs.py`, where a scenario has a `baseline/` as well.  A world is a
+set of hosts with GPUs and adapters, a clock, and one function a metric; what goes wrong is written
+there as a function of place and time, in the units of the exporter.  Nothing here is taken from
+the families that judge it.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ class Metric:
     fixed: Mapping[str, str] = field(default_factory=dict)
     host_label: str | None = None
     """Where this metric's exporter calls the host otherwise than the world's others."""
+    also: Callable[[Mapping[str, str]], Mapping[str, str]] | None = None
+    """More labels of a series, by those it has."""
 
 
 @dataclass(frozen=True)
@@ -86,7 +89,7 @@ def places(world: World, metric: Metric) -> Iterator[dict[str, str]]:
         if "device" in metric.over:
             rows = [{**row, "device": d, "port": "1"} for row in rows for d in world.devices]
         for row in rows:
-            yield {**row, **metric.fixed}
+            yield {**row, **metric.fixed, **(metric.also(row) if metric.also else {})}
 
 
 def exposition(world: World) -> Iterator[str]:
@@ -160,13 +163,15 @@ def write(world: World, root: Path) -> None:
 def main() -> None:
     import anchored_runs
     import compared_runs
+    import fault_runs
     import slow_runs
     import slow_training
     import undated_runs
     import workload_runs
 
     root, wanted = Path(sys.argv[1]), sys.argv[2:]
-    every = (slow_runs, slow_training, compared_runs, undated_runs, workload_runs, anchored_runs)
+    every = (slow_runs, slow_training, compared_runs, undated_runs, workload_runs, anchored_runs,
+             fault_runs)  # fmt: skip
     for world in (world for module in every for world in module.WORLDS):
         if not wanted or world.name in wanted:
             write(world, root)

@@ -33,7 +33,8 @@ GROUPS = {
     "rank", "task", "host", "gpu", "device", "signal", "exit_code", "size_asked",
     "size_total", "size_free", "peer", "exception", "step", "errno", "timeout_ms", "xid",
     "sxid", "pid", "path", "module", "key", "seq", "last_enqueued", "last_completed", "op",
-    "job", "node", "at", "comm_rank", "comm_size", "nvml",
+    "job", "node", "at", "comm_rank", "comm_size", "nvml", "bus",
+    "uuid",
 }  # fmt: skip
 TAGS = {
     "timeout", "lost-peer", "mismatch", "rendezvous", "heartbeat", "oom-kill", "gpu-oom",

@@ -11,7 +11,7 @@ from datetime import UTC, datetime
 from itertools import pairwise
 from math import floor
 
-from flatline.model import NOWHERE, LogCite, Match, Place, Progress, ProgressKind
+from flatline.model import NOWHERE, LogCite, Match, Place, ProcessExit, Progress, ProgressKind
 
 NAN = float("nan")
 INFINITE = float("inf")
@@ -311,9 +311,46 @@ def communicating(matches: Iterable[Match], world: int | None) -> Iterable[tuple
             yield place, match.cite
 
 
-def told_of_hosts(
-    tracks: Iterable[Track], hosts: Sequence[str], matches: Iterable[Match], world: int | None
+def _by_tasks(
+    exits: Iterable[ProcessExit], hosts: Sequence[str], heard: set[int], world: int | None
 ) -> Iterable[Place]:
-    """Which host a rank has, by what is no label of a line: the log's name, and NCCL."""
+    """
+    The hosts of ranks by what srun said of its tasks, where these are the ranks: as many tasks on
+    every host, two or more, and as many in all as there are ranks.
+
+    Of one host fewer than half may be missing: those it did not speak of.
+    """
+    of_host: dict[str, set[int]] = {host: set() for host in hosts}
+    short = {host.partition(".")[0].lower(): host for host in hosts}
+    for event in exits:
+        host = short.get((event.place.host or "").partition(".")[0].lower())
+        if event.reporter == "srun" and host is not None and event.place.task is not None:
+            of_host[host].add(event.place.task)
+    each = max(map(len, of_host.values()), default=0)
+    count = each * len(of_host)
+    told = {task for tasks in of_host.values() for task in tasks}
+    missing = set(range(count)) - told
+    fewer = [host for host, tasks in of_host.items() if len(tasks) < each]
+    once = sum(map(len, of_host.values())) == len(told) == count - len(missing)
+    ranks = world == count if world else len(heard) >= count - len(missing)
+    many = each > 1 and len(fewer) <= 1 and 2 * len(missing) < each
+    if not many or not once or not ranks or max(heard, default=0) >= count:
+        return
+    for host in fewer:
+        of_host[host] |= missing
+    for host, tasks in of_host.items():
+        yield from (Place(host=host, rank=task) for task in sorted(tasks))
+
+
+def told_of_hosts(
+    tracks: Sequence[Track],
+    hosts: Sequence[str],
+    matches: Sequence[Match],
+    world: int | None,
+    exits: Iterable[ProcessExit],
+) -> Iterable[Place]:
+    """Which host a rank has, by what is no label of a line: the log's name, NCCL, and srun."""
     said = (place for place, _ in communicating(matches, world))
-    return (*_named_after(tracks, hosts), *said)
+    spoke = [m.cite.place.rank for m in matches] + [track.place.rank for track in tracks]
+    by_tasks = _by_tasks(exits, hosts, {rank for rank in spoke if rank is not None}, world)
+    return (*_named_after(tracks, hosts), *said, *by_tasks)

@@ -35,7 +35,7 @@ def judged(
         for at in range(0, 1200, 30):
             odd = differs(gpu, at)
             read = {ECC: 0.0, XID: 0.0, WATTS: 400.0 + at % 7, **odd}
-            labels = f'gpu="{gpu % 4}",Hostname="n{gpu // 4}"'
+            labels = f'gpu="{gpu % 4}",Hostname="n{gpu // 4}",UUID="GPU-{gpu}",job="dcgm"'
             if "gone" not in odd:
                 lines += [sample(name, labels, value, at) for name, value in read.items()]
     facts, source = facts_of(tmp_path, lines, stepping(stops_s), **more)

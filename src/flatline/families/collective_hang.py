@@ -35,8 +35,8 @@ from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places, number
-from flatline.judging.heartbeats import at_work
-from flatline.judging.idle_power import idle
+from flatline.judging.heartbeats import declared_dead
+from flatline.judging.idle_power import computing, idle
 from flatline.judging.pace import standstill
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.spinning import spinning
@@ -76,6 +76,8 @@ class _Suspect:
     why: Claim | None
     sure: float
     kind: Kind | None = None
+    card: Claim | None = None
+    """What tells which of its host's GPUs it is."""
 
 
 def judge(facts: Facts) -> Judgement:
@@ -88,7 +90,7 @@ def judge(facts: Facts) -> Judgement:
     if not _fatal(facts, victims):
         return _cleared(facts)
     everyone = waiting(facts, *TAGS, *ECHOES) or victims
-    suspect = _suspect(facts, victims, everyone)
+    suspect = _on_card(facts, _suspect(facts, victims, everyone), victims)
     fault_class = _fault_class(victims, timed_out)
     if suspect.kind == "mismatch":
         fault_class = "mismatch"
@@ -314,25 +316,45 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
     at = victims.first.cite.at
     if (unpowered := idle(facts, at.timestamp() if at else None)) is not None:
         return _Suspect(_with_rank(facts, unpowered.places, everyone), unpowered.why, 0.85)
-    sound = at_work(facts)
-    tasks = {t for m in everyone.matches if _beat(m) for t in accused(facts, m)} - sound.keys()
+    sound = declared_dead(facts).at_work
+    tasks = {t for m in everyone.matches if _beat(m) for t in accused(facts, m)} - sound
     if tasks:
         places = distinct(Place(task=t) for t in sorted(tasks))
         cites = [m.cite for m in everyone.matches if _beat(m)]
         why = claim(f"{_cap(name_places(places))} stopped sending heartbeats.", *cites[:3])
         return _Suspect(places, why, 0.7)
     places, derived = silent(facts, everyone)
-    if places and derived is not None and sound.keys().isdisjoint(map(number, places)):
+    if places and derived is not None and sound.isdisjoint(map(number, places)):
         text = f"Only {name_places(places)} did not report the wait: the others waited for it."
         return _Suspect(places, claim(text, derived, *everyone.cites[:3]), 0.75)
     return _Suspect((), None, 0.0)
+
+
+def _on_card(facts: Facts, suspect: _Suspect, victims: Waiting) -> _Suspect:
+    """The one rank with its host and, where one GPU alone computed on or fell idle and is one of
+    that host's, with that GPU."""
+    if len(suspect.places) != 1:
+        return suspect
+    place = facts.on_host(suspect.places[0])
+    suspect = replace(suspect, places=(place,))
+    at = victims.first.cite.at
+    if place.rank is None or place.host is None or place.gpu is not None:
+        return suspect
+    for look in (computing, idle):
+        alone = look(facts, at.timestamp() if at else None)
+        card = alone.places[0] if alone and len(alone.places) == 1 else Place()
+        if alone and card.gpu and card.host and facts.node_of(card.host) == place.host:
+            return replace(suspect, places=(replace(place, gpu=card.gpu),), card=alone.why)
+    return suspect
 
 
 def _with_rank(facts: Facts, places: tuple[Place, ...], everyone: Waiting) -> tuple[Place, ...]:
     """The one card that put its work down runs the one rank that did not report the wait."""
     quiet, _ = silent(facts, everyone)
     if len(places) == len(quiet) == 1 and places[0].gpu is not None:
-        return (replace(places[0], rank=quiet[0].rank),)
+        host = facts.on_host(quiet[0]).host
+        if host is None or host == facts.node_of(places[0].host or ""):
+            return (replace(places[0], rank=quiet[0].rank),)
     return places
 
 
@@ -368,9 +390,7 @@ def _shows(victims: Waiting, suspect: _Suspect) -> list[Claim]:
     text = f"{_cap(where)} reported it" if where else "The log reports it"
     shown: list[Cite] = [m.cite for m in _first_each(victims)]
     claims = [claim(f"{text}: {_lower(victims.first.signature.meaning)}", *shown)]
-    if suspect.why is not None:
-        claims.append(suspect.why)
-    return claims
+    return [*claims, *(why for why in (suspect.why, suspect.card) if why is not None)]
 
 
 def _victims(victims: Waiting) -> str:

@@ -36,11 +36,12 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from flatline.facts import KERNEL, Facts
+from flatline.judging.addresses import numbered
 from flatline.judging.anchored import MOST, UNPROVEN
 from flatline.judging.claims import claim, distinct
 from flatline.judging.crashes import of_family
 from flatline.judging.gpus import carded
-from flatline.judging.health import COUNTERS, Fault, signs, stopped_by, window, within
+from flatline.judging.health import COUNTERS, SLACK_S, Fault, signs, stopped_by, window, within
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import step_at
@@ -87,7 +88,7 @@ def judge(facts: Facts) -> Judgement:
     worn = worn_links(facts)
     slowed = () if worn is None else (_slowed(facts, worn, timed),)
     if found is not None:
-        return (carded(facts, _placed(facts, found, timed)), *slowed)
+        return (carded(facts, numbered(facts, _placed(facts, found, timed))), *slowed)
     findings = [*slowed]
     if worn is not None:
         timed = tuple(f for f in timed if f.fault_class != "link" or f.place not in worn.places)
@@ -105,7 +106,7 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
     """What the log told, with the counters of its hosts.  A rank's own error names no card: where
     the counters of one GPU alone rose as the run stopped, it is that one."""
     hosts = {place.host for place in found.culprits if place.host}
-    ending = [f for f in within if f.at is not None and stopped_by(facts, f.at)]
+    ending = [f for f in within if f.at is not None and _as_it_ended(facts, found, f.at)]
     beside = [f for f in within if f.place.host in hosts] if hosts else ending
     shows = (*found.shows, *map(_shown, beside[:MOST_SHOWN]))
     cards = {f.place for f in beside if f in ending and f.place.host and f.place.gpu is not None}
@@ -118,8 +119,21 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
         return replace(found, shows=shows if hosts else found.shows)
     card = cards.pop()
     named = (card.host,) if card.host else ()
+    if only is not None and only.host == card.host:
+        card = replace(only, gpu=card.gpu)
     return replace(found, shows=shows, culprits=(card,), scope="place",
                    actions=_actions(facts, named, (card,)), resubmit="exclude")  # fmt: skip
+
+
+def _as_it_ended(facts: Facts, found: Finding, at: float) -> bool:
+    """Whether the run's progress ended with a moment; where no progress is dated, whether the
+    failure did that the log tells of, or the process, or else the job."""
+    stopped = stopped_by(facts, at)
+    if stopped is not None:
+        return stopped
+    died = [e.at for e in facts.exits if e.at is not None and e.attempt == found.attempt]
+    moment = found.onset or min(died, default=None) or facts.last.ended_at
+    return moment is not None and abs(moment.timestamp() - at) <= SLACK_S
 
 
 def _finding(facts: Facts, within: Sequence[Fault]) -> Finding:

@@ -28,9 +28,8 @@ from datetime import datetime
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
-from flatline.judging.heartbeats import accusing, at_work
-from flatline.judging.waiting import accused as accused_by
-from flatline.model import Action, Cleared, Finding, Judgement, LogCite, Match, Place
+from flatline.judging.heartbeats import declared_dead
+from flatline.model import Action, Claim, Cleared, Finding, Judgement, Match, Place
 
 CODE = "C4"
 NAME = "heartbeat-false-positive"
@@ -42,48 +41,53 @@ EXPLAINS = {
     "C2": "the coordination service ends every task once it believes one dead",
     "A2": "the runtime aborts on the fatal error the coordination service sends",
 }
+OWN, OTHERWISE = 0.88, 0.84
+"""How sure steps of the accused make, and what shows their work less directly."""
+SHOWN = 3
 
 
 def judge(facts: Facts) -> Judgement:
-    """Clear the accused only on dated steps of their own inside the window of the accusation."""
-    accusations = accusing(facts)
+    """Clear the accused only on work inside the window of the accusation: their dated steps, those
+    of all, or the power of their GPUs."""
+    told = declared_dead(facts)
+    accusations, accused = list(told.lines), list(told.tasks)
     if not accusations:
         absent = facts.absence(["tag:heartbeat"], "nobody was declared dead in any log")
         return None if absent is None else Cleared(CODE, absent.text, (absent,))
-    declared = min((m.cite.at for m in accusations if m.cite.at), default=None)
-    if declared is None:
+    if told.at is None:
         return None
-    accused = sorted({task for m in accusations for task in accused_by(facts, m)})
-    proofs = at_work(facts)
-    if set(accused) != set(proofs):
+    if len(told.own) == len(accused):
+        return _finding(facts, accusations, accused, list(told.own.values()), told.at)
+    if told.otherwise is None:
         return None
-    return _finding(facts, accusations, accused, list(proofs.values()), declared)
+    return _finding(facts, accusations, accused, [told.otherwise], told.at, own=False)
 
 
 def _finding(
     facts: Facts,
     accusations: list[Match],
     accused: list[int],
-    proofs: list[tuple[LogCite, ...]],
+    proofs: list[Claim],
     declared: datetime,
+    *,
+    own: bool = True,
 ) -> Finding:
     places = distinct(Place(task=task) for task in accused)
     where = name_places(places)
-    cites = [cite for proof in proofs for cite in proof]
+    worked = "still making steps" if own else "at work"
     return Finding(
         code=CODE,
-        summary=f"{where[:1].upper()}{where[1:]} were declared dead while still making steps"
-        if len(accused) > 1
-        else f"{where[:1].upper()}{where[1:]} was declared dead while still making steps",
+        summary=f"{where[:1].upper()}{where[1:]} {'were' if len(accused) > 1 else 'was'} declared"
+        f" dead while {worked}",
         attribution="job",
-        strength=0.88,
+        strength=OWN if own else OTHERWISE,
         shows=(
             claim(f"The coordinator declared {where} dead", *[m.cite for m in accusations[:3]]),
-            claim("The accused made steps inside the window of that accusation", *cites[:6]),
+            *proofs[:SHOWN],
         ),
         implies=(
             claim("The declaration was false: the work went on while heartbeats did not arrive.",
-                  *cites[:2]),
+                  *proofs[0].cites[:2]),
         ),
         cleared=places,
         scope="none",

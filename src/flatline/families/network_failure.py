@@ -28,12 +28,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flatline.facts import Facts
+from flatline.facts import KERNEL, Facts
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import Failure, of_family
+from flatline.judging.downed_ports import Downed, downed
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
-from flatline.model import Finding, Judgement, Place
+from flatline.model import Finding, Judgement, LogCite, Place
 
 CODE = "C5"
 NAME = "network-failure"
@@ -51,13 +52,17 @@ EXPLAINS = {
     "F3": "ranks left waiting hold the allocation to the wall",
 }
 
+BY_PORT = 0.88
+"""Nothing else needs to agree: a port that fails with the traffic is why it stopped."""
+
 
 def judge(facts: Facts) -> Judgement:
     """
     Blame the first line that says a transport gave up or a link went down.
 
     A rank that names its peer is at one end of the path: it is no culprit for having said so.
-    The host whose own kernel lost a link or an adapter is, and a peer that several name.
+    The host whose own kernel lost a link or an adapter is, then the one whose port went down by
+    its counters, and a peer that several name.
     """
     found = signed(
         facts,
@@ -73,11 +78,14 @@ def judge(facts: Facts) -> Judgement:
         return None
     lines = [f for f in of_family(facts, CODE) if f.attempt == found.attempt]
     peers = [f for f in lines if f.match is not None and f.match.groups.get("peer")]
+    own = [f for f in lines if f not in peers and f.place.host]
+    if peers and own:
+        return _at_fault(facts, found, distinct(f.place for f in own), own, peers)
+    ports = None if _of_kernel(facts, found) else downed(facts, found)
+    if ports is not None:
+        return _by_ports(facts, found, ports, lines[0].what.rstrip("."))
     if not peers:
         return found
-    own = [f for f in lines if f not in peers and f.place.host]
-    if own:
-        return _at_fault(facts, found, distinct(f.place for f in own), own, peers)
     named = {f.match.groups["peer"] for f in peers if f.match is not None}
     tellers = {(f.place.host, number(f.place)) for f in peers}
     if len(named) == 1 and len(tellers) > 1:
@@ -89,6 +97,46 @@ def judge(facts: Facts) -> Judgement:
         scope="none",
         resubmit="unknown",
         actions=found.actions[-1:],
+    )
+
+
+def _of_kernel(facts: Facts, found: Finding) -> bool:
+    """Whether a kernel's own log tells of a host's failed link: nothing else is needed."""
+    kernels = {read.source for read in facts.log_files(KERNEL)}
+    return any(isinstance(cite, LogCite) and cite.source in kernels for cite in found.cites)
+
+
+def _by_ports(facts: Facts, found: Finding, ports: Downed, what: str) -> Finding:
+    """The finding with the one host whose ports failed; with none where several did."""
+    found = replace(found, shows=(*found.shows, *ports.shows))
+    if len(ports.hosts) != 1:
+        together = f"ports of {len(ports.hosts)} hosts failed together"
+        return replace(
+            found,
+            summary=f"{what}; {together}",
+            culprits=(),
+            scope="none",
+            resubmit="unknown",
+            actions=found.actions[-1:],
+            cannot_decide=(
+                f"{together.capitalize()}: which switch or line card they share, the fabric's"
+                " topology would tell.",
+            ),
+        )
+    (host,) = ports.hosts
+    places = ports.places if len(ports.places) == 1 else (Place(host=host),)
+    return replace(
+        found,
+        summary=f"{what}; the port of {places[0]} failed",
+        strength=max(found.strength, BY_PORT),
+        culprits=places,
+        scope="place",
+        actions=(leave_out(facts, (host,)), found.actions[-1]),
+        resubmit="exclude",
+        cannot_decide=(
+            "Whether the adapter, the cable or the switch's end failed: the switch's own counters"
+            " would tell.",
+        ),
     )
 
 

@@ -8,7 +8,7 @@ was reset counts from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from math import ceil, isfinite
@@ -54,9 +54,10 @@ def counted(facts: Facts, signal: str, start: datetime, end: datetime) -> tuple[
     now = _of(instant(facts, f"last_over_time({signal}[{span_s}s])", last))
     if now is None:
         return ()
-    rises = _of(instant(facts, f"max_over_time({signal}[{span_s}s])"
-                               f" - min_over_time({signal}[{span_s}s])", last))  # fmt: skip
-    resets = _values(instant(facts, f"resets({signal}[{span_s}s])", last))
+    most, least, resets = (
+        _values(instant(facts, f"{name}({signal}[{span_s}s])", last))
+        for name in ("max_over_time", "min_over_time", "resets")
+    )
     late = _late(facts, signal, now[1], first)
     out = []
     for key, row in now[1].items():
@@ -64,17 +65,28 @@ def counted(facts: Facts, signal: str, start: datetime, end: datetime) -> tuple[
         if not isfinite(value) or value <= 0:
             continue
         since = resets.get(key, 0.0) > 0 or key in late
-        other = None if rises is None else _narrowed(rises[1], key)
-        rose = value if since else (other.last if other is not None else 0.0)
-        if rose <= 0:
-            rose = 0.0
-        answer, source = (now[0], row) if since or rose == 0 or other is None else (
-            rises[0] if rises is not None else now[0], other)  # fmt: skip
+        rose = max(0.0, value if since else most.get(key, 0.0) - least.get(key, 0.0))
+        cite = None if since or not rose else _rise(facts, signal, row.place, rose, (span_s, last))
         text = f"{signal} rose by {rose:g}" if rose else f"{signal} stayed at {value:g}"
-        cite: QueryCite = answer.cite(source, text)
         at = _when(facts, signal, row, first, last) if rose else None
-        out.append(Counted(signal, row.place, value, rose, at, cite, key in late))
+        out.append(Counted(signal, row.place, value, rose, at, cite or now[0].cite(row, text),
+                           key in late))  # fmt: skip
     return tuple(out)
+
+
+def _rise(
+    facts: Facts, signal: str, place: Place, rose: float, span: tuple[int, float]
+) -> QueryCite | None:
+    """The rise as one query: it is matched over canonical labels, so that it has lost the data's
+    own, and stands for a series where the place has but one."""
+    length_s, last = span
+    query = f"max_over_time({signal}[{length_s}s]) - min_over_time({signal}[{length_s}s])"
+    answer = instant(facts, query, last)
+    rows = [] if answer is None else [row for row in answer.rows if row.place == place]
+    if answer is None or len(rows) != 1 or rows[0].last != rose:
+        return None
+    cite: QueryCite = answer.cite(rows[0], f"{signal} rose by {rose:g}")
+    return cite
 
 
 def _late(facts: Facts, signal: str, rows: Iterable[_Key], first: float) -> set[_Key]:
@@ -108,16 +120,6 @@ _Key = tuple[Place, tuple[tuple[str, str], ...]]
 
 def _key(row: Row) -> _Key:
     return row.place, tuple(sorted(row.native.items()))
-
-
-def _narrowed(rows: Mapping[_Key, Row], key: _Key) -> Row | None:
-    """The row of a series in an answer that was matched on some of its labels: a difference of
-    two queries keeps only those."""
-    if key in rows:
-        return rows[key]
-    place, labels = key[0], set(key[1])
-    found = [row for own, row in rows.items() if own[0] == place and labels.issuperset(own[1])]
-    return found[0] if len(found) == 1 else None
 
 
 def _of(answer: Answer | None) -> tuple[Answer, dict[_Key, Row]] | None:

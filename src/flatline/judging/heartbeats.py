@@ -4,36 +4,78 @@ Who was declared dead for missed heartbeats, and who of them was at work all the
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from flatline.facts import Facts, Track
-from flatline.judging.claims import number
+from flatline.judging.claims import claim, number
+from flatline.judging.kept_power import kept_working
+from flatline.judging.pace import pace
 from flatline.judging.waiting import accused
-from flatline.model import LogCite, Match
+from flatline.model import Claim, LogCite, Match, Place
 
 DEFAULT_TIMEOUT_S = 100.0
 """JAX's heartbeat timeout where the log states none (jax.distributed.initialize, 0.4 to 0.10)."""
 STEPS_NEEDED = 2
 """One dated step in the window could be the last before the silence; two show work going on."""
-UP_TO_THE_END_STEPS = 3.0
-"""The last step must lie within so many step times of the declaration, else it had stopped."""
+UP_TO_THE_END_STEPS, UP_TO_THE_END_PART = 3.0, 0.5
+"""The last step must lie within so many step times of the declaration, and so late a part of the
+window, else it had stopped: what was under way when a process dies still completes."""
+SOON_PART = 0.5
+"""Of the timeout: whoever died with the line that dates another is declared dead later."""
 
 
-def accusing(facts: Facts) -> list[Match]:
-    """The lines that declare tasks dead."""
-    return [m for m in facts.tagged("heartbeat") if accused(facts, m)]
+@dataclass(frozen=True, slots=True)
+class Declared:
+    """Lines that declare tasks dead, when that was, and what shows that a task was at work then:
+    its `own` steps, by task, or for all of them what shows it less directly."""
+
+    lines: tuple[Match, ...]
+    tasks: tuple[int, ...]
+    at: datetime | None
+    own: dict[int, Claim]
+    otherwise: Claim | None
+
+    @property
+    def at_work(self) -> set[int]:
+        """The accused that were at work."""
+        return set(self.tasks) if self.otherwise is not None else set(self.own)
 
 
-def at_work(facts: Facts) -> dict[int, tuple[LogCite, ...]]:
-    """The accused that made dated steps of their own inside the window of the accusation: first
-    and last of these steps, by task. Empty where nothing says when they were declared dead."""
-    lines = accusing(facts)
-    declared = min((m.cite.at for m in lines if m.cite.at), default=None)
-    if declared is None:
-        return {}
+def declared_dead(facts: Facts) -> Declared:
+    """What was declared, and what speaks against it."""
+    return facts.memo("heartbeats.declared", _read)
+
+
+def _read(facts: Facts) -> Declared:
+    lines = [m for m in facts.tagged("heartbeat") if accused(facts, m)]
     tasks = sorted({task for m in lines for task in accused(facts, m)})
-    proofs = {task: _proof(facts, task, declared, _timeout_s(facts)) for task in tasks}
-    return {task: proof for task, proof in proofs.items() if proof}
+    timeout_s = _timeout_s(facts)
+    at = _declared(facts, lines, timeout_s)
+    if at is None:
+        return Declared(tuple(lines), tuple(tasks), None, {}, None)
+    steps = {task: _steps(facts, task, at, timeout_s) for task in tasks}
+    own = {task: shown for task, shown in steps.items() if shown is not None}
+    otherwise = None
+    if len(own) < len(tasks):
+        otherwise = _with_all(facts, lines, tasks, at, timeout_s)
+        if otherwise is None and not _had_stopped(facts, at, timeout_s):
+            hosts = [facts.on_host(Place(task=task)).host for task in tasks]
+            otherwise = kept_working(facts, at.timestamp(), timeout_s, hosts)
+    return Declared(tuple(lines), tuple(tasks), at, own, otherwise)
+
+
+def _declared(facts: Facts, accusations: list[Match], timeout_s: float) -> datetime | None:
+    """When it was declared.  A line without a time of its own has that of one before it, which may
+    be a dying task's last step: it counts where the job's record ends soon after."""
+    dated = [m.cite.at for m in accusations if m.cite.at and not m.cite.at_assumed]
+    assumed = min((m.cite.at for m in accusations if m.cite.at), default=None)
+    if dated:
+        return min(dated)
+    ended = None if facts.job is None else facts.job.ended_at
+    if assumed is None or ended is None:
+        return None
+    return assumed if 0 <= (ended - assumed).total_seconds() <= SOON_PART * timeout_s else None
 
 
 def _timeout_s(facts: Facts) -> float:
@@ -43,24 +85,56 @@ def _timeout_s(facts: Facts) -> float:
     return float(stated[0]) / 1000 if stated and stated[0].isdigit() else DEFAULT_TIMEOUT_S
 
 
-def _proof(
-    facts: Facts, task: int, declared: datetime, timeout_s: float
-) -> tuple[LogCite, ...] | None:
-    """First and last dated step of the accused between its last heartbeat and the declaration;
-    None where there are too few or where they stop well before the declaration."""
+def _steps(facts: Facts, task: int, declared: datetime, timeout_s: float) -> Claim | None:
+    """The accused's own steps between its last heartbeat and the declaration."""
     for track in facts.tracks:
-        if number(track.place) != task:
-            continue
-        inside = _inside(track, declared - timedelta(seconds=timeout_s), declared)
-        if len(inside) < STEPS_NEEDED:
-            continue
-        first, last = track.time(inside[0]), track.time(inside[-1])
-        if first is None or last is None:
-            continue
-        step_s = (last - first).total_seconds() / (len(inside) - 1)
-        if (declared - last).total_seconds() <= UP_TO_THE_END_STEPS * max(step_s, 1.0):
-            return facts.point(track, inside[0]).cite, facts.point(track, inside[-1]).cite
+        made = _made(facts, track, declared, timeout_s) if number(track.place) == task else None
+        if made is not None:
+            return claim(f"Task {task} made steps inside the window of that accusation", *made)
     return None
+
+
+def _with_all(
+    facts: Facts,
+    accusations: list[Match],
+    accused: list[int],
+    declared: datetime,
+    timeout_s: float,
+) -> Claim | None:
+    """Steps of another task then, where the accused lived to report the accusation themselves: a
+    step completes only with every task."""
+    reported = {number(m.cite.place) for m in accusations}
+    track = facts.main_track(facts.last.n)
+    if track is None or not set(accused) <= reported:
+        return None
+    made = _made(facts, track, declared, timeout_s)
+    text = "Steps, which complete only with every task, went on inside that window"
+    return None if made is None else claim(text, *made)
+
+
+def _made(
+    facts: Facts, track: Track, declared: datetime, timeout_s: float
+) -> tuple[LogCite, ...] | None:
+    """First and last dated step in the window; None where there are too few or where they stop
+    well before the declaration."""
+    inside = _inside(track, declared - timedelta(seconds=timeout_s), declared)
+    if len(inside) < STEPS_NEEDED:
+        return None
+    first, last = facts.point(track, inside[0]).cite, facts.point(track, inside[-1]).cite
+    if first.at is None or last.at is None:
+        return None
+    step_s = (last.at - first.at).total_seconds() / (len(inside) - 1)
+    most_s = min(UP_TO_THE_END_STEPS * max(step_s, 1.0), UP_TO_THE_END_PART * timeout_s)
+    return (first, last) if (declared - last.at).total_seconds() <= most_s else None
+
+
+def _had_stopped(facts: Facts, declared: datetime, timeout_s: float) -> bool:
+    """Whether dated progress ends before the window: a hang came first."""
+    seen = pace(facts)
+    if seen is None:
+        return False
+    quiet_s = (declared - seen.at).total_seconds()
+    return quiet_s > max(timeout_s, UP_TO_THE_END_STEPS * (seen.interval_s or 0.0), seen.pauses_s)
 
 
 def _inside(track: Track, start: datetime, end: datetime) -> list[int]:

@@ -1,5 +1,6 @@
 """
-Which GPUs were not in the collective that the others waited in: those that put their work down.
+Which GPUs were not in the collective that the others waited in: those that put their work down,
+and one that computes on.
 
 A GPU that waits in a collective runs the kernel that waits and draws far more than an idle one,
 whatever its utilisation reads.  One whose process hangs on the host, or is gone, falls to what an
@@ -30,13 +31,18 @@ NO_KERNEL, NEARLY_ALL = 0.2, 0.4
 """The same of the time with a kernel running: what waits in a collective runs one all the time."""
 WORKED_PART = 0.8
 """Of the median GPU's power before: it had worked like the others."""
+AT_WORK_PART, FELL_PART = 0.85, 0.7
+"""Of a GPU's own power before: one that computes on, and the others.  Cards that wait draw less
+than 0.8 of it (`spinning`); a tenth is left for a noisy one."""
 MOST_OF_ALL = 4
 """At most one GPU in so many: where half of them are idle, who waits for whom is not told."""
+WAITED = "what waits in a collective runs its kernel and keeps its power up"
+COMPUTED = "it computed on, and what waits in a collective draws less than what computes"
 
 
 @dataclass(frozen=True, slots=True)
 class Idle:
-    """Places that put their work down while the others waited."""
+    """Places that put their work down, or computed on, while the others waited."""
 
     places: tuple[Place, ...]
     why: Claim
@@ -45,6 +51,55 @@ class Idle:
 def idle(facts: Facts, until: float | None, since: float | None = None) -> Idle | None:
     """GPUs far below the others' power from the last step on (or from `since`), until POSIX
     seconds; None where none stands apart, or nothing dates the last step or measures power."""
+    held = _stood_still(facts, until, since)
+    for signal, low, rest in ((POWER, IDLE_PART, APART_PART), (BUSY, NO_KERNEL, NEARLY_ALL)):
+        read = None if held is None else held.means(facts, signal)
+        if held is None or read is None:
+            continue
+        now, before = read
+        places = _apart(_values(now), _values(before), low, rest)
+        if places:
+            return _told(facts, now, places, (signal, held.length_s, held.ends))
+    return None
+
+
+def computing(facts: Facts, until: float | None) -> Idle | None:
+    """The one GPU that drew on what it had drawn at work, while the others fell to what waiting
+    draws, from the last step until POSIX seconds; None where there is none or there are more."""
+    held = _stood_still(facts, until, None)
+    read = None if held is None else held.means(facts, POWER)
+    if held is None or read is None:
+        return None
+    now, before = map(_values, read)
+    part = {place: now[place] / before[place] for place in now if before.get(place)}
+    if len(part) < MOST_OF_ALL:
+        return None
+    first, second = sorted(part, key=lambda place: -part[place])[:2]
+    apart = part[first] >= AT_WORK_PART and part[second] <= FELL_PART
+    if not apart or now[first] <= max(power for place, power in now.items() if place != first):
+        return None
+    return _told(facts, read[0], (first,), (POWER, held.length_s, held.ends), COMPUTED)
+
+
+@dataclass(frozen=True, slots=True)
+class _Held:
+    """The time the run stood still, and as long a time of work before it or what there was."""
+
+    length_s: int
+    ends: int
+    before_s: int
+    worked_until: int
+
+    def means(self, facts: Facts, signal: str) -> tuple[Answer, Answer] | None:
+        """A signal's mean of every GPU then, and before."""
+        if not facts.measured(signal):
+            return None
+        now = instant(facts, _mean(signal, self.length_s), self.ends)
+        before = instant(facts, _mean(signal, self.before_s), self.worked_until)
+        return None if now is None or before is None else (now, before)
+
+
+def _stood_still(facts: Facts, until: float | None, since: float | None) -> _Held | None:
     track = facts.main_track(facts.last.n)
     if track is None or facts.window is None:
         return None
@@ -59,17 +114,7 @@ def idle(facts: Facts, until: float | None, since: float | None = None) -> Idle 
     before_s = int(min(length_s, dated[-1] - dated[0]))
     if length_s < LEAST_S or before_s < LEAST_S:
         return None
-    for signal, low, rest in ((POWER, IDLE_PART, APART_PART), (BUSY, NO_KERNEL, NEARLY_ALL)):
-        if not facts.measured(signal):
-            continue
-        now = instant(facts, _mean(signal, length_s), int(ends))
-        before = instant(facts, _mean(signal, before_s), int(dated[-1]))
-        if now is None or before is None:
-            continue
-        places = _apart(_values(now), _values(before), low, rest)
-        if places:
-            return _told(facts, now, places, (signal, length_s, int(ends)))
-    return None
+    return _Held(length_s, int(ends), before_s, int(dated[-1]))
 
 
 def _mean(signal: str, length_s: int) -> str:
@@ -101,7 +146,11 @@ def _apart(
 
 
 def _told(
-    facts: Facts, now: Answer, places: Sequence[Place], asked: tuple[str, int, int]
+    facts: Facts,
+    now: Answer,
+    places: Sequence[Place],
+    asked: tuple[str, int, int],
+    means: str = WAITED,
 ) -> Idle | None:
     signal, length_s, ends = asked
     rows = {row.place: row for row in now.rows}
@@ -115,7 +164,7 @@ def _told(
     more = f" ({len(places) - len(cites)} more as little)" if len(places) > len(cites) else ""
     text = (
         f"While the run stood still {drew}{more}, the median GPU {shown.format(others.value)}:"
-        " what waits in a collective runs its kernel and keeps its power up"
+        f" {means}"
     )
     return Idle(_whole_hosts(places, now), claim(text, *cites, others))
 

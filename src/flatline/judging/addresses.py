@@ -1,0 +1,102 @@
+"""
+The index of a GPU that a kernel names by its PCI address.
+
+An address is no index, and nothing is counted out.  Whatever else was read of the same GPU may
+say both: an exporter's labels (`pci_bus_id` of dcgm-exporter, `pcie_bus_id` of AMD's), NCCL's line
+on a communicator (`nvmlDev 6 busId bd000`); or the driver's own line gives the UUID behind an
+address, and an exporter's label the index behind a UUID.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import replace
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.timeline import instant
+from flatline.model import Cite, Claim, Finding, Place
+from flatline.tracks import COMMUNICATOR
+
+SIGNALS = ("gpu_power_watts", "gpu_temperature_celsius", "gpu_memory_used_bytes")
+"""Of every exporter of GPUs one of these."""
+NAMED = "nvidia-gpu-address"
+_PCI = re.compile(
+    r"(?:PCI:)?(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})(?:\.[0-7])?:?", re.IGNORECASE
+)
+_UUID = re.compile(r"(?:GPU-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re.IGNORECASE)
+"""Exporters cut the beginning off that the driver prints."""
+Address = tuple[int, int, int]
+
+
+def address(text: str) -> Address | None:
+    """Domain, bus and device, however they are spelled: `PCI:0000:bd:00`, `00000000:BD:00.0`."""
+    found = _PCI.fullmatch(text)
+    return found and (int(found[1] or "0", 16), int(found[2], 16), int(found[3], 16))
+
+
+def bus_id(digits: str) -> Address | None:
+    """NCCL's: the same digits without what stands between them, and the function behind."""
+    number = int(digits, 16) >> 4
+    return number >> 16, number >> 8 & 0xFF, number & 0xFF
+
+
+def _uuid(text: str) -> str | None:
+    found = _UUID.fullmatch(text)
+    return found and found[1].lower()
+
+
+def numbered(facts: Facts, found: Finding) -> Finding:
+    """A finding with the index of each GPU that it names by its address alone, where told."""
+    culprits, shows = [], list(found.shows)
+    for place in found.culprits:
+        told = None if place.gpu is not None else _told(facts, place)
+        if told is not None:
+            index, why = told
+            place = replace(place, gpu=index)
+            shows.append(why)
+        culprits.append(place)
+    return replace(found, culprits=tuple(culprits), shows=tuple(shows))
+
+
+def _told(facts: Facts, place: Place) -> tuple[str, Claim] | None:
+    wanted = None if place.device is None else address(place.device)
+    if wanted is None or place.host is None:
+        return None
+    said = dict((*_by_nccl(facts, place.host, wanted), *_by_labels(facts, place.host, wanted)))
+    if len(said) != 1:
+        return None
+    ((index, cite),) = said.items()
+    return index, claim(f"{place.device} of {place.host} is its GPU {index}", cite)
+
+
+def _by_nccl(facts: Facts, host: str, wanted: Address) -> Iterator[tuple[str, Cite]]:
+    for match in facts.matches:
+        index = match.groups.get("nvml")
+        if match.signature.id != COMMUNICATOR or index is None or match.cite.place.host is None:
+            continue
+        same = bus_id(match.groups.get("bus", "0")) == wanted
+        if same and facts.node_of(match.cite.place.host) == facts.node_of(host):
+            yield index, match.cite
+
+
+def _by_labels(facts: Facts, host: str, wanted: Address) -> Iterator[tuple[str, Cite]]:
+    """What the labels of a series say, by the address or by the UUID that the kernel gave it."""
+    uuids = {_uuid(m.groups["uuid"]) for m in facts.matches
+             if m.signature.id == NAMED and address(m.groups.get("device", "")) == wanted
+             and facts.node_of(m.cite.place.host or "") == facts.node_of(host)}  # fmt: skip
+    signal = next(filter(facts.measured, SIGNALS), None)
+    if signal is None or facts.window is None:
+        return
+    span_s = max(1, int((facts.window[1] - facts.window[0]).total_seconds()))
+    answer = instant(facts, f"last_over_time({signal}[{span_s}s])", facts.window[1].timestamp())
+    if answer is None:
+        return
+    for row in answer.rows:
+        at = row.place
+        if at.gpu is None or facts.node_of(at.host or "") != facts.node_of(host):
+            continue
+        for label in row.native.values():
+            if address(label) == wanted or (_uuid(label) or "") in uuids:
+                yield at.gpu, answer.cite(row, f"its labels say {label}")

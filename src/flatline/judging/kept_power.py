@@ -1,0 +1,133 @@
+"""
+Whether a run's hosts worked on up to a moment, by the power of their GPUs.
+
+What waits in a collective draws far less than what works, and what is dead draws what an idle
+card does.  Work is the highest level a host has shown, so waiting that had begun long before is
+none.  That the level falls after the moment, or was low before the run worked, tells work from a
+card that always draws the same, and from a clock that is hours off.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from math import floor
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.timeline import ByHost, Timeline, by_host, instant, timeline
+from flatline.model import Claim
+
+POWER = "gpu_power_watts"
+HELD, FELL = 0.8, 0.7
+"""Parts of a host's level at work.  All cards that wait in a collective fell to 0.8 of it and
+below (`spinning`); a card without work falls to a fifth."""
+ENDED_S, MEAN_S = 90, 60
+"""Processes take some seconds to end, and those of a next job longer to load."""
+LEAST = 4
+"""Stretches before the moment, else no level at work is known."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """The means of the hosts: stretch by stretch before, in the two halves, and afterwards."""
+
+    cut: Timeline
+    before: ByHost
+    halves: tuple[ByHost, ByHost]
+    after: ByHost | None
+    ends: tuple[float, float, float]
+
+    def level(self, host: str) -> tuple[float, float]:
+        """The highest mean of a host and when that was."""
+        values = ((self.before.value(host, end) or 0.0, end) for end in self.cut.ends)
+        return max(values, default=(0.0, 0.0))
+
+    def part(self, host: str) -> float:
+        """The lower half, of the level; 0 where one was not read."""
+        level, _ = self.level(host)
+        halves = zip(self.halves, self.ends, strict=False)
+        return min(read.value(host, end) or 0.0 for read, end in halves) / level if level else 0.0
+
+    def falls(self, host: str) -> bool:
+        """Whether the level is one of work: it fell afterwards or, where nothing was read then,
+        had been low before."""
+        level, _ = self.level(host)
+        then = None if self.after is None else self.after.value(host, self.ends[2])
+        if then is None:
+            seen = (self.before.value(host, end) for end in self.cut.ends)
+            then = min((value for value in seen if value is not None), default=level)
+        return then <= FELL * level
+
+
+def kept_working(
+    facts: Facts, until: float, seconds: float, hosts: Sequence[str | None]
+) -> Claim | None:
+    """
+    That these hosts and most others kept their power in both halves of the `seconds` before POSIX
+    `until`; all hosts of the run where one of these is not known (None).
+
+    None where one of them fell, or was not read.
+    """
+    read = _read(facts, until, seconds)
+    if read is None:
+        return None
+    wanted = facts.hosts if None in hosts else [host for host in hosts if host]
+    known = _named(read.before.rows, wanted)
+    part = {host: read.part(host) for host in read.before.rows}
+    if known is None or len(part) < 2 or 2 * sum(p >= HELD for p in part.values()) <= len(part):
+        return None
+    if not all(part[host] >= HELD and read.falls(host) for host in known):
+        return None
+    return _told(read, min(known, key=lambda host: (part[host], host)), len(known), seconds)
+
+
+def _named(measured: Mapping[str, object], wanted: Iterable[str]) -> list[str] | None:
+    """These hosts as the metrics call them; None where one is not among them, or none is."""
+    short = {host.partition(".")[0].lower(): host for host in measured}
+    found = [short.get(host.partition(".")[0].lower()) for host in wanted]
+    known = [host for host in found if host is not None]
+    return known if known and len(known) == len(found) else None
+
+
+def _read(facts: Facts, until: float, seconds: float) -> _Read | None:
+    if facts.window is None:
+        return None
+    half_s, end = floor(seconds / 2), float(floor(until))
+    began = facts.last.started_at or facts.window[0]
+    cut = timeline(facts, [POWER], (began.timestamp(), end - 2 * half_s), samples=2)
+    if half_s < 1 or cut is None or len(cut.ends) < LEAST:
+        return None
+    ends = end, end - half_s, end + ENDED_S + MEAN_S
+    late, early, after = (
+        by_host(instant(facts, _mean(length_s), at))
+        for length_s, at in zip((half_s, half_s, MEAN_S), ends, strict=True)
+    )
+    before = cut.hosts(facts, _mean("w"))
+    if late is None or early is None or before is None:
+        return None
+    return _Read(cut, before, (late, early), after, ends)
+
+
+def _mean(length: int | str) -> str:
+    return f"avg by (host) (avg_over_time({POWER}[{length}{'s' if length != 'w' else ''}]))"
+
+
+def _told(read: _Read, host: str, count: int, seconds: float) -> Claim | None:
+    level, at = read.level(host)
+    best = read.before.cite(host, at, f"{host} at most")
+    cites = [half.cite(host, end, f"{host} in one half of that time")
+             for half, end in zip(read.halves, read.ends, strict=False)]  # fmt: skip
+    after = (
+        None if read.after is None else read.after.cite(host, read.ends[2], f"{host} afterwards")
+    )
+    if best is None or None in cites:
+        return None
+    drew = " and ".join(f"{cite.value:.0f}" for cite in reversed(cites) if cite)
+    who = f"The GPUs of {host}" + (f", as those of all {count} hosts," if count > 1 else "")
+    text = (
+        f"{who} kept their power: in both halves of the {seconds:.0f} s before, they drew {drew}"
+    )
+    text += f" W each, at most {level:.0f} W in all the run"
+    return claim(text + (f", {after.value:.0f} W afterwards" if after else ""),
+                 *cites, best, after)  # fmt: skip

@@ -1,0 +1,122 @@
+"""C4: who was at work when it was declared dead."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from families.fleet import T0, checked, facts_of, findings, sample
+from flatline.families.heartbeat_false_positive import judge
+from flatline.model import Attempt, Finding, LogCite, Match, Place, Progress, Signature
+from flatline.tracks import Track
+
+BEAT = Signature("x.beat", "x", "root", "", "", "", ("x",), family="C2", tags=("heartbeat",))
+DECLARED = 1000.0
+Power = Callable[[str, float], float]
+
+
+def accusation(task: int, line: int, dated: bool = True) -> Match:
+    at = datetime.fromtimestamp(T0 + DECLARED, UTC)
+    cite = LogCite("job.log", line, "Task 1 heartbeat timeout", Place(task=task), at, not dated)
+    return Match(BEAT, cite, {"task": "1"})
+
+
+def judged(
+    tmp_path: Path,
+    power: Power,
+    track: Track | None = None,
+    said_by: tuple[int, ...] = (0,),
+    dated: bool = True,
+) -> tuple[Finding, ...]:
+    """Three hosts of two GPUs read every 10 s, of which task 1 is said to be dead."""
+    lines = [
+        sample("DCGM_FI_DEV_POWER_USAGE", f'gpu="{gpu}",Hostname="n{n}"', power(f"n{n}", at), at)
+        for n in range(3)
+        for gpu in range(2)
+        for at in range(0, 1400, 10)
+    ]
+    facts, source = facts_of(
+        tmp_path,
+        lines,
+        track,
+        matches=[accusation(task, n, dated) for n, task in enumerate(said_by, 900)],
+        attempts=(Attempt(0, "failed", hosts=("n0", "n1", "n2")),),
+    )
+    facts.__dict__["hosts"] = ("n0", "n1", "n2")
+    return findings(checked(judge(facts), source))
+
+
+def working(until: float, waits: float = 250.0) -> Power:
+    """All work until then; n1 is idle afterwards and the others wait, until all has ended."""
+
+    def power(host: str, at: float) -> float:
+        if not 50 <= at < DECLARED:
+            return 90.0
+        return 600.0 if at < until else 90.0 if host == "n1" else waits
+
+    return power
+
+
+def stepped(until: float, each: float) -> Track:
+    """Dated steps of process 0."""
+    track = Track("job.log", Place(task=0), None, "plain")
+    for step in range(int(until / each)):
+        at = datetime.fromtimestamp(T0 + (step + 1) * each, UTC)
+        track.add(Progress("train", step=step, loss=2.0), step + 1, at, 0)
+    return track
+
+
+def test_power_up_to_the_declaration_is_work(tmp_path: Path) -> None:
+    """No step is dated; the cards of all hosts drew what they draw at work."""
+    (found,) = judged(tmp_path, working(DECLARED))
+
+    assert found.cleared == (Place(task=1),)
+    assert "kept their power" in found.shows[1].text
+
+
+@pytest.mark.parametrize("until", [899.0, 930.0, 960.0, 400.0])
+def test_who_fell_before_it_was_not_at_work(tmp_path: Path, until: float) -> None:
+    """As the heartbeats stopped, between then and the declaration, or long before."""
+    assert judged(tmp_path, working(until)) == ()
+
+
+def test_who_waited_from_the_start_of_the_window_was_not_at_work(tmp_path: Path) -> None:
+    """Nor is it work where the accused computes on alone."""
+    alone: Power = lambda host, at: 600.0 if host == "n1" else working(900)(host, at)  # noqa: E731
+
+    assert judged(tmp_path, alone) == ()
+
+
+def test_a_level_that_never_falls_tells_no_work(tmp_path: Path) -> None:
+    """As where the log's clock is hours off the metrics', or power is capped to what idles."""
+    assert judged(tmp_path, lambda host, at: 600.0) == ()
+
+
+def test_steps_of_another_task_need_the_accused(tmp_path: Path) -> None:
+    """It lived to say so itself, and the steps went on."""
+    (found,) = judged(tmp_path, lambda host, at: 90.0, stepped(995, 10), said_by=(0, 1))
+
+    assert "complete only with every task" in found.shows[1].text
+
+
+@pytest.mark.parametrize(
+    ("until", "each", "said_by"), [(905, 10, (0, 1)), (945, 40, (0, 1)), (995, 10, (0,))]
+)
+def test_steps_of_another_task_that_clear_nobody(
+    tmp_path: Path, until: float, each: float, said_by: tuple[int, ...]
+) -> None:
+    """They stopped with the heartbeats, what was under way completed, or the accused is silent."""
+    assert judged(tmp_path, lambda host, at: 90.0, stepped(until, each), said_by) == ()
+
+
+def test_a_line_dated_by_the_step_before_it_tells_no_time(tmp_path: Path) -> None:
+    """The task may have died with that step, and no record says when the job ended."""
+    own = Place(task=1)
+    track = stepped(995, 10)
+    track.place = own
+
+    assert judged(tmp_path, working(DECLARED), track, dated=False) == ()
+    assert len(judged(tmp_path, working(DECLARED), track)) == 1

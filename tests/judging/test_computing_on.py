@@ -1,0 +1,52 @@
+"""The one card that computes on while the others wait, by power."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from families.fleet import T0, facts_of, sample, stepping
+from flatline.judging.idle_power import computing
+from flatline.model import Place
+
+STOOD = 900
+Power = Callable[[int, bool], float]
+"""(GPU, whether the run stands still) -> watts."""
+
+
+def told(tmp_path: Path, power: Power) -> tuple[Place, ...]:
+    """Two hosts of four cards; no step after STOOD, and the end ten minutes later."""
+    lines = [
+        sample("DCGM_FI_DEV_POWER_USAGE", f'gpu="{gpu % 4}",Hostname="n{gpu // 4}",job="x"',
+               power(gpu, at > STOOD), at)
+        for gpu in range(8)
+        for at in range(0, 1520, 20)
+    ]  # fmt: skip
+    facts, _ = facts_of(tmp_path, lines, stepping(STOOD))
+    found = computing(facts, T0 + STOOD + 600)
+    return () if found is None else found.places
+
+
+def test_the_card_that_kept_its_power(tmp_path: Path) -> None:
+    """The others fell to a third."""
+    power: Power = lambda gpu, still: 130.0 if still and gpu != 6 else 390.0  # noqa: E731
+
+    assert told(tmp_path, power) == (Place(host="n1", gpu="2"),)
+
+
+@pytest.mark.parametrize(
+    "power",
+    [
+        lambda gpu, still: 130.0 if still and gpu not in (5, 6) else 390.0,
+        lambda gpu, still: 390.0 if gpu == 6 else 330.0,
+        lambda gpu, still: 390.0 if gpu == 6 else 310.0 if still else 380.0,
+        lambda gpu, still: (200.0 if gpu == 6 else 130.0) if still else 390.0,
+        lambda gpu, still: 100.0 if gpu == 6 else 130.0 if still else 390.0,
+    ],
+    ids=["two", "always higher", "others hardly fell", "all wait", "always idle"],
+)
+def test_no_card_that_computes_on(tmp_path: Path, power: Power) -> None:
+    """Two of them, one that always draws more, one whose wait draws more, and an idle one."""
+    assert told(tmp_path, power) == ()

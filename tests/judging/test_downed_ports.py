@@ -1,0 +1,111 @@
+"""The port that failed with the network, and those that had failed before."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from families.fleet import T0, facts_of, sample
+from flatline.judging.claims import claim
+from flatline.judging.downed_ports import Downed, downed
+from flatline.model import Attempt, Finding, LogCite, QueryCite
+
+FAILED = 1200.0
+Count = Callable[[str, float], float]
+"""(host, seconds) -> a counter of its one port."""
+
+
+def at(seconds: float) -> datetime:
+    return datetime.fromtimestamp(T0 + seconds, UTC)
+
+
+def judged(tmp_path: Path, **metrics: Count) -> Downed | None:
+    """Three hosts read every 15 s; the log tells of the failure at FAILED."""
+    lines = [
+        sample(f"node_infiniband_{name}", f'instance="n{n}:9100",device="mlx5_0",port="1",job="x"',
+               count(f"n{n}", seconds), seconds)
+        for name, count in metrics.items()
+        for n in range(3)
+        for seconds in range(0, 1400, 15)
+    ]  # fmt: skip
+    began = (Attempt(0, "failed", started_at=at(0), ended_at=at(FAILED + 60)),)
+    facts, source = facts_of(tmp_path, lines, attempts=began)
+    told = LogCite("job.log", 9, "gave up", at=at(FAILED))
+    found = downed(
+        facts,
+        Finding("C5", "gave up", shows=(claim("x", told),), implies=(), strength=0.8,
+                attribution="infrastructure", onset=at(FAILED)),
+    )  # fmt: skip
+    for cite in () if found is None else found.shows[0].cites:
+        assert isinstance(cite, QueryCite)
+        assert source.replay(cite) == cite.value
+    return found
+
+
+def step(host: str, when: float, old: float = 0.0) -> Count:
+    """One more on a host from a moment on, beside what all have had since boot."""
+    return lambda name, seconds: old + (name == host and seconds >= when)
+
+
+def test_a_port_that_went_down_minutes_before(tmp_path: Path) -> None:
+    """An adapter sends again for a while before it gives up."""
+    found = judged(tmp_path, link_downed_total=step("n1", FAILED - 130, old=2))
+
+    assert found is not None
+    assert found.hosts == ("n1",)
+    assert "went down" in found.shows[0].text
+
+
+@pytest.mark.parametrize("when", [-1.0, 300.0, FAILED + 130])
+def test_a_port_that_went_down_at_another_time(tmp_path: Path, when: float) -> None:
+    """Before the run, long before the failure, or after it."""
+    assert judged(tmp_path, link_downed_total=step("n1", when)) is None
+
+
+def test_a_port_that_is_down_all_the_time_is_not_in_use(tmp_path: Path) -> None:
+    """Only one that was up can have failed."""
+    assert judged(tmp_path, state_id=lambda host, seconds: 1.0 if host == "n1" else 4.0) is None
+
+
+def test_a_port_that_is_no_longer_active(tmp_path: Path) -> None:
+    """Its state tells, where no counter is read."""
+    found = judged(
+        tmp_path,
+        state_id=lambda host, seconds: 1.0 if host == "n2" and seconds > FAILED - 20 else 4.0,
+    )
+
+    assert found is not None
+    assert found.hosts == ("n2",)
+
+
+def test_all_ports_down_are_told_together(tmp_path: Path) -> None:
+    """What they share is at fault; the family names none of them."""
+    found = judged(tmp_path, link_downed_total=lambda host, seconds: float(seconds > FAILED - 20))
+
+    assert found is not None
+    assert found.hosts == ("n0", "n1", "n2")
+
+
+def rate(fast: float, usual: float = 0.0) -> Count:
+    """Errors a second: on n1 `fast` in the last two minutes before the failure, else `usual`."""
+    return lambda host, seconds: (
+        (usual * seconds + fast * max(0.0, min(seconds, FAILED) - (FAILED - 120)))
+        if host == "n1" else 0.0
+    ) // 1  # fmt: skip
+
+
+def test_a_burst_of_symbol_errors(tmp_path: Path) -> None:
+    """The port did not go down, and no other received errors then."""
+    found = judged(tmp_path, symbol_error_total=rate(1.0))
+
+    assert found is not None
+    assert found.hosts == ("n1",)
+
+
+@pytest.mark.parametrize(("fast", "usual"), [(0.03, 0.0), (0.2, 0.4)])
+def test_errors_that_are_no_burst(tmp_path: Path, fast: float, usual: float) -> None:
+    """A few, or as many as the port has always received."""
+    assert judged(tmp_path, symbol_error_total=rate(fast, usual)) is None
