@@ -25,13 +25,14 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from itertools import pairwise
 from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
-from flatline.judging.throughput import Pace, course, pace, times
+from flatline.judging.throughput import Pace, course, pace, shown, step_at, times
 from flatline.judging.timeline import instant, usual
 from flatline.judging.uniform import as_fast, idler
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, QueryCite
@@ -57,6 +58,8 @@ WARM_UP, WARM_UP_STEPS = 3, 10
 MOSTLY = 0.6
 """Waiting for data in so much of its time a loop is paced by it, however busy the GPUs are in the
 rest."""
+GREW, EXPLAINED = 0.05, 0.6
+"""Steps longer by so much are slower; so much of it must be had from their waits for data."""
 LASTING = 0.1
 """Of the run: what began only later is looked at by itself."""
 LEAST_POINTS, LEAST_S = 8, 60.0
@@ -77,6 +80,9 @@ def judge(facts: Facts) -> Judgement:
     What starves them must be seen on the hosts or in the loop's own count of its waits as well;
     without that, and where it is mild, a small model on a large GPU looks the same: a warning.
     """
+    grown = _grown(facts)
+    if grown is not None:
+        return grown
     known = pace(facts)
     signal = next((name for name in BUSY if facts.measured(name)), None)
     counted = _counted(facts)
@@ -141,6 +147,45 @@ def _counted(facts: Facts) -> _Counted | None:
         f" {track.step_s[worst]:.3g} s"
     )
     return _Counted(claim(text, *cites), waited / whole)
+
+
+def _grown(facts: Facts) -> Finding | None:
+    """That steps take longer from a moment on, by as much as they wait longer for their data."""
+    run, track = course(facts), facts.main_track(facts.last.n)
+    later = [] if run is None else [p for p in run.slow if p.begins >= run.best.ends]
+    if run is None or track is None or not later:
+        return None
+    at, _ = times(facts, track)
+    worst = max(later, key=lambda phase: (1 - phase.part) * (phase.ends - phase.begins))
+    fast, slow = (
+        [i for i, when in at.items() if phase.begins <= when <= phase.ends
+         and 0 <= track.data_s[i] <= track.step_s[i]]
+        for phase in (run.best, worst)
+    )  # fmt: skip
+    if min(len(fast), len(slow)) < LEAST_POINTS:
+        return None
+    (had, took), (has, takes) = (
+        (median(track.data_s[i] for i in points), median(track.step_s[i] for i in points))
+        for points in (fast, slow)
+    )
+    if takes - took < GREW * took or has - had < EXPLAINED * (takes - took):
+        return None
+    cites = [facts.point(track, i).cite for i in (fast[-1], slow[0], slow[-1])]
+    text = (
+        f"A step waited {has:.3g} s for its data in the slow phase and {had:.3g} s before; it took"
+        f" {takes:.3g} s, {took:.3g} s before"
+    )
+    return replace(
+        _told(facts, _Counted(claim(text, *cites), has / takes)),
+        summary=f"Steps take {takes / took - 1:.0%} longer since they wait for their data",
+        shows=(claim(text, *cites), shown(facts, run, worst)),
+        implies=(claim("What the steps lost is what they wait more: the rest of a step is as long"
+                       " as it was.", *cites),),
+        strength=0.8, role="cause", severity="degraded",
+        onset=datetime.fromtimestamp(worst.begins, UTC), onset_step=step_at(facts, worst.begins),
+        cannot_decide=("Whether the loader has more to do or its storage answers later: the data,"
+                       " and the hosts' waits for storage, would tell.",),
+    )  # fmt: skip
 
 
 def _apart(track: Track, points: Sequence[int]) -> int:

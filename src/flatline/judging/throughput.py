@@ -208,9 +208,17 @@ def _made(
 
 
 def checkpoint_steps(facts: Facts) -> tuple[int, ...]:
-    """Steps at which a checkpoint was saved, in order."""
-    steps = {m.progress.step for m in facts.markers_of("checkpoint_saved")}
-    return tuple(sorted(step for step in steps if step is not None))
+    """Steps at which a checkpoint was saved, in order; of a line that names none the step that was
+    printed before it."""
+    markers = facts.markers_of("checkpoint_saved")
+    steps = {m.progress.step for m in markers if m.progress.step is not None}
+    track = facts.main_track(facts.last.n)
+    for marker in markers:
+        unnamed = marker.progress.step is None
+        if track is not None and unnamed and marker.cite.source == track.source:
+            before = bisect_left(track.lines, marker.cite.line)
+            steps |= {track.steps[before - 1]} if before else set()
+    return tuple(sorted(step for step in steps if step >= 0))
 
 
 def _pays(step: int, saved: Sequence[int]) -> bool:
