@@ -122,7 +122,7 @@ def _waited_for(facts: Facts, told: Waits) -> Finding:
 
 def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str) -> Finding:
     places = [ranks.names()[name] for name in found.hosts[:_SHOWN]]
-    culprits = ranks.places(found)
+    culprits = ranks.places(found.hosts)
     worst = min(run.slow, key=lambda phase: phase.part)
     sms = ranks.signal == ACTIVITY
     say, name = (

@@ -113,8 +113,11 @@ class Anchored:
         )
 
 
-def anchored(pace: Pace, cut: Timeline, lit: Mapping[str, Sequence[bool]]) -> Anchored | None:
-    """None where no place's bursts are slower than the time around them, beyond chance."""
+def anchored(
+    pace: Pace, cut: Timeline, lit: Mapping[str, Sequence[bool]], meeting: float = CHANCE
+) -> Anchored | None:
+    """None where no place's bursts are slower than the time around them, beyond chance: `meeting`
+    is how often bursts laid anywhere may meet what the pace does."""
     levels = _levels(pace, cut)
     tried = {place: closed for place, marks in lit.items()
              if (closed := _tried(_closed(marks), levels)) is not None}  # fmt: skip
@@ -124,7 +127,7 @@ def anchored(pace: Pace, cut: Timeline, lit: Mapping[str, Sequence[bool]]) -> An
         others = _any([row for other, row in tried.items() if other != place], len(marks))
         free = [level if own or not other else None
                 for level, own, other in zip(levels, marks, others, strict=True)]  # fmt: skip
-        one = _slower(free, marks, tries)
+        one = _slower(free, marks, tries, meeting)
         if one is not None:
             found[place] = one
     if not found:
@@ -234,7 +237,7 @@ class _Series:
 
 
 def _slower(
-    levels: Sequence[float | None], marks: Sequence[bool], tried: int
+    levels: Sequence[float | None], marks: Sequence[bool], tried: int, meeting: float
 ) -> tuple[float, float] | None:
     """By what part the pace is lower inside, and the chance of it; None where it is not so."""
     known = [(level, mark) for level, mark in zip(levels, marks, strict=True) if level is not None]
@@ -255,7 +258,7 @@ def _slower(
         drawn = _anywhere(edges, marks, dice)
         met += here.fall(drawn, marks[0])[1] >= reach
         noisy += left.fall(drawn, marks[0])[1] >= reach
-        if _over(met, CHANCE / tried) or _over(noisy, NOISE / tried):
+        if _over(met, meeting / tried) or _over(noisy, NOISE / tried):
             return None
     return 1 - exp(-lower), (1 + max(met, noisy)) / (1 + DRAWS)
 

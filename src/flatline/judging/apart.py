@@ -9,9 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from itertools import groupby
 from statistics import median
 
 from flatline.facts import Facts
+from flatline.judging.anchored import Anchored, anchored
 from flatline.judging.bursts import Aligned, align
 from flatline.judging.claims import claim
 from flatline.judging.gpus import Readings, readings
@@ -25,6 +27,12 @@ MOST_SHARE = 0.25
 EXPLAINS_SHARE = 0.4
 """Of the slow-down so much must be had from the difference: a step waits for the slowest rank
 only where it computes, so that a device slower by a tenth slows the step by less."""
+
+MEETING = 0.1
+"""A device that stands apart slows a synchronous run, which a counter of errors need not: its
+moments may meet the pace by chance twice as often as `anchored` allows a counter's."""
+BREAK = 3
+"""Stretches between two in which a device stands apart that still count as one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +61,14 @@ class Fleet:
             found if self._differs([named[name] for name in found.hosts], slow) >= needed else None
         )
 
+    def at_moments(self, ratio: float, floor: float) -> Anchored | None:
+        """The GPUs apart from the others at moments of their own, at which the run is slower:
+        where its pace alone shows no phase."""
+        lit = {name: _bridged(marks) for name, marks in self._apart(ratio, floor).items()}
+        found = anchored(self.run.pace, self.cut, lit, MEETING) if lit else None
+        few = found is not None and len(found.places) <= MOST_SHARE * len(self.read.rows)
+        return found if few else None
+
     def _differs(self, places: Sequence[Place], ends: Sequence[float]) -> float:
         """By what part of the median GPU the farthest of these differs over these stretches."""
         level = median([v for end in ends for v in self._values(end).values()] or [0.0])
@@ -76,10 +92,10 @@ class Fleet:
                     lit.setdefault(name, [False] * len(self.cut.ends))[at] = True
         return lit
 
-    def places(self, found: Aligned) -> tuple[Place, ...]:
+    def places(self, names: Sequence[str]) -> tuple[Place, ...]:
         """The GPUs, or their host where it is all of a host's."""
         named = self.names()
-        chosen = [named[name] for name in found.hosts]
+        chosen = [named[name] for name in names]
         out: dict[Place, None] = {}
         for place in chosen:
             here = [p for p in self.read.rows if p.host == place.host]
@@ -93,16 +109,17 @@ class Fleet:
         place: Place,
         phase: Slow,
         said: tuple[str, str, Callable[[float], str]],
+        fast: Slow | None = None,
     ) -> Claim | None:
         """Its reading in the slow phase beside the median GPU's, and beside its own when the run
-        was fast: the name of the reading, a sentence with {own} and {others}, and how numbers
-        are written."""
+        was fast (`fast`, or its best phase): the name of the reading, a sentence with {own} and
+        {others}, and how numbers are written."""
         text, say, written = said
         queries = [f"avg_over_time({self.signal}[{max(1, int(p.ends - p.begins))}s])"
-                   for p in (phase, self.run.best)]  # fmt: skip
+                   for p in (phase, fast or self.run.best)]  # fmt: skip
         own, before = (
             None if read is None else read.cite(place, float(int(p.ends)), text)
-            for p, q in zip((phase, self.run.best), queries, strict=True)
+            for p, q in zip((phase, fast or self.run.best), queries, strict=True)
             for read in (readings(instant(facts, q, float(int(p.ends)))),)
         )
         others = usual(facts, queries[0], float(int(phase.ends)), f"{text} of the median GPU")
@@ -111,6 +128,17 @@ class Fleet:
         told = say.format(own=written(own.value), others=written(others.value))
         past = f"; while the run was fast {written(before.value)}" if before else ""
         return claim(f"{place} {told}{past}", own, others, before)
+
+
+def _bridged(marks: Sequence[bool]) -> list[bool]:
+    """Without short breaks: what holds a device down lets it up for moments."""
+    out, at = list(marks), 0
+    for lit, group in groupby(marks):
+        length = len(list(group))
+        if not lit and at > 0 and at + length < len(out) and length <= BREAK:
+            out[at : at + length] = [True] * length
+        at += length
+    return out
 
 
 def fleet(facts: Facts, run: Course, signal: str) -> Fleet | None:

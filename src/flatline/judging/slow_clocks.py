@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from flatline.facts import Facts
+from flatline.judging.anchored import UNPROVEN
 from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
@@ -32,10 +33,12 @@ _SHOWN = 3
 def slow_clocks(facts: Facts, code: str) -> Finding | None:
     """None where nothing was slow, clocks were not measured, or none falls with the run."""
     run = course(facts)
-    measured = fleet(facts, run, CLOCK) if run is not None and run.slow else None
-    found = None if measured is None else measured.in_slow_phases(BELOW, LEAST_HERTZ)
-    if run is None or measured is None or found is None:
+    measured = fleet(facts, run, CLOCK) if run is not None else None
+    if run is None or measured is None:
         return None
+    found = measured.in_slow_phases(BELOW, LEAST_HERTZ) if run.slow else None
+    if found is None:
+        return _at_moments(facts, measured, code)
     worst = min(run.slow, key=lambda phase: phase.part)
     own = [measured.names()[name] for name in found.hosts[:_SHOWN]]
     beside = [one for place in own if (one := _clock(facts, measured, place, worst)) is not None]
@@ -45,11 +48,51 @@ def slow_clocks(facts: Facts, code: str) -> Finding | None:
     return _finding(facts, measured, found, (fault_class, [*beside, *why]), worst, code)
 
 
-def _clock(facts: Facts, measured: Fleet, place: Place, worst: Slow) -> Claim | None:
+def _at_moments(facts: Facts, measured: Fleet, code: str) -> Finding | None:
+    """Where the pace alone shows no phase, or others: asked at the moments of the low clocks."""
+    found = measured.at_moments(BELOW, LEAST_HERTZ)
+    if found is None:
+        return None
+    own = [measured.names()[name] for name in found.places[:_SHOWN]]
+    inside = found.longest[found.places[0]][0]
+    asked = [_clock(facts, measured, place, inside, found.outside) for place in own]
+    beside = [one for one in asked if one is not None]
+    if len(beside) < len(own):
+        return None
+    fault_class, why = _why(facts, measured, own[0], inside, found.outside)
+    shows = [*beside, *why, found.shown(facts)]
+    culprits = measured.places(found.places)
+    hosts = tuple(sorted({place.host for place in culprits if place.host}))
+    more = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
+    return Finding(
+        code=code,
+        summary=f"{culprits[0]}{more} clocked below the others, and throughput was"
+        f" {found.lower:.1%} lower then ({fault_class})",
+        fault_class=fault_class,
+        attribution="infrastructure",
+        shows=tuple(shows),
+        implies=(found.told(shows),),
+        strength=found.strength,
+        most=found.most,
+        severity="degraded",
+        culprits=culprits,
+        onset=datetime.fromtimestamp(found.begins, UTC),
+        onset_step=step_at(facts, found.begins),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(UNPROVEN,),
+        actions=power_and_cooling(facts, hosts, culprits),
+        resubmit="exclude" if hosts else "unknown",
+    )
+
+
+def _clock(
+    facts: Facts, measured: Fleet, place: Place, worst: Slow, fast: Slow | None = None
+) -> Claim | None:
     """None where it did not fall below its own past: where the others wait for it their clocks
     rise, and it only looks low beside them."""
     say = "ran its SMs at {own} in the slow phase, the median GPU at {others}"
-    said = measured.beside(facts, place, worst, ("SM clock", say, _mhz))
+    said = measured.beside(facts, place, worst, ("SM clock", say, _mhz), fast)
     if said is None:
         return None
     read = [cite.value for cite in said.cites if isinstance(cite, QueryCite)]
@@ -60,7 +103,9 @@ def _mhz(hertz: float) -> str:
     return f"{hertz / 1e6:.0f} MHz"
 
 
-def _why(facts: Facts, measured: Fleet, place: Place, worst: Slow) -> tuple[str, list[Claim]]:
+def _why(
+    facts: Facts, measured: Fleet, place: Place, worst: Slow, fast: Slow | None = None
+) -> tuple[str, list[Claim]]:
     """The fault class by limit, then by heat; unexplained where neither stands apart."""
     for signal, fault_class, told in (
         (LIMIT, "power-limit",
@@ -69,7 +114,7 @@ def _why(facts: Facts, measured: Fleet, place: Place, worst: Slow) -> tuple[str,
          ("temperature", "was at {own}, the median GPU at {others}", "{:.0f} °C".format)),
     ):  # fmt: skip
         other = fleet(facts, measured.run, signal)
-        said = None if other is None else other.beside(facts, place, worst, told)
+        said = None if other is None else other.beside(facts, place, worst, told, fast)
         if said is None:
             continue
         own, usual = (cite.value for cite in said.cites[:2] if isinstance(cite, QueryCite))
@@ -88,7 +133,7 @@ def _finding(
     worst: Slow,
     code: str,
 ) -> Finding:
-    run, culprits = measured.run, measured.places(found)
+    run, culprits = measured.run, measured.places(found.hosts)
     hosts = tuple(sorted({place.host for place in culprits if place.host}))
     more = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     fault_class, shows = told
