@@ -226,3 +226,18 @@ def test_a_step_up_that_falls_again_is_told_apart() -> None:
 
     assert found is not None
     assert (found.shape, found.onset and found.onset.step) == ("stepped-up", 120)
+
+
+def test_a_loss_that_sinks_without_bound() -> None:
+    """Binary cross-entropy with four classes; a likelihood below zero is none such."""
+    assert shape([0.7, -38, -4.7e4, -1.7e6, -1.4e7, -6.7e7, -2.1e8]) == "unbounded"
+    assert shape([2.0, 0.5, -1.0, -2.5, -3.0, -3.2, -3.3]) != "unbounded"
+
+
+def test_a_row_that_climbs_throughout() -> None:
+    """About a sixth, with noise; not after a fall, nor within the scatter."""
+    noise = random.Random(4)
+    climb = [3.5 + 0.025 * i + noise.gauss(0, 0.1) for i in range(26)]
+    assert shape(climb) == "risen"
+    assert shape([6.0, 5.0, 4.2, *climb]) != "risen"
+    assert shape([3.5 + 0.004 * i + noise.gauss(0, 0.1) for i in range(26)]) != "risen"

@@ -62,6 +62,8 @@ _STRENGTH = {
     "stepped-up": 0.5,
     "rising-at-end": 0.7,
     "never-fell": 0.5,
+    "risen": 0.5,
+    "unbounded": 0.75,
     "dead-plateau": 0.8,
     "zero-throughout": 0.5,
     "flat-no-gradient": 0.8,
@@ -151,6 +153,8 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
         "dead-plateau": f"The {name} stopped dead{where}: every value since is the very same",
         "zero-throughout": f"The {name} is exactly 0 in every line",
         "never-fell": f"The {name} only rose from its start and never fell",
+        "risen": f"The {name} climbs throughout what was read and never fell",
+        "unbounded": f"The {name} sank without bound{where}: what it measures has no lower end",
         "flat-no-gradient": f"The {name} is flat and every gradient is zero",
     }[seen.shape]
     cites = [p.cite for p in seen.points]

@@ -135,7 +135,9 @@ def is_wrapper(crash: Crash) -> bool:
 
 
 def is_interrupt(crash: Crash) -> bool:
-    return bool(_INTERRUPTS.search(crash.exception))
+    """Somebody's Ctrl-C, also where native code under it made another exception of it."""
+    wrapped = crash.message.lstrip(": ").startswith("KeyboardInterrupt")
+    return wrapped or bool(_INTERRUPTS.search(crash.exception))
 
 
 def _failures(facts: Facts) -> tuple[Failure, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from math import isfinite
-from typing import Literal
+from typing import Literal, cast
 
 from flatline.facts import Facts, Point, Track
 from flatline.judging.shapes import (
@@ -15,11 +15,13 @@ from flatline.judging.shapes import (
     SPIKE_RATIO,
     TREND_Z,
     WINDOWS,
+    Level,
     all_zero,
     dead_since,
     exploded_at,
     fell,
     levels,
+    only_climbed,
     only_rises,
     rises_at_end,
     stayed_high,
@@ -32,6 +34,8 @@ Shape = Literal[
     "stepped-up",
     "rising-at-end",
     "never-fell",
+    "risen",
+    "unbounded",
     "dead-plateau",
     "zero-throughout",
     "flat-no-gradient",
@@ -192,9 +196,9 @@ def _shape(
         dead = dead_since(numbers)
     if dead is not None:
         return "dead-plateau", values[dead][0]
-    exploded = exploded_at(numbers[-SHAPE_POINTS:])
-    if exploded is not None:
-        return "spiked", values[max(0, len(values) - SHAPE_POINTS) + exploded][0]
+    burst = _burst(values)
+    if burst is not None:
+        return burst
     risen = 0 < RISEN_RATIO * numbers[0] <= end.low
     # One low value begins no curve where as low a one comes again: so do noisy batches.
     if len(numbers) >= SHAPE_POINTS and risen and min(numbers[HEAD:]) > numbers[0]:
@@ -205,11 +209,31 @@ def _shape(
         since = [value for index, value in values if index >= onset]
         falls_again = len(since) >= SHAPE_POINTS and trend(since) < -RISE_Z
         return ("stepped-up" if falls_again else "spiked"), onset
+    return _slope(values, start, best, end)
+
+
+def _burst(values: list[tuple[int, float]]) -> tuple[Shape, int] | None:
+    """A loss that left every bound, upwards or downwards, and where."""
+    tail = [value for _, value in values[-SHAPE_POINTS:]]
+    for row, shape in ((tail, "spiked"), ([-value for value in tail], "unbounded")):
+        at = exploded_at(row)
+        if at is not None:
+            return cast(Shape, shape), values[len(values) - len(tail) + at][0]
+    return None
+
+
+def _slope(
+    values: list[tuple[int, float]], start: Level, best: Level, end: Level
+) -> tuple[Shape, int | None]:
+    """What is no burst and no step: a climb at the end or throughout, a descent, or unclear."""
+    numbers = [value for _, value in values]
     rise = rises_at_end(numbers, start, best)
     if rise is not None and rise > RISE_Z:
         return "rising-at-end", _crossing(values, best.middle)
     if rise is not None and rise > TREND_Z:
         return "unclear", None
+    if only_climbed(numbers, start, best, end):
+        return "risen", values[0][0]
     return ("falling" if fell(numbers, start, end) else "unclear"), None
 
 

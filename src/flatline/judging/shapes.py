@@ -15,6 +15,8 @@ SHAPE_POINTS = 20
 FALLING_POINTS = 5
 WINDOWS = 6
 """The curve is compared in stretches of a sixth: long enough for a median of noisy batches."""
+CLIMBED_RATIO = 1.1
+"""An end so far above the beginning of a row that climbs throughout."""
 SPIKE_RATIO = 1.5
 """A tail half as high again as the best level the run had held. Healthy curves in the bundled runs
 stay within 1.15 of it."""
@@ -145,3 +147,14 @@ def all_zero(numbers: Sequence[float]) -> bool:
 
 def only_rises(numbers: Sequence[float]) -> bool:
     return all(b >= a for a, b in pairwise(numbers))
+
+
+def only_climbed(numbers: Sequence[float], start: Level, best: Level, end: Level) -> bool:
+    """Whether a long row climbs throughout and was never lower than at its beginning."""
+    return (
+        len(numbers) >= SHAPE_POINTS
+        and end.low > start.high > 0
+        and best.middle >= start.low
+        and end.middle >= CLIMBED_RATIO * start.middle
+        and trend(numbers) > RISE_Z
+    )
