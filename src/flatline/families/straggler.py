@@ -25,9 +25,11 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime
 
 from flatline.facts import Facts
+from flatline.judging.anchored import UNPROVEN, Anchored
 from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
@@ -61,6 +63,8 @@ ABOVE, BELOW = 1.05, 0.95
 """Apart by as much as a slow-down that is one (DROP of `throughput`) makes of it."""
 GAPS = 0.9
 """Of the others' resident time: sound ranks of one run differ by a few in a hundred."""
+BRIEF = 0.97
+"""The same where the pace is asked at those moments."""
 LEAST_SPREAD = 0.01
 OPEN = "Why it is slow: its clocks, its host's load and a trace would tell."
 _SHOWN = 3
@@ -77,15 +81,20 @@ def judge(facts: Facts) -> Judgement:
     if told is not None:
         return _waited_for(facts, told)
     run = course(facts)
-    if run is None or not run.slow:
+    if run is None:
         return None
     looks = ((ACTIVITY, ABOVE, "slow-device"), (ACTIVITY, BELOW, "slow-host"),
              *((signal, GAPS, "slow-host") for signal in RESIDENT))  # fmt: skip
     for signal, ratio, kind in looks:
-        ranks = fleet(facts, run, signal)
+        ranks = fleet(facts, run, signal) if run.slow else None
         found = None if ranks is None else ranks.in_slow_phases(ratio, LEAST_SPREAD)
         if ranks is not None and found is not None:
             return _finding(facts, run, ranks, found, kind)
+    for signal, ratio, kind in looks:
+        ranks, near = fleet(facts, run, signal), BRIEF if signal in RESIDENT else ratio
+        moments = None if ranks is None else ranks.at_moments(near, LEAST_SPREAD)
+        if ranks is not None and moments is not None:
+            return _at_moments(facts, ranks, moments, kind)
     return None
 
 
@@ -120,26 +129,67 @@ def _waited_for(facts: Facts, told: Waits) -> Finding:
     )
 
 
+def _at_moments(facts: Facts, ranks: Fleet, found: Anchored, kind: str) -> Finding | None:
+    """Where the pace alone shows no phase, or others: asked at the moments of these GPUs."""
+    inside = found.longest[found.places[0]][0]
+    asked = (ranks.beside(facts, ranks.names()[name], inside, _said(ranks), found.outside)
+             for name in found.places[:_SHOWN])  # fmt: skip
+    shows = [one for one in asked if one is not None]
+    if not shows:
+        return None
+    shows.append(found.shown(facts))
+    culprits = ranks.places(found.places)
+    hosts = tuple(sorted({place.host for place in culprits if place.host}))
+    more = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
+    return Finding(
+        code=CODE,
+        summary=f"{culprits[0]}{more} held the run back: throughput was {found.lower:.1%} lower"
+        " while its GPUs worked apart from the others'",
+        fault_class=kind,
+        attribution="infrastructure",
+        shows=tuple(shows),
+        implies=(found.told(shows), claim(_why(kind), *shows[0].cites)),
+        strength=found.strength,
+        most=found.most,
+        severity="degraded",
+        culprits=culprits,
+        onset=datetime.fromtimestamp(found.begins, UTC),
+        onset_step=step_at(facts, found.begins),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(OPEN, UNPROVEN),
+        actions=_actions(facts, hosts),
+        resubmit="exclude" if hosts else "unknown",
+    )
+
+
+def _why(kind: str) -> str:
+    if kind == "slow-device":
+        return "Its own work takes longer than the others', which wait for it in the collectives."
+    return "It is given its work late, and the others wait for it in the collectives."
+
+
+def _said(ranks: Fleet) -> tuple[str, str, Callable[[float], str]]:
+    """How a reading of this signal is told."""
+    if ranks.signal == ACTIVITY:
+        say = "had its SMs active {own} of the slow phase, the median GPU {others}"
+        return "SM activity", say, "{:.1%}".format
+    return (
+        "activity",
+        "had a kernel there {own} of the slow phase, the median GPU {others}",
+        ("{:.1%}".format),
+    )
+
+
 def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str) -> Finding:
     places = [ranks.names()[name] for name in found.hosts[:_SHOWN]]
     culprits = ranks.places(found.hosts)
     worst = min(run.slow, key=lambda phase: phase.part)
     sms = ranks.signal == ACTIVITY
-    say, name = (
-        ("had its SMs active {own} of the slow phase, the median GPU {others}", "SM activity")
-        if sms
-        else ("had a kernel there {own} of the slow phase, the median GPU {others}", "activity")
-    )
-    asked = (ranks.beside(facts, place, worst, (name, say, "{:.1%}".format))
-             for place in places)  # fmt: skip
+    asked = (ranks.beside(facts, place, worst, _said(ranks)) for place in places)
     beside = [one for one in asked if one is not None]
     more = f" and {len(culprits) - 1} more" if len(culprits) > 1 else ""
     hosts = tuple(sorted({place.host for place in culprits if place.host}))
-    why = (
-        "Its own work takes longer than the others', which wait for it in the collectives."
-        if kind == "slow-device"
-        else "It is given its work late, and the others wait for it in the collectives."
-    )
     return Finding(
         code=CODE,
         summary=f"{culprits[0]}{more} held the run back: throughput was {1 - worst.part:.0%} down"
@@ -147,7 +197,9 @@ def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str)
         fault_class=kind,
         attribution="infrastructure",
         shows=(*beside, *(shown(facts, run, phase) for phase in run.slow[:_SHOWN])),
-        implies=(claim(why, *(cite for one in beside for cite in one.cites)),) if beside else (),
+        implies=(claim(_why(kind), *(cite for one in beside for cite in one.cites)),)
+        if beside
+        else (),
         strength=0.75 if kind == "slow-device" else 0.65,
         severity="degraded",
         culprits=culprits,
