@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from families.fleet import checked, facts_of, sample, stepping
 from flatline.families.straggler import judge
 from flatline.model import Finding, Judgement, Place
@@ -73,3 +75,29 @@ def test_a_steady_run_has_no_straggler_to_show(tmp_path: Path) -> None:
 def test_the_coarse_utilisation_names_nobody(tmp_path: Path) -> None:
     """It counts waiting as work."""
     assert judged(tmp_path, lambda gpu, at: 100 * late(gpu, at), "DCGM_FI_DEV_GPU_UTIL") is None
+
+
+def fleet_of_40(tmp_path: Path, share: Share) -> Judgement:
+    """Five hosts of eight GPUs and a steady pace."""
+    noise = random.Random(8)
+    lines = [
+        sample("DCGM_FI_PROF_SM_ACTIVE", f'Hostname="n{gpu // 8}",gpu="{gpu % 8}"',
+               share(gpu, at) * noise.gauss(1, 0.004), at)
+        for gpu in range(40) for at in range(0, 3600, 60)
+    ]  # fmt: skip
+    facts, source = facts_of(tmp_path, lines, stepping(3600, lambda at: 2.0))
+    return checked(judge(facts), source)
+
+
+def test_one_of_many_that_always_works_longer(tmp_path: Path) -> None:
+    """Alone among forty: no part of a model stands on one."""
+    found = fleet_of_40(tmp_path, lambda gpu, at: 0.66 if gpu == 21 else 0.6)
+    assert isinstance(found, Finding)
+    assert found.culprits == (Place(host="n2", gpu="5"),)
+    assert found.strength < 0.7
+
+
+@pytest.mark.parametrize("longer", [(0,), (21, 22), (21, 22, 23, 24, 25, 26, 27, 28)])
+def test_several_or_rank_0_may_have_more_to_do(tmp_path: Path, longer: tuple[int, ...]) -> None:
+    """A part of the model, and what rank 0 logs and evaluates."""
+    assert fleet_of_40(tmp_path, lambda gpu, at: 0.66 if gpu in longer else 0.6) is None

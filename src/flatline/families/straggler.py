@@ -33,6 +33,7 @@ from flatline.judging.anchored import UNPROVEN, Anchored
 from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
+from flatline.judging.lone_worker import Lone, lone_worker
 from flatline.judging.printed_waits import Waits, printed_waits
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Course, course, shown, step_at
@@ -95,7 +96,8 @@ def judge(facts: Facts) -> Judgement:
         moments = None if ranks is None else ranks.at_moments(near, LEAST_SPREAD)
         if ranks is not None and moments is not None:
             return _at_moments(facts, ranks, moments, kind)
-    return None
+    alone = lone_worker(facts, run)
+    return None if alone is None else _throughout(facts, alone)
 
 
 # --- the finding --------------------------------------------------------------------------------
@@ -160,6 +162,26 @@ def _at_moments(facts: Facts, ranks: Fleet, found: Anchored, kind: str) -> Findi
         cannot_decide=(OPEN, UNPROVEN),
         actions=_actions(facts, hosts),
         resubmit="exclude" if hosts else "unknown",
+    )
+
+
+def _throughout(facts: Facts, alone: Lone) -> Finding:
+    hosts = (alone.place.host,) if alone.place.host else ()
+    return Finding(
+        code=CODE,
+        summary=f"{alone.place} worked {alone.part:.0%} longer than the others in every step",
+        fault_class="slow-device",
+        attribution="infrastructure",
+        shows=(alone.shows,),
+        implies=(claim(_why("slow-device"), *alone.shows.cites),),
+        strength=0.6,
+        severity="degraded",
+        culprits=(alone.place,),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(OPEN, "Whether this rank has more to do than the others by design."),
+        actions=_actions(facts, hosts),
+        resubmit="unknown",
     )
 
 
