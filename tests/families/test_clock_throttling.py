@@ -239,3 +239,17 @@ def test_one_gpu_alone_is_cleared_by_its_own_word(tmp_path: Path) -> None:
 def test_no_metrics_no_answer() -> None:
     """Nothing was read."""
     assert judge(Facts(targets=("run",))) is None
+
+
+@pytest.mark.parametrize(("limit", "found"), [(280.0, True), (400.0, False)])
+def test_a_limit_of_its_own_needs_no_large_fall(tmp_path: Path, limit: float, found: bool) -> None:
+    """Nine tenths of the peers' clock under a lower limit; without it cards differ by as much."""
+    answer = judged(
+        tmp_path,
+        lambda gpu, n: (
+            {"limit": limit, "clock": 1270.0, "why": 4} if gpu == 3 else {"limit": 400.0}
+        ),
+    )
+    assert isinstance(answer, Finding) == found
+    if isinstance(answer, Finding):
+        assert answer.fault_class == "power-limit"

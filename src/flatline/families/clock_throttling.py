@@ -80,6 +80,8 @@ APART_RATIO = 0.78
 cluster vary by 22 % at most (arXiv 2208.11035)."""
 ASSERTED_RATIO = 0.9
 """With a bad reason bit lit most of the time: beyond the 8 % by which they vary on average."""
+LIMITED_RATIO = 0.95
+"""With a power limit of its own below its peers': beyond the 2 % by which repeats differ."""
 HALVED_RATIO = 0.5
 """A hardware slowdown reduces the clock by a factor of 2 or more (NVML)."""
 AS_BUSY_RATIO = 0.8
@@ -118,6 +120,11 @@ class _Fleet:
     def bad(self, place: Place, times: Iterable[float]) -> bool:
         """Whether a bad reason was lit in most readings of these stretches."""
         return self.reasons.mostly(place, times, BAD)
+
+    def limited(self, place: Place, time: float) -> bool:
+        """Whether its power limit stands below its peers'."""
+        part = self.gpus.part(self.limit, place, time)
+        return part is not None and part < LOWER_RATIO
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,7 +198,11 @@ def _apart(fleet: _Fleet, place: Place, beside: Beside) -> _Slow | None:
         time: ratio
         for time, (ratio, beyond) in ratios.items()
         if beyond
-        and (ratio < APART_RATIO or (ratio < ASSERTED_RATIO and fleet.bad(place, (time,))))
+        and (
+            ratio < APART_RATIO
+            or (ratio < ASSERTED_RATIO and fleet.bad(place, (time,)))
+            or (ratio < LIMITED_RATIO and fleet.limited(place, time))
+        )
     }
     return _lasting(fleet, place, slow, sorted(ratios), by_peers=True)
 
@@ -238,18 +249,13 @@ def _decided(fleet: _Fleet, slow: _Slow, apart: set[Place]) -> bool:
     for a whole host of unknown kind, which may simply hold another model.
     """
     gpus, place, time = fleet.gpus, slow.place, slow.typical
-    if slow.asserted or _limited(fleet, slow):
+    if slow.asserted or fleet.limited(slow.place, slow.typical):
         return True
     busy, drawn = (gpus.part(signal, place, time) for signal in (gpus.activity, fleet.power))
     if busy is None or busy < AS_BUSY_RATIO or drawn is None or drawn > HARDER_RATIO:
         return False
     beside = [p for p in gpus.busy if p.host == place.host and p != place]
     return gpus.kinds.get(place) is not None or any(p not in apart for p in beside)
-
-
-def _limited(fleet: _Fleet, slow: _Slow) -> bool:
-    part = fleet.gpus.part(fleet.limit, slow.place, slow.typical)
-    return part is not None and part < LOWER_RATIO
 
 
 # --- the finding --------------------------------------------------------------------------------
@@ -378,7 +384,7 @@ def _why(fleet: _Fleet, slow: _Slow) -> tuple[str, list[Claim]]:
     mask, cite = fleet.reasons.usual(slow.place, slow.times, BAD if slow.asserted else None)
     if cite is not None:
         shown.append(claim(f"The device gives as its reason {clock_events(mask)}", cite))
-    limit, limited = fleet.limit, _limited(fleet, slow)
+    limit, limited = fleet.limit, fleet.limited(slow.place, slow.typical)
     if limit is not None and limited:
         own = limit.value(slow.place, slow.typical) or 0.0
         usual = fleet.gpus.usual(limit, slow.place, slow.typical)
