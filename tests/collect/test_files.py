@@ -177,6 +177,26 @@ def test_without_such_names_the_logs_of_no_other_job_are_kept() -> None:
     assert [file.source for file in of_job(files, "77", {"8"})] == ["train.log"]
 
 
+def test_kernel_logs_of_hosts_are_kept_beside_logs_of_the_job() -> None:
+    """A kernel speaks of its host, and is named after it; one named after another job is not
+    kept."""
+    files = found("slurm-77.out", "health.log")
+    kernel = found("kern-n5.log", "8/dmesg-n5.log", "dmesg-n6-77.txt", kind=KERNEL)
+
+    kept = [file.source for file in of_job([*files, *kernel], "77", {"8"})]
+
+    assert kept == ["slurm-77.out", "kern-n5.log", "dmesg-n6-77.txt"]
+
+
+def test_a_kernel_log_named_after_the_job_makes_no_other_log_strange() -> None:
+    """What is told of one kind says nothing of the other."""
+    files = [*found("train.log", "slurm-8.out"), *found("kern-77.log", kind=KERNEL)]
+
+    kept = [file.source for file in of_job(files, "77", {"8"})]
+
+    assert kept == ["train.log", "kern-77.log"]
+
+
 def test_a_page_that_is_all_there_is_is_the_log(tmp_path: Path) -> None:
     """As people keep outputs; beside a log it is a page about the run."""
     (tmp_path / "out.md").write_text(STEPS)

@@ -303,16 +303,21 @@ def of_job(found: list[Found], job: str, others: set[str]) -> list[Found]:
     """
     The files of one job where a folder holds several.
 
-    Logs named after the job are its own; where none is, those not named after another job.
-    Records and metrics are kept: their rows are told apart later.
+    Logs named after the job are its own; where none is, those not named after another job.  A
+    kernel log speaks of a host, whoever ran there: it is kept unless it is named after another
+    job.  Records and metrics are kept: their rows, as a kernel's lines, are told apart later.
     """
 
     def names(file: Found, job_id: str) -> bool:
         return re.search(rf"(?<!\d){re.escape(job_id)}(?!\d)", file.source) is not None
 
-    logs = [file for file in found if file.kind in (LOG, KERNEL, EVENTS)]
-    own = [file for file in logs if names(file, job)]
-    if not own:
-        own = [file for file in logs if not any(names(file, other) for other in others)]
-    keep = {id(file) for file in own}
-    return [file for file in found if file.kind not in (LOG, KERNEL, EVENTS) or id(file) in keep]
+    own = {id(file) for file in found if names(file, job)}
+    strange = {id(file) for file in found if any(names(file, other) for other in others)} - own
+    told = any(id(file) in own for file in found if file.kind in (LOG, EVENTS))
+
+    def keep(file: Found) -> bool:
+        if file.kind in (LOG, EVENTS) and told:
+            return id(file) in own
+        return file.kind not in (LOG, KERNEL, EVENTS) or id(file) not in strange
+
+    return list(filter(keep, found))
