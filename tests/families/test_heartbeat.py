@@ -90,6 +90,30 @@ def test_who_waited_from_the_start_of_the_window_was_not_at_work(tmp_path: Path)
     assert judged(tmp_path, alone) == ()
 
 
+def beating(until: float) -> Power:
+    """As readings fall into the pauses of steps: three in a row every 100 s, on each host at a
+    time of its own."""
+
+    def power(host: str, at: float) -> float:
+        begins = {"n0": 20, "n1": 50, "n2": 80}[host]
+        return 180.0 if (at - begins) % 100 < 30 else working(until)(host, at)
+
+    return power
+
+
+def test_pauses_that_readings_meet_now_and_then_are_work(tmp_path: Path) -> None:
+    """Half of the last readings lie in one, as they did before every so often."""
+    (found,) = judged(tmp_path, beating(DECLARED))
+
+    assert "worked on" in found.shows[1].text
+
+
+@pytest.mark.parametrize("until", [905.0, 930.0, 960.0, 400.0])
+def test_a_beat_that_ended_before_is_no_work(tmp_path: Path, until: float) -> None:
+    """The accused, or all, fell in the window or long before."""
+    assert judged(tmp_path, beating(until)) == ()
+
+
 def test_a_level_that_never_falls_tells_no_work(tmp_path: Path) -> None:
     """As where the log's clock is hours off the metrics', or power is capped to what idles."""
     assert judged(tmp_path, lambda host, at: 600.0) == ()

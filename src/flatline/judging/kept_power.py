@@ -5,6 +5,10 @@ What waits in a collective draws far less than what works, and what is dead draw
 card does.  Work is the highest level a host has shown, so waiting that had begun long before is
 none.  That the level falls after the moment, or was low before the run worked, tells work from a
 card that always draws the same, and from a clock that is hours off.
+
+A step's pauses are shorter than what lies between two readings, and beat with it: every so often
+several readings in a row of one host fall into pauses.  A mean that low is work where the host had
+such means again and again, and drew its level in each half all the same.
 """
 
 from __future__ import annotations
@@ -26,15 +30,20 @@ ENDED_S, MEAN_S = 90, 60
 """Processes take some seconds to end, and those of a next job longer to load."""
 LEAST = 4
 """Stretches before the moment, else no level at work is known."""
+OFTEN, AGAIN = 0.05, 3
+"""Of the stretches before, and at least: a mean as low in so many of them is one of work."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Read:
-    """The means of the hosts: stretch by stretch before, in the two halves, and afterwards."""
+    """The means of the hosts: stretch by stretch before, in the two halves, and afterwards; the
+    highest readings in the halves, and means before over as long as a half."""
 
     cut: Timeline
     before: ByHost
     halves: tuple[ByHost, ByHost]
+    peaks: tuple[ByHost, ByHost]
+    as_long: ByHost
     after: ByHost | None
     ends: tuple[float, float, float]
 
@@ -48,6 +57,24 @@ class _Read:
         level, _ = self.level(host)
         halves = zip(self.halves, self.ends, strict=False)
         return min(read.value(host, end) or 0.0 for read, end in halves) / level if level else 0.0
+
+    def held(self, host: str) -> bool:
+        """Whether a host kept its level, or had means as low often and its level in each half."""
+        return self.part(host) >= HELD or self.beats(host)
+
+    def beats(self, host: str) -> bool:
+        level, _ = self.level(host)
+        reached = zip(self.peaks, self.ends, strict=False)
+        if not level or any((p.value(host, end) or 0.0) < HELD * level for p, end in reached):
+            return False
+        return len(self.as_low(host)) >= max(AGAIN, OFTEN * len(self.cut.ends))
+
+    def as_low(self, host: str) -> list[float]:
+        """When the mean was as low before as in the lower half."""
+        halves = zip(self.halves, self.ends, strict=False)
+        low = min(read.value(host, end) or 0.0 for read, end in halves)
+        means = ((end, self.as_long.value(host, end)) for end in self.cut.ends)
+        return [end for end, value in means if value is not None and value <= low]
 
     def falls(self, host: str) -> bool:
         """Whether the level is one of work: it fell afterwards or, where nothing was read then,
@@ -74,12 +101,12 @@ def kept_working(
         return None
     wanted = facts.hosts if None in hosts else [host for host in hosts if host]
     known = _named(read.before.rows, wanted)
-    part = {host: read.part(host) for host in read.before.rows}
-    if known is None or len(part) < 2 or 2 * sum(p >= HELD for p in part.values()) <= len(part):
+    held = {host: read.held(host) for host in read.before.rows}
+    if known is None or len(held) < 2 or 2 * sum(held.values()) <= len(held):
         return None
-    if not all(part[host] >= HELD and read.falls(host) for host in known):
+    if not all(held[host] and read.falls(host) for host in known):
         return None
-    return _told(read, min(known, key=lambda host: (part[host], host)), len(known), seconds)
+    return _told(read, min(known, key=lambda host: (read.part(host), host)), len(known), seconds)
 
 
 def _named(measured: Mapping[str, object], wanted: Iterable[str]) -> list[str] | None:
@@ -100,24 +127,29 @@ def _read(facts: Facts, until: float, seconds: float) -> _Read | None:
         return None
     ends = end, end - half_s, end + ENDED_S + MEAN_S
     late, early, after = (
-        by_host(instant(facts, _mean(length_s), at))
+        by_host(instant(facts, _over(f"{length_s}s"), at))
         for length_s, at in zip((half_s, half_s, MEAN_S), ends, strict=True)
     )
-    before = cut.hosts(facts, _mean("w"))
-    if late is None or early is None or before is None:
+    peaks = [by_host(instant(facts, _over(f"{half_s}s", "max"), at)) for at in ends[:2]]
+    before, as_long = (cut.hosts(facts, _over(length)) for length in ("w", f"{half_s}s"))
+    if late is None or early is None or before is None or as_long is None:
         return None
-    return _Read(cut, before, (late, early), after, ends)
+    if peaks[0] is None or peaks[1] is None:
+        return None
+    return _Read(cut, before, (late, early), (peaks[0], peaks[1]), as_long, after, ends)
 
 
-def _mean(length: int | str) -> str:
-    return f"avg by (host) (avg_over_time({POWER}[{length}{'s' if length != 'w' else ''}]))"
+def _over(length: str, what: str = "avg") -> str:
+    return f"avg by (host) ({what}_over_time({POWER}[{length}]))"
 
 
 def _told(read: _Read, host: str, count: int, seconds: float) -> Claim | None:
     level, at = read.level(host)
     best = read.before.cite(host, at, f"{host} at most")
-    cites = [half.cite(host, end, f"{host} in one half of that time")
-             for half, end in zip(read.halves, read.ends, strict=False)]  # fmt: skip
+    steady = read.part(host) >= HELD
+    then, most = (read.halves, "") if steady else (read.peaks, "at most ")
+    cites = [half.cite(host, end, f"{host} {most}in one half of that time")
+             for half, end in zip(then, read.ends, strict=False)]  # fmt: skip
     after = (
         None if read.after is None else read.after.cite(host, read.ends[2], f"{host} afterwards")
     )
@@ -125,9 +157,15 @@ def _told(read: _Read, host: str, count: int, seconds: float) -> Claim | None:
         return None
     drew = " and ".join(f"{cite.value:.0f}" for cite in reversed(cites) if cite)
     who = f"The GPUs of {host}" + (f", as those of all {count} hosts," if count > 1 else "")
+    half = f"in both halves of the {seconds:.0f} s before, they"
+    end = f", {after.value:.0f} W afterwards" if after else ""
+    if steady:
+        text = f"{who} kept their power: {half} drew {drew} W each, at most {level:.0f} W in all"
+        return claim(f"{text} the run{end}", *cites, best, after)
+    again = read.as_low(host)
     text = (
-        f"{who} kept their power: in both halves of the {seconds:.0f} s before, they drew {drew}"
+        f"{who} worked on: {half} reached {drew} W each, at most {level:.0f} W in the means of"
+        f" all the run, which were as low at {len(again)} other times{end}"
     )
-    text += f" W each, at most {level:.0f} W in all the run"
-    return claim(text + (f", {after.value:.0f} W afterwards" if after else ""),
-                 *cites, best, after)  # fmt: skip
+    as_low = read.as_long.cite(host, again[-1], f"{host} as low before")
+    return claim(text, *cites, best, as_low, after)
