@@ -12,7 +12,7 @@ from pathlib import Path
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
-from flatline.model import Verdict
+from flatline.model import Place, Verdict
 
 DAY = "2026-03-02"
 STEPS = "".join(
@@ -177,6 +177,14 @@ def test_a_link_is_blamed_where_its_own_kernel_lost_it(tmp_path: Path) -> None:
 
     assert (told.code, {p.host for p in told.culprits}) == ("C5", {"node02"})
     assert (blind.code, blind.culprits) == ("C5", ())
+
+
+def test_a_port_that_failed_is_no_gpus_fault(tmp_path: Path) -> None:
+    """NCCL prints beside it which card the process has that lost it."""
+    line = "node02:88121:88771 [3] NCCL WARN NET/IB : mlx5_3:1 async fatal event: port error\n"
+    told = verdict(tmp_path, train=STEPS + line + watchdogs(range(8)))
+
+    assert (told.code, told.culprits) == ("C5", (Place(host="node02", device="mlx5_3"),))
 
 
 def test_a_peer_that_several_name_is_blamed(tmp_path: Path) -> None:

@@ -57,6 +57,15 @@ BY_PORT = 0.88
 
 
 def judge(facts: Facts) -> Judgement:
+    """The network's failure at its port or host: the GPU in NCCL's line is the one whose process
+    printed it, and none has failed."""
+    found = _found(facts)
+    if found is None:
+        return None
+    return replace(found, culprits=distinct(replace(p, gpu=None) for p in found.culprits))
+
+
+def _found(facts: Facts) -> Finding | None:
     """
     Blame the first line that says a transport gave up or a link went down.
 
