@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from shutil import copytree
 
 import pytest
 
-from families.fleet import checked, facts_of, findings, sample, stepping
+from families.fleet import T0, checked, facts_of, findings, sample, stepping
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.families.gpu_hardware_fault import judge
@@ -67,6 +68,21 @@ def test_a_rise_long_before_the_end_is_a_warning(tmp_path: Path) -> None:
 def test_a_rise_after_the_run_had_stopped_is_nobodys_cause(tmp_path: Path) -> None:
     """The next job's, or the test that was run on the node."""
     assert judged(tmp_path, lambda gpu, at: {ECC: 1.0} if gpu == 5 and at > 1000 else {}) == ()
+
+
+def test_a_rise_in_the_scrape_behind_the_runs_end_is_its_cause(tmp_path: Path) -> None:
+    """The last reading within the run came before the fault; what rises minutes later is
+    another's."""
+    ended = datetime.fromtimestamp(T0 + 605, UTC)
+    died = (Attempt(0, "failed", ended_at=ended),)
+
+    def rises(after: float) -> Reading:
+        return lambda gpu, at: {ECC: 2.0} if gpu == 5 and at > after else {}
+
+    (found,) = judged(tmp_path, rises(605), attempts=died)
+
+    assert (found.culprits, found.role) == ((Place(host="n1", gpu="1"),), "cause")
+    assert judged(tmp_path, rises(700), attempts=died) == ()
 
 
 def test_a_completed_run_was_not_ended(tmp_path: Path) -> None:

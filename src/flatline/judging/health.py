@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from math import ceil, isfinite
 from statistics import median
 
@@ -37,6 +37,9 @@ LINK = frozenset({74, 136, 155})
 FIRMWARE = frozenset({38, 54, 62, 110, 119, 120, 143, 158, 169})
 """Xids that NVIDIA's catalogue lays at the hardware or its firmware; 13, 31, 43 and 45 are
 mostly the program's own, 63 is a repair that worked."""
+SEEN_AFTER = timedelta(seconds=60)
+"""What ends a run is in its counters with the next scrape, which is behind the run's last line:
+most exporters are read every 15 to 60 s."""
 SAMPLES_LOST = 4
 """Samples a GPU must miss while its neighbours are read: one scrape may fail."""
 
@@ -71,6 +74,8 @@ def signs(facts: Facts) -> tuple[Fault, ...] | None:
     known = [s for s in (*COUNTERS, "gpu_xid", "gpu_xid_errors_total") if facts.measured(s)]
     if span is None or not known:
         return None
+    if facts.disposition != "completed":
+        span = span[0], span[1] + SEEN_AFTER
     found: list[Fault] = []
     for signal, (fault_class, strength) in COUNTERS.items():
         found += [
