@@ -41,6 +41,7 @@ from flatline.tracks import (
     Point,
     Reach,
     Track,
+    node_named,
     plan_of,
     reached,
     stands_for,
@@ -119,6 +120,7 @@ class Facts:
         strict: bool = False,
         dumps: Sequence[Dump] = (),
         end_seen: bool = False,
+        nodes: Mapping[str, str] | None = None,
     ) -> None:
         self.targets = tuple(targets)
         self.files = tuple(files)
@@ -144,6 +146,7 @@ class Facts:
         self.strict = strict
         self.dumps = tuple(dumps)
         self.end_seen = end_seen
+        self._nodes = nodes or {}
         self._read_line = read_line
         self._read_lines = read_lines
         self._ask = ask
@@ -416,14 +419,10 @@ class Facts:
 
     @cached_property
     def hosts(self) -> tuple[str, ...]:
-        found: dict[str, None] = {}
-        for held in (*(job.nodes for job in self.jobs[-1:]), self.last.hosts):
-            found.update(dict.fromkeys(held))
-        if not found:
-            for place in self._places():
-                if place.host:
-                    found.setdefault(place.host)
-        return tuple(found)
+        held = (*(job.nodes for job in self.jobs[-1:]), self.last.hosts)
+        found = dict.fromkeys(node for nodes in held for node in nodes)
+        heard = (place.host for place in self._places() if place.host)
+        return tuple(found or dict.fromkeys(node_named(host, self._nodes) for host in heard))
 
     def _places(self) -> Iterator[Place]:
         for event in self.exits:
@@ -455,6 +454,7 @@ class Facts:
 
     def node_of(self, host: str) -> str:
         """The name the scheduler knows a host by: its logs may spell it with its domain."""
+        host = node_named(host, self._nodes)
         short = host.partition(".")[0].lower()
         return next((node for node in self.hosts if node.lower() == short), host)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_left, bisect_right
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -340,6 +340,11 @@ def _by_tasks(
         of_host[host] |= missing
     for host, tasks in of_host.items():
         yield from (Place(host=host, rank=task) for task in sorted(tasks))
+
+
+def node_named(host: str, nodes: Mapping[str, str]) -> str:
+    """The node behind an address, or a pod's name or domain; the host itself where none is."""
+    return nodes.get(host) or nodes.get(host.partition(".")[0], host)
 
 
 def told_of_hosts(

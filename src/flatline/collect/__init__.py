@@ -424,6 +424,7 @@ def _facts(read: Reading) -> Facts:
         end_seen=reached_end(*told, tries[-1]) is not None,
         whole_logs=not any(gap.need == LOG for gap in gaps),
         catalogue=catalogue().digest if logs else None,
+        nodes=records.addresses,
     )
 
 

@@ -1,0 +1,71 @@
+"""
+`kubectl get pods -o wide`: on which node each pod runs, and the address it has there.
+
+Columns stand at least two spaces apart and hold single ones (`2 (5h ago)`).  A name or address
+that two nodes show, as of two namespaces or given anew, tells neither; a pod that was moved since
+stands with its new node.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from flatline.errors import FormatError
+from flatline.model import Records, Scalar
+from flatline.parsers._rows import Row, decoded
+from flatline.parsers._rows import resolved as found_at
+from flatline.parsers._slurm import named_once
+
+FORMAT = "kubectl-pods"
+_APART = re.compile(r" {2,}|\t+")
+_NEEDED = {"NAME", "READY", "STATUS", "NODE"}
+_PROMPT = re.compile(r"[^|]{0,120}[$#>%] ?kubectl [^|]{1,200}")
+_NONE = ("", "<none>")
+
+
+def _columns(line: str) -> list[str] | None:
+    names = _APART.split(line.strip())
+    return names if set(names) >= _NEEDED and len(set(names)) == len(names) else None
+
+
+def _rows(data: bytes) -> Iterator[Row]:
+    """Rows under their header. Raises `FormatError` where the first line is none."""
+    columns: list[str] | None = None
+    number = 0
+    for line in decoded(data).split("\n"):
+        if not line.strip() or _PROMPT.fullmatch(line):
+            continue
+        if (found := _columns(line)) is not None:
+            columns = found
+        elif columns is None:
+            break
+        else:
+            number += 1
+            values = _APART.split(line.strip())
+            if len(values) == len(columns):
+                yield Row(number, dict(zip(columns, values, strict=True)))
+    if columns is None:
+        raise FormatError("no table of pods with their nodes: it is that of -o wide")
+
+
+def parse(data: bytes, source: str) -> Records:
+    """Raises `FormatError` without the header of `-o wide`."""
+    placed = [row for row in _rows(data) if row["NODE"] not in _NONE]
+    names = [(row[key], row["NODE"]) for row in placed for key in ("NAME", "IP")]
+    return Records(addresses=named_once(pair for pair in names if pair[0] not in _NONE))
+
+
+def recognise(name: str, head: bytes) -> bool:
+    """Whether the first line, or the one after the command, is that header."""
+    try:
+        lines = [line for line in decoded(head).split("\n", 6)[:6]
+                 if line.strip() and not _PROMPT.fullmatch(line)]  # fmt: skip
+    except FormatError:
+        return False
+    return bool(lines) and _columns(lines[0]) is not None
+
+
+def resolve(data: bytes, pointer: str) -> Scalar:
+    """The value at `row 2, NODE`; rows count from 1, headers left out."""
+    return found_at(data, pointer, _rows)

@@ -1,0 +1,86 @@
+"""`kubectl get pods -o wide`, and hosts that logs know by their pods."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.errors import FormatError
+from flatline.parsers import kubectl_pods
+
+WIDE = b"""\
+$ kubectl get pods -o wide
+NAME             READY   STATUS      RESTARTS      AGE    IP            NODE     NOMINATED NODE
+train-worker-0   0/1     Error       0             137m   10.244.0.17   wk1      <none>
+train-worker-1   0/1     OOMKilled   2 (5h ago)    137m   10.244.1.18   wk2      <none>
+train-worker-2   0/1     Pending     0             137m   <none>        <none>   <none>
+"""
+SPACES = b"""\
+NAMESPACE   NAME             READY   STATUS    RESTARTS   AGE   IP            NODE
+a           train-worker-0   1/1     Running   0          1h    10.244.0.17   wk1
+b           train-worker-0   1/1     Running   0          1h    10.244.5.17   wk5
+b           eval-0           1/1     Running   0          1h    10.244.0.17   wk6
+"""
+
+
+def test_pods_and_their_addresses_by_node() -> None:
+    """A pod that runs nowhere yet has none."""
+    assert kubectl_pods.recognise("pods.txt", WIDE)
+    assert kubectl_pods.parse(WIDE, "pods.txt").addresses == {
+        "train-worker-0": "wk1",
+        "10.244.0.17": "wk1",
+        "train-worker-1": "wk2",
+        "10.244.1.18": "wk2",
+    }
+    assert kubectl_pods.resolve(WIDE, "row 2, NODE") == "wk2"
+
+
+def test_what_stands_on_two_nodes_tells_neither() -> None:
+    """The same name in two namespaces, and an address that was given anew."""
+    assert kubectl_pods.parse(SPACES, "pods.txt").addresses == {
+        "10.244.5.17": "wk5",
+        "eval-0": "wk6",
+    }
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"NAME      READY   STATUS    RESTARTS   AGE\ntrain-0   1/1     Running   0          1h\n",
+        b"NAME   STATUS   ROLES    AGE   VERSION\nwk1    Ready    <none>   9d    v1.31.1\n",
+        b"step 1 loss 2.0\nNAME   READY   STATUS   NODE\n",
+    ],
+)
+def test_what_is_no_table_of_pods_and_nodes(text: bytes) -> None:
+    """Without `-o wide`, of nodes, or within a log."""
+    assert not kubectl_pods.recognise("pods.txt", text)
+    with pytest.raises(FormatError):
+        kubectl_pods.parse(text, "pods.txt")
+
+
+STEPS = "".join(
+    f"2026-11-16T10:{n // 6:02d}:{n % 6}0.000000Z step {n * 10}/4000 loss {8 - n * 0.05:.3f}\n"
+    for n in range(1, 120)
+)
+KILLED = """\
+2026-11-16T10:20:00.000000Z torch.distributed.elastic.multiprocessing.errors.ChildFailedError:
+2026-11-16T10:20:00.000000Z Root Cause (first observed failure):
+2026-11-16T10:20:00.000000Z   host      : train-worker-1
+2026-11-16T10:20:00.000000Z   rank      : 8 (local_rank: 0)
+2026-11-16T10:20:00.000000Z   exitcode  : -9 (pid: 211)
+2026-11-16T10:20:00.000000Z   traceback : Signal 9 (SIGKILL) received by PID 211
+"""
+
+
+@pytest.mark.parametrize(("table", "host"), [(WIDE, "wk2"), (SPACES, "train-worker-1")])
+def test_a_pod_in_a_log_is_named_by_its_node(tmp_path: Path, table: bytes, host: str) -> None:
+    """One that the table does not hold keeps its own name."""
+    (tmp_path / "train-worker-0.log").write_text(STEPS + KILLED)
+    (tmp_path / "pods.txt").write_bytes(table)
+
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("A2", [host])
