@@ -46,14 +46,14 @@ def test_half_full_says_nothing(tmp_path: Path, used: float, at: float, host: st
 
 
 def failed(
-    tmp_path: Path, levels: dict[str, float], line: str
+    tmp_path: Path, levels: dict[str, float], line: str, total: str = "DCGM_FI_DEV_FB_TOTAL"
 ) -> list[tuple[str | None, str | None]]:
     """The culprits where each GPU of one host held so many of 80,000 MiB as a line was printed."""
     prom = [
         sample(metric, f'Hostname="n1",gpu="{gpu}"', value, n)
         for n in range(0, 601, 30)
         for gpu, level in levels.items()
-        for metric, value in (("DCGM_FI_DEV_FB_USED", level), ("DCGM_FI_DEV_FB_TOTAL", 80_000.0))
+        for metric, value in (("DCGM_FI_DEV_FB_USED", level), (total, 80_000.0))
     ]
     facts_of(tmp_path, prom)
     when = datetime.fromtimestamp(T0 + 590, UTC).strftime("%Y-%m-%d %H:%M:%S")
@@ -80,3 +80,29 @@ def test_of_several_full_cards_the_number_tells(
     """Where the exporter found that one full."""
     levels = {"0": 78_000.0, "1": 30_000.0, "3": 79_000.0}
     assert failed(tmp_path, levels, OOM.format(card)) == [("n1", named)]
+
+
+SAID = (
+    "[rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 6 has a"
+    " total capacity of {} of which 1.02 GiB is free. Process 88123 has 17.87 GiB memory in use."
+    " Including non-PyTorch memory, this process has 59.23 GiB memory in use."
+)
+
+
+@pytest.mark.parametrize(
+    ("size", "levels", "named"),
+    [
+        ("78.12 GiB", {"0": 60_000, "3": 79_000}, "3"),
+        ("78.12 GiB", {"0": 79_500, "3": 79_000}, None),
+        ("78.12 GiB", {"0": 60_000, "3": 62_000}, None),
+        ("39.39 GiB", {"0": 60_000, "3": 79_000}, None),
+    ],
+)
+def test_the_allocator_says_the_total_that_an_exporter_does_not(
+    tmp_path: Path, size: str, levels: dict[str, float], named: str | None
+) -> None:
+    """dcgm-exporter's own list has no total; two full cards, none, and cards of another size tell
+    no card."""
+    found = failed(tmp_path, levels, SAID.format(size), total="DCGM_FI_DEV_FB_FREE")
+
+    assert found == [("n1", named)]

@@ -73,8 +73,9 @@ def judge(facts: Facts) -> Judgement:
     first = found.first
     claims = [shows(found, f"{subject(found)} could not allocate GPU memory")]
     cites = [f.match.cite for f in found.group if f.match is not None][:3] or [first.cite]
-    sizes = _sizes(first.match.groups if first.match else {})
-    full = filled(facts, first.cite.at, found.culprits)
+    groups = first.match.groups if first.match else {}
+    sizes, said = _sizes(groups), size_bytes(groups.get("size_total") or "")
+    full = filled(facts, first.cite.at, found.culprits, said)
     if full is not None:
         claims.append(full.shows)
     text = "The run needs more GPU memory than the card has left; the hardware did its work."

@@ -21,6 +21,10 @@ spike between two samples, are in none of them."""
 ROOMY = 0.8
 """Of the device's memory: below it a GPU had room to spare beside one that was full."""
 
+WHOLE = 1.02
+"""Of what the allocator says the card has; one that holds more is another card's size, or what was
+said is no card's."""
+
 
 @dataclass(frozen=True, slots=True)
 class Filled:
@@ -32,26 +36,37 @@ class Filled:
     """Whether every other GPU of the run was read, and had room."""
 
 
-def filled(facts: Facts, at: datetime | None, culprits: Sequence[Place]) -> Filled | None:
-    """Which GPUs of the culprits' hosts (of any host where none is known) were nearly full."""
-    needed = ("gpu_memory_used_bytes", "gpu_memory_total_bytes")
-    if facts.window is None or not all(map(facts.measured, needed)):
+def filled(
+    facts: Facts, at: datetime | None, culprits: Sequence[Place], said_bytes: float | None = None
+) -> Filled | None:
+    """
+    Which GPUs of the culprits' hosts (of any host where none is known) were nearly full.
+
+    `said_bytes` is what the allocator says the card has, for exporters that give no total: the
+    card that failed has that much, so that one of another size cannot be taken for it.
+    """
+    if facts.window is None or not facts.measured("gpu_memory_used_bytes"):
         return None
     start, end = facts.window
+    at = at or facts.last.ended_at
     moment = min(end, at) if at is not None and at > start else end
     hosts = {place.host for place in culprits if place.host}
-    query = (f"max_over_time(gpu_memory_used_bytes[{BEFORE_S}s])",
-             f"max_over_time(gpu_memory_total_bytes[{BEFORE_S}s])")  # fmt: skip
-    used, total = (readings(instant(facts, one, int(moment.timestamp()))) for one in query)
-    if used is None or total is None:
+    used, total = (
+        readings(instant(facts, f"max_over_time({one}[{BEFORE_S}s])", int(moment.timestamp())))
+        for one in ("gpu_memory_used_bytes", "gpu_memory_total_bytes")
+    )
+    if used is None or (total is None and not said_bytes):
         return None
+    whole = {
+        place: said_bytes or 0.0 if total is None else total.rows[place].last
+        for place in (used if total is None else total).rows
+    }
     parts = {
-        place: row.last / total.rows[place].last
+        place: row.last / whole[place]
         for place, row in used.rows.items()
-        if place in total.rows and total.rows[place].last > 0
-        and (not hosts or place.host in hosts)
-    }  # fmt: skip
-    full = sorted((place for place, part in parts.items() if part >= FULL),
+        if whole.get(place, 0.0) > 0 and (not hosts or place.host in hosts)
+    }
+    full = sorted((place for place, part in parts.items() if FULL <= part <= WHOLE),
                   key=lambda place: (-parts[place], str(place)))  # fmt: skip
     if not full:
         return None
@@ -59,6 +74,7 @@ def filled(facts: Facts, at: datetime | None, culprits: Sequence[Place]) -> Fill
     cites = [
         read.cite(fullest, read.rows[fullest].times[-1], text)
         for read, text in ((used, "most memory in use"), (total, "memory there is"))
+        if read is not None
     ]
     text = (
         f"{fullest} was {parts[fullest]:.0%} full within the {BEFORE_S // 60} minutes before, by"
