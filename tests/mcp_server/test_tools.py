@@ -279,7 +279,8 @@ def with_metrics(folder: Path) -> Path:
 
 
 def test_numbers_are_ends_and_extremes_of_a_few_series(tmp_path: Path) -> None:
-    """What is left out is counted; labels are the run's words and cannot steer."""
+    """The extreme series are shown, those left out are named with what they lie between; labels
+    are the run's words and cannot steer."""
     _, answer = called(
         with_metrics(tmp_path),
         ("diagnose", {"target": "."}),
@@ -288,10 +289,49 @@ def test_numbers_are_ends_and_extremes_of_a_few_series(tmp_path: Path) -> None:
     typed = answer.structured_content or {}
     jsonschema.validate(typed, tools(tmp_path)["query"].output_schema or {})
     assert (typed["series_in_all"], len(typed["series"])) == (14, 12)
-    one = next(s for s in typed["series"] if s["labels"]["gpu"] == "7")
-    assert (one["first"], one["last"], one["lowest"], one["highest"]) == (1000, 1028, 1000, 1028)
+    one = next(s for s in typed["series"] if s["labels"]["gpu"] == "13")
+    assert (one["first"], one["last"], one["lowest"], one["highest"]) == (1000, 1052, 1000, 1052)
+    assert {s["labels"]["gpu"] for s in typed["series"]} >= {"0", "13"}
+    assert typed["rest"] == {"series": 2, "lowest": 1000, "highest": 1032,
+                             "labels": [{"gpu": "7"}, {"gpu": "8"}]}  # fmt: skip
+    assert "not shown: 2 from 1000 to 1032: {gpu=7} {gpu=8}" in said(answer)
     assert said(answer).count("</run-text>") == 1
     assert "\x1b" not in said(answer)
+
+
+def with_clocks(folder: Path, *, hosts: int) -> Path:
+    """Eight constant labels, which sort before the host's, and two clocks of each GPU."""
+    same = ",".join(f'a_constant_{n}="same"' for n in range(8))
+    rows = [
+        f'gpu_clock{{{same},clock_index="{clock}",gpu_id="{gpu}",gpu_uuid="u{host}{gpu}",'
+        f'hostname="mi{host}"}} {1000 * host + 100 * gpu + clock} 1768381200000\n'
+        for host in range(hosts) for gpu in range(2) for clock in range(2)
+    ]  # fmt: skip
+    (folder / "metrics.prom").write_text("# TYPE gpu_clock gauge\n" + "".join(rows))
+    (folder / "job.log").write_bytes((DEMOS / "nan-loss/run/job.log").read_bytes())
+    return folder
+
+
+def test_series_of_an_answer_are_told_apart_by_where_they_are(tmp_path: Path) -> None:
+    """Host, GPU and what else differs; a label that only repeats the place is left out, one that
+    all have alike stands once; asked at one time there is one value."""
+    _, answer = called(
+        with_clocks(tmp_path, hosts=2),
+        ("diagnose", {"target": "."}),
+        ("query", {"handle": "HANDLE", "promql": "gpu_clock", "time": "2026-01-14T09:00:00Z"}),
+    )
+    typed, text = answer.structured_content or {}, said(answer)
+    told = [tuple(one["labels"].items()) for one in typed["series"]]
+    assert [[name for name, _ in one] for one in told] == 8 * [
+        ["hostname", "gpu_id", "clock_index"]
+    ]
+    assert len(set(told)) == 8
+    assert len(typed["shared"]) == 8
+    assert (typed["series"][3]["value"], "first" in typed["series"][3]) == (101, False)
+    assert text.startswith("8 series, at 2026-01-14T09:00:00Z\n")
+    assert "\n{hostname=mi1, gpu_id=1, clock_index=0}: 1100\n" in text
+    assert text.count("a_constant_0") == 1
+    assert "highest" not in text
 
 
 @pytest.mark.parametrize(

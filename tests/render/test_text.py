@@ -214,7 +214,7 @@ def test_an_unknown_place_is_said() -> None:
 
 def test_needs_are_ranked_by_what_they_would_decide() -> None:
     """The telemetry that settles most families is asked for first."""
-    page = render(verdicts.found())
+    page = render(replace(verdicts.found(), confidence=0.8))
     assert page.index("GPU activity (SM active): D1, D3") < page.index("GPU clocks: B3")
 
 
@@ -252,11 +252,20 @@ def test_a_text_loses_its_middle(width: int) -> None:
 def test_what_stays_open_is_short() -> None:
     """Codes in a line, four needs, and where the rest is."""
     families = [Undetermined(f"D{n}", f"family-{n}", (f"need {n}",)) for n in range(1, 7)]
-    page = render(replace(verdicts.found(), undetermined=tuple(families)))
+    page = render(replace(verdicts.found(), undetermined=tuple(families), confidence=0.89))
     part = page.split("Not decidable (6)")[1]
     assert part.splitlines()[1].strip() == "D1-D6"
     assert part.count("  - need ") == 4
     assert "and 2 more needs; family by family: undetermined in --format json" in part
+
+
+def test_a_sure_verdict_only_counts_what_stays_open() -> None:
+    """Nobody goes looking for what would decide the rest."""
+    families = [Undetermined(f"D{n}", f"family-{n}", (f"need {n}",)) for n in range(1, 7)]
+    page = render(replace(verdicts.found(), undetermined=tuple(families), confidence=0.9, gaps=()))
+    part = page.split("\n\nNot decidable (6)")[1]
+    assert part.strip("\n").split("\n") == ["  D1-D6; why: --format json"]
+    assert "What would help" not in page
 
 
 def test_an_exclusion_is_told_without_the_names_of_patterns() -> None:

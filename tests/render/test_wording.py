@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 import pytest
 
 from flatline.model import Place
+from flatline.wording.columns import excerpt, words_of
 from flatline.wording.places import fold_hosts, fold_numbers, fold_places
 from flatline.wording.rows import confidence_text, duration, moment, rows, value_text
 from flatline.wording.untrusted import neutral, sentence
@@ -127,3 +128,18 @@ def test_a_run_still_going_says_when_it_was_last_heard_of() -> None:
     run = replace(verdicts.RUN, disposition="running", ended_at=None)
     said = dict(rows(replace(verdicts.found(), run=run)))
     assert said["ran"].startswith("since 2026-03-01 01:10:02Z, last heard of 04:43:11Z")
+
+
+def test_a_cut_line_keeps_what_failed_before_the_word_that_says_so() -> None:
+    """Where the telling word is the last one the rest of the room goes to what stands before."""
+    line = (
+        "/opt/pytorch/aten/src/THCUNN/ClassNLLCriterion.cu:108: "
+        "cunn_ClassNLLCriterion_updateOutput_kernel: block: [0,0,0], thread: [6,0,0] "
+        "Assertion t >= 0 && t < n_classes failed."
+    )
+    shown = excerpt(line, 100, words_of(["A bounds check failed"]), "…")
+
+    assert shown.startswith("…")
+    assert shown.endswith("thread: [6,0,0] Assertion t >= 0 && t < n_classes failed.")
+    assert 70 < len(shown) <= 100
+    assert excerpt(f"{'x' * 300} failed", 40, frozenset(), "…") == "…" + "x" * 31 + " failed"

@@ -27,7 +27,7 @@ from flatline.facts import METRICS, SCHEDULER, Facts
 from flatline.judging.claims import claim
 from flatline.judging.health import within
 from flatline.judging.pace import pace
-from flatline.judging.throughput import Slow, course, shown
+from flatline.judging.throughput import Slow, course, held, shown
 from flatline.model import Cite, Claim, Finding, Job, Judgement
 
 CODE = "G1"
@@ -86,7 +86,7 @@ def judge(facts: Facts) -> Judgement:
         attribution="none",
         strength=round(strength, 3),  # a sum of tenths must not fall a hair below 0.8
         severity="none",
-        shows=(*shows, *_slowest(facts, slow), *faults),
+        shows=(*shows, *_paced(facts, slow), *faults),
         implies=(claim("The run is sound as far as what was read reaches.", *shows[0].cites),),
         scope="none",
         attempt=facts.last.n,
@@ -117,7 +117,7 @@ def _advancing(facts: Facts) -> Finding | None:
         shows=(
             claim(f"Its last progress is {silent_s:.0f} s old, and comes every"
                   f" {seen.interval_s:.0f} s or so", first.cite, seen.last, job.cite),
-            *_slowest(facts, slow),
+            *_paced(facts, slow),
         ),
         implies=(claim("The run is sound so far, as far as what was read reaches.", seen.last),),
         scope="none",
@@ -151,9 +151,13 @@ def _faulty(facts: Facts) -> tuple[Claim, ...]:
     return tuple(claim(f"{one.place}: {one.what}", *one.cites) for one in within(facts)[:1])
 
 
-def _slowest(facts: Facts, slow: Slow | None) -> tuple[Claim, ...]:
+def _paced(facts: Facts, slow: Slow | None) -> tuple[Claim, ...]:
+    """The phase in which the run was slower, or that its pace held, as far as that is known."""
     run = course(facts)
-    return (shown(facts, run, slow),) if run is not None and slow is not None else ()
+    if run is None:
+        return ()
+    told = held(facts, run) if slow is None else shown(facts, run, slow)
+    return (told,) if told is not None else ()
 
 
 def _last_step_failed(job: Job | None) -> bool:

@@ -157,6 +157,9 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
         "unbounded": f"The {name} sank without bound{where}: what it measures has no lower end",
         "flat-no-gradient": f"The {name} is flat and every gradient is zero",
     }[seen.shape]
+    if seen.throughout:
+        lines = f"every line read ({seen.count})" if seen.count > 1 else "the one line read of it"
+        text = f"The {name} or its gradient is non-finite in {lines}"
     cites = [p.cite for p in seen.points]
     levels = [
         f"{label} {value:.4g}"
@@ -176,8 +179,8 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
         severity="degraded",
         shows=tuple(shows),
         implies=(
-            claim("Every step after the onset was spent on a model that is not learning,"
-                  " whatever the exit status says.", *cites[:1]),
+            claim(f"Every step {'read' if seen.throughout else 'after the onset'} was spent on a"
+                  " model that is not learning, whatever the exit status says.", *cites[:1]),
         ),
         scope="all",
         onset=seen.onset.cite.at if seen.onset else None,
@@ -190,7 +193,8 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
             " is not in the log.",
             *(("Whether the data was changed there on purpose.",)
               if seen.shape == "stepped-up" else ()),
-            *((f"The shape rests on {seen.count} points.",) if seen.count < SHAPE_POINTS else ()),
+            *((f"The shape rests on {seen.count} point{'s' * (seen.count > 1)}.",)
+              if seen.count < SHAPE_POINTS else ()),
         ),
         actions=(Action("fix", _advice(facts, onset)),),
         resubmit="fix_first",

@@ -186,7 +186,7 @@ def _left(
     most = max(
         range(moved, min(moved + 8, len(points))), key=lambda at: abs(points[at][1] - level)
     )
-    return moved, len(calm) - 1, most, chance
+    return moved, moved - 1, most, chance
 
 
 def _fall(run: Course) -> tuple[float, float]:
@@ -242,7 +242,7 @@ def _finding(facts: Facts, run: Course, move: _Move, system: tuple[Quiet, ...]) 
 
 def _action(move: _Move) -> Action:
     if move.fault_class == "size":
-        return Action("watch", "Compare samples or tokens a second instead of steps: where those"
-                      " hold, nothing is lost.")  # fmt: skip
+        return Action("watch", "Steps of another size are not comparable: compare the pace with"
+                      " that of steps of the same size.")  # fmt: skip
     return Action("watch", "Look at the router: weight of the balance loss, capacity, counts per"
                   " expert around this step.")  # fmt: skip

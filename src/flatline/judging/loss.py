@@ -73,6 +73,8 @@ class Curve:
     best: float | None
     tail: float | None
     count: int
+    throughout: bool = False
+    """Non-finite from the first point that was read: when it began is not known."""
 
 
 def curve(facts: Facts) -> Curve | None:
@@ -156,6 +158,7 @@ def _non_finite(facts: Facts, track: Track, losses: list[int], points: list[int]
             best=min(good, default=None),
             tail=None,
             count=tail,
+            throughout=not before,
         )
     return None
 

@@ -30,6 +30,8 @@ DROP = 0.05
 """A fall beyond this is a slow-down: repeats on other nodes differ by 2 %."""
 LEAST_POINTS = 12
 """Fewer points show no phases."""
+LASTING = 4
+"""Points of a phase from which it lasted."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,7 +113,7 @@ def _course(facts: Facts) -> Course | None:
     if known is None or len(known.values) < LEAST_POINTS:
         return None
     parts = phases(known.values)
-    lasting = [p for p in parts if len(p) >= 4]
+    lasting = [p for p in parts if len(p) >= LASTING]
     if not lasting:
         return None
     top = _usual_best(lasting)
@@ -256,6 +258,26 @@ def shown(facts: Facts, found: Course, phase: Slow) -> Claim:
     )
     return claim(text, *level_cites(facts, found.pace, phase),
                  *level_cites(facts, found.pace, found.best))  # fmt: skip
+
+
+def held(facts: Facts, found: Course) -> Claim | None:
+    """The usual pace, and how far the slowest phase that lasted was below the fastest; None where
+    nothing can be cited for it."""
+    usual, unit = median(found.pace.values), found.pace.unit
+    lasting = [p for p in found.phases if p.points[1] - p.points[0] + 1 >= LASTING]
+    slowest, fastest = (pick(lasting, key=lambda phase: phase.level) for pick in (min, max))
+    below = 1 - slowest.level / fastest.level if fastest.level else 0.0
+    text = "The pace held" if below <= DROP else "The pace"
+    text += f": median {usual:.4g} {unit}"
+    text += f" ({1 / usual:.3g} s a step)" if unit == "steps/s" and usual > 0 else ""
+    text += (
+        "; no phase stands apart"
+        if slowest is fastest
+        else f"; its slowest lasting phase {below:.1%} below the best"
+    )
+    cites = [cite for phase in dict.fromkeys((slowest, fastest))
+             for cite in level_cites(facts, found.pace, phase)]  # fmt: skip
+    return claim(text, *cites) if cites else None
 
 
 def level_cites(facts: Facts, known: Pace, phase: Slow) -> tuple[Cite, ...]:

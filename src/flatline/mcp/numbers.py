@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 import numpy as np
@@ -11,10 +11,11 @@ from flatline.collect.asking import Own
 from flatline.collect.stores import STEPS, Question, Reply
 from flatline.errors import UsageError
 from flatline.mcp.pack import LONG, WHERE, gap_said, safe
-from flatline.mcp.shapes import Numbers, NumberSeries
+from flatline.mcp.shapes import Numbers, NumberSeries, RestSeries
 from flatline.series.promql.evaluate import Matrix
-from flatline.series.storage import Floats, each
+from flatline.series.storage import Floats, Labels, each
 from flatline.triage.select import instant_or_span
+from flatline.wording.plots import farthest, ordered, rest, scale, shared_labels, telling
 from flatline.wording.rows import instant
 
 SERIES, LABELS, METRICS, GAPS = 12, 8, 12, 3
@@ -43,32 +44,39 @@ def _instant(said: str | None, name: str) -> datetime | None:
 
 
 def answer(handle: str, reply: Reply) -> Numbers:
-    """The first few series, the rest counted; the metrics there are where none answers."""
+    """A few series, the extremes among them, the rest counted; the metrics there are where none
+    answers."""
     found = reply.found
+    every: Sequence[Labels] = () if isinstance(found, str) else found.labels
+    names = telling(every)
     series: list[NumberSeries] = []
-    in_all = 0
+    left = None
     if isinstance(found, Matrix):
-        in_all = len(found.labels)
+        kept = farthest(found, SERIES)
         series = [
-            _one(dict(labels), found.times[there], found.values[row][there])
-            for row, labels in enumerate(found.labels[:SERIES])
+            _one(_told(found.labels[row], names), found.times[there], found.values[row][there])
+            for row in kept
             if (there := found.present[row]).any()
         ]
+        left = _rest(found, rest(found, kept), names)
     elif not isinstance(found, str):
-        for labels, times, values in each(found):
-            in_all += 1
-            if in_all <= SERIES and len(values):
-                series.append(_one(dict(labels), times, values))
+        series = [
+            _one(_told(labels, names), times, values)
+            for at, (labels, times, values) in enumerate(each(found))
+            if at < SERIES and len(values)
+        ]
     return Numbers(
         handle=handle,
         start=_said(reply.start),
         end=_said(reply.end),
         step_s=reply.step_s,
         engine=reply.engine,
+        shared=_told(shared_labels(every)),
         series=series,
-        series_in_all=in_all,
+        series_in_all=len(every),
+        rest=left,
         text=safe(found) if isinstance(found, str) else None,
-        metrics=[] if in_all else [safe(name, WHERE) for name in sorted(reply.metrics)[:METRICS]],
+        metrics=[] if every else [safe(name, WHERE) for name in sorted(reply.metrics)[:METRICS]],
         metrics_in_all=len(reply.metrics),
         gaps=[gap_said(gap) for gap in reply.gaps[:GAPS]],
         asked=safe(reply.meant.text, LONG) if reply.meant.rewritten else None,
@@ -76,13 +84,32 @@ def answer(handle: str, reply: Reply) -> Numbers:
     )
 
 
-def _one(labels: Mapping[str, str], times: Floats, values: Floats) -> NumberSeries:
+def _told(labels: Labels, names: Sequence[str] | None = None) -> dict[str, str]:
+    """The first few labels, those of these names where they are given, places first."""
+    kept = [label for label in ordered(labels) if names is None or label[0] in names]
+    return {safe(name, WHERE): safe(value, WHERE) for name, value in kept[:LABELS]}
+
+
+def _rest(found: Matrix, rows: Sequence[int], names: Sequence[str]) -> RestSeries | None:
+    if not rows:
+        return None
+    low, high = scale(found, rows)
+    return RestSeries(
+        series=len(rows),
+        lowest=_value(low),
+        highest=_value(high),
+        labels=[_told(found.labels[row], names) for row in rows[:SERIES]],
+    )
+
+
+def _one(labels: dict[str, str], times: Floats, values: Floats) -> NumberSeries:
+    if len(values) == 1:
+        at = _said(float(times[0]))
+        return NumberSeries(labels=labels, points=1, value=_value(values[0]), at=at)
     low, high = (int(pick(values)) if not np.isnan(values).all() else 0
                  for pick in (_lowest, _highest))  # fmt: skip
     return NumberSeries(
-        labels={
-            safe(name, WHERE): safe(value, WHERE) for name, value in list(labels.items())[:LABELS]
-        },
+        labels=labels,
         points=len(values),
         first=_value(values[0]),
         last=_value(values[-1]),

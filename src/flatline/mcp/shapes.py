@@ -209,18 +209,31 @@ class Matches(Shape):
 
 
 class NumberSeries(Shape):
-    """One series of an answer by its ends and extremes; NaN and infinities are words."""
+    """One series of an answer by its ends and extremes, or its one value; NaN and infinities are
+    words."""
 
     labels: dict[str, str]
+    """Those that tell it from the others."""
     points: int
-    first: float | str
-    last: float | str
-    lowest: float | str
+    value: float | str | None = None
+    at: str | None = None
+    first: float | str | None = None
+    last: float | str | None = None
+    lowest: float | str | None = None
     lowest_at: str | None = None
-    highest: float | str
+    highest: float | str | None = None
     highest_at: str | None = None
     means: list[float | str] = []
     """Of each eighth of the time, in order."""
+
+
+class RestSeries(Shape):
+    """The series that are not shown: which the first of them are, and between what they lie."""
+
+    series: int
+    lowest: float | str | None = None
+    highest: float | str | None = None
+    labels: list[dict[str, str]]
 
 
 class Numbers(Shape):
@@ -231,8 +244,10 @@ class Numbers(Shape):
     end: str | None = None
     step_s: float | None = None
     engine: str
+    shared: dict[str, str] = Field(default={}, description="labels all series have alike")
     series: list[NumberSeries]
     series_in_all: int
+    rest: RestSeries | None = None
     text: str | None = None
     metrics: list[str] = []
     metrics_in_all: int

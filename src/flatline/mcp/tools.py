@@ -207,7 +207,7 @@ class Tools:
         everything: Annotated[bool, Field(description="other jobs' too")] = False,
     ) -> Annotated[CallToolResult, Numbers]:
         """PromQL over the run's metrics, of its own hosts and time where records tell them: ends,
-        extremes, means of eighths of the time of the first twelve series, so aggregate. To look
+        extremes, means of eighths of the time of the twelve extreme series, so aggregate. To look
         closer at what a verdict leaves open; what you read is your own."""
         held = self.runs.held(handle)
         own = None if everything else self.runs.own(held)

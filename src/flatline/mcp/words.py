@@ -6,7 +6,7 @@ What quotes the run stands between `<run-text>` tags, a line each, and cannot cl
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from flatline.mcp.pack import safe
 from flatline.mcp.runs import Held
@@ -128,14 +128,20 @@ def matches(answer: Matches) -> str:
 
 def numbers(answer: Numbers) -> str:
     step = f", every {answer.step_s:g} s" if answer.step_s else ""
-    title = f"{answer.series_in_all} series, {answer.start} to {answer.end}{step}"
-    lines = [
-        f"{_labels(one)}: first {_number(one.first)}, last {_number(one.last)},"
-        f" lowest {_number(one.lowest)} at {one.lowest_at},"
-        f" highest {_number(one.highest)} at {one.highest_at}, {one.points} points"
-        + (f"; means by eighths {' '.join(map(_number, one.means))}" if one.means else "")
-        for one in answer.series
-    ]
+    when = f"{answer.start} to {answer.end}{step}"
+    if answer.start == answer.end:
+        when = f"at {answer.end}"
+    title = f"{answer.series_in_all} series, {when}"
+    lines = [f"all {_labels(answer.shared)}"] if answer.shared else []
+    lines += [f"{_labels(one.labels)}: {_shape(one, answer.end)}" for one in answer.series]
+    if (left := answer.rest) is not None:
+        more = left.series - len(left.labels)
+        lines.append(
+            f"not shown: {left.series} from {_number(left.lowest)} to {_number(left.highest)}:"
+            f" {' '.join(map(_labels, left.labels))}" + (f" and {more} more" if more else "")
+        )
+    elif answer.series_in_all > len(answer.series) > 0:
+        lines.append(f"not shown: {answer.series_in_all - len(answer.series)} after these")
     lines += [answer.text] if answer.text else []
     if answer.metrics:
         lines.append(f"of {answer.metrics_in_all} metrics: {', '.join(answer.metrics)}")
@@ -145,12 +151,25 @@ def numbers(answer: Numbers) -> str:
     return "\n".join([title, *notes, *quoted(lines), *(f"not read: {gap}" for gap in answer.gaps)])
 
 
-def _labels(one: NumberSeries) -> str:
-    return "{" + ", ".join(f"{name}={value}" for name, value in one.labels.items()) + "}"
+def _labels(labels: Mapping[str, str]) -> str:
+    return "{" + ", ".join(f"{name}={value}" for name, value in labels.items()) + "}"
 
 
-def _number(value: float | str) -> str:
-    return value if isinstance(value, str) else f"{value:.6g}"
+def _shape(one: NumberSeries, end: str | None) -> str:
+    """The one value of a series, its time where that is not the answer's; else ends, extremes and
+    means."""
+    if one.points == 1:
+        return _number(one.value) + (f" at {one.at}" if one.at != end else "")
+    return (
+        f"first {_number(one.first)}, last {_number(one.last)},"
+        f" lowest {_number(one.lowest)} at {one.lowest_at},"
+        f" highest {_number(one.highest)} at {one.highest_at}, {one.points} points"
+        + (f"; means by eighths {' '.join(map(_number, one.means))}" if one.means else "")
+    )
+
+
+def _number(value: float | str | None) -> str:
+    return f"{value:.6g}" if isinstance(value, float | int) else value or "NaN"
 
 
 def verified(answer: Verified) -> str:

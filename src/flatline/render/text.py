@@ -61,6 +61,8 @@ CLAIMS, FINDINGS, GAPS, NEEDS, ATTEMPTS, WHYS = 12, 6, 8, 4, 6, 10
 """Entries of a list before it is folded; exclusions beyond `WHYS` lose their reasons first."""
 QUOTE_LINES = 3
 PLACES = 3
+SURE = 0.9
+"""DESIGN: confidence from which nobody goes looking for what would decide the other families."""
 MIN_WIDTH = 40
 TABLE_WIDTH = 60
 """Columns below which a comparison is told in sentences."""
@@ -411,11 +413,16 @@ def _ruled_out(page: _Page, verdict: Verdict) -> None:
 
 
 def _undetermined(page: _Page, verdict: Verdict) -> None:
-    """The codes of the families that stay open, then what would decide most of them."""
+    """The codes of the families that stay open; where the verdict is not sure, what would decide
+    most of them."""
     if not verdict.undetermined:
         return
     page.heading(f"Not decidable ({len(verdict.undetermined):,})")
-    page.put(fold_ids(u.code for u in verdict.undetermined))
+    codes = fold_ids(u.code for u in verdict.undetermined)
+    if verdict.confidence >= SURE:
+        page.put(f"{codes}; why: --format json")
+        return
+    page.put(codes)
     page.put("What would help most to decide them:")
     needs = lacking(verdict)
     for need, codes in needs[:NEEDS]:

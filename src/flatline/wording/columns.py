@@ -113,8 +113,8 @@ def excerpt(text: str, width: int, words: frozenset[str], ellipsis: str) -> str:
     At most `width` columns of the text, the telling part kept.
 
     What tells is what the citing claim repeats, and the words failures are reported in.  The
-    window with most of that wins, the earliest of equals; an ellipsis stands for each part left
-    out.
+    window with most of that wins, the earliest of equals, and reaches further back where the text
+    ends within it: what failed stands before the word.  An ellipsis stands for each part left out.
     """
     if cells(text) <= width:
         return text
@@ -129,6 +129,9 @@ def excerpt(text: str, width: int, words: frozenset[str], ellipsis: str) -> str:
         if told > best:
             best, start = told, begin
     start = max(text.rfind(" ", 0, start) + 1, start - room // 4)
+    earliest = len(text) - _cut(text[::-1], room)
+    if start > earliest:
+        start = text.find(" ", earliest - 1, earliest + room // 4) + 1 or earliest
     start = 0 if start < room // 3 else start
     shown = text[start : start + _cut(text[start:], room)]
     if start and start + len(shown) == len(text):

@@ -29,6 +29,8 @@ PLACES = (
     "rank", "task", "device", "minor_number", "UUID", "uuid", "pci_bus_id",
 )  # fmt: skip
 """Labels that say which host, GPU, rank or device, in the order in which a person asks."""
+ALWAYS = ("__name__", "gpu", "GPU", "gpu_id")
+"""Labels that are shown wherever they differ, though others may tell the series apart."""
 NARROWEST = 16
 """Columns that labels and a plot have at least."""
 
@@ -37,11 +39,10 @@ def over_time(found: Matrix, step_s: float, width: int, *, unicode: bool) -> lis
     """A line for each series: labels, last, least and greatest value, and its shape."""
     if not found.labels:
         return []
-    kept = _farthest(found)
-    labels = [found.labels[row] for row in kept]
-    shared = _shared(found.labels)
-    low, high = _scale(found, kept)
-    texts = [_apart(own, shared) for own in labels]
+    kept = farthest(found, SHOWN)
+    shared, names = shared_labels(found.labels), telling(found.labels)
+    low, high = scale(found, kept)
+    texts = [_apart(found.labels[row], names) for row in kept]
     numbers = [("last", "min", "max"), *(_numbers(found, row) for row in kept)]
     taken = max(map(cells, texts)) + sum(
         2 + max(map(len, one)) for one in zip(*numbers, strict=True)
@@ -51,8 +52,7 @@ def over_time(found: Matrix, step_s: float, width: int, *, unicode: bool) -> lis
     for row, text, three in zip(kept, texts, numbers[1:], strict=True):
         rows.append((text, *three, _line(found, row, (low, high), parts, unicode=unicode)))
     lines = _under_title(rows, width)
-    left = len(found.labels) - SHOWN
-    lines += [f"and {left:,} more, whose means are nearer to the median"] if left > 0 else []
+    lines += _rest(found, kept)
     lines.append(_span(found, step_s))
     if math.isfinite(low):
         lines.append(f"every line from {number(low)} to {number(high)}")
@@ -68,42 +68,61 @@ def _numbers(found: Matrix, row: int) -> tuple[str, str, str]:
 
 def at_once(found: Matrix, width: int) -> list[str]:
     """A line for each series: labels and value, in the order of the answer."""
-    shared = _shared(found.labels)
-    rows = [(_named(shared), f"at {clock(float(found.times[0]))}")]
-    for row in range(min(len(found.labels), SHOWN)):
-        value = number(float(found.values[row, 0]))
-        rows.append((_apart(found.labels[row], shared), value))
-    return _under_title(rows, width) + _more(len(found.labels)) if found.labels else []
+    if not found.labels:
+        return []
+    kept, names = farthest(found, SHOWN), telling(found.labels)
+    rows = [(_named(shared_labels(found.labels)), f"at {clock(float(found.times[0]))}")]
+    rows += [
+        (_apart(found.labels[row], names), number(float(found.values[row, 0]))) for row in kept
+    ]
+    return _under_title(rows, width) + _rest(found, kept)
 
 
 def of_samples(found: Series, width: int) -> list[str]:
     """A line for each series: labels, how many samples, the first and the last."""
-    shared = _shared(found.labels)
+    shared, names = shared_labels(found.labels), telling(found.labels)
     rows: list[tuple[str, ...]] = [(_named(shared), "samples", "first", "", "last", "")]
     for row in range(min(len(found), SHOWN)):
         part = slice(found.offsets[row], found.offsets[row + 1])
         times, values = found.times[part].tolist(), found.values[part].tolist()
         ends = [part for i in (0, -1) for part in (clock(times[i]), number(values[i]))]
-        rows.append((_apart(found.labels[row], shared), str(len(values)), *ends))
+        rows.append((_apart(found.labels[row], names), str(len(values)), *ends))
     return _under_title(rows, width) + _more(len(found)) if len(found) else []
 
 
-def _farthest(found: Matrix) -> list[int]:
-    """The rows to show: all, or those whose means lie farthest from the median of means."""
+def farthest(found: Matrix, most: int) -> list[int]:
+    """The rows to show: all, or those with the least and the greatest value and those whose means
+    lie farthest from the median of means."""
     count = len(found.labels)
-    if count <= SHOWN:
+    if count <= most:
         return list(range(count))
-    means = []
+    means, lows, highs = [], [], []
     for row in range(count):
         values = found.values[row][found.present[row]].tolist()
         finite = [v for v in values if math.isfinite(v)]
-        means.append(sum(finite) / len(finite) if len(finite) == len(values) else math.inf)
+        means.append(sum(finite) / len(finite) if len(finite) == len(values) > 0 else math.inf)
+        lows.append(min(finite, default=math.inf))
+        highs.append(max(finite, default=-math.inf))
     middle = sorted(means)[count // 2]
-    order = sorted(range(count), key=lambda row: -abs(means[row] - middle))
-    return sorted(order[:SHOWN])
+    order = [lows.index(min(lows)), highs.index(max(highs))]
+    order += sorted(range(count), key=lambda row: -abs(means[row] - middle))
+    return sorted(list(dict.fromkeys(order))[:most])
 
 
-def _shared(labels: Sequence[Labels]) -> Labels:
+def _rest(found: Matrix, kept: Sequence[int]) -> list[str]:
+    left = rest(found, kept)
+    if not left:
+        return []
+    low, high = scale(found, left)
+    return [f"and {len(left):,} more, from {number(low)} to {number(high)}"]
+
+
+def rest(found: Matrix, kept: Sequence[int]) -> list[int]:
+    """The rows that are not shown."""
+    return sorted(set(range(len(found.labels))) - set(kept))
+
+
+def shared_labels(labels: Sequence[Labels]) -> Labels:
     """The labels all series have alike."""
     common = set(labels[0]) if labels else set()
     for own in labels:
@@ -111,19 +130,35 @@ def _shared(labels: Sequence[Labels]) -> Labels:
     return tuple(sorted(common))
 
 
+def telling(labels: Sequence[Labels]) -> tuple[str, ...]:
+    """The names of the fewest labels that tell all series apart, found one after the other, those
+    that say where a series was first; the metric's name and the GPU wherever they differ."""
+    shared = set(shared_labels(labels))
+    differing = {key: "" for own in labels for key, value in own if (key, value) not in shared}
+    series = [dict(own) for own in labels]
+    names: list[str] = []
+    apart = 1
+    for name, _ in ordered(differing.items()):
+        told = len({tuple(own.get(key) for key in (*names, name)) for own in series})
+        if told > apart or name in ALWAYS:
+            names.append(name)
+            apart = told
+    return tuple(names)
+
+
 def _named(shared: Labels) -> str:
-    return spelled(_ordered(shared)) if shared else ""
+    return spelled(ordered(shared)) if shared else ""
 
 
-def _ordered(labels: Iterable[tuple[str, str]]) -> Labels:
+def ordered(labels: Iterable[tuple[str, str]]) -> Labels:
     """Those that say where it was first: what follows is cut before them."""
     places = {name: at for at, name in enumerate(PLACES)}
     return tuple(sorted(labels, key=lambda label: places.get(label[0], len(places))))
 
 
-def _apart(labels: Labels, shared: Labels) -> str:
+def _apart(labels: Labels, names: Sequence[str]) -> str:
     """What tells a series from the others."""
-    own = _ordered(label for label in labels if label not in shared)
+    own = ordered(label for label in labels if label[0] in names)
     if any(key == "__name__" for key, _ in own):
         return spelled(own)
     return neutral(" ".join(f"{key}={value}" for key, value in own)) if own else "{}"
@@ -183,7 +218,8 @@ def _more(count: int) -> list[str]:
     return [f"and {count - SHOWN:,} more"] if count > SHOWN else []
 
 
-def _scale(found: Matrix, rows: Sequence[int]) -> tuple[float, float]:
+def scale(found: Matrix, rows: Sequence[int]) -> tuple[float, float]:
+    """The least and the greatest finite value of these rows; NaN where there is none."""
     values = found.values[list(rows)][found.present[list(rows)]].tolist()
     finite = [v for v in values if math.isfinite(v)]
     return (min(finite), max(finite)) if finite else (math.nan, math.nan)

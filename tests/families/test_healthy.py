@@ -1,0 +1,56 @@
+"""What a sound run's verdict shows of its pace."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Claim, LogCite
+from mcp_server.asking import DEMOS, called, said
+
+
+def paced(folder: Path, slower: float) -> Claim:
+    """The claim on the pace of a run whose steps 400 to 890 went slower by this part."""
+    at, lines = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(10, 1010, 10):
+        seconds = 0.5 / (1 - slower) if 400 <= step < 900 else 0.5
+        seconds *= 1 + 0.002 * (step * 7 % 11 - 5) / 5  # as steps differ
+        at += timedelta(seconds=10 * seconds)
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S},000 INFO step {step}/1000 loss {2 + 400 / step:.4f}"
+                     f" step_time {1000 * seconds:.1f} ms\n")  # fmt: skip
+    (folder / "train.log").write_text("".join(lines))
+    verdict = diagnose(collect(Request((str(folder),))))
+    assert verdict.code == "G1"
+    return verdict.shows[2]
+
+
+@pytest.mark.parametrize(
+    ("slower", "text"),
+    [
+        (0.0, "The pace held: median 2 steps/s (0.5 s a step); no phase stands apart"),
+        (0.03, "The pace held: median 1.97 steps/s (0.508 s a step);"
+               " its slowest lasting phase 3.0% below the best"),
+    ],
+)  # fmt: skip
+def test_a_pace_that_held_is_shown(tmp_path: Path, slower: float, text: str) -> None:
+    """With the first and last lines of the phases it is read from."""
+    shown = paced(tmp_path, slower)
+
+    assert shown.text == text
+    assert len(shown.cites) == (2 if not slower else 4)
+    assert all(isinstance(cite, LogCite) and "step_time" in cite.text for cite in shown.cites)
+
+
+def test_a_pace_that_fell_is_not_said_to_have_held(tmp_path: Path) -> None:
+    """The slow phase stands in its place."""
+    assert "20% below" in paced(tmp_path, 0.2).text
+
+
+def test_the_first_answer_to_a_model_has_the_pace() -> None:
+    (answer,) = called(DEMOS, ("diagnose", {"target": "healthy/run"}))
+
+    assert "shows: The pace held: median 6.711e+04 (as logged);" in said(answer)

@@ -1,0 +1,40 @@
+"""How a loss that went wrong is told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+
+
+def told(folder: Path, losses: Sequence[str]) -> tuple[str, str]:
+    """Headline and first implication for a log of these losses, every tenth step."""
+    lines = [f"step {10 * i}/400 loss {loss} lr 1e-4 step_time 0.40 s\n"
+             for i, loss in enumerate(losses, 1)]  # fmt: skip
+    (folder / "train.log").write_text("".join(lines))
+    verdict = diagnose(collect(Request((str(folder),))))
+    assert (verdict.code, verdict.fault_class) == ("E1", "non-finite")
+    return verdict.headline, verdict.implies[0].text
+
+
+@pytest.mark.parametrize(("count", "where"), [(1, "the one line read of it"),
+                                              (12, "every line read (12)")])  # fmt: skip
+def test_a_loss_without_a_finite_value_is_not_said_to_have_become_so(
+    tmp_path: Path, count: int, where: str
+) -> None:
+    """When it began is before what was read."""
+    headline, implied = told(tmp_path, ["nan"] * count)
+
+    assert headline == f"The loss or its gradient is non-finite in {where}"
+    assert implied.startswith("Every step read ")
+
+
+def test_a_loss_that_was_finite_became_non_finite(tmp_path: Path) -> None:
+    headline, implied = told(tmp_path, ["3.1", "2.9", "2.8", "2.7", "nan", "nan", "nan"])
+
+    assert headline == "The loss or its gradient became non-finite at step 50 and stayed so"
+    assert implied.startswith("Every step after the onset ")
