@@ -106,3 +106,35 @@ def test_the_allocator_says_the_total_that_an_exporter_does_not(
     found = failed(tmp_path, levels, SAID.format(size), total="DCGM_FI_DEV_FB_FREE")
 
     assert found == [("n1", named)]
+
+
+CLASSIC = (
+    "RuntimeError: CUDA out of memory. Tried to allocate 132.00 MiB (GPU 0; 31.75 GiB total"
+    " capacity; {own} already allocated; 91.75 MiB free; {own} reserved in total by PyTorch)"
+)
+LATER = (
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total"
+    " capacity of 79.15 GiB of which 1.21 GiB is free. Including non-PyTorch memory, this process"
+    " has {own} memory in use."
+)
+
+
+@pytest.mark.parametrize(
+    ("line", "own", "others"),
+    [
+        (CLASSIC, "422.00 MiB", True),
+        (CLASSIC, "30.10 GiB", False),
+        (LATER, "20.00 GiB", True),
+        (LATER, "77.93 GiB", False),
+    ],
+)
+def test_what_is_missing_of_a_card_is_held_by_others(
+    tmp_path: Path, line: str, own: str, others: bool
+) -> None:
+    """Whose they are is not known: ranks of the run may share a card."""
+    (tmp_path / "train.log").write_text(line.format(own=own) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+    assert verdict.code == "B1"
+    assert (verdict.attribution == "unknown") == others
+    assert any("others hold" in one.text for one in verdict.implies) == others
+    assert any("what else holds" in one.text for one in verdict.actions) == others

@@ -41,6 +41,7 @@ _LESS = (
     "Lower the memory each GPU needs (micro-batch, activation checkpointing, sharding, sequence"
     " length), then resume."
 )
+_LOOK = Action("collect", "See what else holds the card before the next try.", "nvidia-smi")
 _TENSORFLOW = (
     "Lower the batch size; where another process shares the card, let TensorFlow take memory as it"
     " needs it (TF_FORCE_GPU_ALLOW_GROWTH=true)."
@@ -61,6 +62,16 @@ EXPLAINS = {
 }
 _CARD = re.compile(r"\bGPU (\d{1,3})\b")
 """As PyTorch's allocator names the device it asked."""
+_SIZE = r"([\d.]+ (?:bytes|[KMG]iB))"
+_ACCOUNTS = (
+    re.compile(rf"{_SIZE} total capacity; {_SIZE[1:-1]} already allocated; {_SIZE} free;"
+               rf" {_SIZE} reserved in total"),
+    re.compile(rf"total capaci?ty of {_SIZE} of which {_SIZE} is free\. Including non-PyTorch"
+               rf" memory, this process has {_SIZE} memory in use"),
+)  # fmt: skip
+"""Total, free and own memory as PyTorch's allocator prints them (before 2.1, since)."""
+LEAST_OTHER = 2.0 * 2**30
+"""Bytes: a CUDA context and NCCL's buffers, which the older form does not count, take less."""
 _UNITS = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
           "BYTES": 1, "TIB": 2**40}  # fmt: skip
 
@@ -107,7 +118,7 @@ def judge(facts: Facts) -> Judgement:
             "Which setting to change: the log does not hold the memory plan of the run.",
             *((_WHOSE,) if own else ()),
         ),
-        actions=(_fix(facts, found),),
+        actions=(*((_LOOK,) if stray is not None else ()), _fix(facts, found)),
         resubmit="fix_first",
     )
 
@@ -182,12 +193,33 @@ def _stray(cites: list[LogCite]) -> Claim | None:
             cite.text,
         )
         if found is None:
+            rest = _unaccounted(cite)
+            if rest is not None:
+                return rest
             continue
         other, own = size_bytes(found[1]), size_bytes(found[2])
         if other and own and other > own:
             return claim(
                 f"Another process holds {found[1]} of the card while this one has {found[2]}:"
                 " it is the other that leaves too little.", cite,
+            )  # fmt: skip
+    return None
+
+
+def _unaccounted(cite: LogCite) -> Claim | None:
+    """The same by subtraction: what is neither free nor this process's."""
+    for pattern in _ACCOUNTS:
+        found = pattern.search(cite.text)
+        sizes = [] if found is None else [size_bytes(size) for size in found.groups()]
+        if len(sizes) != 3 or None in sizes:
+            continue
+        total, free, own = (size or 0.0 for size in sizes)
+        rest = total - free - own
+        if rest > own and rest >= LEAST_OTHER:
+            return claim(
+                f"Of the card's {total / 2**30:.1f} GiB this process holds {own / 2**30:.1f} and"
+                f" {free / 2**30:.1f} are free: others hold the {rest / 2**30:.1f} that are"
+                " missing.", cite,
             )  # fmt: skip
     return None
 
@@ -203,7 +235,7 @@ def _of_the_run(found: Lead) -> bool:
     cards: dict[str, set[object]] = {}
     for failure in found.group:
         text = failure.match.cite.text if failure.match else failure.cite.text
-        if len(re.findall(r"Process \d+ has ", text)) > 1:
+        if len(re.findall(r"Process \d+ has ", text)) != 1:
             return True
         if card := _CARD.search(text):
             cards.setdefault(card[1], set()).add(number(failure.place))
