@@ -142,4 +142,5 @@ def test_a_cut_line_keeps_what_failed_before_the_word_that_says_so() -> None:
     assert shown.startswith("…")
     assert shown.endswith("thread: [6,0,0] Assertion t >= 0 && t < n_classes failed.")
     assert 70 < len(shown) <= 100
+    assert excerpt(line, len(line) - 3, frozenset(), "…").endswith(" failed.")
     assert excerpt(f"{'x' * 300} failed", 40, frozenset(), "…") == "…" + "x" * 31 + " failed"

@@ -122,17 +122,18 @@ def excerpt(text: str, width: int, words: frozenset[str], ellipsis: str) -> str:
     room = max(width - 2 * len(ellipsis), 1)
     hits = [(m.start(), m.end(), 3) for m in _TELLING.finditer(text)]
     hits += [(m.start(), m.end(), 2) for m in WORD.finditer(text) if m[0].lower() in words]
-    best, start = 0, 0
+    best, start, end = 0, 0, 0
     hits = sorted(hits)[:MAX_HITS]
     for begin, _, _ in hits:
-        told = sum(w for first, last, w in hits if first >= begin and last <= begin + room)
+        within = [(last, w) for first, last, w in hits if first >= begin and last <= begin + room]
+        told = sum(w for _, w in within)
         if told > best:
-            best, start = told, begin
+            best, start, end = told, begin, max(within)[0]
     start = max(text.rfind(" ", 0, start) + 1, start - room // 4)
     earliest = len(text) - _cut(text[::-1], room)
     if start > earliest:
         start = text.find(" ", earliest - 1, earliest + room // 4) + 1 or earliest
-    start = 0 if start < room // 3 else start
+    start = 0 if start < room // 3 and end <= room else start
     shown = text[start : start + _cut(text[start:], room)]
     if start and start + len(shown) == len(text):
         return ellipsis + shown
