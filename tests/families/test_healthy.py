@@ -54,3 +54,22 @@ def test_the_first_answer_to_a_model_has_the_pace() -> None:
     (answer,) = called(DEMOS, ("diagnose", {"target": "healthy/run"}))
 
     assert "shows: The pace held: median 6.711e+04 (as logged);" in said(answer)
+
+
+@pytest.mark.parametrize(("between_s", "told"), [(4.0, True), (0.5, False)])
+def test_time_that_no_step_accounts_for_is_told(
+    tmp_path: Path, between_s: float, told: bool
+) -> None:
+    """Every tenth step is followed by seconds that the log does not explain."""
+    at, lines = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(1, 401):
+        at += timedelta(seconds=1.0 + (10 * between_s if step % 10 == 0 else 0.0))
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S},000 INFO step {step}/400 loss {2 + 40 / step:.4f}"
+                     f" step_time {1000 + step * 7 % 11:.1f} ms\n")  # fmt: skip
+    (tmp_path / "train.log").write_text("".join(lines))
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|NodeList\n77|train|COMPLETED|0:0|gpu1\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+    assert verdict.code == "G1"
+    assert any("account for" in shown.text for shown in verdict.shows) == told

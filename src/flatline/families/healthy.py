@@ -27,7 +27,7 @@ from flatline.facts import METRICS, SCHEDULER, Facts
 from flatline.judging.claims import claim
 from flatline.judging.health import within
 from flatline.judging.pace import pace
-from flatline.judging.throughput import Slow, course, held, shown
+from flatline.judging.throughput import Slow, course, held, shown, unaccounted
 from flatline.model import Cite, Claim, Finding, Job, Judgement
 
 CODE = "G1"
@@ -39,6 +39,9 @@ BLIND_CEILING = 0.79
 """DESIGN: without GPU metrics the confidence of healthy stays below 0.8.  So it does where the run
 lost time to something that is not known, or where one of its GPUs had a fault meanwhile."""
 FAULT = "Whether the fault cost the run anything: no slow time is laid at it."
+MEANWHILE = "What it did in the time that no step accounts for: save, evaluate, wait or compile."
+OUTSIDE = 0.25
+"""Of the time by the clock: evaluations and saves of sound runs take less."""
 MUCH_SLOWER = 0.95
 """Below this part of its best level a phase is slow: repeats of one run differ by 2 %
 (docs/design/slow-runs.md)."""
@@ -74,8 +77,8 @@ def judge(facts: Facts) -> Judgement:
         )  # fmt: skip
     done = plan if facts.reached_plan or (plan and (facts.last_step or 0) >= plan) else None
     strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if done else 0.0)
-    slow, faults = _slow(facts), _faulty(facts)
-    if METRICS not in facts.stores or slow is not None or faults:
+    slow, faults, outside = _slow(facts), _faulty(facts), _outside(facts)
+    if METRICS not in facts.stores or slow is not None or faults or outside:
         strength = min(strength, BLIND_CEILING)
     return Finding(
         code=CODE,
@@ -86,14 +89,29 @@ def judge(facts: Facts) -> Judgement:
         attribution="none",
         strength=round(strength, 3),  # a sum of tenths must not fall a hair below 0.8
         severity="none",
-        shows=(*shows, *_paced(facts, slow), *faults),
+        shows=(*shows, *_paced(facts, slow), *faults, *outside),
         implies=(claim("The run is sound as far as what was read reaches.", *shows[0].cites),),
         scope="none",
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=(*_open(facts, slow), *([FAULT] if faults else [])),
+        cannot_decide=(*_open(facts, slow), *([FAULT] if faults else []),
+                       *([MEANWHILE] if outside else [])),
         resubmit="unnecessary",
     )  # fmt: skip
+
+
+def _outside(facts: Facts) -> tuple[Claim, ...]:
+    """That much of the time by the clock is no step's."""
+    known, track = unaccounted(facts), facts.main_track(facts.last.n)
+    if known is None or track is None or known[1] < OUTSIDE * known[0]:
+        return ()
+    span = track.of_attempt(facts.last.n)
+    ends = [facts.point(track, at).cite for at in (span[0], span[-1])]
+    text = (
+        f"Of {known[0]:.0f} s by the log's clock its steps, by their own times, account for"
+        f" {known[0] - known[1]:.0f} s"
+    )
+    return (claim(text, *ends),)
 
 
 def _advancing(facts: Facts) -> Finding | None:
