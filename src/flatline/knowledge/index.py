@@ -12,6 +12,7 @@ Its order and that of BM25 are merged by reciprocal ranks.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cache, cached_property
@@ -148,6 +149,7 @@ class Index:
     def _engine(self) -> Any:
         import bm25s
 
+        logging.getLogger("bm25s").setLevel(logging.WARNING)  # it speaks of every index at DEBUG
         made = bm25s.BM25(k1=K1, b=B, method="lucene")
         made.index([[*words.own, *words.signs] for words in self._words], show_progress=False)
         return made
