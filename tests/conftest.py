@@ -11,9 +11,11 @@ import pytest
 os.environ["FLATLINE_KNOWLEDGE"] = str(Path(__file__).parent / "no-such-knowledge")
 """The records of whoever runs the tests are no part of them."""
 
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # Started in the background by a shell, and so would every process the tests start ignore it.
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+for ignored in (signal.SIGINT, signal.SIGHUP):
+    # As a shell's background and nohup leave them. What is ignored here would be by every process
+    # that the tests start; what is handled is theirs to answer.
+    if signal.getsignal(ignored) is signal.SIG_IGN:
+        signal.signal(ignored, lambda *_: None)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
