@@ -241,3 +241,12 @@ def test_a_row_that_climbs_throughout() -> None:
     assert shape(climb) == "risen"
     assert shape([6.0, 5.0, 4.2, *climb]) != "risen"
     assert shape([3.5 + 0.004 * i + noise.gauss(0, 0.1) for i in range(26)]) != "risen"
+
+
+def test_a_short_row_that_leaves_its_level() -> None:
+    """At once and to its end; one that comes back, or had no level, shows nothing."""
+    held = [2.776, 2.773, 2.768]
+    assert shape([*held, 7.34, 8.72, 7.65, 7.1, 6.8]) == "spiked"
+    assert shape([*held, 7.34, 8.72, 7.65]) != "spiked"
+    assert shape([*held, 7.34, 4.1, 2.9, 2.8]) != "spiked"
+    assert shape([3.6, 2.7, 2.2, 7.34, 8.72, 7.65, 7.1]) != "spiked"

@@ -62,6 +62,8 @@ EXPLAINS = {
 }
 _CARD = re.compile(r"\bGPU (\d{1,3})\b")
 """As PyTorch's allocator names the device it asked."""
+NAME_ALONE = "ray-task-gpu-memory"
+"""An exception known by its name alone."""
 _SIZE = r"([\d.]+ (?:bytes|[KMG]iB))"
 _ACCOUNTS = (
     re.compile(rf"{_SIZE} total capacity; {_SIZE[1:-1]} already allocated; {_SIZE} free;"
@@ -82,6 +84,12 @@ def judge(facts: Facts) -> Judgement:
     if found is None:
         return _cleared(facts)
     first = found.first
+    if (
+        first.signature is not None
+        and first.signature.id == NAME_ALONE
+        and facts.tagged("oom-kill")
+    ):
+        return None  # the host's memory, whose error in Ray has the same name
     claims = [shows(found, f"{subject(found)} could not allocate GPU memory")]
     cites = [f.match.cite for f in found.group if f.match is not None][:3] or [first.cite]
     groups = first.match.groups if first.match else {}

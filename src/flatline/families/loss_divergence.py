@@ -54,7 +54,7 @@ EXPLAINS = {
     "A3/data": "a non-finite loss or gradient makes the program stop itself",
     "E3": "a run that diverged was stopped before its plan",
 }
-FEW = {"non-finite": 3, "dead-plateau": SHAPE_POINTS}
+FEW = {"non-finite": 3, "dead-plateau": SHAPE_POINTS, "spiked": SHAPE_POINTS}
 """Points below which these shapes are believed less."""
 _STRENGTH = {
     "non-finite": 0.93,
@@ -168,7 +168,7 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
     ]
     shows = [claim(text + (f" ({', '.join(levels)})" if levels else ""), *cites)]
     strength = _STRENGTH[seen.shape]
-    if seen.shape in ("non-finite", "dead-plateau") and seen.count < FEW[seen.shape]:
+    if seen.count < FEW.get(seen.shape, 0):
         strength = 0.7
     return Finding(
         code=CODE,

@@ -20,6 +20,7 @@ from flatline.judging.shapes import (
     dead_since,
     exploded_at,
     fell,
+    jumped_at,
     levels,
     only_climbed,
     only_rises,
@@ -235,6 +236,9 @@ def _slope(
         return "rising-at-end", _crossing(values, best.middle)
     if rise is not None and rise > TREND_Z:
         return "unclear", None
+    jump = jumped_at(numbers) if len(numbers) < SHAPE_POINTS else None
+    if jump is not None:
+        return "spiked", values[jump][0]
     if only_climbed(numbers, start, best, end):
         return "risen", values[0][0]
     return ("falling" if fell(numbers, start, end) else "unclear"), None

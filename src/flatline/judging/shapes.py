@@ -17,6 +17,8 @@ WINDOWS = 6
 """The curve is compared in stretches of a sixth: long enough for a median of noisy batches."""
 CLIMBED_RATIO = 1.1
 """An end so far above the beginning of a row that climbs throughout."""
+HELD, STAYED, HELD_RATIO = 3, 4, 1.05
+"""Points of a level that held within so much, and of one that it was left for."""
 SPIKE_RATIO = 1.5
 """A tail half as high again as the best level the run had held. Healthy curves in the bundled runs
 stay within 1.15 of it."""
@@ -158,3 +160,14 @@ def only_climbed(numbers: Sequence[float], start: Level, best: Level, end: Level
         and end.middle >= CLIMBED_RATIO * start.middle
         and trend(numbers) > RISE_Z
     )
+
+
+def jumped_at(numbers: Sequence[float]) -> int | None:
+    """Where a short row that had held its level leaves it at once and stays half as high again to
+    its end: too few points for a shape, and no scatter of such a level reaches there."""
+    for first in range(HELD, len(numbers) - STAYED + 1):
+        before, since = numbers[:first], numbers[first:]
+        level_held = 0 < max(before) <= HELD_RATIO * min(before)
+        if level_held and min(since) >= SPIKE_RATIO * max(before):
+            return first
+    return None
