@@ -77,11 +77,11 @@ def test_the_coarse_utilisation_names_nobody(tmp_path: Path) -> None:
     assert judged(tmp_path, lambda gpu, at: 100 * late(gpu, at), "DCGM_FI_DEV_GPU_UTIL") is None
 
 
-def fleet_of_40(tmp_path: Path, share: Share) -> Judgement:
+def fleet_of_40(tmp_path: Path, share: Share, metric: str = "DCGM_FI_PROF_SM_ACTIVE") -> Judgement:
     """Five hosts of eight GPUs and a steady pace."""
     noise = random.Random(8)
     lines = [
-        sample("DCGM_FI_PROF_SM_ACTIVE", f'Hostname="n{gpu // 8}",gpu="{gpu % 8}"',
+        sample(metric, f'Hostname="n{gpu // 8}",gpu="{gpu % 8}"',
                share(gpu, at) * noise.gauss(1, 0.004), at)
         for gpu in range(40) for at in range(0, 3600, 60)
     ]  # fmt: skip
@@ -101,3 +101,32 @@ def test_one_of_many_that_always_works_longer(tmp_path: Path) -> None:
 def test_several_or_rank_0_may_have_more_to_do(tmp_path: Path, longer: tuple[int, ...]) -> None:
     """A part of the model, and what rank 0 logs and evaluates."""
     assert fleet_of_40(tmp_path, lambda gpu, at: 0.66 if gpu in longer else 0.6) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "named"), [(range(16, 24), True), (range(16, 20), False), (range(16, 32), False)]
+)
+def test_one_host_of_many_whose_cards_always_have_gaps(
+    tmp_path: Path, low: range, named: bool
+) -> None:
+    """All of one host's, and no other's: who waits in a collective has none."""
+    found = fleet_of_40(
+        tmp_path, lambda gpu, at: 0.72 if gpu in low else 0.94, "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+    )
+    assert isinstance(found, Finding) == named
+    if isinstance(found, Finding):
+        assert (found.culprits, found.fault_class) == ((Place(host="n2"),), "slow-host")
+
+
+def test_one_host_of_three_may_be_the_slow_one(tmp_path: Path) -> None:
+    """Of two nothing tells which."""
+    noise = random.Random(9)
+    lines = [
+        sample("DCGM_FI_PROF_GR_ENGINE_ACTIVE", f'Hostname="n{gpu // 8}",gpu="{gpu % 8}"',
+               (0.4 if gpu < 8 and middle(at) else 0.95) * noise.gauss(1, 0.005), at)
+        for gpu in range(24) for at in range(0, 3600, 30)
+    ]  # fmt: skip
+    facts, source = facts_of(tmp_path, lines, stepping(3600, lambda at: 5.0 if middle(at) else 2))
+    found = checked(judge(facts), source)
+    assert isinstance(found, Finding)
+    assert found.culprits == (Place(host="n0"),)

@@ -33,7 +33,7 @@ from flatline.judging.anchored import UNPROVEN, Anchored
 from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
-from flatline.judging.lone_worker import Lone, lone_worker
+from flatline.judging.lone_worker import Lone, lone_host, lone_worker
 from flatline.judging.printed_waits import Waits, printed_waits
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Course, course, shown, step_at
@@ -97,7 +97,10 @@ def judge(facts: Facts) -> Judgement:
         if ranks is not None and moments is not None:
             return _at_moments(facts, ranks, moments, kind)
     alone = lone_worker(facts, run)
-    return None if alone is None else _throughout(facts, alone)
+    if alone is not None:
+        return _throughout(facts, alone, "slow-device")
+    apart = lone_host(facts, run)
+    return None if apart is None else _throughout(facts, apart, "slow-host")
 
 
 # --- the finding --------------------------------------------------------------------------------
@@ -165,15 +168,20 @@ def _at_moments(facts: Facts, ranks: Fleet, found: Anchored, kind: str) -> Findi
     )
 
 
-def _throughout(facts: Facts, alone: Lone) -> Finding:
+def _throughout(facts: Facts, alone: Lone, kind: str) -> Finding:
     hosts = (alone.place.host,) if alone.place.host else ()
+    told = (
+        f"worked {alone.part:.0%} longer than the others in every step"
+        if kind == "slow-device"
+        else f"alone had gaps in all the run: its GPUs had work {alone.part:.0%} less of the time"
+    )
     return Finding(
         code=CODE,
-        summary=f"{alone.place} worked {alone.part:.0%} longer than the others in every step",
-        fault_class="slow-device",
+        summary=f"{alone.place} {told}",
+        fault_class=kind,
         attribution="infrastructure",
         shows=(alone.shows,),
-        implies=(claim(_why("slow-device"), *alone.shows.cites),),
+        implies=(claim(_why(kind), *alone.shows.cites),),
         strength=0.6,
         severity="degraded",
         culprits=(alone.place,),

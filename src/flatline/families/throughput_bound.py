@@ -30,7 +30,7 @@ from __future__ import annotations
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
-from flatline.judging.costly_steps import Cost, cost, recompiled
+from flatline.judging.costly_steps import Cost, cost, recompiled, saves_begun
 from flatline.judging.throughput import checkpoint_steps, pace
 from flatline.judging.timeline import by_host, instant, usual
 from flatline.judging.uniform import as_fast, slow_fabric
@@ -67,7 +67,9 @@ def judge(facts: Facts) -> Judgement:
     bypass the fast fabric, by its adapters' counters; launches that wait for one another, by the
     setting the log shows and the power that is left unused; a fabric slower on every host than in
     a baseline."""
-    storm = cost(facts, checkpoint_steps(facts), SAVES, STORM)
+    saved = checkpoint_steps(facts)
+    saved = saved if len(saved) >= SAVES else saves_begun(facts)
+    storm = cost(facts, saved, SAVES, STORM)
     if storm is not None:
         return _saving(facts, storm)
     compiled = recompiled(facts)
@@ -90,7 +92,9 @@ def _cleared(facts: Facts) -> Cleared | None:
 
 def _saving(facts: Facts, storm: Cost) -> Finding:
     points: list[Cite] = [storm.cite(at) for at in dict.fromkeys(storm.at)]
-    marks = [m.cite for m in facts.markers_of("checkpoint_saved")][:_SHOWN]
+    ended = facts.markers_of("checkpoint_saved")
+    told = ended if len(ended) >= SAVES else facts.tagged("save-begun")
+    marks = [m.cite for m in told][:_SHOWN]
     share = storm.lost_s / storm.wall_s
     return Finding(
         code=CODE,

@@ -24,6 +24,8 @@ from flatline.series.spread import apart
 
 MOST_SHARE = 0.25
 """More GPUs than this share are a pipeline stage or another part of the model, not a rank."""
+HOSTS = 3
+"""Of so many one may be the slow one; of two nothing tells which."""
 EXPLAINS_SHARE = 0.4
 """Of the slow-down so much must be had from the difference: a step waits for the slowest rank
 only where it computes, so that a device slower by a tenth slows the step by less."""
@@ -52,7 +54,7 @@ class Fleet:
         than 1), by their spread and by `floor` at least."""
         low = self.run.low(self.cut)
         found = align(self._apart(ratio, floor), low)
-        if found is None or len(found.hosts) > MOST_SHARE * len(self.read.rows):
+        if found is None or not self._few(found.hosts):
             return None
         slow = [end for end, at in zip(self.cut.ends, low, strict=True) if at]
         needed = EXPLAINS_SHARE * (1.0 - min(phase.part for phase in self.run.slow))
@@ -66,8 +68,17 @@ class Fleet:
         where its pace alone shows no phase."""
         lit = {name: _bridged(marks) for name, marks in self._apart(ratio, floor).items()}
         found = anchored(self.run.pace, self.cut, lit, MEETING) if lit else None
-        few = found is not None and len(found.places) <= MOST_SHARE * len(self.read.rows)
-        return found if few else None
+        return found if found is not None and self._few(found.places) else None
+
+    def _few(self, names: Sequence[str]) -> bool:
+        """Whether these are no part of the model: a share of the GPUs, or one whole host of
+        several."""
+        named = self.names()
+        hosts = {named[name].host for name in names}
+        whole = [place for place in self.read.rows if place.host in hosts]
+        one = len(hosts) == 1 and len(whole) == len(names)
+        several = len({place.host for place in self.read.rows}) >= HOSTS
+        return len(names) <= MOST_SHARE * len(self.read.rows) or (one and several)
 
     def _differs(self, places: Sequence[Place], ends: Sequence[float]) -> float:
         """By what part of the median GPU the farthest of these differs over these stretches."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -69,6 +69,18 @@ def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost 
     shown = (known[0], known[at - 1], typical[2], known[-1])
     per_step = typical[0] / typical[1]
     return Cost(lost, wall, each, per_step, len(marked), shown, facts.last.n, facts, track)
+
+
+def saves_begun(facts: Facts) -> tuple[int, ...]:
+    """The steps printed last before a save began, where no line says that it ended."""
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return ()
+    span = track.of_attempt(facts.last.n)
+    lines = [track.lines[i] for i in span]
+    begun = [m.cite.line for m in facts.tagged("save-begun") if m.cite.source == track.source]
+    before = {bisect_left(lines, line) for line in begun}
+    return tuple(sorted(track.steps[span[at - 1]] for at in before if at))
 
 
 def recompiled(facts: Facts) -> tuple[tuple[LogCite, ...], Cost] | None:

@@ -27,6 +27,11 @@ ALWAYS = 0.9
 LEAST_GPUS, LEAST_HOSTS = 32, 4
 """Fewer may each have a part of the model of their own."""
 
+RESIDENT, GAPS = ("gpu_engine_active_ratio", "gpu_utilization_ratio"), 0.9
+"""Whether a kernel was there, waiting in a collective included; and of the others' such time."""
+LEAST_GAP_HOSTS, ALIKE_GAPS = 4, 0.95
+"""Hosts of which one may stand alone, and how alike the others must be."""
+
 
 @dataclass(frozen=True, slots=True)
 class Lone:
@@ -82,15 +87,50 @@ def _ratios(ranks: Fleet) -> dict[Place, tuple[float, float]]:
 
 
 def _shown(facts: Facts, ranks: Fleet, place: Place) -> Claim | None:
+    """Its reading over the run, or that of its host's busiest card, beside the median card's."""
     begins, ends = (int(moment) for moment in ranks.run.pace.span)
-    query = f"avg_over_time({ACTIVITY}[{max(1, ends - begins)}s])"
-    answer = instant(facts, query, float(ends))
+    mean = f"avg_over_time({ranks.signal}[{max(1, ends - begins)}s])"
+    whole = place.gpu is None
+    answer = instant(facts, f"max by (host) ({mean})" if whole else mean, float(ends))
     row = None if answer is None else next((r for r in answer.rows if r.place == place), None)
-    others = usual(facts, query, float(ends), "SM activity of the median GPU")
+    what = "its SMs active" if ranks.signal == ACTIVITY else "a kernel there"
+    others = usual(facts, mean, float(ends), f"{what}, the median GPU")
     if answer is None or row is None or others is None:
         return None
-    own = answer.cite(row, "SM activity over the run")
-    text = (
-        f"{place} had its SMs active {own.value:.1%} of the run, the median GPU {others.value:.1%}"
-    )
+    own = answer.cite(row, f"{what}, over the run")
+    who = f"The busiest card of {place}" if whole else str(place)
+    text = f"{who} had {what} {own.value:.1%} of the run, the median GPU {others.value:.1%}"
     return claim(text, own, others)
+
+
+def lone_host(facts: Facts, run: Course) -> Lone | None:
+    """One host of several all of whose cards have gaps throughout, while those of all others have
+    none: it is given its work late.  None where the pace fell, as above."""
+    ranks = None
+    for signal in RESIDENT if not run.slow else ():
+        ranks = ranks or fleet(facts, run, signal)
+    hosts = {} if ranks is None else _by_host(ranks)
+    if ranks is None or len(hosts) < LEAST_GAP_HOSTS:
+        return None
+    part = {host: median(rows) for host, rows in hosts.items() if rows}
+    middle = median(part.values())
+    low = [host for host, level in part.items() if level < GAPS * middle]
+    if len(low) != 1 or min(v for h, v in part.items() if h != low[0]) < ALIKE_GAPS * middle:
+        return None
+    always = sum(own < GAPS * middle for own in hosts[low[0]]) / len(hosts[low[0]])
+    shows = _shown(facts, ranks, Place(host=low[0])) if always >= ALWAYS else None
+    return None if shows is None else Lone(Place(host=low[0]), 1 - part[low[0]] / middle, shows)
+
+
+def _by_host(ranks: Fleet) -> dict[str, list[float]]:
+    """The highest reading of a host's cards, stretch by stretch: all of them are below it."""
+    out: dict[str, list[float]] = {}
+    for end in ranks.cut.ends:
+        now: dict[str, float] = {}
+        for place in ranks.read.rows:
+            value = ranks.read.value(place, end)
+            if value is not None and place.host is not None:
+                now[place.host] = max(now.get(place.host, 0.0), value)
+        for host, value in now.items():
+            out.setdefault(host, []).append(value)
+    return out
