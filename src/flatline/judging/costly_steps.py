@@ -48,13 +48,15 @@ def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost 
         return None
     when, _ = times(facts, track)
     known = [i for i in track.of_attempt(facts.last.n) if i in when and track.steps[i] >= 0]
+    ordered = sorted(marked)
     plain: list[float] = []
     costly: list[tuple[float, int, int]] = []
     for a, b in pairwise(known):
         steps, took = track.steps[b] - track.steps[a], when[b] - when[a]
         if steps <= 0 or took < 0:
             continue
-        if any(track.steps[a] <= step < track.steps[b] for step in marked):
+        at = bisect_left(ordered, track.steps[a])
+        if at < len(ordered) and ordered[at] < track.steps[b]:
             costly.append((took, steps, b))
         else:
             plain.append(took / steps)
