@@ -7,9 +7,10 @@ slows nothing.  What stands apart must also be large enough to explain the slown
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from math import isfinite
 from statistics import median
 
 from flatline.facts import Facts
@@ -20,10 +21,11 @@ from flatline.judging.gpus import Readings, readings
 from flatline.judging.throughput import Course, Slow
 from flatline.judging.timeline import Timeline, instant, timeline, usual
 from flatline.model import Claim, Place
-from flatline.series.spread import apart
+from flatline.series.spread import MANY, apart
 
 MOST_SHARE = 0.25
 """More GPUs than this share are a pipeline stage or another part of the model, not a rank."""
+NEARLY = 0.99
 HOSTS = 3
 """Of so many one may be the slow one; of two nothing tells which."""
 EXPLAINS_SHARE = 0.4
@@ -45,6 +47,8 @@ class Fleet:
     run: Course
     cut: Timeline
     read: Readings
+    columns: Mapping[float, Mapping[Place, float]]
+    """The finite values of each stretch."""
 
     def names(self) -> dict[str, Place]:
         return {str(place): place for place in self.read.rows}
@@ -87,8 +91,8 @@ class Fleet:
         own = [median(read) for row in rows if (read := [v for v in row if v is not None])]
         return max((abs(value / level - 1.0) for value in own), default=0.0) if level else 0.0
 
-    def _values(self, end: float) -> dict[Place, float]:
-        return {p: v for p in self.read.rows if (v := self.read.value(p, end)) is not None}
+    def _values(self, end: float) -> Mapping[Place, float]:
+        return self.columns.get(end, {})
 
     def _apart(self, ratio: float, floor: float) -> dict[str, list[bool]]:
         models: dict[str | None, list[Place]] = {}
@@ -98,7 +102,10 @@ class Fleet:
         for at, end in enumerate(self.cut.ends):
             values = self._values(end)
             for peers in models.values():
-                here = {str(place): values[place] for place in peers if place in values}
+                found = {place: values[place] for place in peers if place in values}
+                if not _any_beyond(found.values(), ratio):
+                    continue
+                here = {str(place): value for place, value in found.items()}
                 for name in apart(here, ratio=ratio, floor=floor):
                     lit.setdefault(name, [False] * len(self.cut.ends))[at] = True
         return lit
@@ -141,6 +148,15 @@ class Fleet:
         return claim(f"{place} {told}{past}", own, others, before)
 
 
+def _any_beyond(values: Collection[float], ratio: float) -> bool:
+    """Whether any of many could lie beyond the ratio of the others' median, which is that of all
+    but for NEARLY; few are always looked at."""
+    if len(values) <= MANY:
+        return True
+    limit = ratio * median(values)
+    return max(values) > NEARLY * limit if ratio > 1 else NEARLY * min(values) < limit
+
+
 def _bridged(marks: Sequence[bool]) -> list[bool]:
     """Without short breaks: what holds a device down lets it up for moments."""
     out, at = list(marks), 0
@@ -154,8 +170,19 @@ def _bridged(marks: Sequence[bool]) -> list[bool]:
 
 def fleet(facts: Facts, run: Course, signal: str) -> Fleet | None:
     """None where the signal was not measured while the run's pace is known."""
+    return facts.memo(f"apart.{signal}", lambda facts: _fleet(facts, run, signal))
+
+
+def _fleet(facts: Facts, run: Course, signal: str) -> Fleet | None:
     if not facts.measured(signal):
         return None
     cut = timeline(facts, [signal], run.pace.span, 2 * run.pace.interval_s)
     read = None if cut is None else readings(cut.ask(facts, f"avg_over_time({signal}[w])"))
-    return None if cut is None or read is None else Fleet(signal, run, cut, read)
+    if cut is None or read is None:
+        return None
+    columns: dict[float, dict[Place, float]] = {end: {} for end in cut.ends}
+    for place, row in read.rows.items():
+        for time, value in row.points():
+            if time in columns and isfinite(value):
+                columns[time][place] = value
+    return Fleet(signal, run, cut, read, columns)

@@ -74,7 +74,7 @@ def _ratios(ranks: Fleet) -> dict[Place, tuple[float, float]]:
     above: dict[Place, int] = {}
     count = 0
     for end in ranks.cut.ends:
-        now = {p: v for p in ranks.read.rows if (v := ranks.read.value(p, end)) is not None}
+        now = ranks.columns[end]
         middle = median(now.values()) if now else 0.0
         if len(now) < LEAST_GPUS or middle <= 0:
             continue
@@ -127,9 +127,8 @@ def _by_host(ranks: Fleet) -> dict[str, list[float]]:
     out: dict[str, list[float]] = {}
     for end in ranks.cut.ends:
         now: dict[str, float] = {}
-        for place in ranks.read.rows:
-            value = ranks.read.value(place, end)
-            if value is not None and place.host is not None:
+        for place, value in ranks.columns[end].items():
+            if place.host is not None:
                 now[place.host] = max(now.get(place.host, 0.0), value)
         for host, value in now.items():
             out.setdefault(host, []).append(value)
