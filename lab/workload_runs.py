@@ -65,7 +65,7 @@ def compiling(cost_s: float) -> World:
         if anew:
             lines.append((None, f"[rank0]:V0304 08:{int(at) // 60:02d}:11.104000 2211 torch/_dynamo"
                                 f"/guards.py:2813] [0/{step // 25}] [__recompiles] Recompiling"
-                                " function forward in /work/model.py:188"))  # fmt: skip
+                                " function forward in /app/model.py:188"))  # fmt: skip
         at += 1.4 * noise.gauss(1, 0.02) + (cost_s if anew else 0.0)
         loss = 2 + 7 * 0.99**step + noise.gauss(0, 0.02)
         lines.append((at, f"step {step}/4000 loss {loss:.4f} lr 3.00e-04"))

@@ -24,6 +24,8 @@ def hosts(folder: Path, head: str) -> tuple[str, ...]:
         ('declare -x SLURM_NODELIST="a,b"', ("a", "b")),
         ("SLURM_JOB_NODELIST=n[01-03]\nSLURM_JOB_NODELIST=n[07-09]", ()),
         ("SLURM_JOB_NODELIST=n[01-", ()),
+        ("SLURM_STEP_NODELIST=n01", ()),
+        ("SLURM_JOB_NODELIST=" + ",".join(f"gpu-rack7-node{n:03d}" for n in range(30)), ()),
         ("SLURM_JOB_NODELIST=n[1-99999999]", ()),
         ("echo $SLURM_JOB_NODELIST; MY_NODELIST=n[01-03]", ()),
     ],

@@ -10,7 +10,7 @@ import pytest
 
 from families.fleet import checked, facts_of, sample, stepping
 from flatline.families.straggler import judge
-from flatline.model import Finding, Judgement, Place
+from flatline.model import Attempt, Finding, Judgement, Place
 
 Share = Callable[[int, float], float]
 
@@ -77,15 +77,19 @@ def test_the_coarse_utilisation_names_nobody(tmp_path: Path) -> None:
     assert judged(tmp_path, lambda gpu, at: 100 * late(gpu, at), "DCGM_FI_DEV_GPU_UTIL") is None
 
 
-def fleet_of_40(tmp_path: Path, share: Share, metric: str = "DCGM_FI_PROF_SM_ACTIVE") -> Judgement:
-    """Five hosts of eight GPUs and a steady pace."""
+def fleet_of_40(
+    tmp_path: Path, share: Share, metric: str = "DCGM_FI_PROF_SM_ACTIVE", hosts: int = 5
+) -> Judgement:
+    """Five hosts of eight GPUs and a steady pace; of so many is known that they are the run's."""
     noise = random.Random(8)
     lines = [
         sample(metric, f'Hostname="n{gpu // 8}",gpu="{gpu % 8}"',
                share(gpu, at) * noise.gauss(1, 0.004), at)
         for gpu in range(40) for at in range(0, 3600, 60)
     ]  # fmt: skip
-    facts, source = facts_of(tmp_path, lines, stepping(3600, lambda at: 2.0))
+    attempts = (Attempt(0, "unknown", hosts=tuple(f"n{n}" for n in range(hosts))),)
+    track = stepping(3600, lambda at: 2.0)
+    facts, source = facts_of(tmp_path, lines, track, attempts=attempts)
     return checked(judge(facts), source)
 
 
@@ -130,3 +134,12 @@ def test_one_host_of_three_may_be_the_slow_one(tmp_path: Path) -> None:
     found = checked(judge(facts), source)
     assert isinstance(found, Finding)
     assert found.culprits == (Place(host="n0"),)
+
+
+@pytest.mark.parametrize("hosts", [0, 4])
+def test_a_host_that_may_be_another_jobs_slows_nothing(tmp_path: Path, hosts: int) -> None:
+    """Where the run's hosts are not known, or are fewer than those read."""
+    low = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+    gaps = fleet_of_40(tmp_path, lambda gpu, at: 0.72 if gpu >= 32 else 0.94, low, hosts)
+    assert gaps is None
+    assert fleet_of_40(tmp_path, lambda gpu, at: 0.66 if gpu == 37 else 0.6, hosts=hosts) is None

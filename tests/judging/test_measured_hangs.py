@@ -169,3 +169,22 @@ def test_what_starves_no_loop(tmp_path: Path, every: int, first: int, waited: fl
     lines = 2 if first == 20 else 3
     verdict = of_the_log(tmp_path, averaged(every, first, waited, lines))
     assert verdict.state == "undetermined"
+
+
+@pytest.mark.parametrize(("waited", "code"), [(1.1, "D1"), (0.2, None)])
+def test_steps_that_grow_by_what_they_wait_for_data(
+    tmp_path: Path, waited: float, code: str | None
+) -> None:
+    """One second more a step, had from the waits or from elsewhere; one rank's log names no place
+    and is not sure."""
+    at, lines = 0.0, []
+    for step in range(1, 401):
+        took, wait = (2.0, 0.1) if step <= 200 else (3.0, waited)
+        at += took
+        lines.append(f"{clock(at)} INFO step {step}/900 loss {2 + 40 / step:.4f} step_time {took}s"
+                     f" data_time {wait}s\n")  # fmt: skip
+    verdict = of_the_log(tmp_path, "".join(lines))
+    assert verdict.code == code
+    if code:
+        assert (verdict.scope, verdict.culprits, verdict.confidence < 0.8) == ("none", (), True)
+        assert verdict.onset_step == 200

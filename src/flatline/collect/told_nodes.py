@@ -9,13 +9,16 @@ from flatline.model import Match
 from flatline.parsers._hostlist import expand
 
 TOLD = "slurmenv-nodes"
+CUT = 400
+"""Characters the signature takes."""
 
 
 def told_nodes(matches: Iterable[Match]) -> tuple[str, ...]:
-    """None where no line names them, or where lines name different ones: a log may hold several
-    jobs, and a step may be given a part."""
+    """Empty where no line names them, where lines name different ones (a log may hold several
+    jobs), and where the list is so long that it may have been cut: what is left out of it would
+    not be looked at."""
     lists = {match.groups.get("node", "") for match in matches if match.signature.id == TOLD}
-    if len(lists) != 1:
+    if len(lists) != 1 or len(max(lists)) >= CUT:
         return ()
     try:
         return expand(lists.pop().rstrip(".,"))

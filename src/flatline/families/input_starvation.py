@@ -181,10 +181,11 @@ def _grown(facts: Facts) -> Finding | None:
         shows=(claim(text, *cites), shown(facts, run, worst)),
         implies=(claim("What the steps lost is what they wait more: the rest of a step is as long"
                        " as it was.", *cites),),
-        strength=0.8, role="cause", severity="degraded",
+        strength=0.75, role="cause", severity="degraded", scope="none",
         onset=datetime.fromtimestamp(worst.begins, UTC), onset_step=step_at(facts, worst.begins),
         cannot_decide=("Whether the loader has more to do or its storage answers later: the data,"
-                       " and the hosts' waits for storage, would tell.",),
+                       " and the hosts' waits for storage, would tell.",
+                       "Whether it is so on every host: the log speaks for one rank.",),
     )  # fmt: skip
 
 

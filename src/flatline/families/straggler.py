@@ -187,7 +187,7 @@ def _throughout(facts: Facts, alone: Lone, kind: str) -> Finding:
         culprits=(alone.place,),
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=(OPEN, "Whether this rank has more to do than the others by design."),
+        cannot_decide=(OPEN, "Whether it has another part of the work than the others by design."),
         actions=_actions(facts, hosts),
         resubmit="unknown",
     )

@@ -48,7 +48,7 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
     if run.slow:
         return None
     ranks = fleet(facts, run, ACTIVITY)
-    if ranks is None or len(ranks.read.rows) < LEAST_GPUS:
+    if ranks is None or len(ranks.read.rows) < LEAST_GPUS or not _of_the_run(facts, ranks):
         return None
     if len({place.host for place in ranks.read.rows}) < LEAST_HOSTS:
         return None
@@ -58,13 +58,18 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
     found = max(ratios, key=lambda place: (ratios[place][0], str(place)))
     typical, always = ratios[found]
     others = max(ratio for place, (ratio, _) in ratios.items() if place != found)
-    first = facts.hosts[0] if facts.hosts else min(str(p.host) for p in ranks.read.rows)
     if typical < LONGER or others > ALIKE or always < ALWAYS:
         return None
-    if (found.host, found.gpu) == (first, "0"):
+    if (facts.node_of(found.host or ""), found.gpu) == (facts.hosts[0], "0"):
         return None
     shows = _shown(facts, ranks, found)
     return None if shows is None else Lone(found, typical - 1.0, shows)
+
+
+def _of_the_run(facts: Facts, ranks: Fleet) -> bool:
+    """Whether the run's hosts are known and all that were read are its: another job's host always
+    differs, and slows nothing."""
+    return {facts.node_of(p.host or "") for p in ranks.read.rows} <= set(facts.hosts)
 
 
 def _ratios(ranks: Fleet) -> dict[Place, tuple[float, float]]:
@@ -110,7 +115,7 @@ def lone_host(facts: Facts, run: Course) -> Lone | None:
     for signal in RESIDENT if not run.slow else ():
         ranks = ranks or fleet(facts, run, signal)
     hosts = {} if ranks is None else _by_host(ranks)
-    if ranks is None or len(hosts) < LEAST_GAP_HOSTS:
+    if ranks is None or len(hosts) < LEAST_GAP_HOSTS or not _of_the_run(facts, ranks):
         return None
     part = {host: median(rows) for host, rows in hosts.items() if rows}
     middle = median(part.values())

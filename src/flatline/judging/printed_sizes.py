@@ -11,7 +11,7 @@ MOST_POINTS = 600
 _SIZE = re.compile(
     r"(?<![\w.])((?:max_?|avg_?|mean_?|cur(?:rent)?[_ ]?)?(?:seq(?:uence)?[_ ]?len(?:gth)?|context"
     r"[_ ]?len(?:gth)?)|(?:global[_ ]|micro[_ ]|local[_ ]|train[_ ])?batch[_ ]?size)"
-    r"(?:\s{0,3}[=:]\s{0,3}|\s{1,3})([0-9][0-9,]{0,11})(?![\w.])",
+    r"(?:\s{0,3}[=:]\s{0,8}|\s{1,3})([0-9][0-9,]{0,11})(?![\w.])",
     re.IGNORECASE,
 )
 
