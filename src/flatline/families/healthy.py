@@ -41,7 +41,8 @@ lost time to something that is not known, or where one of its GPUs had a fault m
 FAULT = "Whether the fault cost the run anything: no slow time is laid at it."
 MEANWHILE = "What it did in the time that no step accounts for: save, evaluate, wait or compile."
 OUTSIDE = 0.25
-"""Of the time by the clock: evaluations and saves of sound runs take less."""
+"""Of the time by the clock. A judgement: long evaluations and saves may take as much of a sound
+run, which is then healthy below 0.8."""
 MUCH_SLOWER = 0.95
 """Below this part of its best level a phase is slow: repeats of one run differ by 2 %
 (docs/design/slow-runs.md)."""

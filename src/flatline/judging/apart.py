@@ -34,7 +34,8 @@ only where it computes, so that a device slower by a tenth slows the step by les
 
 MEETING = 0.1
 """A device that stands apart slows a synchronous run, which a counter of errors need not: its
-moments may meet the pace by chance twice as often as `anchored` allows a counter's."""
+moments may meet the pace by chance twice as often as `anchored` allows a counter's.  A judgement:
+the false alarms that were simulated are those of the counters' bar."""
 BREAK = 3
 """Stretches between two in which a device stands apart that still count as one."""
 
