@@ -43,7 +43,7 @@ TAGS = {
     "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose",
     "launch-blocking",
     "step-aborted", "watchdog-abort", "ignored-exception", "recompile",
-    "save-begun",
+    "save-begun", "names-no-call",
 }  # fmt: skip
 LINE_LIMIT = 500
 

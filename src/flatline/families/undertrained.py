@@ -27,6 +27,7 @@ from itertools import pairwise
 
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
+from flatline.judging.shapes import FEW_STEPS
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
 CODE = "E3"
@@ -37,8 +38,6 @@ DECIDED_BY = (
     "settings)"
 )
 EXPLAINS: dict[str, str] = {}
-FEW_STEPS = 10
-"""DESIGN: under 10 optimizer steps planned and run."""
 WARM_UP_POINTS = 8
 """A learning rate that only rose over so many printed values was still in its warm-up."""
 _ON_PURPOSE = re.compile(r"(?i)bench|profil|smoke|debug|sanity|dry.?run|unit.?test|perf\b")

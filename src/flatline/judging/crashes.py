@@ -18,6 +18,7 @@ from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
 """A root line weaker than this is outweighed by an echo in the same traceback."""
+NAMES_NO_CALL = "names-no-call"
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
 LOOP_DOUBT = 0.8
@@ -152,7 +153,23 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
     bare = (match for match in facts.of_role("root") if id(match) not in inside)
     found += [_from_line(facts, match) for match in bare]
     told = [f for f in found if f.crash is None or f.crash.complete or f.signature is not None]
-    return tuple(told or found)  # a traceback cut off before its exception says least of all
+    # a traceback cut off before its exception says least of all
+    return tuple(f for f in told or found if not _restates(facts, f, found))
+
+
+def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
+    """Whether an exception that says only that some call failed stands beside the line that names
+    the call: NCCL warns before the library above it raises."""
+    if vague.signature is None or NAMES_NO_CALL not in vague.signature.tags:
+        return False
+    return any(
+        f.strength >= WEAK_ROOT
+        and f.attempt == vague.attempt
+        and f.fatal
+        and f.crash is None
+        and facts.after(f.cite, vague.cite) is not True
+        for f in found
+    )
 
 
 def crash_matches(facts: Facts, crash: Crash) -> tuple[Match, ...]:

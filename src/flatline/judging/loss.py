@@ -9,6 +9,7 @@ from typing import Literal, cast
 from flatline.facts import Facts, Point, Track
 from flatline.judging.shapes import (
     FALLING_POINTS,
+    FEW_STEPS,
     HEAD,
     RISE_Z,
     SHAPE_POINTS,
@@ -17,6 +18,7 @@ from flatline.judging.shapes import (
     WINDOWS,
     Level,
     all_zero,
+    climbs,
     dead_since,
     exploded_at,
     fell,
@@ -171,6 +173,9 @@ def _finite(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
     numbers = [value for _, value in values]
     start, best, end = levels(numbers, max(HEAD, len(numbers) // WINDOWS))
     shape, onset = _shape(track, losses, values)
+    few = len(values) < FALLING_POINTS and track.steps[values[-1][0]] < FEW_STEPS
+    if few and shape == "falling":
+        shape = "unclear"
     shown = [values[0][0], *([onset] if onset is not None else []), values[-1][0]]
     return Curve(
         shape=shape,
@@ -239,7 +244,7 @@ def _slope(
     jump = jumped_at(numbers) if len(numbers) < SHAPE_POINTS else None
     if jump is not None:
         return "spiked", values[jump][0]
-    if only_climbed(numbers, start, best, end):
+    if climbs(numbers) or only_climbed(numbers, start, best, end):
         return "risen", values[0][0]
     return ("falling" if fell(numbers, start, end) else "unclear"), None
 

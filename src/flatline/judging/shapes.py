@@ -13,12 +13,18 @@ SHAPE_POINTS = 20
 """Fewer points than this show no shape: per-batch losses of small runs scatter by tens of percent
 (measured on the bundled healthy runs: 3 to 12 % between neighbouring points)."""
 FALLING_POINTS = 5
+FEW_STEPS = 10
+"""Optimizer steps below which no learning is claimed, nor expected (DESIGN, E3)."""
+FALLEN_RATIO = 0.6
+"""The last of a few points, the lowest of them, so far below the first: neighbouring points of
+sound runs scatter by an eighth at most."""
 WINDOWS = 6
 """The curve is compared in stretches of a sixth: long enough for a median of noisy batches."""
 CLIMBED_RATIO = 1.1
 """An end so far above the beginning of a row that climbs throughout."""
 HELD, STAYED, HELD_RATIO = 3, 4, 1.05
 """Points of a level that held within so much, and of one that it was left for."""
+SUM_STEPS = 2.0
 SPIKE_RATIO = 1.5
 """A tail half as high again as the best level the run had held. Healthy curves in the bundled runs
 stay within 1.15 of it."""
@@ -79,7 +85,9 @@ def trend(numbers: Sequence[float]) -> float:
 
 def fell(numbers: Sequence[float], start: Level, end: Level) -> bool:
     """Whether it ends below its beginning by more than its scatter, or falls all along."""
-    if len(numbers) < FALLING_POINTS or end.middle >= max(start.middle, *numbers[:HEAD]):
+    if len(numbers) < FALLING_POINTS:
+        return len(numbers) > 1 and min(numbers) == numbers[-1] <= FALLEN_RATIO * numbers[0]
+    if end.middle >= max(start.middle, *numbers[:HEAD]):
         return False
     if end.high < start.low or end.high < min(numbers[:HEAD]):
         return True
@@ -160,6 +168,20 @@ def only_climbed(numbers: Sequence[float], start: Level, best: Level, end: Level
         and end.middle >= CLIMBED_RATIO * start.middle
         and trend(numbers) > RISE_Z
     )
+
+
+def climbs(numbers: Sequence[float]) -> bool:
+    """
+    Whether a short row rises at every point and ends half as high again.
+
+    A sum that a loop prints as it grows does so as well: it begins about where one of its own
+    steps would take it from nought.
+    """
+    if not FALLING_POINTS <= len(numbers) < SHAPE_POINTS or numbers[0] <= 0:
+        return False
+    grows = [b - a for a, b in pairwise(numbers)]
+    of_a_sum = numbers[0] <= SUM_STEPS * max(grows)
+    return min(grows) > 0 and numbers[-1] >= SPIKE_RATIO * numbers[0] and not of_a_sum
 
 
 def jumped_at(numbers: Sequence[float]) -> int | None:

@@ -79,7 +79,7 @@ _FRESH = re.compile(
 _FINISHED = re.compile(
     r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b)[\s\W]*train(?:ing)?(?: run)? (?:is |has |was )?(?:been )?"
     r"(?:completed?|finished|done)"
-    r"(?: successfully)?(?: (?:in|after) [0-9][^,;]{0,60}"
+    r"(?: successfully)?(?: (?:in|after):? [0-9][^,;]{0,60}"
     r"|: [0-9][0-9,]{0,14} (?:steps|iterations|updates|epochs)\b[^\n]{0,120})?[\s.!*=#-]*$",
     re.I,
 )
