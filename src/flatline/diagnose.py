@@ -17,6 +17,7 @@ from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
+from flatline.judging.belonging import belonging
 from flatline.judging.comparison import comparison, slower_unexplained, unexplained
 from flatline.judging.order import later
 from flatline.judging.unanswered import fell, lastly, why_open
@@ -118,7 +119,10 @@ def _judged(
 ) -> list[Judged]:
     explains = {family.code: family.explains for family in known}
     made: list[Judged] = []
-    numbered = [(f"f{n}", family, finding) for n, (family, finding) in enumerate(found, 1)]
+    numbered = [
+        (f"f{n}", family, belonging(facts, finding))
+        for n, (family, finding) in enumerate(found, 1)
+    ]
     for own, family, finding in numbered:
         reasons = []
         for other, _, cause in numbered:
