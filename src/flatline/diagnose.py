@@ -293,6 +293,9 @@ def _doubts(
     return tuple(doubts)
 
 
+SLOWS_ONLY = ("B3", "D1", "D2", "D3", "D4", "D5", "D6")
+
+
 def _lead(facts: Facts, judged: Sequence[Judged]) -> Judged | None:
     """The unexplained cause that ended the last failed attempt, else the costliest."""
     causes = [j for j in judged if j.role == "cause" and j.confidence >= UNDETERMINED_BELOW]
@@ -303,6 +306,8 @@ def _lead(facts: Facts, judged: Sequence[Judged]) -> Judged | None:
         last = max(j.finding.attempt for j in ended)
         ended = [j for j in ended if j.finding.attempt == last]
         return max(ended, key=lambda j: (_precedes_all(facts, j, ended), j.confidence))
+    if facts.disposition == "failed":  # being slow ends no process
+        causes = [j for j in causes if j.finding.code not in SLOWS_ONLY]
     weight = {"fatal": 3, "degraded": 2, "warning": 1, "none": 0}
     return max(causes, key=lambda j: (weight[j.finding.severity], j.confidence), default=None)
 

@@ -44,6 +44,7 @@ _IN_THE_LOOP = (
 """Functions that training loops call once a step is made (transformers `Trainer`, Lightning)."""
 
 _SAVES = re.compile(r"torch\.save\(.*(?:state_dict|model|optim|ckpt|checkpoint)")
+_SAVING = re.compile(r"_?save_(?:\w+_)?(?:checkpoint|ckpt|model|state|weights|adapter)\w*")
 _LOOPS = re.compile(
     r"(?:_?(?:inner_)?train(?:ing)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
     r"|_loop)?|run_epoch|_?process_(?:next_)?(?:data|batch)|do_train|one_epoch)",
@@ -316,7 +317,7 @@ def _within_the_loop(crash: Crash) -> bool:
         or (frame.code or "").partition("(")[0].endswith(_IN_THE_LOOP)
         or _SAVES.search(frame.code or "")
         for frame in crash.frames
-    )
+    ) or (_in_a_loop(crash) and any(_SAVING.fullmatch(frame.function) for frame in crash.frames))
 
 
 def _in_a_loop(crash: Crash) -> bool:
@@ -365,6 +366,9 @@ def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]
 
 
 def _while_loading(crash: Crash) -> bool:
+    """Whether a checkpoint was read: weights that a library fetches by name are none."""
+    if any(f.function == "from_pretrained" for f in crash.frames):
+        return False
     return any(_LOADS.fullmatch(f.function) or _CALLED.search(f.code or "") for f in crash.frames)
 
 

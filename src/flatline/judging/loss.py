@@ -76,6 +76,8 @@ class Curve:
     best: float | None
     tail: float | None
     count: int
+    last: tuple[float, ...] = ()
+    """The last losses, at the most as many as show a shape."""
     throughout: bool = False
     """Non-finite from the first point that was read: when it began is not known."""
 
@@ -186,6 +188,7 @@ def _finite(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
         best=best.middle,
         tail=end.middle,
         count=len(numbers),
+        last=tuple(numbers[-SHAPE_POINTS:]),
     )
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import log, sqrt
-from statistics import median
+from statistics import fmean, median, stdev
 
 HEAD = 3
 SHAPE_POINTS = 20
@@ -18,6 +18,8 @@ FEW_STEPS = 10
 FALLEN_RATIO = 0.6
 """The last of a few points, the lowest of them, so far below the first: neighbouring points of
 sound runs scatter by an eighth at most."""
+MEAN_ERRORS = 4.0
+"""Standard errors: by chance five losses of one level lie so far off in 0.8 % of cases."""
 WINDOWS = 6
 """The curve is compared in stretches of a sixth: long enough for a median of noisy batches."""
 CLIMBED_RATIO = 1.1
@@ -149,6 +151,15 @@ def exploded_at(numbers: Sequence[float]) -> int | None:
         if min(since) >= EXPLODED_RATIO * max(map(abs, before)) > 0:
             return first
     return None
+
+
+def beyond_chance(mean: float, numbers: Sequence[float]) -> bool:
+    """Whether the mean of a whole run lies so far above its last losses, five at the least, that
+    their own scatter does not explain it."""
+    if len(numbers) < FALLING_POINTS:
+        return False
+    error = stdev(numbers) / sqrt(len(numbers))
+    return mean - fmean(numbers) > MEAN_ERRORS * error
 
 
 def all_zero(numbers: Sequence[float]) -> bool:
