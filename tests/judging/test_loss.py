@@ -267,3 +267,14 @@ def test_a_short_row_that_climbs_at_every_point() -> None:
     assert shape([0.7, 1.4, 2.0, 2.7, 3.4]) == "unclear"
     assert shape([6.4, 6.6, 6.5, 9.1, 10.2]) == "unclear"
     assert shape([6.4, 6.6, 6.7, 6.9, 7.0]) == "unclear"
+
+
+def test_a_jump_in_mid_run_that_stays_is_seen() -> None:
+    """The stretch with the lowest median may hold the jump itself; and an end above the whole
+    beginning's level has not fallen, though the very first values stood higher."""
+    chance = random.Random(3)
+    down = [4.5 + 6 * math.exp(-i / 110) + chance.gauss(0, 0.05) for i in range(330)]
+    up = [9.4 + 0.9 * math.exp(-i / 60) + chance.gauss(0, 0.12) for i in range(230)]
+
+    assert shape([*down, *up]) == "stepped-up"
+    assert shape([*down, *(loss - 2.4 for loss in up)]) == "unclear"

@@ -249,7 +249,7 @@ def _slope(
         return "spiked", values[jump][0]
     if climbs(numbers) or only_climbed(numbers, start, best, end):
         return "risen", values[0][0]
-    return ("falling" if fell(numbers, start, end) else "unclear"), None
+    return ("falling" if fell(numbers, start, best, end) else "unclear"), None
 
 
 def _crossing(values: list[tuple[int, float]], best: float) -> int:

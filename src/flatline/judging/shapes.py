@@ -60,11 +60,12 @@ def level(stretch: Sequence[float]) -> Level:
 
 
 def levels(numbers: Sequence[float], width: int) -> tuple[Level, Level, Level]:
-    """The first stretch, the one with the lowest median, and the last."""
+    """The first stretch, the lowest that held, and the last."""
     step = max(1, width // 2)
     starts = range(0, max(1, len(numbers) - width + 1), step)
     stretches = [level(numbers[k : k + width]) for k in starts]
-    best = min(stretches, key=lambda s: s.middle)
+    # By its upper quartile: half of a stretch that holds a jump lies low as well.
+    best = min(stretches, key=lambda s: s.high)
     return stretches[0], best, level(numbers[-width:])
 
 
@@ -85,11 +86,15 @@ def trend(numbers: Sequence[float]) -> float:
     return (score - (score > 0) + (score < 0)) / spread
 
 
-def fell(numbers: Sequence[float], start: Level, end: Level) -> bool:
-    """Whether it ends below its beginning by more than its scatter, or falls all along."""
+def fell(numbers: Sequence[float], start: Level, best: Level, end: Level) -> bool:
+    """Whether it ends below its beginning by more than its scatter, or falls all along, and has
+    not lost again a good part of what it had gained."""
     if len(numbers) < FALLING_POINTS:
         return len(numbers) > 1 and min(numbers) == numbers[-1] <= FALLEN_RATIO * numbers[0]
-    if end.middle >= max(start.middle, *numbers[:HEAD]):
+    if end.middle >= max(start.middle, *numbers[:HEAD]) or end.middle > start.high:
+        return False
+    lost = end.middle - best.middle
+    if end.low > best.high and lost >= LOST_SHARE * (max(numbers[:HEAD]) - best.middle):
         return False
     if end.high < start.low or end.high < min(numbers[:HEAD]):
         return True
