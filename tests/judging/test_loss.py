@@ -22,13 +22,14 @@ def drawn(
     skipped: frozenset[int] = frozenset(),
     falling: bool = True,
     every: int = 1,
+    epochs: bool = False,
 ) -> Curve | None:
     """The curve of these losses, printed one a line."""
     track = Track("train.log", Place(), None, "plain")
     for i, loss in enumerate(losses):
         grad = grads[i] if grads else None
         point = Progress("train", step=i * every, loss=loss, grad_norm=grad, skipped=i in skipped,
-                         falling=falling)  # fmt: skip
+                         falling=falling, epoch=float(i) if epochs else None)  # fmt: skip
         track.add(point, i + 1, None, 0)
     return curve(Facts(targets=("run",), tracks=(track,), attempts=(Attempt(0, "failed"),)))
 
@@ -278,3 +279,21 @@ def test_a_jump_in_mid_run_that_stays_is_seen() -> None:
 
     assert shape([*down, *up]) == "stepped-up"
     assert shape([*down, *(loss - 2.4 for loss in up)]) == "unclear"
+
+
+def test_a_rise_at_the_beginning_that_falls_ever_since_is_no_divergence() -> None:
+    """Though the end lies above the first point; where it stays up there it is one."""
+    up = [1.0, 2.8, 4.6, 7.0, 7.9]
+    down = [7.0 - 0.18 * i for i in range(19)]
+
+    assert shape([*up, *down]) == "unclear"
+    assert shape([*up, *(7.4 + 0.2 * (i % 3) for i in range(19))]) == "spiked"
+
+
+def test_ln_2_in_every_epoch_is_a_model_that_cannot_tell() -> None:
+    """Over batches it may be the beginning of a preference loss, which starts there."""
+    even = [0.6932, 0.6931, 0.6932, 0.6930, 0.6932, 0.6931]
+
+    assert shape(even, epochs=True) == "undecided"
+    assert shape(even) == "unclear"
+    assert shape([*even, 0.6903], epochs=True) == "unclear"

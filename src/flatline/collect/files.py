@@ -32,6 +32,10 @@ _CODE = re.compile(
     r"parquet|h5|ckpt|png|jpe?g|gif|pdf|csv|tsv|jsonl|whl|egg)$",
     re.IGNORECASE,
 )  # programs, settings and data; their text is not what a run printed
+_ROW = re.compile(
+    rb"\s*\{[^\n]{0,4000}?\"(?:\w*/)?(?:global_|train_|_)?(?:step|iter|iteration|epoch)\": ?[0-9]"
+)
+"""The first row of what a program wrote of its steps, where other such files are data."""
 _PROSE = re.compile(r"\.(md|rst)$", re.IGNORECASE)
 _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
 ENDS_BYTES = 4096
@@ -279,6 +283,8 @@ def _kind(relative: str, head: bytes) -> str:
         return METRICS
     if not is_text(head):
         return BINARY
+    if name.endswith(".jsonl") and _ROW.match(head):
+        return LOG
     if _CODE.search(name) or head.startswith(b"#!"):
         return OTHER
     if head.lstrip()[:1] in (b"{", b"[") and name.endswith(".json"):

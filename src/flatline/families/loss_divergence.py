@@ -65,6 +65,7 @@ _STRENGTH = {
     "risen": 0.5,
     "unbounded": 0.75,
     "dead-plateau": 0.8,
+    "undecided": 0.6,
     "zero-throughout": 0.5,
     "flat-no-gradient": 0.8,
 }
@@ -154,6 +155,7 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
         "stepped-up": f"The {name} rose{where} far above its level and falls again from there",
         "rising-at-end": f"The {name} has climbed steadily{where} from its best level to the end",
         "dead-plateau": f"The {name} stopped dead{where}: every value since is the very same",
+        "undecided": f"The {name} is ln 2 in every epoch read: each case of two is called even",
         "zero-throughout": f"The {name} is exactly 0 in every line",
         "never-fell": f"The {name} only rose from its start and never fell",
         "risen": f"The {name} climbs throughout what was read and never fell",

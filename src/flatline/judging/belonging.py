@@ -21,7 +21,7 @@ def belonging(facts: Facts, finding: Finding) -> Finding:
     said = {cite.place.host for cite in finding.cites if isinstance(cite, LogCite)}
     blamed = {place.host for place in finding.culprits if place.host} - said
     strange = sorted(host for host in blamed if facts.node_of(host) not in facts.hosts)
-    if not strange or facts.memo("none-besides", _none_besides):
+    if not strange or none_besides(facts):
         return finding
     many = "" if len(strange) == 1 else f" and {len(strange) - 1} more"
     told = f"Whether {strange[0]}{many} ran this job: nothing read names it among its hosts."
@@ -32,8 +32,18 @@ def belonging(facts: Facts, finding: Finding) -> Finding:
     )
 
 
-def _none_besides(facts: Facts) -> bool:
+def none_besides(facts: Facts) -> bool:
     """Whether no more GPUs were measured than the run has ranks: then they are the run's."""
+    return facts.memo("belonging.none-besides", _none_besides)
+
+
+def scoped(facts: Facts) -> bool:
+    """Whether what was measured is known to be the run's: its hosts are named, or nothing else
+    was measured."""
+    return bool(facts.last.hosts) or none_besides(facts)
+
+
+def _none_besides(facts: Facts) -> bool:
     signal = next(filter(facts.measured, OF_EVERY_GPU), None)
     if signal is None or facts.window is None or not facts.world_size:
         return False

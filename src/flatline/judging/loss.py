@@ -21,6 +21,7 @@ from flatline.judging.shapes import (
     climbs,
     dead_since,
     exploded_at,
+    falls_from_its_peak,
     fell,
     jumped_at,
     levels,
@@ -29,6 +30,7 @@ from flatline.judging.shapes import (
     rises_at_end,
     stayed_high,
     trend,
+    undecided,
 )
 
 Shape = Literal[
@@ -40,6 +42,7 @@ Shape = Literal[
     "risen",
     "unbounded",
     "dead-plateau",
+    "undecided",
     "zero-throughout",
     "flat-no-gradient",
     "falling",
@@ -206,6 +209,8 @@ def _shape(
         return "zero-throughout", values[0][0]
     else:
         dead = dead_since(numbers)
+    if dead is None and undecided(numbers) and _over_epochs(track, values):
+        return "undecided", values[0][0]
     if dead is not None:
         return "dead-plateau", values[dead][0]
     burst = _burst(values)
@@ -213,7 +218,8 @@ def _shape(
         return burst
     risen = 0 < RISEN_RATIO * numbers[0] <= end.low
     # One low value begins no curve where as low a one comes again: so do noisy batches.
-    if len(numbers) >= SHAPE_POINTS and risen and min(numbers[HEAD:]) > numbers[0]:
+    risen = risen and min(numbers[HEAD:]) > numbers[0]
+    if len(numbers) >= SHAPE_POINTS and risen and not falls_from_its_peak(numbers):
         rose: Shape = "never-fell" if only_rises(numbers) else "spiked"
         return rose, _crossing(values, numbers[0])
     if len(numbers) >= SHAPE_POINTS and stayed_high(start, best, end):
@@ -222,6 +228,12 @@ def _shape(
         falls_again = len(since) >= SHAPE_POINTS and trend(since) < -RISE_Z
         return ("stepped-up" if falls_again else "spiked"), onset
     return _slope(values, start, best, end)
+
+
+def _over_epochs(track: Track, values: list[tuple[int, float]]) -> bool:
+    """Whether each value is of another epoch: means over all data, none of a first few batches."""
+    epochs = {track.epoch[index] for index, _ in values}
+    return len(epochs) == len(values) and all(isfinite(epoch) for epoch in epochs)
 
 
 def _burst(values: list[tuple[int, float]]) -> tuple[Shape, int] | None:

@@ -40,6 +40,7 @@ RISE_Z = 3.1
 EXPLODED_RATIO = 1_000.0
 ABRUPT_SHARE = 0.1
 """Of the span the row had covered: a loss that nears its limit arrives there in small steps."""
+UNDECIDED = 5e-4
 UNDECIDED_DIGITS = range(4, 8)
 """Decimals a loss is printed with: fewer would take any 0.69 for ln 2."""
 
@@ -148,6 +149,12 @@ def dead_since(numbers: Sequence[float]) -> int | None:
     return head if abs(near - dead) > ABRUPT_SHARE * span else None
 
 
+def undecided(numbers: Sequence[float]) -> bool:
+    """Whether every value, five at the least, is ln 2 to three decimals: a model that calls each
+    case of two even, and has learnt nothing."""
+    return len(numbers) >= FALLING_POINTS and all(abs(n - log(2)) < UNDECIDED for n in numbers)
+
+
 def exploded_at(numbers: Sequence[float]) -> int | None:
     """Where the last values, two at the least, lie a thousand times above all before them: no
     scatter and no spike of a sound run reaches that."""
@@ -173,6 +180,13 @@ def all_zero(numbers: Sequence[float]) -> bool:
 
 def only_rises(numbers: Sequence[float]) -> bool:
     return all(b >= a for a, b in pairwise(numbers))
+
+
+def falls_from_its_peak(numbers: Sequence[float]) -> bool:
+    """Whether a row that rose at its beginning has been falling since: a detector's losses are
+    small while nothing is matched, and a first point may be of another scale."""
+    since = numbers[numbers.index(max(numbers)) :]
+    return len(since) >= len(numbers) // 2 and trend(since) < -TREND_Z
 
 
 def only_climbed(numbers: Sequence[float], start: Level, best: Level, end: Level) -> bool:

@@ -65,7 +65,14 @@ _COUNT = _INTEGER + r"(?!\w|,[0-9]{3}|\.[0-9]*[1-9])(?:\.0*)?"
 _OF = r"(?: *(?:/|of|out of) *" + _INTEGER + r"(?![\w.]))?"
 _STEP = re.compile(
     r"(?<![\w./-])(?:(global|train(?:ing)?|optim(?:izer)?|current)[ _/]?)?"
-    r"(step|iter(?:ation)?|update|num_updates|it(?=[:=]))(?: *[:=#] *#?| +#?)\[? *" + _COUNT + _OF
+    r"(step|iter(?:ation)?|update|num_updates|it(?=[:=]| [0-9]{1,12}/))(?: *[:=#] *#?| +#?)\[? *"
+    + _COUNT
+    + _OF
+)
+_PLANNED = re.compile(
+    r"(?<!\w)(?:max|total|num|planned)_(?:train_)?(?:steps|iters|iterations)(?: *[:=] *| +)"
+    + _INTEGER
+    + r"(?![\w.])"
 )
 _BATCH = re.compile(r"(?<![\w./-])batch(?:_idx)?(?: *[:=#] *| +)\[? *" + _COUNT + _OF)
 _BATCHES = re.compile(r"(?<![\w.])([0-9]{1,12}) */ *([0-9]{1,12}) batches")
@@ -100,7 +107,7 @@ _DATA = re.compile(
 )
 _SYNC = re.compile(
     r"(?<![\w/])(?:(?:grad(?:ient)?[ _-]?)?(?:sync|all[ _-]?reduce)|comm(?:unication)?)"
-    r"(?:[ _]time)?\s{0,3}(?:[:=]\s{0,3})?(" + _NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
+    r"(?:[ _]time)?\s{0,3}(?:[:=]\s{0,3}|\s{0,5})(" + _NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
 )
 _TIME = re.compile(
     r"(?<!\w)(step[ _]time|iter(?:ation)?[ _]time|timing_s/step|step_avg|dt|time)"
@@ -313,7 +320,10 @@ def _counter(line: _Line, epoch: bool) -> Position | None:
             best, rank = found, this
     if best is not None:
         whole = False if rank == 0 else None
-        return Position(best.start(), line.slot(best, 3), line.slot(best, 4), own=whole)
+        of = line.slot(best, 4)
+        if of is None and (planned := _PLANNED.search(line.low)):
+            of = line.slot(planned, 1)
+        return Position(best.start(), line.slot(best, 3), of, own=whole)
     others = [(_BATCHES, True), (_CLU, False), (_ONE, None)]
     if epoch:
         others.append((_BATCH, True))

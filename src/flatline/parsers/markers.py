@@ -3,8 +3,9 @@ What a hand-written loop says of its checkpoints, its start and its end, where i
 
 Resume: "Resuming from checkpoint ... step 1000", "Resumed training at epoch 3", torchtitan's
 "Training starts at step 1001".  Fresh: "No checkpoint found", "training from scratch", "Training
-starts at step 1".  Saved: the past tense with the word checkpoint.  Loaded: the same with a step
-or an epoch, for weights to start from are called checkpoints too.  Finished: "Training complete"
+starts at step 1".  Saved: the past tense with the word checkpoint, or of a weights file named
+after its step.  Loaded: the same with a step or an epoch, for weights to start from are called
+checkpoints too.  Finished: "Training complete"
 or "Finished Training" as the whole message.
 
 Refused: intentions and conditions ("will resume", "to resume, run", "if no checkpoint", options,
@@ -29,6 +30,7 @@ TRIGGERS = (
     r"(?i:resum(ing|ed) )",
     r"(?i:(loaded|restored|saved|wrote) [^\n]{0,60}(checkpoint|ckpt))",
     r"(?i:checkpoint [^\n]{0,80}(loaded|restored|saved))",
+    r"[Ss]aved [^\n]{0,120}(step|iter|epoch)[-_]?[0-9]+[^\n]{0,20}\.(pt|pth|ckpt)",
     r"(?i:no [a-z ]{0,24}checkpoints? )",
     r"(?i:(training|starting|start) [^\n]{0,30}from scratch)",
     r"Training starts at step [0-9]",
@@ -67,6 +69,7 @@ _LOADED = re.compile(
 )
 _SAVED = re.compile(
     r"\b(?:saved|wrote)\b[^\n]{0,60}?\b(?:checkpoint|ckpt)"
+    r"|\bsaved\b[^\n]{0,120}?(?:step|iter|epoch)[-_]?[0-9]{1,12}[^\n]{0,20}\.(?:pt|pth|ckpt)\b"
     r"|\bcheckpoint\b[^\n]{0,80}?\bsaved\b",
     re.I,
 )
@@ -89,7 +92,7 @@ _STEP = re.compile(
     r"([0-9]{1,12})(?![0-9]|\.[0-9])",
     re.I,
 )
-_PATH = re.compile(r"(?:checkpoint|ckpt|model)[-_]([0-9]{1,12})(?![0-9])", re.I)
+_PATH = re.compile(r"(?:checkpoint|ckpt|model|step|iter)[-_]([0-9]{1,12})(?![0-9])", re.I)
 _EPOCH = re.compile(r"(?<![a-z])epoch[ _:=#(-]{0,3}([0-9]{1,9})(?![0-9])", re.I)
 
 
