@@ -54,6 +54,7 @@ from flatline.judging.gpus import (
     at_work,
     beside_peers,
     stretches,
+    whole_hosts,
 )
 from flatline.judging.slow_clocks import power_and_cooling, slow_clocks
 from flatline.judging.slowdown import slowdown
@@ -318,12 +319,7 @@ def _where(fleet: _Fleet, slow: Sequence[_Slow]) -> tuple[Scope, tuple[Place, ..
     places = [found.place for found in sorted(slow, key=lambda f: (f.ratio, str(f.place)))]
     if len(places) == len(fleet.gpus.busy) > 1:
         return "all", ()
-    out: dict[Place, None] = {}
-    for place in places:
-        here = [p for p in fleet.gpus.busy if p.host == place.host]
-        whole = place.host is not None and len(here) > 1 and set(here) <= set(places)
-        out.setdefault(Place(host=place.host) if whole else place)
-    return "place", tuple(out)[:_MOST_CULPRITS]
+    return "place", whole_hosts(places, fleet.gpus.busy)[:_MOST_CULPRITS]
 
 
 def _who(scope: Scope, culprits: Sequence[Place]) -> str:

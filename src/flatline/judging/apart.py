@@ -17,7 +17,7 @@ from flatline.facts import Facts
 from flatline.judging.anchored import Anchored, anchored
 from flatline.judging.bursts import Aligned, align, marked
 from flatline.judging.claims import claim
-from flatline.judging.gpus import Readings, readings
+from flatline.judging.gpus import Readings, readings, whole_hosts
 from flatline.judging.throughput import Course, Slow
 from flatline.judging.timeline import Timeline, instant, timeline, usual
 from flatline.model import Claim, Place
@@ -111,13 +111,7 @@ class Fleet:
     def places(self, names: Sequence[str]) -> tuple[Place, ...]:
         """The GPUs, or their host where it is all of a host's."""
         named = self.names()
-        chosen = [named[name] for name in names]
-        out: dict[Place, None] = {}
-        for place in chosen:
-            here = [p for p in self.read.rows if p.host == place.host]
-            whole = place.host is not None and len(here) > 1 and set(here) <= set(chosen)
-            out.setdefault(Place(host=place.host) if whole else place)
-        return tuple(out)
+        return whole_hosts([named[name] for name in names], self.read.rows)
 
     def beside(
         self,

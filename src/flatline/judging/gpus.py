@@ -8,8 +8,8 @@ and those of another job, have nothing to say of this one's load.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import compress
 from math import ceil, isfinite
@@ -21,6 +21,7 @@ from flatline.judging.claims import claim
 from flatline.judging.timeline import alone
 from flatline.model import Finding, Place, QueryCite
 from flatline.series.answer import grid
+from flatline.series.spread import without
 from flatline.signals import ACTIVITY
 from flatline.tracks import communicating
 
@@ -150,7 +151,7 @@ def stretches(facts: Facts, signal: str) -> Stretches | None:
     return Stretches(start, datetime.fromtimestamp(first, UTC), end, length_s)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gpus:
     """
     Which GPUs were at work in which stretches, and of what kind each is.
@@ -164,21 +165,27 @@ class Gpus:
     busy: Mapping[Place, tuple[float, ...]]
     kinds: Mapping[Place, str | None]
 
-    def peers(self, place: Place, time: float) -> list[Place]:
-        """The other GPUs of the same kind at work in that stretch."""
-        kind = self.kinds.get(place)
-        return [
-            other
-            for other, times in self.busy.items()
-            if other != place and self.kinds.get(other) == kind and time in times
-        ]
+    _at_work: dict[tuple[str, str | None, float], list[float]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
 
     def usual(self, signal: Readings | None, place: Place, time: float) -> float | None:
-        """The median of a signal over its peers; None for too few."""
+        """The median of a signal over its peers, the other GPUs of its kind at work in that
+        stretch; None for too few."""
         if signal is None:
             return None
-        found = [v for p in self.peers(place, time) if (v := signal.value(p, time)) is not None]
-        return median(found) if len(found) >= PEERS else None
+        kind = self.kinds.get(place)
+        key = signal.answer.canonical, kind, time
+        if key not in self._at_work:
+            at_work = (p for p, times in self.busy.items()
+                       if self.kinds.get(p) == kind and time in times)  # fmt: skip
+            read = (signal.value(p, time) for p in at_work)
+            self._at_work[key] = sorted(value for value in read if value is not None)
+        ordered = self._at_work[key]
+        own = signal.value(place, time) if time in self.busy.get(place, ()) else None
+        if len(ordered) - (own is not None) < PEERS:
+            return None
+        return median(ordered) if own is None else without(ordered, own)
 
     def part(self, signal: Readings | None, place: Place, time: float) -> float | None:
         """A GPU's value as a part of its peers' median."""
@@ -202,6 +209,16 @@ def at_work(facts: Facts, cut: Stretches, kind: Callable[[Place, Row], str | Non
             kinds = {place: kind(place, row) for place, row in activity.rows.items()}
             return Gpus(name, activity, busy, kinds)
     return None
+
+
+def whole_hosts(meant: Sequence[Place], measured: Iterable[Place]) -> tuple[Place, ...]:
+    """The host in place of its GPUs where all that were measured on it, several, are meant."""
+    on_host: dict[str | None, set[Place]] = {}
+    for place in measured:
+        on_host.setdefault(place.host, set()).add(place)
+    every = set(meant)
+    whole = {host for host, here in on_host.items() if host and len(here) > 1 and here <= every}
+    return tuple(dict.fromkeys(Place(host=p.host) if p.host in whole else p for p in meant))
 
 
 @dataclass(frozen=True)

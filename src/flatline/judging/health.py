@@ -5,6 +5,7 @@ run, what is old and flat, and which GPU vanished while its neighbours stayed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -175,10 +176,11 @@ def vanished(facts: Facts) -> tuple[Fault, ...]:
     alive: dict[str | None, list[Place]] = {}
     for place in tail.rows:
         alive.setdefault(place.host, []).append(place)
+    on = Counter(place.host for place in counts.rows)
     out = []
     for place in counts.rows:
         beside = alive.get(place.host, [])
-        if place in tail.rows or 2 * len(beside) < _on(counts.rows, place.host):
+        if place in tail.rows or 2 * len(beside) < on[place.host]:
             continue
         at = _last_seen(facts, place, first, last)
         kept = tail.cite(beside[0], last, f"{beside[0]} was still read")
@@ -187,10 +189,6 @@ def vanished(facts: Facts) -> tuple[Fault, ...]:
             out.append(Fault(place, "lost", "its readings end while those of its neighbours go"
                              " on", 0.85, at, (gone, kept)))  # fmt: skip
     return tuple(out)
-
-
-def _on(rows: Mapping[Place, object], host: str | None) -> int:
-    return sum(place.host == host for place in rows)
 
 
 def _last_seen(facts: Facts, place: Place, first: float, last: float) -> float | None:

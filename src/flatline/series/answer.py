@@ -48,24 +48,27 @@ class Row:
 
     @property
     def times(self) -> tuple[float, ...]:
-        return tuple(compress(self.table.times, self.table.present[self.number].tolist()))
+        return tuple(time for time, _ in self.points())
 
     @property
     def values(self) -> tuple[float, ...]:
-        return tuple(self.table.values[self.number][self.table.present[self.number]].tolist())
+        return tuple(value for _, value in self.points())
 
     def __len__(self) -> int:
         return int(self.table.present[self.number].sum())
 
     def points(self) -> Iterator[tuple[float, float]]:
         """(time, value), oldest first."""
-        return zip(self.times, self.values, strict=True)
+        return self._points(0, len(self.table.times))
 
     def between(self, after: float, until: float) -> Iterator[tuple[float, float]]:
         """The same, for after < time <= until."""
-        times = self.times
-        part = slice(bisect_right(times, after), bisect_right(times, until))
-        return zip(times[part], self.values[part], strict=True)
+        return self._points(*(bisect_right(self.table.times, end) for end in (after, until)))
+
+    def _points(self, first: int, last: int) -> Iterator[tuple[float, float]]:
+        values, present = (part[self.number, first:last].tolist()
+                           for part in (self.table.values, self.table.present))  # fmt: skip
+        return compress(zip(self.table.times[first:last], values, strict=True), present)
 
     @property
     def last(self) -> float:
