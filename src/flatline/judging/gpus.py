@@ -164,10 +164,10 @@ class Gpus:
     activity: Readings
     busy: Mapping[Place, tuple[float, ...]]
     kinds: Mapping[Place, str | None]
-
     _at_work: dict[tuple[str, str | None, float], list[float]] = field(
         default_factory=dict, compare=False, repr=False
     )
+    """By query, kind and stretch the values of all GPUs of the kind at work then, in order."""
 
     def usual(self, signal: Readings | None, place: Place, time: float) -> float | None:
         """The median of a signal over its peers, the other GPUs of its kind at work in that
