@@ -6,13 +6,15 @@ import random
 from itertools import pairwise
 from statistics import median
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from flatline.series.alignment import meet
 from flatline.series.phases import Phase, kuiper, phases
-from flatline.series.spread import apart, bar, deviations, mad
+from flatline.series.spread import MANY, apart, bar, deviations, mad
+from flatline.series.standing import medians, standing
 
 LEVELS = st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=80)
 
@@ -50,6 +52,32 @@ def test_a_value_is_compared_with_the_others_alone(values: list[float]) -> None:
     """Its own is not among those whose median it is held against."""
     for at, (usual, _) in deviations(dict(enumerate(values))).items():
         assert usual == pytest.approx(median(values[:at] + values[at + 1 :]))
+
+
+@given(
+    st.integers(1, 3 * MANY), st.integers(0, 1 << 30), st.sampled_from((0.9, 1.05)),
+    st.sampled_from((0.0, 0.5)),
+)  # fmt: skip
+def test_a_fleet_at_once_is_judged_as_one_by_one(
+    size: int, seed: int, ratio: float, floor: float
+) -> None:
+    """Ties, unknown values and a spread of none among them."""
+    made = np.random.default_rng(seed)
+    values = np.round(made.normal(100, made.choice([0.0, 0.3, 3]), size))
+    values[made.random(size) < 0.05] = made.choice([60.0, 101.0, 140.0, np.nan, np.inf])
+    known = {at: value for at, value in enumerate(values.tolist()) if np.isfinite(value)}
+
+    assert standing(values, ratio=ratio, floor=floor) == [*apart(known, ratio=ratio, floor=floor)]
+
+
+@given(st.lists(st.lists(st.floats(-1e6, 1e6) | st.just(float("nan")), min_size=4, max_size=4),
+                min_size=1, max_size=6))  # fmt: skip
+def test_medians_are_of_what_is_known(rows: list[list[float]]) -> None:
+    """A row of nothing has none."""
+    known = [[value for value in row if value == value] for row in rows]
+    usual = [median(row) if row else float("nan") for row in known]
+
+    np.testing.assert_array_equal(medians(np.array(rows)), usual)
 
 
 def test_the_bar_rises_with_how_many_are_compared() -> None:

@@ -54,6 +54,7 @@ from flatline.judging.gpus import (
     at_work,
     beside_peers,
     stretches,
+    whole_hosts,
 )
 from flatline.judging.slow_clocks import power_and_cooling, slow_clocks
 from flatline.judging.slowdown import slowdown
@@ -145,7 +146,7 @@ def judge(facts: Facts) -> Judgement:
     if fleet is None:
         return None
     beside = beside_peers(fleet.gpus, fleet.clock)
-    slow = [found for place in fleet.gpus.busy if (found := _apart(fleet, place, beside))]
+    slow = [found for place in beside.far_below() if (found := _apart(fleet, place, beside))]
     known = {found.place for found in slow}
     slow += [f for p in fleet.gpus.busy if p not in known and (f := _held_down(fleet, p))]
     blamed = [found for found in slow if _decided(fleet, found, known)]
@@ -193,7 +194,7 @@ def _measure(facts: Facts) -> _Fleet | None:
 
 def _apart(fleet: _Fleet, place: Place, beside: Beside) -> _Slow | None:
     """The GPU, if its clock stands apart from its peers' for long enough."""
-    ratios = beside.get(place, {})
+    ratios = beside.of(place)
     slow = {
         time: ratio
         for time, (ratio, beyond) in ratios.items()
@@ -318,12 +319,7 @@ def _where(fleet: _Fleet, slow: Sequence[_Slow]) -> tuple[Scope, tuple[Place, ..
     places = [found.place for found in sorted(slow, key=lambda f: (f.ratio, str(f.place)))]
     if len(places) == len(fleet.gpus.busy) > 1:
         return "all", ()
-    out: dict[Place, None] = {}
-    for place in places:
-        here = [p for p in fleet.gpus.busy if p.host == place.host]
-        whole = place.host is not None and len(here) > 1 and set(here) <= set(places)
-        out.setdefault(Place(host=place.host) if whole else place)
-    return "place", tuple(out)[:_MOST_CULPRITS]
+    return "place", whole_hosts(places, fleet.gpus.busy)[:_MOST_CULPRITS]
 
 
 def _who(scope: Scope, culprits: Sequence[Place]) -> str:
@@ -455,22 +451,14 @@ def _cleared(facts: Facts, fleet: _Fleet, beside: Beside) -> Cleared | None:
     told = fleet.reasons.cover(busy)
     if any(fleet.bad(place, times) for place, times in busy.items()):
         return None
-    if not beside and told:
+    if not beside.rows and told:
         return _cleared_by_reasons(fleet)
-    if beside.keys() != busy.keys() or not (told or (fleet.power and fleet.temperature)):
+    if beside.rows.keys() != busy.keys() or not (told or (fleet.power and fleet.temperature)):
         return None
-    names = {place: str(place) for place in beside}
-    part, time, place = min(
-        (
-            (*min(lasting), p)
-            for p in sorted(beside, key=names.__getitem__)
-            if (lasting := tuple(_lasting_parts(beside[p])))
-        ),
-        key=lambda found: found[:2],
-        default=(1.0, 0.0, None),
-    )
-    if place is None:
+    lowest = beside.lowest_for_two()
+    if lowest is None:
         return None
+    part, time, place = lowest
     cites = [fleet.clock.cite(place, time, f"SM clock, mean of {fleet.cut.length_s} s: the lowest"
                               f" for two stretches, {part:.0%} of its peers' median; threshold"
                               f" {APART_RATIO:.0%}")]  # fmt: skip
@@ -478,13 +466,6 @@ def _cleared(facts: Facts, fleet: _Fleet, beside: Beside) -> Cleared | None:
     cites.append(fleet.reasons.usual(place, (time,))[1])
     why = f"no busy GPU's clock stood apart from its peers' for long (lowest {part:.0%})"
     return Cleared(CODE, why, tuple(cite for cite in cites if cite is not None))
-
-
-def _lasting_parts(ratios: Mapping[float, tuple[float, bool]]) -> Iterable[tuple[float, float]]:
-    """Of two stretches that follow each other the better one: what lasted that long."""
-    for first, then in pairwise(sorted(ratios)):
-        better = first if ratios[first][0] >= ratios[then][0] else then
-        yield ratios[better][0], better
 
 
 def _cleared_by_reasons(fleet: _Fleet) -> Cleared | None:

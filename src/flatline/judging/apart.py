@@ -7,25 +7,27 @@ slows nothing.  What stands apart must also be large enough to explain the slown
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import isfinite
-from statistics import median
+from typing import TYPE_CHECKING
 
 from flatline.facts import Facts
 from flatline.judging.anchored import Anchored, anchored
-from flatline.judging.bursts import Aligned, align
+from flatline.judging.bursts import Aligned, align, marked
 from flatline.judging.claims import claim
-from flatline.judging.gpus import Readings, readings
+from flatline.judging.gpus import Readings, readings, whole_hosts
 from flatline.judging.throughput import Course, Slow
 from flatline.judging.timeline import Timeline, instant, timeline, usual
 from flatline.model import Claim, Place
-from flatline.series.spread import MANY, apart
+from flatline.series.answer import grid
+
+if TYPE_CHECKING:
+    from flatline.series.storage import Floats
 
 MOST_SHARE = 0.25
 """More GPUs than this share are a pipeline stage or another part of the model, not a rank."""
-NEARLY = 0.99
 HOSTS = 3
 """Of so many one may be the slow one; of two nothing tells which."""
 EXPLAINS_SHARE = 0.4
@@ -48,8 +50,8 @@ class Fleet:
     run: Course
     cut: Timeline
     read: Readings
-    columns: Mapping[float, Mapping[Place, float]]
-    """The finite values of each stretch."""
+    values: Floats
+    """The finite values of each GPU (a row, as in `read`) and stretch; NaN where there is none."""
 
     def names(self) -> dict[str, Place]:
         return {str(place): place for place in self.read.rows}
@@ -61,12 +63,9 @@ class Fleet:
         found = align(self._apart(ratio, floor), low)
         if found is None or not self._few(found.hosts):
             return None
-        slow = [end for end, at in zip(self.cut.ends, low, strict=True) if at]
         needed = EXPLAINS_SHARE * (1.0 - min(phase.part for phase in self.run.slow))
-        named = self.names()
-        return (
-            found if self._differs([named[name] for name in found.hosts], slow) >= needed else None
-        )
+        slow = [at for at, mark in enumerate(low) if mark]
+        return found if self._differs(found.hosts, slow) >= needed else None
 
     def at_moments(self, ratio: float, floor: float) -> Anchored | None:
         """The GPUs apart from the others at moments of their own, at which the run is slower:
@@ -85,42 +84,34 @@ class Fleet:
         several = len({place.host for place in self.read.rows}) >= HOSTS
         return len(names) <= MOST_SHARE * len(self.read.rows) or (one and several)
 
-    def _differs(self, places: Sequence[Place], ends: Sequence[float]) -> float:
+    def _differs(self, names: Sequence[str], slow: Sequence[int]) -> float:
         """By what part of the median GPU the farthest of these differs over these stretches."""
-        level = median([v for end in ends for v in self._values(end).values()] or [0.0])
-        rows = ([self.read.value(place, end) for end in ends] for place in places)
-        own = [median(read) for row in rows if (read := [v for v in row if v is not None])]
+        from flatline.series.standing import medians
+
+        read = self.values[:, slow]
+        level = float(medians(read.reshape(1, -1))[0])
+        rows = [row for row, place in enumerate(self.read.rows) if str(place) in set(names)]
+        own = [value for value in medians(read[rows]).tolist() if isfinite(value)]
         return max((abs(value / level - 1.0) for value in own), default=0.0) if level else 0.0
 
-    def _values(self, end: float) -> Mapping[Place, float]:
-        return self.columns.get(end, {})
-
     def _apart(self, ratio: float, floor: float) -> dict[str, list[bool]]:
-        models: dict[str | None, list[Place]] = {}
-        for place, row in self.read.rows.items():
-            models.setdefault(row.labels.get("model"), []).append(place)
-        lit: dict[str, list[bool]] = {}
-        for at, end in enumerate(self.cut.ends):
-            values = self._values(end)
-            for peers in models.values():
-                found = {place: values[place] for place in peers if place in values}
-                if not _any_beyond(found.values(), ratio):
-                    continue
-                here = {str(place): value for place, value in found.items()}
-                for name in apart(here, ratio=ratio, floor=floor):
-                    lit.setdefault(name, [False] * len(self.cut.ends))[at] = True
-        return lit
+        from flatline.series.standing import standing  # what judges is imported without NumPy
+
+        models: dict[str | None, list[int]] = {}
+        for at, row in enumerate(self.read.rows.values()):
+            models.setdefault(row.labels.get("model"), []).append(at)
+
+        def above(values: Floats) -> list[int]:
+            return [peers[at] for peers in models.values()
+                    for at in standing(values[peers], ratio=ratio, floor=floor)]  # fmt: skip
+
+        lit = marked([([*self.read.rows], self.values)], above)
+        return {str(place): marks for place, marks in lit.items()}
 
     def places(self, names: Sequence[str]) -> tuple[Place, ...]:
         """The GPUs, or their host where it is all of a host's."""
         named = self.names()
-        chosen = [named[name] for name in names]
-        out: dict[Place, None] = {}
-        for place in chosen:
-            here = [p for p in self.read.rows if p.host == place.host]
-            whole = place.host is not None and len(here) > 1 and set(here) <= set(chosen)
-            out.setdefault(Place(host=place.host) if whole else place)
-        return tuple(out)
+        return whole_hosts([named[name] for name in names], self.read.rows)
 
     def beside(
         self,
@@ -149,15 +140,6 @@ class Fleet:
         return claim(f"{place} {told}{past}", own, others, before)
 
 
-def _any_beyond(values: Collection[float], ratio: float) -> bool:
-    """Whether any of many could lie beyond the ratio of the others' median, which is that of all
-    but for NEARLY; few are always looked at."""
-    if len(values) <= MANY:
-        return True
-    limit = ratio * median(values)
-    return max(values) > NEARLY * limit if ratio > 1 else NEARLY * min(values) < limit
-
-
 def _bridged(marks: Sequence[bool]) -> list[bool]:
     """Without short breaks: what holds a device down lets it up for moments."""
     out, at = list(marks), 0
@@ -181,9 +163,4 @@ def _fleet(facts: Facts, run: Course, signal: str) -> Fleet | None:
     read = None if cut is None else readings(cut.ask(facts, f"avg_over_time({signal}[w])"))
     if cut is None or read is None:
         return None
-    columns: dict[float, dict[Place, float]] = {end: {} for end in cut.ends}
-    for place, row in read.rows.items():
-        for time, value in row.points():
-            if time in columns and isfinite(value):
-                columns[time][place] = value
-    return Fleet(signal, run, cut, read, columns)
+    return Fleet(signal, run, cut, read, grid(read.rows.values(), cut.ends))

@@ -11,13 +11,20 @@ they meet as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from random import Random
+from typing import TYPE_CHECKING, TypeVar
 
 from flatline.judging.timeline import ByHost, Timeline
-from flatline.series.spread import PEERS, apart
+from flatline.series.answer import grid
+from flatline.series.spread import PEERS
+
+if TYPE_CHECKING:
+    from flatline.series.storage import Floats
+
+K = TypeVar("K", bound=Hashable)
 
 APART_RATIO = 3.0
 """Times the other hosts' median."""
@@ -57,29 +64,45 @@ class Bar:
     alone: float = LEAST_COUNT
     counts: bool = True
 
-    def above(self, values: Mapping[str, float]) -> list[str]:
-        """The hosts far above the others."""
-        if len(values) > PEERS:
-            middle = sorted(values.values())[len(values) // 2]
+    def above(self, values: Floats) -> list[int]:
+        """Where those lie that are far above the others."""
+        import numpy as np  # where numbers were read alone
+
+        from flatline.series.standing import standing
+
+        here = np.flatnonzero(np.isfinite(values))
+        known = values[here]
+        if known.size > PEERS:
+            middle = float(np.partition(known, known.size // 2)[known.size // 2])
             root = max(middle, 0.0) ** 0.5 if self.counts else 0.0
-            return list(apart(values, ratio=self.ratio, floor=max(self.least, root)))
+            return standing(values, ratio=self.ratio, floor=max(self.least, root))
         return [
-            host
-            for host, value in values.items()
+            int(here[at])
+            for at, value in enumerate(known)
             if value >= self.alone
-            and all(value >= self.ratio * v for other, v in values.items() if other != host)
-            and len(values) > 1
+            and (value >= self.ratio * np.delete(known, at)).all()
+            and known.size > 1
         ]
 
 
 def bursts(read: Sequence[ByHost], cut: Timeline, bar: Bar | None = None) -> dict[str, list[bool]]:
     """Per host and stretch whether any of these signals stood far above the other hosts'."""
-    out: dict[str, list[bool]] = {host: [False] * len(cut.ends) for r in read for host in r.rows}
-    for signal in read:
-        for at, end in enumerate(cut.ends):
-            for host in (bar or Bar()).above(signal.at(end)):
-                out[host][at] = True
-    return {host: lit for host, lit in out.items() if any(lit)}
+    laid = [([*signal.rows], grid(signal.rows.values(), cut.ends)) for signal in read]
+    lit = marked(laid, (bar or Bar()).above)
+    return {host: lit[host] for hosts, _ in laid for host in hosts if host in lit}
+
+
+def marked(
+    read: Iterable[tuple[Sequence[K], Floats]], above: Callable[[Floats], Sequence[int]]
+) -> dict[K, list[bool]]:
+    """Per place and stretch whether any of these signals, [place x stretch], stood `above` the
+    other places'; of the places where one ever did, in the order in which it did."""
+    lit: dict[K, list[bool]] = {}
+    for places, values in read:
+        for at in range(values.shape[1]):
+            for row in above(values[:, at]):
+                lit.setdefault(places[row], [False] * values.shape[1])[at] = True
+    return lit
 
 
 def align(lit: Mapping[str, Sequence[bool]], low: Sequence[bool | None]) -> Aligned | None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 from math import isfinite
 
 from flatline.judging.gpus import Readings
@@ -13,7 +14,7 @@ from flatline.signals import clock_events
 MOSTLY_RATIO = 0.5
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ClockEvents:
     """Reason masks as they stood at times; `readings` is None where none were measured."""
 
@@ -39,8 +40,11 @@ class ClockEvents:
 
     def silent(self, place: Place) -> bool:
         """Whether the GPU never gave a reason, as nearly every one of a fleet."""
-        row = None if self.readings is None else self.readings.rows.get(place)
-        return row is None or not any(row.values)
+        return place not in self._telling
+
+    @cached_property
+    def _telling(self) -> set[Place]:
+        return set() if self.readings is None else self.readings.telling()
 
     def mostly(self, place: Place, stretches: Iterable[float], bits: int) -> bool:
         """Whether any of these bits was lit in most readings."""

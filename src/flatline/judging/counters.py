@@ -8,10 +8,10 @@ was reset counts from there.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from math import ceil, isfinite
+from math import ceil, inf
 from typing import TYPE_CHECKING
 
 from flatline.facts import Facts
@@ -51,25 +51,24 @@ def counted(facts: Facts, signal: str, start: datetime, end: datetime) -> tuple[
         return ()
     first, last = start.timestamp(), end.timestamp()
     span_s = max(1, ceil(last - first))
-    now = _of(instant(facts, f"last_over_time({signal}[{span_s}s])", last))
-    if now is None:
+    now = instant(facts, f"last_over_time({signal}[{span_s}s])", last)
+    above = _keyed(() if now is None else (row for row in now.rows if 0 < row.last < inf))
+    if now is None or not above:
         return ()
     most, least, resets = (
-        _values(instant(facts, f"{name}({signal}[{span_s}s])", last))
+        _values(instant(facts, f"{name}({signal}[{span_s}s])", last), above)
         for name in ("max_over_time", "min_over_time", "resets")
     )
-    late = _late(facts, signal, now[1], first)
+    late = _late(facts, signal, above, first)
     out = []
-    for key, row in now[1].items():
+    for key, row in above.items():
         value = row.last
-        if not isfinite(value) or value <= 0:
-            continue
         since = resets.get(key, 0.0) > 0 or key in late
         rose = max(0.0, value if since else most.get(key, 0.0) - least.get(key, 0.0))
         cite = None if since or not rose else _rise(facts, signal, row.place, rose, (span_s, last))
         text = f"{signal} rose by {rose:g}" if rose else f"{signal} stayed at {value:g}"
         at = _when(facts, signal, row, first, last) if rose else None
-        out.append(Counted(signal, row.place, value, rose, at, cite or now[0].cite(row, text),
+        out.append(Counted(signal, row.place, value, rose, at, cite or now.cite(row, text),
                            key in late))  # fmt: skip
     return tuple(out)
 
@@ -89,9 +88,9 @@ def _rise(
     return cite
 
 
-def _late(facts: Facts, signal: str, rows: Iterable[_Key], first: float) -> set[_Key]:
+def _late(facts: Facts, signal: str, rows: Mapping[_Key, Row], first: float) -> set[_Key]:
     """Series that were not there early though others of the same exporter's place were."""
-    early = set(_values(instant(facts, signal, first + EARLY_S)))
+    early = _values(instant(facts, signal, first + EARLY_S), rows)
     power = instant(facts, "gpu_power_watts", first + EARLY_S)
     alive = {row.place.host for row in power.rows} if power is not None else set()
     return {key for key in rows if key not in early and key[0].host in alive}
@@ -122,11 +121,12 @@ def _key(row: Row) -> _Key:
     return row.place, tuple(sorted(row.native.items()))
 
 
-def _of(answer: Answer | None) -> tuple[Answer, dict[_Key, Row]] | None:
-    if answer is None or not answer.rows:
-        return None
-    return answer, {_key(row): row for row in answer.rows}
+def _keyed(rows: Iterable[Row]) -> dict[_Key, Row]:
+    return {_key(row): row for row in rows}
 
 
-def _values(answer: Answer | None) -> dict[_Key, float]:
-    return {} if answer is None else {_key(row): row.last for row in answer.rows if len(row)}
+def _values(answer: Answer | None, of: Mapping[_Key, Row]) -> dict[_Key, float]:
+    """The values of these series."""
+    places = {place for place, _ in of}
+    rows = () if answer is None else (row for row in answer.rows if row.place in places)
+    return {key: row.last for key, row in _keyed(rows).items()}

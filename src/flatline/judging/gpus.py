@@ -8,21 +8,27 @@ and those of another job, have nothing to say of this one's load.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import compress
 from math import ceil, isfinite
 from statistics import median
 from typing import TYPE_CHECKING
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
+from flatline.judging.timeline import alone
 from flatline.model import Finding, Place, QueryCite
+from flatline.series.answer import grid
+from flatline.series.spread import without
 from flatline.signals import ACTIVITY
 from flatline.tracks import communicating
 
 if TYPE_CHECKING:
     from flatline.series.answer import Answer, Row
+    from flatline.series.promql.vector import Bools
+    from flatline.series.storage import Floats
 
 BUSY_RATIO = 0.05
 """Activity above this is work: idle GPUs measure 0.00 to 0.01, and a GPU that waits in a
@@ -74,17 +80,21 @@ class Readings:
         cite: QueryCite = self.answer.cite(self.rows[place], text, at=time)
         return cite
 
+    def telling(self) -> set[Place]:
+        """The GPUs that ever had a finite value other than 0: few of a fleet, where it names a
+        fault."""
+        import numpy as np  # where numbers were read alone
+
+        times = next(iter(self.rows.values())).table.times
+        said = np.nan_to_num(grid(self.rows.values(), times))
+        return {*compress(self.rows, np.any(said, axis=1).tolist())}
+
 
 def readings(answer: Answer | None) -> Readings | None:
     """The rows of an answer that are a GPU's; None where there is none."""
     if answer is None or not answer.rows:
         return None
-    rows: dict[Place, Row] = {}
-    again: set[Place] = set()
-    for row in answer.rows:
-        again |= {row.place} & rows.keys()
-        rows[row.place] = row
-    kept = {place: row for place, row in rows.items() if place not in again and place.gpu}
+    kept = alone((row.place, row) for row in answer.rows if row.place.gpu)
     return Readings(answer, kept) if kept else None
 
 
@@ -141,7 +151,7 @@ def stretches(facts: Facts, signal: str) -> Stretches | None:
     return Stretches(start, datetime.fromtimestamp(first, UTC), end, length_s)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Gpus:
     """
     Which GPUs were at work in which stretches, and of what kind each is.
@@ -154,22 +164,28 @@ class Gpus:
     activity: Readings
     busy: Mapping[Place, tuple[float, ...]]
     kinds: Mapping[Place, str | None]
-
-    def peers(self, place: Place, time: float) -> list[Place]:
-        """The other GPUs of the same kind at work in that stretch."""
-        kind = self.kinds.get(place)
-        return [
-            other
-            for other, times in self.busy.items()
-            if other != place and self.kinds.get(other) == kind and time in times
-        ]
+    _at_work: dict[tuple[str, str | None, float], list[float]] = field(
+        default_factory=dict, compare=False, repr=False
+    )
+    """By query, kind and stretch the values of all GPUs of the kind at work then, in order."""
 
     def usual(self, signal: Readings | None, place: Place, time: float) -> float | None:
-        """The median of a signal over its peers; None for too few."""
+        """The median of a signal over its peers, the other GPUs of its kind at work in that
+        stretch; None for too few."""
         if signal is None:
             return None
-        found = [v for p in self.peers(place, time) if (v := signal.value(p, time)) is not None]
-        return median(found) if len(found) >= PEERS else None
+        kind = self.kinds.get(place)
+        key = signal.answer.canonical, kind, time
+        if key not in self._at_work:
+            at_work = (p for p, times in self.busy.items()
+                       if self.kinds.get(p) == kind and time in times)  # fmt: skip
+            read = (signal.value(p, time) for p in at_work)
+            self._at_work[key] = sorted(value for value in read if value is not None)
+        ordered = self._at_work[key]
+        own = signal.value(place, time) if time in self.busy.get(place, ()) else None
+        if len(ordered) - (own is not None) < PEERS:
+            return None
+        return median(ordered) if own is None else without(ordered, own)
 
     def part(self, signal: Readings | None, place: Place, time: float) -> float | None:
         """A GPU's value as a part of its peers' median."""
@@ -183,50 +199,96 @@ def at_work(facts: Facts, cut: Stretches, kind: Callable[[Place, Row], str | Non
     for name in ACTIVITY:
         activity = cut.means(facts, name)
         if activity is not None:
+            times = next(iter(activity.rows.values())).table.times
+            work = (grid(activity.rows.values(), times) > BUSY_RATIO).tolist()
             busy = {
-                place: times
-                for place, row in activity.rows.items()
-                if (times := tuple(t for t, share in row.points() if share > BUSY_RATIO))
+                place: tuple(compress(times, marks))
+                for place, marks in zip(activity.rows, work, strict=True)
+                if any(marks)
             }
             kinds = {place: kind(place, row) for place, row in activity.rows.items()}
             return Gpus(name, activity, busy, kinds)
     return None
 
 
-Beside = Mapping[Place, Mapping[float, tuple[float, bool]]]
-"""Of a GPU and stretch: its value as a part of its peers' median, and whether it lies below
-them by more than their spread."""
+def whole_hosts(meant: Sequence[Place], measured: Iterable[Place]) -> tuple[Place, ...]:
+    """The host in place of its GPUs where all that were measured on it, several, are meant."""
+    on_host: dict[str | None, set[Place]] = {}
+    for place in measured:
+        on_host.setdefault(place.host, set()).add(place)
+    every = set(meant)
+    whole = {host for host, here in on_host.items() if host and len(here) > 1 and here <= every}
+    return tuple(dict.fromkeys(Place(host=p.host) if p.host in whole else p for p in meant))
+
+
+@dataclass(frozen=True)
+class Beside:
+    """
+    Every busy GPU beside its peers: of each (a row) and stretch its value as a part of its peers'
+    median, NaN where it was not compared, and whether it lies `below` them by more than their
+    spread.
+    """
+
+    times: tuple[float, ...]
+    rows: Mapping[Place, int]
+    part: Floats
+    below: Bools
+
+    def far_below(self) -> list[Place]:
+        """The GPUs that ever lie below their peers by more than their spread."""
+        import numpy as np  # where numbers were read alone
+
+        return [*compress(self.rows, np.any(self.below, axis=1).tolist())]
+
+    def of(self, place: Place) -> dict[float, tuple[float, bool]]:
+        """Part and whether it lies below, by stretch."""
+        row = self.rows[place]
+        found = zip(self.times, self.part[row].tolist(), self.below[row].tolist(), strict=True)
+        return {time: (part, below) for time, part, below in found if isfinite(part)}
+
+    def lowest_for_two(self) -> tuple[float, float, Place] | None:
+        """The lowest part that lasted for two stretches in which a GPU was compared, one after
+        the other, with the better of the two and the GPU; None where none has two."""
+        import numpy as np  # as in `beside_peers`
+
+        rows, columns = np.nonzero(np.isfinite(self.part))
+        part = self.part[rows, columns]
+        then = np.flatnonzero(rows[1:] == rows[:-1]) + 1
+        if not then.size:
+            return None
+        better = np.where(part[then - 1] >= part[then], then - 1, then)
+        lowest = better[part[better] == part[better].min()].tolist()
+        places = [*self.rows]
+        time, _, at = min((self.times[columns[at]], str(places[rows[at]]), at) for at in lowest)
+        return float(part[at]), time, places[rows[at]]
 
 
 def beside_peers(gpus: Gpus, signal: Readings) -> Beside:
-    """Every busy GPU beside its peers, stretch by stretch; where they are too few, nothing."""
-    groups: dict[tuple[str | None, float], list[tuple[float, str, Place]]] = {}
-    for place, times in gpus.busy.items():
-        kind, name, row = gpus.kinds.get(place), str(place), signal.rows.get(place)
-        values = {} if row is None else dict(row.points())
-        for time in times:
-            value = values.get(time, 0.0)
-            if value > 0 and isfinite(value):
-                groups.setdefault((kind, time), []).append((value, name, place))
-    out: dict[Place, dict[float, tuple[float, bool]]] = {}
-    for (_, time), members in groups.items():
-        if len(members) <= PEERS:
-            continue
-        members.sort(key=lambda member: member[:2])
-        ordered = [value for value, _, _ in members]
-        middle = median(ordered)
-        spread = MADS * median(abs(value - middle) for value in ordered)
-        for rank, (value, _, place) in enumerate(members):
-            usual = _median_without(ordered, rank)
-            out.setdefault(place, {})[time] = (value / usual, usual - value > spread)
-    return out
+    """Every busy GPU beside its peers, stretch by stretch; GPUs that have too few are left out."""
+    import numpy as np  # where numbers were read alone
 
+    from flatline.series.standing import middle, others
 
-def _median_without(ordered: Sequence[float], rank: int) -> float:
-    """The median of the others."""
-
-    def at(index: int) -> float:
-        return ordered[index if index < rank else index + 1]
-
-    count = len(ordered) - 1
-    return (at((count - 1) // 2) + at(count // 2)) / 2
+    times = tuple(sorted({time for at in gpus.busy.values() for time in at}))
+    places = [place for place in gpus.busy if place in signal.rows]
+    values = grid([signal.rows[place] for place in places], times)
+    active = grid([gpus.activity.rows[place] for place in places], times)
+    values[~((active > BUSY_RATIO) & (values > 0))] = np.nan
+    part, below = np.full(values.shape, np.nan), np.zeros(values.shape, dtype=np.bool_)
+    kinds: dict[str | None, list[int]] = {}
+    for row, place in enumerate(places):
+        kinds.setdefault(gpus.kinds.get(place), []).append(row)
+    for members in map(np.array, kinds.values()):
+        for column in range(len(times)):
+            rows = members[np.isfinite(values[members, column])]
+            if rows.size <= PEERS:
+                continue
+            own = values[rows, column]
+            ordered = np.sort(own)
+            usual = others(ordered, own)
+            spread = MADS * middle(np.sort(np.abs(ordered - middle(ordered))))
+            part[rows, column] = own / usual
+            below[rows, column] = usual - own > spread
+    compared = np.flatnonzero(np.isfinite(part).any(axis=1))
+    known = {places[row]: at for at, row in enumerate(compared.tolist())}
+    return Beside(times, known, part[compared], below[compared])

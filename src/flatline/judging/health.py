@@ -5,6 +5,7 @@ run, what is old and flat, and which GPU vanished while its neighbours stayed.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -108,8 +109,9 @@ def _xids(facts: Facts, start: datetime, end: datetime) -> list[Fault]:
     step_s = max(1.0, (end - start).total_seconds() / 240)
     read = readings(facts.series("gpu_xid", start=start, end=end, step_s=step_s))
     found = []
+    telling = set() if read is None else read.telling()
     for place, row in {} if read is None else read.rows.items():
-        if not any(row.values):  # nearly every GPU of a fleet
+        if place not in telling:
             continue
         points = [(t, int(v)) for t, v in row.points() if isfinite(v) and v >= 0]
         for (_, before), (at, code) in zip([(0.0, points[0][1] if points else 0), *points],
@@ -174,10 +176,11 @@ def vanished(facts: Facts) -> tuple[Fault, ...]:
     alive: dict[str | None, list[Place]] = {}
     for place in tail.rows:
         alive.setdefault(place.host, []).append(place)
+    on = Counter(place.host for place in counts.rows)
     out = []
     for place in counts.rows:
         beside = alive.get(place.host, [])
-        if place in tail.rows or 2 * len(beside) < _on(counts.rows, place.host):
+        if place in tail.rows or 2 * len(beside) < on[place.host]:
             continue
         at = _last_seen(facts, place, first, last)
         kept = tail.cite(beside[0], last, f"{beside[0]} was still read")
@@ -186,10 +189,6 @@ def vanished(facts: Facts) -> tuple[Fault, ...]:
             out.append(Fault(place, "lost", "its readings end while those of its neighbours go"
                              " on", 0.85, at, (gone, kept)))  # fmt: skip
     return tuple(out)
-
-
-def _on(rows: Mapping[Place, object], host: str | None) -> int:
-    return sum(place.host == host for place in rows)
 
 
 def _last_seen(facts: Facts, place: Place, first: float, last: float) -> float | None:

@@ -16,6 +16,7 @@ from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
+from flatline.judging.gpus import whole_hosts
 from flatline.judging.timeline import instant, usual
 from flatline.model import Claim, Place
 from flatline.series.answer import Answer
@@ -137,7 +138,7 @@ def _apart(
         for place in both
         if now[place] <= part * level and before[place] >= WORKED_PART * worked
     ]
-    rest = [now[place] for place in now if place not in low]
+    rest = [now[place] for place in now.keys() - set(low)]
     if not low or len(low) > max(1, len(now) // MOST_OF_ALL):
         return ()
     if max(now[place] for place in low) > most * min(rest):
@@ -166,18 +167,4 @@ def _told(
         f"While the run stood still {drew}{more}, the median GPU {shown.format(others.value)}:"
         f" {means}"
     )
-    return Idle(_whole_hosts(places, now), claim(text, *cites, others))
-
-
-def _whole_hosts(places: Sequence[Place], now: Answer) -> tuple[Place, ...]:
-    """The host in place of its GPUs where all that were measured on it are meant."""
-    of_host: dict[str | None, set[Place]] = {}
-    for row in now.rows:
-        of_host.setdefault(row.place.host, set()).add(row.place)
-    named: list[Place] = []
-    for place in places:
-        whole = place.host is not None and of_host[place.host] <= set(places)
-        if whole and len(of_host[place.host]) > 1:
-            place = Place(host=place.host)
-        named.append(place)
-    return tuple(dict.fromkeys(named))
+    return Idle(whole_hosts(places, rows), claim(text, *cites, others))

@@ -52,43 +52,47 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
         return None
     if len({place.host for place in ranks.read.rows}) < LEAST_HOSTS:
         return None
-    ratios = _ratios(ranks)
-    if not ratios:
+    typical, always = _ratios(ranks)
+    if not typical:
         return None
-    found = max(ratios, key=lambda place: (ratios[place][0], str(place)))
-    typical, always = ratios[found]
-    others = max(ratio for place, (ratio, _) in ratios.items() if place != found)
-    if typical < LONGER or others > ALIKE or always < ALWAYS:
+    found = max(typical, key=lambda place: (typical[place], str(place)))
+    others = max(ratio for place, ratio in typical.items() if place != found)
+    if typical[found] < LONGER or others > ALIKE or always[found] < ALWAYS:
         return None
     if (facts.node_of(found.host or ""), found.gpu) == (facts.hosts[0], "0"):
         return None
     shows = _shown(facts, ranks, found)
-    return None if shows is None else Lone(found, typical - 1.0, shows)
+    return None if shows is None else Lone(found, typical[found] - 1.0, shows)
 
 
 def _of_the_run(facts: Facts, ranks: Fleet) -> bool:
     """Whether the run's hosts are known and all that were read are its: another job's host always
     differs, and slows nothing."""
-    return {facts.node_of(p.host or "") for p in ranks.read.rows} <= set(facts.hosts)
+    read = {place.host or "" for place in ranks.read.rows}
+    return {facts.node_of(host) for host in read} <= set(facts.hosts)
 
 
-def _ratios(ranks: Fleet) -> dict[Place, tuple[float, float]]:
+def _ratios(ranks: Fleet) -> tuple[dict[Place, float], dict[Place, float]]:
     """Of each GPU its usual activity as a part of the median GPU's, and in which share of the
     stretches it stands above all others."""
-    rows: dict[Place, list[float]] = {}
-    above: dict[Place, int] = {}
-    count = 0
-    for end in ranks.cut.ends:
-        now = ranks.columns[end]
-        middle = median(now.values()) if now else 0.0
-        if len(now) < LEAST_GPUS or middle <= 0:
-            continue
-        count += 1
-        for place, value in now.items():
-            rows.setdefault(place, []).append(value / middle)
-        most = max(now, key=lambda place: now[place])
-        above[most] = above.get(most, 0) + (now[most] >= LONGER * middle)
-    return {p: (median(row), above.get(p, 0) / count) for p, row in rows.items()}
+    import numpy as np  # where numbers were read alone
+
+    from flatline.series.standing import medians
+
+    known = np.isfinite(ranks.values)
+    middle = medians(ranks.values.T)
+    told = (known.sum(axis=0) >= LEAST_GPUS) & (middle > 0)
+    values, middle, known = ranks.values[:, told], middle[told], known[:, told]
+    places = [*ranks.read.rows]
+    if not middle.size:
+        return {}, {}
+    most = np.where(known, values, -np.inf).argmax(axis=0)
+    beyond = values[most, np.arange(middle.size)] >= LONGER * middle
+    above = np.bincount(most, beyond, len(places)) / middle.size
+    typical = medians(values / middle)
+    rows = np.flatnonzero(known.any(axis=1)).tolist()
+    return ({places[row]: float(typical[row]) for row in rows},
+            {places[row]: float(above[row]) for row in rows})  # fmt: skip
 
 
 def _shown(facts: Facts, ranks: Fleet, place: Place) -> Claim | None:
@@ -117,7 +121,7 @@ def lone_host(facts: Facts, run: Course) -> Lone | None:
     hosts = {} if ranks is None else _by_host(ranks)
     if ranks is None or len(hosts) < LEAST_GAP_HOSTS or not _of_the_run(facts, ranks):
         return None
-    part = {host: median(rows) for host, rows in hosts.items() if rows}
+    part = {host: median(rows) for host, rows in hosts.items()}
     middle = median(part.values())
     low = [host for host, level in part.items() if level < GAPS * middle]
     if len(low) != 1 or min(v for h, v in part.items() if h != low[0]) < ALIKE_GAPS * middle:
@@ -129,12 +133,14 @@ def lone_host(facts: Facts, run: Course) -> Lone | None:
 
 def _by_host(ranks: Fleet) -> dict[str, list[float]]:
     """The highest reading of a host's cards, stretch by stretch: all of them are below it."""
-    out: dict[str, list[float]] = {}
-    for end in ranks.cut.ends:
-        now: dict[str, float] = {}
-        for place, value in ranks.columns[end].items():
-            if place.host is not None:
-                now[place.host] = max(now.get(place.host, 0.0), value)
-        for host, value in now.items():
-            out.setdefault(host, []).append(value)
-    return out
+    import numpy as np  # as in `_ratios`
+
+    cards: dict[str, list[int]] = {}
+    for row, place in enumerate(ranks.read.rows):
+        if place.host is not None:
+            cards.setdefault(place.host, []).append(row)
+    out = {}
+    for host, rows in cards.items():
+        highest = np.fmax.reduce(ranks.values[rows], axis=0)
+        out[host] = np.maximum(highest[np.isfinite(highest)], 0.0).tolist()
+    return {host: highest for host, highest in out.items() if highest}

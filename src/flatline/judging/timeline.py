@@ -7,12 +7,12 @@ beside the phases of the run's throughput.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
 from math import ceil, floor, isfinite
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from flatline.facts import Facts
 from flatline.model import QueryCite
@@ -20,6 +20,7 @@ from flatline.model import QueryCite
 if TYPE_CHECKING:
     from flatline.series.answer import Answer, Row
 
+K = TypeVar("K", bound=Hashable)
 STRETCHES, SHORTEST_S = 96, 20
 SAMPLES_EACH = 3
 """Samples a stretch holds, so that a rate is had even where one came late."""
@@ -65,15 +66,16 @@ def by_host(answer: Answer | None) -> ByHost | None:
     """The rows of an answer that are a host's; None where there is none."""
     if answer is None or not answer.rows:
         return None
-    rows: dict[str, Row] = {}
-    again: set[str] = set()
-    for row in answer.rows:
-        host = row.place.host
-        if host is not None:
-            again |= {host} & rows.keys()
-            rows[host] = row
-    kept = {host: row for host, row in rows.items() if host not in again}
+    kept = alone((row.place.host, row) for row in answer.rows if row.place.host is not None)
     return ByHost(answer, kept) if kept else None
+
+
+def alone(rows: Iterable[tuple[K, Row]]) -> dict[K, Row]:
+    """Those that stand alone under their key."""
+    found: dict[K, Row | None] = {}
+    for key, row in rows:
+        found[key] = None if key in found else row
+    return {key: row for key, row in found.items() if row is not None}
 
 
 @dataclass(frozen=True)

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 
 from flatline.facts import Facts
 from flatline.judging.anchored import Anchored, anchored
-from flatline.judging.bursts import Bar, align
+from flatline.judging.bursts import Bar, align, marked
 from flatline.judging.claims import claim
 from flatline.judging.gpus import Readings, readings
 from flatline.judging.throughput import Slow, course, shown
 from flatline.judging.timeline import Timeline, instant, timeline, usual
 from flatline.model import Claim, Place
+from flatline.series.answer import grid
 
 COUNTERS: Mapping[str, str] = {
     "gpu_nvlink_crc_errors_total": "NVLink checksum errors",
@@ -119,13 +120,8 @@ def _all_beside(
 
 def _lit(read: Mapping[str, Readings], cut: Timeline) -> dict[str, list[bool]]:
     """Per GPU and stretch whether any of its links' counters rose far above the other GPUs'."""
-    lit: dict[str, list[bool]] = {}
-    for rows in read.values():
-        for at, end in enumerate(cut.ends):
-            values = {str(p): v for p in rows.rows if (v := rows.value(p, end)) is not None}
-            for name in Bar().above(values):
-                lit.setdefault(name, [False] * len(cut.ends))[at] = True
-    return lit
+    laid = (([*rows.rows], grid(rows.rows.values(), cut.ends)) for rows in read.values())
+    return {str(place): marks for place, marks in marked(laid, Bar().above).items()}
 
 
 def _beside(

@@ -9,7 +9,7 @@ be pasted into Grafana and shows that number alone.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import compress
@@ -19,46 +19,82 @@ from flatline.model import Gap, Place, QueryCite
 
 if TYPE_CHECKING:
     from flatline.series.promql.evaluate import Matrix
-    from flatline.series.storage import Labels
+    from flatline.series.storage import Floats, Labels
 
 
-@dataclass(frozen=True, slots=True)
+class Table:
+    """The numbers of an answer's rows: `values[i, j]` of row i at `times[j]`, where `present`."""
+
+    def __init__(self, matrix: Matrix) -> None:
+        self.times: tuple[float, ...] = tuple(matrix.times.tolist())
+        self.columns = {time: column for column, time in enumerate(self.times)}
+        self.values, self.present = matrix.values, matrix.present
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Row:
     """
     One series of an answer: values at times, in seconds since 1970, where there is one.
 
-    `labels` are the canonical ones (`host`, `gpu`, `model`), `native` those of the data.
+    `labels` are the canonical ones (`host`, `gpu`, `model`), `native` those of the data.  The
+    numbers stay in the table of all rows until they are asked for: a fleet has thousands.
     """
 
     place: Place
     labels: Mapping[str, str]
     native: Mapping[str, str]
-    times: tuple[float, ...]
-    values: tuple[float, ...]
+    table: Table
+    number: int
+
+    @property
+    def times(self) -> tuple[float, ...]:
+        return tuple(time for time, _ in self.points())
+
+    @property
+    def values(self) -> tuple[float, ...]:
+        return tuple(value for _, value in self.points())
 
     def __len__(self) -> int:
-        return len(self.values)
+        return int(self.table.present[self.number].sum())
 
     def points(self) -> Iterator[tuple[float, float]]:
         """(time, value), oldest first."""
-        return zip(self.times, self.values, strict=True)
+        return self._points(0, len(self.table.times))
 
     def between(self, after: float, until: float) -> Iterator[tuple[float, float]]:
         """The same, for after < time <= until."""
-        part = slice(bisect_right(self.times, after), bisect_right(self.times, until))
-        return zip(self.times[part], self.values[part], strict=True)
+        return self._points(*(bisect_right(self.table.times, end) for end in (after, until)))
+
+    def _points(self, first: int, last: int) -> Iterator[tuple[float, float]]:
+        values, present = (part[self.number, first:last].tolist()
+                           for part in (self.table.values, self.table.present))  # fmt: skip
+        return compress(zip(self.table.times[first:last], values, strict=True), present)
 
     @property
     def last(self) -> float:
         """The newest value. Raises IndexError where there is none."""
-        return self.values[-1]
+        return float(self.table.values[self.number][self.table.present[self.number]][-1])
 
     def at(self, time: float) -> float | None:
         """The value at exactly this time."""
-        index = bisect_right(self.times, time) - 1
-        if index < 0 or self.times[index] != time:
+        column = self.table.columns.get(time)
+        if column is None or not self.table.present[self.number, column]:
             return None
-        return self.values[index]
+        return float(self.table.values[self.number, column])
+
+
+def grid(rows: Collection[Row], times: Sequence[float]) -> Floats:
+    """The finite values of rows of one answer at these times, [row x time]; NaN elsewhere."""
+    import numpy as np  # what judges is imported without it
+
+    out = np.full((len(rows), len(times)), np.nan)
+    table = next((row.table for row in rows), None)
+    if table is not None:
+        there = [at for at, time in enumerate(times) if time in table.columns]
+        columns = [table.columns[times[at]] for at in there]
+        found = table.values[np.ix_([row.number for row in rows], columns)]
+        out[:, there] = np.where(np.isfinite(found), found, np.nan)
+    return out
 
 
 Pin = Callable[[Row, float], tuple[str, float]]
@@ -143,20 +179,13 @@ def rows_of(
     known: dict[Labels, Placed],
 ) -> Iterator[Row]:
     """The series of a native answer by place; `known` are those of labels met before."""
-    import numpy as np  # what judges reads answers without it
+    from flatline.series.storage import NAME  # as in `grid`
 
-    from flatline.series.storage import NAME
-
-    times, values = tuple(matrix.times.tolist()), matrix.values.tolist()
-    whole = np.all(matrix.present, axis=1)
-    for index, labels in enumerate(matrix.labels):
+    table = Table(matrix)
+    for number, labels in enumerate(matrix.labels):
         placed = known.get(labels)
         if placed is None:
             native = {name: value for name, value in labels if name != NAME}
             own = canonical(native)
             placed = known[labels] = place_of(own), own, native
-        when, said = times, values[index]
-        if not whole[index]:
-            there = matrix.present[index].tolist()
-            when, said = tuple(compress(times, there)), compress(said, there)
-        yield Row(*placed, when, tuple(said))
+        yield Row(*placed, table, number)

@@ -50,7 +50,7 @@ def deviations(values: Mapping[K, float], floor: float = 0.0) -> Mapping[K, tupl
     of_all = max(SIGMA * mad(ordered), floor) if len(values) > MANY else None
     out: dict[K, tuple[float, float]] = {}
     for key, value in values.items():
-        usual, spread = _without(ordered, value), of_all
+        usual, spread = without(ordered, value), of_all
         if spread is None:
             others = [other for name, other in values.items() if name != key]
             spread = max(SIGMA * median(abs(other - usual) for other in others), floor)
@@ -62,8 +62,8 @@ def deviations(values: Mapping[K, float], floor: float = 0.0) -> Mapping[K, tupl
     return out
 
 
-def _without(ordered: Sequence[float], value: float) -> float:
-    """The median of the others."""
+def without(ordered: Sequence[float], value: float) -> float:
+    """The median of the others, where these are all in order."""
     rank = bisect_left(ordered, value)
 
     def at(index: int) -> float:

@@ -9,9 +9,9 @@ or in the temporary folder (`runs`).  Layouts: `tsdb/docs/format/head_chunks.md`
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from struct import Struct
+from typing import NamedTuple
 
 import numpy as np
 
@@ -37,8 +37,7 @@ BATCH_BYTES = 8 << 20
 BATCH_RECORDS = 1 << 14
 
 
-@dataclass(frozen=True, slots=True)
-class Mapped:
+class Mapped(NamedTuple):
     """A chunk in `chunks_head`: file, position and size of its data, and its check; `late` where
     it holds only samples that came out of order, `sound` where it could be read when the folder
     was opened."""
