@@ -30,6 +30,7 @@ SUM_STEPS = 2.0
 SPIKE_RATIO = 1.5
 """A tail half as high again as the best level the run had held. Healthy curves in the bundled runs
 stay within 1.15 of it."""
+OF_ANOTHER_SCALE = 10.0
 LOST_SHARE = 0.25
 TREND_POINTS = 60
 """Medians a long row is reduced to before its trend is tested."""
@@ -184,9 +185,14 @@ def only_rises(numbers: Sequence[float]) -> bool:
 
 def falls_from_its_peak(numbers: Sequence[float]) -> bool:
     """Whether a row that rose at its beginning has been falling since: a detector's losses are
-    small while nothing is matched, and a first point may be of another scale."""
-    since = numbers[numbers.index(max(numbers)) :]
-    return len(since) >= len(numbers) // 2 and trend(since) < -TREND_Z
+    small while nothing is matched.  What rose tenfold had exploded before it fell."""
+    peak = max(numbers)
+    since = numbers[numbers.index(peak) :]
+    return (
+        peak < OF_ANOTHER_SCALE * numbers[0]
+        and len(since) >= len(numbers) // 2
+        and trend(since) < -TREND_Z
+    )
 
 
 def only_climbed(numbers: Sequence[float], start: Level, best: Level, end: Level) -> bool:
