@@ -19,6 +19,9 @@ COMPILED, COMPILING = 4, 0.1
 two that come late."""
 WARM_UP_STEPS = 10
 """In which everything is compiled once."""
+STATED = 0.5
+"""Of what the steps lost so much must be had from the times a compiler states. A judgement: a step
+waits as well for what it traces and loads anew, which the compiler does not count."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +45,21 @@ class Cost:
 
 def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost | None:
     """None where fewer than `least` steps are marked, their times are not known, or they cost
-    less than `share` of the time.  A mark is the step before the one that paid."""
+    less than `share` of the time.  A mark is the step before the one that paid.  Steps between
+    which the model was evaluated are left out: it is done beside saves, and costs more."""
     track = facts.main_track(facts.last.n)
     if track is None or len(marked) < least:
         return None
     when, _ = times(facts, track)
     known = [i for i in track.of_attempt(facts.last.n) if i in when and track.steps[i] >= 0]
-    ordered = sorted(marked)
+    ordered, evaluated = sorted(marked), _evaluated(facts, track.source)
     plain: list[float] = []
     costly: list[tuple[float, int, int]] = []
     for a, b in pairwise(known):
         steps, took = track.steps[b] - track.steps[a], when[b] - when[a]
-        if steps <= 0 or took < 0:
+        first = bisect_right(evaluated, track.lines[a])
+        between = first < len(evaluated) and evaluated[first] <= track.lines[b]
+        if steps <= 0 or took < 0 or between:
             continue
         at = bisect_left(ordered, track.steps[a])
         if at < len(ordered) and ordered[at] < track.steps[b]:
@@ -71,6 +77,12 @@ def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost 
     shown = (known[0], known[at - 1], typical[2], known[-1])
     per_step = typical[0] / typical[1]
     return Cost(lost, wall, each, per_step, len(marked), shown, facts.last.n, facts, track)
+
+
+def _evaluated(facts: Facts, source: str) -> list[int]:
+    """Lines of a log that tell of an evaluation, in order."""
+    told = (*facts.markers_of("eval"), *facts.tagged("evaluation"))
+    return sorted(one.cite.line for one in told if one.cite.source == source)
 
 
 def saves_begun(facts: Facts) -> tuple[int, ...]:
@@ -93,6 +105,7 @@ def recompiled(facts: Facts) -> tuple[tuple[LogCite, ...], Cost] | None:
     span = track.of_attempt(facts.last.n)
     lines = [track.lines[i] for i in span]
     marked: dict[int, LogCite] = {}
+    stated: list[float] = []
     for match in facts.tagged("recompile"):
         after = bisect_right(lines, match.cite.line)
         if match.cite.source != track.source or after >= len(span):
@@ -100,5 +113,8 @@ def recompiled(facts: Facts) -> tuple[tuple[LogCite, ...], Cost] | None:
         step = track.steps[span[after]]
         if step >= track.steps[span[0]] + WARM_UP_STEPS:
             marked.setdefault(step - 1, match.cite)
+            stated += [float(match.groups["seconds"])] if "seconds" in match.groups else []
     lost = cost(facts, sorted(marked), COMPILED, COMPILING)
-    return None if lost is None else (tuple(marked[step] for step in sorted(marked)), lost)
+    if lost is None or (stated and sum(stated) < STATED * lost.lost_s):
+        return None
+    return (tuple(marked[step] for step in sorted(marked)), lost)
