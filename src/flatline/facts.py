@@ -477,12 +477,7 @@ class Facts:
 
     @cached_property
     def world_size(self) -> int | None:
-        """World size as the log states it, else the number of ranks heard of when they are
-        0..n-1 without a hole, else the scheduler's task count."""
-        said = [m.groups.get("world_size", "") for m in self.matches]
-        stated = [int(size) for size in said if size.isdecimal() and len(size) < 9]
-        if stated:
-            return max(stated)
+        """The number of ranks heard of when they are 0..n-1 without a hole."""
         count = len(self.ranks)
         return count if count > 1 and self.ranks == tuple(range(count)) else None
 

@@ -40,7 +40,7 @@ def address(text: str) -> Address | None:
     return found and (int(found[1] or "0", 16), int(found[2], 16), int(found[3], 16))
 
 
-def bus_id(digits: str) -> Address | None:
+def bus_id(digits: str) -> Address:
     """NCCL's: the same digits without what stands between them, and the function behind."""
     number = int(digits, 16) >> 4
     return number >> 16, number >> 8 & 0xFF, number & 0xFF

@@ -7,10 +7,11 @@ slows nothing.  What stands apart must also be large enough to explain the slown
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import groupby
+from itertools import compress, groupby
 from math import isfinite
+from operator import not_
 from statistics import median
 
 from flatline.facts import Facts
@@ -36,6 +37,9 @@ MEETING = 0.1
 """A device that stands apart slows a synchronous run, which a counter of errors need not: its
 moments may meet the pace by chance twice as often as `anchored` allows a counter's.  A judgement:
 the false alarms that were simulated are those of the counters' bar."""
+TAKES_PART = 0.1
+"""Of the median GPU's reading, fast and slow: below it a GPU computes no part of a step, and is
+another job's, or nobody's.  A judgement, far below what any rank of a run that goes on shows."""
 BREAK = 3
 """Stretches between two in which a device stands apart that still count as one."""
 
@@ -58,10 +62,11 @@ class Fleet:
         """The GPUs beyond `ratio` of the others of their model (above, or below where it is less
         than 1), by their spread and by `floor` at least."""
         low = self.run.low(self.cut)
-        found = align(self._apart(ratio, floor), low)
+        slow, fast = ([end for end, at in zip(self.cut.ends, low, strict=True) if at is wanted]
+                      for wanted in (True, False))  # fmt: skip
+        found = align(self._at_work(self._apart(ratio, floor), lambda _: (slow, fast)), low)
         if found is None or not self._few(found.hosts):
             return None
-        slow = [end for end, at in zip(self.cut.ends, low, strict=True) if at]
         needed = EXPLAINS_SHARE * (1.0 - min(phase.part for phase in self.run.slow))
         named = self.names()
         return (
@@ -71,9 +76,34 @@ class Fleet:
     def at_moments(self, ratio: float, floor: float) -> Anchored | None:
         """The GPUs apart from the others at moments of their own, at which the run is slower:
         where its pace alone shows no phase."""
-        lit = {name: _bridged(marks) for name, marks in self._apart(ratio, floor).items()}
+
+        def times(marks: Sequence[bool]) -> tuple[Sequence[float], Sequence[float]]:
+            ends = self.cut.ends
+            return [*compress(ends, marks)], [*compress(ends, map(not_, marks))]
+
+        working = self._at_work(self._apart(ratio, floor), times)
+        lit = {name: _bridged(marks) for name, marks in working.items()}
         found = anchored(self.run.pace, self.cut, lit, MEETING) if lit else None
         return found if found is not None and self._few(found.places) else None
+
+    def _at_work(
+        self,
+        lit: Mapping[str, list[bool]],
+        times: Callable[[Sequence[bool]], Iterable[Sequence[float]]],
+    ) -> dict[str, list[bool]]:
+        """Those of the GPUs that take part in the run in each of these times, as far as they were
+        read in them."""
+        named = self.names()
+        least = {end: TAKES_PART * median(values.values())
+                 for end, values in self.columns.items() if values}  # fmt: skip
+
+        def works(place: Place, ends: Sequence[float]) -> bool:
+            over = [self.columns[end][place] - least[end]
+                    for end in ends if place in self.columns[end]]  # fmt: skip
+            return not over or median(over) >= 0
+
+        return {name: marks for name, marks in lit.items()
+                if all(works(named[name], ends) for ends in times(marks))}  # fmt: skip
 
     def _few(self, names: Sequence[str]) -> bool:
         """Whether these are no part of the model: a share of the GPUs, or one whole host of

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,6 +23,10 @@ WARM_UP_STEPS = 10
 STATED = 0.5
 """Of what the steps lost so much must be had from the times a compiler states. A judgement: a step
 waits as well for what it traces and loads anew, which the compiler does not count."""
+_NO_SAVE = re.compile(
+    r"\b(?:not|never|skip(?:s|ped|ping)?|without|finished|done|after|error|while) saving\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +97,11 @@ def saves_begun(facts: Facts) -> tuple[int, ...]:
         return ()
     span = track.of_attempt(facts.last.n)
     lines = [track.lines[i] for i in span]
-    begun = [m.cite.line for m in facts.tagged("save-begun") if m.cite.source == track.source]
+    begun = [
+        m.cite.line
+        for m in facts.tagged("save-begun")
+        if m.cite.source == track.source and not _NO_SAVE.search(m.cite.text)
+    ]
     before = {bisect_left(lines, line) for line in begun}
     return tuple(sorted(track.steps[span[at - 1]] for at in before if at))
 

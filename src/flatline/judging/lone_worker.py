@@ -67,9 +67,11 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
 
 
 def _of_the_run(facts: Facts, ranks: Fleet) -> bool:
-    """Whether the run's hosts are known and all that were read are its: another job's host always
-    differs, and slows nothing."""
-    return {facts.node_of(p.host or "") for p in ranks.read.rows} <= set(facts.hosts)
+    """Whether the run's hosts are known, all that were read are its, and hold cards of one model:
+    another job's host or card always differs, as one of another model does."""
+    hosts = {facts.node_of(place.host or "") for place in ranks.read.rows}
+    models = {row.labels.get("model") for row in ranks.read.rows.values()}
+    return hosts <= set(facts.hosts) and len(models) == 1
 
 
 def _ratios(ranks: Fleet) -> dict[Place, tuple[float, float]]:
