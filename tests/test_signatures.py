@@ -43,7 +43,7 @@ TAGS = {
     "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose",
     "launch-blocking",
     "step-aborted", "watchdog-abort", "ignored-exception", "recompile",
-    "save-begun", "evaluation",
+    "save-begun", "evaluation", "process-gone",
 }  # fmt: skip
 LINE_LIMIT = 500
 
