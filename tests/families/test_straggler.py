@@ -139,6 +139,13 @@ def test_a_gpu_that_does_nothing_for_the_run_is_another_jobs(tmp_path: Path, lef
     assert judged(tmp_path, sms) is None
 
 
+def test_a_host_kept_as_a_spare_slows_nothing(tmp_path: Path) -> None:
+    """It is the run's, and is given nothing to do."""
+    idle: Share = lambda gpu, at: 0.001 if gpu >= 32 else 0.94  # noqa: E731
+
+    assert fleet_of_40(tmp_path, idle, "DCGM_FI_PROF_GR_ENGINE_ACTIVE") is None
+
+
 def test_cards_of_another_model_may_always_have_gaps(tmp_path: Path) -> None:
     """They are done sooner, or wait for another part of the work."""
     low = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"

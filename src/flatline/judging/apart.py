@@ -39,7 +39,8 @@ moments may meet the pace by chance twice as often as `anchored` allows a counte
 the false alarms that were simulated are those of the counters' bar."""
 TAKES_PART = 0.1
 """Of the median GPU's reading, fast and slow: below it a GPU computes no part of a step, and is
-another job's, or nobody's.  A judgement, far below what any rank of a run that goes on shows."""
+another job's, a spare, or nobody's.  A judgement, far below what a rank of a run that goes on
+shows."""
 BREAK = 3
 """Stretches between two in which a device stands apart that still count as one."""
 
