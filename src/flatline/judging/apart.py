@@ -94,6 +94,8 @@ class Fleet:
     ) -> dict[str, list[bool]]:
         """Those of the GPUs that take part in the run in each of these times, as far as they were
         read in them."""
+        if not lit:
+            return {}
         named = self.names()
         least = {end: TAKES_PART * median(values.values())
                  for end, values in self.columns.items() if values}  # fmt: skip

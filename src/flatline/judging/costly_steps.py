@@ -86,8 +86,9 @@ def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost 
 
 def _evaluated(facts: Facts, source: str) -> list[int]:
     """Lines of a log that tell of an evaluation, in order."""
-    told = (*facts.markers_of("eval"), *facts.tagged("evaluation"))
-    return sorted(one.cite.line for one in told if one.cite.source == source)
+    told = [*(marker.cite for marker in facts.markers_of("eval")),
+            *(match.cite for match in facts.tagged("evaluation"))]  # fmt: skip
+    return sorted(cite.line for cite in told if cite.source == source)
 
 
 def saves_begun(facts: Facts) -> tuple[int, ...]:
