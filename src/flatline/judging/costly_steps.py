@@ -17,7 +17,7 @@ PLAIN = 4
 """Intervals without the event that the others are compared with."""
 COMPILED, COMPILING = 4, 0.1
 """Times a program was compiled anew, and of the time by the clock: fewer and less is a shape or
-two that come late."""
+two that come late.  A judgement."""
 WARM_UP_STEPS = 10
 """In which everything is compiled once."""
 STATED = 0.5
