@@ -270,3 +270,21 @@ def test_a_gpu_fault_after_losses_that_are_nan_is_its_own(tmp_path: Path) -> Non
     told = verdict(tmp_path, train=steps + fault)
     assert told.code == "A3"
     assert roles(told) == {"A3": "cause", "E1": "cause"}
+
+
+def test_nccls_own_warning_names_the_call_its_exception_does_not(tmp_path: Path) -> None:
+    """The exception says that some system call failed, the warning which; alone it is a guess."""
+    (tmp_path / "train.err").write_text(
+        "RuntimeError: NCCL error in: ../c10d/ProcessGroupNCCL.cpp:911, unhandled system error,"
+        " NCCL version 2.7.8\n"
+        "ncclSystemError: System call (socket, malloc, munmap, etc) failed.\n"
+    )
+    alone = verdict(tmp_path)
+    (tmp_path / "nccl.log").write_text(
+        "node4:3211:3290 [1] include/socket.h:403 NCCL WARN Connect to 10.20.3.7<51204> failed :"
+        " Connection refused\n"
+    )
+    told = verdict(tmp_path)
+
+    assert (alone.code, alone.confidence < 0.8) == ("A1", True)
+    assert told.code == "C1"

@@ -17,6 +17,7 @@ from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
+from flatline.judging.belonging import belonging
 from flatline.judging.comparison import comparison, slower_unexplained, unexplained
 from flatline.judging.order import later
 from flatline.judging.unanswered import fell, lastly, why_open
@@ -118,7 +119,10 @@ def _judged(
 ) -> list[Judged]:
     explains = {family.code: family.explains for family in known}
     made: list[Judged] = []
-    numbered = [(f"f{n}", family, finding) for n, (family, finding) in enumerate(found, 1)]
+    numbered = [
+        (f"f{n}", family, belonging(facts, finding))
+        for n, (family, finding) in enumerate(found, 1)
+    ]
     for own, family, finding in numbered:
         reasons = []
         for other, _, cause in numbered:
@@ -289,6 +293,9 @@ def _doubts(
     return tuple(doubts)
 
 
+SLOWS_ONLY = ("B3", "D1", "D2", "D3", "D4", "D5", "D6")
+
+
 def _lead(facts: Facts, judged: Sequence[Judged]) -> Judged | None:
     """The unexplained cause that ended the last failed attempt, else the costliest."""
     causes = [j for j in judged if j.role == "cause" and j.confidence >= UNDETERMINED_BELOW]
@@ -299,6 +306,8 @@ def _lead(facts: Facts, judged: Sequence[Judged]) -> Judged | None:
         last = max(j.finding.attempt for j in ended)
         ended = [j for j in ended if j.finding.attempt == last]
         return max(ended, key=lambda j: (_precedes_all(facts, j, ended), j.confidence))
+    if facts.disposition == "failed":  # being slow ends no process
+        causes = [j for j in causes if j.finding.code not in SLOWS_ONLY]
     weight = {"fatal": 3, "degraded": 2, "warning": 1, "none": 0}
     return max(causes, key=lambda j: (weight[j.finding.severity], j.confidence), default=None)
 

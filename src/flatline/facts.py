@@ -477,7 +477,12 @@ class Facts:
 
     @cached_property
     def world_size(self) -> int | None:
-        """The number of ranks heard of when they are 0..n-1 without a hole."""
+        """World size as the log states it, else the number of ranks heard of when they are
+        0..n-1 without a hole."""
+        said = [m.groups.get("world_size", "") for m in self.matches]
+        stated = [int(size) for size in said if size.isdecimal() and len(size) < 9]
+        if stated:
+            return max(stated)
         count = len(self.ranks)
         return count if count > 1 and self.ranks == tuple(range(count)) else None
 

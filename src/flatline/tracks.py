@@ -300,15 +300,16 @@ def _named_after(tracks: Iterable[Track], hosts: Sequence[str]) -> Iterable[Plac
 
 
 def communicating(
-    matches: Iterable[Match], hosts: Sequence[str], heard: Iterable[int]
+    matches: Iterable[Match], hosts: Sequence[str], heard: Iterable[int], world: int | None
 ) -> Iterable[tuple[Place, str, LogCite]]:
     """
     Where NCCL put each rank of the communicator of all ranks, with its card where it names it as
     the driver does, and that card's bus id.
 
-    The largest communicator is that of all unless a rank beyond it was heard of, a line's own
-    label says another rank, or all of its ranks are known and leave hosts of the run without any:
-    groups of a part of the ranks count them anew, and may be all that a program makes.
+    The largest communicator is that of all unless the world is larger, a rank beyond it was heard
+    of, a line's own label says another rank, or all of its ranks are known and leave hosts of the
+    run without any: groups of a part of the ranks count them anew, and may be all that a program
+    makes.
     """
     told = [m for m in matches if m.signature.id == COMMUNICATOR and m.cite.place.host]
     size = max((int(m.groups["comm_size"]) for m in told), default=0)
@@ -321,7 +322,7 @@ def communicating(
     whole = {place.rank for place, *_ in places} >= set(range(size))
     held = {place.host for place, *_ in places}
     fewer = len(held) < len({host.partition(".")[0].lower() for host in hosts})
-    if labelled or max(heard, default=0) >= size or (whole and fewer):
+    if labelled or max(*heard, (world or 0) - 1, 0) >= size or (whole and fewer):
         return ()
     return places
 
@@ -372,6 +373,6 @@ def told_of_hosts(
     """Which host a rank has, by what is no label of a line: the log's name, NCCL, and srun."""
     spoke = [m.cite.place.rank for m in matches] + [track.place.rank for track in tracks]
     heard = {rank for rank in spoke if rank is not None}
-    said = (place for place, *_ in communicating(matches, hosts, heard))
+    said = (place for place, *_ in communicating(matches, hosts, heard, world))
     by_tasks = _by_tasks(exits, hosts, heard, world)
     return (*_named_after(tracks, hosts), *said, *by_tasks)

@@ -21,12 +21,13 @@ def drawn(
     grads: Sequence[float | None] = (),
     skipped: frozenset[int] = frozenset(),
     falling: bool = True,
+    every: int = 1,
 ) -> Curve | None:
     """The curve of these losses, printed one a line."""
     track = Track("train.log", Place(), None, "plain")
     for i, loss in enumerate(losses):
         grad = grads[i] if grads else None
-        point = Progress("train", step=i, loss=loss, grad_norm=grad, skipped=i in skipped,
+        point = Progress("train", step=i * every, loss=loss, grad_norm=grad, skipped=i in skipped,
                          falling=falling)  # fmt: skip
         track.add(point, i + 1, None, 0)
     return curve(Facts(targets=("run",), tracks=(track,), attempts=(Attempt(0, "failed"),)))
@@ -250,3 +251,30 @@ def test_a_short_row_that_leaves_its_level() -> None:
     assert shape([*held, 7.34, 8.72, 7.65]) != "spiked"
     assert shape([*held, 7.34, 4.1, 2.9, 2.8]) != "spiked"
     assert shape([3.6, 2.7, 2.2, 7.34, 8.72, 7.65, 7.1]) != "spiked"
+
+
+def test_a_few_points_far_apart_have_fallen() -> None:
+    """Neighbours scatter by tens of percent at most; near misses stay unclear."""
+    assert shape([12.4, 6.2], every=10) == "falling"
+    assert shape([12.4, 6.2], every=9) == "unclear"  # too few steps to have learnt anything
+    assert shape([2.6, 2.2], every=10) == "unclear"
+    assert shape([12.4, 3.0, 6.2], every=10) == "unclear"  # not the lowest: on its way up
+
+
+def test_a_short_row_that_climbs_at_every_point() -> None:
+    """It has left its level; a sum that is printed as it grows has not, nor one with a dip."""
+    assert shape([6.4, 6.6, 7.3, 9.1, 10.2]) == "risen"
+    assert shape([0.7, 1.4, 2.0, 2.7, 3.4]) == "unclear"
+    assert shape([6.4, 6.6, 6.5, 9.1, 10.2]) == "unclear"
+    assert shape([6.4, 6.6, 6.7, 6.9, 7.0]) == "unclear"
+
+
+def test_a_jump_in_mid_run_that_stays_is_seen() -> None:
+    """The stretch with the lowest median may hold the jump itself; and an end above the whole
+    beginning's level has not fallen, though the very first values stood higher."""
+    chance = random.Random(3)
+    down = [4.5 + 6 * math.exp(-i / 110) + chance.gauss(0, 0.05) for i in range(330)]
+    up = [9.4 + 0.9 * math.exp(-i / 60) + chance.gauss(0, 0.12) for i in range(230)]
+
+    assert shape([*down, *up]) == "stepped-up"
+    assert shape([*down, *(loss - 2.4 for loss in up)]) == "unclear"

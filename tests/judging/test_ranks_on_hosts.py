@@ -101,8 +101,12 @@ def test_the_communicator_of_all_ranks_tells() -> None:
         [communicator(rank, 4, "n2") for rank in range(4)],
         [communicator(rank, 4, "n2", 4 + rank) for rank in range(4)],
         [communicator(0, 4, "n2"), Match(SAID, LogCite("slurm-1.out", 9, "", Place(rank=5)), {})],
+        [
+            communicator(0, 4, "n2"),
+            Match(SAID, LogCite("slurm-1.out", 9, ""), {"world_size": "8"}),
+        ],
     ],
-    ids=["of one host of two", "labelled", "a rank beyond"],
+    ids=["of one host of two", "labelled", "a rank beyond", "a larger world"],
 )
 def test_a_communicator_of_some_ranks_tells_nothing(lines: Sequence[Match]) -> None:
     """It counts them anew, and is the largest where no other was made."""

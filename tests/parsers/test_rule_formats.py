@@ -310,3 +310,18 @@ def test_a_value_that_is_odd_is_kept(text: str) -> None:
     """Not finite, negative, with thousands commas."""
     (value,) = said(paxml, f"[PAX STATUS]: step_i: 100, training loss: {text}")
     assert repr(value.loss) == repr(float(text.replace(",", "")))
+
+
+def test_a_second_loop_of_another_length_in_an_epoch_is_evaluation() -> None:
+    """One function for both prints `Epoch:` in both; a new epoch's first loop trains again."""
+    reader = imagenet.Reader()
+    lines = (
+        "Epoch: [1][5004/5005]\tLoss 2.7e+00 (3.1e+00)",
+        "Epoch: [1][100/782]\tLoss 2.2e+00 (2.2e+00)",
+        "Epoch: [2][0/5005]\tLoss 2.6e+00 (2.6e+00)",
+    )
+    said = [one for line in lines for one in reader.feed(line)]
+
+    assert [(one.kind, one.step) for one in said] == [
+        ("train", 10009), ("eval", None), ("train", 10010)
+    ]  # fmt: skip

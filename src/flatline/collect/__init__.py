@@ -393,6 +393,7 @@ def _facts(read: Reading) -> Facts:
     job = rows[-1] if rows else None
     tries = sorted(set(fold.values()) or {0})
     told = matches, crashes, exits, tracks, markers
+    named = request.hosts or told_nodes(matches)
     earlier = partial(how_a_try_ended, told)
     length = {file.source: events.lines for file, _, events in logs}
     ended = how_it_ended(job, *told, kernel, tries[-1], length)
@@ -411,7 +412,7 @@ def _facts(read: Reading) -> Facts:
         jobs=rows,
         dumps=tuple(read.dumps),
         node_events=_of_nodes(records, rows),
-        attempts=attempts(rows, matches, tracks, ended, tries, earlier, told_nodes(matches)),
+        attempts=attempts(rows, matches, tracks, ended, tries, earlier, named),
         gaps=gaps,
         now=max(nows, default=None),
         read_line=reader,

@@ -422,7 +422,10 @@ def _told_of(match: Match) -> bool:
 
 def _uncaught(crash: Crash, matches: Sequence[Match]) -> bool:
     """Whether a whole traceback stands for the end of its program: not where the line before it
-    says that the interpreter goes on or was at its end anyway."""
+    says that the interpreter goes on or was at its end anyway.  What a launcher raises once a
+    child has failed says so without its traceback."""
+    if crash.exception.endswith("ChildFailedError"):
+        return True
     return (
         crash.complete
         and not crash.caught
@@ -445,7 +448,7 @@ def _has_the_last_word(said: Marker, tracks: Sequence[Track]) -> bool:
     behind those in the file by more than it prints at a time.
     """
     source, line = said.cite.source, said.cite.line
-    begun = False
+    begun = bool(said.progress.step or said.progress.epoch)
     furthest: dict[str, int] = {}
     for track in tracks:
         span = track.of_attempt(said.attempt)

@@ -71,7 +71,7 @@ def judge(facts: Facts) -> Judgement:
         ends.append(job.cite)
     plan = facts.planned_steps
     shows = [claim(_reached(facts.last_step, plan), *([*ends] or [last.cite]), last.cite)]
-    if track.has_loss[span[0]] and track.has_loss[span[-1]]:
+    if len(span) > 1 and track.has_loss[span[0]] and track.has_loss[span[-1]]:
         shows.append(
             claim(f"The {track.loss_name} went from {first.loss:g} to {last.loss:g}",
                   first.cite, last.cite)

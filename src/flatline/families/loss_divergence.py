@@ -38,7 +38,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
 from flatline.judging.loss import Curve, curve
-from flatline.judging.shapes import SHAPE_POINTS
+from flatline.judging.shapes import SHAPE_POINTS, beyond_chance
 from flatline.judging.uniform import apart_in_loss
 from flatline.model import Action, Cleared, Finding, Judgement
 
@@ -70,8 +70,9 @@ _STRENGTH = {
 }
 
 
-MEAN_ABOVE = 1.25
-"""A loss that stayed at one level has its mean there; a quarter above is no chance."""
+MEAN_CLEARLY_ABOVE, MEAN_ABOVE = 1.05, 1.25
+"""A loss that stayed at one level has its mean there; a quarter above is no chance, nor is less
+where the last losses scatter little."""
 
 
 def judge(facts: Facts) -> Judgement:
@@ -109,7 +110,9 @@ def _by_its_mean(facts: Facts, seen: Curve) -> Cleared | None:
     mean = ends[-1].progress.loss if ends else None
     if mean is None or not isfinite(mean) or seen.tail is None:
         return None
-    if not 0 < seen.tail * MEAN_ABOVE <= mean:
+    if not 0 < seen.tail * MEAN_CLEARLY_ABOVE < mean:
+        return None
+    if mean < MEAN_ABOVE * seen.tail and not beyond_chance(mean, seen.last):
         return None
     text = (
         f"the mean loss of the whole run, {mean:.4g}, stands above the last ones, {seen.tail:.4g}"

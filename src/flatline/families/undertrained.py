@@ -27,6 +27,7 @@ from itertools import pairwise
 
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
+from flatline.judging.shapes import FEW_STEPS
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
 CODE = "E3"
@@ -37,8 +38,6 @@ DECIDED_BY = (
     "settings)"
 )
 EXPLAINS: dict[str, str] = {}
-FEW_STEPS = 10
-"""DESIGN: under 10 optimizer steps planned and run."""
 WARM_UP_POINTS = 8
 """A learning rate that only rose over so many printed values was still in its warm-up."""
 _ON_PURPOSE = re.compile(r"(?i)bench|profil|smoke|debug|sanity|dry.?run|unit.?test|perf\b")
@@ -48,28 +47,26 @@ def judge(facts: Facts) -> Judgement:
     """A plan under ten steps that was carried out; on purpose, as far as its name says, warns."""
     track = facts.main_track(facts.last.n)
     planned = facts.planned_steps
-    if track is None:
+    made = _made(facts, track)
+    if made is None:
         return None
-    last = facts.point(track, track.of_attempt(facts.last.n)[-1])
-    # Lines of progress that number no step are of different steps all the same.
-    ran, cite = max(facts.last_step or 0, len(track.of_attempt(facts.last.n))), last.cite
-    for told in facts.markers_of("finished"):
-        if told.attempt == facts.last.n and (told.progress.step or 0) > ran:
-            ran, cite = told.progress.step or 0, told.cite
+    ran, cite = made
+    if planned is None and track is None and facts.disposition == "completed":
+        planned = ran
     if planned is None:
-        made = f"{ran} or more steps were made"
-        return Cleared(CODE, made, (cite,)) if ran >= FEW_STEPS else None
+        text = f"{ran} or more steps were made"
+        return Cleared(CODE, text, (cite,)) if ran >= FEW_STEPS else None
     if planned >= FEW_STEPS and ran < FEW_STEPS:
         return None
-    if planned >= FEW_STEPS and facts.disposition == "completed":
+    if planned >= FEW_STEPS and facts.disposition == "completed" and track is not None:
         warming = _still_warming_up(facts, track)
         if warming is not None:
             return warming
     if planned >= FEW_STEPS:
-        return Cleared(CODE, f"{planned} steps were planned and {ran} reached", (last.cite,))
+        return Cleared(CODE, f"{planned} steps were planned and {ran} reached", (cite,))
     if facts.disposition != "completed" or ran < planned - 1:
         return None
-    cites: list[Cite] = [last.cite]
+    cites: list[Cite] = [cite]
     cites += [m.cite for m in facts.markers if m.progress.planned == planned][:1]
     meant = facts.tagged("short-on-purpose")
     cites += [m.cite for m in meant[:1]]
@@ -93,6 +90,21 @@ def judge(facts: Facts) -> Judgement:
         actions=(Action("fix", "Correct max_steps or the number of epochs."),),
         resubmit="fix_first",
     )
+
+
+def _made(facts: Facts, track: Track | None) -> tuple[int, Cite] | None:
+    """How many steps were made at the least, by the steps that were read and by what the program
+    said at its end."""
+    done = [m for m in facts.markers_of("finished") if m.attempt == facts.last.n]
+    counted = max(done, key=lambda m: m.progress.step or 0, default=None)
+    told = (counted.progress.step or 0) if counted is not None else 0
+    if track is not None:
+        span = track.of_attempt(facts.last.n)
+        # Lines of progress that number no step are of different steps all the same.
+        seen = max(facts.last_step or 0, len(span))
+        if seen >= told:
+            return seen, facts.point(track, span[-1]).cite
+    return (told, counted.cite) if counted is not None and told else None
 
 
 def _still_warming_up(facts: Facts, track: Track) -> Finding | None:

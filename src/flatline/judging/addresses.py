@@ -70,8 +70,8 @@ def carded(facts: Facts, found: Finding) -> Finding:
     place = found.culprits[0] if len(found.culprits) == 1 else Place()
     if place.rank is None or place.gpu is not None or place.device is not None:
         return found
-    said = {(facts.node_of(at.host), at.gpu, bus): cite
-            for at, bus, cite in communicating(facts.matches, facts.hosts, facts.ranks)
+    told = communicating(facts.matches, facts.hosts, facts.ranks, facts.world_size)
+    said = {(facts.node_of(at.host), at.gpu, bus): cite for at, bus, cite in told
             if at.rank == place.rank and at.host}  # fmt: skip
     ((host, card, bus), cite) = next(iter(said.items()), ((None, None, ""), None))
     if cite is None or host is None or len(said) > 1 or card is None:

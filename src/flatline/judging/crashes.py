@@ -18,6 +18,7 @@ from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
 """A root line weaker than this is outweighed by an echo in the same traceback."""
+NAMES_NO_CALL = "names-no-call"
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
 LOOP_DOUBT = 0.8
@@ -43,6 +44,7 @@ _IN_THE_LOOP = (
 """Functions that training loops call once a step is made (transformers `Trainer`, Lightning)."""
 
 _SAVES = re.compile(r"torch\.save\(.*(?:state_dict|model|optim|ckpt|checkpoint)")
+_SAVING = re.compile(r"_?save_(?:\w+_)?(?:checkpoint|ckpt|model|state|weights|adapter)\w*")
 _LOOPS = re.compile(
     r"(?:_?(?:inner_)?train(?:ing)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
     r"|_loop)?|run_epoch|_?process_(?:next_)?(?:data|batch)|do_train|one_epoch)",
@@ -152,7 +154,23 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
     bare = (match for match in facts.of_role("root") if id(match) not in inside)
     found += [_from_line(facts, match) for match in bare]
     told = [f for f in found if f.crash is None or f.crash.complete or f.signature is not None]
-    return tuple(told or found)  # a traceback cut off before its exception says least of all
+    # a traceback cut off before its exception says least of all
+    return tuple(f for f in told or found if not _restates(facts, f, found))
+
+
+def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
+    """Whether an exception that says only that some call failed stands beside the line that names
+    the call: NCCL warns before the library above it raises."""
+    if vague.signature is None or NAMES_NO_CALL not in vague.signature.tags:
+        return False
+    return any(
+        f.strength >= WEAK_ROOT
+        and f.attempt == vague.attempt
+        and f.fatal
+        and f.crash is None
+        and facts.after(f.cite, vague.cite) is not True
+        for f in found
+    )
 
 
 def crash_matches(facts: Facts, crash: Crash) -> tuple[Match, ...]:
@@ -299,7 +317,7 @@ def _within_the_loop(crash: Crash) -> bool:
         or (frame.code or "").partition("(")[0].endswith(_IN_THE_LOOP)
         or _SAVES.search(frame.code or "")
         for frame in crash.frames
-    )
+    ) or (_in_a_loop(crash) and any(_SAVING.fullmatch(frame.function) for frame in crash.frames))
 
 
 def _in_a_loop(crash: Crash) -> bool:
@@ -348,6 +366,9 @@ def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]
 
 
 def _while_loading(crash: Crash) -> bool:
+    """Whether a checkpoint was read: weights that a library fetches by name are none."""
+    if any(f.function == "from_pretrained" for f in crash.frames):
+        return False
     return any(_LOADS.fullmatch(f.function) or _CALLED.search(f.code or "") for f in crash.frames)
 
 

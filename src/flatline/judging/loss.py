@@ -9,6 +9,7 @@ from typing import Literal, cast
 from flatline.facts import Facts, Point, Track
 from flatline.judging.shapes import (
     FALLING_POINTS,
+    FEW_STEPS,
     HEAD,
     RISE_Z,
     SHAPE_POINTS,
@@ -17,6 +18,7 @@ from flatline.judging.shapes import (
     WINDOWS,
     Level,
     all_zero,
+    climbs,
     dead_since,
     exploded_at,
     fell,
@@ -74,6 +76,8 @@ class Curve:
     best: float | None
     tail: float | None
     count: int
+    last: tuple[float, ...] = ()
+    """The last losses, at the most as many as show a shape."""
     throughout: bool = False
     """Non-finite from the first point that was read: when it began is not known."""
 
@@ -171,6 +175,9 @@ def _finite(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
     numbers = [value for _, value in values]
     start, best, end = levels(numbers, max(HEAD, len(numbers) // WINDOWS))
     shape, onset = _shape(track, losses, values)
+    few = len(values) < FALLING_POINTS and track.steps[values[-1][0]] < FEW_STEPS
+    if few and shape == "falling":
+        shape = "unclear"
     shown = [values[0][0], *([onset] if onset is not None else []), values[-1][0]]
     return Curve(
         shape=shape,
@@ -181,6 +188,7 @@ def _finite(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
         best=best.middle,
         tail=end.middle,
         count=len(numbers),
+        last=tuple(numbers[-SHAPE_POINTS:]),
     )
 
 
@@ -239,9 +247,9 @@ def _slope(
     jump = jumped_at(numbers) if len(numbers) < SHAPE_POINTS else None
     if jump is not None:
         return "spiked", values[jump][0]
-    if only_climbed(numbers, start, best, end):
+    if climbs(numbers) or only_climbed(numbers, start, best, end):
         return "risen", values[0][0]
-    return ("falling" if fell(numbers, start, end) else "unclear"), None
+    return ("falling" if fell(numbers, start, best, end) else "unclear"), None
 
 
 def _crossing(values: list[tuple[int, float]], best: float) -> int:

@@ -6,19 +6,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
 from math import log, sqrt
-from statistics import median
+from statistics import fmean, median, stdev
 
 HEAD = 3
 SHAPE_POINTS = 20
 """Fewer points than this show no shape: per-batch losses of small runs scatter by tens of percent
 (measured on the bundled healthy runs: 3 to 12 % between neighbouring points)."""
 FALLING_POINTS = 5
+FEW_STEPS = 10
+"""Optimizer steps below which no learning is claimed, nor expected (DESIGN, E3)."""
+FALLEN_RATIO = 0.6
+"""The last of a few points, the lowest of them, so far below the first: neighbouring points of
+sound runs scatter by an eighth at most."""
+MEAN_ERRORS = 4.0
+"""Standard errors: by chance five losses of one level lie so far off in 0.8 % of cases."""
 WINDOWS = 6
 """The curve is compared in stretches of a sixth: long enough for a median of noisy batches."""
 CLIMBED_RATIO = 1.1
 """An end so far above the beginning of a row that climbs throughout."""
 HELD, STAYED, HELD_RATIO = 3, 4, 1.05
 """Points of a level that held within so much, and of one that it was left for."""
+SUM_STEPS = 2.0
 SPIKE_RATIO = 1.5
 """A tail half as high again as the best level the run had held. Healthy curves in the bundled runs
 stay within 1.15 of it."""
@@ -52,11 +60,12 @@ def level(stretch: Sequence[float]) -> Level:
 
 
 def levels(numbers: Sequence[float], width: int) -> tuple[Level, Level, Level]:
-    """The first stretch, the one with the lowest median, and the last."""
+    """The first stretch, the lowest that held, and the last."""
     step = max(1, width // 2)
     starts = range(0, max(1, len(numbers) - width + 1), step)
     stretches = [level(numbers[k : k + width]) for k in starts]
-    best = min(stretches, key=lambda s: s.middle)
+    # By its upper quartile: half of a stretch that holds a jump lies low as well.
+    best = min(stretches, key=lambda s: s.high)
     return stretches[0], best, level(numbers[-width:])
 
 
@@ -77,9 +86,15 @@ def trend(numbers: Sequence[float]) -> float:
     return (score - (score > 0) + (score < 0)) / spread
 
 
-def fell(numbers: Sequence[float], start: Level, end: Level) -> bool:
-    """Whether it ends below its beginning by more than its scatter, or falls all along."""
-    if len(numbers) < FALLING_POINTS or end.middle >= max(start.middle, *numbers[:HEAD]):
+def fell(numbers: Sequence[float], start: Level, best: Level, end: Level) -> bool:
+    """Whether it ends below its beginning by more than its scatter, or falls all along, and has
+    not lost again a good part of what it had gained."""
+    if len(numbers) < FALLING_POINTS:
+        return len(numbers) > 1 and min(numbers) == numbers[-1] <= FALLEN_RATIO * numbers[0]
+    if end.middle >= max(start.middle, *numbers[:HEAD]) or end.middle > start.high:
+        return False
+    lost = end.middle - best.middle
+    if end.low > best.high and lost >= LOST_SHARE * (max(numbers[:HEAD]) - best.middle):
         return False
     if end.high < start.low or end.high < min(numbers[:HEAD]):
         return True
@@ -143,6 +158,15 @@ def exploded_at(numbers: Sequence[float]) -> int | None:
     return None
 
 
+def beyond_chance(mean: float, numbers: Sequence[float]) -> bool:
+    """Whether the mean of a whole run lies so far above its last losses, five at the least, that
+    their own scatter does not explain it."""
+    if len(numbers) < FALLING_POINTS:
+        return False
+    error = stdev(numbers) / sqrt(len(numbers))
+    return mean - fmean(numbers) > MEAN_ERRORS * error
+
+
 def all_zero(numbers: Sequence[float]) -> bool:
     return len(numbers) >= FALLING_POINTS and not any(numbers)
 
@@ -160,6 +184,20 @@ def only_climbed(numbers: Sequence[float], start: Level, best: Level, end: Level
         and end.middle >= CLIMBED_RATIO * start.middle
         and trend(numbers) > RISE_Z
     )
+
+
+def climbs(numbers: Sequence[float]) -> bool:
+    """
+    Whether a short row rises at every point and ends half as high again.
+
+    A sum that a loop prints as it grows does so as well: it begins about where one of its own
+    steps would take it from nought.
+    """
+    if not FALLING_POINTS <= len(numbers) < SHAPE_POINTS or numbers[0] <= 0:
+        return False
+    grows = [b - a for a, b in pairwise(numbers)]
+    of_a_sum = numbers[0] <= SUM_STEPS * max(grows)
+    return min(grows) > 0 and numbers[-1] >= SPIKE_RATIO * numbers[0] and not of_a_sum
 
 
 def jumped_at(numbers: Sequence[float]) -> int | None:

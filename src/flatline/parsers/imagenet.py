@@ -4,7 +4,8 @@ PyTorch's ImageNet example and the many loops written after it (MoCo, DINO, Swin
 `Epoch: [5][ 40/40]  Time  0.258 ( 0.237)  Data  0.254 ( 0.233)  Loss 2.7e+00 (3.9e+00) ...`:
 the first number of a pair is the last step's, the one in brackets the mean.  Epochs count from 0;
 the step of an epoch is kept as printed, from 0 (`[  10/5005]`) in versions up to 2022 and from 1
-(`[   11/5005]`) since.  `Test: [...]` lines are evaluation.
+(`[   11/5005]`) since.  `Test: [...]` lines are evaluation, and so are those of a second loop of
+another length in the same epoch, which loops of one function for both print under `Epoch:`.
 
 Source: `AverageMeter`, `ProgressMeter.display` and `main_worker`, pytorch/examples
 imagenet/main.py, 2017 to 2025; `MetricLogger.log_every` of torchvision's references (and
@@ -16,6 +17,10 @@ main.py.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
+from flatline.model import Progress
 from flatline.parsers._rules import RuleReader, fields, rule
 
 FORMAT = "imagenet"
@@ -50,5 +55,23 @@ RULES = (
 )  # fmt: skip
 
 
-def Reader() -> RuleReader:
-    return RuleReader(RULES)
+class Reader(RuleReader):
+    """Keeps the epoch and the length of its training loop."""
+
+    def __init__(self) -> None:
+        super().__init__(RULES)
+        self._epoch: tuple[float, int] | None = None
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """At most one value a line."""
+        return tuple(self._phase(said) for said in super().feed(text))
+
+    def _phase(self, said: Progress) -> Progress:
+        if said.kind != "train" or said.epoch is None or said.per_epoch is None:
+            return said
+        if self._epoch is not None and said.epoch == self._epoch[0]:
+            if said.per_epoch != self._epoch[1]:
+                return replace(said, kind="eval", step=None, planned=None, per_epoch=None)
+            return said
+        self._epoch = said.epoch, said.per_epoch
+        return said

@@ -5,7 +5,7 @@ Resume: "Resuming from checkpoint ... step 1000", "Resumed training at epoch 3",
 "Training starts at step 1001".  Fresh: "No checkpoint found", "training from scratch", "Training
 starts at step 1".  Saved: the past tense with the word checkpoint.  Loaded: the same with a step
 or an epoch, for weights to start from are called checkpoints too.  Finished: "Training complete"
-as the whole message.
+or "Finished Training" as the whole message.
 
 Refused: intentions and conditions ("will resume", "to resume, run", "if no checkpoint", options,
 configuration), beginnings ("Saving checkpoint", "Loading checkpoint"), failures to do so,
@@ -33,6 +33,7 @@ TRIGGERS = (
     r"(?i:(training|starting|start) [^\n]{0,30}from scratch)",
     r"Training starts at step [0-9]",
     r"(?i:train(ing)? (is |has |was )?(been )?(complete|finished|done))",
+    r"Finished [Tt]raining",
 )
 
 _FOREIGN = re.compile(
@@ -77,9 +78,9 @@ _FRESH = re.compile(
     re.I,
 )
 _FINISHED = re.compile(
-    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b)[\s\W]*train(?:ing)?(?: run)? (?:is |has |was )?(?:been )?"
-    r"(?:completed?|finished|done)"
-    r"(?: successfully)?(?: (?:in|after) [0-9][^,;]{0,60}"
+    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b)[\s\W]*(?:train(?:ing)?(?: run)? (?:is |has |was )?"
+    r"(?:been )?(?:completed?|finished|done)|finished training)"
+    r"(?: successfully)?(?: (?:in|after):? [0-9][^,;]{0,60}"
     r"|: [0-9][0-9,]{0,14} (?:steps|iterations|updates|epochs)\b[^\n]{0,120})?[\s.!*=#-]*$",
     re.I,
 )

@@ -11,7 +11,8 @@ and a loss in the label (`Epoch 1 loss: 0.5: 3%|...`), where scripts put it that
 `set_description` at each step.
 
 tqdm redraws at most every 0.1 s and shows a new `loss=` before it counts the step: a loss drawn
-beside a count that stands still is kept without a step.
+beside a count that stands still is kept without a step.  One that is not finite is told before
+the first step is counted: there may be no second.
 
 An unlabelled bar without a loss is told as a `bar`: that something advanced, and how far.
 
@@ -28,6 +29,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
+from math import isfinite
 
 from flatline.model import Progress
 
@@ -167,7 +169,8 @@ class Reader:
 
     def _one(self, text: str) -> Iterable[Progress]:
         bar = _bar(text)
-        if bar is None or "v_num=" in text or "DataLoader " in bar.label or "{'" in text:
+        glued = "{'" in text and "{'" in text.replace("={'", "")
+        if bar is None or "v_num=" in text or "DataLoader " in bar.label or glued:
             return ()
         if tuned := _TORCHTUNE.search(bar.label):
             return self._torchtune(bar, tuned)
@@ -243,7 +246,8 @@ class Reader:
         seen = self._seen.get(key)
         if seen is None or bar.n < seen.n:
             self._seen[key] = _Seen(bar.n, value, told=bar.n > 0 or value is None)
-            return self._tell(bar, loss) if bar.n > 0 else ()
+            lost = value is not None and not isfinite(float(value))
+            return self._tell(bar, loss) if bar.n > 0 or lost else ()
         if bar.n > seen.n:
             self._seen[key] = _Seen(bar.n, value, told=True)
             return self._tell(bar, loss)
