@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.model import Verdict
@@ -117,3 +119,23 @@ def test_a_checkpoint_that_cannot_be_written_is_io_after_steps(tmp_path: Path) -
     )
 
     assert (verdict.code, verdict.fault_class) == ("A3", "io")
+
+
+@pytest.mark.parametrize(
+    ("line", "killed"),
+    [
+        ("RuntimeError: Some background worker is 6 feet under. Yuck.", False),
+        ("RuntimeError: DataLoader worker (pid(s) 6139, 8530) exited unexpectedly", False),
+        ("RuntimeError: DataLoader worker (pid 6139) is killed by signal: Killed.", True),
+    ],
+)
+def test_a_process_that_is_gone_is_not_said_to_be_killed(
+    tmp_path: Path, line: str, killed: bool
+) -> None:
+    """No signal is claimed that no line shows."""
+    steps = "".join(f"step {n}/900 loss {2 + 9 / n:.4f}\n" for n in range(1, 60))
+    verdict = said(tmp_path, f"{steps}{line}\n")
+
+    told = " ".join([verdict.headline, *(one.text for one in (*verdict.shows, *verdict.implies))])
+    assert (verdict.code, verdict.fault_class) == ("A2", "kill-unknown")
+    assert ("SIGKILL" in told) == killed

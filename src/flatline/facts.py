@@ -478,7 +478,7 @@ class Facts:
     @cached_property
     def world_size(self) -> int | None:
         """World size as the log states it, else the number of ranks heard of when they are
-        0..n-1 without a hole, else the scheduler's task count."""
+        0..n-1 without a hole."""
         said = [m.groups.get("world_size", "") for m in self.matches]
         stated = [int(size) for size in said if size.isdecimal() and len(size) < 9]
         if stated:

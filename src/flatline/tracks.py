@@ -299,16 +299,32 @@ def _named_after(tracks: Iterable[Track], hosts: Sequence[str]) -> Iterable[Plac
             yield replace(track.place, host=told.pop())
 
 
-def communicating(matches: Iterable[Match], world: int | None) -> Iterable[tuple[Place, LogCite]]:
-    """Where NCCL put each rank of the communicator of all ranks, with its card where it names it
-    as the driver does; of the largest communicator where the world's size is not known."""
+def communicating(
+    matches: Iterable[Match], hosts: Sequence[str], heard: Iterable[int], world: int | None
+) -> Iterable[tuple[Place, str, LogCite]]:
+    """
+    Where NCCL put each rank of the communicator of all ranks, with its card where it names it as
+    the driver does, and that card's bus id.
+
+    The largest communicator is that of all unless the world is larger, a rank beyond it was heard
+    of, a line's own label says another rank, or all of its ranks are known and leave hosts of the
+    run without any: groups of a part of the ranks count them anew, and may be all that a program
+    makes.
+    """
     told = [m for m in matches if m.signature.id == COMMUNICATOR and m.cite.place.host]
-    size = world or max((int(m.groups["comm_size"]) for m in told), default=0)
-    for match in told:
-        if int(match.groups["comm_size"]) == size:
-            place = Place(host=match.cite.place.host, gpu=match.groups.get("nvml"),
-                          rank=int(match.groups["comm_rank"]))  # fmt: skip
-            yield place, match.cite
+    size = max((int(m.groups["comm_size"]) for m in told), default=0)
+    places = [
+        (Place(host=match.cite.place.host, gpu=match.groups.get("nvml"),
+               rank=int(match.groups["comm_rank"])), match.groups.get("bus", "0"), match.cite)
+        for match in told if int(match.groups["comm_size"]) == size
+    ]  # fmt: skip
+    labelled = any(cite.place.rank not in (None, place.rank) for place, _, cite in places)
+    whole = {place.rank for place, *_ in places} >= set(range(size))
+    held = {place.host for place, *_ in places}
+    fewer = len(held) < len({host.partition(".")[0].lower() for host in hosts})
+    if labelled or max(*heard, (world or 0) - 1, 0) >= size or (whole and fewer):
+        return ()
+    return places
 
 
 def _by_tasks(
@@ -355,7 +371,8 @@ def told_of_hosts(
     exits: Iterable[ProcessExit],
 ) -> Iterable[Place]:
     """Which host a rank has, by what is no label of a line: the log's name, NCCL, and srun."""
-    said = (place for place, _ in communicating(matches, world))
     spoke = [m.cite.place.rank for m in matches] + [track.place.rank for track in tracks]
-    by_tasks = _by_tasks(exits, hosts, {rank for rank in spoke if rank is not None}, world)
+    heard = {rank for rank in spoke if rank is not None}
+    said = (place for place, *_ in communicating(matches, hosts, heard, world))
+    by_tasks = _by_tasks(exits, hosts, heard, world)
     return (*_named_after(tracks, hosts), *said, *by_tasks)

@@ -23,6 +23,11 @@ def hosts(folder: Path, head: str) -> tuple[str, ...]:
         ("0: JOB_NODELIST=mi300-[07-08]\n1: JOB_NODELIST=mi300-[07-08]", ("mi300-07", "mi300-08")),
         ('declare -x SLURM_NODELIST="a,b"', ("a", "b")),
         ("SLURM_JOB_NODELIST=n[01-03]\nSLURM_JOB_NODELIST=n[07-09]", ()),
+        (
+            "SLURM_JOB_NODELIST=n01\nSLURM_JOB_NODELIST_HET_GROUP_0=n01\n"
+            "SLURM_JOB_NODELIST_HET_GROUP_1=n[02-04]",
+            (),
+        ),
         ("SLURM_JOB_NODELIST=n[01-", ()),
         ("SLURM_STEP_NODELIST=n01", ()),
         ("SLURM_JOB_NODELIST=" + ",".join(f"gpu-rack7-node{n:03d}" for n in range(30)), ()),

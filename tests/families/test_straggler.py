@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -78,12 +78,16 @@ def test_the_coarse_utilisation_names_nobody(tmp_path: Path) -> None:
 
 
 def fleet_of_40(
-    tmp_path: Path, share: Share, metric: str = "DCGM_FI_PROF_SM_ACTIVE", hosts: int = 5
+    tmp_path: Path,
+    share: Share,
+    metric: str = "DCGM_FI_PROF_SM_ACTIVE",
+    hosts: int = 5,
+    models: Sequence[str] = ("H100",) * 5,
 ) -> Judgement:
     """Five hosts of eight GPUs and a steady pace; of so many is known that they are the run's."""
     noise = random.Random(8)
     lines = [
-        sample(metric, f'Hostname="n{gpu // 8}",gpu="{gpu % 8}"',
+        sample(metric, f'Hostname="n{gpu // 8}",gpu="{gpu % 8}",modelName="{models[gpu // 8]}"',
                share(gpu, at) * noise.gauss(1, 0.004), at)
         for gpu in range(40) for at in range(0, 3600, 60)
     ]  # fmt: skip
@@ -120,6 +124,36 @@ def test_one_host_of_many_whose_cards_always_have_gaps(
     assert isinstance(found, Finding) == named
     if isinstance(found, Finding):
         assert (found.culprits, found.fault_class) == ((Place(host="n2"),), "slow-host")
+
+
+@pytest.mark.parametrize("left", [True, False])
+def test_a_gpu_that_does_nothing_for_the_run_is_another_jobs(tmp_path: Path, left: bool) -> None:
+    """On a shared node, whose other job ends or begins as the pace falls."""
+    busy = 95.0
+
+    def share(gpu: int, at: float) -> float:
+        return busy if gpu != 9 or middle(at) != left else 1.0
+
+    assert judged(tmp_path, share, "DCGM_FI_DEV_GPU_UTIL") is None
+    sms: Share = lambda gpu, at: late(gpu, at) if gpu != 9 or middle(at) else 0.01  # noqa: E731
+    assert judged(tmp_path, sms) is None
+
+
+def test_a_host_kept_as_a_spare_slows_nothing(tmp_path: Path) -> None:
+    """It is the run's, and is given nothing to do."""
+    idle: Share = lambda gpu, at: 0.001 if gpu >= 32 else 0.94  # noqa: E731
+
+    assert fleet_of_40(tmp_path, idle, "DCGM_FI_PROF_GR_ENGINE_ACTIVE") is None
+
+
+def test_cards_of_another_model_may_always_have_gaps(tmp_path: Path) -> None:
+    """They are done sooner, or wait for another part of the work."""
+    low = "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+    share: Share = lambda gpu, at: 0.72 if gpu in range(16, 24) else 0.94  # noqa: E731
+    mixed = ["H100"] * 2 + ["A100"] + ["H100"] * 2
+
+    assert isinstance(fleet_of_40(tmp_path, share, low, models=["H100"] * 5), Finding)
+    assert fleet_of_40(tmp_path, share, low, models=mixed) is None
 
 
 def test_one_host_of_three_may_be_the_slow_one(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from families.fleet import facts_of, sample
-from flatline.judging.addresses import NAMED, address, bus_id, numbered
+from flatline.judging.addresses import NAMED, address, bus_id, carded, numbered
 from flatline.judging.claims import claim
 from flatline.model import Finding, LogCite, Match, Place, Signature
 from flatline.tracks import COMMUNICATOR
@@ -111,3 +111,33 @@ def test_nccl_tells(tmp_path: Path) -> None:
 def test_what_tells_no_index(tmp_path: Path, labels: str, matches: tuple[Match, ...]) -> None:
     """Nothing is counted out, and two that differ say nothing."""
     assert told(tmp_path, labels, *matches) is None
+
+
+@pytest.mark.parametrize(
+    ("cards", "labels", "expected"),
+    [
+        ("", "", "2"),
+        ("0123", "", "2"),
+        ("0123", ',pci_bus_id="00000000:{bus}:00.0"', "2"),
+        ("4567", "", None),
+        ("2345", "", None),
+        ("2345", ',pci_bus_id="00000000:{bus}:00.0"', None),
+    ],
+    ids=["no metrics", "alike", "labelled", "others", "some of the host's", "labelled otherwise"],
+)
+def test_the_card_of_a_rank_is_counted_as_the_exporter_counts(
+    tmp_path: Path, cards: str, labels: str, expected: str | None
+) -> None:
+    """A job that was given some of a host's GPUs sees them counted from 0."""
+    lines = [
+        sample("DCGM_FI_DEV_POWER_USAGE", f'gpu="{gpu}",Hostname="n1"' + labels.format(bus=bus),
+               400.0, at)
+        for gpu, bus in zip(cards, BUSES, strict=False) for at in (0, 30, 60)
+    ]  # fmt: skip
+    told = match(COMMUNICATOR, "n1", comm_rank="6", comm_size="8", nvml="2", bus=BUSES[2] + "000")
+    facts, _ = facts_of(tmp_path, lines, matches=[told])
+    said = claim("ECC", LogCite("job.log", 1, "uncorrectable ECC error", Place(rank=6)))
+    found = Finding("B2", "ECC", shows=(said,), implies=(), strength=0.9,
+                    attribution="infrastructure", culprits=(Place(rank=6),))  # fmt: skip
+
+    assert carded(facts, found).culprits[0].gpu == expected

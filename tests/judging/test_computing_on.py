@@ -50,3 +50,23 @@ def test_the_card_that_kept_its_power(tmp_path: Path) -> None:
 def test_no_card_that_computes_on(tmp_path: Path, power: Power) -> None:
     """Two of them, one that always draws more, one whose wait draws more, and an idle one."""
     assert told(tmp_path, power) == ()
+
+
+def test_a_card_that_worked_before_the_others_began_is_another_jobs(tmp_path: Path) -> None:
+    """On a shared node; the run loads for five minutes."""
+    assert loading(tmp_path, 130.0) == (Place(host="n1", gpu="2"),)
+    assert loading(tmp_path, 390.0) == ()
+
+
+def loading(tmp_path: Path, power_w: float) -> tuple[Place, ...]:
+    """What is told where the card that draws on drew so much as the run loaded."""
+    lines = [
+        sample("DCGM_FI_DEV_POWER_USAGE", f'gpu="{gpu % 4}",Hostname="n{gpu // 4}",job="x"',
+               power_w if at < -60 and gpu == 6
+               else 390.0 if gpu == 6 or -60 <= at <= STOOD else 130.0, at)
+        for gpu in range(8)
+        for at in range(-300, 1520, 20)
+    ]  # fmt: skip
+    facts, _ = facts_of(tmp_path, lines, stepping(STOOD))
+    found = computing(facts, T0 + STOOD + 600)
+    return () if found is None else found.places

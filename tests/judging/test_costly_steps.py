@@ -29,3 +29,45 @@ def test_saves_that_only_begin_are_timed(tmp_path: Path, cost_s: float, code: st
     if code:
         assert verdict.fault_class == "checkpoint-storm"
         assert "saving checkpoint" in str(verdict.shows[0].cites[0])
+
+
+EVALUATED = "{at} ***** Running Evaluation *****"
+SAVING = "{at} Saving model checkpoint to ./out/checkpoint-{step}"
+SAVED = "{at} INFO checkpoint saved at step {step}"
+ANEW = (
+    "[rank0]:V0304 08:01:11.104 2211 torch/_dynamo/guards.py:2813] [0/3] [__recompiles]"
+    " Recompiling function forward in /app/model.py:188"
+)
+COMPILED = "I0304 pxla.py:1234] Finished XLA compilation of jit(train_step) in {seconds} sec"
+
+
+@pytest.mark.parametrize(
+    ("lines", "fault_class"),
+    [
+        ([SAVING], "checkpoint-storm"),
+        ([EVALUATED, SAVING], None),
+        ([EVALUATED, SAVED], None),
+        (["{at} val_loss 2.31 at step {step}", SAVING], None),
+        (["{at} Not saving checkpoint: 2.31 is no better"], None),
+        (["{at} Skip saving checkpoint"], None),
+        ([ANEW], "recompilation"),
+        ([EVALUATED, ANEW], None),
+        ([COMPILED.replace("{seconds}", "28.3791505315")], "recompilation"),
+        ([COMPILED.replace("{seconds}", "0.0107")], None),
+    ],
+)
+def test_what_takes_the_time_of_steps(
+    tmp_path: Path, lines: list[str], fault_class: str | None
+) -> None:
+    """Half a minute after every twentieth step: it is charged to a save or a compiler only where
+    no evaluation lies between, and to a compiler no more than it states."""
+    at, log = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(1, 201):
+        at += timedelta(seconds=1.5)
+        log.append(f"{at:%Y-%m-%d %H:%M:%S} INFO step {step}/900 loss {2 + 40 / step:.4f}")
+        if step % 20 == 0:
+            log += [line.format(at=f"{at:%Y-%m-%d %H:%M:%S}", step=step) for line in lines]
+            at += timedelta(seconds=30.0)
+    (tmp_path / "train.log").write_text("\n".join(log) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+    assert verdict.fault_class == fault_class

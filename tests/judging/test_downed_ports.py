@@ -65,6 +65,24 @@ def test_a_port_that_went_down_at_another_time(tmp_path: Path, when: float) -> N
     assert judged(tmp_path, link_downed_total=step("n1", when)) is None
 
 
+def test_a_port_that_flaps_all_the_run(tmp_path: Path) -> None:
+    """It does so in any five minutes, and the run went on before."""
+    flaps: Count = lambda host, seconds: (seconds // 120) * (host == "n1")  # noqa: E731
+
+    assert judged(tmp_path, link_downed_total=flaps) is None
+
+
+def test_a_port_that_had_gone_down_once_before(tmp_path: Path) -> None:
+    """It did more often as the network failed."""
+    count: Count = lambda host, seconds: (  # noqa: E731
+        (seconds > 200) + 2.0 * (seconds > FAILED - 100) if host == "n1" else 0.0
+    )
+    found = judged(tmp_path, link_downed_total=count)
+
+    assert found is not None
+    assert found.hosts == ("n1",)
+
+
 def test_a_port_that_is_down_all_the_time_is_not_in_use(tmp_path: Path) -> None:
     """Only one that was up can have failed."""
     assert judged(tmp_path, state_id=lambda host, seconds: 1.0 if host == "n1" else 4.0) is None

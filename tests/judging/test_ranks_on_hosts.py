@@ -8,6 +8,7 @@ import pytest
 
 from flatline.facts import Facts
 from flatline.model import Job, LogCite, Match, Place, ProcessExit, RecordCite, Signature
+from flatline.tracks import COMMUNICATOR
 
 SAID = Signature("x.timeout", "x", "root", "", "", "", ("x",), family="C2", tags=("timeout",))
 
@@ -68,3 +69,45 @@ def test_what_lays_no_rank_on_a_host(tasks: Mapping[str, Sequence[int]], heard: 
     known = facts(tasks, heard)
 
     assert [host_of(rank, known) for rank in range(8)] == [None] * 8
+
+
+def communicator(rank: int, size: int, host: str, label: int | None = None) -> Match:
+    """A line of NCCL on a rank of a communicator, behind a launcher's label or none."""
+    signature = Signature(COMMUNICATOR, "nccl", "marker", "", "", "", ("x",))
+    cite = LogCite("slurm-1.out", rank, "Init COMPLETE", Place(host=host, rank=label))
+    return Match(signature, cite, {"comm_rank": str(rank), "comm_size": str(size), "bus": "0"})
+
+
+def told(lines: Sequence[Match], hosts: int = 2) -> list[str | None]:
+    nodes = tuple(f"n{number + 1}" for number in range(hosts))
+    row = RecordCite("sacct.txt", "row 1", "FAILED", "JobID=1")
+    job = Job("1", "train", "failed", "FAILED", row, nodes=nodes)
+    known = Facts(targets=("run",), matches=lines, jobs=[job])
+    return [host_of(rank, known) for rank in range(8)]
+
+
+def test_the_communicator_of_all_ranks_tells() -> None:
+    """Beside those of a part of them."""
+    lines = [communicator(rank, 8, f"n{1 + rank // 4}") for rank in range(8)]
+    parts = [communicator(rank % 2, 2, f"n{1 + rank // 4}") for rank in range(8)]
+
+    assert told(lines + parts) == ["n1"] * 4 + ["n2"] * 4
+    assert told(lines[:4]) == ["n1"] * 4 + [None] * 4
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [communicator(rank, 4, "n2") for rank in range(4)],
+        [communicator(rank, 4, "n2", 4 + rank) for rank in range(4)],
+        [communicator(0, 4, "n2"), Match(SAID, LogCite("slurm-1.out", 9, "", Place(rank=5)), {})],
+        [
+            communicator(0, 4, "n2"),
+            Match(SAID, LogCite("slurm-1.out", 9, ""), {"world_size": "8"}),
+        ],
+    ],
+    ids=["of one host of two", "labelled", "a rank beyond", "a larger world"],
+)
+def test_a_communicator_of_some_ranks_tells_nothing(lines: Sequence[Match]) -> None:
+    """It counts them anew, and is the largest where no other was made."""
+    assert set(told(lines)[:4]) == {None}

@@ -50,7 +50,6 @@ _WORDS = re.compile(
     r"(?:[\s-]+(?:\w+[\s-]+)?(?P<noun>hosts?|nodes?|machines?|ranks?|gpus?|tasks?|process(?:es)?"
     r"|lines?|files?|logs?|quer(?:y|ies))\b)?"
 )
-_SINGULAR = {"queries": "query", "process": "process", "processes": "process"}
 _HARMLESS = frozenset(
     {"fp8", "fp16", "fp32", "fp64", "bf16", "tf32", "int4", "int8", "int32", "int64", "uint8"}
     | {"utf-8", "ipv4", "ipv6", "x86", "x86-64", "x86_64", "sha256", "md5", "base64", "python3"}

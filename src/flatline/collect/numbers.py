@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 
 Window = tuple[datetime | None, datetime | None]
 OPEN: Window = (None, None)
-SERVER = "a Prometheus server"
 
 
 @dataclass(frozen=True, slots=True)

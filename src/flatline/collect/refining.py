@@ -24,7 +24,7 @@ def refined(place: Place, groups: dict[str, str]) -> Place:
 
     def whole(name: str) -> int | None:
         value = groups.get(name)
-        return int(value) if value is not None and value.isdigit() and len(value) < 10 else None
+        return int(value) if value is not None and value.isdecimal() and len(value) < 10 else None
 
     rank, task = whole("rank"), whole("task")
     return Place(

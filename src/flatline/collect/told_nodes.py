@@ -15,12 +15,13 @@ CUT = 400
 
 def told_nodes(matches: Iterable[Match]) -> tuple[str, ...]:
     """Empty where no line names them, where lines name different ones (a log may hold several
-    jobs), and where the list is so long that it may have been cut: what is left out of it would
-    not be looked at."""
+    jobs, and a heterogeneous job has a list a component), and where the list is so long that it
+    may have been cut: what is left out of it would not be looked at."""
     lists = {match.groups.get("node", "") for match in matches if match.signature.id == TOLD}
-    if len(lists) != 1 or len(max(lists)) >= CUT:
+    if len(lists) != 1:
         return ()
+    (told,) = lists
     try:
-        return expand(lists.pop().rstrip(".,"))
+        return () if len(told) >= CUT else expand(told.rstrip(".,"))
     except FormatError:
         return ()

@@ -36,11 +36,10 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from flatline.facts import KERNEL, Facts
-from flatline.judging.addresses import numbered
+from flatline.judging.addresses import carded, numbered
 from flatline.judging.anchored import MOST, UNPROVEN
 from flatline.judging.claims import claim, distinct
 from flatline.judging.crashes import of_family
-from flatline.judging.gpus import carded
 from flatline.judging.health import COUNTERS, SLACK_S, Fault, signs, stopped_by, window, within
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out

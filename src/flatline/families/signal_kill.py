@@ -57,6 +57,7 @@ _WORDS = {
     "abort": "Native code gave up (SIGABRT): a failed check or an unhandled C++ exception.",
     "bus": "A memory access could not be served (SIGBUS): most often a full /dev/shm.",
     "kill-unknown": "Something outside the process sent SIGKILL.",
+    "gone": "A process that is gone without an exception of its own was most often killed.",
 }
 _FIXES = {
     "host-oom": Action("fix", "Lower host memory use: fewer data-loader workers, less prefetch."),
@@ -80,20 +81,23 @@ def judge(facts: Facts) -> Judgement:
     kind = found.fault_class
     places = found.places
     where = name_places(places) or "A process"
-    shows = [claim(f"{where[:1].upper()}{where[1:]} ended by {first.how}", *found.cites[:6])]
+    gone = first.gone.rstrip(".") if kind == "kill-unknown" else ""
+    shows = [claim(gone or f"{where[:1].upper()}{where[1:]} ended by {first.how}",
+                   *found.cites[:6])]  # fmt: skip
     if found.oom:
         shows.append(claim("An out-of-memory kill stands in the evidence.", *found.oom_cites[:3]))
     cannot = []
     if kind == "kill-unknown":
         cannot.append(
-            "Who sent SIGKILL: the kernel's OOM killer, a memory limit or a person. The kernel log"
+            ("Whether it was killed, and by whom:" if gone else "Who sent SIGKILL:")
+            + " the kernel's OOM killer, a memory limit or a person. The kernel log"
             " of that host and the scheduler's OUT_OF_MEMORY state would tell."
         )
     if kind in ("segv", "abort", "bus"):
         cannot.append("Which code crashed: no core dump or native stack was read.")
     return Finding(
         code=CODE,
-        summary=_summary(where, kind),
+        summary=f"{gone}; nothing read says why" if gone else _summary(where, kind),
         fault_class=kind,
         attribution=_blame(kind),
         strength=found.strength,
@@ -130,7 +134,8 @@ def _blame(kind: str) -> Attribution:
 
 
 def _implies(found: Kills, kind: str) -> Sequence[Claim]:
-    claims = [claim(_WORDS[kind], *(found.oom_cites[:2] or found.cites[:2]))]
+    gone = bool(found.first.gone) and kind == "kill-unknown"
+    claims = [claim(_WORDS["gone" if gone else kind], *(found.oom_cites[:2] or found.cites[:2]))]
     if found.echoes:
         where = name_places([m.cite.place for m in found.echoes])
         subject = (where[:1].upper() + where[1:]) or "The others"

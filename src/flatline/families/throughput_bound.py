@@ -59,6 +59,7 @@ IDLING, BUSY = 0.5, 0.6
 one at work draws most of its limit (an H200 under load 0.9, with nothing to do 0.11: the capture
 of driver 590 in nvidia_gpu_exporter); one that waits between short kernels looks busy at little
 power."""
+BESIDE = "Whether all of that time went into saving: no line says when a save ended."
 _SHOWN = 3
 
 
@@ -93,7 +94,8 @@ def _cleared(facts: Facts) -> Cleared | None:
 def _saving(facts: Facts, storm: Cost) -> Finding:
     points: list[Cite] = [storm.cite(at) for at in dict.fromkeys(storm.at)]
     ended = facts.markers_of("checkpoint_saved")
-    told = ended if len(ended) >= SAVES else facts.tagged("save-begun")
+    whole = len(ended) >= SAVES
+    told = ended if whole else facts.tagged("save-begun")
     marks = [m.cite for m in told][:_SHOWN]
     share = storm.lost_s / storm.wall_s
     return Finding(
@@ -110,12 +112,13 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
             claim(f"Of {storm.wall_s:.0f} s by the log's clock {storm.lost_s:.0f} s went into"
                   " saving.", *points),
         ),
-        strength=0.85,
+        strength=0.85 if whole else 0.7,
         severity="degraded",
         scope="all",
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=("Whether the storage is slow or the checkpoints are large.",),
+        cannot_decide=("Whether the storage is slow or the checkpoints are large.",
+                       *(() if whole else (BESIDE,))),
         actions=(
             Action("fix", "Save less often, or asynchronously: once in the time that may be"
                    " lost, not once a few steps."),

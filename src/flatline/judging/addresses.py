@@ -1,5 +1,5 @@
 """
-The index of a GPU that a kernel names by its PCI address.
+The index of a GPU that a kernel names by its PCI address, or a program by its rank.
 
 An address is no index, and nothing is counted out.  Whatever else was read of the same GPU may
 say both: an exporter's labels (`pci_bus_id` of dcgm-exporter, `pcie_bus_id` of AMD's), NCCL's line
@@ -12,12 +12,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.timeline import instant
 from flatline.model import Cite, Claim, Finding, Place
-from flatline.tracks import COMMUNICATOR
+from flatline.tracks import COMMUNICATOR, communicating
+
+if TYPE_CHECKING:
+    from flatline.series.answer import Answer
 
 SIGNALS = ("gpu_power_watts", "gpu_temperature_celsius", "gpu_memory_used_bytes")
 """Of every exporter of GPUs one of these."""
@@ -36,7 +40,7 @@ def address(text: str) -> Address | None:
     return found and (int(found[1] or "0", 16), int(found[2], 16), int(found[3], 16))
 
 
-def bus_id(digits: str) -> Address | None:
+def bus_id(digits: str) -> Address:
     """NCCL's: the same digits without what stands between them, and the function behind."""
     number = int(digits, 16) >> 4
     return number >> 16, number >> 8 & 0xFF, number & 0xFF
@@ -60,14 +64,38 @@ def numbered(facts: Facts, found: Finding) -> Finding:
     return replace(found, culprits=tuple(culprits), shows=tuple(shows))
 
 
+def carded(facts: Facts, found: Finding) -> Finding:
+    """A finding whose one culprit is a rank, with that rank's card where NCCL said which one it
+    has; as it is where that is not known."""
+    place = found.culprits[0] if len(found.culprits) == 1 else Place()
+    if place.rank is None or place.gpu is not None or place.device is not None:
+        return found
+    told = communicating(facts.matches, facts.hosts, facts.ranks, facts.world_size)
+    said = {(facts.node_of(at.host), at.gpu, bus): cite for at, bus, cite in told
+            if at.rank == place.rank and at.host}  # fmt: skip
+    ((host, card, bus), cite) = next(iter(said.items()), ((None, None, ""), None))
+    if cite is None or host is None or len(said) > 1 or card is None:
+        return found
+    labelled = {index for index, _ in _by_labels(facts, host, bus_id(bus))}
+    sound = labelled == {card} if labelled else _counts_alike(facts, host, card)
+    if not sound or place.host not in (None, host):
+        return found
+    shows = claim(f"NCCL counts card {card} of {host} as rank {place.rank}", cite)
+    return replace(found, culprits=(replace(place, host=host, gpu=card),),
+                   shows=(*found.shows, shows))  # fmt: skip
+
+
 def _told(facts: Facts, place: Place) -> tuple[str, Claim] | None:
     wanted = None if place.device is None else address(place.device)
     if wanted is None or place.host is None:
         return None
-    said = dict((*_by_nccl(facts, place.host, wanted), *_by_labels(facts, place.host, wanted)))
+    labelled = dict(_by_labels(facts, place.host, wanted))
+    said = dict(_by_nccl(facts, place.host, wanted)) | labelled
     if len(said) != 1:
         return None
     ((index, cite),) = said.items()
+    if not labelled and not _counts_alike(facts, place.host, index):
+        return None
     return index, claim(f"{place.device} of {place.host} is its GPU {index}", cite)
 
 
@@ -81,16 +109,34 @@ def _by_nccl(facts: Facts, host: str, wanted: Address) -> Iterator[tuple[str, Ci
             yield index, match.cite
 
 
+def _counts_alike(facts: Facts, host: str, index: str) -> bool:
+    """Whether nothing speaks against an index of NVML's: the GPUs that were read of the host are
+    not known by index, or are counted from 0 and have it."""
+    answer = _read_last(facts)
+    read = {
+        row.place.gpu
+        for row in (() if answer is None else answer.rows)
+        if (row.place.gpu or "").isdecimal()
+        and facts.node_of(row.place.host or "") == facts.node_of(host)
+    }
+    return not read or (index in read and read == set(map(str, range(len(read)))))
+
+
+def _read_last(facts: Facts) -> Answer | None:
+    """A signal of every GPU, as it was read last."""
+    signal = next(filter(facts.measured, SIGNALS), None)
+    if signal is None or facts.window is None:
+        return None
+    span_s = max(1, int((facts.window[1] - facts.window[0]).total_seconds()))
+    return instant(facts, f"last_over_time({signal}[{span_s}s])", facts.window[1].timestamp())
+
+
 def _by_labels(facts: Facts, host: str, wanted: Address) -> Iterator[tuple[str, Cite]]:
     """What the labels of a series say, by the address or by the UUID that the kernel gave it."""
     uuids = {_uuid(m.groups["uuid"]) for m in facts.matches
              if m.signature.id == NAMED and address(m.groups.get("device", "")) == wanted
              and facts.node_of(m.cite.place.host or "") == facts.node_of(host)}  # fmt: skip
-    signal = next(filter(facts.measured, SIGNALS), None)
-    if signal is None or facts.window is None:
-        return
-    span_s = max(1, int((facts.window[1] - facts.window[0]).total_seconds()))
-    answer = instant(facts, f"last_over_time({signal}[{span_s}s])", facts.window[1].timestamp())
+    answer = _read_last(facts)
     if answer is None:
         return
     for row in answer.rows:

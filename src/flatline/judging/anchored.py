@@ -122,19 +122,26 @@ def anchored(
     tried = {place: closed for place, marks in lit.items()
              if (closed := _tried(_closed(marks), levels)) is not None}  # fmt: skip
     tries = _unlike(tried.values())
+    if _over(0, NOISE / max(1, tries)):
+        return None
+    bursting = [sum(column) for column in zip(*tried.values(), strict=True)]
     found: dict[str, tuple[float, float]] = {}
+    known: dict[tuple[bool, ...], tuple[float, float] | None] = {}
     for place, marks in tried.items():
-        others = _any([row for other, row in tried.items() if other != place], len(marks))
-        free = [level if own or not other else None
-                for level, own, other in zip(levels, marks, others, strict=True)]  # fmt: skip
-        one = _slower(free, marks, tries, meeting)
+        key = tuple(marks)
+        if key not in known:
+            free = [
+                level if own or not count else None
+                for level, own, count in zip(levels, marks, bursting, strict=True)
+            ]
+            known[key] = _slower(free, marks, tries, meeting)
+        one = known[key]
         if one is not None:
             found[place] = one
     if not found:
         return None
     places = tuple(sorted(found, key=lambda place: (-found[place][0], place)))
-    bursting = _any(list(tried.values()), len(levels))
-    quiet = _stretches(pace, cut, [not mark for mark in bursting], 0.0)
+    quiet = _stretches(pace, cut, [not count for count in bursting], 0.0)
     if not quiet:
         return None
     outside = quiet[0]
@@ -173,18 +180,17 @@ def _tried(marks: list[bool], levels: Sequence[float | None]) -> list[bool] | No
 
 
 def _unlike(rows: Iterable[Sequence[bool]]) -> int:
-    """How many of these differ: the same bursts asked again are no further chance."""
+    """How many of these differ, or more than can be tried: the same bursts asked again are no
+    further chance."""
     kept: list[Sequence[bool]] = []
     for row in rows:
+        if _over(0, NOISE / max(1, len(kept))):
+            break
         both = (sum(a and b for a, b in zip(row, other, strict=True)) for other in kept)
         either = (sum(a or b for a, b in zip(row, other, strict=True)) for other in kept)
         if all(a < ALIKE * b for a, b in zip(both, either, strict=True)):
             kept.append(row)
     return len(kept)
-
-
-def _any(rows: Sequence[Sequence[bool]], count: int) -> list[bool]:
-    return [any(row[at] for row in rows) for at in range(count)]
 
 
 def _stretches(

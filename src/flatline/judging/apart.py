@@ -7,7 +7,7 @@ slows nothing.  What stands apart must also be large enough to explain the slown
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from math import isfinite
@@ -38,6 +38,10 @@ MEETING = 0.1
 """A device that stands apart slows a synchronous run, which a counter of errors need not: its
 moments may meet the pace by chance twice as often as `anchored` allows a counter's.  A judgement:
 the false alarms that were simulated are those of the counters' bar."""
+TAKES_PART = 0.1
+"""Of the median GPU's reading, fast and slow: below it a GPU computes no part of a step, and is
+another job's, a spare, or nobody's.  A judgement, far below what a rank of a run that goes on
+shows."""
 BREAK = 3
 """Stretches between two in which a device stands apart that still count as one."""
 
@@ -60,19 +64,47 @@ class Fleet:
         """The GPUs beyond `ratio` of the others of their model (above, or below where it is less
         than 1), by their spread and by `floor` at least."""
         low = self.run.low(self.cut)
-        found = align(self._apart(ratio, floor), low)
+        slow, fast = ([at for at, mark in enumerate(low) if mark is wanted]
+                      for wanted in (True, False))  # fmt: skip
+        found = align(self._at_work(self._apart(ratio, floor), lambda _: (slow, fast)), low)
         if found is None or not self._few(found.hosts):
             return None
         needed = EXPLAINS_SHARE * (1.0 - min(phase.part for phase in self.run.slow))
-        slow = [at for at, mark in enumerate(low) if mark]
         return found if self._differs(found.hosts, slow) >= needed else None
 
     def at_moments(self, ratio: float, floor: float) -> Anchored | None:
         """The GPUs apart from the others at moments of their own, at which the run is slower:
         where its pace alone shows no phase."""
-        lit = {name: _bridged(marks) for name, marks in self._apart(ratio, floor).items()}
+
+        def times(marks: Sequence[bool]) -> tuple[list[int], list[int]]:
+            every = range(len(marks))
+            return [at for at in every if marks[at]], [at for at in every if not marks[at]]
+
+        working = self._at_work(self._apart(ratio, floor), times)
+        lit = {name: _bridged(marks) for name, marks in working.items()}
         found = anchored(self.run.pace, self.cut, lit, MEETING) if lit else None
         return found if found is not None and self._few(found.places) else None
+
+    def _at_work(
+        self,
+        lit: Mapping[str, list[bool]],
+        times: Callable[[Sequence[bool]], Iterable[list[int]]],
+    ) -> dict[str, list[bool]]:
+        """Those of the GPUs that take part in the run in each of these groups of stretches, as
+        far as they were read in them."""
+        if not lit:
+            return {}
+        from flatline.series.standing import medians
+
+        over = self.values - TAKES_PART * medians(self.values.T)
+        rows = {str(place): row for row, place in enumerate(self.read.rows)}
+
+        def works(name: str, stretches: list[int]) -> bool:
+            typical = medians(over[rows[name], stretches].reshape(1, -1)) if stretches else [0.0]
+            return not float(typical[0]) < 0  # NaN where it was not read in them
+
+        return {name: marks for name, marks in lit.items()
+                if all(works(name, stretches) for stretches in times(marks))}  # fmt: skip
 
     def _few(self, names: Sequence[str]) -> bool:
         """Whether these are no part of the model: a share of the GPUs, or one whole host of

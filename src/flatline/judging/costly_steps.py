@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -16,9 +17,16 @@ PLAIN = 4
 """Intervals without the event that the others are compared with."""
 COMPILED, COMPILING = 4, 0.1
 """Times a program was compiled anew, and of the time by the clock: fewer and less is a shape or
-two that come late."""
+two that come late.  A judgement."""
 WARM_UP_STEPS = 10
 """In which everything is compiled once."""
+STATED = 0.5
+"""Of what the steps lost so much must be had from the times a compiler states. A judgement: a step
+waits as well for what it traces and loads anew, which the compiler does not count."""
+_NO_SAVE = re.compile(
+    r"\b(?:not|never|skip(?:s|ped|ping)?|without|finished|done|after|error|while) saving\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,18 +50,21 @@ class Cost:
 
 def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost | None:
     """None where fewer than `least` steps are marked, their times are not known, or they cost
-    less than `share` of the time.  A mark is the step before the one that paid."""
+    less than `share` of the time.  A mark is the step before the one that paid.  Steps between
+    which the model was evaluated are left out: it is done beside saves, and costs more."""
     track = facts.main_track(facts.last.n)
     if track is None or len(marked) < least:
         return None
     when, _ = times(facts, track)
     known = [i for i in track.of_attempt(facts.last.n) if i in when and track.steps[i] >= 0]
-    ordered = sorted(marked)
+    ordered, evaluated = sorted(marked), _evaluated(facts, track.source)
     plain: list[float] = []
     costly: list[tuple[float, int, int]] = []
     for a, b in pairwise(known):
         steps, took = track.steps[b] - track.steps[a], when[b] - when[a]
-        if steps <= 0 or took < 0:
+        first = bisect_right(evaluated, track.lines[a])
+        between = first < len(evaluated) and evaluated[first] <= track.lines[b]
+        if steps <= 0 or took < 0 or between:
             continue
         at = bisect_left(ordered, track.steps[a])
         if at < len(ordered) and ordered[at] < track.steps[b]:
@@ -73,6 +84,13 @@ def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost 
     return Cost(lost, wall, each, per_step, len(marked), shown, facts.last.n, facts, track)
 
 
+def _evaluated(facts: Facts, source: str) -> list[int]:
+    """Lines of a log that tell of an evaluation, in order."""
+    told = [*(marker.cite for marker in facts.markers_of("eval")),
+            *(match.cite for match in facts.tagged("evaluation"))]  # fmt: skip
+    return sorted(cite.line for cite in told if cite.source == source)
+
+
 def saves_begun(facts: Facts) -> tuple[int, ...]:
     """The steps printed last before a save began, where no line says that it ended."""
     track = facts.main_track(facts.last.n)
@@ -80,7 +98,11 @@ def saves_begun(facts: Facts) -> tuple[int, ...]:
         return ()
     span = track.of_attempt(facts.last.n)
     lines = [track.lines[i] for i in span]
-    begun = [m.cite.line for m in facts.tagged("save-begun") if m.cite.source == track.source]
+    begun = [
+        m.cite.line
+        for m in facts.tagged("save-begun")
+        if m.cite.source == track.source and not _NO_SAVE.search(m.cite.text)
+    ]
     before = {bisect_left(lines, line) for line in begun}
     return tuple(sorted(track.steps[span[at - 1]] for at in before if at))
 
@@ -93,6 +115,7 @@ def recompiled(facts: Facts) -> tuple[tuple[LogCite, ...], Cost] | None:
     span = track.of_attempt(facts.last.n)
     lines = [track.lines[i] for i in span]
     marked: dict[int, LogCite] = {}
+    stated: list[float] = []
     for match in facts.tagged("recompile"):
         after = bisect_right(lines, match.cite.line)
         if match.cite.source != track.source or after >= len(span):
@@ -100,5 +123,8 @@ def recompiled(facts: Facts) -> tuple[tuple[LogCite, ...], Cost] | None:
         step = track.steps[span[after]]
         if step >= track.steps[span[0]] + WARM_UP_STEPS:
             marked.setdefault(step - 1, match.cite)
+            stated += [float(match.groups["seconds"])] if "seconds" in match.groups else []
     lost = cost(facts, sorted(marked), COMPILED, COMPILING)
-    return None if lost is None else (tuple(marked[step] for step in sorted(marked)), lost)
+    if lost is None or (stated and sum(stated) < STATED * lost.lost_s):
+        return None
+    return (tuple(marked[step] for step in sorted(marked)), lost)

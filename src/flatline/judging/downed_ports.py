@@ -4,7 +4,8 @@ Ports that went down, or began to err, as the network failed under a run.
 A transport that gives up names two ends of a path, and both are told of by whoever waits.  The
 port of the end at fault says so itself: it goes down, trains anew, or receives symbols in error.
 Counters run since boot and adapters flap for years, so only what rose in the minutes before the
-failure counts.  Ports of several hosts at once have a switch or its line card in common.
+failure counts, and only more than in any minutes of the run.  Ports of several hosts at once have
+a switch or its line card in common.
 """
 
 from __future__ import annotations
@@ -80,7 +81,22 @@ def _about(facts: Facts, found: Finding) -> tuple[datetime, datetime] | None:
 
 
 def _rose(facts: Facts, signal: str, span: tuple[datetime, datetime]) -> list[QueryCite]:
-    return [one.cite for one in counted(facts, signal, *span) if one.rose and not one.began_late]
+    now = [one for one in counted(facts, signal, *span) if one.rose and not one.began_late]
+    usual = _usual(facts, signal, span) if now else {}
+    return [one.cite for one in now if one.rose >= APART_RATIO * usual.get(one.place, 0.0)]
+
+
+def _usual(facts: Facts, signal: str, span: tuple[datetime, datetime]) -> Mapping[Place, float]:
+    """What each port counted in as long a time before, in the mean over the run."""
+    start, end = span
+    began = facts.last.started_at or (facts.window or span)[0]
+    if began >= start:
+        return {}
+    part = (end - start) / max(start - began, end - start)
+    total: dict[Place, float] = {}
+    for one in counted(facts, signal, began, start):
+        total[one.place] = total.get(one.place, 0.0) + part * one.rose * (not one.began_late)
+    return total
 
 
 def _fell(facts: Facts, span: tuple[datetime, datetime]) -> list[QueryCite]:
@@ -100,18 +116,14 @@ def _fell(facts: Facts, span: tuple[datetime, datetime]) -> list[QueryCite]:
 
 def _burst(facts: Facts, span: tuple[datetime, datetime]) -> list[QueryCite]:
     """The ports of the one host that received errors then, if it had received few before."""
-    start, end = span
     now = [one for one in counted(facts, SYMBOLS, *span) if one.rose and not one.began_late]
     by_host = _sums([(one.place.host, one.rose) for one in now])
     host = max(by_host, key=lambda name: by_host[name], default=None)
     others = max((count for name, count in by_host.items() if name != host), default=0.0)
     if host is None or by_host[host] < max(LEAST_COUNT, APART_RATIO * others):
         return []
-    began = facts.last.started_at or (facts.window or span)[0]
-    earlier = () if began >= start else counted(facts, SYMBOLS, began, start)
-    before = _sums([(one.place.host, one.rose) for one in earlier if not one.began_late])
-    usual = before.get(host, 0.0) * (end - start) / max(start - began, end - start)
-    if by_host[host] < APART_RATIO * usual:
+    usual = _sums([(port.host, count) for port, count in _usual(facts, SYMBOLS, span).items()])
+    if by_host[host] < APART_RATIO * usual.get(host, 0.0):
         return []
     return [one.cite for one in now if one.place.host == host]
 

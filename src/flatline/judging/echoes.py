@@ -7,8 +7,6 @@ from flatline.judging.claims import claim, distinct, name_places, same_rank
 from flatline.judging.crashes import Failure
 from flatline.model import Claim, Match, Place
 
-ECHO_TAGS = ("lost-peer", "timeout", "sigterm", "heartbeat")
-
 
 def echoes_of(facts: Facts, place: Place, attempt: int) -> tuple[Match, ...]:
     """Cascade lines of other ranks in an attempt."""

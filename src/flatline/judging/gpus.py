@@ -9,7 +9,7 @@ and those of another job, have nothing to say of this one's load.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import compress
 from math import ceil, isfinite
@@ -17,13 +17,11 @@ from statistics import median
 from typing import TYPE_CHECKING
 
 from flatline.facts import Facts
-from flatline.judging.claims import claim
 from flatline.judging.timeline import alone
-from flatline.model import Finding, Place, QueryCite
+from flatline.model import Place, QueryCite
 from flatline.series.answer import grid
 from flatline.series.spread import without
 from flatline.signals import ACTIVITY
-from flatline.tracks import communicating
 
 if TYPE_CHECKING:
     from flatline.series.answer import Answer, Row
@@ -41,23 +39,6 @@ SAMPLES_EACH = 2
 STRETCHES, SHORTEST_S, LONGEST_S = 48, 60, 600
 """Signals are read as means over this many stretches: single readings are noisy (an idle AMD
 compute die shows 132 MHz between two kernels)."""
-
-
-def carded(facts: Facts, found: Finding) -> Finding:
-    """A finding whose one culprit is a rank, with that rank's card as the driver counts them,
-    where NCCL said which one it has; as it is where that is not known."""
-    place = found.culprits[0] if len(found.culprits) == 1 else Place()
-    if place.rank is None or place.gpu is not None or place.device is not None:
-        return found
-    said = {(facts.node_of(at.host), at.gpu): cite
-            for at, cite in communicating(facts.matches, facts.world_size)
-            if at.rank == place.rank and at.host}  # fmt: skip
-    ((host, card), cite) = next(iter(said.items()), ((None, None), None))
-    if cite is None or len(said) > 1 or card is None or place.host not in (None, host):
-        return found
-    shows = claim(f"NCCL counts card {card} of {host} as rank {place.rank}", cite)
-    return replace(found, culprits=(replace(place, host=host, gpu=card),),
-                   shows=(*found.shows, shows))  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)

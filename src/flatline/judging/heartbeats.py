@@ -82,7 +82,7 @@ def _timeout_s(facts: Facts) -> float:
     stated = [
         m.groups["timeout_ms"] for m in facts.tagged("heartbeat") if "timeout_ms" in m.groups
     ]
-    return float(stated[0]) / 1000 if stated and stated[0].isdigit() else DEFAULT_TIMEOUT_S
+    return float(stated[0]) / 1000 if stated and stated[0].isdecimal() else DEFAULT_TIMEOUT_S
 
 
 def _steps(facts: Facts, task: int, declared: datetime, timeout_s: float) -> Claim | None:

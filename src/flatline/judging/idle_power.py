@@ -79,7 +79,21 @@ def computing(facts: Facts, until: float | None) -> Idle | None:
     apart = part[first] >= AT_WORK_PART and part[second] <= FELL_PART
     if not apart or now[first] <= max(power for place, power in now.items() if place != first):
         return None
+    if _at_work_before(facts, first, before):
+        return None
     return _told(facts, read[0], (first,), (POWER, held.length_s, held.ends), COMPUTED)
+
+
+def _at_work_before(facts: Facts, place: Place, work: Mapping[Place, float]) -> bool:
+    """Whether a GPU worked while the others' program still loaded: another job's does."""
+    if facts.window is None:
+        return False
+    began = max(filter(None, (facts.window[0], facts.last.started_at))).timestamp()
+    answer = instant(facts, _mean(POWER, LEAST_S), began + LEAST_S)
+    first = {} if answer is None else _values(answer)
+    part = {each: first[each] / work[each] for each in first if work.get(each)}
+    others = [value for each, value in part.items() if each != place]
+    return part.get(place, 0.0) >= AT_WORK_PART and bool(others) and median(others) <= FELL_PART
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,7 +31,8 @@ ENDED_S, MEAN_S = 90, 60
 LEAST = 4
 """Stretches before the moment, else no level at work is known."""
 OFTEN, AGAIN = 0.05, 3
-"""Of the stretches before, and at least: a mean as low in so many of them is one of work."""
+"""Of the stretches before, and at least: a mean as low in so many of them is one of work.  A
+judgement: once may be a save, an evaluation or a restart."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,6 +22,7 @@ NAMES = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: 
 _CLASSES = {4: "segv", 6: "abort", 7: "bus", 8: "segv", 9: "kill-unknown", 11: "segv"}
 BY_LAUNCHER = ("-closed", "-forced")
 """Reporters of processes that the launcher ended; see `flatline.parsers.exits_torchelastic`."""
+GONE = "process-gone"
 ENDED_BY_SCHEDULER = ("time-limit", "cancelled", "node-failure", "preempted")
 
 
@@ -37,6 +38,8 @@ class Kill:
     fatal: bool = True
     why_not: str = ""
     strength: float = 0.85
+    gone: str = ""
+    """What the line means where it shows no signal: only that the process is no longer there."""
 
     @property
     def how(self) -> str:
@@ -177,6 +180,7 @@ def _from_lines(facts: Facts) -> Iterable[Kill]:
             fatal=failure.fatal and not why_not,
             why_not=why_not or "training went on",
             strength=failure.strength,
+            gone=failure.what if GONE in failure.match.signature.tags else "",
         )
 
 

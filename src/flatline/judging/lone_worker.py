@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from flatline.facts import Facts
-from flatline.judging.apart import Fleet, fleet
+from flatline.judging.apart import TAKES_PART, Fleet, fleet
 from flatline.judging.claims import claim
 from flatline.judging.throughput import Course
 from flatline.judging.timeline import instant, usual
@@ -66,10 +66,11 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
 
 
 def _of_the_run(facts: Facts, ranks: Fleet) -> bool:
-    """Whether the run's hosts are known and all that were read are its: another job's host always
-    differs, and slows nothing."""
-    read = {place.host or "" for place in ranks.read.rows}
-    return {facts.node_of(host) for host in read} <= set(facts.hosts)
+    """Whether the run's hosts are known, all that were read are its, and hold cards of one model:
+    another job's host or card always differs, as one of another model does."""
+    hosts = {facts.node_of(host) for host in {place.host or "" for place in ranks.read.rows}}
+    models = {row.labels.get("model") for row in ranks.read.rows.values()}
+    return hosts <= set(facts.hosts) and len(models) == 1
 
 
 def _ratios(ranks: Fleet) -> tuple[dict[Place, float], dict[Place, float]]:
@@ -114,7 +115,7 @@ def _shown(facts: Facts, ranks: Fleet, place: Place) -> Claim | None:
 
 def lone_host(facts: Facts, run: Course) -> Lone | None:
     """One host of several all of whose cards have gaps throughout, while those of all others have
-    none: it is given its work late.  None where the pace fell, as above."""
+    none: it is given its work late.  None where the pace fell, as above, or it is a spare."""
     ranks = None
     for signal in RESIDENT if not run.slow else ():
         ranks = ranks or fleet(facts, run, signal)
@@ -124,7 +125,9 @@ def lone_host(facts: Facts, run: Course) -> Lone | None:
     part = {host: median(rows) for host, rows in hosts.items()}
     middle = median(part.values())
     low = [host for host, level in part.items() if level < GAPS * middle]
-    if len(low) != 1 or min(v for h, v in part.items() if h != low[0]) < ALIKE_GAPS * middle:
+    if len(low) != 1 or part[low[0]] < TAKES_PART * middle:
+        return None
+    if min(v for h, v in part.items() if h != low[0]) < ALIKE_GAPS * middle:
         return None
     always = sum(own < GAPS * middle for own in hosts[low[0]]) / len(hosts[low[0]])
     shows = _shown(facts, ranks, Place(host=low[0])) if always >= ALWAYS else None

@@ -26,7 +26,6 @@ _MONTHS = {
         ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"), 1
     )
 }
-_MONTH = "(?:" + "|".join(_MONTHS) + ")"
 _LEAD = (
     r"(?:\[[^\[\]]{1,100}\][:.]?(?:<std(?:out|err)>:)?\s{0,2}"  # [rank0]: or [1,3]<stdout>:
     r"|\s{0,6}(?:P\d{1,4}\s{1,3})?\d{1,6}:\s"  # srun --label

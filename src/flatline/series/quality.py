@@ -27,7 +27,7 @@ def longest_still(series: Sequence[Sampled]) -> tuple[float, float] | None:
 
     Series of one host, sampled together: a change of any of them ends the standstill.
     """
-    changes = [times[1:][np.diff(values) != 0] for times, values in series if len(times) > 1]
+    changes = [times[1:][values[1:] != values[:-1]] for times, values in series if len(times) > 1]
     sampled = [times for times, _ in series if len(times) > 1]
     if not sampled:
         return None
