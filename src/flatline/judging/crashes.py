@@ -18,6 +18,8 @@ from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
 """A root line weaker than this is outweighed by an echo in the same traceback."""
+THREAD, IN_A_THREAD = "python-thread-exception", 0.4
+"""The process goes on, and may wait for ever for what the thread was to do."""
 NAMES_NO_CALL = "names-no-call"
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
@@ -270,6 +272,8 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         strength *= LOOP_DOUBT
     elif best is not None:
         strength *= _phase_doubt(facts, family, fault_class)
+    if in_a_thread(facts, crash):
+        strength = min(strength, IN_A_THREAD)
     failed = facts.job is not None and facts.job.disposition == "failed"
     if facts.end_seen and not failed and facts.steps_before(crash.cite, crash.attempt) is None:
         strength = min(strength, AFTER_ALL)
@@ -287,6 +291,16 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         crash=crash,
         match=best,
         attempt=crash.attempt,
+    )
+
+
+def in_a_thread(facts: Facts, crash: Crash) -> bool:
+    """Whether a thread ended by it, which ends no process."""
+    return any(
+        m.signature.id == THREAD
+        and m.cite.source == crash.cite.source
+        and 0 <= crash.head.line - m.cite.line <= 1
+        for m in facts.tagged("ignored-exception")
     )
 
 
