@@ -65,3 +65,21 @@ def test_a_line_is_cited_about_what_matched(tmp_path: Path) -> None:
     assert any(told in cite.text for cite in cites)
     document = json.loads(render(verdict))
     assert [check for check in verify(document, (str(tmp_path),)) if not check.ok] == []
+
+
+def test_a_threads_exception_ends_no_process(tmp_path: Path) -> None:
+    """The same traceback in the main thread does; so does one that a signature knows."""
+    traceback = (
+        "Traceback (most recent call last):\n"
+        '  File "/usr/lib/python3.10/threading.py", line 1016, in _bootstrap_inner\n'
+        "    self.run()\n"
+        '  File "/app/plots.py", line 86, in box_label\n'
+        "    w, h = self.font.getsize(label)\n"
+        "AttributeError: 'FreeTypeFont' object has no attribute 'getsize'\n"
+    )
+    (tmp_path / "train.log").write_text("Exception in thread Thread-7 (plot):\n" + traceback)
+    threads = diagnose(collect(Request((str(tmp_path),))))
+    (tmp_path / "train.log").write_text(traceback)
+    own = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (threads.state, own.code) == ("undetermined", "A1")

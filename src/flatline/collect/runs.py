@@ -303,7 +303,7 @@ def _died(
     for track in tracks:
         if len(track):
             tails[track.source] = max(tails.get(track.source, 0), track.lines[-1])
-    ends = [c.cite for c in crashes if c.complete and not c.caught]
+    ends = [c.cite for c in crashes if c.complete and not c.caught and not _dropped(c, matches)]
     ends += [m.cite for m in matches if m.signature.role == "root" and m.cite.source not in kernel]
     return any(cite.line > tails.get(cite.source, 0) for cite in ends)
 
@@ -430,12 +430,17 @@ def _uncaught(crash: Crash, matches: Sequence[Match]) -> bool:
         crash.complete
         and not crash.caught
         and crash.head != crash.cite
-        and not any(
-            "ignored-exception" in m.signature.tags
-            and m.cite.source == crash.cite.source
-            and 0 <= crash.head.line - m.cite.line <= IGNORED_LINES
-            for m in matches
-        )
+        and not _dropped(crash, matches)
+    )
+
+
+def _dropped(crash: Crash, matches: Sequence[Match]) -> bool:
+    """Whether the line before a traceback says that the interpreter goes on after it."""
+    return any(
+        "ignored-exception" in m.signature.tags
+        and m.cite.source == crash.cite.source
+        and 0 <= crash.head.line - m.cite.line <= IGNORED_LINES
+        for m in matches
     )
 
 

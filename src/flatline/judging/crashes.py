@@ -18,8 +18,9 @@ from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
 """A root line weaker than this is outweighed by an echo in the same traceback."""
-THREAD, IN_A_THREAD = "python-thread-exception", 0.4
-"""The process goes on, and may wait for ever for what the thread was to do."""
+THREAD, IN_A_THREAD = "python-thread-exception", 0.25
+"""The process goes on: too little for a verdict, though it may wait for what the thread was to
+do."""
 NAMES_NO_CALL = "names-no-call"
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
@@ -272,7 +273,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         strength *= LOOP_DOUBT
     elif best is not None:
         strength *= _phase_doubt(facts, family, fault_class)
-    if in_a_thread(facts, crash):
+    if best is None and in_a_thread(facts, crash):
         strength = min(strength, IN_A_THREAD)
     failed = facts.job is not None and facts.job.disposition == "failed"
     if facts.end_seen and not failed and facts.steps_before(crash.cite, crash.attempt) is None:
