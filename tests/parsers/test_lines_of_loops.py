@@ -1,0 +1,79 @@
+"""Lines of hand-written loops as programs print them, and what is read out of them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from flatline.model import Progress
+from flatline.parsers import markers, plain, tqdm
+
+
+def only(said: object) -> Progress:
+    (one,) = list(said)  # type: ignore[call-overload]
+    assert isinstance(one, Progress)
+    return one
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "planned"),
+    [
+        ("it 50/3000 loss 2.308216 grad_norm 0.0000e+00 lr 1.0e-03", 50, 3000),
+        ('{"step": 10, "max_steps": 300, "loss": 1.0369126796722412}', 10, 300),
+        ("total_steps: 900 step: 40 loss: 3.1", 40, 900),
+    ],
+)
+def test_a_step_and_its_plan(line: str, step: int, planned: int) -> None:
+    said = only(plain.Reader().feed(line))
+    assert (said.step, said.planned) == (step, planned)
+
+
+def test_a_pair_behind_a_loggers_name() -> None:
+    said = only(plain.Reader().feed("INFO:src.model:[0, 199] loss: 2.3122 duration: 54.2"))
+    assert (said.epoch, said.step, said.loss) == (0, 199, 2.3122)
+
+
+def test_a_wait_set_in_columns() -> None:
+    """Padded to a width, as tables of ranks are."""
+    said = only(
+        plain.Reader().feed("step   20/300  loss 1.05  compute   61.9 ms  allreduce    8.1 ms")
+    )
+    assert said.sync_s == pytest.approx(0.0081)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "epoch 2: 100%|##########| 4/4 [00:00<00:00, 63.76it/s, loss=nan, metrics={'acc': 0.0}]",
+        "Epoch 1/10:   0%|          | 0/238 [00:01<?, ?it/s, loss=nan, lm_loss=nan, lr=0.00e+00]",
+    ],
+)
+def test_a_loss_that_is_none_beside_metrics_or_before_the_first_step(line: str) -> None:
+    assert math.isnan(only(tqdm.Reader().feed(line)).loss or 0.0)
+
+
+def test_a_finite_loss_before_the_first_step_is_no_point() -> None:
+    """It belongs to the step that is counted next; a dict glued to a bar is another format's."""
+    assert not list(tqdm.Reader().feed("Epoch 1:   0%|   | 0/238 [00:01<?, ?it/s, loss=2.1]"))
+    assert not list(tqdm.Reader().feed("100%|###| 4/4 [00:00<00:00, 9.1it/s]{'loss': 2.1}"))
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "step"),
+    [
+        ("saved runs/unet-a/step_001500.pt", "checkpoint_saved", 1500),
+        ("Finished Training", "finished", None),
+        ("Training complete in: 1:30:40.328945.", "finished", None),
+    ],
+)
+def test_what_a_loop_says_of_itself(line: str, kind: str, step: int | None) -> None:
+    said = only(markers.Reader().feed(line))
+    assert (said.kind, said.step) == (kind, step)
+
+
+@pytest.mark.parametrize(
+    "line", ["saved figures/step_plot.png", "Finished Training the tokenizer on 3 files"]
+)
+def test_what_only_looks_alike(line: str) -> None:
+    assert not list(markers.Reader().feed(line))

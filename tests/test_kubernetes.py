@@ -1,0 +1,91 @@
+"""
+What Kubernetes says of a pod's end, beside the log of its run.
+
+The outputs are composed here in the shapes of kubectl: no cluster runs where these tests do.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+STEPS = "".join(
+    f"2026-03-02 09:{i // 60:02d}:{i % 60:02d},000 step {i}/5000 loss {8 - i * 0.01:.3f}\n"
+    for i in range(0, 600, 10)
+)
+STATE = """\
+Name:             llm-worker-3
+Node:             pool-7/10.0.3.4
+Containers:
+  pytorch:
+    State:          Terminated
+      Reason:       {reason}
+      Exit Code:    {code}
+    Limits:
+      memory:          64Gi
+Tolerations:  node.kubernetes.io/not-ready:NoExecute op=Exists for 300s
+Conditions:
+  MemoryPressure   False   kubelet has sufficient memory available
+"""
+EVENT = "LAST SEEN   TYPE      REASON    OBJECT             MESSAGE\n2m          Warning   {}\n"
+
+
+def verdict(folder: Path, said: str, log: str = STEPS) -> Verdict:
+    (folder / "kubectl.txt").write_text(said)
+    if log:
+        (folder / "train.log").write_text(log)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_a_container_over_its_limit(tmp_path: Path) -> None:
+    """The pod's state says so; exit code 137 alone would not."""
+    told = verdict(tmp_path, STATE.format(reason="OOMKilled", code=137))
+
+    assert (told.code, told.fault_class, told.attribution) == ("A2", "cgroup-oom", "job")
+
+
+def test_a_container_that_ended_well_and_a_node_with_room(tmp_path: Path) -> None:
+    """The names of conditions and tolerations stand in every description."""
+    told = verdict(tmp_path, STATE.format(reason="Completed", code=0))
+
+    assert told.state == "undetermined"
+    assert not told.findings
+
+
+@pytest.mark.parametrize(
+    ("event", "code", "log"),
+    [
+        ("Evicted   pod/llm-3   The node was low on resource: memory. Threshold quantity: 100Mi,"
+         " available: 41Mi.", "A2", STEPS),
+        ('Evicted   pod/llm-3   Usage of EmptyDir volume "cache" exceeds the limit "50Gi".', "C6",
+         STEPS),
+        ('Failed    pod/llm-3   Failed to pull image "registry.example/train:v7": rpc error', "F4",
+         ""),
+        ("UnexpectedAdmissionError   pod/llm-3   Allocate failed due to requested number of"
+         " devices unavailable for nvidia.com/gpu. Requested: 8, Available: 7", "F4", ""),
+        ("UnexpectedAdmissionError   pod/llm-3   Allocate failed due to no healthy devices"
+         " present; cannot allocate unhealthy devices nvidia.com/gpu", "B2", ""),
+        ("NodeNotReady   pod/llm-3   Node is not ready", "F1", STEPS),
+        ("DeadlineExceeded   job/llm   Job was active longer than specified deadline", "F3",
+         STEPS),
+    ],
+)  # fmt: skip
+def test_an_event_that_ended_a_pod(tmp_path: Path, event: str, code: str, log: str) -> None:
+    assert verdict(tmp_path, EVENT.format(event), log).code == code
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        "BackOff   pod/llm-3   Back-off restarting failed container",
+        'Pulled    pod/llm-3   Successfully pulled image "registry.example/train:v7" in 31s',
+        "Killing   pod/llm-3   Stopping container pytorch",
+    ],
+)
+def test_an_event_that_says_no_cause(tmp_path: Path, event: str) -> None:
+    assert verdict(tmp_path, EVENT.format(event)).state == "undetermined"
