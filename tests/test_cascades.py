@@ -288,3 +288,17 @@ def test_nccls_own_warning_names_the_call_its_exception_does_not(tmp_path: Path)
 
     assert (alone.code, alone.confidence < 0.8) == ("A1", True)
     assert told.code == "C1"
+
+
+def test_what_torch_raises_for_its_library_explains_nothing(tmp_path: Path) -> None:
+    """Alone it says whose fault it is no more than its name does; what NCCL said last stands
+    below it."""
+    said = "[rank8]: torch.distributed.DistBackendError: NCCL error, ncclRemoteError\n"
+    alone = verdict(tmp_path, rank8=said)
+    told = verdict(
+        tmp_path,
+        rank8=said + "[rank8]: socketPollConnect: connect to 10.2.0.7<42307> returned Connection"
+        " timed out, exceeded error retry count after 35 attempts\n",
+    )
+
+    assert (alone.state, told.code) == ("undetermined", "C1")

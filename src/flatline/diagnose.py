@@ -126,8 +126,10 @@ def _judged(
     for own, family, finding in numbered:
         reasons = []
         for other, _, cause in numbered:
+            if other == own or cause.strength < UNDETERMINED_BELOW:
+                continue
             mechanism = _mechanism(explains, cause, finding)
-            if other != own and mechanism and _explains(facts, explains, cause, finding):
+            if mechanism and _explains(facts, explains, cause, finding):
                 reasons.append(Explained(other, mechanism))
         role: Role = "warning" if _warns(facts, finding) else "consequence" if reasons else "cause"
         made.append(Judged(own, family.name, finding, role, finding.strength, tuple(reasons)))

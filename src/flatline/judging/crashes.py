@@ -21,7 +21,8 @@ WEAK_ROOT = 0.5
 THREAD, IN_A_THREAD = "python-thread-exception", 0.25
 """The process goes on: too little for a verdict, though it may wait for what the thread was to
 do."""
-NAMES_NO_CALL = "names-no-call"
+NAMES_NO_CALL, SAID_BELOW = "names-no-call", 8
+"""Lines: what NCCL warned of last is printed below the exception."""
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
 LOOP_DOUBT = 0.8
@@ -37,6 +38,9 @@ _WRAPPERS = re.compile(
     r"Error\)?$"
 )
 _INTERRUPTS = re.compile(r"(?:^|\.)(KeyboardInterrupt|SignalException|SystemExit)$")
+
+_COMMUNICATES = re.compile(r"(?:^|\.)Dist(?:Backend|Network|Store)?Error$")
+"""What torch raises for its communication library: whose fault it is, it does not say."""
 
 _IN_THE_LOOP = (
     "_maybe_log_save_evaluate",
@@ -164,16 +168,23 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
 def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
     """Whether an exception that says only that some call failed stands beside the line that names
     the call: NCCL warns before the library above it raises."""
-    if vague.signature is None or NAMES_NO_CALL not in vague.signature.tags:
+    known = vague.signature
+    if known is None and (vague.crash is None or not _COMMUNICATES.search(vague.crash.exception)):
+        return False
+    if known is not None and NAMES_NO_CALL not in known.tags:
         return False
     return any(
         f.strength >= WEAK_ROOT
         and f.attempt == vague.attempt
         and f.fatal
         and f.crash is None
-        and facts.after(f.cite, vague.cite) is not True
+        and (facts.after(f.cite, vague.cite) is not True or _just_below(f.cite, vague.cite))
         for f in found
     )
+
+
+def _just_below(line: LogCite, exception: LogCite) -> bool:
+    return line.source == exception.source and 0 < line.line - exception.line <= SAID_BELOW
 
 
 def crash_matches(facts: Facts, crash: Crash) -> tuple[Match, ...]:
@@ -363,6 +374,8 @@ def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]
         return "E2", "missing-keys" if lost else None, 0.6 if lost or crash.complete else CUT_OFF
     if not crash.complete:
         return ("A3", None, CUT_OFF_LATE) if begun else ("A1", None, CUT_OFF)
+    if _COMMUNICATES.search(crash.exception):
+        return "A3" if begun else "A1", None, CUT_OFF
     text = f"{crash.exception}: {crash.message}"
     if crash.head == crash.cite:  # a line without its traceback may have been caught and printed
         begun = begun if begun is not None else False
