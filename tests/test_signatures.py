@@ -34,7 +34,7 @@ GROUPS = {
     "size_total", "size_free", "peer", "exception", "step", "errno", "timeout_ms", "xid",
     "sxid", "pid", "path", "module", "key", "seq", "last_enqueued", "last_completed", "op",
     "job", "node", "at", "comm_rank", "comm_size", "nvml", "bus",
-    "uuid", "world_size",
+    "uuid", "world_size", "seconds",
 }  # fmt: skip
 TAGS = {
     "timeout", "lost-peer", "mismatch", "rendezvous", "heartbeat", "oom-kill", "gpu-oom",
@@ -43,7 +43,7 @@ TAGS = {
     "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose",
     "launch-blocking",
     "step-aborted", "watchdog-abort", "ignored-exception", "recompile",
-    "save-begun", "names-no-call",
+    "save-begun", "names-no-call", "storage-back", "garbage-collected",
 }  # fmt: skip
 LINE_LIMIT = 500
 
