@@ -56,7 +56,7 @@ def test_the_first_answer_to_a_model_has_the_pace() -> None:
     assert "shows: The pace held: median 6.711e+04 (as logged);" in said(answer)
 
 
-@pytest.mark.parametrize(("between_s", "told"), [(4.0, True), (0.2, False)])
+@pytest.mark.parametrize(("between_s", "told"), [(4.0, True), (0.2, True), (0.08, False)])
 def test_time_that_no_step_accounts_for_is_told(
     tmp_path: Path, between_s: float, told: bool
 ) -> None:

@@ -23,12 +23,14 @@ References:
 
 from __future__ import annotations
 
+from statistics import median
+
 from flatline.facts import METRICS, SCHEDULER, Facts
 from flatline.judging.claims import claim
 from flatline.judging.health import within
 from flatline.judging.launches import launches
 from flatline.judging.pace import pace
-from flatline.judging.pauses import between, stood
+from flatline.judging.pauses import LONGER, between, stood
 from flatline.judging.throughput import Slow, course, held, shown, unaccounted
 from flatline.model import Cite, Claim, Finding, Job, Judgement
 
@@ -124,19 +126,22 @@ def _outside(facts: Facts) -> tuple[Claim, ...]:
 
 
 def _pauses(facts: Facts) -> tuple[Claim, ...]:
-    """That pauses of which no line says what was done in them took so much of the time."""
+    """That pauses took so much of the time of which no line says what was done in them, or which
+    were far longer than others of which one does."""
     known = stood(facts)
-    silent = [] if known is None else [
-        p for p in known.pauses if not between(facts, known, p, "checkpoint_saved", "eval")
-    ]  # fmt: skip
+    if known is None:
+        return ()
+    named = [p for p in known.pauses if between(facts, known, p, "checkpoint_saved", "eval")]
+    usual = median(p.lost_s for p in named) if named else 0.0
+    silent = [p for p in known.pauses if p not in named or p.lost_s > LONGER * usual]
     lost_s = sum(pause.lost_s for pause in silent)
-    if known is None or lost_s < OUTSIDE * known.wall_s:
+    if lost_s < OUTSIDE * known.wall_s:
         return ()
     longest = max(silent, key=lambda pause: pause.lost_s)
     ends = [facts.point(known.track, at).cite for at in longest.at]
     text = (
-        f"In {len(silent)} pauses, of which no line says what was done, the run lost"
-        f" {lost_s:.0f} s of {known.wall_s:.0f}"
+        f"In {len(silent)} pauses that no line explains the run lost {lost_s:.0f} s of"
+        f" {known.wall_s:.0f}"
     )
     return (claim(text, *ends),)
 

@@ -90,6 +90,8 @@ waits for its storage: as long as a task stands there it counts one."""
 WEAK, DOUBTED = 0.7, 0.79
 """A line that does not name what a task waits in (the kernel's hung-task watch, 0.65) stays short
 of confident: a driver of a GPU can hold it as well."""
+_GOES_ON = ("completed", "running", "cancelled", "unknown")
+"""Of a run that failed or came to its limit others say why."""
 _OPEN = "Whether other jobs on the same storage were hit: its own log would tell."
 
 
@@ -97,7 +99,7 @@ def judge(facts: Facts) -> Judgement:
     """Blame the first line by which the file system itself says that it does not serve, or those
     of a run that stood still meanwhile and went on."""
     first = lead(facts, CODE)
-    if first is None and facts.disposition in ("completed", "running"):
+    if first is None and facts.disposition in _GOES_ON:
         waited = stalled(facts, CODE)
         return None if waited is None else _stood_still(facts, waited)
     found = signed(

@@ -143,6 +143,8 @@ def _summed(facts: Facts, track: Track) -> tuple[list[_Point], float]:
     if untimed > MOST_UNTIMED * len(out):
         return [], inf
     began, ended = facts.last.started_at, facts.last.ended_at
+    if ended is None and facts.disposition == "running":
+        ended = facts.now
     if began is None or ended is None:
         return out, inf
     wall_s = (ended - began).total_seconds()
@@ -196,16 +198,21 @@ def stalled(facts: Facts, code: str) -> Stalled | None:
 
 
 def _told(facts: Facts, code: str) -> tuple[Failure, ...]:
-    """Dated lines of this family in kernel logs of the run's hosts, which it survived."""
+    """Dated lines of this family in kernel logs of the run's hosts, which it survived. A kernel
+    that nothing names is the run's where that has one host."""
     kernels = {read.source for read in facts.log_files(KERNEL)}
-    mine = {host.partition(".")[0].lower() for host in facts.hosts}
+    mine: set[str | None] = {_short(host) for host in facts.hosts}
+    mine |= {None} if len(mine) <= 1 else set()
     return tuple(
         f
         for f in of_family(facts, code, fatal=False)
         if f.cite.source in kernels and f.cite.at is not None and not f.cite.at_assumed
-        and (f.place.host is None
-             or facts.node_of(f.place.host).partition(".")[0].lower() in mine)
+        and (None if f.place.host is None else _short(facts.node_of(f.place.host))) in mine
     )  # fmt: skip
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0].lower()
 
 
 def _earlier(pause: Pause, by_s: float) -> Pause:
