@@ -79,7 +79,11 @@ def silent_server(name: str, silent_s: float, told: tuple[str, ...], *, finished
 
     def after(step: int) -> Said:
         wait_s = SAVE_S + max(0.0, silent_s - SAVE_S) * (step == 600)
-        return (wait_s, f"Saved checkpoint to /nas/out/step_{step}.pt") if step % 200 == 0 else (0, None)
+        return (
+            (wait_s, f"Saved checkpoint to /nas/out/step_{step}.pt")
+            if step % 200 == 0
+            else (0, None)
+        )
 
     def files(stood: Mapping[int, float]) -> dict[str, str]:
         begins, ends = stood[600] + min(64, SAVE_S / 2), stood[600] + max(silent_s, SAVE_S / 2 + 1)

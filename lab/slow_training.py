@@ -196,6 +196,8 @@ LAUNCHES = (
               None, finished=True),
     launching("launches_wait_and_gpus_have_gaps", "+ export CUDA_LAUNCH_BLOCKING=1", None,
               finished=False, ran=0.63),
+    launching("launches_wait_and_gaps_are_few", "+ export CUDA_LAUNCH_BLOCKING=1", None,
+              finished=True, ran=0.8),
     launching("launches_wait_and_gpus_are_busy", "+ export CUDA_LAUNCH_BLOCKING=1", None,
               finished=True, ran=0.95),
     launching("advice_to_block_launches_is_no_setting", ADVICE, 245.0, finished=True),

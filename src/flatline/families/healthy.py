@@ -23,6 +23,7 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from statistics import median
 
 from flatline.facts import METRICS, SCHEDULER, Facts
@@ -30,7 +31,7 @@ from flatline.judging.claims import claim
 from flatline.judging.health import within
 from flatline.judging.launches import launches
 from flatline.judging.pace import pace
-from flatline.judging.pauses import LONGER, between, stood
+from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
 from flatline.judging.throughput import Slow, course, held, shown, unaccounted
 from flatline.model import Cite, Claim, Finding, Job, Judgement
 
@@ -45,9 +46,9 @@ lost time to something that is not known, or where one of its GPUs had a fault m
 FAULT = "Whether the fault cost the run anything: no slow time is laid at it."
 MEANWHILE = "What it did in the time that no step accounts for: save, evaluate, wait or compile."
 OUTSIDE = 0.1
-"""Of the time by the clock: as much as a slow phase must take (LONG_SHARE). Sound runs of generated
-clusters stood at 0.08 at most, saves and evaluations with them; one that evaluates for longer is
-healthy below 0.8 unless its log says so."""
+"""Of the time by the clock: as much as a slow phase must take (LONG_SHARE).  Sound runs of
+generated clusters lost 0.08 at most, saves and evaluations of which their logs say nothing with
+them."""
 SETTING = "What a setting costs that makes each kernel launch wait: see the warning."
 MUCH_SLOWER = 0.95
 """Below this part of its best level a phase is slow: repeats of one run differ by 2 %
@@ -110,11 +111,15 @@ def judge(facts: Facts) -> Judgement:
 
 
 def _outside(facts: Facts) -> tuple[Claim, ...]:
-    """That much of the time by the clock is no step's, or that of steps which stood still."""
+    """That much of the time by the clock is no step's, or that of steps which stood still, and no
+    line says what was done in it."""
     known, track = unaccounted(facts), facts.main_track(facts.last.n)
+    paused = stood(facts)
+    named = () if paused is None else _named(facts, paused)
     if known is None or track is None:
-        return _pauses(facts)
-    if known[1] < OUTSIDE * known[0]:
+        return () if paused is None else _pauses(facts, paused, named)
+    explained_s = sum(pause.lost_s for pause in named)
+    if known[1] - explained_s < OUTSIDE * known[0]:
         return ()
     span = track.of_attempt(facts.last.n)
     ends = [facts.point(track, at).cite for at in (span[0], span[-1])]
@@ -125,23 +130,25 @@ def _outside(facts: Facts) -> tuple[Claim, ...]:
     return (claim(text, *ends),)
 
 
-def _pauses(facts: Facts) -> tuple[Claim, ...]:
-    """That pauses took so much of the time of which no line says what was done in them, or which
-    were far longer than others of which one does."""
-    known = stood(facts)
-    if known is None:
-        return ()
-    named = [p for p in known.pauses if between(facts, known, p, "checkpoint_saved", "eval")]
-    usual = median(p.lost_s for p in named) if named else 0.0
-    silent = [p for p in known.pauses if p not in named or p.lost_s > LONGER * usual]
+def _named(facts: Facts, paused: Stood) -> tuple[Pause, ...]:
+    """Pauses in which the log says that it saved or evaluated, but for those that were far longer
+    than the others of them."""
+    told = [p for p in paused.pauses if between(facts, paused, p, "checkpoint_saved", "eval")]
+    usual = median(p.lost_s for p in told) if told else 0.0
+    return tuple(p for p in told if p.lost_s <= LONGER * usual)
+
+
+def _pauses(facts: Facts, paused: Stood, named: Sequence[Pause]) -> tuple[Claim, ...]:
+    """That the other pauses took so much of the time."""
+    silent = [p for p in paused.pauses if p not in named]
     lost_s = sum(pause.lost_s for pause in silent)
-    if lost_s < OUTSIDE * known.wall_s:
+    if not silent or lost_s < OUTSIDE * paused.wall_s:
         return ()
     longest = max(silent, key=lambda pause: pause.lost_s)
-    ends = [facts.point(known.track, at).cite for at in longest.at]
+    ends = [facts.point(paused.track, at).cite for at in longest.at]
     text = (
         f"In {len(silent)} pauses that no line explains the run lost {lost_s:.0f} s of"
-        f" {known.wall_s:.0f}"
+        f" {paused.wall_s:.0f}"
     )
     return (claim(text, *ends),)
 

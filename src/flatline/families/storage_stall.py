@@ -183,8 +183,8 @@ def _stood_still(facts: Facts, waited: Stalled) -> Finding:
             *((tasks[0],) if tasks is not None else ()),
         ),
         implies=(
-            claim(f"The steps that had to wait for it cost {share:.0%} of the run's time; the model"
-                  " code did not cause it.", told.first.cite),
+            claim(f"The steps that had to wait for it cost {share:.0%} of the run's time; the"
+                  " model code did not cause it.", told.first.cite),
         ),
         strength=told.first.strength,
         most=DOUBTED if told.first.strength < WEAK else 1.0,

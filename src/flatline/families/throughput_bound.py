@@ -14,13 +14,14 @@ Told apart from:
     D4 network-degradation: some hosts lose packets.
     D6 training-dynamics-slowdown: the work itself grew.
     Frequent saves that cost little, being small or asynchronous, short collections of garbage,
-    and pauses of which no line says what was done in them: they may be evaluations.  Hosts that send much over both
-    networks, a message that advises CUDA_LAUNCH_BLOCKING, and a run that has it set and draws
-    its power all the same: its kernels are long.
+    and pauses of which no line says what was done in them: they may be evaluations.
+    Hosts that send much over both networks, a message that advises CUDA_LAUNCH_BLOCKING, and a
+    run that has it set and draws its power, or keeps its GPUs busy, all the same: its kernels are
+    long.
     Ports at a lower rate than in a baseline run that was no faster.
 
 Do:
-    Save less often, restore the fast transport, unset CUDA_LAUNCH_BLOCKING.
+    Save less often, collect less garbage, restore the fast transport, unset CUDA_LAUNCH_BLOCKING.
 
 References:
     NCCL environment variables (NCCL_NET, NCCL_IB_DISABLE); CUDA_LAUNCH_BLOCKING;
@@ -147,10 +148,11 @@ _DOINGS = (
            "Whether a baseline without it reaches the same loss: shapes may vary for good reason.",
            Action("fix", "Mark what varies as dynamic, pad or bucket shapes, or compile less of"
                   " the model; the compiler's log names what changed.", "TORCH_LOGS=recompiles")),
-    _Doing("garbage-collected", "garbage-collection", "Collecting garbage", "Garbage was collected",
+    _Doing("garbage-collected", "garbage-collection", "Collecting garbage",
+           "Garbage was collected",
            "What makes so many objects: a count of them by type would tell.",
            Action("fix", "Collect less often, only the young generations, or gc.freeze() what is"
-                  " there once the model and the data are built; see what holds so many objects.")),
+                  " there once the model and the data are built; see what holds so much.")),
 )  # fmt: skip
 
 

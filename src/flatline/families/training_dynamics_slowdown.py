@@ -130,7 +130,9 @@ def judge(facts: Facts) -> Judgement:
         return found
     return replace(
         found,
-        summary=found.summary.replace("; nothing else changed", "; nothing else that was read changed"),
+        summary=found.summary.replace(
+            "; nothing else changed", "; nothing else that was read changed"
+        ),
         most=BLIND,
         cannot_decide=(NOT_READ, *found.cannot_decide),
     )

@@ -97,8 +97,9 @@ def repeated(facts: Facts, tag: str) -> tuple[tuple[LogCite, ...], Cost] | None:
         return None
     span = track.of_attempt(facts.last.n)
     lines = [track.lines[i] for i in span]
-    others = (*facts.markers_of("checkpoint_saved", "eval"), *facts.tagged("save-begun"))
-    shared = {bisect_right(lines, m.cite.line) for m in others if m.cite.source == track.source}
+    others = [m.cite for m in facts.markers_of("checkpoint_saved", "eval")]
+    others += [m.cite for m in facts.tagged("save-begun")]
+    shared = {bisect_right(lines, c.line) for c in others if c.source == track.source}
     marked: dict[int, LogCite] = {}
     said: dict[int, float] = {}
     for match in facts.tagged(tag):

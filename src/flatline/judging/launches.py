@@ -1,4 +1,4 @@
-"""Whether launches that wait for one another cost a run anything, where its log shows that they do."""
+"""What launches cost that wait for one another, where the log shows that they do."""
 
 from __future__ import annotations
 
@@ -57,9 +57,7 @@ def _launches(facts: Facts) -> Launches | None:
     return _power(facts, said, window, ends) or found or Launches(said)
 
 
-def _gaps(
-    facts: Facts, said: tuple[LogCite, ...], window: str, time: float
-) -> Launches | None:
+def _gaps(facts: Facts, said: tuple[LogCite, ...], window: str, time: float) -> Launches | None:
     """By how long something ran on the busiest GPU and the least busy one."""
     signal = next(filter(facts.measured, RAN), None)
     if signal is None:
@@ -79,9 +77,7 @@ def _gaps(
     return Launches(said, cheap=True) if cheap else None
 
 
-def _power(
-    facts: Facts, said: tuple[LogCite, ...], window: str, time: float
-) -> Launches | None:
+def _power(facts: Facts, said: tuple[LogCite, ...], window: str, time: float) -> Launches | None:
     """By the power that is left unused on GPUs that look busy; a GPU that draws its power runs
     long kernels.  None where it was not measured."""
     needed = ("gpu_power_watts", "gpu_power_limit_watts", "gpu_utilization_ratio")

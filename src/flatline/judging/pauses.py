@@ -103,9 +103,7 @@ def _stood(facts: Facts) -> Stood | None:
         at, off_s = _summed(facts, track)
     kept = [(time, i) for time, i in at if track.steps[i] >= 0]
     spans = [
-        (a, b)
-        for a, b in pairwise(kept)
-        if track.steps[b[1]] > track.steps[a[1]] and b[0] >= a[0]
+        (a, b) for a, b in pairwise(kept) if track.steps[b[1]] > track.steps[a[1]] and b[0] >= a[0]
     ]
     if len(spans) < 2 * AROUND:
         return None
@@ -289,5 +287,7 @@ def between(facts: Facts, stood_: Stood, pause: Pause, *kinds: str) -> tuple[Log
     return tuple(
         m.cite
         for m in facts.markers
-        if m.kind in kinds and m.cite.source == stood_.track.source and first <= m.cite.line <= last
+        if m.kind in kinds
+        and m.cite.source == stood_.track.source
+        and first <= m.cite.line <= last
     )
