@@ -16,14 +16,14 @@ SAVE_S, STOOD_S = 25.0, 900.0
 
 
 def training(
-    name: str, after: Callable[[int], Said], *, steps: int, finished: bool, step_s: float = 4.0
+    name: str, after: Callable[[int], Said], *, steps: int, finished: bool, every: int = 10
 ) -> tuple[tuple[tuple[float, str], ...], dict[int, float]]:
-    """A line every ten steps, and when each step that is followed by a pause ended."""
+    """A line every so many steps of four seconds, and when each step that is followed by a pause ended."""
     noise = random.Random(name)
-    at, lines, stood = 60.0, [(60.0, f"world size 16, {steps} steps planned")], {}
+    step_s, at, lines, stood = 4.0, 60.0, [(60.0, f"world size 16, {steps} steps planned")], {}
     for step in range(1, steps + 1 if finished else steps - 50):
         at += step_s * noise.gauss(1, 0.006)
-        if step % 10 == 0:
+        if step % every == 0:
             loss = 2 + 7 * 0.99**step + noise.gauss(0, 0.02)
             lines.append((at, f"step {step}/{steps} loss {loss:.4f} lr 3.00e-04"
                               f" step_time {step_s * noise.gauss(1, 0.006):.3f} s"))  # fmt: skip
@@ -47,9 +47,14 @@ def kernel(host: str, *lines: tuple[float, str]) -> str:
     return "\n".join(out) + "\n"
 
 
-def hosts(blocked: Callable[[Labels, float], float]) -> tuple[Metric, ...]:
-    """What the cards draw, and the tasks in uninterruptible sleep on each host."""
+def hosts(
+    blocked: Callable[[Labels, float], float], ran: Callable[[Labels, float], float]
+) -> tuple[Metric, ...]:
+    """What the cards draw, how long something ran on them, and the tasks in uninterruptible sleep
+    on each host."""
     return (
+        Metric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", ("host", "gpu"), lambda noise, labels, at: max(
+            0.0, min(1.0, noise.gauss(ran(labels, at), 0.01)))),
         Metric("DCGM_FI_DEV_POWER_USAGE", ("host", "gpu"), around(500, 9)),
         Metric("node_procs_blocked", ("host",), lambda noise, labels, at: float(round(max(
             0.0, noise.gauss(blocked(labels, at), 0.3)))), host_label="instance"),
@@ -59,12 +64,15 @@ def hosts(blocked: Callable[[Labels, float], float]) -> tuple[Metric, ...]:
 def world(
     name: str, after: Callable[[int], Said], files: Callable[[Mapping[int, float]], dict[str, str]],
     blocked: Callable[[Labels, float, Mapping[int, float]], float] = lambda labels, at, stood: 0.0,
-    *, finished: bool = True, steps: int = 1000,
+    idle: Callable[[Labels, float, Mapping[int, float]], bool] = lambda labels, at, stood: False,
+    *, finished: bool = True, every: int = 10,
 ) -> World:  # fmt: skip
-    lines, stood = training(name, after, steps=steps, finished=finished)
+    lines, stood = training(name, after, steps=1000, finished=finished, every=every)
     return World(
-        name, FOUR, hosts(lambda labels, at: blocked(labels, at, stood)), lines[-1][0] + 20, 15.0,
-        host_label="Hostname", log=lines, files=files(stood),
+        name, FOUR,
+        hosts(lambda labels, at: blocked(labels, at, stood),
+              lambda labels, at: 0.02 if idle(labels, at, stood) else 0.95),
+        lines[-1][0] + 20, 15.0, host_label="Hostname", log=lines, files=files(stood),
     )  # fmt: skip
 
 
@@ -108,24 +116,32 @@ def silent_server(name: str, silent_s: float, told: tuple[str, ...], *, finished
 TIMED_OUT = "nvme nvme0: I/O 611 QID 14 timeout, aborting"
 
 
-def timing_out(name: str, every: int, wait_s: float, *, finished: bool) -> World:
-    """The disk of pod03 does not answer for half a minute, each so many steps."""
+def timing_out(
+    name: str, wait_s: float, *, finished: bool, times: int = 1, every: int = 10
+) -> World:
+    """The disk of pod03 does not answer for half a minute, every 25 steps, for which the run waits
+    so long; or so many times for which it does not wait."""
 
     def after(step: int) -> Said:
-        return (wait_s if 100 < step < 900 and step % every == 7 else 0.0), None
+        return (wait_s if 100 < step < 700 and step % 25 == 7 else 0.0), None
 
     def files(stood: Mapping[int, float]) -> dict[str, str]:
-        times = stood.values() if wait_s else (1800.0,)
-        lines = [line for at in times for line in ((at + 30, TIMED_OUT),
+        begun = stood.values() if wait_s else [1200.0 + 90 * n for n in range(times)]
+        lines = [line for at in begun for line in ((at + 30, TIMED_OUT),
                                                    (at + 31, "nvme nvme0: Abort status: 0x0"))]  # fmt: skip
         log = {"dmesg-pod03.txt": kernel("pod03", *lines)}
         return {**log, **({"sacct.txt": record("COMPLETED", 4200)} if finished else {})}
 
     def blocked(labels: Labels, at: float, stood: Mapping[int, float]) -> float:
-        near = any(0 < at - begun < wait_s for begun in stood.values())
+        near = any(0 < at - begun < wait_s for begun in stood.values()) or (
+            times > 1 and 1200 < at < 3400)  # fmt: skip
         return 14.0 if near and labels["instance"] == "pod03" else 0.1
 
-    return world(name, after, files, blocked, finished=finished)
+    def idle(labels: Labels, at: float, stood: Mapping[int, float]) -> bool:
+        near = any(0 < at - begun < wait_s for begun in stood.values())
+        return near and labels["Hostname"] == "pod03"
+
+    return world(name, after, files, blocked, idle, finished=finished, every=every)
 
 
 # --- garbage, and pauses of which nothing is said --------------------------------------------------
@@ -148,8 +164,10 @@ WORLDS = (
     silent_server("server_stops_answering_during_a_save", STOOD_S, FOUR[:3], finished=False),
     silent_server("server_silent_for_a_second", 1.0, FOUR[:3], finished=True),
     silent_server("server_silent_for_hosts_of_others", STOOD_S, ("pod17", "pod18"), finished=True),
-    timing_out("local_disk_times_out_again_and_again", 25, 32.0, finished=False),
-    timing_out("local_disk_times_out_once", 25, 0.0, finished=True),
+    timing_out("local_disk_times_out_again_and_again", 32.0, finished=False),
+    timing_out("local_disk_times_out_between_lines", 32.0, finished=False, every=50),
+    timing_out("local_disk_times_out_once", 0.0, finished=True),
+    timing_out("local_disk_that_nobody_waits_for_times_out", 0.0, finished=True, times=24),
     collecting("garbage_collected_every_forty_steps", 27.0, COLLECTED, finished=False),
     collecting("garbage_collected_at_no_cost", 0.4, COLLECTED, finished=True),
     collecting("pauses_of_which_nothing_is_said", 27.0, None, finished=True),

@@ -34,6 +34,7 @@ from datetime import UTC, datetime
 from statistics import median
 
 from flatline.facts import KERNEL, Facts
+from flatline.judging.blocked import BLOCKED, PROCS, TIMES, Blocked, blocked
 from flatline.judging.claims import claim, name_places
 from flatline.judging.crashes import Failure
 from flatline.judging.leads import Lead, fix, lead, lead_of, shows
@@ -83,10 +84,6 @@ _OF_THE_HOST = re.compile(
     r"^/(?:tmp|var|dev|run|proc|sys|scratch/local|local|mnt/(?:nvme|ssd))(?:/|$)"
 )
 """Paths that are each host's own by convention: nothing that places share."""
-_BLOCKED = "host_procs_blocked"
-BLOCKED, TIMES = 1.0, 3.0
-"""Tasks in uninterruptible sleep on average, and times those of any other host, from which a host
-waits for its storage: as long as a task stands there it counts one."""
 WEAK, DOUBTED = 0.7, 0.79
 """A line that does not name what a task waits in (the kernel's hung-task watch, 0.65) stays short
 of confident: a driver of a GPU can hold it as well."""
@@ -101,7 +98,10 @@ def judge(facts: Facts) -> Judgement:
     first = lead(facts, CODE)
     if first is None and facts.disposition in _GOES_ON:
         waited = stalled(facts, CODE)
-        return None if waited is None else _stood_still(facts, waited)
+        if waited is not None:
+            return _stood_still(facts, waited)
+        apart = blocked(facts, CODE)
+        return None if apart is None else _waited(facts, apart)
     found = signed(
         facts,
         CODE,
@@ -164,7 +164,9 @@ def _stood_still(facts: Facts, waited: Stalled) -> Finding:
     told, first = lead_of(facts, waited.told), waited.pauses[0]
     hosts = sorted({facts.node_of(f.place.host) for f in waited.told if f.place.host})
     server, tasks = _shared(told), _waiting(facts, waited)
-    shared = len(hosts) > 1 or (server is not None and tasks is not None and tasks[1])
+    local = told.first.signature is not None and "local-disk" in told.first.signature.tags
+    wide = len(hosts) > 1 or (server is not None and tasks is not None and tasks[1])
+    shared = wide and not local
     culprits = () if shared else tuple(Place(host=host) for host in hosts)
     times = len(waited.pauses)
     share = waited.lost_s / waited.stood.wall_s
@@ -208,6 +210,32 @@ def _stood_still(facts: Facts, waited: Stalled) -> Finding:
     )  # fmt: skip
 
 
+def _waited(facts: Facts, apart: Blocked) -> Finding:
+    """A host whose tasks and GPUs wait while its disk does not answer, by its kernel and metrics."""
+    told, place = lead_of(facts, apart.told), Place(host=apart.host)
+    return Finding(
+        code=CODE,
+        summary=f"The GPUs of {apart.host} waited while its disk did not answer, {apart.events}"
+        " times within the run",
+        attribution="infrastructure",
+        shows=(shows(told, f"{name_places([place])}: {told.first.what}"), *apart.shows),
+        implies=(
+            claim("Processes of that host waited for its disk, and the other ranks for that host.",
+                  told.first.cite, *(cite for shown in apart.shows for cite in shown.cites)),
+        ),
+        strength=told.first.strength,
+        most=DOUBTED,
+        severity="degraded",
+        culprits=(place,),
+        onset=datetime.fromtimestamp(_first_line(told), UTC),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("What it cost: no step shows the pause by itself.",),
+        actions=(fix(told, _advice(told.first)),),
+        resubmit="exclude",
+    )  # fmt: skip
+
+
 def _spell(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
 
@@ -238,8 +266,8 @@ def _waiting(facts: Facts, waited: Stalled) -> tuple[Claim, bool] | None:
     """Tasks in uninterruptible sleep from the first pause to the end of the last, and whether
     more than half of the hosts had them; None where it was not measured or nobody did."""
     begins, ends = int(waited.pauses[0].begins), float(int(waited.pauses[-1].ends))
-    query = f"avg by (host) (avg_over_time({_BLOCKED}[{max(1, int(ends) - begins)}s]))"
-    read = by_host(instant(facts, query, ends)) if facts.measured(_BLOCKED) else None
+    query = f"avg by (host) (avg_over_time({PROCS}[{max(1, int(ends) - begins)}s]))"
+    read = by_host(instant(facts, query, ends)) if facts.measured(PROCS) else None
     now = {} if read is None else read.at(ends)
     if read is None or len(now) < 2:
         return None

@@ -177,7 +177,7 @@ def stalled(facts: Facts, code: str) -> Stalled | None:
     chance: not many, and no pause that is longer than the run's others.
     """
     known = stood(facts)
-    lines = _told(facts, code)
+    lines = kernel_lines(facts, code)
     if known is None or not known.pauses or not lines or known.off_s == inf:
         return None
     shifts = [n * SHIFT_S for n in range(int(known.off_s / SHIFT_S) + 1)]
@@ -195,7 +195,7 @@ def stalled(facts: Facts, code: str) -> Stalled | None:
     return _met(facts, replace(best.stood, pauses=alone), lines)
 
 
-def _told(facts: Facts, code: str) -> tuple[Failure, ...]:
+def kernel_lines(facts: Facts, code: str) -> tuple[Failure, ...]:
     """Dated lines of this family in kernel logs of the run's hosts, which it survived. A kernel
     that nothing names is the run's where that has one host."""
     kernels = {read.source for read in facts.log_files(KERNEL)}
@@ -219,7 +219,7 @@ def _earlier(pause: Pause, by_s: float) -> Pause:
 
 def _met(facts: Facts, known: Stood, lines: Sequence[Failure]) -> Stalled:
     """The pauses that these lines cover for the most part, and the lines that do."""
-    spans = [(line, _moment(line), _recovered(facts, line)) for line in lines]
+    spans = [(line, moment(line), _recovered(facts, line)) for line in lines]
     met: list[Pause] = []
     told: dict[int, Failure] = {}
     for pause in known.pauses:
@@ -238,8 +238,17 @@ def _met(facts: Facts, known: Stood, lines: Sequence[Failure]) -> Stalled:
     return Stalled(known, tuple(met), tuple(told.values()))
 
 
-def _moment(line: Failure) -> float:
+def moment(line: Failure) -> float:
     return line.cite.at.timestamp() if line.cite.at is not None else inf
+
+
+def events(lines: Sequence[Failure]) -> list[float]:
+    """When lines tell of an event, each once."""
+    found: list[float] = []
+    for at in sorted(map(moment, lines)):
+        if not found or at - found[-1] > APART_S:
+            found.append(at)
+    return found
 
 
 def _recovered(facts: Facts, line: Failure) -> float | None:
@@ -267,13 +276,10 @@ def _length(spans: Iterable[tuple[float, float]]) -> float:
 
 def _by_chance(met: Stalled, lines: Sequence[Failure]) -> float:
     """How often as many of the lines' events lie in pauses that they have nothing to do with."""
-    events: list[float] = []
-    for at in sorted(map(_moment, lines)):
-        if not events or at - events[-1] > APART_S:
-            events.append(at)
+    times_ = events(lines)
     begins, ends = ([getattr(p, end) for p in met.pauses] for end in ("begins", "ends"))
-    n, hits = len(events), 0
-    for at in events:
+    n, hits = len(times_), 0
+    for at in times_:
         before = bisect_right(begins, at)
         hits += before > 0 and at <= ends[before - 1] + SILENT_S
     wide = sum(p.ends - p.begins + SILENT_S for p in met.stood.pauses)
