@@ -94,7 +94,7 @@ def test_a_setting_that_slows_leaves_doubt(name: str, least: float, most: float)
 
 @pytest.mark.parametrize("note", ["", "checkpoint saved at step {}"])
 def test_long_saves_that_are_told_leave_no_doubt(tmp_path: Path, note: str) -> None:
-    """A sixth of the time, every fiftieth step: nothing says what was done then, or a line does."""
+    """A sixth of the time, every fiftieth step: nothing says what was done, or a line does."""
     at, lines = datetime(2026, 3, 4, 8, tzinfo=UTC), []
     for step in range(1, 401):
         at += timedelta(seconds=2.0)

@@ -211,7 +211,7 @@ def _stood_still(facts: Facts, waited: Stalled) -> Finding:
 
 
 def _waited(facts: Facts, apart: Blocked) -> Finding:
-    """A host whose tasks and GPUs wait while its disk does not answer, by its kernel and metrics."""
+    """A host whose tasks and GPUs wait while its disk does not answer."""
     told, place = lead_of(facts, apart.told), Place(host=apart.host)
     return Finding(
         code=CODE,

@@ -78,8 +78,11 @@ def _tasks(facts: Facts, host: str, window: str, time: float) -> Claim | None:
     other = max(now, key=lambda name: now[name])
     cites = [read.cite(name, time, f"tasks in uninterruptible sleep on {name}")
              for name in (*(h for h in read.rows if facts.node_of(h) == host), other)]  # fmt: skip
-    return claim(f"From the first of them to the last {own:.1f} tasks stood in uninterruptible"
-                 f" sleep on {host}, on no other host more than {now[other]:.1f}", *cites)  # fmt: skip
+    text = (
+        f"From the first of them to the last {own:.1f} tasks stood in uninterruptible sleep on"
+        f" {host}, on no other host more than {now[other]:.1f}"
+    )
+    return claim(text, *cites)
 
 
 def _ran(facts: Facts, host: str, window: str, time: float) -> Claim | None:
@@ -91,5 +94,8 @@ def _ran(facts: Facts, host: str, window: str, time: float) -> Claim | None:
     least = min(now, key=lambda name: now[name])
     cites = [read.cite(name, time, f"share of time in which something ran on {name}")
              for name in (*(h for h in read.rows if facts.node_of(h) == host), least)]  # fmt: skip
-    return claim(f"Something ran on the GPUs of {host} {own:.0%} of that time, on those of no"
-                 f" other host less than {now[least]:.0%}", *cites)  # fmt: skip
+    text = (
+        f"Something ran on the GPUs of {host} {own:.0%} of that time, on those of no other host"
+        f" less than {now[least]:.0%}"
+    )
+    return claim(text, *cites)

@@ -9,11 +9,11 @@ little as one beside them.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import comb, inf, isfinite
+from math import exp, inf, isfinite, lgamma, log, log1p
 from statistics import median
 
 from flatline.facts import KERNEL, Facts, Track
@@ -46,7 +46,12 @@ APART_S = 60.0
 """Lines closer to one another tell of one event: kernels repeat themselves."""
 COST, COST_S = 0.03, 60.0
 """Of the run's time, and seconds: repeats of one run differ by 2 % (docs/design/slow-runs.md)."""
-SHIFT_S = 5.0
+SHIFT_S, SHIFTS = 5.0, 400
+"""Steps in which undated pauses are moved to where the most lines lie in them, and how many of
+them are tried at most."""
+LOOKED_BACK_S = 1800.0
+"""Before a pause in which the line may stand that tells of it: loaders and caches serve for a
+while after their server has stopped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,9 +185,11 @@ def stalled(facts: Facts, code: str) -> Stalled | None:
     lines = kernel_lines(facts, code)
     if known is None or not known.pauses or not lines or known.off_s == inf:
         return None
-    shifts = [n * SHIFT_S for n in range(int(known.off_s / SHIFT_S) + 1)]
-    laid = [replace(known, pauses=tuple(_earlier(p, by) for p in known.pauses)) for by in shifts]
-    best = max((_met(facts, one, lines) for one in laid), key=lambda met: len(met.pauses))
+    spans = _spans(facts, lines)
+    each_s = max(SHIFT_S, known.off_s / SHIFTS)
+    shifts = [n * each_s for n in range(int(known.off_s / each_s) + 1)]
+    laid = (replace(known, pauses=tuple(_earlier(p, by) for p in known.pauses)) for by in shifts)
+    best = max((_met(one, spans, facts.skew_s) for one in laid), key=lambda met: len(met.pauses))
     if best.lost_s < max(COST * known.wall_s, COST_S):
         return None
     others = [p.lost_s for p in best.stood.pauses if p not in best.pauses]
@@ -192,7 +199,7 @@ def stalled(facts: Facts, code: str) -> Stalled | None:
         return best
     if sum(p.lost_s for p in alone) < max(COST * known.wall_s, COST_S):
         return None
-    return _met(facts, replace(best.stood, pauses=alone), lines)
+    return _met(replace(best.stood, pauses=alone), spans, facts.skew_s)
 
 
 def kernel_lines(facts: Facts, code: str) -> tuple[Failure, ...]:
@@ -217,17 +224,17 @@ def _earlier(pause: Pause, by_s: float) -> Pause:
     return replace(pause, begins=pause.begins - by_s, ends=pause.ends - by_s)
 
 
-def _met(facts: Facts, known: Stood, lines: Sequence[Failure]) -> Stalled:
+def _met(known: Stood, spans: Sequence[_Span], skew_s: float) -> Stalled:
     """The pauses that these lines cover for the most part, and the lines that do."""
-    spans = [(line, moment(line), _recovered(facts, line)) for line in lines]
+    times_ = [at for at, _, _ in spans]
     met: list[Pause] = []
     told: dict[int, Failure] = {}
     for pause in known.pauses:
         cover: list[tuple[float, float]] = []
         inside = []
-        for line, at, ended in spans:
-            within = pause.begins <= at <= pause.ends + facts.skew_s
-            until = ended if ended is not None else pause.ends if within else at
+        first = bisect_left(times_, pause.begins - LOOKED_BACK_S)
+        for at, ended, line in spans[first : bisect_right(times_, pause.ends + skew_s)]:
+            until = ended if ended is not None else pause.ends if at >= pause.begins else at
             span = max(pause.begins, at - SILENT_S), min(pause.ends, until)
             if span[0] < span[1]:
                 cover.append(span)
@@ -251,18 +258,28 @@ def events(lines: Sequence[Failure]) -> list[float]:
     return found
 
 
-def _recovered(facts: Facts, line: Failure) -> float | None:
-    """When the same kernel said that the server which the line names served again; None where it
-    did not, and for lines that name none."""
-    peer = line.match.groups.get("peer") if line.match is not None else None
-    again = (
-        m.cite.at.timestamp()
-        for m in facts.tagged("storage-back")
-        if peer is not None and m.groups.get("peer", peer) == peer and m.cite.at is not None
-        and m.cite.source == line.cite.source and m.cite.line > line.cite.line
-        and m.cite.place.host == line.place.host
-    )  # fmt: skip
-    return min(again, default=None)
+_Span = tuple[float, float | None, Failure]
+
+
+def _spans(facts: Facts, lines: Sequence[Failure]) -> list[_Span]:
+    """The lines by time, each with when the same kernel said that the server which it names
+    served again; None where it did not, and for lines that name none."""
+    back: dict[tuple[str, str | None], list[tuple[float, str | None]]] = {}
+    for m in facts.tagged("storage-back"):
+        if m.cite.at is not None:
+            own = back.setdefault((m.cite.source, m.cite.place.host), [])
+            own.append((m.cite.at.timestamp(), m.groups.get("peer")))
+    for served in back.values():
+        served.sort(key=lambda one: one[0])
+    out: list[_Span] = []
+    for line in sorted(lines, key=moment):
+        peer = line.match.groups.get("peer") if line.match is not None else None
+        served = back.get((line.cite.source, line.place.host), [])
+        first = bisect_right(served, moment(line), key=lambda one: one[0])
+        later = (served[n] for n in range(first, len(served)))
+        again = (at for at, other in later if peer is not None and other in (None, peer))
+        out.append((moment(line), next(again, None), line))
+    return out
 
 
 def _length(spans: Iterable[tuple[float, float]]) -> float:
@@ -283,8 +300,14 @@ def _by_chance(met: Stalled, lines: Sequence[Failure]) -> float:
         before = bisect_right(begins, at)
         hits += before > 0 and at <= ends[before - 1] + SILENT_S
     wide = sum(p.ends - p.begins + SILENT_S for p in met.stood.pauses)
-    share = min(1.0, wide / met.stood.wall_s)
-    return sum(comb(n, k) * share**k * (1 - share) ** (n - k) for k in range(hits, n + 1))
+    share = wide / met.stood.wall_s
+    if hits == 0 or share >= 1.0:
+        return 1.0
+    ways = (lgamma(n + 1) - lgamma(k + 1) - lgamma(n - k + 1) for k in range(hits, n + 1))
+    return sum(
+        exp(way + k * log(share) + (n - k) * log1p(-share))
+        for k, way in enumerate(ways, start=hits)
+    )
 
 
 def between(facts: Facts, stood_: Stood, pause: Pause, *kinds: str) -> tuple[LogCite, ...]:
