@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -164,3 +164,46 @@ def test_undated_pauses_that_nothing_explains_leave_doubt(tmp_path: Path) -> Non
 
     assert (verdict.code, verdict.confidence) == ("G1", 0.79)
     assert any("that no line explains" in shown.text for shown in verdict.shows)
+
+
+def measured(folder: Path, name: str, value: Callable[[str, float], float], ends: float) -> None:
+    """One gauge of both hosts, and of a GPU of each, every half minute."""
+    gpu = ',gpu="0"' if name.startswith("DCGM") else ""
+    label = "Hostname" if gpu else "instance"
+    lines = [f"# TYPE {name} gauge"]
+    for host in ("gpu1", "gpu2"):
+        lines += [
+            f'{name}{{{label}="{host}"{gpu}}} {value(host, at):.4g}'
+            f" {int((BEGIN.timestamp() + at) * 1000)}"
+            for at in range(0, int(ends), 30)
+        ]
+    (folder / f"{name}.prom").write_text("\n".join(lines) + "\n")
+
+
+@pytest.mark.parametrize(
+    ("watts", "asleep", "code"), [(190, 9, "C6"), (590, 9, "G1"), (190, 0, "G1")]
+)
+def test_a_silence_that_no_step_shows_is_seen_on_the_gpus(
+    tmp_path: Path, watts: float, asleep: float, code: str
+) -> None:
+    """The log's steps carry no times and leave out what lies between them; the power falls and
+    tasks sleep while the server is silent, or not both."""
+    log = [f"Training epoch 0, iteration {n}/299 | lr: 3.000e-04 | global_step: {n} |"
+           f" reduced_train_loss: {2 + 8 * 0.98**n:.4g} | train_step_timing in s: {10 + n % 3:.4g}"
+           for n in range(300)]  # fmt: skip
+    kernel = [(at, host, text) for host in ("gpu1", "gpu2")
+              for at, text in ((2000.0, SILENT), (2900.0, BACK))]  # fmt: skip
+    kept(tmp_path, log, kernel, "COMPLETED", 4400)
+
+    def within(at: float) -> bool:
+        return 1950 < at < 2900
+
+    measured(tmp_path, "DCGM_FI_DEV_POWER_USAGE", lambda _, at: watts if within(at) else 590, 4400)
+    measured(tmp_path, "node_procs_blocked", lambda _, at: asleep if within(at) else 0, 4400)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == code
+    if code == "C6":
+        assert (verdict.domain, verdict.culprits) == ("nas02", ())
+        assert "15 min" in verdict.headline
+        assert verdict.confidence < 0.8

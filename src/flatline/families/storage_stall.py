@@ -211,28 +211,32 @@ def _stood_still(facts: Facts, waited: Stalled) -> Finding:
 
 
 def _waited(facts: Facts, apart: Blocked) -> Finding:
-    """A host whose tasks and GPUs wait while its disk does not answer."""
-    told, place = lead_of(facts, apart.told), Place(host=apart.host)
+    """Hosts whose tasks and GPUs wait while their disk or their server does not answer."""
+    told = lead_of(facts, apart.told)
+    culprits = () if apart.host is None else (Place(host=apart.host),)
+    hosts = sorted({facts.node_of(f.place.host) for f in apart.told if f.place.host})
+    where = name_places([Place(host=host) for host in hosts]) or "The kernel"
     return Finding(
         code=CODE,
-        summary=f"The GPUs of {apart.host} waited while its disk did not answer, {apart.events}"
-        " times within the run",
+        summary=apart.summary,
         attribution="infrastructure",
-        shows=(shows(told, f"{name_places([place])}: {told.first.what}"), *apart.shows),
+        shows=(shows(told, f"{where}: {told.first.what}"), *apart.shows),
         implies=(
-            claim("Processes of that host waited for its disk, and the other ranks for that host.",
+            claim("Processes waited for storage, and with them every rank of the run.",
                   told.first.cite, *(cite for shown in apart.shows for cite in shown.cites)),
         ),
         strength=told.first.strength,
         most=DOUBTED,
         severity="degraded",
-        culprits=(place,),
+        culprits=culprits,
+        scope="place" if culprits else "shared",
+        domain=apart.server,
         onset=datetime.fromtimestamp(_first_line(told), UTC),
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=("What it cost: no step shows the pause by itself.",),
         actions=(fix(told, _advice(told.first)),),
-        resubmit="exclude",
+        resubmit="exclude" if culprits else "unnecessary",
     )  # fmt: skip
 
 

@@ -185,7 +185,7 @@ def stalled(facts: Facts, code: str) -> Stalled | None:
     lines = kernel_lines(facts, code)
     if known is None or not known.pauses or not lines or known.off_s == inf:
         return None
-    spans = _spans(facts, lines)
+    spans = silences(facts, lines)
     each_s = max(SHIFT_S, known.off_s / SHIFTS)
     shifts = [n * each_s for n in range(int(known.off_s / each_s) + 1)]
     laid = (replace(known, pauses=tuple(_earlier(p, by) for p in known.pauses)) for by in shifts)
@@ -224,7 +224,7 @@ def _earlier(pause: Pause, by_s: float) -> Pause:
     return replace(pause, begins=pause.begins - by_s, ends=pause.ends - by_s)
 
 
-def _met(known: Stood, spans: Sequence[_Span], skew_s: float) -> Stalled:
+def _met(known: Stood, spans: Sequence[Silence], skew_s: float) -> Stalled:
     """The pauses that these lines cover for the most part, and the lines that do."""
     times_ = [at for at, _, _ in spans]
     met: list[Pause] = []
@@ -258,10 +258,10 @@ def events(lines: Sequence[Failure]) -> list[float]:
     return found
 
 
-_Span = tuple[float, float | None, Failure]
+Silence = tuple[float, float | None, Failure]
 
 
-def _spans(facts: Facts, lines: Sequence[Failure]) -> list[_Span]:
+def silences(facts: Facts, lines: Sequence[Failure]) -> list[Silence]:
     """The lines by time, each with when the same kernel said that the server which it names
     served again; None where it did not, and for lines that name none."""
     back: dict[tuple[str, str | None], list[tuple[float, str | None]]] = {}
@@ -271,7 +271,7 @@ def _spans(facts: Facts, lines: Sequence[Failure]) -> list[_Span]:
             own.append((m.cite.at.timestamp(), m.groups.get("peer")))
     for served in back.values():
         served.sort(key=lambda one: one[0])
-    out: list[_Span] = []
+    out: list[Silence] = []
     for line in sorted(lines, key=moment):
         peer = line.match.groups.get("peer") if line.match is not None else None
         served = back.get((line.cite.source, line.place.host), [])
