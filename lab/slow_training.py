@@ -22,8 +22,11 @@ def experts(
     spike: float,
     clock: Callable[[float], float] = lambda at: 2350.0,
     speed: Callable[[float], float] = sliding,
+    sockets: float | None = None,
 ) -> World:
-    """A mixture of experts whose balance loss jumps at a moment and stays high for a while."""
+    """A mixture of experts whose balance loss jumps at a moment and stays high for a while.  Where
+    `sockets` is given no counter of the RDMA adapters was read, and TCP resends so much more a
+    second once it is slow."""
 
     def balance(at: float) -> float:
         return 0.012 if at < spike else 0.012 + 0.045 * max(0.3, 1 - (at - spike) / 2500)
@@ -37,10 +40,15 @@ def experts(
     )
     heat = Metric("hw_gpu_temperature_celsius", ("host", "gpu"), around(71, 1.5))
     hosts = TWELVE[:6]
+    read = maxtext(pace, lambda labels, at: 0.0, balance)
+    if sockets is not None:
+        tcp = counter(lambda labels, at: 0.4 + (sockets if speed(at) < 0.99 else 0.0))
+        read = (*(one for one in read if "rdma" not in one.name and "_tcp_" not in one.name),
+                Metric("hw_tcp_retransmits_total", ("host",), tcp, "counter"))  # fmt: skip
     return World(
         name,
         hosts,
-        (*maxtext(pace, lambda labels, at: 0.0, balance), sclk, heat),
+        (*read, sclk, heat),
         LAST, 60, 2, log=maxtext_log(pace, LAST),
     )  # fmt: skip
 
@@ -51,6 +59,8 @@ DYNAMICS = (
     experts("clocks_fall_as_experts_lose_balance", 7500,
             lambda at: 2350.0 if at < 7500 else 1700.0),
     experts("experts_lose_balance_and_pace_holds", 7500, speed=lambda at: 1.0),
+    experts("experts_out_of_balance_and_network_not_read", 7500, sockets=0.0),
+    experts("experts_out_of_balance_and_sockets_resend", 7500, sockets=40.0),
 )  # fmt: skip
 
 
@@ -150,10 +160,18 @@ def held(name: str, gpus: int, ends: float, power: float = 71.0) -> World:
     )  # fmt: skip
 
 
-def launching(name: str, said: str, power: float | None, *, finished: bool) -> World:
+def launching(
+    name: str, said: str, power: float | None, *, finished: bool, ran: float | None = None
+) -> World:
     """Eight GPUs whose log says something of how kernels are launched; of their power of 700 W,
-    where it is measured, they draw so much."""
+    where it is measured, they draw so much.  Or the share of time in which something ran on them
+    is all that is measured."""
     on = ("host", "gpu")
+    activity = () if ran is None else (
+        Metric("DCGM_FI_PROF_GR_ENGINE_ACTIVE", on,
+               lambda noise, labels, at: min(1.0, ran * noise.gauss(1, 0.02))),
+        Metric("DCGM_FI_DEV_POWER_USAGE", on, around(430, 9)),
+    )  # fmt: skip
     metrics = () if power is None else (
         Metric("DCGM_FI_DEV_POWER_USAGE", on, around(power, 9)),
         Metric("DCGM_FI_DEV_POWER_MGMT_LIMIT", on, around(700, 0)),
@@ -161,7 +179,7 @@ def launching(name: str, said: str, power: float | None, *, finished: bool) -> W
     )  # fmt: skip
     log = steps(name, lambda at: 1.6, until_s=1500, planned=900 if finished else 2000,
                 finished=finished, world=8)  # fmt: skip
-    return World(name, ("node01",), metrics, 1500, gpus=8, host_label="Hostname",
+    return World(name, ("node01",), metrics or activity, 1500, gpus=8, host_label="Hostname",
                  log=((1.0, said), *log))  # fmt: skip
 
 
@@ -176,6 +194,12 @@ LAUNCHES = (
               finished=True),
     launching("launches_wait_and_nothing_was_measured", "environ({'CUDA_LAUNCH_BLOCKING': '1'})",
               None, finished=True),
+    launching("launches_wait_and_gpus_have_gaps", "+ export CUDA_LAUNCH_BLOCKING=1", None,
+              finished=False, ran=0.63),
+    launching("launches_wait_and_gaps_are_few", "+ export CUDA_LAUNCH_BLOCKING=1", None,
+              finished=True, ran=0.8),
+    launching("launches_wait_and_gpus_are_busy", "+ export CUDA_LAUNCH_BLOCKING=1", None,
+              finished=True, ran=0.95),
     launching("advice_to_block_launches_is_no_setting", ADVICE, 245.0, finished=True),
 )  # fmt: skip
 

@@ -43,7 +43,8 @@ TAGS = {
     "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose",
     "launch-blocking",
     "step-aborted", "watchdog-abort", "ignored-exception", "recompile",
-    "save-begun", "names-no-call", "evaluation", "process-gone",
+    "save-begun", "names-no-call", "evaluation", "process-gone", "storage-back", "local-disk",
+    "garbage-collected",
 }  # fmt: skip
 LINE_LIMIT = 500
 

@@ -12,6 +12,8 @@ from flatline.diagnose import diagnose
 from flatline.model import Claim, LogCite
 from mcp_server.asking import DEMOS, called, said
 
+SCENARIOS = Path(__file__).parents[1] / "scenarios"
+
 
 def paced(folder: Path, slower: float) -> Claim:
     """The claim on the pace of a run whose steps 400 to 890 went slower by this part."""
@@ -56,7 +58,7 @@ def test_the_first_answer_to_a_model_has_the_pace() -> None:
     assert "shows: The pace held: median 6.711e+04 (as logged);" in said(answer)
 
 
-@pytest.mark.parametrize(("between_s", "told"), [(4.0, True), (0.2, False)])
+@pytest.mark.parametrize(("between_s", "told"), [(4.0, True), (0.2, True), (0.08, False)])
 def test_time_that_no_step_accounts_for_is_told(
     tmp_path: Path, between_s: float, told: bool
 ) -> None:
@@ -73,3 +75,36 @@ def test_time_that_no_step_accounts_for_is_told(
     verdict = diagnose(collect(Request((str(tmp_path),))))
     assert verdict.code == "G1"
     assert any("account for" in shown.text for shown in verdict.shows) == told
+
+
+@pytest.mark.parametrize(("name", "least", "most"), [("few", 0.0, 0.79), ("busy", 0.8, 1.0)])
+def test_a_setting_that_slows_leaves_doubt(name: str, least: float, most: float) -> None:
+    """Launches wait for one another: gaps of a fifth of the time, or of a twentieth."""
+    run = {"few": "launches_wait_and_gaps_are_few", "busy": "launches_wait_and_gpus_are_busy"}[
+        name
+    ]
+    verdict = diagnose(collect(Request((str(SCENARIOS / run / "run"),))))
+
+    assert verdict.code == "G1"
+    assert least <= verdict.confidence <= most
+    assert [j.finding.code for j in verdict.findings if j.role == "warning"] == (
+        ["D2"] if name == "few" else []
+    )
+
+
+@pytest.mark.parametrize("note", ["", "checkpoint saved at step {}"])
+def test_long_saves_that_are_told_leave_no_doubt(tmp_path: Path, note: str) -> None:
+    """A sixth of the time, every fiftieth step: nothing says what was done, or a line does."""
+    at, lines = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(1, 401):
+        at += timedelta(seconds=2.0)
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S},000 INFO step {step}/400 loss {2 + 40 / step:.4f}"
+                     f" step_time {2000 + step * 7 % 11:.1f} ms\n")  # fmt: skip
+        if step % 50 == 0:
+            at += timedelta(seconds=20.0)
+            lines += [f"{at:%Y-%m-%d %H:%M:%S},000 INFO {note.format(step)}\n"] if note else []
+    (tmp_path / "train.log").write_text("".join(lines))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "G1"
+    assert any("account for" in shown.text for shown in verdict.shows) == (not note)

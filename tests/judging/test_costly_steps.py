@@ -71,3 +71,40 @@ def test_what_takes_the_time_of_steps(
     (tmp_path / "train.log").write_text("\n".join(log) + "\n")
     verdict = diagnose(collect(Request((str(tmp_path),))))
     assert verdict.fault_class == fault_class
+
+
+COLLECTED = "[GC] Performing periodic GC collection took {:.2f} seconds"
+NEMO = "Running garbage collection at train global_step: {}"
+
+
+@pytest.mark.parametrize(
+    ("line", "cost_s", "beside", "code"),
+    [
+        pytest.param(COLLECTED.format(20), 20.0, None, "D2", id="as-it-says"),
+        pytest.param(NEMO, 20.0, None, "D2", id="by-the-clock"),
+        pytest.param(COLLECTED.format(20), 2.0, None, None, id="cheap-by-the-clock"),
+        pytest.param(COLLECTED.format(0.1), 20.0, None, None, id="cheap-as-it-says"),
+        pytest.param(NEMO, 20.0, "checkpoint saved at step {}", None, id="beside-a-save"),
+    ],
+)
+def test_garbage_is_blamed_for_what_it_takes(
+    tmp_path: Path, line: str, cost_s: float, beside: str | None, code: str | None
+) -> None:
+    """A fifth of the time, in intervals in which nothing else is said to be done."""
+    at, lines = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(1, 401):
+        at += timedelta(seconds=2.0 + 0.01 * (step * 7 % 5))
+        stamp = f"{at:%Y-%m-%d %H:%M:%S}"
+        lines.append(f"{stamp},{at.microsecond // 1000:03d} INFO step {step}/900 loss"
+                     f" {2 + 40 / step:.4f}")  # fmt: skip
+        if step % 40 == 0:
+            at += timedelta(seconds=cost_s)
+            lines.append(line.format(step))
+            lines += [beside.format(step)] if beside else []
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == code
+    if code:
+        assert verdict.fault_class == "garbage-collection"
+        assert "took 18% of the run's time" in verdict.headline

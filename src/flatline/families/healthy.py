@@ -23,10 +23,15 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from statistics import median
+
 from flatline.facts import METRICS, SCHEDULER, Facts
 from flatline.judging.claims import claim
 from flatline.judging.health import within
+from flatline.judging.launches import launches
 from flatline.judging.pace import pace
+from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
 from flatline.judging.throughput import Slow, course, held, shown, unaccounted
 from flatline.model import Cite, Claim, Finding, Job, Judgement
 
@@ -40,9 +45,11 @@ BLIND_CEILING = 0.79
 lost time to something that is not known, or where one of its GPUs had a fault meanwhile."""
 FAULT = "Whether the fault cost the run anything: no slow time is laid at it."
 MEANWHILE = "What it did in the time that no step accounts for: save, evaluate, wait or compile."
-OUTSIDE = 0.25
-"""Of the time by the clock. A judgement: long evaluations and saves may take as much of a sound
-run, which is then healthy below 0.8."""
+OUTSIDE = 0.1
+"""Of the time by the clock: as much as a slow phase must take (LONG_SHARE).  Sound runs of
+generated clusters lost 0.08 at most, saves and evaluations of which their logs say nothing with
+them."""
+SETTING = "What a setting costs that makes each kernel launch wait: see the warning."
 MUCH_SLOWER = 0.95
 """Below this part of its best level a phase is slow: repeats of one run differ by 2 %
 (docs/design/slow-runs.md)."""
@@ -79,7 +86,9 @@ def judge(facts: Facts) -> Judgement:
     done = plan if facts.reached_plan or (plan and (facts.last_step or 0) >= plan) else None
     strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if done else 0.0)
     slow, faults, outside = _slow(facts), _faulty(facts), _outside(facts)
-    if METRICS not in facts.stores or slow is not None or faults or outside:
+    waits = launches(facts)
+    slows = waits is not None and not waits.cheap
+    if METRICS not in facts.stores or slow is not None or faults or outside or slows:
         strength = min(strength, BLIND_CEILING)
     return Finding(
         code=CODE,
@@ -96,21 +105,50 @@ def judge(facts: Facts) -> Judgement:
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=(*_open(facts, slow), *([FAULT] if faults else []),
-                       *([MEANWHILE] if outside else [])),
+                       *([MEANWHILE] if outside else []), *([SETTING] if slows else [])),
         resubmit="unnecessary",
     )  # fmt: skip
 
 
 def _outside(facts: Facts) -> tuple[Claim, ...]:
-    """That much of the time by the clock is no step's."""
+    """That much of the time by the clock is no step's, or that of steps which stood still, and no
+    line says what was done in it."""
     known, track = unaccounted(facts), facts.main_track(facts.last.n)
-    if known is None or track is None or known[1] < OUTSIDE * known[0]:
+    paused = stood(facts)
+    named = () if paused is None else _named(facts, paused)
+    if known is None or track is None:
+        return () if paused is None else _pauses(facts, paused, named)
+    explained_s = sum(pause.lost_s for pause in named)
+    if known[1] - explained_s < OUTSIDE * known[0]:
         return ()
     span = track.of_attempt(facts.last.n)
     ends = [facts.point(track, at).cite for at in (span[0], span[-1])]
     text = (
         f"Of {known[0]:.0f} s by the log's clock its steps, by their own times, account for"
         f" {known[0] - known[1]:.0f} s"
+    )
+    return (claim(text, *ends),)
+
+
+def _named(facts: Facts, paused: Stood) -> tuple[Pause, ...]:
+    """Pauses in which the log says that it saved or evaluated, but for those that were far longer
+    than the others of them."""
+    told = [p for p in paused.pauses if between(facts, paused, p, "checkpoint_saved", "eval")]
+    usual = median(p.lost_s for p in told) if told else 0.0
+    return tuple(p for p in told if p.lost_s <= LONGER * usual)
+
+
+def _pauses(facts: Facts, paused: Stood, named: Sequence[Pause]) -> tuple[Claim, ...]:
+    """That the other pauses took so much of the time."""
+    silent = [p for p in paused.pauses if p not in named]
+    lost_s = sum(pause.lost_s for pause in silent)
+    if not silent or lost_s < OUTSIDE * paused.wall_s:
+        return ()
+    longest = max(silent, key=lambda pause: pause.lost_s)
+    ends = [facts.point(paused.track, at).cite for at in longest.at]
+    text = (
+        f"In {len(silent)} pauses that no line explains the run lost {lost_s:.0f} s of"
+        f" {paused.wall_s:.0f}"
     )
     return (claim(text, *ends),)
 

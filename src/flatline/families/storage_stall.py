@@ -3,7 +3,7 @@ Storage stopped serving the run.
 
 Symptom:
     The file server does not respond, handles go stale, the disk or the quota is full, processes
-    stand in uninterruptible sleep.
+    stand in uninterruptible sleep.  The run ends of it, or stands still and goes on.
 
 Mechanism:
     Reads of data or writes of checkpoints block or fail.  One rank that blocks in a checkpoint
@@ -13,13 +13,16 @@ Told apart from:
     A3 runtime-crash (io): one file was missing or unreadable, the file system itself served.
     D2 throughput-bound (checkpoint-storm): slow because too much is written, not because
     storage fails.
+    A run that went on: its kernels' lines count where they lie in pauses between its steps, are
+    of its own hosts, and cost it time.  A server that is silent for a moment, a line beside every
+    pause, one in an evaluation as long as the run's others, and one time-out of a disk are none.
 
 Do:
     Free space or raise the quota; have the server and the mount checked; resubmit when it serves.
 
 References:
     errno 28 (ENOSPC), 122 (EDQUOT), 116 (ESTALE), 5 (EIO); Linux NFS client and hung-task
-    messages; Lustre operations manual.
+    messages; nfs(5); nvme_core.io_timeout in the kernel's parameters; Lustre operations manual.
 """
 
 from __future__ import annotations
@@ -27,12 +30,18 @@ from __future__ import annotations
 import os.path
 import re
 from dataclasses import replace
+from datetime import UTC, datetime
+from statistics import median
 
-from flatline.facts import Facts
+from flatline.facts import KERNEL, Facts
+from flatline.judging.blocked import BLOCKED, PROCS, TIMES, Blocked, blocked
+from flatline.judging.claims import claim, name_places
 from flatline.judging.crashes import Failure
-from flatline.judging.leads import Lead, lead
+from flatline.judging.leads import Lead, fix, lead, lead_of, shows
+from flatline.judging.pauses import Stalled, between, stalled
 from flatline.judging.signed import signed
-from flatline.model import Judgement, Place
+from flatline.judging.timeline import by_host, instant
+from flatline.model import Claim, Finding, Judgement, Place
 
 CODE = "C6"
 NAME = "storage-stall"
@@ -50,6 +59,10 @@ EXPLAINS = {
     "A2": "the program aborts when its files cannot be written",
     "C4": "a process that blocks on storage does not send its heartbeats",
     "F3": "ranks blocked on storage hold the allocation to the wall",
+    "D1": "loaders that wait for their disk leave the GPUs without input",
+    "D2/checkpoint-storm": "a save that waits for its server takes the time of many",
+    "D3": "the rank whose host waits for its disk is the one the others wait for",
+    "D5/io-pressure": "tasks that wait for a disk that does not answer are its pressure",
 }
 
 
@@ -71,11 +84,24 @@ _OF_THE_HOST = re.compile(
     r"^/(?:tmp|var|dev|run|proc|sys|scratch/local|local|mnt/(?:nvme|ssd))(?:/|$)"
 )
 """Paths that are each host's own by convention: nothing that places share."""
+WEAK, DOUBTED = 0.7, 0.79
+"""A line that does not name what a task waits in (the kernel's hung-task watch, 0.65) stays short
+of confident: a driver of a GPU can hold it as well."""
+_GOES_ON = ("completed", "running", "cancelled", "unknown")
+"""Of a run that failed or came to its limit others say why."""
+_OPEN = "Whether other jobs on the same storage were hit: its own log would tell."
 
 
 def judge(facts: Facts) -> Judgement:
-    """Blame the first line by which the file system itself says that it does not serve."""
+    """Blame the first line by which the file system itself says that it does not serve, or those
+    of a run that stood still meanwhile and went on."""
     first = lead(facts, CODE)
+    if first is None and facts.disposition in _GOES_ON:
+        waited = stalled(facts, CODE)
+        if waited is not None:
+            return _stood_still(facts, waited)
+        apart = blocked(facts, CODE)
+        return None if apart is None else _waited(facts, apart)
     found = signed(
         facts,
         CODE,
@@ -128,3 +154,136 @@ def _shared(told: Lead) -> str | None:
         return None
     common = os.path.commonpath(paths)
     return common if common.count("/") and common != "/" else None
+
+
+# --- it stood still and went on -----------------------------------------------------------------
+
+
+def _stood_still(facts: Facts, waited: Stalled) -> Finding:
+    """The pauses, what the kernels said in them, and whose tasks waited then."""
+    told, first = lead_of(facts, waited.told), waited.pauses[0]
+    hosts = sorted({facts.node_of(f.place.host) for f in waited.told if f.place.host})
+    server, tasks = _shared(told), _waiting(facts, waited)
+    local = told.first.signature is not None and "local-disk" in told.first.signature.tags
+    wide = len(hosts) > 1 or (server is not None and tasks is not None and tasks[1])
+    shared = wide and not local
+    culprits = () if shared else tuple(Place(host=host) for host in hosts)
+    times = len(waited.pauses)
+    share = waited.lost_s / waited.stood.wall_s
+    still = _spell(waited.lost_s) + (f" in {times} pauses" if times > 1 else "")
+    onset = first.begins if not waited.stood.off_s else _first_line(told)
+    unread = not shared and tasks is None and len(facts.log_files(KERNEL)) < len(facts.hosts)
+    return Finding(
+        code=CODE,
+        summary=f"The run stood still for {still}: {told.first.what.rstrip('.')}"
+        f" ({server or name_places(culprits) or f'{len(hosts)} hosts'})",
+        attribution="infrastructure",
+        shows=(
+            shows(told, f"{name_places([Place(host=h) for h in hosts]) or 'The kernel'}:"
+                        f" {told.first.what}"),
+            _paused(facts, waited),
+            *((tasks[0],) if tasks is not None else ()),
+        ),
+        implies=(
+            claim(f"The steps that had to wait for it cost {share:.0%} of the run's time; the"
+                  " model code did not cause it.", told.first.cite),
+        ),
+        strength=told.first.strength,
+        most=DOUBTED if told.first.strength < WEAK else 1.0,
+        severity="degraded",
+        culprits=culprits,
+        scope="shared" if shared else "place" if culprits else "none",
+        domain=server if shared else None,
+        onset=datetime.fromtimestamp(onset, UTC),
+        onset_step=max(0, waited.stood.track.steps[first.at[0]]),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(
+            *((_OPEN,) if shared else ()),
+            *(("Whether the other hosts were hit as well: no kernel log of theirs was read.",)
+              if unread else ()),
+            *(("What the places that waited share: no line names it.",)
+              if shared and server is None else ()),
+        ),
+        actions=(fix(told, _advice(told.first)),),
+        resubmit="unnecessary" if shared else "exclude",
+    )  # fmt: skip
+
+
+def _waited(facts: Facts, apart: Blocked) -> Finding:
+    """Hosts whose tasks and GPUs wait while their disk or their server does not answer."""
+    told = lead_of(facts, apart.told)
+    culprits = () if apart.host is None else (Place(host=apart.host),)
+    hosts = sorted({facts.node_of(f.place.host) for f in apart.told if f.place.host})
+    where = name_places([Place(host=host) for host in hosts]) or "The kernel"
+    return Finding(
+        code=CODE,
+        summary=apart.summary,
+        attribution="infrastructure",
+        shows=(shows(told, f"{where}: {told.first.what}"), *apart.shows),
+        implies=(
+            claim("Processes waited for storage, and with them every rank of the run.",
+                  told.first.cite, *(cite for shown in apart.shows for cite in shown.cites)),
+        ),
+        strength=told.first.strength,
+        most=DOUBTED,
+        severity="degraded",
+        culprits=culprits,
+        scope="place" if culprits else "shared",
+        domain=apart.server,
+        onset=datetime.fromtimestamp(_first_line(told), UTC),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("What it cost: no step shows the pause by itself.",),
+        actions=(fix(told, _advice(told.first)),),
+        resubmit="exclude" if culprits else "unnecessary",
+    )  # fmt: skip
+
+
+def _spell(seconds: float) -> str:
+    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
+
+
+def _first_line(told: Lead) -> float:
+    """Where steps are dated by their sum, the kernel's word is the nearest that is dated."""
+    return min(f.cite.at.timestamp() for f in told.group if f.cite.at is not None)
+
+
+def _paused(facts: Facts, waited: Stalled) -> Claim:
+    """The longest of the pauses with the steps around it, and what the log says was done then."""
+    stood, longest = waited.stood, max(waited.pauses, key=lambda pause: pause.lost_s)
+    before, after = (facts.point(stood.track, at) for at in longest.at)
+    done = between(facts, stood, longest, "checkpoint_saved", "eval")[:1]
+    many = len(waited.pauses)
+    text = (
+        f"From step {before.step} to step {after.step} {longest.ends - longest.begins:.0f} s"
+        f" passed, {longest.lost_s:.0f} s more than its steps usually take"
+    )
+    if many > 1:
+        usual = median(pause.lost_s for pause in waited.pauses)
+        text += f"; {many} such pauses, of {usual:.0f} s by their median, took"
+        text += f" {waited.lost_s:.0f} s of {stood.wall_s:.0f}"
+    return claim(text, before.cite, *done, after.cite)
+
+
+def _waiting(facts: Facts, waited: Stalled) -> tuple[Claim, bool] | None:
+    """Tasks in uninterruptible sleep from the first pause to the end of the last, and whether
+    more than half of the hosts had them; None where it was not measured or nobody did."""
+    begins, ends = int(waited.pauses[0].begins), float(int(waited.pauses[-1].ends))
+    query = f"avg by (host) (avg_over_time({PROCS}[{max(1, int(ends) - begins)}s]))"
+    read = by_host(instant(facts, query, ends)) if facts.measured(PROCS) else None
+    now = {} if read is None else read.at(ends)
+    if read is None or len(now) < 2:
+        return None
+    order = sorted(now, key=lambda host: (-now[host], host))
+    most, least = order[0], order[-1]
+    wide = sum(value >= BLOCKED for value in now.values()) > len(now) / 2
+    if now[most] < BLOCKED or not (wide or now[most] >= TIMES * now[order[1]]):
+        return None
+    other = least if wide else order[1]
+    cites = [read.cite(host, ends, f"tasks in uninterruptible sleep on {host}")
+             for host in (most, other)]  # fmt: skip
+    text = f"Meanwhile {now[most]:.1f} tasks stood in uninterruptible sleep on {most}"
+    text += f", and no fewer than {now[least]:.1f} on any host" if wide else (
+        f", on no other host more than {now[other]:.1f}")  # fmt: skip
+    return claim(text, *cites), wide

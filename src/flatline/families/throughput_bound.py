@@ -3,8 +3,8 @@ The run is slow everywhere alike, for a reason that can be named.
 
 Symptom:
     Every rank advances at the same low pace: checkpoints at nearly every step, functions compiled
-    anew again and again, collectives over sockets instead of the fast fabric, or every launch
-    serialised by a debug setting.
+    anew or garbage collected again and again, collectives over sockets instead of the fast fabric,
+    or every launch serialised by a debug setting.
 
 Mechanism:
     Storage, interconnect or the launch path sets the pace of the step, not the compute.
@@ -13,13 +13,15 @@ Told apart from:
     D3 straggler: one rank sets the pace.
     D4 network-degradation: some hosts lose packets.
     D6 training-dynamics-slowdown: the work itself grew.
-    Frequent saves that cost little, being small or asynchronous, hosts that send much over both
-    networks, a message that advises CUDA_LAUNCH_BLOCKING, and a run that has it set and draws
-    its power all the same: its kernels are long.
+    Frequent saves that cost little, being small or asynchronous, short collections of garbage,
+    and pauses of which no line says what was done in them: they may be evaluations.
+    Hosts that send much over both networks, a message that advises CUDA_LAUNCH_BLOCKING, and a
+    run that has it set and draws its power, or keeps its GPUs busy, all the same: its kernels are
+    long.
     Ports at a lower rate than in a baseline run that was no faster.
 
 Do:
-    Save less often, restore the fast transport, unset CUDA_LAUNCH_BLOCKING.
+    Save less often, collect less garbage, restore the fast transport, unset CUDA_LAUNCH_BLOCKING.
 
 References:
     NCCL environment variables (NCCL_NET, NCCL_IB_DISABLE); CUDA_LAUNCH_BLOCKING;
@@ -28,9 +30,13 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
+
 from flatline.facts import Facts
 from flatline.judging.claims import claim
-from flatline.judging.costly_steps import Cost, cost, recompiled, saves_begun
+from flatline.judging.costly_steps import Cost, cost, repeated, saves_begun
+from flatline.judging.launches import launches
 from flatline.judging.throughput import checkpoint_steps, pace
 from flatline.judging.timeline import by_host, instant, usual
 from flatline.judging.uniform import as_fast, slow_fabric
@@ -54,28 +60,26 @@ BYTES = 50e6
 traffic and logging do not come near."""
 UNUSED = 0.01
 """RDMA traffic below this part of the plain network's is none."""
-IDLING, BUSY = 0.5, 0.6
-"""Of the power limit the GPU that draws most, and of the time the median one that something ran:
-one at work draws most of its limit (an H200 under load 0.9, with nothing to do 0.11: the capture
-of driver 590 in nvidia_gpu_exporter); one that waits between short kernels looks busy at little
-power."""
 BESIDE = "Whether all of that time went into saving: no line says when a save ended."
+IN_GAPS = 0.6
+"""Gaps have many makers; that the setting is on names the likeliest."""
 _SHOWN = 3
 
 
 def judge(facts: Facts) -> Judgement:
-    """Saves that take the run's time, or compiling anew, by the log's clock; collectives that
-    bypass the fast fabric, by its adapters' counters; launches that wait for one another, by the
-    setting the log shows and the power that is left unused; a fabric slower on every host than in
-    a baseline."""
+    """Saves that take the run's time, compiling anew or collecting garbage, by the log's clock;
+    collectives that bypass the fast fabric, by its adapters' counters; launches that wait for one
+    another, by the setting the log shows and the gaps or the unused power; a fabric slower on
+    every host than in a baseline."""
     saved = checkpoint_steps(facts)
     saved = saved if len(saved) >= SAVES else saves_begun(facts)
     storm = cost(facts, saved, SAVES, STORM)
     if storm is not None:
         return _saving(facts, storm)
-    compiled = recompiled(facts)
-    if compiled is not None:
-        return _compiling(*compiled)
+    for doing in _DOINGS:
+        done = repeated(facts, doing.tag)
+        if done is not None:
+            return _doing(doing, *done)
     found = _bypassed(facts) or _serialised(facts) or slow_fabric(facts, CODE)
     return found or _cleared(facts)
 
@@ -127,21 +131,46 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
     )  # fmt: skip
 
 
-# --- compiling again ----------------------------------------------------------------------------
+# --- done again and again -----------------------------------------------------------------------
 
 
-def _compiling(cites: tuple[LogCite, ...], lost: Cost) -> Finding:
+@dataclass(frozen=True, slots=True)
+class _Doing:
+    """What a log says is done between steps: its tag, its name, and what is told of it."""
+
+    tag: str
+    fault_class: str
+    name: str
+    happened: str
+    open_: str
+    action: Action
+
+
+_DOINGS = (
+    _Doing("recompile", "recompilation", "Compiling anew", "The program was compiled anew",
+           "Whether a baseline without it reaches the same loss: shapes may vary for good reason.",
+           Action("fix", "Mark what varies as dynamic, pad or bucket shapes, or compile less of"
+                  " the model; the compiler's log names what changed.", "TORCH_LOGS=recompiles")),
+    _Doing("garbage-collected", "garbage-collection", "Collecting garbage",
+           "Garbage was collected",
+           "What makes so many objects: a count of them by type would tell.",
+           Action("fix", "Collect less often, only the young generations, or gc.freeze() what is"
+                  " there once the model and the data are built; see what holds so much.")),
+)  # fmt: skip
+
+
+def _doing(doing: _Doing, cites: tuple[LogCite, ...], lost: Cost) -> Finding:
     points: list[Cite] = [lost.cite(at) for at in dict.fromkeys(lost.at)]
     share = lost.lost_s / lost.wall_s
     return Finding(
         code=CODE,
-        summary=f"Compiling anew took {share:.0%} of the run's time",
-        fault_class="recompilation",
+        summary=f"{doing.name} took {share:.0%} of the run's time",
+        fault_class=doing.fault_class,
         attribution="job",
         shows=(
-            claim(f"The program was compiled anew {lost.events} times after its first steps;"
-                  f" steps in which it was took {lost.costly_s:.3g} s each, the others"
-                  f" {lost.usual_s:.3g} s", *cites[:_SHOWN], *points),
+            claim(f"{doing.happened} {lost.events} times after its first steps; steps in which it"
+                  f" was took {lost.costly_s:.3g} s each, the others {lost.usual_s:.3g} s",
+                  *cites[:_SHOWN], *points),
         ),
         implies=(
             claim(f"Of {lost.wall_s:.0f} s by the log's clock {lost.lost_s:.0f} s went into it.",
@@ -152,12 +181,8 @@ def _compiling(cites: tuple[LogCite, ...], lost: Cost) -> Finding:
         scope="all",
         attempt=lost.attempt,
         ended_run=False,
-        cannot_decide=("Whether a baseline without it reaches the same loss: shapes may vary for"
-                       " good reason.",),
-        actions=(
-            Action("fix", "Mark what varies as dynamic, pad or bucket shapes, or compile less of"
-                   " the model; the compiler's log names what changed.", "TORCH_LOGS=recompiles"),
-        ),
+        cannot_decide=(doing.open_,),
+        actions=(doing.action,),
         resubmit="fix_first",
     )  # fmt: skip
 
@@ -222,52 +247,37 @@ def _bypassed(facts: Facts) -> Finding | None:
 
 def _serialised(facts: Facts) -> Finding | None:
     """
-    The setting stands in the log, steps went on, and no GPU drew much power though all were busy.
-
-    Where power, its limit or activity were not measured it is a warning: what it costs is not
-    known.  Where a GPU draws its power the kernels are long, and there is nothing to say.
+    The setting stands in the log, steps went on, and something shows what it costs: gaps on every
+    GPU alike, or little power on GPUs that look busy.  Where neither was measured it is a warning.
     """
-    said = [m.cite for m in facts.tagged("launch-blocking") if m.attempt == facts.last.n]
-    known = pace(facts)
-    if not said or known is None:
+    found = launches(facts)
+    if found is None or found.cheap:
         return None
-    needed = ("gpu_power_watts", "gpu_power_limit_watts", "gpu_utilization_ratio")
-    if not all(map(facts.measured, needed)):
-        return _unweighed(facts, said)
-    begins, ends = map(int, known.span)
-    window = f"[{max(1, int(ends - begins))}s]"
-    drawn = (
-        f"avg_over_time(gpu_power_watts{window}) / avg_over_time(gpu_power_limit_watts{window})"
-    )
-    most = usual(facts, drawn, ends, "of its power limit, the GPU that draws most", "max({})")
-    ran = f"avg_over_time(gpu_utilization_ratio{window})"
-    busy = usual(facts, ran, ends, "of the time something ran, the median GPU")
-    if most is None or busy is None:
-        return _unweighed(facts, said)
-    if most.value >= IDLING or busy.value < BUSY:
-        return None
+    if found.costs is None:
+        return _unweighed(facts, found.said)
+    doubt = " A loader that is late leaves the same gaps." if found.gaps else (
+        " A small or memory-bound model draws little power too.")  # fmt: skip
     return Finding(
         code=CODE,
         summary="Every kernel launch waited for the one before it: a debugging setting is on",
         fault_class="launch-blocking",
         attribution="job",
         shows=(
-            claim("The log shows the setting that makes each launch wait", *said[:_SHOWN]),
-            claim(f"Something ran on the median GPU {busy.value:.0%} of the time, and yet none"
-                  f" drew more than {most.value:.0%} of its power limit", busy, most),
+            claim("The log shows the setting that makes each launch wait", *found.said[:_SHOWN]),
+            found.costs,
         ),
         implies=(
             claim("The host launches a kernel only when the last has ended, so that the gaps"
-                  " between them set the pace.", said[0], busy, most),
+                  " between them set the pace.", found.said[0], *found.costs.cites),
         ),
         strength=0.5,
+        most=IN_GAPS if found.gaps else 1.0,
         severity="degraded",
         scope="all",
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=(
-            "How much the setting costs: a few steps without it would tell. A small or"
-            " memory-bound model draws little power too.",
+            f"How much the setting costs: a few steps without it would tell.{doubt}",
         ),
         actions=(
             Action("fix", "Unset CUDA_LAUNCH_BLOCKING (HIP_LAUNCH_BLOCKING, AMD_SERIALIZE_KERNEL)"
@@ -277,7 +287,7 @@ def _serialised(facts: Facts) -> Finding | None:
     )  # fmt: skip
 
 
-def _unweighed(facts: Facts, said: list[LogCite]) -> Finding:
+def _unweighed(facts: Facts, said: Sequence[LogCite]) -> Finding:
     """A warning: the setting is on, and nothing shows what it costs."""
     return Finding(
         code=CODE,

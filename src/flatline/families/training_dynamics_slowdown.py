@@ -11,8 +11,9 @@ Mechanism:
 Told apart from:
     D2 to D5: a system signal moved.
     E1 loss-divergence: the loss itself is wrong.
-    A training metric that moved at another time, and a fall for which a clock, a link or a host
-    was not measured: then nothing is said.
+    A training metric that moved at another time, and a fall for which a clock or a host was not
+    measured: then nothing is said.  Where no counter of the network was read, it is said with
+    little confidence.
 
 Do:
     Look at the metric that moved: router balance, length buckets, compilation counts.
@@ -32,7 +33,7 @@ from statistics import median
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
 from flatline.judging.printed_sizes import printed_sizes
-from flatline.judging.quiet import Quiet, all_quiet, quiet
+from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, quiet
 from flatline.judging.throughput import Course, Slow, course, shown, step_at, times
 from flatline.judging.timeline import timeline
 from flatline.judging.uniform import other_dynamics
@@ -58,6 +59,10 @@ AT_LEVEL = 0.01
 """Throughput within this of its best level has not begun to fall."""
 CHANCE = 0.15
 """A metric that moves once meets the fall by chance as often as its window is long."""
+BLIND = 0.6
+"""Where the network may have slowed as well: no link moves a router's balance, but one that loses
+packets slows a run as much."""
+NOT_READ = "Whether the network slowed as well: no counter of it was read."
 SLACK = 2
 """Stretches by which the two may miss one another: logs and events are written later."""
 
@@ -114,12 +119,23 @@ def judge(facts: Facts) -> Judgement:
         for move in _logged(facts, run, track, (name, at, values), tried)
         if move.values[1] > move.values[0]
     ]  # fmt: skip
-    system = quiet(facts, run)
-    calm = all_quiet(system) is True
+    blind = not any(facts.measured(signal) for one in NETWORK for signal in one.signals)
+    system = quiet(facts, run, (*WATCHED, SOCKETS) if blind else WATCHED)
+    calm = all_quiet(system, NETWORK if blind else ()) is True
     chosen = grown or (moves if calm else [])
     if not chosen:
         return None
-    return _finding(facts, run, min(chosen, key=lambda m: m.chance), system if calm else ())
+    found = _finding(facts, run, min(chosen, key=lambda m: m.chance), system if calm else ())
+    if grown or not blind:
+        return found
+    return replace(
+        found,
+        summary=found.summary.replace(
+            "; nothing else changed", "; nothing else that was read changed"
+        ),
+        most=BLIND,
+        cannot_decide=(NOT_READ, *found.cannot_decide),
+    )
 
 
 def _balance(facts: Facts, track: Track) -> tuple[list[int], list[float]] | None:

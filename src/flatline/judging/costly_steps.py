@@ -15,9 +15,9 @@ from flatline.model import LogCite
 
 PLAIN = 4
 """Intervals without the event that the others are compared with."""
-COMPILED, COMPILING = 4, 0.1
-"""Times a program was compiled anew, and of the time by the clock: fewer and less is a shape or
-two that come late.  A judgement."""
+REPEATED, TAKEN = 4, 0.1
+"""Times a thing was done past the first steps, and of the time by the clock: fewer and less is a
+shape or two that are compiled late, or a collection of garbage now and then.  A judgement."""
 WARM_UP_STEPS = 10
 """In which everything is compiled once."""
 STATED = 0.5
@@ -107,24 +107,33 @@ def saves_begun(facts: Facts) -> tuple[int, ...]:
     return tuple(sorted(track.steps[span[at - 1]] for at in before if at))
 
 
-def recompiled(facts: Facts) -> tuple[tuple[LogCite, ...], Cost] | None:
-    """Lines of a compiler past the first steps, and what the steps that follow them cost."""
+def repeated(facts: Facts, tag: str) -> tuple[tuple[LogCite, ...], Cost] | None:
+    """
+    Lines of this tag past the first steps, and what the steps in which they stand cost.
+
+    An interval in which the log also saves or evaluates is left out, for nothing parts the two;
+    and what lines say they took must come to as much.
+    """
     track = facts.main_track(facts.last.n)
     if track is None:
         return None
     span = track.of_attempt(facts.last.n)
     lines = [track.lines[i] for i in span]
+    others = [m.cite for m in facts.markers_of("checkpoint_saved", "eval")]
+    others += [m.cite for m in facts.tagged("save-begun")]
+    shared = {bisect_right(lines, c.line) for c in others if c.source == track.source}
     marked: dict[int, LogCite] = {}
-    stated: list[float] = []
-    for match in facts.tagged("recompile"):
+    said: dict[int, float] = {}
+    for match in facts.tagged(tag):
         after = bisect_right(lines, match.cite.line)
-        if match.cite.source != track.source or after >= len(span):
+        if match.cite.source != track.source or after >= len(span) or after in shared:
             continue
         step = track.steps[span[after]]
         if step >= track.steps[span[0]] + WARM_UP_STEPS:
             marked.setdefault(step - 1, match.cite)
-            stated += [float(match.groups["seconds"])] if "seconds" in match.groups else []
-    lost = cost(facts, sorted(marked), COMPILED, COMPILING)
-    if lost is None or (stated and sum(stated) < STATED * lost.lost_s):
+            if "seconds" in match.groups:
+                said[step] = max(said.get(step, 0.0), float(match.groups["seconds"]))
+    lost = cost(facts, sorted(marked), REPEATED, TAKEN)
+    if lost is None or (said and sum(said.values()) < STATED * lost.lost_s):
         return None
-    return (tuple(marked[step] for step in sorted(marked)), lost)
+    return tuple(marked[step] for step in sorted(marked)), lost

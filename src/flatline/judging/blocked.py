@@ -1,0 +1,158 @@
+"""
+GPUs that wait while storage does not serve: one host's, for its own disk, or all, for a server.
+
+For runs in which no pause shows, since steps carry no times or a line stands for many of them:
+the kernel, the tasks of the hosts and the GPUs must all say so.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from statistics import median
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.crashes import Failure
+from flatline.judging.launches import RAN
+from flatline.judging.pauses import COST, COST_S, SILENT_S, events, kernel_lines, moment, silences
+from flatline.judging.timeline import ByHost, by_host, instant, usual
+from flatline.model import Claim, QueryCite
+
+EVENTS = 5
+"""Fewer are a hiccup. A judgement."""
+BLOCKED, TIMES = 1.0, 3.0
+"""Tasks in uninterruptible sleep on average, and times those of any other host, from which a host
+waits for its storage: as long as a task stands there it counts one."""
+STARVED = 0.9
+"""Of the time something ran on the GPUs of the median of the other hosts, as `D5` has it: they
+spin in a collective meanwhile."""
+PROCS = "host_procs_blocked"
+DRAWN = 0.6
+"""Of the power before: a GPU that waits draws less than that of what it draws at work (idle 0.12
+of its limit, under load 0.9, as `judging.launches` has it; spinning in a wait stays between)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Blocked:
+    """The host or the server, the kernels' lines, what happened in a sentence, and what shows
+    the waits."""
+
+    host: str | None
+    server: str | None
+    told: tuple[Failure, ...]
+    summary: str
+    shows: tuple[Claim, ...]
+
+
+def blocked(facts: Facts, code: str) -> Blocked | None:
+    """None where nobody is seen to wait, or less than COST of the run's time can have gone."""
+    return _for_its_disk(facts, code) or _for_a_server(facts, code)
+
+
+def _span(facts: Facts) -> tuple[float, float]:
+    """The last attempt, by its record, else what was measured."""
+    start, end = facts.window or (None, None)
+    start, end = facts.last.started_at or start, facts.last.ended_at or end
+    return (start.timestamp() if start else 0.0), (end.timestamp() if end else 0.0)
+
+
+def _for_its_disk(facts: Facts, code: str) -> Blocked | None:
+    by: dict[str, list[Failure]] = defaultdict(list)
+    for line in kernel_lines(facts, code):
+        if line.place.host and line.match is not None and "peer" not in line.match.groups:
+            by[facts.node_of(line.place.host)].append(line)
+    if len(by) != 1:
+        return None
+    ((host, lines),), (start, end) = by.items(), _span(facts)
+    lines = [line for line in lines if start <= moment(line) <= end]
+    times = events(lines)
+    if len(times) < EVENTS or len(times) * SILENT_S < COST * (end - start):
+        return None
+    last_s = float(int(times[-1]))
+    window = f"[{max(1, int(last_s - times[0] + SILENT_S))}s]"
+    tasks, ran = _tasks(facts, host, window, last_s), _ran(facts, host, window, last_s)
+    if tasks is None or ran is None:
+        return None
+    what = f"The GPUs of {host} waited while its disk did not answer, {len(times)} times"
+    return Blocked(host, None, tuple(lines), what, (tasks, ran))
+
+
+def _for_a_server(facts: Facts, code: str) -> Blocked | None:
+    """The longest time for which kernels say that a server was silent, with most hosts' tasks
+    asleep and the GPUs' power down."""
+    start, end = _span(facts)
+    silent = [
+        (ended - at, at, ended, line)
+        for at, ended, line in silences(facts, kernel_lines(facts, code))
+        if ended is not None and start <= at < ended <= end
+    ]
+    if not silent:
+        return None
+    length_s, at, ended, line = max(silent, key=lambda one: one[0])
+    if length_s < max(COST * (end - start), COST_S) or line.match is None:
+        return None
+    server = line.match.groups.get("peer")
+    told = tuple(one for _, a, _, one in silent
+                 if at - SILENT_S <= a < ended and one.match and
+                 one.match.groups.get("peer") == server)  # fmt: skip
+    window, time = f"[{max(1, int(ended - at))}s]", float(int(ended))
+    read = _read(facts, PROCS, window, time)
+    now = {} if read is None else read.at(time)
+    order = sorted(now, key=lambda host: (now[host], host))
+    low, usual_ = _power(facts, window, time), _power(facts, f"[{max(1, int(at - start))}s]", at)
+    if read is None or not order or low is None or usual_ is None:
+        return None
+    median_host = order[len(order) // 2]
+    if now[median_host] < BLOCKED or low.value >= DRAWN * usual_.value:
+        return None
+    asleep = claim(f"Meanwhile {now[median_host]:.1f} tasks stood in uninterruptible sleep on the"
+                   " median host", read.cite(median_host, time, "tasks asleep"))  # fmt: skip
+    fell = claim(f"The median GPU drew {low.value:.0f} W then and {usual_.value:.0f} W before",
+                 low, usual_)  # fmt: skip
+    what = f"The GPUs waited for {length_s / 60:.0f} min while {server} did not answer"
+    return Blocked(None, server, told, what, (asleep, fell))
+
+
+def _power(facts: Facts, window: str, time: float) -> QueryCite | None:
+    if not facts.measured("gpu_power_watts"):
+        return None
+    query = f"avg_over_time(gpu_power_watts{window})"
+    return usual(facts, query, float(int(time)), "power of the median GPU")
+
+
+def _read(facts: Facts, signal: str, window: str, time: float) -> ByHost | None:
+    query = f"avg by (host) (avg_over_time({signal}{window}))"
+    return by_host(instant(facts, query, time)) if facts.measured(signal) else None
+
+
+def _tasks(facts: Facts, host: str, window: str, time: float) -> Claim | None:
+    read = _read(facts, PROCS, window, time)
+    now = {} if read is None else dict(read.at(time))
+    own = now.pop(next((h for h in now if facts.node_of(h) == host), ""), 0.0)
+    if read is None or not now or own < BLOCKED or own < TIMES * max(now.values()):
+        return None
+    other = max(now, key=lambda name: now[name])
+    cites = [read.cite(name, time, f"tasks in uninterruptible sleep on {name}")
+             for name in (*(h for h in read.rows if facts.node_of(h) == host), other)]  # fmt: skip
+    text = (
+        f"From the first of them to the last {own:.1f} tasks stood in uninterruptible sleep on"
+        f" {host}, on no other host more than {now[other]:.1f}"
+    )
+    return claim(text, *cites)
+
+
+def _ran(facts: Facts, host: str, window: str, time: float) -> Claim | None:
+    read = _read(facts, next(filter(facts.measured, RAN), ""), window, time)
+    now = {} if read is None else dict(read.at(time))
+    own = now.pop(next((h for h in now if facts.node_of(h) == host), ""), None)
+    if read is None or not now or own is None or own >= STARVED * median(now.values()):
+        return None
+    least = min(now, key=lambda name: now[name])
+    cites = [read.cite(name, time, f"share of time in which something ran on {name}")
+             for name in (*(h for h in read.rows if facts.node_of(h) == host), least)]  # fmt: skip
+    text = (
+        f"Something ran on the GPUs of {host} {own:.0%} of that time, on those of no other host"
+        f" less than {now[least]:.0%}"
+    )
+    return claim(text, *cites)

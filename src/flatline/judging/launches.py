@@ -1,0 +1,102 @@
+"""What launches cost that wait for one another, where the log shows that they do."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.throughput import pace
+from flatline.judging.timeline import usual
+from flatline.model import Claim, LogCite
+
+IDLING, BUSY = 0.5, 0.6
+"""Of the power limit the GPU that draws most, and of the time the median one that something ran:
+one at work draws most of its limit (an H200 under load 0.9, with nothing to do 0.11: the capture
+of driver 590 in nvidia_gpu_exporter); one that waits between short kernels looks busy at little
+power."""
+RAN = ("gpu_engine_active_ratio", "gpu_utilization_ratio")
+"""Whether anything ran on a GPU; a wait in a collective counts, so that what is left are gaps."""
+GAPS, LITTLE = 0.7, 0.9
+"""Of the time something ran on the busiest GPU, or on each: below the first the gaps take a good
+part of every step (many small models keep above it, as `D1 input-starvation` has it); above the
+second all of them together cost less than a tenth."""
+ALIKE = 0.9
+"""Of the busiest GPU's share the least busy one's: the setting is every rank's."""
+SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Launches:
+    """
+    Lines that show the setting, and what it costs: a claim that shows it, nothing known (None),
+    or nothing to speak of (`cheap`).  `gaps`: it is shown by gaps on every GPU.
+    """
+
+    said: tuple[LogCite, ...]
+    costs: Claim | None = None
+    gaps: bool = False
+    cheap: bool = False
+
+
+def launches(facts: Facts) -> Launches | None:
+    """None where the log does not show the setting, or no step is timed."""
+    return facts.memo("launches", _launches)
+
+
+def _launches(facts: Facts) -> Launches | None:
+    said = tuple(m.cite for m in facts.tagged("launch-blocking") if m.attempt == facts.last.n)
+    known = pace(facts)
+    if not said or known is None:
+        return None
+    begins, ends = map(int, known.span)
+    window = f"[{max(1, int(ends - begins))}s]"
+    found = _gaps(facts, said, window, ends)
+    if found is not None and found.gaps:
+        return found
+    return _power(facts, said, window, ends) or found or Launches(said)
+
+
+def _gaps(facts: Facts, said: tuple[LogCite, ...], window: str, time: float) -> Launches | None:
+    """By how long something ran on the busiest GPU and the least busy one."""
+    signal = next(filter(facts.measured, RAN), None)
+    if signal is None:
+        return None
+    ran = f"avg_over_time({signal}{window})"
+    most = usual(facts, ran, time, "of the time something ran, the busiest GPU", "max({})")
+    least = usual(facts, ran, time, "of the time something ran, the least busy GPU", "min({})")
+    if most is None or least is None:
+        return None
+    if most.value < GAPS and least.value >= ALIKE * most.value > 0:
+        text = (
+            f"Steps went on and something ran on the busiest GPU {most.value:.0%} of the time, on"
+            f" the least busy one {least.value:.0%}"
+        )
+        return Launches(said, claim(text, most, least), gaps=True)
+    cheap = signal == RAN[0] and least.value >= LITTLE
+    return Launches(said, cheap=True) if cheap else None
+
+
+def _power(facts: Facts, said: tuple[LogCite, ...], window: str, time: float) -> Launches | None:
+    """By the power that is left unused on GPUs that look busy; a GPU that draws its power runs
+    long kernels.  None where it was not measured."""
+    needed = ("gpu_power_watts", "gpu_power_limit_watts", "gpu_utilization_ratio")
+    if not all(map(facts.measured, needed)):
+        return None
+    drawn = (
+        f"avg_over_time(gpu_power_watts{window}) / avg_over_time(gpu_power_limit_watts{window})"
+    )
+    most = usual(facts, drawn, time, "of its power limit, the GPU that draws most", "max({})")
+    ran = f"avg_over_time(gpu_utilization_ratio{window})"
+    busy = usual(facts, ran, time, "of the time something ran, the median GPU")
+    if most is None or busy is None:
+        return None
+    if most.value >= IDLING:
+        return Launches(said, cheap=True)
+    if busy.value < BUSY:
+        return None
+    text = (
+        f"Something ran on the median GPU {busy.value:.0%} of the time, and yet none drew more"
+        f" than {most.value:.0%} of its power limit"
+    )
+    return Launches(said, claim(text, busy, most))
