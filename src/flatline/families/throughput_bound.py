@@ -2,9 +2,9 @@
 The run is slow everywhere alike, for a reason that can be named.
 
 Symptom:
-    Every rank advances at the same low pace: checkpoints at nearly every step, functions compiled
-    anew or garbage collected again and again, collectives over sockets instead of the fast fabric,
-    or every launch serialised by a debug setting.
+    Every rank advances at the same low pace: checkpoints at nearly every step, garbage
+    collected again and again, collectives over sockets instead of the fast fabric, or every
+    launch serialised by a debug setting.
 
 Mechanism:
     Storage, interconnect or the launch path sets the pace of the step, not the compute.
@@ -12,7 +12,7 @@ Mechanism:
 Told apart from:
     D3 straggler: one rank sets the pace.
     D4 network-degradation: some hosts lose packets.
-    D6 training-dynamics-slowdown: the work itself grew.
+    D6 training-dynamics-slowdown: the work itself grew, or is compiled anew again and again.
     Frequent saves that cost little, being small or asynchronous, short collections of garbage,
     and pauses of which no line says what was done in them: they may be evaluations.
     Hosts that send much over both networks, a message that advises CUDA_LAUNCH_BLOCKING, and a
@@ -31,11 +31,11 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from flatline.facts import Facts
+from flatline.judging.again import COLLECTED, again
 from flatline.judging.claims import claim
-from flatline.judging.costly_steps import Cost, cost, repeated, saves_begun
+from flatline.judging.costly_steps import Cost, cost, saves_begun
 from flatline.judging.launches import launches
 from flatline.judging.throughput import checkpoint_steps, pace
 from flatline.judging.timeline import by_host, instant, usual
@@ -76,11 +76,12 @@ def judge(facts: Facts) -> Judgement:
     storm = cost(facts, saved, SAVES, STORM)
     if storm is not None:
         return _saving(facts, storm)
-    for doing in _DOINGS:
-        done = repeated(facts, doing.tag)
-        if done is not None:
-            return _doing(doing, *done)
-    found = _bypassed(facts) or _serialised(facts) or slow_fabric(facts, CODE)
+    found = (
+        again(facts, CODE, COLLECTED)
+        or _bypassed(facts)
+        or _serialised(facts)
+        or slow_fabric(facts, CODE)
+    )
     return found or _cleared(facts)
 
 
@@ -127,62 +128,6 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
             Action("fix", "Save less often, or asynchronously: once in the time that may be"
                    " lost, not once a few steps."),
         ),
-        resubmit="fix_first",
-    )  # fmt: skip
-
-
-# --- done again and again -----------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class _Doing:
-    """What a log says is done between steps: its tag, its name, and what is told of it."""
-
-    tag: str
-    fault_class: str
-    name: str
-    happened: str
-    open_: str
-    action: Action
-
-
-_DOINGS = (
-    _Doing("recompile", "recompilation", "Compiling anew", "The program was compiled anew",
-           "Whether a baseline without it reaches the same loss: shapes may vary for good reason.",
-           Action("fix", "Mark what varies as dynamic, pad or bucket shapes, or compile less of"
-                  " the model; the compiler's log names what changed.", "TORCH_LOGS=recompiles")),
-    _Doing("garbage-collected", "garbage-collection", "Collecting garbage",
-           "Garbage was collected",
-           "What makes so many objects: a count of them by type would tell.",
-           Action("fix", "Collect less often, only the young generations, or gc.freeze() what is"
-                  " there once the model and the data are built; see what holds so much.")),
-)  # fmt: skip
-
-
-def _doing(doing: _Doing, cites: tuple[LogCite, ...], lost: Cost) -> Finding:
-    points: list[Cite] = [lost.cite(at) for at in dict.fromkeys(lost.at)]
-    share = lost.lost_s / lost.wall_s
-    return Finding(
-        code=CODE,
-        summary=f"{doing.name} took {share:.0%} of the run's time",
-        fault_class=doing.fault_class,
-        attribution="job",
-        shows=(
-            claim(f"{doing.happened} {lost.events} times after its first steps; steps in which it"
-                  f" was took {lost.costly_s:.3g} s each, the others {lost.usual_s:.3g} s",
-                  *cites[:_SHOWN], *points),
-        ),
-        implies=(
-            claim(f"Of {lost.wall_s:.0f} s by the log's clock {lost.lost_s:.0f} s went into it.",
-                  *points),
-        ),
-        strength=0.85,
-        severity="degraded",
-        scope="all",
-        attempt=lost.attempt,
-        ended_run=False,
-        cannot_decide=(doing.open_,),
-        actions=(doing.action,),
         resubmit="fix_first",
     )  # fmt: skip
 

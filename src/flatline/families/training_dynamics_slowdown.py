@@ -3,7 +3,7 @@ The work itself grew.
 
 Symptom:
     Throughput slides while every system signal is clean; a training metric moved at the same
-    step: expert imbalance, sequence length, recompilation.
+    step: expert imbalance, sequence length; or the program is compiled anew again and again.
 
 Mechanism:
     The model or the data changed the amount or the balance of work per step.
@@ -31,6 +31,7 @@ from math import isfinite
 from statistics import median
 
 from flatline.facts import Facts, Track
+from flatline.judging.again import RECOMPILED, again
 from flatline.judging.claims import claim
 from flatline.judging.printed_sizes import printed_sizes
 from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, quiet
@@ -94,6 +95,9 @@ class _Move:
 def judge(facts: Facts) -> Judgement:
     """The training slowed itself: everything else was measured and stayed as it was, and a
     training metric moved when throughput began to fall."""
+    compiled = again(facts, CODE, RECOMPILED)
+    if compiled is not None:
+        return compiled
     run = course(facts)
     raised = other_dynamics(facts, CODE, MOVED.items())
     if run is None or raised is not None:

@@ -11,7 +11,7 @@ from statistics import median
 
 from flatline.facts import Facts, Track
 from flatline.judging.throughput import times
-from flatline.model import LogCite
+from flatline.model import LogCite, Place
 
 PLAIN = 4
 """Intervals without the event that the others are compared with."""
@@ -112,7 +112,7 @@ def repeated(facts: Facts, tag: str) -> tuple[tuple[LogCite, ...], Cost] | None:
     Lines of this tag past the first steps, and what the steps in which they stand cost.
 
     An interval in which the log also saves or evaluates is left out, for nothing parts the two;
-    and what lines say they took must come to as much.
+    and what the lines of any one place say they took must come to about as much.
     """
     track = facts.main_track(facts.last.n)
     if track is None:
@@ -123,7 +123,7 @@ def repeated(facts: Facts, tag: str) -> tuple[tuple[LogCite, ...], Cost] | None:
     others += [m.cite for m in facts.tagged("save-begun")]
     shared = {bisect_right(lines, c.line) for c in others if c.source == track.source}
     marked: dict[int, LogCite] = {}
-    said: dict[int, float] = {}
+    said: dict[Place, float] = {}
     for match in facts.tagged(tag):
         after = bisect_right(lines, match.cite.line)
         if match.cite.source != track.source or after >= len(span) or after in shared:
@@ -132,8 +132,9 @@ def repeated(facts: Facts, tag: str) -> tuple[tuple[LogCite, ...], Cost] | None:
         if step >= track.steps[span[0]] + WARM_UP_STEPS:
             marked.setdefault(step - 1, match.cite)
             if "seconds" in match.groups:
-                said[step] = max(said.get(step, 0.0), float(match.groups["seconds"]))
+                place = match.cite.place
+                said[place] = said.get(place, 0.0) + float(match.groups["seconds"])
     lost = cost(facts, sorted(marked), REPEATED, TAKEN)
-    if lost is None or (said and sum(said.values()) < STATED * lost.lost_s):
+    if lost is None or (said and max(said.values()) < STATED * lost.lost_s):
         return None
     return tuple(marked[step] for step in sorted(marked)), lost
