@@ -27,6 +27,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from flatline.facts import METRICS, SCHEDULER, Facts
+from flatline.judging.belonging import scoped
 from flatline.judging.claims import claim
 from flatline.judging.health import within
 from flatline.judging.launches import launches
@@ -44,6 +45,7 @@ BLIND_CEILING = 0.79
 """DESIGN: without GPU metrics the confidence of healthy stays below 0.8.  So it does where the run
 lost time to something that is not known, or where one of its GPUs had a fault meanwhile."""
 FAULT = "Whether the fault cost the run anything: no slow time is laid at it."
+WHOSE = "Which of the hosts that were measured ran it: a fault of one may be another job's."
 MEANWHILE = "What it did in the time that no step accounts for: save, evaluate, wait or compile."
 OUTSIDE = 0.1
 """Of the time by the clock: as much as a slow phase must take (LONG_SHARE).  Sound runs of
@@ -86,9 +88,8 @@ def judge(facts: Facts) -> Judgement:
     done = plan if facts.reached_plan or (plan and (facts.last_step or 0) >= plan) else None
     strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if done else 0.0)
     slow, faults, outside = _slow(facts), _faulty(facts), _outside(facts)
-    waits = launches(facts)
-    slows = waits is not None and not waits.cheap
-    if METRICS not in facts.stores or slow is not None or faults or outside or slows:
+    doubts = _doubts(facts, faults, outside)
+    if METRICS not in facts.stores or slow is not None or doubts:
         strength = min(strength, BLIND_CEILING)
     return Finding(
         code=CODE,
@@ -104,10 +105,23 @@ def judge(facts: Facts) -> Judgement:
         scope="none",
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=(*_open(facts, slow), *([FAULT] if faults else []),
-                       *([MEANWHILE] if outside else []), *([SETTING] if slows else [])),
+        cannot_decide=(*_open(facts, slow), *doubts),
         resubmit="unnecessary",
     )  # fmt: skip
+
+
+def _doubts(
+    facts: Facts, faults: tuple[Claim, ...], outside: tuple[Claim, ...]
+) -> tuple[str, ...]:
+    """What keeps a sound run from being called so with confidence."""
+    waits = launches(facts)
+    told = {
+        FAULT: bool(faults),
+        MEANWHILE: bool(outside),
+        SETTING: waits is not None and not waits.cheap,
+        WHOSE: METRICS in facts.stores and not scoped(facts),
+    }
+    return tuple(text for text, holds in told.items() if holds)
 
 
 def _outside(facts: Facts) -> tuple[Claim, ...]:

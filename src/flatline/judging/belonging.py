@@ -33,7 +33,8 @@ def belonging(facts: Facts, finding: Finding) -> Finding:
 
 
 def none_besides(facts: Facts) -> bool:
-    """Whether no more GPUs were measured than the run has ranks: then they are the run's."""
+    """Whether only one host was measured, or no more GPUs than the run has ranks: then what was
+    measured is the run's."""
     return facts.memo("belonging.none-besides", _none_besides)
 
 
@@ -45,9 +46,11 @@ def scoped(facts: Facts) -> bool:
 
 def _none_besides(facts: Facts) -> bool:
     signal = next(filter(facts.measured, OF_EVERY_GPU), None)
-    if signal is None or facts.window is None or not facts.world_size:
+    if signal is None or facts.window is None:
         return False
     start, end = (moment.timestamp() for moment in facts.window)
     over = f"[{max(1, int(end - start))}s]"
     read = instant(facts, f"count by (host, gpu) (count_over_time({signal}{over}))", end)
-    return read is not None and len(read.rows) <= facts.world_size
+    places = [row.place for row in read.rows] if read is not None else []
+    alone = len({place.host for place in places}) == 1
+    return alone or 0 < len(places) <= (facts.world_size or 0)
