@@ -9,6 +9,7 @@ import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
+from flatline.model import Verdict
 
 
 def told(folder: Path, losses: Sequence[str]) -> tuple[str, str]:
@@ -38,3 +39,22 @@ def test_a_loss_that_was_finite_became_non_finite(tmp_path: Path) -> None:
 
     assert headline == "The loss or its gradient became non-finite at step 50 and stayed so"
     assert implied.startswith("Every step after the onset ")
+
+
+def test_an_evaluation_that_ends_without_a_number(tmp_path: Path) -> None:
+    """The training's own loss is sound: one evaluation before the last does not matter."""
+
+    def run(*held_out: str) -> Verdict:
+        (tmp_path / "train.log").write_text(
+            "".join(
+                f"Epoch {n}/8\n1563/1563 [==============================] - 8s 5ms/step - loss:"
+                f" {4 * 0.9**n:.4f} - accuracy: 0.4 - val_loss: {loss} - val_accuracy: 0.3\n"
+                for n, loss in enumerate(held_out, 1)
+            )
+        )
+        return diagnose(collect(Request((str(tmp_path),))))
+
+    ended = run("3.8", "3.7", "3.6", "3.5", "3.4", "3.4", "3.3", "nan")
+    passed = run("3.8", "3.7", "3.6", "3.5", "3.4", "3.4", "nan", "3.3")
+
+    assert (ended.code, ended.confidence < 0.8, passed.code) == ("E1", True, "G1")

@@ -92,6 +92,10 @@ def judge(facts: Facts) -> Judgement:
             return Cleared(CODE, text, (met[-1].cite,), decisive=True)
     if seen is None:
         return None
+    if seen.shape in ("falling", "unclear"):
+        lost = _held_out(facts)
+        if lost is not None:
+            return lost
     if seen.shape == "falling":
         text = (
             f"the loss is finite and fell from {seen.head:.4g} to {seen.tail:.4g}"
@@ -101,6 +105,39 @@ def judge(facts: Facts) -> Judgement:
     if seen.shape == "unclear":
         return _by_its_mean(facts, seen)
     return _finding(facts, seen)
+
+
+def _held_out(facts: Facts) -> Finding | None:
+    """That the last evaluation's loss is no number, though the training's still is."""
+    told = [m for m in facts.markers_of("eval")
+            if m.attempt == facts.last.n and m.progress.loss is not None]  # fmt: skip
+    if not told or isfinite(told[-1].progress.loss or 0.0):
+        return None
+    last = told[-1]
+    sound = next((m for m in reversed(told) if isfinite(m.progress.loss or 0.0)), None)
+    cites = [last.cite, *([sound.cite] if sound is not None else [])]
+    text = "The loss of the last evaluation is non-finite, that of training is not"
+    return Finding(
+        code=CODE,
+        summary=text,
+        fault_class="non-finite",
+        attribution="training",
+        strength=0.5,
+        severity="degraded",
+        shows=(claim(text, *cites),),
+        implies=(claim("What was trained last gives some held-out cases no value.", last.cite),),
+        scope="all",
+        onset=last.cite.at,
+        onset_step=last.progress.step,
+        order=(last.cite.source, last.cite.line),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Whether the weights or only the evaluation overflow: half precision, an"
+                       " empty batch and a log of nought look alike.",),
+        actions=(Action("fix", "Evaluate the last checkpoint once in full precision, and the one"
+                        " before it."),),
+        resubmit="unknown",
+    )  # fmt: skip
 
 
 def _by_its_mean(facts: Facts, seen: Curve) -> Cleared | None:
