@@ -33,7 +33,14 @@ from flatline.judging.health import within
 from flatline.judging.launches import launches
 from flatline.judging.pace import pace
 from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
-from flatline.judging.throughput import Slow, course, held, shown, unaccounted
+from flatline.judging.throughput import (
+    Slow,
+    course_in_order,
+    held,
+    shown,
+    steps_of,
+    unaccounted,
+)
 from flatline.model import Cite, Claim, Finding, Job, Judgement
 
 CODE = "G1"
@@ -94,7 +101,7 @@ def judge(facts: Facts) -> Judgement:
     return Finding(
         code=CODE,
         summary="The run completed" + (f" its {done} planned steps" if done else "") + (
-            f", {1 - slow.part:.0%} slower for a time; nothing that was read says why"
+            f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing that was read says why"
             if slow else ", though a GPU showed a fault meanwhile" if faults
             else " and nothing that was read contradicts it"),
         attribution="none",
@@ -177,7 +184,9 @@ def _advancing(facts: Facts) -> Finding | None:
         return None
     slow = _slow(facts)
     first = facts.point(track, track.of_attempt(facts.last.n)[0])
-    went = "" if slow is None else f", {1 - slow.part:.0%} slower for a time; nothing says why"
+    went = (
+        f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing says why" if slow else ""
+    )
     return Finding(
         code=CODE,
         summary=f"The run is still going and advances{went or '; nothing that was read is wrong'}",
@@ -207,7 +216,7 @@ def _open(facts: Facts, slow: Slow | None) -> tuple[str, ...]:
 
 def _slow(facts: Facts) -> Slow | None:
     """The worst phase of a run that was much slower for a good part of its time."""
-    run = course(facts)
+    run = course_in_order(facts)
     if run is None:
         return None
     slow = [phase for phase in run.slow if phase.part < MUCH_SLOWER]
@@ -217,6 +226,16 @@ def _slow(facts: Facts) -> Slow | None:
     return min(slow, key=lambda phase: phase.part, default=None)
 
 
+def _when(facts: Facts, slow: Slow) -> str:
+    """In which steps, where they are on no clock."""
+    run = course_in_order(facts)
+    if run is None or run.pace.clocked:
+        return "for a time"
+    first, last = steps_of(run, slow)
+    to_the_end = slow.points[1] == len(run.pace.values) - 1
+    return f"from step {first} on" if to_the_end else f"from step {first} to {last}"
+
+
 def _faulty(facts: Facts) -> tuple[Claim, ...]:
     """The first sign that one of the run's GPUs had a fault within it: B2 tells the rest."""
     return tuple(claim(f"{one.place}: {one.what}", *one.cites) for one in within(facts)[:1])
@@ -224,7 +243,7 @@ def _faulty(facts: Facts) -> tuple[Claim, ...]:
 
 def _paced(facts: Facts, slow: Slow | None) -> tuple[Claim, ...]:
     """The phase in which the run was slower, or that its pace held, as far as that is known."""
-    run = course(facts)
+    run = course_in_order(facts)
     if run is None:
         return ()
     told = held(facts, run) if slow is None else shown(facts, run, slow)

@@ -35,7 +35,16 @@ from flatline.judging.again import RECOMPILED, again
 from flatline.judging.claims import claim
 from flatline.judging.printed_sizes import printed_sizes
 from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, quiet
-from flatline.judging.throughput import Course, Slow, course, shown, step_at, times
+from flatline.judging.throughput import (
+    Course,
+    Slow,
+    course,
+    course_in_order,
+    in_order,
+    shown,
+    step_at,
+    times,
+)
 from flatline.judging.timeline import timeline
 from flatline.judging.uniform import other_dynamics
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
@@ -79,6 +88,8 @@ class _Move:
     after: Cite
     values: tuple[float, float]
     fault_class: str = "expert-imbalance"
+    step: int | None = None
+    """Where the step itself printed it."""
 
     @property
     def told(self) -> tuple[str, str]:
@@ -98,13 +109,15 @@ def judge(facts: Facts) -> Judgement:
     compiled = again(facts, CODE, RECOMPILED)
     if compiled is not None:
         return compiled
-    run = course(facts)
+    run = course_in_order(facts)
     raised = other_dynamics(facts, CODE, MOVED.items())
     if run is None or raised is not None:
         return raised
     if not run.slow:
         cites = shown(facts, run, run.best).cites
         return Cleared(CODE, "throughput did not fall", cites) if len(run.phases) == 1 else None
+    if not run.pace.clocked:
+        return _in_order(facts, run)
     measured = [signal for signal in MOVED if facts.measured(signal)]
     track = facts.main_track(facts.last.n)
     balance = None if track is None else _balance(facts, track)
@@ -117,12 +130,7 @@ def judge(facts: Facts) -> Judgement:
              if (move := _move(facts, run, signal, tried)) is not None]  # fmt: skip
     if track is not None and balance is not None:
         moves += _logged(facts, run, track, (MOVED["training_balance_loss"], *balance), tried)
-    grown = [
-        replace(move, fault_class="size")
-        for name, at, values in sized if track is not None
-        for move in _logged(facts, run, track, (name, at, values), tried)
-        if move.values[1] > move.values[0]
-    ]  # fmt: skip
+    grown = [] if track is None else _grown(facts, run, track, sized, tried)
     blind = not any(facts.measured(signal) for one in NETWORK for signal in one.signals)
     system = quiet(facts, run, (*WATCHED, SOCKETS) if blind else WATCHED)
     calm = all_quiet(system, NETWORK if blind else ()) is True
@@ -140,6 +148,30 @@ def judge(facts: Facts) -> Judgement:
         most=BLIND,
         cannot_decide=(NOT_READ, *found.cannot_decide),
     )
+
+
+def _grown(
+    facts: Facts,
+    run: Course,
+    track: Track,
+    sized: Sequence[tuple[str, list[int], list[float]]],
+    tried: int,
+) -> list[_Move]:
+    """Sizes that grew where throughput began to fall."""
+    return [
+        replace(move, fault_class="size")
+        for one in sized
+        for move in _logged(facts, run, track, one, tried)
+        if move.values[1] > move.values[0]
+    ]
+
+
+def _in_order(facts: Facts, run: Course) -> Judgement:
+    """What steps without a clock show by themselves: the size that they print with their pace."""
+    track = run.pace.track
+    sized = [] if track is None else printed_sizes(facts, track)
+    grown = [] if track is None else _grown(facts, run, track, sized, len(sized))
+    return _finding(facts, run, min(grown, key=lambda m: m.chance), ()) if grown else None
 
 
 def _balance(facts: Facts, track: Track) -> tuple[list[int], list[float]] | None:
@@ -171,16 +203,18 @@ def _logged(
 ) -> list[_Move]:
     """The same of what the log prints with its steps: its name, points and values."""
     name, indexes, printed = what
-    when, _ = times(facts, track)
+    when = times(facts, track)[0] if run.pace.clocked else in_order(facts, track)
     at = [i for i in indexes if i in when]
     points = [(when[i], v) for i, v in zip(indexes, printed, strict=True) if i in when]
-    left = _left(run, points, 2 * SLACK * run.pace.interval_s, tried)
+    # without a clock both are read from one line, or from one step's lines
+    spread_s = (2 * SLACK if run.pace.clocked else 1) * run.pace.interval_s
+    left = _left(run, points, spread_s, tried)
     if left is None:
         return []
     moved, calm_at, most, chance = left
     before, after = (facts.point(track, at[one]).cite for one in (calm_at, most))
     return [_Move(name, points[moved][0], chance, before, after,
-                  (points[calm_at][1], points[most][1]))]  # fmt: skip
+                  (points[calm_at][1], points[most][1]), step=track.steps[at[moved]])]  # fmt: skip
 
 
 def _left(
@@ -226,7 +260,8 @@ def _first(run: Course) -> Slow:
 def _finding(facts: Facts, run: Course, move: _Move, system: tuple[Quiet, ...]) -> Finding:
     later = [phase for phase in run.slow if phase.begins >= run.best.begins]
     worst = min(later, key=lambda phase: phase.part)
-    step = step_at(facts, move.at)
+    clocked = run.pace.clocked
+    step = step_at(facts, move.at) if clocked else move.step
     implied, open_ = move.told
     where = f" at step {step}" if step is not None else ""
     clean: list[Cite] = [cite for one in system for cite in (one.slow, one.best)]
@@ -250,7 +285,7 @@ def _finding(facts: Facts, run: Course, move: _Move, system: tuple[Quiet, ...]) 
         strength=0.75,
         severity="degraded",
         scope="all",
-        onset=datetime.fromtimestamp(move.at, UTC),
+        onset=datetime.fromtimestamp(move.at, UTC) if clocked else None,
         onset_step=step,
         attempt=facts.last.n,
         ended_run=False,

@@ -9,6 +9,7 @@ well (`Laid.slack_s` is how far off every time may be).
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
 
@@ -25,6 +26,57 @@ OVERRUN = 0.02
 
 
 @dataclass(frozen=True, slots=True)
+class Spent:
+    """
+    One point of each step, in their order, and what the run had spent on steps by then.
+
+    In seconds where the steps say how long they took, else in a measure of it (`seconds` is
+    false): steps over throughput, which is their time as long as all have as much work.
+    """
+
+    indexes: tuple[int, ...]
+    by: tuple[float, ...]
+    seconds: bool
+
+
+def spent(track: Track, span: Sequence[int]) -> Spent | None:
+    """None where steps print neither their time nor throughput, or are counted anew: another
+    attempt, or another loop, that nothing parts from this one."""
+    times = _summed(track, span, track.step_s)
+    if times is not None:
+        return Spent(*times, True)
+    rates = _summed(track, span, [1 / v if v > 0 else 0.0 for v in track.throughput])
+    return None if rates is None else Spent(*rates, False)
+
+
+def _summed(
+    track: Track, span: Sequence[int], column: Sequence[float]
+) -> tuple[tuple[int, ...], tuple[float, ...]] | None:
+    """A step that is printed again counts once, by the line that says what it took."""
+    said = {i for i in span if isfinite(column[i]) and column[i] > 0}
+    kept: list[int] = []
+    for index in span:
+        step = track.steps[index]
+        before = track.steps[kept[-1]] if kept else -1
+        if 0 <= step < before:
+            return None
+        if step > before:
+            kept.append(index)
+        elif kept and step == before and kept[-1] not in said and index in said:
+            kept[-1] = index
+    if len(kept) < 2 or len(said.intersection(kept)) < (1.0 - MOST_UNTIMED) * len(kept):
+        return None
+    out: list[float] = []
+    total, took, last = 0.0, 0.0, track.steps[kept[0]] - 1
+    for index in kept:
+        took = column[index] if index in said else took
+        total += (track.steps[index] - last) * took
+        last = track.steps[index]
+        out.append(total)
+    return tuple(kept), tuple(out)
+
+
+@dataclass(frozen=True, slots=True)
 class Laid:
     """The points of a track with their times (POSIX seconds), and what their sum leaves of the
     run's length, all in seconds."""
@@ -34,6 +86,7 @@ class Laid:
     times: tuple[float, ...]
     spent_s: float
     wall_s: float
+    by: str = "the sum of step times"
 
     @property
     def slack_s(self) -> float:
@@ -55,25 +108,14 @@ def _laid(facts: Facts) -> Laid | None:
     span = track.of_attempt(facts.last.n)
     if began is None or ended is None or any(isfinite(track.at[i]) for i in span):
         return None
-    kept = [i for i in span if track.steps[i] >= 0]
-    timed = sum(isfinite(track.step_s[i]) and track.step_s[i] > 0 for i in kept)
-    if len(kept) < 2 or timed < (1.0 - MOST_UNTIMED) * len(kept):
+    known = spent(track, span)
+    if known is None or not known.seconds:
         return None
-    spent: list[float] = []
-    took, before = 0.0, track.steps[kept[0]] - 1
-    for index in kept:
-        own = track.step_s[index]
-        took = own if isfinite(own) and own > 0 else took
-        steps = track.steps[index] - before
-        if steps < 1:
-            return None  # counted anew: another attempt that nothing parts from this one
-        before = track.steps[index]
-        spent.append((spent[-1] if spent else 0.0) + steps * took)
-    wall_s = (ended - began).total_seconds()
-    if spent[-1] > (1.0 + OVERRUN) * wall_s:
+    took_s, wall_s = known.by[-1], (ended - began).total_seconds()
+    if took_s > (1.0 + OVERRUN) * wall_s:
         return None
-    first = ended.timestamp() - spent[-1]
-    return Laid(track, tuple(kept), tuple(first + s for s in spent), spent[-1], wall_s)
+    first = ended.timestamp() - took_s
+    return Laid(track, known.indexes, tuple(first + s for s in known.by), took_s, wall_s)
 
 
 def added_up(facts: Facts, known: Laid) -> DerivedCite:

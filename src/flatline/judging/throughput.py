@@ -2,7 +2,9 @@
 How fast training advanced over time, by its own numbers or by the log's clock.
 
 Numbers that the program reports come first (`training_tokens_per_second`), then a dated log:
-throughput or step time as printed, else steps by the clock.  Steps that wrote a checkpoint are
+throughput or step time as printed, else steps by the clock.  An undated log that prints either is
+laid on the clock where that can be told, and has its phases in the order of its steps all the same
+(`course_in_order`).  Steps that wrote a checkpoint are
 left out: they are slow by design and say nothing of the rest.
 """
 
@@ -10,14 +12,15 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import isfinite
 from statistics import median
 
 from flatline.facts import Facts, Track
-from flatline.judging.by_steps import MOST_SLACK, laid
+from flatline.judging.by_steps import MOST_SLACK, laid, spent
+from flatline.judging.by_work import laid_by_work
 from flatline.judging.claims import claim
 from flatline.judging.timeline import Timeline, instant, timeline
 from flatline.model import Cite, Claim
@@ -51,6 +54,9 @@ class Pace:
     indexes: tuple[int, ...] = ()
     off_s: float = 0.0
     """How far off the times may be, where they are laid by steps (`judging.by_steps`)."""
+    laid_by: str = ""
+    clocked: bool = True
+    """Whether the times are a clock's: else they are what was spent on steps by then."""
 
     @property
     def span(self) -> tuple[float, float]:
@@ -108,8 +114,20 @@ def course(facts: Facts) -> Course | None:
     return facts.memo("throughput.course", _course)
 
 
+def course_in_order(facts: Facts) -> Course | None:
+    """The same, of an undated log in the order of its steps: for what asks no clock."""
+    return course(facts) or facts.memo("throughput.course in order", _course_in_order)
+
+
 def _course(facts: Facts) -> Course | None:
-    known = pace(facts)
+    return _phases(pace(facts))
+
+
+def _course_in_order(facts: Facts) -> Course | None:
+    return None if pace(facts) is not None else _phases(_in_order(facts))
+
+
+def _phases(known: Pace | None) -> Course | None:
     if known is None or len(known.values) < LEAST_POINTS:
         return None
     parts = phases(known.values)
@@ -168,45 +186,77 @@ def _of_log(facts: Facts) -> Pace | None:
     track = facts.main_track(facts.last.n)
     if track is None:
         return None
+    at, off_s, by = _placed(facts, track)
+    found = _printed(facts, track, at)
+    if found is not None:
+        return replace(found, off_s=off_s, laid_by=by)
     saved = checkpoint_steps(facts)
-    at, off_s = times(facts, track)
-    kept = [i for i in track.of_attempt(facts.last.n)
+    steps = [
+        (b, (track.steps[b] - track.steps[a]) / (at[b] - at[a]))
+        for a, b in pairwise(_kept(facts, track, at))
+        if 0 <= track.steps[a] < track.steps[b] and at[b] > at[a]
+        and not any(track.steps[a] < step <= track.steps[b] for step in saved)
+    ]  # fmt: skip
+    return _made(track, at, steps, "steps/s")
+
+
+def _in_order(facts: Facts) -> Pace | None:
+    """The pace of an undated log by what it prints, with what was spent on steps for times."""
+    track = facts.main_track(facts.last.n)
+    at = {} if track is None else in_order(facts, track)
+    found = _printed(facts, track, at) if track is not None and at else None
+    return None if found is None else replace(found, clocked=False)
+
+
+def _kept(facts: Facts, track: Track, at: Mapping[int, float]) -> list[int]:
+    saved = checkpoint_steps(facts)
+    return [i for i in track.of_attempt(facts.last.n)
             if i in at and not _pays(track.steps[i], saved)]  # fmt: skip
+
+
+def _printed(facts: Facts, track: Track, at: Mapping[int, float]) -> Pace | None:
+    """By the throughput or the step time that most of these points print."""
+    kept = _kept(facts, track, at)
     for column, unit in ((track.throughput, "(as logged)"), (track.step_s, "steps/s")):
         said = [i for i in kept if isfinite(column[i]) and column[i] > 0]
         if 2 * len(said) > len(kept) > 0:
             values = [1 / column[i] if unit == "steps/s" else column[i] for i in said]
-            return _made(track, at, off_s, list(zip(said, values, strict=True)), unit)
-    steps = [
-        (b, (track.steps[b] - track.steps[a]) / (at[b] - at[a]))
-        for a, b in pairwise(kept)
-        if 0 <= track.steps[a] < track.steps[b] and at[b] > at[a]
-        and not any(track.steps[a] < step <= track.steps[b] for step in saved)
-    ]  # fmt: skip
-    return _made(track, at, off_s, steps, "steps/s")
+            return _made(track, at, list(zip(said, values, strict=True)), unit)
+    return None
 
 
 def times(facts: Facts, track: Track) -> tuple[Mapping[int, float], float]:
     """When each point was printed, or stands by the sum of steps where none is dated, and how
     far off that may be."""
+    return _placed(facts, track)[:2]
+
+
+def in_order(facts: Facts, track: Track) -> Mapping[int, float]:
+    """What was spent on steps by each point of an undated log: no clock's time."""
+    span = track.of_attempt(facts.last.n)
+    known = None if any(isfinite(track.at[i]) for i in span) else spent(track, span)
+    return {} if known is None else dict(zip(known.indexes, known.by, strict=True))
+
+
+def _placed(facts: Facts, track: Track) -> tuple[Mapping[int, float], float, str]:
     dated = {i: track.at[i] for i in track.of_attempt(facts.last.n) if isfinite(track.at[i])}
-    known = None if dated else laid(facts)
-    if known is None or known.track is not track or known.slack_s > MOST_SLACK * known.wall_s:
-        return dated, 0.0
-    return dict(zip(known.indexes, known.times, strict=True)), known.slack_s
+    for lay in () if dated else (laid, laid_by_work):
+        known = lay(facts)
+        if known and known.track is track and known.slack_s <= MOST_SLACK * known.wall_s:
+            return dict(zip(known.indexes, known.times, strict=True)), known.slack_s, known.by
+    return dated, 0.0, ""
 
 
 def _made(
     track: Track,
     at: Mapping[int, float],
-    off_s: float,
     points: Sequence[tuple[int, float]],
     unit: str,
 ) -> Pace | None:
     if not points:
         return None
     chosen, values = zip(*sorted(points, key=lambda point: at[point[0]]), strict=True)
-    return Pace(tuple(at[i] for i in chosen), tuple(values), unit, None, track, chosen, off_s)
+    return Pace(tuple(at[i] for i in chosen), tuple(values), unit, None, track, chosen)
 
 
 def checkpoint_steps(facts: Facts) -> tuple[int, ...]:
@@ -250,14 +300,24 @@ def shown(facts: Facts, found: Course, phase: Slow) -> Claim:
     """That a phase was slower than the best one, with what says so."""
     fell = f"{1 - phase.part:.0%}"
     when = f"{clock(phase.begins)} to {clock(phase.ends)} UTC"
-    if found.pace.off_s:
-        when += f" (by the sum of step times, off by {found.pace.off_s:.0f} s at most)"
+    if not found.pace.clocked:
+        when = "step {} to {}".format(*steps_of(found, phase))
+    elif found.pace.off_s:
+        when += f" (by {found.pace.laid_by}, off by {found.pace.off_s:.0f} s at most)"
     text = (
         f"Throughput was {phase.level:.4g} {found.pace.unit} from {when}, {fell} below the"
         f" {found.best.level:.4g} of the best phase"
     )
     return claim(text, *level_cites(facts, found.pace, phase),
                  *level_cites(facts, found.pace, found.best))  # fmt: skip
+
+
+def steps_of(found: Course, phase: Slow) -> tuple[int, int]:
+    """The first and the last step of a phase of a log's course."""
+    known = found.pace
+    first, last = (known.indexes[at] for at in phase.points)
+    assert known.track is not None
+    return known.track.steps[first], known.track.steps[last]
 
 
 def held(facts: Facts, found: Course) -> Claim | None:

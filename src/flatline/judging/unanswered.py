@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from flatline.facts import LOG, Facts, FileRead
 from flatline.judging.claims import claim
-from flatline.judging.throughput import clock, course, shown
+from flatline.judging.throughput import clock, course_in_order, shown, steps_of
 from flatline.model import Claim, Finding, LogCite
 
 _WORD = re.compile(r"\w")
@@ -47,12 +47,16 @@ class Fell:
 
 def fell(facts: Facts) -> Fell | None:
     """None where throughput is not known or stayed; a slow beginning is no fall."""
-    run = course(facts)
+    run = course_in_order(facts)
     later = [phase for phase in run.slow if phase.begins >= run.best.begins] if run else []
     if run is None or not later:
         return None
     worst = max(later, key=lambda phase: (1 - phase.part) * (phase.ends - phase.begins))
-    since = f"from {clock(worst.begins)} UTC"
+    since = (
+        f"from {clock(worst.begins)} UTC"
+        if run.pace.clocked
+        else f"from step {steps_of(run, worst)[0]} on"
+    )
     text = f"Throughput fell by {1 - worst.part:.0%} {since}; nothing that was read says why"
     return Fell(text, (shown(facts, run, worst),))
 
