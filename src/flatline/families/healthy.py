@@ -184,9 +184,7 @@ def _advancing(facts: Facts) -> Finding | None:
         return None
     slow = _slow(facts)
     first = facts.point(track, track.of_attempt(facts.last.n)[0])
-    went = (
-        f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing says why" if slow else ""
-    )
+    went = f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing says why" if slow else ""
     return Finding(
         code=CODE,
         summary=f"The run is still going and advances{went or '; nothing that was read is wrong'}",

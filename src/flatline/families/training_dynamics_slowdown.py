@@ -38,7 +38,6 @@ from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, 
 from flatline.judging.throughput import (
     Course,
     Slow,
-    course,
     course_in_order,
     in_order,
     shown,
