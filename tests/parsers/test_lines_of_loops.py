@@ -64,6 +64,7 @@ def test_a_finite_loss_before_the_first_step_is_no_point() -> None:
     [
         ("saved runs/unet-a/step_001500.pt", "checkpoint_saved", 1500),
         ("Finished Training", "finished", None),
+        ("2026-05-02 04:44:29 training finished, exiting", "finished", None),
         ("Training complete in: 1:30:40.328945.", "finished", None),
     ],
 )
@@ -73,7 +74,8 @@ def test_what_a_loop_says_of_itself(line: str, kind: str, step: int | None) -> N
 
 
 @pytest.mark.parametrize(
-    "line", ["saved figures/step_plot.png", "Finished Training the tokenizer on 3 files"]
+    "line", ["saved figures/step_plot.png", "Finished Training the tokenizer on 3 files",
+             "training finished, exiting the loop early"]
 )
 def test_what_only_looks_alike(line: str) -> None:
     assert not list(markers.Reader().feed(line))

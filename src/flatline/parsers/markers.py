@@ -81,10 +81,11 @@ _FRESH = re.compile(
     re.I,
 )
 _FINISHED = re.compile(
-    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b)[\s\W]*(?:train(?:ing)?(?: run)? (?:is |has |was )?"
-    r"(?:been )?(?:completed?|finished|done)|finished training)"
+    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]*"
+    r"(?:train(?:ing)?(?: run)? (?:is |has |was )?(?:been )?(?:completed?|finished|done)|finished training)"
     r"(?: successfully)?(?: (?:in|after):? [0-9][^,;]{0,60}"
-    r"|: [0-9][0-9,]{0,14} (?:steps|iterations|updates|epochs)\b[^\n]{0,120})?[\s.!*=#-]*$",
+    r"|: [0-9][0-9,]{0,14} (?:steps|iterations|updates|epochs)\b[^\n]{0,120})?"
+    r"(?:[,;.]? (?:exiting|bye|shutting down|good ?bye|cleaning up)(?: now)?)?[\s.!*=#-]*$",
     re.I,
 )
 _STEP = re.compile(
