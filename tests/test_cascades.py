@@ -302,3 +302,30 @@ def test_what_torch_raises_for_its_library_explains_nothing(tmp_path: Path) -> N
     )
 
     assert (alone.state, told.code) == ("undetermined", "C1")
+
+
+def _rank(n: int, end: str) -> str:
+    return end.join((
+        "".join(
+            f"{DAY} 04:{i // 60:02d}:{i % 60:02d},000 | r{n} | world_size=3 step {i}/5000"
+            f" loss {8 - i * 0.003:.4f}\n"
+            for i in range(0, 600, 10)
+        ),
+        "Root Cause (first observed failure):\n[0]:\n"
+        f"  time      : {DAY}_04:10:40\n  host      : node{n}\n"
+        f"  rank      : {n} (local_rank: 0)\n  exitcode  : 1 (pid: 266{n})\n",
+    ))  # fmt: skip
+
+
+def _lost(n: int) -> str:
+    return raised(n, "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:553]"
+                     " Connection closed by peer [10.20.0.4]:41022")  # fmt: skip
+
+
+def test_every_rank_lost_a_peer_and_none_had_gone(tmp_path: Path) -> None:
+    """Between hosts something broke; a rank that says nothing may have died."""
+    told = verdict(tmp_path, **{f"rank{n}": _rank(n, _lost(n)) for n in range(3)})
+    silent = verdict(tmp_path, rank2=_rank(2, ""))
+
+    assert (told.code, told.run.hosts) == ("C5", ("node0", "node1", "node2"))
+    assert silent.code != "C5"

@@ -108,3 +108,27 @@ def test_long_saves_that_are_told_leave_no_doubt(tmp_path: Path, note: str) -> N
 
     assert verdict.code == "G1"
     assert any("account for" in shown.text for shown in verdict.shows) == (not note)
+
+
+def test_metrics_of_hosts_alone_are_none_of_gpus(tmp_path: Path) -> None:
+    """DESIGN: without GPU metrics the confidence of healthy stays below 0.8."""
+    start = datetime(2026, 3, 4, 8, tzinfo=UTC)
+    at = [start + timedelta(seconds=15 * n) for n in range(240)]
+    (tmp_path / "train.log").write_text(
+        "".join(f"{t:%Y-%m-%d %H:%M:%S} INFO step {n + 1}/240 loss {2 + 40 / (n + 4):.4f}\n"
+                for n, t in enumerate(at))
+    )  # fmt: skip
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+        f"77|lm|COMPLETED|0:0|{start:%Y-%m-%dT%H:%M:%S}|{at[-1]:%Y-%m-%dT%H:%M:%S}|1|node01\n"
+    )
+    (tmp_path / "metrics.prom").write_text(
+        "# TYPE node_procs_running gauge\n"
+        + "".join(f'node_procs_running{{instance="node01:9100"}} 9 {int(t.timestamp())}000\n'
+                  for t in at)
+    )  # fmt: skip
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "G1"
+    assert verdict.confidence < 0.8
+    assert any("no GPU metrics were read" in line for line in verdict.cannot_decide)

@@ -108,3 +108,28 @@ def test_garbage_is_blamed_for_what_it_takes(
     if code:
         assert verdict.fault_class == "garbage-collection"
         assert "took 18% of the run's time" in verdict.headline
+
+
+@pytest.mark.parametrize(
+    ("saved", "step_s", "code"),
+    [
+        ("in 0.66s", 0.3, "D2"),
+        ("in 0.66s", 0.96, None),  # beside the steps, which are as long without it
+        ("in 0.02s", 0.3, None),
+        ("", 0.3, None),
+    ],
+)
+def test_a_save_after_every_step_is_told_by_what_it_says_it_took(
+    tmp_path: Path, saved: str, step_s: float, code: str | None
+) -> None:
+    at, lines = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(1, 121):
+        at += timedelta(seconds=0.96)
+        stamp = f"{at:%Y-%m-%d %H:%M:%S},{at.microsecond // 1000:03d}"
+        lines.append(
+            f"{stamp} INFO step {step}/900 loss {2 + 40 / step:.4f} step {step_s:.3f}s/it"
+        )
+        lines.append(f"{stamp} INFO saved checkpoint ckpts/step_{step:06d}.pt {saved}")
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

@@ -64,6 +64,7 @@ def test_a_finite_loss_before_the_first_step_is_no_point() -> None:
     [
         ("saved runs/unet-a/step_001500.pt", "checkpoint_saved", 1500),
         ("Finished Training", "finished", None),
+        ("2026-05-02 04:44:29 training finished, exiting", "finished", None),
         ("Training complete in: 1:30:40.328945.", "finished", None),
     ],
 )
@@ -73,7 +74,52 @@ def test_what_a_loop_says_of_itself(line: str, kind: str, step: int | None) -> N
 
 
 @pytest.mark.parametrize(
-    "line", ["saved figures/step_plot.png", "Finished Training the tokenizer on 3 files"]
+    "line",
+    [
+        "saved figures/step_plot.png",
+        "Finished Training the tokenizer on 3 files",
+        "training finished, exiting the loop early",
+    ],
 )
 def test_what_only_looks_alike(line: str) -> None:
     assert not list(markers.Reader().feed(line))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "I1122 17:23:11.865787 1396 train.py:48] finished 90 steps",
+        "[11-22 17:23:33 gpu1:0] reached 80 iterations, bye",
+        "[2026-11-22 17:22:14,584][__main__][INFO] - fit() done: 96 optimizer steps",
+        '{"ts": "2026-11-22T17:25:17.724", "event": "done", "updates": 80}',
+    ],
+)
+def test_an_end_in_other_words(line: str) -> None:
+    assert only(markers.Reader().feed(line)).kind == "finished"
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["warm-up finished 10 steps before the schedule",
+     "we reached 80 iterations of the outer loop so far", "fit() will be done later",
+     '{"event": "done_loading", "rows": 9}'],
+)  # fmt: skip
+def test_no_end_in_other_words(line: str) -> None:
+    assert not list(markers.Reader().feed(line))
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "loss"),
+    [
+        ("iter 68/400 ctc 1.2277 fwd 0.700s sync 0.003s", "ctc", 1.2277),
+        ("2026-11-22T17:23:29 iter   47  mse 0.62160  total 0.616s", "mse", 0.6216),
+    ],
+)
+def test_a_loss_by_what_it_is(line: str, name: str, loss: float) -> None:
+    said = only(plain.Reader().feed(line))
+    assert (said.loss_name, said.loss) == (name, loss)
+
+
+def test_a_line_that_names_its_loss_has_no_other() -> None:
+    said = only(plain.Reader().feed("step 4/70 loss 4.423 mse 0.2"))
+    assert (said.loss_name, said.loss) == ("loss", 4.423)

@@ -27,7 +27,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from flatline.facts import METRICS, SCHEDULER, Facts
-from flatline.judging.belonging import scoped
+from flatline.judging.belonging import gpus_seen, scoped
 from flatline.judging.claims import claim
 from flatline.judging.health import within
 from flatline.judging.launches import launches
@@ -96,7 +96,7 @@ def judge(facts: Facts) -> Judgement:
     strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if done else 0.0)
     slow, faults, outside = _slow(facts), _faulty(facts), _outside(facts)
     doubts = _doubts(facts, faults, outside)
-    if METRICS not in facts.stores or slow is not None or doubts:
+    if not gpus_seen(facts) or slow is not None or doubts:
         strength = min(strength, BLIND_CEILING)
     return Finding(
         code=CODE,
@@ -189,7 +189,7 @@ def _advancing(facts: Facts) -> Finding | None:
         code=CODE,
         summary=f"The run is still going and advances{went or '; nothing that was read is wrong'}",
         attribution="none",
-        strength=0.75 if METRICS in facts.stores else 0.7,
+        strength=0.75 if gpus_seen(facts) else 0.7,
         most=BLIND_CEILING,
         severity="none",
         shows=(
@@ -209,7 +209,7 @@ def _advancing(facts: Facts) -> Finding | None:
 def _open(facts: Facts, slow: Slow | None) -> tuple[str, ...]:
     blind = "Whether the GPUs were healthy and well used: no GPU metrics were read."
     why = "Why throughput fell: no slow family is found, and not all of them could be measured."
-    return (*(() if METRICS in facts.stores else (blind,)), *((why,) if slow else ()))
+    return (*(() if gpus_seen(facts) else (blind,)), *((why,) if slow else ()))
 
 
 def _slow(facts: Facts) -> Slow | None:

@@ -29,12 +29,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flatline.facts import KERNEL, Facts
+from flatline.judging.both_ends import broke
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import Failure, of_family
 from flatline.judging.downed_ports import Downed, downed
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
-from flatline.model import Finding, Judgement, LogCite, Place
+from flatline.model import Action, Finding, Judgement, LogCite, Place
 
 CODE = "C5"
 NAME = "network-failure"
@@ -52,6 +53,8 @@ EXPLAINS = {
     "F3": "ranks left waiting hold the allocation to the wall",
 }
 
+PARTED = 0.65
+"""All ends were alive; why the connections broke nothing says."""
 BY_PORT = 0.88
 """Nothing else needs to agree: a port that fails with the traffic is why it stopped."""
 
@@ -61,8 +64,34 @@ def judge(facts: Facts) -> Judgement:
     printed it, and none has failed."""
     found = _found(facts)
     if found is None:
-        return None
+        return _parted(facts)
     return replace(found, culprits=distinct(replace(p, gpu=None) for p in found.culprits))
+
+
+def _parted(facts: Facts) -> Finding | None:
+    """That every rank lost a peer and none had gone before."""
+    lines = broke(facts)
+    if not lines:
+        return None
+    text = f"All {len(lines)} ranks lost a connection to a peer, and none of them had gone before"
+    return Finding(
+        code=CODE,
+        summary=text,
+        attribution="infrastructure",
+        strength=PARTED,
+        shows=(claim(text, *lines[:6]),),
+        implies=(claim("What is between the hosts broke while the program ran at both ends.",
+                       *lines[:2]),),
+        scope="none",
+        onset=min((cite.at for cite in lines if cite.at is not None), default=None),
+        order=(lines[0].source, lines[0].line),
+        attempt=facts.last.n,
+        cannot_decide=("Which end or what between them: kernel logs and link counters would tell.",
+                       "Whether a firewall or a person closed the connections."),
+        actions=(Action("watch", "Look at the links and switches between these hosts, and at"
+                        " whether other jobs on them lost connections then."),),
+        resubmit="unknown",
+    )  # fmt: skip
 
 
 def _found(facts: Facts) -> Finding | None:

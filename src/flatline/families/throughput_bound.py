@@ -35,7 +35,7 @@ from collections.abc import Sequence
 from flatline.facts import Facts
 from flatline.judging.again import COLLECTED, again
 from flatline.judging.claims import claim
-from flatline.judging.costly_steps import Cost, cost, saves_begun
+from flatline.judging.costly_steps import Cost, Stated, cost, saves_begun, stated_saves
 from flatline.judging.launches import launches
 from flatline.judging.throughput import checkpoint_steps, pace
 from flatline.judging.timeline import by_host, instant, usual
@@ -76,6 +76,9 @@ def judge(facts: Facts) -> Judgement:
     storm = cost(facts, saved, SAVES, STORM)
     if storm is not None:
         return _saving(facts, storm)
+    stated = stated_saves(facts)
+    if stated is not None and stated.events >= SAVES and stated.lost_s >= STORM * stated.wall_s:
+        return _said_to_save(facts, stated)
     found = (
         again(facts, CODE, COLLECTED)
         or _bypassed(facts)
@@ -94,6 +97,35 @@ def _cleared(facts: Facts) -> Cleared | None:
 
 
 # --- saving -------------------------------------------------------------------------------------
+
+
+def _said_to_save(facts: Facts, stated: Stated) -> Finding:
+    share = stated.lost_s / stated.wall_s
+    shown = stated.cites[:_SHOWN]
+    return Finding(
+        code=CODE,
+        summary=f"Saving checkpoints took {share:.0%} of the run's time",
+        fault_class="checkpoint-storm",
+        attribution="job",
+        shows=(
+            claim(f"{stated.events} lines on saves say that these took {stated.lost_s:.0f} s of"
+                  f" {stated.wall_s:.0f} s by the log's clock, time that no step accounts for",
+                  *shown, stated.cites[-1]),
+        ),
+        implies=(claim("Every rank waits while one saves, unless it is done beside the steps.",
+                       *shown),),
+        strength=0.75,
+        severity="degraded",
+        scope="all",
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Whether the storage is slow or the checkpoints are large.",),
+        actions=(
+            Action("fix", "Save less often, or asynchronously: once in the time that may be"
+                   " lost, not once a few steps."),
+        ),
+        resubmit="fix_first",
+    )  # fmt: skip
 
 
 def _saving(facts: Facts, storm: Cost) -> Finding:

@@ -7,11 +7,12 @@ from dataclasses import replace
 from flatline.facts import Facts
 from flatline.judging.timeline import instant
 from flatline.model import Finding, LogCite, QueryCite
+from flatline.signals import ACTIVITY
 
 UNKNOWN = 0.79
 """Just short of confident: metrics of a cluster hold other jobs' hosts as well, and one that
 works on at its own pace looks like the one that the others wait for."""
-OF_EVERY_GPU = ("gpu_power_watts", "gpu_sm_clock_hertz", "gpu_utilization_ratio")
+OF_EVERY_GPU = ("gpu_power_watts", "gpu_sm_clock_hertz", *ACTIVITY, "gpu_memory_used_bytes")
 
 
 def belonging(facts: Facts, finding: Finding) -> Finding:
@@ -30,6 +31,11 @@ def belonging(facts: Facts, finding: Finding) -> Finding:
         most=min(finding.most, UNKNOWN),
         cannot_decide=(*finding.cannot_decide, told),
     )
+
+
+def gpus_seen(facts: Facts) -> bool:
+    """Whether any GPU was measured: metrics may be of hosts alone."""
+    return any(map(facts.measured, OF_EVERY_GPU))
 
 
 def none_besides(facts: Facts) -> bool:

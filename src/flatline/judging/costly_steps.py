@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 from flatline.facts import Facts, Track
-from flatline.judging.throughput import times
+from flatline.judging.throughput import times, unaccounted
 from flatline.model import LogCite, Place
 
 PLAIN = 4
@@ -23,6 +23,7 @@ WARM_UP_STEPS = 10
 STATED = 0.5
 """Of what the steps lost so much must be had from the times a compiler states. A judgement: a step
 waits as well for what it traces and loads anew, which the compiler does not count."""
+_TOOK = re.compile(r"(?:\bin |\(|\btook )([0-9]{1,6}(?:\.[0-9]{1,6})?) ?s(?:ec(?:onds?)?)?\b")
 _NO_SAVE = re.compile(
     r"\b(?:not|never|skip(?:s|ped|ping)?|without|finished|done|after|error|while) saving\b",
     re.IGNORECASE,
@@ -89,6 +90,32 @@ def _evaluated(facts: Facts, source: str) -> list[int]:
     told = [*(marker.cite for marker in facts.markers_of("eval")),
             *(match.cite for match in facts.tagged("evaluation"))]  # fmt: skip
     return sorted(cite.line for cite in told if cite.source == source)
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """Seconds that lines on saves say these took, as far as the time outside of steps holds them,
+    of how many by the clock, how often, and the lines."""
+
+    lost_s: float
+    wall_s: float
+    events: int
+    cites: tuple[LogCite, ...]
+
+
+def stated_saves(facts: Facts) -> Stated | None:
+    """Where a save follows every step nothing is left to compare with but what it says it took;
+    one that is written beside the steps takes none of the time outside of them."""
+    outside = unaccounted(facts)
+    told = [
+        (float(found[1]), marker.cite)
+        for marker in facts.markers_of("checkpoint_saved")
+        if marker.attempt == facts.last.n and (found := _TOOK.search(marker.cite.text))
+    ]
+    if outside is None or not told:
+        return None
+    lost = min(sum(seconds for seconds, _ in told), outside[1])
+    return Stated(lost, outside[0], len(told), tuple(cite for _, cite in told))
 
 
 def saves_begun(facts: Facts) -> tuple[int, ...]:

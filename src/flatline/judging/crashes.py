@@ -177,7 +177,8 @@ def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
         f.strength >= WEAK_ROOT
         and f.attempt == vague.attempt
         and f.fatal
-        and f.crash is None
+        and f is not vague
+        and (f.crash is None or (f.signature is not None and f.signature is not known))
         and (facts.after(f.cite, vague.cite) is not True or _just_below(f.cite, vague.cite))
         for f in found
     )

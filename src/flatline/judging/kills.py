@@ -168,8 +168,9 @@ def _from_lines(facts: Facts) -> Iterable[Kill]:
             continue
         if "oom-kill" in failure.match.signature.tags:
             continue
-        event = ProcessExit("line", failure.cite, failure.place, attempt=failure.attempt)
         signal = {"segv": 11, "abort": 6, "bus": 7}.get(failure.fault_class or "", 9)
+        event = ProcessExit("line", failure.cite, failure.place, attempt=failure.attempt,
+                            signal=6 if signal == 6 else None)  # fmt: skip
         why_not = _before(facts, event)
         yield Kill(
             cite=failure.match.cite,

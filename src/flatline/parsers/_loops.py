@@ -44,6 +44,10 @@ _AT_STEP = re.compile(
     r"()\s+(?:at|after|on|for)\s+(?:global |training )?(?:step|iter(?:ation)?|epoch|batch)\s*"
     r"#?[0-9]{1,12}\s*[:=]\s*(" + _NUMBER + r")(?![\w%])"
 )
+_NAMED_LOSS = re.compile(
+    r"(?<![\w/@.-])(mse|rmse|nll|ctc|bce|ce|elbo|huber)(?: *[:=] *| +)(" + _NUMBER + r")(?![\w%])"
+)
+"""Losses by what they are: read where no word of the line is \"loss\"."""
 _CONFIG_TAIL = re.compile(
     r"[_/]?(?:scal|fn|func|weight|type|coef|mask|alpha|beta|less|limit|thresh|interval|every|mode"
     r"|ratio|delta|diff|step|freq|history|curve|smooth|spike|window|aware)"
@@ -289,6 +293,10 @@ def _losses(line: _Line) -> list[Loss]:
         slot = line.slot(after, 2)
         if slot is not None:
             found.append(Loss("xent", slot, at, False, 0))
+    if not found and (other := _NAMED_LOSS.search(low)) and not rewarded:
+        slot = line.slot(other, 2)
+        if slot is not None:
+            found.append(Loss(other[1], slot, other.start(1), False, 0))
     return found
 
 

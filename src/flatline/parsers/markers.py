@@ -36,6 +36,10 @@ TRIGGERS = (
     r"Training starts at step [0-9]",
     r"(?i:train(ing)? (is |has |was )?(been )?(complete|finished|done))",
     r"Finished [Tt]raining",
+    r"(?i:(finished|completed|reached|done:?) [0-9]+ [a-z ]{0,12}"
+    r"(steps|iterations|updates|epochs))",
+    r"(fit|train)\(\) (is )?(done|finished|complete)",
+    r"\"event\": ?\"(done|finished|train_end|training_end|training_complete|end)\"",
 )
 
 _FOREIGN = re.compile(
@@ -81,10 +85,20 @@ _FRESH = re.compile(
     re.I,
 )
 _FINISHED = re.compile(
-    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b)[\s\W]*(?:train(?:ing)?(?: run)? (?:is |has |was )?"
-    r"(?:been )?(?:completed?|finished|done)|finished training)"
+    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]*"
+    r"(?:train(?:ing)?(?: run)? (?:is |has |was )?(?:been )?(?:completed?|finished|done)"
+    r"|finished training)"
     r"(?: successfully)?(?: (?:in|after):? [0-9][^,;]{0,60}"
-    r"|: [0-9][0-9,]{0,14} (?:steps|iterations|updates|epochs)\b[^\n]{0,120})?[\s.!*=#-]*$",
+    r"|: [0-9][0-9,]{0,14} (?:steps|iterations|updates|epochs)\b[^\n]{0,120})?"
+    r"(?:[,;.]? (?:exiting|bye|shutting down|good ?bye|cleaning up)(?: now)?)?[\s.!*=#-]*$",
+    re.I,
+)
+_AT_THE_END = re.compile(
+    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]*"
+    r"(?:(?:finished|completed|reached|done:?) ([0-9]{1,12}) (?:optimi[sz]er |training |train )?"
+    r"(?:steps|iterations|updates|epochs)(?:, \w{1,12})?"
+    r"|(?:fit|train)\(\) (?:is )?(?:done|finished|complete)[^\n]{0,60})[\s.!]*$"
+    r"|\"event\": ?\"(?:done|finished|train_end|training_end|training_complete|end)\"",
     re.I,
 )
 _STEP = re.compile(
@@ -127,6 +141,6 @@ class Reader:
             return (Progress("checkpoint_saved", step=step_, epoch=epoch),)
         if (step_ is not None or epoch is not None) and _LOADED.search(text):
             return (Progress("checkpoint_loaded", step=step_, epoch=epoch),)
-        if _FINISHED.search(text):
+        if _FINISHED.search(text) or _AT_THE_END.search(text):
             return (Progress("finished", step=step_, epoch=epoch),)
         return ()

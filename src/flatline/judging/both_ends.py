@@ -1,0 +1,42 @@
+"""
+Connections that broke while every rank was alive: each of them says that it lost a peer.
+
+Of a rank that died its peers say so, and it says nothing.  Where all ranks of the world report a
+lost connection, on several hosts and within moments, and nothing else failed on any of them, none
+had gone before: what is between them broke.
+"""
+
+from __future__ import annotations
+
+from flatline.facts import Facts
+from flatline.judging.crashes import failures
+from flatline.judging.kills import kills
+from flatline.model import LogCite
+
+WITHIN_S = 60.0
+"""Of one another: later ones may have lost a rank that had gone for having lost another."""
+
+
+def broke(facts: Facts) -> tuple[LogCite, ...]:
+    """The line of each rank; nothing where a rank says none, or anything else failed."""
+    attempt, world = facts.last.n, facts.world_size
+    if world is None or world < 2 or len(facts.hosts) < 2:
+        return ()
+    said: dict[int, LogCite] = {}
+    for match in facts.tagged("lost-peer"):
+        rank = match.cite.place.rank
+        if match.attempt == attempt and rank is not None:
+            said.setdefault(rank, match.cite)
+    if set(said) != set(range(world)):
+        return ()
+    if any(f.attempt == attempt and f.fatal for f in failures(facts)) or _killed(facts, attempt):
+        return ()
+    times = [cite.at for cite in said.values() if cite.at is not None]
+    if times and (max(times) - min(times)).total_seconds() > WITHIN_S + facts.skew_s:
+        return ()
+    return tuple(said[rank] for rank in sorted(said))
+
+
+def _killed(facts: Facts, attempt: int) -> bool:
+    found = kills(facts)
+    return found is not None and found.first.attempt == attempt and found.first.fatal
