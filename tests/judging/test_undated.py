@@ -113,6 +113,13 @@ def test_a_pace_that_held_is_not_said_to_have_fallen(
     assert "slower" not in verdict.headline
 
 
+def test_a_run_of_a_minute_is_uneven_for_reasons_of_its_own(tmp_path: Path) -> None:
+    verdict = run(tmp_path, lambda step: 0.4 if step > 120 else 0.3)
+
+    assert verdict.code == "G1"
+    assert "slower" not in verdict.headline
+
+
 def test_a_size_that_grows_as_the_pace_falls_needs_no_clock(tmp_path: Path) -> None:
     verdict = run(
         tmp_path,

@@ -35,7 +35,7 @@ from flatline.judging.pace import pace
 from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
 from flatline.judging.throughput import (
     Slow,
-    course_in_order,
+    course_to_tell,
     held,
     shown,
     steps_of,
@@ -214,7 +214,7 @@ def _open(facts: Facts, slow: Slow | None) -> tuple[str, ...]:
 
 def _slow(facts: Facts) -> Slow | None:
     """The worst phase of a run that was much slower for a good part of its time."""
-    run = course_in_order(facts)
+    run = course_to_tell(facts)
     if run is None:
         return None
     slow = [phase for phase in run.slow if phase.part < MUCH_SLOWER]
@@ -226,7 +226,7 @@ def _slow(facts: Facts) -> Slow | None:
 
 def _when(facts: Facts, slow: Slow) -> str:
     """In which steps, where they are on no clock."""
-    run = course_in_order(facts)
+    run = course_to_tell(facts)
     if run is None or run.pace.clocked:
         return "for a time"
     first, last = steps_of(run, slow)
@@ -241,7 +241,7 @@ def _faulty(facts: Facts) -> tuple[Claim, ...]:
 
 def _paced(facts: Facts, slow: Slow | None) -> tuple[Claim, ...]:
     """The phase in which the run was slower, or that its pace held, as far as that is known."""
-    run = course_in_order(facts)
+    run = course_to_tell(facts)
     if run is None:
         return ()
     told = held(facts, run) if slow is None else shown(facts, run, slow)

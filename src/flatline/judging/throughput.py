@@ -33,6 +33,10 @@ DROP = 0.05
 """A fall beyond this is a slow-down: repeats on other nodes differ by 2 %."""
 LEAST_POINTS = 12
 """Fewer points show no phases."""
+LEAST_S = 300.0
+"""Steps that took less than this together tell nothing by becoming slower.  A judgement: small
+runs of real libraries, of 1 to 120 s, slowed by up to three quarters after an evaluation or a
+save, or at their start."""
 LASTING = 4
 """Points of a phase from which it lasted."""
 
@@ -117,6 +121,14 @@ def course(facts: Facts) -> Course | None:
 def course_in_order(facts: Facts) -> Course | None:
     """The same, of an undated log in the order of its steps: for what asks no clock."""
     return course(facts) or facts.memo("throughput.course in order", _course_in_order)
+
+
+def course_to_tell(facts: Facts) -> Course | None:
+    """The same, but of a run of minutes: its pace is uneven for reasons that nobody asks for."""
+    run = course_in_order(facts)
+    if run is None or run.pace.clocked or run.pace.unit != "steps/s":
+        return run
+    return run if run.pace.times[-1] >= LEAST_S else None
 
 
 def _course(facts: Facts) -> Course | None:

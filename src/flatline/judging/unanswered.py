@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from flatline.facts import LOG, Facts, FileRead
 from flatline.judging.claims import claim
-from flatline.judging.throughput import clock, course_in_order, shown, steps_of
+from flatline.judging.throughput import clock, course_to_tell, shown, steps_of
 from flatline.model import Claim, Finding, LogCite
 
 _WORD = re.compile(r"\w")
@@ -47,7 +47,7 @@ class Fell:
 
 def fell(facts: Facts) -> Fell | None:
     """None where throughput is not known or stayed; a slow beginning is no fall."""
-    run = course_in_order(facts)
+    run = course_to_tell(facts)
     later = [phase for phase in run.slow if phase.begins >= run.best.begins] if run else []
     if run is None or not later:
         return None
