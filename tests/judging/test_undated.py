@@ -113,6 +113,28 @@ def test_a_pace_that_held_is_not_said_to_have_fallen(
     assert "slower" not in verdict.headline
 
 
+@pytest.mark.parametrize(("every", "lasts"), [(100, 60.0), (50, 60.0), (100, 300.0)])
+def test_a_bar_that_still_counts_an_evaluation_shows_no_fall(
+    tmp_path: Path, every: int, lasts: float
+) -> None:
+    """Its rate is a moving average."""
+    shown, took, lines = 3.0, 0.0, []
+    for step in range(1, 801):
+        own = 3.0 * noisy(step) + (lasts if step % every == 1 and step > 1 else 0.0)
+        shown, took = 0.3 * own + 0.7 * shown, took + own
+        bar = f"[{int(took) // 60:02d}:{int(took) % 60:02d}<10:00, {shown:5.2f}s/it]"
+        lines.append(f" 10%|#         | {step}/800 {bar}")
+        lines.append(f"{{'loss': {2 + 40 / step:.4f}, 'learning_rate': 1e-05, 'epoch': 0.1}}")
+        if step % every == 0:
+            lines.append("{'eval_loss': 1.5, 'eval_runtime': 60.0, 'epoch': 0.1}")
+    lines.append("{'train_runtime': 3000.0, 'train_loss': 2.1, 'epoch': 1.0}")
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "G1"
+    assert "slower" not in verdict.headline
+
+
 def test_a_run_of_a_minute_is_uneven_for_reasons_of_its_own(tmp_path: Path) -> None:
     verdict = run(tmp_path, lambda step: 0.4 if step > 120 else 0.3)
 

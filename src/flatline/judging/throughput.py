@@ -10,7 +10,7 @@ left out: they are slow by design and say nothing of the rest.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -33,6 +33,9 @@ DROP = 0.05
 """A fall beyond this is a slow-down: repeats on other nodes differ by 2 %."""
 LEAST_POINTS = 12
 """Fewer points show no phases."""
+RECOVERS = 20
+"""Rates of a progress bar after which less than a thousandth of a pause is left in them: tqdm's
+smoothing is 0.3 unless told otherwise."""
 LEAST_S = 300.0
 """Steps that took less than this together tell nothing by becoming slower.  A judgement: small
 runs of real libraries, of 1 to 120 s, slowed by up to three quarters after an evaluation or a
@@ -200,6 +203,8 @@ def _of_log(facts: Facts) -> Pace | None:
         return None
     at, off_s, by = _placed(facts, track)
     found = _printed(facts, track, at)
+    if found is None and by:
+        return None
     if found is not None:
         return replace(found, off_s=off_s, laid_by=by)
     saved = checkpoint_steps(facts)
@@ -228,13 +233,31 @@ def _kept(facts: Facts, track: Track, at: Mapping[int, float]) -> list[int]:
 
 def _printed(facts: Facts, track: Track, at: Mapping[int, float]) -> Pace | None:
     """By the throughput or the step time that most of these points print."""
-    kept = _kept(facts, track, at)
+    blurred = _blurred(facts, track)
+    kept = [i for i in _kept(facts, track, at) if i not in blurred]
     for column, unit in ((track.throughput, "(as logged)"), (track.step_s, "steps/s")):
         said = [i for i in kept if isfinite(column[i]) and column[i] > 0]
         if 2 * len(said) > len(kept) > 0:
             values = [1 / column[i] if unit == "steps/s" else column[i] for i in said]
             return _made(track, at, list(zip(said, values, strict=True)), unit)
     return None
+
+
+def _blurred(facts: Facts, track: Track) -> set[int]:
+    """Undated points of a progress bar to whose rate an evaluation or a save still adds: a bar
+    prints a moving average."""
+    if not any(m.cite.source == track.source for m in facts.markers_of("bar")):
+        return set()
+    marks = (*facts.markers_of("eval", "checkpoint_saved"),
+             *facts.tagged("evaluation"), *facts.tagged("save-begun"))  # fmt: skip
+    rated = [i for i in range(len(track)) if isfinite(track.step_s[i])]
+    lines = [track.lines[i] for i in rated]
+    out: set[int] = set()
+    for mark in marks:
+        if mark.cite.source == track.source:
+            first = bisect_right(lines, mark.cite.line)
+            out.update(rated[first : first + RECOVERS])
+    return {i for i in out if not isfinite(track.at[i])}
 
 
 def times(facts: Facts, track: Track) -> tuple[Mapping[int, float], float]:
