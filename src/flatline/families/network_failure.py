@@ -25,13 +25,14 @@ References:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
 from flatline.facts import KERNEL, Facts
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import Failure, of_family
-from flatline.judging.downed_ports import Downed, downed
+from flatline.judging.downed_ports import BEFORE, Downed, downed
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
 from flatline.model import Finding, Judgement, LogCite, Place
@@ -54,6 +55,9 @@ EXPLAINS = {
 
 BY_PORT = 0.88
 """Nothing else needs to agree: a port that fails with the traffic is why it stopped."""
+
+DOWN = "kernel-link-down"
+_PEER = re.compile(r"(?:closed by remote peer|recv from|send to|[Cc]onnect to) ([\w.-]{1,253})")
 
 
 def judge(facts: Facts) -> Judgement:
@@ -86,6 +90,9 @@ def _found(facts: Facts) -> Finding | None:
     if found is None:
         return None
     lines = [f for f in of_family(facts, CODE) if f.attempt == found.attempt]
+    cut_off = _cut_off(facts, found, lines)
+    if cut_off is not None:
+        return cut_off
     peers = [f for f in lines if f.match is not None and f.match.groups.get("peer")]
     own = [f for f in lines if f not in peers and f.place.host]
     if peers and own:
@@ -107,6 +114,28 @@ def _found(facts: Facts) -> Finding | None:
         resubmit="unknown",
         actions=found.actions[-1:],
     )
+
+
+def _cut_off(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Finding | None:
+    """The finding with the host whose link was down by its kernel's log as its peers lost it by
+    name; None where no line of theirs names it, or the link had come back by then."""
+    for failure in lines:
+        host, at = failure.place.host, failure.cite.at
+        if failure.match is None or failure.match.signature.id != DOWN or not host or at is None:
+            continue
+        lost = [m for m in facts.tagged("lost-peer")
+                if (named := _PEER.search(m.cite.text)) and m.cite.at is not None
+                and facts.node_of(named[1]) == facts.node_of(host)
+                and not m.cite.at_assumed and at <= m.cite.at <= at + BEFORE]  # fmt: skip
+        back = [m.cite.at for m in facts.tagged("link-up")
+                if m.cite.source == failure.cite.source and m.cite.at and m.cite.at >= at]  # fmt: skip
+        lost = [m for m in lost if m.cite.at and not any(up <= m.cite.at for up in back)]
+        if lost:
+            named = _at_fault(facts, found, (Place(host=host),), [failure], ())
+            text = f"Its peers lost {host} while that link was down"
+            shows = (*named.shows, claim(text, *(m.cite for m in lost[:4])))
+            return replace(named, strength=max(named.strength, BY_PORT), shows=shows)
+    return None
 
 
 def _of_kernel(facts: Facts, found: Finding) -> bool:
