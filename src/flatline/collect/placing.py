@@ -43,8 +43,11 @@ def placed(
 
 
 def _as_known(told: str, known: Iterable[str]) -> str | None:
-    """The host as it is known; as it is told, where a known one differs in its digits alone."""
-    hosts = {_short(host): host for host in known}
+    """The host as it is known, by records before metrics; as it is told, where a known one differs
+    in its digits alone."""
+    hosts: dict[str, str] = {}
+    for host in known:
+        hosts.setdefault(_short(host), host)
     short = _short(told)
     if short in hosts:
         return hosts[short]

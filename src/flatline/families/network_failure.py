@@ -120,22 +120,34 @@ def _cut_off(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Finding 
     """The finding with the host whose link was down by its kernel's log as its peers lost it by
     name; None where no line of theirs names it, or the link had come back by then."""
     for failure in lines:
-        host, at = failure.place.host, failure.cite.at
-        if failure.match is None or failure.match.signature.id != DOWN or not host or at is None:
+        if failure.match is None or failure.match.signature.id != DOWN:
             continue
-        lost = [m for m in facts.tagged("lost-peer")
-                if (named := _PEER.search(m.cite.text)) and m.cite.at is not None
-                and facts.node_of(named[1]) == facts.node_of(host)
-                and not m.cite.at_assumed and at <= m.cite.at <= at + BEFORE]  # fmt: skip
-        back = [m.cite.at for m in facts.tagged("link-up")
-                if m.cite.source == failure.cite.source and m.cite.at and m.cite.at >= at]  # fmt: skip
-        lost = [m for m in lost if m.cite.at and not any(up <= m.cite.at for up in back)]
+        lost = _lost_meanwhile(facts, failure.cite)
         if lost:
-            named = _at_fault(facts, found, (Place(host=host),), [failure], ())
-            text = f"Its peers lost {host} while that link was down"
-            shows = (*named.shows, claim(text, *(m.cite for m in lost[:4])))
-            return replace(named, strength=max(named.strength, BY_PORT), shows=shows)
+            place = Place(host=failure.place.host)
+            blamed = _at_fault(facts, found, (place,), [failure], ())
+            text = f"Its peers lost {place.host} while that link was down"
+            shows = (*blamed.shows, claim(text, *lost[:4]))
+            return replace(blamed, strength=max(blamed.strength, BY_PORT), shows=shows)
     return None
+
+
+def _lost_meanwhile(facts: Facts, down: LogCite) -> list[LogCite]:
+    """Lines of peers that lost the host of a link, dated while it was down."""
+    host, at = down.place.host, down.at
+    if host is None or at is None:
+        return []
+    up = (m.cite.at for m in facts.tagged("link-up") if m.cite.source == down.source)
+    until = min((one for one in up if one is not None and one >= at), default=at + BEFORE)
+    return [
+        m.cite
+        for m in facts.tagged("lost-peer")
+        if (told := _PEER.search(m.cite.text))
+        and facts.node_of(told[1]) == facts.node_of(host)
+        and m.cite.at is not None
+        and not m.cite.at_assumed
+        and at <= m.cite.at < min(until, at + BEFORE)
+    ]
 
 
 def _of_kernel(facts: Facts, found: Finding) -> bool:

@@ -65,7 +65,8 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
     others = max(ratio for place, ratio in typical.items() if place != found)
     if typical[found] < LONGER or others > ALIKE or always[found] < ALWAYS:
         return None
-    if (facts.node_of(found.host or ""), found.gpu) == (facts.hosts[0], "0"):
+    first = facts.hosts[0] if facts.hosts else facts.node_of(found.host or "")
+    if (facts.node_of(found.host or ""), found.gpu) == (first, "0"):
         return None
     shows = _shown(facts, ranks, found)
     return None if shows is None else Lone(found, typical[found] - 1.0, shows)
@@ -103,7 +104,9 @@ def _began_and_ended(facts: Facts, ranks: Fleet) -> bool:
     if not busy.any(axis=1).all() or before < 0 or after >= len(times):
         return False
     began, ended = ranks.run.pace.span
-    with_it = times[int(first.max())] - step_s <= began and times[int(last.min())] + step_s >= ended
+    with_it = (
+        times[int(first.max())] - step_s <= began and times[int(last.min())] + step_s >= ended
+    )
     rested = np.isfinite(values[:, [before, after]]).all()
     return bool(with_it and rested and np.ptp(first) <= 1 and np.ptp(last) <= 1)
 
