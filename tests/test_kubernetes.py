@@ -89,3 +89,16 @@ def test_an_event_that_ended_a_pod(tmp_path: Path, event: str, code: str, log: s
 )
 def test_an_event_that_says_no_cause(tmp_path: Path, event: str) -> None:
     assert verdict(tmp_path, EVENT.format(event)).state == "undetermined"
+
+
+def test_a_killed_container_is_on_the_node_its_pod_is_described_with(tmp_path: Path) -> None:
+    """Of several pods each has its own; one that was given none has none."""
+    fine = STATE.format(reason="Completed", code=0)
+    killed = STATE.format(reason="OOMKilled", code=137).replace(
+        "pool-7/10.0.3.4", "pool-9/10.0.3.6"
+    )
+    told = verdict(tmp_path, fine + killed + fine)
+
+    assert [place.host for place in told.culprits] == ["pool-9"]
+    unplaced = killed.replace("pool-9/10.0.3.6", "<none>")
+    assert verdict(tmp_path, unplaced).culprits == ()

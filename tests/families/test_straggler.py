@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
-from families.fleet import checked, facts_of, sample, stepping
+from families.fleet import T0, checked, facts_of, sample, stepping
 from flatline.families.straggler import judge
-from flatline.model import Attempt, Finding, Judgement, Place
+from flatline.model import NOWHERE, Attempt, Finding, Judgement, Place, Progress
+from flatline.tracks import Track
 
 Share = Callable[[int, float], float]
 
@@ -177,3 +179,44 @@ def test_a_host_that_may_be_another_jobs_slows_nothing(tmp_path: Path, hosts: in
     gaps = fleet_of_40(tmp_path, lambda gpu, at: 0.72 if gpu >= 32 else 0.94, low, hosts)
     assert gaps is None
     assert fleet_of_40(tmp_path, lambda gpu, at: 0.66 if gpu == 37 else 0.6, hosts=hosts) is None
+
+
+def shift(
+    tmp_path: Path, begins: float = 600, ends: float = 4200, upto: float = 4800, since: float = 0
+) -> Judgement:
+    """Forty cards whose hosts nothing names; the fifth host's have gaps, and begin, end, and are
+    read, from and until then."""
+    noise = random.Random(8)
+    lines = []
+    for gpu in range(40):
+        low = gpu >= 32
+        first, last = (begins, ends) if low else (600, 4200)
+        for at in range(0, 4801, 30):
+            if low and not since <= at <= upto:
+                continue
+            level = (0.72 if low else 0.95) * noise.gauss(1, 0.004) if first <= at <= last else 0.0
+            label = f'Hostname="n{gpu // 8}",gpu="{gpu % 8}",modelName="H100"'
+            lines.append(sample("DCGM_FI_PROF_GR_ENGINE_ACTIVE", label, level, at))
+    track = Track("job.log", NOWHERE, None, "plain")
+    for step in range(1, 1776):
+        when = datetime.fromtimestamp(T0 + 630 + 2 * step, UTC)
+        track.add(Progress("train", step=step, loss=2.0, step_s=2.0), step, when, 0)
+    facts, source = facts_of(tmp_path, lines, track)
+    return checked(judge(facts), source)
+
+
+def test_cards_that_begin_and_end_with_the_run_are_its_own(tmp_path: Path) -> None:
+    """Where no record and no log names its hosts."""
+    found = shift(tmp_path)
+
+    assert isinstance(found, Finding)
+    assert found.culprits == (Place(host="n4"),)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [{"begins": 300}, {"ends": 4500}, {"ends": 3000}, {"upto": 4200}, {"since": 600}],
+)
+def test_cards_that_do_not_may_be_another_jobs(tmp_path: Path, other: dict[str, float]) -> None:
+    """They began before, went on, stopped earlier; their exporter stopped, or began, with it."""
+    assert shift(tmp_path, **other) is None

@@ -188,3 +188,42 @@ def test_steps_that_grow_by_what_they_wait_for_data(
     if code:
         assert (verdict.scope, verdict.culprits, verdict.confidence < 0.8) == ("none", (), True)
         assert verdict.onset_step == 200
+
+
+def undated(timed_out: str) -> str:
+    """torchtitan's lines have no times; NCCL's watchdog has, and says for how long it waited."""
+    steps = "".join(
+        f"[rank0]:step: {n:2d}  loss:  {5 - n / 100:.4f}  memory: 60.74GiB(82.00%)  tps: 6,571"
+        "  tflops: 372.86  mfu: 37.70%\n"
+        for n in range(5, 125, 5)
+    )
+    return steps + "".join(
+        f"[rank{rank}]:[E0304 08:49:00.{rank:03d} ProcessGroupNCCL.cpp:616] [Rank {rank}] Watchdog"
+        f" caught collective operation timeout: WorkNCCL(SeqNum=881, OpType=ALLREDUCE, NumelIn=16,"
+        f" NumelOut=16, Timeout(ms)={timed_out}) ran for {timed_out} milliseconds before timing"
+        " out.\n".replace("E304", "E0304")
+        for rank in (0, 5, 10)
+    ).replace("[E304", "[E0304")
+
+
+def test_the_watchdog_says_since_when_an_undated_run_waited(tmp_path: Path) -> None:
+    """For its timeout; a card that fell idle after it had reported is none."""
+
+    def at_once(host: str, gpu: int, at: float) -> float:
+        if at <= 1140:
+            return 640.0 + gpu
+        return 118.0 if (host, gpu) == ("node02", 5) else 231.0 + gpu
+
+    def afterwards(host: str, gpu: int, at: float) -> float:
+        if at <= 1140:
+            return 640.0 + gpu
+        return 118.0 if (host, gpu) == ("node02", 5) and at > 2945 else 231.0 + gpu
+
+    def always(host: str, gpu: int, at: float) -> float:
+        return 118.0 if (host, gpu) == ("node02", 5) else at_once("node01", gpu, at)
+
+    for level, named in ((at_once, True), (afterwards, False), (always, False)):
+        power = metrics("DCGM_FI_DEV_POWER_USAGE", level, 3000)
+        verdict = said(tmp_path, undated("1800000"), power)
+        assert verdict.code == "C2"
+        assert (verdict.culprits == (Place(host="node02", gpu="5"),)) == named

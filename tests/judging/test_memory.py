@@ -138,3 +138,59 @@ def test_what_is_missing_of_a_card_is_held_by_others(
     assert (verdict.attribution == "unknown") == others
     assert any("others hold" in one.text for one in verdict.implies) == others
     assert any("what else holds" in one.text for one in verdict.actions) == others
+
+
+BARE = (
+    "Traceback (most recent call last):\n"
+    '  File "/app/train.py", line 208, in main\n'
+    "    loss.backward()\n"
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 1.50 GiB. GPU 2 has a total"
+    " capacity of 78.12 GiB of which 512.00 MiB is free.\n"
+)
+FAILED = """\
+[{n}]:
+  time      : 2023-11-14_22:23:10
+  host      : {host}
+  rank      : {rank} (local_rank: {local})
+  exitcode  : {code} (pid: 41877)
+  error_file: <N/A>
+"""
+
+
+@pytest.mark.parametrize(
+    ("others", "named"),
+    [
+        ((), [("n1", "2")]),
+        (((1, "n0", 3, 3, 1),), []),
+        (((1, "n0", 3, 3, -15),), [("n1", "2")]),
+    ],
+)
+def test_the_one_process_that_failed_is_the_one_without_memory(
+    tmp_path: Path, others: tuple[tuple[object, ...], ...], named: list[tuple[str, str]]
+) -> None:
+    """By the launcher's summary, where the traceback carries no rank; of two nobody is named, but
+    one that the launcher ended did not fail."""
+    prom = [
+        sample(metric, f'Hostname="{host}",gpu="{gpu}"', value, n)
+        for n in range(0, 601, 30) for host in ("n0", "n1") for gpu in "0123"
+        for metric, value in (("DCGM_FI_DEV_FB_USED", 79_000.0 if gpu == "2" else 70_000.0),
+                              ("DCGM_FI_DEV_FB_TOTAL", 80_000.0))
+    ]  # fmt: skip
+    facts_of(tmp_path, prom)
+    steps = "".join(f"2023-11-14T22:{15 + n // 6}:{n % 6}0Z step {n} loss {3 - n / 90}\n"
+                    for n in range(48))  # fmt: skip
+    closing = "W1114 22:23:09 77 api.py:900] Sending process 41877 closing signal SIGTERM\n"
+    said = FAILED.format(n=0, host="n1", rank=6, local=2, code=1)
+    rest = "".join(
+        (closing if code == -15 else "") + FAILED.format(n=n, host=host, rank=rank, local=local,
+                                                       code=code)
+        for n, host, rank, local, code in others
+    )  # fmt: skip
+    (tmp_path / "train.log").write_text(
+        f"{steps}{BARE}train.py FAILED\nFailures:\n{rest}"
+        f"Root Cause (first observed failure):\n{said}"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "B1"
+    assert [(place.host, place.gpu) for place in verdict.culprits] == named

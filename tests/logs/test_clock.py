@@ -203,3 +203,36 @@ def test_months_of_c10_are_not_padded() -> None:
             for date in ("105", "708", "1120")]  # fmt: skip
 
     assert [(s.at.month, s.at.day) for s in read if s] == [(1, 5), (7, 8), (11, 20)]
+
+
+@pytest.mark.parametrize(
+    ("line", "month", "day"),
+    [
+        ("[11-22 17:31:12 gpu1:0] iter 28/300 loss 1.75", 11, 22),
+        ("04/12 17:31:12 - mmengine - INFO - Iter(train) [ 50/768]", 4, 12),
+        ("INFO 03-02 17:31:12 [core.py:1] waiting", 3, 2),
+    ],
+)
+def test_a_numeric_date_without_a_year(line: str, month: int, day: int) -> None:
+    """Of vLLM, mmengine's console and loops of one's own; without any year it is no time."""
+    stamp = Clock(year=2026).read(line)
+
+    assert stamp is not None
+    assert stamp.at == datetime(2026, month, day, 17, 31, 12, tzinfo=UTC)
+    assert Clock().read(line) is None
+
+
+@pytest.mark.parametrize(
+    "line", ["13-22 17:31:12 x", "11-32 17:31:12 x", "loss 01-02 17:31:12", "11-22 17:31:12:5 x"]
+)
+def test_no_numeric_date(line: str) -> None:
+    assert Clock(year=2026).read(line) is None
+
+
+def test_the_year_of_slurms_last_word_serves_the_lines_before_it() -> None:
+    lines = ("[11-22 17:31:12 n:0] iter 28/300", "slurmstepd: error: *** JOB 15 ON n CANCELLED AT"
+             " 2026-11-22T17:32:22 DUE TO TIME LIMIT ***")  # fmt: skip
+    stamp = Clock.learn(lines).read(lines[0])
+
+    assert stamp is not None
+    assert stamp.at.year == 2026

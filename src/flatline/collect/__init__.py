@@ -26,6 +26,7 @@ from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting
 from flatline.collect.masking import masked
 from flatline.collect.numbers import Numbers
+from flatline.collect.placing import placed
 from flatline.collect.pool import Task, read_all
 from flatline.collect.runs import (
     Records_,
@@ -183,6 +184,7 @@ def read(
         run=_when(rows, logs),
         origin=origin,
     )
+    placed(logs, lambda: (*held, *(host for one in numbers.carried() for host in one.hosts)))
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
     gaps[:] = _folded(list(dict.fromkeys(masked(gap) for gap in gaps)))

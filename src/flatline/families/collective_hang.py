@@ -313,8 +313,8 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
             *[m.cite for m in behind[:4]],
         )
         return _Suspect(places, why, 0.9)
-    at = victims.first.cite.at
-    if (unpowered := idle(facts, at.timestamp() if at else None)) is not None:
+    unpowered = idle(facts, *_waited(facts, victims))
+    if unpowered is not None:
         return _Suspect(_with_rank(facts, unpowered.places, everyone), unpowered.why, 0.85)
     sound = declared_dead(facts).at_work
     tasks = {t for m in everyone.matches if _beat(m) for t in accused(facts, m)} - sound
@@ -330,6 +330,20 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
     return _Suspect((), None, 0.0)
 
 
+def _waited(facts: Facts, victims: Waiting) -> tuple[float | None, float | None]:
+    """Until when the others waited, and since when where no step is dated: for as long as the
+    timeout that the watchdog names."""
+    at = victims.first.cite.at
+    until = at.timestamp() if at else None
+    track = facts.main_track(facts.last.n)
+    stated = victims.first.groups.get("timeout_ms", "")
+    if track is None or until is None or not stated.isdecimal():
+        return until, None
+    if victims.first.cite.at_assumed or any(at == at for at in track.at):
+        return until, None
+    return until, until - int(stated) / 1000
+
+
 def _on_card(facts: Facts, suspect: _Suspect, victims: Waiting) -> _Suspect:
     """The one rank with its host and, where one GPU alone computed on or fell idle and is one of
     that host's, with that GPU."""
@@ -337,11 +351,10 @@ def _on_card(facts: Facts, suspect: _Suspect, victims: Waiting) -> _Suspect:
         return suspect
     place = facts.on_host(suspect.places[0])
     suspect = replace(suspect, places=(place,))
-    at = victims.first.cite.at
     if place.rank is None or place.host is None or place.gpu is not None:
         return suspect
     for look in (computing, idle):
-        alone = look(facts, at.timestamp() if at else None)
+        alone = look(facts, *_waited(facts, victims))
         card = alone.places[0] if alone and len(alone.places) == 1 else Place()
         if alone and card.gpu and card.host and facts.node_of(card.host) == place.host:
             return replace(suspect, places=(replace(place, gpu=card.gpu),), card=alone.why)

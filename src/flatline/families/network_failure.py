@@ -25,6 +25,7 @@ References:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 
@@ -32,7 +33,7 @@ from flatline.facts import KERNEL, Facts
 from flatline.judging.both_ends import broke
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import Failure, of_family
-from flatline.judging.downed_ports import Downed, downed
+from flatline.judging.downed_ports import BEFORE, Downed, downed
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
 from flatline.model import Action, Finding, Judgement, LogCite, Place
@@ -57,6 +58,9 @@ PARTED = 0.65
 """All ends were alive; why the connections broke nothing says."""
 BY_PORT = 0.88
 """Nothing else needs to agree: a port that fails with the traffic is why it stopped."""
+
+DOWN = "kernel-link-down"
+_PEER = re.compile(r"(?:closed by remote peer|recv from|send to|[Cc]onnect to) ([\w.-]{1,253})")
 
 
 def judge(facts: Facts) -> Judgement:
@@ -115,6 +119,9 @@ def _found(facts: Facts) -> Finding | None:
     if found is None:
         return None
     lines = [f for f in of_family(facts, CODE) if f.attempt == found.attempt]
+    cut_off = _cut_off(facts, found, lines)
+    if cut_off is not None:
+        return cut_off
     peers = [f for f in lines if f.match is not None and f.match.groups.get("peer")]
     own = [f for f in lines if f not in peers and f.place.host]
     if peers and own:
@@ -136,6 +143,40 @@ def _found(facts: Facts) -> Finding | None:
         resubmit="unknown",
         actions=found.actions[-1:],
     )
+
+
+def _cut_off(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Finding | None:
+    """The finding with the host whose link was down by its kernel's log as its peers lost it by
+    name; None where no line of theirs names it, or the link had come back by then."""
+    for failure in lines:
+        if failure.match is None or failure.match.signature.id != DOWN:
+            continue
+        lost = _lost_meanwhile(facts, failure.cite)
+        if lost:
+            place = Place(host=failure.place.host)
+            blamed = _at_fault(facts, found, (place,), [failure], ())
+            text = f"Its peers lost {place.host} while that link was down"
+            shows = (*blamed.shows, claim(text, *lost[:4]))
+            return replace(blamed, strength=max(blamed.strength, BY_PORT), shows=shows)
+    return None
+
+
+def _lost_meanwhile(facts: Facts, down: LogCite) -> list[LogCite]:
+    """Lines of peers that lost the host of a link, dated while it was down."""
+    host, at = down.place.host, down.at
+    if host is None or at is None:
+        return []
+    up = (m.cite.at for m in facts.tagged("link-up") if m.cite.source == down.source)
+    until = min((one for one in up if one is not None and one >= at), default=at + BEFORE)
+    return [
+        m.cite
+        for m in facts.tagged("lost-peer")
+        if (told := _PEER.search(m.cite.text))
+        and facts.node_of(told[1]) == facts.node_of(host)
+        and m.cite.at is not None
+        and not m.cite.at_assumed
+        and at <= m.cite.at < min(until, at + BEFORE)
+    ]
 
 
 def _of_kernel(facts: Facts, found: Finding) -> bool:

@@ -21,8 +21,8 @@ WEAK_ROOT = 0.5
 THREAD, IN_A_THREAD = "python-thread-exception", 0.25
 """The process goes on: too little for a verdict, though it may wait for what the thread was to
 do."""
-NAMES_NO_CALL, SAID_BELOW = "names-no-call", 8
-"""Lines: what NCCL warned of last is printed below the exception."""
+NAMES_NO_CALL, SAID_BELOW = "names-no-call", 40
+"""Lines: what NCCL warned of last, and the traceback that Hydra shortens, are printed below."""
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
 LOOP_DOUBT = 0.8
@@ -177,8 +177,8 @@ def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
         f.strength >= WEAK_ROOT
         and f.attempt == vague.attempt
         and f.fatal
-        and f is not vague
-        and (f.crash is None or (f.signature is not None and f.signature is not known))
+        and (f.crash is None or f.signature is not None)
+        and f.signature is not known
         and (facts.after(f.cite, vague.cite) is not True or _just_below(f.cite, vague.cite))
         for f in found
     )

@@ -64,10 +64,11 @@ def idle(facts: Facts, until: float | None, since: float | None = None) -> Idle 
     return None
 
 
-def computing(facts: Facts, until: float | None) -> Idle | None:
+def computing(facts: Facts, until: float | None, since: float | None = None) -> Idle | None:
     """The one GPU that drew on what it had drawn at work, while the others fell to what waiting
-    draws, from the last step until POSIX seconds; None where there is none or there are more."""
-    held = _stood_still(facts, until, None)
+    draws, from the last step on (or from `since`), until POSIX seconds; None where there is none
+    or there are more."""
+    held = _stood_still(facts, until, since)
     read = None if held is None else held.means(facts, POWER)
     if held is None or read is None:
         return None

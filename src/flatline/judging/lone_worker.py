@@ -15,9 +15,11 @@ from statistics import median
 from flatline.facts import Facts
 from flatline.judging.apart import TAKES_PART, Fleet, fleet
 from flatline.judging.claims import claim
+from flatline.judging.gpus import BUSY_RATIO, readings
 from flatline.judging.throughput import Course
 from flatline.judging.timeline import instant, usual
 from flatline.model import Claim, Place
+from flatline.series.answer import grid
 
 ACTIVITY = "gpu_sm_active_ratio"
 LONGER, ALIKE = 1.05, 1.02
@@ -31,6 +33,10 @@ RESIDENT, GAPS = ("gpu_engine_active_ratio", "gpu_utilization_ratio"), 0.9
 """Whether a kernel was there, waiting in a collective included; and of the others' such time."""
 LEAST_GAP_HOSTS, ALIKE_GAPS = 4, 0.95
 """Hosts of which one may stand alone, and how alike the others must be."""
+
+NEAR_S, MOST_STEPS = 60, 600
+"""How near in time the cards of one run go to work and come to rest, where its hosts are not
+named; and how finely the longest run is looked at for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,18 +65,50 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
     others = max(ratio for place, ratio in typical.items() if place != found)
     if typical[found] < LONGER or others > ALIKE or always[found] < ALWAYS:
         return None
-    if (facts.node_of(found.host or ""), found.gpu) == (facts.hosts[0], "0"):
+    first = facts.hosts[0] if facts.hosts else facts.node_of(found.host or "")
+    if (facts.node_of(found.host or ""), found.gpu) == (first, "0"):
         return None
     shows = _shown(facts, ranks, found)
     return None if shows is None else Lone(found, typical[found] - 1.0, shows)
 
 
 def _of_the_run(facts: Facts, ranks: Fleet) -> bool:
-    """Whether the run's hosts are known, all that were read are its, and hold cards of one model:
-    another job's host or card always differs, as one of another model does."""
+    """Whether all that were read are the run's hosts, and hold cards of one model: another job's
+    host or card always differs, as one of another model does."""
     hosts = {facts.node_of(host) for host in {place.host or "" for place in ranks.read.rows}}
     models = {row.labels.get("model") for row in ranks.read.rows.values()}
-    return hosts <= set(facts.hosts) and len(models) == 1
+    if len(models) != 1:
+        return False
+    return hosts <= set(facts.hosts) or (not facts.last.hosts and _began_and_ended(facts, ranks))
+
+
+def _began_and_ended(facts: Facts, ranks: Fleet) -> bool:
+    """Whether every card that was read was idle before the run, went to work with the others as
+    its steps began, and came to rest with them once they had ended: no other job does both."""
+    if facts.window is None:
+        return False
+    import numpy as np  # as in `_ratios`
+
+    start, end = facts.window
+    step_s = max(NEAR_S, int((end - start).total_seconds() / MOST_STEPS))
+    answer = facts.series(f"avg_over_time({ranks.signal}[{step_s}s])", start=start, end=end,
+                          step_s=float(step_s))  # fmt: skip
+    read = readings(answer)
+    if read is None or set(read.rows) != set(ranks.read.rows):
+        return False
+    times = next(iter(read.rows.values())).table.times
+    values = grid(read.rows.values(), times)
+    busy = values > BUSY_RATIO
+    first, last = busy.argmax(axis=1), busy.shape[1] - 1 - busy[:, ::-1].argmax(axis=1)
+    before, after = int(first.min()) - 1, int(last.max()) + 1
+    if not busy.any(axis=1).all() or before < 0 or after >= len(times):
+        return False
+    began, ended = ranks.run.pace.span
+    with_it = (
+        times[int(first.max())] - step_s <= began and times[int(last.min())] + step_s >= ended
+    )
+    rested = np.isfinite(values[:, [before, after]]).all()
+    return bool(with_it and rested and np.ptp(first) <= 1 and np.ptp(last) <= 1)
 
 
 def _ratios(ranks: Fleet) -> tuple[dict[Place, float], dict[Place, float]]:

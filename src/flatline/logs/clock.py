@@ -96,6 +96,8 @@ class Clock:
         for line in sample:
             text = line[:LEAD_CHARS]
             found = _found(text)
+            if found is None and "*** " in text and (ended := _SLURM.search(text)):
+                found = "iso", (*ended.groups(), None, None)
             if found is None:
                 continue
             shape, groups = found
@@ -151,6 +153,10 @@ class Clock:
         year, month, day, *time = groups
         if year is not None:
             return self._full(year, month, day, tuple(time), None)
+        return self._yearless(int(month), int(day), tuple(time))
+
+    def _short(self, groups: _Groups) -> Stamp | None:
+        month, day, *time = groups
         return self._yearless(int(month), int(day), tuple(time))
 
     def _named(self, groups: _Groups) -> Stamp | None:
@@ -228,6 +234,7 @@ _PATTERNS: tuple[tuple[str, str, Callable[[Clock, _Groups], Stamp | None]], ...]
         Clock._named,
     ),
     ("us", _OPEN + r"(\d\d)/(\d\d)/(\d{4})[ ,T]{1,2}" + _TIME + r"( [AP]M)?\b", Clock._us),
+    ("short", _OPEN + r"(\d\d)[-/](\d\d) " + _TIME + r"(?![\w:])", Clock._short),
     ("elastic", r"time {1,8}: " + _DATED + r"(?!\d)", Clock._elastic),
 )  # fmt: skip
 _STAMP = re.compile(

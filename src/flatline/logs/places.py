@@ -70,21 +70,20 @@ def place_of_name(relative: str) -> NamePlace | None:
             host = named[1]
     if named := _RAY_FOLDER.search(relative):
         host = named[1]
-    host = host or _host_of_kernel_log(relative)
+    given = None if host else beside_kernel_word(relative)
+    if given is not None and _HOST_LIKE.match(given):
+        host = given
     place = NamePlace(rank, local, task, host, attempt)
     return place if place != NamePlace() else None
 
 
-def _host_of_kernel_log(relative: str) -> str | None:
-    """`dmesg-node02.txt`, `node02.kern.log`, `hosts/node02/dmesg`: dmesg's lines name no host."""
+def beside_kernel_word(relative: str) -> str | None:
+    """What may be a host in `dmesg-node02.txt`, `node02.kern.log`, `hosts/node02/dmesg`: dmesg's
+    lines name none."""
     folder, _, name = relative.rpartition("/")
     stem = _SUFFIX.sub("", name)
     if found := _KERNEL_OF.match(stem):
-        given = found["behind"] or found["before"]
-    elif found := _HOST_FOLDER.search(f"{folder}/" if folder else ""):
-        given = found["host"]
-    elif folder.rpartition("/")[2] in ("dmesg", "kern", "kernel"):
-        given = stem
-    else:
-        return None
-    return given if _HOST_LIKE.match(given) else None
+        return found["behind"] or found["before"]
+    if found := _HOST_FOLDER.search(f"{folder}/" if folder else ""):
+        return found["host"]
+    return stem if folder.rpartition("/")[2] in ("dmesg", "kern", "kernel") else None
