@@ -248,14 +248,14 @@ def _blurred(facts: Facts, track: Track) -> set[int]:
     prints a moving average."""
     if not any(m.cite.source == track.source for m in facts.markers_of("bar")):
         return set()
-    marks = (*facts.markers_of("eval", "checkpoint_saved"),
-             *facts.tagged("evaluation"), *facts.tagged("save-begun"))  # fmt: skip
+    told = [m.cite for m in facts.markers_of("eval", "checkpoint_saved")]
+    told += [m.cite for tag in ("evaluation", "save-begun") for m in facts.tagged(tag)]
     rated = [i for i in range(len(track)) if isfinite(track.step_s[i])]
     lines = [track.lines[i] for i in rated]
     out: set[int] = set()
-    for mark in marks:
-        if mark.cite.source == track.source:
-            first = bisect_right(lines, mark.cite.line)
+    for cite in told:
+        if cite.source == track.source:
+            first = bisect_right(lines, cite.line)
             out.update(rated[first : first + RECOVERS])
     return {i for i in out if not isfinite(track.at[i])}
 
