@@ -95,9 +95,7 @@ class Clock:
         dated: _Groups | None = None
         for line in sample:
             text = line[:LEAD_CHARS]
-            found = _found(text)
-            if found is None and "*** " in text and (ended := _SLURM.search(text)):
-                found = "iso", (*ended.groups(), None, None)
+            found = _found(text) or _cancelled(text)
             if found is None:
                 continue
             shape, groups = found
@@ -125,13 +123,11 @@ class Clock:
     def read(self, text: str) -> Stamp | None:
         """The stamp of a line, with or without its labels; None where it has none."""
         text = text[:LEAD_CHARS]
-        found = _found(text)
-        if found is not None:
-            shape, groups = found
-            return _SHAPES[shape][0](self, groups)
-        if "*** " in text and (cancelled := _SLURM.search(text)):
-            return self._iso((*cancelled.groups(), None, None))
-        return None
+        found = _found(text) or _cancelled(text)
+        if found is None:
+            return None
+        shape, groups = found
+        return _SHAPES[shape][0](self, groups)
 
     # --- one shape each ---
 
@@ -261,6 +257,12 @@ def _found(text: str) -> tuple[str, _Groups] | None:
         return None
     shape = found.lastgroup or ""
     return shape, found.group(*_SHAPES[shape][1])
+
+
+def _cancelled(text: str) -> tuple[str, _Groups] | None:
+    """The time in slurmstepd's last word, which stands in the middle of its line."""
+    found = _SLURM.search(text) if "*** " in text else None
+    return None if found is None else ("iso", (*found.groups(), None, None))
 
 
 def _hour(hour: str, half: str | None) -> str:
