@@ -13,11 +13,11 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import exp, inf, isfinite, lgamma, log, log1p
+from math import exp, inf, lgamma, log, log1p
 from statistics import median
 
 from flatline.facts import KERNEL, Facts, Track
-from flatline.judging.by_steps import MOST_SLACK, MOST_UNTIMED
+from flatline.judging.by_steps import MOST_SLACK, spent
 from flatline.judging.costly_steps import WARM_UP_STEPS
 from flatline.judging.crashes import Failure, of_family
 from flatline.judging.throughput import times
@@ -130,31 +130,21 @@ _Point = tuple[float, int]
 
 def _summed(facts: Facts, track: Track) -> tuple[list[_Point], float]:
     """The points of an undated log by the times they say they took, so that the last one stands
-    at the run's end, and how far off that may be. Lines that print a step again are left out."""
-    out: list[_Point] = []
-    total, before, untimed = 0.0, None, 0
-    for i in track.of_attempt(facts.last.n):
-        step, took = track.steps[i], track.step_s[i]
-        if step < 0 or (before is not None and step <= before):
-            continue
-        if not isfinite(took) or took <= 0:
-            untimed += 1
-            continue
-        total += took * (1 if before is None else step - before)
-        out.append((total, i))
-        before = step
-    if untimed > MOST_UNTIMED * len(out):
+    at the run's end, and how far off that may be."""
+    known = spent(track, track.of_attempt(facts.last.n))
+    if known is None or not known.seconds:
         return [], inf
+    out = list(zip(known.by, known.indexes, strict=True))
     began, ended = facts.last.started_at, facts.last.ended_at
     if ended is None and facts.disposition == "running":
         ended = facts.now
     if began is None or ended is None:
         return out, inf
     wall_s = (ended - began).total_seconds()
-    slack_s = wall_s - total
-    shift = ended.timestamp() - total
-    known = 0 <= slack_s <= MOST_SLACK * wall_s
-    return [(time + shift, i) for time, i in out], slack_s if known else inf
+    slack_s = wall_s - known.by[-1]
+    shift = ended.timestamp() - known.by[-1]
+    fits = 0 <= slack_s <= MOST_SLACK * wall_s
+    return [(time + shift, i) for time, i in out], slack_s if fits else inf
 
 
 def _far(track: Track, spans: Sequence[tuple[_Point, _Point]]) -> Iterable[Pause]:
