@@ -102,3 +102,19 @@ def test_a_killed_container_is_on_the_node_its_pod_is_described_with(tmp_path: P
     assert [place.host for place in told.culprits] == ["pool-9"]
     unplaced = killed.replace("pool-9/10.0.3.6", "<none>")
     assert verdict(tmp_path, unplaced).culprits == ()
+
+
+@pytest.mark.parametrize(("now", "code"), [("Running", None), ("Waiting", "A2")])
+def test_the_container_before_this_one_was_killed(
+    tmp_path: Path, now: str, code: str | None
+) -> None:
+    """Of one that runs again the log is the new one's; one that waits has not run since."""
+    state = f"    State:          {now}\n      Started:      Mon, 02 Mar 2026 08:59:20 +0000\n"
+    before = (
+        "    Last State:     Terminated\n      Reason:       OOMKilled\n      Exit Code:    137\n"
+    )
+
+    told = verdict(tmp_path, f"Name: llm-3\nContainers:\n  pytorch:\n{state}{before}")
+
+    assert told.code == code
+    assert "A2" not in {one.code for one in told.ruled_out}

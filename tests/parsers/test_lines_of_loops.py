@@ -123,3 +123,12 @@ def test_a_loss_by_what_it_is(line: str, name: str, loss: float) -> None:
 def test_a_line_that_names_its_loss_has_no_other() -> None:
     said = only(plain.Reader().feed("step 4/70 loss 4.423 mse 0.2"))
     assert (said.loss_name, said.loss) == ("loss", 4.423)
+
+
+def test_a_count_that_goes_on_is_no_end() -> None:
+    """A loop that tells every hundred steps that so many are completed has not ended at the last
+    that was printed: a run that was cut off there would pass for a whole one."""
+    reader = markers.Reader()
+    said = [list(reader.feed(f"INFO completed {n} steps")) for n in (100, 200, 300)]
+
+    assert [bool(one) for one in said] == [True, False, False]

@@ -23,7 +23,9 @@ if TYPE_CHECKING:
     from flatline.collect.files import Found
     from flatline.collect.logs import Setting
 
-POD_NODE = "kubernetes-pod-node"
+POD_NODE, RUNNING, BEFORE = "kubernetes-pod-node", "kubernetes-running", "kubernetes-last-state"
+NEXT_LINES = 3
+"""Within which kubectl describes the states of one container, one below the other."""
 _DIGITS = re.compile(r"\d+")
 
 
@@ -33,8 +35,8 @@ def placed(
     """Puts the host into the matches that have none; `known` names those the run's data speak of,
     and is asked only where the name of a kernel log may be one."""
     for file, setting, events in logs:
-        if any(match.signature.id == POD_NODE for match in events.matches):
-            events.matches = _on_nodes(events.matches)
+        if any(match.signature.origin == "kubernetes" for match in events.matches):
+            events.matches = _of_this_container(_on_nodes(events.matches))
         if file.kind == KERNEL and setting.name.host is None:
             told = beside_kernel_word(file.source.removeprefix(BASELINE))
             host = None if told is None else _as_known(told, known())
@@ -76,3 +78,25 @@ def _on_nodes(matches: Sequence[Match]) -> list[Match]:
             match = _at(match, node)
         out.append(match)
     return out
+
+
+def _of_this_container(matches: Sequence[Match]) -> list[Match]:
+    """What ended the container before one that runs now is told, and ended nothing that was
+    read: the log of a pod is that of its present container."""
+    at: dict[str, int] = {}
+    earlier: list[Match] = []
+    for match in matches:
+        name, line = match.signature.id, match.cite.line
+        if name in (RUNNING, BEFORE):
+            at[name] = line
+        said = line - at.get(BEFORE, -NEXT_LINES)
+        runs = at.get(BEFORE, 0) - at.get(RUNNING, -NEXT_LINES)
+        if "oom-kill" in match.signature.tags and 0 < said < NEXT_LINES and 0 < runs <= NEXT_LINES:
+            earlier.append(match)
+    told = {id(match) for match in earlier}
+    return [_told(match) if id(match) in told else match for match in matches]
+
+
+def _told(match: Match) -> Match:
+    """No cause any more, but still what it says: nothing is ruled out for want of such a line."""
+    return replace(match, signature=replace(match.signature, role="marker"))

@@ -108,14 +108,17 @@ def judge(facts: Facts) -> Judgement:
 
 
 def _held_out(facts: Facts) -> Finding | None:
-    """That the last evaluation's loss is no number, though the training's still is."""
+    """That the last evaluation's loss is no number, as an earlier one's was and the training's
+    still is."""
     told = [m for m in facts.markers_of("eval")
             if m.attempt == facts.last.n and m.progress.loss is not None]  # fmt: skip
     if not told or isfinite(told[-1].progress.loss or 0.0):
         return None
     last = told[-1]
     sound = next((m for m in reversed(told) if isfinite(m.progress.loss or 0.0)), None)
-    cites = [last.cite, *([sound.cite] if sound is not None else [])]
+    if sound is None:
+        return None  # from the first on: an evaluation of nothing, or one that never worked
+    cites = [last.cite, sound.cite]
     text = "The loss of the last evaluation is non-finite, that of training is not"
     return Finding(
         code=CODE,

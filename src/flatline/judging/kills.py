@@ -275,6 +275,9 @@ def _oom(facts: Facts) -> tuple[str | None, tuple[Cite, ...]]:
     cites: list[Cite] = []
     kind: str | None = None
     for match in facts.standing("oom-kill"):
+        pod = match.signature.origin == "kubernetes"
+        if pod and match.signature.role == "marker":  # of the container before this one
+            continue
         cites.append(match.cite)
         if kind != "cgroup-oom":
             kind = match.signature.fault_class or kind or "host-oom"

@@ -27,10 +27,13 @@ CLIMBED_RATIO = 1.1
 HELD, STAYED, HELD_RATIO = 3, 4, 1.05
 """Points of a level that held within so much, and of one that it was left for."""
 SUM_STEPS = 2.0
+"""Times its greatest step: what begins above that began at a level, not at nought. A judgement."""
 SPIKE_RATIO = 1.5
 """A tail half as high again as the best level the run had held. Healthy curves in the bundled runs
 stay within 1.15 of it."""
 OF_ANOTHER_SCALE = 10.0
+"""Times its first value: what rose so far had exploded. A judgement, between a detector's
+eightfold rise while boxes are first matched and the hundredfold one of too high a rate."""
 LOST_SHARE = 0.25
 TREND_POINTS = 60
 """Medians a long row is reduced to before its trend is tested."""
@@ -42,6 +45,7 @@ EXPLODED_RATIO = 1_000.0
 ABRUPT_SHARE = 0.1
 """Of the span the row had covered: a loss that nears its limit arrives there in small steps."""
 UNDECIDED = 5e-4
+"""About ln 2: what is printed with three decimals or more."""
 UNDECIDED_DIGITS = range(4, 8)
 """Decimals a loss is printed with: fewer would take any 0.69 for ln 2."""
 

@@ -101,6 +101,7 @@ _AT_THE_END = re.compile(
     r"|\"event\": ?\"(?:done|finished|train_end|training_end|training_complete|end)\"",
     re.I,
 )
+SEVERAL = 2
 _STEP = re.compile(
     r"(?<![a-z])(?:global[ _]?)?(?:steps?|iter(?:ation)?s?)[ _:=#(-]{0,3}"
     r"([0-9]{1,12})(?![0-9]|\.[0-9])",
@@ -118,7 +119,11 @@ def _position(text: str) -> tuple[int | None, float | None]:
 
 
 class Reader:
-    """Each line speaks for itself: no state."""
+    """Each line speaks for itself, but for an end that tells a count: a loop that tells another
+    one later tells how far it is."""
+
+    def __init__(self) -> None:
+        self._counts: set[int] = set()
 
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line, and none where it is not the plain statement of a fact."""
@@ -141,6 +146,13 @@ class Reader:
             return (Progress("checkpoint_saved", step=step_, epoch=epoch),)
         if (step_ is not None or epoch is not None) and _LOADED.search(text):
             return (Progress("checkpoint_loaded", step=step_, epoch=epoch),)
-        if _FINISHED.search(text) or _AT_THE_END.search(text):
+        if _FINISHED.search(text):
+            return (Progress("finished", step=step_, epoch=epoch),)
+        if (ended := _AT_THE_END.search(text)) and self._final(ended[1]):
             return (Progress("finished", step=step_, epoch=epoch),)
         return ()
+
+    def _final(self, count: str | None) -> bool:
+        """Whether no other count was told before."""
+        self._counts |= {int(count)} if count and len(self._counts) < SEVERAL else set()
+        return len(self._counts) < SEVERAL
