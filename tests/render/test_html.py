@@ -268,3 +268,15 @@ def test_any_numbers_can_be_drawn(points: list[tuple[int, float]]) -> None:
     drawn = " ".join([*page.attributes("d"), *page.attributes("style"), *page.attributes("x")])
     assert page.faults == []
     assert not re.search(r"nan|inf", drawn)
+
+
+def test_a_step_stands_on_the_axis_once(tmp_path: Path) -> None:
+    """Of three steps half ones were drawn as the whole ones beside them."""
+    (tmp_path / "train.log").write_text(
+        "".join(f"step {n}/900 loss {4.0 - n / 10}\n" for n in (1, 2, 3))
+    )
+    page = of_run(tmp_path)
+    axis = re.findall(r'<div class="xs"[^>]*>(.*?)</div>', page)
+
+    assert axis
+    assert [re.findall(r">(\d+)<", one) for one in axis] == [["1", "2", "3"]] * len(axis)

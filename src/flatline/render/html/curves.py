@@ -284,7 +284,8 @@ def _xs(curves: Curves, span: tuple[float, float]) -> list[ET.Element]:
     for band in curves.bands:
         share = _x(band.end, span) - _x(band.start, span)
         wanted = max(round(share * STEPS), 1)
-        for tick in nice(band.first, band.last, wanted) if share > 0.12 else [band.first]:
+        ticks = nice(band.first, band.last, wanted) if share > 0.12 else [band.first]
+        for tick in (tick for tick in ticks if math.isclose(tick, round(tick))):  # no half steps
             at = band.start + tick - band.first
             made.append(h("span", short(round(tick)), style=f"left:{percent(_x(at, span))}"))
     return made
