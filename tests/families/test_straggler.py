@@ -85,6 +85,7 @@ def fleet_of_40(
     metric: str = "DCGM_FI_PROF_SM_ACTIVE",
     hosts: int = 5,
     models: Sequence[str] = ("H100",) * 5,
+    cpus: Sequence[float] = (),
 ) -> Judgement:
     """Five hosts of eight GPUs and a steady pace; of so many is known that they are the run's."""
     noise = random.Random(8)
@@ -92,6 +93,10 @@ def fleet_of_40(
         sample(metric, f'Hostname="n{gpu // 8}",gpu="{gpu % 8}",modelName="{models[gpu // 8]}"',
                share(gpu, at) * noise.gauss(1, 0.004), at)
         for gpu in range(40) for at in range(0, 3600, 60)
+    ] + [
+        sample("node_cpu_scaling_frequency_hertz", f'instance="n{n}:9100",cpu="{cpu}"',
+               ghz * 1e9 * noise.gauss(1, 0.02), at)
+        for n, ghz in enumerate(cpus) for cpu in range(2) for at in range(0, 3600, 60)
     ]  # fmt: skip
     attempts = (Attempt(0, "unknown", hosts=tuple(f"n{n}" for n in range(hosts))),)
     track = stepping(3600, lambda at: 2.0)
@@ -126,6 +131,29 @@ def test_one_host_of_many_whose_cards_always_have_gaps(
     assert isinstance(found, Finding) == named
     if isinstance(found, Finding):
         assert (found.culprits, found.fault_class) == ((Place(host="n2"),), "slow-host")
+
+
+@pytest.mark.parametrize(
+    ("busy", "cpus", "strength"),
+    [
+        (0.86, (3.0, 3.1, 1.9, 3.0, 3.05), 0.8),
+        (0.86, (), None),
+        (0.86, (3.0, 3.1, 3.0, 3.0, 3.05), None),
+        (0.86, (3.0, 1.9, 3.0, 3.0, 3.05), None),
+        (0.86, (3.0, 3.1, 1.9, 1.9, 3.05), None),
+        (0.94, (3.0, 3.1, 1.9, 3.0, 3.05), None),
+        (0.72, (3.0, 3.1, 3.0, 3.0, 3.05), 0.6),
+    ],
+)
+def test_smaller_gaps_will_do_where_the_cpus_are_slow(
+    tmp_path: Path, busy: float, cpus: tuple[float, ...], strength: float | None
+) -> None:
+    """Those of that host alone; slow CPUs that leave its cards no gaps slow nothing."""
+    low: Share = lambda gpu, at: busy if 16 <= gpu < 24 else 0.94  # noqa: E731
+    found = fleet_of_40(tmp_path, low, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", cpus=cpus)
+    assert (found.strength if isinstance(found, Finding) else None) == strength
+    if isinstance(found, Finding):
+        assert found.culprits == (Place(host="n2"),)
 
 
 @pytest.mark.parametrize("left", [True, False])

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
+
+import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
@@ -29,3 +32,31 @@ def test_steps_of_another_size_are_compared_at_the_same_size() -> None:
 
     assert "same size" in verdict.actions[0].text
     assert "tokens a second" not in verdict.actions[0].text
+
+
+@pytest.mark.parametrize(
+    ("size", "took_ms", "code"),
+    [
+        ("seq length: {n}", 6800.0, "D6"),
+        ("seq length: {n}", 6000.0, "G1"),
+        ("global batch size: {n}", 6000.0, "G1"),
+    ],
+)
+def test_work_a_second_that_holds_hides_no_longer_steps(
+    tmp_path: Path, size: str, took_ms: float, code: str
+) -> None:
+    """TFLOP/s count the longer sequence as work; steps that grow with their size alone are meant
+    to."""
+    at, lines = datetime(2026, 3, 27, 8, tzinfo=UTC), []
+    for step in range(5, 605, 5):
+        long = step > 300
+        took = took_ms if long else 4000.0 + step % 7
+        at += timedelta(milliseconds=5 * took)
+        lines.append(
+            f" [{at:%Y-%m-%d %H:%M:%S}] iteration {step:8d}/     600 | elapsed time per iteration"
+            f" (ms): {took:.1f} | throughput per GPU (TFLOP/s/GPU): {390 + step % 3}.0 |"
+            f" {size.format(n=12288 if long else 8192)} | lm loss: {2 + 40 / step:.6E} |"
+        )
+    lines.append(f"[after training is done] datetime: {at:%Y-%m-%d %H:%M:%S}")
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

@@ -133,3 +133,32 @@ def test_a_save_after_every_step_is_told_by_what_it_says_it_took(
     (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+@pytest.mark.parametrize(("save_s", "code"), [(60.0, "D2"), (0.4, None)])
+def test_undated_saves_are_laid_beside_the_record(
+    tmp_path: Path, save_s: float, code: str | None
+) -> None:
+    """What saves say they took is time of the run where its record holds it beside the steps."""
+    lines, spent = [], 30.0
+    for step in range(200):
+        lines.append(
+            f"Training epoch 0, iteration {step}/199 | lr: 0.0003 | global_step: {step} |"
+            f" reduced_train_loss: {2 + 40 / (step + 9):.3f} | train_step_timing in s: 5.0"
+        )
+        spent += 5.0
+        if step % 10 == 9:
+            lines.append(f"checkpoint step {step + 1} saved in {save_s}s")
+            spent += save_s
+    lines.append("`Trainer.fit` stopped: `max_steps=200` reached.")
+    (tmp_path / "slurm-18.out").write_text("\n".join(lines) + "\n")
+    start = datetime(2026, 3, 4, 8, tzinfo=UTC)
+    end = start + timedelta(seconds=spent)
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NodeList\n"
+        f"18|t|COMPLETED|0:0|{start:%Y-%m-%dT%H:%M:%S}|{end:%Y-%m-%dT%H:%M:%S}|n1\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+    assert verdict.code in ((code,) if code else ("G1", None))
+    if code:
+        assert "the record of the run" in verdict.shows[0].text

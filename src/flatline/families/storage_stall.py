@@ -89,6 +89,7 @@ WEAK, DOUBTED = 0.7, 0.79
 of confident: a driver of a GPU can hold it as well."""
 _GOES_ON = ("completed", "running", "cancelled", "unknown")
 """Of a run that failed or came to its limit others say why."""
+_SHOWN = 3
 _OPEN = "Whether other jobs on the same storage were hit: its own log would tell."
 
 
@@ -115,7 +116,7 @@ def judge(facts: Facts) -> Judgement:
     told = first
     places = {_where(f.place) for f in told.group} if told is not None else set()
     if found is None or told is None or len(places) < 2:
-        return found
+        return found if found is None or told is None else _not_it_alone(facts, found, told)
     shared = _shared(told)
     if (shared is not None and _OF_THE_HOST.match(shared)) or (
         shared is None and not found.culprits
@@ -154,6 +155,37 @@ def _shared(told: Lead) -> str | None:
         return None
     common = os.path.commonpath(paths)
     return common if common.count("/") and common != "/" else None
+
+
+def _not_it_alone(facts: Facts, found: Finding, told: Lead) -> Finding:
+    """A kernel that says a server is silent bears witness: its host is not to blame where tasks of
+    most other hosts of the run sleep as long."""
+    server, since = _shared(told), told.first.cite.at
+    ends = facts.last.ended_at or (facts.window[1] if facts.window else None)
+    if server is None or server.startswith("/") or since is None or ends is None or ends <= since:
+        return found
+    if not facts.measured(PROCS) or [p.gpu for p in found.culprits] != [None]:
+        return found
+    time = float(int(ends.timestamp()))
+    window = f"[{max(1, int((ends - since).total_seconds()))}s]"
+    read = by_host(instant(facts, f"avg by (host) (avg_over_time({PROCS}{window}))", time))
+    now = {} if read is None else {h: v for h, v in read.at(time).items()
+                                   if facts.node_of(h) in facts.hosts}  # fmt: skip
+    asleep = sorted(host for host, tasks in now.items() if tasks >= BLOCKED)
+    others = [host for host in asleep if facts.node_of(host) != found.culprits[0].host]
+    if read is None or not others or 2 * len(asleep) <= len(now):
+        return found
+    cites = [c for host in others[:_SHOWN] if (c := read.cite(host, time, "tasks asleep"))]
+    return replace(
+        found,
+        summary=f"{told.first.what.rstrip('.')} ({server})",
+        shows=(*found.shows,
+               claim(f"On {len(asleep)} of {len(now)} hosts tasks stood in uninterruptible sleep"
+                     " from then on", *cites)),
+        culprits=(),
+        scope="shared",
+        domain=server,
+    )  # fmt: skip
 
 
 # --- it stood still and went on -----------------------------------------------------------------

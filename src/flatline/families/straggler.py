@@ -68,6 +68,7 @@ BRIEF = 0.97
 """The same where the pace is asked at those moments."""
 LEAST_SPREAD = 0.01
 OPEN = "Why it is slow: its clocks, its host's load and a trace would tell."
+WHY_CLOCKED = "Why its CPUs are slower: heat, a power cap of the host, or its governor."
 _SHOWN = 3
 
 
@@ -180,14 +181,24 @@ def _throughout(facts: Facts, alone: Lone, kind: str) -> Finding:
         summary=f"{alone.place} {told}",
         fault_class=kind,
         attribution="infrastructure",
-        shows=(alone.shows,),
-        implies=(claim(_why(kind), *alone.shows.cites),),
-        strength=0.6,
+        shows=(alone.shows, *((alone.cpus,) if alone.cpus else ())),
+        implies=(
+            claim(_why(kind), *alone.shows.cites),
+            *(
+                (claim("Its CPUs are slower: they launch the work.", *alone.cpus.cites),)
+                if alone.cpus
+                else ()
+            ),
+        ),
+        strength=0.6 if alone.cpus is None else 0.8,
         severity="degraded",
         culprits=(alone.place,),
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=(OPEN, "Whether it has another part of the work than the others by design."),
+        cannot_decide=(
+            OPEN if alone.cpus is None else WHY_CLOCKED,
+            "Whether it has another part of the work than the others by design.",
+        ),
         actions=_actions(facts, hosts),
         resubmit="unknown",
     )

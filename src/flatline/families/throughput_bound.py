@@ -109,7 +109,7 @@ def _said_to_save(facts: Facts, stated: Stated) -> Finding:
         attribution="job",
         shows=(
             claim(f"{stated.events} lines on saves say that these took {stated.lost_s:.0f} s of"
-                  f" {stated.wall_s:.0f} s by the log's clock, time that no step accounts for",
+                  f" {stated.wall_s:.0f} s by {stated.clock}, time that no step accounts for",
                   *shown, stated.cites[-1]),
         ),
         implies=(claim("Every rank waits while one saves, unless it is done beside the steps.",

@@ -36,9 +36,11 @@ from flatline.judging.claims import claim
 from flatline.judging.printed_sizes import printed_sizes
 from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, quiet
 from flatline.judging.throughput import (
+    DROP,
     Course,
     Slow,
     course_in_order,
+    course_of_steps,
     in_order,
     shown,
     step_at,
@@ -113,6 +115,9 @@ def judge(facts: Facts) -> Judgement:
     if run is None or raised is not None:
         return raised
     if not run.slow:
+        more = _more_a_step(facts)
+        if more is not None:
+            return more
         cites = shown(facts, run, run.best).cites
         return Cleared(CODE, "throughput did not fall", cites) if len(run.phases) == 1 else None
     if not run.pace.clocked:
@@ -163,6 +168,23 @@ def _grown(
         for move in _logged(facts, run, track, one, tried)
         if move.values[1] > move.values[0]
     ]
+
+
+def _more_a_step(facts: Facts) -> Finding | None:
+    """Steps that became longer by more than their size did, while the throughput that the log
+    prints held: it counts the work done a second, of which a step has more.  Steps that grew
+    with their size alone are a batch that is meant to."""
+    run = course_of_steps(facts)
+    if run is None or run.pace.track is None or not run.pace.clocked:
+        return None
+    later = [phase for phase in run.slow if phase.begins >= run.best.begins]
+    if not later:
+        return None
+    part = min(phase.part for phase in later)
+    sized = printed_sizes(facts, run.pace.track)
+    grown = [move for move in _grown(facts, run, run.pace.track, sized, len(sized))
+             if part < (1 - DROP) * move.values[0] / move.values[1]]  # fmt: skip
+    return _finding(facts, run, min(grown, key=lambda m: m.chance), ()) if grown else None
 
 
 def _in_order(facts: Facts, run: Course) -> Judgement:

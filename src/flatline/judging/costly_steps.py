@@ -10,6 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 from flatline.facts import Facts, Track
+from flatline.judging.by_steps import laid
 from flatline.judging.throughput import times, unaccounted
 from flatline.model import LogCite, Place
 
@@ -95,18 +96,22 @@ def _evaluated(facts: Facts, source: str) -> list[int]:
 @dataclass(frozen=True, slots=True)
 class Stated:
     """Seconds that lines on saves say these took, as far as the time outside of steps holds them,
-    of how many by the clock, how often, and the lines."""
+    of how many by which clock, how often, and the lines."""
 
     lost_s: float
     wall_s: float
     events: int
     cites: tuple[LogCite, ...]
+    clock: str
 
 
 def stated_saves(facts: Facts) -> Stated | None:
     """Where a save follows every step nothing is left to compare with but what it says it took;
     one that is written beside the steps takes none of the time outside of them."""
-    outside = unaccounted(facts)
+    outside, clock = unaccounted(facts), "the log's clock"
+    undated = laid(facts) if outside is None else None
+    if undated is not None:
+        outside, clock = (undated.wall_s, undated.slack_s), "the record of the run"
     told = [
         (float(found[1]), marker.cite)
         for marker in facts.markers_of("checkpoint_saved")
@@ -115,7 +120,7 @@ def stated_saves(facts: Facts) -> Stated | None:
     if outside is None or not told:
         return None
     lost = min(sum(seconds for seconds, _ in told), outside[1])
-    return Stated(lost, outside[0], len(told), tuple(cite for _, cite in told))
+    return Stated(lost, outside[0], len(told), tuple(cite for _, cite in told), clock)
 
 
 def saves_begun(facts: Facts) -> tuple[int, ...]:

@@ -1,5 +1,5 @@
 """
-One GPU whose SMs work longer than every other's throughout a run.
+One GPU, or host, that stands apart from every other throughout a run.
 
 In a synchronous run all ranks do the same work between two collectives: one that always takes
 longer for it keeps the others waiting, whose SMs rest meanwhile.  Nothing changes in such a run,
@@ -31,8 +31,14 @@ LEAST_GPUS, LEAST_HOSTS = 32, 4
 
 RESIDENT, GAPS = ("gpu_engine_active_ratio", "gpu_utilization_ratio"), 0.9
 """Whether a kernel was there, waiting in a collective included; and of the others' such time."""
+BRIEF = 0.97
+"""The same where the host's CPUs stand apart as well."""
 LEAST_GAP_HOSTS, ALIKE_GAPS = 4, 0.95
 """Hosts of which one may stand alone, and how alike the others must be."""
+CPU_CLOCK, CPU_SLOW, CPU_ALIKE = "host_cpu_frequency_hertz", 0.85, 0.9
+"""Hosts of one job clock their CPUs alike, within the few per cent of their own heat and load: one
+held to its base clock, by heat or by a governor, stands a fifth and more below boost (published
+base and boost clocks of server CPUs).  The bar between them is a judgement."""
 
 NEAR_S, MOST_STEPS = 60, 600
 """How near in time the cards of one run go to work and come to rest, where its hosts are not
@@ -46,6 +52,8 @@ class Lone:
     place: Place
     part: float
     shows: Claim
+    cpus: Claim | None = None
+    """That its host's CPUs are slower than the others'."""
 
 
 def lone_worker(facts: Facts, run: Course) -> Lone | None:
@@ -153,7 +161,8 @@ def _shown(facts: Facts, ranks: Fleet, place: Place) -> Claim | None:
 
 def lone_host(facts: Facts, run: Course) -> Lone | None:
     """One host of several all of whose cards have gaps throughout, while those of all others have
-    none: it is given its work late.  None where the pace fell, as above, or it is a spare."""
+    none: it is given its work late.  None where the pace fell, as above, or it is a spare.  Where
+    its CPUs are clocked apart from the others' as well, smaller gaps will do."""
     ranks = None
     for signal in RESIDENT if not run.slow else ():
         ranks = ranks or fleet(facts, run, signal)
@@ -162,14 +171,43 @@ def lone_host(facts: Facts, run: Course) -> Lone | None:
         return None
     part = {host: median(rows) for host, rows in hosts.items()}
     middle = median(part.values())
-    low = [host for host, level in part.items() if level < GAPS * middle]
+    lowest = min(part, key=lambda host: (part[host], host))
+    slowed = slow_cpus(facts, run, lowest, tuple(part)) if part[lowest] < BRIEF * middle else None
+    gaps = GAPS if slowed is None else BRIEF
+    low = [host for host, level in part.items() if level < gaps * middle]
     if len(low) != 1 or part[low[0]] < TAKES_PART * middle:
         return None
-    if min(v for h, v in part.items() if h != low[0]) < ALIKE_GAPS * middle:
+    if min(v for h, v in part.items() if h != low[0]) < max(ALIKE_GAPS, gaps) * middle:
         return None
-    always = sum(own < GAPS * middle for own in hosts[low[0]]) / len(hosts[low[0]])
+    always = sum(own < gaps * middle for own in hosts[low[0]]) / len(hosts[low[0]])
     shows = _shown(facts, ranks, Place(host=low[0])) if always >= ALWAYS else None
-    return None if shows is None else Lone(Place(host=low[0]), 1 - part[low[0]] / middle, shows)
+    away = 1 - part[low[0]] / middle
+    return None if shows is None else Lone(Place(host=low[0]), away, shows, slowed)
+
+
+def slow_cpus(facts: Facts, run: Course, host: str, hosts: tuple[str, ...]) -> Claim | None:
+    """That the CPUs of this host, and of none of the others, are clocked below the usual."""
+    if not facts.measured(CPU_CLOCK):
+        return None
+    begins, ends = (int(moment) for moment in run.pace.span)
+    mean = f"avg by (host) (avg_over_time({CPU_CLOCK}[{max(1, ends - begins)}s]))"
+    answer = instant(facts, mean, float(ends))
+    rows = {row.place.host: row for row in answer.rows} if answer is not None else {}
+    others = [rows[one].last for one in hosts if one in rows and one != host]
+    if answer is None or host not in rows or len(others) < LEAST_GAP_HOSTS - 1:
+        return None
+    middle = median(others)
+    if rows[host].last > CPU_SLOW * middle or min(others) < CPU_ALIKE * middle:
+        return None
+    usually = usual(facts, mean, float(ends), "CPU clock, the median host")
+    if usually is None:
+        return None
+    own = answer.cite(rows[host], "CPU clock, over the run")
+    text = (
+        f"The CPUs of {host} ran at {own.value / 1e9:.2f} GHz on average, the median host's at"
+        f" {usually.value / 1e9:.2f}"
+    )
+    return claim(text, own, usually)
 
 
 def _by_host(ranks: Fleet) -> dict[str, list[float]]:

@@ -40,6 +40,8 @@ LEAST_S = 300.0
 """Steps that took less than this together tell nothing by becoming slower.  A judgement: small
 runs of real libraries, of 1 to 120 s, slowed by up to three quarters after an evaluation or a
 save, or at their start."""
+LOGGED = "(as logged)"
+"""The unit of a throughput that the log prints."""
 LASTING = 4
 """Points of a phase from which it lasted."""
 
@@ -142,6 +144,20 @@ def _course_in_order(facts: Facts) -> Course | None:
     return None if pace(facts) is not None else _phases(_in_order(facts))
 
 
+def course_of_steps(facts: Facts) -> Course | None:
+    """The phases of the steps' own times where the log prints a throughput as well, which may hold
+    while a step has more to do: work done a second, not steps."""
+    return facts.memo("throughput.course of steps", _course_of_steps)
+
+
+def _course_of_steps(facts: Facts) -> Course | None:
+    known = pace(facts)
+    if known is None or known.track is None or known.unit != LOGGED:
+        return None
+    at = dict(zip(known.indexes, known.times, strict=True))
+    return _phases(_printed(facts, known.track, at, ("steps/s",)))
+
+
 def _phases(known: Pace | None) -> Course | None:
     if known is None or len(known.values) < LEAST_POINTS:
         return None
@@ -231,11 +247,14 @@ def _kept(facts: Facts, track: Track, at: Mapping[int, float]) -> list[int]:
             if i in at and not _pays(track.steps[i], saved)]  # fmt: skip
 
 
-def _printed(facts: Facts, track: Track, at: Mapping[int, float]) -> Pace | None:
+def _printed(
+    facts: Facts, track: Track, at: Mapping[int, float], units: Sequence[str] = (LOGGED, "steps/s")
+) -> Pace | None:
     """By the throughput or the step time that most of these points print."""
     blurred = _blurred(facts, track)
     kept = [i for i in _kept(facts, track, at) if i not in blurred]
-    for column, unit in ((track.throughput, "(as logged)"), (track.step_s, "steps/s")):
+    for unit in units:
+        column = track.throughput if unit == LOGGED else track.step_s
         said = [i for i in kept if isfinite(column[i]) and column[i] > 0]
         if 2 * len(said) > len(kept) > 0:
             values = [1 / column[i] if unit == "steps/s" else column[i] for i in said]
