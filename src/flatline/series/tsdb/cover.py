@@ -58,12 +58,14 @@ class Cover:
         return (at << self._bits) | (times - self._begin)
 
     def outside(self, refs: Ints, times: Ints) -> Bools:
-        """Which samples lie in no span of their series."""
-        at = (refs - (self._least - 1)).clip(0, self._from.size - 1)
-        inside: Bools = (times >= self._from.take(at)) & (times <= self._until.take(at))
+        """Which samples lie in no span of their series; the arrays may be a table of references,
+        a row for each time."""
+        at = refs - (self._least - 1)
+        inside: Bools = times >= self._from.take(at, mode="clip")
+        inside &= times <= self._until.take(at, mode="clip")
         if self._edges.size:  # at a time at which some series is between two of its spans
-            doubtful = np.flatnonzero(inside & (self._edges.searchsorted(times, "right") & 1 == 1))
-            key = self._key(at[doubtful], times[doubtful])
+            doubtful = np.nonzero(inside & (self._edges.searchsorted(times, "right") & 1 == 1))
+            key = self._key(at[doubtful], np.broadcast_to(times, at.shape)[doubtful])
             span = self._starts.searchsorted(key, "right") - 1
             inside[doubtful] = key <= self._ends[span]
         return ~inside

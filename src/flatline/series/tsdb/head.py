@@ -104,7 +104,7 @@ class Head:
             return
         order = np.argsort(wanted)  # the temporary folder is full: the log is read again
         wanted, rows = wanted[order], rows[order]
-        for found in self._log(first_time=False):
+        for found in map(wal.samples_of, self._batches(first_time=False)):
             at = np.searchsorted(wanted, found[0]).clip(max=wanted.size - 1)
             of = np.flatnonzero(wanted[at] == found[0])
             yield rows[at[of]], found[1][of], found[2][of]
@@ -214,15 +214,13 @@ class Head:
         """Everything but the samples is noted; they are kept, ordered by series."""
         runs: Runs | None = Runs(KEPT)
         cover: Cover | None = None
-        for found in self._log(first_time=True):
-            if found[1].size:
-                self._widen(int(found[1].min()), int(found[1].max()))
+        for batch in self._batches(first_time=True):
             if cover is None:
                 cover = self._cover()
-            if cover.works:
-                kept = cover.outside(found[0], found[1])
-                found = found[0][kept], found[1][kept], found[2][kept]
-            runs = self._put(runs, found)
+            found = wal.samples_of(batch, cover.outside if cover.works else None)
+            if found[1].size:
+                self._widen(int(found[1].min()), int(found[1].max()))
+                runs = self._put(runs, found)
         try:
             if runs is not None:
                 runs.close()
@@ -251,7 +249,8 @@ class Head:
             return None
         return runs
 
-    def _log(self, *, first_time: bool) -> Iterator[Loose]:
+    def _batches(self, *, first_time: bool) -> Iterator[list[bytes]]:
+        """The records of samples; of the others is taken note the first time."""
         damage = self._damage if first_time else Damage()
         batch: list[bytes] = []
         size = 0
@@ -260,12 +259,12 @@ class Head:
                 batch.append(record)
                 size += len(record)
                 if size >= BATCH_BYTES or len(batch) >= BATCH_RECORDS:
-                    yield wal.samples_of(batch)
+                    yield batch
                     batch, size = [], 0
             elif first_time:
                 self._other(record)
         if batch:
-            yield wal.samples_of(batch)
+            yield batch
 
     def _records(self, damage: Damage) -> Iterator[bytes]:
         """The checkpoint, the segments after it, and the log of late samples."""
