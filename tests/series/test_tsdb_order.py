@@ -75,11 +75,13 @@ def test_what_spans_cover_is_left_out(
     kept = once(found)
     ref, at, _ = columns(kept)
 
-    got = uncovered(ref, at, of)
+    of_spans = [(r, *span) for r, each in of.items() for span in each]
+    table = np.array(of_spans, dtype=np.int64).reshape(-1, 3).T
+    got = uncovered(ref, at, (table[0], table[1], table[2]))
     assert got.tolist() == [
         not any(first <= t <= last for first, last in of.get(r, ())) for r, t, _ in kept
     ]
-    cover = Cover(of)
+    cover = Cover((table[0], table[1], table[2]))
     early = cover.outside(ref, at) if cover.works else None
     assert early is None or early.tolist() == got.tolist()
     assert cover.works or not of or max(of) - min(of) > 1 << 22

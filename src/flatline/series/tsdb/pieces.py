@@ -199,9 +199,9 @@ class _Drawn:
             self.values[to] = part[2][begins[first] : ends[some][-1]]
 
     def only(self, kept: Bools) -> _Drawn:
-        before = np.concatenate(([0], np.cumsum(kept)))
-        sizes = np.diff(before[np.concatenate(([0], np.cumsum(self.sizes)))])
-        return _Drawn(sizes, self.times[kept], self.values[kept])
+        there = np.flatnonzero(kept)
+        sizes = np.diff(there.searchsorted(np.cumsum(self.sizes)), prepend=0)
+        return _Drawn(sizes, self.times[there], self.values[there])
 
     def in_order(self) -> tuple[Ints, Floats, Floats]:
         """Sizes, seconds and values, each series in the order of time; of several samples at one

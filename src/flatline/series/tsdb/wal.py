@@ -301,7 +301,8 @@ class _Bytes:
         fixed = np.zeros(8 * size, dtype=np.uint8)
         fixed[: free.size][~free] = 255
         mask = fixed.view(np.uint64)
-        records = np.ndarray(self._words.size - 8 * size, f"V{8 * size}", self._padded, strides=(1,))
+        begun = self._words.size - 8 * size
+        records = np.ndarray(begun, f"V{8 * size}", self._padded, strides=(1,))
         model = records[[first]].view(np.uint64) & mask
         found = []
         for number in range(0, begins.size, TOGETHER // size + 1):
