@@ -206,14 +206,7 @@ class _Drawn:
     def in_order(self) -> tuple[Ints, Floats, Floats]:
         """Sizes, seconds and values, each series in the order of time; of several samples at one
         time the first."""
-        sizes, times, values = self.sizes, self.times, self.values
-        later = times[1:] > times[:-1]
-        ends = np.cumsum(sizes[sizes > 0])
-        later[ends[:-1] - 1] = True
-        if not later.all():
-            rows = np.repeat(np.arange(sizes.size), sizes)
-            order = ordered(rows, times)
-            sizes, times, values = np.bincount(rows[order]), times[order], values[order]
+        sizes, times, values = _by_time(self.sizes, self.times, self.values)
         seconds = times.view(np.float64)
         for begin in range(0, times.size, BLOCK):
             seconds[begin : begin + BLOCK] = times[begin : begin + BLOCK] / 1000.0
@@ -238,10 +231,39 @@ def in_order(rows: Ints, times: Ints, values: Floats) -> tuple[Ints, Ints, Float
     order = _by_row(rows)
     if order is not None:
         rows, times, values = rows[order], times[order], values[order]
-        if _rising(rows, times):
-            return rows, times, values
+        begins = np.flatnonzero(np.diff(rows, prepend=-1))
+        sizes, times, values = _by_time(np.diff(begins, append=rows.size), times, values)
+        return np.repeat(rows[begins], sizes), times, values
     order = ordered(rows, times)  # of equals the first stands first still
     return rows[order], times[order], values[order]
+
+
+def _by_time(sizes: Ints, times: Ints, values: Floats) -> tuple[Ints, Ints, Floats]:
+    """Series by series: those that are not in the order of time are put in it, in the arrays
+    given; of several samples at one time the first that came stays."""
+    later = times[1:] > times[:-1]
+    ends = np.cumsum(sizes)
+    later[ends[(ends > 0) & (ends < times.size)] - 1] = True
+    wrong = np.unique(ends.searchsorted(np.flatnonzero(~later), "right"))
+    if not wrong.size:
+        return sizes, times, values
+    if 2 * int(sizes[wrong].sum()) > times.size:
+        rows = np.repeat(np.arange(sizes.size), sizes)
+        order = ordered(rows, times)
+        return np.bincount(rows[order]), times[order], values[order]
+    begins, rows = ends[wrong] - sizes[wrong], np.repeat(np.arange(wrong.size), sizes[wrong])
+    there = stretches(begins, sizes[wrong])
+    order = ordered(rows, times[there])
+    fewer = np.bincount(rows[order], minlength=wrong.size)
+    to = stretches(begins, fewer)
+    times[to], values[to] = times[there[order]], values[there[order]]
+    if to.size == there.size:
+        return sizes, times, values
+    kept = np.ones(times.size, dtype=np.bool_)
+    kept[there], kept[to] = False, True
+    sizes = sizes.copy()
+    sizes[wrong] = fewer
+    return sizes, times[kept], values[kept]
 
 
 def _key(rows: Ints, times: Ints) -> Ints | None:

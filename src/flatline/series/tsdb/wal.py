@@ -55,7 +55,7 @@ def records(folder: Path, names: Sequence[str], damage: Damage, where: str) -> I
                 parts.drop()
                 parts.told = True
             elif parts.whole(kind, data, place):
-                record = _unpacked(b"".join(parts.data), parts.flags, damage, place)
+                record = _unpacked(parts.joined(), parts.flags, damage, place)
                 parts.drop()
                 if record:
                     yield record
@@ -75,6 +75,9 @@ class _Parts:
 
     def drop(self) -> None:
         self.data, self.flags, self._size = [], 0, 0
+
+    def joined(self) -> bytes:
+        return self.data[0] if len(self.data) == 1 else b"".join(self.data)
 
     def whole(self, kind: int, data: bytes, place: str) -> bool:
         """Takes a fragment; whether the record is whole with it."""
@@ -191,7 +194,7 @@ def samples_of(
     """
     lengths = np.array([len(record) for record in batch], dtype=np.int64)
     ends = np.cumsum(lengths)
-    stream = _Bytes(b"".join(batch))
+    stream = _Bytes(batch)
     left = np.flatnonzero(lengths >= 17 + 10)
     found: list[Places] = []
     for length in np.flatnonzero(np.bincount(lengths[left]) >= ALIKE).tolist():
@@ -287,10 +290,9 @@ numbers of up to 10 and a value, and what is read with them."""
 class _Bytes:
     """Numbers at many byte positions at once; those within BEYOND behind the end are zeros."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        self._padded = padded = data + bytes(BEYOND + 8)
-        self._words = np.ndarray(len(data) + BEYOND, ">u8", padded, strides=(1,))
+    def __init__(self, batch: Sequence[bytes]) -> None:
+        self._data = b"".join([*batch, bytes(BEYOND + 8)])
+        self._words = np.ndarray(len(self._data) - 8, ">u8", self._data, strides=(1,))
 
     def word(self, pos: Ints) -> NDArray[np.uint64]:
         return self._words[pos].astype(np.uint64)
@@ -302,7 +304,7 @@ class _Bytes:
         fixed[: free.size][~free] = 255
         mask = fixed.view(np.uint64)
         begun = self._words.size - 8 * size
-        records = np.ndarray(begun, f"V{8 * size}", self._padded, strides=(1,))
+        records = np.ndarray(begun, f"V{8 * size}", self._data, strides=(1,))
         model = records[[first]].view(np.uint64) & mask
         found = []
         for number in range(0, begins.size, TOGETHER // size + 1):
