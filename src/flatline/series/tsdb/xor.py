@@ -22,8 +22,6 @@ CELLS = 1 << 20
 """Samples decoded at once: the arrays of a round stay in the processor's cache."""
 ROWS = 8168
 """No power of two: a column of them would lie in a few lines of the cache."""
-FEW = 8
-"""Where less than one value in so many changed, those are picked out of the round."""
 
 # by the first four bits of a timestamp: how long the prefix is, how long what follows it
 _PREFIX = np.array([1] * 8 + [2] * 4 + [3] * 2 + [4, 4], dtype=np.uint64)
@@ -178,22 +176,23 @@ class _Lockstep:
         """Reads how much each delta changes; what follows it in the stream."""
         bits = self.peek(self.pos)
         rest = bits << _U(1)
-        changed = np.flatnonzero(bits >> _U(63))
         self.pos += 1
-        if not changed.size:
+        if bits.max() < _U(1 << 63):  # no interval changed
             return rest
+        changed = np.flatnonzero(bits >> _U(63))
         bits = bits[changed]
         kind = (bits >> _U(60)).astype(np.intp)
-        change = ((bits << _PREFIX.take(kind) >> _U(1)) >> _KEEP.take(kind)).astype(np.int64)
+        change = ((bits << _PREFIX.take(kind) >> _U(1)) >> _KEEP.take(kind)).view(np.int64)
         change -= np.where(change > _HALF.take(kind), _FULL.take(kind), 0)
         length = _BITS.take(kind)
         rest[changed] = bits << length.astype(np.uint64)
         wide = np.flatnonzero(kind == _WIDE)
-        change[wide] = self.peek(self.pos[changed[wide]] + 3).astype(np.int64)
+        if wide.size:
+            change[wide] = self.peek(self.pos[changed[wide]] + 3).view(np.int64)
         delta[changed] += change
         self.pos[changed] += length - 1
-        wide = changed[wide]
-        rest[wide] = self.peek(self.pos[wide])
+        if wide.size:
+            rest[changed[wide]] = self.peek(self.pos[changed[wide]])
         return rest
 
 
@@ -222,15 +221,10 @@ class _Values:
             self.width[fresh] = width
             self.trailing[fresh] = ((64 - leading - width) & 63).view(np.uint64)
         pos = self.stream.pos
-        changed = (bits >> _U(63)).view(np.int64)
-        amount = np.count_nonzero(changed)
         pos += 1
-        if amount * FEW < changed.size:
-            pos[fresh] += 11
-            at = np.flatnonzero(changed)
-            if at.size:
-                pos[at] = self._change(at, pos[at] + 1)
+        if bits.max() < _U(1 << 63):  # no value changed
             return
+        changed = (bits >> _U(63)).view(np.int64)
         pos += changed
         pos[fresh] += 11
         width = self.width & -changed  # of those that stay as they were: 0
@@ -239,10 +233,3 @@ class _Values:
         part <<= self.trailing
         self.value ^= part
         pos += width
-
-    def _change(self, rows: Ints, pos: Ints) -> Ints:
-        """Reads what these values change by, from there on; where that ends."""
-        width = self.width[rows]
-        part = self.stream.peek(pos) >> (64 - width).view(np.uint64)
-        self.value[rows] ^= part << self.trailing[rows]
-        return pos + width
