@@ -183,9 +183,7 @@ def deleted_of(record: bytes) -> Iterator[tuple[int, Span]]:
         yield ref, (first, last)
 
 
-def samples_of(
-    batch: Sequence[bytes], wanted: Wanted | None = None
-) -> tuple[Ints, Ints, Floats]:
+def samples_of(batch: Sequence[bytes], wanted: Wanted | None = None) -> tuple[Ints, Ints, Floats]:
     """
     References, milliseconds and values of records of samples, in no order; of those `wanted`, by
     reference and millisecond, where not all are.
@@ -244,9 +242,7 @@ def _alike(
     return alike, found
 
 
-def _lockstep(
-    stream: _Bytes, begins: Ints, ends: Ints, wanted: Wanted | None
-) -> list[Places]:
+def _lockstep(stream: _Bytes, begins: Ints, ends: Ints, wanted: Wanted | None) -> list[Places]:
     """References, milliseconds and places of values of records, the longest first."""
     found = []
     base, base_at = (stream.word(begins + at).astype(np.int64) for at in (1, 9))

@@ -6,7 +6,6 @@ decoded by array operations; but thousands of chunks can, sample by sample in lo
 reads the next sample of each.  Layout: `tsdb/chunkenc/xor.go` of Prometheus.
 """
 
-
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
