@@ -114,3 +114,27 @@ def test_records_are_read_alike_however_many_there_are(
     assert said == sorted((r, t, v) for found in records for r, t, v in found)
     assert set(zip(*(c.tolist() for c in short), strict=True)) <= set(said)
     assert len(short[0]) >= sum(max(0, len(found) - (cut + 9) // 10) for found in records)
+
+
+@given(layout=st.lists(st.tuples(st.integers(0, 300), st.integers(-70, 70)), min_size=1,
+                       max_size=20),
+       scrapes=st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(0, 1 << 50),
+                                  st.integers(0, 3)), min_size=8, max_size=30))  # fmt: skip
+@settings(deadline=None)
+def test_records_that_are_laid_out_alike_are_read_as_they_are_one_by_one(
+    layout: list[tuple[int, int]], scrapes: list[tuple[int, int, int]]
+) -> None:
+    """Also beside others of the same length; of some samples only those that are wanted."""
+    made = []
+    for number, (ref, at, other) in enumerate(scrapes):
+        shift = 1 if other == 0 else 0  # other references, as many bytes
+        made.append([(ref + more + (shift if n else 0), at + (later if n else 0), number + n / 8)
+                     for n, (more, later) in enumerate([(0, 0), *layout])])  # fmt: skip
+    raw = [record(found[0][0], found[0][1], found) for found in made]
+    whole = wal.samples_of(raw)
+    some = wal.samples_of(raw, lambda refs, times: (refs + times) % 3 == 0)
+
+    every = sorted(sample for found in made for sample in found)
+    assert sorted(zip(*(c.tolist() for c in whole), strict=True)) == every
+    wanted = [sample for sample in every if (sample[0] + sample[1]) % 3 == 0]
+    assert sorted(zip(*(c.tolist() for c in some), strict=True)) == wanted
