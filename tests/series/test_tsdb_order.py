@@ -75,11 +75,13 @@ def test_what_spans_cover_is_left_out(
     kept = once(found)
     ref, at, _ = columns(kept)
 
-    got = uncovered(ref, at, of)
+    of_spans = [(r, *span) for r, each in of.items() for span in each]
+    table = np.array(of_spans, dtype=np.int64).reshape(-1, 3).T
+    got = uncovered(ref, at, (table[0], table[1], table[2]))
     assert got.tolist() == [
         not any(first <= t <= last for first, last in of.get(r, ())) for r, t, _ in kept
     ]
-    cover = Cover(of)
+    cover = Cover((table[0], table[1], table[2]))
     early = cover.outside(ref, at) if cover.works else None
     assert early is None or early.tolist() == got.tolist()
     assert cover.works or not of or max(of) - min(of) > 1 << 22
@@ -112,3 +114,27 @@ def test_records_are_read_alike_however_many_there_are(
     assert said == sorted((r, t, v) for found in records for r, t, v in found)
     assert set(zip(*(c.tolist() for c in short), strict=True)) <= set(said)
     assert len(short[0]) >= sum(max(0, len(found) - (cut + 9) // 10) for found in records)
+
+
+@given(layout=st.lists(st.tuples(st.integers(0, 300), st.integers(-70, 70)), min_size=1,
+                       max_size=20),
+       scrapes=st.lists(st.tuples(st.integers(0, 1 << 40), st.integers(0, 1 << 50),
+                                  st.integers(0, 3)), min_size=8, max_size=30))  # fmt: skip
+@settings(deadline=None)
+def test_records_that_are_laid_out_alike_are_read_as_they_are_one_by_one(
+    layout: list[tuple[int, int]], scrapes: list[tuple[int, int, int]]
+) -> None:
+    """Also beside others of the same length; of some samples only those that are wanted."""
+    made = []
+    for number, (ref, at, other) in enumerate(scrapes):
+        shift = 1 if other == 0 else 0  # other references, as many bytes
+        made.append([(ref + more + (shift if n else 0), at + (later if n else 0), number + n / 8)
+                     for n, (more, later) in enumerate([(0, 0), *layout])])  # fmt: skip
+    raw = [record(found[0][0], found[0][1], found) for found in made]
+    whole = wal.samples_of(raw)
+    some = wal.samples_of(raw, lambda refs, times: (refs + times) % 3 == 0)
+
+    every = sorted(sample for found in made for sample in found)
+    assert sorted(zip(*(c.tolist() for c in whole), strict=True)) == every
+    wanted = [sample for sample in every if (sample[0] + sample[1]) % 3 == 0]
+    assert sorted(zip(*(c.tolist() for c in some), strict=True)) == wanted

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from struct import Struct
-from typing import NamedTuple
 
 import numpy as np
 
@@ -20,37 +18,17 @@ from flatline.series.matching import Matcher, accepts
 from flatline.series.storage import NAME, Ints, Labels
 from flatline.series.tsdb import wal
 from flatline.series.tsdb.cover import Cover, uncovered
-from flatline.series.tsdb.files import ReadOnly, crc32c, listed
-from flatline.series.tsdb.index import uvarint
-from flatline.series.tsdb.pieces import XOR, Damage, Selection, Span
+from flatline.series.tsdb.files import listed
+from flatline.series.tsdb.mapped import Mapped
+from flatline.series.tsdb.pieces import Damage, Selection, Span
 from flatline.series.tsdb.runs import Loose, Runs
 
-MAGIC = 0x0130BC91
-OUT_OF_ORDER = 0x80
-_CHUNK = Struct(">QqqB")
 KEPT = 24_000_000
 """Samples of the log that are kept in memory, at 24 bytes each until they are in order; those of a
 longer log lie in the temporary folder."""
-PIECE_BYTES = 1 << 20
 BATCH_BYTES = 8 << 20
 """Arrays of so many samples come from memory that was used before (up to 32 MB of glibc's)."""
 BATCH_RECORDS = 1 << 14
-
-
-class Mapped(NamedTuple):
-    """A chunk in `chunks_head`: file, position and size of its data, and its check; `late` where
-    it holds only samples that came out of order, `sound` where it could be read when the folder
-    was opened."""
-
-    file: str
-    first: int
-    last: int
-    encoding: int
-    begin: int
-    at: int
-    size: int
-    late: bool
-    sound: bool
 
 
 class Head:
@@ -62,13 +40,11 @@ class Head:
         self._labels: dict[int, Labels] = {}
         self._by_name: dict[str, list[int]] = {}
         self._deleted: dict[int, list[Span]] = {}
-        self._mapped: dict[int, list[Mapped]] = {}
-        self._files: dict[str, ReadOnly] = {}
+        self._mapped = Mapped(folder / "chunks_head", damage)
         self._kept: Runs | None = None
-        self._span: Span | None = None
-        self._read_chunks()
+        self._span = self._mapped.span
         self._read_log()
-        orphans = len(self._mapped.keys() - self._labels.keys())
+        orphans = len(set(self._mapped.refs.tolist()) - self._labels.keys())
         damage.add("mapped chunks of a series the log does not name", "chunks_head", orphans)
 
     @property
@@ -89,10 +65,10 @@ class Head:
             return
         refs.sort(key=self._labels.__getitem__)
         rows = {ref: into.row(self._labels[ref]) for ref in refs}
-        covered = self._select_chunks(rows, into)
         wanted = np.array(refs, dtype=np.int64)
         row_of = np.array([rows[ref] for ref in refs], dtype=np.int64)
         deleted = {rows[ref]: spans for ref, spans in self._deleted.items() if ref in rows}
+        covered = self._mapped.select(wanted, row_of, deleted, into)
         for found, times, values in self._of(wanted, row_of):
             kept = _undeleted(found, times, deleted) & uncovered(found, times, covered)
             into.samples(found[kept], times[kept], values[kept])
@@ -104,7 +80,7 @@ class Head:
             return
         order = np.argsort(wanted)  # the temporary folder is full: the log is read again
         wanted, rows = wanted[order], rows[order]
-        for found in self._log(first_time=False):
+        for found in map(wal.samples_of, self._batches(first_time=False)):
             at = np.searchsorted(wanted, found[0]).clip(max=wanted.size - 1)
             of = np.flatnonzero(wanted[at] == found[0])
             yield rows[at[of]], found[1][of], found[2][of]
@@ -117,112 +93,19 @@ class Head:
             refs = [ref for ref in refs if test(_value(self._labels[ref], name))]
         return refs
 
-    # --- mapped chunks ---
-
-    def _read_chunks(self) -> None:
-        folder = self._folder / "chunks_head"
-        for name in (n for n in listed(folder) if n.isdecimal()):
-            try:
-                file = self._files[name] = ReadOnly(folder / name)
-                data = file.read(0, file.size)
-            except OSError as fault:
-                self._damage.add(f"mapped chunks cannot be read: {fault.strerror or fault}",
-                                 f"chunks_head/{name}")  # fmt: skip
-                continue
-            if data and not self._scan(name, data):
-                self._damage.add("mapped chunks that are cut off", f"chunks_head/{name}")
-
-    def _scan(self, name: str, data: bytes) -> bool:
-        """Notes where the chunks of a file lie; whether it is whole."""
-        if int.from_bytes(data[:4], "big") != MAGIC:
-            return not any(data[:8])  # laid out for later, and nothing written yet
-        at = 8
-        while at + 25 <= len(data):
-            ref, first, last, encoding = _CHUNK.unpack_from(data, at)
-            if not ref:  # the rest was laid out for later
-                return True
-            start = at + 27
-            if start < len(data) and data[at + 25] > 127 > data[at + 26]:  # as nearly all are
-                size = data[at + 25] & 127 | data[at + 26] << 7
-            else:
-                try:
-                    size, start = uvarint(data, at + 25)
-                except (IndexError, FormatError):
-                    return False
-            end = start + size + 4
-            if end > len(data):
-                return False
-            if last >= first:
-                self._widen(first, last)
-                check = int.from_bytes(data[end - 4 : end], "big")
-                sound = encoding == XOR and crc32c(data[at : end - 4]) == check
-                late = encoding & OUT_OF_ORDER != 0
-                chunk = Mapped(name, first, last, encoding & ~OUT_OF_ORDER, at, start, size,
-                               late, sound)  # fmt: skip
-                self._mapped.setdefault(ref, []).append(chunk)
-            at = end
-        return at == len(data) or not any(data[at:])
-
-    def _select_chunks(self, rows: dict[int, int], into: Selection) -> dict[int, list[Span]]:
-        """
-        The mapped chunks of these series; the spans they hold of each row.
-
-        What the log has within them it has again: a server that starts leaves that out too.
-        """
-        covered: dict[int, list[Span]] = {}
-        first, last = into.span
-        wanted = [
-            (chunk, ref)
-            for ref in rows
-            for chunk in self._mapped.get(ref, ())
-            if chunk.first <= last and chunk.last >= first
-        ]
-        wanted.sort(key=lambda item: (item[0].file, item[0].begin))
-        found = [(rows[ref], chunk, data, ref) for chunk, ref, data in self._pieces(wanted)]
-        found.sort(key=lambda item: (item[0], item[1].first))
-        for row, chunk, data, ref in found:
-            if len(data) < 4 or crc32c(data[:-4]) != int.from_bytes(data[-4:], "big"):
-                self._damage.add("a mapped chunk does not match its checksum",
-                                 f"chunks_head/{chunk.file}")  # fmt: skip
-                continue
-            deleted = tuple(self._deleted.get(ref, ()))
-            sound = into.chunk(row, chunk.encoding, data[chunk.at - chunk.begin : -4],
-                               f"chunks_head/{chunk.file}", deleted)  # fmt: skip
-            if sound and not chunk.late:
-                covered.setdefault(row, []).append((chunk.first, chunk.last))
-        return covered
-
-    def _pieces(self, wanted: Sequence[tuple[Mapped, int]]) -> Iterator[tuple[Mapped, int, bytes]]:
-        """The bytes of each chunk, its head among them; neighbours are read in one piece."""
-        name, piece, begin = "", b"", 0
-        for number, (chunk, ref) in enumerate(wanted):
-            end = chunk.at + chunk.size + 4
-            if chunk.file != name or end > begin + len(piece):
-                name, begin = chunk.file, chunk.begin
-                size = max(_reach(wanted, number), end) - begin
-                try:
-                    piece = self._files[name].read(begin, size)
-                except OSError as fault:
-                    piece = b""
-                    self._damage.add(f"mapped chunks cannot be read: {fault.strerror or fault}",
-                                     f"chunks_head/{name}")  # fmt: skip
-            yield chunk, ref, piece[chunk.begin - begin : end - begin]
-
     # --- the log ---
 
     def _read_log(self) -> None:
         """Everything but the samples is noted; they are kept, ordered by series."""
         runs: Runs | None = Runs(KEPT)
         cover: Cover | None = None
-        for found in self._log(first_time=True):
+        for batch in self._batches(first_time=True):
+            if cover is None:
+                cover = Cover(self._mapped.cover(np.array(list(self._labels), dtype=np.int64)))
+            found = wal.samples_of(batch, cover.outside if cover.works else None)
             if found[1].size:
                 self._widen(int(found[1].min()), int(found[1].max()))
-            if cover is None:
-                cover = self._cover()
-            if cover.works:
-                kept = cover.outside(found[0], found[1])
-                found = found[0][kept], found[1][kept], found[2][kept]
-            runs = self._put(runs, found)
+                runs = self._put(runs, found)
         try:
             if runs is not None:
                 runs.close()
@@ -234,14 +117,6 @@ class Head:
             self._damage.add("samples of a series the log does not name", "wal",
                              runs.count(strange))  # fmt: skip
 
-    def _cover(self) -> Cover:
-        """The mapped chunks of the series that were named so far."""
-        return Cover({
-            ref: [(chunk.first, chunk.last) for chunk in self._mapped.get(ref, ())
-                  if chunk.sound and not chunk.late]
-            for ref in self._labels
-        })  # fmt: skip
-
     def _put(self, runs: Runs | None, found: Loose) -> Runs | None:
         """None once the temporary folder is full."""
         try:
@@ -251,7 +126,8 @@ class Head:
             return None
         return runs
 
-    def _log(self, *, first_time: bool) -> Iterator[Loose]:
+    def _batches(self, *, first_time: bool) -> Iterator[list[bytes]]:
+        """The records of samples; of the others is taken note the first time."""
         damage = self._damage if first_time else Damage()
         batch: list[bytes] = []
         size = 0
@@ -260,12 +136,12 @@ class Head:
                 batch.append(record)
                 size += len(record)
                 if size >= BATCH_BYTES or len(batch) >= BATCH_RECORDS:
-                    yield wal.samples_of(batch)
+                    yield batch
                     batch, size = [], 0
             elif first_time:
                 self._other(record)
         if batch:
-            yield wal.samples_of(batch)
+            yield batch
 
     def _records(self, damage: Damage) -> Iterator[bytes]:
         """The checkpoint, the segments after it, and the log of late samples."""
@@ -312,26 +188,16 @@ class Head:
         )
 
 
-def _reach(wanted: Sequence[tuple[Mapped, int]], number: int) -> int:
-    """Where the chunks end that follow this one close behind."""
-    chunk = wanted[number][0]
-    end = chunk.at + chunk.size + 4
-    for following, _ in wanted[number + 1 : number + 4096]:
-        if following.file != chunk.file or following.begin - end > 4096:
-            break
-        if following.at + following.size + 4 - chunk.begin > PIECE_BYTES:
-            break
-        end = following.at + following.size + 4
-    return end
-
-
 def _undeleted(
     rows: Ints, times: Ints, deleted: Mapping[int, Sequence[Span]]
 ) -> np.ndarray[tuple[int], np.dtype[np.bool_]]:
     kept = np.ones(rows.size, dtype=np.bool_)
+    some = np.flatnonzero(np.isin(rows, list(deleted)))
+    some = some[np.argsort(rows[some], kind="stable")]
     for row, spans in deleted.items():
+        part = some[slice(*np.searchsorted(rows[some], (row, row + 1)))]
         for first, last in spans:
-            kept &= (rows != row) | (times < first) | (times > last)
+            kept[part] &= (times[part] < first) | (times[part] > last)
     return kept
 
 

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from flatline.errors import SourceError
 from flatline.model import Gap
 from flatline.series.storage import Floats, Ints, Labels, Series
-from flatline.series.tsdb.xor import decode
+from flatline.series.tsdb.xor import counted, decode_into
 
 XOR = 1
 ENCODINGS = {
@@ -26,8 +26,7 @@ ENCODINGS = {
     3: "native float histograms",
     255: "downsampled aggregates",
 }
-DECODED_AT_ONCE = 1 << 14
-"""Chunks held encoded before they are decoded: about 4 MB of them."""
+WEIGHED_AT_ONCE = 1 << 14
 MAX_SAMPLES = 100_000_000
 """Most samples of a selection: 1.6 GB of them."""
 
@@ -35,8 +34,10 @@ GLANCE = 4096
 SORTED_RUNS = 64
 """Ordered stretches that are merged rather than sorted anew."""
 
-RUN = 8
-"""Samples from which on a run of a series is copied on its own."""
+STRETCHES = 4096
+"""Stretches of loose samples that are laid at once."""
+BLOCK = 1 << 16
+"""Times that are made seconds at once: they stay in the processor's cache."""
 
 Bools = NDArray[np.bool_]
 Span = tuple[int, int]
@@ -71,15 +72,18 @@ class Selection:
         self._damage = damage
         self._rows: dict[Labels, int] = {}
         self._chunks: list[bytes] = []
-        self._of: list[tuple[int, tuple[Span, ...], str]] = []
-        self._parts: list[tuple[Ints, Ints, Floats]] = []
-        self._size = 0
+        self._of: list[int] = []
+        self._where: list[str] = []
+        self._deleted: list[tuple[int, Sequence[Span]]] = []
+        self._counts: list[tuple[Ints, Bools]] = []
+        self._weighed = self._size = 0
+        self._loose: list[tuple[Ints, Ints, Floats]] = []
 
     def row(self, labels: Labels) -> int:
         return self._rows.setdefault(labels, len(self._rows))
 
     def chunk(
-        self, row: int, encoding: int, data: bytes, where: str, deleted: tuple[Span, ...] = ()
+        self, row: int, encoding: int, data: bytes, where: str, deleted: Sequence[Span] = ()
     ) -> bool:
         """A chunk of a series, without its encoding byte, and the spans deleted of it; whether
         it is read."""
@@ -87,120 +91,132 @@ class Selection:
             name = ENCODINGS.get(encoding, f"chunks of encoding {encoding}")
             self._damage.add(f"{name}: not read", where)
             return False
+        if deleted:
+            self._deleted.append((len(self._chunks), deleted))
         self._chunks.append(data)
-        self._of.append((row, deleted, where))
-        if len(self._chunks) >= DECODED_AT_ONCE:
-            self._decode()
+        self._of.append(row)
+        self._where.append(where)
+        if len(self._chunks) - self._weighed >= WEIGHED_AT_ONCE:
+            self._weigh()
         return True
 
-    def samples(self, rows: Ints, times: Ints, values: Floats) -> None:
-        """Loose samples: the row, the millisecond and the value of each; behind the chunks that
-        came before them."""
-        if self._chunks:
-            self._decode()
-        inside = (times >= self.span[0]) & (times <= self.span[1])
-        if not inside.all():
-            rows, times, values = rows[inside], times[inside], values[inside]
-        self._size += times.size
+    def _weigh(self) -> None:
+        """Counts the samples of the chunks that came last. Raises SourceError for too many."""
+        new = counted(self._chunks[self._weighed :])
+        self._counts.append(new)
+        self._weighed = len(self._chunks)
+        self._size += int(new[0].sum())
         if self._size > MAX_SAMPLES:
             raise SourceError(
                 f"a selection has more than {MAX_SAMPLES:,} samples; name --start and --end"
             )
-        self._parts.append((rows, times, values))
 
-    def _decode(self) -> None:
-        found = decode(self._chunks)
-        for number in np.flatnonzero(found.bad).tolist():
-            self._damage.add("a chunk whose samples cannot be read", self._of[number][2])
-        sizes = np.diff(found.offsets)
-        rows = np.repeat(np.array([row for row, _, _ in self._of], dtype=np.int64), sizes)
-        kept = np.ones(rows.size, dtype=np.bool_)
-        for number in (n for n, (_, deleted, _) in enumerate(self._of) if deleted):
-            deleted = self._of[number][1]
-            part = slice(found.offsets[number], found.offsets[number + 1])
-            for first, last in deleted:
-                times = found.times[part]
-                kept[part] &= (times < first) | (times > last)
-        self._chunks, self._of = [], []
-        if kept.all():
-            self.samples(rows, found.times, found.values)
-        else:
-            self.samples(rows[kept], found.times[kept], found.values[kept])
+    def samples(self, rows: Ints, times: Ints, values: Floats) -> None:
+        """Loose samples: the row, the millisecond and the value of each; they count after every
+        chunk."""
+        inside = (times >= self.span[0]) & (times <= self.span[1])
+        if not inside.all():
+            rows, times, values = rows[inside], times[inside], values[inside]
+        self._loose.append((rows, times, values))
+        self._size += rows.size
+        self._weigh()
 
     def series(self) -> Series:
-        """Series in order of their labels; those without a sample in the span are left out."""
-        self._decode()
+        """
+        Series in order of their labels; those without a sample in the span are left out.
+
+        Samples are decoded to where they will stand: memory that is new costs more than what is
+        done in it.
+        """
         labels = sorted(self._rows)
         rank = np.empty(len(labels), dtype=np.int64)
         rank[[self._rows[each] for each in labels]] = np.arange(len(labels))
-        laid = _laid_out(self._parts, rank)
-        if laid is not None:
-            alive = laid[0]
-            return Series(tuple(labels[n] for n in alive.tolist()), *laid[1:])
-        rows = np.concatenate([part[0] for part in self._parts]) if labels else _NONE
-        if not np.array_equal(rank, np.arange(rank.size)):
-            rows = rank[rows]
-        times = np.concatenate([part[1] for part in self._parts])
-        values = np.concatenate([part[2] for part in self._parts])
-        rows, times, values = in_order(rows, times, values)
-        sizes = np.bincount(rows, minlength=len(labels))
-        alive = np.flatnonzero(sizes)
-        return Series(
-            labels=tuple(labels[n] for n in alive.tolist()),
-            times=times / 1000.0,
-            values=values,
-            offsets=np.concatenate(([0], np.cumsum(sizes[alive]))).astype(np.int64),
-        )
+        self._weigh()
+        counts, bad = (np.concatenate(part) for part in zip(*self._counts, strict=True))
+        heads = [np.flatnonzero(np.diff(rows, prepend=-1)) for rows, _, _ in self._loose]
+        of, sizes = [np.array(self._of, dtype=np.int64)], [counts]
+        for (rows, _, _), begins in zip(self._loose, heads, strict=True):
+            of.append(rows[begins])
+            sizes.append(np.diff(begins, append=rows.size))
+        size = np.concatenate(sizes)
+        row = rank[np.concatenate(of)]
+        order = np.argsort(row, kind="stable")
+        places = np.empty_like(size)
+        places[order] = np.cumsum(size[order]) - size[order]
+        drawn = _Drawn.of(row, size, len(labels))
+        bad |= decode_into(self._chunks, counts, places[: counts.size], drawn.times, drawn.values)
+        at = counts.size
+        for part, begins in zip(self._loose, heads, strict=True):
+            drawn.lay(part, begins, places[at : at + begins.size])
+            at += begins.size
+        drawn = self._without(drawn, places, counts, bad)
+        sizes_of, times, values = drawn.in_order()
+        alive = np.flatnonzero(sizes_of)
+        offsets = np.concatenate(([0], np.cumsum(sizes_of[alive]))).astype(np.int64)
+        return Series(tuple(labels[n] for n in alive.tolist()), times, values, offsets)
+
+    def _without(self, drawn: _Drawn, places: Ints, counts: Ints, bad: Bools) -> _Drawn:
+        """Without what cannot be read, what was deleted and what lies outside the span."""
+        for number in np.flatnonzero(bad).tolist():
+            self._damage.add("a chunk whose samples cannot be read", self._where[number])
+        if bad.any() or self._deleted:
+            kept = np.ones(drawn.times.size, dtype=np.bool_)
+            for number, deleted in self._deleted:
+                part = slice(places[number], places[number] + counts[number])
+                for first, last in deleted:
+                    kept[part] &= (drawn.times[part] < first) | (drawn.times[part] > last)
+            for number in np.flatnonzero(bad).tolist():
+                kept[places[number] : places[number] + counts[number]] = False
+            drawn = drawn.only(kept)
+        first, last = self.span
+        if drawn.times.size and (drawn.times.min() < first or drawn.times.max() > last):
+            drawn = drawn.only((drawn.times >= first) & (drawn.times <= last))
+        return drawn
 
 
-_NONE = np.empty(0, dtype=np.int64)
+@dataclass(frozen=True, slots=True)
+class _Drawn:
+    """Samples by series: how many each has, and their milliseconds and values."""
+
+    sizes: Ints
+    times: Ints
+    values: Floats
+
+    @classmethod
+    def of(cls, rows: Ints, sizes: Ints, count: int) -> _Drawn:
+        """Room for pieces of such sizes of so many series."""
+        every = np.bincount(rows, sizes, count).astype(np.int64)  # exact below 2**53
+        total = int(sizes.sum())
+        return cls(every, np.empty(total, dtype=np.int64), np.empty(total))
+
+    def lay(self, part: tuple[Ints, Ints, Floats], begins: Ints, places: Ints) -> None:
+        """Puts each stretch of loose samples in its place."""
+        ends = np.append(begins[1:], part[0].size)[: begins.size]
+        for first in range(0, begins.size, STRETCHES):
+            some = slice(first, first + STRETCHES)
+            to = stretches(places[some], ends[some] - begins[some])
+            self.times[to] = part[1][begins[first] : ends[some][-1]]
+            self.values[to] = part[2][begins[first] : ends[some][-1]]
+
+    def only(self, kept: Bools) -> _Drawn:
+        there = np.flatnonzero(kept)
+        sizes = np.diff(there.searchsorted(np.cumsum(self.sizes)), prepend=0)
+        return _Drawn(sizes, self.times[there], self.values[there])
+
+    def in_order(self) -> tuple[Ints, Floats, Floats]:
+        """Sizes, seconds and values, each series in the order of time; of several samples at one
+        time the first."""
+        sizes, times, values = _by_time(self.sizes, self.times, self.values)
+        seconds = times.view(np.float64)
+        for begin in range(0, times.size, BLOCK):
+            seconds[begin : begin + BLOCK] = times[begin : begin + BLOCK] / 1000.0
+        return sizes, seconds, values
 
 
-def _laid_out(
-    parts: Sequence[tuple[Ints, Ints, Floats]], rank: Ints
-) -> tuple[Ints, Floats, Floats, Ints] | None:
-    """
-    Ranks, seconds, values and offsets of series whose samples stand in order in every part, and
-    in a later part later, as in mapped chunks and the rest of the log; None where they do not.
-
-    They are copied run by run: memory that is new costs more than what is done in it.
-    """
-    numbers, begins, sizes, rows, firsts, lasts = ([] for _ in range(6))
-    for number, (row, time, _) in enumerate(parts):
-        if not (_rising(row[:GLANCE], time[:GLANCE]) and _rising(row, time)):
-            return None
-        begin = np.flatnonzero(np.diff(row, prepend=-1))
-        end = np.append(begin[1:], row.size)[: begin.size]
-        numbers.append(np.full(begin.size, number))
-        begins.append(begin)
-        sizes.append(end - begin)
-        rows.append(rank[row[begin]])
-        firsts.append(time[begin])
-        lasts.append(time[end - 1])
-    if not numbers:
-        return None
-    row, size = np.concatenate(rows), np.concatenate(sizes)
-    if not row.size or row.size * RUN > int(size.sum()):
-        return None
-    order = np.lexsort((np.concatenate(numbers), row))
-    row, size = row[order], size[order]
-    same = row[1:] == row[:-1]
-    first, last = np.concatenate(firsts)[order], np.concatenate(lasts)[order]
-    if np.any(first[1:][same] <= last[:-1][same]):
-        return None
-    times, values = np.empty(int(size.sum())), np.empty(int(size.sum()))
-    at = 0
-    runs = zip(np.concatenate(numbers)[order].tolist(), np.concatenate(begins)[order].tolist(),
-               size.tolist(), strict=True)  # fmt: skip
-    for number, begin, length in runs:
-        _, from_times, from_values = parts[number]
-        np.divide(from_times[begin : begin + length], 1000.0, out=times[at : at + length])
-        values[at : at + length] = from_values[begin : begin + length]
-        at += length
-    heads = np.flatnonzero(np.concatenate(([True], ~same)))
-    ends = np.cumsum(size)
-    offsets = np.append(ends[heads] - size[heads], ends[-1])
-    return row[heads], times, values, offsets
+def stretches(begins: Ints, sizes: Ints) -> Ints:
+    """Every number of the stretches, one stretch after the other."""
+    shift = begins - np.concatenate(([0], np.cumsum(sizes)[:-1]))
+    return np.repeat(shift, sizes) + np.arange(int(sizes.sum()))
 
 
 def in_order(rows: Ints, times: Ints, values: Floats) -> tuple[Ints, Ints, Floats]:
@@ -215,10 +231,39 @@ def in_order(rows: Ints, times: Ints, values: Floats) -> tuple[Ints, Ints, Float
     order = _by_row(rows)
     if order is not None:
         rows, times, values = rows[order], times[order], values[order]
-        if _rising(rows, times):
-            return rows, times, values
+        begins = np.flatnonzero(np.diff(rows, prepend=-1))
+        sizes, times, values = _by_time(np.diff(begins, append=rows.size), times, values)
+        return np.repeat(rows[begins], sizes), times, values
     order = ordered(rows, times)  # of equals the first stands first still
     return rows[order], times[order], values[order]
+
+
+def _by_time(sizes: Ints, times: Ints, values: Floats) -> tuple[Ints, Ints, Floats]:
+    """Series by series: those that are not in the order of time are put in it, in the arrays
+    given; of several samples at one time the first that came stays."""
+    later = times[1:] > times[:-1]
+    ends = np.cumsum(sizes)
+    later[ends[(ends > 0) & (ends < times.size)] - 1] = True
+    wrong = np.unique(ends.searchsorted(np.flatnonzero(~later), "right"))
+    if not wrong.size:
+        return sizes, times, values
+    if 2 * int(sizes[wrong].sum()) > times.size:
+        rows = np.repeat(np.arange(sizes.size), sizes)
+        order = ordered(rows, times)
+        return np.bincount(rows[order]), times[order], values[order]
+    begins, rows = ends[wrong] - sizes[wrong], np.repeat(np.arange(wrong.size), sizes[wrong])
+    there = stretches(begins, sizes[wrong])
+    order = ordered(rows, times[there])
+    fewer = np.bincount(rows[order], minlength=wrong.size)
+    to = stretches(begins, fewer)
+    times[to], values[to] = times[there[order]], values[there[order]]
+    if to.size == there.size:
+        return sizes, times, values
+    kept = np.ones(times.size, dtype=np.bool_)
+    kept[there], kept[to] = False, True
+    sizes = sizes.copy()
+    sizes[wrong] = fewer
+    return sizes, times[kept], values[kept]
 
 
 def _key(rows: Ints, times: Ints) -> Ints | None:

@@ -16,7 +16,7 @@ from io import FileIO
 import numpy as np
 
 from flatline.series.storage import Floats, Ints
-from flatline.series.tsdb.pieces import in_order
+from flatline.series.tsdb.pieces import in_order, stretches
 
 Loose = tuple[Ints, Ints, Floats]
 """References, milliseconds and values of samples."""
@@ -98,7 +98,7 @@ class Runs:
 
     def _samples(self, run: _Run, begins: Ints, ends: Ints) -> tuple[Ints, Floats]:
         if run.kept is not None:
-            where = _places(begins, ends - begins)
+            where = stretches(begins, ends - begins)
             return run.kept[0][where], run.kept[1][where]
         assert self._file is not None
         whole = int(run.begins[-1])
@@ -128,12 +128,6 @@ class Runs:
         anew = np.flatnonzero(np.concatenate(([True], refs[1:] != refs[:-1]))[: refs.size])
         begins = np.concatenate((anew, [refs.size])).astype(np.int64)
         return refs[anew], begins, times, values.astype(np.float64, copy=False)
-
-
-def _places(begins: Ints, sizes: Ints) -> Ints:
-    """Every number of the stretches, one stretch after the other."""
-    shift = begins - np.concatenate(([0], np.cumsum(sizes)[:-1]))
-    return np.repeat(shift, sizes) + np.arange(int(sizes.sum()))
 
 
 def _read(file: FileIO, at: int, begins: Ints, ends: Ints) -> Ints:

@@ -9,7 +9,7 @@ are.  Layouts: `tsdb/docs/format/wal.md` and `tsdb/record/record.go`.
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from flatline.series.storage import Floats, Ints, Labels
 from flatline.series.tsdb.files import ReadOnly, crc32c, listed
 from flatline.series.tsdb.index import uvarint, varint
-from flatline.series.tsdb.pieces import Damage, Span
+from flatline.series.tsdb.pieces import Bools, Damage, Span
 
 PAGE = 32 * 1024
 PIECE = 64 * PAGE
@@ -34,6 +34,10 @@ UNREAD = {
 _FULL, _FIRST, _MIDDLE, _LAST = 1, 2, 3, 4
 _SNAPPY, _ZSTD = 8, 16
 _U = np.uint64
+Places = tuple[Ints, Ints, Ints]
+"""References and milliseconds of samples, and where in the batch their values stand."""
+Wanted = Callable[[Ints, Ints], Bools]
+"""Which samples are, by their references and milliseconds."""
 
 
 def segments(folder: Path) -> list[str]:
@@ -51,7 +55,7 @@ def records(folder: Path, names: Sequence[str], damage: Damage, where: str) -> I
                 parts.drop()
                 parts.told = True
             elif parts.whole(kind, data, place):
-                record = _unpacked(b"".join(parts.data), parts.flags, damage, place)
+                record = _unpacked(parts.joined(), parts.flags, damage, place)
                 parts.drop()
                 if record:
                     yield record
@@ -71,6 +75,9 @@ class _Parts:
 
     def drop(self) -> None:
         self.data, self.flags, self._size = [], 0, 0
+
+    def joined(self) -> bytes:
+        return self.data[0] if len(self.data) == 1 else b"".join(self.data)
 
     def whole(self, kind: int, data: bytes, place: str) -> bool:
         """Takes a fragment; whether the record is whole with it."""
@@ -176,32 +183,79 @@ def deleted_of(record: bytes) -> Iterator[tuple[int, Span]]:
         yield ref, (first, last)
 
 
-def samples_of(batch: Sequence[bytes]) -> tuple[Ints, Ints, Floats]:
+def samples_of(batch: Sequence[bytes], wanted: Wanted | None = None) -> tuple[Ints, Ints, Floats]:
     """
-    References, milliseconds and values of records of samples, in no order.
+    References, milliseconds and values of records of samples, in no order; of those `wanted`, by
+    reference and millisecond, where not all are.
 
     A record that ends within a sample gives those before it.
     """
     lengths = np.array([len(record) for record in batch], dtype=np.int64)
     ends = np.cumsum(lengths)
-    stream = _Bytes(b"".join(batch))
-    order = np.argsort(-lengths, kind="stable")
-    order = order[lengths[order] >= 17 + 10]
-    ends, pos = ends[order], (ends - lengths)[order] + 1
-    base = stream.word(pos).astype(np.int64)
-    base_at = stream.word(pos + 8).astype(np.int64)
-    pos += 16
-    found: list[tuple[Ints, Ints, NDArray[np.uint64]]] = []
+    stream = _Bytes(batch)
+    left = np.flatnonzero(lengths >= 17 + 10)
+    found: list[Places] = []
+    for length in np.flatnonzero(np.bincount(lengths[left]) >= ALIKE).tolist():
+        rows = left[lengths[left] == length]
+        alike, samples = _alike(stream, ends[rows] - length, length, wanted)
+        found += samples
+        left = np.setdiff1d(left, rows[alike], True)
+    order = left[np.argsort(-lengths[left], kind="stable")]
+    found += _lockstep(stream, (ends - lengths)[order], ends[order], wanted)
+    if not found:
+        none = np.empty(0, dtype=np.int64)
+        return none, none, np.empty(0)
+    refs, times, at = (np.concatenate(column) for column in zip(*found, strict=True))
+    return refs, times, stream.word(at).view(np.float64)
+
+
+def _alike(
+    stream: _Bytes, begins: Ints, length: int, wanted: Wanted | None
+) -> tuple[Bools, list[Places]]:
+    """
+    Which records of one length are laid out as the one in the middle of them, and their samples;
+    none where these are few.
+
+    A target is scraped again and again: all but values and the base is the same in each record.
+    """
+    first = int(begins[begins.size // 2])
+    ref, at, value = stream.walked(first + 17, first + length)
+    if not ref.size or int(value[-1]) + 8 != first + length:
+        return np.zeros(begins.size, dtype=np.bool_), []
+    value -= first
+    free = np.zeros(length, dtype=np.bool_)
+    free[:17] = True
+    free[value[:, None] + np.arange(8)] = True
+    alike = stream.same(begins, first, free)
+    if np.count_nonzero(alike) < ALIKE:
+        return np.zeros(begins.size, dtype=np.bool_), []
+    begins, found = begins[alike], []
+    base, base_at = (stream.word(begins + n).view(np.int64)[:, None] for n in (1, 9))
+    once = at if at.any() else at[:1]  # as nearly all: a scrape has one time
+    for number in range(0, begins.size, TOGETHER // ref.size + 1):
+        part = slice(number, number + TOGETHER // ref.size + 1)
+        refs, times = base[part] + ref, base_at[part] + once
+        kept = np.ones(refs.size, dtype=np.bool_) if wanted is None else wanted(refs, times)
+        row, column = np.divmod(np.flatnonzero(kept), ref.size)
+        found.append((refs[row, column], times[row, column % once.size],
+                      begins[part][row] + value[column]))  # fmt: skip
+    return alike, found
+
+
+def _lockstep(stream: _Bytes, begins: Ints, ends: Ints, wanted: Wanted | None) -> list[Places]:
+    """References, milliseconds and places of values of records, the longest first."""
+    found = []
+    base, base_at = (stream.word(begins + at).astype(np.int64) for at in (1, 9))
+    pos = begins + 17
     while pos.size:
         if pos.size < FEW:  # the longest records: what is left of each is walked on its own
             for row in range(pos.size):
-                one = slice(row, row + 1)
-                found.append(stream.walked(pos[one], int(ends[row]), base[one], base_at[one]))
+                ref, at, value = stream.walked(int(pos[row]), int(ends[row]))
+                found.append((base[row] + ref, base_at[row] + at, value))
             break
         ref, pos = stream.varint(pos)
-        at, pos = stream.varint(pos)
-        value = stream.word(pos)
-        pos = pos + 8
+        at, value = stream.varint(pos)
+        pos = value + 8
         left = pos < ends
         if left.all():
             found.append((base + ref, base_at + at, value))
@@ -209,16 +263,21 @@ def samples_of(batch: Sequence[bytes]) -> tuple[Ints, Ints, Floats]:
         whole = pos <= ends
         found.append(((base + ref)[whole], (base_at + at)[whole], value[whole]))
         ends, pos, base, base_at = ends[left], pos[left], base[left], base_at[left]
-    if not found:
-        none = np.empty(0, dtype=np.int64)
-        return none, none, np.empty(0)
-    refs, times, values = (np.concatenate(column) for column in zip(*found, strict=True))
-    return refs, times, values.view(np.float64)
+    if wanted is None or not found:
+        return found
+    refs, times, places = (np.concatenate(column) for column in zip(*found, strict=True))
+    kept = wanted(refs, times)
+    return [(refs[kept], times[kept], places[kept])]
 
 
+ALIKE = 8
+"""Records of one length that are looked at for whether they are alike."""
 FEW = 96
 """Records below which a round in lockstep costs more than walking through what is left of them:
 a round takes some 40 us however few there are, a step of the walk 0.2 us."""
+TOGETHER = 1 << 14
+"""Samples, or words of eight bytes, of records that are alike: what is made of them stays in the
+processor's cache."""
 BEYOND = 64
 """Bytes behind the last record that its last sample may reach into, where it is cut off: two
 numbers of up to 10 and a value, and what is read with them."""
@@ -227,19 +286,35 @@ numbers of up to 10 and a value, and what is read with them."""
 class _Bytes:
     """Numbers at many byte positions at once; those within BEYOND behind the end are zeros."""
 
-    def __init__(self, data: bytes) -> None:
-        self._data = data
-        padded = data + bytes(BEYOND + 8)
-        self._words = np.ndarray(len(data) + BEYOND, ">u8", padded, strides=(1,))
+    def __init__(self, batch: Sequence[bytes]) -> None:
+        self._data = b"".join([*batch, bytes(BEYOND + 8)])
+        self._words = np.ndarray(len(self._data) - 8, ">u8", self._data, strides=(1,))
 
     def word(self, pos: Ints) -> NDArray[np.uint64]:
         return self._words[pos].astype(np.uint64)
 
-    def walked(
-        self, pos: Ints, end: int, base: Ints, base_at: Ints
-    ) -> tuple[Ints, Ints, NDArray[np.uint64]]:
-        """The samples from one position on, found one after the other and read together."""
-        data, at = self._data, int(pos[0])
+    def same(self, begins: Ints, first: int, free: Bools) -> Bools:
+        """At which positions stands what stands at the first, but for what is free."""
+        size = -(-free.size // 8)
+        fixed = np.zeros(8 * size, dtype=np.uint8)
+        fixed[: free.size][~free] = 255
+        mask = fixed.view(np.uint64)
+        begun = self._words.size - 8 * size
+        records = np.ndarray(begun, f"V{8 * size}", self._data, strides=(1,))
+        model = records[[first]].view(np.uint64) & mask
+        found = []
+        for number in range(0, begins.size, TOGETHER // size + 1):
+            block = records[begins[number : number + TOGETHER // size + 1]]
+            words = block.view(np.uint64).reshape(-1, size)
+            words &= mask
+            words ^= model
+            found.append(np.bitwise_or.reduce(words, axis=1) == 0)
+        return np.concatenate(found)
+
+    def walked(self, at: int, end: int) -> tuple[Ints, Ints, Ints]:
+        """The samples from one position on, found one after the other and read together: what
+        they add to the base, and where their values stand."""
+        data = self._data
         begins = array("q")
         while at < end:
             begin = at
@@ -254,7 +329,7 @@ class _Bytes:
             begins.append(begin)
         refs, there = self.varint(np.frombuffer(begins, dtype=np.int64))
         times, there = self.varint(there)
-        return base + refs, base_at + times, self.word(there)
+        return refs, times, there
 
     def varint(self, pos: Ints) -> tuple[Ints, Ints]:
         """Signed numbers (zigzag, base 128), and where the next thing begins."""
