@@ -69,6 +69,16 @@ def frame(file: str, function: str, code: str = "") -> Frame:
          [frame(LIBRARY + "torch/utils/data/_utils/collate.py", "default_collate")], "data"),
         ("IndexError", "list index out of range",
          [frame(OWN + "corpus.py", "__getitem__", "return self.rows[i]")], "data"),
+        ("RuntimeError", "unable to open file </hf/models--a--b/x.safetensors> in read-only mode",
+         [], "asset"),
+        ("ValueError", "text input must be of type `str` (single example)",
+         [frame(LIBRARY + "transformers/tokenization_utils_base.py", "_call_one")], "data"),
+        ("OSError", "can't load it",
+         [frame(LIBRARY + "transformers/tokenization_utils_base.py", "from_pretrained")], "asset"),
+        ("soundfile.LibsndfileError", "<exception str() failed>", [], "data"),
+        ("IndexError", "index 9 is out of bounds",
+         [frame(OWN + "fairseq/data/language_pair_dataset.py", "ordered_indices")], "data"),
+        ("XlaRuntimeError", "it is not implemented for CUDA below version 12.3", [], "env"),
     ],
 )  # fmt: skip
 def test_class_of_an_exception(

@@ -252,6 +252,8 @@ def reached(track: Track, span: range, plan: Plan) -> bool:
     steps = [track.steps[i] for i in span if track.steps[i] >= 0]
     planned = track.planned or plan.steps
     if planned and len(steps) >= 2:
+        if steps[-1] > planned + 1:  # not the plan of these: a bar of another loop's
+            return False
         before = next((step for step in reversed(steps) if step < steps[-1]), steps[-1] - 1)
         zero = min(step for step in track.steps if step >= 0) == 0
         return 2 * steps[-1] - before > planned - zero

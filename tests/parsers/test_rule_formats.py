@@ -332,3 +332,11 @@ def test_a_second_loop_of_another_length_in_an_epoch_is_evaluation() -> None:
     assert [(one.kind, one.step) for one in said] == [
         ("train", 10009), ("eval", None), ("train", 10010)
     ]  # fmt: skip
+
+
+def test_detectron2_is_done_where_no_time_was_left() -> None:
+    """Its summary is printed after an exception as well."""
+    line = "[09/02 02:43:17 d2.utils.events]:  eta: {}  iter: 299  total_loss: 0.3553  time: 1.25"
+    end = "[09/02 02:43:17 d2.engine.hooks]: Overall training speed: 298 iterations in 0:06:13"
+    assert [v.kind for v in said(detectron2, line.format("0:00:00"), end)] == ["train", "finished"]
+    assert [v.kind for v in said(detectron2, line.format("0:04:02"), end)] == ["train"]

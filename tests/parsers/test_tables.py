@@ -277,3 +277,17 @@ def test_levanter_evaluates_once() -> None:
     bar = "Progress on:eval 5.00it/10.0it rate:2.0it/s remaining:00:02 elapsed:00:03 postfix:-"
     assert [v.kind for v in said(levanter, bar, bar)] == ["eval"]
     assert said(levanter, bar.replace("eval", "tokenizing")) == []
+
+
+def test_fastai_1_counts_from_1_and_says_when_it_is_done() -> None:
+    """Rows without a time, under a heading without one; other columns of numbers are none."""
+    heading, row = (
+        "epoch     train_loss  valid_loss  accuracy",
+        "1         2.489521    2.734049    0.482433",
+    )
+    values = said(fastai, heading, row, "Total time: 11:01:47")
+    assert [(v.kind, v.loss) for v in values] == [
+        ("train", 2.489521), ("eval", 2.734049), ("finished", None),
+    ]  # fmt: skip
+    assert said(fastai, row, "Total time: 11:01:47") == []
+    assert said(fastai, heading + "  time", row) == []

@@ -191,3 +191,12 @@ def test_a_line_of_bars_tells_that_they_moved() -> None:
         ("bar", 12, 50),
         ("bar", 23, 50),
     ]
+
+
+def test_passes_over_the_data_are_no_plan_of_the_run() -> None:
+    """Bars of two lengths, and one that begins anew after its end."""
+    ends = ["loss: 2.5 ||: 100%|###| 31/31 [00:02<00:00, 11.1it/s]",
+            "loss: 2.4 ||: 100%|###| 125/125 [00:52<00:00, 2.3it/s]"]  # fmt: skip
+    assert [v.planned for v in said(*ends)] == [31, 0]
+    again = [f"{n * 25:3d}%|###| {n}/4 [00:02<00:00, 2.0it/s, loss=2.{9 - n}]" for n in (2, 4)]
+    assert [v.planned for v in said(*again, *again)] == [4, 4, 0, 0]

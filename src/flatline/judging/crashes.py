@@ -42,6 +42,8 @@ _INTERRUPTS = re.compile(r"(?:^|\.)(KeyboardInterrupt|SignalException|SystemExit
 
 _COMMUNICATES = re.compile(r"(?:^|\.)Dist(?:Backend|Network|Store)?Error$")
 """What torch raises for its communication library: whose fault it is, it does not say."""
+_OF_A_CALL = re.compile(r"(?:INTERNAL: )?(?:NCCL|RCCL) (?:operation|error)\b")
+"""What JAX raises for it."""
 
 _IN_THE_LOOP = (
     "_maybe_log_save_evaluate",
@@ -77,6 +79,10 @@ _LOADING = (
 )
 _LOADS, _CALLED = re.compile(_LOADING), re.compile(rf"\b{_LOADING}\(")
 """Functions in which a checkpoint is read. A file that is not there is another matter (A1)."""
+_ITERATES = re.compile(
+    r"(?:^|_)(?:iterator|dataloader|data_loader|dataset|indices)s?$|^__getitem__$"
+)
+"""Functions of the data that loaders of checkpoints set up as well (fairseq)."""
 _MISSING = re.compile(r"(?:FileNotFound|ModuleNotFound|Import|Permission|HfHub|Repository)")
 _CUDA = re.compile(r"CUDA error|CUDA kernel errors|HIP error|cudaError|CUBLAS_STATUS|CUDNN_STATUS")
 
@@ -151,7 +157,7 @@ def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
     """Whether an exception that says only that some call failed stands beside the line that names
     the call: NCCL warns before the library above it raises."""
     known = vague.signature
-    if known is None and (vague.crash is None or not _COMMUNICATES.search(vague.crash.exception)):
+    if known is None and not _communicates(vague.crash):
         return False
     if known is not None and NAMES_NO_CALL not in known.tags:
         return False
@@ -163,6 +169,12 @@ def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
         and f.signature is not known
         and (facts.after(f.cite, vague.cite) is not True or _just_below(f.cite, vague.cite))
         for f in found
+    )
+
+
+def _communicates(crash: Crash | None) -> bool:
+    return crash is not None and bool(
+        _COMMUNICATES.search(crash.exception) or _OF_A_CALL.match(crash.message)
     )
 
 
@@ -383,7 +395,11 @@ def _while_loading(crash: Crash) -> bool:
     """Whether a checkpoint was read: weights that a library fetches by name are none."""
     if any(f.function == "from_pretrained" for f in crash.frames):
         return False
-    return any(_LOADS.fullmatch(f.function) or _CALLED.search(f.code or "") for f in crash.frames)
+    called = [at for at, f in enumerate(crash.frames)
+              if _LOADS.fullmatch(f.function) or _CALLED.search(f.code or "")]  # fmt: skip
+    return bool(called) and not any(
+        _ITERATES.search(f.function) for f in crash.frames[called[-1] :]
+    )
 
 
 def _classed(

@@ -30,7 +30,7 @@ _BY_TYPE = tuple(
         (r"(RepositoryNotFound|EntryNotFound|LocalEntryNotFound|GatedRepo|HFValidation|"
          r"RevisionNotFound|HfHubHTTP|SafetensorError|OfflineModeIsEnabled)\w*$", "asset"),
         (r"(JSONDecode|UnicodeDecode|ArrowInvalid|ArrowTypeError|ArrowNotImplemented|CastError|"
-         r"DatasetGeneration|DatasetNotFound|DataFilesNotFound|Parser|EmptyData|"
+         r"Libsndfile|UnidentifiedImage|BadZip|BadGzip|DatasetGeneration|DatasetNotFound|DataFilesNotFound|Parser|EmptyData|"
          r"UnexpectedSplits|NonMatchingSplits|DatasetBuild)\w*$", "data"),
     )
 )  # fmt: skip
@@ -39,6 +39,7 @@ _VERSIONS = re.compile(
     r"out of date|not (?:been )?(?:installed|compiled)|"
     r"(?:please|try|need to|must) (?:\w+ )?(?:pip |conda )?(?:re)?(?:install|upgrade|update"
     r"|downgrade)\b|(?:requires?|needs?|supported (?:in|by|with)) [\w.-]{1,40} ?(?:version|[<>=]=)"
+    r"|(?:below|older than|prior to|newer than) (?:version )?v?\d"
     r"|(?:version|release) \S{1,30} (?:is|or) (?:required|newer|later|higher)",
     re.IGNORECASE,
 )
@@ -52,8 +53,10 @@ _ABOUT_DATA = re.compile(
 _EXCEPTION = re.compile(r"([\w.]{1,120}(?:Error|Exception)): (.*)")
 _MISSING = re.compile(r"(?:FileNotFound|NotADirectory|IsADirectory)Error$")
 _NOT_THERE = re.compile(
-    r"(?:The |Cannot open |Couldn't find )?(?i:file|path|directory|folder|data(?:set)?|checkpoint"
+    r"(?i:the |cannot open |unable to open |couldn't find )?(?i:"
+    r"file|path|directory|folder|data(?:set)?|checkpoint"
     r"|model|weights?|tokenizer|config(?:uration)?)\b.{1,240}(?:not found|n[o']t exist|Errno 2\b)"
+    r"|[Uu]nable to open file "
 )
 _GIVEN_PATH = re.compile(r"['\"]([^'\"]{1,400})['\"]|(\S*/\S+)")
 _PATHS = tuple(
@@ -61,7 +64,7 @@ _PATHS = tuple(
     for pattern, fault_class in (
         (r"\.(?:pth?|ckpt|safetensors|onnx|pdparams|msgpack|gguf|caffemodel)$|(?:^|/)(?:tokenizer"
          r"|vocab|merges)[^/]*$|pretrain|checkpoint|weights?(?:/|\b)|pytorch_model|\.model$|"
-         r"(?:^|/)models?/", "asset"),
+         r"(?:^|/)models?(?:/|--)", "asset"),
         (r"\.(?:ya?ml|toml|ini|cfg|conf|py|sh|env)$|config[\w-]{0,20}\.json$", "config"),
         (r"\.(?:parquet|jsonl|csv|tsv|arrow|tar|zip|tfrecords?|np[yz]|h5|hdf5|lmdb|mdb|zst|txt|idx"
          r"|jpe?g|png|wav|flac|mp[34]|nii(?:\.gz)?|bin|json)$", "data"),
@@ -99,7 +102,10 @@ _BY_FRAME = tuple(
     (re.compile(pattern), fault_class)
     for pattern, fault_class in (
         (r"/(?:datasets|pyarrow|pandas|webdataset|torchdata|litdata|streaming)/|"
-         r"/torch/utils/data/_utils/(?:worker|fetch|collate)\.py", "data"),
+         r"/torch/utils/data/_utils/(?:worker|fetch|collate)\.py|"
+         r"/torch/utils/data/dataloader\.py:_process_data$|/(?:\w+_)?datasets?\.py:|"
+         r"/data/\w*datasets?\w*\.py:", "data"),
+        (r"/transformers/tokenization_utils\w*\.py:(?!\w*from_pretrained|__init__)", "data"),
         (r"/(?:huggingface_hub|safetensors)/|/transformers/(?:utils/hub|modeling_utils|"
          r"tokenization_utils\w*|configuration_utils|models/auto)|/torch/serialization\.py",
          "asset"),
@@ -160,7 +166,7 @@ def _keyed(near: tuple[Frame, ...]) -> str:
     for frame in reversed(near):
         if frame.code and _KEYED_IN_SETTINGS.search(frame.code):
             return "config"
-        if found := _first(_BY_FRAME, frame.file):
+        if found := _first(_BY_FRAME, f"{frame.file}:{frame.function}"):
             return found
     return "data"
 
@@ -178,7 +184,7 @@ def _in_library(near: tuple[Frame, ...]) -> bool:
 
 def _by_frame(near: tuple[Frame, ...]) -> str | None:
     for frame in reversed(near):
-        if found := _first(_BY_FRAME, frame.file):
+        if found := _first(_BY_FRAME, f"{frame.file}:{frame.function}"):
             return found
         if _READS_DATA.match(frame.function):
             return "data"

@@ -3,7 +3,7 @@ Detectron2 and what is built on it: `eta: 0:10:00  iter: 19  total_loss: 1.2  ..
 
 Iterations count from 0 and are printed at 19, 39 ...; `time` is the mean of a step in seconds.
 "Starting training from iteration N" is a resume where N is above 0; "Overall training speed" is
-printed once the loop is over, by whatever way, and counts as the end only of what it counted.
+printed once the loop is over, by whatever way: it is the end where no time was left before it.
 
 Source: `CommonMetricPrinter.write`, facebookresearch/detectron2 detectron2/utils/events.py;
 `TrainerBase.train` of engine/train_loop.py; `IterationTimer.after_train` of engine/hooks.py.
@@ -11,14 +11,20 @@ Source: `CommonMetricPrinter.write`, facebookresearch/detectron2 detectron2/util
 
 from __future__ import annotations
 
-from flatline.parsers._rules import RuleReader, fields, rule
+import re
+from collections.abc import Iterable
+
+from flatline.model import Progress
+from flatline.parsers._rules import LONGEST, RuleReader, fields, rule
 
 FORMAT = "detectron2"
 FRAMEWORK = "detectron2"
 TRIGGERS = (
     r"iter: [0-9]+ +[^\n]{0,400}loss[a-z0-9_]*: ",
     r"Starting training from iteration [0-9]",
+    r"Overall training speed: [0-9]+ iterations",
 )
+_NONE_LEFT = re.compile(r"(?:^|\s)eta: 0:00:00 +iter: ")
 RULES = (
     rule(
         "train",
@@ -37,5 +43,16 @@ RULES = (
 )
 
 
-def Reader() -> RuleReader:
-    return RuleReader(RULES)
+class Reader(RuleReader):
+    """Remembers whether the last line left no time for another."""
+
+    def __init__(self) -> None:
+        super().__init__(RULES)
+        self._none_left = False
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        if "Overall training speed: " in text:
+            return (Progress("finished"),) if self._none_left else ()
+        if "iter: " in text:
+            self._none_left = _NONE_LEFT.search(text[:LONGEST]) is not None
+        return super().feed(text)

@@ -162,6 +162,8 @@ class Reader:
         self._kinds: dict[str, str] = {}
         self._first_epoch: int | None = None
         self._share = -1
+        self._ends: set[int] = set()
+        self._passes = False
 
     def feed(self, text: str) -> Iterable[Progress]:
         """Mostly nothing: a bar drawn again with nothing new says nothing."""
@@ -245,6 +247,8 @@ class Reader:
         value = loss[1] if loss else None
         seen = self._seen.get(key)
         if seen is None or bar.n < seen.n:
+            if seen is not None and seen.n == bar.total:
+                self._passes = True
             self._seen[key] = _Seen(bar.n, value, told=bar.n > 0 or value is None)
             lost = value is not None and not isfinite(float(value))
             return self._tell(bar, loss) if bar.n > 0 or lost else ()
@@ -275,13 +279,20 @@ class Reader:
             ),
         )
 
+    def _whole(self, bar: _Bar) -> int | None:
+        """The bar's end as the run's; 0 (no plan) once it began anew after it, or bars of two
+        lengths came to theirs: each is a pass over some data."""
+        if bar.total and bar.n == bar.total:
+            self._ends.add(bar.total)
+        return 0 if self._passes or len(self._ends) > 1 else bar.total
+
     def _position(self, bar: _Bar) -> tuple[int | None, int | None, float | None]:
         """(step, planned, epoch) of a bar, the step over all epochs."""
         if _EPOCHS_ONLY.match(bar.label):
             return None, None, float(bar.n)
         found = _EPOCH.search(bar.label)
         if found is None:
-            return bar.n, bar.total, None
+            return bar.n, self._whole(bar), None
         number = int(found[1])
         if self._first_epoch is None:
             self._first_epoch = number

@@ -1,0 +1,54 @@
+"""Exceptions whose frames or words mislead: what a loader did below, what a library restates."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+
+def judged(tmp_path: Path, text: str) -> Verdict:
+    (tmp_path / "train.log").write_text(text)
+    return diagnose(collect(Request((str(tmp_path),))))
+
+
+LOADING = """Traceback (most recent call last):
+  File "/venv/lib/python3.11/site-packages/fairseq_cli/train.py", line 70, in main
+    extra_state, epoch_itr = checkpoint_utils.load_checkpoint(args, trainer)
+  File "/venv/lib/python3.11/fairseq/checkpoint_utils.py", line 140, in load_checkpoint
+    {code}
+  File "/venv/lib/python3.11/site-packages/fairseq/{file}.py", line 283, in {function}
+    {code}
+IndexError: index 563 is out of bounds for axis 0 with size 560
+"""
+
+
+@pytest.mark.parametrize(
+    ("file", "function", "code", "family"),
+    [
+        ("trainer", "get_train_iterator", "epoch=epoch,", "A1"),
+        ("data/pairs", "__getitem__", "return self.rows[at]", "A1"),
+        ("trainer", "load_state", "state = saved[at]", "E2"),
+    ],
+)
+def test_a_loader_that_sets_up_the_data_as_well(
+    tmp_path: Path, file: str, function: str, code: str, family: str
+) -> None:
+    """fairseq builds its first iterator within `load_checkpoint`."""
+    text = LOADING.format(file=file, function=function, code=code)
+    assert judged(tmp_path, text).code == family
+
+
+def test_what_the_library_warned_of_goes_before_what_jax_makes_of_it(tmp_path: Path) -> None:
+    """ "unhandled system error" names no call; the warning quoted below it does."""
+    raised = (
+        "jax.errors.JaxRuntimeError: INTERNAL: RCCL operation ncclCommInitRankConfig(...)\n"
+        "   failed: unhandled system error\n"
+    )
+    warned = "Last RCCL warning: 'Call to ibv_modify_qp failed with 110 Connection timed out,\n"
+    assert judged(tmp_path, raised).code == "A1"
+    assert judged(tmp_path, raised + warned).code == "C5"
