@@ -40,6 +40,8 @@ _OPEN = (
 _TIME = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
 _DATED = r"(\d{4})[-/](\d\d)[-/](\d\d)[T_ ]" + _TIME
 _SLURM = re.compile(r"\*\*\* .{0,200}? AT " + _DATED + r"(?!\d)")
+_ABSL = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d{10}\.")
+"""The one shape that asks for certain digits."""
 _CLOCK = re.compile(r":\d\d:\d")
 _COUNTED = re.compile(r"\[ *\d+\.\d{3}")
 _UTC_NAMES = ("Z", "UTC", "GMT")
@@ -128,6 +130,38 @@ class Clock:
             return None
         shape, groups = found
         return _SHAPES[shape][0](self, groups)
+
+    def steady(self, text: str) -> tuple[int, int] | None:
+        """
+        Where the stamp stands that `dated` reads, in this line and in every one that differs from
+        it in digits alone; (0, 0) where none of them has a stamp, None where it takes `read` to
+        tell.
+        """
+        text = text[:LEAD_CHARS]
+        if "*** " in text or _ABSL.search(text):
+            return None
+        found = _found(text)
+        if found is None:
+            return 0, 0
+        shape, groups = found
+        match = _STAMP.match(text)
+        if shape != "iso" or groups[7:] != (None, None) or match is None:
+            return None
+        _, numbers = _SHAPES[shape]
+        begin, end = match.start(numbers[0]), max(map(match.end, numbers[:7]))
+        stamp = self.read(text)
+        return (begin, end) if stamp and stamp.at == self.dated(text[begin:end]) else None
+
+    def dated(self, stamp: str) -> datetime | None:
+        """The instant of a full date and time without a zone; None where it takes `read`."""
+        try:
+            local = datetime.fromisoformat(stamp)
+        except ValueError:
+            return None
+        if not FIRST_YEAR <= local.year <= LAST_YEAR or local.tzinfo is not None:
+            return None
+        at = self._near = local.replace(tzinfo=self.zone).astimezone(UTC)
+        return at
 
     # --- one shape each ---
 
