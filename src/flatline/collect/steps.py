@@ -20,6 +20,7 @@ from flatline.facts import Track
 from flatline.logs.clock import Clock
 from flatline.logs.hits import Hit
 from flatline.logs.labels import CUT_BYTES, Labelled, Labels
+from flatline.logs.layout import ALIKE, OTHER
 from flatline.logs.reading import BLANKS
 from flatline.parsers import Columns, LineReader
 
@@ -30,8 +31,6 @@ STREAMS = 64
 ROWS = 512
 """Lines of a track that are held before they go into its columns."""
 NAN = float("nan")
-_ALIKE = bytes.maketrans(b"123456789", b"000000000")
-_OTHER = bytes.maketrans(b"0123456789", b"1234567890")
 
 Says = tuple[tuple[str, ...], str, bool]
 
@@ -93,7 +92,7 @@ class StepLines:
     def take(self, hit: Hit) -> bool:
         """Whether the line was read."""
         line, segment, text, ids, _ = hit
-        layout = self._layouts.get((ids, text.translate(_ALIKE)))
+        layout = self._layouts.get((ids, text.translate(ALIKE)))
         if layout is None or segment:
             return False
         begin, end = layout.begin, layout.end
@@ -125,7 +124,7 @@ class StepLines:
         text = hit.text
         if hit.segment or len(text) >= CUT_BYTES or not text.isascii():
             return
-        key = hit.ids, text.translate(_ALIKE)
+        key = hit.ids, text.translate(ALIKE)
         if key not in self._layouts:
             if len(self._layouts) >= LAYOUTS:
                 self._layouts.clear()
@@ -191,8 +190,8 @@ class StepLines:
         begin, end, first = layout.begin, layout.end, layout.first
         raw = text.encode()
         changed = raw[:begin] + raw[begin : begin + bool(end)]
-        changed += raw[begin + bool(end) : end].translate(_OTHER)
-        changed += raw[end:first] + raw[first:].translate(_OTHER)
+        changed += raw[begin + bool(end) : end].translate(OTHER)
+        changed += raw[end:first] + raw[first:].translate(OTHER)
         other = self._labels.split(changed.decode().rstrip(BLANKS))
         said = labelled.place, labelled.key, labelled.local_rank, len(labelled.text)
         return said == (other.place, other.key, other.local_rank, len(other.text))

@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
+from flatline.logs.layout import layout
+
 FIRST_YEAR, LAST_YEAR = 2010, 2100
 """No log of GPU training is older, none is younger; other years are not dates of lines."""
 LEAD_CHARS = 240
@@ -94,9 +96,19 @@ class Clock:
         """
         clock = cls(boot=boot)
         offsets: set[str] = set()
-        dated: _Groups | None = None
+        dated: list[str] = []
+        forms: dict[bytes, str] = {}
         for line in sample:
             text = line[:LEAD_CHARS]
+            alike = layout(text)
+            form = forms.get(alike)
+            if form is None:
+                form = forms[alike] = _form(text)
+            if form == "none":
+                continue
+            if form == "dated":  # of many in a row only the last date counts
+                dated.append(text)
+                continue
             found = _found(text) or _cancelled(text)
             if found is None:
                 continue
@@ -107,20 +119,26 @@ class Clock:
                 offsets.add("")
             elif shape == "us" and int(groups[0]) > 12:
                 clock._day_first = True
-            if shape == "iso":  # dated in full: of many only the last date counts
-                dated = groups if _plausible(groups) else dated
+            if shape == "iso":
+                dated.append(text)
                 continue
-            if dated is not None:
-                clock._iso(dated)
-                dated = None
+            clock._last_of(dated)
+            dated.clear()
             _SHAPES[shape][0](clock, groups)
-        if dated is not None:
-            clock._iso(dated)
+        clock._last_of(dated)
         zones = {_zone(offset) if offset else UTC for offset in offsets}
         if len(zones) == 1 and (UTC not in zones or offsets == {""}):
             clock.zone, clock.zone_stated = zones.pop(), True
         clock.year = clock._near.year if clock._near is not None else year
         return clock
+
+    def _last_of(self, dated: list[str]) -> None:
+        """Takes the last date that may be one from lines that begin with one."""
+        for text in reversed(dated):
+            _, groups = _found(text) or _cancelled(text) or ("", ())
+            if _plausible(groups):
+                self._iso(groups)
+                return
 
     def read(self, text: str) -> Stamp | None:
         """The stamp of a line, with or without its labels; None where it has none."""
@@ -138,16 +156,12 @@ class Clock:
         tell.
         """
         text = text[:LEAD_CHARS]
-        if "*** " in text or _ABSL.search(text):
-            return None
-        found = _found(text)
-        if found is None:
+        form, match = _form(text), _STAMP.match(text)
+        if form == "none":
             return 0, 0
-        shape, groups = found
-        match = _STAMP.match(text)
-        if shape != "iso" or groups[7:] != (None, None) or match is None:
+        if form != "dated" or match is None:
             return None
-        _, numbers = _SHAPES[shape]
+        _, numbers = _SHAPES["iso"]
         begin, end = match.start(numbers[0]), max(map(match.end, numbers[:7]))
         stamp = self.read(text)
         return (begin, end) if stamp and stamp.at == self.dated(text[begin:end]) else None
@@ -158,9 +172,10 @@ class Clock:
             local = datetime.fromisoformat(stamp)
         except ValueError:
             return None
-        if not FIRST_YEAR <= local.year <= LAST_YEAR or local.tzinfo is not None:
+        if not FIRST_YEAR <= local.year <= LAST_YEAR:
             return None
-        at = self._near = local.replace(tzinfo=self.zone).astimezone(UTC)
+        at = local.replace(tzinfo=self.zone)
+        self._near = at = at if self.zone is UTC else at.astimezone(UTC)
         return at
 
     # --- one shape each ---
@@ -291,6 +306,17 @@ def _found(text: str) -> tuple[str, _Groups] | None:
         return None
     shape = found.lastgroup or ""
     return shape, found.group(*_SHAPES[shape][1])
+
+
+def _form(text: str) -> str:
+    """What all lines of this layout have: "dated" in full without a zone, "none" has no stamp,
+    "other" has to be read line by line."""
+    found = _found(text) or _cancelled(text)
+    if _ABSL.search(text):
+        return "other"
+    if found is None:
+        return "none"
+    return "dated" if found[0] == "iso" and found[1][7:] == (None, None) else "other"
 
 
 def _cancelled(text: str) -> tuple[str, _Groups] | None:
