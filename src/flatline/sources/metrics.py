@@ -69,8 +69,13 @@ def recognise(name: str, head: bytes) -> bool:
         lines.pop()
     if any(_META.match(line) for line in lines[:20]):
         return True
-    samples = sum(_SAMPLE.match(line) is not None for line in lines)
-    return samples > 0 and samples >= 0.9 * len(lines)
+    samples, fewest = len(lines), 0.9 * len(lines)
+    for line in lines:
+        if _SAMPLE.match(line) is None:
+            samples -= 1
+            if samples < fewest:
+                return False
+    return samples > 0
 
 
 @dataclass(frozen=True, slots=True)
