@@ -23,7 +23,7 @@ FORMAT = "fastai"
 FRAMEWORK = "fastai"
 TRIGGERS = (
     r"epoch +train_loss +",
-    r"[0-9]  +[0-9]{2}:[0-9]{2} *$",
+    r"  [0-9]{2}:[0-9]{2} *$",
     r"[0-9], '[0-9:]{5,12}'\]",
 )
 _LIST = Late(rf"\s*\[([0-9]{{1,7}}), ({NUMBER})((?:, (?:{NUMBER}|None))+), '[0-9:]{{5,12}}'\]\s*$")
