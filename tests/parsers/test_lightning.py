@@ -124,12 +124,20 @@ def test_messages(line: str, kind: str, step: int | None, epoch: float | None) -
 
 def test_a_checkpoint_of_the_best_model_is_also_an_evaluation() -> None:
     """It names the monitored loss."""
-    evaluation, saved = said(
+    step, evaluation, saved = said(
         "Epoch 0, global step 100: 'val_loss' reached 1.25000 (best 1.25000), saving model to "
         "'/x/epoch=0-step=100.ckpt' as top 1"
     )
+    assert (step.kind, step.step) == ("train", 100)
     assert (evaluation.kind, evaluation.step, evaluation.loss) == ("eval", 100, 1.25)
     assert (saved.kind, saved.step) == ("checkpoint_saved", 100)
+
+
+def test_a_model_no_better_tells_only_how_far_the_run_is() -> None:
+    """Before any step it tells nothing, and beside a bar nothing new."""
+    line = "Epoch 1, global step {}: 'val_loss' was not in top 1"
+    assert [(v.kind, v.step) for v in said(line.format(200))] == [("train", 200)]
+    assert said(line.format(0)) == []
 
 
 def test_nemo_names_the_last_iteration() -> None:
@@ -147,7 +155,6 @@ def test_nemo_names_the_last_iteration() -> None:
     [
         "Restoring states from the checkpoint path at /x/epoch=3-step=400.ckpt",
         "Loaded model weights from the checkpoint at /x/epoch=3-step=400.ckpt",
-        "Epoch 1, global step 200: 'val_loss' was not in top 1",
         "`Trainer.fit` stopped: No training batches.",
         "Epoch 0:   0%|          | 0/32 [00:00<?, ?it/s, v_num=0]",
         "                                  0:00:00                      val_loss: 1.318",
@@ -155,5 +162,5 @@ def test_nemo_names_the_last_iteration() -> None:
     ],
 )
 def test_near_misses_say_nothing(line: str) -> None:
-    """A test's restore, no improvement, an empty loader, a bar at 0, wrapped metrics."""
+    """A test's restore, an empty loader, a bar at 0, wrapped metrics."""
     assert said(line) == []

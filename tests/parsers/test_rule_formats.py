@@ -28,6 +28,7 @@ from flatline.parsers import (
     timm,
     torchtitan,
     vits,
+    yolact,
 )
 
 
@@ -49,6 +50,12 @@ def shown(value: Progress) -> dict[str, Any]:
 
 
 TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
+    (
+        yolact,
+        "[  1]    2320 || B: 5.502 | C: 3.061 | M: 7.964 | S: 1.079 | T: 17.606 || ETA: 2 days, "
+        "11:09:36 || timer: 2.141",
+        {"step": 2320, "epoch": 1.0, "loss": 17.606, "step_s": 2.141},
+    ),
     (
         lerobot,
         "INFO 2026-06-12 10:53:24 ot_train.py:357 step:400 smpl:13K ep:40 epch:1.01 loss:2.215"

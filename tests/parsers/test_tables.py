@@ -5,6 +5,7 @@ The lines were printed by real runs on a CPU: fastai 2.8, ultralytics 8.4, compo
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Sequence
 from types import ModuleType
@@ -80,6 +81,17 @@ def test_yolov5_counts_from_zero() -> None:
     first = TQDM.replace("1/100 ", "0/99  ")
     (value,) = said(ultralytics, HEADING, first)
     assert (value.step, value.planned, value.epochs) == (8, 800, 100.0)
+
+
+def test_yolov5_names_its_losses_without_the_word() -> None:
+    """And counts labels beside them, which are no loss."""
+    heading = "     Epoch   gpu_mem       box       obj       cls    labels  img_size"
+    row = "   0/4  1.79G  {}  0.25  0.125  108  640: 100%|███| 16/16 [00:25<00:00,  1.59s/it]"
+    (value,) = said(ultralytics, heading, row.format("0.5"))
+    assert value.loss == pytest.approx(0.875)
+    (lost,) = said(ultralytics, heading, row.format("nan"))
+    assert lost.loss is not None
+    assert math.isnan(lost.loss)
 
 
 def test_a_bar_drawn_again_says_nothing_new() -> None:

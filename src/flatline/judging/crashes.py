@@ -14,6 +14,7 @@ from dataclasses import dataclass
 
 from flatline.facts import Facts
 from flatline.judging.claims import same_rank
+from flatline.judging.startup_class import class_of_line, startup_class
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
@@ -58,25 +59,6 @@ _LOOPS = re.compile(
     re.IGNORECASE,
 )
 
-_BY_TYPE: tuple[tuple[str, str], ...] = (
-    (r"(ModuleNotFound|Import|PackageNotFound|DistributionNotFound|VersionConflict|Glibc)"
-     r"\w*(Error)?$", "env"),
-    (r"(RepositoryNotFound|EntryNotFound|LocalEntryNotFound|GatedRepo|HFValidation|"
-     r"RevisionNotFound|HfHubHTTP|SafetensorError|OfflineModeIsEnabled)\w*$", "asset"),
-    (r"(JSONDecode|UnicodeDecode|ArrowInvalid|ArrowTypeError|ArrowNotImplemented|CastError|"
-     r"DatasetGeneration|DatasetNotFound|DataFilesNotFound|Parser|EmptyData|"
-     r"UnexpectedSplits|NonMatchingSplits|DatasetBuild)\w*$", "data"),
-    (r"(FileNotFound|NotADirectory|IsADirectory)Error$", "asset"),
-    (r"(KeyError)$", "data"),
-)  # fmt: skip
-_BY_FRAME: tuple[tuple[str, str], ...] = (
-    (r"/(datasets|pyarrow|pandas|webdataset|torchdata|litdata|streaming)/|"
-     r"/torch/utils/data/_utils/(worker|fetch|collate)\.py", "data"),
-    (r"/(huggingface_hub|safetensors)/|/transformers/(utils/hub|modeling_utils|"
-     r"tokenization_utils\w*|configuration_utils|models/auto)|/torch/serialization\.py", "asset"),
-    (r"(<frozen importlib|/importlib/|/ctypes/|pkg_resources|"
-     r"/torch/utils/cpp_extension\.py)", "env"),
-)  # fmt: skip
 _LATE_BY_TYPE: tuple[tuple[str, str], ...] = (
     (r"(OSError|IOError|FileNotFoundError|PermissionError|ConnectionError|TimeoutError|"
      r"BlockingIOError|StaleFileHandle\w*|ClientError)$", "io"),
@@ -230,6 +212,8 @@ def resolve(signature: Signature, begun: bool | None) -> tuple[str, str | None]:
 def _from_line(facts: Facts, match: Match) -> Failure:
     begun = started(facts, match.cite, match.attempt)
     family, fault_class = resolve(match.signature, begun)
+    if family == "A1" and fault_class is None:
+        fault_class = class_of_line(match.cite.text)
     return Failure(
         family=family,
         fault_class=fault_class,
@@ -277,6 +261,8 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     gone_on = crash.caught or survived(facts, crash.cite, crash.attempt)
     if best is not None:
         family, fault_class = resolve(best.signature, begun)
+        if family == "A1" and fault_class is None:
+            fault_class = _at_startup(crash)
         strength, attribution = best.signature.strength, best.signature.attribution
     else:
         family, fault_class, strength = _unsigned(crash, begun)
@@ -380,18 +366,17 @@ def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]
     text = f"{crash.exception}: {crash.message}"
     if crash.head == crash.cite:  # a line without its traceback may have been caught and printed
         begun = begun if begun is not None else False
-        return (
-            ("A3", "code", 0.5)
-            if begun
-            else ("A1", _classed(crash, _BY_TYPE, ()) or "config", 0.5)
-        )
+        return ("A3", "code", 0.5) if begun else ("A1", _at_startup(crash), 0.5)
     if _CUDA.search(text):
         return "A3", "cuda", 0.6
     if begun:
         return "A3", _classed(crash, _LATE_BY_TYPE, _LATE_BY_FRAME) or "code", 0.8
-    fault_class = _classed(crash, _BY_TYPE, _BY_FRAME) or "config"
-    fault_class = "env" if shares_memory(crash) else fault_class
+    fault_class = "env" if shares_memory(crash) else _at_startup(crash)
     return "A1", fault_class, 0.75 if begun is False else 0.6
+
+
+def _at_startup(crash: Crash) -> str:
+    return startup_class(crash.exception, crash.message, crash.frames)
 
 
 def _while_loading(crash: Crash) -> bool:

@@ -55,7 +55,9 @@ _RESTORED = re.compile(r"Restored all states from the checkpoint(?: file)?(?: at
 _PATH_STEP = re.compile(r"\bstep[=_-]?([0-9]{1,12})")
 _PATH_EPOCH = re.compile(r"\bepoch[=_-]?([0-9]{1,9})")
 _SAVED = re.compile(
-    r"Epoch ([0-9]{1,9}), global step ([0-9]{1,12}): '([^']{0,80})' reached " + _NUMBER
+    r"Epoch ([0-9]{1,9}), global step ([0-9]{1,12}): '?([^' ]{0,80})'? (?:reached "
+    + _NUMBER
+    + r"|was not in top)"
 )
 _NEMO = re.compile(r"Training epoch ([0-9]{1,9}), iteration ([0-9]{1,12})/([0-9]{1,12}) \|(.*)")
 
@@ -250,7 +252,9 @@ class Reader:
     def _saved(self, found: re.Match[str], text: str) -> Iterable[Progress]:
         step, epoch, name = int(found[2]), float(found[1]), found[3]
         said = []
-        if "loss" in name and _HELD_OUT.search(name):
+        if step and self._at is None:  # no bar in this stream tells of steps
+            said.append(Progress("train", step=step, epoch=epoch))
+        if "reached" in found[0] and "loss" in name and _HELD_OUT.search(name):
             value = _number(re.search(r"reached " + _NUMBER, text))
             said.append(Progress("eval", step=step, epoch=epoch, loss=value, loss_name=name))
         if "saving model to" in text:

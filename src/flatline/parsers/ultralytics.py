@@ -1,9 +1,10 @@
 """
 Ultralytics' tables: `  1/100   2.5G   1.2   3.1   1.3   20   640: 100% ━━━━ 8/8 10.9it/s 0.3s`.
 
-The heading names the columns; those that end in `loss` are added up, for that is what is
-optimised.  Values are means over the epoch so far, epochs count from 1, and the bar behind them
-counts the batches of the epoch, as tqdm draws it or, since 8.3.200, as the library's own bar does.
+The heading names the columns; those of losses (`box_loss`; `box` in YOLOv5) are added up, for
+that is what is optimised.  Values are means over the epoch so far, epochs count from 1, and the
+bar behind them counts the batches of the epoch, as tqdm draws it or, since 8.3.200, as the
+library's own bar does.
 
 Refused: the evaluation's own table (`Class  Images  Instances  Box(P ...`), which is an evaluation
 without a loss, and the bars of scanning and caching.
@@ -31,6 +32,8 @@ TRIGGERS = (
     r"[0-9]+ epochs completed in [0-9.]+ hours",
 )
 _HEADING = Late(r"\bEpoch +(?:GPU_mem|gpu_mem) +(.{1,200}?)\s*$")
+_IS_LOSS = re.compile(r"loss$|^(?:box|obj|cls|dfl|seg|pose|kobj|theta)$")
+"""YOLOv5's headings leave the word out."""
 _ROW = Late(
     rf"\s*([0-9]{{1,7}})/([0-9]{{1,7}}) +[0-9.]{{1,9}}G((?: +{NUMBER})+): +[0-9]{{1,3}}%"
     r"(?:\|[^|]{0,200}\|| [━─╸╺ ]{1,200})? *([0-9]{1,12})/([0-9]{1,12})\b"
@@ -54,7 +57,7 @@ class Reader:
         text = text[:LONGEST]
         if heading := _HEADING.search(text):
             names = heading[1].split()
-            self._losses = [at for at, name in enumerate(names) if name.endswith("loss")]
+            self._losses = [at for at, name in enumerate(names) if _IS_LOSS.search(name)]
             return ()
         if row := _ROW.match(text):
             return self._row(row)

@@ -1,0 +1,194 @@
+"""
+What a failure at start-up is about: the data, the configuration, the software, or an asset.
+
+    data    the dataset: absent, empty, malformed, without the column or label asked for
+    config  a setting, or code that does not fit what it is given
+    env     a package, driver, architecture or variable of the environment
+    asset   a model, tokenizer or checkpoint that cannot be had
+
+Whoever knows the line already (a signature) has the last word; this is for exceptions whose type
+alone does not say: a missing file, key, argument or attribute.  Read, in this order: the type, the
+words of the message, what the path names, and the frames the exception came out of.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from flatline.model import Frame
+
+DEFAULT = "config"
+_NEAREST = 6
+"""Frames: those further out are the same for every failure of a program."""
+
+_BY_TYPE = tuple(
+    (re.compile(pattern), fault_class)
+    for pattern, fault_class in (
+        (r"(ModuleNotFound|Import|PackageNotFound|DistributionNotFound|VersionConflict|Glibc)"
+         r"\w*(Error)?$", "env"),
+        (r"(RepositoryNotFound|EntryNotFound|LocalEntryNotFound|GatedRepo|HFValidation|"
+         r"RevisionNotFound|HfHubHTTP|SafetensorError|OfflineModeIsEnabled)\w*$", "asset"),
+        (r"(JSONDecode|UnicodeDecode|ArrowInvalid|ArrowTypeError|ArrowNotImplemented|CastError|"
+         r"DatasetGeneration|DatasetNotFound|DataFilesNotFound|Parser|EmptyData|"
+         r"UnexpectedSplits|NonMatchingSplits|DatasetBuild)\w*$", "data"),
+    )
+)  # fmt: skip
+_VERSIONS = re.compile(
+    r"\bincompatible\b.*(?:\bversions?\b|\d\.\d)|(?:\bversions?\b|\d\.\d).*\bincompatible\b|"
+    r"out of date|not (?:been )?(?:installed|compiled)|"
+    r"(?:please|try|need to|must) (?:\w+ )?(?:pip |conda )?(?:re)?(?:install|upgrade|update"
+    r"|downgrade)\b|(?:requires?|needs?|supported (?:in|by|with)) [\w.-]{1,40} ?(?:version|[<>=]=)"
+    r"|(?:version|release) \S{1,30} (?:is|or) (?:required|newer|later|higher)",
+    re.IGNORECASE,
+)
+_ABOUT_DATA = re.compile(
+    r"\b(?:dataset|corpus|manifest)\b.{0,80}\b(?:empty|no |missing|must|without|with an?|contain"
+    r"|have|has|found|exist)|\bcolumns?\b|\bunseen labels?|\bno (?:valid )?(?:images|samples|"
+    r"examples|records|rows|files) |\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
+    r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float",
+    re.IGNORECASE,
+)
+_EXCEPTION = re.compile(r"([\w.]{1,120}(?:Error|Exception)): (.*)")
+_MISSING = re.compile(r"(?:FileNotFound|NotADirectory|IsADirectory)Error$")
+_NOT_THERE = re.compile(
+    r"(?:The |Cannot open |Couldn't find )?(?i:file|path|directory|folder|data(?:set)?|checkpoint"
+    r"|model|weights?|tokenizer|config(?:uration)?)\b.{1,240}(?:not found|n[o']t exist|Errno 2\b)"
+)
+_GIVEN_PATH = re.compile(r"['\"]([^'\"]{1,400})['\"]|(\S*/\S+)")
+_PATHS = tuple(
+    (re.compile(pattern, re.IGNORECASE), fault_class)
+    for pattern, fault_class in (
+        (r"\.(?:pth?|ckpt|safetensors|onnx|pdparams|msgpack|gguf|caffemodel)$|(?:^|/)(?:tokenizer"
+         r"|vocab|merges)[^/]*$|pretrain|checkpoint|weights?(?:/|\b)|pytorch_model|\.model$|"
+         r"(?:^|/)models?/", "asset"),
+        (r"\.(?:ya?ml|toml|ini|cfg|conf|py|sh|env)$|config[\w-]{0,20}\.json$", "config"),
+        (r"\.(?:parquet|jsonl|csv|tsv|arrow|tar|zip|tfrecords?|np[yz]|h5|hdf5|lmdb|mdb|zst|txt|idx"
+         r"|jpe?g|png|wav|flac|mp[34]|nii(?:\.gz)?|bin|json)$", "data"),
+        (r"(?:^|[/_-])(?:data(?:sets?)?|corpus|corpora|imagenet|coco|cifar\w*|train|val|valid|test"
+         r"|images?|labels?|annotations?|splits?|manifests?)(?:[/_.-]|$)", "data"),
+    )
+)  # fmt: skip
+_KEYED_IN_ENV = re.compile(r"\benviron\b|CONFIG_MAPPING|_MAPPING\[")
+_KEYED_IN_SETTINGS = re.compile(
+    r"\b(?i:\w*_)?(?i:cfg|config|conf|args|opts?|hparams|hps|params|settings|options|kwargs)"
+    r"(?:\.\w+)*\[|\b[A-Z_]{4,}\[|\bregistry\b"
+)
+_SETTINGS = re.compile(
+    r"'(?:\w*Config|Namespace|EasyDict|HParams|Munch|AttrDict|\w*Arguments)' obj"
+)
+_OBJECTS = re.compile(
+    r"'(?!NoneType|[A-Z]\w*(?:Tensor|Dataset|Array)')[A-Z]\w+' object has no attr"
+)
+_CALL = re.compile(
+    r"unexpected keyword argument|required (?:positional|keyword-only) argument|positional "
+    r"arguments? but|multiple values for argument"
+)
+_LIBRARY_CALL = re.compile(
+    r"\b(?:(?:Seq2Seq)?TrainingArguments|(?:Seq2Seq|SFT|DPO|PPO|GRPO|KTO|ORPO|Reward)?Trainer|"
+    r"(?:SFT|DPO|PPO|GRPO|KTO|ORPO|Lora|BitsAndBytes)Config|Accelerator|ModelCheckpoint|"
+    r"DistributedDataParallel|FullyShardedDataParallel|DataLoader|FastLanguageModel)\b|"
+    r"\b(?:pl|L|lightning|torch|tf|keras|nn|F|optim|np|pd|jax|jnp|optax|flax|datasets|accelerate|"
+    r"transformers|wandb|sns|plt|dist|deepspeed)\.\w[\w.]*\("
+)
+"""Callables of libraries, by the names and the aliases they go by: what they take changes with
+their version, and no file of the user's defines them."""
+_MODELS_OWN = re.compile(r"\bforward\(\)|\.forward\(|_call_impl")
+_LIBRARY = re.compile(r"/(?:site|dist)-packages/")
+_BY_FRAME = tuple(
+    (re.compile(pattern), fault_class)
+    for pattern, fault_class in (
+        (r"/(?:datasets|pyarrow|pandas|webdataset|torchdata|litdata|streaming)/|"
+         r"/torch/utils/data/_utils/(?:worker|fetch|collate)\.py", "data"),
+        (r"/(?:huggingface_hub|safetensors)/|/transformers/(?:utils/hub|modeling_utils|"
+         r"tokenization_utils\w*|configuration_utils|models/auto)|/torch/serialization\.py",
+         "asset"),
+        (r"<frozen importlib|/importlib/|/ctypes/|pkg_resources|/torch/utils/cpp_extension\.py",
+         "env"),
+    )
+)  # fmt: skip
+_READS_DATA = re.compile(
+    r"(?:__getitem__|_?collate\w*|(?:pre)?process_(?:function|data)|tokenize\w*|(?:load|read|get|"
+    r"prepare|build)_(?:\w+_)?(?:data|datasets?|dataloaders?|corpus|annotations|images?))$"
+)
+
+
+def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> str:
+    """data, config, env or asset, of an exception's type, its message and its frames."""
+    near = tuple(frames[-_NEAREST:])
+    if found := _first(_BY_TYPE, exception):
+        return found
+    if _MISSING.search(exception) or _NOT_THERE.match(said):
+        return _what_is_missing(said, near)
+    if exception.endswith("KeyError"):
+        return _keyed(near)
+    if _VERSIONS.search(said):
+        return "env"
+    if _ABOUT_DATA.search(said):
+        return "data"
+    if exception.endswith("TypeError") and _CALL.search(said):
+        return "env" if _of_a_library(said, near) else DEFAULT
+    if exception.endswith("AttributeError"):
+        return (
+            "env"
+            if _OBJECTS.search(said) and _in_library(near) and not _SETTINGS.search(said)
+            else DEFAULT
+        )
+    return _by_frame(near) or DEFAULT
+
+
+def class_of_line(text: str) -> str:
+    """The same, of an exception that is one line of a log."""
+    named = _EXCEPTION.search(text)
+    return startup_class(named[1], named[2]) if named else DEFAULT
+
+
+def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
+    """Of which kind a file is by its name; by who looked for it where the name does not say."""
+    if re.match(r"(?:The )?[Dd]ataset\b|Couldn't find (?:a dataset|any class)", said):
+        return "data"
+    for given in _GIVEN_PATH.finditer(said):
+        if found := _first(_PATHS, given[1] or given[2]):
+            return found
+    return _by_frame(near) or "asset"
+
+
+def _keyed(near: tuple[Frame, ...]) -> str:
+    """By what was asked for the key: the environment, settings, or else a record of the data."""
+    if any(_KEYED_IN_ENV.search(code) for code in _codes(near)):
+        return "env"
+    for frame in reversed(near):
+        if frame.code and _KEYED_IN_SETTINGS.search(frame.code):
+            return "config"
+        if found := _first(_BY_FRAME, frame.file):
+            return found
+    return "data"
+
+
+def _of_a_library(said: str, near: tuple[Frame, ...]) -> bool:
+    code = next(iter(_codes(near)), "")
+    if _MODELS_OWN.search(f"{said} {code}"):
+        return False
+    return _in_library(near) or bool(_LIBRARY_CALL.search(said) or _LIBRARY_CALL.search(code))
+
+
+def _in_library(near: tuple[Frame, ...]) -> bool:
+    return bool(near) and bool(_LIBRARY.search(near[-1].file))
+
+
+def _by_frame(near: tuple[Frame, ...]) -> str | None:
+    for frame in reversed(near):
+        if found := _first(_BY_FRAME, frame.file):
+            return found
+        if _READS_DATA.match(frame.function):
+            return "data"
+    return None
+
+
+def _codes(near: tuple[Frame, ...]) -> tuple[str, ...]:
+    """The lines of code of the innermost frames, innermost first."""
+    return tuple(frame.code for frame in reversed(near) if frame.code)
+
+
+def _first(rules: Iterable[tuple[re.Pattern[str], str]], *texts: str) -> str | None:
+    return next((kind for text in texts for rule, kind in rules if rule.search(text)), None)

@@ -1,0 +1,83 @@
+"""What a failure before the first step is about, told by its exception, message and frames."""
+
+from __future__ import annotations
+
+import pytest
+
+from flatline.judging.startup_class import class_of_line, startup_class
+from flatline.model import Frame
+
+LIBRARY, OWN = "/venv/lib/python3.11/site-packages/", "/home/u/proj/"
+
+
+NO_FILE = "[Errno 2] No such file or directory: "
+
+
+def frame(file: str, function: str, code: str = "") -> Frame:
+    return Frame(file, 10, function, code)
+
+
+@pytest.mark.parametrize(
+    ("exception", "said", "frames", "wanted"),
+    [
+        ("KeyError", "'lr'", [frame(OWN + "t.py", "main", "lr = cfg['opt']['lr']")], "config"),
+        ("KeyError", "'vit9'", [frame(OWN + "t.py", "main", "n = MODELS[args.arch]()")], "config"),
+        ("KeyError", "'text'", [frame(OWN + "train.py", "tok", "f(batch[args.column])")], "data"),
+        ("KeyError", "'ids'", [frame(OWN + "t.py", "f", "[b['ids'] for b in batch]")], "data"),
+        ("KeyError", "'RANK'", [
+            frame(OWN + "train.py", "main", "rank = os.environ['RANK']"),
+            frame("/usr/lib/python3.11/os.py", "__getitem__", "raise KeyError(key) from None"),
+        ], "env"),
+        ("KeyError", "'newarch'", [
+            frame(LIBRARY + "transformers/models/auto/configuration_auto.py", "from_pretrained",
+                  'CONFIG_MAPPING[config_dict["model_type"]]'),
+            frame(LIBRARY + "transformers/models/auto/configuration_auto.py", "__getitem__",
+                  "raise KeyError(key)"),
+        ], "env"),
+        ("FileNotFoundError", NO_FILE + "'x/base.yaml'", [], "config"),
+        ("FileNotFoundError", NO_FILE + "'/d/coco/a.json'", [], "data"),
+        ("FileNotFoundError", NO_FILE + "'ds_config.json'", [], "config"),
+        ("FileNotFoundError", NO_FILE + "'w/vgg.pth'", [], "asset"),
+        ("FileNotFoundError", NO_FILE + "'/llm/vocab.txt'", [], "asset"),
+        ("FileNotFoundError", NO_FILE + "'/scratch/x7'", [
+            frame(LIBRARY + "torchvision/datasets/folder.py", "find_classes", "os.scandir(d)"),
+        ], "data"),
+        ("FileNotFoundError", NO_FILE + "'/scratch/x7'", [], "asset"),
+        ("FileNotFoundError", "Dataset 'd/coco.yaml' images not found", [], "data"),
+        ("TypeError", "TrainingArguments.__init__() got an unexpected keyword argument 'x'",
+         [frame(OWN + "train.py", "main", "TrainingArguments(x=1)")], "env"),
+        ("TypeError", "__init__() got an unexpected keyword argument 'gpus'",
+         [frame(OWN + "train.py", "main", "trainer = pl.Trainer(gpus=1)")], "env"),
+        ("TypeError", "Accelerator.unwrap() got an unexpected keyword argument 'k'",
+         [frame(LIBRARY + "trl/trainer.py", "train", "self.a.unwrap(m, k=True)")], "env"),
+        ("TypeError", "Net.__init__() got an unexpected keyword argument 'depht'",
+         [frame(OWN + "train.py", "main", "net = Net(depht=64)")], "config"),
+        ("TypeError", "Net.forward() got an unexpected keyword argument 'labels'",
+         [frame(LIBRARY + "torch/nn/modules/module.py", "_call_impl", "forward_call(*a, **k)")],
+         "config"),
+        ("AttributeError", "'TokenizerFast' object has no attribute 'old'",
+         [frame(LIBRARY + "trl/trainer.py", "__init__", "tokenizer.old")], "env"),
+        ("AttributeError", "'NoneType' object has no attribute 'shape'",
+         [frame(LIBRARY + "trl/trainer.py", "__init__", "x.shape")], "config"),
+        ("AttributeError", "'LlamaConfig' object has no attribute 'rope'",
+         [frame(LIBRARY + "trl/trainer.py", "__init__", "config.rope")], "config"),
+        ("AssertionError", "MMCV==2.2.0 is used but incompatible", [], "env"),
+        ("AssertionError", "no_sync is incompatible with gradient partitioning", [], "config"),
+        ("ValueError", "y contains previously unseen labels: 'dog'", [], "data"),
+        ("ValueError", "hidden size must be divisible by heads", [], "config"),
+        ("RuntimeError", "stack expects each tensor to be equal size",
+         [frame(LIBRARY + "torch/utils/data/_utils/collate.py", "default_collate")], "data"),
+        ("IndexError", "list index out of range",
+         [frame(OWN + "corpus.py", "__getitem__", "return self.rows[i]")], "data"),
+    ],
+)  # fmt: skip
+def test_class_of_an_exception(
+    exception: str, said: str, frames: list[Frame], wanted: str
+) -> None:
+    assert startup_class(exception, said, frames) == wanted
+
+
+def test_one_line_is_enough_where_it_names_the_exception() -> None:
+    assert class_of_line("[rank0]: ImportError: no module") == "env"
+    assert class_of_line("ValueError: File data/mix.jsonl not found.") == "data"
+    assert class_of_line("something failed") == "config"
