@@ -40,7 +40,11 @@ class FileRead:
     place: Place = NOWHERE
     attempt: int | None = None
 
-_NUMBERS = ("loss", "grad_norm", "lr", "step_s", "throughput", "epoch", "data_s", "sync_s", "balance")
+
+_NUMBERS = (
+    "loss", "grad_norm", "lr", "step_s", "throughput", "epoch", "data_s", "sync_s", "balance",
+)  # fmt: skip
+"""The columns of `Track` that are numbers of `Progress` and may be missing."""
 
 
 @dataclass(slots=True)
@@ -127,8 +131,8 @@ class Track:
         self.has_loss.extend(repeat("loss" in said, count))
         self.has_grad.extend(repeat("grad_norm" in said, count))
         self.attempts.extend(repeat(attempt, count))
-        plans = zip(said.get("planned", ()), said["step"], strict=False)
-        plans = [plan for plan, step in plans if plan.is_integer() and plan >= step]
+        said_plans = zip(said.get("planned", ()), said["step"], strict=False)
+        plans = [plan for plan, step in said_plans if plan.is_integer() and plan >= step]
         if plans:
             self.planned = int(plans[-1])
         self.falling = self.falling and falling

@@ -15,7 +15,6 @@ from dataclasses import dataclass, field
 from datetime import datetime
 
 from flatline.collect.events import LogEvents
-from flatline.collect.refining import MOST_STEPS
 from flatline.facts import Track
 from flatline.logs.clock import Clock
 from flatline.logs.hits import Hit
@@ -28,6 +27,8 @@ LAYOUTS = 4_096
 """Layouts of a file that are remembered; beyond it all are met anew."""
 STREAMS = 64
 """Beginnings of a layout that are remembered; of more, what differs is no label."""
+COUNT_CHARS = 15
+"""A longer count of steps may be one that no run counts to."""
 ROWS = 512
 """Lines of a track that are held before they go into its columns."""
 NAN = float("nan")
@@ -78,7 +79,9 @@ class StepLines:
     anything else is added to it.
     """
 
-    def __init__(self, events: LogEvents, labels: Labels, clock: Clock, attempt: int, most: int) -> None:
+    def __init__(
+        self, events: LogEvents, labels: Labels, clock: Clock, attempt: int, most: int
+    ) -> None:
         """A track that holds nearly `most` points is filled by its owner alone."""
         self._events = events
         self._labels = labels
@@ -104,7 +107,7 @@ class StepLines:
             for a, b, factor, over in layout.numbers
         ]
         stream, rows = known
-        if not numbers[0].is_integer() or not numbers[0] <= MOST_STEPS:
+        if not numbers[0].is_integer():
             return False
         if rows.says is not layout.says or len(rows.rows) >= ROWS:
             self._turn(rows, layout.says)
@@ -118,8 +121,9 @@ class StepLines:
         rows.rows.append((line, NAN if at is None else at.timestamp(), *numbers))
         return True
 
-    def learn(self, hit: Hit, labelled: Labelled, form: str, reader: LineReader,
-              stream: Stream) -> None:
+    def learn(
+        self, hit: Hit, labelled: Labelled, form: str, reader: LineReader, stream: Stream
+    ) -> None:
         """A line that the first of its formats took, after which its track is there."""
         text = hit.text
         if hit.segment or len(text) >= CUT_BYTES or not text.isascii():
@@ -175,14 +179,19 @@ class StepLines:
         stamp = self._clock.steady(text)
         if columns is None or stamp is None:
             return None
+        counts = zip(columns.names, columns.numbers, strict=True)
+        if any(b - a > COUNT_CHARS for name, (a, b, *_) in counts if name in ("step", "planned")):
+            return None
         if not stamp[1] and self._clock.steady(labelled.text) != stamp:
             return None
         off = len(text.rstrip(BLANKS)) - len(labelled.text)
-        numbers = tuple((a + off, b + off, *scale) for a, b, *scale in columns.numbers)
+        numbers = tuple((a + off, b + off, by, over) for a, b, by, over in columns.numbers)
         says = columns.names, columns.loss_name, columns.falling
         first = min(number[0] for number in numbers)
         layout = _Layout(self._says.setdefault(says, says), numbers, *stamp, first)
-        return layout if stamp[1] <= first and self._labelled_alike(text, labelled, layout) else None
+        if stamp[1] > first or not self._labelled_alike(text, labelled, layout):
+            return None
+        return layout
 
     def _labelled_alike(self, text: str, labelled: Labelled, layout: _Layout) -> bool:
         """Whether no label changes with the digits that are not compared, all of which are others

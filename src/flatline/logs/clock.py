@@ -104,33 +104,34 @@ class Clock:
             form = forms.get(alike)
             if form is None:
                 form = forms[alike] = _form(text)
-            if form == "none":
-                continue
             if form == "dated":  # of many in a row only the last date counts
                 dated.append(text)
-                continue
-            found = _found(text) or _cancelled(text)
-            if found is None:
-                continue
-            shape, groups = found
-            if shape == "iso" and groups[8] not in (None, *_UTC_NAMES):
-                offsets.add(groups[8])
-            elif shape == "named" and groups[7] in _UTC_NAMES:
-                offsets.add("")
-            elif shape == "us" and int(groups[0]) > 12:
-                clock._day_first = True
-            if shape == "iso":
-                dated.append(text)
-                continue
-            clock._last_of(dated)
-            dated.clear()
-            _SHAPES[shape][0](clock, groups)
+            elif form == "other" and (found := _found(text) or _cancelled(text)):
+                clock._look(text, found, dated, offsets)
         clock._last_of(dated)
         zones = {_zone(offset) if offset else UTC for offset in offsets}
         if len(zones) == 1 and (UTC not in zones or offsets == {""}):
             clock.zone, clock.zone_stated = zones.pop(), True
         clock.year = clock._near.year if clock._near is not None else year
         return clock
+
+    def _look(
+        self, text: str, found: tuple[str, _Groups], dated: list[str], offsets: set[str]
+    ) -> None:
+        """Learns from one line, and before that from those with a date that came before it."""
+        shape, groups = found
+        if shape == "iso" and groups[8] not in (None, *_UTC_NAMES):
+            offsets.add(groups[8])
+        elif shape == "named" and groups[7] in _UTC_NAMES:
+            offsets.add("")
+        elif shape == "us" and int(groups[0]) > 12:
+            self._day_first = True
+        if shape == "iso":
+            dated.append(text)
+            return
+        self._last_of(dated)
+        dated.clear()
+        _SHAPES[shape][0](self, groups)
 
     def _last_of(self, dated: list[str]) -> None:
         """Takes the last date that may be one from lines that begin with one."""
@@ -168,14 +169,14 @@ class Clock:
 
     def dated(self, stamp: str) -> datetime | None:
         """The instant of a full date and time without a zone; None where it takes `read`."""
+        utc = self.zone is UTC
         try:
-            local = datetime.fromisoformat(stamp)
+            at = datetime.fromisoformat(stamp + "+00:00" if utc else stamp)
         except ValueError:
             return None
-        if not FIRST_YEAR <= local.year <= LAST_YEAR:
+        if not FIRST_YEAR <= at.year <= LAST_YEAR:
             return None
-        at = local.replace(tzinfo=self.zone)
-        self._near = at = at if self.zone is UTC else at.astimezone(UTC)
+        self._near = at = at if utc else at.replace(tzinfo=self.zone).astimezone(UTC)
         return at
 
     # --- one shape each ---
