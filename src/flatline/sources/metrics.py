@@ -18,6 +18,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import ceil, floor, isnan
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -69,13 +70,8 @@ def recognise(name: str, head: bytes) -> bool:
         lines.pop()
     if any(_META.match(line) for line in lines[:20]):
         return True
-    samples, fewest = len(lines), 0.9 * len(lines)
-    for line in lines:
-        if _SAMPLE.match(line) is None:
-            samples -= 1
-            if samples < fewest:
-                return False
-    return samples > 0
+    others, few = (1 for line in lines if _SAMPLE.match(line) is None), len(lines) // 10
+    return bool(lines) and sum(islice(others, few + 1)) <= few
 
 
 @dataclass(frozen=True, slots=True)
