@@ -17,8 +17,8 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from math import ceil, floor, isnan
 from itertools import islice
+from math import ceil, floor, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
