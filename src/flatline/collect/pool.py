@@ -12,6 +12,7 @@ Ctrl-C reaches the whole group; the parent alone answers it, and waits for no lo
 
 from __future__ import annotations
 
+import gc
 import io
 import multiprocessing
 import os
@@ -133,6 +134,7 @@ def _begin(book: Catalogue, parent: int) -> None:
     if os.getppid() != parent:  # it ended before it could be said
         os._exit(1)
     _book = book
+    gc.freeze()  # what the parent made lives as long as this process: not to be gone over again
 
 
 def _work(tasks: Sequence[Task]) -> list[bytes]:
