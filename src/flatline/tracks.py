@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import pairwise, repeat
 from math import floor
 
 from flatline.model import NOWHERE, LogCite, Match, Place, ProcessExit, Progress, ProgressKind
@@ -39,6 +39,12 @@ class FileRead:
     size: int
     place: Place = NOWHERE
     attempt: int | None = None
+
+
+_NUMBERS = (
+    "loss", "grad_norm", "lr", "step_s", "throughput", "epoch", "data_s", "sync_s", "balance",
+)  # fmt: skip
+"""The columns of `Track` that are numbers of `Progress` and may be missing."""
 
 
 @dataclass(slots=True)
@@ -103,6 +109,35 @@ class Track:
             self.falling = False
         if point.loss is not None:
             self.loss_name = point.loss_name
+
+    def extend(
+        self,
+        lines: Sequence[float],
+        at: Sequence[float],
+        said: Mapping[str, Sequence[float]],
+        attempt: int,
+        loss_name: str,
+        falling: bool,
+    ) -> None:
+        """Many points at once, each of which says the same: "step", "loss" and what else of
+        `Progress` is a number. Times are POSIX seconds or NaN."""
+        count = len(lines)
+        self.lines.extend(map(int, lines))
+        self.at.extend(at)
+        self.steps.extend(map(int, said["step"]))
+        for name in _NUMBERS:
+            getattr(self, name).extend(said[name] if name in said else repeat(NAN, count))
+        self.skipped.extend(repeat(False, count))
+        self.has_loss.extend(repeat("loss" in said, count))
+        self.has_grad.extend(repeat("grad_norm" in said, count))
+        self.attempts.extend(repeat(attempt, count))
+        said_plans = zip(said.get("planned", ()), said["step"], strict=False)
+        plans = [plan for plan, step in said_plans if plan.is_integer() and plan >= step]
+        if plans:
+            self.planned = int(plans[-1])
+        self.falling = self.falling and falling
+        if "loss" in said:
+            self.loss_name = loss_name
 
     def __len__(self) -> int:
         return len(self.lines)

@@ -63,8 +63,10 @@ _DAEMON = re.compile(
 )
 
 _TELLING = re.compile(
-    b"|".join(shape.pattern for shape in (_DAEMON, _KERNEL, _KERNEL_TIMED)), re.MULTILINE
+    rb"\n(?:%b)" % b"|".join(shape.pattern for shape in (_DAEMON, _KERNEL, _KERNEL_TIMED)),
+    re.MULTILINE,
 )
+"""With the newline before it, which is found four times as fast as the beginning of a line."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -293,7 +295,7 @@ def _kind(relative: str, head: bytes) -> str:
 
 
 def _text_kind(head: bytes) -> str:
-    ends = head[:ENDS_BYTES] + b"\n" + head[-ENDS_BYTES:]
+    ends = b"\n%b\n%b" % (head[:ENDS_BYTES], head[-ENDS_BYTES:])
     if _TELLING.search(ends) is None:
         return LOG  # what most files are, told in a tenth of the time
     if len(_DAEMON.findall(head)) >= 3:  # a daemon's own log speaks of every job on the node

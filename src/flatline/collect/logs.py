@@ -14,6 +14,7 @@ from flatline.collect.attempts import split
 from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
 from flatline.collect.refining import countable, refined
+from flatline.collect.steps import StepLines, Stream
 from flatline.collect.thinning import thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
@@ -58,12 +59,6 @@ class Setting:
 
 
 @dataclass(slots=True)
-class _Stream:
-    at: datetime | None = None
-    line: int = 0
-
-
-@dataclass(slots=True)
 class _Seen:
     """A line with a hit. Most are training steps, of which only line and time are kept: what a
     citation takes is worked out where one is made."""
@@ -98,8 +93,9 @@ class LogReader:
         self.clock = clock
         self.setting = setting
         self.events = LogEvents(file.source)
+        self._steps = StepLines(self.events, labels, clock, setting.attempt, POINTS_PER_STREAM)
         self._readers: dict[tuple[str, str], LineReader] = {}
-        self._streams: dict[str, _Stream] = {}
+        self._streams: dict[str, Stream] = {}
         self._heads: list[tuple[int, str]] = []
         self._exceptions: list[tuple[str, Crash]] = []
         self._counts: dict[str, int] = {}
@@ -110,8 +106,11 @@ class LogReader:
 
     def read(self) -> LogEvents:
         hits = self.book.scanner.scan(self.file)
+        take = self._steps.take
         for hit in thinned(hits, self.book.formats, self._left):
-            self._hit(hit)
+            if not take(hit):
+                self._hit(hit)
+        self._steps.settle_all()
         self._tracebacks()
         self._close()
         split(self.events, self.setting.attempt)
@@ -143,6 +142,14 @@ class LogReader:
                 self._bare(labelled, seen.cite)
             elif not taken:
                 taken = self._format(number, labelled, seen)
+                if taken and number == hit.ids[0] and hit.ids[-1] in self.book.formats:
+                    self._learn(hit, labelled)
+
+    def _learn(self, hit: Hit, labelled: Labelled) -> None:
+        """A line that the first of the formats that wanted it took."""
+        form = self.book.formats[hit.ids[0]].FORMAT
+        reader, stream = self._readers[labelled.key, form], self._streams[labelled.key]
+        self._steps.learn(hit, labelled, form, reader, stream)
 
     def _rejoined(self, labelled: Labelled, line: int) -> Labelled:
         """A line that `srun -l` cut in two, with its rest; citations keep the first part."""
@@ -190,7 +197,7 @@ class LogReader:
     def _time(self, text: str, labelled: Labelled, line: int) -> tuple[datetime | None, bool]:
         stamp = self.clock.read(text) or self.clock.read(labelled.text)
         key = labelled.key
-        stream = self._streams.get(key) or self._streams.setdefault(key, _Stream())
+        stream = self._streams.get(key) or self._streams.setdefault(key, Stream())
         if stamp is not None:
             stream.at, stream.line = stamp.at, line
             if self.events.last_seen is None or stamp.at > self.events.last_seen:
@@ -270,6 +277,7 @@ class LogReader:
             )
             return
         track = self.events.tracks.get(key)
+        self._steps.settle(key)
         if track is None:
             track = Track(self.file.source, seen.cite.place, framework, key[1])
             self.events.tracks[key] = track

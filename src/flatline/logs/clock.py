@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
+from flatline.logs.layout import layout
+
 FIRST_YEAR, LAST_YEAR = 2010, 2100
 """No log of GPU training is older, none is younger; other years are not dates of lines."""
 LEAD_CHARS = 240
@@ -40,6 +42,8 @@ _OPEN = (
 _TIME = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
 _DATED = r"(\d{4})[-/](\d\d)[-/](\d\d)[T_ ]" + _TIME
 _SLURM = re.compile(r"\*\*\* .{0,200}? AT " + _DATED + r"(?!\d)")
+_ABSL = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d{10}\.")
+"""The one shape that asks for certain digits."""
 _CLOCK = re.compile(r":\d\d:\d")
 _COUNTED = re.compile(r"\[ *\d+\.\d{3}")
 _UTC_NAMES = ("Z", "UTC", "GMT")
@@ -92,33 +96,50 @@ class Clock:
         """
         clock = cls(boot=boot)
         offsets: set[str] = set()
-        dated: _Groups | None = None
+        dated: list[str] = []
+        forms: dict[bytes, str] = {}
         for line in sample:
             text = line[:LEAD_CHARS]
-            found = _found(text) or _cancelled(text)
-            if found is None:
-                continue
-            shape, groups = found
-            if shape == "iso" and groups[8] not in (None, *_UTC_NAMES):
-                offsets.add(groups[8])
-            elif shape == "named" and groups[7] in _UTC_NAMES:
-                offsets.add("")
-            elif shape == "us" and int(groups[0]) > 12:
-                clock._day_first = True
-            if shape == "iso":  # dated in full: of many only the last date counts
-                dated = groups if _plausible(groups) else dated
-                continue
-            if dated is not None:
-                clock._iso(dated)
-                dated = None
-            _SHAPES[shape][0](clock, groups)
-        if dated is not None:
-            clock._iso(dated)
+            alike = layout(text)
+            form = forms.get(alike)
+            if form is None:
+                form = forms[alike] = _form(text)
+            if form == "dated":  # of many in a row only the last date counts
+                dated.append(text)
+            elif form == "other" and (found := _found(text) or _cancelled(text)):
+                clock._look(text, found, dated, offsets)
+        clock._last_of(dated)
         zones = {_zone(offset) if offset else UTC for offset in offsets}
         if len(zones) == 1 and (UTC not in zones or offsets == {""}):
             clock.zone, clock.zone_stated = zones.pop(), True
         clock.year = clock._near.year if clock._near is not None else year
         return clock
+
+    def _look(
+        self, text: str, found: tuple[str, _Groups], dated: list[str], offsets: set[str]
+    ) -> None:
+        """Learns from one line, and before that from those with a date that came before it."""
+        shape, groups = found
+        if shape == "iso" and groups[8] not in (None, *_UTC_NAMES):
+            offsets.add(groups[8])
+        elif shape == "named" and groups[7] in _UTC_NAMES:
+            offsets.add("")
+        elif shape == "us" and int(groups[0]) > 12:
+            self._day_first = True
+        if shape == "iso":
+            dated.append(text)
+            return
+        self._last_of(dated)
+        dated.clear()
+        _SHAPES[shape][0](self, groups)
+
+    def _last_of(self, dated: list[str]) -> None:
+        """Takes the last date that may be one from lines that begin with one."""
+        for text in reversed(dated):
+            _, groups = _found(text) or _cancelled(text) or ("", ())
+            if _plausible(groups):
+                self._iso(groups)
+                return
 
     def read(self, text: str) -> Stamp | None:
         """The stamp of a line, with or without its labels; None where it has none."""
@@ -128,6 +149,35 @@ class Clock:
             return None
         shape, groups = found
         return _SHAPES[shape][0](self, groups)
+
+    def steady(self, text: str) -> tuple[int, int] | None:
+        """
+        Where the stamp stands that `dated` reads, in this line and in every one that differs from
+        it in digits alone; (0, 0) where none of them has a stamp, None where it takes `read` to
+        tell.
+        """
+        text = text[:LEAD_CHARS]
+        form, match = _form(text), _STAMP.match(text)
+        if form == "none":
+            return 0, 0
+        if form != "dated" or match is None:
+            return None
+        _, numbers = _SHAPES["iso"]
+        begin, end = match.start(numbers[0]), max(map(match.end, numbers[:7]))
+        stamp = self.read(text)
+        return (begin, end) if stamp and stamp.at == self.dated(text[begin:end]) else None
+
+    def dated(self, stamp: str) -> datetime | None:
+        """The instant of a full date and time without a zone; None where it takes `read`."""
+        utc = self.zone is UTC
+        try:
+            at = datetime.fromisoformat(stamp + "+00:00" if utc else stamp)
+        except ValueError:
+            return None
+        if not FIRST_YEAR <= at.year <= LAST_YEAR:
+            return None
+        self._near = at = at if utc else at.replace(tzinfo=self.zone).astimezone(UTC)
+        return at
 
     # --- one shape each ---
 
@@ -257,6 +307,17 @@ def _found(text: str) -> tuple[str, _Groups] | None:
         return None
     shape = found.lastgroup or ""
     return shape, found.group(*_SHAPES[shape][1])
+
+
+def _form(text: str) -> str:
+    """What all lines of this layout have: "dated" in full without a zone, "none" has no stamp,
+    "other" has to be read line by line."""
+    found = _found(text) or _cancelled(text)
+    if _ABSL.search(text):
+        return "other"
+    if found is None:
+        return "none"
+    return "dated" if found[0] == "iso" and found[1][7:] == (None, None) else "other"
 
 
 def _cancelled(text: str) -> tuple[str, _Groups] | None:

@@ -8,6 +8,7 @@ found at once with NumPy.  Both give the same hits.
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -96,14 +97,15 @@ class Resolver:
         if newline is not None:
             from numpy import count_nonzero  # as in `reading`
         drawn = _Drawn(data, before) if flat is not data or before.segments else None
-        single, find, rfind, new = self._single, flat.find, flat.rfind, tuple.__new__
+        single, several, find, rfind = self._single, self._several, flat.find, flat.rfind
+        new = tuple.__new__
+        numbers = [value & ID_MASK for value in ends]
         hits: list[Hit] = []
         add = hits.append
         ends.append(_NEVER)
-        at, last = 0, len(ends) - 1
+        at, last = 0, len(numbers)
         while at < last:
-            value = ends[at]
-            end = value >> ID_BITS
+            end = ends[at] >> ID_BITS
             start = a = rfind(b"\n", 0, end - 1) + 1
             b = find(b"\n", end - 1)
             if b < 0 or b > span.end:
@@ -111,14 +113,14 @@ class Resolver:
             if b - a > TEXT_BYTES:
                 a, b = max(a, end - TEXT_BYTES // 2), min(b, end + TEXT_BYTES // 2)
             limit = b << ID_BITS | ID_MASK
+            first = at
             at += 1
             if ends[at] > limit:
-                ids = single[value & ID_MASK]
+                ids = single[numbers[first]]
             else:
-                first = at - 1
-                while ends[at] <= limit:
-                    at += 1
-                ids = self._ids(tuple([one & ID_MASK for one in ends[first:at]]))
+                at = bisect_right(ends, limit, at)
+                key = tuple(numbers[first:at])
+                ids = several.get(key) or self._ids(key)
             if newline is None or start - counted < COUNT_DIRECTLY_BYTES:
                 line += data.count(b"\n", counted, start)
             else:

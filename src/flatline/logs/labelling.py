@@ -21,6 +21,8 @@ RUN_LINES = 20
 """Or so many in a row: a labelled step within an unlabelled script."""
 FEWEST = 3
 WIDTH_SHARE = 0.02
+NO_LABEL = ""
+"""Stands for a line that none of these patterns matches."""
 IN_ORDER = 0.95
 """A table counts its rows; the output of several processes interleaves."""
 
@@ -112,10 +114,10 @@ def shape(name: str) -> str:
 
 
 def learn(lines: Sequence[str], known: Kinds) -> Kinds:
-    """`known` and what else these lines, which are not empty, are labelled with."""
-    if len(lines) < FEWEST:
+    """`known` and what else these lines are labelled with."""
+    if len(lines) < FEWEST or not any(lines):
         return known
-    stamped = sum(1 for line in lines if STAMP.match(line))
+    stamped = sum(1 for match in _matches(STAMP, lines) if match)
     return replace(
         known,
         widths=known.widths | _widths(lines),
@@ -126,8 +128,12 @@ def learn(lines: Sequence[str], known: Kinds) -> Kinds:
     )
 
 
+def _matches(pattern: re.Pattern[str], lines: Sequence[str]) -> list[re.Match[str] | None]:
+    return [pattern.match(line) if line else None for line in lines]
+
+
 def _widths(lines: Sequence[str]) -> frozenset[int]:
-    found = [TASK.match(line) for line in lines]
+    found = _matches(TASK, lines)
     if not _labels([match and match[0] for match in found]):
         return frozenset()
     counts = Counter(len(match[2]) for match in found if match)
@@ -137,11 +143,11 @@ def _widths(lines: Sequence[str]) -> frozenset[int]:
 
 
 def _bare(lines: Sequence[str]) -> bool:
-    return _labels([match and match[0] for match in map(_BARE.match, lines)])
+    return _labels([match and match[0] for match in _matches(_BARE, lines)])
 
 
 def _roles(lines: Sequence[str]) -> frozenset[str]:
-    found = [_ROLE.match(line) for line in lines]
+    found = _matches(_ROLE, lines)
     names = {match[1] for match in found if match} - {"rank"}
     return frozenset(
         name
@@ -153,7 +159,7 @@ def _roles(lines: Sequence[str]) -> frozenset[str]:
 
 def _hosts(lines: Sequence[str]) -> frozenset[str]:
     """Names that come back and look like machines; with a number, their shape stands for all."""
-    found = [HOST.match(line) for line in lines]
+    found = _matches(HOST, lines)
     counts = Counter(match[1] for match in found if match)
     names = {name for name, n in counts.items() if n >= FEWEST and _machine(name)}
     if not _labels([match[1] if match and match[1] in names else None for match in found]):

@@ -14,7 +14,8 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from flatline.logs.labelling import HOST, STAMP, TASK, Kinds, learn, shape
+from flatline.logs.labelling import HOST, NO_LABEL, STAMP, TASK, Kinds, learn, shape
+from flatline.logs.layout import layout
 from flatline.logs.places import NamePlace, place_of_name
 from flatline.model import NOWHERE, Place
 
@@ -45,6 +46,7 @@ _RAY = re.compile(
     r"\((?P<actor>[A-Za-z_][\w.<>:()+-]{0,80} )?pid=(?P<pid>\d{1,10})"
     r"(?:, ip=(?P<ip>[\w.:-]{1,64}))?\)(?: |$)"
 )
+_LABELS = (_BRACKET, _RAY, HOST, TASK, STAMP)
 _NCCL = re.compile(
     r"(?:\[[\d: .-]{10,29}\] )?(?P<host>[A-Za-z0-9][\w.-]{0,252}):(?P<pid>\d{1,10}):\d{1,10} "
     r"\[(?P<gpu>\d{1,3})\] (?:\S{1,80}:\d{1,6} )?[NR]?CCL (?:INFO|WARN|TRACE|VERSION)"
@@ -123,14 +125,21 @@ class Labels:
     def learn(cls, sample: Iterable[str]) -> Labels:
         """What a file is labelled with, from cleaned lines of its head, middle and tail."""
         lines = [line.partition("\r")[0] for line in sample]
+        layouts = list(map(layout, lines))
+        alike = dict(zip(layouts, lines, strict=True))
+        none = {key for key, line in alike.items() if not any(p.match(line) for p in _LABELS)}
+        said = zip(layouts, lines, strict=True)
+        lines = [NO_LABEL if key in none else line for key, line in said if line.strip()]
         kinds = Kinds()
         for _ in range(3):  # a label within a label shows once the outer one is off
             labels = cls(kinds)
-            more = learn([bare for line in lines if (bare := labels._bare(line)).strip()], kinds)
+            bare = [line and labels._bare(line) for line in lines]
+            pairs = zip(lines, bare, strict=True)
+            more = learn([rest for line, rest in pairs if not line or rest.strip()], kinds)
             if more == kinds:
                 break
             kinds = more
-        return cls(kinds, syslog=any(_SYSLOG.match(line) for line in lines))
+        return cls(kinds, syslog=any(map(_SYSLOG.match, alike.values())))
 
     def split(self, text: str, head: str = "") -> Labelled:
         """

@@ -342,9 +342,13 @@ class TextFile:
             parts = [self._read(0, size).rpartition(b"\n")[0]]
             parts.append(self._read(middle, size).partition(b"\n")[2].rpartition(b"\n")[0])
             parts.append(self._read(tail, size).partition(b"\n")[2])
-        lines = [line for part in parts for line in part.split(b"\n")]
-        chosen = [segment for line in _thinned(lines) for segment in segments(line)]
-        return _thinned(chosen)
+        lines: list[bytes] = []
+        for part in parts:
+            lines += part.split(b"\n")
+        lines = _thinned(lines)
+        if any(b"\r" in part for part in parts):
+            lines = [segment for line in lines for segment in segments(line)]
+        return _thinned(lines)
 
     def _next(self, offset: int, size: int, line: int) -> tuple[bytes, int]:
         """Bytes from `offset` on, and how many of them up to the last newline within `size`, or

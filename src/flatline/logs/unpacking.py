@@ -213,7 +213,7 @@ def is_text(head: bytes) -> bool:
         return False
     if b"\0" in head[:ENCODING_BYTES] and encoding(head[:ENCODING_BYTES]) is not None:
         return True
-    nuls = head.count(0)
+    nuls = head.count(0) if b"\0" in head else 0
     control = len(head) - len(head.translate(None, _CONTROL)) - nuls
     return nuls * 10 <= len(head) and control * 100 <= 3 * len(head)
 

@@ -35,7 +35,26 @@ class Reported:
     first: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """
+    Where a line that is one training step has its numbers, if every line that differs from it in
+    digits alone is one too, has them there, and says nothing else.
+
+    `names` are those of `Progress`, "step" first.  A number stands between two places, counted in
+    characters, and is multiplied by one number and divided by another.
+    """
+
+    names: tuple[str, ...]
+    numbers: tuple[tuple[int, int, float, float], ...]
+    loss_name: str
+    falling: bool
+
+
 class LineReader(Protocol):
+    """One may have a method `columns(text) -> Columns | None`, asked of a line that was just
+    fed; what it gives may depend on nothing that was fed before."""
+
     def feed(self, text: str) -> Iterable[Progress | Reported]:
         """What this line says; an empty iterable where it says nothing."""
 

@@ -165,6 +165,14 @@ class Slot:
         value = self.value(parts)
         return int(value) if value is not None and value.is_integer() else None
 
+    def place(self, parts: list[str]) -> tuple[int, int, float, float] | None:
+        """(from, to, factor, divisor) of the number; None where it is none or stands nowhere."""
+        if self.always is not None or self.value(parts) is None:
+            return None
+        start = sum(map(len, parts[: self.first]))
+        end = start + sum(map(len, parts[self.first : self.last + 1]))
+        return start, end, self.factor, self.over
+
 
 @dataclass(frozen=True, slots=True)
 class Loss:

@@ -28,6 +28,7 @@ import re
 from collections.abc import Iterable
 
 from flatline.model import Progress, ProgressKind
+from flatline.parsers import Columns
 from flatline.parsers._loops import Position, Shape, Slot, cut, learn
 
 FORMAT = "plain"
@@ -91,6 +92,28 @@ class Reader:
         known = key in self._shapes
         shape = self._shapes[key] if known else self._learn(text, low, parts, key)
         return self._unplaced(low.strip()) if shape is None else self._read(shape, parts)
+
+    def columns(self, text: str) -> Columns | None:
+        """Where lines of this shape have their numbers; None where an epoch, which counts on over
+        what was read before, or an evaluation stands there too."""
+        parts = cut(text.lower())
+        shape = self._shapes.get("\0".join(parts[::2]))
+        position = shape.position if shape is not None else None
+        if shape is None or position is None or shape.train is None or position.step is None:
+            return None
+        if shape.kind != "line" or shape.held_out or position.epoch or position.epochs:
+            return None
+        named = {
+            "step": position.step, "planned": position.of, "loss": shape.train.slot,
+            "grad_norm": shape.norm, "lr": shape.rate, "step_s": shape.step_s,
+            "data_s": shape.data_s, "sync_s": shape.sync_s, "throughput": shape.speed,
+        }  # fmt: skip
+        slots = {name: slot for name, slot in named.items() if slot is not None}
+        places = [slot.place(parts) for slot in slots.values()]
+        numbers = tuple(place for place in places if place is not None)
+        if len(numbers) < len(slots):
+            return None
+        return Columns(tuple(slots), numbers, shape.train.name, shape.train.falling)
 
     def _learn(self, text: str, low: str, parts: list[str], key: str) -> Shape | None:
         if len(self._shapes) >= _SHAPES:

@@ -17,6 +17,7 @@ import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import islice
 from math import ceil, floor, isnan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -69,8 +70,8 @@ def recognise(name: str, head: bytes) -> bool:
         lines.pop()
     if any(_META.match(line) for line in lines[:20]):
         return True
-    samples = sum(_SAMPLE.match(line) is not None for line in lines)
-    return samples > 0 and samples >= 0.9 * len(lines)
+    others, few = (1 for line in lines if _SAMPLE.match(line) is None), len(lines) // 10
+    return bool(lines) and sum(islice(others, few + 1)) <= few
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,0 +1,18 @@
+"""
+Lines that differ in their digits alone.
+
+A pattern that asks for digits and for none in particular matches all lines of one layout, in the
+same places, or none: what it says of one need not be asked of the others, of which a log has
+thousands.
+"""
+
+from __future__ import annotations
+
+ALIKE = bytes.maketrans(b"123456789", b"000000000")
+OTHER = bytes.maketrans(b"0123456789", b"1234567890")
+"""Every digit becomes another one."""
+
+
+def layout(text: str) -> bytes:
+    """The same of all lines that differ in their digits alone, digit for digit."""
+    return text.encode("utf-8", "surrogatepass").translate(ALIKE)
