@@ -18,6 +18,7 @@ from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
 from flatline.judging.belonging import belonging
+from flatline.judging.bygone import long_before
 from flatline.judging.comparison import comparison, slower_unexplained, unexplained
 from flatline.judging.order import later
 from flatline.judging.unanswered import fell, lastly, why_open
@@ -120,7 +121,7 @@ def _judged(
     explains = {family.code: family.explains for family in known}
     made: list[Judged] = []
     numbered = [
-        (f"f{n}", family, belonging(facts, finding))
+        (f"f{n}", family, long_before(facts, belonging(facts, finding)))
         for n, (family, finding) in enumerate(found, 1)
     ]
     for own, family, finding in numbered:

@@ -31,12 +31,13 @@ from dataclasses import replace
 
 from flatline.facts import KERNEL, Facts
 from flatline.judging.both_ends import broke
+from flatline.judging.bygone import over
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import Failure, of_family
 from flatline.judging.downed_ports import BEFORE, Downed, downed
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
-from flatline.model import Action, Finding, Judgement, LogCite, Place
+from flatline.model import Action, Finding, Judgement, LogCite, Match, Place
 
 CODE = "C5"
 NAME = "network-failure"
@@ -151,7 +152,7 @@ def _cut_off(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Finding 
     for failure in lines:
         if failure.match is None or failure.match.signature.id != DOWN:
             continue
-        lost = _lost_meanwhile(facts, failure.cite)
+        lost = _lost_meanwhile(facts, failure.match)
         if lost:
             place = Place(host=failure.place.host)
             blamed = _at_fault(facts, found, (place,), [failure], ())
@@ -161,13 +162,13 @@ def _cut_off(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Finding 
     return None
 
 
-def _lost_meanwhile(facts: Facts, down: LogCite) -> list[LogCite]:
+def _lost_meanwhile(facts: Facts, down: Match) -> list[LogCite]:
     """Lines of peers that lost the host of a link, dated while it was down."""
-    host, at = down.place.host, down.at
+    host, at = down.cite.place.host, down.cite.at
     if host is None or at is None:
         return []
-    up = (m.cite.at for m in facts.tagged("link-up") if m.cite.source == down.source)
-    until = min((one for one in up if one is not None and one >= at), default=at + BEFORE)
+    up = over(facts, down)
+    until = up.cite.at if up is not None and up.cite.at is not None else at + BEFORE
     return [
         m.cite
         for m in facts.tagged("lost-peer")

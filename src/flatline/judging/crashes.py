@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from flatline.facts import Facts
+from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
@@ -239,10 +240,18 @@ def _from_line(facts: Facts, match: Match) -> Failure:
         place=match.cite.place,
         what=match.signature.meaning,
         started=begun,
-        fatal=not survived(facts, match.cite, match.attempt) and not facts.outside(match.cite),
+        fatal=_ended(facts, match),
         signature=match.signature,
         match=match,
         attempt=match.attempt,
+    )
+
+
+def _ended(facts: Facts, match: Match) -> bool:
+    """Whether a line may have ended its attempt."""
+    cite = match.cite
+    return not (
+        survived(facts, cite, match.attempt) or facts.outside(cite) or recovered(facts, match)
     )
 
 
