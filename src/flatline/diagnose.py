@@ -17,7 +17,7 @@ from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
-from flatline.judging.belonging import belonging
+from flatline.judging.belonging import belonging, of_its_pods
 from flatline.judging.bygone import long_before
 from flatline.judging.comparison import comparison, slower_unexplained, unexplained
 from flatline.judging.order import later
@@ -121,8 +121,7 @@ def _judged(
     explains = {family.code: family.explains for family in known}
     made: list[Judged] = []
     numbered = [
-        (f"f{n}", family, long_before(facts, belonging(facts, finding)))
-        for n, (family, finding) in enumerate(found, 1)
+        (f"f{n}", family, _doubted(facts, finding)) for n, (family, finding) in enumerate(found, 1)
     ]
     for own, family, finding in numbered:
         reasons = []
@@ -137,6 +136,13 @@ def _judged(
     made = _broken_circles(made)
     rivals = sum(1 for j in made if j.role == "cause" and j.finding.ended_run)
     return [replace(j, confidence=_confidence(facts, j, rivals)) for j in made]
+
+
+def _doubted(facts: Facts, finding: Finding) -> Finding:
+    """The finding, less sure where what it rests on may be another run's, or of another time."""
+    for doubt in (belonging, of_its_pods, long_before):
+        finding = doubt(facts, finding)
+    return finding
 
 
 def _broken_circles(made: list[Judged]) -> list[Judged]:

@@ -82,7 +82,7 @@ def judge(facts: Facts) -> Judgement:
         if events and job is not None and job.disposition not in ("completed", "pending"):
             return _finding(facts, events, (), ())
         return _given_up(facts) or _out_of_service(facts) or _cleared(facts)
-    if job is not None and not failed and job.disposition == "completed":
+    if not failed and facts.disposition == "completed":
         return None
     rows = failed or list(facts.jobs)
     events = _down_before_end(facts, rows, AT_ONCE_S) or _down_before_end(
