@@ -185,7 +185,7 @@ def read(
         origin=origin,
     )
     placed(logs, records.addresses,
-           lambda: (*held, *(host for one in numbers.carried() for host in one.hosts)))  # fmt: skip
+           lambda: (*held, *(h for one in numbers.carried() for h in one.hosts)))  # fmt: skip
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
     gaps[:] = _folded(list(dict.fromkeys(masked(gap) for gap in gaps)))
@@ -323,6 +323,8 @@ def _logs(
             continue
         if file.kind == EVENTS:  # its tags are data: nothing else was said in it
             events.matches, events.crashes, events.exits = [], [], []
+        elif file.source.endswith(".jsonl"):
+            events.keep_steps()
         gaps += events.gaps
         read.append((file, task.setting, events))
     return read
