@@ -24,6 +24,7 @@ THREAD, IN_A_THREAD = "python-thread-exception", 0.25
 do."""
 NAMES_NO_CALL, SAID_BELOW = "names-no-call", 40
 """Lines: what NCCL warned of last, and the traceback that Hydra shortens, are printed below."""
+GOES_ON = "script-goes-on"
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
 LOOP_DOUBT = 0.8
@@ -163,7 +164,9 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
     found += [_from_line(facts, match) for match in bare]
     told = [f for f in found if f.crash is None or f.crash.complete or f.signature is not None]
     # a traceback cut off before its exception says least of all
-    return tuple(f for f in told or found if not _restates(facts, f, found))
+    return tuple(
+        f for f in told or found if not (_restates(facts, f, found) or _went_on(f, found))
+    )
 
 
 def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
@@ -181,6 +184,22 @@ def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
         and (f.crash is None or f.signature is not None)
         and f.signature is not known
         and (facts.after(f.cite, vague.cite) is not True or _just_below(f.cite, vague.cite))
+        for f in found
+    )
+
+
+def _went_on(missed: Failure, found: Iterable[Failure]) -> bool:
+    """Whether a script went on after a command that it missed, to something that kept it from
+    starting and says more: a shell does, and `module` or `conda` may not have been needed."""
+    if missed.signature is None or GOES_ON not in missed.signature.tags:
+        return False
+    return any(
+        f.family in ("A1", "F4")
+        and f.attempt == missed.attempt
+        and f.cite.source == missed.cite.source
+        and f.cite.line > missed.cite.line
+        and f.strength > missed.strength
+        and f.fatal
         for f in found
     )
 
