@@ -18,6 +18,7 @@ from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
 from flatline.judging.belonging import belonging, of_its_pods
+from flatline.judging.both_ends import as_it_was_ended
 from flatline.judging.bygone import long_before
 from flatline.judging.comparison import comparison, slower_unexplained, unexplained
 from flatline.judging.order import later
@@ -332,6 +333,9 @@ def _before_cancel(facts: Facts, judged: Judged) -> bool:
     lines = [cite for cite in judged.finding.cites if isinstance(cite, LogCite)]
     if not judged.finding.ended_run or not lines:
         return True
+    times = [cite.at for cite in lines if cite.at is not None and not cite.at_assumed]
+    if judged.finding.fault_class == "lost-peer" and times and as_it_was_ended(facts, times):
+        return False
     return not any(
         all(facts.after(cite, match.cite) is True for cite in lines)
         for match in facts.tagged("cancelled")
