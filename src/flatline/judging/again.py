@@ -70,6 +70,7 @@ def again(facts: Facts, code: str, doing: Doing) -> Finding | None:
         strength=0.85,
         most=DOUBTED if done.doubted else 1.0,
         severity="degraded",
+        took_s=(lost.lost_s, lost.wall_s),
         scope="all",
         attempt=lost.attempt,
         ended_run=False,
