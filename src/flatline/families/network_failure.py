@@ -60,7 +60,8 @@ PARTED = 0.65
 BY_PORT = 0.88
 """Nothing else needs to agree: a port that fails with the traffic is why it stopped."""
 
-DOWN = "kernel-link-down"
+DOWN, ETHERNET = "kernel-link-down", "kernel-ethernet-link-down"
+_RDMA = re.compile(r"NET/IB\b|\bIBV_WC_|\bhca \w")
 _PEER = re.compile(r"(?:closed by remote peer|recv from|send to|[Cc]onnect to) ([\w.-]{1,253})")
 
 
@@ -124,11 +125,11 @@ def _found(facts: Facts) -> Finding | None:
     if cut_off is not None:
         return cut_off
     peers = [f for f in lines if f.match is not None and f.match.groups.get("peer")]
-    own = [f for f in lines if f not in peers and f.place.host]
+    own = [f for f in lines if f not in peers and f.place.host and not _beside(f, peers)]
     if peers and own:
         return _at_fault(facts, found, distinct(f.place for f in own), own, peers)
     ports = None if _of_kernel(facts, found) else downed(facts, found)
-    if ports is not None:
+    if ports is not None and _of_an_end(facts, ports, peers):
         return _by_ports(facts, found, ports, lines[0].what.rstrip("."))
     if not peers:
         return found
@@ -146,11 +147,27 @@ def _found(facts: Facts) -> Finding | None:
     )
 
 
+def _beside(own: Failure, peers: Sequence[Failure]) -> bool:
+    """Whether a link is of an adapter that carries no RDMA, where an RDMA transport gave up."""
+    ethernet = own.signature is not None and own.signature.id == ETHERNET
+    return ethernet and any(_RDMA.search(f.cite.text) for f in peers)
+
+
+def _of_an_end(facts: Facts, ports: Downed, peers: Sequence[Failure]) -> bool:
+    """Whether a port may be at an end of a path that failed: not where lines name both ends by
+    hosts of the run, and none of them is the port's."""
+    named = {facts.node_of(f.match.groups["peer"]) for f in peers if f.match is not None}
+    if not named or not named <= set(facts.hosts):
+        return True
+    tellers = {facts.node_of(f.place.host) for f in peers if f.place.host}
+    return not {facts.node_of(host) for host in ports.hosts}.isdisjoint(named | tellers)
+
+
 def _cut_off(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Finding | None:
     """The finding with the host whose link was down by its kernel's log as its peers lost it by
     name; None where no line of theirs names it, or the link had come back by then."""
     for failure in lines:
-        if failure.match is None or failure.match.signature.id != DOWN:
+        if failure.match is None or failure.match.signature.id not in (DOWN, ETHERNET):
             continue
         lost = _lost_meanwhile(facts, failure.match)
         if lost:
