@@ -177,6 +177,13 @@ def test_a_pod_that_runs_was_ended_by_nothing(
     assert described(tmp_path, log, **said).state == "undetermined"
 
 
+def test_the_log_of_the_container_before(tmp_path: Path) -> None:
+    """As `kubectl logs --previous` gives it: what ended that one ended what was read."""
+    (tmp_path / "llm-worker-3-previous.log").write_text(STEPS)
+
+    assert described(tmp_path, "", last=KILLED.format("")).code == "A2"
+
+
 @pytest.mark.parametrize(
     ("said", "code", "log"),
     [

@@ -34,8 +34,9 @@ def placed(
 ) -> None:
     """Puts the host into the matches that have none; `known` names those the run's data speak of,
     and is asked only where the name of a kernel log may be one; `nodes` are those of pods."""
+    previous = any("previous" in file.path.name.lower() for file, _, _ in logs)
     for file, setting, events in logs:
-        events.matches = of_pods(events.matches, nodes)
+        events.matches = of_pods(events.matches, nodes, previous=previous)
         if file.kind == KERNEL and setting.name.host is None:
             told = beside_kernel_word(file.source.removeprefix(BASELINE))
             host = None if told is None else _as_known(told, known())

@@ -46,13 +46,13 @@ class _Pod:
     ready: bool = False
     started: bool = False
 
-    def bygone(self) -> Iterator[Match]:
+    def bygone(self, previous: bool) -> Iterator[Match]:
         """What ended nothing that was read."""
         main = [one for one in self.containers if not one.first]
         beside = [one for one in main if not one.gpus] if any(c.gpus for c in main) else []
         main = [one for one in main if one not in beside]
         for one in main:
-            yield from one.before if one.state == "running" else ()
+            yield from one.before if one.state == "running" and not previous else ()
         for one in beside:
             yield from (*one.now, *one.before)
         runs = self.ready and all(one.state == "running" for one in main)
@@ -63,16 +63,18 @@ class _Pod:
                 yield event
 
 
-def of_pods(matches: Sequence[Match], nodes: Mapping[str, str]) -> list[Match]:
+def of_pods(
+    matches: Sequence[Match], nodes: Mapping[str, str], *, previous: bool = False
+) -> list[Match]:
     """The matches of one file, those of pods on their nodes and in their time; `nodes` are those
-    of pods that were listed."""
+    of pods that were listed, `previous` whether the log is that of the container before."""
     if not any(match.signature.origin == ORIGIN for match in matches):
         return list(matches)
     placed, described = _on_nodes(matches, nodes), _Description()
     for match in placed:
         if match.signature.origin == ORIGIN:
             described.read(match)
-    told = {id(match) for pod in described.pods for match in pod.bygone()}
+    told = {id(match) for pod in described.pods for match in pod.bygone(previous)}
     return [_told(match) if id(match) in told else match for match in placed]
 
 
