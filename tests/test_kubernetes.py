@@ -249,6 +249,8 @@ def test_a_list_of_everybodys_pods_and_nodes(tmp_path: Path) -> None:
         assert told.confidence < 0.8
         assert any("is of this run" in open_ for open_ in told.cannot_decide)
         assert verdict(tmp_path, EVENT.format(event), DONE).state == "healthy"
+    victim = "SystemOOM   9m  kubelet  System OOM encountered, victim process: chrome, pid: 22342"
+    assert verdict(tmp_path, EVENT.format(victim)).confidence < 0.8
 
     (tmp_path / "llm-worker-0.log").write_text(STEPS)
     own = "Evicted   pod/llm-worker-3   The node was low on resource: memory. Threshold"
@@ -270,3 +272,20 @@ def test_a_list_with_the_nodes_of_pods(tmp_path: Path, status: str, code: str | 
 
     assert told.code == code
     assert [place.host for place in told.culprits] == ["pool-7"] * (code is not None)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'upload failed: {"error": {"code": 504, "reason": "DeadlineExceeded"}}',
+        'autoscaler: {"reason": "NodeLost"} for a pool that was scaled down',
+        "controller: pod ml/other-7 terminated, reason: OOMKilled",
+    ],
+)
+def test_a_reason_within_a_sentence_is_of_no_pod(tmp_path: Path, said: str) -> None:
+    """It stands in a line of its own in what kubectl prints."""
+    for log in (STEPS, DONE):
+        (tmp_path / "train.log").write_text(f"{log}{said}\n")
+        told = diagnose(collect(Request((str(tmp_path),))))
+
+        assert told.state == ("healthy" if log == DONE else "undetermined")

@@ -10,7 +10,7 @@ from flatline.facts import Marker, Track
 from flatline.model import Crash, Gap, LogCite, Match, ProcessExit
 
 _CELL = re.compile(r"\"[\w/.-]{1,80}\": ?\S")
-_LEVEL = re.compile(r"\"(?:level|level_?name|severity|lvl|log_?level)\": ?\"?\w", re.IGNORECASE)
+_LEVEL = re.compile(r"\"(?:level|level_?name|severity|lvl|log_?level)\":", re.IGNORECASE)
 """What a logger writes beside its message, and no row of numbers or samples holds."""
 
 _COUNTED = ("checkpoint_saved", "eval")

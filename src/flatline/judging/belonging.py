@@ -15,6 +15,7 @@ UNKNOWN = 0.79
 works on at its own pace looks like the one that the others wait for."""
 _OBJECT = re.compile(
     r"\b(?P<kind>pod|node)/(?P<name>[a-z0-9][a-z0-9.-]{0,252})"
+    r"|\bSystem OOM encountered, victim process: (?P<process>[^,]{1,40})"
     r"|\bNode (?P<node>[\w.-]{1,253}) status is"
     r"|^ {0,2}(?P<row>[a-z0-9][a-z0-9.-]{0,252}) +\d{1,3}/\d{1,3} "
 )
@@ -60,6 +61,8 @@ def _strange(facts: Facts, cite: LogCite) -> str | None:
     lines = facts.at_line(cite.source, cite.line, cite.line)
     if found is None or not any(match.signature.origin == "kubernetes" for match in lines):
         return None
+    if found["process"]:
+        return f"process {found['process']}"
     name = found["name"] or found["node"] or found["row"]
     if found["node"] or found["kind"] == "node":
         return None if facts.node_of(name) in facts.hosts else f"node {name}"
