@@ -30,7 +30,11 @@ def verdict(folder: Path, said: str, restarts: int | None = None) -> Verdict:
 @pytest.mark.parametrize("restarts", [None, 0])
 @pytest.mark.parametrize(
     "said",
-    ["No existing checkpoints found", "No checkpoint found, training from scratch"],
+    [
+        "No existing checkpoints found",
+        "No checkpoint found, training from scratch",
+        "auto_resume: True\nresume_from_checkpoint: latest\nNo existing checkpoints found",
+    ],
 )
 def test_a_program_that_always_looks(tmp_path: Path, said: str, restarts: int | None) -> None:
     """Nothing asked for a resume: that there was none yet contradicts no sound run."""
@@ -39,7 +43,12 @@ def test_a_program_that_always_looks(tmp_path: Path, said: str, restarts: int | 
 
 @pytest.mark.parametrize(
     ("said", "restarts"),
-    [("=> no checkpoint found at 'model_17.pth.tar'", None), ("No existing checkpoints found", 1)],
+    [
+        ("=> no checkpoint found at 'model_17.pth.tar'", None),
+        ("Namespace(resume_from_checkpoint='/c/step_500')\nNo existing checkpoints found", None),
+        ("resume_from_checkpoint: /c/step_500\nNo existing checkpoints found", 0),
+        ("No existing checkpoints found", 1),
+    ],
 )
 def test_one_that_was_due(tmp_path: Path, said: str, restarts: int | None) -> None:
     """It was named, or the job had run before: whether it should have been there is open."""

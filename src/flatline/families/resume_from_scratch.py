@@ -50,6 +50,15 @@ _NAMED = re.compile(
     r"[^\s'\"]*(?:/|(?:step|iter|epoch|ckpt|checkpoint)[-_]?\d)"
 )
 """A checkpoint by its name; `--resume auto` in the line of a first try asks for none."""
+_SETTING = re.compile(
+    r"(?:resume|from_checkpoint)\w*['\"]?\s{0,3}[=:]\s{0,3}['\"]?"
+    r"(?!auto|latest|last|none|null|true|false)[^\s'\",]{0,400}(?:/|(?:step|iter|epoch|ckpt|checkpoint)"
+    r"[-_]?\d)|^\s{0,4}load \.{5,80} /",
+    re.IGNORECASE,
+)
+"""A checkpoint by its name, as settings are printed (argparse, YAML, Megatron)."""
+LOOKED_BACK = 400
+"""Lines before a checkpoint is looked for in which settings are printed."""
 _A_FILE = re.compile(r"\.(?:pth?|ckpt|tar|bin|safetensors|h5|keras|msgpack)\b")
 FRESH_SHARE = 0.5
 """A first step below half of the last saved one is a new beginning: a sound resume goes on."""
@@ -160,11 +169,20 @@ def _first_try(facts: Facts) -> bool:
 def _one_was_due(facts: Facts, looked: list[Marker]) -> bool:
     """Whether the checkpoint that was not there was named, or may have been left by an earlier
     run: many programs look whether there is one each time they begin."""
+    if any(_set(facts, marker) for marker in looked):
+        return True
     if any(_A_FILE.search(marker.cite.text) for marker in looked):
         return not _first_try(facts)
     job = facts.job
     follows = job is not None and bool(job.dependency or job.restarts)
     return follows or len(facts.jobs) > 1 or facts.last.n > 0
+
+
+def _set(facts: Facts, marker: Marker) -> bool:
+    """Whether the settings printed before it name a checkpoint."""
+    first = max(1, marker.cite.line - LOOKED_BACK)
+    lines = facts.lines(marker.cite.source, first, marker.cite.line - first)
+    return any(_SETTING.search(line) for line in lines)
 
 
 def _went_on(facts: Facts, first: Point) -> bool:
