@@ -3,7 +3,8 @@ A node was lost under the run.
 
 Symptom:
     Output stops on every rank without a traceback; the job ends NODE_FAIL, or the scheduler says
-    that a node failed, stopped responding or was set DOWN while the job held it.
+    that a node failed, stopped responding or was set DOWN while the job held it.  Or a host's own
+    kernel panics or is rebooted meanwhile.
 
 Mechanism:
     The controller ends (or requeues) a job when one of its nodes goes DOWN, FAIL or stops
