@@ -1,4 +1,4 @@
-"""What CANN, torch_npu and HCCL print, by the phase it is printed in."""
+"""What torch_npu and HCCL print, by the phase it is printed in."""
 
 from __future__ import annotations
 
