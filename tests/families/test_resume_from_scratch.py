@@ -27,6 +27,11 @@ def verdict(folder: Path, said: str, restarts: int | None = None) -> Verdict:
     return diagnose(collect(Request((str(folder),))))
 
 
+def test_a_place_that_a_first_try_names(tmp_path: Path) -> None:
+    """With the record of a job that follows no other there was nothing to go on from."""
+    assert verdict(tmp_path, "No existing checkpoints found in ./ckpt", 0).state == "healthy"
+
+
 @pytest.mark.parametrize("restarts", [None, 0])
 @pytest.mark.parametrize(
     "said",
@@ -45,6 +50,7 @@ def test_a_program_that_always_looks(tmp_path: Path, said: str, restarts: int | 
     ("said", "restarts"),
     [
         ("=> no checkpoint found at 'model_17.pth.tar'", None),
+        ("no checkpoint in ckpt-v2, starting from step 0", None),
         ("Namespace(resume_from_checkpoint='/c/step_500')\nNo existing checkpoints found", None),
         ("resume_from_checkpoint: /c/step_500\nNo existing checkpoints found", 0),
         ("No existing checkpoints found", 1),

@@ -59,7 +59,8 @@ _SETTING = re.compile(
 """A checkpoint by its name, as settings are printed (argparse, YAML, Megatron)."""
 LOOKED_BACK = 400
 """Lines before a checkpoint is looked for in which settings are printed."""
-_A_FILE = re.compile(r"\.(?:pth?|ckpt|tar|bin|safetensors|h5|keras|msgpack)\b")
+_A_PLACE = re.compile(r"\b(?:in|at|under) ['\"]?[\w.~/]", re.IGNORECASE)
+"""A line that says where it looked may have looked in the wrong one."""
 FRESH_SHARE = 0.5
 """A first step below half of the last saved one is a new beginning: a sound resume goes on."""
 
@@ -167,11 +168,11 @@ def _first_try(facts: Facts) -> bool:
 
 
 def _one_was_due(facts: Facts, looked: list[Marker]) -> bool:
-    """Whether the checkpoint that was not there was named, or may have been left by an earlier
-    run: many programs look whether there is one each time they begin."""
+    """Whether the checkpoint that was not there, or its place, was named, or may have been left by
+    an earlier run: many programs look whether there is one each time they begin."""
     if any(_set(facts, marker) for marker in looked):
         return True
-    if any(_A_FILE.search(marker.cite.text) for marker in looked):
+    if any(_A_PLACE.search(marker.cite.text) for marker in looked):
         return not _first_try(facts)
     job = facts.job
     follows = job is not None and bool(job.dependency or job.restarts)
