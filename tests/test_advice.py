@@ -10,6 +10,7 @@ from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.judging.steering import scheduler
 from flatline.model import Verdict
+from scenario import scenarios
 
 NODE_LOST = (
     "LustreError: 167-0: scratch-OST0003-osc-ffff9c0e1b2c3000: This client was evicted by"
@@ -180,3 +181,20 @@ def test_no_line_is_cited_twice_for_one_claim(tmp_path: Path) -> None:
     for claim in verdict.shows:
         lines = [(cite.source, getattr(cite, "line", None)) for cite in claim.cites]
         assert len(lines) == len(set(lines))
+
+
+@pytest.mark.parametrize(
+    ("name", "ratio"),
+    [
+        ("server_stops_answering_during_a_save", 1.241),
+        ("local_disk_times_out_again_and_again", 1.207),
+        ("checkpoint_every_twenty_steps_is_slow", 1.826),
+        ("garbage_collected_every_forty_steps", 1.167),
+    ],
+)
+def test_what_was_blamed_for_pauses_costs_them(name: str, ratio: float) -> None:
+    """Its seconds are in the finding: no phase of the pace need be slow."""
+    verdict = next(one for one in scenarios() if one.name == name).verdict()
+
+    assert verdict.impact is not None
+    assert verdict.impact.slowdown_ratio == pytest.approx(ratio, abs=0.001)

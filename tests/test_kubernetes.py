@@ -118,3 +118,174 @@ def test_the_container_before_this_one_was_killed(
 
     assert told.code == code
     assert "A2" not in {one.code for one in told.ruled_out}
+
+
+POD = """\
+Name:             llm-worker-3
+Node:             pool-7/10.0.3.4
+Status:           Running
+Init Containers:
+  prepare:
+    Container ID:   containerd://0a1
+    State:          Terminated
+      Reason:       Completed
+      Exit Code:    0
+Containers:
+  pytorch:
+    Container ID:   containerd://1f0
+    State:          {state}
+    Last State:     {last}
+    Limits:
+      memory:          64Gi
+      nvidia.com/gpu:  8
+  log-shipper:
+    Container ID:   containerd://2b7
+    State:          {beside}
+Conditions:
+  Type              Status
+  Ready             {ready}
+Events:
+  Type     Reason   Age   From     Message
+  Warning  {event}
+"""
+KILLED = "Terminated\n      {}Reason:       OOMKilled\n      Exit Code:    137"
+LONG = "Message:      a\n      b\n      c\n      d\n      "
+PULLED = 'Failed   60m   kubelet  Failed to pull image "registry.example/train:v7": rpc error'
+LOST = "NodeNotReady   45m   node-controller  Node is not ready"
+
+
+def described(folder: Path, log: str = STEPS, **said: str) -> Verdict:
+    fine = {"state": "Running", "last": "<none>", "beside": "Running", "ready": "True",
+            "event": "Unhealthy   1m   kubelet  Readiness probe failed"}  # fmt: skip
+    return verdict(folder, POD.format(**(fine | said)), log)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        {"last": KILLED.format(LONG)},
+        {"beside": KILLED.format("")},
+        {"event": PULLED},
+        {"event": LOST},
+    ],
+    ids=["the one before", "one without a GPU", "pulled in the end", "ready again"],
+)
+@pytest.mark.parametrize("log", [STEPS, "loading\nbatch done\n"], ids=["steps", "no steps"])
+def test_a_pod_that_runs_was_ended_by_nothing(
+    tmp_path: Path, said: dict[str, str], log: str
+) -> None:
+    assert described(tmp_path, log, **said).state == "undetermined"
+
+
+def test_the_log_of_the_container_before(tmp_path: Path) -> None:
+    """As `kubectl logs --previous` gives it: what ended that one ended what was read."""
+    (tmp_path / "llm-worker-3-previous.log").write_text(STEPS)
+
+    assert described(tmp_path, "", last=KILLED.format("")).code == "A2"
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "log"),
+    [
+        ({"state": KILLED.format("")}, "A2", STEPS),
+        ({"state": "Waiting", "last": KILLED.format(LONG)}, "A2", STEPS),
+        ({"state": "Waiting", "event": PULLED}, "F4", ""),
+        ({"ready": "False", "event": LOST}, "F1", STEPS),
+    ],
+    ids=["the one now", "waits", "prepared and never pulled", "not ready"],
+)
+def test_a_pod_that_does_not_run(
+    tmp_path: Path, said: dict[str, str], code: str, log: str
+) -> None:
+    told = described(tmp_path, log, **said)
+
+    assert (told.code, told.confidence >= 0.8) == (code, True)
+    assert {place.host for place in told.culprits} <= {"pool-7"}
+
+
+OBJECT = """\
+kind: Pod
+status:
+  containerStatuses:
+  - containerID: containerd://1f0
+    lastState:{last}
+    name: pytorch
+    state:{now}
+  phase: Running
+"""
+OF_OBJECT = """
+      terminated:
+        containerID: containerd://1f0
+        exitCode: 137
+        reason: OOMKilled"""
+
+
+@pytest.mark.parametrize(
+    ("last", "now", "code"),
+    [
+        (OF_OBJECT, "\n      running:\n        startedAt: 2026-03-02T08:59:20Z", None),
+        (" {}", OF_OBJECT, "A2"),
+        (OF_OBJECT, "\n      waiting:\n        reason: CrashLoopBackOff", "A2"),
+    ],
+)
+def test_the_states_of_a_pod_as_an_object(
+    tmp_path: Path, last: str, now: str, code: str | None
+) -> None:
+    """There the one before stands first."""
+    assert verdict(tmp_path, OBJECT.format(last=last, now=now)).code == code
+
+
+DONE = STEPS.replace("/5000", "/590") + "2026-03-02 09:10:00,000 Training completed\n"
+ELSEWHERE = "NodeNotReady   node/pool-9   Node pool-9 status is now: NodeNotReady"
+
+
+def test_a_list_of_everybodys_pods_and_nodes(tmp_path: Path) -> None:
+    """What nothing else names is told of with doubt, and not of a run that reached its end."""
+    other = "Evicted   pod/jupyter-anna   The node was low on resource: memory. Threshold"
+    for event in (other, ELSEWHERE):
+        told = verdict(tmp_path, EVENT.format(event))
+
+        assert told.state == "found"
+        assert told.confidence < 0.8
+        assert any("is of this run" in open_ for open_ in told.cannot_decide)
+        assert verdict(tmp_path, EVENT.format(event), DONE).state == "healthy"
+    victim = "SystemOOM   9m  kubelet  System OOM encountered, victim process: chrome, pid: 22342"
+    assert verdict(tmp_path, EVENT.format(victim)).confidence < 0.8
+
+    (tmp_path / "llm-worker-0.log").write_text(STEPS)
+    own = "Evicted   pod/llm-worker-3   The node was low on resource: memory. Threshold"
+    assert verdict(tmp_path, EVENT.format(own)).confidence >= 0.8
+
+
+WIDE = """\
+NAME           READY   STATUS      RESTARTS   AGE   IP          NODE     NOMINATED NODE
+llm-worker-0   1/1     Running     0          94m   10.0.4.7    pool-8   <none>
+llm-worker-3   0/1     {}   0          94m   10.0.3.4    pool-7   <none>
+"""
+
+
+@pytest.mark.parametrize(("status", "code"), [("OOMKilled", "A2"), ("Completed", None)])
+def test_a_list_with_the_nodes_of_pods(tmp_path: Path, status: str, code: str | None) -> None:
+    """The row of a pod that was killed names the node."""
+    (tmp_path / "llm-worker-0.log").write_text(STEPS)
+    told = verdict(tmp_path, WIDE.format(status), "")
+
+    assert told.code == code
+    assert [place.host for place in told.culprits] == ["pool-7"] * (code is not None)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        'upload failed: {"error": {"code": 504, "reason": "DeadlineExceeded"}}',
+        'autoscaler: {"reason": "NodeLost"} for a pool that was scaled down',
+        "controller: pod ml/other-7 terminated, reason: OOMKilled",
+    ],
+)
+def test_a_reason_within_a_sentence_is_of_no_pod(tmp_path: Path, said: str) -> None:
+    """It stands in a line of its own in what kubectl prints."""
+    for log in (STEPS, DONE):
+        (tmp_path / "train.log").write_text(f"{log}{said}\n")
+        told = diagnose(collect(Request((str(tmp_path),))))
+
+        assert told.state == ("healthy" if log == DONE else "undetermined")

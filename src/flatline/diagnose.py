@@ -17,7 +17,9 @@ from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
-from flatline.judging.belonging import belonging
+from flatline.judging.belonging import belonging, of_its_pods
+from flatline.judging.both_ends import as_it_was_ended
+from flatline.judging.bygone import long_before
 from flatline.judging.comparison import comparison, slower_unexplained, unexplained
 from flatline.judging.order import later
 from flatline.judging.unanswered import fell, lastly, why_open
@@ -120,8 +122,7 @@ def _judged(
     explains = {family.code: family.explains for family in known}
     made: list[Judged] = []
     numbered = [
-        (f"f{n}", family, belonging(facts, finding))
-        for n, (family, finding) in enumerate(found, 1)
+        (f"f{n}", family, _doubted(facts, finding)) for n, (family, finding) in enumerate(found, 1)
     ]
     for own, family, finding in numbered:
         reasons = []
@@ -136,6 +137,13 @@ def _judged(
     made = _broken_circles(made)
     rivals = sum(1 for j in made if j.role == "cause" and j.finding.ended_run)
     return [replace(j, confidence=_confidence(facts, j, rivals)) for j in made]
+
+
+def _doubted(facts: Facts, finding: Finding) -> Finding:
+    """The finding, less sure where what it rests on may be another run's, or of another time."""
+    for doubt in (belonging, of_its_pods, long_before):
+        finding = doubt(facts, finding)
+    return finding
 
 
 def _broken_circles(made: list[Judged]) -> list[Judged]:
@@ -325,6 +333,9 @@ def _before_cancel(facts: Facts, judged: Judged) -> bool:
     lines = [cite for cite in judged.finding.cites if isinstance(cite, LogCite)]
     if not judged.finding.ended_run or not lines:
         return True
+    times = [cite.at for cite in lines if cite.at is not None and not cite.at_assumed]
+    if judged.finding.fault_class == "lost-peer" and times and as_it_was_ended(facts, times):
+        return False
     return not any(
         all(facts.after(cite, match.cite) is True for cite in lines)
         for match in facts.tagged("cancelled")

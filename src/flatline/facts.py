@@ -237,23 +237,23 @@ class Facts:
     def outside(self, cite: LogCite) -> bool:
         """Whether a kernel's line was written so long before or after the run that no time zone
         makes it a part of it: a kernel log holds weeks."""
-        if cite.source not in self._kernel_files or cite.at is None or cite.at_assumed:
+        if cite.source not in self.kernel_files or cite.at is None or cite.at_assumed:
             return False
-        begin, end = self._lived
+        begin, end = self.lived
         early = begin is not None and (begin - cite.at).total_seconds() > ZONES_S
         return early or (end is not None and (cite.at - end).total_seconds() > ZONES_S)
 
     @cached_property
-    def _kernel_files(self) -> frozenset[str]:
+    def kernel_files(self) -> frozenset[str]:
         return frozenset(read.source for read in self.log_files(KERNEL))
 
     @cached_property
-    def _lived(self) -> tuple[datetime | None, datetime | None]:
+    def lived(self) -> tuple[datetime | None, datetime | None]:
         """When the run began and ended: by its record, else by the times in its logs."""
         begins = [row.started_at for row in self.jobs if row.started_at]
         begins = begins or [t for track in self.tracks if len(track) and (t := track.time(0))]
         ends = [row.ended_at for row in self.jobs if row.ended_at]
-        logs = [seen for name, seen in self.last_seen.items() if name not in self._kernel_files]
+        logs = [seen for name, seen in self.last_seen.items() if name not in self.kernel_files]
         return min(begins, default=None), max(ends or logs, default=None)
 
     def went_on(self, cite: LogCite, attempt: int) -> bool:

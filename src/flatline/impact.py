@@ -16,8 +16,8 @@ def impact(facts: Facts, finding: Finding | None) -> Impact | None:
     Steps since the last checkpoint and GPU-hours since it, and how much slower than its baseline
     or its own best.  A checkpoint that was saved once the training had gone wrong is none to go
     back to; where no line tells of a checkpoint, what was saved is unknown, and so is what was
-    lost, unless no step was made.  A slow run loses what its slow phases took beyond its best
-    pace, a sound one nothing.
+    lost, unless no step was made.  A slow run loses what is blamed took of it, or its slow phases
+    beyond its best pace; a sound one nothing.
 
     GPU-hours need the job's GPUs and its times on record; without them they are not said.  None
     where nothing can be said.
@@ -34,11 +34,12 @@ def impact(facts: Facts, finding: Finding | None) -> Impact | None:
     slow = finding is not None and finding.severity == "degraded" and spoilt is None
     whole = known or not facts.has_progress
     hours = None
+    lost_s = _lost_s(facts, finding) if finding is not None and slow else None
     if slow:
-        hours = _slow_hours(facts)
+        hours = _slow_hours(facts, lost_s)
     elif wrong and whole:
         hours = _gpu_hours(facts, checkpoint)
-    slowed = (_slowed(facts) or _slowed_by_itself(facts)) if slow else None
+    slowed = (_slowed(facts) or _slowed_by_itself(lost_s)) if slow else None
     if checkpoint is None and lost is None and hours is None and slowed is None:
         return None
     return Impact(hours, lost, checkpoint, slowed)
@@ -54,8 +55,11 @@ def _slowed(facts: Facts) -> float | None:
     return round(1 / (1 - pace.loss_ratio), 4) if 0 < pace.loss_ratio < 1 else None
 
 
-def _lost_s(facts: Facts) -> tuple[float, float] | None:
-    """Seconds its slow phases took beyond the best pace, and all its seconds."""
+def _lost_s(facts: Facts, finding: Finding) -> tuple[float, float] | None:
+    """Seconds that what is blamed took, or the slow phases beyond the best pace, and all of the
+    run's."""
+    if finding.took_s is not None:
+        return finding.took_s
     run = course(facts)
     if run is None or not run.slow:
         return None
@@ -63,15 +67,13 @@ def _lost_s(facts: Facts) -> tuple[float, float] | None:
     return lost, run.pace.times[-1] - run.pace.times[0]
 
 
-def _slowed_by_itself(facts: Facts) -> float | None:
-    found = _lost_s(facts)
+def _slowed_by_itself(found: tuple[float, float] | None) -> float | None:
     if found is None or not 0 < found[0] < found[1]:
         return None
     return round(found[1] / (found[1] - found[0]), 4)
 
 
-def _slow_hours(facts: Facts) -> float | None:
-    found = _lost_s(facts)
+def _slow_hours(facts: Facts, found: tuple[float, float] | None) -> float | None:
     if found is None or facts.job is None or not facts.job.gpus:
         return None
     return round(found[0] * facts.job.gpus / 3600, 3)

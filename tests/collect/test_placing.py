@@ -34,6 +34,9 @@ def judged(folder: Path, name: str, nodes: str = "mi[012-014]", kernel: str = BA
     [
         ("dmesg-mi014.txt", "mi014"),
         ("mi013.site.org.kern.log", "mi013"),
+        ("dmesg_mi014_20260302.txt", "mi014"),
+        ("mi013-dmesg-2026-03-02T0412.log", "mi013"),
+        ("dmesg-2026-03-02.txt", None),
         ("dmesg-after-reset.txt", None),
         ("dmesg.txt", None),
     ],

@@ -30,3 +30,30 @@ def test_rows_of_data_are_no_log(tmp_path: Path) -> None:
 
     assert not facts.log_files()
     assert diagnose(facts).state == "undetermined"
+
+
+def test_what_rows_quote_nobody_said(tmp_path: Path) -> None:
+    """Samples of a model are written with their step; of what a logger wrote, errors count."""
+    said = "RuntimeError: CUDA error: an illegal memory access was encountered. Training completed"
+    logged = {"step": 59, "level": "ERROR", "message": said}
+    for more, code in (([], None), ([logged], "A3")):
+        rows = [{"step": n, "loss": 3 - n / 40, "sample": said} for n in range(1, 60)]
+        text = "".join(json.dumps(row) + "\n" for row in (*rows, *more))
+        (tmp_path / "samples.jsonl").write_text(text)
+        facts = collect(Request((str(tmp_path),)))
+
+        assert facts.last_step == 59
+        assert (diagnose(facts).code, facts.disposition) == (code, "failed" if code else "unknown")
+
+
+def test_a_traceback_among_rows_is_the_programs(tmp_path: Path) -> None:
+    """It is no row."""
+    rows = "".join(json.dumps({"step": n, "loss": 3 - n / 40}) + "\n" for n in range(1, 60))
+    crash = (
+        "Traceback (most recent call last):\n"
+        '  File "/w/train.py", line 88, in <module>\n    main()\n'
+        "ValueError: shapes do not match: (3, 4) and (5,)\n"
+    )
+    (tmp_path / "log.jsonl").write_text(rows + crash)
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == "A3"

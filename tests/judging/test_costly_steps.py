@@ -108,6 +108,9 @@ def test_garbage_is_blamed_for_what_it_takes(
     if code:
         assert verdict.fault_class == "garbage-collection"
         assert "took 18% of the run's time" in verdict.headline
+        stated = line != NEMO  # what else is done every forty steps nothing says
+        assert (verdict.confidence >= 0.8) is stated
+        assert any("something else" in one for one in verdict.cannot_decide) is not stated
 
 
 @pytest.mark.parametrize(

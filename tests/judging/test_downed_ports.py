@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from families.fleet import T0, facts_of, sample
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
 from flatline.judging.claims import claim
 from flatline.judging.downed_ports import Downed, downed
 from flatline.model import Attempt, Finding, LogCite, QueryCite
@@ -127,3 +129,64 @@ def test_a_burst_of_symbol_errors(tmp_path: Path) -> None:
 def test_errors_that_are_no_burst(tmp_path: Path, fast: float, usual: float) -> None:
     """A few, or as many as the port has always received."""
     assert judged(tmp_path, symbol_error_total=rate(fast, usual)) is None
+
+
+ENDS = (
+    "pod01:7100:7400 [1] NCCL WARN NET/IB : Got completion from peer {peer}<41000> with"
+    " status=IBV_WC_RETRY_EXC_ERR(12) opcode=0 len=0 vendor err 129 (Send) hca mlx5_1\n"
+)
+ETHERNET = "igb 0000:c1:00.0 eno1: igb: eno1 NIC Link is Down"
+INFINIBAND = "mlx5_core 0000:41:00.0 enp65s0f0np0: Link down"
+
+
+def blamed(
+    folder: Path, peer: str, fell: float | None = None, kernel: str = ""
+) -> list[str | None]:
+    """Hosts blamed for a transport's last line, with steps up to 1150 s; the port of pod02 goes
+    down at `fell`, and its kernel tells of a link at 1170 s."""
+
+    def stamp(seconds: float) -> str:
+        return f"{datetime(2026, 3, 4, 8, tzinfo=UTC) + timedelta(seconds=seconds):%FT%T}"
+
+    steps = [f"{stamp(25 * n)} step {n * 10}/9000 loss {2 + 1 / (n + 1):.4f}\n" for n in range(47)]
+    (folder / "job.log").write_text("".join(steps) + ENDS.format(peer=peer))
+    (folder / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NodeList\n"
+        f"42|train|FAILED|1:0|{stamp(0)}|{stamp(1260)}|pod[01-04]\n"
+    )
+    began = datetime(2026, 3, 4, 8, tzinfo=UTC).timestamp()
+    lines = [
+        f'node_infiniband_link_downed_total{{instance="pod0{n}:9100",device="mlx5_1",port="1"}}'
+        f" {int(n == 2 and fell is not None and second >= fell)} {int((began + second) * 1000)}\n"
+        for n in range(1, 5)
+        for second in range(0, 1300, 15)
+    ]
+    (folder / "metrics.prom").write_text("".join(lines))
+    if kernel:
+        quiet = [f"{stamp(60 * n)},000000+00:00 audit: type=1400\n" for n in range(19)]
+        said = f"{stamp(1170)},000000+00:00 {kernel}\n"
+        (folder / "pod02.dmesg").write_text("".join(quiet) + said)
+    verdict = diagnose(collect(Request((str(folder),))))
+    assert verdict.code == "C5"
+    return [place.host for place in verdict.culprits]
+
+
+@pytest.mark.parametrize(
+    ("peer", "fell", "hosts"),
+    [
+        ("10.4.3.3", 1155, ["pod02"]),
+        ("10.4.3.3", 960, []),
+        ("pod03", 1155, []),
+        ("pod02", 1155, ["pod02"]),
+    ],
+    ids=["as it gave up", "steps were made after", "at no end of the path", "at an end"],
+)
+def test_whose_port_it_was(tmp_path: Path, peer: str, fell: float, hosts: list[str]) -> None:
+    assert blamed(tmp_path, peer, fell) == hosts
+
+
+@pytest.mark.parametrize(("kernel", "hosts"), [(INFINIBAND, ["pod02"]), (ETHERNET, [])])
+def test_an_adapter_for_management_carries_no_rdma(
+    tmp_path: Path, kernel: str, hosts: list[str]
+) -> None:
+    assert blamed(tmp_path, "10.4.3.3", kernel=kernel) == hosts

@@ -279,12 +279,21 @@ def test_a_best_loss_is_not_the_loss() -> None:
         "[0/25][50/1583]\tLoss_D: 1.25\tLoss_G: 5.5\tD(x): 0.5",
         "step 10 loss 0.5 reward 1.25",
         "step 10 policy_loss 0.5 value_loss 1.25",
+        "step 10 loss 6.5 d_loss 0.5 g_loss 6.0",
+        "step 10 train loss: 6.5, disc_loss: 0.5, gen_loss: 6.0",
+        '{"step": 10, "loss": 6.5, "episode_return": 1.25}',
     ],
 )
 def test_losses_that_are_not_meant_to_fall(line: str) -> None:
     """Policies, adversaries, anything beside a reward."""
     (point,) = said(line)
     assert not point.falling
+
+
+def test_one_side_alone_makes_no_adversary() -> None:
+    """A sum beside the loss of a generator that has no opponent, as of speech."""
+    (point,) = said("step 10 loss 6.5 gen_loss 6.0 mel_loss 0.5")
+    assert point.falling
 
 
 def test_a_header_and_the_loss_below_it() -> None:

@@ -20,7 +20,7 @@ from flatline.collect.attempts import fold_attempts, moved
 from flatline.collect.baseline import Chosen, named_baseline, sought
 from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
-from flatline.collect.files import BINARY, Found, of_job, walk
+from flatline.collect.files import BINARY, Found, of_job, told_in_lines, walk
 from flatline.collect.foreign import of_other_jobs
 from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting
@@ -184,7 +184,8 @@ def read(
         run=_when(rows, logs),
         origin=origin,
     )
-    placed(logs, lambda: (*held, *(host for one in numbers.carried() for host in one.hosts)))
+    placed(logs, records.addresses,
+           lambda: (*held, *(h for one in numbers.carried() for h in one.hosts)))  # fmt: skip
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
     gaps[:] = _folded(list(dict.fromkeys(masked(gap) for gap in gaps)))
@@ -295,7 +296,7 @@ def _record(name: str, data: bytes, source: str) -> Records:
 def _logs(
     found: Sequence[Found], rows: Sequence[Job], gaps: list[Gap], on_progress: OnProgress | None
 ) -> list[tuple[Found, Setting, LogEvents]]:
-    files = [file for file in found if file.kind in (LOG, KERNEL, EVENTS)]
+    files = [file for file in found if told_in_lines(file)]
     total = sum(file.size for file in files)
     book = catalogue() if files else None
     names = {
@@ -322,6 +323,8 @@ def _logs(
             continue
         if file.kind == EVENTS:  # its tags are data: nothing else was said in it
             events.matches, events.crashes, events.exits = [], [], []
+        elif file.source.endswith(".jsonl"):
+            events.keep_steps()
         gaps += events.gaps
         read.append((file, task.setting, events))
     return read
@@ -436,7 +439,8 @@ def _files_read(
     logs: Sequence[tuple[Found, Setting, LogEvents]],
     server: str | None,
 ) -> list[FileRead]:
-    stores = (f for f in found if f.kind in (SCHEDULER, METRICS, DUMPS))
+    lines = {file.source for file, _, _ in logs}
+    stores = (f for f in found if f.kind in (SCHEDULER, METRICS, DUMPS) and f.source not in lines)
     return [
         *(_file_read(file, setting, events) for file, setting, events in logs),
         *(FileRead(f.source, f.kind, 0, f.size) for f in stores),

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 from datetime import datetime
 
 from flatline.facts import Marker, Track
 from flatline.model import Crash, Gap, LogCite, Match, ProcessExit
+
+_CELL = re.compile(r"\"[\w/.-]{1,80}\": ?\S")
+_LEVEL = re.compile(r"\"(?:level|level_?name|severity|lvl|log_?level)\":", re.IGNORECASE)
+"""What a logger writes beside its message, and no row of numbers or samples holds."""
+
+_COUNTED = ("checkpoint_saved", "eval")
+"""What a program counts among its steps."""
 
 
 @dataclass(slots=True)
@@ -25,3 +33,15 @@ class LogEvents:
     last_line: LogCite | None = None
     last_seen: datetime | None = None
     zone_assumed: bool = False
+
+    def keep_steps(self) -> None:
+        """Leaves the progress alone that rows of data tell of: what their texts quote, nobody
+        said. A row that a logger wrote, and a line that is no row, stay."""
+        self.matches = [one for one in self.matches if _said(one.cite)]
+        self.crashes = [one for one in self.crashes if _said(one.head) and _said(one.cite)]
+        self.exits = [one for one in self.exits if _said(one.cite)]
+        self.markers = [one for one in self.markers if one.kind in _COUNTED or _said(one.cite)]
+
+
+def _said(cite: LogCite) -> bool:
+    return _CELL.search(cite.text) is None or _LEVEL.search(cite.text) is not None

@@ -14,7 +14,7 @@ from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
 from flatline.logs.event_files import is_event_file
 from flatline.logs.reading import is_text, read_head
 from flatline.model import Gap
-from flatline.parsers import record_formats
+from flatline.parsers import kubectl_pods, record_formats
 from flatline.parsers.flight_recorder import recognise_dump
 from flatline.redact import mask
 from flatline.sources import capsule, metrics, tsdb
@@ -292,6 +292,16 @@ def _kind(relative: str, head: bytes) -> str:
     if head.lstrip()[:1] in (b"{", b"[") and name.endswith(".json"):
         return OTHER
     return _text_kind(head)
+
+
+def told_in_lines(file: Found) -> bool:
+    """Whether a file is read line by line: a log, or a table that shows how pods ended."""
+    if file.kind != SCHEDULER:
+        return file.kind in (LOG, KERNEL, EVENTS)
+    try:
+        return kubectl_pods.recognise(file.path.name, read_head(file.path, HEAD_BYTES))
+    except OSError:
+        return False
 
 
 def _text_kind(head: bytes) -> str:

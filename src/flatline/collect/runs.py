@@ -176,9 +176,11 @@ def how_it_ended(
         return "failed" if _denied(events, kernel, attempt, lines or {}) else "completed"
     if job is not None and job.disposition != "unknown":
         return job.disposition
-    tags = {
-        tag for match in matches if not _goes_on(match, tracks) for tag in match.signature.tags
-    }
+    ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
+    last = [match for match in matches if not _goes_on(match, tracks)]
+    tags = {tag for match in last for tag in match.signature.tags}
+    if ended is not None and all(_elsewhere(match, ended) for match in last):
+        tags.discard("node-failure")
     for tag, disposition in _MARKS:
         if tag in tags:
             return disposition
@@ -188,12 +190,17 @@ def how_it_ended(
         return "cancelled"
     if interrupted and first is None:
         return "cancelled"
-    ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
     if ended is not None and not _died_elsewhere(ended, crashes, tracks, attempt):
         return "completed"
     if any(_failing(e) for e in exits) or _died(matches, crashes, tracks, kernel):
         return "failed"
     return "unknown"
+
+
+def _elsewhere(match: Match, ended: str) -> bool:
+    """Whether a line tells of no lost node, or of one in a file in which the run's end is not: it
+    may be any node, and any time."""
+    return "node-failure" not in match.signature.tags or match.cite.source != ended
 
 
 Events = tuple[

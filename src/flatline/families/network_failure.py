@@ -31,12 +31,13 @@ from dataclasses import replace
 
 from flatline.facts import KERNEL, Facts
 from flatline.judging.both_ends import broke
+from flatline.judging.bygone import over
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import Failure, of_family
 from flatline.judging.downed_ports import BEFORE, Downed, downed
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
-from flatline.model import Action, Finding, Judgement, LogCite, Place
+from flatline.model import Action, Finding, Judgement, LogCite, Match, Place
 
 CODE = "C5"
 NAME = "network-failure"
@@ -59,7 +60,8 @@ PARTED = 0.65
 BY_PORT = 0.88
 """Nothing else needs to agree: a port that fails with the traffic is why it stopped."""
 
-DOWN = "kernel-link-down"
+DOWN, ETHERNET = "kernel-link-down", "kernel-ethernet-link-down"
+_RDMA = re.compile(r"NET/IB\b|\bIBV_WC_|\bhca \w")
 _PEER = re.compile(r"(?:closed by remote peer|recv from|send to|[Cc]onnect to) ([\w.-]{1,253})")
 
 
@@ -123,11 +125,11 @@ def _found(facts: Facts) -> Finding | None:
     if cut_off is not None:
         return cut_off
     peers = [f for f in lines if f.match is not None and f.match.groups.get("peer")]
-    own = [f for f in lines if f not in peers and f.place.host]
+    own = [f for f in lines if f not in peers and f.place.host and not _beside(f, peers)]
     if peers and own:
         return _at_fault(facts, found, distinct(f.place for f in own), own, peers)
     ports = None if _of_kernel(facts, found) else downed(facts, found)
-    if ports is not None:
+    if ports is not None and _of_an_end(facts, ports, peers):
         return _by_ports(facts, found, ports, lines[0].what.rstrip("."))
     if not peers:
         return found
@@ -145,13 +147,29 @@ def _found(facts: Facts) -> Finding | None:
     )
 
 
+def _beside(own: Failure, peers: Sequence[Failure]) -> bool:
+    """Whether a link is of an adapter that carries no RDMA, where an RDMA transport gave up."""
+    ethernet = own.signature is not None and own.signature.id == ETHERNET
+    return ethernet and any(_RDMA.search(f.cite.text) for f in peers)
+
+
+def _of_an_end(facts: Facts, ports: Downed, peers: Sequence[Failure]) -> bool:
+    """Whether a port may be at an end of a path that failed: not where lines name both ends by
+    hosts of the run, and none of them is the port's."""
+    named = {facts.node_of(f.match.groups["peer"]) for f in peers if f.match is not None}
+    if not named or not named <= set(facts.hosts):
+        return True
+    tellers = {facts.node_of(f.place.host) for f in peers if f.place.host}
+    return not {facts.node_of(host) for host in ports.hosts}.isdisjoint(named | tellers)
+
+
 def _cut_off(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Finding | None:
     """The finding with the host whose link was down by its kernel's log as its peers lost it by
     name; None where no line of theirs names it, or the link had come back by then."""
     for failure in lines:
-        if failure.match is None or failure.match.signature.id != DOWN:
+        if failure.match is None or failure.match.signature.id not in (DOWN, ETHERNET):
             continue
-        lost = _lost_meanwhile(facts, failure.cite)
+        lost = _lost_meanwhile(facts, failure.match)
         if lost:
             place = Place(host=failure.place.host)
             blamed = _at_fault(facts, found, (place,), [failure], ())
@@ -161,13 +179,13 @@ def _cut_off(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Finding 
     return None
 
 
-def _lost_meanwhile(facts: Facts, down: LogCite) -> list[LogCite]:
+def _lost_meanwhile(facts: Facts, down: Match) -> list[LogCite]:
     """Lines of peers that lost the host of a link, dated while it was down."""
-    host, at = down.place.host, down.at
+    host, at = down.cite.place.host, down.cite.at
     if host is None or at is None:
         return []
-    up = (m.cite.at for m in facts.tagged("link-up") if m.cite.source == down.source)
-    until = min((one for one in up if one is not None and one >= at), default=at + BEFORE)
+    up = over(facts, down)
+    until = up.cite.at if up is not None and up.cite.at is not None else at + BEFORE
     return [
         m.cite
         for m in facts.tagged("lost-peer")

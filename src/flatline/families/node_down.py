@@ -3,7 +3,8 @@ A node was lost under the run.
 
 Symptom:
     Output stops on every rank without a traceback; the job ends NODE_FAIL, or the scheduler says
-    that a node failed, stopped responding or was set DOWN while the job held it.
+    that a node failed, stopped responding or was set DOWN while the job held it.  Or a host's own
+    kernel panics or is rebooted meanwhile.
 
 Mechanism:
     The controller ends (or requeues) a job when one of its nodes goes DOWN, FAIL or stops
@@ -28,6 +29,8 @@ from datetime import datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
+from flatline.judging.crashes import of_family
+from flatline.judging.leads import lead_of
 from flatline.judging.steering import leave_out
 from flatline.judging.timeline import by_host, instant
 from flatline.model import (
@@ -81,8 +84,8 @@ def judge(facts: Facts) -> Judgement:
         events = _down_before_end(facts, list(facts.jobs), 0.0)
         if events and job is not None and job.disposition not in ("completed", "pending"):
             return _finding(facts, events, (), ())
-        return _given_up(facts) or _out_of_service(facts) or _cleared(facts)
-    if job is not None and not failed and job.disposition == "completed":
+        return _own_word(facts) or _given_up(facts) or _out_of_service(facts) or _cleared(facts)
+    if not failed and facts.disposition == "completed":
         return None
     rows = failed or list(facts.jobs)
     events = _down_before_end(facts, rows, AT_ONCE_S) or _down_before_end(
@@ -98,6 +101,34 @@ def judge(facts: Facts) -> Judgement:
     return replace(found, culprits=places, scope="place", shows=(*found.shows, why),
                    summary=f"The cluster lost {name_places(places)} under the run",
                    actions=(leave_out(facts, quiet), *found.actions))  # fmt: skip
+
+
+def _own_word(facts: Facts) -> Finding | None:
+    """A host's own kernel said that it stopped, or went down, while the run was on it: what
+    serves as its end where the scheduler's record only says that the job failed."""
+    began, ended = facts.lived
+    lines = [
+        f
+        for f in of_family(facts, CODE)
+        if f.cite.source in facts.kernel_files and f.cite.at is not None
+        and began is not None and ended is not None
+        and began <= f.cite.at <= ended + timedelta(seconds=AT_THE_END_S)
+    ]  # fmt: skip
+    if not lines or facts.disposition == "completed":
+        return None
+    first = lead_of(facts, lines).first
+    places = distinct(Place(host=facts.node_of(f.place.host)) for f in lines if f.place.host)
+    hosts = tuple(place.host for place in places if place.host)
+    found = _finding(facts, (), hosts, (first.cite,))
+    where = name_places(places) or "a host of the run"
+    return replace(
+        found,
+        summary=f"{where[:1].upper()}{where[1:]}: {first.what.rstrip('.')}",
+        strength=first.strength,
+        shows=(claim(f"The kernel of {where}: {first.what}", *(f.cite for f in lines[:3])),),
+        onset=first.cite.at,
+        order=(first.cite.source, first.cite.line),
+    )
 
 
 def _given_up(facts: Facts) -> Finding | None:

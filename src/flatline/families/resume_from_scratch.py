@@ -50,6 +50,17 @@ _NAMED = re.compile(
     r"[^\s'\"]*(?:/|(?:step|iter|epoch|ckpt|checkpoint)[-_]?\d)"
 )
 """A checkpoint by its name; `--resume auto` in the line of a first try asks for none."""
+_SETTING = re.compile(
+    r"(?:resume|from_checkpoint)\w*['\"]?\s{0,3}[=:]\s{0,3}['\"]?"
+    r"(?!auto|latest|last|none|null|true|false)[^\s'\",]{0,400}(?:/|(?:step|iter|epoch|ckpt|checkpoint)"
+    r"[-_]?\d)|^\s{0,4}load \.{5,80} /",
+    re.IGNORECASE,
+)
+"""A checkpoint by its name, as settings are printed (argparse, YAML, Megatron)."""
+LOOKED_BACK = 400
+"""Lines before a checkpoint is looked for in which settings are printed."""
+_A_PLACE = re.compile(r"\b(?:in|at|under) ['\"]?[\w.~/]", re.IGNORECASE)
+"""A line that says where it looked may have looked in the wrong one."""
 FRESH_SHARE = 0.5
 """A first step below half of the last saved one is a new beginning: a sound resume goes on."""
 
@@ -100,7 +111,7 @@ def _silent(facts: Facts) -> Judgement:
         text = "whatever it began from, the program measured that its target quality was reached"
         return Cleared(CODE, text, (met[-1].cite, first.cite))
     looked = [m for m in fresh if m.progress.step is None]
-    if asked or (looked and not _first_try(facts)):
+    if asked or (looked and _one_was_due(facts, looked)):
         return None  # a checkpoint was looked for: whether one should have been there is open
     return Cleared(CODE, "nothing that was read asked for a resume", (first.cite,))
 
@@ -154,6 +165,25 @@ def _first_try(facts: Facts) -> bool:
     """Whether the scheduler's record shows a job that follows no other."""
     job = facts.job
     return job is not None and not job.dependency and not job.restarts and len(facts.jobs) == 1
+
+
+def _one_was_due(facts: Facts, looked: list[Marker]) -> bool:
+    """Whether the checkpoint that was not there, or its place, was named, or may have been left by
+    an earlier run: many programs look whether there is one each time they begin."""
+    if any(_set(facts, marker) for marker in looked):
+        return True
+    if any(_A_PLACE.search(marker.cite.text) for marker in looked):
+        return not _first_try(facts)
+    job = facts.job
+    follows = job is not None and bool(job.dependency or job.restarts)
+    return follows or len(facts.jobs) > 1 or facts.last.n > 0
+
+
+def _set(facts: Facts, marker: Marker) -> bool:
+    """Whether the settings printed before it name a checkpoint."""
+    first = max(1, marker.cite.line - LOOKED_BACK)
+    lines = facts.lines(marker.cite.source, first, marker.cite.line - first)
+    return any(_SETTING.search(line) for line in lines)
 
 
 def _went_on(facts: Facts, first: Point) -> bool:

@@ -223,6 +223,7 @@ def _stood_still(facts: Facts, waited: Stalled) -> Finding:
         strength=told.first.strength,
         most=DOUBTED if told.first.strength < WEAK else 1.0,
         severity="degraded",
+        took_s=(waited.lost_s, waited.stood.wall_s),
         culprits=culprits,
         scope="shared" if shared else "place" if culprits else "none",
         domain=server if shared else None,

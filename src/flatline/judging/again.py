@@ -10,6 +10,12 @@ from flatline.judging.costly_steps import repeated
 from flatline.model import Action, Attribution, Cite, Finding
 
 _SHOWN = 3
+DOUBTED = 0.79
+"""Just short of confident."""
+SHARED = (
+    "Whether something else was done in the same steps: it comes every so many of them, and no"
+    " line says how long it took."
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +50,8 @@ def again(facts: Facts, code: str, doing: Doing) -> Finding | None:
     done = repeated(facts, doing.tag)
     if done is None:
         return None
-    cites, lost = done
+    lost = done.lost
+    open_ = (SHARED,) if done.doubted else ()
     points: list[Cite] = [lost.cite(at) for at in dict.fromkeys(lost.at)]
     return Finding(
         code=code,
@@ -54,18 +61,20 @@ def again(facts: Facts, code: str, doing: Doing) -> Finding | None:
         shows=(
             claim(f"{doing.happened} {lost.events} times after its first steps; steps in which it"
                   f" was took {lost.costly_s:.3g} s each, the others {lost.usual_s:.3g} s",
-                  *cites[:_SHOWN], *points),
+                  *done.cites[:_SHOWN], *points),
         ),
         implies=(
             claim(f"Of {lost.wall_s:.0f} s by the log's clock {lost.lost_s:.0f} s went into it.",
                   *points),
         ),
         strength=0.85,
+        most=DOUBTED if done.doubted else 1.0,
         severity="degraded",
+        took_s=(lost.lost_s, lost.wall_s),
         scope="all",
         attempt=lost.attempt,
         ended_run=False,
-        cannot_decide=(doing.open_,),
+        cannot_decide=(*open_, doing.open_),
         actions=(doing.action,),
         resubmit="fix_first",
     )  # fmt: skip

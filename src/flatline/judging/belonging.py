@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from flatline.facts import Facts
@@ -12,6 +13,15 @@ from flatline.signals import ACTIVITY
 UNKNOWN = 0.79
 """Just short of confident: metrics of a cluster hold other jobs' hosts as well, and one that
 works on at its own pace looks like the one that the others wait for."""
+_OBJECT = re.compile(
+    r"\b(?P<kind>pod|node)/(?P<name>[a-z0-9][a-z0-9.-]{0,252})"
+    r"|\bSystem OOM encountered, victim process: (?P<process>[^,]{1,40})"
+    r"|\bNode (?P<node>[\w.-]{1,253}) status is"
+    r"|^ {0,2}(?P<row>[a-z0-9][a-z0-9.-]{0,252}) +\d{1,3}/\d{1,3} "
+)
+"""What a row of `kubectl get events` or `kubectl get pods` is of: they list a whole namespace."""
+_OWN = re.compile(r"-(?:\d{1,5}|(?:[b-df-hj-np-tv-z2-9]{8,10}-)?[b-df-hj-np-tv-z2-9]{5})$")
+"""What a pod's name has behind that of what made it (apimachinery pkg/util/rand)."""
 OF_EVERY_GPU = ("gpu_power_watts", "gpu_sm_clock_hertz", *ACTIVITY, "gpu_memory_used_bytes")
 
 
@@ -31,6 +41,35 @@ def belonging(facts: Facts, finding: Finding) -> Finding:
         most=min(finding.most, UNKNOWN),
         cannot_decide=(*finding.cannot_decide, told),
     )
+
+
+def of_its_pods(facts: Facts, finding: Finding) -> Finding:
+    """The finding, less sure where lists of Kubernetes alone show it, and what they name is not
+    known to be the run's."""
+    rows = [cite for cite in finding.cites if isinstance(cite, LogCite)]
+    named = [_strange(facts, cite) for cite in rows]
+    if not rows or len(rows) < len(finding.cites) or not all(named):
+        return finding
+    told = f"Whether {named[0]} is of this run: nothing else read names it."
+    return replace(finding, most=min(finding.most, UNKNOWN),
+                   cannot_decide=(*finding.cannot_decide, told))  # fmt: skip
+
+
+def _strange(facts: Facts, cite: LogCite) -> str | None:
+    """The pod or node that a row is of, where nothing else names it."""
+    found = _OBJECT.search(cite.text)
+    lines = facts.at_line(cite.source, cite.line, cite.line)
+    if found is None or not any(match.signature.origin == "kubernetes" for match in lines):
+        return None
+    if found["process"]:
+        return f"process {found['process']}"
+    name = found["name"] or found["node"] or found["row"]
+    if found["node"] or found["kind"] == "node":
+        return None if facts.node_of(name) in facts.hosts else f"node {name}"
+    owner = _OWN.sub("", name)
+    known = [read.source for read in facts.files if read.source != cite.source]
+    known += [*facts.hosts, *(row.name or "" for row in facts.jobs)]
+    return None if any(owner in one for one in known) else f"pod {name}"
 
 
 def gpus_seen(facts: Facts) -> bool:

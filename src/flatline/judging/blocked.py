@@ -8,6 +8,7 @@ the kernel, the tasks of the hosts and the GPUs must all say so.
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -126,33 +127,52 @@ def _read(facts: Facts, signal: str, window: str, time: float) -> ByHost | None:
     return by_host(instant(facts, query, time)) if facts.measured(signal) else None
 
 
-def _tasks(facts: Facts, host: str, window: str, time: float) -> Claim | None:
-    read = _read(facts, PROCS, window, time)
+@dataclass(frozen=True, slots=True)
+class _Beside:
+    """What one host showed over a window, and what the others did."""
+
+    read: ByHost
+    name: str
+    own: float
+    others: Mapping[str, float]
+    time: float
+
+    def told(self, other: str, what: str, text: str) -> Claim:
+        """The claim, with the host's own value and that of another."""
+        cites = [self.read.cite(name, self.time, f"{what} on {name}")
+                 for name in (self.name, other)]  # fmt: skip
+        return claim(text, *cites)
+
+
+def _beside(facts: Facts, signal: str, host: str, window: str, time: float) -> _Beside | None:
+    read = _read(facts, signal, window, time)
     now = {} if read is None else dict(read.at(time))
-    own = now.pop(next((h for h in now if facts.node_of(h) == host), ""), 0.0)
-    if read is None or not now or own < BLOCKED or own < TIMES * max(now.values()):
+    name = next((one for one in now if facts.node_of(one) == host), "")
+    own = now.pop(name, None)
+    return None if read is None or own is None or not now else _Beside(read, name, own, now, time)
+
+
+def _tasks(facts: Facts, host: str, window: str, time: float) -> Claim | None:
+    seen = _beside(facts, PROCS, host, window, time)
+    most = max(seen.others.values()) if seen is not None else 0.0
+    if seen is None or seen.own < BLOCKED or seen.own < TIMES * most:
         return None
-    other = max(now, key=lambda name: now[name])
-    cites = [read.cite(name, time, f"tasks in uninterruptible sleep on {name}")
-             for name in (*(h for h in read.rows if facts.node_of(h) == host), other)]  # fmt: skip
-    text = (
-        f"From the first of them to the last {own:.1f} tasks stood in uninterruptible sleep on"
-        f" {host}, on no other host more than {now[other]:.1f}"
+    return seen.told(
+        max(seen.others, key=lambda name: seen.others[name]),
+        "tasks in uninterruptible sleep",
+        f"From the first of them to the last {seen.own:.1f} tasks stood in uninterruptible sleep"
+        f" on {host}, on no other host more than {most:.1f}",
     )
-    return claim(text, *cites)
 
 
 def _ran(facts: Facts, host: str, window: str, time: float) -> Claim | None:
-    read = _read(facts, next(filter(facts.measured, RAN), ""), window, time)
-    now = {} if read is None else dict(read.at(time))
-    own = now.pop(next((h for h in now if facts.node_of(h) == host), ""), None)
-    if read is None or not now or own is None or own >= STARVED * median(now.values()):
+    signal = next(filter(facts.measured, RAN), "")
+    seen = _beside(facts, signal, host, window, time)
+    if seen is None or seen.own >= STARVED * median(seen.others.values()):
         return None
-    least = min(now, key=lambda name: now[name])
-    cites = [read.cite(name, time, f"share of time in which something ran on {name}")
-             for name in (*(h for h in read.rows if facts.node_of(h) == host), least)]  # fmt: skip
-    text = (
-        f"Something ran on the GPUs of {host} {own:.0%} of that time, on those of no other host"
-        f" less than {now[least]:.0%}"
+    return seen.told(
+        min(seen.others, key=lambda name: seen.others[name]),
+        "share of time in which something ran",
+        f"Something ran on the GPUs of {host} {seen.own:.0%} of that time, on those of no other"
+        f" host less than {min(seen.others.values()):.0%}",
     )
-    return claim(text, *cites)

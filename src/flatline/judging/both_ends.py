@@ -8,6 +8,9 @@ had gone before: what is between them broke.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import datetime, timedelta
+
 from flatline.facts import Facts
 from flatline.judging.crashes import failures
 from flatline.judging.kills import kills
@@ -15,6 +18,10 @@ from flatline.model import LogCite
 
 WITHIN_S = 60.0
 """Of one another: later ones may have lost a rank that had gone for having lost another."""
+
+BY_SCHEDULER = ("cancelled", "timeout", "preempted", "requeued", "node_fail")
+ENDING = timedelta(seconds=120)
+"""What does not end by itself is killed KillWait later (slurm.conf, 30 s by default)."""
 
 
 def broke(facts: Facts) -> tuple[LogCite, ...]:
@@ -32,9 +39,19 @@ def broke(facts: Facts) -> tuple[LogCite, ...]:
     if any(f.attempt == attempt and f.fatal for f in failures(facts)) or _killed(facts, attempt):
         return ()
     times = [cite.at for cite in said.values() if cite.at is not None]
+    if as_it_was_ended(facts, times):
+        return ()
     if times and (max(times) - min(times)).total_seconds() > WITHIN_S + facts.skew_s:
         return ()
     return tuple(said[rank] for rank in sorted(said))
+
+
+def as_it_was_ended(facts: Facts, times: Sequence[datetime]) -> bool:
+    """Whether peers may have been lost, at these times, because the scheduler or a person ended
+    the run: its ranks go one after another, and each loses those that went first."""
+    ended = facts.last.ended_at
+    known = bool(times) and ended is not None and ended - max(times) > ENDING
+    return facts.disposition in BY_SCHEDULER and not known
 
 
 def _killed(facts: Facts, attempt: int) -> bool:

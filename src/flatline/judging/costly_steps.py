@@ -139,7 +139,18 @@ def saves_begun(facts: Facts) -> tuple[int, ...]:
     return tuple(sorted(track.steps[span[at - 1]] for at in before if at))
 
 
-def repeated(facts: Facts, tag: str) -> tuple[tuple[LogCite, ...], Cost] | None:
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """Lines of a thing that was done again and again, and what the steps in which they stand cost.
+    `doubted`: nothing says how long it took, and it was done every so many steps, as other things
+    are of which a log need say nothing."""
+
+    cites: tuple[LogCite, ...]
+    lost: Cost
+    doubted: bool
+
+
+def repeated(facts: Facts, tag: str) -> Repeated | None:
     """
     Lines of this tag past the first steps, and what the steps in which they stand cost.
 
@@ -169,4 +180,7 @@ def repeated(facts: Facts, tag: str) -> tuple[tuple[LogCite, ...], Cost] | None:
     lost = cost(facts, sorted(marked), REPEATED, TAKEN)
     if lost is None or (said and max(said.values()) < STATED * lost.lost_s):
         return None
-    return tuple(marked[step] for step in sorted(marked)), lost
+    steps = sorted(marked)
+    apart = {b - a for a, b in pairwise(steps)}
+    doubted = not said and len(apart) == 1
+    return Repeated(tuple(marked[step] for step in steps), lost, doubted)

@@ -13,6 +13,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from flatline.facts import Facts
+from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
 from flatline.judging.startup_class import class_of_line, startup_class
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
@@ -24,6 +25,7 @@ THREAD, IN_A_THREAD = "python-thread-exception", 0.25
 do."""
 NAMES_NO_CALL, SAID_BELOW = "names-no-call", 40
 """Lines: what NCCL warned of last, and the traceback that Hydra shortens, are printed below."""
+GOES_ON = "script-goes-on"
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
 LOOP_DOUBT = 0.8
@@ -150,7 +152,9 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
     found += [_from_line(facts, match) for match in bare]
     told = [f for f in found if f.crash is None or f.crash.complete or f.signature is not None]
     # a traceback cut off before its exception says least of all
-    return tuple(f for f in told or found if not _restates(facts, f, found))
+    return tuple(
+        f for f in told or found if not (_restates(facts, f, found) or _went_on(f, found))
+    )
 
 
 def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
@@ -175,6 +179,22 @@ def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
 def _communicates(crash: Crash | None) -> bool:
     return crash is not None and bool(
         _COMMUNICATES.search(crash.exception) or _OF_A_CALL.match(crash.message)
+    )
+
+
+def _went_on(missed: Failure, found: Iterable[Failure]) -> bool:
+    """Whether a script went on after a command that it missed, to something that kept it from
+    starting and says more: a shell does, and `module` or `conda` may not have been needed."""
+    if missed.signature is None or GOES_ON not in missed.signature.tags:
+        return False
+    return any(
+        f.family in ("A1", "F4")
+        and f.attempt == missed.attempt
+        and f.cite.source == missed.cite.source
+        and f.cite.line > missed.cite.line
+        and f.strength > missed.strength
+        and f.fatal
+        for f in found
     )
 
 
@@ -235,10 +255,18 @@ def _from_line(facts: Facts, match: Match) -> Failure:
         place=match.cite.place,
         what=match.signature.meaning,
         started=begun,
-        fatal=not survived(facts, match.cite, match.attempt) and not facts.outside(match.cite),
+        fatal=_ended(facts, match),
         signature=match.signature,
         match=match,
         attempt=match.attempt,
+    )
+
+
+def _ended(facts: Facts, match: Match) -> bool:
+    """Whether a line may have ended its attempt."""
+    cite = match.cite
+    return not (
+        survived(facts, cite, match.attempt) or facts.outside(cite) or recovered(facts, match)
     )
 
 

@@ -4,8 +4,9 @@ Ports that went down, or began to err, as the network failed under a run.
 A transport that gives up names two ends of a path, and both are told of by whoever waits.  The
 port of the end at fault says so itself: it goes down, trains anew, or receives symbols in error.
 Counters run since boot and adapters flap for years, so only what rose in the minutes before the
-failure counts, and only more than in any minutes of the run.  Ports of several hosts at once have
-a switch or its line card in common.
+failure counts, and only more than in any minutes of the run.  One that fell while steps were
+still made did not stop them.  Ports of several hosts at once have a switch or its line card in
+common.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from flatline.facts import Facts
 from flatline.judging.bursts import APART_RATIO, LEAST_COUNT
 from flatline.judging.claims import claim, distinct
 from flatline.judging.counters import counted
+from flatline.judging.pace import pace
 from flatline.model import Claim, Finding, Place, QueryCite
 
 BEFORE = timedelta(minutes=5)
@@ -76,8 +78,17 @@ def _about(facts: Facts, found: Finding) -> tuple[datetime, datetime] | None:
         return None
     if last is None or (not dated and ended is not None and ended > last):
         last = ended
-    start = max(first - BEFORE, began or first - BEFORE)
+    start = max(first - BEFORE, began or first - BEFORE, _went_on_until(facts) or first - BEFORE)
     return (start, (last or first) + AFTER) if start < first else None
+
+
+def _went_on_until(facts: Facts) -> datetime | None:
+    """When the run still made steps, so that nothing before had stopped it; None where its log
+    does not date them. A counter is read, and a step printed, some time after."""
+    seen = pace(facts)
+    if seen is None:
+        return None
+    return seen.at - max(AFTER, timedelta(seconds=2 * (seen.interval_s or 0.0)))
 
 
 def _rose(facts: Facts, signal: str, span: tuple[datetime, datetime]) -> list[QueryCite]:

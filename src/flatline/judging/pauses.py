@@ -18,6 +18,7 @@ from statistics import median
 
 from flatline.facts import KERNEL, Facts, Track
 from flatline.judging.by_steps import MOST_SLACK, spent
+from flatline.judging.bygone import over
 from flatline.judging.costly_steps import WARM_UP_STEPS
 from flatline.judging.crashes import Failure, of_family
 from flatline.judging.throughput import times
@@ -254,21 +255,11 @@ Silence = tuple[float, float | None, Failure]
 def silences(facts: Facts, lines: Sequence[Failure]) -> list[Silence]:
     """The lines by time, each with when the same kernel said that the server which it names
     served again; None where it did not, and for lines that name none."""
-    back: dict[tuple[str, str | None], list[tuple[float, str | None]]] = {}
-    for m in facts.tagged("storage-back"):
-        if m.cite.at is not None:
-            own = back.setdefault((m.cite.source, m.cite.place.host), [])
-            own.append((m.cite.at.timestamp(), m.groups.get("peer")))
-    for served in back.values():
-        served.sort(key=lambda one: one[0])
     out: list[Silence] = []
     for line in sorted(lines, key=moment):
-        peer = line.match.groups.get("peer") if line.match is not None else None
-        served = back.get((line.cite.source, line.place.host), [])
-        first = bisect_right(served, moment(line), key=lambda one: one[0])
-        later = (served[n] for n in range(first, len(served)))
-        again = (at for at, other in later if peer is not None and other in (None, peer))
-        out.append((moment(line), next(again, None), line))
+        back = None if line.match is None else over(facts, line.match)
+        ended = back.cite.at.timestamp() if back is not None and back.cite.at else None
+        out.append((moment(line), ended, line))
     return out
 
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from flatline.facts import Facts
 from flatline.judging.claims import number
+from flatline.judging.crashes import resolve, started
 from flatline.model import DerivedCite, LogCite, Match, Place
 
 FEW_RATIO = 0.25
@@ -33,7 +34,7 @@ class Waiting:
 
 def waiting(facts: Facts, *tags: str) -> Waiting | None:
     """The victims in the last attempt that has any, by the tags of the lines they printed."""
-    found = [m for tag in tags for m in facts.tagged(tag) if m.signature.family == "C2"]
+    found = [m for tag in tags for m in facts.tagged(tag) if _waits(facts, m)]
     if not found:
         return None
     attempt = max(m.attempt for m in found)
@@ -46,6 +47,14 @@ def waiting(facts: Facts, *tags: str) -> Waiting | None:
     victims = tuple(by_rank.values())
     earliest = facts.earliest(m.cite for m in victims)
     return Waiting(victims, next(m for m in victims if m.cite == earliest))
+
+
+def _waits(facts: Facts, match: Match) -> bool:
+    """Whether a line tells of a wait in a collective: some do once steps were made."""
+    if match.signature.late_family is None:
+        return match.signature.family == "C2"
+    family, _ = resolve(match.signature, started(facts, match.cite, match.attempt))
+    return family == "C2"
 
 
 def silent(facts: Facts, victims: Waiting) -> tuple[tuple[Place, ...], DerivedCite | None]:

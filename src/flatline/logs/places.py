@@ -30,6 +30,8 @@ _KERNEL_WORD = r"(?:dmesg|kern|kernel|kmsg|journal|journalctl|syslog|messages)"
 _KERNEL_OF = re.compile(
     rf"^(?:{_KERNEL_WORD}(?:-T)?[._-](?P<behind>.+)|(?P<before>.+)[._-]{_KERNEL_WORD}(?:-T)?)$"
 )
+_DATE = re.compile(r"[._-]20\d\d-?[01]\d-?[0-3]\d(?:[T._-]?\d{4,6}Z?)?$")
+"""Behind the name of a host: when its log was taken."""
 _HOST_FOLDER = re.compile(rf"(?:^|/)(?:hosts|nodes|{_KERNEL_WORD})/(?P<host>[^/]+?)(?:/|$)")
 _HOST_LIKE = re.compile(
     r"^(?:(?:node|nid|host|gpu|dgx|hgx|worker|compute|cn|server|[abh][1-9]00|gb200|mi[23]\d\d)"
@@ -81,7 +83,7 @@ def beside_kernel_word(relative: str) -> str | None:
     """What may be a host in `dmesg-node02.txt`, `node02.kern.log`, `hosts/node02/dmesg`: dmesg's
     lines name none."""
     folder, _, name = relative.rpartition("/")
-    stem = _SUFFIX.sub("", name)
+    stem = _DATE.sub("", _SUFFIX.sub("", name))
     if found := _KERNEL_OF.match(stem):
         return found["behind"] or found["before"]
     if found := _HOST_FOLDER.search(f"{folder}/" if folder else ""):

@@ -79,6 +79,9 @@ class Finding:
     """No further store raises it above this: what they share may not be what is in doubt."""
     unordered: bool = False
     """True where its reports are echoes, which may be printed before or after their cause's."""
+    took_s: tuple[float, float] | None = None
+    """Of what is blamed for lost time: the seconds it took, of how many; None where that shows in
+    the pace alone."""
     attempt: int = 0
     ended_run: bool = True
     cannot_decide: tuple[str, ...] = ()

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _FOREIGN = re.compile(
     r"'[A-Za-z_/]*loss'[:/]|%(?:\|| +[0-9]+/[0-9]+ \[)|[━╸█]|:::MLLOG|\bcompleted step: "
@@ -62,7 +62,8 @@ _EVAL_HEAD = re.compile(r"(?:^|[^a-z])(?:val|valid(?:ation)?|eval(?:uation)?|tes
 _UNFALLING = re.compile(
     r"pg|polic|actor|critic|value|kl|entrop|ppo|adv|(?:^|[_/ ])[dg](?:$|[_/ ])|disc|gen|surr|vf"
 )
-_REWARDS = ("reward", "critic/", "advantage")
+_REWARDS = ("reward", "critic/", "advantage", "ep_rew", "ep_ret", "episode_return")
+_ADVERSARY = re.compile(r"(?:^|[_/. ])(?:([dg])|(d)isc\w*|(g)en(?:erator)?)(?=$|[_/. ])")
 
 _INTEGER = r"([0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,12})"
 _COUNT = _INTEGER + r"(?!\w|,[0-9]{3}|\.[0-9]*[1-9])(?:\.0*)?"
@@ -305,6 +306,10 @@ def _losses(line: _Line) -> list[Loss]:
         slot = line.slot(other, 2)
         if slot is not None:
             found.append(Loss(other[1], slot, other.start(1), False, 0))
+    sides = {side for loss in found for one in _ADVERSARY.finditer(loss.name)
+             for side in one.groups() if side}  # fmt: skip
+    if sides >= {"d", "g"}:  # what they sum to falls no more than they do
+        return [replace(loss, falling=False) for loss in found]
     return found
 
 

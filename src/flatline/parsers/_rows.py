@@ -18,7 +18,7 @@ from itertools import islice
 from flatline.errors import FormatError
 from flatline.model import Scalar
 
-HEAD_LINES = 40
+HEAD_LINES, TOP_LINES = 40, 6
 STEPS, WAYS = 4000, 64  # of putting one row right
 GATHER = 100  # lines one row may span
 RETRIES = 1000  # broken rows after which the lines gathered for one are not looked at again
@@ -67,6 +67,19 @@ def decoded(data: bytes) -> str:
         raise FormatError("binary data, not a table")
     text = data.decode("utf-8-sig", "replace")
     return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+def shown(text: str, command: re.Pattern[str]) -> Iterator[str]:
+    """The lines of what a command printed, without itself as a terminal shows it."""
+    return (line for line in text.split("\n") if line.strip() and not command.fullmatch(line))
+
+
+def top(head: bytes, command: re.Pattern[str]) -> list[str]:
+    """The first of them; none of what is no text."""
+    try:
+        return list(islice(shown(decoded(head), command), TOP_LINES))
+    except FormatError:
+        return []
 
 
 def header(line: str, shape: Shape) -> Header | None:

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from flatline.errors import FormatError
 from flatline.model import Records, Scalar
-from flatline.parsers._rows import Row, decoded
+from flatline.parsers._rows import Row, decoded, shown, top
 from flatline.parsers._rows import resolved as found_at
 from flatline.parsers._slurm import named_once
 
@@ -33,9 +33,7 @@ def _rows(data: bytes) -> Iterator[Row]:
     """Rows under their header. Raises `FormatError` where the first line is none."""
     columns: list[str] | None = None
     number = 0
-    for line in decoded(data).split("\n"):
-        if not line.strip() or _PROMPT.fullmatch(line):
-            continue
+    for line in shown(decoded(data), _PROMPT):
         if (found := _columns(line)) is not None:
             columns = found
         elif columns is None:
@@ -58,11 +56,7 @@ def parse(data: bytes, source: str) -> Records:
 
 def recognise(name: str, head: bytes) -> bool:
     """Whether the first line, or the one after the command, is that header."""
-    try:
-        lines = [line for line in decoded(head).split("\n", 6)[:6]
-                 if line.strip() and not _PROMPT.fullmatch(line)]  # fmt: skip
-    except FormatError:
-        return False
+    lines = top(head, _PROMPT)
     return bool(lines) and _columns(lines[0]) is not None
 
 

@@ -19,7 +19,7 @@ from datetime import datetime
 
 from flatline.errors import FormatError
 from flatline.model import NodeEvent, Place, RecordCite, Records, Scalar
-from flatline.parsers._rows import Row, decoded
+from flatline.parsers._rows import Row, decoded, shown, top
 from flatline.parsers._rows import resolved as found_at
 from flatline.parsers._slurm import given, hosts, latest, node_states, read_time
 
@@ -78,9 +78,7 @@ def _lines(data: bytes) -> Iterator[tuple[Row | None, datetime | None]]:
     the first line that is no date is no header, or where rows stand and none fits under it."""
     columns: list[tuple[str, int]] | None = None
     number = fitting = 0
-    for line in decoded(data).split("\n"):
-        if not line.strip() or _PROMPT.fullmatch(line):
-            continue
+    for line in shown(decoded(data), _PROMPT):
         if _DATE.fullmatch(line.strip()):
             yield None, _date(line)
         elif (found := _columns(line)) is not None:
@@ -127,11 +125,7 @@ def parse(data: bytes, source: str) -> Records:
 
 def recognise(name: str, head: bytes) -> bool:
     """Whether the first line, or the one after a date, is a header of sinfo's."""
-    try:
-        lines = [line for line in decoded(head).split("\n", 6)[:6]
-                 if line.strip() and not _PROMPT.fullmatch(line)]  # fmt: skip
-    except FormatError:
-        return False
+    lines = top(head, _PROMPT)
     if lines and _DATE.fullmatch(lines[0].strip()):
         lines.pop(0)
     return bool(lines) and _columns(lines[0]) is not None

@@ -1,0 +1,123 @@
+"""
+What a kernel told of long before a run ended whose steps carry no times.
+
+Processes that wait for storage go on once it serves, and a transport bridges a link that is down
+for seconds: such a line ended the run only where the run ended, or its own log tells of a failure,
+about then.  What is over at once, as a kill, may have been of another process.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+from flatline.facts import Facts
+from flatline.model import Finding, LogCite, Match
+
+SETTLED = timedelta(minutes=10)
+"""After it was over. What failed of it fails at once, and its peers with the time-outs of their
+collectives (torch 2.2 and later: ten minutes)."""
+DOUBTED = 0.79
+"""Just short of confident."""
+STORAGE_BACK, LINK_DOWN, LINK_UP = "storage-back", "link-down", "link-up"
+LASTING = ("B2",)
+"""Families of what lasts by itself: a GPU that failed stays failed until it is reset."""
+_INTERFACE = re.compile(
+    r"(\S+?):? (?:NIC )?Link (?:is )?(?:down|up)\b|for interface ([^\s,]+)", re.I
+)
+
+
+def recovered(facts: Facts, match: Match) -> bool:
+    """Whether the same kernel says that it was over, and neither the end of the run nor a failure
+    in its own log is known to have come of it."""
+    back = over(facts, match)
+    if back is None:
+        return False
+    began, ended = match.cite.at, back.cite.at
+    if began is None or ended is None:
+        return True
+    end = facts.lived[1]
+    soon = end is not None and began <= end <= ended + SETTLED
+    return not soon and not _failed(facts, began, ended + SETTLED)
+
+
+def over(facts: Facts, match: Match) -> Match | None:
+    """The line by which the same kernel says that what another tells of was over."""
+    if not _lasts(match):
+        return None
+    link = LINK_DOWN in match.signature.tags
+    wanted = _interface(match) if link else match.groups["peer"]
+    later = facts.memo("bygone.backs", _backs).get((match.cite.source, match.cite.place.host), [])
+    for n in range(bisect_right(later, match.cite.line, key=lambda m: m.cite.line), len(later)):
+        up = LINK_UP in later[n].signature.tags
+        told = _interface(later[n]) if up else later[n].groups.get("peer", wanted)
+        if up == link and told is not None and told == wanted:
+            return later[n]
+    return None
+
+
+def long_before(facts: Facts, finding: Finding) -> Finding:
+    """The finding, less sure where all it rests on are kernels' lines from long before the end of
+    a run of which nothing says whether it went on after them."""
+    end = facts.now if facts.disposition == "running" else facts.lived[1]
+    cites = [cite for cite in finding.cites if isinstance(cite, LogCite)]
+    if end is None or finding.code in LASTING or not cites or len(cites) < len(finding.cites):
+        return finding
+    if not all(_alone(facts, cite, end) for cite in cites):
+        return finding
+    open_ = "Whether the run went on after it: its steps carry no times."
+    return replace(finding, most=min(finding.most, DOUBTED),
+                   cannot_decide=(*finding.cannot_decide, open_))  # fmt: skip
+
+
+def _alone(facts: Facts, cite: LogCite, end: datetime) -> bool:
+    """Whether a line of a kernel stands long before the end, beside nothing of the run's own."""
+    if cite.source not in facts.kernel_files or cite.at is None or cite.at_assumed:
+        return False
+    lasts = any(_lasts(match) for match in facts.at_line(cite.source, cite.line, cite.line))
+    return (
+        not lasts
+        and end - cite.at > SETTLED
+        and facts.steps_after(cite, facts.last.n) is None
+        and not _failed(facts, cite.at, cite.at + SETTLED)
+    )
+
+
+def _lasts(match: Match) -> bool:
+    """Whether it lasts until the kernel says that it is over."""
+    tags = match.signature.tags
+    return LINK_DOWN in tags or ("storage" in tags and "peer" in match.groups)
+
+
+def _backs(facts: Facts) -> dict[tuple[str, str | None], list[Match]]:
+    """Lines that say so, of each kernel log and host in their order."""
+    found: dict[tuple[str, str | None], list[Match]] = {}
+    for match in sorted((*facts.tagged(STORAGE_BACK), *facts.tagged(LINK_UP)),
+                        key=lambda m: m.cite.line):  # fmt: skip
+        found.setdefault((match.cite.source, match.cite.place.host), []).append(match)
+    return found
+
+
+def _interface(match: Match) -> str | None:
+    found = _INTERFACE.search(match.cite.text)
+    return None if found is None else found[1] or found[2]
+
+
+def _failed(facts: Facts, began: datetime, until: datetime) -> bool:
+    """Whether the run's own log dates a failure between two moments."""
+    told = facts.memo("bygone.failures", _dated)
+    first = bisect_left(told, began)
+    return first < len(told) and told[first] <= until
+
+
+def _dated(facts: Facts) -> list[datetime]:
+    said = [
+        match.cite
+        for match in facts.matches
+        if match.signature.role in ("root", "cascade") or "timeout" in match.signature.tags
+    ]
+    said += [crash.cite for crash in facts.crashes if not crash.caught]
+    own = (cite for cite in said if cite.source not in facts.kernel_files)
+    return sorted(cite.at for cite in own if cite.at is not None and not cite.at_assumed)

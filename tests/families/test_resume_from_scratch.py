@@ -1,0 +1,64 @@
+"""A checkpoint that was looked for and was not there."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+STEPS = "".join(
+    f"2026-03-04 08:{n // 60:02d}:{n % 60:02d} step {n}/600 loss {3 * 0.9985**n:.4f}\n"
+    for n in range(1, 601)
+)
+ROW = (
+    "JobID|JobName|State|ExitCode|Start|End|NodeList|Restarts\n"
+    "42|train|COMPLETED|0:0|2026-03-04T08:00:00|2026-03-04T08:11:00|gpu-003|{}\n"
+)
+
+
+def verdict(folder: Path, said: str, restarts: int | None = None) -> Verdict:
+    (folder / "train.log").write_text(f"{said}\n{STEPS}Training completed\n")
+    if restarts is not None:
+        (folder / "sacct.txt").write_text(ROW.format(restarts))
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_a_place_that_a_first_try_names(tmp_path: Path) -> None:
+    """With the record of a job that follows no other there was nothing to go on from."""
+    assert verdict(tmp_path, "No existing checkpoints found in ./ckpt", 0).state == "healthy"
+
+
+@pytest.mark.parametrize("restarts", [None, 0])
+@pytest.mark.parametrize(
+    "said",
+    [
+        "No existing checkpoints found",
+        "No checkpoint found, training from scratch",
+        "auto_resume: True\nresume_from_checkpoint: latest\nNo existing checkpoints found",
+    ],
+)
+def test_a_program_that_always_looks(tmp_path: Path, said: str, restarts: int | None) -> None:
+    """Nothing asked for a resume: that there was none yet contradicts no sound run."""
+    assert verdict(tmp_path, said, restarts).state == "healthy"
+
+
+@pytest.mark.parametrize(
+    ("said", "restarts"),
+    [
+        ("=> no checkpoint found at 'model_17.pth.tar'", None),
+        ("no checkpoint in ckpt-v2, starting from step 0", None),
+        ("Namespace(resume_from_checkpoint='/c/step_500')\nNo existing checkpoints found", None),
+        ("resume_from_checkpoint: /c/step_500\nNo existing checkpoints found", 0),
+        ("No existing checkpoints found", 1),
+    ],
+)
+def test_one_that_was_due(tmp_path: Path, said: str, restarts: int | None) -> None:
+    """It was named, or the job had run before: whether it should have been there is open."""
+    told = verdict(tmp_path, said, restarts)
+
+    assert told.state != "healthy"
+    assert told.code != "E2"

@@ -1,0 +1,40 @@
+"""A shell goes on after a command that it does not find."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+
+SCRIPT = "/var/spool/slurmd/job4211/slurm_script: line {}: {}: command not found\n"
+MODULE = SCRIPT.format(9, "module")
+NO_TORCH = (
+    "Traceback (most recent call last):\n"
+    '  File "train.py", line 3, in <module>\n    import torch\n'
+    "ModuleNotFoundError: No module named 'torch'\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("log", "code", "cited"),
+    [
+        (MODULE + SCRIPT.format(14, "apptainer"), "F4", 2),
+        (MODULE + "slurmstepd: error: pyxis: couldn't start container\n", "F4", 2),
+        (MODULE + NO_TORCH, "A1", 5),
+        (SCRIPT.format(14, "torchrun"), "A1", 1),
+        (SCRIPT.format(14, "torchrun") + MODULE, "A1", 1),
+    ],
+    ids=["a runtime", "a container", "a package", "the program", "the first of two"],
+)
+def test_what_kept_the_program_from_starting(
+    tmp_path: Path, log: str, code: str, cited: int
+) -> None:
+    """It is the later line where that says more than a missing convenience."""
+    (tmp_path / "slurm-4211.out").write_text(log)
+    told = diagnose(collect(Request((str(tmp_path),))))
+
+    assert told.code == code
+    assert told.findings[0].finding.shows[0].cites[0].line == cited
