@@ -52,3 +52,36 @@ def test_what_the_library_warned_of_goes_before_what_jax_makes_of_it(tmp_path: P
     warned = "Last RCCL warning: 'Call to ibv_modify_qp failed with 110 Connection timed out,\n"
     assert judged(tmp_path, raised).code == "A1"
     assert judged(tmp_path, raised + warned).code == "C5"
+
+
+@pytest.mark.parametrize(("wait", "family"), [(0.95, "D1"), (0.5, "G1")])
+def test_what_a_profiler_counted_of_the_waits(tmp_path: Path, wait: float, family: str) -> None:
+    """Lightning's table at the end of a run that reached its plan."""
+    steps = "\n".join(
+        f"epoch 0 step {n}/400 train_loss {2 + 40 / (n + 9):.4f}" for n in range(401)
+    )
+    rows = [
+        ("run_training_epoch", 500.0, 1),
+        ("[_TrainingEpochLoop].train_dataloader_next", wait * 500, 400),
+    ]
+    table = "\n".join(
+        f"|  {name}   \t|  {s / n:.5g}   \t|  {n}   \t|  {s:.2f}   \t|  49.19   \t|"
+        for name, s, n in rows
+    )
+    text = (
+        f"{steps}\n`Trainer.fit` stopped: `max_steps=400` reached.\nFIT Profiler Report\n{table}\n"
+    )
+    assert judged(tmp_path, text).code == family
+
+
+@pytest.mark.parametrize(("steps", "family"), [(0, "A2"), (40, "A3")])
+def test_an_illegal_access_on_an_amd_gpu_raises_nothing(
+    tmp_path: Path, steps: int, family: str
+) -> None:
+    """The runtime aborts: a kill where no step was made, a crash of the run where some were."""
+    made = "".join(f"step {n}/900 loss {2 + 9 / (n + 4):.4f}\n" for n in range(steps))
+    fault = (
+        "Memory access fault by GPU node-1 (Agent handle: 0x1b376c50) on address 0x7f762a667000."
+        " Reason: Page not present or supervisor privilege.\nAborted (core dumped)\n"
+    )
+    assert judged(tmp_path, "Device: AMD\n" + made + fault).code == family

@@ -39,6 +39,7 @@ from flatline.model import Action, Claim, Cleared, Finding, Judgement, QueryCite
 from flatline.tracks import Track
 
 CODE = "D1"
+PROFILED = "profiled"
 NAME = "input-starvation"
 NEEDS = ("GPU activity metrics", "profiler traces|a baseline run")
 DECIDED_BY = (
@@ -58,6 +59,9 @@ WARM_UP, WARM_UP_STEPS = 3, 10
 MOSTLY = 0.6
 """Waiting for data in so much of its time a loop is paced by it, however busy the GPUs are in the
 rest."""
+HARDLY = 0.8
+"""The same of a run that reached its plan: it could have done so in a fifth of the time.  A
+judgement: small models on fast devices wait for half of it in sound runs."""
 GREW, EXPLAINED = 0.05, 0.6
 """Steps longer by so much are slower; so much of it must be had from their waits for data."""
 LASTING = 0.1
@@ -85,7 +89,7 @@ def judge(facts: Facts) -> Judgement:
         return grown
     known = pace(facts)
     signal = next((name for name in BUSY if facts.measured(name)), None)
-    counted = _counted(facts)
+    counted = _counted(facts) or _profiled(facts)
     if known is None or signal is None:
         return None if counted is None else _told(facts, counted)
     begins, ends = map(int, _span(facts, known))
@@ -149,6 +153,21 @@ def _counted(facts: Facts) -> _Counted | None:
     return _Counted(claim(text, *cites), waited / whole)
 
 
+def _profiled(facts: Facts) -> _Counted | None:
+    """The same, by the table of a profiler at the end of the run."""
+    told = {match.groups["key"]: match for match in facts.tagged(PROFILED)
+            if match.attempt == facts.last.n}  # fmt: skip
+    epochs = told.pop("run_training_epoch", None)
+    waits = next(iter(told.values()), None)
+    if epochs is None or waits is None:
+        return None
+    whole, waited = float(epochs.groups["seconds"]), float(waits.groups["seconds"])
+    if whole < LEAST_S or not SEVERE * whole <= waited <= whole:
+        return None
+    text = f"By its profiler the loop waited for batches for {waited:.0f} of the {whole:.0f} s of"
+    return _Counted(claim(f"{text} its epochs", waits.cite, epochs.cite), waited / whole)
+
+
 def _grown(facts: Facts) -> Finding | None:
     """That steps take longer from a moment on, by as much as they wait longer for their data."""
     run, track = course(facts), facts.main_track(facts.last.n)
@@ -204,9 +223,9 @@ def _warm(track: Track, points: Sequence[int]) -> list[int]:
 
 def _told(facts: Facts, counted: _Counted) -> Finding:
     """The loop's own word, where no GPU was measured: how busy they were is not known. A run that
-    reached its plan all the same is sound, and only warned of."""
+    reached its plan all the same is only warned of, unless it did little else."""
     sound = facts.disposition == "completed" or facts.reached_plan
-    mostly = counted.share >= MOSTLY and not sound
+    mostly = counted.share >= (HARDLY if sound else MOSTLY)
     return Finding(
         code=CODE,
         summary="The training loop waited for its data most of the time",

@@ -115,7 +115,8 @@ _SYNC = re.compile(
     r"(?:[ _]time)?\s{0,3}(?:[:=]\s{0,3}|\s{0,5})(" + _NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
 )
 _TIME = re.compile(
-    r"(?<!\w)(step[ _]time|iter(?:ation)?[ _]time|timing_s/step|step_avg|dt|time)"
+    r"(?<!\w)((?:step|batch|iter(?:ation)?)[ _]time|(?:step|train|iter)_s(?:ec(?:onds)?)?"
+    r"|timing_s/step|step_avg|dt|time|(?:step|total|iter|batch)(?=[ =:]{1,3}[0-9]+\.[0-9]+ ?m?s))"
     r"\s*[:=]?\s*([0-9]{1,12}(?:\.[0-9]+)?)\s*(ms|s|sec)?(?![\w.:])"
 )
 _EACH = re.compile(
