@@ -227,3 +227,45 @@ def test_the_watchdog_says_since_when_an_undated_run_waited(tmp_path: Path) -> N
         verdict = said(tmp_path, undated("1800000"), power)
         assert verdict.code == "C2"
         assert (verdict.culprits == (Place(host="node02", gpu="5"),)) == named
+
+
+@pytest.mark.parametrize(
+    ("waits", "wanted"),
+    [
+        (lambda host, gpu: 118.0 if host == "node02" and gpu > 5 else 231.0 + gpu, "C2"),
+        (lambda host, gpu: 231.0 + gpu, None),
+        (lambda host, gpu: 640.0 + gpu, None),
+    ],
+)
+def test_undated_steps_without_a_record_end_where_the_cards_stop_working(
+    tmp_path: Path, waits: Callable[[str, int], float], wanted: str | None
+) -> None:
+    """A tracker's bar and no record: who idles while the others hold a kernel is waited for.
+    Without such a one the log may only end before the run does."""
+
+    def power(host: str, gpu: int, at: float) -> float:
+        return 90.0 if at < 300 else 640.0 + gpu if at <= 2700 else waits(host, gpu)
+
+    def busy(host: str, gpu: int, at: float) -> float:
+        return 0.0 if at < 300 or power(host, gpu, at) < 200 else 99.0
+
+    def active(host: str, gpu: int, at: float) -> float:
+        return 0.6 if 300 <= at <= 2700 or power(host, gpu, at) > 600 else 0.01
+
+    rows = "".join(
+        f"{{'loss': {3 - n / 500:.4f}, 'grad_norm': 0.5, 'learning_rate': 1e-4, 'epoch': 0.1}}\n"
+        f"  3%|▎         | {n}/4000 [{n // 6:02d}:{n % 6 * 10:02d}<11:13:08, 10.00s/it]\n"
+        for n in range(1, 241)
+    )
+    (tmp_path / "worker-0.log").write_text(rows)
+    (tmp_path / "metrics.om").write_text(
+        metrics("DCGM_FI_DEV_POWER_USAGE", power, 6000)
+        + metrics("DCGM_FI_DEV_GPU_UTIL", busy, 6000)
+        + metrics("DCGM_FI_PROF_SM_ACTIVE", active, 6000)
+        + "# EOF\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+    assert verdict.code == wanted
+    if wanted:
+        assert {place.gpu for place in verdict.culprits} == {"6", "7"}
+        assert verdict.confidence < 0.8

@@ -266,6 +266,8 @@ def _spun(facts: Facts) -> Finding | None:
     since = datetime.fromtimestamp(held.since, UTC)
     ended = facts.last.ended_at
     unpowered = idle(facts, ended.timestamp() if ended else None, held.since)
+    if unpowered is None and not held.recorded:
+        return None
     places = unpowered.places if unpowered else ()
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
     return Finding(

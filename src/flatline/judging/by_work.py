@@ -28,8 +28,9 @@ IDLE = 2.0
 """A median GPU whose usual reading is not so many times its lowest was at work throughout."""
 RISEN = 1 / 3
 """Of the way from its lowest reading to its usual one the median GPU is at work."""
-LEAST_SHARE = 0.5
-"""Of the window the GPUs must have worked: the usual reading is that of work."""
+USUAL, LEAST_SHARE = 0.8, 0.2
+"""The reading that all but a fifth of the window's do not exceed is that of work, where the GPUs
+worked for a fifth of it: a run may have stood still for most of what was measured."""
 
 
 def laid_by_work(facts: Facts) -> Laid | None:
@@ -87,7 +88,7 @@ def at_work(facts: Facts) -> tuple[float, float, float] | None:
     levels = sorted(v for _, v in points)
     if not levels:
         return None
-    lowest, usual = levels[0], levels[len(levels) // 2]
+    lowest, usual = levels[0], levels[int(USUAL * (len(levels) - 1))]
     bar = lowest + RISEN * (usual - lowest) if usual > IDLE * lowest else lowest
     lit = [t for t, v in points if v >= bar]
     if len(lit) < LEAST_SHARE * len(cut.ends):

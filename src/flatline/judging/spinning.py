@@ -13,6 +13,7 @@ from math import isfinite
 
 from flatline.facts import Facts
 from flatline.judging.by_steps import Laid, added_up, laid
+from flatline.judging.by_work import laid_by_work
 from flatline.judging.claims import claim
 from flatline.judging.timeline import Timeline, timeline, usual
 from flatline.model import Cite, Claim
@@ -22,6 +23,9 @@ POWER, BUSY = "gpu_power_watts", ("gpu_utilization_ratio", "gpu_engine_active_ra
 FELL, STAYED_BUSY = 0.8, 0.9
 """Of the power while it worked; and of the time with a kernel running.  A judgement, tried on
 generated clusters alone."""
+MOST_BUSY, SOME_BUSY = (0.1, "nine GPUs in ten"), (0.3, "seven GPUs in ten")
+"""Of the GPUs; where no record dates the run, one host of some that the others wait for is the
+usual reason to look, and it holds more of them than a tenth."""
 LEAST_S = 300.0
 AGREES, ROOM_S = 0.25, 300.0
 """How far the time the GPUs waited and the time no step accounts for may lie apart: start-up and
@@ -35,20 +39,23 @@ class Spinning:
     since: float
     seconds: float
     shows: tuple[Claim, ...]
+    recorded: bool = True
+    """Whether a record says when the run ended: a log of one that goes on may end anywhere."""
 
 
 def spinning(facts: Facts) -> Spinning | None:
     """None where steps are dated, or add up to the run, or power and activity say nothing."""
-    known = laid(facts)
-    if known is None or known.slack_s < LEAST_S or facts.disposition in ("completed", "running"):
-        return None
+    known, by_work = laid(facts), None
+    if known is None or facts.disposition in ("completed", "running"):
+        known = by_work = laid_by_work(facts)
     signal = next(filter(facts.measured, BUSY), None)
-    if signal is None or not facts.measured(POWER):
+    lived = _lived(facts, by_work is not None)
+    if known is None or signal is None or lived is None or not facts.measured(POWER):
         return None
-    began, ended = facts.last.started_at, facts.last.ended_at
-    if began is None or ended is None:
+    began, ended = lived
+    if by_work is None and known.slack_s < LEAST_S:
         return None
-    cut = timeline(facts, [POWER], (began.timestamp(), ended.timestamp()))
+    cut = timeline(facts, [POWER], (known.times[0] if by_work else began, ended))
     level = None if cut is None else _levels(facts, cut)
     if cut is None or level is None:
         return None
@@ -58,11 +65,24 @@ def spinning(facts: Facts) -> Spinning | None:
     if best is None or last.level > FELL * best.level:
         return None
     since, until = cut.ends[last.first] - cut.length_s, cut.ends[-1]
-    waited_s = ended.timestamp() - since
-    if abs(waited_s - known.slack_s) > AGREES * known.slack_s + ROOM_S or waited_s < LEAST_S:
+    waited_s = ended - since
+    agree = (since, known.times[-1]) if by_work else (waited_s, known.slack_s)
+    room = ROOM_S + (known.slack_s if by_work else AGREES * known.slack_s)
+    if abs(agree[0] - agree[1]) > room or waited_s < LEAST_S:
         return None
-    shows = _shows(facts, known, (since, until), cut.ends[best.last - 1], signal)
-    return None if shows is None else Spinning(since, waited_s, shows)
+    shows = _shows(facts, known, (since, until), cut.ends[best.last - 1],
+                   (signal, SOME_BUSY if by_work else MOST_BUSY))  # fmt: skip
+    return None if shows is None else Spinning(since, waited_s, shows, by_work is None)
+
+
+def _lived(facts: Facts, measured: bool) -> tuple[float, float] | None:
+    """The run's first and last moment (POSIX seconds), by its record or by what was measured: a
+    log that ends where the GPUs stop working is whole if it goes on no longer than they waited."""
+    span = facts.window if measured else (facts.last.started_at, facts.last.ended_at)
+    began, ended = span or (None, None)
+    if began is None or ended is None or (measured and facts.disposition == "completed"):
+        return None
+    return began.timestamp(), ended.timestamp()
 
 
 def _levels(facts: Facts, cut: Timeline) -> list[float] | None:
@@ -75,13 +95,18 @@ def _levels(facts: Facts, cut: Timeline) -> list[float] | None:
 
 
 def _shows(
-    facts: Facts, known: Laid, span: tuple[float, float], worked: float, signal: str
+    facts: Facts,
+    known: Laid,
+    span: tuple[float, float],
+    worked: float,
+    busy_in: tuple[str, tuple[float, str]],
 ) -> tuple[Claim, ...] | None:
-    """The least busy GPU then, the median GPU's power then and before, and the steps' sum; None
-    where not all were busy."""
+    """One of the least busy GPUs then, the median GPU's power then and before, and the steps' sum;
+    None where too few were busy."""
     length_s, end = max(1, int(span[1] - span[0])), float(int(span[1]))
-    busy = usual(facts, f"avg_over_time({signal}[{length_s}s])", end, "the tenth least busy GPU",
-                 "quantile(0.1, {})")  # fmt: skip
+    signal, (part, told) = busy_in
+    busy = usual(facts, f"avg_over_time({signal}[{length_s}s])", end, "one of the least busy GPUs",
+                 f"quantile({part}, {{}})")  # fmt: skip
     then = usual(facts, f"avg_over_time({POWER}[{length_s}s])", end, "the median GPU, waiting")
     before = usual(facts, f"avg_over_time({POWER}[300s])", float(int(worked)),
                    "the median GPU at work")  # fmt: skip
@@ -89,10 +114,15 @@ def _shows(
         return None
     sum_ = added_up(facts, known)
     record: tuple[Cite, ...] = () if facts.job is None else (facts.job.cite,)
+    all_but = (
+        f"Its steps account for all but {known.slack_s:.0f} s of the {known.wall_s:.0f} s the run"
+        " lasted"
+        if part == MOST_BUSY[0]
+        else f"Its steps took {known.spent_s:.0f} s by their own times, as long as the GPUs worked"
+    )
     return (
-        claim(f"Its steps account for all but {known.slack_s:.0f} s of the {known.wall_s:.0f} s"
-              " the run lasted", sum_, *record),
+        claim(all_but, sum_, *record),
         claim(f"In its last {length_s} s the median GPU drew {then.value:.0f} W, at work"
-              f" {before.value:.0f} W, with a kernel running {busy.value:.0%} of the time on nine"
-              " GPUs in ten: they waited", then, before, busy),
+              f" {before.value:.0f} W, with a kernel running {busy.value:.0%} of the time on"
+              f" {told}: they waited", then, before, busy),
     )  # fmt: skip
