@@ -85,3 +85,30 @@ def test_an_illegal_access_on_an_amd_gpu_raises_nothing(
         " Reason: Page not present or supervisor privilege.\nAborted (core dumped)\n"
     )
     assert judged(tmp_path, "Device: AMD\n" + made + fault).code == family
+
+
+@pytest.mark.parametrize(
+    ("drawn", "family"), [("0/24 [00:00<?, ?it/s]", "A1"), ("9/24 [00:04<00:07, 2.1it/s]", "A3")]
+)
+def test_a_bar_at_its_beginning_says_that_no_step_was_made(
+    tmp_path: Path, drawn: str, family: str
+) -> None:
+    """A device assertion in the first batch is of the data that was prepared."""
+    share = "  0" if drawn.startswith("0/") else " 38"
+    text = (
+        f"Train epoch 0: {share}%|###       | {drawn}Index.cu:92: operator(): block: [5,0,0],"
+        " thread: [64,0,0] Assertion `index >= -sizes[i]` failed.\n"
+    )
+    assert judged(tmp_path, text).code == family
+
+
+@pytest.mark.parametrize(("norm", "family"), [("nan", "E1"), ("0.412", None)])
+def test_a_policy_whose_gradient_is_no_number_learns_no_more(
+    tmp_path: Path, norm: str, family: str | None
+) -> None:
+    """A batch without a reward gives a policy's loss no value, and leaves the gradient one."""
+    text = (
+        "step:97 - actor/entropy_loss:nan - actor/pg_loss:nan"
+        f" - actor/grad_norm:{norm} - critic/rewards/mean:-1.0\n"
+    )
+    assert judged(tmp_path, text).code == family

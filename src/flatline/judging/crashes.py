@@ -28,6 +28,7 @@ NAMES_NO_CALL, SAID_BELOW = "names-no-call", 40
 GOES_ON = "script-goes-on"
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
+LINES_ABOVE = 6
 LOOP_DOUBT = 0.8
 """A step may have been made where the frames are a loop's and the log prints no progress."""
 AFTER_ALL = 0.5
@@ -55,6 +56,7 @@ _IN_THE_LOOP = (
 )
 """Functions that training loops call once a step is made (transformers `Trainer`, Lightning)."""
 
+_DRAWN = re.compile(r"%\|[^|]{0,200}\| *([0-9]{1,12})/[0-9]{1,12} \[")
 _SAVES = re.compile(r"torch\.save\(.*(?:state_dict|model|optim|ckpt|checkpoint)")
 _SAVING = re.compile(r"_?save_(?:\w+_)?(?:checkpoint|ckpt|model|state|weights|adapter)\w*")
 _LOOPS = re.compile(
@@ -246,6 +248,8 @@ def _from_line(facts: Facts, match: Match) -> Failure:
     family, fault_class = resolve(match.signature, begun)
     if family == "A1" and fault_class is None:
         fault_class = class_of_line(match.cite.text)
+    if family == "A3" and not begun and _at_nought(facts, match.cite):
+        family, fault_class = "A1", "data" if fault_class == "cuda" else "config"
     return Failure(
         family=family,
         fault_class=fault_class,
@@ -268,6 +272,14 @@ def _ended(facts: Facts, match: Match) -> bool:
     return not (
         survived(facts, cite, match.attempt) or facts.outside(cite) or recovered(facts, match)
     )
+
+
+def _at_nought(facts: Facts, cite: LogCite) -> bool:
+    """Whether a bar that stands at its beginning was drawn last: no step of its loop was made."""
+    above = range(cite.line, max(0, cite.line - LINES_ABOVE), -1)
+    drawn = (_DRAWN.findall(facts.text(cite.source, line)) for line in above)
+    last = next((found[-1] for found in drawn if found), None)
+    return last is not None and last[0] == "0" and not facts.has_progress
 
 
 def _phase_doubt(facts: Facts, family: str, fault_class: str | None) -> float:

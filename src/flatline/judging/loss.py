@@ -95,13 +95,19 @@ def curve(facts: Facts) -> Curve | None:
     losses = [i for i in points if track.has_loss[i] and not track.skipped[i]]
     if not track.falling:
         lost = _non_finite(facts, track, losses, losses)
-        return lost if lost is not None and lost.count >= UNFALLING_TAIL else None
+        few = lost is not None and lost.count < UNFALLING_TAIL
+        return None if few and not _poisoned(track, losses[-1]) else lost
     if not losses and not points:
         return None
     bad = _skipping(facts, track, losses) or _non_finite(facts, track, losses, points)
     if bad is not None:
         return bad
     return _finite(facts, track, losses)
+
+
+def _poisoned(track: Track, index: int) -> bool:
+    """Whether a point's gradient is no number either: the weights are none after it."""
+    return bool(track.has_grad[index]) and not isfinite(track.grad_norm[index])
 
 
 def _skipping(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
