@@ -90,4 +90,29 @@ def test_class_of_an_exception(
 def test_one_line_is_enough_where_it_names_the_exception() -> None:
     assert class_of_line("[rank0]: ImportError: no module") == "env"
     assert class_of_line("ValueError: File data/mix.jsonl not found.") == "data"
-    assert class_of_line("something failed") == "config"
+    assert class_of_line("something failed") is None
+
+
+@pytest.mark.parametrize(
+    ("exception", "said", "frames", "wanted"),
+    [
+        ("Exception", "Installed CUDA version 12.1 does not match the version", [], "env"),
+        ("AssertionError", "The `num_classes` (80) does not match `CLASSES`",
+         [frame(OWN + "mmdet/datasets/utils.py", "_check_head")], "config"),
+        ("KeyError", "\"Dataset 'P' is not registered!\"", [], "config"),
+        ("TypeError", "Descriptors should not be created directly",
+         [frame("C:\\py\\lib\\site-packages\\google\\protobuf\\descriptor.py", "__new__")], "env"),
+        ("OSError", "Unable to open file (name = './run1/model.h5', errno = 2)",
+         [frame(OWN + "run.py", "main"), frame(LIBRARY + "keras/training.py", "load_weights")],
+         "asset"),
+        ("FileNotFoundError", NO_FILE + "'/seg/x_preprocessed/plans.pkl'", [], "data"),
+        ("ValueError", "bad", [frame(LIBRARY + "torch/utils/data/sampler.py", "f")], "data"),
+        ("SyntaxError", "invalid syntax",
+         [frame(OWN + "utils.py", "<module>", "raise ValueError(f'metrics: {m}')")], "env"),
+        ("SyntaxError", "invalid syntax", [frame(OWN + "utils.py", "f", "x = (1,")], "config"),
+    ],
+)  # fmt: skip
+def test_class_by_words_files_and_syntax(
+    exception: str, said: str, frames: list[Frame], wanted: str
+) -> None:
+    assert startup_class(exception, said, frames) == wanted

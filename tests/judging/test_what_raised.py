@@ -112,3 +112,23 @@ def test_a_policy_whose_gradient_is_no_number_learns_no_more(
         f" - actor/grad_norm:{norm} - critic/rewards/mean:-1.0\n"
     )
     assert judged(tmp_path, text).code == family
+
+
+@pytest.mark.parametrize(
+    ("function", "family"), [("build_encoder", "A1"), ("resume_from", "E2"), ("main", "E2")]
+)
+def test_weights_a_model_is_built_from_are_no_resume(
+    tmp_path: Path, function: str, family: str
+) -> None:
+    """A download that was cut short, and a checkpoint that was."""
+    text = f"""Traceback (most recent call last):
+  File "/home/u/proj/models.py", line 94, in {function}
+    state = torch.load(path, map_location="cpu")
+  File "/venv/lib/python3.11/site-packages/torch/serialization.py", line 1005, in load
+    return _legacy_load(opened_file, map_location, pickle_module)
+RuntimeError: unexpected EOF, expected 3120884 more bytes. The file might be corrupted.
+"""
+    found = judged(tmp_path, text)
+    assert found.code == family
+    if family == "A1":
+        assert found.fault_class == "asset"

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from flatline.facts import Facts
 from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
-from flatline.judging.startup_class import class_of_line, startup_class
+from flatline.judging.startup_class import DEFAULT, class_of_line, startup_class
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
@@ -83,6 +83,12 @@ _LOADING = (
 )
 _LOADS, _CALLED = re.compile(_LOADING), re.compile(rf"\b{_LOADING}\(")
 """Functions in which a checkpoint is read. A file that is not there is another matter (A1)."""
+_BUILDS = re.compile(
+    r"pretrain|\bbackbone|(?:build|make|get|create)_(?:\w+_)?(?:model|encoder|backbone|network)\b"
+)
+_RESUMES = re.compile(r"resum|restor|check_?point|ckpt|\blast\b|load_state\b", re.IGNORECASE)
+KEYS = ("size-mismatch", "missing-keys")
+"""A model that is built anew may not fit the weights it is given either."""
 _ITERATES = re.compile(
     r"(?:^|_)(?:iterator|dataloader|data_loader|dataset|indices)s?$|^__getitem__$"
 )
@@ -247,7 +253,7 @@ def _from_line(facts: Facts, match: Match) -> Failure:
     begun = started(facts, match.cite, match.attempt)
     family, fault_class = resolve(match.signature, begun)
     if family == "A1" and fault_class is None:
-        fault_class = class_of_line(match.cite.text)
+        fault_class = class_of_line(match.cite.text) or DEFAULT
     if family == "A3" and not begun and _at_nought(facts, match.cite):
         family, fault_class = "A1", "data" if fault_class == "cuda" else "config"
     return Failure(
@@ -313,8 +319,11 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     gone_on = crash.caught or survived(facts, crash.cite, crash.attempt)
     if best is not None:
         family, fault_class = resolve(best.signature, begun)
+        if family == "E2" and fault_class not in KEYS and _of_a_model(crash):
+            family, fault_class = "A1", "asset"
         if family == "A1" and fault_class is None:
-            fault_class = _at_startup(crash)
+            said = None if crash.complete else class_of_line(best.cite.text, crash.frames)
+            fault_class = said or _at_startup(crash)
         strength, attribution = best.signature.strength, best.signature.attribution
     else:
         family, fault_class, strength = _unsigned(crash, begun)
@@ -425,6 +434,13 @@ def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]
         return "A3", _classed(crash, _LATE_BY_TYPE, _LATE_BY_FRAME) or "code", 0.8
     fault_class = "env" if shares_memory(crash) else _at_startup(crash)
     return "A1", fault_class, 0.75 if begun is False else 0.6
+
+
+def _of_a_model(crash: Crash) -> bool:
+    """Whether what was read are the weights a model is built from, by the names on the way there:
+    nothing is resumed."""
+    way = " ".join(f"{frame.function} {frame.code or ''}" for frame in crash.frames)
+    return _BUILDS.search(way) is not None and not _RESUMES.search(way)
 
 
 def _at_startup(crash: Crash) -> str:

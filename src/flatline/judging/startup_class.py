@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 
 from flatline.model import Frame
 
@@ -37,6 +38,7 @@ _BY_TYPE = tuple(
 _VERSIONS = re.compile(
     r"\bincompatible\b.*(?:\bversions?\b|\d\.\d)|(?:\bversions?\b|\d\.\d).*\bincompatible\b|"
     r"out of date|not (?:been )?(?:installed|compiled)|"
+    r"\bversions?\b.{0,80}(?:not match|mismatch|differ)|mismatch.{0,40}\bversions?\b|"
     r"(?:please|try|need to|must) (?:\w+ )?(?:pip |conda )?(?:re)?(?:install|upgrade|update"
     r"|downgrade)\b|(?:requires?|needs?|supported (?:in|by|with)) [\w.-]{1,40} ?(?:version|[<>=]=)"
     r"|(?:below|older than|prior to|newer than) (?:version )?v?\d"
@@ -50,6 +52,11 @@ _ABOUT_DATA = re.compile(
     r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float",
     re.IGNORECASE,
 )
+_SETTING = re.compile(
+    r"\bnum_(?:classes|labels)\b|\bvocab_size\b|is not (?:registered|in the [\w ]{1,40}registry)"
+)
+_NEW_SYNTAX = re.compile(r"(?:^|\W)f['\"]|:=|^\s*print [^(]|\basync\b|^\s*match ")
+"""What a Python older or newer than the code's does not know."""
 _EXCEPTION = re.compile(r"([\w.]{1,120}(?:Error|Exception)): (.*)")
 _MISSING = re.compile(r"(?:FileNotFound|NotADirectory|IsADirectory)Error$")
 _NOT_THERE = re.compile(
@@ -68,7 +75,7 @@ _PATHS = tuple(
         (r"\.(?:ya?ml|toml|ini|cfg|conf|py|sh|env)$|config[\w-]{0,20}\.json$", "config"),
         (r"\.(?:parquet|jsonl|csv|tsv|arrow|tar|zip|tfrecords?|np[yz]|h5|hdf5|lmdb|mdb|zst|txt|idx"
          r"|jpe?g|png|wav|flac|mp[34]|nii(?:\.gz)?|bin|json)$", "data"),
-        (r"(?:^|[/_-])(?:data(?:sets?)?|corpus|corpora|imagenet|coco|cifar\w*|train|val|valid|test"
+        (r"(?:^|[/_-])(?:data(?:sets?)?|(?:pre)?processed|corpus|corpora|imagenet|coco|cifar\w*|train|val|valid|test"
          r"|images?|labels?|annotations?|splits?|manifests?)(?:[/_.-]|$)", "data"),
     )
 )  # fmt: skip
@@ -103,13 +110,14 @@ _BY_FRAME = tuple(
     for pattern, fault_class in (
         (r"/(?:datasets|pyarrow|pandas|webdataset|torchdata|litdata|streaming)/|"
          r"/torch/utils/data/_utils/(?:worker|fetch|collate)\.py|"
-         r"/torch/utils/data/dataloader\.py:_process_data$|/(?:\w+_)?datasets?\.py:|"
+         r"/torch/utils/data/(?:dataloader\.py:_process_data$|sampler\.py)|/(?:\w+_)?datasets?\.py:|"
          r"/data/\w*datasets?\w*\.py:", "data"),
         (r"/transformers/tokenization_utils\w*\.py:(?!\w*from_pretrained|__init__)", "data"),
         (r"/(?:huggingface_hub|safetensors)/|/transformers/(?:utils/hub|modeling_utils|"
          r"tokenization_utils\w*|configuration_utils|models/auto)|/torch/serialization\.py",
          "asset"),
-        (r"<frozen importlib|/importlib/|/ctypes/|pkg_resources|/torch/utils/cpp_extension\.py",
+        (r"<frozen importlib|/importlib/|/ctypes/|/google/protobuf/|pkg_resources|"
+         r"/torch/utils/cpp_extension\.py",
          "env"),
     )
 )  # fmt: skip
@@ -117,15 +125,23 @@ _READS_DATA = re.compile(
     r"(?:__getitem__|_?collate\w*|(?:pre)?process_(?:function|data)|tokenize\w*|(?:load|read|get|"
     r"prepare|build)_(?:\w+_)?(?:data|datasets?|dataloaders?|corpus|annotations|images?))$"
 )
+_READS_MODEL = re.compile(
+    r"_?(?:load|restore|init|read|download)_(?:\w+_)?(?:weights|model|pretrained|state_dict|params"
+    r"|embeddings?)\w*$|from_pretrained$"
+)
 
 
 def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> str:
     """data, config, env or asset, of an exception's type, its message and its frames."""
-    near = tuple(frames[-_NEAREST:])
+    near = tuple(replace(f, file=f.file.replace("\\", "/")) for f in frames[-_NEAREST:])
     if found := _first(_BY_TYPE, exception):
         return found
+    if exception.endswith("SyntaxError"):
+        return "env" if any(_NEW_SYNTAX.search(code) for code in _codes(near[-1:])) else DEFAULT
     if _MISSING.search(exception) or _NOT_THERE.match(said):
         return _what_is_missing(said, near)
+    if _SETTING.search(said):
+        return "config"
     if exception.endswith("KeyError"):
         return _keyed(near)
     if _VERSIONS.search(said):
@@ -143,14 +159,16 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
     return _by_frame(near) or DEFAULT
 
 
-def class_of_line(text: str) -> str:
-    """The same, of an exception that is one line of a log."""
+def class_of_line(text: str, frames: Sequence[Frame] = ()) -> str | None:
+    """The same, of an exception that is one line of a log; None where it names none."""
     named = _EXCEPTION.search(text)
-    return startup_class(named[1], named[2]) if named else DEFAULT
+    return startup_class(named[1], named[2], frames) if named else None
 
 
 def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     """Of which kind a file is by its name; by who looked for it where the name does not say."""
+    if any(_READS_MODEL.match(frame.function) for frame in near):
+        return "asset"
     if re.match(r"(?:The )?[Dd]ataset\b|Couldn't find (?:a dataset|any class)", said):
         return "data"
     for given in _GIVEN_PATH.finditer(said):
@@ -188,6 +206,8 @@ def _by_frame(near: tuple[Frame, ...]) -> str | None:
             return found
         if _READS_DATA.match(frame.function):
             return "data"
+        if _READS_MODEL.match(frame.function):
+            return "asset"
     return None
 
 
