@@ -130,15 +130,17 @@ class MetricsSource:
         """The exporters with the names of hosts that stand in their data as addresses."""
         from flatline.vocab.gpus import indexed, indexes
         from flatline.vocab.hosts import named, names_of
+        from flatline.vocab.spellings import in_one_spelling
         from flatline.vocab.users import in_pieces
 
         names = names_of(self._answering() if bound else (), addresses)
         known = indexes(self._numbered(bound))
         out = []
         for exporter in bound:
-            whole, unnamed = named(exporter, self._hosts(exporter), names)
+            one, told = in_one_spelling(exporter, self._described)
+            whole, unnamed = named(one, self._hosts(one), {**names, **told})
             whole = indexed(whole, self._values(whole, "gpu"), known)
-            whole = in_pieces(whole, lambda metric: (of for of, _ in self._lately(metric)))
+            whole = in_pieces(whole, self._described)
             out.append(whole)
             gaps.extend((*whole.gaps, *unnamed, *self._still(whole)))
         return out
@@ -166,6 +168,9 @@ class MetricsSource:
         length_s = max(1, ceil(span[1] - span[0]) + 1)
         found = self._engine.run(f"last_over_time({metric}[{length_s}s])", span[1], span[1], 0.0)
         return [(dict(of), float(found.values[n, -1])) for n, of in enumerate(found.labels)]
+
+    def _described(self, metric: str) -> list[dict[str, str]]:
+        return [of for of, _ in self._lately(metric)]
 
     def _answering(self) -> list[tuple[str, str]]:
         """Which host answers at an instance, wherever node_exporter was read."""

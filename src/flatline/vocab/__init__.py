@@ -137,6 +137,8 @@ class Exporter:
     hosts: Mapping[str, str] = field(default_factory=dict)
     gpus: Mapping[str, str] = field(default_factory=dict)
     users: tuple[str, ...] = ()
+    spellings: tuple[LabelRule, ...] = ()
+    """All labels that name the host of some series, where there are several."""
 
     def canonical(self, native: Mapping[str, str]) -> dict[str, str]:
         """The canonical labels native ones come to."""
@@ -179,7 +181,7 @@ def bind(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> Exporte
         if found:
             labels[name] = found[0]
         gaps += [
-            _two_spellings(vocabulary.name, name, found[0], other)
+            two_spellings(vocabulary.name, name, found[0], other)
             for other in found[1:]
             if not found[0].port and not other.port
         ]
@@ -188,7 +190,9 @@ def bind(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> Exporte
             known = ", ".join(rule.label for rule in vocabulary.labels[name])
             gaps.append(Gap(f"the {name} of {vocabulary.name} metrics", f"no label {known}"))
     users = tuple(label for label in vocabulary.users if label in present)
-    return Exporter(vocabulary.name, labels, carriers, tuple(gaps), users=users)
+    spelled = tuple(rule for rule in vocabulary.labels.get("host", ()) if rule.label in present)
+    return Exporter(vocabulary.name, labels, carriers, tuple(gaps), users=users,
+                    spellings=spelled if len(spelled) > 1 else ())  # fmt: skip
 
 
 def _recognised(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> bool:
@@ -201,7 +205,8 @@ def _recognised(vocabulary: Vocabulary, names: Mapping[str, frozenset[str]]) -> 
     )
 
 
-def _two_spellings(exporter: str, name: str, first: LabelRule, other: LabelRule) -> Gap:
+def two_spellings(exporter: str, name: str, first: LabelRule, other: LabelRule) -> Gap:
+    """That the series which spell a label in the other way were left out."""
     return Gap(
         f"the {name} of every {exporter} series",
         f"some name it {first.label}, others {other.label}; only the former were read",
