@@ -6,6 +6,8 @@ import random
 from collections.abc import Callable
 from pathlib import Path
 
+import pytest
+
 from families.fleet import checked, facts_of, sample, stepping
 from flatline.families.host_contention import judge
 from flatline.model import Cleared, Finding, Judgement, Place
@@ -96,3 +98,29 @@ def test_two_hosts_can_be_compared(tmp_path: Path) -> None:
 def test_one_host_has_no_other_to_be_compared_with(tmp_path: Path) -> None:
     """Not measurable."""
     assert judged(tmp_path, lambda host, at: 14, hosts=1) is None
+
+
+@pytest.mark.parametrize(
+    ("grows", "waits", "slows", "named"),
+    [(True, 0.5, True, True), (False, 0.5, True, False),
+     (True, 0.5, False, False)],
+)  # fmt: skip
+def test_a_queue_that_grows_from_the_first_minute(
+    tmp_path: Path, grows: bool, waits: float, slows: bool, named: bool
+) -> None:
+    """On every host, until tasks wait for a CPU: no level was ever left."""
+    noise = random.Random(7)
+    lines, waited = [], 0.0
+    for at in range(0, 3600, 20):
+        waited += 20 * waits * at / 3600
+        for host in range(6):
+            label = f'instance="n{host}:9100"'
+            queue = noise.gauss(12 + (0.05 * at if grows else 0), 1.5)
+            lines.append(sample("node_procs_running", label, queue, at))
+            lines.append(sample("node_pressure_cpu_waiting_seconds_total", label, waited, at))
+    pace = stepping(3600, lambda at: 5.0 * (1 + (0.07 * (at // 900) if slows else 0)))
+    facts, source = facts_of(tmp_path, lines, pace)
+    found = checked(judge(facts), source)
+    assert isinstance(found, Finding) == named
+    if isinstance(found, Finding):
+        assert (found.culprits, found.attribution) == ((), "job")

@@ -248,3 +248,28 @@ def test_cards_that_begin_and_end_with_the_run_are_its_own(tmp_path: Path) -> No
 def test_cards_that_do_not_may_be_another_jobs(tmp_path: Path, other: dict[str, float]) -> None:
     """They began before, went on, stopped earlier; their exporter stopped, or began, with it."""
     assert shift(tmp_path, **other) is None
+
+
+@pytest.mark.parametrize(
+    ("low", "slower", "named"), [((2,), True, True), ((2,), False, False), ((2, 3), True, False)]
+)
+def test_cpus_clocked_down_in_mid_run(
+    tmp_path: Path, low: tuple[int, ...], slower: bool, named: bool
+) -> None:
+    """The pace is asked at that moment: a few per cent lower, or not; two of five hosts are of
+    another kind."""
+    noise = random.Random(12)
+    lines = [
+        sample("node_cpu_scaling_frequency_hertz", f'instance="n{n}:9100",cpu="{cpu}"',
+               (1.2e9 if n in low and at > 1800 else 3.4e9) * noise.gauss(1, 0.02), at)
+        for n in range(5) for cpu in range(2) for at in range(0, 3600, 15)
+    ]  # fmt: skip
+    track = stepping(
+        3600, lambda at: (5.15 if slower and at > 1800 else 5) * noise.gauss(1, 0.004)
+    )
+    facts, source = facts_of(tmp_path, lines, track)
+    found = checked(judge(facts), source)
+    assert isinstance(found, Finding) == named
+    if isinstance(found, Finding):
+        assert (found.culprits, found.fault_class) == ((Place(host="n2"),), "slow-host")
+        assert found.most < 0.8

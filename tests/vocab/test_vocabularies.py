@@ -9,6 +9,7 @@ import pytest
 from flatline.errors import CatalogueError
 from flatline.signals import ACTIVITY, NEEDS, SIGNALS
 from flatline.vocab import UNITS, LabelRule, bind, load, vocabularies
+from flatline.vocab.spellings import in_one_spelling
 
 SOUND = """
 name = "x"
@@ -106,6 +107,32 @@ def test_two_spellings_of_a_host_are_a_gap() -> None:
 
     assert exporter is not None
     assert "others hostname" in exporter.gaps[0].reason
+
+
+@pytest.mark.parametrize(
+    ("series", "whole"),
+    [
+        ([("n1:9400", "Hostname", "n1"), ("10.0.0.2:9400", "hostname", "n2")], True),
+        ([("n1:9400", "Hostname", "n1"), ("n1:9400", "hostname", "n1")], True),
+        ([("p:9400", "Hostname", "n1"), ("p:9400", "hostname", "n2")], False),
+        ([("n1:9400", "Hostname", "n1"), ("", "hostname", "n2")], False),
+    ],
+)
+def test_a_fleet_half_upgraded_is_read_by_the_scrape(
+    series: list[tuple[str, str, str]], whole: bool
+) -> None:
+    """As long as each of its targets has one name; the answers name hosts as before."""
+    dcgm = next(v for v in vocabularies() if v.name == "dcgm-exporter")
+    described = [{"instance": target, label: name, "gpu": "0"} for target, label, name in series]
+    names = {"DCGM_FI_DEV_SM_CLOCK": frozenset().union(*described)}
+    exporter = bind(dcgm, names)
+    assert exporter is not None
+    one, told = in_one_spelling(exporter, lambda metric: described)
+
+    assert (one.labels["host"].label, one.gaps == ()) == (
+        ("instance", True) if whole else ("Hostname", False)
+    )
+    assert told == ({target: name for target, _, name in series} if whole else {})
 
 
 @pytest.mark.parametrize(

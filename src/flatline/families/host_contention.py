@@ -30,6 +30,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from flatline.facts import Facts
 from flatline.judging.beside import Beside, beside
@@ -37,9 +38,9 @@ from flatline.judging.bursts import Aligned, Bar, align, bursts
 from flatline.judging.claims import claim
 from flatline.judging.comparison import signal_levels
 from flatline.judging.levels import ALIKE, Level
-from flatline.judging.throughput import Course, course, shown, step_at
+from flatline.judging.throughput import Course, Slow, course, shown, step_at
 from flatline.judging.timeline import ByHost, Timeline, by_host, instant, timeline, usual
-from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place
+from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place, QueryCite
 from flatline.series.phases import phases
 from flatline.signals import ACTIVITY
 
@@ -58,6 +59,11 @@ EXPLAINS = {
 }
 
 QUEUE, THREADS = "host_procs_running", "host_threads"
+PRESSURE = "host_cpu_pressure_seconds_total"
+STRAINED, LEAKED = 0.2, 3.0
+"""Of the time some task waited for a CPU, and times the queue of the fastest phase: two things
+that both grow meet by chance, so that what is asked is far beyond a loader's ups and downs.  A
+judgement."""
 SIGNALS = {
     "run-queue": (f"avg_over_time({QUEUE}[w])", QUEUE, Bar(1.5, 1.0, 8.0, counts=False)),
     "cpu-pressure": ("rate(host_cpu_pressure_seconds_total[w])",
@@ -113,7 +119,7 @@ def judge(facts: Facts) -> Judgement:
         ):
             return _in_phases(facts, run, hosts, kind, found)
     if run is not None and run.slow:
-        uniform = _uniform(facts, run, hosts, low)
+        uniform = _uniform(facts, run, hosts, low) or _steadily(facts, run)
         if uniform is not None:
             return uniform
     raised = _from_baseline(facts)
@@ -200,6 +206,43 @@ def _uniform(
         strength=0.75,
         onset=run.slow[0].begins,
     )  # fmt: skip
+
+
+def _steadily(facts: Facts, run: Course) -> Finding | None:
+    """The same of a queue that grows from the first minute on, and leaves no level to stand above:
+    longer in each phase the slower it is, until tasks wait for a CPU much of the time."""
+    if not run.slow or any(phase.begins < run.best.begins for phase in run.slow):
+        return None
+    asked = [_over(facts, f"avg_over_time({QUEUE}[{{}}])", phase)
+             for phase in (run.best, *run.slow)]  # fmt: skip
+    worst = run.slow[-1]
+    waited = _over(facts, f"rate({PRESSURE}[{{}}])", worst) if facts.measured(PRESSURE) else None
+    queues = [cite for cite in asked if cite is not None]
+    if waited is None or waited.value < STRAINED or len(queues) < len(asked):
+        return None
+    grows = all(a.value < b.value for a, b in pairwise(queues))
+    slows = all(a.part > b.part for a, b in pairwise((run.best, *run.slow)))
+    if not grows or not slows or queues[-1].value < LEAKED * queues[0].value:
+        return None
+    return _finding(
+        facts, "run-queue", (),
+        summary=f"The run queue of every host grew from {queues[0].value:.0f} to"
+        f" {queues[-1].value:.0f} as throughput fell",
+        shows=(claim("Phase by phase the median host had"
+                     f" {', '.join(f'{cite.value:.0f}' for cite in queues)} tasks running or"
+                     " waiting", *queues),
+               claim(f"In the last one its tasks waited for a CPU {waited.value:.0%} of the time",
+                     waited),
+               *(shown(facts, run, phase) for phase in run.slow[:_SHOWN])),
+        strength=0.6,
+        onset=run.slow[0].begins,
+    )  # fmt: skip
+
+
+def _over(facts: Facts, query: str, phase: Slow) -> QueryCite | None:
+    """What the median host read over a phase."""
+    window = f"{max(1, int(phase.ends - phase.begins))}s"
+    return usual(facts, query.format(window), float(int(phase.ends)), "the median host")
 
 
 def _from_baseline(facts: Facts) -> Finding | None:

@@ -35,9 +35,10 @@ from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
 from flatline.judging.lone_worker import Lone, lone_host, lone_worker
 from flatline.judging.printed_waits import Waits, printed_waits
+from flatline.judging.slow_cpus import at_moments, beside
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Course, course, shown, step_at
-from flatline.model import Action, Finding, Judgement
+from flatline.model import Action, Finding, Judgement, Place
 
 CODE = "D3"
 NAME = "straggler"
@@ -97,6 +98,9 @@ def judge(facts: Facts) -> Judgement:
         moments = None if ranks is None else ranks.at_moments(near, LEAST_SPREAD)
         if ranks is not None and moments is not None:
             return _at_moments(facts, ranks, moments, kind)
+    clocked = at_moments(facts, run)
+    if clocked is not None:
+        return _slow_cpus(facts, clocked)
     alone = lone_worker(facts, run)
     if alone is not None:
         return _throughout(facts, alone, "slow-device")
@@ -166,6 +170,37 @@ def _at_moments(facts: Facts, ranks: Fleet, found: Anchored, kind: str) -> Findi
         cannot_decide=(OPEN, UNPROVEN),
         actions=_actions(facts, hosts),
         resubmit="exclude" if hosts else "unknown",
+    )
+
+
+def _slow_cpus(facts: Facts, found: Anchored) -> Finding | None:
+    """Hosts whose CPUs are clocked down at the moments at which the run is slower."""
+    hosts = found.places[:_SHOWN]
+    asked = (beside(facts, host, found.longest[host][0]) for host in hosts)
+    shows = [one for one in asked if one is not None]
+    if not shows:
+        return None
+    why = claim("Its CPUs launch the work of its GPUs, and the others wait for it.",
+                *shows[0].cites)  # fmt: skip
+    return Finding(
+        code=CODE,
+        summary=f"{', '.join(hosts)} held the run back: throughput was {found.lower:.1%} lower"
+        " while its CPUs were clocked down",
+        fault_class="slow-host",
+        attribution="infrastructure",
+        shows=(*shows, found.shown(facts)),
+        implies=(found.told(shows), why),
+        strength=found.strength,
+        most=found.most,
+        severity="degraded",
+        culprits=tuple(Place(host=facts.node_of(host)) for host in found.places),
+        onset=datetime.fromtimestamp(found.begins, UTC),
+        onset_step=step_at(facts, found.begins),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(WHY_CLOCKED, UNPROVEN),
+        actions=_actions(facts, tuple(found.places)),
+        resubmit="exclude",
     )
 
 

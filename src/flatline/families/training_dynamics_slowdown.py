@@ -74,6 +74,9 @@ BLIND = 0.6
 """Where the network may have slowed as well: no link moves a router's balance, but one that loses
 packets slows a run as much."""
 NOT_READ = "Whether the network slowed as well: no counter of it was read."
+GRADUAL = 0.02
+"""Of the run: a balance is lost over some time, and the pace shows it only once it costs more than
+its own noise.  How likely such a move meets a fall by chance is bounded beside it."""
 SLACK = 2
 """Stretches by which the two may miss one another: logs and events are written later."""
 
@@ -114,10 +117,10 @@ def judge(facts: Facts) -> Judgement:
     raised = other_dynamics(facts, CODE, MOVED.items())
     if run is None or raised is not None:
         return raised
+    more = None if any(p.begins >= run.best.begins for p in run.slow) else _more_a_step(facts)
+    if more is not None:
+        return more
     if not run.slow:
-        more = _more_a_step(facts)
-        if more is not None:
-            return more
         cites = shown(facts, run, run.best).cites
         return Cleared(CODE, "throughput did not fall", cites) if len(run.phases) == 1 else None
     if not run.pace.clocked:
@@ -171,9 +174,9 @@ def _grown(
 
 
 def _more_a_step(facts: Facts) -> Finding | None:
-    """Steps that became longer by more than their size did, while the throughput that the log
-    prints held: it counts the work done a second, of which a step has more.  Steps that grew
-    with their size alone are a batch that is meant to."""
+    """Steps that became longer with their sequences, while the throughput that the log prints held
+    or rose: it counts the work done a second, of which a step has more.  Batches that grow are
+    meant to, unless the steps became longer by more than they did."""
     run = course_of_steps(facts)
     if run is None or run.pace.track is None or not run.pace.clocked:
         return None
@@ -183,7 +186,8 @@ def _more_a_step(facts: Facts) -> Finding | None:
     part = min(phase.part for phase in later)
     sized = printed_sizes(facts, run.pace.track)
     grown = [move for move in _grown(facts, run, run.pace.track, sized, len(sized))
-             if part < (1 - DROP) * move.values[0] / move.values[1]]  # fmt: skip
+             if "batch" not in move.name
+             or part < (1 - DROP) * move.values[0] / move.values[1]]  # fmt: skip
     return _finding(facts, run, min(grown, key=lambda m: m.chance), ()) if grown else None
 
 
@@ -229,6 +233,8 @@ def _logged(
     points = [(when[i], v) for i, v in zip(indexes, printed, strict=True) if i in when]
     # without a clock both are read from one line, or from one step's lines
     spread_s = (2 * SLACK if run.pace.clocked else 1) * run.pace.interval_s
+    if run.pace.clocked:
+        spread_s = max(spread_s, GRADUAL * (run.pace.times[-1] - run.pace.times[0]))
     left = _left(run, points, spread_s, tried)
     if left is None:
         return []

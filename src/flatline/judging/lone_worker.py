@@ -16,6 +16,7 @@ from flatline.facts import Facts
 from flatline.judging.apart import TAKES_PART, Fleet, fleet
 from flatline.judging.claims import claim
 from flatline.judging.gpus import BUSY_RATIO, readings
+from flatline.judging.slow_cpus import slow_cpus
 from flatline.judging.throughput import Course
 from flatline.judging.timeline import instant, usual
 from flatline.model import Claim, Place
@@ -35,11 +36,6 @@ BRIEF = 0.97
 """The same where the host's CPUs stand apart as well."""
 LEAST_GAP_HOSTS, ALIKE_GAPS = 4, 0.95
 """Hosts of which one may stand alone, and how alike the others must be."""
-CPU_CLOCK, CPU_SLOW, CPU_ALIKE = "host_cpu_frequency_hertz", 0.85, 0.9
-"""Hosts of one job clock their CPUs alike, within the few per cent of their own heat and load: one
-held to its base clock, by heat or by a governor, stands a fifth and more below boost (published
-base and boost clocks of server CPUs).  The bar between them is a judgement."""
-
 NEAR_S, MOST_STEPS = 60, 600
 """How near in time the cards of one run go to work and come to rest, where its hosts are not
 named; and how finely the longest run is looked at for it."""
@@ -183,31 +179,6 @@ def lone_host(facts: Facts, run: Course) -> Lone | None:
     shows = _shown(facts, ranks, Place(host=low[0])) if always >= ALWAYS else None
     away = 1 - part[low[0]] / middle
     return None if shows is None else Lone(Place(host=low[0]), away, shows, slowed)
-
-
-def slow_cpus(facts: Facts, run: Course, host: str, hosts: tuple[str, ...]) -> Claim | None:
-    """That the CPUs of this host, and of none of the others, are clocked below the usual."""
-    if not facts.measured(CPU_CLOCK):
-        return None
-    begins, ends = (int(moment) for moment in run.pace.span)
-    mean = f"avg by (host) (avg_over_time({CPU_CLOCK}[{max(1, ends - begins)}s]))"
-    answer = instant(facts, mean, float(ends))
-    rows = {row.place.host: row for row in answer.rows} if answer is not None else {}
-    others = [rows[one].last for one in hosts if one in rows and one != host]
-    if answer is None or host not in rows or len(others) < LEAST_GAP_HOSTS - 1:
-        return None
-    middle = median(others)
-    if rows[host].last > CPU_SLOW * middle or min(others) < CPU_ALIKE * middle:
-        return None
-    usually = usual(facts, mean, float(ends), "CPU clock, the median host")
-    if usually is None:
-        return None
-    own = answer.cite(rows[host], "CPU clock, over the run")
-    text = (
-        f"The CPUs of {host} ran at {own.value / 1e9:.2f} GHz on average, the median host's at"
-        f" {usually.value / 1e9:.2f}"
-    )
-    return claim(text, own, usually)
 
 
 def _by_host(ranks: Fleet) -> dict[str, list[float]]:

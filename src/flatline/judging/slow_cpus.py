@@ -1,0 +1,84 @@
+"""
+Hosts whose CPUs are clocked below the others': what launches the work of their GPUs is slow.
+
+For the whole of a run, or at moments at which its pace is then asked.
+"""
+
+from __future__ import annotations
+
+from statistics import median
+
+from flatline.facts import Facts
+from flatline.judging.anchored import Anchored, anchored
+from flatline.judging.claims import claim
+from flatline.judging.throughput import Course, Slow
+from flatline.judging.timeline import by_host, instant, timeline, usual
+from flatline.model import Claim, QueryCite
+
+CPU_CLOCK, CPU_SLOW, CPU_ALIKE = "host_cpu_frequency_hertz", 0.85, 0.9
+"""Hosts of one job clock their CPUs alike, within the few per cent of their own heat and load: one
+held to its base clock, by heat or by a governor, stands a fifth and more below boost (published
+base and boost clocks of server CPUs).  The bar between them is a judgement."""
+MEAN = f"avg_over_time({CPU_CLOCK}[w])"
+LEAST_HOSTS = 4
+"""Of so many one may stand alone."""
+MOST_SHARE = 0.25
+"""Of the hosts: more are of another kind, or under another load."""
+MEETING = 0.1
+"""As devices that stand apart (`judging.apart`): a host's slow CPUs slow a synchronous run."""
+
+
+def at_moments(facts: Facts, run: Course) -> Anchored | None:
+    """The hosts whose CPUs are slow at moments at which the run is slower."""
+    cut = timeline(facts, [CPU_CLOCK], run.pace.span) if facts.measured(CPU_CLOCK) else None
+    read = None if cut is None else cut.hosts(facts, f"avg by (host) ({MEAN})")
+    if cut is None or read is None or len(read.rows) < LEAST_HOSTS:
+        return None
+    lit: dict[str, list[bool]] = {host: [] for host in read.rows}
+    for end in cut.ends:
+        now = read.at(end)
+        bar = CPU_SLOW * median(now.values()) if now else 0.0
+        for host, marks in lit.items():
+            marks.append(host in now and now[host] < bar)
+    burst = {host: marks for host, marks in lit.items() if any(marks) and not all(marks)}
+    if not burst or len(burst) > MOST_SHARE * len(lit):
+        return None
+    return anchored(run.pace, cut, burst, MEETING)
+
+
+def beside(facts: Facts, host: str, inside: Slow) -> Claim | None:
+    """The clocks of a host's CPUs beside the median host's, over a time."""
+    end = float(int(inside.ends))
+    mean = f"avg by (host) ({MEAN.replace('[w]', f'[{max(1, int(end - inside.begins))}s]')})"
+    read = by_host(instant(facts, mean, end))
+    own = None if read is None else read.cite(host, end, "CPU clock")
+    usually = usual(facts, mean, end, "CPU clock, the median host")
+    return None if own is None or usually is None else _told(host, own, usually)
+
+
+def slow_cpus(facts: Facts, run: Course, host: str, hosts: tuple[str, ...]) -> Claim | None:
+    """That the CPUs of this host, and of none of the others, are clocked below the usual."""
+    if not facts.measured(CPU_CLOCK):
+        return None
+    begins, ends = (int(moment) for moment in run.pace.span)
+    mean = f"avg by (host) (avg_over_time({CPU_CLOCK}[{max(1, ends - begins)}s]))"
+    answer = instant(facts, mean, float(ends))
+    rows = {row.place.host: row for row in answer.rows} if answer is not None else {}
+    others = [rows[one].last for one in hosts if one in rows and one != host]
+    if answer is None or host not in rows or len(others) < LEAST_HOSTS - 1:
+        return None
+    middle = median(others)
+    if rows[host].last > CPU_SLOW * middle or min(others) < CPU_ALIKE * middle:
+        return None
+    usually = usual(facts, mean, float(ends), "CPU clock, the median host")
+    if usually is None:
+        return None
+    return _told(host, answer.cite(rows[host], "CPU clock, over the run"), usually)
+
+
+def _told(host: str, own: QueryCite, usually: QueryCite) -> Claim:
+    text = (
+        f"The CPUs of {host} ran at {own.value / 1e9:.2f} GHz on average, the median host's at"
+        f" {usually.value / 1e9:.2f}"
+    )
+    return claim(text, own, usually)
