@@ -3,9 +3,8 @@ Metrics behind one question: canonical PromQL in, an answer by place out.
 
 An engine answers what the data understands: the embedded one over files read once into memory,
 or any other that is given (a TSDB directory, a server); exporters are told by the metrics they
-hold.  Every answer
-is kept, so that asking again costs nothing and what was asked can be told.  `replay` runs a
-citation's own query again, knowing nothing of how it was made.
+hold.  Every answer is kept, so that asking again costs nothing and what was asked can be told.
+`replay` runs a citation's own query again, knowing nothing of how it was made.
 
 NumPy and the parser are imported when a source is made, never for `recognise`: a target without
 metrics does not pay for them.
@@ -133,15 +132,17 @@ class MetricsSource:
         from flatline.vocab.spellings import in_one_spelling
         from flatline.vocab.users import in_pieces
 
+        def described(metric: str) -> list[dict[str, str]]:
+            return [of for of, _ in self._lately(metric)]
+
         names = names_of(self._answering() if bound else (), addresses)
         known = indexes(self._numbered(bound))
         out = []
         for exporter in bound:
-            one, told = in_one_spelling(exporter, self._described)
+            one, told = in_one_spelling(exporter, described)
             whole, unnamed = named(one, self._hosts(one), {**names, **told})
             whole = indexed(whole, self._values(whole, "gpu"), known)
-            whole = in_pieces(whole, self._described)
-            out.append(whole)
+            out.append(whole := in_pieces(whole, described))
             gaps.extend((*whole.gaps, *unnamed, *self._still(whole)))
         return out
 
@@ -157,7 +158,7 @@ class MetricsSource:
             if {uuid, index} <= names.get(metric, frozenset()):
                 found += [(of[uuid], of[index]) for of, _ in self._lately(metric)
                           if uuid in of and index in of]  # fmt: skip
-        valued = self._lately(VALUED) if VALUED in names else []
+        valued = self._lately(VALUED) if VALUED in names else ()
         return [*found, *((of.get("uuid", ""), f"{value:g}") for of, value in valued)]
 
     def _lately(self, metric: str) -> list[tuple[dict[str, str], float]]:
@@ -168,9 +169,6 @@ class MetricsSource:
         length_s = max(1, ceil(span[1] - span[0]) + 1)
         found = self._engine.run(f"last_over_time({metric}[{length_s}s])", span[1], span[1], 0.0)
         return [(dict(of), float(found.values[n, -1])) for n, of in enumerate(found.labels)]
-
-    def _described(self, metric: str) -> list[dict[str, str]]:
-        return [of for of, _ in self._lately(metric)]
 
     def _answering(self) -> list[tuple[str, str]]:
         """Which host answers at an instance, wherever node_exporter was read."""
