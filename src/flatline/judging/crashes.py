@@ -23,8 +23,9 @@ WEAK_ROOT = 0.5
 THREAD, IN_A_THREAD = "python-thread-exception", 0.25
 """The process goes on: too little for a verdict, though it may wait for what the thread was to
 do."""
-NAMES_NO_CALL, SAID_BELOW = "names-no-call", 40
-"""Lines: what NCCL warned of last, and the traceback that Hydra shortens, are printed below."""
+NAMES_NO_CALL, SAID_BELOW = "names-no-call", 120
+"""Lines: what NCCL warned of last, the traceback that Hydra shortens, and what TensorFlow met in a
+graph, below the place where it was defined, are printed below."""
 GOES_ON = "script-goes-on"
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
@@ -45,8 +46,10 @@ _INTERRUPTS = re.compile(r"(?:^|\.)(KeyboardInterrupt|SignalException|SystemExit
 
 _COMMUNICATES = re.compile(r"(?:^|\.)Dist(?:Backend|Network|Store)?Error$")
 """What torch raises for its communication library: whose fault it is, it does not say."""
-_OF_A_CALL = re.compile(r"(?:INTERNAL: )?(?:NCCL|RCCL) (?:operation|error)\b")
-"""What JAX raises for it."""
+_OF_A_CALL = re.compile(
+    r"(?:INTERNAL: )?(?:NCCL|RCCL) (?:operation|error)\b|Graph execution error"
+)
+"""What JAX raises for it, and TensorFlow for whatever fails within a graph."""
 
 _IN_THE_LOOP = (
     "_maybe_log_save_evaluate",
