@@ -110,6 +110,12 @@ def test_one_line_is_enough_where_it_names_the_exception() -> None:
         ("SyntaxError", "invalid syntax",
          [frame(OWN + "utils.py", "<module>", "raise ValueError(f'metrics: {m}')")], "env"),
         ("SyntaxError", "invalid syntax", [frame(OWN + "utils.py", "f", "x = (1,")], "config"),
+        ("KeyError", "'Non-existent config key: MODEL.WETGHTS'", [], "config"),
+        ("AssertionError", "invalid file[/c/coco/annotations/train.json] for Source", [], "data"),
+        ("AssertionError", "Checkpoint /data/zoo/R-50.pkl not found!", [], "asset"),
+        ("Exception", "weights/yolov3.pt missing, try downloading from elsewhere", [], "asset"),
+        ("Misconfiguration", "You requested GPUs: [0] But your machine only has: []", [], "env"),
+        ("ValueError", "need at least one array to stack", [], "data"),
     ],
 )  # fmt: skip
 def test_class_by_words_files_and_syntax(

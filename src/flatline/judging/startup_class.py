@@ -37,7 +37,7 @@ _BY_TYPE = tuple(
 )  # fmt: skip
 _VERSIONS = re.compile(
     r"\bincompatible\b.*(?:\bversions?\b|\d\.\d)|(?:\bversions?\b|\d\.\d).*\bincompatible\b|"
-    r"out of date|not (?:been )?(?:installed|compiled)|"
+    r"\bmachine only has: \[\]|out of date|not (?:been )?(?:installed|compiled)|"
     r"\bversions?\b.{0,80}(?:not match|mismatch|differ)|mismatch.{0,40}\bversions?\b|"
     r"(?:please|try|need to|must) (?:\w+ )?(?:pip |conda )?(?:re)?(?:install|upgrade|update"
     r"|downgrade)\b|(?:requires?|needs?|supported (?:in|by|with)) [\w.-]{1,40} ?(?:version|[<>=]=)"
@@ -49,11 +49,13 @@ _ABOUT_DATA = re.compile(
     r"\b(?:dataset|corpus|manifest)\b.{0,80}\b(?:empty|no |missing|must|without|with an?|contain"
     r"|have|has|found|exist)|\bcolumns?\b|\bunseen labels?|\bno (?:valid )?(?:images|samples|"
     r"examples|records|rows|files) |\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
-    r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float",
+    r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float"
+    r"|\bat least one array to (?:stack|concatenate)",
     re.IGNORECASE,
 )
 _SETTING = re.compile(
     r"\bnum_(?:classes|labels)\b|\bvocab_size\b|is not (?:registered|in the [\w ]{1,40}registry)"
+    r"|\bconfig key\b|\bunrecognized (?:configuration|argument)"
 )
 _NEW_SYNTAX = re.compile(r"(?:^|\W)f['\"]|:=|^\s*print [^(]|\basync\b|^\s*match ")
 """What a Python older or newer than the code's does not know."""
@@ -63,8 +65,9 @@ _NOT_THERE = re.compile(
     r"(?i:the |cannot open |unable to open |couldn't find )?(?i:"
     r"file|path|directory|folder|data(?:set)?|checkpoint"
     r"|model|weights?|tokenizer|config(?:uration)?)\b.{1,240}(?:not found|n[o']t exist|Errno 2\b)"
-    r"|[Uu]nable to open file "
+    r"|[Uu]nable to open file |invalid file ?\[|\S{1,240}\.(?:pth?|ckpt|bin|h5) (?:is )?missing\b"
 )
+_MODELS_FILE = re.compile(r"(?i:the )?(?i:checkpoint|model|weights?|tokenizer)\b")
 _GIVEN_PATH = re.compile(r"['\"]([^'\"]{1,400})['\"]|(\S*/\S+)")
 _PATHS = tuple(
     (re.compile(pattern, re.IGNORECASE), fault_class)
@@ -167,7 +170,7 @@ def class_of_line(text: str, frames: Sequence[Frame] = ()) -> str | None:
 
 def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     """Of which kind a file is by its name; by who looked for it where the name does not say."""
-    if any(_READS_MODEL.match(frame.function) for frame in near):
+    if _MODELS_FILE.match(said) or any(_READS_MODEL.match(frame.function) for frame in near):
         return "asset"
     if re.match(r"(?:The )?[Dd]ataset\b|Couldn't find (?:a dataset|any class)", said):
         return "data"
