@@ -37,7 +37,7 @@ TRIGGERS = (
     r"MPI_ABORT was invoked on rank [0-9]+",
     r"[Ee]rrorcode:? -?[0-9]+",
     r"[0-9] RUNNING AT ",
-    r"=\s+(?:KILLED BY SIGNAL|EXIT CODE): [0-9]+",
+    r"\s(?:KILLED BY SIGNAL|EXIT CODE): [0-9]",
     r"TERMINATED WITH THE EXIT STRING: ",
     r"Process [0-9]+ exit with status code -?[0-9]+",
 )
