@@ -1,4 +1,4 @@
-"""What every pattern needs for the scan to stay fast: a text of its own, and no count before it."""
+"""What every pattern needs for the scan to stay fast: a text, and no count before it."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from flatline import parsers, signatures
 from flatline.logs.prefilter import prefilter
 
 LEAST = 3
-"""Bytes.  One text of two costs all logs up to a tenth of the engine's time: it stands everywhere."""
+"""Bytes.  One text of two costs all logs up to a tenth of the engine's time."""
 LET_THROUGH = {
     r"[0-9]:[ -?]{2}'\]": "its two bytes close a list of texts, which few lines hold",
     r"\] [ -?]{3}%\|": "its two bytes stand in bars alone",
     r"[0-9]+/[0-9]+ +[0-9.]+G  +[0-9.naif]+ .*[0-9]+: +[0-9]+%": "G and two blanks are its text",
     r"(?:libnuma: Warning: (?:cpu|node) argument (?P<key>[\d,-]{1,120}) is out of range"
     r"|<[\d,!+-]{1,200}> is invalid(?:$|[\r\n])"
-    r"|failed to set pid \d{1,10}.s affinity: Invalid argument)": "the bracket before its count is rare",
+    r"|failed to set pid \d{1,10}.s affinity: Invalid argument)": "its bracket is rare",
 }
 """Measured, and found to cost nothing."""
 

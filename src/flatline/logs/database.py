@@ -31,9 +31,9 @@ MAGIC = b"flatline scan 1\n"
 KEPT_FILES = 8
 LARGEST_FILE_BYTES = 256 << 20
 EVERY_OFFSET = r"\xfe\xff"
-"""Two bytes that no UTF-8 holds.  Among hundreds of texts one of two bytes makes the engine look at
-every offset; without one it looks at every second or fourth, and finds so many more places to look
-at closely that it takes a fifth longer."""
+"""Two bytes that no UTF-8 holds.  Among hundreds of texts one of two bytes makes the engine look
+at every offset; without one it looks at every second or fourth, and finds so many more places to
+look at closely that it takes a fifth longer."""
 
 
 class Engine(Protocol):

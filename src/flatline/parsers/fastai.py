@@ -29,8 +29,8 @@ TRIGGERS = (
     r"[0-9]:[ -?]{2}'\]",
     r"Total time: [0-9:]+",
 )
-"""A row's second column is told by the blanks before it: every column is as wide as its name, and as
-eight characters, and two blanks stand between.  Digits beside two blanks stand in any table."""
+"""A row's second column is told by the blanks before it: every column is as wide as its name, and
+as eight characters, and two blanks stand between.  Digits beside two blanks stand in any table."""
 _LIST = Late(rf"\s*\[([0-9]{{1,7}}), ({NUMBER})((?:, (?:{NUMBER}|None))+), '[0-9:]{{5,12}}'\]\s*$")
 _ROW = Late(rf"\s*([0-9]{{1,7}}) +({NUMBER})((?: +(?:{NUMBER}|None))*) +[0-9:]{{5,12}}\s*$")
 _UNTIMED = Late(r"\s*([0-9]{1,7})  +([0-9]{1,9}\.[0-9]{6})((?: +[0-9]{1,9}\.[0-9]{6})+)\s*$")

@@ -40,8 +40,8 @@ TRIGGERS = (
     r"[ -?](?:it/s|s/it)",
     r"\] [ -?]{3}%\|",
 )
-"""`[ -?]` holds digits, blanks and what stands between: a class of 32 is compared bit by bit, one of
-ten digits is spelled out in as many texts (see docs/design/scanning.md)."""
+"""`[ -?]` holds digits, blanks and what stands between: a class of 32 is compared bit by bit, one
+of ten digits is spelled out in as many texts (see docs/design/scanning.md)."""
 
 _BAR = re.compile(
     r"([^%]{0,160}?)[0-9]{1,3}%(?:\|[^|]*\|)? +([0-9]{1,12})/([0-9]{1,12}) \[[0-9:]+<[0-9:?]+,"
