@@ -8,11 +8,13 @@ found at once with NumPy.  Both give the same hits.
 
 from __future__ import annotations
 
+import sys
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from flatline.logs.newlines import KIB_BITS
 from flatline.logs.reading import Span
 
 if TYPE_CHECKING:
@@ -26,7 +28,6 @@ TEXT_BYTES = 64 << 10
 HEAD_BYTES = 256
 DENSE = 512
 """Matches in a block from which looking for all at once is faster."""
-COUNT_DIRECTLY_BYTES = 1024
 _NEVER = 1 << 62
 _MOST_COMBINATIONS = 1 << 16
 
@@ -77,7 +78,7 @@ class Resolver:
     def hits(self, span: Span, flat: bytes, ends: list[int], before: Unfinished) -> list[Hit]:
         """`flat` is the span's data with every carriage return as a newline; it is the very
         same object where there is none."""
-        if span.newline is not None and len(ends) >= DENSE:
+        if len(ends) >= DENSE and "numpy" in sys.modules:
             found = self._dense(span, flat, ends, before)
             if found is not None:
                 return found
@@ -93,9 +94,12 @@ class Resolver:
         return ids
 
     def _sparse(self, span: Span, flat: bytes, ends: list[int], before: Unfinished) -> list[Hit]:
-        data, line, counted, newline = span.data, span.first_line, 0, span.newline
-        if newline is not None:
-            from numpy import count_nonzero  # as in `reading`
+        data, line, passed, count = (
+            span.data,
+            span.first_line,
+            span.newlines.passed,
+            span.data.count,
+        )
         drawn = _Drawn(data, before) if flat is not data or before.segments else None
         single, several, find, rfind = self._single, self._several, flat.find, flat.rfind
         new = tuple.__new__
@@ -121,22 +125,19 @@ class Resolver:
                 at = bisect_right(ends, limit, at)
                 key = tuple(numbers[first:at])
                 ids = several.get(key) or self._ids(key)
-            if newline is None or start - counted < COUNT_DIRECTLY_BYTES:
-                line += data.count(b"\n", counted, start)
-            else:
-                line += int(count_nonzero(newline[counted:start]))
-            counted = start
+            kib = start >> KIB_BITS
+            at_line = line + passed[kib] + count(b"\n", kib << KIB_BITS, start)
             if drawn is None:
-                add(new(Hit, (line, 0, data[a:b], ids, b"")))
+                add(new(Hit, (at_line, 0, data[a:b], ids, b"")))
             else:
-                add(Hit(line, drawn.segment(start), data[a:b], ids, drawn.head))
+                add(Hit(at_line, drawn.segment(start), data[a:b], ids, drawn.head))
         return hits
 
     def _dense(
         self, span: Span, flat: bytes, ends: list[int], before: Unfinished
     ) -> list[Hit] | None:
         """None where a segment is too long to be given whole."""
-        import numpy as np  # as in `reading`
+        import numpy as np
 
         values = np.array(ends, dtype=np.int64)
         breaks = np.flatnonzero(np.frombuffer(flat, dtype=np.uint8, count=span.end) == 0x0A)
