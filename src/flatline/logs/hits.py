@@ -21,7 +21,8 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ID_BITS = 16
+ID_BITS = 12
+"""With an offset within a block 30 bits, which Python keeps in one digit."""
 ID_MASK = (1 << ID_BITS) - 1
 TEXT_BYTES = 64 << 10
 """Of a longer segment a hit holds what stands around the match."""
