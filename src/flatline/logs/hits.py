@@ -9,7 +9,6 @@ found at once with NumPy.  Both give the same hits.
 from __future__ import annotations
 
 import sys
-from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
@@ -95,43 +94,39 @@ class Resolver:
         return ids
 
     def _sparse(self, span: Span, flat: bytes, ends: list[int], before: Unfinished) -> list[Hit]:
-        data, line, passed, count = (
-            span.data,
-            span.first_line,
-            span.newlines.passed,
-            span.data.count,
-        )
+        data, line, passed, last = span.data, span.first_line, span.newlines.passed, span.end
         drawn = _Drawn(data, before) if flat is not data or before.segments else None
-        single, several, find, rfind = self._single, self._several, flat.find, flat.rfind
+        several, find, rfind, count = self._several, flat.find, flat.rfind, data.count
         new = tuple.__new__
-        numbers = [value & ID_MASK for value in ends]
         hits: list[Hit] = []
         add = hits.append
         ends.append(_NEVER)
-        at, last = 0, len(numbers)
-        while at < last:
-            end = ends[at] >> ID_BITS
+        start = a = b = 0
+        limit = -1
+        numbers: tuple[int, ...] = ()  # of the segment whose matches are gathered
+        for value in ends:
+            if value <= limit:
+                numbers += (value & ID_MASK,)
+                continue
+            if numbers:
+                ids = several.get(numbers) or self._ids(numbers)
+                kib = start >> KIB_BITS
+                at_line = line + passed[kib] + count(b"\n", kib << KIB_BITS, start)
+                if drawn is None:
+                    add(new(Hit, (at_line, 0, data[a:b], ids, b"")))
+                else:
+                    add(Hit(at_line, drawn.segment(start), data[a:b], ids, drawn.head))
+            if value == _NEVER:
+                break
+            end = value >> ID_BITS
             start = a = rfind(b"\n", 0, end - 1) + 1
             b = find(b"\n", end - 1)
-            if b < 0 or b > span.end:
-                b = span.end
+            if b < 0 or b > last:
+                b = last
             if b - a > TEXT_BYTES:
                 a, b = max(a, end - TEXT_BYTES // 2), min(b, end + TEXT_BYTES // 2)
             limit = b << ID_BITS | ID_MASK
-            first = at
-            at += 1
-            if ends[at] > limit:
-                ids = single[numbers[first]]
-            else:
-                at = bisect_right(ends, limit, at)
-                key = tuple(numbers[first:at])
-                ids = several.get(key) or self._ids(key)
-            kib = start >> KIB_BITS
-            at_line = line + passed[kib] + count(b"\n", kib << KIB_BITS, start)
-            if drawn is None:
-                add(new(Hit, (at_line, 0, data[a:b], ids, b"")))
-            else:
-                add(Hit(at_line, drawn.segment(start), data[a:b], ids, drawn.head))
+            numbers = (value & ID_MASK,)
         return hits
 
     def _dense(
