@@ -186,17 +186,17 @@ class _Extremes:
 
     def add(self, owner: str, values: Sequence[float]) -> None:
         least, owners, other = self._least, self._owner, self._other
-        for n, value in enumerate(values):
-            if n == len(least):
-                least.append(value)
-                owners.append(owner)
-                other.append(INFINITE)
-            elif value < least[n]:
+        further = values[len(least) :]
+        for n, (value, first, second) in enumerate(zip(values, least, other, strict=False)):
+            if value < first:
                 if owner != owners[n]:
-                    other[n], owners[n] = least[n], owner
+                    other[n], owners[n] = first, owner
                 least[n] = value
-            elif owner != owners[n] and value < other[n]:
+            elif value < second and owner != owners[n]:
                 other[n] = value
+        least += further
+        owners += [owner] * len(further)
+        other += [INFINITE] * len(further)
 
     def up_to(self, value: float, without: str | None) -> int:
         return bisect_right(range(len(self._least)), value, key=lambda n: self._at(n, without))

@@ -136,9 +136,10 @@ def test_nothing_that_matches_is_missed(pattern: str, text: str) -> None:
     ("pattern", "told"),
     (
         (r"Training from epoch \d+ on \d", r"Training\x20from\x20epoch\x20"),
-        (r"(?:\d+ of|all) watchdogs were stopped", r"\x20watchdogs\x20were\x20stopped"),
+        (r"(?:\d+ of|all) watchdogs were stopped", r"\x20watchdogs\x20were\x20"),
         (r"x (?:sotoldaswasthis|astoldaswasthat) y", r"(?:sotoldaswasthis|astoldaswasthat)"),
         (r"x (?:first telling one|short) y", r"x\x20(?:first\x20telling\x20one|short)\x20y"),
+        (r"\d too short to be cut\.", r"\x20too\x20short\x20to\x20be\x20"),
         (r"\d(?i:some telling text)", r"(?i:some\x20telling\x20text)"),
         (r"(?:some telling text)?\d+%", r"[0-9]\x25"),
         (r"\d{3} too short \d", r"[0-9]{3}\x20too\x20short\x20[0-9]"),

@@ -12,7 +12,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from flatline.errors import CatalogueError
-from flatline.logs import hits, reading, scan
+from flatline.logs import hits, newlines, reading, scan
 from flatline.logs.reading import clean, open_text
 from flatline.logs.scan import Hit, Scanner, verify_patterns
 
@@ -125,7 +125,7 @@ def test_dense_hits_are_the_sparse_ones(
                     for n in range(4000))  # fmt: skip
     monkeypatch.setattr(hits, "DENSE", 1 << 30)
     with monkeypatch.context() as without_numpy:
-        without_numpy.setattr(reading, "newlines", lambda data, large: None)
+        without_numpy.setattr(newlines, "_many", newlines._few)
         sparse = scanned(tmp_path, data, fast)
     monkeypatch.setattr(reading, "NUMPY_FROM_BYTES", 0)
     counted = scanned(tmp_path, data, fast)

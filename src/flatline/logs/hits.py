@@ -8,25 +8,26 @@ found at once with NumPy.  Both give the same hits.
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import sys
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
+from flatline.logs.newlines import KIB_BITS
 from flatline.logs.reading import Span
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-ID_BITS = 16
+ID_BITS = 12
+"""With an offset within a block 30 bits, which Python keeps in one digit."""
 ID_MASK = (1 << ID_BITS) - 1
 TEXT_BYTES = 64 << 10
 """Of a longer segment a hit holds what stands around the match."""
 HEAD_BYTES = 256
 DENSE = 512
 """Matches in a block from which looking for all at once is faster."""
-COUNT_DIRECTLY_BYTES = 1024
 _NEVER = 1 << 62
 _MOST_COMBINATIONS = 1 << 16
 
@@ -77,7 +78,7 @@ class Resolver:
     def hits(self, span: Span, flat: bytes, ends: list[int], before: Unfinished) -> list[Hit]:
         """`flat` is the span's data with every carriage return as a newline; it is the very
         same object where there is none."""
-        if span.newline is not None and len(ends) >= DENSE:
+        if len(ends) >= DENSE and "numpy" in sys.modules:
             found = self._dense(span, flat, ends, before)
             if found is not None:
                 return found
@@ -93,50 +94,46 @@ class Resolver:
         return ids
 
     def _sparse(self, span: Span, flat: bytes, ends: list[int], before: Unfinished) -> list[Hit]:
-        data, line, counted, newline = span.data, span.first_line, 0, span.newline
-        if newline is not None:
-            from numpy import count_nonzero  # as in `reading`
+        data, line, passed, last = span.data, span.first_line, span.newlines.passed, span.end
         drawn = _Drawn(data, before) if flat is not data or before.segments else None
-        single, several, find, rfind = self._single, self._several, flat.find, flat.rfind
+        several, find, rfind, count = self._several, flat.find, flat.rfind, data.count
         new = tuple.__new__
-        numbers = [value & ID_MASK for value in ends]
         hits: list[Hit] = []
         add = hits.append
         ends.append(_NEVER)
-        at, last = 0, len(numbers)
-        while at < last:
-            end = ends[at] >> ID_BITS
+        start = a = b = 0
+        limit = -1
+        numbers: tuple[int, ...] = ()  # of the segment whose matches are gathered
+        for value in ends:
+            if value <= limit:
+                numbers += (value & ID_MASK,)
+                continue
+            if numbers:
+                ids = several.get(numbers) or self._ids(numbers)
+                kib = start >> KIB_BITS
+                at_line = line + passed[kib] + count(b"\n", kib << KIB_BITS, start)
+                if drawn is None:
+                    add(new(Hit, (at_line, 0, data[a:b], ids, b"")))
+                else:
+                    add(Hit(at_line, drawn.segment(start), data[a:b], ids, drawn.head))
+            if value == _NEVER:
+                break
+            end = value >> ID_BITS
             start = a = rfind(b"\n", 0, end - 1) + 1
             b = find(b"\n", end - 1)
-            if b < 0 or b > span.end:
-                b = span.end
+            if b < 0 or b > last:
+                b = last
             if b - a > TEXT_BYTES:
                 a, b = max(a, end - TEXT_BYTES // 2), min(b, end + TEXT_BYTES // 2)
             limit = b << ID_BITS | ID_MASK
-            first = at
-            at += 1
-            if ends[at] > limit:
-                ids = single[numbers[first]]
-            else:
-                at = bisect_right(ends, limit, at)
-                key = tuple(numbers[first:at])
-                ids = several.get(key) or self._ids(key)
-            if newline is None or start - counted < COUNT_DIRECTLY_BYTES:
-                line += data.count(b"\n", counted, start)
-            else:
-                line += int(count_nonzero(newline[counted:start]))
-            counted = start
-            if drawn is None:
-                add(new(Hit, (line, 0, data[a:b], ids, b"")))
-            else:
-                add(Hit(line, drawn.segment(start), data[a:b], ids, drawn.head))
+            numbers = (value & ID_MASK,)
         return hits
 
     def _dense(
         self, span: Span, flat: bytes, ends: list[int], before: Unfinished
     ) -> list[Hit] | None:
         """None where a segment is too long to be given whole."""
-        import numpy as np  # as in `reading`
+        import numpy as np
 
         values = np.array(ends, dtype=np.int64)
         breaks = np.flatnonzero(np.frombuffer(flat, dtype=np.uint8, count=span.end) == 0x0A)

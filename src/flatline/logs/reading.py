@@ -16,17 +16,18 @@ import errno
 import os
 import re
 import stat
-import sys
 from array import array
 from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 from flatline.errors import SourceRefused, SourceUnreachable
 from flatline.logs.event_files import is_event_file, rendered
+from flatline.logs.newlines import Newlines
 from flatline.logs.unpacking import (
     ENCODING_BYTES,
     FileStore,
@@ -38,10 +39,6 @@ from flatline.logs.unpacking import (
     unpack,
 )
 from flatline.model import Gap
-
-if TYPE_CHECKING:
-    import numpy as np
-    from numpy.typing import NDArray
 
 __all__ = [
     "BLANKS",
@@ -91,17 +88,12 @@ class Block:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """
-    A block that was not copied: it is `data[:end]`, and what follows belongs to the next one.
-
-    `newline` says of each byte of `data` whether it is one; None where NumPy is not worth its
-    import.
-    """
+    """A block that was not copied: it is `data[:end]`; what follows belongs to the next one."""
 
     first_line: int
     data: bytes
     end: int
-    newline: NDArray[np.bool_] | None
+    newlines: Newlines
 
 
 def plain(data: bytes) -> bytes:
@@ -125,25 +117,6 @@ def segments(raw: bytes) -> list[bytes]:
     """What a physical line drew over itself, split at carriage returns; those that end the line
     (CRLF) begin no segment."""
     return raw.rstrip(b"\r\n").split(b"\r")
-
-
-def newlines(data: bytes, large: bool) -> NDArray[np.bool_] | None:
-    """Where they stand in `data`, where NumPy is there or the file is `large`."""
-    if not large and "numpy" not in sys.modules:
-        return None
-    import numpy as np  # 0.1 s of start-up that small logs need not pay
-
-    newline: NDArray[np.bool_] = np.frombuffer(data, dtype=np.uint8) == 0x0A
-    return newline
-
-
-def newline_counter(data: bytes, newline: NDArray[np.bool_] | None) -> Callable[[int, int], int]:
-    """Counts the newlines in parts of `data`."""
-    if newline is None:
-        return lambda start, stop: data.count(b"\n", start, stop)
-    import numpy as np  # as above
-
-    return lambda start, stop: int(np.count_nonzero(newline[start:stop]))
 
 
 def open_text(path: Path, source: str) -> TextFile:
@@ -296,9 +269,9 @@ class TextFile:
             data, end = self._next(offset, size, line)
             if not end:
                 return
-            newline = newlines(data, large)
-            yield Span(line, data, end, newline)
-            line = self._note_lines(offset, line, end, newline_counter(data, newline))
+            newlines = Newlines(data, large)
+            yield Span(line, data, end, newlines)
+            line = self._note_lines(offset, line, end, newlines.before)
             offset += end
             self.line_count = line - (data[end - 1] == 0x0A)
 
@@ -375,17 +348,15 @@ class TextFile:
             )
         return data, end or len(data)
 
-    def _note_lines(
-        self, offset: int, line: int, end: int, count: Callable[[int, int], int]
-    ) -> int:
-        """Indexes `end` bytes that begin at `offset` in `line`; the line that follows them."""
+    def _note_lines(self, offset: int, line: int, end: int, passed: Callable[[int], int]) -> int:
+        """Indexes `end` bytes that begin at `offset` in `line`; the line that follows them.
+        `passed` counts the newlines before a place of them."""
         for start in range(0, end, INDEX_BYTES):
             stop = min(start + INDEX_BYTES, end)
-            line += count(start, stop)
             if offset + stop >= self._index_offsets[-1] + INDEX_BYTES:
                 self._index_offsets.append(offset + stop)
-                self._index_lines.append(line)
-        return line
+                self._index_lines.append(line + passed(stop))
+        return line + passed(end)
 
     def _seek(self, line: int) -> tuple[int, int]:
         """
@@ -398,8 +369,8 @@ class TextFile:
             data = self._read(offset, INDEX_BYTES)
             if len(data) < INDEX_BYTES:
                 break
-            count = newline_counter(data, None)
-            self._note_lines(offset, self._index_lines[-1], len(data), count)
+            passed = partial(data.count, b"\n", 0)
+            self._note_lines(offset, self._index_lines[-1], len(data), passed)
         # An entry points anywhere into its line, so the one before the line that is wanted.
         place = max(0, bisect_left(self._index_lines, line) - 1)
         offset, number = self._index_offsets[place], self._index_lines[place]

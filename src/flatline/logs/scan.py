@@ -18,8 +18,9 @@ from pathlib import Path
 from flatline.errors import CatalogueError
 from flatline.logs.database import Engine, engine, refusal
 from flatline.logs.hits import ID_BITS, ID_MASK, Hit, Resolver, Unfinished
+from flatline.logs.newlines import Newlines
 from flatline.logs.prefilter import prefilter
-from flatline.logs.reading import Span, TextFile, newlines, plain
+from flatline.logs.reading import Span, TextFile, plain
 
 __all__ = ["Hit", "Scanner", "verify_patterns"]
 
@@ -76,7 +77,7 @@ class Scanner:
             raw = span.data
             data = plain(raw[: span.end]) if b"\x1b" in raw or b"\x08" in raw else raw
             if data is not raw:
-                span = _plain_span(span, data)
+                span = Span(span.first_line, data, len(data), Newlines(data, large=False))
             flat = data.replace(b"\r", b"\n") if b"\r" in data else data
             ends = self._engine.ends(flat)
             while ends and ends[-1] >> ID_BITS > span.end:
@@ -93,12 +94,6 @@ def _engine(patterns: Sequence[str], cache: Path | None, slow: bool) -> Engine:
         return engine(patterns, cache)
     except ImportError:
         return SlowEngine(patterns)
-
-
-def _plain_span(span: Span, data: bytes) -> Span:
-    """The span with its escapes taken out, which took no newline with them."""
-    newline = None if span.newline is None else newlines(data, large=True)
-    return Span(span.first_line, data, len(data), newline)
 
 
 def verify_patterns(patterns: Sequence[str]) -> list[str]:

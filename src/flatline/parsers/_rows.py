@@ -71,7 +71,16 @@ def decoded(data: bytes) -> str:
 
 def shown(text: str, command: re.Pattern[str]) -> Iterator[str]:
     """The lines of what a command printed, without itself as a terminal shows it."""
-    return (line for line in text.split("\n") if line.strip() and not command.fullmatch(line))
+    return (line for line in _lines(text) if line.strip() and not command.fullmatch(line))
+
+
+def _lines(text: str) -> Iterator[str]:
+    """One after another: of a file's beginning the first few tell what it is."""
+    at = 0
+    while (end := text.find("\n", at)) >= 0:
+        yield text[at:end]
+        at = end + 1
+    yield text[at:]
 
 
 def top(head: bytes, command: re.Pattern[str]) -> list[str]:

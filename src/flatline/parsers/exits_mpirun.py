@@ -36,8 +36,8 @@ TRIGGERS = (
     r"Exit code: +[0-9]+",
     r"MPI_ABORT was invoked on rank [0-9]+",
     r"[Ee]rrorcode:? -?[0-9]+",
-    r"PID [0-9]+ RUNNING AT ",
-    r"=\s+(?:KILLED BY SIGNAL|EXIT CODE): [0-9]+",
+    r"[0-9] RUNNING AT ",
+    r"\s(?:KILLED BY SIGNAL|EXIT CODE): [0-9]",
     r"TERMINATED WITH THE EXIT STRING: ",
     r"Process [0-9]+ exit with status code -?[0-9]+",
 )

@@ -24,11 +24,13 @@ FORMAT = "fastai"
 FRAMEWORK = "fastai"
 TRIGGERS = (
     r"epoch +train_loss +",
-    r"  [0-9]{2}:[0-9]{2} *$",
-    r"[0-9], '[0-9:]{5,12}'\]",
-    r"[0-9]  +[0-9]+\.[0-9]{6}  +[0-9]+\.[0-9]{6}",
+    r"    [0-9]+\.[0-9]{6}  +([0-9]+\.[0-9]{6}|nan|inf|None|[0-9]{2}:[0-9]{2})",
+    r"    (nan|inf|-[0-9]+\.[0-9]{6})  +",
+    r"[0-9]:[ -?]{2}'\]",
     r"Total time: [0-9:]+",
 )
+"""A row's second column is told by the blanks before it: every column is as wide as its name, and
+as eight characters, and two blanks stand between.  Digits beside two blanks stand in any table."""
 _LIST = Late(rf"\s*\[([0-9]{{1,7}}), ({NUMBER})((?:, (?:{NUMBER}|None))+), '[0-9:]{{5,12}}'\]\s*$")
 _ROW = Late(rf"\s*([0-9]{{1,7}}) +({NUMBER})((?: +(?:{NUMBER}|None))*) +[0-9:]{{5,12}}\s*$")
 _UNTIMED = Late(r"\s*([0-9]{1,7})  +([0-9]{1,9}\.[0-9]{6})((?: +[0-9]{1,9}\.[0-9]{6})+)\s*$")

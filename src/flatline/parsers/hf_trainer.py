@@ -42,7 +42,7 @@ TRIGGERS = (
     r"Saving model checkpoint to ",
     r"TrainOutput\(global_step=[0-9]",
     r"Training completed\. Do not forget to share",
-    r"[0-9?] ?(?:it/s|s/it)",
+    r"[ -?](?:it/s|s/it)",
 )
 
 _FIELD = re.compile(r"'([^']{1,80})': ?'?([^,'}]{0,80})")

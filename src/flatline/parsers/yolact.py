@@ -13,7 +13,7 @@ from flatline.parsers._rules import RuleReader, fields, rule
 
 FORMAT = "yolact"
 FRAMEWORK = "YOLACT"
-TRIGGERS = (r"[0-9] \|\| [A-Z]: ",)
+TRIGGERS = (r"[ -?] \|\| [@-_]: ",)
 RULES = (
     rule(
         "train",
