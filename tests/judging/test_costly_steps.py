@@ -165,3 +165,21 @@ def test_undated_saves_are_laid_beside_the_record(
     assert verdict.code in ((code,) if code else ("G1", None))
     if code:
         assert "the record of the run" in verdict.shows[0].text
+
+
+def test_saves_that_no_clock_weighs_are_a_warning(tmp_path: Path) -> None:
+    """They may have been written beside the steps: healthy, but not surely."""
+    lines = []
+    for step in range(200):
+        lines.append(
+            f"Training epoch 0, iteration {step}/199 | lr: 0.0003 | global_step: {step} |"
+            f" reduced_train_loss: {2 + 40 / (step + 9):.3f} | train_step_timing in s: 5.0"
+        )
+        if step % 10 == 9:
+            lines.append(f"checkpoint step {step + 1} saved in 60.0s")
+    lines.append("`Trainer.fit` stopped: `max_steps=200` reached.")
+    (tmp_path / "slurm-18.out").write_text("\n".join(lines) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+    assert verdict.code == "G1"
+    assert verdict.confidence < 0.8
+    assert any(f.finding.code == "D2" and f.finding.role == "warning" for f in verdict.findings)

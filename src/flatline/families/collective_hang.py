@@ -230,6 +230,7 @@ def _frozen(facts: Facts) -> Finding | None:
         ),
         attribution="unknown",
         strength=FROZEN_AND_IDLE if unpowered else FROZEN,
+        most=unpowered.most if unpowered else 1.0,
         shows=(
             claim(
                 f"Progress came every {seen.interval_s:.1f} s, and then none for {seconds:.0f} s"
@@ -276,7 +277,7 @@ def _spun(facts: Facts) -> Finding | None:
         + (f"the others waited for {_waited_for(places)}" if places else "all GPUs waited"),
         attribution="unknown",
         strength=FROZEN_AND_IDLE if unpowered else SPUN,
-        most=1.0 if unpowered else SPUN_MOST,
+        most=unpowered.most if unpowered else SPUN_MOST,
         shows=(*held.shows, *((unpowered.why,) if unpowered else ())),
         implies=(
             claim("It stood still while it held its allocation.", *held.shows[-1].cites[:2]),

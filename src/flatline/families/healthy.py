@@ -29,6 +29,7 @@ from statistics import median
 from flatline.facts import METRICS, SCHEDULER, Facts
 from flatline.judging.belonging import gpus_seen, scoped
 from flatline.judging.claims import claim
+from flatline.judging.costly_steps import stated_saves
 from flatline.judging.health import within
 from flatline.judging.launches import launches
 from flatline.judging.pace import pace
@@ -58,6 +59,8 @@ OUTSIDE = 0.1
 """Of the time by the clock: as much as a slow phase must take (LONG_SHARE).  Sound runs of
 generated clusters lost 0.08 at most, saves and evaluations of which their logs say nothing with
 them."""
+SAVING, MUCH = "What saving cost: see the warning.", 0.25
+"""Of the time, as much as makes it a cause of slowness where a clock tells (D2)."""
 SETTING = "What a setting costs that makes each kernel launch wait: see the warning."
 MUCH_SLOWER = 0.95
 """Below this part of its best level a phase is slow: repeats of one run differ by 2 %
@@ -121,11 +124,12 @@ def _doubts(
     facts: Facts, faults: tuple[Claim, ...], outside: tuple[Claim, ...]
 ) -> tuple[str, ...]:
     """What keeps a sound run from being called so with confidence."""
-    waits = launches(facts)
+    waits, saves = launches(facts), stated_saves(facts)
     told = {
         FAULT: bool(faults),
         MEANWHILE: bool(outside),
         SETTING: waits is not None and not waits.cheap,
+        SAVING: saves is not None and not saves.sure and saves.lost_s >= MUCH * saves.wall_s,
         WHOSE: METRICS in facts.stores and not scoped(facts),
     }
     return tuple(text for text, holds in told.items() if holds)

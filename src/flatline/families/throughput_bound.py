@@ -109,18 +109,24 @@ def _said_to_save(facts: Facts, stated: Stated) -> Finding:
         attribution="job",
         shows=(
             claim(f"{stated.events} lines on saves say that these took {stated.lost_s:.0f} s of"
-                  f" {stated.wall_s:.0f} s by {stated.clock}, time that no step accounts for",
+                  f" {stated.wall_s:.0f} s by {stated.clock}"
+                  + (", time that no step accounts for" if stated.sure else ""),
                   *shown, stated.cites[-1]),
         ),
         implies=(claim("Every rank waits while one saves, unless it is done beside the steps.",
                        *shown),),
-        strength=0.75,
-        severity="degraded",
+        strength=0.75 if stated.sure else 0.4,
+        role="cause" if stated.sure else "warning",
+        severity="degraded" if stated.sure else "warning",
         took_s=(stated.lost_s, stated.wall_s),
         scope="all",
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=("Whether the storage is slow or the checkpoints are large.",),
+        cannot_decide=(
+            "Whether the storage is slow or the checkpoints are large.",
+            *(() if stated.sure else ("Whether they were saved beside the steps: nothing dates"
+                                      " the log or the run.",)),
+        ),
         actions=(
             Action("fix", "Save less often, or asynchronously: once in the time that may be"
                    " lost, not once a few steps."),

@@ -10,7 +10,7 @@ from itertools import pairwise
 from statistics import median
 
 from flatline.facts import Facts, Track
-from flatline.judging.by_steps import laid
+from flatline.judging.by_steps import laid, spent
 from flatline.judging.throughput import times, unaccounted
 from flatline.model import LogCite, Place
 
@@ -103,6 +103,8 @@ class Stated:
     events: int
     cites: tuple[LogCite, ...]
     clock: str
+    sure: bool = True
+    """Whether a clock tells that these seconds were had from the steps'."""
 
 
 def stated_saves(facts: Facts) -> Stated | None:
@@ -117,10 +119,22 @@ def stated_saves(facts: Facts) -> Stated | None:
         for marker in facts.markers_of("checkpoint_saved")
         if marker.attempt == facts.last.n and (found := _TOOK.search(marker.cite.text))
     ]
+    own = _own_times(facts) if outside is None else None
+    if told and own is not None:
+        saved = sum(seconds for seconds, _ in told)
+        cites = tuple(cite for _, cite in told)
+        return Stated(saved, saved + own, len(told), cites, "their own word", sure=False)
     if outside is None or not told:
         return None
     lost = min(sum(seconds for seconds, _ in told), outside[1])
     return Stated(lost, outside[0], len(told), tuple(cite for _, cite in told), clock)
+
+
+def _own_times(facts: Facts) -> float | None:
+    """Seconds that the steps of an undated log say they took together."""
+    track = facts.main_track(facts.last.n)
+    known = None if track is None else spent(track, track.of_attempt(facts.last.n))
+    return known.by[-1] if known is not None and known.seconds else None
 
 
 def saves_begun(facts: Facts) -> tuple[int, ...]:

@@ -40,6 +40,10 @@ MOST_OF_ALL = 4
 WAITED = "what waits in a collective runs its kernel and keeps its power up"
 COMPUTED = "it computed on, and what waits in a collective draws less than what computes"
 
+PROCS, ASLEEP_MOST = "host_procs_blocked", 0.79
+"""Tasks in uninterruptible sleep: one all the time, three times the others' (`judging.blocked`);
+and just short of confident."""
+
 
 @dataclass(frozen=True, slots=True)
 class Idle:
@@ -47,6 +51,9 @@ class Idle:
 
     places: tuple[Place, ...]
     why: Claim
+    most: float = 1.0
+    """How sure what rests on it may be: tasks of that host that cannot be woken wait for something
+    that is no collective."""
 
 
 def idle(facts: Facts, until: float | None, since: float | None = None) -> Idle | None:
@@ -182,4 +189,17 @@ def _told(
         f"While the run stood still {drew}{more}, the median GPU {shown.format(others.value)}:"
         f" {means}"
     )
-    return Idle(whole_hosts(places, rows), claim(text, *cites, others))
+    named = whole_hosts(places, rows)
+    asleep = _asleep(facts, {place.host or "" for place in named}, length_s, ends)
+    return Idle(named, claim(text, *cites, others), ASLEEP_MOST if asleep else 1.0)
+
+
+def _asleep(facts: Facts, hosts: set[str], length_s: int, ends: int) -> bool:
+    """Whether tasks of one of these hosts stood in uninterruptible sleep, which ends with storage
+    or a driver, and those of the others hardly did."""
+    if not facts.measured(PROCS):
+        return False
+    answer = instant(facts, f"avg by (host) ({_mean(PROCS, length_s)})", ends)
+    now = {row.place.host or "": row.last for row in answer.rows} if answer is not None else {}
+    rest = max((tasks for host, tasks in now.items() if host not in hosts), default=0.0)
+    return any(now.get(host, 0.0) >= max(1.0, 3.0 * rest) for host in hosts)
