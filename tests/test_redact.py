@@ -190,3 +190,13 @@ def test_a_line_of_a_key_that_something_is_drawn_over_is_masked() -> None:
     line = "3+7rfsIhR4bsG6FkVPMbrz9G6nYJv8LhQKhhX5yrcFDOSJKnJ/gJDq/G8qcPt0EvTCz334"
     assert line not in mask(f"{line}\rValueError: no")
     assert line not in mask(f"x\r{line}\rValueError: no")
+
+
+@pytest.mark.parametrize(
+    "line", ["setenv X_TOKEN {}", "export MY_KEY {}", "x\rMY_TOKEN\t{}", "x\rpassword {}"]
+)
+@pytest.mark.parametrize("after", ["", "\rValueError: no", "\n"])
+def test_a_value_that_ends_at_a_carriage_return(line: str, after: str) -> None:
+    """As it would at the end of the line."""
+    secret = "Zk91b2kEdTN95Z4"
+    assert secret not in mask(line.format(secret) + after)

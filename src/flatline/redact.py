@@ -97,9 +97,9 @@ _COMMANDS = re.compile(
     r"|\bpassword for [^\s:]{1,60}:\s{0,3}|\bbindpw\s{1,3}|<(?:password|secret|token|api_?key)>"
     r"|\baws\s[^\n]{0,60}?\bset\s{1,3}\S{0,80}?(?:secret|token)[\w.]{0,40}\s{1,3}"
     r"|\b(?:auth\s?=\s?|httpbasicauth)\(\s?['\"][^'\"\n]{1,100}['\"],\s?['\"]"
-    r"|(?:\b(?:setenv|export)\s{1,3}|^)(?-i:[A-Z][A-Z0-9_]{0,60}(?:TOKEN|KEY|SECRET|PASSWORD|PASS))"
-    r"[ \t]{1,8}(?=\S+$)"
-    r"|^\s{0,8}password[ \t]{1,8}(?=\S+$))(?!-)[^\s'\"<]++",
+    r"|(?:\b(?:setenv|export)\s{1,3}|^|(?<=\r))"
+    r"(?-i:[A-Z][A-Z0-9_]{0,60}(?:TOKEN|KEY|SECRET|PASSWORD|PASS))[ \t]{1,8}(?=\S+(?:\r|$))"
+    r"|(?:^|(?<=\r))\s{0,8}password[ \t]{1,8}(?=\S+(?:\r|$)))(?!-)[^\s'\"<]++",
     re.MULTILINE,
 )
 _PIPED = re.compile(
