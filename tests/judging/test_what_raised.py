@@ -102,6 +102,16 @@ def test_a_bar_at_its_beginning_says_that_no_step_was_made(
     assert judged(tmp_path, text).code == family
 
 
+@pytest.mark.parametrize("label", ["Validation", "Epoch 5", "epoch 12"])
+def test_a_bar_of_a_later_pass_says_nothing_of_the_first_step(tmp_path: Path, label: str) -> None:
+    """An evaluation, and an epoch that others came before."""
+    text = (
+        f"{label}:   0%|          | 0/24 [00:00<?, ?it/s]Index.cu:92: operator(): block: [5,0,0],"
+        " thread: [64,0,0] Assertion `index >= -sizes[i]` failed.\n"
+    )
+    assert judged(tmp_path, text).code == "A3"
+
+
 @pytest.mark.parametrize(("norm", "family"), [("nan", "E1"), ("0.412", None)])
 def test_a_policy_whose_gradient_is_no_number_learns_no_more(
     tmp_path: Path, norm: str, family: str | None

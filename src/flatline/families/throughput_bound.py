@@ -104,7 +104,8 @@ def _said_to_save(facts: Facts, stated: Stated) -> Finding:
     shown = stated.cites[:_SHOWN]
     return Finding(
         code=CODE,
-        summary=f"Saving checkpoints took {share:.0%} of the run's time",
+        summary=f"Saving checkpoints {'took' if stated.sure else 'may have taken'} {share:.0%} of"
+        " the run's time",
         fault_class="checkpoint-storm",
         attribution="job",
         shows=(
@@ -118,7 +119,7 @@ def _said_to_save(facts: Facts, stated: Stated) -> Finding:
         strength=0.75 if stated.sure else 0.4,
         role="cause" if stated.sure else "warning",
         severity="degraded" if stated.sure else "warning",
-        took_s=(stated.lost_s, stated.wall_s),
+        took_s=(stated.lost_s, stated.wall_s) if stated.sure else None,
         scope="all",
         attempt=facts.last.n,
         ended_run=False,

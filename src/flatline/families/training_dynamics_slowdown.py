@@ -188,7 +188,11 @@ def _more_a_step(facts: Facts) -> Finding | None:
     grown = [move for move in _grown(facts, run, run.pace.track, sized, len(sized))
              if "batch" not in move.name
              or part < (1 - DROP) * move.values[0] / move.values[1]]  # fmt: skip
-    return _finding(facts, run, min(grown, key=lambda m: m.chance), ()) if grown else None
+    if not grown:
+        return None
+    move = min(grown, key=lambda m: m.chance)
+    longer = f"Steps take {1 / part - 1:.0%} longer since {move.name} grew"
+    return replace(_finding(facts, run, move, ()), summary=longer)
 
 
 def _in_order(facts: Facts, run: Course) -> Judgement:

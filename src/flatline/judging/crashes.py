@@ -59,7 +59,8 @@ _IN_THE_LOOP = (
 )
 """Functions that training loops call once a step is made (transformers `Trainer`, Lightning)."""
 
-_DRAWN = re.compile(r"%\|[^|]{0,200}\| *([0-9]{1,12})/[0-9]{1,12} \[")
+_DRAWN = re.compile(r"([^|\r\n]{0,80})%\|[^|]{0,200}\| *([0-9]{1,12})/[0-9]{1,12} \[")
+_LATER_PASS = re.compile(r"(?i)\b(?:val|eval|test|infer|predict|sanity)|epoch\W{0,3}(?:[2-9]|1\d)")
 _SAVES = re.compile(r"torch\.save\(.*(?:state_dict|model|optim|ckpt|checkpoint)")
 _SAVING = re.compile(r"_?save_(?:\w+_)?(?:checkpoint|ckpt|model|state|weights|adapter)\w*")
 _LOOPS = re.compile(
@@ -284,11 +285,13 @@ def _ended(facts: Facts, match: Match) -> bool:
 
 
 def _at_nought(facts: Facts, cite: LogCite) -> bool:
-    """Whether a bar that stands at its beginning was drawn last: no step of its loop was made."""
+    """Whether a bar that stands at its beginning was drawn last, of a first pass over the data: no
+    step of its loop was made."""
     above = range(cite.line, max(0, cite.line - LINES_ABOVE), -1)
     drawn = (_DRAWN.findall(facts.text(cite.source, line)) for line in above)
     last = next((found[-1] for found in drawn if found), None)
-    return last is not None and last[0] == "0" and not facts.has_progress
+    first = last is not None and last[1] == "0" and not _LATER_PASS.search(last[0])
+    return first and not facts.has_progress
 
 
 def _phase_doubt(facts: Facts, family: str, fault_class: str | None) -> float:
