@@ -71,6 +71,25 @@ def test_ranks_a_step_apart_begin_no_attempt(tmp_path: Path) -> None:
     assert len(facts(tmp_path, train_dot_log=mixed).attempts) == 1
 
 
+@pytest.mark.parametrize(
+    ("between", "tries"),
+    [
+        ("resumed from ckpts/step_000020.pt at step 20\n", 2),
+        ("E0301 torch/distributed/elastic/multiprocessing/api.py:1002] failed (exitcode: -9)"
+         " local_rank: 1 (pid: 23212) of binary: /usr/bin/python3\n"
+         "loaded checkpoint ckpts/step_000020.pt (step 20)\n", 2),
+        ("loaded checkpoint ckpts/best.pt (step 20) for the evaluation\n", 1),
+        ("", 1),
+    ],
+)  # fmt: skip
+def test_workers_that_go_on_where_they_were(tmp_path: Path, between: str, tries: int) -> None:
+    """A launcher that restarts them from the last checkpoint leaves no step that goes back."""
+    log = steps(1, 21, 1) + between + steps(21, 41, 2)
+    made = facts(tmp_path, train_dot_log=log)
+    ends = [a.last_step for a in made.attempts]
+    assert ends == ([20, 40] if tries == 2 else [40])
+
+
 def test_a_line_takes_the_time_printed_above_it_and_never_below(tmp_path: Path) -> None:
     """It is no older than that, and it is marked as taken over."""
     end = BOOM.format(code="train()", said="ValueError: boom")

@@ -62,3 +62,22 @@ def test_one_that_was_due(tmp_path: Path, said: str, restarts: int | None) -> No
 
     assert told.state != "healthy"
     assert told.code != "E2"
+
+
+@pytest.mark.parametrize(("parent_looked", "state"), [(False, "found"), (True, "undetermined")])
+def test_a_longer_run_beside_a_whole_one(tmp_path: Path, parent_looked: bool, state: str) -> None:
+    """A program that looks for a checkpoint each time it begins was not asked to go on."""
+    said = "No checkpoint found, training from scratch\n"
+    (tmp_path / "a.log").write_text(
+        said * parent_looked
+        + "".join(
+            f"2026-03-04 07:{n // 60:02d}:{n % 60:02d} step {n}/300 loss {3 * 0.9985**n:.4f}\n"
+            for n in range(1, 301)
+        )
+        + "saved checkpoint ckpts/step_000300.pt\nTraining completed\n"
+    )
+
+    found = verdict(tmp_path, said.strip())
+
+    assert found.state == state
+    assert [f.code for f in found.findings if f.role == "cause"] == ["E2"] * (state == "found")

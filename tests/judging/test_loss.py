@@ -297,3 +297,47 @@ def test_ln_2_in_every_epoch_is_a_model_that_cannot_tell() -> None:
     assert shape(even, epochs=True) == "undecided"
     assert shape(even) == "unclear"
     assert shape([*even, 0.6903], epochs=True) == "unclear"
+
+
+def test_a_few_losses_that_fell_and_then_stay_far_above_the_first() -> None:
+    """What only grows, or rose before it ever fell, is a sum or a term that is phased in."""
+    climbed = [1.64, 1.44, 3.2, 6.35, 5.53, 4.9, 4.92, 4.66]
+
+    assert shape(climbed) == "spiked"
+    assert shape([1.64, 1.7, 3.2, 6.35, 5.53, 4.9, 4.92, 4.66]) != "spiked"
+    assert shape([1.64, 1.44, 3.2, 6.35, 1.5, 4.9, 1.6, 1.4]) != "spiked"
+
+
+def test_a_learning_rate_of_nought() -> None:
+    """A rate that is only displayed as nought shows by a loss that falls."""
+    chance = random.Random(3)
+    flat = [6.2 + 0.02 * chance.gauss(0, 1) for _ in range(40)]
+
+    def of(losses: Sequence[float], rate: float) -> str:
+        track = Track("train.log", Place(), None, "plain")
+        for i, loss in enumerate(losses):
+            track.add(Progress("train", step=i, loss=loss, lr=rate), i + 1, None, 0)
+        found = curve(Facts(targets=("r",), tracks=(track,), attempts=(Attempt(0, "completed"),)))
+        assert found is not None
+        return found.shape
+
+    assert of(flat, 0.0) == "flat-no-rate"
+    assert of(flat, 1e-5) == "unclear"
+    assert of(descent(), 0.0) == "falling"
+
+
+@pytest.mark.parametrize(("level", "told"), [(64.0, "spiked"), (4.0, "falling")])
+def test_a_run_that_goes_on_far_above_its_parents_first_loss(level: float, told: str) -> None:
+    """Worse than a model that knew nothing; one that only lost what it knew is another matter."""
+    track = Track("train.log", Place(), None, "plain")
+    for i, loss in enumerate(descent(60)):
+        track.add(Progress("train", step=i, loss=loss), i + 1, None, 0)
+    for i in range(60):
+        loss = level * (2 - i / 60)
+        track.add(Progress("train", step=60 + i, loss=loss), 61 + i, None, 1)
+    attempts = (Attempt(0, "completed"), Attempt(1, "completed"))
+    found = curve(Facts(targets=("run",), tracks=(track,), attempts=attempts))
+
+    assert found is not None
+    assert found.shape == told
+    assert found.onset is None or found.onset.step == 60

@@ -9,7 +9,7 @@ that begins after another's progress had ended is the next.
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
@@ -112,10 +112,34 @@ def split(events: LogEvents, first: int) -> None:
     ]
 
 
+def _started_again(events: LogEvents) -> Callable[[int, int], bool]:
+    """Tells whether the program began again between two lines of progress though its steps go on,
+    as where a launcher restarts its workers from a checkpoint: it said from which step it goes
+    on, or a process ended and a beginning follows."""
+    begun = sorted(m.cite.line for m in events.markers if m.kind in _BEGINNINGS[:3])
+    ended = sorted(e.cite.line for e in events.exits)
+    numbered = sorted(
+        m.cite.line for m in events.markers if m.kind == "resume" and m.progress.step
+    )
+
+    def told(old: int, new: int) -> bool:
+        at = bisect_right(numbered, old)
+        if at < len(numbered) and numbered[at] <= new:
+            return True
+        at = bisect_right(ended, old)
+        if at == len(ended) or ended[at] >= new:
+            return False
+        at = bisect_right(begun, ended[at])
+        return at < len(begun) and begun[at] <= new
+
+    return told
+
+
 def _resets(events: LogEvents) -> list[tuple[int, int]]:
     """(last line of the old try's progress, first line of the new one's), in order."""
     found: list[tuple[int, int]] = []
     begun = sorted(m.cite.line for m in events.markers if m.kind in _BEGINNINGS[:3])
+    again = _started_again(events)
     for track in events.tracks.values():
         last = -1
         interval = 1
@@ -133,6 +157,8 @@ def _resets(events: LogEvents) -> list[tuple[int, int]]:
                 continue
             if last >= 0 and step > track.steps[last]:
                 interval = step - track.steps[last]
+            if last >= 0 and again(track.lines[last], track.lines[i]):
+                found.append((track.lines[last], track.lines[i]))
             last = i
     merged: list[tuple[int, int]] = []
     for old, new in sorted(found):

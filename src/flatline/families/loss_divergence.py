@@ -68,6 +68,7 @@ _STRENGTH = {
     "undecided": 0.6,
     "zero-throughout": 0.5,
     "flat-no-gradient": 0.8,
+    "flat-no-rate": 0.7,
 }
 
 
@@ -201,6 +202,7 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
         "risen": f"The {name} climbs throughout what was read and never fell",
         "unbounded": f"The {name} sank without bound{where}: what it measures has no lower end",
         "flat-no-gradient": f"The {name} is flat and every gradient is zero",
+        "flat-no-rate": f"The {name} is flat and the learning rate is 0 in every line",
     }[seen.shape]
     if seen.throughout:
         lines = f"every line read ({seen.count})" if seen.count > 1 else "the one line read of it"

@@ -139,14 +139,19 @@ def _unfinished(facts: Facts, *, looked: bool) -> frozenset[int]:
 
     A seed, a fold or a stage that was whole is followed by another run, which begins at its own
     beginning; one that was whole for less than is planned now, where this try `looked` for a
-    checkpoint, is the parent of this one.
+    checkpoint, is the parent of this one, unless it looked for one itself: such a program always
+    does.
     """
     planned = facts.planned_steps or 0
+    always = {m.attempt for m in facts.markers_of("fresh")}
     return frozenset(
         a.n
         for a in facts.attempts
         if a.n < facts.last.n
-        and (a.disposition != "completed" or (looked and (a.last_step or planned) < planned))
+        and (
+            a.disposition != "completed"
+            or (looked and a.n not in always and (a.last_step or planned) < planned)
+        )
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Literal, cast
 
@@ -27,6 +27,7 @@ from flatline.judging.shapes import (
     levels,
     only_climbed,
     only_rises,
+    overshot_at,
     rises_at_end,
     stayed_high,
     trend,
@@ -45,6 +46,7 @@ Shape = Literal[
     "undecided",
     "zero-throughout",
     "flat-no-gradient",
+    "flat-no-rate",
     "falling",
     "unclear",
 ]
@@ -102,7 +104,32 @@ def curve(facts: Facts) -> Curve | None:
     bad = _skipping(facts, track, losses) or _non_finite(facts, track, losses, points)
     if bad is not None:
         return bad
-    return _finite(facts, track, losses)
+    found = _finite(facts, track, losses)
+    if found is not None and found.shape in ("falling", "unclear", "stepped-up"):
+        return _worse_than_new(facts, found, losses) or found
+    return found
+
+
+def _worse_than_new(facts: Facts, found: Curve, losses: list[int]) -> Curve | None:
+    """Of a run that went on from a checkpoint: every loss since stands far above the very first of
+    the run it continues, which was that of a model that knew nothing."""
+    track = found.track
+    begun = next((a.n for a in facts.attempts if facts.main_track(a.n) is not None), facts.last.n)
+    parent = facts.main_track(begun)
+    if parent is None or begun == facts.last.n or len(losses) < FALLING_POINTS:
+        return None
+    before = [i for i in parent.of_attempt(begun) if parent.has_loss[i]]
+    if not before or track.steps[losses[0]] < parent.steps[before[-1]]:
+        return None
+    new = parent.loss[before[0]]
+    if not 0 < RISEN_RATIO * new <= min(track.loss[i] for i in losses):
+        return None
+    onset = facts.point(track, losses[0])
+    shown = (facts.point(parent, before[0]), facts.point(parent, before[-1]), onset)
+    return replace(
+        found, shape="spiked", onset=onset, points=(*shown, facts.point(track, losses[-1])),
+        head=new, best=min(parent.loss[i] for i in before), count=len(before) + len(losses),
+    )  # fmt: skip
 
 
 def _poisoned(track: Track, index: int) -> bool:
@@ -233,7 +260,10 @@ def _shape(
         since = [value for index, value in values if index >= onset]
         falls_again = len(since) >= SHAPE_POINTS and trend(since) < -RISE_Z
         return ("stepped-up" if falls_again else "spiked"), onset
-    return _slope(values, start, best, end)
+    shape, onset = _slope(values, start, best, end)
+    if shape == "unclear" and len(numbers) >= SHAPE_POINTS and _no_rate(track, losses):
+        return "flat-no-rate", values[0][0]
+    return shape, onset
 
 
 def _over_epochs(track: Track, values: list[tuple[int, float]]) -> bool:
@@ -262,7 +292,9 @@ def _slope(
         return "rising-at-end", _crossing(values, best.middle)
     if rise is not None and rise > TREND_Z:
         return "unclear", None
-    jump = jumped_at(numbers) if len(numbers) < SHAPE_POINTS else None
+    short = len(numbers) < SHAPE_POINTS
+    jump = jumped_at(numbers) if short else None
+    jump = overshot_at(numbers, RISEN_RATIO) if short and jump is None else jump
     if jump is not None:
         return "spiked", values[jump][0]
     if climbs(numbers) or only_climbed(numbers, start, best, end):
@@ -279,6 +311,12 @@ def _crossing(values: list[tuple[int, float]], best: float) -> int:
             break
         first = index
     return first
+
+
+def _no_rate(track: Track, losses: list[int]) -> bool:
+    """Whether the learning rate is printed as nought with every loss. (A display may round a small
+    one, which a loss that falls all the same would show.)"""
+    return all(track.lr[i] == 0 for i in losses)
 
 
 def _no_gradient(track: Track, losses: list[int]) -> bool:

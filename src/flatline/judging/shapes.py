@@ -233,3 +233,15 @@ def jumped_at(numbers: Sequence[float]) -> int | None:
         if level_held and min(since) >= SPIKE_RATIO * max(before):
             return first
     return None
+
+
+def overshot_at(numbers: Sequence[float], ratio: float) -> int | None:
+    """Where a short row that had fallen leaves its level and stays so many times above its first
+    value, the last five points at the least.  What only grows (a sum, a term that is phased in)
+    has not fallen before."""
+    limit = ratio * numbers[0]
+    first = len(numbers)
+    while first and numbers[first - 1] >= limit:
+        first -= 1
+    had_fallen = any(0 < value < numbers[0] for value in numbers[1:first])
+    return first if had_fallen and len(numbers) - first >= FALLING_POINTS else None

@@ -80,7 +80,7 @@ _SAVED = re.compile(
 _FRESH = re.compile(
     r"\bno (?:(?:existing|previous|prior|valid|saved|latest|training|resumable) )*checkpoints? "
     r"(?:was |were |is |are )?(?:found|exists?|available|detected|present|to resume)"
-    r"|\bno checkpoints? (?:in|at|under) \S{1,200}[,;:] (?:start|begin|train)"
+    r"|\bno checkpoints? (?:in|at|under) \S{1,200}(?:[,;:] (?:start|begin|train)|\s*$)"
     r"|\b(?:training|starting|start)\b[^\n.]{0,30}?\bfrom scratch\b",
     re.I,
 )
