@@ -260,10 +260,10 @@ def _shape(
         since = [value for index, value in values if index >= onset]
         falls_again = len(since) >= SHAPE_POINTS and trend(since) < -RISE_Z
         return ("stepped-up" if falls_again else "spiked"), onset
-    shape, onset = _slope(values, start, best, end)
-    if shape == "unclear" and len(numbers) >= SHAPE_POINTS and _no_rate(track, losses):
+    sloped = _slope(values, start, best, end)
+    if sloped[0] == "unclear" and len(numbers) >= SHAPE_POINTS and _no_rate(track, losses):
         return "flat-no-rate", values[0][0]
-    return shape, onset
+    return sloped
 
 
 def _over_epochs(track: Track, values: list[tuple[int, float]]) -> bool:
