@@ -76,6 +76,15 @@ def test_ultralytics_with_tqdm() -> None:
     assert (value.step, value.planned, value.loss) == (8, 800, pytest.approx(5.0))
 
 
+def test_a_terminal_too_narrow_for_the_bar() -> None:
+    """Cuts the counts of batches off: the losses are known, the steps are not."""
+    row = "       1/50      1.61G        nan        nan        nan         19        640:  21%|██▏"
+    first, second = said(ultralytics, HEADING, row, row, row.replace("21%", "22%"))
+    assert math.isnan(first.loss or 0.0)
+    assert (first.step, first.planned, first.per_epoch, first.epochs) == (None, None, None, 50.0)
+    assert second.epoch == 1.0
+
+
 def test_yolov5_counts_from_zero() -> None:
     """`0/99` is the first of a hundred epochs."""
     first = TQDM.replace("1/100 ", "0/99  ")

@@ -35,9 +35,10 @@ _HEADING = Late(r"\bEpoch +(?:GPU_mem|gpu_mem) +(.{1,200}?)\s*$")
 _IS_LOSS = re.compile(r"loss$|^(?:box|obj|cls|dfl|seg|pose|kobj|theta)$")
 """YOLOv5's headings leave the word out."""
 _ROW = Late(
-    rf"\s*([0-9]{{1,7}})/([0-9]{{1,7}}) +[0-9.]{{1,9}}G((?: +{NUMBER})+): +[0-9]{{1,3}}%"
-    r"(?:\|[^|]{0,200}\|| [━─╸╺ ]{1,200})? *([0-9]{1,12})/([0-9]{1,12})\b"
+    rf"\s*([0-9]{{1,7}})/([0-9]{{1,7}}) +[0-9.]{{1,9}}G((?: +{NUMBER})+): +([0-9]{{1,3}})%"
+    r"(?:(?:\|[^|]{0,200}\|| [━─╸╺ ]{1,200})? *([0-9]{1,12})/([0-9]{1,12})\b|\|[^|]{0,200}$)"
 )
+"""A terminal too narrow for the whole bar cuts its counts off."""
 _PLAN = Late(r"\bStarting training for ([0-9]{1,7}) epochs")
 _RESUME = Late(r"\bResuming training .{1,400}? from epoch ([0-9]{1,7}) to ([0-9]{1,7}) total")
 _DONE = Late(r"(?:^|\s)([0-9]{1,7}) epochs completed in [0-9.]{1,16} hours")
@@ -73,11 +74,12 @@ class Reader:
         return ()
 
     def _row(self, row: re.Match[str]) -> Iterable[Progress]:
-        epoch, n, of = int(row[1]), count(row[4]) or 0, count(row[5]) or 0
+        epoch, share = int(row[1]), int(row[4])
+        n, of = (count(row[5]) or 0, count(row[6]) or 0) if row[5] else (share, 0)
         self._evaluating = False
         if self._first is None:
             self._first = min(epoch, 1)
-        if n == 0 or of == 0 or (epoch, n) <= self._drawn:
+        if n == 0 or (row[5] and of == 0) or (epoch, n) <= self._drawn:
             return ()
         self._drawn = (epoch, n)
         epochs = int(row[2]) + 1 - self._first
@@ -87,12 +89,12 @@ class Reader:
         return (
             Progress(
                 "train",
-                step=(epoch - self._first) * of + n,
-                planned=epochs * of,
+                step=(epoch - self._first) * of + n if of else None,
+                planned=epochs * of or None,
                 epoch=float(epoch),
                 loss=sum(known) if known and len(known) == len(losses) else None,
                 loss_name="sum of losses",
                 epochs=float(epochs),
-                per_epoch=of,
+                per_epoch=of or None,
             ),
         )
