@@ -42,13 +42,15 @@ _VERSIONS = re.compile(
     r"(?:please|try|need to|must) (?:\w+ )?(?:pip |conda )?(?:re)?(?:install|upgrade|update"
     r"|downgrade)\b|(?:requires?|needs?|supported (?:in|by|with)) [\w.-]{1,40} ?(?:version|[<>=]=)"
     r"|(?:below|older than|prior to|newer than) (?:version )?v?\d"
-    r"|(?:version|release) \S{1,30} (?:is|or) (?:required|newer|later|higher)",
+    r"|(?:version|release) \S{1,30} (?:is|or) (?:required|newer|later|higher)"
+    r"|\bNo module named\b|\bmiss in module _ext\b",
     re.IGNORECASE,
 )
 _ABOUT_DATA = re.compile(
     r"\b(?:dataset|corpus|manifest)\b.{0,80}\b(?:empty|no |missing|must|without|with an?|contain"
     r"|have|has|found|exist)|\bcolumns?\b|\bunseen labels?|\bno (?:valid )?(?:images|samples|"
-    r"examples|records|rows|files) |\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
+    r"examples|records|rows|files) |\bno (?:valid |usable )?data (?:found|in|available)\b|"
+    r"\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
     r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float"
     r"|\bat least one array to (?:stack|concatenate)",
     re.IGNORECASE,
