@@ -1,4 +1,4 @@
-"""What was being read when a file of weights turned out to be no good, and what was only printed."""
+"""What was being read when a file of weights was no good, and what was only printed."""
 
 from __future__ import annotations
 
@@ -69,8 +69,13 @@ def test_a_refusal_that_was_only_printed(tmp_path: Path) -> None:
     assert verdict(tmp_path, REFUSED).code != "A1"
 
 
-@pytest.mark.parametrize(("bar", "code"), [("  0%|    | 0/30000 [00:00<?, ?it/s]", "A1"),
-                                           ("  1%|    | 310/30000 [00:09<?, 33it/s]", "A3")])  # fmt: skip
+@pytest.mark.parametrize(
+    ("bar", "code"),
+    [
+        ("  0%|    | 0/30000 [00:00<?, ?it/s]", "A1"),
+        ("  1%|    | 310/30000 [00:09<?, 33it/s]", "A3"),
+    ],
+)
 def test_a_kernel_that_fails_in_the_first_step(tmp_path: Path, bar: str, code: str) -> None:
     """A bar that still stands at its beginning shows that none was made."""
     said = raised(
