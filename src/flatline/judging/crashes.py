@@ -245,6 +245,12 @@ def _from_line(facts: Facts, match: Match) -> Failure:
     family, fault_class = resolve(match.signature, begun)
     if family == "A1" and fault_class is None:
         fault_class = class_of_line(match.cite.text) or DEFAULT
+    if (
+        family == "E2"
+        and fault_class not in KEYS
+        and any(of_a_model(crash) for crash in _just_under(facts, match.cite))
+    ):
+        family, fault_class = "A1", "asset"
     if family == "A3" and not begun and _at_nought(facts, match.cite):
         family, fault_class = "A1", _of_the_first_step(fault_class)
     return Failure(
@@ -260,6 +266,13 @@ def _from_line(facts: Facts, match: Match) -> Failure:
         signature=match.signature,
         match=match,
         attempt=match.attempt,
+    )
+
+
+def _just_under(facts: Facts, cite: LogCite) -> Iterable[Crash]:
+    """Tracebacks that a program printed under its own word on them."""
+    return (
+        c for c in facts.crashes if c.cite.source == cite.source and c.head.line == cite.line + 1
     )
 
 

@@ -18,7 +18,7 @@ _LOADING = (
 _LOADS, _CALLED = re.compile(_LOADING), re.compile(rf"\b{_LOADING}\(")
 """Functions in which a checkpoint is read. A file that is not there is another matter (A1)."""
 _BUILDS = re.compile(
-    r"pretrain|\bbackbone|(?:build|make|get|create)_(?:\w+_)?(?:model|encoder|backbone|network)\b"
+    r"pre_?train|\bbackbone|(?:build|make|get|create)_(?:\w+_)?(?:model|encoder|backbone|network)\b"
 )
 _RESUMES = re.compile(r"resum|restor|check_?point|ckpt|\blast\b|load_state\b", re.IGNORECASE)
 _HUB = "from_pretrained"
