@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from flatline.facts import Facts
 from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
+from flatline.judging.last_words import last_words
 from flatline.judging.loading import of_a_model, reads_a_checkpoint, reads_weights
 from flatline.judging.startup_class import DEFAULT, class_of_line, startup_class
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
@@ -151,9 +152,9 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
     found += [_from_line(facts, match) for match in bare]
     told = [f for f in found if f.crash is None or f.crash.complete or f.signature is not None]
     # a traceback cut off before its exception says least of all
-    return tuple(
-        f for f in told or found if not (_restates(facts, f, found) or _went_on(f, found))
-    )
+    left = [f for f in told or found if not (_restates(facts, f, found) or _went_on(f, found))]
+    words = None if any(f.fatal for f in left) else last_words(facts)
+    return (*left, _from_line(facts, words)) if words is not None else tuple(left)
 
 
 def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
