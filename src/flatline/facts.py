@@ -72,11 +72,7 @@ one machine room a kernel in UTC and a scheduler in local time by 14."""
 ReadLine = Callable[[str, int], str]
 ReadLines = Callable[..., tuple[str, ...]]  # (source, first, count[, characters of a line])
 Ask = Callable[..., Any]
-"""`ask(promql, start=, end=, step_s=)` of the metrics source; see `flatline.sources.metrics`."""
-
-
-def _unasked(*_: object, **__: object) -> None:
-    return None
+"""`ask(promql, start=, end=, step_s=, exporter=)` of the metrics source; see `flatline.sources.metrics`."""
 
 
 class Facts:
@@ -108,7 +104,7 @@ class Facts:
         now: datetime | None = None,
         read_line: ReadLine = lambda source, line: "",
         read_lines: ReadLines = lambda source, first, count: (),
-        ask: Ask = _unasked,
+        ask: Ask = lambda promql, **window: None,
         window: tuple[datetime, datetime] | None = None,
         skew_s: float = 2.0,
         baseline: Facts | None = None,
@@ -495,6 +491,7 @@ class Facts:
         start: datetime | None = None,
         end: datetime | None = None,
         step_s: float | None = None,
+        exporter: str | None = None,
     ) -> Any:
         """The answer to a canonical PromQL query, or None where no metrics were read."""
-        return self._ask(promql, start=start, end=end, step_s=step_s)
+        return self._ask(promql, start=start, end=end, step_s=step_s, exporter=exporter)
