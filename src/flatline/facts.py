@@ -72,7 +72,7 @@ one machine room a kernel in UTC and a scheduler in local time by 14."""
 ReadLine = Callable[[str, int], str]
 ReadLines = Callable[..., tuple[str, ...]]  # (source, first, count[, characters of a line])
 Ask = Callable[..., Any]
-"""`ask(promql, start=, end=, step_s=, exporter=)` of the metrics source; see `flatline.sources.metrics`."""
+"""`ask(promql, start=, end=, step_s=, exporter=)`; see `flatline.sources.metrics`."""
 
 
 class Facts:

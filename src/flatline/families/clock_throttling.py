@@ -60,6 +60,7 @@ from flatline.judging.slow_clocks import power_and_cooling, slow_clocks
 from flatline.judging.slowdown import slowdown
 from flatline.judging.uniform import lower_clocks
 from flatline.model import Claim, Cleared, Finding, Judgement, Place, QueryCite, Scope
+from flatline.series.answer import by_exporter
 from flatline.signals import ClockEvent, clock_events
 
 CODE = "B3"
@@ -429,8 +430,11 @@ def _attempt(facts: Facts, began: float) -> int:
 
 
 def _covered(facts: Facts, fleet: _Fleet) -> bool:
-    """Whether the clocks of every host the run is known to have held were read, over most of
-    the time it is known to have run."""
+    """Whether the clocks of every host the run is known to have held were read, beside another's
+    by the same exporter where there are several, over most of the time it is known to have run."""
+    told = by_exporter(fleet.clock.rows).values()
+    if len(told) > 1 and any(len({place.host for place in places}) < 2 for places in told):
+        return False
     read = {p.host.partition(".")[0] for p in fleet.clock.rows if p.host}
     hosts = {host.partition(".")[0] for host in facts.hosts}
     if (hosts - read) if read else len(hosts) > 1:
