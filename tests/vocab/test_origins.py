@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -105,6 +106,17 @@ def test_a_host_whose_exporter_fell_silent_stays_that_exporter_s(tmp_path: Path)
 
     assert len(rows) == 6
     assert {exporter for exporter, _ in rows.values()} == {"dcgm-exporter"}
+
+
+def test_an_exporter_that_was_gone_before_the_run_answers_for_nothing(tmp_path: Path) -> None:
+    """A database holds what a site had before it changed exporters."""
+    file = tmp_path / "m.prom"
+    before = "".join(dcgm(host) for host in ("n1", "n2", "n3"))
+    early = before.replace(str(T0 // 10_000), str(T0 // 10_000 - 100))
+    file.write_text("# TYPE DCGM_FI_DEV_POWER_USAGE gauge\n" + early + smi("n1") + smi("n2"))
+    run = datetime.fromtimestamp(T0 - 60, UTC), datetime.fromtimestamp(T0 + 600, UTC)
+
+    assert watts(MetricsSource([(file, "m.prom")], within=run)) == {"n1": 600.0, "n2": 600.0}
 
 
 def test_one_number_over_all_hosts_is_of_one_exporter(tmp_path: Path) -> None:

@@ -4,8 +4,8 @@ Storage stopped serving the run.
 Symptom:
     The file server does not respond, handles go stale, the disk or the quota is full, processes
     stand in uninterruptible sleep.  The run ends of it, or stands still and goes on.  Without a
-    kernel log the host shows it that the others wait for: its GPUs rest, its tasks cannot be woken,
-    and some of them wait for storage all the time.
+    kernel log the host shows it that the others wait for: its GPUs rest, its tasks cannot be
+    woken, and some of them wait for storage all the time.
 
 Mechanism:
     Reads of data or writes of checkpoints block or fail.  One rank that blocks in a checkpoint

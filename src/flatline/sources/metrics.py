@@ -116,7 +116,7 @@ class MetricsSource:
             gaps.append(Gap("GPU metrics", "no exporter that is known wrote these", self.name))
         self.scope = scope or Scope()
         self._within = within
-        self._origins = Origins(self._engine, self._exporters, self.scope)
+        self._origins = Origins(self._engine, self._exporters, self.scope, self.window)
         self._gaps = (*gaps, *self._origins.gaps)
         self._placed: dict[str, dict[Labels, Placed]] = {}
         self._answers: dict[tuple[str, float, float, float, str | None], Answer] = {}

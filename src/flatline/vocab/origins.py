@@ -2,14 +2,16 @@
 Which exporters answer for a signal: one for each host, however many watch the hosts of a run.
 
 Sites change exporters a host at a time, and clusters hold devices of several makers.  Where two
-carry a signal, each answers for the hosts that only it has; a host that both have is answered for
-by the one with more series, even where that one fell silent: it is the host's story, whole.
+carry a signal, each answers for the hosts that only it has; a host that both have in the time of
+the run is answered for by the one with more series, even where that one fell silent.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
+from math import ceil
 from typing import TYPE_CHECKING
 
 from flatline.errors import QueryRejected
@@ -49,12 +51,20 @@ class Origin:
 class Origins:
     """The exporters behind one engine, narrowed to the hosts and GPUs of a run."""
 
-    def __init__(self, engine: Engine, exporters: Sequence[Exporter], scope: Scope) -> None:
-        self._engine, self._scope = engine, scope
+    def __init__(
+        self,
+        engine: Engine,
+        exporters: Sequence[Exporter],
+        scope: Scope,
+        window: tuple[datetime, datetime] | None,
+    ) -> None:
+        """`window` is the time of the run that there are samples of."""
+        self._engine, self._scope, self._window = engine, scope, window
         self.exporters = tuple(exporters)
         self.groups: dict[str, Groups] = {}
         self.gaps: list[Gap] = []
         self._known: dict[tuple[str, ...], tuple[Origin, ...]] = {}
+        self._read: dict[tuple[str, str], dict[str, int]] = {}
         for exporter in exporters:
             hosts = natives(engine, exporter, "host") if scope.hosts else ()
             self.groups[exporter.name], found = restrictions(scope, exporter, hosts)
@@ -106,7 +116,9 @@ class Origins:
             able = [e for e in self.exporters if all(s in e.carriers for s in wanted)]
             if len(able) > 1:
                 here = [e for e in able if "host" not in e.labels or self._hosts(e, wanted)]
-                able = sorted(here or able, key=lambda e: -self._series(e, wanted[0]))
+                able = sorted(
+                    here or able, key=lambda e: -sum(self._series(e, wanted[0]).values())
+                )
             self._known[wanted] = tuple(self._apart(able, wanted))
         return self._known[wanted]
 
@@ -128,8 +140,22 @@ class Origins:
             taken = {**own, **taken}
         return out
 
-    def _series(self, exporter: Exporter, signal: str) -> int:
-        return self._engine.count(exporter.carriers[signal].metric)
+    def _series(self, exporter: Exporter, signal: str) -> dict[str, int]:
+        """How many series of a signal there are in the time of the run by what names their host;
+        by "" where nothing does."""
+        carrier, rule = exporter.carriers[signal], exporter.labels.get("host")
+        label = "" if rule is None else carrier.labels.get("host", rule.label)
+        if (carrier.metric, label) not in self._read:
+            found: dict[str, int] = {}
+            if self._window is not None:
+                first, last = (moment.timestamp() for moment in self._window)
+                read = f"count_over_time({carrier.metric}[{max(1, ceil(last - first))}s])"
+                by = f" by ({label})" if label else ""
+                matrix = self._engine.run(f"count{by} ({read})", last, last, 0.0)
+                for labels, values in zip(matrix.labels, matrix.values, strict=True):
+                    found[dict(labels).get(label, "")] = int(values[-1])
+            self._read[carrier.metric, label] = found
+        return self._read[carrier.metric, label]
 
     def _elsewhere(self, exporter: Exporter, host: str | None) -> bool:
         """Whether another exporter has some of the same signals of a host."""
@@ -142,7 +168,8 @@ class Origins:
 
     def _hosts(self, exporter: Exporter, signals: tuple[str, ...]) -> dict[str, str]:
         """The hosts of the run that have these signals, by their short names."""
-        names = map(exporter.host, natives(self._engine, exporter, "host", *signals))
+        named = {native for signal in signals for native in self._series(exporter, signal)}
+        names = map(exporter.host, named - {""})
         found = {_short(name): name for name in sorted(names)}
         meant = set(map(_short, self._scope.hosts))
         return {short: name for short, name in found.items() if not meant or short in meant}
