@@ -82,3 +82,48 @@ def test_a_kernel_that_fails_in_the_first_step(tmp_path: Path, bar: str, code: s
         "RuntimeError: CUDA error: an illegal memory access was encountered", own("f(x)")
     )
     assert verdict(tmp_path, f"Training progress: {bar}" + said).code == code
+
+
+def test_what_a_spawned_process_raised(tmp_path: Path) -> None:
+    """Its parent's exception only carries it."""
+    inner = raised(
+        "KeyError: 'Non-existent config key: DATA.TRAIN_SETS'",
+        '  File "/venv/lib/python3.8/site-packages/yacs/config.py", line 491, in _merge_a_into_b\n'
+        "    raise KeyError(full_key)\n",
+    )
+    text = raised(
+        "torch.multiprocessing.spawn.ProcessRaisedException: \n\n"
+        "-- Process 1 terminated with the following error:\n" + inner,
+        own("launch(main, args)"),
+    )
+    found = verdict(tmp_path, text)
+    assert (found.code, found.fault_class) == ("A1", "config")
+    assert "DATA.TRAIN_SETS" in found.headline
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "wanted"),
+    [
+        ("invalid load key, '<'.", "net = pickle.load(f)", ("A1", "asset")),
+        ("invalid load key, '<'.", "load_checkpoint(args.resume)", ("E2", "corrupt")),
+        ("invalid load key, '\\x0a'.", "load_checkpoint(path)", ("E2", "corrupt")),
+    ],
+)
+def test_a_web_page_for_a_pickle(
+    tmp_path: Path, said: str, code: str, wanted: tuple[str, str]
+) -> None:
+    """No run wrote that itself."""
+    found = verdict(tmp_path, raised(f"_pickle.UnpicklingError: {said}", own(code)))
+    assert (found.code, found.fault_class) == wanted
+
+
+def test_a_checkpoint_of_somebody_elses(tmp_path: Path) -> None:
+    """The weights a model begins with are read by the same function as those of this run."""
+    said = (
+        "mxnet.base.MXNetError: [11:20:11] nd.cc:1851: Check failed: Invalid NDArray file format"
+    )
+    for code, wanted in (
+        ("a, b = load_checkpoint(args.pretrained, 0)", "A1"),
+        ("a, b = load_checkpoint(args.prefix, 12)", "E2"),
+    ):
+        assert verdict(tmp_path, raised(said, own(code))).code == wanted

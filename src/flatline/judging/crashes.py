@@ -10,14 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flatline.facts import Facts
 from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
 from flatline.judging.last_words import last_words
 from flatline.judging.loading import of_a_model, reads_a_checkpoint, reads_weights
-from flatline.judging.startup_class import DEFAULT, class_of_line, startup_class
+from flatline.judging.startup_class import DEFAULT, class_of_line, fetched, startup_class
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
@@ -325,6 +325,10 @@ def _phase_doubt(facts: Facts, family: str, fault_class: str | None) -> float:
 
 
 def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure | None:
+    if carries := bool(crash.chain) and crash.exception.endswith("ProcessRaisedException"):
+        exception, message, _ = crash.chain[-1]
+        crash = replace(crash, exception=exception, message=message)
+    hushing = ("cascade", "benign", *(() if carries else ("wrapper",)))
     echoed = any(m.signature.role == "cascade" for m in block)
     roots = [
         m
@@ -333,9 +337,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     ]
     best = max(roots, key=lambda m: (m.signature.strength, -m.cite.line), default=None)
     if best is None and (
-        is_wrapper(crash)
-        or is_interrupt(crash)
-        or any(m.signature.role in ("cascade", "wrapper", "benign") for m in block)
+        is_wrapper(crash) or is_interrupt(crash) or any(m.signature.role in hushing for m in block)
     ):
         return None
     begun = started(facts, crash.cite, crash.attempt)
@@ -444,6 +446,8 @@ def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tupl
         return "A1", _of_the_first_step(fault_class)
     if family == "E2" and fault_class not in KEYS and of_a_model(crash):
         return "A1", "asset"
+    if (family, fault_class) == ("A1", "env") and (kind := fetched(crash.message)):
+        return family, kind
     if (family, fault_class) == ("A1", "data") and reads_weights(crash):
         return "A1", "asset"
     if family == "A1" and fault_class is None:
@@ -456,6 +460,8 @@ def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]
     """Family, class and strength of an exception no signature knows."""
     said = crash.exception or (crash.chain[-1][0] if crash.chain else "")
     if not begun and said and not _MISSING.search(said) and reads_a_checkpoint(crash):
+        if of_a_model(crash):
+            return "A1", "asset", 0.6
         lost = said.endswith("KeyError")
         return "E2", "missing-keys" if lost else None, 0.6 if lost or crash.complete else CUT_OFF
     if not crash.complete:

@@ -21,6 +21,9 @@ _BUILDS = re.compile(
     r"pre_?train|\bbackbone|(?:build|make|get|create)_(?:\w+_)?(?:model|encoder|backbone|network)\b"
 )
 _RESUMES = re.compile(r"resum|restor|check_?point|ckpt|\blast\b|load_state\b", re.IGNORECASE)
+_PRETRAINED = re.compile(r"pre_?train")
+_NO_CHECKPOINT = re.compile(r"invalid load key, '[<v]'")
+"""A web page, or the pointer that git-lfs leaves: nothing a run wrote itself."""
 _HUB = "from_pretrained"
 _WEIGHTS = re.compile(r"_?load_(?:\w+_)?(?:weights|pretrained)\w*$")
 _ITERATES = re.compile(
@@ -33,9 +36,14 @@ def of_a_model(crash: Crash) -> bool:
     """Whether what was read are the weights a model is built from, by the names on the way there:
     nothing is resumed.  Inside `from_pretrained` any file is a checkpoint to the library; what the
     program asked it for stands where it is called."""
+    if _NO_CHECKPOINT.search(crash.message):
+        return not _RESUMES.search(" ".join(frame.code or "" for frame in crash.frames))
     for frame in crash.frames:
-        if f"{_HUB}(" in (frame.code or ""):
-            return not _RESUMES.search(frame.code or "")
+        code = frame.code or ""
+        if f"{_HUB}(" in code:
+            return not _RESUMES.search(code)
+        if (called := _CALLED.search(code)) and _PRETRAINED.search(code, called.end()):
+            return True
     if any(frame.function == _HUB for frame in crash.frames):
         return True
     way = " ".join(f"{frame.function} {frame.code or ''}" for frame in crash.frames)
