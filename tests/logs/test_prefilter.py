@@ -222,9 +222,8 @@ def garbled(lines: list[bytes]) -> list[bytes]:
 
 def proposed(lines: list[bytes], whole: bool) -> set[tuple[int, int]]:
     """(line, pattern) of all that the engine proposes for the catalogue's patterns."""
-    ends = HyperscanEngine(compiled([prefilter(one, whole=whole) for one in KNOWN])).ends(
-        b"\n".join(lines)
-    )
+    filters = [prefilter(one, whole=whole) for one in KNOWN]
+    ends = HyperscanEngine(compiled(filters), ()).ends(b"\n".join(lines))
     starts, at = [], 0
     for line in lines:
         starts.append(at)
