@@ -169,6 +169,21 @@ def test_a_class_behind_a_text_of_eight_bytes_is_left_out(pattern: str, left: st
 @pytest.mark.parametrize(
     ("pattern", "left"),
     (
+        (r"to (?:pid=\d|\S)", r"to\x20[^\x09-\x0d\x20]"),
+        (r"to (?:pid=\d|[a-f])", r"to\x20(?:pid\x3d[0-9]|[a-f])"),
+        (r"to (?:ab|a|cd)", r"to\x20(?:a|cd)"),
+        (r"(?:ba|a|ab) to", r"(?:a|ab)\x20to"),
+        (r"to (?:ab|c|cd) b", r"to\x20(?:ab|c|cd)\x20b"),
+    ),
+)
+def test_an_alternative_that_another_begins_or_ends_is_left_out(pattern: str, left: str) -> None:
+    """Where its one byte is enough, at the end of the pattern or the beginning."""
+    assert prefilter(pattern).pattern == left
+
+
+@pytest.mark.parametrize(
+    ("pattern", "left"),
+    (
         (r"wandb: {1,40}(?:total_)?loss nan", r"loss\x20nan"),
         (r"wandb: \d+%", r"[0-9]\x25"),
         (r"wandb: ", r"wandb\x3a\x20"),

@@ -313,10 +313,25 @@ def _shortened(node: _Node, first: bool) -> _Nodes:
         case _Repeat(low, _, inner):
             return (_Repeat(low, low, inner),)
         case _Branch(branches):
-            return (_Branch(tuple(_trim(branch, first) for branch in branches)),)
+            kept = _sufficient([_trim(branch, first) for branch in branches], first)
+            return kept[0] if len(kept) == 1 else (_Branch(tuple(kept)),)
         case _Folded(inner):
             return (_Folded(_trim(inner, first)),)
     return (node,)
+
+
+def _sufficient(branches: list[_Nodes], first: bool) -> list[_Nodes]:
+    """Without those that another holds for by its one byte: of `(?:pid=[0-9]|[^ ])` at the end
+    `[^ ]` says all, and is found once instead of twice."""
+    singles = [node.members for (node, *rest) in branches if isinstance(node, _One) and not rest]
+    enough = frozenset[int]().union(*singles)
+    beside = -1 if first else 0
+    return [
+        branch
+        for branch in branches
+        if len(branch) == 1
+        or not (isinstance(node := branch[beside], _One) and node.members <= enough)
+    ]
 
 
 # --- telling texts ------------------------------------------------------------------------------
