@@ -24,8 +24,9 @@ from flatline.logs.reading import Span, TextFile, plain
 
 __all__ = ["Hit", "Scanner", "verify_patterns"]
 
-SCAN_BYTES = 256 << 10
-"""Small enough to stay in the caches between the passes over it: 4 MiB measured a third slower."""
+SCAN_BYTES = 192 << 10
+"""Small enough to stay in the caches between the passes over it: 256 KiB measured a thirtieth
+slower, 4 MiB a third."""
 
 
 class SlowEngine:
