@@ -50,8 +50,9 @@ _COMMUNICATES = re.compile(r"(?:^|\.)Dist(?:Backend|Network|Store)?Error$")
 """What torch raises for its communication library: whose fault it is, it does not say."""
 _OF_A_CALL = re.compile(
     r"(?:INTERNAL: )?(?:NCCL|RCCL) (?:operation|error)\b|Graph execution error"
+    r"|\w+:torch_npu/\S{1,200} \w{2,8} function error\b"
 )
-"""What JAX raises for it, and TensorFlow for whatever fails within a graph."""
+"""What JAX raises for it, TensorFlow for whatever fails within a graph, torch_npu for any call."""
 
 _IN_THE_LOOP = (
     "_maybe_log_save_evaluate",
@@ -178,7 +179,9 @@ def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
 
 def _communicates(crash: Crash | None) -> bool:
     return crash is not None and bool(
-        _COMMUNICATES.search(crash.exception) or _OF_A_CALL.match(crash.message)
+        _COMMUNICATES.search(crash.exception)
+        or _OF_A_CALL.match(crash.message)
+        or (crash.exception.endswith("EnforceNotMet") and not crash.message)
     )
 
 

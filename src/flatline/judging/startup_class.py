@@ -27,6 +27,7 @@ _BY_TYPE = tuple(
     (re.compile(pattern), fault_class)
     for pattern, fault_class in (
         (r"text_format\.ParseError$|Config\w*(?:Exception|Error)$|^yaml\.", "config"),
+        (r"cudadrv\.|(?:Nvvm|Linker|CompilationError|PTXError|OutOfResources)\w*$", "env"),
         (r"(ModuleNotFound|Import|PackageNotFound|DistributionNotFound|VersionConflict|Glibc)"
          r"\w*(Error)?$", "env"),
         (r"(RepositoryNotFound|EntryNotFound|LocalEntryNotFound|GatedRepo|HFValidation|"
@@ -111,7 +112,7 @@ _CALL = re.compile(
 _LIBRARY_CALL = re.compile(
     r"\b(?:(?:Seq2Seq)?TrainingArguments|(?:Seq2Seq|SFT|DPO|PPO|GRPO|KTO|ORPO|Reward)?Trainer|"
     r"(?:SFT|DPO|PPO|GRPO|KTO|ORPO|Lora|BitsAndBytes)Config|Accelerator|ModelCheckpoint|"
-    r"DistributedDataParallel|FullyShardedDataParallel|DataLoader|FastLanguageModel)\b|"
+    r"_run_hydra|DistributedDataParallel|FullyShardedDataParallel|DataLoader|FastLanguageModel)\b|"
     r"\b(?:pl|L|lightning|torch|tf|keras|nn|F|optim|np|pd|jax|jnp|optax|flax|datasets|accelerate|"
     r"transformers|wandb|sns|plt|dist|deepspeed)\.\w[\w.]*\("
 )
@@ -130,7 +131,7 @@ _BY_FRAME = tuple(
         (r"/(?:huggingface_hub|safetensors)/|/transformers/(?:utils/hub|modeling_utils|"
          r"tokenization_utils\w*|configuration_utils|models/auto)|/torch/serialization\.py",
          "asset"),
-        (r"<frozen importlib|/importlib/|/ctypes/|/google/protobuf/|pkg_resources|"
+        (r"/numba/cuda/cudadrv/|/triton/(?:compiler|runtime)/|<frozen importlib|/importlib/|/ctypes/|/google/protobuf/|pkg_resources|"
          r"/torch/utils/cpp_extension\.py",
          "env"),
     )
