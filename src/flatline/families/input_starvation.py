@@ -68,8 +68,6 @@ LASTING = 0.1
 """Of the run: what began only later is looked at by itself."""
 LEAST_POINTS, LEAST_S = 8, 60.0
 """Steps, and seconds of them, below which a loader has not settled."""
-MANY_POINTS = 20
-"""Lines of a run that does hardly anything but wait, however short its steps."""
 PRESSED = 0.2
 """A share of the time in which tasks waited for storage or a CPU that the loaders must feel."""
 HOSTS = {
@@ -144,7 +142,6 @@ def _counted(facts: Facts) -> _Counted | None:
     waited = sum(track.data_s[i] for i in steps)
     each = _apart(track, steps)
     settled = len(steps) * each >= LEAST_POINTS and whole * each >= LEAST_S
-    settled |= len(steps) >= MANY_POINTS and waited >= HARDLY * whole
     later = steps[len(steps) // 2 :]  # a cache that is filled in the beginning is no such wait
     if not settled or min(_part(track, steps), _part(track, later)) < SEVERE:
         return None

@@ -131,7 +131,8 @@ _BY_FRAME = tuple(
         (r"/(?:huggingface_hub|safetensors)/|/transformers/(?:utils/hub|modeling_utils|"
          r"tokenization_utils\w*|configuration_utils|models/auto)|/torch/serialization\.py",
          "asset"),
-        (r"/numba/cuda/cudadrv/|/triton/(?:compiler|runtime)/|<frozen importlib|/importlib/|/ctypes/|/google/protobuf/|pkg_resources|"
+        (r"/numba/cuda/cudadrv/|/triton/(?:compiler|runtime)/|"
+         r"<frozen importlib|/importlib/|/ctypes/|/google/protobuf/|pkg_resources|"
          r"/torch/utils/cpp_extension\.py",
          "env"),
     )
