@@ -1,5 +1,5 @@
 """
-Chainer's trainer, and ESPnet 1 on it: the table of `PrintReport` and the log that `LogReport` keeps.
+Chainer's trainer, and ESPnet 1 on it: the table of `PrintReport`, the log that `LogReport` keeps.
 
 A table's heading names its columns, each as wide as its name and ten characters at the least; what
 was not measured is left blank.  The log is a list of objects, a line a value.  Both hold the
@@ -9,7 +9,8 @@ iteration of the run and means since the row before; `main/loss` is the training
 ESPnet leaves out an update whose gradient is NaN and says so, which is sound now and then.  Where
 it left out every one since the row before, the gradient of that row is no number.
 
-Refused: of a row with blanks what stands beside its columns; tables without an iteration and a `main/` column.
+Refused: of a row with blanks what stands beside its columns; tables without an iteration and a
+`main/loss` column.
 
 Source: chainer/training/extensions/print_report.py and log_report.py, chainer 1.11 to 7;
 `CustomUpdater.update_core` of espnet/asr/pytorch_backend/asr.py, espnet 0.3 to 202412.
@@ -22,7 +23,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from flatline.model import Progress
-from flatline.parsers._rules import LONGEST, count, number
+from flatline.parsers._rules import LONGEST, number
 
 FORMAT = "chainer"
 FRAMEWORK = "chainer"
@@ -97,9 +98,10 @@ class Reader:
         return row if all(map(_VALUE.fullmatch, row.values())) else None
 
     def _told(self, row: Mapping[str, str]) -> Iterable[Progress]:
-        step, epoch = count(row.get("iteration")), number(row.get("epoch"))
-        if step is None:
+        iteration, epoch = number(row.get("iteration")), number(row.get("epoch"))
+        if iteration is None or not math.isfinite(iteration):
             return ()
+        step = int(iteration)
         said = []
         if MAIN in row or HELD_OUT not in row:
             every = self._left_out >= EVERY * max(step - self._iteration, 1)

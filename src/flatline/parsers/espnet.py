@@ -29,7 +29,9 @@ TRIGGERS = (
     r"The grad norm is (nan|-?inf)\. Skipping updating the model",
 )
 _BATCHES = Late(r"\b([0-9]{1,7})epoch:train:([0-9]{1,12})-([0-9]{1,12})batch: ")
-_RESULTS = Late(r"\b([0-9]{1,7})epoch results: \[train\] ([^\[]{0,3000})(?:\[valid\] ([^\[]{0,3000}))?")
+_RESULTS = Late(
+    r"\b([0-9]{1,7})epoch results: \[train\] ([^\[]{0,3000})(?:\[valid\] ([^\[]{0,3000}))?"
+)
 _SAYS = {
     name: Late(rf"(?<![\w]){label}=({NUMBER})")
     for name, label in (

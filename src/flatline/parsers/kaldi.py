@@ -51,4 +51,6 @@ class Reader:
         if done is None or last is None:
             return ()
         planned = last + 1 if begun[1] else last
-        return (Progress("train", done, planned),) if done else (Progress("plan", planned=planned),)
+        return (
+            (Progress("train", done, planned),) if done else (Progress("plan", planned=planned),)
+        )

@@ -21,7 +21,7 @@ FRAMEWORK = "mxnet"
 TRIGGERS = (
     r"Epoch\[[0-9]+\] Batch ?\[[0-9]+(-[0-9]+)?\]\s+Speed: ",
     r"Epoch\[[0-9]+\] (Train|Validation)-[a-z_-]+=",
-    r"E=[0-9]+ B=[0-9]+\ss/sec=",
+    r"[0-9]\ss/sec=",
 )
 _LOSS = r"(?i:[\w-]{0,40}(?:loss|cross-?entropy|nll|perplexity|ppl|\bmse|rmse|mae))"
 _BEHIND = fields(loss=rf"\s(?:Train-)?{_LOSS}[=:] ?#", speed=r"Speed: #", lr=r"\slr=#")

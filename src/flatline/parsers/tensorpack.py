@@ -1,5 +1,6 @@
 """
-tensorpack: `Epoch 1 (global_step 468) finished, time:12.3 seconds.`, its scalars a line each below.
+tensorpack: `Epoch 1 (global_step 468) finished, time:12.3 seconds.`, its scalars a line each
+below.
 
 Of the scalars that may be the loss the first that stands below an epoch's line is read, in every
 epoch the same one.
@@ -22,7 +23,9 @@ TRIGGERS = (
     r"@monitor\.py:[0-9]+\] [A-Za-z_/]*(cost|loss): ",
 )
 _EPOCH = Late(r"\bEpoch ([0-9]{1,7}) \(global_step ([0-9]{1,12})\) finished, time:")
-_SCALAR = Late(rf"@monitor\.py:[0-9]{{1,5}}\] ((?:total_|cross_entropy_|xent_)?(?:cost|loss)): ({NUMBER})")
+_SCALAR = Late(
+    rf"@monitor\.py:[0-9]{{1,5}}\] ((?:total_|cross_entropy_|xent_)?(?:cost|loss)): ({NUMBER})"
+)
 
 
 class Reader:
