@@ -79,8 +79,9 @@ TRAINING: list[tuple[ModuleType, tuple[str, ...], dict[str, Any]]] = [
     (kaldi, ("steps/chain2/train.sh: training, iteration 3 of 8, num-jobs is 2",),
      {"step": 3, "planned": 8}),
     (icefall, ("2022-05-11 10:11:12,123 INFO [train.py:812] (0/4) Epoch 1, batch 50, "
-               "loss[loss=1.1, simple_loss=2.2, pruned_loss=7.1, over 7012.00 frames. ], tot_loss[loss=1.3,"
-               " over 300000.00 frames. ], batch size: 20, lr: 3.00e-03, grad_scale: 1.0",),
+               "loss[loss=1.1, simple_loss=2.2, pruned_loss=7.1, over 7012.00 frames. ],"
+               " tot_loss[loss=1.3, over 300000.00 frames. ], batch size: 20, lr: 3.00e-03,"
+               " grad_scale: 1.0",),
      {"step": 50, "epoch": 1.0, "loss": 1.1, "lr": 0.003}),
     (dglke, ("[proc 0][Train](1000/24000) average loss: 0.4121",),
      {"step": 1000, "planned": 24000, "loss": 0.4121}),
@@ -167,7 +168,8 @@ def test_no_other_framework_reads_it(
          {"kind": "eval", "epoch": 3.0, "loss": 1.5}),
         (mxnet, ("INFO:root:Epoch[3] Validation-accuracy=0.5",), {"kind": "eval", "epoch": 3.0}),
         (espnet, ("[gpu04] 2023 (trainer:338) INFO: 2epoch results: [train] loss=9.7, "
-                  "time=1 hour, total_count=6000, [valid] loss_ctc=20.1, loss=12.5, time=2 minutes",),
+                  "time=1 hour, total_count=6000, [valid] loss_ctc=20.1, loss=12.5, "
+                  "time=2 minutes",),
          {"kind": "eval", "epoch": 2.0, "loss": 12.5}),
     ],
 )  # fmt: skip
