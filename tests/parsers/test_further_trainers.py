@@ -1,5 +1,6 @@
-"""darknet, Chainer, ESPnet, Kaldi, icefall, DGL-KE, OLMo, Marian, MXNet, tensorpack, nerfstudio:
-what their lines say, what looks alike, and that none reads another's."""
+"""darknet, Chainer, speech (ESPnet, Kaldi, icefall, WeNet, DeepSpeech, Coqui), DGL-KE, OLMo,
+Marian, MXNet, tensorpack, nerfstudio, nnU-Net, StyleGAN: what their lines say, what looks alike, and that
+none reads another's."""
 
 from __future__ import annotations
 
@@ -19,7 +20,9 @@ from flatline.parsers import (
     Reported,
     chainer,
     composer,
+    coqui,
     darknet,
+    deepspeech,
     dglke,
     espnet,
     exits_kaldi,
@@ -29,8 +32,11 @@ from flatline.parsers import (
     marian,
     mxnet,
     nerfstudio,
+    nnunet,
     olmo,
+    stylegan,
     tensorpack,
+    wenet,
 )
 
 HEADING = "epoch       iteration   main/loss   main/loss_ctc  validation/main/loss  elapsed_time"
@@ -103,6 +109,23 @@ TRAINING: list[tuple[ModuleType, tuple[str, ...], dict[str, Any]]] = [
      {"step": 1872, "epoch": 4.0}),
     (nerfstudio, (TABLE, "120 (0.40%)         41.250 ms            20 m, 3 s            98.12 K"),
      {"step": 120, "step_s": 0.04125}),
+    (wenet, ("2023-01-30 18:47:07,107 DEBUG TRAIN Batch 4/3700 loss 12.646465 loss_att 10.921429 "
+             "loss_ctc 16.671551 lr 0.00032621 rank 0",),
+     {"step": 3700, "epoch": 4.0, "loss": 12.646465, "lr": 0.00032621}),
+    (deepspeech, ("Epoch 3 |   Training | Elapsed Time: 0:01:12 | Steps: 34 | Loss: 45.123412",),
+     {"step": 34, "epoch": 3.0, "loss": 45.123412}),
+    (stylegan, ("tick 12    kimg 48.1     time 12m 30s      sec/tick 61.2    sec/kimg 15.62   "
+                "maintenance 0.1    cpumem 5.13   gpumem 10.15",),
+     {"step": 12, "throughput": 1000 / 15.62, "throughput_unit": "images/s"}),
+    (coqui, ("   --> STEP: 24/639 -- GLOBAL_STEP: 1325",), {"step": 1325}),
+    (nnunet, ("2023-01-01 10:00:00.123456: Epoch 3 ",
+              "2023-01-01 10:00:00.123456: train_loss nan "),
+     {"epoch": 3.0, "loss": math.nan}),
+    (nnunet, ("epoch:  3", "2019-10-10 10:11:12.123456: train loss : -0.7123"),
+     {"epoch": 3.0, "loss": -0.7123}),
+    (espnet, ("INFO: 2epoch results: [train] iter_time=0.01, loss_ctc=20.1, loss=9.7, "
+              "time=1 hour, total_count=6000",),
+     {"step": 6000, "epoch": 2.0, "loss": 9.7}),
     (olmo, (OLMO.format(41),), {"step": 41, "planned": 739328, "epoch": 0.0}),
     (olmo, (CORE,), {"step": 20, "planned": 4000, "epoch": 1.0}),
 ]  # fmt: skip
@@ -167,10 +190,20 @@ def test_no_other_framework_reads_it(
         (mxnet, ("INFO:root:Epoch[3] Validation-cross-entropy=1.5",),
          {"kind": "eval", "epoch": 3.0, "loss": 1.5}),
         (mxnet, ("INFO:root:Epoch[3] Validation-accuracy=0.5",), {"kind": "eval", "epoch": 3.0}),
-        (espnet, ("[gpu04] 2023 (trainer:338) INFO: 2epoch results: [train] loss=9.7, "
+        (espnet, ("[gpu04] 2023 (trainer:338) INFO: 2epoch results: [train] "
                   "time=1 hour, total_count=6000, [valid] loss_ctc=20.1, loss=12.5, "
                   "time=2 minutes",),
          {"kind": "eval", "epoch": 2.0, "loss": 12.5}),
+        (wenet, ("2023 DEBUG CV Batch 4/100 loss 30.8 loss_att 24.2 history loss 28.1 rank 2",),
+         {"kind": "eval", "epoch": 4.0, "loss": 28.1}),
+        (wenet, ("2023 INFO Epoch 4 CV info cv_loss 27.5",),
+         {"kind": "eval", "epoch": 4.0, "loss": 27.5}),
+        (deepspeech, ("Epoch 3 | Validation | Elapsed Time: 0:00:12 | Steps: 4 | Loss: 65.1 | "
+                      "Dataset: dev.csv",), {"kind": "eval", "epoch": 3.0, "loss": 65.1}),
+        (deepspeech, ("I FINISHED optimization in 1:10:11.123456",), {"kind": "finished"}),
+        (nnunet, ("2023-01-01 10:00:00.123456: Epoch 3 ",
+                  "2023-01-01 10:00:00.123456: val_loss -0.6912 "),
+         {"kind": "eval", "epoch": 3.0, "loss": -0.6912}),
     ],
 )  # fmt: skip
 def test_what_is_no_training_step(
@@ -203,6 +236,13 @@ def test_what_is_no_training_step(
         (olmo, ("    train/CrossEntropyLoss=8.012",)),
         (olmo, (OLMO.format(41).replace("[step", "[eval_step"), "    train/CE loss=2.1")),
         (composer, (OLMO.format(41),)),
+        (wenet, ("2023 DEBUG TRAIN Batch 4/3700 loss 12.6 loss_att 10.9 lr 0.0003 rank 3",)),
+        (deepspeech, ("Test epoch | Steps: 4 | Elapsed Time: 0:00:12",)),
+        (stylegan, ("tick 0     kimg 0.1      time 1m 30s       sec/tick 3.1     sec/kimg 101.31"
+                    "   maintenance 0.1",)),
+        (coqui, ("   --> STEP: 3", "     | > loss: 0.71234  (0.91234)")),
+        (nnunet, ("2023-01-01 10:00:00.123456: train_loss -0.7",)),
+        (nnunet, ("2023-01-01 10:00:00.123456: Epoch 3 ", "the train_loss is -0.7")),
         (marian, ("[2022] Ep. 1 : Up. is the count of updates",)),
         (icefall, ("Epoch 1, batch 50 of the sampler, loss[loss=",)),
     ],
@@ -220,6 +260,14 @@ def test_numbers_below_a_heading_of_olmo() -> None:
     assert (loss.step, loss.loss, loss.loss_name) == (41, 8.012, "CrossEntropyLoss")
     assert (norm.step, norm.grad_norm) == (41, 1.5)
     assert (speed.throughput, speed.throughput_unit) == (8141.0, "tokens/s/GPU")
+
+
+def test_numbers_below_a_heading_of_coqui() -> None:
+    lines = ("   --> TIME: 2022-01-01 10:00:00 -- STEP: 24/639 -- GLOBAL_STEP: 1325",
+             "     | > loss: 0.81234  (0.91234)", "     | > loss_1: 0.2  (0.3)",
+             "     | > grad_norm: 2.5  (2.25)", "     | > step_time: 0.5  (0.75)")  # fmt: skip
+    _, loss, norm, time = said(coqui, *lines)
+    assert (loss.step, loss.loss, norm.grad_norm, time.step_s) == (1325, 0.81234, 2.5, 0.5)
 
 
 def test_a_scalar_of_tensorpack_stands_below_its_epoch() -> None:
@@ -343,6 +391,16 @@ def test_a_run_of_espnet_that_leaves_updates_out(
         lines.append(ESPNET.format(1, 100 * n + 1, 100 * n + 100, f"{60 / (n + 1) + 3:.3f}"))
     lines += [LEFT_OUT] * 4
     assert (verdict(tmp_path, "train.log", "\n".join(lines)).code == "E1") is code
+
+
+def test_a_loss_of_nnunet_that_falls_below_nought(tmp_path: Path) -> None:
+    lines = []
+    for n in range(60):
+        stamp = f"2023-01-01 10:{n:02}:00.123456: "
+        loss = 0.2 - 1.05 * (1 - 0.93**n) + 0.02 * (-1) ** n
+        lines += [f"{stamp}Epoch {n} ", f"{stamp}train_loss {loss:.4f} "]
+        lines.append(f"{stamp}val_loss {loss + 0.05:.4f} ")
+    assert verdict(tmp_path, "training_log.txt", "\n".join(lines)).code != "E1"
 
 
 def test_a_client_that_waited_and_then_trained(tmp_path: Path) -> None:

@@ -154,7 +154,7 @@ class EpochReader(RuleReader):
             return said
         if self._epoch is not None and said.epoch < self._epoch:
             self._base = 0  # begun again
-        elif said.step < self._n:
+        elif self._epoch is not None and said.epoch > self._epoch and said.step < self._n:
             self._base += self._n + self._stride
         elif said.epoch == self._epoch and said.step > self._n:
             self._stride = said.step - self._n

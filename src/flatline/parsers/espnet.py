@@ -3,7 +3,8 @@ ESPnet 2: `25epoch:train:1-100batch: iter_time=0.1, forward_time=0.2, loss=9.7, 
 
 The batches count within an epoch whose length is not printed; `25epoch results: [train] ...
 total_count=...` says how many there were, and the epochs after it are counted on from there.  A
-stream that begins in a later epoch gives no step before that.  `iter_time` is the wait for data,
+stream that begins in a later epoch gives no step before that.  The results are a training point
+where none of the epoch's batches was told of, and an evaluation.  `iter_time` is the wait for data,
 `train_time` the whole of a batch's seconds.
 
 ESPnet leaves out an update whose gradient is no number and says so, which is sound now and then.
@@ -54,6 +55,7 @@ class Reader:
         self._epoch = 1
         self._base: int | None = 0
         self._left_out = 0
+        self._told: float | None = None
 
     def feed(self, text: str) -> Iterable[Progress]:
         """A training point for a line of batches, an evaluation for an epoch's results."""
@@ -73,6 +75,7 @@ class Reader:
         if self._left_out >= EVERY * (end - begin + 1):
             norm = math.nan
         self._left_out = 0
+        self._told = float(epoch)
         return Progress(
             "train",
             step=None if self._base is None else self._base + end,
@@ -87,5 +90,10 @@ class Reader:
     def _results(self, epoch: float, train: str, valid: str) -> Iterable[Progress]:
         found = _SAYS["total"].search(train)
         self._base, self._epoch = count(found[1]) if found else None, int(epoch) + 1
-        loss = _said("loss", valid)
-        return () if loss is None else (Progress("eval", epoch=epoch, loss=loss),)
+        loss, held_out = _said("loss", train), _said("loss", valid)
+        said = []
+        if self._told != epoch and loss is not None:
+            said.append(Progress("train", self._base, epoch=epoch, loss=loss))
+        if held_out is not None:
+            said.append(Progress("eval", epoch=epoch, loss=held_out))
+        return said
