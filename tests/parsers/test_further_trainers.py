@@ -1,6 +1,6 @@
 """darknet, Chainer, speech (ESPnet, Kaldi, icefall, WeNet, DeepSpeech, Coqui), DGL-KE, OLMo,
-Marian, MXNet, tensorpack, nerfstudio, nnU-Net, StyleGAN: what their lines say, what looks alike, and that
-none reads another's."""
+Marian, MXNet, tensorpack, nerfstudio, nnU-Net, StyleGAN: what their lines say, what looks
+alike, and that none reads another's."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 """
-Mozilla DeepSpeech and Coqui STT: `Epoch 3 |   Training | Elapsed Time: ... | Steps: 34 | Loss: 45`.
+Mozilla DeepSpeech, Coqui STT: `Epoch 3 |   Training | Elapsed Time: ... | Steps: 34 | Loss: 45`.
 
 Steps count within an epoch of unknown length and are counted on over the epochs that were read;
 the loss is the mean of the epoch so far.  `Validation` and `Test` are evaluations.

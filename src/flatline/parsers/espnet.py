@@ -4,8 +4,8 @@ ESPnet 2: `25epoch:train:1-100batch: iter_time=0.1, forward_time=0.2, loss=9.7, 
 The batches count within an epoch whose length is not printed; `25epoch results: [train] ...
 total_count=...` says how many there were, and the epochs after it are counted on from there.  A
 stream that begins in a later epoch gives no step before that.  The results are a training point
-where none of the epoch's batches was told of, and an evaluation.  `iter_time` is the wait for data,
-`train_time` the whole of a batch's seconds.
+where none of the epoch's batches was told of, and an evaluation.  `iter_time` is the wait for
+data, `train_time` the whole of a batch's seconds.
 
 ESPnet leaves out an update whose gradient is no number and says so, which is sound now and then.
 Where it left out every one since the line before, the gradient of that line is no number.

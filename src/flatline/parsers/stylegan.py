@@ -4,8 +4,8 @@ StyleGAN 2 and 3 and EDM: `tick 12  kimg 48.1  time 12m 30s  sec/tick 61.2  sec/
 A tick is a number of images that the options set, and is taken for the step.  Adversaries' losses
 are written to files of their own and not printed.
 
-Source: `training_loop` of training/training_loop.py, NVlabs/stylegan2-ada-pytorch, NVlabs/stylegan3
-and NVlabs/edm.
+Source: `training_loop` of training/training_loop.py, NVlabs/stylegan2-ada-pytorch,
+NVlabs/stylegan3 and NVlabs/edm.
 """
 
 from __future__ import annotations
