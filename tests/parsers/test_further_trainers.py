@@ -21,6 +21,7 @@ from flatline.parsers import (
     chainer,
     composer,
     coqui,
+    cyclegan,
     darknet,
     deepspeech,
     dglke,
@@ -35,6 +36,7 @@ from flatline.parsers import (
     nnunet,
     olmo,
     stylegan,
+    tacotron,
     tensorpack,
     wenet,
 )
@@ -117,6 +119,10 @@ TRAINING: list[tuple[ModuleType, tuple[str, ...], dict[str, Any]]] = [
     (stylegan, ("tick 12    kimg 48.1     time 12m 30s      sec/tick 61.2    sec/kimg 15.62   "
                 "maintenance 0.1    cpumem 5.13   gpumem 10.15",),
      {"step": 12, "throughput": 1000 / 15.62, "throughput_unit": "images/s"}),
+    (cyclegan, ("(epoch: 2, iters: 400, time: 0.306, data: 0.201) G_GAN: 1.212 G_L1: 9.131 "
+                "D_real: 0.612 D_fake: 0.512 ",), {"epoch": 2.0}),
+    (tacotron, ("Train loss 123 0.512345 Grad Norm 1.214501 2.21s/it",),
+     {"step": 123, "loss": 0.512345, "grad_norm": 1.214501, "step_s": 2.21}),
     (coqui, ("   --> STEP: 24/639 -- GLOBAL_STEP: 1325",), {"step": 1325}),
     (nnunet, ("2023-01-01 10:00:00.123456: Epoch 3 ",
               "2023-01-01 10:00:00.123456: train_loss nan "),
@@ -200,6 +206,8 @@ def test_no_other_framework_reads_it(
          {"kind": "eval", "epoch": 4.0, "loss": 27.5}),
         (deepspeech, ("Epoch 3 | Validation | Elapsed Time: 0:00:12 | Steps: 4 | Loss: 65.1 | "
                       "Dataset: dev.csv",), {"kind": "eval", "epoch": 3.0, "loss": 65.1}),
+        (tacotron, ("Validation loss 500:  0.512345",),
+         {"kind": "eval", "step": 500, "loss": 0.512345}),
         (deepspeech, ("I FINISHED optimization in 1:10:11.123456",), {"kind": "finished"}),
         (nnunet, ("2023-01-01 10:00:00.123456: Epoch 3 ",
                   "2023-01-01 10:00:00.123456: val_loss -0.6912 "),
@@ -240,6 +248,8 @@ def test_what_is_no_training_step(
         (deepspeech, ("Test epoch | Steps: 4 | Elapsed Time: 0:00:12",)),
         (stylegan, ("tick 0     kimg 0.1      time 1m 30s       sec/tick 3.1     sec/kimg 101.31"
                     "   maintenance 0.1",)),
+        (cyclegan, ("(epoch: 2, iters: all) is the default",)),
+        (tacotron, ("Train loss 123 of the table, see Grad Norm 3",)),
         (coqui, ("   --> STEP: 3", "     | > loss: 0.71234  (0.91234)")),
         (nnunet, ("2023-01-01 10:00:00.123456: train_loss -0.7",)),
         (nnunet, ("2023-01-01 10:00:00.123456: Epoch 3 ", "the train_loss is -0.7")),
