@@ -413,6 +413,35 @@ def test_a_loss_of_nnunet_that_falls_below_nought(tmp_path: Path) -> None:
     assert verdict(tmp_path, "training_log.txt", "\n".join(lines)).code != "E1"
 
 
+BIND = (
+    "[11:02:35] /opt/dgl/src/rpc/network/tcp_socket.cc:86: Failed bind on 10.1.1.4:30051 , error"
+)
+POD = '[Running to Failed][{{"to_state": "Failed", "node": "w-3", "exit reason": "{}"}}]'
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        (("ERROR (nnet3-train[5.5]:AllocateNewRegion():cu-allocator.cc:491) Failed to allocate a "
+          "memory region of 618659840 bytes.  Possibly this is due to sharing the GPU.",), "B1"),
+        (("Resizing", " CUDA Error: out of memory"), "B1"),
+        (("Resizing", 'Cannot load image "data/obj/7.jpg"', "STB Reason: can't fopen"), "A1"),
+        (("run.sh: line 41: --num-layers=12: command not found",
+          "run.pl: job failed, log is in exp/log/train.0.1.log"), "A1"),
+        ((BIND, "Server is waiting for connections on [10.1.1.4:30050]..."), "C1"),
+        ((BIND, *(f"Epoch 00000 | Step {n:05} | Loss {3 - n / 99:.3f}" for n in range(90))), None),
+        ((POD.format("CheckFailure"),), "F1"),
+        ((POD.format("Deleted"), "[relaunch_node] Relaunch node w-3 to 59"), None),
+        (("run.pl: job failed, log is in exp/log/decode.1.log",), None),
+    ],
+)  # fmt: skip
+def test_what_they_say_before_they_end(
+    tmp_path: Path, lines: tuple[str, ...], code: str | None
+) -> None:
+    """An exit reason that stands for any kill, and a job that names no reason, decide nothing."""
+    assert verdict(tmp_path, "run.log", "\n".join(lines)).code == code
+
+
 def test_a_client_that_waited_and_then_trained(tmp_path: Path) -> None:
     """GraphLearn's clients wait for its servers in every run."""
     awaited = (
