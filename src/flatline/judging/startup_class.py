@@ -42,13 +42,15 @@ _VERSIONS = re.compile(
     r"(?:please|try|need to|must) (?:\w+ )?(?:pip |conda )?(?:re)?(?:install|upgrade|update"
     r"|downgrade)\b|(?:requires?|needs?|supported (?:in|by|with)) [\w.-]{1,40} ?(?:version|[<>=]=)"
     r"|(?:below|older than|prior to|newer than) (?:version )?v?\d"
-    r"|(?:version|release) \S{1,30} (?:is|or) (?:required|newer|later|higher)",
+    r"|(?:version|release) \S{1,30} (?:is|or) (?:required|newer|later|higher)"
+    r"|\bNo module named\b|\bmiss in module _ext\b",
     re.IGNORECASE,
 )
 _ABOUT_DATA = re.compile(
     r"\b(?:dataset|corpus|manifest)\b.{0,80}\b(?:empty|no |missing|must|without|with an?|contain"
     r"|have|has|found|exist)|\bcolumns?\b|\bunseen labels?|\bno (?:valid )?(?:images|samples|"
-    r"examples|records|rows|files) |\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
+    r"examples|records|rows|files) |\bno (?:valid |usable )?data (?:found|in|available)\b|"
+    r"\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
     r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float"
     r"|\bat least one array to (?:stack|concatenate)",
     re.IGNORECASE,
@@ -62,12 +64,15 @@ _NEW_SYNTAX = re.compile(r"(?:^|\W)f['\"]|:=|^\s*print [^(]|\basync\b|^\s*match 
 _EXCEPTION = re.compile(r"([\w.]{1,120}(?:Error|Exception)): (.*)")
 _MISSING = re.compile(r"(?:FileNotFound|NotADirectory|IsADirectory)Error$")
 _NOT_THERE = re.compile(
-    r"(?i:the |cannot open |unable to open |couldn't find )?(?i:"
+    r"(?i:the |cannot open |unable to open |couldn't find )?(?:[A-Za-z]{2,20} ){0,3}(?i:"
     r"file|path|directory|folder|data(?:set)?|checkpoint"
     r"|model|weights?|tokenizer|config(?:uration)?)\b.{1,240}(?:not found|n[o']t exist|Errno 2\b)"
     r"|[Uu]nable to open file |invalid file ?\[|\S{1,240}\.(?:pth?|ckpt|bin|h5) (?:is )?missing\b"
 )
-_MODELS_FILE = re.compile(r"(?i:the )?(?i:checkpoint|model|weights?|tokenizer)\b")
+_MODELS_FILE = re.compile(
+    r"(?i:the )?(?i:checkpoint|model|weights?|tokenizer)\b"
+    r"|(?i:[a-z]{2,20} ){0,2}(?i:pre-?trained)\b"
+)
 _GIVEN_PATH = re.compile(r"['\"]([^'\"]{1,400})['\"]|(\S*/\S+)")
 _PATHS = tuple(
     (re.compile(pattern, re.IGNORECASE), fault_class)
