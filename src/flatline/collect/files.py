@@ -36,6 +36,10 @@ _ROW = re.compile(
     rb"\s*\{[^\n]{0,4000}?\"(?:\w*/)?(?:global_|train_|_)?(?:step|iter|iteration|epoch)\": ?[0-9]"
 )
 """The first row of what a program wrote of its steps, where other such files are data."""
+_RECORDS = re.compile(
+    rb"\s*\[\s*\{(?=[^{}]{0,4000}\"iteration\": [0-9])[^{}]{0,4000}\"(?:validation/)?main/\w+\": "
+)
+"""The log that Chainer's trainer keeps as JSON."""
 _PROSE = re.compile(r"\.(md|rst)$", re.IGNORECASE)
 _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
 ENDS_BYTES = 4096
@@ -290,7 +294,7 @@ def _kind(relative: str, head: bytes) -> str:
     if _CODE.search(name) or head.startswith(b"#!"):
         return OTHER
     if head.lstrip()[:1] in (b"{", b"[") and name.endswith(".json"):
-        return OTHER
+        return LOG if _RECORDS.match(head) else OTHER
     return _text_kind(head)
 
 

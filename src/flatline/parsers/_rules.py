@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from flatline.model import Progress, ProgressKind
@@ -133,6 +133,33 @@ class RuleReader:
             if head is not None:
                 return () if one.kind is None else (_read(one, head, says, text),)
         return ()
+
+
+class EpochReader(RuleReader):
+    """Rules whose step counts within an epoch of unknown length: it is counted on over the epochs
+    that were read, from the last count of each and the distance between two."""
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        super().__init__(rules)
+        self._epoch: float | None = None
+        self._base = self._n = 0
+        self._stride = 1
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """At most one value a line."""
+        return tuple(self._counted(said) for said in super().feed(text))
+
+    def _counted(self, said: Progress) -> Progress:
+        if said.kind != "train" or said.step is None or said.epoch is None:
+            return said
+        if self._epoch is not None and said.epoch < self._epoch:
+            self._base = 0  # begun again
+        elif self._epoch is not None and said.epoch > self._epoch and said.step < self._n:
+            self._base += self._n + self._stride
+        elif said.epoch == self._epoch and said.step > self._n:
+            self._stride = said.step - self._n
+        self._epoch, self._n = said.epoch, said.step
+        return replace(said, step=self._base + said.step)
 
 
 def _read(

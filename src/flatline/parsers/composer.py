@@ -7,7 +7,8 @@ epoch; one planned in tokens or samples prints those, and no step is claimed.  `
 is evaluation.  The first loss below a heading is the training loss; what a console of many
 metrics calls `loss/train/...` beside it is a part.
 
-Refused: learning rate and throughput, which stand in lines of their own that say no step.
+Refused: learning rate and throughput, which stand in lines of their own that say no step; OLMo's
+headings (see `olmo`).
 
 Source: `ConsoleLogger._get_progress_string` and `log_to_console` of
 composer/loggers/console_logger.py, 0.12 to 0.32.
@@ -57,7 +58,7 @@ class Reader:
         text = text[:LONGEST]
         if "locally saved" in text and (saved := _SAVED.search(text)):
             return (Progress("checkpoint_saved", step=int(saved[1])),)
-        if heading := _HEADING.search(text):
+        if "olmo" not in text and (heading := _HEADING.search(text)):
             return self._heading(heading)
         if _OTHER.search(text):
             self._step, self._below, self._evaluates = None, True, False

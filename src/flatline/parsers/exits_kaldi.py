@@ -1,0 +1,36 @@
+"""
+How a job of Kaldi's `run.pl`, `queue.pl` or `slurm.pl` ended, which ESPnet's recipes use as well.
+
+    # Accounting: time=9 threads=1
+    # Ended (code 255) at Sat Dec 12 03:15:49 GMT 2020, elapsed time 9 seconds
+
+Older versions print the status of wait(2) there, which is past 255 for any exit code.  A code of 0
+is not read: a recipe is many such jobs, and the end of one is not that of the run.
+Source: egs/wsj/s5/utils/parallel of kaldi-asr/kaldi.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from flatline.parsers import Reported
+from flatline.parsers._exits import ended, waited
+
+FORMAT = "exits-kaldi"
+FRAMEWORK = None
+TRIGGERS = (r"# Ended \(code [1-9]",)
+_ENDED = re.compile(r"\s*# Ended \(code ([1-9][0-9]{0,5})\) at ")
+_CODES = 255
+
+
+class Reader:
+    """Reads one stream; keeps nothing between lines."""
+
+    def feed(self, text: str) -> Iterable[Reported]:
+        found = _ENDED.match(text)
+        if found is None:
+            return ()
+        status = int(found[1])
+        code, signal = waited(status) if status > _CODES else ended(status)
+        return (Reported("run.pl", exit_code=code, signal=signal),)

@@ -1,0 +1,31 @@
+"""
+icefall (k2): `Epoch 1, batch 50, loss[loss=1.1, ..., over 7012.00 frames. ], tot_loss[...], ...`.
+
+The loss is the batch's, a mean over its frames; `tot_loss` is a running mean that keeps a NaN.
+Batches count within an epoch of unknown length, and are counted on over the epochs that were read.
+`Epoch 1, validation: loss=...` is an evaluation.
+
+Source: `train_one_epoch` of the train.py of egs/librispeech/ASR, k2-fsa/icefall.
+"""
+
+from __future__ import annotations
+
+from flatline.parsers._rules import EpochReader, fields, rule
+
+FORMAT = "icefall"
+FRAMEWORK = "icefall"
+TRIGGERS = (
+    r"Epoch [0-9]+, batch [0-9]+, .{0,60}loss\[",
+    r"Epoch [0-9]+, validation: .{0,40}loss=",
+)
+RULES = (
+    rule("train", r"\bEpoch (?P<epoch>[0-9]{1,7}), batch (?P<step>[0-9]{1,12}), "
+         r"(?:[a-z_ ]{1,30}: [0-9]{1,12}, ){0,2}loss\[",
+         says=fields(loss=r"(?<![\w])loss=#", lr=r"\blr: #")),
+    rule("eval", r"\bEpoch (?P<epoch>[0-9]{1,7}), validation: ",
+         says=fields(loss=r"(?<![\w])loss=#")),
+)  # fmt: skip
+
+
+def Reader() -> EpochReader:
+    return EpochReader(RULES)
