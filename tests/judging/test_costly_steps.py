@@ -73,6 +73,34 @@ def test_what_takes_the_time_of_steps(
     assert verdict.fault_class == fault_class
 
 
+@pytest.mark.parametrize("dated", [True, False])
+@pytest.mark.parametrize(
+    ("done", "code"),
+    [
+        ("within", "D6"),
+        ("beside", None),  # in a thread of its own: no step is longer for it
+        ("evaluated", None),
+    ],
+)
+def test_a_compiler_may_be_heard_after_its_step(
+    tmp_path: Path, dated: bool, done: str, code: str | None
+) -> None:
+    """The line stands after that of the step which took as long as it says, not before it."""
+    at, log = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(1, 201):
+        compiled = step > 40 and step % 10 == 0
+        at += timedelta(seconds=1.5 + (28.0 if compiled and done != "beside" else 0.0))
+        stamp = f"{at:%Y-%m-%d %H:%M:%S}"
+        if compiled and done == "evaluated":
+            log.append(EVALUATED.format(at=stamp))
+        log.append(f"{stamp} INFO step {step}/900 loss {2 + 40 / step:.4f}")
+        if compiled:
+            log.append((f"{stamp} " if dated else "") + COMPILED.format(seconds=27.9))
+    (tmp_path / "train.log").write_text("\n".join(log) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
 COLLECTED = "[GC] Performing periodic GC collection took {:.2f} seconds"
 NEMO = "Running garbage collection at train global_step: {}"
 
@@ -81,6 +109,8 @@ NEMO = "Running garbage collection at train global_step: {}"
     ("line", "cost_s", "beside", "code"),
     [
         pytest.param(COLLECTED.format(20), 20.0, None, "D2", id="as-it-says"),
+        pytest.param("[gc] generation 2 collected 225600 objects in 19.71s on all ranks", 20.0,
+                     None, "D2", id="named-in-brackets"),
         pytest.param(NEMO, 20.0, None, "D2", id="by-the-clock"),
         pytest.param(COLLECTED.format(20), 2.0, None, None, id="cheap-by-the-clock"),
         pytest.param(COLLECTED.format(0.1), 20.0, None, None, id="cheap-as-it-says"),
