@@ -82,7 +82,8 @@ cluster vary by 22 % at most (arXiv 2208.11035)."""
 ASSERTED_RATIO = 0.9
 """With a bad reason bit lit most of the time: beyond the 8 % by which they vary on average."""
 LIMITED_RATIO = 0.95
-"""With a power limit of its own below its peers': beyond the 2 % by which repeats differ."""
+"""With a power limit of its own below its peers', or with a bad reason lit and so far below its
+own clock without it as well: beyond the 2 % by which repeats differ."""
 HALVED_RATIO = 0.5
 """A hardware slowdown reduces the clock by a factor of 2 or more (NVML)."""
 AS_BUSY_RATIO = 0.8
@@ -194,15 +195,23 @@ def _measure(facts: Facts) -> _Fleet | None:
 
 def _apart(fleet: _Fleet, place: Place, beside: Beside) -> _Slow | None:
     """The GPU, if its clock stands apart from its peers' for long enough."""
-    ratios = beside.of(place)
+    ratios, past = beside.of(place), _unheld(fleet, place)[1]
+
+    def fell(time: float) -> bool:
+        own = fleet.clock.value(place, time)
+        return past is not None and own is not None and own < LIMITED_RATIO * past
+
     slow = {
         time: ratio
         for time, (ratio, beyond) in ratios.items()
         if beyond
         and (
             ratio < APART_RATIO
-            or (ratio < ASSERTED_RATIO and fleet.bad(place, (time,)))
             or (ratio < LIMITED_RATIO and fleet.limited(place, time))
+            or (
+                ratio < (LIMITED_RATIO if fell(time) else ASSERTED_RATIO)
+                and fleet.bad(place, (time,))
+            )
         )
     }
     return _lasting(fleet, place, slow, sorted(ratios), by_peers=True)
@@ -217,16 +226,21 @@ def _held_down(fleet: _Fleet, place: Place) -> _Slow | None:
     """
     if fleet.reasons.silent(place):
         return None
-    clocks = {t: hz for t in fleet.gpus.busy[place] if (hz := fleet.clock.value(place, t))}
+    clocks, usual = _unheld(fleet, place)
     lit = {time for time in clocks if fleet.bad(place, (time,))}
-    free = [hertz for time, hertz in clocks.items() if time not in lit]
-    usual = median(free) if len(free) >= PEERS else None
     if usual is None and fleet.highest is not None and lit:
         usual = fleet.highest.value(place, min(lit))
     if not lit or not usual:
         return None
     slow = {t: clocks[t] / usual for t in lit if clocks[t] < APART_RATIO * usual}
     return _lasting(fleet, place, slow, sorted(clocks), by_peers=False)
+
+
+def _unheld(fleet: _Fleet, place: Place) -> tuple[dict[float, float], float | None]:
+    """The GPU's clocks at work, and what it usually ran at while no bad reason was lit."""
+    clocks = {t: hz for t in fleet.gpus.busy[place] if (hz := fleet.clock.value(place, t))}
+    free = [hertz for time, hertz in clocks.items() if not fleet.bad(place, (time,))]
+    return clocks, median(free) if len(free) >= PEERS else None
 
 
 def _lasting(
@@ -412,7 +426,7 @@ def _open(fault_class: str, slower: bool | None) -> tuple[str, ...]:
         out.append("Whether heat or the power supply asserted the hardware slowdown.")
     if slower is False:
         out.append(
-            "Whether it cost the job anything: by the log's clock the steps took no longer."
+            "Whether it cost the job anything: by the log's clock the steps took hardly longer."
         )
     return tuple(out)
 
