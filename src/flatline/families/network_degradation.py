@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from flatline.facts import Facts
-from flatline.judging.anchored import UNPROVEN, Anchored, anchored
+from flatline.judging.anchored import UNPROVEN, Anchored, anchored, finest
 from flatline.judging.bursts import Aligned, align, bursts
 from flatline.judging.claims import claim
 from flatline.judging.port_rates import Lowered, lowered
@@ -88,7 +88,7 @@ def judge(facts: Facts) -> Judgement:
     if found is not None:
         return _finding(facts, run, network, found) if (
             len(found.hosts) <= MOST_HOSTS * len(hosts)) else None  # fmt: skip
-    at = anchored(run.pace, network.cut, network.lit)
+    at = anchored(run.pace, network.cut, network.lit) or _closely(facts, run, network)
     if at is not None and len(at.places) <= MOST_HOSTS * len(hosts):
         return _by_the_counters(facts, network, at)
     lasting = [h for h, lit in network.lit.items() if sum(lit) >= CONSTANT * len(lit)]
@@ -105,14 +105,24 @@ def _measure(facts: Facts, run: Course) -> _Network | None:
         return None
     known = [signal for signal in COUNTERS if facts.measured(signal)]
     cut = timeline(facts, known, run.pace.span, 2 * run.pace.interval_s)
-    if cut is None:
-        return None
+    return None if cut is None else _read(facts, known, cut)
+
+
+def _read(facts: Facts, known: Sequence[str], cut: Timeline) -> _Network | None:
     read: dict[str, ByHost] = {}
     for signal in known:
         rows = cut.hosts(facts, f"sum by (host) (increase({signal}[w]))")
         if rows is not None and len(rows.rows) > 1:
             read[signal] = rows
     return _Network(cut, read, bursts(tuple(read.values()), cut)) if read else None
+
+
+def _closely(facts: Facts, run: Course, network: _Network) -> Anchored | None:
+    """Bursts that follow one another so closely that a finer cut alone parts them."""
+    known = [*network.read]
+    cut = finest(facts, known, run.pace, network.cut) if network.lit else None
+    fine = None if cut is None else _read(facts, known, cut)
+    return None if fine is None else anchored(run.pace, fine.cut, fine.lit, cuts=2)
 
 
 # --- the finding --------------------------------------------------------------------------------
