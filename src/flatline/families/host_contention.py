@@ -76,6 +76,11 @@ SIGNALS = {
 """What is asked by fault class, and how far above the other hosts it must stand. Seventeen
 leaked threads on a queue of eighteen cost one per cent (AMD, MaxText-Slurm): below 1.5 times
 the others nothing is said; of pressure, shares of time under a few per cent are noise."""
+DEGREES = 3
+"""Slow phases, each slower than the one before it.  A judgement: of three that come in any order
+one in six does so by chance, of two every other one."""
+TRENDS = 0.75
+"""Never more of one host: what grows with the run's time meets whatever else slows it by then."""
 _RAISED = SIGNALS["run-queue"][2].ratio
 _UNIFORM = {
     "run-queue": (QUEUE, "run queue", "{:.1f}"),
@@ -119,7 +124,7 @@ def judge(facts: Facts) -> Judgement:
         ):
             return _in_phases(facts, run, hosts, kind, found)
     if run is not None and run.slow:
-        uniform = _uniform(facts, run, hosts, low) or _steadily(facts, run)
+        uniform = _uniform(facts, run, hosts, low) or _steadily(facts, run, hosts)
         if uniform is not None:
             return uniform
     raised = _from_baseline(facts)
@@ -208,41 +213,63 @@ def _uniform(
     )  # fmt: skip
 
 
-def _steadily(facts: Facts, run: Course) -> Finding | None:
+def _steadily(facts: Facts, run: Course, hosts: _Hosts) -> Finding | None:
     """The same of a queue that grows from the first minute on, and leaves no level to stand above:
-    longer in each phase the slower it is, until tasks wait for a CPU much of the time."""
-    if not run.slow or any(phase.begins < run.best.begins for phase in run.slow):
+    longer in each phase the slower it is, until tasks wait for a CPU much of the time.  Of every
+    host, or of those alone that stand above the others in both; there the pace must have fallen by
+    degrees, for one fall meets a growing queue by chance as often as not."""
+    slow = run.slow
+    if not all(a.begins < b.begins and a.part > b.part for a, b in pairwise((run.best, *slow))):
         return None
-    asked = [_over(facts, f"avg_over_time({QUEUE}[{{}}])", phase)
-             for phase in (run.best, *run.slow)]  # fmt: skip
-    worst = run.slow[-1]
-    waited = _over(facts, f"rate({PRESSURE}[{{}}])", worst) if facts.measured(PRESSURE) else None
+    queues = _growing(facts, (run.best, *slow), None)
+    lit = hosts.lit["run-queue"], hosts.lit.get("cpu-pressure", {})
+    apart = [host for host in lit[0] if host in lit[1]] if len(slow) >= DEGREES else []
+    by_name = {host: told for host in apart
+               if (told := _growing(facts, (run.best, *slow), host)) is not None}  # fmt: skip
+    if queues is None and not 0 < len(by_name) <= MOST_HOSTS * len(hosts.read["run-queue"].rows):
+        return None
+    names = [] if queues is not None else sorted(by_name, key=lambda h: -by_name[h][-1].value)
+    *each, waited = queues or by_name[names[0]]
+    whose, who = (names[0], names[0]) if names else ("every host", "the median host")
+    return _finding(
+        facts, "run-queue", names,
+        summary=f"The run queue of {whose} grew from {each[0].value:.0f} to"
+        f" {each[-1].value:.0f} as throughput fell",
+        shows=(claim(f"Phase by phase {who} had"
+                     f" {', '.join(f'{cite.value:.0f}' for cite in each)} tasks running or"
+                     " waiting", *each),
+               claim(f"In the last one its tasks waited for a CPU {waited.value:.0%} of the time",
+                     waited),
+               *_beside(facts, hosts, "run-queue", names, lit[0]),
+               *(shown(facts, run, phase) for phase in slow[:_SHOWN])),
+        strength=0.6,
+        most=TRENDS if names else 1.0,
+        onset=slow[0].begins,
+    )  # fmt: skip
+
+
+def _growing(facts: Facts, phases_: Sequence[Slow], host: str | None) -> list[QueryCite] | None:
+    """The queue of a host, of the median one where none is named, in each of these phases, and how
+    much its tasks waited in the last one; None where it does not grow throughout, or not so far."""
+    asked = [_over(facts, f"avg_over_time({QUEUE}[{{}}])", phase, host) for phase in phases_]
+    waited = (_over(facts, f"rate({PRESSURE}[{{}}])", phases_[-1], host)
+              if facts.measured(PRESSURE) else None)  # fmt: skip
     queues = [cite for cite in asked if cite is not None]
     if waited is None or waited.value < STRAINED or len(queues) < len(asked):
         return None
     grows = all(a.value < b.value for a, b in pairwise(queues))
-    slows = all(a.part > b.part for a, b in pairwise((run.best, *run.slow)))
-    if not grows or not slows or queues[-1].value < LEAKED * queues[0].value:
-        return None
-    return _finding(
-        facts, "run-queue", (),
-        summary=f"The run queue of every host grew from {queues[0].value:.0f} to"
-        f" {queues[-1].value:.0f} as throughput fell",
-        shows=(claim("Phase by phase the median host had"
-                     f" {', '.join(f'{cite.value:.0f}' for cite in queues)} tasks running or"
-                     " waiting", *queues),
-               claim(f"In the last one its tasks waited for a CPU {waited.value:.0%} of the time",
-                     waited),
-               *(shown(facts, run, phase) for phase in run.slow[:_SHOWN])),
-        strength=0.6,
-        onset=run.slow[0].begins,
-    )  # fmt: skip
+    far = queues[-1].value >= LEAKED * queues[0].value
+    return [*queues, waited] if grows and far else None
 
 
-def _over(facts: Facts, query: str, phase: Slow) -> QueryCite | None:
-    """What the median host read over a phase."""
-    window = f"{max(1, int(phase.ends - phase.begins))}s"
-    return usual(facts, query.format(window), float(int(phase.ends)), "the median host")
+def _over(facts: Facts, query: str, phase: Slow, host: str | None) -> QueryCite | None:
+    """What a host, or the median one, read over a phase."""
+    end = float(int(phase.ends))
+    asked = query.format(f"{max(1, int(phase.ends - phase.begins))}s")
+    if host is None:
+        return usual(facts, asked, end, "the median host")
+    read = by_host(instant(facts, asked, end))
+    return None if read is None else read.cite(host, end, host)
 
 
 def _from_baseline(facts: Facts) -> Finding | None:
@@ -361,7 +388,7 @@ def _said(kind: str, value: float) -> str:
 
 def _finding(
     facts: Facts, kind: str, names: Sequence[str], *, summary: str, shows: Sequence[Claim],
-    strength: float, onset: float | None = None, warning: bool = False,
+    strength: float, most: float = 1.0, onset: float | None = None, warning: bool = False,
     leaked: Claim | None = None, doubts: tuple[str, ...] = (),
 ) -> Finding:  # fmt: skip
     hosts = tuple(names)
@@ -377,6 +404,7 @@ def _finding(
             *([leaked] if leaked is not None else []),
         ),
         strength=strength,
+        most=most,
         role="warning" if warning else "cause",
         severity="warning" if warning else "degraded",
         culprits=tuple(Place(host=host) for host in hosts),
