@@ -58,9 +58,7 @@ def test_two_hosts_are_enough_to_tell_one(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("later_s", "found"), [(0, True), (300, False)])
-def test_bursts_that_follow_one_another_closely(
-    tmp_path: Path, later_s: int, found: bool
-) -> None:
+def test_bursts_that_follow_one_another_closely(tmp_path: Path, later_s: int, found: bool) -> None:
     """Three points of the log in six, by the clock of the slower steps or of the fast ones."""
     noise = random.Random(7)
     lines, total = [], 0.0

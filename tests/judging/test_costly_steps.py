@@ -109,8 +109,13 @@ NEMO = "Running garbage collection at train global_step: {}"
     ("line", "cost_s", "beside", "code"),
     [
         pytest.param(COLLECTED.format(20), 20.0, None, "D2", id="as-it-says"),
-        pytest.param("[gc] generation 2 collected 225600 objects in 19.71s on all ranks", 20.0,
-                     None, "D2", id="named-in-brackets"),
+        pytest.param(
+            "[gc] generation 2 collected 225600 objects in 19.71s on all ranks",
+            20.0,
+            None,
+            "D2",
+            id="named-in-brackets",
+        ),
         pytest.param(NEMO, 20.0, None, "D2", id="by-the-clock"),
         pytest.param(COLLECTED.format(20), 2.0, None, None, id="cheap-by-the-clock"),
         pytest.param(COLLECTED.format(0.1), 20.0, None, None, id="cheap-as-it-says"),

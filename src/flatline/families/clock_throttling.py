@@ -44,7 +44,7 @@ from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
-from flatline.judging.clock_events import ClockEvents
+from flatline.judging.clock_events import BAD, HEAT, ClockEvents, clock_reasons
 from flatline.judging.gpus import (
     PEERS,
     Beside,
@@ -99,10 +99,6 @@ LEAST_SHARE = 0.1
 COVERED_RATIO = 0.8
 """Of the run's time the metrics must cover before it is cleared."""
 
-HEAT = ClockEvent.SOFTWARE_THERMAL_SLOWDOWN | ClockEvent.HARDWARE_THERMAL_SLOWDOWN
-BAD = HEAT | ClockEvent.HARDWARE_SLOWDOWN | ClockEvent.POWER_BRAKE
-"""Reasons that no healthy GPU at work gives for long."""
-_READINGS_A_STRETCH = 4
 _MOST_CULPRITS = 64
 
 
@@ -184,9 +180,7 @@ def _measure(facts: Facts) -> _Fleet | None:
         temperature=cut.means(facts, "gpu_temperature_celsius"),
         limit=cut.means(facts, "gpu_power_limit_watts"),
         highest=highest,
-        reasons=ClockEvents(
-            cut.samples(facts, "gpu_clock_event_reasons", _READINGS_A_STRETCH), cut.length_s
-        ),
+        reasons=clock_reasons(facts, cut),
     )
 
 

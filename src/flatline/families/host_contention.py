@@ -249,8 +249,9 @@ def _steadily(facts: Facts, run: Course, hosts: _Hosts) -> Finding | None:
 
 
 def _growing(facts: Facts, phases_: Sequence[Slow], host: str | None) -> list[QueryCite] | None:
-    """The queue of a host, of the median one where none is named, in each of these phases, and how
-    much its tasks waited in the last one; None where it does not grow throughout, or not so far."""
+    """The queue of a host, of the median one where none is named, in each of these phases, and
+    how much its tasks waited in the last one; None where it does not grow throughout, or not so
+    far."""
     asked = [_over(facts, f"avg_over_time({QUEUE}[{{}}])", phase, host) for phase in phases_]
     waited = (_over(facts, f"rate({PRESSURE}[{{}}])", phases_[-1], host)
               if facts.measured(PRESSURE) else None)  # fmt: skip

@@ -129,7 +129,7 @@ def anchored(
 ) -> Anchored | None:
     """None where no place's bursts are slower than the time around them, beyond chance: `meeting`
     is how often bursts laid anywhere may meet what the pace does, `cuts` how many were tried."""
-    levels = _levels(pace, cut)
+    levels = stretch_levels(pace, cut)
     tried = {place: closed for place, marks in lit.items()
              if (closed := _tried(_closed(marks), levels)) is not None}  # fmt: skip
     tries = cuts * _unlike(tried.values())
@@ -166,7 +166,7 @@ def anchored(
 # --- the pace, stretch by stretch ---------------------------------------------------------------
 
 
-def _levels(pace: Pace, cut: Timeline) -> list[float | None]:
+def stretch_levels(pace: Pace, cut: Timeline) -> list[float | None]:
     """The logarithm of the median pace of each stretch; None where none is known."""
     points: list[list[float]] = [[] for _ in cut.ends]
     for time, value in zip(pace.times, pace.values, strict=True):

@@ -204,9 +204,7 @@ def repeated(facts: Facts, tag: str) -> Repeated | None:
     return Repeated(tuple(marked[step] for step in steps), lost, doubted)
 
 
-def _done_before(
-    match: Match, after: int, span: Sequence[int], when: Mapping[int, float]
-) -> int:
+def _done_before(match: Match, after: int, span: Sequence[int], when: Mapping[int, float]) -> int:
     """Which point of the track ends the interval in which a thing was done: the next one after its
     line, or the one before it where by the clock more of the seconds that it states lie there, or,
     without a clock, where the next interval is too short for them and that one is not."""
