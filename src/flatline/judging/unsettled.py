@@ -24,8 +24,8 @@ LEAST_SHARE = 0.1
 """Of the time at work, and of the run: less costs it little."""
 HELD = "Whether that cost the run anything: clocks of like GPUs differ by as much."
 LOSSY = (
-    "Whether the losses of {} slowed the run: throughput was {:.1%} lower meanwhile, but bursts laid"
-    " at random meet as slow a time too often."
+    "Whether the losses of {} slowed the run: throughput was {:.1%} lower meanwhile, but bursts"
+    " laid at random meet as slow a time too often."
 )
 
 
