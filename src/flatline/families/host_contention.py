@@ -30,9 +30,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from flatline.facts import Facts
+from flatline.judging.anchored import UNPROVEN, anchored
 from flatline.judging.beside import Beside, beside
 from flatline.judging.bursts import Aligned, Bar, align, bursts
 from flatline.judging.claims import claim
@@ -93,6 +94,9 @@ _UNIFORM = {
 MOST_HOSTS = 0.5
 LASTING = 0.5
 """Above its peers in so much of the time, a host is always so."""
+LASTS = 5
+"""Stretches, a twentieth of a run whose pace is known well: saves and evaluations are shorter, and
+the host that writes them is under pressure meanwhile."""
 STARVED = 0.9
 """A host whose GPUs are active less than this part of the others' pays for its queue."""
 _SHOWN = 4
@@ -109,7 +113,8 @@ class _Hosts:
 
 def judge(facts: Facts) -> Judgement:
     """Look for hosts under pressure in the slow phases, then for all of them at once, then for
-    one that is always so and whose GPUs pay for it."""
+    one whose pressure begins as the pace falls, then for one that is always so and whose GPUs pay
+    for it."""
     run = course(facts)
     hosts = _measure(facts, run)
     if hosts is None:  # of one host only another run tells
@@ -127,7 +132,7 @@ def judge(facts: Facts) -> Judgement:
         uniform = _uniform(facts, run, hosts, low) or _steadily(facts, run, hosts)
         if uniform is not None:
             return uniform
-    raised = _from_baseline(facts)
+    raised = (_at_moments(facts, run, hosts) if run is not None else None) or _from_baseline(facts)
     if raised is not None:
         return raised
     for kind, lit in hosts.lit.items():
@@ -261,6 +266,36 @@ def _growing(facts: Facts, phases_: Sequence[Slow], host: str | None) -> list[Qu
     grows = all(a.value < b.value for a, b in pairwise(queues))
     far = queues[-1].value >= LEAKED * queues[0].value
     return [*queues, waited] if grows and far else None
+
+
+def _at_moments(facts: Facts, run: Course, hosts: _Hosts) -> Finding | None:
+    """Where the pace alone shows no phase, or one that meets any long pressure by chance: asked at
+    the moments at which a host came under pressure for long."""
+    lasting = {kind: {host: _long(marks) for host, marks in lit.items()}
+               for kind, lit in hosts.lit.items() if lit}  # fmt: skip
+    for kind, lit in lasting.items():
+        found = anchored(run.pace, hosts.cut, lit, cuts=len(lasting))
+        if found is None or len(found.places) > MOST_HOSTS * len(hosts.read[kind].rows):
+            continue
+        names = ", ".join(found.places[:_SHOWN])
+        return _finding(
+            facts, kind, found.places,
+            summary=f"{names} stood under {kind.replace('-', ' ')} while throughput was"
+            f" {found.lower:.0%} down",
+            shows=(*_beside(facts, hosts, kind, found.places, hosts.lit[kind]),
+                   found.shown(facts)),
+            strength=found.strength,
+            most=found.most,
+            onset=found.begins,
+            doubts=(UNPROVEN,),
+        )  # fmt: skip
+    return None
+
+
+def _long(marks: Sequence[bool]) -> list[bool]:
+    """Without what is as short as a save or an evaluation, which slow a run as well."""
+    parts = [(lit, len(list(group))) for lit, group in groupby(marks)]
+    return [lit and length >= LASTS for lit, length in parts for _ in range(length)]
 
 
 def _over(facts: Facts, query: str, phase: Slow, host: str | None) -> QueryCite | None:
