@@ -82,8 +82,9 @@ cluster vary by 22 % at most (arXiv 2208.11035)."""
 ASSERTED_RATIO = 0.9
 """With a bad reason bit lit most of the time: beyond the 8 % by which they vary on average."""
 LIMITED_RATIO = 0.95
-"""With a power limit of its own below its peers', or with a bad reason lit and so far below its
-own clock without it as well: beyond the 2 % by which repeats differ."""
+"""With a power limit of its own below its peers': beyond the 2 % by which repeats differ."""
+FELL_RATIO = 0.97
+"""With a bad reason lit, and so far below its own clock without it as well: beyond the same."""
 HALVED_RATIO = 0.5
 """A hardware slowdown reduces the clock by a factor of 2 or more (NVML)."""
 AS_BUSY_RATIO = 0.8
@@ -96,6 +97,8 @@ HOTTER_CELSIUS = 10.0
 """Hotter than its peers by this much: uneven air flow in one chassis makes 3 to 5 degrees."""
 LEAST_SHARE = 0.1
 """Slow in a smaller share of its busy time, a GPU cost the run little."""
+DOUBTED = 0.79
+"""Just short of confident, where the steps took hardly longer."""
 COVERED_RATIO = 0.8
 """Of the run's time the metrics must cover before it is cleared."""
 
@@ -193,7 +196,7 @@ def _apart(fleet: _Fleet, place: Place, beside: Beside) -> _Slow | None:
 
     def fell(time: float) -> bool:
         own = fleet.clock.value(place, time)
-        return past is not None and own is not None and own < LIMITED_RATIO * past
+        return past is not None and own is not None and own < FELL_RATIO * past
 
     slow = {
         time: ratio
@@ -203,7 +206,7 @@ def _apart(fleet: _Fleet, place: Place, beside: Beside) -> _Slow | None:
             ratio < APART_RATIO
             or (ratio < LIMITED_RATIO and fleet.limited(place, time))
             or (
-                ratio < (LIMITED_RATIO if fell(time) else ASSERTED_RATIO)
+                ratio < (FELL_RATIO if fell(time) else ASSERTED_RATIO)
                 and fleet.bad(place, (time,))
             )
         )
@@ -300,6 +303,7 @@ def _finding(facts: Facts, fleet: _Fleet, slow: Sequence[_Slow]) -> Finding:
             ),
         ),
         strength=min(strength, 0.6) if slower is False else strength,
+        most=DOUBTED if slower is False else 1.0,
         severity="degraded",
         culprits=culprits,
         scope=scope,
