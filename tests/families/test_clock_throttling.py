@@ -210,7 +210,7 @@ def test_heat_that_costs_a_tenth_is_said_with_less_certainty(tmp_path: Path) -> 
 def test_a_clock_that_falls_as_heat_is_asserted(
     tmp_path: Path, clock: Callable[[int, int], float], found: bool
 ) -> None:
-    """By a twelfth or less, within what cards differ by: beside its peers and beside its own past."""
+    """By a twelfth or less, as cards differ: beside its peers and beside its own past."""
     answer = judged(
         tmp_path,
         lambda gpu, n: {"clock": clock(gpu, n), "why": 0x60 if gpu == 3 and n > 14 else 0.0},
