@@ -18,7 +18,8 @@ Told apart from:
     because it works harder and draws more: neither stands apart under the same load.
     D3 straggler: slow for another reason, at the clocks of its peers, or less busy than they.
     B2 gpu-hardware-fault: XID, ECC or link errors.
-    Healthy spread: GPUs of one kind differ by 8 % on average and 22 % at most.
+    Healthy spread: GPUs of one kind differ by 8 % on average and 22 % at most.  A clock that fell
+    below its own past as well, when the device gave heat or a brake as its reason, is no spread.
 
 Do:
     Leave the host out and resubmit.  On it: `nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE`

@@ -13,6 +13,8 @@ Told apart from:
     E1 loss-divergence, E2 resume-from-scratch, E3 undertrained: runs that end well and are wrong;
     each must be ruled out first.
     An undetermined run: no progress recognised, no end seen, or cancelled while sound.
+    A slow one: where throughput slipped, or a device stood out, and it is not decided why or at
+    what cost, it is healthy still, with little confidence.
 
 Do:
     Nothing.  Warnings beside the verdict are for operations.

@@ -14,6 +14,8 @@ Told apart from:
     A head node that always runs more than the others while the pace is steady and its GPUs are as
     active: that is a warning.
     Storage pressure on the hosts that write a checkpoint, while they write it.
+    A queue that grows through the run on one host, unless its tasks wait for a CPU much of the
+    time and throughput falls by degrees with it.
     Threads that every host carries from the first step on: they show beside a baseline run of the
     same settings, where throughput is lower and every host's queue longer.  Lower throughput of
     other settings, and a longer queue at the same throughput, are none.
