@@ -149,6 +149,28 @@ def test_garbage_is_blamed_for_what_it_takes(
 
 
 @pytest.mark.parametrize(
+    ("took_s", "code"),
+    [(4.0, "D2"), (0.2, None), (60.0, None)],  # the last in a process of its own
+)
+def test_garbage_that_is_collected_between_any_two_lines(
+    tmp_path: Path, took_s: float, code: str | None
+) -> None:
+    """No interval is without it to compare with: its own word is all there is."""
+    at, lines = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(1, 401):
+        at += timedelta(seconds=2.0 + (4.0 if step % 9 == 0 else 0.0))
+        if step % 9 == 0:
+            lines.append(f"{at:%Y-%m-%d %H:%M:%S} gc: generation 2 took {took_s:.2f}s")
+        if step % 10 == 0:
+            lines.append(f"{at:%Y-%m-%d %H:%M:%S} INFO step {step}/900 loss {2 + 40 / step:.4f}")
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == code
+    assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
     ("saved", "step_s", "code"),
     [
         ("in 0.66s", 0.3, "D2"),

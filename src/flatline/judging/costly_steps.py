@@ -157,11 +157,13 @@ def saves_begun(facts: Facts) -> tuple[int, ...]:
 class Repeated:
     """Lines of a thing that was done again and again, and what the steps in which they stand cost.
     `doubted`: nothing says how long it took, and it was done every so many steps, as other things
-    are of which a log need say nothing."""
+    are of which a log need say nothing.  `by_word`: hardly a step is without it, and what it cost
+    is what the lines say it took."""
 
     cites: tuple[LogCite, ...]
     lost: Cost
     doubted: bool
+    by_word: bool
 
 
 def repeated(facts: Facts, tag: str) -> Repeated | None:
@@ -195,13 +197,31 @@ def repeated(facts: Facts, tag: str) -> Repeated | None:
             if "seconds" in match.groups:
                 place = match.cite.place
                 said[place] = said.get(place, 0.0) + float(match.groups["seconds"])
-    lost = cost(facts, sorted(marked), REPEATED, TAKEN)
-    if lost is None or (said and max(said.values()) < STATED * lost.lost_s):
+    steps, stated_s = sorted(marked), max(said.values(), default=0.0)
+    by_word = len(span) - 1 - len(steps) - len(shared) < PLAIN
+    lost = (_as_stated(facts, track, when, stated_s, len(steps)) if by_word
+            else cost(facts, steps, REPEATED, TAKEN))  # fmt: skip
+    if lost is None or (said and stated_s < STATED * lost.lost_s):
         return None
-    steps = sorted(marked)
     apart = {b - a for a, b in pairwise(steps)}
     doubted = not said and len(apart) == 1
-    return Repeated(tuple(marked[step] for step in steps), lost, doubted)
+    return Repeated(tuple(marked[step] for step in steps), lost, doubted, by_word)
+
+
+def _as_stated(
+    facts: Facts, track: Track, when: Mapping[int, float], stated_s: float, events: int
+) -> Cost | None:
+    """What a thing took by its own word; None where that is little, or more than there was, so
+    that it was done beside the steps."""
+    known = [i for i in track.of_attempt(facts.last.n) if i in when and track.steps[i] >= 0]
+    if events < REPEATED or len(known) < REPEATED:
+        return None
+    first, last = known[0], known[-1]
+    wall_s, steps = when[last] - when[first], track.steps[last] - track.steps[first]
+    if steps <= 0 or not TAKEN * wall_s <= stated_s < wall_s:
+        return None
+    return Cost(stated_s, wall_s, (wall_s - stated_s) / steps, wall_s / steps, events,
+                (first, last), facts.last.n, facts, track)  # fmt: skip
 
 
 def _done_before(match: Match, after: int, span: Sequence[int], when: Mapping[int, float]) -> int:
