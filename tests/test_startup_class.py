@@ -116,6 +116,22 @@ def test_one_line_is_enough_where_it_names_the_exception() -> None:
         ("Exception", "weights/yolov3.pt missing, try downloading from elsewhere", [], "asset"),
         ("Misconfiguration", "You requested GPUs: [0] But your machine only has: []", [], "env"),
         ("ValueError", "need at least one array to stack", [], "data"),
+        ("RuntimeError", "HCCL error: [ModuleNotFoundError: No module named 'tbe.x']", [], "env"),
+        ("AssertionError", "ca_forward miss in module _ext", [], "env"),
+        ("LightGBMError", "GPU Tree Learner was not enabled in this build.", [], "env"),
+        ("RuntimeError", "Cannot load cudnn shared library.", [], "env"),
+        ("AssertionError", "No valid data found in yard_train.", [], "data"),
+        ("AssertionError", "Found unexpected labels in the training set", [], "data"),
+        ("ValueError", "list.remove(x): x not in list",
+         [frame(OWN + "checks.py", "verify_dataset_integrity", "names.remove(i)")], "data"),
+        ("hydra.errors.ConfigCompositionException", "You must specify 'model'", [], "config"),
+        ("google.protobuf.text_format.ParseError", "168:21 : no field named \"G\"", [], "config"),
+        ("RuntimeError", "Download from https://a.example/W.pdparams failed.", [], "asset"),
+        ("ConnectionError", "HTTPSConnectionPool(host='d.example', port=443): Max retries exceeded"
+         " with url: /sets/train.tar.gz (Caused by x)", [], "data"),
+        ("AssertionError", "pretrained bert file does not exist", [], "asset"),
+        ("Exception", "No such file or directory (os error 2)",
+         [frame(OWN + "voice.py", "__init__", "self.t = Tokenizer.from_file(vocab)")], "asset"),
     ],
 )  # fmt: skip
 def test_class_by_words_files_and_syntax(

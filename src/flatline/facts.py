@@ -72,11 +72,7 @@ one machine room a kernel in UTC and a scheduler in local time by 14."""
 ReadLine = Callable[[str, int], str]
 ReadLines = Callable[..., tuple[str, ...]]  # (source, first, count[, characters of a line])
 Ask = Callable[..., Any]
-"""`ask(promql, start=, end=, step_s=)` of the metrics source; see `flatline.sources.metrics`."""
-
-
-def _unasked(*_: object, **__: object) -> None:
-    return None
+"""`ask(promql, start=, end=, step_s=, exporter=)`; see `flatline.sources.metrics`."""
 
 
 class Facts:
@@ -108,7 +104,7 @@ class Facts:
         now: datetime | None = None,
         read_line: ReadLine = lambda source, line: "",
         read_lines: ReadLines = lambda source, first, count: (),
-        ask: Ask = _unasked,
+        ask: Ask = lambda promql, **window: None,
         window: tuple[datetime, datetime] | None = None,
         skew_s: float = 2.0,
         baseline: Facts | None = None,
@@ -236,10 +232,12 @@ class Facts:
 
     def outside(self, cite: LogCite) -> bool:
         """Whether a kernel's line was written so long before or after the run that no time zone
-        makes it a part of it: a kernel log holds weeks."""
+        makes it a part of it: a kernel log holds weeks.  Where nothing says when the run began, it
+        was not before its metrics did."""
         if cite.source not in self.kernel_files or cite.at is None or cite.at_assumed:
             return False
         begin, end = self.lived
+        begin = begin or (None if self.window is None else self.window[0])
         early = begin is not None and (begin - cite.at).total_seconds() > ZONES_S
         return early or (end is not None and (cite.at - end).total_seconds() > ZONES_S)
 
@@ -495,6 +493,7 @@ class Facts:
         start: datetime | None = None,
         end: datetime | None = None,
         step_s: float | None = None,
+        exporter: str | None = None,
     ) -> Any:
         """The answer to a canonical PromQL query, or None where no metrics were read."""
-        return self._ask(promql, start=start, end=end, step_s=step_s)
+        return self._ask(promql, start=start, end=end, step_s=step_s, exporter=exporter)

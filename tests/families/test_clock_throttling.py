@@ -279,3 +279,70 @@ def test_a_limit_of_its_own_needs_no_large_fall(tmp_path: Path, limit: float, fo
     assert isinstance(answer, Finding) == found
     if isinstance(answer, Finding):
         assert answer.fault_class == "power-limit"
+
+
+SMI = {
+    "clock": ("nvidia_smi_clocks_current_sm_clock_hz", 1e6),
+    "power": ("nvidia_smi_power_draw_watts", 1.0),
+    "heat": ("nvidia_smi_temperature_gpu", 1.0),
+    "util": ("nvidia_smi_utilization_gpu_ratio", 0.01),
+    "limit": ("nvidia_smi_enforced_power_limit_watts", 1.0),
+}
+
+
+def shared(tmp_path: Path, device: Device, smi: tuple[int, ...]) -> Judgement:
+    """As `judged`, of five hosts, some of which nvidia_gpu_exporter watches; dcgm-exporter has SM
+    activity as well, which the other does not have."""
+    lines = []
+    for gpu in range(40):
+        host, own = gpu // 8, f"{gpu:08x}"
+        for n in range(40):
+            read, when = {**WELL, "limit": 700.0, **device(gpu, n)}, (T0 + 30 * n) * 1000
+            if host in smi:
+                labels = f'uuid="{own}",instance="n{host}:9835"'
+                lines += [f"{SMI[k][0]}{{{labels}}} {v * SMI[k][1]} {when}"
+                          for k, v in read.items() if k in SMI]  # fmt: skip
+                lines.append(f'nvidia_smi_gpu_info{{{labels},index="{gpu % 8}"}} 1 {when}')
+                continue
+            labels = f'UUID="GPU-{own}",modelName="A100",gpu="{gpu % 8}",Hostname="n{host}"'
+            lines += [f"{NAMES[k]}{{{labels}}} {v} {when}" for k, v in read.items()]
+            lines.append(f"DCGM_FI_PROF_SM_ACTIVE{{{labels}}} 0.6 {when}")
+    file = tmp_path / "metrics.prom"
+    file.write_text("\n".join(lines), "utf-8")
+    source = MetricsSource([(file, file.name)])
+    answer = judge(Facts(targets=("run",), ask=source.ask, window=source.window))
+    for cite in () if answer is None else answer.cites:  # type: ignore[union-attr]
+        assert source.replay(cite) == cite.value  # type: ignore[arg-type]
+    return answer
+
+
+@pytest.mark.parametrize("smi", [(2, 3, 4), (0, 1, 2)])
+def test_a_capped_host_is_found_whichever_exporter_watches_it(
+    tmp_path: Path, smi: tuple[int, ...]
+) -> None:
+    """And its numbers stand beside those of the hosts that the same exporter watches."""
+
+    def device(gpu: int, n: int) -> dict[str, float]:
+        capped = {"limit": 450.0, "clock": 1200.0, "power": 250.0}
+        return capped if gpu // 8 == 2 and n > 14 else {}
+
+    answer = found(shared(tmp_path, device, smi))
+
+    assert answer.culprits == (Place(host="n2"),)
+    assert answer.fault_class == "power-limit"
+    medians = [c.query for c in answer.cites if getattr(c, "text", "").startswith("median")]
+    assert medians
+    assert all("nvidia_smi_" in query and "DCGM_" not in query for query in medians)
+
+
+@pytest.mark.parametrize(("smi", "kind"), [((2, 3), Cleared), ((2,), type(None))])
+def test_what_two_exporters_read_is_not_compared(
+    tmp_path: Path, smi: tuple[int, ...], kind: type
+) -> None:
+    """One reads clocks a third lower, and less power, of every host that it watches; where that is
+    one host, nothing clears it."""
+
+    def device(gpu: int, n: int) -> dict[str, float]:
+        return {"clock": 940.0, "power": 220.0, "limit": 400.0} if gpu // 8 in smi else {}
+
+    assert isinstance(shared(tmp_path, device, smi), kind)

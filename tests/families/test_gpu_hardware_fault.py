@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from shutil import copytree
 
@@ -14,7 +14,7 @@ from families.fleet import T0, checked, facts_of, findings, sample, stepping
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.families.gpu_hardware_fault import judge
-from flatline.model import Attempt, Finding, Place
+from flatline.model import Attempt, Finding, Place, Verdict
 from scenario import ROOT, Scenario
 
 ECC, XID, WATTS = (
@@ -180,3 +180,57 @@ def test_a_kernel_line_that_a_sound_run_survived(tmp_path: Path, said: str, warn
     assert (verdict.confidence < 0.8) == warned
     assert [(j.finding.code, j.role) for j in verdict.findings] == [("B2", "warning")] * warned
     assert "B2" not in {ruled.code for ruled in verdict.ruled_out}
+
+
+XID_LINE = (
+    "{at} n1 kernel: NVRM: Xid (PCI:0000:9d:00): 48, pid='<unknown>', name=<unknown>, An"
+    " uncorrectable double bit error (DBE) has been detected on GPU in the framebuffer\n"
+)
+
+
+def beside_a_kernel_log(folder: Path, stamp: str, hours: float, files: str) -> Verdict:
+    """What is said of a kernel log with an Xid `hours` before the first metric, and of metrics and
+    an undated log where `files` asks for them."""
+    start = datetime.fromtimestamp(T0, UTC)
+    at = start - timedelta(hours=hours)
+    later = (start + timedelta(minutes=10)).strftime(stamp)
+    (folder / "kern-n1.log").write_text(
+        XID_LINE.format(at=at.strftime(stamp)) + f"{later} n1 kernel: nvidia-uvm: Loaded\n"
+    )
+    if "metrics" in files:
+        lines = [sample(WATTS, f'gpu="{gpu}",Hostname="n1"', 400.0 + when % 7, when)
+                 for gpu in range(4) for when in range(0, 1200, 30)]  # fmt: skip
+        (folder / "metrics.prom").write_text("\n".join(lines) + "\n")
+    if "log" in files:
+        steps = "".join(f"step {n}/900 loss {9 / (n + 3):.4f}\n" for n in range(1, 200))
+        (folder / "train.log").write_text(steps)
+    return diagnose(collect(Request((str(folder),))))
+
+
+YEARLESS, WHOLE = "%b %d %H:%M:%S", "%Y-%m-%dT%H:%M:%S+00:00"
+
+
+@pytest.mark.parametrize("stamp", [YEARLESS, WHOLE])
+@pytest.mark.parametrize("files", ["metrics", "metrics log"])
+def test_an_xid_of_days_before_the_first_metric_is_a_warning(
+    tmp_path: Path, stamp: str, files: str
+) -> None:
+    """Whether its stamps have a year or not; no counter has to tell of it."""
+    found = beside_a_kernel_log(tmp_path, stamp, 72, files)
+
+    assert found.code != "B2"
+    (warning,) = [one for one in found.findings if one.finding.code == "B2"]
+    assert warning.role == "warning"
+    assert {place.host for place in warning.finding.culprits} == {"n1"}
+
+
+@pytest.mark.parametrize("stamp", [YEARLESS, WHOLE])
+@pytest.mark.parametrize(("hours", "files"), [(72, ""), (-0.2, "metrics"), (3, "metrics")])
+def test_an_xid_that_may_be_of_the_run_is_a_fault(
+    tmp_path: Path, stamp: str, hours: float, files: str
+) -> None:
+    """A kernel log that is all there is, one of the time of the metrics, and one that is off by no
+    more than zones are."""
+    found = beside_a_kernel_log(tmp_path, stamp, hours, files)
+
+    assert (found.code, {place.host for place in found.culprits}) == ("B2", {"n1"})

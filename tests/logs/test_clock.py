@@ -157,6 +157,24 @@ def test_what_the_caller_knows_serves_where_the_log_says_nothing() -> None:
     assert Clock.learn([]).year is None
 
 
+def test_a_time_that_is_known_beside_the_file_tells_the_year() -> None:
+    """The one that brings its stamps nearest, unless a line of the file is dated in full; without
+    either a stamp was met that has no year."""
+    near = datetime(2024, 1, 2, tzinfo=UTC)
+    clock = Clock.learn(["Dec 30 04:00:00 n1 kernel: x"], near=near)
+    stamp = clock.read("Dec 30 04:00:00 n1 kernel: x")
+
+    assert stamp is not None
+    assert stamp.at == datetime(2023, 12, 30, 4, tzinfo=UTC)
+    assert not clock.lacks_year
+    assert Clock.learn(["2020-05-01 05:42:27 x"], near=near).year == 2020
+
+    bare = Clock.learn(["Dec 30 04:00:00 n1 kernel: x"])
+    assert not bare.lacks_year
+    assert bare.read("Dec 30 04:00:00 n1 kernel: x") is None
+    assert bare.lacks_year
+
+
 def test_an_offset_that_lines_state_is_the_zone_of_the_file() -> None:
     """A bare Z is not: a collector writes it whatever the zone of the program."""
     local = Clock.learn(["2024-05-01T05:42:27+02:00 x", "2024-05-01 05:42:28 y"])

@@ -290,7 +290,10 @@ def test_a_worker_of_the_dataloader_is_the_cause() -> None:
     assert found.message == "Caught KeyError in DataLoader worker process 0."
     assert found.chain == (("KeyError", "'image'", "cause"),)
     assert (found.exception_line, found.end_line) == (4, 8)
-    assert found.frames[-1].file == "/train.py"
+    assert [frame.file for frame in found.frames] == [
+        "/train.py",
+        "/torch/utils/data/_utils/worker.py",
+    ]
 
 
 def test_a_spawned_process_is_the_cause() -> None:

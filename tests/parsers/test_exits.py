@@ -15,6 +15,7 @@ from flatline.model import Place
 from flatline.parsers import (
     Reported,
     exits_deepspeed,
+    exits_ide,
     exits_maxtext,
     exits_mpirun,
     exits_ray,
@@ -26,6 +27,7 @@ from flatline.parsers._exits import ended, named, waited
 
 MODULES = [
     exits_deepspeed,
+    exits_ide,
     exits_maxtext,
     exits_mpirun,
     exits_ray,
@@ -58,6 +60,11 @@ def read(module: ModuleType, lines: Iterable[str]) -> list[Reported]:
         (128, (128, None)),
         (160, (160, None)),
         (255, (255, None)),
+        (3221225477, (3221225477, 11)),
+        (-1073741819, (-1073741819, 11)),
+        (-1073740791, (-1073740791, 6)),
+        (3221225786, (3221225786, 2)),
+        (3221225781, (3221225781, None)),
         (-99, (-99, None)),
     ],
 )
@@ -414,3 +421,28 @@ def test_no_lines_raise(lines: list[list[str]]) -> None:
         reader = module.Reader()
         for words in lines:
             assert all(isinstance(said, Reported) for said in reader.feed("".join(words)))
+
+
+@pytest.mark.parametrize(
+    ("line", "end"),
+    [
+        ("Process finished with exit code 137 (interrupted by signal 9: SIGKILL)", (137, 9)),
+        ("Process finished with exit code -1073741819 (0xC0000005)", (-1073741819, 11)),
+        ("Process finished with exit code 1", (1, None)),
+    ],
+)
+def test_the_console_of_an_editor(line: str, end: tuple[int, int | None]) -> None:
+    """What it prints last, and what no program in it prints."""
+    (said,) = read(exits_ide, [line, "the log says: Process finished with exit code 9"])
+    assert (said.exit_code, said.signal) == end
+    assert not read(exits_ide, ["Process finished with exit code 0"])
+
+
+def test_a_child_on_windows() -> None:
+    """Its path has backslashes, its status is an NTSTATUS."""
+    line = (
+        "subprocess.CalledProcessError: Command '['C:\\\\venv\\\\Scripts\\\\python.exe', "
+        "'train.py']' returned non-zero exit status 3221225477."
+    )
+    (said,) = read(exits_subprocess, [line])
+    assert (said.exit_code, said.signal) == (3221225477, 11)

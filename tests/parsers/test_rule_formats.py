@@ -168,6 +168,15 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
     ),
     (
         openmmlab,
+        "2026/03/01 10:30:00 - mmengine - INFO - Epoch(train)  [2][ 200/200]  lr: 2.0000e-03  "
+        "eta: 0:00:00  time: 0.1237  data_time: 0.1226  loss: 0.2495",
+        {
+            "step": 400, "planned": 400, "epoch": 2.0, "epochs": 2.0, "per_epoch": 200,
+            "loss": 0.2495, "lr": 0.002, "step_s": 0.1237, "data_s": 0.1226,
+        },
+    ),
+    (
+        openmmlab,
         "2026-03-01 10:00:00,000 - mmseg - INFO - Iter [50/80000]\tlr: 9.994e-03, eta: 5:00:00,"
         " time: 0.500, data_time: 0.010, memory: 9000, decode.loss_ce: 2.0, loss: 2.5",
         {"step": 50, "planned": 80_000, "loss": 2.5, "lr": 9.994e-03, "step_s": 0.5,

@@ -118,7 +118,6 @@ def test_queries_are_answered_as_of_memory(tmp_path: Path) -> None:
     assert dict(store.names()) == dict(memory.names())
     assert store.span == memory.span
     assert store.label_values("load", "host") == {"n0", "n1", "n2"}
-    assert (store.count("load"), store.count("nothing")) == (3, 0)
 
 
 def test_a_selector_and_a_window_read_what_they_need(

@@ -38,6 +38,7 @@ from flatline.collect.runs import (
     reached_end,
 )
 from flatline.collect.told_nodes import told_nodes
+from flatline.collect.yearless import dated
 from flatline.errors import FlatlineError, FormatError, ManyJobs, SourceError, UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
@@ -184,6 +185,7 @@ def read(
         run=_when(rows, logs),
         origin=origin,
     )
+    dated(logs, numbers.window)
     placed(logs, records.addresses,
            lambda: (*held, *(h for one in numbers.carried() for h in one.hosts)))  # fmt: skip
     _unread(found, gaps)
@@ -237,14 +239,14 @@ def _when(
         for _, _, events in logs
         for track in events.tracks.values()
     )
-    dated = [
+    told = [
         datetime.fromtimestamp(earliest, UTC)
         for of in times
         if (earliest := min(of, default=None)) is not None
     ]
-    dated += [cite.at for _, _, e in logs for cite in (m.cite for m in e.matches) if cite.at]
+    told += [cite.at for _, _, e in logs for cite in (m.cite for m in e.matches) if cite.at]
     seen = [events.last_seen for _, _, events in logs if events.last_seen]
-    first = min(started, default=None) or min(dated, default=None)
+    first = min(started, default=None) or min(told, default=None)
     return first, ended or max(seen, default=None)
 
 
@@ -333,9 +335,7 @@ def _logs(
 def _dumps(found: Sequence[Found], gaps: list[Gap]) -> list[Dump]:
     """Flight-recorder dumps; one that cannot be read, or whose rank is not known, is a gap."""
     read: list[Dump] = []
-    for file in found:
-        if file.kind != DUMPS:
-            continue
+    for file in (one for one in found if one.kind == DUMPS):
         if file.size > DUMP_BYTES:
             gaps.append(Gap(DUMPS, f"{file.size} bytes are more than is read", file.source))
             continue

@@ -33,6 +33,8 @@ class LogEvents:
     last_line: LogCite | None = None
     last_seen: datetime | None = None
     zone_assumed: bool = False
+    yearless: bool = False
+    """Whether stamps stand in it that no year is known for."""
 
     def keep_steps(self) -> None:
         """Leaves the progress alone that rows of data tell of: what their texts quote, nobody

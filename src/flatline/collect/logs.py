@@ -56,6 +56,8 @@ class Setting:
     year: int | None
     single_node: bool
     attempt: int = 0
+    near: datetime | None = None
+    """A time near those of stamps without a year, where no year is known."""
 
 
 @dataclass(slots=True)
@@ -113,6 +115,7 @@ class LogReader:
         self._steps.settle_all()
         self._tracebacks()
         self._close()
+        self.events.yearless = self.clock.lacks_year
         split(self.events, self.setting.attempt)
         return self.events
 
@@ -472,7 +475,7 @@ def read_log(
     with open_text(path, source) as file:
         sample = sample_lines(file)
         labels = Labels.learn(sample)
-        clock = Clock.learn(sample, year=setting.year)
+        clock = Clock.learn(sample, year=setting.year, near=setting.near)
         return LogReader(file, book, labels, clock, setting).read()
 
 

@@ -61,6 +61,7 @@ from flatline.judging.slow_clocks import power_and_cooling, slow_clocks
 from flatline.judging.slowdown import slowdown
 from flatline.judging.uniform import lower_clocks
 from flatline.model import Claim, Cleared, Finding, Judgement, Place, QueryCite, Scope
+from flatline.series.answer import by_exporter
 from flatline.signals import ClockEvent, clock_events
 
 CODE = "B3"
@@ -173,7 +174,7 @@ def _measure(facts: Facts) -> _Fleet | None:
         top = highest.rows.get(place) if highest is not None else None
         return known or (f"{top.last:g}" if top is not None and len(top) else None)
 
-    gpus = at_work(facts, cut, kind)
+    gpus = at_work(facts, cut, clock, kind)
     if gpus is None or not any(place in clock.rows for place in gpus.busy):
         return None
     return _Fleet(
@@ -356,7 +357,7 @@ def _low_clock(facts: Facts, fleet: _Fleet, slow: _Slow) -> Claim:
     place, time = slow.place, slow.typical
     said = f"{place} ran its SMs at {_mhz(fleet.clock.value(place, time))}"
     if slow.by_peers:
-        usual = fleet.cut.median_at_work(facts, "gpu_sm_clock_hertz", fleet.gpus, time)
+        usual = fleet.cut.median_at_work(facts, "gpu_sm_clock_hertz", fleet.gpus, place, time)
         if usual is not None:
             said += f" while the median of the GPUs at work was {_mhz(usual.value)}"
         return claim(said, _own(fleet, slow), usual)
@@ -380,7 +381,7 @@ def _load(facts: Facts, fleet: _Fleet, slow: _Slow) -> list[Claim]:
         own = None if signal is None else signal.value(place, time)
         if signal is None or own is None:
             continue
-        usual = fleet.cut.median_at_work(facts, name, gpus, time)
+        usual = fleet.cut.median_at_work(facts, name, gpus, place, time)
         said = f"{text} {own * scale:.0f}{unit}"
         beside = f", the median of the GPUs at work {usual.value * scale:.0f}" if usual else ""
         out.append(claim(said + beside, signal.cite(place, time, said), usual))
@@ -442,8 +443,11 @@ def _attempt(facts: Facts, began: float) -> int:
 
 
 def _covered(facts: Facts, fleet: _Fleet) -> bool:
-    """Whether the clocks of every host the run is known to have held were read, over most of
-    the time it is known to have run."""
+    """Whether the clocks of every host the run is known to have held were read, beside another's
+    by the same exporter where there are several, over most of the time it is known to have run."""
+    told = by_exporter(fleet.clock.rows).values()
+    if len(told) > 1 and any(len({place.host for place in places}) < 2 for places in told):
+        return False
     read = {p.host.partition(".")[0] for p in fleet.clock.rows if p.host}
     hosts = {host.partition(".")[0] for host in facts.hosts}
     if (hosts - read) if read else len(hosts) > 1:
@@ -475,7 +479,7 @@ def _cleared(facts: Facts, fleet: _Fleet, beside: Beside) -> Cleared | None:
     cites = [fleet.clock.cite(place, time, f"SM clock, mean of {fleet.cut.length_s} s: the lowest"
                               f" for two stretches, {part:.0%} of its peers' median; threshold"
                               f" {APART_RATIO:.0%}")]  # fmt: skip
-    cites.append(fleet.cut.median_at_work(facts, "gpu_sm_clock_hertz", fleet.gpus, time))
+    cites.append(fleet.cut.median_at_work(facts, "gpu_sm_clock_hertz", fleet.gpus, place, time))
     cites.append(fleet.reasons.usual(place, (time,))[1])
     why = f"no busy GPU's clock stood apart from its peers' for long (lowest {part:.0%})"
     return Cleared(CODE, why, tuple(cite for cite in cites if cite is not None))

@@ -76,6 +76,7 @@ class _Suspect:
     why: Claim | None
     sure: float
     kind: Kind | None = None
+    most: float = 1.0
     card: Claim | None = None
     """What tells which of its host's GPUs it is."""
 
@@ -110,6 +111,7 @@ def judge(facts: Facts) -> Judgement:
         fault_class=fault_class,
         attribution="unknown",
         strength=strength,
+        most=suspect.most,
         shows=tuple(_shows(victims, suspect)),
         implies=(claim(_victims(victims), *victims.cites[:2]),),
         culprits=distinct(facts.on_host(place) for place in suspect.places),
@@ -318,7 +320,8 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
         return _Suspect(places, why, 0.9)
     unpowered = idle(facts, *_waited(facts, victims))
     if unpowered is not None:
-        return _Suspect(_with_rank(facts, unpowered.places, everyone), unpowered.why, 0.85)
+        places = _with_rank(facts, unpowered.places, everyone)
+        return _Suspect(places, unpowered.why, 0.85, most=unpowered.most)
     sound = declared_dead(facts).at_work
     tasks = {t for m in everyone.matches if _beat(m) for t in accused(facts, m)} - sound
     if tasks:

@@ -40,7 +40,16 @@ from flatline.judging.addresses import carded, numbered
 from flatline.judging.anchored import MOST, UNPROVEN
 from flatline.judging.claims import claim, distinct
 from flatline.judging.crashes import of_family
-from flatline.judging.health import COUNTERS, SLACK_S, Fault, signs, stopped_by, window, within
+from flatline.judging.health import (
+    COUNTERS,
+    SLACK_S,
+    Fault,
+    older,
+    signs,
+    stopped_by,
+    window,
+    within,
+)
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import step_at
@@ -93,9 +102,9 @@ def judge(facts: Facts) -> Judgement:
         timed = tuple(f for f in timed if f.fault_class != "link" or f.place not in worn.places)
     if timed:
         findings.append(_finding(facts, timed))
-    latent = [f for f in told or () if f.at is None]
+    latent = [f for f in told or () if f.at is None] or older(facts)
     if latent:
-        findings.append(_latent(facts, latent))
+        findings.append(carded(facts, numbered(facts, _latent(facts, latent))))
     if findings:
         return tuple(findings)
     return _cleared(facts, told)
@@ -209,11 +218,12 @@ def _latent(facts: Facts, latent: Sequence[Fault]) -> Finding:
     return Finding(
         code=CODE,
         summary=f"{places[0]}{more} carried faults older than the run: {latent[0].what}",
-        fault_class=latent[0].fault_class,
+        fault_class=latent[0].fault_class or None,
         attribution="infrastructure",
         shows=tuple(map(_shown, latent[:MOST_SHOWN])),
         implies=(),
         strength=0.4,
+        most=0.4,
         role="warning",
         severity="warning",
         culprits=places,

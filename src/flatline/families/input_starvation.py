@@ -68,6 +68,8 @@ LASTING = 0.1
 """Of the run: what began only later is looked at by itself."""
 LEAST_POINTS, LEAST_S = 8, 60.0
 """Steps, and seconds of them, below which a loader has not settled."""
+MANY_POINTS = 20
+"""Lines of a run that does hardly anything but wait, however short its steps."""
 PRESSED = 0.2
 """A share of the time in which tasks waited for storage or a CPU that the loaders must feel."""
 HOSTS = {
@@ -141,7 +143,10 @@ def _counted(facts: Facts) -> _Counted | None:
     whole = sum(track.step_s[i] for i in steps)
     waited = sum(track.data_s[i] for i in steps)
     each = _apart(track, steps)
-    if len(steps) * each < LEAST_POINTS or whole * each < LEAST_S or waited < SEVERE * whole:
+    settled = len(steps) * each >= LEAST_POINTS and whole * each >= LEAST_S
+    settled |= len(steps) >= MANY_POINTS and waited >= HARDLY * whole
+    later = steps[len(steps) // 2 :]  # a cache that is filled in the beginning is no such wait
+    if not settled or min(_part(track, steps), _part(track, later)) < SEVERE:
         return None
     worst = max(steps, key=lambda i: track.data_s[i] / (track.step_s[i] or 1.0))
     cites = [facts.point(track, i).cite for i in dict.fromkeys((steps[0], worst, steps[-1]))]
@@ -151,6 +156,11 @@ def _counted(facts: Facts) -> _Counted | None:
         f" {track.step_s[worst]:.3g} s"
     )
     return _Counted(claim(text, *cites), waited / whole)
+
+
+def _part(track: Track, steps: Sequence[int]) -> float:
+    """The share of these steps' time that was waited for data."""
+    return sum(track.data_s[i] for i in steps) / (sum(track.step_s[i] for i in steps) or 1.0)
 
 
 def _profiled(facts: Facts) -> _Counted | None:

@@ -3,7 +3,9 @@ Storage stopped serving the run.
 
 Symptom:
     The file server does not respond, handles go stale, the disk or the quota is full, processes
-    stand in uninterruptible sleep.  The run ends of it, or stands still and goes on.
+    stand in uninterruptible sleep.  The run ends of it, or stands still and goes on.  Without a
+    kernel log the host shows it that the others wait for: its GPUs rest, its tasks cannot be
+    woken, and some of them wait for storage all the time.
 
 Mechanism:
     Reads of data or writes of checkpoints block or fail.  One rank that blocks in a checkpoint
@@ -37,11 +39,14 @@ from flatline.facts import KERNEL, Facts
 from flatline.judging.blocked import BLOCKED, PROCS, TIMES, Blocked, blocked
 from flatline.judging.claims import claim, name_places
 from flatline.judging.crashes import Failure
+from flatline.judging.idle_power import idle
 from flatline.judging.leads import Lead, fix, lead, lead_of, shows
+from flatline.judging.pace import pace
 from flatline.judging.pauses import Stalled, between, stalled
 from flatline.judging.signed import signed
+from flatline.judging.steering import leave_out
 from flatline.judging.timeline import by_host, instant
-from flatline.model import Claim, Finding, Judgement, Place
+from flatline.model import Action, Claim, Finding, Judgement, Place
 
 CODE = "C6"
 NAME = "storage-stall"
@@ -87,6 +92,8 @@ _OF_THE_HOST = re.compile(
 WEAK, DOUBTED = 0.7, 0.79
 """A line that does not name what a task waits in (the kernel's hung-task watch, 0.65) stays short
 of confident: a driver of a GPU can hold it as well."""
+UNREAD = 0.75
+"""What a kernel counts of its tasks' waits does not say which storage they are for."""
 _GOES_ON = ("completed", "running", "cancelled", "unknown")
 """Of a run that failed or came to its limit others say why."""
 _SHOWN = 3
@@ -102,7 +109,10 @@ def judge(facts: Facts) -> Judgement:
         if waited is not None:
             return _stood_still(facts, waited)
         apart = blocked(facts, CODE)
-        return None if apart is None else _waited(facts, apart)
+        if apart is not None:
+            return _waited(facts, apart)
+    if first is None:
+        return _asleep(facts)
     found = signed(
         facts,
         CODE,
@@ -270,6 +280,40 @@ def _waited(facts: Facts, apart: Blocked) -> Finding:
         cannot_decide=("What it cost: no step shows the pause by itself.",),
         actions=(fix(told, _advice(told.first)),),
         resubmit="exclude" if culprits else "unnecessary",
+    )  # fmt: skip
+
+
+def _asleep(facts: Facts) -> Finding | None:
+    """One host that rests while all others wait for it, whose tasks wait for storage by the count
+    of its kernel, where no line of it was read."""
+    end = facts.last.ended_at or facts.lived[1]
+    if end is None or facts.disposition in ("completed", "running"):
+        return None
+    resting, known = idle(facts, end.timestamp()), pace(facts)
+    if resting is None or resting.storage is None:
+        return None
+    host = Place(host=resting.places[0].host)
+    return Finding(
+        code=CODE,
+        summary=f"Processes on {host} waited for storage, and the other hosts for them",
+        attribution="infrastructure",
+        strength=UNREAD,
+        most=DOUBTED,
+        shows=(resting.storage, resting.why),
+        implies=(
+            claim("A process that waits for storage enters no collective: the others waited in one"
+                  " for it.", *resting.storage.cites),
+        ),
+        culprits=(host,),
+        onset=None if known is None else known.at,
+        onset_step=facts.last_step,
+        attempt=facts.last.n,
+        cannot_decide=("What they waited for: the kernel log of that host would tell.",),
+        actions=(
+            leave_out(facts, (str(host.host),)),
+            Action("escalate", _SERVER, "dmesg -T; cat /proc/mounts", (str(host.host),)),
+        ),
+        resubmit="exclude",
     )  # fmt: skip
 
 

@@ -8,7 +8,7 @@ slows nothing.  What stands apart must also be large enough to explain the slown
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 from math import isfinite
 from typing import TYPE_CHECKING
@@ -21,7 +21,7 @@ from flatline.judging.gpus import Readings, readings, whole_hosts
 from flatline.judging.throughput import Course, Slow
 from flatline.judging.timeline import Timeline, instant, timeline, usual
 from flatline.model import Claim, Place
-from flatline.series.answer import grid
+from flatline.series.answer import by_exporter, grid
 
 if TYPE_CHECKING:
     from flatline.series.storage import Floats
@@ -56,6 +56,15 @@ class Fleet:
     read: Readings
     values: Floats
     """The finite values of each GPU (a row, as in `read`) and stretch; NaN where there is none."""
+
+    def alike(self) -> Fleet:
+        """Those of its GPUs that one exporter tells of, the one that tells of most."""
+        told = by_exporter(self.read.rows)
+        if len(told) < 2:
+            return self
+        most = max(told.values(), key=len)
+        read = Readings(self.read.answer, {place: self.read.rows[place] for place in most})
+        return replace(self, read=read, values=grid(read.rows.values(), self.cut.ends))
 
     def names(self) -> dict[str, Place]:
         return {str(place): place for place in self.read.rows}
@@ -121,17 +130,21 @@ class Fleet:
         from flatline.series.standing import medians
 
         read = self.values[:, slow]
-        level = float(medians(read.reshape(1, -1))[0])
-        rows = [row for row, place in enumerate(self.read.rows) if str(place) in set(names)]
-        own = [value for value in medians(read[rows]).tolist() if isfinite(value)]
-        return max((abs(value / level - 1.0) for value in own), default=0.0) if level else 0.0
+        named, at = set(names), {place: row for row, place in enumerate(self.read.rows)}
+        far = [0.0]
+        for places in by_exporter(self.read.rows).values():
+            level = float(medians(read[[at[place] for place in places]].reshape(1, -1))[0])
+            rows = [at[place] for place in places if str(place) in named]
+            own = medians(read[rows]).tolist() if rows and level else []
+            far += [abs(value / level - 1.0) for value in own if isfinite(value)]
+        return max(far)
 
     def _apart(self, ratio: float, floor: float) -> dict[str, list[bool]]:
         from flatline.series.standing import standing  # what judges is imported without NumPy
 
-        models: dict[str | None, list[int]] = {}
+        models: dict[tuple[str | None, str], list[int]] = {}
         for at, row in enumerate(self.read.rows.values()):
-            models.setdefault(row.labels.get("model"), []).append(at)
+            models.setdefault((row.labels.get("model"), row.exporter), []).append(at)
 
         def above(values: Floats) -> list[int]:
             return [peers[at] for peers in models.values()
@@ -164,7 +177,9 @@ class Fleet:
             for p, q in zip((phase, fast or self.run.best), queries, strict=True)
             for read in (readings(instant(facts, q, float(int(p.ends)))),)
         )
-        others = usual(facts, queries[0], float(int(phase.ends)), f"{text} of the median GPU")
+        row = self.read.rows.get(place)
+        others = usual(facts, queries[0], float(int(phase.ends)), f"{text} of the median GPU",
+                       exporter=row.exporter if row is not None else None)  # fmt: skip
         if own is None or others is None:
             return None
         told = say.format(own=written(own.value), others=written(others.value))

@@ -18,7 +18,7 @@ from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
 from flatline.judging.timeline import ByHost, Timeline
-from flatline.series.answer import grid
+from flatline.series.answer import by_exporter, grid
 from flatline.series.spread import PEERS
 
 if TYPE_CHECKING:
@@ -86,8 +86,10 @@ class Bar:
 
 
 def bursts(read: Sequence[ByHost], cut: Timeline, bar: Bar | None = None) -> dict[str, list[bool]]:
-    """Per host and stretch whether any of these signals stood far above the other hosts'."""
-    laid = [([*signal.rows], grid(signal.rows.values(), cut.ends)) for signal in read]
+    """Per host and stretch whether any of these signals stood far above the other hosts' that the
+    same exporter reads."""
+    laid = [(hosts, grid([signal.rows[host] for host in hosts], cut.ends))
+            for signal in read for hosts in by_exporter(signal.rows).values()]  # fmt: skip
     lit = marked(laid, (bar or Bar()).above)
     return {host: lit[host] for hosts, _ in laid for host in hosts if host in lit}
 

@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flatline.facts import Facts
 from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
-from flatline.judging.startup_class import DEFAULT, class_of_line, startup_class
+from flatline.judging.last_words import last_words
+from flatline.judging.loading import of_a_model, reads_a_checkpoint, reads_weights
+from flatline.judging.startup_class import DEFAULT, class_of_line, fetched, startup_class
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
@@ -81,22 +83,8 @@ _LATE_BY_FRAME: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 _SHARED = re.compile(r"/shared_memory\.py|/base/shared/|_posixshmem|\bSharedMemory\(|/dev/shm")
 """Where processes of one host share memory: multiprocessing, MosaicML streaming."""
-_LOADING = (
-    r"_?(?:load|resume|restore|resume_from|load_from|maybe_load|read)_(?:last_|latest_|from_)?"
-    r"(?:checkpoint|ckpt|state_dict)\w*"
-)
-_LOADS, _CALLED = re.compile(_LOADING), re.compile(rf"\b{_LOADING}\(")
-"""Functions in which a checkpoint is read. A file that is not there is another matter (A1)."""
-_BUILDS = re.compile(
-    r"pretrain|\bbackbone|(?:build|make|get|create)_(?:\w+_)?(?:model|encoder|backbone|network)\b"
-)
-_RESUMES = re.compile(r"resum|restor|check_?point|ckpt|\blast\b|load_state\b", re.IGNORECASE)
 KEYS = ("size-mismatch", "missing-keys")
 """A model that is built anew may not fit the weights it is given either."""
-_ITERATES = re.compile(
-    r"(?:^|_)(?:iterator|dataloader|data_loader|dataset|indices)s?$|^__getitem__$"
-)
-"""Functions of the data that loaders of checkpoints set up as well (fairseq)."""
 _MISSING = re.compile(r"(?:FileNotFound|ModuleNotFound|Import|Permission|HfHub|Repository)")
 _CUDA = re.compile(r"CUDA error|CUDA kernel errors|HIP error|cudaError|CUBLAS_STATUS|CUDNN_STATUS")
 
@@ -164,9 +152,9 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
     found += [_from_line(facts, match) for match in bare]
     told = [f for f in found if f.crash is None or f.crash.complete or f.signature is not None]
     # a traceback cut off before its exception says least of all
-    return tuple(
-        f for f in told or found if not (_restates(facts, f, found) or _went_on(f, found))
-    )
+    left = [f for f in told or found if not (_restates(facts, f, found) or _went_on(f, found))]
+    words = None if any(f.fatal for f in left) else last_words(facts)
+    return (*left, _from_line(facts, words)) if words is not None else tuple(left)
 
 
 def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
@@ -258,8 +246,14 @@ def _from_line(facts: Facts, match: Match) -> Failure:
     family, fault_class = resolve(match.signature, begun)
     if family == "A1" and fault_class is None:
         fault_class = class_of_line(match.cite.text) or DEFAULT
+    if (
+        family == "E2"
+        and fault_class not in KEYS
+        and any(of_a_model(crash) for crash in _just_under(facts, match.cite))
+    ):
+        family, fault_class = "A1", "asset"
     if family == "A3" and not begun and _at_nought(facts, match.cite):
-        family, fault_class = "A1", "data" if fault_class == "cuda" else "config"
+        family, fault_class = "A1", _of_the_first_step(fault_class)
     return Failure(
         family=family,
         fault_class=fault_class,
@@ -276,12 +270,40 @@ def _from_line(facts: Facts, match: Match) -> Failure:
     )
 
 
+def _just_under(facts: Facts, cite: LogCite) -> Iterable[Crash]:
+    """Tracebacks that a program printed under its own word on them."""
+    return (
+        c for c in facts.crashes if c.cite.source == cite.source and c.head.line == cite.line + 1
+    )
+
+
 def _ended(facts: Facts, match: Match) -> bool:
     """Whether a line may have ended its attempt."""
     cite = match.cite
     return not (
-        survived(facts, cite, match.attempt) or facts.outside(cite) or recovered(facts, match)
+        survived(facts, cite, match.attempt)
+        or facts.outside(cite)
+        or recovered(facts, match)
+        or (match.signature.family == "E2" and _raised_later(facts, match))
     )
+
+
+def _raised_later(facts: Facts, match: Match) -> bool:
+    """Whether the program ended by an exception of its own further down: what a loader of
+    checkpoints printed before, outside any traceback, was caught."""
+    return any(
+        crash.cite.source == match.cite.source
+        and crash.attempt == match.attempt
+        and crash.head.line > match.cite.line
+        and crash.complete
+        and not (crash.caught or is_wrapper(crash) or is_interrupt(crash))
+        for crash in facts.crashes
+    )
+
+
+def _of_the_first_step(fault_class: str | None) -> str:
+    """A check that fails within the first step is mostly of what the data holds."""
+    return "data" if fault_class == "cuda" else "config"
 
 
 def _at_nought(facts: Facts, cite: LogCite) -> bool:
@@ -295,14 +317,18 @@ def _at_nought(facts: Facts, cite: LogCite) -> bool:
 
 
 def _phase_doubt(facts: Facts, family: str, fault_class: str | None) -> float:
-    """Bad data is met in any step: where no progress was recognised, "before the first" is a
-    guess."""
-    return (
-        LOOP_DOUBT if (family, fault_class) == ("A1", "data") and not facts.has_progress else 1.0
-    )
+    """Bad data is met in any step, and a kernel that fails in the first one too: where no progress
+    was recognised, "before the first" is a guess, and so is "after it"."""
+    if facts.has_progress:
+        return 1.0
+    return LOOP_DOUBT if (family, fault_class) in (("A1", "data"), ("A3", "cuda")) else 1.0
 
 
 def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure | None:
+    if carries := bool(crash.chain) and crash.exception.endswith("ProcessRaisedException"):
+        exception, message, _ = crash.chain[-1]
+        crash = replace(crash, exception=exception, message=message)
+    hushing = ("cascade", "benign", *(() if carries else ("wrapper",)))
     echoed = any(m.signature.role == "cascade" for m in block)
     roots = [
         m
@@ -311,9 +337,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     ]
     best = max(roots, key=lambda m: (m.signature.strength, -m.cite.line), default=None)
     if best is None and (
-        is_wrapper(crash)
-        or is_interrupt(crash)
-        or any(m.signature.role in ("cascade", "wrapper", "benign") for m in block)
+        is_wrapper(crash) or is_interrupt(crash) or any(m.signature.role in hushing for m in block)
     ):
         return None
     begun = started(facts, crash.cite, crash.attempt)
@@ -324,12 +348,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     begun = begun or halfway or begun
     gone_on = crash.caught or survived(facts, crash.cite, crash.attempt)
     if best is not None:
-        family, fault_class = resolve(best.signature, begun)
-        if family == "E2" and fault_class not in KEYS and _of_a_model(crash):
-            family, fault_class = "A1", "asset"
-        if family == "A1" and fault_class is None:
-            said = None if crash.complete else class_of_line(best.cite.text, crash.frames)
-            fault_class = said or _at_startup(crash)
+        family, fault_class = _signed(facts, crash, best, begun)
         strength, attribution = best.signature.strength, best.signature.attribution
     else:
         family, fault_class, strength = _unsigned(crash, begun)
@@ -420,10 +439,29 @@ def _within_a_bar(facts: Facts, crash: Crash) -> bool:
     return last.step is not None and last.planned is not None and last.step < last.planned
 
 
+def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple[str, str | None]:
+    """Family and class of an exception whose line is known, in its phase and by its frames."""
+    family, fault_class = resolve(best.signature, begun)
+    if family == "A3" and not begun and _at_nought(facts, crash.head):
+        return "A1", _of_the_first_step(fault_class)
+    if family == "E2" and fault_class not in KEYS and of_a_model(crash):
+        return "A1", "asset"
+    if (family, fault_class) == ("A1", "env") and (kind := fetched(crash.message)):
+        return family, kind
+    if (family, fault_class) == ("A1", "data") and reads_weights(crash):
+        return "A1", "asset"
+    if family == "A1" and fault_class is None:
+        said = None if crash.complete else class_of_line(best.cite.text, crash.frames)
+        return "A1", said or _at_startup(crash)
+    return family, fault_class
+
+
 def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
     """Family, class and strength of an exception no signature knows."""
     said = crash.exception or (crash.chain[-1][0] if crash.chain else "")
-    if not begun and said and not _MISSING.search(said) and _while_loading(crash):
+    if not begun and said and not _MISSING.search(said) and reads_a_checkpoint(crash):
+        if of_a_model(crash):
+            return "A1", "asset", 0.6
         lost = said.endswith("KeyError")
         return "E2", "missing-keys" if lost else None, 0.6 if lost or crash.complete else CUT_OFF
     if not crash.complete:
@@ -442,26 +480,8 @@ def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]
     return "A1", fault_class, 0.75 if begun is False else 0.6
 
 
-def _of_a_model(crash: Crash) -> bool:
-    """Whether what was read are the weights a model is built from, by the names on the way there:
-    nothing is resumed."""
-    way = " ".join(f"{frame.function} {frame.code or ''}" for frame in crash.frames)
-    return _BUILDS.search(way) is not None and not _RESUMES.search(way)
-
-
 def _at_startup(crash: Crash) -> str:
     return startup_class(crash.exception, crash.message, crash.frames)
-
-
-def _while_loading(crash: Crash) -> bool:
-    """Whether a checkpoint was read: weights that a library fetches by name are none."""
-    if any(f.function == "from_pretrained" for f in crash.frames):
-        return False
-    called = [at for at, f in enumerate(crash.frames)
-              if _LOADS.fullmatch(f.function) or _CALLED.search(f.code or "")]  # fmt: skip
-    return bool(called) and not any(
-        _ITERATES.search(f.function) for f in crash.frames[called[-1] :]
-    )
 
 
 def _classed(

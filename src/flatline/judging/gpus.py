@@ -3,7 +3,8 @@ The GPUs of a run as measured: means over stretches of time, who was at work, an
 stands beside its peers.
 
 Only GPUs at work are compared, with GPUs of their kind at work in the same stretch: idle ones,
-and those of another job, have nothing to say of this one's load.
+and those of another job, have nothing to say of this one's load.  What two exporters tell is not
+compared: one reads the power of a moment and another its mean, one counts reserved memory.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ if TYPE_CHECKING:
     from flatline.series.promql.vector import Bools
     from flatline.series.storage import Floats
 
+Kind = tuple[str | None, str]
 BUSY_RATIO = 0.05
 """Activity above this is work: idle GPUs measure 0.00 to 0.01, and a GPU that waits in a
 collective keeps its engine busy."""
@@ -95,15 +97,17 @@ class Stretches:
         return readings(facts.series(query, start=self.first, end=self.end, step_s=step_s))
 
     def median_at_work(
-        self, facts: Facts, signal: str, gpus: Gpus, time: float
+        self, facts: Facts, signal: str, gpus: Gpus, place: Place, time: float
     ) -> QueryCite | None:
-        """The median of a signal over all GPUs at work in one stretch, as one query."""
+        """The median of a signal over all GPUs at work in one stretch, as one query: those that
+        the same exporter tells of."""
         mean, work = (
             f"avg_over_time({name}[{self.length_s}s])" for name in (signal, gpus.measure)
         )
         query = f"quantile(0.5, {mean} and on (host, gpu) ({work} > {BUSY_RATIO}))"
         moment = datetime.fromtimestamp(time, UTC)
-        answer = facts.series(query, start=moment, end=moment)
+        exporter = gpus.activity.rows[place].exporter
+        answer = facts.series(query, start=moment, end=moment, exporter=exporter)
         if not answer or len(answer.rows) != 1:
             return None
         cite: QueryCite = answer.cite(answer.rows[0], "median of the GPUs at work")
@@ -145,21 +149,25 @@ class Gpus:
     activity: Readings
     busy: Mapping[Place, tuple[float, ...]]
     kinds: Mapping[Place, str | None]
-    _at_work: dict[tuple[str, str | None, float], list[float]] = field(
+    _at_work: dict[tuple[str, Kind, float], list[float]] = field(
         default_factory=dict, compare=False, repr=False
     )
     """By query, kind and stretch the values of all GPUs of the kind at work then, in order."""
+
+    def kind(self, place: Place) -> Kind:
+        """What its peers share: the kind of device, and who reads it."""
+        return self.kinds.get(place), self.activity.rows[place].exporter
 
     def usual(self, signal: Readings | None, place: Place, time: float) -> float | None:
         """The median of a signal over its peers, the other GPUs of its kind at work in that
         stretch; None for too few."""
         if signal is None:
             return None
-        kind = self.kinds.get(place)
+        kind = self.kind(place)
         key = signal.answer.canonical, kind, time
         if key not in self._at_work:
             at_work = (p for p, times in self.busy.items()
-                       if self.kinds.get(p) == kind and time in times)  # fmt: skip
+                       if self.kind(p) == kind and time in times)  # fmt: skip
             read = (signal.value(p, time) for p in at_work)
             self._at_work[key] = sorted(value for value in read if value is not None)
         ordered = self._at_work[key]
@@ -175,21 +183,34 @@ class Gpus:
         return None if own is None or not usual else own / usual
 
 
-def at_work(facts: Facts, cut: Stretches, kind: Callable[[Place, Row], str | None]) -> Gpus | None:
-    """The GPUs at work by the best measure of activity there is; None without any."""
+def at_work(
+    facts: Facts, cut: Stretches, read: Readings, kind: Callable[[Place, Row], str | None]
+) -> Gpus | None:
+    """The GPUs at work by the best measure of activity there is, if it can be of all exporters
+    that `read` is of; None without any."""
+    wanted, found = _exporters(read), None
     for name in ACTIVITY:
         activity = cut.means(facts, name)
-        if activity is not None:
-            times = next(iter(activity.rows.values())).table.times
-            work = (grid(activity.rows.values(), times) > BUSY_RATIO).tolist()
-            busy = {
-                place: tuple(compress(times, marks))
-                for place, marks in zip(activity.rows, work, strict=True)
-                if any(marks)
-            }
-            kinds = {place: kind(place, row) for place, row in activity.rows.items()}
-            return Gpus(name, activity, busy, kinds)
-    return None
+        if activity is not None and (found is None or wanted <= _exporters(activity)):
+            found = name, activity
+        if found is not None and wanted <= _exporters(found[1]):
+            break
+    if found is None:
+        return None
+    name, activity = found
+    times = next(iter(activity.rows.values())).table.times
+    work = (grid(activity.rows.values(), times) > BUSY_RATIO).tolist()
+    busy = {
+        place: tuple(compress(times, marks))
+        for place, marks in zip(activity.rows, work, strict=True)
+        if any(marks)
+    }
+    kinds = {place: kind(place, row) for place, row in activity.rows.items()}
+    return Gpus(name, activity, busy, kinds)
+
+
+def _exporters(read: Readings) -> set[str]:
+    return {row.exporter for row in read.rows.values()}
 
 
 def whole_hosts(meant: Sequence[Place], measured: Iterable[Place]) -> tuple[Place, ...]:
@@ -256,9 +277,9 @@ def beside_peers(gpus: Gpus, signal: Readings) -> Beside:
     active = grid([gpus.activity.rows[place] for place in places], times)
     values[~((active > BUSY_RATIO) & (values > 0))] = np.nan
     part, below = np.full(values.shape, np.nan), np.zeros(values.shape, dtype=np.bool_)
-    kinds: dict[str | None, list[int]] = {}
+    kinds: dict[Kind, list[int]] = {}
     for row, place in enumerate(places):
-        kinds.setdefault(gpus.kinds.get(place), []).append(row)
+        kinds.setdefault(gpus.kind(place), []).append(row)
     for members in map(np.array, kinds.values()):
         for column in range(len(times)):
             rows = members[np.isfinite(values[members, column])]

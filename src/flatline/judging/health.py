@@ -250,6 +250,17 @@ def _named(facts: Facts) -> tuple[Fault, ...]:
     )
 
 
+def older(facts: Facts) -> tuple[Fault, ...]:
+    """What a kernel log named long before the run: the card may carry it still."""
+    _, ended = facts.lived
+    end = ended or (facts.window[1] if facts.window is not None else None)
+    return tuple(
+        Fault(f.place, f.fault_class or "", f.what.rstrip("."), f.strength, None, (f.cite,))
+        for f in of_family(facts, HARDWARE, fatal=False)
+        if facts.outside(f.cite) and f.cite.at is not None and end is not None and f.cite.at < end
+    )
+
+
 def over(facts: Facts, at: float) -> bool:
     """Whether the run had made its last progress well before a moment: what comes later cannot
     have stopped it."""

@@ -17,7 +17,7 @@ from statistics import median
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.gpus import whole_hosts
-from flatline.judging.timeline import instant, usual
+from flatline.judging.timeline import ByHost, by_host, instant, usual
 from flatline.model import Claim, Place
 from flatline.series.answer import Answer
 
@@ -41,8 +41,15 @@ WAITED = "what waits in a collective runs its kernel and keeps its power up"
 COMPUTED = "it computed on, and what waits in a collective draws less than what computes"
 
 PROCS, ASLEEP_MOST = "host_procs_blocked", 0.79
+BLOCKED, TIMES = 1.0, 3.0
 """Tasks in uninterruptible sleep: one all the time, three times the others' (`judging.blocked`);
 and just short of confident."""
+IO = (("host_io_pressure_seconds_total", "rate({}[{}s])"),
+      ("host_io_pressure_ratio", "avg_over_time({}[{}s])"))  # fmt: skip
+MEMORY = "rate(host_memory_pressure_seconds_total[{}s])"
+PRESSED = 0.5
+"""Of the time in which some task waited for storage: what a core dump, or a log, takes is shorter.
+Where tasks wait for memory half as long they may wait for pages that were swapped out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +61,8 @@ class Idle:
     most: float = 1.0
     """How sure what rests on it may be: tasks of that host that cannot be woken wait for something
     that is no collective."""
+    storage: Claim | None = None
+    """That the something is storage, as the kernel of that one host counts its waits."""
 
 
 def idle(facts: Facts, until: float | None, since: float | None = None) -> Idle | None:
@@ -190,16 +199,45 @@ def _told(
         f" {means}"
     )
     named = whole_hosts(places, rows)
-    asleep = _asleep(facts, {place.host or "" for place in named}, length_s, ends)
-    return Idle(named, claim(text, *cites, others), ASLEEP_MOST if asleep else 1.0)
+    why, hosts = claim(text, *cites, others), {place.host or "" for place in named}
+    asleep = _asleep(facts, hosts, length_s, ends)
+    if asleep is None:
+        return Idle(named, why)
+    return Idle(named, why, ASLEEP_MOST, _for_storage(facts, asleep, hosts, length_s, ends))
 
 
-def _asleep(facts: Facts, hosts: set[str], length_s: int, ends: int) -> bool:
-    """Whether tasks of one of these hosts stood in uninterruptible sleep, which ends with storage
-    or a driver, and those of the others hardly did."""
+def _asleep(facts: Facts, hosts: set[str], length_s: int, ends: int) -> ByHost | None:
+    """The tasks in uninterruptible sleep, where those of one of these hosts stood in it, which
+    ends with storage or a driver, and those of the others hardly did."""
     if not facts.measured(PROCS):
-        return False
-    answer = instant(facts, f"avg by (host) ({_mean(PROCS, length_s)})", ends)
-    now = {row.place.host or "": row.last for row in answer.rows} if answer is not None else {}
+        return None
+    read = by_host(instant(facts, f"avg by (host) ({_mean(PROCS, length_s)})", ends))
+    now = {} if read is None else read.at(ends)
     rest = max((tasks for host, tasks in now.items() if host not in hosts), default=0.0)
-    return any(now.get(host, 0.0) >= max(1.0, 3.0 * rest) for host in hosts)
+    return read if any(now.get(h, 0.0) >= max(BLOCKED, TIMES * rest) for h in hosts) else None
+
+
+def _for_storage(
+    facts: Facts, asleep: ByHost, hosts: set[str], length_s: int, ends: int
+) -> Claim | None:
+    """That tasks of the one host waited for storage all the time, and none of another did."""
+    signal, query = next((one for one in IO if facts.measured(one[0])), ("", ""))
+    host = min(hosts)
+    if not signal or len(hosts) != 1 or host not in asleep.rows:
+        return None
+    read = by_host(instant(facts, query.format(signal, length_s), ends))
+    memory = by_host(instant(facts, MEMORY.format(length_s), ends))
+    now = {} if read is None else dict(read.at(ends))
+    own = now.pop(host, 0.0)
+    swaps = memory is not None and (memory.value(host, ends) or 0.0) >= own / 2
+    if read is None or not now or own < max(PRESSED, TIMES * max(now.values())) or swaps:
+        return None
+    other = max(now, key=lambda name: (now[name], name))
+    tasks = asleep.cite(host, ends, f"tasks in uninterruptible sleep on {host}")
+    waits = [read.cite(name, ends, f"waiting for storage on {name}") for name in (host, other)]
+    text = (
+        f"Meanwhile tasks of {host} waited for storage {own:.0%} of the time, of no other host"
+        f" more than {now[other]:.0%}; {asleep.value(host, ends) or 0.0:.1f} of them stood in"
+        " uninterruptible sleep"
+    )
+    return claim(text, *waits, tasks)

@@ -57,7 +57,8 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
     fell: what is always so does not explain a fall."""
     if run.slow:
         return None
-    ranks = fleet(facts, run, ACTIVITY)
+    every = fleet(facts, run, ACTIVITY)
+    ranks = None if every is None else every.alike()
     if ranks is None or len(ranks.read.rows) < LEAST_GPUS or not _of_the_run(facts, ranks):
         return None
     if len({place.host for place in ranks.read.rows}) < LEAST_HOSTS:
@@ -96,7 +97,7 @@ def _began_and_ended(facts: Facts, ranks: Fleet) -> bool:
     start, end = facts.window
     step_s = max(NEAR_S, int((end - start).total_seconds() / MOST_STEPS))
     answer = facts.series(f"avg_over_time({ranks.signal}[{step_s}s])", start=start, end=end,
-                          step_s=float(step_s))  # fmt: skip
+                          step_s=float(step_s), exporter=_exporter(ranks))  # fmt: skip
     read = readings(answer)
     if read is None or set(read.rows) != set(ranks.read.rows):
         return False
@@ -146,7 +147,7 @@ def _shown(facts: Facts, ranks: Fleet, place: Place) -> Claim | None:
     answer = instant(facts, f"max by (host) ({mean})" if whole else mean, float(ends))
     row = None if answer is None else next((r for r in answer.rows if r.place == place), None)
     what = "its SMs active" if ranks.signal == ACTIVITY else "a kernel there"
-    others = usual(facts, mean, float(ends), f"{what}, the median GPU")
+    others = usual(facts, mean, float(ends), f"{what}, the median GPU", exporter=_exporter(ranks))
     if answer is None or row is None or others is None:
         return None
     own = answer.cite(row, f"{what}, over the run")
@@ -159,9 +160,10 @@ def lone_host(facts: Facts, run: Course) -> Lone | None:
     """One host of several all of whose cards have gaps throughout, while those of all others have
     none: it is given its work late.  None where the pace fell, as above, or it is a spare.  Where
     its CPUs are clocked apart from the others' as well, smaller gaps will do."""
-    ranks = None
+    every = None
     for signal in RESIDENT if not run.slow else ():
-        ranks = ranks or fleet(facts, run, signal)
+        every = every or fleet(facts, run, signal)
+    ranks = None if every is None else every.alike()
     hosts = {} if ranks is None else _by_host(ranks)
     if ranks is None or len(hosts) < LEAST_GAP_HOSTS or not _of_the_run(facts, ranks):
         return None
@@ -179,6 +181,10 @@ def lone_host(facts: Facts, run: Course) -> Lone | None:
     shows = _shown(facts, ranks, Place(host=low[0])) if always >= ALWAYS else None
     away = 1 - part[low[0]] / middle
     return None if shows is None else Lone(Place(host=low[0]), away, shows, slowed)
+
+
+def _exporter(ranks: Fleet) -> str:
+    return next(iter(ranks.read.rows.values())).exporter
 
 
 def _by_host(ranks: Fleet) -> dict[str, list[float]]:

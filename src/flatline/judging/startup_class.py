@@ -26,6 +26,7 @@ _NEAREST = 6
 _BY_TYPE = tuple(
     (re.compile(pattern), fault_class)
     for pattern, fault_class in (
+        (r"text_format\.ParseError$|Config\w*(?:Exception|Error)$|^yaml\.", "config"),
         (r"(ModuleNotFound|Import|PackageNotFound|DistributionNotFound|VersionConflict|Glibc)"
          r"\w*(Error)?$", "env"),
         (r"(RepositoryNotFound|EntryNotFound|LocalEntryNotFound|GatedRepo|HFValidation|"
@@ -42,13 +43,18 @@ _VERSIONS = re.compile(
     r"(?:please|try|need to|must) (?:\w+ )?(?:pip |conda )?(?:re)?(?:install|upgrade|update"
     r"|downgrade)\b|(?:requires?|needs?|supported (?:in|by|with)) [\w.-]{1,40} ?(?:version|[<>=]=)"
     r"|(?:below|older than|prior to|newer than) (?:version )?v?\d"
-    r"|(?:version|release) \S{1,30} (?:is|or) (?:required|newer|later|higher)",
+    r"|(?:version|release) \S{1,30} (?:is|or) (?:required|newer|later|higher)"
+    r"|\bNo module named\b|\bmiss in module _ext\b|\bnot enabled in this build\b"
+    r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b"
+    r"|\bcannot (?:load|open|find)\b.{0,40}\b(?:shared|dynamic) librar",
     re.IGNORECASE,
 )
 _ABOUT_DATA = re.compile(
     r"\b(?:dataset|corpus|manifest)\b.{0,80}\b(?:empty|no |missing|must|without|with an?|contain"
     r"|have|has|found|exist)|\bcolumns?\b|\bunseen labels?|\bno (?:valid )?(?:images|samples|"
-    r"examples|records|rows|files) |\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
+    r"examples|records|rows|files) |\bno (?:valid |usable )?data (?:found|in|available)\b|"
+    r"\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
+    r"\bunexpected (?:labels?|values?) (?:found )?in\b|"
     r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float"
     r"|\bat least one array to (?:stack|concatenate)",
     re.IGNORECASE,
@@ -57,17 +63,22 @@ _SETTING = re.compile(
     r"\bnum_(?:classes|labels)\b|\bvocab_size\b|is not (?:registered|in the [\w ]{1,40}registry)"
     r"|\bconfig key\b|\bunrecognized (?:configuration|argument)"
 )
+_BY_WORDS = ((_SETTING, "config"), (_VERSIONS, "env"), (_ABOUT_DATA, "data"))
 _NEW_SYNTAX = re.compile(r"(?:^|\W)f['\"]|:=|^\s*print [^(]|\basync\b|^\s*match ")
 """What a Python older or newer than the code's does not know."""
 _EXCEPTION = re.compile(r"([\w.]{1,120}(?:Error|Exception)): (.*)")
 _MISSING = re.compile(r"(?:FileNotFound|NotADirectory|IsADirectory)Error$")
 _NOT_THERE = re.compile(
-    r"(?i:the |cannot open |unable to open |couldn't find )?(?i:"
+    r"(?i:the |cannot open |unable to open |couldn't find )?(?:[A-Za-z]{2,20} ){0,3}(?i:"
     r"file|path|directory|folder|data(?:set)?|checkpoint"
     r"|model|weights?|tokenizer|config(?:uration)?)\b.{1,240}(?:not found|n[o']t exist|Errno 2\b)"
-    r"|[Uu]nable to open file |invalid file ?\[|\S{1,240}\.(?:pth?|ckpt|bin|h5) (?:is )?missing\b"
+    r"|[Uu]nable to open file |No such file or directory\b|invalid file ?\["
+    r"|\S{1,240}\.(?:pth?|ckpt|bin|h5) (?:is )?missing\b"
 )
-_MODELS_FILE = re.compile(r"(?i:the )?(?i:checkpoint|model|weights?|tokenizer)\b")
+_MODELS_FILE = re.compile(
+    r"(?i:the )?(?i:checkpoint|model|weights?|tokenizer)\b"
+    r"|(?i:[a-z]{2,20} ){0,2}(?i:pre-?trained)\b"
+)
 _GIVEN_PATH = re.compile(r"['\"]([^'\"]{1,400})['\"]|(\S*/\S+)")
 _PATHS = tuple(
     (re.compile(pattern, re.IGNORECASE), fault_class)
@@ -126,12 +137,22 @@ _BY_FRAME = tuple(
 )  # fmt: skip
 _READS_DATA = re.compile(
     r"(?:__getitem__|_?collate\w*|(?:pre)?process_(?:function|data)|tokenize\w*|(?:load|read|get|"
-    r"prepare|build)_(?:\w+_)?(?:data|datasets?|dataloaders?|corpus|annotations|images?))$"
+    r"prepare|build)_(?:\w+_)?(?:data|datasets?|dataloaders?|corpus|annotations|images?))$|(?:verify|validate)_(?:\w+_)?data\w*$"
 )
 _READS_MODEL = re.compile(
     r"_?(?:load|restore|init|read|download)_(?:\w+_)?(?:weights|model|pretrained|state_dict|params"
     r"|embeddings?)\w*$|from_pretrained$"
 )
+
+
+_READS_WORDS = re.compile(r"\b\w*[Tt]okenizer\w*\.(?:from_file|load)\(|\bSentencePieceProcessor\b")
+"""Vocabularies come with the model."""
+_FETCHED = re.compile(
+    r"\bdownload\w*\b.{1,300}\bfailed\b|\bfail\w* to (?:download|fetch)\b|\bMax retries exceeded\b"
+    r"|\bfailure in name resolution\b|\burlopen error\b",
+    re.IGNORECASE,
+)
+_ADDRESS = re.compile(r"https?://(\S{1,400})|host='([\w.-]{1,200})'|with url: (\S{1,400})")
 
 
 def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> str:
@@ -143,14 +164,12 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
         return "env" if any(_NEW_SYNTAX.search(code) for code in _codes(near[-1:])) else DEFAULT
     if _MISSING.search(exception) or _NOT_THERE.match(said):
         return _what_is_missing(said, near)
-    if _SETTING.search(said):
-        return "config"
-    if exception.endswith("KeyError"):
+    if _FETCHED.search(said):
+        return fetched(said) or "asset"
+    if exception.endswith("KeyError") and not _SETTING.search(said):
         return _keyed(near)
-    if _VERSIONS.search(said):
-        return "env"
-    if _ABOUT_DATA.search(said):
-        return "data"
+    if found := _first(_BY_WORDS, said):
+        return found
     if exception.endswith("TypeError") and _CALL.search(said):
         return "env" if _of_a_library(said, near) else DEFAULT
     if exception.endswith("AttributeError"):
@@ -170,7 +189,9 @@ def class_of_line(text: str, frames: Sequence[Frame] = ()) -> str | None:
 
 def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     """Of which kind a file is by its name; by who looked for it where the name does not say."""
-    if _MODELS_FILE.match(said) or any(_READS_MODEL.match(frame.function) for frame in near):
+    if _MODELS_FILE.match(said) or any(
+        _READS_MODEL.match(f.function) or _READS_WORDS.search(f.code or "") for f in near
+    ):
         return "asset"
     if re.match(r"(?:The )?[Dd]ataset\b|Couldn't find (?:a dataset|any class)", said):
         return "data"
@@ -178,6 +199,12 @@ def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
         if found := _first(_PATHS, given[1] or given[2]):
             return found
     return _by_frame(near) or "asset"
+
+
+def fetched(said: str) -> str | None:
+    """Of which kind something is that did not come over the network, by its address."""
+    parts = [part for found in _ADDRESS.findall(said) for part in found if part]
+    return next((kind for part in parts if (kind := _first(_PATHS, part.rstrip(" '\",.)")))), None)
 
 
 def _keyed(near: tuple[Frame, ...]) -> str:
@@ -209,7 +236,7 @@ def _by_frame(near: tuple[Frame, ...]) -> str | None:
             return found
         if _READS_DATA.match(frame.function):
             return "data"
-        if _READS_MODEL.match(frame.function):
+        if _READS_MODEL.match(frame.function) or _READS_WORDS.search(frame.code or ""):
             return "asset"
     return None
 

@@ -117,10 +117,10 @@ class Timeline:
         return by_host(self.ask(facts, query))
 
 
-def instant(facts: Facts, query: str, time: float) -> Answer | None:
-    """A query's answer at one moment."""
+def instant(facts: Facts, query: str, time: float, exporter: str | None = None) -> Answer | None:
+    """A query's answer at one moment, of one exporter alone where it is named."""
     moment = datetime.fromtimestamp(time, UTC)
-    answer: Answer | None = facts.series(query, start=moment, end=moment)
+    answer: Answer | None = facts.series(query, start=moment, end=moment, exporter=exporter)
     return answer
 
 
@@ -165,10 +165,16 @@ def _interval(facts: Facts, signal: str, start: float, end: float) -> float | No
 
 
 def usual(
-    facts: Facts, query: str, time: float, text: str, reduce: str = "quantile(0.5, {})"
+    facts: Facts,
+    query: str,
+    time: float,
+    text: str,
+    reduce: str = "quantile(0.5, {})",
+    exporter: str | None = None,
 ) -> QueryCite | None:
-    """One number over all places at a moment, their median by default, as one query."""
-    answer = instant(facts, reduce.format(query), time)
+    """One number over all places at a moment, their median by default, as one query; over those
+    of one exporter where it is named."""
+    answer = instant(facts, reduce.format(query), time, exporter)
     if answer is None or len(answer.rows) != 1 or not isfinite(answer.rows[0].last):
         return None
     cite: QueryCite = answer.cite(answer.rows[0], text)

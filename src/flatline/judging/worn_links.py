@@ -20,7 +20,7 @@ from flatline.judging.gpus import Readings, readings
 from flatline.judging.throughput import Slow, course, shown
 from flatline.judging.timeline import Timeline, instant, timeline, usual
 from flatline.model import Claim, Place
-from flatline.series.answer import grid
+from flatline.series.answer import by_exporter, grid
 
 COUNTERS: Mapping[str, str] = {
     "gpu_nvlink_crc_errors_total": "NVLink checksum errors",
@@ -127,8 +127,10 @@ def _all_beside(
 
 
 def _lit(read: Mapping[str, Readings], cut: Timeline) -> dict[str, list[bool]]:
-    """Per GPU and stretch whether any of its links' counters rose far above the other GPUs'."""
-    laid = (([*rows.rows], grid(rows.rows.values(), cut.ends)) for rows in read.values())
+    """Per GPU and stretch whether any of its links' counters rose far above the other GPUs' that
+    the same exporter reads."""
+    laid = ((gpus, grid([signal.rows[gpu] for gpu in gpus], cut.ends))
+            for signal in read.values() for gpus in by_exporter(signal.rows).values())  # fmt: skip
     return {str(place): marks for place, marks in marked(laid, Bar().above).items()}
 
 

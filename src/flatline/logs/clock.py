@@ -63,7 +63,8 @@ class Clock:
     Reads the stamps of one file.
 
     `year` serves stamps without one; from then on a stamp is put into the year that brings it
-    nearest to the last fully known time, so a run over New Year stays in order.  `zone` serves
+    nearest to the last fully known time, so a run over New Year stays in order.  `lacks_year` says
+    that a stamp was met that no year is known for.  `zone` serves
     stamps without a zone, `boot` those that count from the start of the kernel, which without it
     are no times.
     """
@@ -80,17 +81,23 @@ class Clock:
         self.zone = zone
         self.zone_stated = zone_stated
         self.boot = boot
+        self.lacks_year = False
         self._near: datetime | None = None
         self._day_first = False
 
     @classmethod
     def learn(
-        cls, sample: Iterable[str], year: int | None = None, boot: datetime | None = None
+        cls,
+        sample: Iterable[str],
+        year: int | None = None,
+        boot: datetime | None = None,
+        near: datetime | None = None,
     ) -> Clock:
         """
         The clock of a file, from lines of it.
 
-        `year` is used where no line is fully dated.  The zone counts as stated where stamps give
+        `year` is used where no line is fully dated, or the one that brings stamps nearest to
+        `near`.  The zone counts as stated where stamps give
         an offset other than UTC's, which a program takes from its surroundings, and all the same
         one, or where `date` printed UTC; a bare `Z` says nothing of the other stamps.
         """
@@ -113,6 +120,7 @@ class Clock:
         if len(zones) == 1 and (UTC not in zones or offsets == {""}):
             clock.zone, clock.zone_stated = zones.pop(), True
         clock.year = clock._near.year if clock._near is not None else year
+        clock._near, clock.lacks_year = clock._near or near, False
         return clock
 
     def _look(
@@ -246,6 +254,7 @@ class Clock:
         near = self._near
         year = near.year if near is not None else self.year
         if year is None:
+            self.lacks_year = True
             return None
         at = _instant(year, month, day, time, self.zone)
         if near is not None and (at is None or abs(at - near) > HALF_YEAR):

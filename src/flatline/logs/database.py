@@ -10,6 +10,7 @@ version or processor, or not ours alone to write, the patterns are compiled agai
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import platform
 import secrets
@@ -27,7 +28,7 @@ from flatline.logs.prefilter import Prefilter, prefilter
 if TYPE_CHECKING:
     import hyperscan
 
-MAGIC = b"flatline scan 1\n"
+MAGIC = b"flatline scan 2\n"
 KEPT_FILES = 8
 LARGEST_FILE_BYTES = 256 << 20
 EVERY_OFFSET = r"\xfe\xff"
@@ -37,16 +38,20 @@ look at closely that it takes a fifth longer."""
 
 
 class Engine(Protocol):
-    """Finds where patterns match in a block of whole lines."""
+    """Finds where patterns match in a block of whole lines.  `groups` are the numbers of those
+    that match as one, as `grouped` gives them."""
+
+    groups: Sequence[Sequence[int]]
 
     def ends(self, data: bytes) -> list[int]:
-        """`end << ID_BITS | pattern` of every match, sorted. Safe to call from many threads."""
+        """`end << ID_BITS | group` of every match, sorted. Safe to call from many threads."""
 
 
 class HyperscanEngine:
     """One database for all patterns, one scratch space for each thread."""
 
-    def __init__(self, database: hyperscan.Database) -> None:
+    def __init__(self, database: hyperscan.Database, groups: Sequence[Sequence[int]]) -> None:
+        self.groups = groups
         self._database = database
         self._local = threading.local()
 
@@ -80,14 +85,26 @@ def engine(patterns: Sequence[str], cache: Path | None) -> Engine:
     name = f"scan-{_key(patterns)}.hsdb"
     kept_form = kept(folder, name) if folder is not None else None
     if kept_form is not None:
+        groups, _, form = kept_form.partition(b"\n")
         try:
-            return HyperscanEngine(hyperscan.loadb(kept_form, hyperscan.HS_MODE_BLOCK))
+            return HyperscanEngine(
+                hyperscan.loadb(form, hyperscan.HS_MODE_BLOCK), json.loads(groups)
+            )
         except (hyperscan.error, ValueError, TypeError, MemoryError):
             pass  # made by or for something else after all
-    database = compiled([prefilter(pattern) for pattern in patterns])
+    same = grouped(patterns)
+    database, listed = compiled(list(same)), list(same.values())
     if folder is not None:
-        keep(folder, name, hyperscan.dumpb(database))
-    return HyperscanEngine(database)
+        keep(folder, name, json.dumps(listed).encode() + b"\n" + hyperscan.dumpb(database))
+    return HyperscanEngine(database, listed)
+
+
+def grouped(patterns: Sequence[str]) -> dict[Prefilter, list[int]]:
+    """The numbers of the patterns that are the same once widened, ascending."""
+    same: dict[Prefilter, list[int]] = {}
+    for number, pattern in enumerate(patterns):
+        same.setdefault(prefilter(pattern), []).append(number)
+    return same
 
 
 def compiled(filters: Sequence[Prefilter]) -> hyperscan.Database:

@@ -74,6 +74,7 @@ class Resolver:
         """`groups` are the ids each pattern of the engine stands for."""
         self._single = tuple(groups)
         self._several: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self._packed: dict[int, tuple[int, ...]] = {}
 
     def hits(self, span: Span, flat: bytes, ends: list[int], before: Unfinished) -> list[Hit]:
         """`flat` is the span's data with every carriage return as a newline; it is the very
@@ -93,23 +94,35 @@ class Resolver:
             ids = self._several[numbers] = tuple(sorted(known))
         return ids
 
+    def _unpacked(self, packed: int) -> tuple[int, ...]:
+        """`_ids` of numbers in one integer, `ID_BITS` each behind a 1, which is gathered and
+        looked up faster than a tuple."""
+        numbers, rest = [], packed
+        while rest > 1:
+            numbers.append(rest & ID_MASK)
+            rest >>= ID_BITS
+        if len(self._packed) >= _MOST_COMBINATIONS:
+            self._packed.clear()
+        ids = self._packed[packed] = self._ids(tuple(reversed(numbers)))
+        return ids
+
     def _sparse(self, span: Span, flat: bytes, ends: list[int], before: Unfinished) -> list[Hit]:
         data, line, passed, last = span.data, span.first_line, span.newlines.passed, span.end
         drawn = _Drawn(data, before) if flat is not data or before.segments else None
-        several, find, rfind, count = self._several, flat.find, flat.rfind, data.count
+        known, find, rfind, count = self._packed, flat.find, flat.rfind, data.count
         new = tuple.__new__
         hits: list[Hit] = []
         add = hits.append
         ends.append(_NEVER)
         start = a = b = 0
         limit = -1
-        numbers: tuple[int, ...] = ()  # of the segment whose matches are gathered
+        packed = 0  # the numbers of the segment whose matches are gathered
         for value in ends:
             if value <= limit:
-                numbers += (value & ID_MASK,)
+                packed = packed << ID_BITS | value & ID_MASK
                 continue
-            if numbers:
-                ids = several.get(numbers) or self._ids(numbers)
+            if packed:
+                ids = known.get(packed) or self._unpacked(packed)
                 kib = start >> KIB_BITS
                 at_line = line + passed[kib] + count(b"\n", kib << KIB_BITS, start)
                 if drawn is None:
@@ -126,7 +139,7 @@ class Resolver:
             if b - a > TEXT_BYTES:
                 a, b = max(a, end - TEXT_BYTES // 2), min(b, end + TEXT_BYTES // 2)
             limit = b << ID_BITS | ID_MASK
-            numbers = (value & ID_MASK,)
+            packed = 1 << ID_BITS | value & ID_MASK
         return hits
 
     def _dense(

@@ -248,6 +248,7 @@ class _Walk:
         part.end = max(part.end, inner.end)
         if inner.exception:
             part.nested += [*inner.nested, (inner.exception, inner.message, "cause")]
+            part.frames = [*part.frames, *inner.frames][-MOST_FRAMES:]
         return True
 
     def _nested_at(self, remote: bool) -> int | None:

@@ -29,6 +29,17 @@ WORDS = {
 }
 """What strsignal(3) of glibc says, lower case, to the number on Linux (x86-64 and aarch64)."""
 _NAMES = {s.name: int(s) for s in posix.Signals if s <= _STANDARD} | _ALIASES
+_OF_WINDOWS = {
+    0xC0000005: 11,  # access violation
+    0xC00000FD: 11,  # stack overflow
+    0xC000001D: 4,  # illegal instruction
+    0xC0000094: 8,  # integer division by zero
+    0xC0000374: 6,  # heap corruption
+    0xC0000409: 6,  # stack buffer overrun, and how abort() ends
+    0xC000013A: 2,  # Ctrl-C
+}
+"""NTSTATUS to the signal of the same meaning, from [MS-ERREF]; a missing DLL (0xC0000135) is only
+an exit code."""
 _CORE = re.compile(r"\s*\(core dumped\)\s*$")
 
 
@@ -38,8 +49,11 @@ def ended(status: int) -> tuple[int | None, int | None]:
 
     -9 is signal 9 without an exit code (Python's `returncode`).  137 is both: the shell's 128+9
     is an exit code that reports a signal of its child.  255 and the numbers past the standard
-    signals are only exit codes.
+    signals are only exit codes.  On Windows, where there are no signals, a status of 32 bits,
+    also printed as a negative number, says what ended the process.
     """
+    if abs(status) > 0xFFFF:
+        return status, _OF_WINDOWS.get(status & 0xFFFFFFFF)
     if -_STANDARD <= status < 0:
         return None, -status
     if 128 < status <= 128 + _STANDARD:

@@ -26,9 +26,9 @@ TRIGGERS = (
     r"CalledProcessError: Command .* died with (?:<Signals\.|unknown signal )",
 )
 _COMMAND = re.compile(r"CalledProcessError: Command '\[?[\"']?([^'\" ,]{1,1000})(.{0,60})")
-_PYTHON = re.compile(r"(?:^|/)(?:python|pypy)[\d.]{0,8}(?:-dbg)?$")
+_PYTHON = re.compile(r"(?:^|[/\\])(?:python|pypy)[\d.]{0,8}(?:-dbg|w?\.exe)?$", re.IGNORECASE)
 _NO_RUN = re.compile(r"^[\"', ]*-c\b|^[\"', ]*-m[\"', ]+(?:pip|venv|ensurepip)\b")
-_STATUS = re.compile(r" returned non-zero exit status (-?\d{1,9})\.?\s*$")
+_STATUS = re.compile(r" returned non-zero exit status (-?\d{1,10})\.?\s*$")
 _SIGNAL = re.compile(r" died with (?:<Signals\.SIG\w{1,12}: (\d{1,3})>|unknown signal (\d{1,3}))")
 
 

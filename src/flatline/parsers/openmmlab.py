@@ -3,7 +3,8 @@ OpenMMLab: mmengine's `Epoch(train) [1][ 50/1000]  lr: ...` and mmcv's `Epoch [1
 
 Epochs count from 1 and iterations from 1; `Iter(train) [ 50/80000]` and mmcv's `Iter [50/80000]`
 count the whole run and carry its plan.  mmcv names its plan in "workflow: [('train', 1)], max: 12
-epochs".  `(val)` and `(test)` lines, and mmcv's `Epoch(val)`, are evaluation.
+epochs"; an `eta` of nought with the last batch of an epoch shows that this was the last one.
+`(val)` and `(test)` lines, and mmcv's `Epoch(val)`, are evaluation.
 
 Source: `LogProcessor.get_log_after_iter` and `get_log_after_epoch`, open-mmlab/mmengine
 runner/log_processor.py; `TextLoggerHook._log_info` and `EpochBasedRunner.run`, open-mmlab/mmcv
@@ -33,6 +34,9 @@ _FIELDS = {
 }
 RULES = (
     rule("eval", r"\b(?:Epoch|Iter)\((?:val|test)\) +\[", says=fields(loss=r"\b(?:val/)?loss: #")),
+    rule("train", r"\bEpoch(?:\(train\))? +\[ *(?P<epochs>(?P<epoch>[0-9]{1,7}))\] ?\[ *"
+         r"(?P<n>[0-9]{1,12})/(?P<of>(?P=n))\](?=.{1,200}\beta: 0:00:00\b)",
+         zero=1, says=fields(**_FIELDS)),
     rule("train", r"\bEpoch(?:\(train\))? +\[ *(?P<epoch>[0-9]{1,7})\] ?\[ *(?P<n>[0-9]{1,12})/"
          r"(?P<of>[0-9]{1,12})\]", zero=1, says=fields(**_FIELDS)),
     rule("train", r"\bIter(?:\(train\))? +\[ *(?P<step>[0-9]{1,12})/(?P<planned>[0-9]{1,12})\]",

@@ -9,17 +9,20 @@ be pasted into Grafana and shows that number alone.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import compress
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from flatline.model import Gap, Place, QueryCite
 
 if TYPE_CHECKING:
     from flatline.series.promql.evaluate import Matrix
     from flatline.series.storage import Floats, Labels
+
+
+K = TypeVar("K", bound=Hashable)
 
 
 class Table:
@@ -36,8 +39,9 @@ class Row:
     """
     One series of an answer: values at times, in seconds since 1970, where there is one.
 
-    `labels` are the canonical ones (`host`, `gpu`, `model`), `native` those of the data.  The
-    numbers stay in the table of all rows until they are asked for: a fleet has thousands.
+    `labels` are the canonical ones (`host`, `gpu`, `model`), `native` those of the data, and
+    `exporter` is who told them.  The numbers stay in the table of all rows until they are asked
+    for: a fleet has thousands.
     """
 
     place: Place
@@ -45,6 +49,7 @@ class Row:
     native: Mapping[str, str]
     table: Table
     number: int
+    exporter: str
 
     @property
     def times(self) -> tuple[float, ...]:
@@ -97,6 +102,14 @@ def grid(rows: Collection[Row], times: Sequence[float]) -> Floats:
     return out
 
 
+def by_exporter(rows: Mapping[K, Row]) -> dict[str, list[K]]:
+    """The keys of rows by who told them: what two exporters mean by a signal may differ."""
+    out: dict[str, list[K]] = {}
+    for each, row in rows.items():
+        out.setdefault(row.exporter, []).append(each)
+    return out
+
+
 Pin = Callable[[Row, float], tuple[str, float]]
 """Narrows an answer's native query to one row at one time: the query and its value."""
 
@@ -106,8 +119,8 @@ class Answer:
     """
     What a source says to a canonical query over start..end.
 
-    `query` is the native query that ran, `missing` names signals nothing read carries; then
-    there are no rows.
+    `query` is the native query that ran, of several exporters joined by `or`; `missing` names
+    signals nothing read carries; then there are no rows.
     """
 
     canonical: str
@@ -174,18 +187,21 @@ def place_of(labels: Mapping[str, str]) -> Place:
 
 
 def rows_of(
-    matrix: Matrix,
-    canonical: Callable[[Mapping[str, str]], dict[str, str]],
+    series: Sequence[Labels],
+    table: Table,
+    first: int,
+    exporter: tuple[str, Callable[[Mapping[str, str]], dict[str, str]]],
     known: dict[Labels, Placed],
 ) -> Iterator[Row]:
-    """The series of a native answer by place; `known` are those of labels met before."""
+    """The series of an exporter's answer, which stand in the table from row `first` on, by place:
+    its name and how it reads labels; `known` are those met before."""
     from flatline.series.storage import NAME  # as in `grid`
 
-    table = Table(matrix)
-    for number, labels in enumerate(matrix.labels):
+    name, canonical = exporter
+    for number, labels in enumerate(series, first):
         placed = known.get(labels)
         if placed is None:
-            native = {name: value for name, value in labels if name != NAME}
+            native = {label: value for label, value in labels if label != NAME}
             own = canonical(native)
             placed = known[labels] = place_of(own), own, native
-        yield Row(*placed, table, number)
+        yield Row(*placed, table, number, name)

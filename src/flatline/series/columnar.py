@@ -202,11 +202,6 @@ class ColumnarStore:
         codes = np.unique(self._column(label, first, last))
         return frozenset(self._strings[code] for code in codes.tolist() if code >= 0)
 
-    def count(self, metric: str) -> int:
-        """How many series a metric has."""
-        first, last = self._by_metric.get(metric, (0, 0))
-        return last - first
-
     def _labelled(self, rows: Ints) -> tuple[Labels, ...]:
         """The labels of series, made together: each pair that occurs once."""
         known = self._known

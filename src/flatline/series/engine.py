@@ -39,9 +39,6 @@ class Engine(Protocol):
     def values(self, metrics: Collection[str], label: str) -> frozenset[str]:
         """Values a label has on the series of these metrics."""
 
-    def count(self, metric: str) -> int:
-        """How many series a metric has."""
-
     def run(self, query: str, first: float, last: float, step_s: float) -> Matrix:
         """The query at first, first + step, … last; once at `last` where they are the same or
         the step is 0.  Raises SourceError."""
@@ -81,12 +78,6 @@ class Embedded:
             for name, value in labels
             if name == label
         )
-
-    def count(self, metric: str) -> int:
-        told = getattr(self.store, "count", None)
-        if told is not None:
-            return int(told(metric))
-        return len(self.store.labels((Matcher(NAME, "=", metric),)))
 
     def run(self, query: str, first: float, last: float, step_s: float) -> Matrix:
         from flatline.series.promql.evaluate import instant, over

@@ -13,7 +13,7 @@ metrics does not pay for them.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import islice
@@ -103,6 +103,7 @@ class MetricsSource:
     ) -> None:
         """Files are read into memory and asked by the embedded engine, unless one is given."""
         from flatline.vocab import bind, vocabularies
+        from flatline.vocab.origins import Origins
         from flatline.vocab.rewrite import Scope
 
         gaps: list[Gap] = []
@@ -115,13 +116,10 @@ class MetricsSource:
             gaps.append(Gap("GPU metrics", "no exporter that is known wrote these", self.name))
         self.scope = scope or Scope()
         self._within = within
-        self._groups: dict[str, Groups] = {}
-        for exporter in self._exporters:
-            self._groups[exporter.name], found = self._restrictions(exporter)
-            gaps.extend(found)
-        self._gaps = tuple(gaps)
+        self._origins = Origins(self._engine, self._exporters, self.scope, self.window)
+        self._gaps = (*gaps, *self._origins.gaps)
         self._placed: dict[str, dict[Labels, Placed]] = {}
-        self._answers: dict[tuple[str, float, float, float], Answer] = {}
+        self._answers: dict[tuple[str, float, float, float, str | None], Answer] = {}
 
     def _named(
         self, bound: Sequence[Exporter], addresses: Mapping[str, str], gaps: list[Gap]
@@ -129,6 +127,7 @@ class MetricsSource:
         """The exporters with the names of hosts that stand in their data as addresses."""
         from flatline.vocab.gpus import indexed, indexes
         from flatline.vocab.hosts import named, names_of
+        from flatline.vocab.origins import natives
         from flatline.vocab.spellings import in_one_spelling
         from flatline.vocab.users import in_pieces
 
@@ -140,8 +139,9 @@ class MetricsSource:
         out = []
         for exporter in bound:
             one, told = in_one_spelling(exporter, described)
-            whole, unnamed = named(one, self._hosts(one), {**names, **told})
-            whole = indexed(whole, self._values(whole, "gpu"), known)
+            hosts = natives(self._engine, one, "host")
+            whole, unnamed = named(one, hosts, {**names, **told})
+            whole = indexed(whole, natives(self._engine, whole, "gpu"), known)
             out.append(whole := in_pieces(whole, described))
             gaps.extend((*whole.gaps, *unnamed, *self._still(whole)))
         return out
@@ -200,23 +200,6 @@ class MetricsSource:
             for host, (start, end) in stood_still(by_host).items()
         ]  # fmt: skip
 
-    def _hosts(self, exporter: Exporter, *signals: str) -> frozenset[str]:
-        """The host values of an exporter's series, of all its signals or of some."""
-        return self._values(exporter, "host", *signals)
-
-    def _values(self, exporter: Exporter, name: str, *signals: str) -> frozenset[str]:
-        """What the data has for a canonical label of an exporter's series."""
-        rule = exporter.labels.get(name)
-        metrics = {exporter.carriers[s].metric for s in signals or exporter.carriers}
-        return frozenset() if rule is None else self._engine.values(metrics, rule.label)
-
-    def _restrictions(self, exporter: Exporter) -> tuple[Groups, tuple[Gap, ...]]:
-        from flatline.vocab.rewrite import restrictions
-
-        if not self.scope.hosts:
-            return restrictions(self.scope, exporter, ())
-        return restrictions(self.scope, exporter, self._hosts(exporter))
-
     @property
     def gaps(self) -> tuple[Gap, ...]:
         """What could not be had; asking can add to it."""
@@ -243,18 +226,20 @@ class MetricsSource:
 
     def carries(self, *signals: str) -> bool:
         """Whether one exporter carries all of these signals."""
-        return any(all(s in e.carriers for s in signals) for e in self._exporters)
+        return self._origins.carries(*signals)
 
     def selectors(self) -> tuple[tuple[str, Groups], ...]:
         """Every native metric that is read, with the matchers that narrow it to the run."""
-        return tuple((c.metric, ((),) if c.labels else self._groups[e.name])
+        return tuple((c.metric, ((),) if c.labels else self._origins.groups[e.name])
                      for e in self._exporters for c in e.carriers.values())  # fmt: skip
 
     def carried(self) -> tuple[Carried, ...]:
         """Every signal with each exporter that carries it, its metric, unit and hosts."""
+        from flatline.vocab.origins import natives
+
         return tuple(
-            Carried(signal, exporter.name, carrier.metric, carrier.unit,
-                    tuple(sorted({exporter.host(h) for h in self._hosts(exporter, signal)})))
+            Carried(signal, exporter.name, carrier.metric, carrier.unit, tuple(sorted(
+                {exporter.host(h) for h in natives(self._engine, exporter, "host", signal)})))
             for exporter in self._exporters
             for signal, carrier in exporter.carriers.items()
         )  # fmt: skip
@@ -273,22 +258,25 @@ class MetricsSource:
         start: datetime | None = None,
         end: datetime | None = None,
         step_s: float | None = None,
+        exporter: str | None = None,
     ) -> Answer:
         """
         The answer to a canonical query over start..end, by default over all there is.
 
         Without a step there are at most STEPS points; where start and end are the same, or the
-        step is 0, there is one, at the end.  A signal nothing carries gives an answer without
-        rows that names it in `missing`.  Raises QueryRejected for a query that is wrong.
+        step is 0, there is one, at the end.  Where several exporters share the hosts, each answers
+        for its own; one number over all hosts is that of the exporter with most series, or of the
+        one that is named.  A signal nothing carries gives an answer without rows that names it in
+        `missing`.  Raises QueryRejected for a query that is wrong.
         """
         first, last = self._bounds(start, end)
         if step_s is None:
             step_s = float(max(1, ceil((last - first) / STEPS)))
         if first == last or step_s == 0:
             first, step_s = last, 0.0
-        key = (promql, first, last, step_s)
+        key = (promql, first, last, step_s, exporter)
         if key not in self._answers:
-            self._answers[key] = self._ask(promql, first, last, step_s)
+            self._answers[key] = self._ask(promql, first, last, step_s, exporter)
         return self._answers[key]
 
     def _bounds(self, start: datetime | None, end: datetime | None) -> tuple[float, float]:
@@ -297,59 +285,45 @@ class MetricsSource:
         last = (end or window[1]).timestamp()
         return min(first, last), last
 
-    def _ask(self, promql: str, first: float, last: float, step_s: float) -> Answer:
-        from flatline.series.answer import Answer, rows_of
+    def _ask(
+        self, promql: str, first: float, last: float, step_s: float, only: str | None
+    ) -> Answer:
+        from flatline.series.answer import Answer, Table, rows_of
         from flatline.series.promql.parse import parse
         from flatline.vocab.kinds import unit_of
-        from flatline.vocab.rewrite import rewrite, signals_in
+        from flatline.vocab.origins import either, stacked
 
         expr = parse(promql)
         answer = Answer(promql, "", self.engine, self.name, unit_of(expr),
                         _instant(first), _instant(last), step_s)  # fmt: skip
-        names = tuple(signal.name for signal in signals_in(expr))
-        exporter = self._exporter_of(names)
-        if exporter is None:
-            return replace(answer, missing=self._missing(names))
-        native = rewrite(expr, exporter, self._groups[exporter.name])
-        if isinstance(native, Gap):
-            return replace(answer, missing=(native,))
-        matrix = self._engine.run(native.text, first, last, step_s)
-        placed = self._placed.setdefault(exporter.name, {})
-        rows = tuple(rows_of(matrix, exporter.canonical, placed))
+        told = self._origins.told(expr, only)
+        if isinstance(told, tuple):
+            return replace(answer, missing=told)
+        texts = {exporter.name: native.text for exporter, native in told}
+        parts = [self._engine.run(text, first, last, step_s) for text in texts.values()]
+        table = Table(stacked(parts))
+        rows: list[Row] = []
+        for (exporter, _), part in zip(told, parts, strict=True):
+            placed = self._placed.setdefault(exporter.name, {})
+            rows += rows_of(
+                part.labels, table, len(rows), (exporter.name, exporter.canonical), placed
+            )
+        by_name = {exporter.name: exporter for exporter, _ in told}
 
         def pin(row: Row, time: float) -> tuple[str, float]:
-            return self._pinned(promql, native.text, exporter, row, time)
+            exporter = by_name[row.exporter]
+            return self._pinned(promql, texts[exporter.name], exporter, row, time)
 
-        return replace(answer, query=native.text, rows=rows, pin=pin)
-
-    def _exporter_of(self, signals: Iterable[str]) -> Exporter | None:
-        """Of the exporters that carry all these signals the one with most series of the first."""
-        wanted = tuple(signals)
-        able = [e for e in self._exporters if all(s in e.carriers for s in wanted)]
-        if len(able) < 2:
-            return able[0] if able else None
-        return max(able, key=lambda e: self._engine.count(e.carriers[wanted[0]].metric))
-
-    def _missing(self, signals: Sequence[str]) -> tuple[Gap, ...]:
-        from flatline.vocab.rewrite import missing_signal
-
-        alone = [name for name in signals if not self.carries(name)]
-        if alone:
-            return tuple(missing_signal(SIGNALS[name]) for name in alone)
-        return (Gap(" with ".join(signals), "no single exporter that was read carries them"),)
+        return replace(answer, query=either([n for _, n in told]).text, rows=tuple(rows), pin=pin)
 
     def native(self, promql: str) -> Native | Gap:
         """A canonical query as the data understands it, narrowed to the run; a gap where nothing
         carries it. Raises QueryRejected."""
         from flatline.series.promql.parse import parse
-        from flatline.vocab.rewrite import rewrite, signals_in
+        from flatline.vocab.origins import either
 
-        expr = parse(promql)
-        names = tuple(signal.name for signal in signals_in(expr))
-        exporter = self._exporter_of(names)
-        if exporter is None:
-            return self._missing(names)[0]
-        return rewrite(expr, exporter, self._groups[exporter.name])
+        told = self._origins.told(parse(promql))
+        return told[0] if isinstance(told, tuple) else either([native for _, native in told])
 
     def restriction(self, metric: str, labels: Collection[str]) -> tuple[Matcher, ...]:
         """What narrows a native metric with these labels to the run's hosts."""
@@ -357,7 +331,7 @@ class MetricsSource:
             e for e in self._exporters if "host" in e.labels and e.labels["host"].label in labels
         ]
         own = [e for e in able if any(c.metric == metric for c in e.carriers.values())]
-        groups = self._groups[(own or able)[0].name] if able else ()
+        groups = self._origins.groups[(own or able)[0].name] if able else ()
         return groups[0] if len(groups) == 1 else ()
 
     # --- citing, and running a citation again ---

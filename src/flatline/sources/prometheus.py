@@ -218,11 +218,6 @@ class PrometheusServer:
         path = f"label/{quote(label, safe='')}/values"
         return frozenset(_texts(self.data(path, form, get=True)))
 
-    def count(self, metric: str) -> int:
-        seconds = max(1, floor(self._end - self._start))
-        found = self.run(f"count(last_over_time({metric}[{seconds}s]))", self._end, self._end, 0.0)
-        return int(found.values[0, 0]) if len(found.labels) else 0
-
     def answers_as(self, engine: str) -> bool:
         """The same product; its version may have moved since."""
         return _product(engine) == _product(self.name)

@@ -62,7 +62,7 @@ def named(
         name = names.get(bare(native)) or names.get(native)
         if name is not None and name != rule.value(native):
             known[native] = name
-        elif name is None and _is_address(bare(native)):
+        elif name is None and is_address(bare(native)):
             unknown.append(bare(native))
     if not unknown:
         return (replace(exporter, hosts=known) if known else exporter), ()
@@ -75,7 +75,8 @@ def named(
     return replace(exporter, hosts=known), (gap,)
 
 
-def _is_address(text: str) -> bool:
+def is_address(text: str) -> bool:
+    """Whether it is an IP address."""
     try:
         ip_address(text)
     except ValueError:

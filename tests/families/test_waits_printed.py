@@ -1,0 +1,35 @@
+"""D1 by the loop's own count of its waits, where no GPU was measured."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+
+
+@pytest.mark.parametrize(
+    ("waits", "rest", "code"),
+    [
+        (lambda n: 0.128, 0.002, "D1"),
+        (lambda n: 0.070, 0.060, "G1"),
+        # The first pass fills a cache: a third of the run, and most of its time.
+        (lambda n: 3.2 if n <= 14 else 0.001, 0.002, "G1"),
+    ],
+)
+def test_a_short_run_that_hardly_does_anything_else(
+    tmp_path: Path, waits: Callable[[int], float], rest: float, code: str
+) -> None:
+    """mmengine's lines; the seconds a step waited for data, and those of the rest of it."""
+    lines = [
+        f"2026/03/01 10:00:{n:02d} - mmengine - INFO - Epoch(train)  [1][{10 * n:>3}/400]"
+        f"  lr: 2.0000e-03  eta: 0:00:{40 - n:02d}  time: {rest + waits(n):.4f}"
+        f"  data_time: {waits(n):.4f}  loss: {2 / n + 0.5:.4f}\n"
+        for n in range(1, 41)
+    ]
+    (tmp_path / "train.log").write_text("".join(lines))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

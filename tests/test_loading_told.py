@@ -1,0 +1,129 @@
+"""What was being read when a file of weights was no good, and what was only printed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+HEADER = "safetensors_rust.SafetensorError: Error while deserializing header: HeaderTooLarge"
+LIBRARY = (
+    '  File "/venv/lib/python3.11/site-packages/transformers/modeling_utils.py", line 4400, in'
+    ' load_state_dict\n    with safe_open(checkpoint_file, framework="pt") as f:\n'
+)
+REFUSED = (
+    "[Warning] Ignoring Error(s) in loading state_dict for Det:\n"
+    "\tsize mismatch for head.weight: copying a param with shape torch.Size([90, 8]) from"
+    " checkpoint, the shape in current model is torch.Size([7, 8]).\n"
+    "[Info] loaded weights: det.pth\n"
+)
+
+
+def verdict(folder: Path, text: str) -> Verdict:
+    (folder / "train.log").write_text(text)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def raised(said: str, *frames: str) -> str:
+    return "Traceback (most recent call last):\n" + "".join(frames) + said + "\n"
+
+
+def own(code: str, function: str = "main") -> str:
+    return f'  File "/home/u/proj/train.py", line 40, in {function}\n    {code}\n'
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ("model = AutoModelForCausalLM.from_pretrained(args.base_model)", ("A1", "asset")),
+        ("model = AutoModel.from_pretrained(args.resume_checkpoint)", ("E2", "corrupt")),
+        ("state = load_checkpoint(args.ckpt)", ("E2", "corrupt")),
+    ],
+)
+def test_what_the_program_asked_for(tmp_path: Path, code: str, wanted: tuple[str, str]) -> None:
+    """To the library any file of weights is a checkpoint."""
+    found = verdict(tmp_path, raised(HEADER, own(code), LIBRARY))
+    assert (found.code, found.fault_class) == wanted
+
+
+def test_weights_in_a_format_of_data(tmp_path: Path) -> None:
+    """HDF5 holds both."""
+    said = "OSError: Unable to open file (truncated file: eof = 96, sblock->base_addr = 0)"
+    layers = (
+        '  File "/venv/lib/python3.7/site-packages/keras/engine/topology.py", line 2616, in {}\n'
+        "    f = h5py.File(filepath, mode='r')\n"
+    )
+    for function, kind in (("load_weights", "asset"), ("read_rows", "data")):
+        text = raised(said, own("begin()"), layers.format(function))
+        assert verdict(tmp_path, text).fault_class == kind
+
+
+def test_a_refusal_that_was_only_printed(tmp_path: Path) -> None:
+    """The loader went on without; what ended the program stands further down."""
+    end = raised("KeyError: 'iscrowd'", own("ann['iscrowd']", "__getitem__"))
+    assert verdict(tmp_path, REFUSED + end).code == "A1"
+    assert verdict(tmp_path, REFUSED).code != "A1"
+
+
+@pytest.mark.parametrize(
+    ("bar", "code"),
+    [
+        ("  0%|    | 0/30000 [00:00<?, ?it/s]", "A1"),
+        ("  1%|    | 310/30000 [00:09<?, 33it/s]", "A3"),
+    ],
+)
+def test_a_kernel_that_fails_in_the_first_step(tmp_path: Path, bar: str, code: str) -> None:
+    """A bar that still stands at its beginning shows that none was made."""
+    said = raised(
+        "RuntimeError: CUDA error: an illegal memory access was encountered", own("f(x)")
+    )
+    assert verdict(tmp_path, f"Training progress: {bar}" + said).code == code
+
+
+def test_what_a_spawned_process_raised(tmp_path: Path) -> None:
+    """Its parent's exception only carries it."""
+    inner = raised(
+        "KeyError: 'Non-existent config key: DATA.TRAIN_SETS'",
+        '  File "/venv/lib/python3.8/site-packages/yacs/config.py", line 491, in _merge_a_into_b\n'
+        "    raise KeyError(full_key)\n",
+    )
+    text = raised(
+        "torch.multiprocessing.spawn.ProcessRaisedException: \n\n"
+        "-- Process 1 terminated with the following error:\n" + inner,
+        own("launch(main, args)"),
+    )
+    found = verdict(tmp_path, text)
+    assert (found.code, found.fault_class) == ("A1", "config")
+    assert "DATA.TRAIN_SETS" in found.headline
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "wanted"),
+    [
+        ("invalid load key, '<'.", "net = pickle.load(f)", ("A1", "asset")),
+        ("invalid load key, '<'.", "load_checkpoint(args.resume)", ("E2", "corrupt")),
+        ("invalid load key, '\\x0a'.", "load_checkpoint(path)", ("E2", "corrupt")),
+    ],
+)
+def test_a_web_page_for_a_pickle(
+    tmp_path: Path, said: str, code: str, wanted: tuple[str, str]
+) -> None:
+    """No run wrote that itself."""
+    found = verdict(tmp_path, raised(f"_pickle.UnpicklingError: {said}", own(code)))
+    assert (found.code, found.fault_class) == wanted
+
+
+def test_a_checkpoint_of_somebody_elses(tmp_path: Path) -> None:
+    """The weights a model begins with are read by the same function as those of this run."""
+    said = (
+        "mxnet.base.MXNetError: [11:20:11] nd.cc:1851: Check failed: Invalid NDArray file format"
+    )
+    for code, wanted in (
+        ("a, b = load_checkpoint(args.pretrained, 0)", "A1"),
+        ("a, b = load_checkpoint(args.prefix, 12)", "E2"),
+    ):
+        assert verdict(tmp_path, raised(said, own(code))).code == wanted
