@@ -45,7 +45,9 @@ def unsettled(facts: Facts, paced: bool) -> tuple[Unsettled, ...]:
 def _held_down(facts: Facts) -> Iterator[Unsettled]:
     """The GPU that said for longest that its clock was held down while it worked."""
     cut = stretches(facts, CLOCK) if facts.measured("gpu_clock_event_reasons") else None
-    gpus = None if cut is None else at_work(facts, cut, lambda place, row: None)
+    clock = None if cut is None else cut.means(facts, CLOCK)
+    gpus = (None if cut is None or clock is None
+            else at_work(facts, cut, clock, lambda place, row: None))  # fmt: skip
     if cut is None or gpus is None:
         return
     reasons = clock_reasons(facts, cut)
