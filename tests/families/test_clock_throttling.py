@@ -196,6 +196,32 @@ def test_heat_that_costs_a_tenth_is_said_with_less_certainty(tmp_path: Path) -> 
     assert answer.strength == 0.85
 
 
+@pytest.mark.parametrize(
+    ("clock", "found"),
+    [
+        pytest.param(lambda gpu, n: 1290.0 if gpu == 3 and n > 14 else 1410.0, True, id="fell"),
+        pytest.param(lambda gpu, n: 1355.0 if gpu == 3 and n > 14 else 1410.0, True, id="by-4-%"),
+        pytest.param(lambda gpu, n: 1390.0 if gpu == 3 and n > 14 else 1410.0, False, id="by-1-%"),
+        pytest.param(lambda gpu, n: 1290.0 if gpu == 3 else 1410.0, False, id="always-lower"),
+        pytest.param(lambda gpu, n: 1290.0 if n > 14 else 1410.0, False, id="as-its-peers"),
+        pytest.param(lambda gpu, n: 1290.0 if gpu == 3 and n < 15 else 1410.0, False, id="before"),
+    ],
+)
+def test_a_clock_that_falls_as_heat_is_asserted(
+    tmp_path: Path, clock: Callable[[int, int], float], found: bool
+) -> None:
+    """By a twelfth or less, as cards differ: beside its peers and beside its own past."""
+    answer = judged(
+        tmp_path,
+        lambda gpu, n: {"clock": clock(gpu, n), "why": 0x60 if gpu == 3 and n > 14 else 0.0},
+    )
+
+    assert isinstance(answer, Finding) == found
+    assert not isinstance(answer, Cleared)
+    if isinstance(answer, Finding):
+        assert (answer.culprits, answer.fault_class) == ((Place(host="n0", gpu="3"),), "thermal")
+
+
 def test_without_power_or_reasons_nothing_is_decided(tmp_path: Path) -> None:
     """A low clock may be a harder load: neither found nor cleared."""
     answer = judged(

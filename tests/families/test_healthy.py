@@ -77,6 +77,25 @@ def test_time_that_no_step_accounts_for_is_told(
     assert any("account for" in shown.text for shown in verdict.shows) == told
 
 
+@pytest.mark.parametrize(("longer_s", "told"), [(20.0, True), (1.0, False)])
+def test_steps_that_stood_still_are_told_though_they_own_to_it(
+    tmp_path: Path, longer_s: float, told: bool
+) -> None:
+    """Every twentieth step takes longer, as it says itself: no time is left over."""
+    at, lines = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(1, 401):
+        took = 2.0 + (longer_s if step % 20 == 0 else 0.0)
+        at += timedelta(seconds=took)
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S},000 INFO step {step}/400 loss {2 + 40 / step:.4f}"
+                     f" step_time {1000 * took:.1f} ms\n")  # fmt: skip
+    (tmp_path / "train.log").write_text("".join(lines))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "G1"
+    assert any("no line explains" in shown.text for shown in verdict.shows) == told
+    assert any("no step accounts for" in line for line in verdict.cannot_decide) == told
+
+
 @pytest.mark.parametrize(("name", "least", "most"), [("few", 0.0, 0.79), ("busy", 0.8, 1.0)])
 def test_a_setting_that_slows_leaves_doubt(name: str, least: float, most: float) -> None:
     """Launches wait for one another: gaps of a fifth of the time, or of a twentieth."""

@@ -124,3 +124,70 @@ def test_a_queue_that_grows_from_the_first_minute(
     assert isinstance(found, Finding) == named
     if isinstance(found, Finding):
         assert (found.culprits, found.attribution) == ((), "job")
+
+
+@pytest.mark.parametrize(
+    ("crowded", "waits", "falls", "named"),
+    [
+        pytest.param((2,), 0.6, "by-degrees", True, id="one"),
+        pytest.param((2,), 0.05, "by-degrees", False, id="its-tasks-hardly-wait"),
+        pytest.param((2,), 0.6, "once", False, id="the-pace-falls-once"),
+        pytest.param((2,), 0.6, "rises", False, id="the-pace-rises"),
+        pytest.param((), 0.6, "by-degrees", False, id="none"),
+    ],
+)
+def test_a_queue_that_grows_on_one_host(
+    tmp_path: Path, crowded: tuple[int, ...], waits: float, falls: str, named: bool
+) -> None:
+    """From an eighth of the run on, and the pace falls with it by degrees."""
+    took = {
+        "by-degrees": lambda at: 5.0 * (1 + 0.07 * (at // 720)),
+        "once": lambda at: 5.0 * (1 + 0.28 * (at > 720)),
+        "rises": lambda at: 5.0 * (1.28 - 0.07 * (at // 720)),
+    }[falls]
+    noise = random.Random(7)
+    lines, waited = [], [0.0] * 6
+    for at in range(0, 3600, 20):
+        for host in range(6):
+            grown = max(0.0, at - 450) / 3150 if host in crowded else 0.0
+            waited[host] += 20 * max(0.01, waits * grown)
+            label = f'instance="n{host}:9100"'
+            queue = noise.gauss(12 + 150 * grown, 1.5)
+            lines.append(sample("node_procs_running", label, queue, at))
+            lines.append(sample("node_pressure_cpu_waiting_seconds_total", label, waited[host],
+                                at))  # fmt: skip
+    facts, source = facts_of(tmp_path, lines, stepping(3600, took))
+    found = checked(judge(facts), source)
+    causes = [found] if isinstance(found, Finding) and found.role == "cause" else []
+
+    assert [one.culprits for one in causes] == ([(Place(host="n2"),)] if named else [])
+    assert all(one.most < 0.8 for one in causes)
+
+
+@pytest.mark.parametrize(
+    ("crowded", "slow", "named"),
+    [
+        pytest.param(lambda at: at > 400, lambda at: at > 400, True, id="from-early-on"),
+        pytest.param(lambda at: at > 400, lambda at: False, False, id="at-no-cost"),
+        pytest.param(lambda at: at > 400, lambda at: at > 2000, False, id="slower-later"),
+        pytest.param(lambda at: at % 600 < 80, lambda at: at % 600 < 80, False, id="saves"),
+    ],
+)
+def test_pressure_that_lasts_is_asked_at_its_moments(
+    tmp_path: Path, crowded: Callable[[float], bool], slow: Callable[[float], bool], named: bool
+) -> None:
+    """Nearly all of the run may meet nearly all of it by chance: its onset does not."""
+    noise = random.Random(3)
+    lines = []
+    for at in range(0, 3600, 20):
+        for host in range(6):
+            label = f'instance="n{host}:9100"'
+            queue = noise.gauss(60 if host == 2 and crowded(at) else 14, 1.5)
+            lines.append(sample("node_procs_running", label, queue, at))
+    pace = stepping(3600, lambda at: (2.2 if slow(at) else 2.0) * noise.lognormvariate(0, 0.01))
+    facts, source = facts_of(tmp_path, lines, pace)
+    found = checked(judge(facts), source)
+    causes = [found] if isinstance(found, Finding) and found.role == "cause" else []
+
+    assert [one.culprits for one in causes] == ([(Place(host="n2"),)] if named else [])
+    assert all(one.most < 0.8 for one in causes)

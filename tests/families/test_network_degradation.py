@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
-from families.fleet import checked, facts_of, findings, sample, stepping
+import pytest
+
+from families.fleet import T0, checked, facts_of, findings, sample, stepping
 from flatline.families.network_degradation import judge
-from flatline.model import Cleared, Judgement, Place
+from flatline.model import NOWHERE, Cleared, Judgement, Place, Progress
+from flatline.tracks import Track
 
 Rate = Callable[[int, float], float]
 """(host, seconds) -> packets resent a second."""
@@ -51,6 +55,30 @@ def test_two_hosts_are_enough_to_tell_one(tmp_path: Path) -> None:
     answer = judged(tmp_path, lambda host, at: 40 if host == 1 and middle(at) else 0, hosts=2)
 
     assert [f.culprits for f in findings(answer)] == [(Place(host="n1"),)]
+
+
+@pytest.mark.parametrize(("later_s", "found"), [(0, True), (300, False)])
+def test_bursts_that_follow_one_another_closely(tmp_path: Path, later_s: int, found: bool) -> None:
+    """Three points of the log in six, by the clock of the slower steps or of the fast ones."""
+    noise = random.Random(7)
+    lines, total = [], 0.0
+    for at in range(0, 9000, 30):
+        burst = (at - later_s) % 600 < 250
+        total += 30 * 4.0 * burst
+        for host in range(6):
+            label = f'host="n{host}",device="r0",port="1"'
+            lines.append(sample("hw_rdma_tx_retx_pkts_total", label, (host == 3) * total, at))
+    track = Track("job.log", NOWHERE, None, "plain")
+    for n in range(1, 90):
+        took = 2.25 if 0 < 100 * n % 600 <= 300 else 2.0
+        took *= noise.lognormvariate(0, 0.004)
+        progress = Progress("train", step=50 * n, loss=2.0, step_s=took)
+        track.add(progress, n, datetime.fromtimestamp(T0 + 100 * n, UTC), 0)
+    facts, source = facts_of(tmp_path, lines, track)
+    answer = [f for f in findings(checked(judge(facts), source)) if f.role == "cause"]
+
+    assert [f.culprits for f in answer] == ([(Place(host="n3"),)] if found else [])
+    assert all(f.strength < 0.8 for f in answer)
 
 
 def test_loss_in_fast_time_leaves_it_open(tmp_path: Path) -> None:

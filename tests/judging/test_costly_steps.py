@@ -73,6 +73,34 @@ def test_what_takes_the_time_of_steps(
     assert verdict.fault_class == fault_class
 
 
+@pytest.mark.parametrize("dated", [True, False])
+@pytest.mark.parametrize(
+    ("done", "code"),
+    [
+        ("within", "D6"),
+        ("beside", None),  # in a thread of its own: no step is longer for it
+        ("evaluated", None),
+    ],
+)
+def test_a_compiler_may_be_heard_after_its_step(
+    tmp_path: Path, dated: bool, done: str, code: str | None
+) -> None:
+    """The line stands after that of the step which took as long as it says, not before it."""
+    at, log = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(1, 201):
+        compiled = step > 40 and step % 10 == 0
+        at += timedelta(seconds=1.5 + (28.0 if compiled and done != "beside" else 0.0))
+        stamp = f"{at:%Y-%m-%d %H:%M:%S}"
+        if compiled and done == "evaluated":
+            log.append(EVALUATED.format(at=stamp))
+        log.append(f"{stamp} INFO step {step}/900 loss {2 + 40 / step:.4f}")
+        if compiled:
+            log.append((f"{stamp} " if dated else "") + COMPILED.format(seconds=27.9))
+    (tmp_path / "train.log").write_text("\n".join(log) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
 COLLECTED = "[GC] Performing periodic GC collection took {:.2f} seconds"
 NEMO = "Running garbage collection at train global_step: {}"
 
@@ -81,6 +109,13 @@ NEMO = "Running garbage collection at train global_step: {}"
     ("line", "cost_s", "beside", "code"),
     [
         pytest.param(COLLECTED.format(20), 20.0, None, "D2", id="as-it-says"),
+        pytest.param(
+            "[gc] generation 2 collected 225600 objects in 19.71s on all ranks",
+            20.0,
+            None,
+            "D2",
+            id="named-in-brackets",
+        ),
         pytest.param(NEMO, 20.0, None, "D2", id="by-the-clock"),
         pytest.param(COLLECTED.format(20), 2.0, None, None, id="cheap-by-the-clock"),
         pytest.param(COLLECTED.format(0.1), 20.0, None, None, id="cheap-as-it-says"),
@@ -111,6 +146,28 @@ def test_garbage_is_blamed_for_what_it_takes(
         stated = line != NEMO  # what else is done every forty steps nothing says
         assert (verdict.confidence >= 0.8) is stated
         assert any("something else" in one for one in verdict.cannot_decide) is not stated
+
+
+@pytest.mark.parametrize(
+    ("took_s", "code"),
+    [(4.0, "D2"), (0.2, None), (60.0, None)],  # the last in a process of its own
+)
+def test_garbage_that_is_collected_between_any_two_lines(
+    tmp_path: Path, took_s: float, code: str | None
+) -> None:
+    """No interval is without it to compare with: its own word is all there is."""
+    at, lines = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(1, 401):
+        at += timedelta(seconds=2.0 + (4.0 if step % 9 == 0 else 0.0))
+        if step % 9 == 0:
+            lines.append(f"{at:%Y-%m-%d %H:%M:%S} gc: generation 2 took {took_s:.2f}s")
+        if step % 10 == 0:
+            lines.append(f"{at:%Y-%m-%d %H:%M:%S} INFO step {step}/900 loss {2 + 40 / step:.4f}")
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == code
+    assert verdict.confidence < 0.8
 
 
 @pytest.mark.parametrize(

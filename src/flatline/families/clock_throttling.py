@@ -18,7 +18,8 @@ Told apart from:
     because it works harder and draws more: neither stands apart under the same load.
     D3 straggler: slow for another reason, at the clocks of its peers, or less busy than they.
     B2 gpu-hardware-fault: XID, ECC or link errors.
-    Healthy spread: GPUs of one kind differ by 8 % on average and 22 % at most.
+    Healthy spread: GPUs of one kind differ by 8 % on average and 22 % at most.  A clock that fell
+    below its own past as well, when the device gave heat or a brake as its reason, is no spread.
 
 Do:
     Leave the host out and resubmit.  On it: `nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE`
@@ -44,7 +45,7 @@ from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
-from flatline.judging.clock_events import ClockEvents
+from flatline.judging.clock_events import BAD, HEAT, ClockEvents, clock_reasons
 from flatline.judging.gpus import (
     PEERS,
     Beside,
@@ -84,6 +85,8 @@ ASSERTED_RATIO = 0.9
 """With a bad reason bit lit most of the time: beyond the 8 % by which they vary on average."""
 LIMITED_RATIO = 0.95
 """With a power limit of its own below its peers': beyond the 2 % by which repeats differ."""
+FELL_RATIO = 0.97
+"""With a bad reason lit, and so far below its own clock without it as well: beyond the same."""
 HALVED_RATIO = 0.5
 """A hardware slowdown reduces the clock by a factor of 2 or more (NVML)."""
 AS_BUSY_RATIO = 0.8
@@ -96,13 +99,11 @@ HOTTER_CELSIUS = 10.0
 """Hotter than its peers by this much: uneven air flow in one chassis makes 3 to 5 degrees."""
 LEAST_SHARE = 0.1
 """Slow in a smaller share of its busy time, a GPU cost the run little."""
+DOUBTED = 0.79
+"""Just short of confident, where the steps took hardly longer."""
 COVERED_RATIO = 0.8
 """Of the run's time the metrics must cover before it is cleared."""
 
-HEAT = ClockEvent.SOFTWARE_THERMAL_SLOWDOWN | ClockEvent.HARDWARE_THERMAL_SLOWDOWN
-BAD = HEAT | ClockEvent.HARDWARE_SLOWDOWN | ClockEvent.POWER_BRAKE
-"""Reasons that no healthy GPU at work gives for long."""
-_READINGS_A_STRETCH = 4
 _MOST_CULPRITS = 64
 
 
@@ -184,9 +185,7 @@ def _measure(facts: Facts) -> _Fleet | None:
         temperature=cut.means(facts, "gpu_temperature_celsius"),
         limit=cut.means(facts, "gpu_power_limit_watts"),
         highest=highest,
-        reasons=ClockEvents(
-            cut.samples(facts, "gpu_clock_event_reasons", _READINGS_A_STRETCH), cut.length_s
-        ),
+        reasons=clock_reasons(facts, cut),
     )
 
 
@@ -195,15 +194,23 @@ def _measure(facts: Facts) -> _Fleet | None:
 
 def _apart(fleet: _Fleet, place: Place, beside: Beside) -> _Slow | None:
     """The GPU, if its clock stands apart from its peers' for long enough."""
-    ratios = beside.of(place)
+    ratios, past = beside.of(place), _unheld(fleet, place)[1]
+
+    def fell(time: float) -> bool:
+        own = fleet.clock.value(place, time)
+        return past is not None and own is not None and own < FELL_RATIO * past
+
     slow = {
         time: ratio
         for time, (ratio, beyond) in ratios.items()
         if beyond
         and (
             ratio < APART_RATIO
-            or (ratio < ASSERTED_RATIO and fleet.bad(place, (time,)))
             or (ratio < LIMITED_RATIO and fleet.limited(place, time))
+            or (
+                ratio < (FELL_RATIO if fell(time) else ASSERTED_RATIO)
+                and fleet.bad(place, (time,))
+            )
         )
     }
     return _lasting(fleet, place, slow, sorted(ratios), by_peers=True)
@@ -218,16 +225,21 @@ def _held_down(fleet: _Fleet, place: Place) -> _Slow | None:
     """
     if fleet.reasons.silent(place):
         return None
-    clocks = {t: hz for t in fleet.gpus.busy[place] if (hz := fleet.clock.value(place, t))}
+    clocks, usual = _unheld(fleet, place)
     lit = {time for time in clocks if fleet.bad(place, (time,))}
-    free = [hertz for time, hertz in clocks.items() if time not in lit]
-    usual = median(free) if len(free) >= PEERS else None
     if usual is None and fleet.highest is not None and lit:
         usual = fleet.highest.value(place, min(lit))
     if not lit or not usual:
         return None
     slow = {t: clocks[t] / usual for t in lit if clocks[t] < APART_RATIO * usual}
     return _lasting(fleet, place, slow, sorted(clocks), by_peers=False)
+
+
+def _unheld(fleet: _Fleet, place: Place) -> tuple[dict[float, float], float | None]:
+    """The GPU's clocks at work, and what it usually ran at while no bad reason was lit."""
+    clocks = {t: hz for t in fleet.gpus.busy[place] if (hz := fleet.clock.value(place, t))}
+    free = [hertz for time, hertz in clocks.items() if not fleet.bad(place, (time,))]
+    return clocks, median(free) if len(free) >= PEERS else None
 
 
 def _lasting(
@@ -293,6 +305,7 @@ def _finding(facts: Facts, fleet: _Fleet, slow: Sequence[_Slow]) -> Finding:
             ),
         ),
         strength=min(strength, 0.6) if slower is False else strength,
+        most=DOUBTED if slower is False else 1.0,
         severity="degraded",
         culprits=culprits,
         scope=scope,
@@ -413,7 +426,7 @@ def _open(fault_class: str, slower: bool | None) -> tuple[str, ...]:
         out.append("Whether heat or the power supply asserted the hardware slowdown.")
     if slower is False:
         out.append(
-            "Whether it cost the job anything: by the log's clock the steps took no longer."
+            "Whether it cost the job anything: by the log's clock the steps took hardly longer."
         )
     return tuple(out)
 

@@ -13,6 +13,8 @@ Told apart from:
     E1 loss-divergence, E2 resume-from-scratch, E3 undertrained: runs that end well and are wrong;
     each must be ruled out first.
     An undetermined run: no progress recognised, no end seen, or cancelled while sound.
+    A slow one: where throughput slipped, or a device stood out, and it is not decided why or at
+    what cost, it is healthy still, with little confidence.
 
 Do:
     Nothing.  Warnings beside the verdict are for operations.
@@ -42,6 +44,7 @@ from flatline.judging.throughput import (
     steps_of,
     unaccounted,
 )
+from flatline.judging.unsettled import unsettled
 from flatline.model import Cite, Claim, Finding, Job, Judgement
 
 CODE = "G1"
@@ -98,7 +101,8 @@ def judge(facts: Facts) -> Judgement:
     done = plan if facts.reached_plan or (plan and (facts.last_step or 0) >= plan) else None
     strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if done else 0.0)
     slow, faults, outside = _slow(facts), _faulty(facts), _outside(facts)
-    doubts = _doubts(facts, faults, outside)
+    open_ = unsettled(facts, paced=slow is None)
+    doubts = (*_doubts(facts, faults, outside), *(one.question for one in open_))
     if not gpus_seen(facts) or slow is not None or doubts:
         strength = min(strength, BLIND_CEILING)
     return Finding(
@@ -110,7 +114,8 @@ def judge(facts: Facts) -> Judgement:
         attribution="none",
         strength=round(strength, 3),  # a sum of tenths must not fall a hair below 0.8
         severity="none",
-        shows=(*shows, *_paced(facts, slow), *faults, *outside),
+        shows=(*shows, *_paced(facts, slow), *faults, *outside,
+               *(one for part in open_ for one in part.shows)),
         implies=(claim("The run is sound as far as what was read reaches.", *shows[0].cites),),
         scope="none",
         attempt=facts.last.n,
@@ -136,8 +141,8 @@ def _doubts(
 
 
 def _outside(facts: Facts) -> tuple[Claim, ...]:
-    """That much of the time by the clock is no step's, or that of steps which stood still, and no
-    line says what was done in it."""
+    """That much of the time by the clock is no step's, or that of steps which stood still, however
+    much they say they took, and no line says what was done in it."""
     known, track = unaccounted(facts), facts.main_track(facts.last.n)
     paused = stood(facts)
     named = () if paused is None else _named(facts, paused)
@@ -145,7 +150,7 @@ def _outside(facts: Facts) -> tuple[Claim, ...]:
         return () if paused is None else _pauses(facts, paused, named)
     explained_s = sum(pause.lost_s for pause in named)
     if known[1] - explained_s < OUTSIDE * known[0]:
-        return ()
+        return () if paused is None else _pauses(facts, paused, named)
     span = track.of_attempt(facts.last.n)
     ends = [facts.point(track, at).cite for at in (span[0], span[-1])]
     text = (

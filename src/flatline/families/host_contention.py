@@ -14,6 +14,8 @@ Told apart from:
     A head node that always runs more than the others while the pace is steady and its GPUs are as
     active: that is a warning.
     Storage pressure on the hosts that write a checkpoint, while they write it.
+    A queue that grows through the run on one host, unless its tasks wait for a CPU much of the
+    time and throughput falls by degrees with it.
     Threads that every host carries from the first step on: they show beside a baseline run of the
     same settings, where throughput is lower and every host's queue longer.  Lower throughput of
     other settings, and a longer queue at the same throughput, are none.
@@ -30,9 +32,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from flatline.facts import Facts
+from flatline.judging.anchored import UNPROVEN, anchored
 from flatline.judging.beside import Beside, beside
 from flatline.judging.bursts import Aligned, Bar, align, bursts
 from flatline.judging.claims import claim
@@ -76,6 +79,11 @@ SIGNALS = {
 """What is asked by fault class, and how far above the other hosts it must stand. Seventeen
 leaked threads on a queue of eighteen cost one per cent (AMD, MaxText-Slurm): below 1.5 times
 the others nothing is said; of pressure, shares of time under a few per cent are noise."""
+DEGREES = 3
+"""Slow phases, each slower than the one before it.  A judgement: of three that come in any order
+one in six does so by chance, of two every other one."""
+TRENDS = 0.75
+"""Never more of one host: what grows with the run's time meets whatever else slows it by then."""
 _RAISED = SIGNALS["run-queue"][2].ratio
 _UNIFORM = {
     "run-queue": (QUEUE, "run queue", "{:.1f}"),
@@ -88,6 +96,9 @@ _UNIFORM = {
 MOST_HOSTS = 0.5
 LASTING = 0.5
 """Above its peers in so much of the time, a host is always so."""
+LASTS = 5
+"""Stretches, a twentieth of a run whose pace is known well: saves and evaluations are shorter, and
+the host that writes them is under pressure meanwhile."""
 STARVED = 0.9
 """A host whose GPUs are active less than this part of the others' pays for its queue."""
 _SHOWN = 4
@@ -104,7 +115,8 @@ class _Hosts:
 
 def judge(facts: Facts) -> Judgement:
     """Look for hosts under pressure in the slow phases, then for all of them at once, then for
-    one that is always so and whose GPUs pay for it."""
+    one whose pressure begins as the pace falls, then for one that is always so and whose GPUs pay
+    for it."""
     run = course(facts)
     hosts = _measure(facts, run)
     if hosts is None:  # of one host only another run tells
@@ -119,10 +131,10 @@ def judge(facts: Facts) -> Judgement:
         ):
             return _in_phases(facts, run, hosts, kind, found)
     if run is not None and run.slow:
-        uniform = _uniform(facts, run, hosts, low) or _steadily(facts, run)
+        uniform = _uniform(facts, run, hosts, low) or _steadily(facts, run, hosts)
         if uniform is not None:
             return uniform
-    raised = _from_baseline(facts)
+    raised = (_at_moments(facts, run, hosts) if run is not None else None) or _from_baseline(facts)
     if raised is not None:
         return raised
     for kind, lit in hosts.lit.items():
@@ -208,41 +220,94 @@ def _uniform(
     )  # fmt: skip
 
 
-def _steadily(facts: Facts, run: Course) -> Finding | None:
+def _steadily(facts: Facts, run: Course, hosts: _Hosts) -> Finding | None:
     """The same of a queue that grows from the first minute on, and leaves no level to stand above:
-    longer in each phase the slower it is, until tasks wait for a CPU much of the time."""
-    if not run.slow or any(phase.begins < run.best.begins for phase in run.slow):
+    longer in each phase the slower it is, until tasks wait for a CPU much of the time.  Of every
+    host, or of those alone that stand above the others in both; there the pace must have fallen by
+    degrees, for one fall meets a growing queue by chance as often as not."""
+    slow = run.slow
+    if not all(a.begins < b.begins and a.part > b.part for a, b in pairwise((run.best, *slow))):
         return None
-    asked = [_over(facts, f"avg_over_time({QUEUE}[{{}}])", phase)
-             for phase in (run.best, *run.slow)]  # fmt: skip
-    worst = run.slow[-1]
-    waited = _over(facts, f"rate({PRESSURE}[{{}}])", worst) if facts.measured(PRESSURE) else None
+    queues = _growing(facts, (run.best, *slow), None)
+    lit = hosts.lit["run-queue"], hosts.lit.get("cpu-pressure", {})
+    apart = [host for host in lit[0] if host in lit[1]] if len(slow) >= DEGREES else []
+    by_name = {host: told for host in apart
+               if (told := _growing(facts, (run.best, *slow), host)) is not None}  # fmt: skip
+    if queues is None and not 0 < len(by_name) <= MOST_HOSTS * len(hosts.read["run-queue"].rows):
+        return None
+    names = [] if queues is not None else sorted(by_name, key=lambda h: -by_name[h][-1].value)
+    *each, waited = queues or by_name[names[0]]
+    whose, who = (names[0], names[0]) if names else ("every host", "the median host")
+    return _finding(
+        facts, "run-queue", names,
+        summary=f"The run queue of {whose} grew from {each[0].value:.0f} to"
+        f" {each[-1].value:.0f} as throughput fell",
+        shows=(claim(f"Phase by phase {who} had"
+                     f" {', '.join(f'{cite.value:.0f}' for cite in each)} tasks running or"
+                     " waiting", *each),
+               claim(f"In the last one its tasks waited for a CPU {waited.value:.0%} of the time",
+                     waited),
+               *_beside(facts, hosts, "run-queue", names, lit[0]),
+               *(shown(facts, run, phase) for phase in slow[:_SHOWN])),
+        strength=0.6,
+        most=TRENDS if names else 1.0,
+        onset=slow[0].begins,
+    )  # fmt: skip
+
+
+def _growing(facts: Facts, phases_: Sequence[Slow], host: str | None) -> list[QueryCite] | None:
+    """The queue of a host, of the median one where none is named, in each of these phases, and
+    how much its tasks waited in the last one; None where it does not grow throughout, or not so
+    far."""
+    asked = [_over(facts, f"avg_over_time({QUEUE}[{{}}])", phase, host) for phase in phases_]
+    waited = (_over(facts, f"rate({PRESSURE}[{{}}])", phases_[-1], host)
+              if facts.measured(PRESSURE) else None)  # fmt: skip
     queues = [cite for cite in asked if cite is not None]
     if waited is None or waited.value < STRAINED or len(queues) < len(asked):
         return None
     grows = all(a.value < b.value for a, b in pairwise(queues))
-    slows = all(a.part > b.part for a, b in pairwise((run.best, *run.slow)))
-    if not grows or not slows or queues[-1].value < LEAKED * queues[0].value:
-        return None
-    return _finding(
-        facts, "run-queue", (),
-        summary=f"The run queue of every host grew from {queues[0].value:.0f} to"
-        f" {queues[-1].value:.0f} as throughput fell",
-        shows=(claim("Phase by phase the median host had"
-                     f" {', '.join(f'{cite.value:.0f}' for cite in queues)} tasks running or"
-                     " waiting", *queues),
-               claim(f"In the last one its tasks waited for a CPU {waited.value:.0%} of the time",
-                     waited),
-               *(shown(facts, run, phase) for phase in run.slow[:_SHOWN])),
-        strength=0.6,
-        onset=run.slow[0].begins,
-    )  # fmt: skip
+    far = queues[-1].value >= LEAKED * queues[0].value
+    return [*queues, waited] if grows and far else None
 
 
-def _over(facts: Facts, query: str, phase: Slow) -> QueryCite | None:
-    """What the median host read over a phase."""
-    window = f"{max(1, int(phase.ends - phase.begins))}s"
-    return usual(facts, query.format(window), float(int(phase.ends)), "the median host")
+def _at_moments(facts: Facts, run: Course, hosts: _Hosts) -> Finding | None:
+    """Where the pace alone shows no phase, or one that meets any long pressure by chance: asked at
+    the moments at which a host came under pressure for long."""
+    lasting = {kind: {host: _long(marks) for host, marks in lit.items()}
+               for kind, lit in hosts.lit.items() if lit}  # fmt: skip
+    for kind, lit in lasting.items():
+        found = anchored(run.pace, hosts.cut, lit, cuts=len(lasting))
+        if found is None or len(found.places) > MOST_HOSTS * len(hosts.read[kind].rows):
+            continue
+        names = ", ".join(found.places[:_SHOWN])
+        return _finding(
+            facts, kind, found.places,
+            summary=f"{names} stood under {kind.replace('-', ' ')} while throughput was"
+            f" {found.lower:.0%} down",
+            shows=(*_beside(facts, hosts, kind, found.places, hosts.lit[kind]),
+                   found.shown(facts)),
+            strength=found.strength,
+            most=found.most,
+            onset=found.begins,
+            doubts=(UNPROVEN,),
+        )  # fmt: skip
+    return None
+
+
+def _long(marks: Sequence[bool]) -> list[bool]:
+    """Without what is as short as a save or an evaluation, which slow a run as well."""
+    parts = [(lit, len(list(group))) for lit, group in groupby(marks)]
+    return [lit and length >= LASTS for lit, length in parts for _ in range(length)]
+
+
+def _over(facts: Facts, query: str, phase: Slow, host: str | None) -> QueryCite | None:
+    """What a host, or the median one, read over a phase."""
+    end = float(int(phase.ends))
+    asked = query.format(f"{max(1, int(phase.ends - phase.begins))}s")
+    if host is None:
+        return usual(facts, asked, end, "the median host")
+    read = by_host(instant(facts, asked, end))
+    return None if read is None else read.cite(host, end, host)
 
 
 def _from_baseline(facts: Facts) -> Finding | None:
@@ -361,7 +426,7 @@ def _said(kind: str, value: float) -> str:
 
 def _finding(
     facts: Facts, kind: str, names: Sequence[str], *, summary: str, shows: Sequence[Claim],
-    strength: float, onset: float | None = None, warning: bool = False,
+    strength: float, most: float = 1.0, onset: float | None = None, warning: bool = False,
     leaked: Claim | None = None, doubts: tuple[str, ...] = (),
 ) -> Finding:  # fmt: skip
     hosts = tuple(names)
@@ -377,6 +442,7 @@ def _finding(
             *([leaked] if leaked is not None else []),
         ),
         strength=strength,
+        most=most,
         role="warning" if warning else "cause",
         severity="warning" if warning else "degraded",
         culprits=tuple(Place(host=host) for host in hosts),

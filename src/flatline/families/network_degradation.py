@@ -26,20 +26,21 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from flatline.facts import Facts
+from flatline.judging import losses
 from flatline.judging.anchored import UNPROVEN, Anchored, anchored
-from flatline.judging.bursts import Aligned, align, bursts
+from flatline.judging.bursts import Aligned, align
 from flatline.judging.claims import claim
+from flatline.judging.losses import Network
 from flatline.judging.port_rates import Lowered, lowered
 from flatline.judging.quiet import NETWORK, quiet
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Course, Slow, course, shown, step_at
-from flatline.judging.timeline import ByHost, Timeline, by_host, instant, timeline, usual
+from flatline.judging.timeline import by_host, instant, usual
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place
-from flatline.signals import LINK, LOSS
+from flatline.signals import LOSS
 
 CODE = "D4"
 NAME = "network-degradation"
@@ -54,8 +55,6 @@ EXPLAINS = {
     "D2/slow-interconnect": "collectives over a link that loses packets wait for what is resent",
 }
 
-COUNTERS = (*LOSS, *(name for name in LINK if name.endswith("_total")),
-            "rdma_symbol_errors_total", "rdma_retries_exceeded_total")  # fmt: skip
 MOST_HOSTS = 0.5
 """More than this share of the hosts is the fabric, not some hosts."""
 CONSTANT = 0.9
@@ -64,23 +63,13 @@ OPEN = "Which end of the link is at fault: the switch's own counters would tell.
 _SHOWN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class _Network:
-    """Every counter that was measured, by host, over the stretches of the run."""
-
-    cut: Timeline
-    read: dict[str, ByHost]
-    lit: dict[str, list[bool]]
-
-
 def judge(facts: Facts) -> Judgement:
     """Lay each host's bursts of loss beside the phases of the run's throughput."""
-    run, network = course(facts), None
-    if run is not None:
-        fallen = lowered(facts, run)
-        if fallen is not None:
-            return _slower_link(facts, run, fallen)
-        network = _measure(facts, run)
+    run = course(facts)
+    fallen = lowered(facts, run) if run is not None else None
+    if run is not None and fallen is not None:
+        return _slower_link(facts, run, fallen)
+    network = losses.network(facts, run) if run is not None else None
     if run is None or network is None:
         return None
     found = align(network.lit, run.low(network.cut))
@@ -89,36 +78,25 @@ def judge(facts: Facts) -> Judgement:
         return _finding(facts, run, network, found) if (
             len(found.hosts) <= MOST_HOSTS * len(hosts)) else None  # fmt: skip
     at = anchored(run.pace, network.cut, network.lit)
+    fine = losses.closely(facts, run, network) if at is None else None
+    if fine is not None:
+        at = anchored(run.pace, fine.cut, fine.lit, cuts=2)
     if at is not None and len(at.places) <= MOST_HOSTS * len(hosts):
         return _by_the_counters(facts, network, at)
     lasting = [h for h, lit in network.lit.items() if sum(lit) >= CONSTANT * len(lit)]
     if lasting:
         return _constant(facts, network, lasting) if not run.slow else None
+    if any(losses.slower(run, one) for one in (network, fine) if one is not None):
+        return None
     if run.slow and (network.lit or any(one.worse for one in quiet(facts, run, NETWORK))):
         return None
     return _cleared(facts, run, network, hosts)
 
 
-def _measure(facts: Facts, run: Course) -> _Network | None:
-    """None where no counter of lost RDMA traffic was measured on several hosts."""
-    if not any(facts.measured(signal) for signal in LOSS):
-        return None
-    known = [signal for signal in COUNTERS if facts.measured(signal)]
-    cut = timeline(facts, known, run.pace.span, 2 * run.pace.interval_s)
-    if cut is None:
-        return None
-    read: dict[str, ByHost] = {}
-    for signal in known:
-        rows = cut.hosts(facts, f"sum by (host) (increase({signal}[w]))")
-        if rows is not None and len(rows.rows) > 1:
-            read[signal] = rows
-    return _Network(cut, read, bursts(tuple(read.values()), cut)) if read else None
-
-
 # --- the finding --------------------------------------------------------------------------------
 
 
-def _finding(facts: Facts, run: Course, network: _Network, found: Aligned) -> Finding:
+def _finding(facts: Facts, run: Course, network: Network, found: Aligned) -> Finding:
     slow = run.slow
     worst = min(slow, key=lambda phase: phase.part)
     totals = {host: _lost(network, host) for host in found.hosts}
@@ -156,7 +134,7 @@ def _finding(facts: Facts, run: Course, network: _Network, found: Aligned) -> Fi
     )
 
 
-def _by_the_counters(facts: Facts, network: _Network, found: Anchored) -> Finding | None:
+def _by_the_counters(facts: Facts, network: Network, found: Anchored) -> Finding | None:
     """Where the pace alone shows no phase, or others: asked at the moments of the losses."""
     hosts = found.places
     asked = (_loss(facts, network, host, found.longest[host][:_SHOWN], "one burst")
@@ -227,12 +205,12 @@ def _slower_link(facts: Facts, run: Course, fallen: Lowered) -> Finding:
     )  # fmt: skip
 
 
-def _lost(network: _Network, host: str) -> float:
+def _lost(network: Network, host: str) -> float:
     return sum(value for read in network.read.values() if host in read.rows
                for _, value in read.rows[host].points() if value > 0)  # fmt: skip
 
 
-def _kind(network: _Network, hosts: Sequence[str]) -> str:
+def _kind(network: Network, hosts: Sequence[str]) -> str:
     """`link` where the link itself erred, else `retransmits`."""
     for signal, read in network.read.items():
         if signal not in LOSS and any(v > 0 for h in hosts if h in read.rows
@@ -242,7 +220,7 @@ def _kind(network: _Network, hosts: Sequence[str]) -> str:
 
 
 def _loss(
-    facts: Facts, network: _Network, host: str, slow: Sequence[Slow], when: str = "a slow phase"
+    facts: Facts, network: Network, host: str, slow: Sequence[Slow], when: str = "a slow phase"
 ) -> Claim | None:
     """What a host lost in the phase it lost most in, beside the median host then."""
     best: tuple[float, str, Slow] | None = None
@@ -276,7 +254,7 @@ def _within(facts: Facts, signal: str, phase: Slow) -> dict[str, float]:
     return {} if read is None else read.at(end)
 
 
-def _constant(facts: Facts, network: _Network, hosts: Sequence[str]) -> Finding | None:
+def _constant(facts: Facts, network: Network, hosts: Sequence[str]) -> Finding | None:
     """Loss all the time, at a pace that never changed: nothing shows what it costs."""
     signal, read = next((s, r) for s, r in network.read.items() if set(hosts) & r.rows.keys())
     end = network.cut.ends[-1]
@@ -303,7 +281,7 @@ def _constant(facts: Facts, network: _Network, hosts: Sequence[str]) -> Finding 
 # --- cleared ------------------------------------------------------------------------------------
 
 
-def _cleared(facts: Facts, run: Course, network: _Network, hosts: set[str]) -> Cleared | None:
+def _cleared(facts: Facts, run: Course, network: Network, hosts: set[str]) -> Cleared | None:
     """Cleared where every host was read and none stood apart, or the pace never fell."""
     short = {host.partition(".")[0] for host in hosts}
     if {host.partition(".")[0] for host in facts.hosts} - short:

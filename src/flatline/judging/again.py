@@ -16,6 +16,7 @@ SHARED = (
     "Whether something else was done in the same steps: it comes every so many of them, and no"
     " line says how long it took."
 )
+BESIDE = "Whether it was done beside the steps, and not between them: no step is without it."
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +52,13 @@ def again(facts: Facts, code: str, doing: Doing) -> Finding | None:
     if done is None:
         return None
     lost = done.lost
-    open_ = (SHARED,) if done.doubted else ()
+    open_ = (SHARED,) if done.doubted else (BESIDE,) if done.by_word else ()
+    how = (
+        f"; hardly a step is without it, and by its own word it took {lost.lost_s:.0f} s"
+        if done.by_word
+        else f"; steps in which it was took {lost.costly_s:.3g} s each, the others"
+        f" {lost.usual_s:.3g} s"
+    )
     points: list[Cite] = [lost.cite(at) for at in dict.fromkeys(lost.at)]
     return Finding(
         code=code,
@@ -59,8 +66,7 @@ def again(facts: Facts, code: str, doing: Doing) -> Finding | None:
         fault_class=doing.fault_class,
         attribution=doing.attribution,
         shows=(
-            claim(f"{doing.happened} {lost.events} times after its first steps; steps in which it"
-                  f" was took {lost.costly_s:.3g} s each, the others {lost.usual_s:.3g} s",
+            claim(f"{doing.happened} {lost.events} times after its first steps{how}",
                   *done.cites[:_SHOWN], *points),
         ),
         implies=(
@@ -68,7 +74,7 @@ def again(facts: Facts, code: str, doing: Doing) -> Finding | None:
                   *points),
         ),
         strength=0.85,
-        most=DOUBTED if done.doubted else 1.0,
+        most=DOUBTED if done.doubted or done.by_word else 1.0,
         severity="degraded",
         took_s=(lost.lost_s, lost.wall_s),
         scope="all",

@@ -29,7 +29,7 @@ from flatline.facts import Facts
 from flatline.judging.bursts import CHANCE
 from flatline.judging.claims import claim
 from flatline.judging.throughput import Pace, Slow, clock, level_cites
-from flatline.judging.timeline import Timeline
+from flatline.judging.timeline import Timeline, timeline
 from flatline.model import Claim
 from flatline.series.spread import SIGMA, mad
 
@@ -113,15 +113,26 @@ class Anchored:
         )
 
 
+def finest(facts: Facts, signals: Sequence[str], pace: Pace, cut: Timeline) -> Timeline | None:
+    """The same time cut so that a stretch holds one point of a log's pace, for bursts that follow
+    one another too closely for `cut`; None where that is no finer."""
+    fine = timeline(facts, signals, pace.span, pace.interval_s)
+    return fine if fine is not None and fine.length_s < cut.length_s else None
+
+
 def anchored(
-    pace: Pace, cut: Timeline, lit: Mapping[str, Sequence[bool]], meeting: float = CHANCE
+    pace: Pace,
+    cut: Timeline,
+    lit: Mapping[str, Sequence[bool]],
+    meeting: float = CHANCE,
+    cuts: int = 1,
 ) -> Anchored | None:
     """None where no place's bursts are slower than the time around them, beyond chance: `meeting`
-    is how often bursts laid anywhere may meet what the pace does."""
-    levels = _levels(pace, cut)
+    is how often bursts laid anywhere may meet what the pace does, `cuts` how many were tried."""
+    levels = stretch_levels(pace, cut)
     tried = {place: closed for place, marks in lit.items()
              if (closed := _tried(_closed(marks), levels)) is not None}  # fmt: skip
-    tries = _unlike(tried.values())
+    tries = cuts * _unlike(tried.values())
     if _over(0, NOISE / max(1, tries)):
         return None
     bursting = [sum(column) for column in zip(*tried.values(), strict=True)]
@@ -155,7 +166,7 @@ def anchored(
 # --- the pace, stretch by stretch ---------------------------------------------------------------
 
 
-def _levels(pace: Pace, cut: Timeline) -> list[float | None]:
+def stretch_levels(pace: Pace, cut: Timeline) -> list[float | None]:
     """The logarithm of the median pace of each stretch; None where none is known."""
     points: list[list[float]] = [[] for _ in cut.ends]
     for time, value in zip(pace.times, pace.values, strict=True):

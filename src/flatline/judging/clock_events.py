@@ -7,11 +7,16 @@ from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
 
-from flatline.judging.gpus import Readings
+from flatline.facts import Facts
+from flatline.judging.gpus import Readings, Stretches
 from flatline.model import Place, QueryCite
-from flatline.signals import clock_events
+from flatline.signals import ClockEvent, clock_events
 
+HEAT = ClockEvent.SOFTWARE_THERMAL_SLOWDOWN | ClockEvent.HARDWARE_THERMAL_SLOWDOWN
+BAD = HEAT | ClockEvent.HARDWARE_SLOWDOWN | ClockEvent.POWER_BRAKE
+"""Reasons that no healthy GPU at work gives for long."""
 MOSTLY_RATIO = 0.5
+_READINGS_A_STRETCH = 4
 
 
 @dataclass(frozen=True)
@@ -67,3 +72,9 @@ class ClockEvents:
         at = next(at for at, mask in read if mask == usual)
         text = f"clock event reasons {clock_events(usual)}"
         return usual, self.readings.cite(place, at, text)
+
+
+def clock_reasons(facts: Facts, cut: Stretches) -> ClockEvents:
+    """The reasons that the run's GPUs gave in these stretches."""
+    read = cut.samples(facts, "gpu_clock_event_reasons", _READINGS_A_STRETCH)
+    return ClockEvents(read, cut.length_s)

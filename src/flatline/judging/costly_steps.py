@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from statistics import median
@@ -12,7 +12,7 @@ from statistics import median
 from flatline.facts import Facts, Track
 from flatline.judging.by_steps import laid, spent
 from flatline.judging.throughput import times, unaccounted
-from flatline.model import LogCite, Place
+from flatline.model import LogCite, Match, Place
 
 PLAIN = 4
 """Intervals without the event that the others are compared with."""
@@ -157,17 +157,20 @@ def saves_begun(facts: Facts) -> tuple[int, ...]:
 class Repeated:
     """Lines of a thing that was done again and again, and what the steps in which they stand cost.
     `doubted`: nothing says how long it took, and it was done every so many steps, as other things
-    are of which a log need say nothing."""
+    are of which a log need say nothing.  `by_word`: hardly a step is without it, and what it cost
+    is what the lines say it took."""
 
     cites: tuple[LogCite, ...]
     lost: Cost
     doubted: bool
+    by_word: bool
 
 
 def repeated(facts: Facts, tag: str) -> Repeated | None:
     """
     Lines of this tag past the first steps, and what the steps in which they stand cost.
 
+    A line may be written after that of the step in which it was done (`_done_before`).
     An interval in which the log also saves or evaluates is left out, for nothing parts the two;
     and what the lines of any one place say they took must come to about as much.
     """
@@ -176,14 +179,17 @@ def repeated(facts: Facts, tag: str) -> Repeated | None:
         return None
     span = track.of_attempt(facts.last.n)
     lines = [track.lines[i] for i in span]
+    when, _ = times(facts, track)
     others = [m.cite for m in facts.markers_of("checkpoint_saved", "eval")]
     others += [m.cite for m in facts.tagged("save-begun")]
     shared = {bisect_right(lines, c.line) for c in others if c.source == track.source}
     marked: dict[int, LogCite] = {}
     said: dict[Place, float] = {}
     for match in facts.tagged(tag):
-        after = bisect_right(lines, match.cite.line)
-        if match.cite.source != track.source or after >= len(span) or after in shared:
+        if match.cite.source != track.source:
+            continue
+        after = _done_before(match, bisect_right(lines, match.cite.line), span, when)
+        if after >= len(span) or after in shared:
             continue
         step = track.steps[span[after]]
         if step >= track.steps[span[0]] + WARM_UP_STEPS:
@@ -191,10 +197,49 @@ def repeated(facts: Facts, tag: str) -> Repeated | None:
             if "seconds" in match.groups:
                 place = match.cite.place
                 said[place] = said.get(place, 0.0) + float(match.groups["seconds"])
-    lost = cost(facts, sorted(marked), REPEATED, TAKEN)
-    if lost is None or (said and max(said.values()) < STATED * lost.lost_s):
+    steps, stated_s = sorted(marked), max(said.values(), default=0.0)
+    by_word = len(span) - 1 - len(steps) - len(shared) < PLAIN
+    lost = (_as_stated(facts, track, when, stated_s, len(steps)) if by_word
+            else cost(facts, steps, REPEATED, TAKEN))  # fmt: skip
+    if lost is None or (said and stated_s < STATED * lost.lost_s):
         return None
-    steps = sorted(marked)
     apart = {b - a for a, b in pairwise(steps)}
     doubted = not said and len(apart) == 1
-    return Repeated(tuple(marked[step] for step in steps), lost, doubted)
+    return Repeated(tuple(marked[step] for step in steps), lost, doubted, by_word)
+
+
+def _as_stated(
+    facts: Facts, track: Track, when: Mapping[int, float], stated_s: float, events: int
+) -> Cost | None:
+    """What a thing took by its own word; None where that is little, or more than there was, so
+    that it was done beside the steps."""
+    known = [i for i in track.of_attempt(facts.last.n) if i in when and track.steps[i] >= 0]
+    if events < REPEATED or len(known) < REPEATED:
+        return None
+    first, last = known[0], known[-1]
+    wall_s, steps = when[last] - when[first], track.steps[last] - track.steps[first]
+    if steps <= 0 or not TAKEN * wall_s <= stated_s < wall_s:
+        return None
+    return Cost(stated_s, wall_s, (wall_s - stated_s) / steps, wall_s / steps, events,
+                (first, last), facts.last.n, facts, track)  # fmt: skip
+
+
+def _done_before(match: Match, after: int, span: Sequence[int], when: Mapping[int, float]) -> int:
+    """Which point of the track ends the interval in which a thing was done: the next one after its
+    line, or the one before it where by the clock more of the seconds that it states lie there, or,
+    without a clock, where the next interval is too short for them and that one is not."""
+    first, middle, last = (
+        when.get(span[at]) if 0 <= at < len(span) else None for at in (after - 2, after - 1, after)
+    )
+    if "seconds" not in match.groups or first is None or middle is None:
+        return after
+    took, at = float(match.groups["seconds"]), match.cite.at
+    last = middle if last is None else last
+    if at is None or match.cite.at_assumed:
+        return after - 1 if last - middle < took <= middle - first else after
+    ended = at.timestamp()
+    before, since = (
+        min(ended, until) - max(ended - took, begun)
+        for begun, until in ((first, middle), (middle, last))
+    )
+    return after - 1 if before > max(since, 0.0) else after

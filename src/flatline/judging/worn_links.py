@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from flatline.facts import Facts
-from flatline.judging.anchored import Anchored, anchored
+from flatline.judging.anchored import Anchored, anchored, finest
 from flatline.judging.bursts import Bar, align, marked
 from flatline.judging.claims import claim
 from flatline.judging.gpus import Readings, readings
@@ -59,12 +59,15 @@ def worn_links(facts: Facts) -> Worn | None:
     )  # fmt: skip
     if run is None or cut is None:
         return None
-    asked = {signal: readings(cut.ask(facts, f"increase({signal}[w])")) for signal in known}
-    read = {signal: rows for signal, rows in asked.items() if rows is not None}
+    read = _read(facts, known, cut)
     lit = _lit(read, cut)
     found = align(lit, run.low(cut))
     if found is None:
-        return _by_the_counters(facts, read, anchored(run.pace, cut, lit))
+        at = anchored(run.pace, cut, lit)
+        fine = finest(facts, known, run.pace, cut) if at is None and lit else None
+        if fine is not None:
+            at = anchored(run.pace, fine, _lit(_read(facts, known, fine), fine), cuts=2)
+        return _by_the_counters(facts, read, at)
     places = _named(read, found.hosts)
     worst = min(run.slow, key=lambda phase: phase.part)
     shows = _all_beside(facts, read, dict.fromkeys(places, worst), "the slow phase")
@@ -78,6 +81,11 @@ def worn_links(facts: Facts) -> Worn | None:
     phases = tuple(shown(facts, run, phase) for phase in run.slow[:_SHOWN])
     strength = 0.85 if len(run.slow) > 1 else 0.75
     return Worn(places, run.slow[0].begins, 1 - worst.part, (*shows, *phases), chance, strength)
+
+
+def _read(facts: Facts, known: Sequence[str], cut: Timeline) -> dict[str, Readings]:
+    asked = {signal: readings(cut.ask(facts, f"increase({signal}[w])")) for signal in known}
+    return {signal: rows for signal, rows in asked.items() if rows is not None}
 
 
 def _by_the_counters(

@@ -1,0 +1,92 @@
+"""What stood out in a run that ended well, and is not decided."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from families.fleet import facts_of, sample, stepping
+from flatline.judging.unsettled import Unsettled, unsettled
+
+STEADY = stepping(3600)
+
+
+def heated(tmp_path: Path, reason: Callable[[float], int], busy: float = 99.0) -> list[Unsettled]:
+    """Eight GPUs at one clock for an hour; the fourth gives a reason."""
+    lines = []
+    for at in range(0, 3600, 30):
+        for gpu in range(8):
+            label = f'Hostname="n0",gpu="{gpu}",modelName="A100"'
+            lines += [
+                sample("DCGM_FI_DEV_SM_CLOCK", label, 1410, at),
+                sample("DCGM_FI_DEV_GPU_UTIL", label, busy, at),
+                sample("DCGM_FI_DEV_CLOCKS_EVENT_REASONS", label, reason(at) if gpu == 3 else 0,
+                       at),
+            ]  # fmt: skip
+    return [*unsettled(facts_of(tmp_path, lines, STEADY)[0], paced=True)]
+
+
+@pytest.mark.parametrize(
+    ("reason", "busy", "told"),
+    [
+        pytest.param(lambda at: 0x40 * (at > 2400), 99.0, True, id="heat-for-a-third"),
+        pytest.param(lambda at: 0x40 * (at > 3400), 99.0, False, id="heat-for-a-moment"),
+        pytest.param(lambda at: 0x4, 99.0, False, id="the-soft-cap"),
+        pytest.param(lambda at: 0x40, 0.0, False, id="at-rest"),
+    ],
+)
+def test_a_gpu_that_says_it_was_held_down(
+    tmp_path: Path, reason: Callable[[float], int], busy: float, told: bool
+) -> None:
+    (*found,) = heated(tmp_path, reason, busy)
+
+    assert len(found) == told
+    for one in found:
+        assert "n0" in one.shows[0].text
+        assert one.shows[0].cites
+
+
+@pytest.mark.parametrize(
+    ("took", "told"),
+    [
+        pytest.param(lambda at: 2.0 + 0.09 * (at > 2000), True, id="later"),
+        pytest.param(lambda at: 2.0 + 0.03 * (at > 2000), False, id="as-repeats-differ"),
+        pytest.param(lambda at: 2.0 + 0.09 * (2000 < at < 2200), False, id="shortly"),
+        pytest.param(lambda at: 2.0 + 0.09 * (at < 2000), False, id="at-first"),
+    ],
+)
+def test_a_pace_that_slipped(tmp_path: Path, took: Callable[[float], float], told: bool) -> None:
+    """By less than what is told as slow."""
+    facts, _ = facts_of(tmp_path, [sample("node_load1", 'instance="n0"', 1, 0)],
+                        stepping(3600, took))  # fmt: skip
+
+    assert len(unsettled(facts, paced=True)) == told
+    assert not unsettled(facts, paced=False)
+
+
+@pytest.mark.parametrize(
+    ("took", "told"),
+    [
+        pytest.param(lambda at: 2.0 + 0.05 * (900 < at < 1800), True, id="slower-meanwhile"),
+        pytest.param(lambda at: 2.0, False, id="as-fast"),
+        pytest.param(lambda at: 2.0 + 0.05 * (2400 < at < 3300), False, id="slower-otherwise"),
+    ],
+)
+def test_losses_that_may_have_met_slower_time(
+    tmp_path: Path, took: Callable[[float], float], told: bool
+) -> None:
+    """A quarter of the run, by 2.4 %."""
+    lines, total = [], 0
+    for at in range(0, 3600, 30):
+        total += 900 * (900 < at <= 1800)
+        for host in range(6):
+            label = f'host="n{host}",device="r0",port="1"'
+            lines.append(sample("hw_rdma_tx_retx_pkts_total", label, total * (host == 2), at))
+    found = unsettled(facts_of(tmp_path, lines, stepping(3600, took))[0], paced=True)
+
+    assert len(found) == told
+    for one in found:
+        assert "n2" in one.question
+        assert one.shows[0].cites
