@@ -297,6 +297,8 @@ def test_ln_2_in_every_epoch_is_a_model_that_cannot_tell() -> None:
     assert shape(even, epochs=True) == "undecided"
     assert shape(even) == "unclear"
     assert shape([*even, 0.6903], epochs=True) == "unclear"
+    assert shape([1.3863, 1.3862, 1.3864, 1.3863, 1.3861], epochs=True) == "undecided"
+    assert shape([1.3883, 1.3882, 1.3884, 1.3883, 1.3881], epochs=True) == "unclear"
 
 
 def test_a_few_losses_that_fell_and_then_stay_far_above_the_first() -> None:

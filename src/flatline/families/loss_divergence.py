@@ -32,7 +32,7 @@ References:
 
 from __future__ import annotations
 
-from math import isfinite
+from math import exp, isfinite
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
@@ -190,13 +190,15 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
     onset = seen.onset.step if seen.onset else None
     name = seen.track.loss_name
     where = f" at step {onset}" if onset is not None else ""
+    cases = round(exp(min(seen.head or 0.0, 9.0)))
     text = {
         "non-finite": f"The {name} or its gradient became non-finite{where} and stayed so",
         "spiked": f"The {name} rose{where} far above what it had been and did not come back",
         "stepped-up": f"The {name} rose{where} far above its level and falls again from there",
         "rising-at-end": f"The {name} has climbed steadily{where} from its best level to the end",
         "dead-plateau": f"The {name} stopped dead{where}: every value since is the very same",
-        "undecided": f"The {name} is ln 2 in every epoch read: each case of two is called even",
+        "undecided": f"The {name} is ln {cases} in every epoch read: each of {cases} cases is"
+        " called as likely as the next",
         "zero-throughout": f"The {name} is exactly 0 in every line",
         "never-fell": f"The {name} only rose from its start and never fell",
         "risen": f"The {name} climbs throughout what was read and never fell",

@@ -46,6 +46,9 @@ ABRUPT_SHARE = 0.1
 """Of the span the row had covered: a loss that nears its limit arrives there in small steps."""
 UNDECIDED = 5e-4
 """About ln 2: what is printed with three decimals or more."""
+CHANCES = (2, 3, 4, 5, 10, 100, 1000)
+"""Cases of which a loss of their logarithm calls each as likely as the next: tasks have so many
+classes or choices."""
 UNDECIDED_DIGITS = range(4, 8)
 """Decimals a loss is printed with: fewer would take any 0.69 for ln 2."""
 
@@ -154,10 +157,13 @@ def dead_since(numbers: Sequence[float]) -> int | None:
     return head if abs(near - dead) > ABRUPT_SHARE * span else None
 
 
-def undecided(numbers: Sequence[float]) -> bool:
-    """Whether every value, five at the least, is ln 2 to three decimals: a model that calls each
-    case of two even, and has learnt nothing."""
-    return len(numbers) >= FALLING_POINTS and all(abs(n - log(2)) < UNDECIDED for n in numbers)
+def undecided(numbers: Sequence[float]) -> int | None:
+    """Of how many cases every value, five at the least, is the logarithm to three decimals: a
+    model that calls each as likely as the next has learnt nothing."""
+    if len(numbers) < FALLING_POINTS:
+        return None
+    near = (k for k in CHANCES if all(abs(n - log(k)) < UNDECIDED for n in numbers))
+    return next(near, None)
 
 
 def exploded_at(numbers: Sequence[float]) -> int | None:

@@ -27,6 +27,7 @@ _FIELDS = {
     "loss": r"\bloss: +#",
     "norm": r"\bgrad_norm: +#",
     "speed": r"\b(?:tps|wps): +#",
+    "data": r"\btime(?:_metrics)?/data_loading(?:\(s\))?: +#",
 }
 RULES = (
     rule("eval", r"\bvalidate step: +(?P<step>[0-9]{1,12})(?= +loss:)",
