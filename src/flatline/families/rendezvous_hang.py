@@ -30,7 +30,8 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.leads import fix, lead, shows
-from flatline.model import Cleared, Finding, Judgement
+from flatline.judging.registration import Doubled, numbered_twice
+from flatline.model import Action, Cleared, Finding, Judgement
 
 CODE = "C1"
 NAME = "rendezvous-hang"
@@ -50,7 +51,8 @@ def judge(facts: Facts) -> Judgement:
     """Blame the rendezvous only where no step was made before it failed."""
     found = lead(facts, CODE)
     if found is None:
-        return _met(facts)
+        doubled = numbered_twice(facts)
+        return _met(facts) if doubled is None else _misnumbered(facts, doubled)
     first = found.first
     if first.started:
         return None
@@ -79,6 +81,32 @@ def judge(facts: Facts) -> Judgement:
         cannot_decide=tuple(cannot),
         actions=(fix(found, "Check the rendezvous address and port from every node."),),
         resubmit="fix_first" if first.attribution == "job" else "unknown",
+    )  # fmt: skip
+
+
+def _misnumbered(facts: Facts, doubled: Doubled) -> Finding:
+    return Finding(
+        code=CODE,
+        summary="The ranks never formed their process group: several have the same number",
+        attribution="job",
+        strength=0.72,
+        shows=(doubled.shows,),
+        implies=(
+            claim("Each node numbered its processes by itself: the group never becomes complete.",
+                  doubled.first),
+        ),
+        scope="all",
+        onset=doubled.first.at,
+        order=(doubled.first.source, doubled.first.line),
+        attempt=facts.last.n,
+        cannot_decide=("Whether a complete group is told of elsewhere: what came after these"
+                       " lines was not read.",),
+        actions=(
+            Action("fix", "Start the program so that its launcher is seen: by srun with as many"
+                   " tasks as devices, or by torchrun with --node_rank; check SLURM_NTASKS,"
+                   " NODE_RANK and num_nodes."),
+        ),
+        resubmit="fix_first",
     )  # fmt: skip
 
 

@@ -1,0 +1,50 @@
+"""
+Ranks that go to the rendezvous under numbers that others have, while others never come.
+
+Where a launcher is not recognised each node numbers its processes from nought: ranks 0 to 3 come
+twice and 4 to 7 never, and everybody waits.  Only what is printed is judged, and only of a run
+that shows neither a complete group, nor a step, nor any failure.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.crashes import failures
+from flatline.model import Claim, LogCite
+
+MEMBER, COMPLETE = "ddp-member", "lightning-world-size"
+SHOWN = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Doubled:
+    """What shows that ranks were numbered twice, with the first line that does."""
+
+    shows: Claim
+    first: LogCite
+
+
+def numbered_twice(facts: Facts) -> Doubled | None:
+    """None where every number came once, came again everywhere, or the group was complete."""
+    said = [m for m in facts.tagged(MEMBER) if m.attempt == facts.last.n]
+    worlds = {int(m.groups["key"]) for m in said}
+    if len(worlds) != 1 or facts.has_progress or failures(facts) or facts.exits:
+        return None
+    if any(m.signature.id == COMPLETE for m in facts.matches):
+        return None
+    world = worlds.pop()
+    times = Counter(int(m.groups["seq"]) for m in said)
+    again = [rank for rank, count in sorted(times.items()) if count > 1]
+    if not again or len(times) >= world or len(said) > world:
+        return None
+    cites = [m.cite for m in said if int(m.groups["seq"]) == again[0]]
+    text = (
+        f"{len(said)} processes of a world of {world} went to the rendezvous under"
+        f" {len(times)} numbers: rank {again[0]} came {times[again[0]]} times,"
+        f" {world - len(times)} ranks never"
+    )
+    return Doubled(claim(text, *cites[:SHOWN]), cites[0])
