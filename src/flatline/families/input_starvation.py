@@ -138,26 +138,30 @@ def _counted(facts: Facts) -> _Counted | None:
     at, _ = times(facts, track)
     steps = [i for i in _warm(track, track.of_attempt(facts.last.n))
              if 0 <= track.data_s[i] <= track.step_s[i] and at.get(i, since) >= since]  # fmt: skip
-    whole = sum(track.step_s[i] for i in steps)
-    waited = sum(track.data_s[i] for i in steps)
     each = _apart(track, steps)
-    settled = len(steps) * each >= LEAST_POINTS and whole * each >= LEAST_S
+    whole = sum(track.step_s[i] for i in steps) * each
+    part = _part(track, steps)
+    settled = len(steps) * each >= LEAST_POINTS and whole >= LEAST_S
     later = steps[len(steps) // 2 :]  # a cache that is filled in the beginning is no such wait
-    if not settled or min(_part(track, steps), _part(track, later)) < SEVERE:
+    if not settled or min(part, _part(track, later)) < SEVERE:
         return None
     worst = max(steps, key=lambda i: track.data_s[i] / (track.step_s[i] or 1.0))
     cites = [facts.point(track, i).cite for i in dict.fromkeys((steps[0], worst, steps[-1]))]
     text = (
-        f"The loop waited for its data in {waited / whole:.0%} of its step time, by {len(steps)}"
+        f"The loop waited for its data in {part:.0%} of its step time, by {len(steps)}"
         f" lines that print both; in one for {track.data_s[worst]:.3g} of"
         f" {track.step_s[worst]:.3g} s"
     )
-    return _Counted(claim(text, *cites), waited / whole)
+    return _Counted(claim(text, *cites), part)
 
 
 def _part(track: Track, steps: Sequence[int]) -> float:
-    """The share of these steps' time that was waited for data."""
-    return sum(track.data_s[i] for i in steps) / (sum(track.step_s[i] for i in steps) or 1.0)
+    """The share of the time that was waited for data, each line for the steps since the one
+    before: an epoch's first step is printed by itself and waits for the loaders to start."""
+    before = [*(steps[:1]), *steps]
+    apart = [(max(1, track.steps[b] - track.steps[a]), b) for a, b in pairwise(before)]
+    waited = sum(n * track.data_s[i] for n, i in apart)
+    return waited / (sum(n * track.step_s[i] for n, i in apart) or 1.0)
 
 
 def _profiled(facts: Facts) -> _Counted | None:
