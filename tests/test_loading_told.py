@@ -119,7 +119,10 @@ def test_a_web_page_for_a_pickle(
 
 def test_a_checkpoint_of_somebody_elses(tmp_path: Path) -> None:
     """The weights a model begins with are read by the same function as those of this run."""
-    said = "mxnet.base.MXNetError: [11:20:11] ndarray.cc:1851: Check failed: Invalid NDArray file format"
+    said = (
+        "mxnet.base.MXNetError: [11:20:11] ndarray.cc:1851: Check failed:"
+        " Invalid NDArray file format"
+    )
     for code, wanted in (
         ("a, b = load_checkpoint(args.pretrained, 0)", "A1"),
         ("a, b = load_checkpoint(args.prefix, 12)", "E2"),

@@ -361,10 +361,12 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
 
 def in_a_thread(facts: Facts, crash: Crash) -> bool:
     """Whether it ended a thread, a destructor or a hook at exit, which ends no process."""
-    return any(
-        m.cite.source == crash.cite.source and 0 <= crash.head.line - m.cite.line <= 1
-        for m in facts.tagged("ignored-exception")
-    )
+    said = facts.memo("ignored exceptions", _ignored)
+    return any((crash.cite.source, crash.head.line - above) in said for above in (0, 1))
+
+
+def _ignored(facts: Facts) -> frozenset[tuple[str, int]]:
+    return frozenset((m.cite.source, m.cite.line) for m in facts.tagged("ignored-exception"))
 
 
 def shares_memory(crash: Crash | None) -> bool:
