@@ -479,3 +479,12 @@ def test_a_loss_beside_a_score_is_not_meant_to_fall() -> None:
             said += [point.falling for point in reader.feed(text) if point.loss is not None]
 
     assert said == [True, False]
+
+
+def test_a_pruned_loss_that_is_no_number_is_not_passed_over() -> None:
+    line = (
+        "Epoch 1, batch 50, loss[loss=nan, simple_loss=2.2, pruned_loss=nan, over 7.00 frames. ]"
+    )
+    (said,) = icefall.Reader().feed(line)
+    assert said.loss is not None
+    assert math.isnan(said.loss)

@@ -2,7 +2,8 @@
 icefall (k2): `Epoch 1, batch 50, loss[loss=1.1, ..., over 7012.00 frames. ], tot_loss[...], ...`.
 
 The loss is the batch's, a mean over its frames; `tot_loss` is a running mean that keeps a NaN.
-Of a pruned transducer the simple loss is read: the pruned one is phased into their sum.
+Of a pruned transducer the simple loss is read where the whole is a number: the pruned one is
+phased into their sum.
 Batches count within an epoch of unknown length, and are counted on over the epochs that were read.
 `Epoch 1, validation: loss=...` is an evaluation.
 
@@ -24,7 +25,7 @@ _BATCH = (
     r"(?:[a-z_ ]{1,30}: [0-9]{1,12}, ){0,2}loss\["
 )
 RULES = (
-    rule("train", _BATCH + r"(?=[^\]]{1,300}\bpruned_loss=)", loss_name="simple_loss",
+    rule("train", _BATCH + r"(?=loss=[0-9][^\]]{1,300}\bpruned_loss=)", loss_name="simple_loss",
          says=fields(loss=r"\bsimple_loss=#", lr=r"\blr: #")),
     rule("train", _BATCH, says=fields(loss=r"(?<![\w])loss=#", lr=r"\blr: #")),
     rule("eval", r"\bEpoch (?P<epoch>[0-9]{1,7}), validation: ",
