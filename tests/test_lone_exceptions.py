@@ -3,6 +3,8 @@
 import json
 from pathlib import Path
 
+import pytest
+
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.model import Verdict
@@ -83,3 +85,32 @@ def test_a_threads_exception_ends_no_process(tmp_path: Path) -> None:
     own = diagnose(collect(Request((str(tmp_path),))))
 
     assert (threads.state, own.code) == ("undetermined", "A1")
+
+
+def raised(exception: str, before: str = "") -> str:
+    return f"""{before}Traceback (most recent call last):
+  File "/app/log.py", line 3, in close
+    self.file.close()
+{exception}
+"""
+
+
+@pytest.mark.parametrize(
+    "before", ["Exception ignored in: <function Log.__del__ at 0x7f>\n",
+               "Error in atexit._run_exitfuncs:\n", "Exception in thread Thread-3 (send):\n"]
+)  # fmt: skip
+def test_an_exception_that_is_dropped_ends_nothing(tmp_path: Path, before: str) -> None:
+    """Nor does it tell that a checkpoint's loader, which spoke before, was not the end."""
+    lost = "'NoneType' object has no attribute 'close'"
+    text = raised(f"AttributeError: {lost}", before)
+    broken = "PytorchStreamReader failed reading zip archive: failed finding central directory\n"
+
+    assert said(tmp_path, "loading\n" + text).state == "undetermined"
+    assert said(tmp_path, broken + text).code == "E2"
+    assert said(tmp_path, broken + raised(f"AttributeError: {lost}")).code == "A1"
+
+
+@pytest.mark.parametrize("what", ["Connection reset by peer", "Broken pipe"])
+def test_the_stores_errors_of_older_torch_are_echoes(tmp_path: Path, what: str) -> None:
+    steps = "".join(f"step {n}/500 loss {4 / n:.4f}\n" for n in range(1, 30))
+    assert said(tmp_path, steps + raised(f"RuntimeError: {what}")).code == "C2"

@@ -59,3 +59,14 @@ def test_a_kernel_that_stopped_under_the_run(tmp_path: Path, said: str) -> None:
 )
 def test_a_kernel_that_stopped_at_another_time(tmp_path: Path, when: float, host: str) -> None:
     assert verdict(tmp_path, PANIC, when, host).code != "F1"
+
+
+def test_what_a_master_writes_of_a_node_it_replaces_is_not_sure(tmp_path: Path) -> None:
+    """DLRover starts another one in its place."""
+    steps = "".join(f"step {n}/500 loss {4 / n:.4f}\n" for n in range(1, 30))
+    told = '{"from_state": "Running", "to_state": "Failed", "exit reason": "HardwareError"}\n'
+    (tmp_path / "master.log").write_text(steps + told)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "F1"
+    assert verdict.confidence < 0.8

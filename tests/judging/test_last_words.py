@@ -70,6 +70,14 @@ def test_a_loss_that_is_no_number_is_said_more_than_once(tmp_path: Path) -> None
         "evaluation: word error rate 12.3",
         "finished with 0 errors",
         "# on error: port 29500 is in use means an old run",
+        "If the port 29500 is in use, the launch fails",
+        "Failed to push metrics to http://10.0.0.1:9091: connection refused",
+        "Failed to send the notification: https://hooks.example.com/x error 403",
+        "ERROR: could not open display :0",
+        "rm: cannot remove '/tmp/lock': No such file or directory",
+        "12 images not found of 118287, they are left out",
+        "images not found: 3",
+        "loss is nan: False",
     ],
 )
 def test_words_of_no_failure(tmp_path: Path, line: str) -> None:
@@ -90,3 +98,9 @@ def test_it_is_not_asked_where_something_else_speaks(tmp_path: Path) -> None:
     assert verdict(tmp_path, line + STEPS).code is None
     record = "JobID|JobName|State|ExitCode|Start|End|NodeList\n7|t|CANCELLED|0:15|||gpu1\n"
     assert verdict(tmp_path, line, sacct_dot_txt=record).code is None
+
+
+def test_what_stands_before_the_last_step_ended_nothing(tmp_path: Path) -> None:
+    line = "[ERROR] engine: could not open /scratch/up.sock\n"
+    assert verdict(tmp_path, STEPS + line).code == "A3"
+    assert verdict(tmp_path, STEPS + line + "step 60/500 loss 0.0667\n").code is None

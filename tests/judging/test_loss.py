@@ -5,9 +5,12 @@ from __future__ import annotations
 import math
 import random
 from collections.abc import Sequence
+from pathlib import Path
 
 import pytest
 
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
 from flatline.facts import Facts
 from flatline.judging.loss import Curve, curve
 from flatline.model import Attempt, Place, Progress
@@ -328,9 +331,10 @@ def test_a_learning_rate_of_nought() -> None:
     assert of(descent(), 0.0) == "falling"
 
 
-@pytest.mark.parametrize(("level", "told"), [(64.0, "spiked"), (4.0, "falling")])
+@pytest.mark.parametrize(("level", "told"), [(64.0, "stepped-up"), (4.0, "falling")])
 def test_a_run_that_goes_on_far_above_its_parents_first_loss(level: float, told: str) -> None:
-    """Worse than a model that knew nothing; one that only lost what it knew is another matter."""
+    """Worse than a model that knew nothing; one that only lost what it knew is another matter.
+    A loss that falls from there may be of other data."""
     track = Track("train.log", Place(), None, "plain")
     for i, loss in enumerate(descent(60)):
         track.add(Progress("train", step=i, loss=loss), i + 1, None, 0)
@@ -343,3 +347,43 @@ def test_a_run_that_goes_on_far_above_its_parents_first_loss(level: float, told:
     assert found is not None
     assert found.shape == told
     assert found.onset is None or found.onset.step == 60
+
+
+@pytest.mark.parametrize("noise", [0.0, 3.0])
+def test_a_next_stage_is_not_the_run_before_gone_wrong(noise: float) -> None:
+    """One that made all its planned steps had come to its end."""
+    stages = [Track(f"stage{n}.log", Place(), None, "plain") for n in (1, 2)]
+    chance = random.Random(5)
+    for i, loss in enumerate(descent(60)):
+        stages[0].add(Progress("train", step=i, planned=60, loss=loss), i + 1, None, 0)
+    for i in range(60):
+        loss = 64.0 + noise * chance.gauss(0, 1) - (0.0 if noise else i / 3)
+        stages[1].add(Progress("train", step=60 + i, planned=120, loss=loss), i + 1, None, 1)
+    attempts = (Attempt(0, "completed"), Attempt(1, "completed"))
+
+    def seen() -> str:
+        found = curve(Facts(targets=("run",), tracks=tuple(stages), attempts=attempts))
+        assert found is not None
+        return found.shape
+
+    assert seen() == ("unclear" if noise else "falling")
+    stages[0].planned = None
+    assert seen() == ("spiked" if noise else "stepped-up")
+
+
+def test_a_few_losses_that_climb_in_small_steps_are_a_term_phased_in() -> None:
+    assert shape([0.5, 0.3, 0.2, 0.6, 1.1, 1.6, 2.0, 2.4, 2.6, 3.0]) != "spiked"
+
+
+@pytest.mark.parametrize(
+    ("rate", "code"), [("0.00e+00", "E1"), ("0.0", "E1"), ("0.0000", None), ("0.000000", None)]
+)
+def test_a_rate_of_a_few_decimals_shows_no_nought(
+    tmp_path: Path, rate: str, code: str | None
+) -> None:
+    """Nor a small one: a fine-tuned model's loss is flat and noisy from the first step."""
+    chance = random.Random(3)
+    rows = (f"step {n}/500 loss {2 + 0.3 * chance.random():.4f} lr {rate}\n" for n in range(1, 90))
+    (tmp_path / "train.log").write_text("".join(rows))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

@@ -90,7 +90,7 @@ TRAINING: list[tuple[ModuleType, tuple[str, ...], dict[str, Any]]] = [
                "loss[loss=1.1, simple_loss=2.2, pruned_loss=7.1, over 7012.00 frames. ],"
                " tot_loss[loss=1.3, over 300000.00 frames. ], batch size: 20, lr: 3.00e-03,"
                " grad_scale: 1.0",),
-     {"step": 50, "epoch": 1.0, "loss": 1.1, "lr": 0.003}),
+     {"step": 50, "epoch": 1.0, "loss": 2.2, "loss_name": "simple_loss", "lr": 0.003}),
     (dglke, ("[proc 0][Train](1000/24000) average loss: 0.4121",),
      {"step": 1000, "planned": 24000, "loss": 0.4121}),
     (marian, ("[2022-05-23 12:02:59] Ep. 2 : Up. 55000 : Sen. 8,748 : Cost 1.19 * 1,273,373 @"
@@ -115,7 +115,7 @@ TRAINING: list[tuple[ModuleType, tuple[str, ...], dict[str, Any]]] = [
              "loss_ctc 16.671551 lr 0.00032621 rank 0",),
      {"step": 3700, "epoch": 4.0, "loss": 12.646465, "lr": 0.00032621}),
     (deepspeech, ("Epoch 3 |   Training | Elapsed Time: 0:01:12 | Steps: 34 | Loss: 45.123412",),
-     {"step": 34, "epoch": 3.0, "loss": 45.123412}),
+     {"step": 34, "epoch": 3.0}),
     (stylegan, ("tick 12    kimg 48.1     time 12m 30s      sec/tick 61.2    sec/kimg 15.62   "
                 "maintenance 0.1    cpumem 5.13   gpumem 10.15",),
      {"step": 12, "throughput": 1000 / 15.62, "throughput_unit": "images/s"}),
@@ -449,3 +449,42 @@ def test_a_client_that_waited_and_then_trained(tmp_path: Path) -> None:
     )
     steps = [f"Epoch 0 Iter {n}, Loss {3 - n / 50:.3f}" for n in range(100)]
     assert verdict(tmp_path, "train.log", "\n".join([awaited, *steps])).code != "C1"
+
+
+def test_deepspeechs_mean_of_an_epoch_is_read_where_the_epoch_ends() -> None:
+    """Samples come in the order of their length, and their loss with it."""
+    reader = deepspeech.Reader()
+    line = "Epoch {} |   Training | Elapsed Time: 0:01:12 | Steps: {} | Loss: {}"
+    said = [
+        point
+        for epoch in range(3)
+        for step in (1, 20, 34)
+        for point in reader.feed(line.format(epoch, step, (20 + step) / (epoch + 1)))
+    ]
+
+    assert [(p.step, p.loss) for p in said if p.loss is not None] == [(82, 27.0), (130, 18.0)]
+    (lost,) = reader.feed(line.format(3, 5, "nan"))
+    assert lost.loss is not None
+    assert math.isnan(lost.loss)
+
+
+def test_a_loss_beside_a_score_is_not_meant_to_fall() -> None:
+    reader = tensorpack.Reader()
+    monitor = "[0312 10:11:12 @monitor.py:467] {}: {}"
+    said = []
+    for epoch in (1, 2):
+        head = f"[0312 10:11:12 @base.py:285] Epoch {epoch} (global_step {epoch * 9}) finished,"
+        for text in (f"{head} time:41 sec.", monitor.format("cost", 0.1 * epoch),
+                     monitor.format("predict_reward", 1)):  # fmt: skip
+            said += [point.falling for point in reader.feed(text) if point.loss is not None]
+
+    assert said == [True, False]
+
+
+def test_a_pruned_loss_that_is_no_number_is_not_passed_over() -> None:
+    line = (
+        "Epoch 1, batch 50, loss[loss=nan, simple_loss=2.2, pruned_loss=nan, over 7.00 frames. ]"
+    )
+    (said,) = icefall.Reader().feed(line)
+    assert said.loss is not None
+    assert math.isnan(said.loss)

@@ -238,14 +238,15 @@ def _denied(
             return one.cite.line > tails[source]
         return lines.get(source, last) - last <= TAIL_LINES
 
+    ignored = _ignored(matches)
     if reached_end(*events, attempt, on_record=True) is not None:  # by its last step alone
         return any(
-            _uncaught(c, matches) and c.cite.source not in tails and ends(c, c.end_line)
+            _uncaught(c, ignored) and c.cite.source not in tails and ends(c, c.end_line)
             for c in crashes
         )
     if any(_failing(e) and ends(e, e.cite.line) for e in exits):
         return True
-    if any(_uncaught(c, matches) and ends(c, c.end_line) for c in crashes):
+    if any(_uncaught(c, ignored) and ends(c, c.end_line) for c in crashes):
         return True
     short = bool(tails) and plan_of(tracks, markers) != Plan()
     return short and any(
@@ -310,7 +311,8 @@ def _died(
     for track in tracks:
         if len(track):
             tails[track.source] = max(tails.get(track.source, 0), track.lines[-1])
-    ends = [c.cite for c in crashes if c.complete and not c.caught and not _dropped(c, matches)]
+    ignored = _ignored(matches)
+    ends = [c.cite for c in crashes if c.complete and not c.caught and not _dropped(c, ignored)]
     ends += [m.cite for m in matches if m.signature.role == "root" and m.cite.source not in kernel]
     return any(cite.line > tails.get(cite.source, 0) for cite in ends)
 
@@ -407,7 +409,8 @@ def _against(
     *,
     on_record: bool,
 ) -> _Against:
-    cites = [c.cite for c in crashes if _uncaught(c, matches)]
+    ignored = _ignored(matches)
+    cites = [c.cite for c in crashes if _uncaught(c, ignored)]
     if not on_record:
         cites += [m.cite for m in matches if m.signature.role == "root" and not _told_of(m)]
         cites += [e.cite for e in exits if _failing(e)]
@@ -427,7 +430,7 @@ def _told_of(match: Match) -> bool:
     return "uncaught" in match.signature.tags and bool(_LOGGED.search(match.cite.text[:80]))
 
 
-def _uncaught(crash: Crash, matches: Sequence[Match]) -> bool:
+def _uncaught(crash: Crash, ignored: _Ignored) -> bool:
     """Whether a whole traceback stands for the end of its program: not where the line before it
     says that the interpreter goes on or was at its end anyway.  What a launcher raises once a
     child has failed says so without its traceback."""
@@ -437,18 +440,24 @@ def _uncaught(crash: Crash, matches: Sequence[Match]) -> bool:
         crash.complete
         and not crash.caught
         and crash.head != crash.cite
-        and not _dropped(crash, matches)
+        and not _dropped(crash, ignored)
     )
 
 
-def _dropped(crash: Crash, matches: Sequence[Match]) -> bool:
+_Ignored = frozenset[tuple[str, int]]
+
+
+def _ignored(matches: Sequence[Match]) -> _Ignored:
+    """Where a line says that the exception below it is dropped."""
+    return frozenset(
+        (m.cite.source, m.cite.line) for m in matches if "ignored-exception" in m.signature.tags
+    )
+
+
+def _dropped(crash: Crash, ignored: _Ignored) -> bool:
     """Whether the line before a traceback says that the interpreter goes on after it."""
-    return any(
-        "ignored-exception" in m.signature.tags
-        and m.cite.source == crash.cite.source
-        and 0 <= crash.head.line - m.cite.line <= IGNORED_LINES
-        for m in matches
-    )
+    above = range(crash.head.line - IGNORED_LINES, crash.head.line + 1)
+    return any((crash.cite.source, line) in ignored for line in above)
 
 
 def _has_the_last_word(said: Marker, tracks: Sequence[Track]) -> bool:

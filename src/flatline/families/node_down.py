@@ -94,6 +94,10 @@ def judge(facts: Facts) -> Judgement:
     events = tuple(e for e in events if not hosts or e.host in hosts)
     cites = [match.cite for match in lines if match.groups.get("host")] or [m.cite for m in lines]
     found = _finding(facts, events, tuple(hosts), (*cites[:3], *[row.cite for row in failed]))
+    best = max(lines, key=lambda m: m.signature.strength, default=None)
+    if best is not None and not (failed or events) and best.signature.strength <= GIVEN_UP:
+        shown = claim(f"The log says it: {best.signature.meaning}", *cites[:3])
+        found = replace(found, strength=best.signature.strength, shows=(shown,))
     quiet, why = ((), None) if found.culprits else _gone_quiet(facts)
     if why is None:
         return found

@@ -9,10 +9,11 @@ they prove that something failed, never what.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flatline.facts import Facts
+from flatline.judging.begun import at_nought, in_a_loop, within_a_bar, within_the_loop
 from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
 from flatline.judging.last_words import last_words
@@ -22,7 +23,7 @@ from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
 """A root line weaker than this is outweighed by an echo in the same traceback."""
-THREAD, IN_A_THREAD = "python-thread-exception", 0.25
+IN_A_THREAD = 0.25
 """The process goes on: too little for a verdict, though it may wait for what the thread was to
 do."""
 NAMES_NO_CALL, SAID_BELOW = "names-no-call", 120
@@ -31,7 +32,6 @@ graph, below the place where it was defined, are printed below."""
 GOES_ON = "script-goes-on"
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
-LINES_ABOVE = 6
 LOOP_DOUBT = 0.8
 """A step may have been made where the frames are a loop's and the log prints no progress."""
 AFTER_ALL = 0.5
@@ -53,24 +53,6 @@ _OF_A_CALL = re.compile(
     r"|\w+:torch_npu/\S{1,200} \w{2,8} function error\b"
 )
 """What JAX raises for it, TensorFlow for whatever fails within a graph, torch_npu for any call."""
-
-_IN_THE_LOOP = (
-    "_maybe_log_save_evaluate",
-    "_save_checkpoint",
-    "on_train_epoch_end",
-    "on_train_batch_end",
-)
-"""Functions that training loops call once a step is made (transformers `Trainer`, Lightning)."""
-
-_DRAWN = re.compile(r"([^|\r\n]{0,80})%\|[^|]{0,200}\| *([0-9]{1,12})/[0-9]{1,12} \[")
-_LATER_PASS = re.compile(r"(?i)\b(?:val|eval|test|infer|predict|sanity)|epoch\W{0,3}(?:[2-9]|1\d)")
-_SAVES = re.compile(r"torch\.save\(.*(?:state_dict|model|optim|ckpt|checkpoint)")
-_SAVING = re.compile(r"_?save_(?:\w+_)?(?:checkpoint|ckpt|model|state|weights|adapter)\w*")
-_LOOPS = re.compile(
-    r"(?:_?(?:inner_)?train(?:ing)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
-    r"|_loop)?|run_epoch|_?process_(?:next_)?(?:data|batch)|do_train|one_epoch)",
-    re.IGNORECASE,
-)
 
 _LATE_BY_TYPE: tuple[tuple[str, str], ...] = (
     (r"(OSError|IOError|FileNotFoundError|PermissionError|ConnectionError|TimeoutError|"
@@ -149,8 +131,9 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
         failure = _from_crash(facts, crash, block)
         if failure is not None:
             found.append(failure)
-    bare = (match for match in facts.of_role("root") if id(match) not in inside)
-    found += [_from_line(facts, match) for match in bare]
+    bare = [_from_line(facts, m) for m in facts.of_role("root") if id(m) not in inside]
+    ends = _ends(found) if any(f.family == "E2" for f in bare) else {}
+    found += [replace(f, fatal=f.fatal and not _raised_later(f, ends)) for f in bare]
     told = [f for f in found if f.crash is None or f.crash.complete or f.signature is not None]
     # a traceback cut off before its exception says least of all
     left = [f for f in told or found if not (_restates(facts, f, found) or _went_on(f, found))]
@@ -255,7 +238,7 @@ def _from_line(facts: Facts, match: Match) -> Failure:
         and any(of_a_model(crash) for crash in _just_under(facts, match.cite))
     ):
         family, fault_class = "A1", "asset"
-    if family == "A3" and not begun and _at_nought(facts, match.cite):
+    if family == "A3" and not begun and at_nought(facts, match.cite):
         family, fault_class = "A1", _of_the_first_step(fault_class)
     return Failure(
         family=family,
@@ -284,39 +267,33 @@ def _ended(facts: Facts, match: Match) -> bool:
     """Whether a line may have ended its attempt."""
     cite = match.cite
     return not (
-        survived(facts, cite, match.attempt)
-        or facts.outside(cite)
-        or recovered(facts, match)
-        or (match.signature.family == "E2" and _raised_later(facts, match))
+        survived(facts, cite, match.attempt) or facts.outside(cite) or recovered(facts, match)
     )
 
 
-def _raised_later(facts: Facts, match: Match) -> bool:
+def _ends(found: Iterable[Failure]) -> Mapping[str, Sequence[Failure]]:
+    """Exceptions that may have ended their program, by the log they stand in."""
+    ends: dict[str, list[Failure]] = {}
+    for f in found:
+        if f.crash is not None and f.crash.complete and f.fatal and f.strength > IN_A_THREAD:
+            ends.setdefault(f.cite.source, []).append(f)
+    return ends
+
+
+def _raised_later(line: Failure, ends: Mapping[str, Sequence[Failure]]) -> bool:
     """Whether the program ended by an exception of its own further down: what a loader of
     checkpoints printed before, outside any traceback, was caught."""
-    return any(
-        crash.cite.source == match.cite.source
-        and crash.attempt == match.attempt
-        and crash.head.line > match.cite.line
-        and crash.complete
-        and not (crash.caught or is_wrapper(crash) or is_interrupt(crash))
-        for crash in facts.crashes
+    return line.family == "E2" and any(
+        f.cite.line > line.cite.line
+        and f.attempt == line.attempt
+        and _same_stream(f.place, line.place)
+        for f in ends.get(line.cite.source, ())
     )
 
 
 def _of_the_first_step(fault_class: str | None) -> str:
     """A check that fails within the first step is mostly of what the data holds."""
     return "data" if fault_class == "cuda" else "config"
-
-
-def _at_nought(facts: Facts, cite: LogCite) -> bool:
-    """Whether a bar that stands at its beginning was drawn last, of a first pass over the data: no
-    step of its loop was made."""
-    above = range(cite.line, max(0, cite.line - LINES_ABOVE), -1)
-    drawn = (_DRAWN.findall(facts.text(cite.source, line)) for line in above)
-    last = next((found[-1] for found in drawn if found), None)
-    first = last is not None and last[1] == "0" and not _LATER_PASS.search(last[0])
-    return first and not facts.has_progress
 
 
 def _phase_doubt(facts: Facts, family: str, fault_class: str | None) -> float:
@@ -344,10 +321,10 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     ):
         return None
     begun = started(facts, crash.cite, crash.attempt)
-    begun = begun or _within_the_loop(crash) or begun
-    in_doubt = begun is False and not facts.has_progress and _in_a_loop(crash)
+    begun = begun or within_the_loop(crash) or begun
+    in_doubt = begun is False and not facts.has_progress and in_a_loop(crash)
     begun = None if in_doubt else begun
-    halfway = not begun and not facts.has_progress and _within_a_bar(facts, crash)
+    halfway = not begun and not facts.has_progress and within_a_bar(facts, crash)
     begun = begun or halfway or begun
     gone_on = crash.caught or survived(facts, crash.cite, crash.attempt)
     if best is not None:
@@ -383,13 +360,13 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
 
 
 def in_a_thread(facts: Facts, crash: Crash) -> bool:
-    """Whether a thread ended by it, which ends no process."""
-    return any(
-        m.signature.id == THREAD
-        and m.cite.source == crash.cite.source
-        and 0 <= crash.head.line - m.cite.line <= 1
-        for m in facts.tagged("ignored-exception")
-    )
+    """Whether it ended a thread, a destructor or a hook at exit, which ends no process."""
+    said = facts.memo("ignored exceptions", _ignored)
+    return any((crash.cite.source, crash.head.line - above) in said for above in (0, 1))
+
+
+def _ignored(facts: Facts) -> frozenset[tuple[str, int]]:
+    return frozenset((m.cite.source, m.cite.line) for m in facts.tagged("ignored-exception"))
 
 
 def shares_memory(crash: Crash | None) -> bool:
@@ -413,39 +390,10 @@ def _uncaught(crash: Crash) -> str:
     return "An exception was raised and not caught; its name is cut off"
 
 
-def _within_the_loop(crash: Crash) -> bool:
-    return any(
-        frame.function in _IN_THE_LOOP
-        or (frame.code or "").partition("(")[0].endswith(_IN_THE_LOOP)
-        or _SAVES.search(frame.code or "")
-        for frame in crash.frames
-    ) or (_in_a_loop(crash) and any(_SAVING.fullmatch(frame.function) for frame in crash.frames))
-
-
-def _in_a_loop(crash: Crash) -> bool:
-    return any(_LOOPS.fullmatch(frame.function) for frame in crash.frames)
-
-
-def _within_a_bar(facts: Facts, crash: Crash) -> bool:
-    """Whether a bar that says nothing of itself stood halfway when this was raised: most such
-    bars are a training loop's own."""
-    bars = [
-        m
-        for m in facts.markers_of("bar")
-        if m.cite.source == crash.cite.source
-        and m.attempt == crash.attempt
-        and m.cite.line <= crash.head.line
-    ]
-    if not bars:
-        return False
-    last = bars[-1].progress
-    return last.step is not None and last.planned is not None and last.step < last.planned
-
-
 def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple[str, str | None]:
     """Family and class of an exception whose line is known, in its phase and by its frames."""
     family, fault_class = resolve(best.signature, begun)
-    if family == "A3" and not begun and _at_nought(facts, crash.head):
+    if family == "A3" and not begun and at_nought(facts, crash.head):
         return "A1", _of_the_first_step(fault_class)
     if family == "E2" and fault_class not in KEYS and of_a_model(crash):
         return "A1", "asset"

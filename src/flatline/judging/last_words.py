@@ -32,8 +32,11 @@ _ERRS = re.compile(
 _HARMLESS = re.compile(
     r"\b(?:warn(?:ing)?|retry\w*|will retry|deprecat\w*|ignor\w*|skip\w*|fall(?:ing|s)? ?back"
     r"|tensorboard|wandb|jupyter|mlflow|comet|telemetry|dashboard|prometheus|visdom|optional"
+    r"|display|slack|webhook|notif\w*|e-?mail|smtp|push(?:ing)? metrics|upload\w*|rm|no longer"
     r"|(?:no|0|without) errors?|(?:error|failure|word error|character error)[ _-]rate|wer|cer"
-    r"|errors?: 0|mean \w+ error|\w+_error|if you (?:see|get))\b|^\s*(?:#|//|File \")",
+    r"|errors?: 0|mean \w+ error|\w+_error|if you (?:see|get))\b|^\W*(?:#|//|File \"|if\b)"
+    r"|^\s*\d+ \w+ not found\b|\bnot found: \d|\bleft out\b"
+    r"|\bnan\b[ :=?]{1,3}(?:no|false|0)\b",
     re.IGNORECASE,
 )
 _FETCH = (
@@ -143,11 +146,12 @@ def _unexplained(facts: Facts) -> bool:
 
 
 def _tail(facts: Facts, source: str, count: int) -> Iterator[LogCite]:
-    first = max(1, count - TAIL + 1)
+    stepped = (track.lines[-1] for track in facts.tracks if track.source == source and len(track))
+    first = max(count - TAIL, 0, *stepped) + 1
     last = facts.last_lines.get(source)
     place = NOWHERE if last is None else last.place
     inside = [(c.head.line, c.end_line) for c in facts.crashes if c.cite.source == source]
-    for line, text in enumerate(facts.lines(source, first, TAIL + 1), first):
+    for line, text in enumerate(facts.lines(source, first, count - first + 1), first):
         if not any(head <= line <= end for head, end in inside):
             yield LogCite(source, line, text, place)
 

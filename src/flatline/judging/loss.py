@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Literal, cast
@@ -64,6 +65,8 @@ SKIPPED_SHARE = 0.05
 """A scaler that finds its scale skips a step or two, at the start and again now and then."""
 
 
+_ROUNDED = re.compile(r"(?i)(?:\blr|rate)\w{0,12}\W{0,5}0\.0{2,6}(?![\de])")
+"""A rate in so many decimals: fine-tuning goes by one of a millionth."""
 UNFALLING_TAIL = 5
 """Points of a loss that need not fall, not finite up to the end: one batch without a reward gives
 a policy's loss no value, five in a row give it none any more."""
@@ -121,15 +124,27 @@ def _worse_than_new(facts: Facts, found: Curve, losses: list[int]) -> Curve | No
     before = [i for i in parent.of_attempt(begun) if parent.has_loss[i]]
     if not before or track.steps[losses[0]] < parent.steps[before[-1]]:
         return None
+    if _another_stage(facts, begun, parent, track):
+        return None
     new = parent.loss[before[0]]
     if not 0 < RISEN_RATIO * new <= min(track.loss[i] for i in losses):
         return None
     onset = facts.point(track, losses[0])
     shown = (facts.point(parent, before[0]), facts.point(parent, before[-1]), onset)
+    shape: Shape = "stepped-up" if found.shape == "falling" else "spiked"
     return replace(
-        found, shape="spiked", onset=onset, points=(*shown, facts.point(track, losses[-1])),
+        found, shape=shape, onset=onset, points=(*shown, facts.point(track, losses[-1])),
         head=new, best=min(parent.loss[i] for i in before), count=len(before) + len(losses),
     )  # fmt: skip
+
+
+def _another_stage(facts: Facts, begun: int, parent: Track, track: Track) -> bool:
+    """Whether a run that goes on from another's last step trains for something else: that one had
+    come to its end, or its loss has another name."""
+    last = parent.steps[parent.of_attempt(begun)[-1]]
+    done = parent is not track and parent.planned is not None and last + 1 >= parent.planned
+    ended = any(m.attempt == begun for m in facts.markers_of("finished"))
+    return done or ended or parent.loss_name != track.loss_name
 
 
 def _poisoned(track: Track, index: int) -> bool:
@@ -210,7 +225,7 @@ def _finite(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
         return None
     numbers = [value for _, value in values]
     start, best, end = levels(numbers, max(HEAD, len(numbers) // WINDOWS))
-    shape, onset = _shape(track, losses, values)
+    shape, onset = _shape(facts, track, losses, values)
     few = len(values) < FALLING_POINTS and track.steps[values[-1][0]] < FEW_STEPS
     if few and shape == "falling":
         shape = "unclear"
@@ -229,7 +244,7 @@ def _finite(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
 
 
 def _shape(
-    track: Track, losses: list[int], values: list[tuple[int, float]]
+    facts: Facts, track: Track, losses: list[int], values: list[tuple[int, float]]
 ) -> tuple[Shape, int | None]:
     """The shape of finite losses, and the index it begins at."""
     numbers = [value for _, value in values]
@@ -261,7 +276,7 @@ def _shape(
         falls_again = len(since) >= SHAPE_POINTS and trend(since) < -RISE_Z
         return ("stepped-up" if falls_again else "spiked"), onset
     sloped = _slope(values, start, best, end)
-    if sloped[0] == "unclear" and len(numbers) >= SHAPE_POINTS and _no_rate(track, losses):
+    if sloped[0] == "unclear" and len(numbers) >= SHAPE_POINTS and _no_rate(facts, track, losses):
         return "flat-no-rate", values[0][0]
     return sloped
 
@@ -313,10 +328,12 @@ def _crossing(values: list[tuple[int, float]], best: float) -> int:
     return first
 
 
-def _no_rate(track: Track, losses: list[int]) -> bool:
-    """Whether the learning rate is printed as nought with every loss. (A display may round a small
-    one, which a loss that falls all the same would show.)"""
-    return all(track.lr[i] == 0 for i in losses)
+def _no_rate(facts: Facts, track: Track, losses: list[int]) -> bool:
+    """Whether the learning rate is printed as nought with every loss: not one of a few decimals,
+    which show no small rate either."""
+    return all(track.lr[i] == 0 for i in losses) and not _ROUNDED.search(
+        facts.text(track.source, track.lines[losses[0]])
+    )
 
 
 def _no_gradient(track: Track, losses: list[int]) -> bool:

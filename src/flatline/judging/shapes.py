@@ -42,6 +42,8 @@ TREND_Z = 1.645
 RISE_Z = 3.1
 """One-sided 0.1 %: a verdict of divergence asks for more than a ruling-out does."""
 EXPLODED_RATIO = 1_000.0
+OVERSHOT_SHARE = 0.4
+"""Of the whole rise, the greatest step of it: five even steps have a fifth each. A judgement."""
 ABRUPT_SHARE = 0.1
 """Of the span the row had covered: a loss that nears its limit arrives there in small steps."""
 UNDECIDED = 5e-4
@@ -243,11 +245,15 @@ def jumped_at(numbers: Sequence[float]) -> int | None:
 
 def overshot_at(numbers: Sequence[float], ratio: float) -> int | None:
     """Where a short row that had fallen leaves its level and stays so many times above its first
-    value, the last five points at the least.  What only grows (a sum, a term that is phased in)
-    has not fallen before."""
+    value, the last five points at the least.  What only grows (a sum) has not fallen before, and a
+    term that is phased in climbs in small steps."""
     limit = ratio * numbers[0]
     first = len(numbers)
     while first and numbers[first - 1] >= limit:
         first -= 1
     had_fallen = any(0 < value < numbers[0] for value in numbers[1:first])
-    return first if had_fallen and len(numbers) - first >= FALLING_POINTS else None
+    if not had_fallen or len(numbers) - first < FALLING_POINTS:
+        return None
+    low = numbers.index(min(numbers[:first]))
+    steps = [after - before for before, after in pairwise(numbers[low:])]
+    return first if max(steps) >= OVERSHOT_SHARE * (max(numbers) - numbers[low]) else None

@@ -33,7 +33,7 @@ _CHECKPOINT = re.compile(r"check ?point|ckpt|\bresum|\brestor")
 
 _NUMBER = (
     r"(?>[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,3})?"
-    r"|[-+]?(?:nan|inf(?:inity)?)\b)"
+    r"|[-+]?(?:nan|inf(?:inity)?)\b(?!\s*[:=?]\s*(?:no|false|0)\b))"
 )
 _AFTER_LOSS = re.compile(
     r"([\w/@-]*)(?: (?:train|value))?(?:\s*(?:[:=]|\bis\b)\s*|\s+)[(\[]?\s*(?:[a-z.]{0,12}\(\[?)?("

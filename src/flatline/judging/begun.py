@@ -1,0 +1,70 @@
+"""
+Whether steps had been made where no progress was recognised: by the frames that an exception came
+out of, and by the bars drawn above it.
+"""
+
+from __future__ import annotations
+
+import re
+
+from flatline.facts import Facts
+from flatline.model import Crash, LogCite
+
+LINES_ABOVE = 6
+
+_IN_THE_LOOP = (
+    "_maybe_log_save_evaluate",
+    "_save_checkpoint",
+    "on_train_epoch_end",
+    "on_train_batch_end",
+)
+"""Functions that training loops call once a step is made (transformers `Trainer`, Lightning)."""
+
+_DRAWN = re.compile(r"([^|\r\n]{0,80})%\|[^|]{0,200}\| *([0-9]{1,12})/[0-9]{1,12} \[")
+_LATER_PASS = re.compile(r"(?i)\b(?:val|eval|test|infer|predict|sanity)|epoch\W{0,3}(?:[2-9]|1\d)")
+_SAVES = re.compile(r"torch\.save\(.*(?:state_dict|model|optim|ckpt|checkpoint)")
+_SAVING = re.compile(r"_?save_(?:\w+_)?(?:checkpoint|ckpt|model|state|weights|adapter)\w*")
+_LOOPS = re.compile(
+    r"(?:_?(?:inner_)?train(?:ing)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
+    r"|_loop)?|run_epoch|_?process_(?:next_)?(?:data|batch)|do_train|one_epoch)",
+    re.IGNORECASE,
+)
+
+
+def at_nought(facts: Facts, cite: LogCite) -> bool:
+    """Whether a bar that stands at its beginning was drawn last, of a first pass over the data: no
+    step of its loop was made."""
+    above = range(cite.line, max(0, cite.line - LINES_ABOVE), -1)
+    drawn = (_DRAWN.findall(facts.text(cite.source, line)) for line in above)
+    last = next((found[-1] for found in drawn if found), None)
+    first = last is not None and last[1] == "0" and not _LATER_PASS.search(last[0])
+    return first and not facts.has_progress
+
+
+def within_the_loop(crash: Crash) -> bool:
+    return any(
+        frame.function in _IN_THE_LOOP
+        or (frame.code or "").partition("(")[0].endswith(_IN_THE_LOOP)
+        or _SAVES.search(frame.code or "")
+        for frame in crash.frames
+    ) or (in_a_loop(crash) and any(_SAVING.fullmatch(frame.function) for frame in crash.frames))
+
+
+def in_a_loop(crash: Crash) -> bool:
+    return any(_LOOPS.fullmatch(frame.function) for frame in crash.frames)
+
+
+def within_a_bar(facts: Facts, crash: Crash) -> bool:
+    """Whether a bar that says nothing of itself stood halfway when this was raised: most such
+    bars are a training loop's own."""
+    bars = [
+        m
+        for m in facts.markers_of("bar")
+        if m.cite.source == crash.cite.source
+        and m.attempt == crash.attempt
+        and m.cite.line <= crash.head.line
+    ]
+    if not bars:
+        return False
+    last = bars[-1].progress
+    return last.step is not None and last.planned is not None and last.step < last.planned
