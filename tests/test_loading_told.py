@@ -125,3 +125,26 @@ def test_a_checkpoint_of_somebody_elses(tmp_path: Path) -> None:
         ("a, b = load_checkpoint(args.prefix, 12)", "E2"),
     ):
         assert verdict(tmp_path, raised(said, own(code))).code == wanted
+
+
+def test_a_state_that_does_not_fit_what_it_is_copied_into(tmp_path: Path) -> None:
+    """Where a checkpoint is read it is the checkpoint's; elsewhere the program's."""
+    said = (
+        "RuntimeError: The size of tensor a (298698304) must match the size of tensor b (10201344)"
+        " at non-singleton dimension 0"
+    )
+    for code, wanted in (
+        ("self.deepspeed.load_checkpoint(path, load_optimizer_states=True)", "E2"),
+        ("loss = logits - labels", "A1"),
+    ):
+        assert verdict(tmp_path, raised(said, own(code))).code == wanted
+
+
+def test_lines_that_pdsh_labels_with_addresses(tmp_path: Path) -> None:
+    """A hostfile may hold addresses; DeepSpeed's launcher then prints them before every line."""
+    inner = raised("RuntimeError: boom", own("main()")).splitlines()
+    lines = [f"10.0.0.{n % 2 + 1}: loading part {n} of the model" for n in range(12)]
+    lines += [f"10.0.0.2: [rank9]: {line}" for line in inner]
+    found = verdict(tmp_path, "\n".join(lines) + "\n")
+    assert found.code == "A1"
+    assert "Rank 9 on 10.0.0.2 raised RuntimeError: boom" in found.headline

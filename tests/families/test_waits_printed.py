@@ -34,3 +34,17 @@ def test_a_run_that_hardly_does_anything_but_wait(
     (tmp_path / "train.log").write_text("".join(lines))
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+def test_the_first_step_of_an_epoch_stands_for_itself(tmp_path: Path) -> None:
+    """It is printed alone, and waits for the loaders to start."""
+    shown = [(0, 3.7, 4.0), (20, 0.2, 0.6), (600, 0.001, 0.3), (1240, 0.001, 0.26)]
+    lines = [
+        f"Epoch: [{epoch}]  [{n:>4}/1251]  eta: 0:03:00  lr: 0.0003  loss: {1 / (epoch + 1):.4f}"
+        f" (0.7000)  time: {took:.4f}  data: {waited:.4f}  max mem: 7801\n"
+        for epoch in range(6)
+        for n, waited, took in shown
+    ]
+    (tmp_path / "train.log").write_text("".join(lines))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code is None

@@ -66,6 +66,7 @@ _LATE_BY_FRAME: tuple[tuple[str, str], ...] = (
 )  # fmt: skip
 _SHARED = re.compile(r"/shared_memory\.py|/base/shared/|_posixshmem|\bSharedMemory\(|/dev/shm")
 """Where processes of one host share memory: multiprocessing, MosaicML streaming."""
+SHAPES = "torch-shape-mismatch"
 KEYS = ("size-mismatch", "missing-keys")
 """A model that is built anew may not fit the weights it is given either."""
 _MISSING = re.compile(r"(?:FileNotFound|ModuleNotFound|Import|Permission|HfHub|Repository)")
@@ -395,6 +396,8 @@ def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tupl
     family, fault_class = resolve(best.signature, begun)
     if family == "A3" and not begun and at_nought(facts, crash.head):
         return "A1", _of_the_first_step(fault_class)
+    if best.signature.id == SHAPES and reads_a_checkpoint(crash) and not of_a_model(crash):
+        return "E2", "size-mismatch"
     if family == "E2" and fault_class not in KEYS and of_a_model(crash):
         return "A1", "asset"
     if (family, fault_class) == ("A1", "env") and (kind := fetched(crash.message)):

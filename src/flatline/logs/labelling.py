@@ -30,7 +30,8 @@ TASK = re.compile(r"(?:P(\d{1,4}) )?( {0,6}\d{1,6}):(?: |$)")
 """srun --label: `"%*d: "`, blank-padded to the digits of the highest task (zero-padded by older
 versions), with `P<offset> ` for a component of a heterogeneous job
 (Slurm, `src/common/write_labelled_message.c`)."""
-HOST = re.compile(r"([A-Za-z][A-Za-z0-9.-]{0,62}):(?: |$)")
+HOST = re.compile(r"([A-Za-z][A-Za-z0-9.-]{0,62}|\d{1,3}(?:\.\d{1,3}){3}):(?: |$)")
+"""A name or, as pdsh prints it of a hostfile of addresses, an IPv4 address."""
 STAMP = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
     r"(?: (std(?:out|err) [FP])(?= |$))?(?: |$)"

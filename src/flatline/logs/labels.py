@@ -207,6 +207,7 @@ class Labels:
                 rest = self._host(text, found)
             else:
                 rest = self._task(text, found)
+                rest = self._host(text, found) if rest is None else rest
             if rest is None:
                 return text
             text = rest
