@@ -37,3 +37,35 @@ def test_numbers_that_come_twice(tmp_path: Path, text: str, code: str | None) ->
     """Only where others of the world never come."""
     (tmp_path / "slurm-7.out").write_text(text)
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+def broken(said: str, function: str = "init_process_group") -> str:
+    return (
+        "Traceback (most recent call last):\n"
+        '  File "/home/u/train.py", line 9, in <module>\n    main()\n'
+        f'  File "/venv/lib/torch/distributed/distributed_c10d.py", line 318, in {function}\n'
+        f"    store.add(store_key, 1)\nRuntimeError: {said}\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (broken("Connection reset by peer"), "C1"),
+        (broken("[13] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via"
+                " c10d key-value store by key '0', but store->get('0') got error: Connection reset by"
+                " peer", "barrier"), "C1"),
+        (broken("Connection reset by peer", "all_reduce"), None),
+        ("step 1/90 loss 3.1\nstep 2/90 loss 3.0\n" + broken("Connection reset by peer"), "C2"),
+        ("[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
+         + broken("Connection reset by peer"), "B1"),
+    ],
+)  # fmt: skip
+def test_a_rank_that_lost_the_store_while_the_group_was_made(
+    tmp_path: Path, text: str, code: str | None
+) -> None:
+    """Only where nothing else is heard of, and never surely."""
+    (tmp_path / "train.log").write_text(text)
+    found = diagnose(collect(Request((str(tmp_path),))))
+    assert found.code == code
+    assert found.code != "C1" or found.confidence < 0.8

@@ -255,3 +255,13 @@ def test_a_long_line_that_srun_cut_goes_on() -> None:
     assert not labels.continues(first, labels.split("3: 2024-05-01 05:42:27 new"))
     assert not labels.continues(short, labels.split("3: yyy rest"))
     assert not Labels().continues(Labelled(Place(), "x" * 1010, ""), Labelled(Place(), "y", ""))
+
+
+@pytest.mark.parametrize("host", ["gpu006", "10.0.7.12"])
+def test_machines_that_pdsh_names(host: str) -> None:
+    """Padded as no device is, or by its address."""
+    lines = [f"{host}: part {n} of the model" for n in range(12)]
+    said = Labels.learn(lines).split(lines[3])
+    assert (said.place.host, said.text) == (host, "part 3 of the model")
+    devices = [f"gpu{n % 8}: part {n} of the model" for n in range(24)]
+    assert Labels.learn(devices).split(devices[3]).text == devices[3]

@@ -157,6 +157,13 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
          "data_s": 0.01},
     ),
     (
+        detectron2,
+        "2019-03-01 10:00:00,197 maskrcnn_benchmark.trainer INFO: eta: 9:09:41  iter: 720  loss:"
+        " 0.8300 (0.9100)  loss_box_reg: 0.0890 (0.0990)  time: 0.3125 (0.3500)  data: 0.0100"
+        " (0.0120)  lr: 0.002500  max mem: 5215",
+        {"step": 720, "loss": 0.83, "lr": 0.0025, "step_s": 0.3125, "data_s": 0.01},
+    ),
+    (
         openmmlab,
         "2026/03/01 10:00:00 - mmengine - INFO - Epoch(train)  [2][  50/1000]  base_lr: 1.0e-02 "
         "lr: 1.0000e-02  eta: 0:30:00  time: 0.2500  data_time: 0.0100  memory: 4000  "

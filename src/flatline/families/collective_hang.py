@@ -42,7 +42,7 @@ from flatline.judging.recorder import Kind, analyse
 from flatline.judging.spinning import spinning
 from flatline.judging.stalled import REPORT, stalled
 from flatline.judging.steering import scheduler
-from flatline.judging.waiting import Waiting, accused, lagging, silent, waiting
+from flatline.judging.waiting import FIRST_ONE, Waiting, accused, lagging, silent, waiting
 from flatline.model import (
     Action,
     Cite,
@@ -102,6 +102,8 @@ def judge(facts: Facts) -> Judgement:
         strength = max(strength, 0.9)
     if timed_out is None and suspect.sure <= ACCUSED and not facts.has_progress:
         strength = min(strength, ECHO_ALONE)
+    if victims.first_ever and not facts.has_progress:
+        strength = min(strength, FIRST_ONE)
     weak = victims.first.signature.strength
     if weak < 0.5:
         strength = min(strength, weak if weak < HINT else 0.5)

@@ -51,6 +51,7 @@ DECIDED_BY = (
 )
 EXPLAINS = {
     "A3/code": "a non-finite loss or gradient makes the program stop itself",
+    "A1/config": "a non-finite loss or gradient makes the program stop itself",
     "A3/data": "a non-finite loss or gradient makes the program stop itself",
     "E3": "a run that diverged was stopped before its plan",
 }

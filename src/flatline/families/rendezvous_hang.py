@@ -30,8 +30,8 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.leads import fix, lead, shows
-from flatline.judging.registration import Doubled, numbered_twice
-from flatline.model import Action, Cleared, Finding, Judgement
+from flatline.judging.registration import Doubled, numbered_twice, turned_away
+from flatline.model import Action, Cleared, Crash, Finding, Judgement
 
 CODE = "C1"
 NAME = "rendezvous-hang"
@@ -39,6 +39,8 @@ NEEDS = ("job log",)
 DECIDED_BY = (
     "a line of each rank that it joined the group, or the stack of one that waits to (py-spy dump)"
 )
+ALONE = 0.55
+"""Victims of a store that went away look as those of one that was never reached."""
 EXPLAINS = {
     "F3": "ranks waiting for a rendezvous that never completes hold the allocation to the wall",
     "A2": "the runtime ends the process when the rendezvous times out",
@@ -51,8 +53,10 @@ def judge(facts: Facts) -> Judgement:
     """Blame the rendezvous only where no step was made before it failed."""
     found = lead(facts, CODE)
     if found is None:
-        doubled = numbered_twice(facts)
-        return _met(facts) if doubled is None else _misnumbered(facts, doubled)
+        if (doubled := numbered_twice(facts)) is not None:
+            return _misnumbered(facts, doubled)
+        alone = turned_away(facts)
+        return _met(facts) if alone is None else _turned_away(facts, alone)
     first = found.first
     if first.started:
         return None
@@ -107,6 +111,31 @@ def _misnumbered(facts: Facts, doubled: Doubled) -> Finding:
                    " NODE_RANK and num_nodes."),
         ),
         resubmit="fix_first",
+    )  # fmt: skip
+
+
+def _turned_away(facts: Facts, crash: Crash) -> Finding:
+    said = " ".join(crash.message.split())[:160]
+    return Finding(
+        code=CODE,
+        summary="The ranks never formed their process group: a connection broke while it was made",
+        attribution="unknown",
+        strength=ALONE,
+        shows=(claim(f"{crash.exception}: {said}", crash.cite),),
+        implies=(claim("This rank lost the one that keeps the group's store.", crash.cite),),
+        scope="all",
+        onset=crash.cite.at,
+        order=(crash.cite.source, crash.cite.line),
+        attempt=crash.attempt,
+        cannot_decide=(
+            "Whether the other end died first: the log of the rank that keeps the store (rank 0)"
+            " would tell, and nothing of it was read.",
+        ),
+        actions=(
+            Action("collect", "Read the log of rank 0 first; then reach MASTER_ADDR:MASTER_PORT"
+                   " from that host and look for another service on the port."),
+        ),
+        resubmit="unknown",
     )  # fmt: skip
 
 

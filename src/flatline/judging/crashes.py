@@ -50,7 +50,7 @@ _COMMUNICATES = re.compile(r"(?:^|\.)Dist(?:Backend|Network|Store)?Error$")
 """What torch raises for its communication library: whose fault it is, it does not say."""
 _OF_A_CALL = re.compile(
     r"(?:INTERNAL: )?(?:NCCL|RCCL) (?:operation|error)\b|Graph execution error"
-    r"|\w+:torch_npu/\S{1,200} \w{2,8} function error\b"
+    r"|\w+:torch_npu/\S{1,200} \w{2,8} function error\b|\[ERROR\] HCCL error in: "
 )
 """What JAX raises for it, TensorFlow for whatever fails within a graph, torch_npu for any call."""
 

@@ -8,13 +8,14 @@ that shows neither a complete group, nor a step, nor any failure.
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from dataclasses import dataclass
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.crashes import failures
-from flatline.model import Claim, LogCite
+from flatline.model import Claim, Crash, LogCite
 
 MEMBER, COMPLETE = "ddp-member", "lightning-world-size"
 SHOWN = 4
@@ -48,3 +49,30 @@ def numbered_twice(facts: Facts) -> Doubled | None:
         f" {world - len(times)} ranks never"
     )
     return Doubled(claim(text, *cites[:SHOWN]), cites[0])
+
+
+_AT_THE_DOOR = ("init_process_group", "_store_based_barrier", "_create_c10d_store")
+_BY_ITS_WORDS = re.compile(r"retrieving ncclUniqueId from \[\d{1,6}\] via c10d key-value store")
+_CONNECTION = re.compile(
+    r"\bConnection (?:reset by peer|refused|closed|timed out|was likely closed)|\bBroken pipe\b"
+    r"|\bfailed to recv\b|\brecvValue failed\b|\bconnect\(\) timed out"
+)
+
+
+def turned_away(facts: Facts) -> Crash | None:
+    """The first exception of a rank that lost its connection while the process group was being
+    made, of a run that shows no other failure: only victims are heard of."""
+    if facts.has_progress or any(failure.fatal for failure in failures(facts)):
+        return None
+    if any(event.signal for event in facts.exits):
+        return None
+    found = [c for c in facts.crashes if c.attempt == facts.last.n and not c.caught and _away(c)]
+    first = facts.earliest(crash.cite for crash in found)
+    return next((crash for crash in found if crash.cite == first), None)
+
+
+def _away(crash: Crash) -> bool:
+    at_the_door = any(frame.function in _AT_THE_DOOR for frame in crash.frames)
+    return bool(_CONNECTION.search(crash.message)) and (
+        at_the_door or _BY_ITS_WORDS.search(crash.message) is not None
+    )

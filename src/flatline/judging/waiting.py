@@ -19,6 +19,9 @@ FEW_RATIO = 0.25
 """The silent must be few against the victims before silence points at anyone: with more, the
 launcher may simply have ended the others before their own timeout fired."""
 
+FIRST_ONE = 0.75
+"""Ranks that never completed a collective may never have met (C1): not to be told surely."""
+
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
@@ -30,6 +33,12 @@ class Waiting:
     @property
     def cites(self) -> tuple[LogCite, ...]:
         return tuple(match.cite for match in self.matches)
+
+    @property
+    def first_ever(self) -> bool:
+        """Whether it is the very first collective that was never completed, by its number."""
+        told = {match.groups.get("seq") for match in self.matches} - {None}
+        return told == {"1"}
 
 
 def waiting(facts: Facts, *tags: str) -> Waiting | None:

@@ -40,6 +40,8 @@ STAMP = re.compile(
 _ROLE = re.compile(r"\[([A-Za-z_]{1,24})(\d{1,6})\]:")
 _BARE = re.compile(r"\[(\d{1,6})\](?: |$)")
 _DIGITS = re.compile(r"\d+")
+_PADDED = re.compile(r"[Gg][Pp][Uu]-?0\d{1,4}")
+"""`gpu0: ` is a device; a cluster that calls its machines so pads their numbers."""
 _WORDS = frozenset(
     (
         "batch",
@@ -170,6 +172,8 @@ def _hosts(lines: Sequence[str]) -> frozenset[str]:
 
 def _machine(name: str) -> bool:
     word = _DIGITS.split(name.lower())[0].strip("-.")
+    if _PADDED.fullmatch(name):
+        return True
     return word not in _WORDS and (name == "localhost" or bool(re.search(r"[\d.-]", name)))
 
 

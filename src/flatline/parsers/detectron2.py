@@ -2,10 +2,15 @@
 Detectron2 and what is built on it: `eta: 0:10:00  iter: 19  total_loss: 1.2  ...  lr: 0.0001`.
 
 Iterations count from 0 and are printed at 19, 39 ...; `time` is the mean of a step in seconds.
+Its predecessor maskrcnn-benchmark, and FCOS, ATSS and others built on that, print
+`maskrcnn_benchmark.trainer INFO: eta: 9:09:41  iter: 720  loss: 0.83 (0.91)  ...  time: 0.3 (0.3)
+data: 0.01 (0.02)  lr: 0.02`: the median of the last twenty, the mean in brackets.
+
 "Starting training from iteration N" is a resume where N is above 0; "Overall training speed" is
 printed once the loop is over, by whatever way: it is the end where no time was left before it.
 
 Source: `CommonMetricPrinter.write`, facebookresearch/detectron2 detectron2/utils/events.py;
+`do_train` of facebookresearch/maskrcnn-benchmark engine/trainer.py and utils/metric_logger.py;
 `TrainerBase.train` of engine/train_loop.py; `IterationTimer.after_train` of engine/hooks.py.
 """
 
@@ -26,6 +31,16 @@ TRIGGERS = (
 )
 _NONE_LEFT = re.compile(r"(?:^|\s)eta: 0:00:00 +iter: ")
 RULES = (
+    rule(
+        "train",
+        r"\.trainer INFO: eta: .{1,60}?  iter: (?P<step>[0-9]{1,12})(?=  )",
+        says=fields(
+            loss=r"(?<![a-z_])loss: #",
+            s=r"(?<![a-z_])time: #",
+            data=r"(?<![a-z_])data: #",
+            lr=r"(?<![a-z_])lr: #",
+        ),
+    ),
     rule(
         "train",
         r"(?:^|\s)iter: (?P<step>[0-9]{1,12})(?=  )",

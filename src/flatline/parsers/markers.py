@@ -59,7 +59,7 @@ _NOT_SAID = re.compile(
     re.I,
 )
 _RESUME = re.compile(
-    r"\bresum(?:ing|ed)\b(?= *(?:from|training|at|checkpoint|optimi[sz]er|step|epoch|:|\())"
+    r"\bresum(?:ing|ed|es)\b(?= *(?:from|training|at|checkpoint|optimi[sz]er|step|epoch|:|\())"
     r".*?(?:from|at|checkpoint|ckpt|step|epoch|iter)"
     r"|\bat (?:step|iteration|epoch) [0-9]{1,12}\b[^\n]{0,40}"
     r"\bresum(?:ing|ed) (?:the )?(?:run|job|train)",
