@@ -53,8 +53,8 @@ def broken(said: str, function: str = "init_process_group") -> str:
     [
         (broken("Connection reset by peer"), "C1"),
         (broken("[13] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via"
-                " c10d key-value store by key '0', but store->get('0') got error: Connection reset by"
-                " peer", "barrier"), "C1"),
+                " c10d key-value store by key '0', but store->get('0') got error: Connection reset"
+                " by peer", "barrier"), "C1"),
         (broken("Connection reset by peer", "all_reduce"), None),
         ("step 1/90 loss 3.1\nstep 2/90 loss 3.0\n" + broken("Connection reset by peer"), "C2"),
         ("[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"

@@ -187,12 +187,14 @@ def _said(facts: Facts, said: Lead) -> Finding:
     )
 
 
-def _finding(facts: Facts, seen: Curve) -> Finding:
-    onset = seen.onset.step if seen.onset else None
+def _told(seen: Curve, where: str) -> str:
+    """The shape in words."""
     name = seen.track.loss_name
-    where = f" at step {onset}" if onset is not None else ""
+    if seen.throughout:
+        lines = f"every line read ({seen.count})" if seen.count > 1 else "the one line read of it"
+        return f"The {name} or its gradient is non-finite in {lines}"
     cases = round(exp(min(seen.head or 0.0, 9.0)))
-    text = {
+    return {
         "non-finite": f"The {name} or its gradient became non-finite{where} and stayed so",
         "spiked": f"The {name} rose{where} far above what it had been and did not come back",
         "stepped-up": f"The {name} rose{where} far above its level and falls again from there",
@@ -207,9 +209,11 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
         "flat-no-gradient": f"The {name} is flat and every gradient is zero",
         "flat-no-rate": f"The {name} is flat and the learning rate is 0 in every line",
     }[seen.shape]
-    if seen.throughout:
-        lines = f"every line read ({seen.count})" if seen.count > 1 else "the one line read of it"
-        text = f"The {name} or its gradient is non-finite in {lines}"
+
+
+def _finding(facts: Facts, seen: Curve) -> Finding:
+    onset = seen.onset.step if seen.onset else None
+    text = _told(seen, f" at step {onset}" if onset is not None else "")
     cites = [p.cite for p in seen.points]
     levels = [
         f"{label} {value:.4g}"
