@@ -193,7 +193,7 @@ def _told(seen: Curve, where: str) -> str:
     if seen.throughout:
         lines = f"every line read ({seen.count})" if seen.count > 1 else "the one line read of it"
         return f"The {name} or its gradient is non-finite in {lines}"
-    cases = round(exp(min(seen.head or 0.0, 9.0)))
+    cases = round(exp(seen.head)) if seen.shape == "undecided" and seen.head is not None else 0
     return {
         "non-finite": f"The {name} or its gradient became non-finite{where} and stayed so",
         "spiked": f"The {name} rose{where} far above what it had been and did not come back",
