@@ -459,7 +459,8 @@ class Facts:
     @cached_property
     def _hosts_of(self) -> dict[tuple[str, int | None], set[str]]:
         found: dict[tuple[str, int | None], set[str]] = {}
-        told = told_of_hosts(self.tracks, self.hosts, self.matches, self.world_size, self.exits)
+        sizes = self.world_size, self.job.gpus if self.job else None
+        told = told_of_hosts(self.tracks, self.hosts, self.matches, sizes, self.exits)
         for place in (*self._places(), *told):
             for key in (("rank", place.rank), ("task", place.task)):
                 if place.host is not None and key[1] is not None:

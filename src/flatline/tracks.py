@@ -395,6 +395,26 @@ def _by_tasks(
         yield from (Place(host=host, rank=task) for task in sorted(tasks))
 
 
+def _in_blocks(
+    exits: Iterable[ProcessExit], hosts: Sequence[str], heard: set[int], world: int | None
+) -> Iterable[Place]:
+    """
+    The hosts of the few tasks that srun spoke of, where these are ranks in blocks of one size.
+
+    Each stands on the host whose block it is in by its number.  One beyond the first block shows
+    that no launcher started several ranks: so many tasks would then be on fewer hosts.
+    """
+    each, rest = divmod(world or 0, len(hosts) or 1)
+    if each < 2 or rest or max(heard, default=0) >= (world or 0):
+        return
+    at = {host.partition(".")[0].lower(): n for n, host in enumerate(hosts)}
+    told = {(e.place.task, at.get((e.place.host or "").partition(".")[0].lower()))
+            for e in exits if e.reporter == "srun" and e.place.task is not None}  # fmt: skip
+    if any(task // each != n for task, n in told) or not any(n for _, n in told):
+        return
+    yield from (Place(host=hosts[n], rank=task) for task, n in told if n is not None)
+
+
 def node_named(host: str, nodes: Mapping[str, str]) -> str:
     """The node behind an address, or a pod's name or domain; the host itself where none is."""
     return nodes.get(host) or nodes.get(host.partition(".")[0], host)
@@ -404,12 +424,15 @@ def told_of_hosts(
     tracks: Sequence[Track],
     hosts: Sequence[str],
     matches: Sequence[Match],
-    world: int | None,
+    sizes: tuple[int | None, int | None],
     exits: Iterable[ProcessExit],
 ) -> Iterable[Place]:
-    """Which host a rank has, by what is no label of a line: the log's name, NCCL, and srun."""
+    """Which host a rank has, by what is no label of a line: the log's name, NCCL, and srun; of a
+    world of a size, and of so many GPUs."""
+    world, gpus = sizes
     spoke = [m.cite.place.rank for m in matches] + [track.place.rank for track in tracks]
     heard = {rank for rank in spoke if rank is not None}
     said = (place for place, *_ in communicating(matches, hosts, heard, world))
     by_tasks = _by_tasks(exits, hosts, heard, world)
-    return (*_named_after(tracks, hosts), *said, *by_tasks)
+    in_blocks = _in_blocks(exits, hosts, heard, world or gpus)
+    return (*_named_after(tracks, hosts), *said, *by_tasks, *in_blocks)

@@ -11,7 +11,16 @@ import pytest
 
 from families.fleet import T0, checked, facts_of, findings, sample, stepping
 from flatline.families.network_degradation import judge
-from flatline.model import NOWHERE, Cleared, Judgement, Place, Progress
+from flatline.model import (
+    NOWHERE,
+    Cleared,
+    Judgement,
+    LogCite,
+    Match,
+    Place,
+    Progress,
+    Signature,
+)
 from flatline.tracks import Track
 
 Rate = Callable[[int, float], float]
@@ -106,3 +115,70 @@ def test_quiet_adapters_clear_it(tmp_path: Path) -> None:
 def test_without_counters_of_loss_nothing_is_said(tmp_path: Path) -> None:
     """Bytes alone tell no loss."""
     assert judged(tmp_path, lambda host, at: 40, metric="hw_rdma_tx_bytes_total") is None
+
+
+NCCL = Signature("transport-of-nccl", "nccl", "marker", "", "", "", ("x",))
+
+
+def over_tcp(
+    tmp_path: Path, rate: Rate, sent: Rate | None, *transports: str, slow: bool = True
+) -> Judgement:
+    """Five hosts: segments they send again, and bytes they send, a second."""
+    noise = random.Random(5)
+    lines = []
+    for host in range(5):
+        lost = wrote = 0.0
+        for at in range(0, 7200, 30):
+            lost += 30 * rate(host, at) + (noise.random() < 0.3)
+            label = f'instance="n{host}:9100"'
+            lines.append(sample("node_netstat_Tcp_RetransSegs", label, int(lost), at))
+            if sent is not None:
+                wrote += 30 * sent(host, at)
+                label += ',device="eth0"'
+                lines.append(sample("node_network_transmit_bytes_total", label, int(wrote), at))
+    track = stepping(
+        7150, lambda at: (2.8 if slow and middle(at) else 2.0) * noise.lognormvariate(0, 0.02)
+    )
+    said = [Match(NCCL, LogCite("job.log", n, f"Using network {name}"), {"transport": name})
+            for n, name in enumerate(transports, 1)]  # fmt: skip
+    facts, source = facts_of(tmp_path, lines, track, matches=said)
+    return checked(judge(facts), source)
+
+
+def lossy(host: int, at: float) -> float:
+    return 200.0 if host == 3 and middle(at) else 0.0
+
+
+def even(host: int, at: float) -> float:
+    return 2e8 if middle(at) else 2.8e8
+
+
+def test_segments_sent_again_where_collectives_use_sockets(tmp_path: Path) -> None:
+    """NCCL says so; steps that take longer send less."""
+    (found,) = findings(over_tcp(tmp_path, lossy, even, "Socket", "Socket"))
+
+    assert found.culprits == (Place(host="n3"),)
+    assert (found.role, found.fault_class) == ("cause", "retransmits")
+    assert "RDMA" not in found.summary + " ".join(shown.text for shown in found.shows)
+
+
+@pytest.mark.parametrize("transports", [(), ("IB",), ("Socket", "IB")])
+def test_of_collectives_that_do_not_use_tcp(tmp_path: Path, transports: tuple[str, ...]) -> None:
+    """Or of which nothing says so."""
+    assert over_tcp(tmp_path, lossy, even, *transports) is None
+
+
+@pytest.mark.parametrize(
+    "sent", [lambda host, at: (6e8 if lossy(host, at) else 0.0) + even(host, at), None]
+)
+def test_losses_of_other_traffic_of_a_host(tmp_path: Path, sent: Rate | None) -> None:
+    """It saves to a server meanwhile, which slows the run and loses; or that is unknown."""
+    assert over_tcp(tmp_path, lossy, sent, "Socket") is None
+    assert over_tcp(tmp_path, lossy, sent, "Socket", slow=False) is None
+
+
+def test_a_handful_sent_again_is_usual(tmp_path: Path) -> None:
+    """On any network, more or less of it."""
+    few: Rate = lambda host, at: 2.0 if host == 3 and middle(at) else 0.1  # noqa: E731
+
+    assert not findings(over_tcp(tmp_path, few, even, "Socket"))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -48,3 +49,50 @@ def test_the_first_step_of_an_epoch_stands_for_itself(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text("".join(lines))
 
     assert diagnose(collect(Request((str(tmp_path),)))).code is None
+
+
+def by_the_clock(
+    tmp_path: Path, waits: Callable[[int], float], rest: Callable[[int], float], each: int = 1
+) -> str | None:
+    """torchtitan's lines with seconds waited for data added to each, and no step time."""
+    at, lines = datetime(2026, 3, 1, 10, tzinfo=UTC), []
+    for n in range(1, 201):
+        at += timedelta(seconds=each * (waits(n) + rest(n) + 0.03 * (7 * n % 5)))
+        lines.append(
+            f"[rank0]:[titan] {at:%Y-%m-%d %H:%M:%S},000 - root - INFO - step: {each * n}"
+            f"  loss: {4 / n + 1:.4f}  memory: 9.40GiB(12.00%)"
+            f"  tps: {9e3 / (waits(n) + rest(n)):.0f}"
+            f"  data_loading: {waits(n):.3f}s\n"
+        )
+    (tmp_path / "train.log").write_text("".join(lines))
+    return diagnose(collect(Request((str(tmp_path),)))).code
+
+
+@pytest.mark.parametrize("each", [1, 10])
+def test_waits_that_grow_by_the_clock(tmp_path: Path, each: int) -> None:
+    """What a step lost by the clock's whole seconds is what it waits more."""
+    code = by_the_clock(tmp_path, lambda n: 2.1 if n > 90 else 0.1, lambda n: 2.6, each)
+
+    assert code == "D1"
+
+
+@pytest.mark.parametrize(
+    ("waits", "rest"),
+    [
+        (lambda n: 0.1, lambda n: 4.6 if n > 90 else 2.6),
+        (lambda n: 0.6 if n > 90 else 0.1, lambda n: 4.1 if n > 90 else 2.6),
+        (lambda n: 2.1 if n % 40 == 0 else 0.1, lambda n: 4.6 if n > 90 else 2.6),
+    ],
+    ids=["no longer", "a little longer", "now and then"],
+)
+def test_steps_that_take_longer_for_something_else(
+    tmp_path: Path, waits: Callable[[int], float], rest: Callable[[int], float]
+) -> None:
+    """Their waits for data do not account for it."""
+    assert by_the_clock(tmp_path, waits, rest) != "D1"
+
+
+def test_waits_of_most_of_the_time_by_the_clock(tmp_path: Path) -> None:
+    """From the first step on; of lines ten steps apart a wait may be the sum of them."""
+    assert by_the_clock(tmp_path, lambda n: 9.0, lambda n: 0.9) == "D1"
+    assert by_the_clock(tmp_path, lambda n: 9.0, lambda n: 0.9, 10) != "D1"

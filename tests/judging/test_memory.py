@@ -82,6 +82,15 @@ def test_of_several_full_cards_the_number_tells(
     assert failed(tmp_path, levels, OOM.format(card)) == [("n1", named)]
 
 
+@pytest.mark.parametrize(("least", "named"), [(74_000, []), (60_000, [("n1", "3")])])
+def test_cards_that_are_all_full_are_not_told_apart(
+    tmp_path: Path, least: float, named: list[tuple[str, str]]
+) -> None:
+    """By having failed first; where one has room, the full one is told."""
+    levels = {"0": 78_000, "1": least, "3": 79_000}
+    assert failed(tmp_path, levels, OOM.format(3)) == named
+
+
 SAID = (
     "[rank5]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 6 has a"
     " total capacity of {} of which 1.02 GiB is free. Process 88123 has 17.87 GiB memory in use."

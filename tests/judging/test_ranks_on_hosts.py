@@ -13,7 +13,9 @@ from flatline.tracks import COMMUNICATOR
 SAID = Signature("x.timeout", "x", "root", "", "", "", ("x",), family="C2", tags=("timeout",))
 
 
-def facts(tasks: Mapping[str, Sequence[int]], heard: Sequence[int]) -> Facts:
+def facts(
+    tasks: Mapping[str, Sequence[int]], heard: Sequence[int], gpus: int | None = None
+) -> Facts:
     """Two hosts, the tasks that a launcher spoke of on each, and the ranks that spoke."""
     cite = LogCite("slurm-1.out", 9, "srun: error")
     exits = [
@@ -23,7 +25,7 @@ def facts(tasks: Mapping[str, Sequence[int]], heard: Sequence[int]) -> Facts:
     ]
     said = [Match(SAID, LogCite("slurm-1.out", rank, "", Place(rank=rank)), {}) for rank in heard]
     row = RecordCite("sacct.txt", "row 1", "FAILED", "JobID=1")
-    job = Job("1", "train", "failed", "FAILED", row, nodes=("n1", "n2"))
+    job = Job("1", "train", "failed", "FAILED", row, nodes=("n1", "n2"), gpus=gpus)
     return Facts(targets=("run",), exits=exits, matches=said, jobs=[job])
 
 
@@ -67,6 +69,37 @@ def test_the_one_srun_did_not_speak_of_is_where_one_is_missing() -> None:
 def test_what_lays_no_rank_on_a_host(tasks: Mapping[str, Sequence[int]], heard: range) -> None:
     """A launcher's task may start many ranks, and what is missing may be anywhere."""
     known = facts(tasks, heard)
+
+    assert [host_of(rank, known) for rank in range(8)] == [None] * 8
+
+
+def test_one_task_beyond_the_first_block_tells_its_rank() -> None:
+    """So many tasks in blocks of a host's GPUs are ranks; of others nothing was said."""
+    known = facts({"n2": [5]}, [5], gpus=8)
+
+    assert [host_of(rank, known) for rank in (4, 5, 6)] == [None, "n2", None]
+
+
+@pytest.mark.parametrize(
+    ("tasks", "heard", "gpus"),
+    [
+        ({"n1": [0]}, [0], 8),
+        ({"n2": [1]}, [1], 8),
+        ({"n2": [3]}, [3], 8),
+        ({"n1": [5]}, [5], 8),
+        ({"n1": [4], "n2": [5]}, [4, 5], 8),
+        ({"n2": [5]}, [9], 8),
+        ({"n2": [5]}, [5], 7),
+        ({"n2": [5]}, [5], None),
+    ],
+    ids=["in the first", "a launcher each", "two a host", "in turns", "one in turns", "more ranks",
+         "no blocks", "size unknown"],
+)  # fmt: skip
+def test_tasks_in_no_block_of_ranks(
+    tasks: Mapping[str, Sequence[int]], heard: Sequence[int], gpus: int | None
+) -> None:
+    """Their numbers are those of launchers, or laid on the hosts in another way."""
+    known = facts(tasks, heard, gpus)
 
     assert [host_of(rank, known) for rank in range(8)] == [None] * 8
 

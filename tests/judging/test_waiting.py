@@ -133,3 +133,23 @@ def test_a_heartbeat_names_its_accused_on_the_line_or_below() -> None:
 
     assert accused(facts([], text=text), listed) == (3, 5)
     assert accused(facts([], text=text), named) == (7,)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "2026-09-10T21:57:27Z ",
+        "2026-09-10T21:57:27.865175+02:00 stderr F ",
+        "[pod/train-0/main] ",
+        "5: ",
+        "2026-09-10T21:57:27Z 5: ",
+    ],
+)
+def test_the_accused_behind_what_each_line_begins_with(before: str) -> None:
+    """A collector dates, and a launcher labels, every line of a message; a message that ends with
+    a task names nobody."""
+    listed = facts([], text=f"dead:\n{before}/job:jax_worker/replica:0/task:5\n{before}Lost\n")
+    told = facts([], text=f"dead:\n{before}reported by /job:jax_worker/replica:0/task:5\n")
+
+    assert accused(listed, victim(0, 1)) == (5,)
+    assert accused(told, victim(0, 1)) == ()

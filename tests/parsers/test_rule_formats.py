@@ -118,6 +118,21 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         },
     ),
     (
+        torchtitan,
+        "step: 10  loss:  8.1250  memory:  9.40GiB(12.00%)  tps: 12  data_loading: 2.639s",
+        {
+            "step": 10, "loss": 8.125, "data_s": 2.639,
+            "throughput": 12.0, "throughput_unit": "tokens/s/GPU",
+        },
+    ),
+    (
+        torchtitan,
+        "step: 10  loss:  8.1250  memory:  9.40GiB(12.00%)  tps: 12  data: 2.6samples data 3 s/it",
+        {
+            "step": 10, "loss": 8.125, "throughput": 12.0, "throughput_unit": "tokens/s/GPU",
+        },
+    ),
+    (
         nanotron,
         "03/01/2026 10:00:00 [INFO|DP=0|PP=0|TP=0|n1]: iteration: 5 / 100 | consumed_tokens: 1.31M"
         " | elapsed_time_per_iteration_ms: 1.25K | tokens_per_sec: 210K | tokens_per_sec_per_gpu:"

@@ -73,6 +73,8 @@ _ACCOUNTS = (
                rf" memory, this process has {_SIZE} memory in use"),
 )  # fmt: skip
 """Total, free and own memory as PyTorch's allocator prints them (before 2.1, since)."""
+_OTHER = re.compile(r"\bProcess \d+ has [\d.]+ [KMG]iB memory in use")
+"""The allocator's word on the other processes of a card."""
 LEAST_OTHER = 2.0 * 2**30
 """Bytes: a CUDA context and NCCL's buffers, which the older form does not count, take less."""
 _UNITS = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
@@ -110,6 +112,9 @@ def judge(facts: Facts) -> Judgement:
     if stray is not None:
         implies.append(stray)
     own = stray is not None and _of_the_run(found)
+    # To have failed first tells none of the cards apart that the run itself had filled.
+    shared = any(_OTHER.search(cite.text) for cite in cites)
+    alike = full is not None and full.alike and stray is None and not shared
     return Finding(
         code=CODE,
         summary=f"{subject(found)} ran out of GPU memory" + (f": {sizes}" if sizes else ""),
@@ -118,8 +123,8 @@ def judge(facts: Facts) -> Judgement:
         strength=first.strength,
         shows=tuple(claims),
         implies=tuple(implies),
-        culprits=_with_card(found, full) if full is not None else found.culprits,
-        scope=found.scope,
+        culprits=() if alike else _with_card(found, full),
+        scope="all" if alike else found.scope,
         onset=first.cite.at,
         onset_step=facts.last_step,
         order=(first.cite.source, first.cite.line),
@@ -265,14 +270,14 @@ def _of_the_run(found: Lead) -> bool:
     return any(len(ranks - {None}) > 1 for ranks in cards.values())
 
 
-def _with_card(found: Lead, full: Filled) -> tuple[Place, ...]:
+def _with_card(found: Lead, full: Filled | None) -> tuple[Place, ...]:
     """
     The one place that failed with its card: the only one that was full, or the full one whose
     number the message says.
 
     The number alone tells no card: a process counts those it was given.
     """
-    if found.scope == "all" or len(found.culprits) > 1:
+    if full is None or found.scope == "all" or len(found.culprits) > 1:
         return found.culprits
     place = next(iter(found.culprits), Place())
     here = [card for card in full.gpus if place.host in (None, card.host)]

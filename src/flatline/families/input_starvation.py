@@ -24,10 +24,11 @@ References:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
+from math import isfinite
 from statistics import median
 
 from flatline.facts import Facts
@@ -36,7 +37,7 @@ from flatline.judging.throughput import Pace, course, pace, shown, step_at, time
 from flatline.judging.timeline import instant, usual
 from flatline.judging.uniform import as_fast, idler
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, QueryCite
-from flatline.tracks import Track
+from flatline.tracks import NAN, Track
 
 CODE = "D1"
 PROFILED = "profiled"
@@ -66,6 +67,8 @@ GREW, EXPLAINED = 0.05, 0.6
 """Steps longer by so much are slower; so much of it must be had from their waits for data."""
 LASTING = 0.1
 """Of the run: what began only later is looked at by itself."""
+SMOOTH = 4
+"""Lines over which a step is timed by the clock: stamps may be of whole seconds."""
 LEAST_POINTS, LEAST_S = 8, 60.0
 """Steps, and seconds of them, below which a loader has not settled."""
 PRESSED = 0.2
@@ -136,32 +139,51 @@ def _counted(facts: Facts) -> _Counted | None:
     run = course(facts)
     since = run.slow[-1].begins if run is not None and run.slow else 0.0
     at, _ = times(facts, track)
-    steps = [i for i in _warm(track, track.of_attempt(facts.last.n))
-             if 0 <= track.data_s[i] <= track.step_s[i] and at.get(i, since) >= since]  # fmt: skip
+    span = track.of_attempt(facts.last.n)
+    took = _lengths(track, at, span, most=1)
+    steps = [i for i in _warm(track, span) if 0 <= track.data_s[i] <= took.get(i, NAN)
+             and at.get(i, since) >= since]  # fmt: skip
     each = _apart(track, steps)
-    whole = sum(track.step_s[i] for i in steps) * each
-    part = _part(track, steps)
+    whole = sum(took[i] for i in steps) * each
+    part = _part(track, steps, took)
     settled = len(steps) * each >= LEAST_POINTS and whole >= LEAST_S
     later = steps[len(steps) // 2 :]  # a cache that is filled in the beginning is no such wait
-    if not settled or min(part, _part(track, later)) < SEVERE:
+    if not settled or min(part, _part(track, later, took)) < SEVERE:
         return None
-    worst = max(steps, key=lambda i: track.data_s[i] / (track.step_s[i] or 1.0))
+    worst = max(steps, key=lambda i: track.data_s[i] / (took[i] or 1.0))
     cites = [facts.point(track, i).cite for i in dict.fromkeys((steps[0], worst, steps[-1]))]
     text = (
         f"The loop waited for its data in {part:.0%} of its step time, by {len(steps)}"
-        f" lines that print both; in one for {track.data_s[worst]:.3g} of"
-        f" {track.step_s[worst]:.3g} s"
+        f" lines that tell both; in one for {track.data_s[worst]:.3g} of {took[worst]:.3g} s"
     )
     return _Counted(claim(text, *cites), part)
 
 
-def _part(track: Track, steps: Sequence[int]) -> float:
+def _lengths(
+    track: Track, at: Mapping[int, float], span: Sequence[int], most: int | None = None
+) -> dict[int, float]:
+    """
+    Seconds a step took, as each line prints them; where none does, by the clock over a few lines.
+
+    The clock's are of lines no more than `most` steps apart: a wait that stands for many steps may
+    be their sum.  They hold the pauses between steps as well, and so tell a smaller share.
+    """
+    said = {i: track.step_s[i] for i in span if isfinite(track.step_s[i])}
+    dated = [i for i in span if i in at and track.steps[i] >= 0]
+    if said or (most is not None and _apart(track, dated) > most):
+        return said
+    gone = ((b, at[b] - at[a], track.steps[b] - track.steps[a])
+            for a, b in zip(dated, dated[SMOOTH:], strict=False))  # fmt: skip
+    return {i: seconds / steps for i, seconds, steps in gone if steps > 0 and seconds > 0}
+
+
+def _part(track: Track, steps: Sequence[int], took: Mapping[int, float]) -> float:
     """The share of the time that was waited for data, each line for the steps since the one
     before: an epoch's first step is printed by itself and waits for the loaders to start."""
     before = [*(steps[:1]), *steps]
     apart = [(max(1, track.steps[b] - track.steps[a]), b) for a, b in pairwise(before)]
     waited = sum(n * track.data_s[i] for n, i in apart)
-    return waited / (sum(n * track.step_s[i] for n, i in apart) or 1.0)
+    return waited / (sum(n * took[i] for n, i in apart) or 1.0)
 
 
 def _profiled(facts: Facts) -> _Counted | None:
@@ -187,15 +209,16 @@ def _grown(facts: Facts) -> Finding | None:
         return None
     at, _ = times(facts, track)
     worst = max(later, key=lambda phase: (1 - phase.part) * (phase.ends - phase.begins))
+    lasted = _lengths(track, at, track.of_attempt(facts.last.n))
     fast, slow = (
         [i for i, when in at.items() if phase.begins <= when <= phase.ends
-         and 0 <= track.data_s[i] <= track.step_s[i]]
+         and 0 <= track.data_s[i] <= lasted.get(i, NAN)]
         for phase in (run.best, worst)
     )  # fmt: skip
     if min(len(fast), len(slow)) < LEAST_POINTS:
         return None
     (had, took), (has, takes) = (
-        (median(track.data_s[i] for i in points), median(track.step_s[i] for i in points))
+        (median(track.data_s[i] for i in points), median(lasted[i] for i in points))
         for points in (fast, slow)
     )
     if takes - took < GREW * took or has - had < EXPLAINED * (takes - took):

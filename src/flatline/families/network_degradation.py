@@ -11,7 +11,8 @@ Mechanism:
 Told apart from:
     C5 network-failure: the link is gone, not slow.
     D2 throughput-bound (slow-interconnect): uniform, without link errors.
-    TCP retransmits alone do not slow collectives that run over RDMA.
+    TCP retransmits alone do not slow collectives that run over RDMA: they count where NCCL says
+    that it uses sockets, on hosts that do not send more of something else meanwhile.
     A host that loses as much while the run is fast, and losses at a pace that never changes: the
     bursts must make up the slow phases, or the run be slower just inside them than just outside.
     Loss on most hosts alike: that is the fabric or its congestion, and no host's.
@@ -20,7 +21,7 @@ Do:
     Exclude the hosts in the order of their errors and resubmit; have their links checked.
 
 References:
-    InfiniBand port and hardware counters (Linux RDMA documentation).
+    InfiniBand port and hardware counters (Linux RDMA documentation); TcpRetransSegs (RFC 4022).
 """
 
 from __future__ import annotations
@@ -33,9 +34,9 @@ from flatline.judging import losses
 from flatline.judging.anchored import UNPROVEN, Anchored, anchored
 from flatline.judging.bursts import Aligned, align
 from flatline.judging.claims import claim
-from flatline.judging.losses import Network
+from flatline.judging.losses import RESENT, TCP, Network, on_sockets
 from flatline.judging.port_rates import Lowered, lowered
-from flatline.judging.quiet import NETWORK, quiet
+from flatline.judging.quiet import NETWORK, SOCKETS, quiet
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Course, Slow, course, shown, step_at
 from flatline.judging.timeline import by_host, instant, usual
@@ -88,7 +89,10 @@ def judge(facts: Facts) -> Judgement:
         return _constant(facts, network, lasting) if not run.slow else None
     if any(losses.slower(run, one) for one in (network, fine) if one is not None):
         return None
-    if run.slow and (network.lit or any(one.worse for one in quiet(facts, run, NETWORK))):
+    watched = (SOCKETS,) if network.what == TCP else NETWORK
+    if network.doubted:
+        return None
+    if run.slow and (network.lit or any(one.worse for one in quiet(facts, run, watched))):
         return None
     return _cleared(facts, run, network, hosts)
 
@@ -108,11 +112,11 @@ def _finding(facts: Facts, run: Course, network: Network, found: Aligned) -> Fin
     onset = slow[0].begins
     return Finding(
         code=CODE,
-        summary=f"{hosts[0]}{more} lost RDMA traffic while throughput was {1 - worst.part:.0%}"
+        summary=f"{hosts[0]}{more} lost {network.what} while throughput was {1 - worst.part:.0%}"
         " down",
         fault_class=_kind(network, hosts),
         attribution="infrastructure",
-        shows=(*losses, *phases),
+        shows=(*losses, *phases, *_sockets(facts)),
         implies=(
             claim(
                 "Their bursts cover"
@@ -129,7 +133,7 @@ def _finding(facts: Facts, run: Course, network: Network, found: Aligned) -> Fin
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=(OPEN,),
-        actions=_actions(facts, hosts),
+        actions=_actions(facts, hosts, network.what),
         resubmit="exclude",
     )
 
@@ -142,11 +146,12 @@ def _by_the_counters(facts: Facts, network: Network, found: Anchored) -> Finding
     losses = tuple(one for one in asked if one is not None)
     if not losses:
         return None
-    shows = (*losses, found.shown(facts))
+    shows = (*losses, found.shown(facts), *_sockets(facts))
     more = f" and {len(hosts) - 1} more" if len(hosts) > 1 else ""
     return Finding(
         code=CODE,
-        summary=f"{hosts[0]}{more} lost RDMA traffic while throughput was {found.lower:.0%} down",
+        summary=f"{hosts[0]}{more} lost {network.what} while throughput was {found.lower:.0%}"
+        " down",
         fault_class=_kind(network, hosts),
         attribution="infrastructure",
         shows=shows,
@@ -160,16 +165,18 @@ def _by_the_counters(facts: Facts, network: Network, found: Anchored) -> Finding
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=(OPEN, UNPROVEN),
-        actions=_actions(facts, hosts),
+        actions=_actions(facts, hosts, network.what),
         resubmit="exclude",
     )
 
 
-def _actions(facts: Facts, hosts: Sequence[str]) -> tuple[Action, ...]:
+def _actions(facts: Facts, hosts: Sequence[str], what: str) -> tuple[Action, ...]:
+    look = "nstat -az TcpRetransSegs; ethtool -S IFACE" if what == TCP else (
+        "rdma statistic show link")  # fmt: skip
     return (
         leave_out(facts, tuple(hosts)),
         Action("escalate", "Have cables, optics and adapters of these hosts checked.",
-               "rdma statistic show link", tuple(hosts)),
+               look, tuple(hosts)),
     )  # fmt: skip
 
 
@@ -213,7 +220,7 @@ def _lost(network: Network, host: str) -> float:
 def _kind(network: Network, hosts: Sequence[str]) -> str:
     """`link` where the link itself erred, else `retransmits`."""
     for signal, read in network.read.items():
-        if signal not in LOSS and any(v > 0 for h in hosts if h in read.rows
+        if signal not in (*LOSS, RESENT) and any(v > 0 for h in hosts if h in read.rows
                                       for _, v in read.rows[h].points()):  # fmt: skip
             return "link"
     return "retransmits"
@@ -236,11 +243,22 @@ def _loss(
     read = by_host(instant(facts, query, end))
     own = None if read is None else read.cite(host, end, f"{signal} in {when}")
     others = usual(facts, query, end, "the median host")
-    name = signal.removesuffix("_total").replace("rdma", "RDMA").replace("_", " ")
+    name = (
+        signal.removesuffix("_total")
+        .replace("rdma", "RDMA")
+        .replace("tcp", "TCP")
+        .replace("_", " ")
+    )
     beside = f", the median host {others.value:,.0f}" if others is not None else ""
     if own is None:
         return None
     return claim(f"{host} counted {own.value:,.0f} {name} in {when}{beside}", own, others)
+
+
+def _sockets(facts: Facts) -> tuple[Claim, ...]:
+    """What makes TCP's losses those of the collectives."""
+    said = on_sockets(facts)
+    return () if said is None else (claim("NCCL uses sockets between the hosts", said.cite),)
 
 
 def _query(signal: str, phase: Slow) -> tuple[str, float]:
@@ -263,7 +281,7 @@ def _constant(facts: Facts, network: Network, hosts: Sequence[str]) -> Finding |
         return None
     return Finding(
         code=CODE,
-        summary=f"{', '.join(hosts[:_SHOWN])} lost RDMA traffic all the time, at a steady pace",
+        summary=f"{', '.join(hosts[:_SHOWN])} lost {network.what} all the time, at a steady pace",
         attribution="infrastructure",
         shows=(claim("It resends more than its peers in every stretch of the run.", *cites),),
         implies=(),
@@ -297,6 +315,6 @@ def _cleared(facts: Facts, run: Course, network: Network, hosts: set[str]) -> Cl
     if not cites:
         return None
     if not network.lit:
-        return Cleared(CODE, "no host lost more RDMA traffic than the others", tuple(cites))
+        return Cleared(CODE, f"no host lost more {network.what} than the others", tuple(cites))
     pace = shown(facts, run, run.best).cites
     return Cleared(CODE, "losses were short and throughput did not fall", (*cites, *pace))

@@ -9,13 +9,23 @@ from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.anchored import EFFECT, finest, stretch_levels
-from flatline.judging.bursts import bursts
+from flatline.judging.bursts import LEAST_COUNT, Bar, bursts
 from flatline.judging.throughput import Course
 from flatline.judging.timeline import ByHost, Timeline, timeline
+from flatline.model import Match
 from flatline.signals import LINK, LOSS
 
 COUNTERS = (*LOSS, *(name for name in LINK if name.endswith("_total")),
             "rdma_symbol_errors_total", "rdma_retries_exceeded_total")  # fmt: skip
+CARRIED = "transport-of-nccl"
+SOCKETS = "Socket"
+RESENT, SENT = "tcp_retransmits_total", "network_transmit_bytes_total"
+RDMA, TCP = "RDMA traffic", "TCP segments"
+USUAL = 1.0
+"""TCP segments sent again in a second: a handful is usual on any network."""
+OWN_TRAFFIC = 1.2
+"""Times what a host sends otherwise: more while it loses is traffic of another kind, which is
+what is lost.  The collectives' is no more in slow steps than in fast ones."""
 LEAST_SHARE = 0.1
 """Of the run's time: what bursts less costs it little, however slow it is then."""
 
@@ -27,10 +37,25 @@ class Network:
     cut: Timeline
     read: dict[str, ByHost]
     lit: dict[str, list[bool]]
+    what: str = RDMA
+    doubted: tuple[str, ...] = ()
+    """Hosts left out of `lit`, whose losses may be of other traffic."""
+
+
+def on_sockets(facts: Facts) -> Match | None:
+    """The line by which NCCL says that it uses sockets, where none of the attempt says another."""
+    said = [match for match in facts.matches
+            if match.signature.id == CARRIED and match.attempt == facts.last.n]  # fmt: skip
+    return said[0] if said and {m.groups["transport"] for m in said} == {SOCKETS} else None
 
 
 def network(facts: Facts, run: Course) -> Network | None:
-    """None where no counter of lost RDMA traffic was measured on several hosts."""
+    """None where no counter of what carries the collectives was measured on several hosts: of
+    lost RDMA traffic, or of TCP segments sent again where NCCL says that it uses sockets."""
+    if on_sockets(facts) is not None:
+        signals = [signal for signal in (RESENT,) if facts.measured(signal)]
+        cut = timeline(facts, signals, run.pace.span, 2 * run.pace.interval_s)
+        return None if cut is None else _resent(facts, cut)
     if not any(facts.measured(signal) for signal in LOSS):
         return None
     known = [signal for signal in COUNTERS if facts.measured(signal)]
@@ -42,6 +67,8 @@ def closely(facts: Facts, run: Course, whole: Network) -> Network | None:
     """The same on a finer cut, for bursts that follow one another too closely for that one."""
     known = [*whole.read]
     cut = finest(facts, known, run.pace, whole.cut) if whole.lit else None
+    if cut is not None and whole.what == TCP:
+        return _resent(facts, cut)
     return None if cut is None else _read(facts, known, cut)
 
 
@@ -52,6 +79,30 @@ def _read(facts: Facts, known: Sequence[str], cut: Timeline) -> Network | None:
         if rows is not None and len(rows.rows) > 1:
             read[signal] = rows
     return Network(cut, read, bursts(tuple(read.values()), cut)) if read else None
+
+
+def _resent(facts: Facts, cut: Timeline) -> Network | None:
+    """TCP segments sent again. Hosts that send more meanwhile, or whose sending was not read, are
+    doubted: storage, too, is reached by TCP."""
+    lost, sent = (cut.hosts(facts, f"sum by (host) (increase({signal}[w]))")
+                  for signal in (RESENT, SENT))  # fmt: skip
+    if lost is None or len(lost.rows) < 2:
+        return None
+    least = USUAL * cut.length_s
+    lit = bursts((lost,), cut, Bar(least=least, alone=LEAST_COUNT * least))
+    own = [h for h, marks in lit.items() if sent is None or _sends_more(cut, sent, h, marks)]
+    kept = {host: marks for host, marks in lit.items() if host not in own}
+    return Network(cut, {RESENT: lost}, kept, TCP, tuple(own))
+
+
+def _sends_more(cut: Timeline, sent: ByHost, host: str, marks: Sequence[bool]) -> bool:
+    """Whether a host sends more in its bursts than outside them; so where that was not read."""
+    known = [(v, lit) for end, lit in zip(cut.ends, marks, strict=True)
+             if (v := sent.value(host, end)) is not None]  # fmt: skip
+    inside, outside = ([v for v, lit in known if lit is wanted] for wanted in (True, False))
+    if not inside or not outside:
+        return not known
+    return median(inside) > OWN_TRAFFIC * median(outside)
 
 
 def slower(run: Course, found: Network) -> dict[str, float]:

@@ -34,6 +34,8 @@ class Filled:
     shows: Claim
     alone: bool
     """Whether every other GPU of the run was read, and had room."""
+    alike: bool
+    """Whether every GPU of all hosts of the run was nearly full."""
 
 
 def filled(
@@ -61,11 +63,9 @@ def filled(
         place: said_bytes or 0.0 if total is None else total.rows[place].last
         for place in (used if total is None else total).rows
     }
-    parts = {
-        place: row.last / whole[place]
-        for place, row in used.rows.items()
-        if whole.get(place, 0.0) > 0 and (not hosts or place.host in hosts)
-    }
+    every = {place: row.last / whole[place] for place, row in used.rows.items()
+             if whole.get(place, 0.0) > 0}  # fmt: skip
+    parts = {place: part for place, part in every.items() if not hosts or place.host in hosts}
     full = sorted((place for place, part in parts.items() if FULL <= part <= WHOLE),
                   key=lambda place: (-parts[place], str(place)))  # fmt: skip
     if not full:
@@ -82,4 +82,9 @@ def filled(
     )
     room = all(parts[place] < ROOMY for place in parts if place != fullest)
     read = {place.host for place in parts}
-    return Filled(tuple(full), claim(text, *cites), room and read >= (hosts or set(facts.hosts)))
+    alone = room and read >= (hosts or set(facts.hosts))
+    nodes = {facts.node_of(place.host or "") for place in every}
+    own = [part for place, part in every.items()
+           if not facts.hosts or facts.node_of(place.host or "") in facts.hosts]  # fmt: skip
+    alike = len(own) > 1 and min(own) >= FULL and nodes >= set(facts.hosts)
+    return Filled(tuple(full), claim(text, *cites), alone, alike)

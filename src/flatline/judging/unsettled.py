@@ -76,7 +76,7 @@ def _lossy(facts: Facts) -> Iterator[Unsettled]:
             at = found.cut.ends[found.lit[host].index(True)]
             cites = [read.cite(host, at, signal) for signal, read in found.read.items()]
             lost = [cite for cite in cites if cite is not None and cite.value > 0]
-            text = f"{host} lost more RDMA traffic than the others"
+            text = f"{host} lost more {found.what} than the others"
             question = LOSSY.format(host, lower[host])
             yield Unsettled(question, (claim(text, *lost),) if lost else ())
             return

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from flatline.facts import Facts
 from flatline.judging.claims import number
 from flatline.judging.crashes import resolve, started
+from flatline.logs.labelling import STAMP
 from flatline.model import DerivedCite, LogCite, Match, Place
 
 FEW_RATIO = 0.25
@@ -101,7 +102,11 @@ def silent(facts: Facts, victims: Waiting) -> tuple[tuple[Place, ...], DerivedCi
 
 
 ACCUSED_LINES = 64
-_ACCUSED = re.compile(r"^\s*(?:[A-Z]?\d{1,6}:\s+)?(?:/job:\S{1,80}/task:)?(\d{1,7})\s*$")
+_ACCUSED = re.compile(
+    rf"^\s*(?:(?:{STAMP.pattern}|\[pod/[\w./-]{{1,200}}\]\s+|[A-Z]?\d{{1,6}}:\s+)\s*){{0,3}}"
+    r"(?:/job:\S{1,80}/task:)?(?P<task>\d{1,7})\s*$"
+)
+"""A task behind what collectors and launchers put before each line of a message."""
 
 
 def accused(facts: Facts, match: Match) -> tuple[int, ...]:
@@ -114,7 +119,7 @@ def accused(facts: Facts, match: Match) -> tuple[int, ...]:
         found = _ACCUSED.match(facts.text(match.cite.source, line))
         if found is None:
             break
-        tasks.append(int(found[1]))
+        tasks.append(int(found["task"]))
     return tuple(tasks)
 
 

@@ -70,6 +70,11 @@ class Late:
         return self.pattern().match(text)
 
 
+_WAITED = Late(
+    r"(?<![\w/])(?:data|data[ _]?time|data[ _]?load(?:ing|er)?(?:[ _]time)?)\s{0,3}"
+    rf"(?:[:=]\s{{0,3}})?({NUMBER}) ?s(?:ec)?(?![\w/%])"
+)
+"""What programs add to the lines of a framework: seconds waited for data, with their unit."""
 Fields = tuple[tuple[str, str], ...]
 
 
@@ -177,6 +182,9 @@ def _read(
         step_s = ms / 1e3
     if step_s is None and (rate := number(said.get("per_s"))):
         step_s = 1 / rate
+    if one.kind == "train" and "data" not in said and "data" in text:
+        waited = _WAITED.search(text)
+        said["data"] = None if waited is None else waited[1]
     speed = number(said.get("speed"))
     return Progress(
         one.kind or "train",
