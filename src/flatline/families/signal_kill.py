@@ -93,6 +93,10 @@ def judge(facts: Facts) -> Judgement:
             + " the kernel's OOM killer, a memory limit or a person. The kernel log"
             " of that host and the scheduler's OUT_OF_MEMORY state would tell."
         )
+    if first.done:
+        cannot.append(
+            "Whether anything was lost by it: the log says before that training was over."
+        )
     if kind in ("segv", "abort", "bus"):
         cannot.append("Which code crashed: no core dump or native stack was read.")
     return Finding(

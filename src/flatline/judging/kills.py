@@ -23,6 +23,8 @@ _CLASSES = {4: "segv", 6: "abort", 7: "bus", 8: "segv", 9: "kill-unknown", 11: "
 BY_LAUNCHER = ("-closed", "-forced")
 """Reporters of processes that the launcher ended; see `flatline.parsers.exits_torchelastic`."""
 GONE = "process-gone"
+ONCE_DONE = 0.7
+"""A process that is killed after it said that its training was over may have lost nothing."""
 ENDED_BY_SCHEDULER = ("time-limit", "cancelled", "node-failure", "preempted")
 
 
@@ -38,6 +40,8 @@ class Kill:
     fatal: bool = True
     why_not: str = ""
     strength: float = 0.85
+    done: bool = False
+    """Whether its own file said before that the training was over."""
     gone: str = ""
     """What the line means where it shows no signal: only that the process is no longer there."""
 
@@ -157,7 +161,10 @@ def _from_exits(facts: Facts) -> Iterable[Kill]:
                 attempt=event.attempt,
                 fatal=not why_not and not survived(facts, event.cite, event.attempt),
                 why_not=why_not or "training went on",
-                strength=0.9 if event.first or event.reporter == "srun" else 0.85,
+                strength=_sure(
+                    facts, event, 0.9 if event.first or event.reporter == "srun" else 0.85
+                ),
+                done=once_done(facts, event),
             )
 
 
@@ -180,9 +187,22 @@ def _from_lines(facts: Facts) -> Iterable[Kill]:
             attempt=failure.attempt,
             fatal=failure.fatal and not why_not,
             why_not=why_not or "training went on",
-            strength=failure.strength,
+            strength=_sure(facts, event, failure.strength),
+            done=once_done(facts, event),
             gone=failure.what if GONE in failure.match.signature.tags else "",
         )
+
+
+def once_done(facts: Facts, event: ProcessExit) -> bool:
+    """Whether the program, or its framework, had said before in the same file that it was done."""
+    said = [m.cite for m in facts.tagged("end-ok") if m.attempt == event.attempt]
+    said += [m.cite for m in facts.markers_of("finished") if m.attempt == event.attempt]
+    cite = event.cite
+    return any(end.source == cite.source and end.line < cite.line for end in said)
+
+
+def _sure(facts: Facts, event: ProcessExit, strength: float) -> float:
+    return min(strength, ONCE_DONE) if once_done(facts, event) else strength
 
 
 def _before(facts: Facts, event: ProcessExit) -> str:
