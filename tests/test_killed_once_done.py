@@ -22,3 +22,13 @@ def test_a_kill_behind_the_end(tmp_path: Path, said: str, sure: bool, end: str) 
     found = diagnose(collect(Request((str(tmp_path),))))
     assert found.code == "A2"
     assert (found.confidence >= 0.8) is sure
+
+
+def test_a_stage_that_was_done_is_no_end(tmp_path: Path) -> None:
+    """Steps that follow show that the run went on."""
+    first = "".join(f"step {n}/600 loss {3 * 0.9985**n:.4f}\n" for n in range(1, 301))
+    rest = STEPS[len(first) :]
+    (tmp_path / "train.log").write_text(f"{first}Training completed\n{rest}{KILLED}")
+    found = diagnose(collect(Request((str(tmp_path),))))
+    assert found.code == "A2"
+    assert found.confidence >= 0.8

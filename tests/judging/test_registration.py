@@ -28,6 +28,8 @@ def members(ranks: tuple[int, ...], world: int = 8) -> str:
         (members(tuple(range(8))), None),
         (members((0, 1, 2, 3)), None),  # the log may end there
         (members(BOTH) + COMPLETE, None),  # one Trainer after the other, seen from one node
+        (members(BOTH) + COMPLETE.replace("distributed", "DDP").replace("with", "ddp with"), None),
+        (members(BOTH) + "Training completed\n", None),
         (members(BOTH * 2), None),  # started more often than there are places: tried again
         (members(BOTH, world=4), None),
         (members(BOTH) + "step 1/90 loss 3.1\nstep 2/90 loss 3.0\n", None),
@@ -56,6 +58,7 @@ def broken(said: str, function: str = "init_process_group") -> str:
                 " c10d key-value store by key '0', but store->get('0') got error: Connection reset"
                 " by peer", "barrier"), "C1"),
         (broken("Connection reset by peer", "all_reduce"), None),
+        (broken("Connection reset by peer") + "trying again\nTraining completed\n", None),
         ("step 1/90 loss 3.1\nstep 2/90 loss 3.0\n" + broken("Connection reset by peer"), "C2"),
         ("[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
          + broken("Connection reset by peer"), "B1"),

@@ -84,7 +84,8 @@ class Kills:
 
     @property
     def strength(self) -> float:
-        return min(0.97, self.first.strength + (0.08 if self.oom else 0.0))
+        sure = min(0.97, self.first.strength + (0.08 if self.oom else 0.0))
+        return min(sure, ONCE_DONE) if self.first.done else sure
 
 
 def kills(facts: Facts) -> Kills | None:
@@ -161,10 +162,8 @@ def _from_exits(facts: Facts) -> Iterable[Kill]:
                 attempt=event.attempt,
                 fatal=not why_not and not survived(facts, event.cite, event.attempt),
                 why_not=why_not or "training went on",
-                strength=_sure(
-                    facts, event, 0.9 if event.first or event.reporter == "srun" else 0.85
-                ),
-                done=once_done(facts, event),
+                strength=0.9 if event.first or event.reporter == "srun" else 0.85,
+                done=_once_done(facts, event),
             )
 
 
@@ -187,22 +186,29 @@ def _from_lines(facts: Facts) -> Iterable[Kill]:
             attempt=failure.attempt,
             fatal=failure.fatal and not why_not,
             why_not=why_not or "training went on",
-            strength=_sure(facts, event, failure.strength),
-            done=once_done(facts, event),
+            strength=failure.strength,
+            done=_once_done(facts, event),
             gone=failure.what if GONE in failure.match.signature.tags else "",
         )
 
 
-def once_done(facts: Facts, event: ProcessExit) -> bool:
-    """Whether the program, or its framework, had said before in the same file that it was done."""
-    said = [m.cite for m in facts.tagged("end-ok") if m.attempt == event.attempt]
-    said += [m.cite for m in facts.markers_of("finished") if m.attempt == event.attempt]
-    cite = event.cite
-    return any(end.source == cite.source and end.line < cite.line for end in said)
+def _once_done(facts: Facts, event: ProcessExit) -> bool:
+    """Whether the program, or its framework, had said before in the same file that it was done,
+    and made no further steps."""
+    line = facts.memo("said done", _said_done).get((event.cite.source, event.attempt))
+    return line is not None and line < event.cite.line
 
 
-def _sure(facts: Facts, event: ProcessExit, strength: float) -> float:
-    return min(strength, ONCE_DONE) if once_done(facts, event) else strength
+def _said_done(facts: Facts) -> dict[tuple[str, int], int]:
+    """The first such line of each file and attempt."""
+    said = [(m.cite, m.attempt) for m in facts.tagged("end-ok")]
+    said += [(m.cite, m.attempt) for m in facts.markers_of("finished")]
+    lines: dict[tuple[str, int], int] = {}
+    for cite, attempt in said:
+        if not facts.went_on(cite, attempt):
+            key = cite.source, attempt
+            lines[key] = min(cite.line, lines.get(key, cite.line))
+    return lines
 
 
 def _before(facts: Facts, event: ProcessExit) -> str:

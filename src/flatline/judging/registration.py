@@ -33,7 +33,7 @@ def numbered_twice(facts: Facts) -> Doubled | None:
     """None where every number came once, came again everywhere, or the group was complete."""
     said = [m for m in facts.tagged(MEMBER) if m.attempt == facts.last.n]
     worlds = {int(m.groups["key"]) for m in said}
-    if len(worlds) != 1 or facts.has_progress or failures(facts) or facts.exits:
+    if len(worlds) != 1 or _came_further(facts) or failures(facts) or facts.exits:
         return None
     if any(m.signature.id == COMPLETE for m in facts.matches):
         return None
@@ -51,6 +51,12 @@ def numbered_twice(facts: Facts) -> Doubled | None:
     return Doubled(claim(text, *cites[:SHOWN]), cites[0])
 
 
+def _came_further(facts: Facts) -> bool:
+    """Whether steps were made or the run came to its end, however its ranks met."""
+    said = (*facts.markers_of("finished"), *facts.tagged("end-ok"))
+    return facts.has_progress or bool(said) or facts.disposition == "completed"
+
+
 _AT_THE_DOOR = ("init_process_group", "_store_based_barrier", "_create_c10d_store")
 _BY_ITS_WORDS = re.compile(r"retrieving ncclUniqueId from \[\d{1,6}\] via c10d key-value store")
 _CONNECTION = re.compile(
@@ -62,7 +68,7 @@ _CONNECTION = re.compile(
 def turned_away(facts: Facts) -> Crash | None:
     """The first exception of a rank that lost its connection while the process group was being
     made, of a run that shows no other failure: only victims are heard of."""
-    if facts.has_progress or any(failure.fatal for failure in failures(facts)):
+    if _came_further(facts) or any(failure.fatal for failure in failures(facts)):
         return None
     if any(event.signal for event in facts.exits):
         return None
