@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from flatline.judging.startup_class import class_of_line, startup_class
+from flatline.judging.startup_class import class_of_line, fetched, startup_class
 from flatline.model import Frame
 
 LIBRARY, OWN = "/venv/lib/python3.11/site-packages/", "/home/u/proj/"
@@ -85,6 +85,14 @@ def test_class_of_an_exception(
     exception: str, said: str, frames: list[Frame], wanted: str
 ) -> None:
     assert startup_class(exception, said, frames) == wanted
+
+
+def test_an_address_to_read_on_at_is_nothing_that_was_to_be_fetched() -> None:
+    """An error of the driver that names a page on data sets stays one of the driver."""
+    said = "The NVIDIA driver on your system is too old. See https://docs.example/data/driver"
+    assert fetched(said) is None
+    assert fetched("Download from https://a.example/sets/train.tar.gz failed.") == "data"
+    assert fetched("Download from https://a.example/x failed.") is None
 
 
 def test_one_line_is_enough_where_it_names_the_exception() -> None:

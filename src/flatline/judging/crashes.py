@@ -396,7 +396,8 @@ def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tupl
     family, fault_class = resolve(best.signature, begun)
     if family == "A3" and not begun and at_nought(facts, crash.head):
         return "A1", _of_the_first_step(fault_class)
-    if best.signature.id == SHAPES and reads_a_checkpoint(crash) and not of_a_model(crash):
+    loads = not begun and reads_a_checkpoint(crash) and not of_a_model(crash)
+    if best.signature.id == SHAPES and loads:
         return "E2", "size-mismatch"
     if family == "E2" and fault_class not in KEYS and of_a_model(crash):
         return "A1", "asset"

@@ -204,7 +204,10 @@ def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
 
 
 def fetched(said: str) -> str | None:
-    """Of which kind something is that did not come over the network, by its address."""
+    """Of which kind something is that did not come over the network, by its address; None where
+    that does not say, or an address only tells where to read on."""
+    if not _FETCHED.search(said):
+        return None
     parts = [part for found in _ADDRESS.findall(said) for part in found if part]
     return next((kind for part in parts if (kind := _first(_PATHS, part.rstrip(" '\",.)")))), None)
 
