@@ -14,7 +14,7 @@ from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
 from flatline.logs.event_files import is_event_file
 from flatline.logs.reading import is_text, read_head
 from flatline.model import Gap
-from flatline.parsers import kubectl_pods, record_formats
+from flatline.parsers import headed, kubectl_pods, record_formats
 from flatline.parsers.flight_recorder import recognise_dump
 from flatline.redact import mask
 from flatline.sources import capsule, metrics, tsdb
@@ -29,7 +29,7 @@ _SLURM_NAME = re.compile(r"(?i)sacct|scontrol|squeue|sinfo|slurm")
 _CODE = re.compile(
     r"\.(py|sh|sbatch|slurm|bash|c|cc|cpp|cu|h|hpp|rs|go|js|ts|java|md|rst|ya?ml|toml|ini|cfg|conf|"
     r"ipynb|html?|css|xml|svg|lock|patch|diff|pyc|so|a|o|bin|pt|pth|safetensors|npy|npz|arrow|"
-    r"parquet|h5|ckpt|png|jpe?g|gif|pdf|csv|tsv|jsonl|whl|egg)$",
+    r"parquet|h5|ckpt|png|jpe?g|gif|pdf|jsonl|whl|egg)$",
     re.IGNORECASE,
 )  # programs, settings and data; their text is not what a run printed
 _ROW = re.compile(
@@ -291,6 +291,9 @@ def _kind(relative: str, head: bytes) -> str:
         return BINARY
     if name.endswith(".jsonl") and _ROW.match(head):
         return LOG
+    if name.endswith((".csv", ".tsv")):
+        first = head.partition(b"\n")[0].decode("utf-8", "replace")
+        return LOG if headed.heading(first) else OTHER
     if _CODE.search(name) or head.startswith(b"#!"):
         return OTHER
     if head.lstrip()[:1] in (b"{", b"[") and name.endswith(".json"):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from array import array
 from bisect import bisect_right
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import datetime
 from pathlib import Path
@@ -15,6 +15,7 @@ from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
 from flatline.collect.refining import countable, refined
 from flatline.collect.steps import StepLines, Stream
+from flatline.collect.tables import lines_below
 from flatline.collect.thinning import thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
@@ -242,7 +243,16 @@ class LogReader:
                 self._exit(item, seen.cite)
             else:
                 self._progress(item, seen, key, line_format.FRAMEWORK)
+        below = getattr(reader, "rows", None)
+        for row, item in below(self._lines_below(seen.line, key[0])) if below else ():
+            self._progress(item, row, key, line_format.FRAMEWORK)
         return said
+
+    def _lines_below(self, head: int, key: str) -> Iterator[tuple[_Seen, str]]:
+        for line, text, labelled in lines_below(self.file, self.labels, head, key):
+            stamp = self.clock.read(text)
+            at = stamp.at if stamp else None
+            yield _Seen(self, text, labelled, line, at, stamp is None), labelled.text
 
     def _room(self, kind: str, held: int) -> bool:
         """Whether one more event of a kind is kept; what is not is counted."""

@@ -53,7 +53,9 @@ class Columns:
 
 class LineReader(Protocol):
     """One may have a method `columns(text) -> Columns | None`, asked of a line that was just
-    fed; what it gives may depend on nothing that was fed before."""
+    fed; what it gives may depend on nothing that was fed before.  One may have a method
+    `rows(lines)`, given what follows a line that was just fed as pairs of a token and a text; it
+    takes as many as it wants and yields pairs of a token and `Progress`."""
 
     def feed(self, text: str) -> Iterable[Progress | Reported]:
         """What this line says; an empty iterable where it says nothing."""

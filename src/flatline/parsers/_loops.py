@@ -59,10 +59,10 @@ _ASIDE = {"aux", "auxiliary", "moe", "z", "balance", "balancing", "router", "reg
 _MAIN = {"train", "training", "total", "lm", "step", "batch", "average", "avg", "mean", "running"}
 _AVERAGE = {"average", "avg", "mean", "total", "set", "epoch"}
 _EVAL_HEAD = re.compile(r"(?:^|[^a-z])(?:val|valid(?:ation)?|eval(?:uation)?|test|dev)[^a-z]*$")
-_UNFALLING = re.compile(
+UNFALLING = re.compile(
     r"pg|polic|actor|critic|value|kl|entrop|ppo|adv|(?:^|[_/ ])[dg](?:$|[_/ ])|disc|gen|surr|vf"
 )
-_REWARDS = ("reward", "critic/", "advantage", "ep_rew", "ep_ret", "episode_return")
+REWARDS = ("reward", "critic/", "advantage", "ep_rew", "ep_ret", "episode_return")
 _ADVERSARY = re.compile(r"(?:^|[_/. ])(?:([dg])|(d)isc\w*|(g)en(?:erator)?)(?=$|[_/. ])")
 
 _INTEGER = r"([0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,12})"
@@ -282,7 +282,7 @@ def _loss(line: _Line, at: int, after: re.Match[str], rewarded: bool) -> Loss | 
     if before and before[-1] in _HELD_OUT | _MAIN:
         name = f"{before[-1]} {name}"
     rank = 2 if parts & _ASIDE else 0 if name == "loss" or parts & _MAIN else 1
-    falling = not (rewarded or _UNFALLING.search(name))
+    falling = not (rewarded or UNFALLING.search(name))
     return Loss(name, slot, start, bool(parts & _HELD_OUT), rank, falling)
 
 
@@ -290,7 +290,7 @@ def _losses(line: _Line) -> list[Loss]:
     """Every loss of a line in order, at most 16."""
     low = line.low
     found: list[Loss] = []
-    rewarded = any(word in low for word in _REWARDS)
+    rewarded = any(word in low for word in REWARDS)
     at = low.find("loss")
     while at >= 0 and len(found) < 16:
         after = _AFTER_LOSS.match(low, at + 4) or _AT_STEP.match(low, at + 4)
