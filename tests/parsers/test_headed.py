@@ -24,7 +24,11 @@ def said(*lines: str) -> list[Progress]:
     [
         ("Step\tTraining Loss\tValidation Loss", "500\t2.500000\t2.750000"),
         ("Step Training Loss Validation Loss", "500 2.500000 2.750000"),
-        ("| Validation Loss | Epoch | Step | Training Loss |", "|:---:|:--|", "|2.75|1.0|500|2.5|"),
+        (
+            "| Validation Loss | Epoch | Step | Training Loss |",
+            "|:---:|:--|",
+            "|2.75|1.0|500|2.5|",
+        ),
         ("step,train_loss,lr,val_loss", "500,2.5,0.0003,2.75"),
         ('"epoch","step","train_loss_step","train_loss_epoch","val_loss"', "0,500,2.5,,2.75"),
         ("  step    train loss    valid loss", "------  ----  ----", "  500   2.5    2.75"),

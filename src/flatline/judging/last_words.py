@@ -91,7 +91,10 @@ _WORDS: tuple[tuple[str, str, str, str | None, str], ...] = (
      r"|specified|given|one of|greater|less|positive|divisible)\b",
      "A setting is refused."),
 )  # fmt: skip
-_BARE_WORDS = re.compile(r"(?i)^.{0,60}\b(?:fatal|error|critical)\b ?[:\])]")
+_BARE_WORDS = re.compile(
+    r"(?i)^.{0,60}\b(?:fatal|error|critical)\b ?[:\])](?!\s*[-+]?(?:\d+\.\d|\d+e[-+]?\d|nan|inf))"
+)
+"""Not an error that is measured."""
 
 
 def _signature(name: str, early: str, late: str, words: str, meaning: str) -> Signature:

@@ -14,7 +14,8 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 
 _FOREIGN = re.compile(
-    r"'[A-Za-z_/]*loss'[:/]|%(?:\|| +[0-9]+/[0-9]+ \[)|[━╸█]|:::MLLOG|\bcompleted step: "
+    r"'(?:eval_\w{0,40})?loss(?:/policy_avg)?': |'(?:train|eval)_runtime': "
+    r"|%(?:\|| +[0-9]+/[0-9]+ \[)|[━╸█]|:::MLLOG|\bcompleted step: "
     r"|(?:metrics|summary|average loss) after step|TrainOutput\(|/\? \[[0-9:]+<"
     r"|elapsed time per iteration|consumed samples|skipped iterations"
     r"|iter time \(s\):|\[[=>.]{3,}\]|s/(?:step|epoch) - |^\s*[0-9]+/(?:[0-9]+|Unknown) +- "
@@ -36,9 +37,8 @@ _NUMBER = (
     r"|[-+]?(?:nan|inf(?:inity)?)\b(?!\s*[:=?]\s*(?:no|false|0)\b))"
 )
 _AFTER_LOSS = re.compile(
-    r"([\w/@-]*)(?: (?:train|value))?(?:\s*(?:[:=]|\bis\b)\s*|\s+)[(\[]?\s*(?:[a-z.]{0,12}\(\[?)?("
-    + _NUMBER
-    + r")(?![\w%])"
+    r"([\w/@-]*)['\"]?(?: (?:train|value|total|\(batch\)))?(?:\s*(?:[:=]|\bis\b)\s*|\s+)[(\[]?\s*"
+    r"(?:[a-z.]{0,12}\(\[?)?(" + _NUMBER + r")(?![\w%])"
 )
 _AT_STEP = re.compile(
     r"()\s+(?:at|after|on|for)\s+(?:global |training )?(?:step|iter(?:ation)?|epoch|batch)\s*"
@@ -48,6 +48,11 @@ _NAMED_LOSS = re.compile(
     r"(?<![\w/@.-])(mse|rmse|nll|ctc|bce|ce|elbo|huber)(?: *[:=] *| +)(" + _NUMBER + r")(?![\w%])"
 )
 """Losses by what they are: read where no word of the line is \"loss\"."""
+_COST = re.compile(
+    r"(?<![\w/.-])(cost)(?:()\s*[:=]\s*([0-9]{1,12}\.[0-9]{5,}|nan)(?![\w%])(?! ?(?:ms|s|sec)\b)"
+    r"| (after|at) (?:iteration|epoch|step) +[0-9]{1,12} *: *(" + _NUMBER + r")(?![\w%]))"
+)
+"""A cost in so many decimals, or at a step: in fewer it is what time one took."""
 _CONFIG_TAIL = re.compile(
     r"[_/]?(?:scal|fn|func|weight|type|coef|mask|alpha|beta|less|limit|thresh|interval|every|mode"
     r"|ratio|delta|diff|step|freq|history|curve|smooth|spike|window|aware)"
@@ -57,6 +62,7 @@ _SUMMARY = {"best", "lowest", "min", "minimum", "target", "prev", "previous", "i
 _SUMMARY |= {"expected", "max", "maximum"}
 _ASIDE = {"aux", "auxiliary", "moe", "z", "balance", "balancing", "router", "reg", "mtp"}
 _MAIN = {"train", "training", "total", "lm", "step", "batch", "average", "avg", "mean", "running"}
+_SIDES = {"gen", "disc", "generator", "discriminator", "adv", "actor", "critic", "policy", "kl"}
 _AVERAGE = {"average", "avg", "mean", "total", "set", "epoch"}
 _EVAL_HEAD = re.compile(r"(?:^|[^a-z])(?:val|valid(?:ation)?|eval(?:uation)?|test|dev)[^a-z]*$")
 UNFALLING = re.compile(
@@ -70,9 +76,8 @@ _COUNT = _INTEGER + r"(?!\w|,[0-9]{3}|\.[0-9]*[1-9])(?:\.0*)?"
 _OF = r"(?: *(?:/|of|out of) *" + _INTEGER + r"(?![\w.]))?"
 _STEP = re.compile(
     r"(?<![\w./-])(?:(global|train(?:ing)?|optim(?:izer)?|current)[ _/]?)?"
-    r"(step|iter(?:ation)?|update|num_updates|it(?=[:=]| [0-9]{1,12}/))(?: *[:=#] *#?| +#?)\[? *"
-    + _COUNT
-    + _OF
+    r"(step|iter(?:ation)?|(?<!total )(?<!num )(?<!max )steps(?= ?:)"
+    r"|update|num_updates|it(?=[:=]| [0-9]{1,12}/))(?: *[:=#] *#?| +#?)\[? *" + _COUNT + _OF
 )
 _PLANNED = re.compile(
     r"(?<!\w)(?:max|total|num|planned)_(?:train_)?(?:steps|iters|iterations)(?: *[:=] *| +)"
@@ -279,7 +284,7 @@ def _loss(line: _Line, at: int, after: re.Match[str], rewarded: bool) -> Loss | 
     parts = {*re.split(r"[_/.@-]", name), *before}
     if parts & _SUMMARY:
         return None
-    if before and before[-1] in _HELD_OUT | _MAIN:
+    if before and before[-1] in _HELD_OUT | _MAIN | _SIDES:
         name = f"{before[-1]} {name}"
     rank = 2 if parts & _ASIDE else 0 if name == "loss" or parts & _MAIN else 1
     falling = not (rewarded or UNFALLING.search(name))
@@ -303,6 +308,10 @@ def _losses(line: _Line) -> list[Loss]:
         slot = line.slot(after, 2)
         if slot is not None:
             found.append(Loss("xent", slot, at, False, 0))
+    if not found and (other := _COST.search(low)):
+        slot = line.slot(other, 3 if other[3] else 5)
+        if slot is not None:
+            found.append(Loss("cost", slot, other.start(1), False, 0))
     if not found and (other := _NAMED_LOSS.search(low)) and not rewarded:
         slot = line.slot(other, 2)
         if slot is not None:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from math import isfinite
 
 from flatline.model import Progress
 
@@ -39,6 +40,11 @@ _TQDM = re.compile(
     r"(?:/([0-9]{1,12}|\?)|it)"
     r" \[([0-9:]{1,12})(?:<[0-9:?]+)?, *(?:([0-9.]+)|\?) ?(it/s|s/it)(?:, ([^\]]*))?"
 )
+_OF_EPOCHS = re.compile(
+    r"Epoch ([0-9]{1,9})/([0-9]{1,9}): +[0-9]{1,3}%\|[^|]*\| *([0-9]{1,9})/\2"
+    r" \[[^\],]{1,40}, ([^\]]*)"
+)
+"""The one bar of scvi-tools, which counts epochs."""
 _RICH = re.compile(
     r"Epoch ([0-9]{1,9})(?:/(-?[0-9]{1,9}))? +[━╸╺ ]*([0-9]{1,12})/([0-9]{1,12}|--)"
     r" +[0-9]+:[0-9:]+ • *(?:[-0-9:]+)? +([0-9.]+)it/s(.*)"
@@ -90,6 +96,15 @@ def _loss(postfix: str) -> tuple[str, str] | None:
     return next(iter(losses.items()))
 
 
+def _epochs(found: re.Match[str]) -> Iterable[Progress]:
+    loss = _loss(found[4])
+    if loss is None or int(found[3]) == 0:
+        return ()
+    value, name = float(loss[1]), loss[0]
+    return (Progress("train", epoch=float(found[3]), loss=value, loss_name=name,
+                     epochs=float(found[2])),)  # fmt: skip
+
+
 class Reader:
     """Reads one stream; remembers what was drawn last, since bars are drawn over and over."""
 
@@ -107,6 +122,8 @@ class Reader:
         if "Epoch " in text:
             if "v_num=" in text and (found := _TQDM.search(text)):
                 return self._tqdm(found)
+            if "v_num=" in text and (found := _OF_EPOCHS.search(text)):
+                return _epochs(found)
             if "it/s" in text and (found := _RICH.search(text)):
                 return self._rich(found)
         if found := _NEMO.search(text):
@@ -169,7 +186,8 @@ class Reader:
         if not advanced and (loss is None or (self._told and not changed)):
             return ()
         self._at, self._drawn_loss = (epoch, n), value
-        with_loss = loss is not None and (changed or not advanced)
+        lost = value is not None and not isfinite(float(value))  # each step's, drawn once or twice
+        with_loss = loss is not None and (changed or lost or not advanced)
         self._told = with_loss or n == 0
         if n == 0:
             return ()

@@ -42,17 +42,28 @@ TRIGGERS = (
     r"(mse|rmse|nll|ctc|bce|ce|elbo|huber)[ :=]{1,3}[0-9]",
     r"Epoch: ?\[[0-9]+\] +\[ *[0-9]+/[0-9]+\] +eta:",
     r"\[(step|batch)=[0-9]+/[0-9]+",
-    r"^Epoch [0-9]+/[0-9]+$",
+    r"[Ee]poch[ :=#\[]{1,3}[0-9]",
+    r"(?i:cost)(=| =|:| :| after [a-z]{4,9} [0-9]+:) *([0-9]|nan)",
+    r"tensor\([0-9.naif]{3,12}, [^\n]{0,40}grad_fn=<[A-Za-z0-9]{0,24}Loss",
 )
 
 _BATCH_FIRST = re.compile(r"(?:^|[\]|:>-] )(batch) *[:=#]? *#?[0-9]")
-_EPOCH_ABOVE = re.compile(r"epoch ([0-9]{1,6})/[0-9]{1,6}$")
-_NUMBER = r"(?:tensor\()?([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]{1,3})?|nan|inf)\b)"
-_PHASE = re.compile(
-    r"(train(?:ing)?|val|valid(?:ation)?|test) loss: " + _NUMBER + r",? acc(?:uracy)?: [0-9.]+"
+_EPOCH_ABOVE = re.compile(
+    r"\W{0,12}epoch[ :=#\[]{1,3}([0-9]{1,6})(?: ?(?:/|of) ?[0-9]{1,6})?(?![\w.])(?!.*loss)"
 )
-_ALONE = re.compile(r"((?:(?:train(?:ing)?|total|batch|step) )?loss) ?[:=] ?" + _NUMBER
-                    + r"(?:, device='[^']{1,12}'[^|]{0,80}\))?$")  # fmt: skip
+_NUMBER = r"(?:tensor\()?([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]{1,3})?|nan|inf)\b)"
+_BELOW_EPOCH = re.compile(
+    r"(?:\[[=>.]{3,}\]\s+step: [^|]{1,12}\| tot: [^|]{1,16}\| )?"
+    r"(?:\W{0,3}(?:(train(?:ing)?|(val|valid|validation|test))\.?(?: phase)?|(?:average|mean|epoch))"
+    r" ?[:|-]? ?)?(?:(?:average|mean|epoch|\(ema\)) )?\(?loss\)? ?[:=]? "
+    + _NUMBER
+    + r"(?=$|[\s,|;])"
+)
+_ALONE = re.compile(
+    r"(?:((?:(?:train(?:ing)?|total|batch|step) )?loss) ?[:=] ?" + _NUMBER
+    + r"|tensor\(([0-9.]{1,16}|nan|inf), (?=.{0,60}grad_fn=<\w{0,24}loss))"
+    + r"(?:, device='[^']{1,12}'[^|]{0,80}\)|.{0,30}grad_fn=<[^>]{1,40}>\))?$"
+)  # fmt: skip
 
 _LONGEST = 8_192
 """Characters of a line that are read: the longest step lines known (verl) have some 5,000."""
@@ -118,9 +129,8 @@ class Reader:
     def _learn(self, text: str, low: str, parts: list[str], key: str) -> Shape | None:
         if len(self._shapes) >= _SHAPES:
             self._shapes.clear()
-        if '{"' in low:
-            bare = low.replace('"', " ")
-            shape = learn(text, bare, parts)
+        if '{"' in low or "{'" in low:
+            shape = learn(text, low.replace('"', " ").replace("'", " "), parts)
         else:
             shape = learn(text, low, parts)
         if shape is None and (found := _BATCH_FIRST.search(low)):
@@ -133,13 +143,13 @@ class Reader:
         """A loss without a counter: below the epoch's own line, or all that the line says."""
         if above := _EPOCH_ABOVE.match(low):
             self._epoch_above = float(above[1])
-        elif self._epoch_above is not None and (phase := _PHASE.match(low)):
-            kind: ProgressKind = "train" if phase[1].startswith("train") else "eval"
-            name = f"{phase[1]} loss"
-            said = Progress(kind, epoch=self._epoch_above, loss=float(phase[2]), loss_name=name)
-            return (said,)
+        elif self._epoch_above is not None and (below := _BELOW_EPOCH.match(low)):
+            kind: ProgressKind = "eval" if below[2] else "train"
+            name = f"{below[1]} loss" if below[1] else "loss"
+            return (Progress(kind, epoch=self._epoch_above, loss=float(below[3]), loss_name=name),)
         elif not self._placed and (alone := _ALONE.match(low)):
-            return (Progress("train", loss=float(alone[2]), loss_name=alone[1]),)
+            value = float(alone[2] or alone[3])
+            return (Progress("train", loss=value, loss_name=alone[1] or "loss"),)
         return ()
 
     def _read(self, shape: Shape, parts: list[str]) -> Iterable[Progress]:

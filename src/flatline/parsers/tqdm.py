@@ -38,6 +38,7 @@ FRAMEWORK = None
 GENERIC = 1
 TRIGGERS = (
     r"[ -?](?:it/s|s/it)",
+    r"(?:img|image|sample|batch|step)e?s?/s, ",
     r"\] [ -?]{3}%\|",
 )
 """`[ -?]` holds digits, blanks and what stands between: a class of 32 is compared bit by bit, one
@@ -45,7 +46,7 @@ of ten digits is spelled out in as many texts (see docs/design/scanning.md)."""
 
 _BAR = re.compile(
     r"([^%]{0,160}?)[0-9]{1,3}%(?:\|[^|]*\|)? +([0-9]{1,12})/([0-9]{1,12}) \[[0-9:]+<[0-9:?]+,"
-    r" *(?:([0-9.]+)|\?) ?(it/s|s/it)(?:, ([^\]]*))?"
+    r" *(?:([0-9.]+)|\?) ?(it/s|s/it|(?:batche?|step)s?/s|(?:img|image|sample)s?/s)(?:, ([^\]]*))?"
 )
 _OPEN = re.compile(
     r"([^%]{0,160}?):? *\b([0-9]{1,12})()it \[[0-9:]+, *(?:([0-9.]+)|\?) ?(it/s|s/it)"
@@ -56,7 +57,7 @@ _IGNITE = re.compile(
     r"\[[0-9:]+<[0-9:?]+\]"
 )
 _NUMBER = r"([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|nan|inf))(?![\w])"
-_LOSS = re.compile(r"([\w./ -]*loss[\w./]*) ?[=:] ?(?:tensor\()?" + _NUMBER, re.I)
+_LOSS = re.compile(r"([\w./ -]*loss[\w./]*)(?: \(batch\))? ?[=:] ?(?:tensor\()?" + _NUMBER, re.I)
 _LABEL_LOSS = re.compile(r"([\w./-]*loss[\w./-]*)(?: ?[=:] ?| )(?:tensor\()?" + _NUMBER, re.I)
 _RATE = re.compile(r"\b(?:lr|learning_rate) ?[=:] ?" + _NUMBER, re.I)
 _NORM = re.compile(r"\b(?:grad_?norm|gnorm) ?[=:] ?" + _NUMBER, re.I)
@@ -101,6 +102,7 @@ class _Bar:
     total: int | None
     step_s: float | None
     postfix: str
+    samples: bool = False
 
 
 @dataclass(slots=True)
@@ -125,7 +127,9 @@ def _bar(text: str) -> _Bar | None:
         rate = 0.0
     step_s = None if rate <= 0 else rate if found[5] == "s/it" else 1 / rate
     total = int(found[3]) if found[3] else None
-    return _Bar(found[1].strip(), int(found[2]), total, step_s, found[6] or "")
+    samples = found[5][0] in "is" and found[5] not in ("it/s", "s/it", "step/s", "steps/s")
+    step_s = None if samples else step_s
+    return _Bar(found[1].strip(), int(found[2]), total, step_s, found[6] or "", samples)
 
 
 def _loss(postfix: str) -> tuple[str, str] | None:
@@ -186,6 +190,8 @@ class Reader:
         if kind == "prepares":
             return ()
         loss = (_loss(bar.postfix) if "loss" in bar.postfix.lower() else None) or shown
+        if loss is None and bar.samples:
+            return ()
         if loss is None and kind != "trains":
             return self._unknown(bar)
         return self._trains(bar, loss)
@@ -293,14 +299,14 @@ class Reader:
             return None, None, float(bar.n)
         found = _EPOCH.search(bar.label)
         if found is None:
-            return bar.n, self._whole(bar), None
+            return (None, None, None) if bar.samples else (bar.n, self._whole(bar), None)
         number = int(found[1])
         if self._first_epoch is None:
             self._first_epoch = number
         if bar.total is None:
             return None, None, float(number)
         part = bar.n / bar.total if bar.total else 0.0
-        if self._first_epoch > 1:
+        if self._first_epoch > 1 or bar.samples:
             return None, None, number + part
         done = number - self._first_epoch
         planned = None

@@ -34,6 +34,8 @@ TRIGGERS = (
 _HEADING = Late(r"\bEpoch +(?:GPU_mem|gpu_mem) +(.{1,200}?)\s*$")
 _IS_LOSS = re.compile(r"loss$|^(?:box|obj|cls|dfl|seg|pose|kobj|theta)$")
 """YOLOv5's headings leave the word out."""
+_LEAST_LOSSES = 3
+"""Every task has so many (`box_loss  cls_loss  dfl_loss`); further ones stand behind them."""
 _ROW = Late(
     rf"\s*([0-9]{{1,7}})/([0-9]{{1,7}}) +[0-9.]{{1,9}}G((?: +{NUMBER})+): +([0-9]{{1,3}})%"
     r"(?:(?:\|[^|]{0,200}\|| [━─╸╺ ]{1,200})? *([0-9]{1,12})/([0-9]{1,12})\b|\|[^|]{0,200}$)"
@@ -48,7 +50,7 @@ class Reader:
     """Reads one stream; knows the columns, the first epoch's number and the last place drawn."""
 
     def __init__(self) -> None:
-        self._losses: list[int] | None = None
+        self._losses: list[int] = list(range(_LEAST_LOSSES))
         self._first: int | None = None
         self._drawn: tuple[int, int] = (-1, -1)
         self._evaluating = False
@@ -84,7 +86,7 @@ class Reader:
         self._drawn = (epoch, n)
         epochs = int(row[2]) + 1 - self._first
         values = [number(value) for value in row[3].split()]
-        losses = [values[at] for at in self._losses or () if at < len(values)]
+        losses = [values[at] for at in self._losses if at < len(values)]
         known = [loss for loss in losses if loss is not None]
         return (
             Progress(
