@@ -39,9 +39,8 @@ def test_a_loss_below_its_epoch_s_line(lines: tuple[str, ...], epoch: float) -> 
 
 
 def test_the_held_out_loss_below_an_epoch_s_line_is_an_evaluation() -> None:
-    train, held_out = said(
-        plain, "Epoch: 03 | Time: 0m 7s", "\tTrain Loss: 2.25 | x", "\t Val. Loss: 2.5 |  Val. PPL: 9"
-    )  # fmt: skip
+    below = "\tTrain Loss: 2.25 | x", "\t Val. Loss: 2.5 |  Val. PPL: 9"
+    train, held_out = said(plain, "Epoch: 03 | Time: 0m 7s", *below)
     assert (train.kind, held_out.kind, held_out.loss) == ("train", "eval", 2.5)
 
 

@@ -54,7 +54,7 @@ _EPOCH_ABOVE = re.compile(
 _NUMBER = r"(?:tensor\()?([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]{1,3})?|nan|inf)\b)"
 _BELOW_EPOCH = re.compile(
     r"(?:\[[=>.]{3,}\]\s+step: [^|]{1,12}\| tot: [^|]{1,16}\| )?"
-    r"(?:\W{0,3}(?:(train(?:ing)?|(val|valid|validation|test))\.?(?: phase)?|(?:average|mean|epoch))"
+    r"(?:\W{0,3}(?:(train(?:ing)?|(val|valid|validation|test))\.?(?: phase)?|average|mean|epoch)"
     r" ?[:|-]? ?)?(?:(?:average|mean|epoch|\(ema\)) )?\(?loss\)? ?[:=]? "
     + _NUMBER
     + r"(?=$|[\s,|;])"
