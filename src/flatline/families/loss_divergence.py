@@ -67,6 +67,8 @@ _STRENGTH = {
     "unbounded": 0.75,
     "dead-plateau": 0.8,
     "undecided": 0.6,
+    "frozen": 0.6,
+    "flat-from-start": 0.45,
     "zero-throughout": 0.5,
     "flat-no-gradient": 0.8,
     "flat-no-rate": 0.7,
@@ -193,6 +195,8 @@ def _told(seen: Curve, where: str) -> str:
     if seen.throughout:
         lines = f"every line read ({seen.count})" if seen.count > 1 else "the one line read of it"
         return f"The {name} or its gradient is non-finite in {lines}"
+    if seen.shape == "non-finite" and seen.count == 1:
+        return f"The last {name} that was read{where} is non-finite"
     cases = round(exp(seen.head)) if seen.shape == "undecided" and seen.head is not None else 0
     return {
         "non-finite": f"The {name} or its gradient became non-finite{where} and stayed so",
@@ -202,6 +206,8 @@ def _told(seen: Curve, where: str) -> str:
         "dead-plateau": f"The {name} stopped dead{where}: every value since is the very same",
         "undecided": f"The {name} is ln {cases} in every epoch read: each of {cases} cases is"
         " called as likely as the next",
+        "frozen": f"The {name} is one and the same number, epoch after epoch",
+        "flat-from-start": f"The {name} has stood at one level since the run began",
         "zero-throughout": f"The {name} is exactly 0 in every line",
         "never-fell": f"The {name} only rose from its start and never fell",
         "risen": f"The {name} climbs throughout what was read and never fell",
@@ -224,6 +230,8 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
     strength = _STRENGTH[seen.shape]
     if seen.count < FEW.get(seen.shape, 0):
         strength = 0.7
+    if seen.shape == "non-finite" and seen.count == 1 and not seen.throughout:
+        strength = 0.55
     return Finding(
         code=CODE,
         summary=text,
@@ -247,6 +255,8 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
             " is not in the log.",
             *(("Whether the data was changed there on purpose.",)
               if seen.shape == "stepped-up" else ()),
+            *(("Whether the model began trained: its loss may then have little to fall.",)
+              if seen.shape == "flat-from-start" else ()),
             *((f"The shape rests on {seen.count} point{'s' * (seen.count > 1)}.",)
               if seen.count < SHAPE_POINTS else ()),
         ),

@@ -114,6 +114,8 @@ class Reader:
             return None
         if shape.kind != "line" or shape.held_out or position.epoch or position.epochs:
             return None
+        if position.bare:
+            return None
         named = {
             "step": position.step, "planned": position.of, "loss": shape.train.slot,
             "grad_norm": shape.norm, "lr": shape.rate, "step_s": shape.step_s,
@@ -216,6 +218,8 @@ class Reader:
         """(step, planned, epoch) over the whole run; None where the line says none of them."""
         n, of = _count(position.step, parts), _count(position.of, parts)
         epoch, epochs = _value(position.epoch, parts), _count(position.epochs, parts)
+        if position.bare and position.epoch is None:
+            epoch = self._epoch_above
         if n is None and (epoch is None or position.step is not None):
             return None
         if position.samples and n is not None and epoch is not None:
