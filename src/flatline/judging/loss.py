@@ -72,6 +72,8 @@ _ROUNDED = re.compile(r"(?i)(?:\blr|rate)\w{0,12}\W{0,5}0\.0{2,6}(?![\de])")
 """A rate in so many decimals: fine-tuning goes by one of a millionth."""
 _SCALER = re.compile(r"(?i)scale|\bamp\b|fp16|mixed")
 CUT_LINES = 2
+ADVERSARY_TAIL = 3
+_ADVERSARY = re.compile(r"(?i)(?:^|[_/. ])(?:[dg]|disc\w*|gen(?:erator)?)(?:$|[_/. ])")
 UNFALLING_TAIL = 5
 """Points of a loss that need not fall, not finite up to the end: one batch without a reward gives
 a policy's loss no value, five in a row give it none any more."""
@@ -105,7 +107,8 @@ def curve(facts: Facts) -> Curve | None:
     losses = [i for i in points if track.has_loss[i] and not track.skipped[i]]
     if not track.falling:
         lost = _non_finite(facts, track, losses, losses)
-        few = lost is not None and lost.count < UNFALLING_TAIL
+        least = ADVERSARY_TAIL if _ADVERSARY.search(track.loss_name) else UNFALLING_TAIL
+        few = lost is not None and lost.count < least
         return None if few and not _poisoned(track, losses[-1]) else lost
     if not losses and not points:
         return None
