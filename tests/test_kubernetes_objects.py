@@ -352,3 +352,16 @@ def test_hostile_text_is_read_in_one_pass(text: str) -> None:
 
     assert len(found) <= text.count("\n") + 1
     assert all(len(entry.path) <= 3 * kubernetes_objects.MOST_DEEP for entry in found)
+
+
+def test_more_objects_than_are_read_are_a_gap(tmp_path: Path) -> None:
+    """None of them is told of."""
+    many = "status:\n  phase: Failed\n  reason: Evicted\n" + "  a: b\n" * (
+        kubernetes_objects.MOST_LINES
+    )
+    (tmp_path / "pod.yaml").write_text("apiVersion: v1\nkind: Pod\n" + many)
+    (tmp_path / "train.log").write_text(STEPS)
+    facts = collect(Request((str(tmp_path),)))
+
+    assert diagnose(facts).state == "undetermined"
+    assert any("more than is read" in gap.reason for gap in facts.gaps)

@@ -20,7 +20,7 @@ from flatline.collect.pods import of_pods
 from flatline.facts import KERNEL
 from flatline.logs.places import beside_kernel_word
 from flatline.model import Match
-from flatline.parsers.kubernetes_objects import MOST_BYTES
+from flatline.parsers.kubernetes_objects import MOST_BYTES, too_many
 from flatline.tracks import BASELINE
 
 if TYPE_CHECKING:
@@ -53,11 +53,10 @@ def placed(
 def _lines(file: Found) -> list[str]:
     """None of a file that is gone by now or too large: what it said is not known then."""
     try:
-        if file.path.stat().st_size > MOST_BYTES:
-            return []
-        return file.path.read_bytes().decode("utf-8", "replace").split("\n")
+        data = b"" if file.path.stat().st_size > MOST_BYTES else file.path.read_bytes()
     except OSError:
         return []
+    return [] if too_many(data) else data.decode("utf-8", "replace").split("\n")
 
 
 def _as_known(told: str, known: Iterable[str]) -> str | None:

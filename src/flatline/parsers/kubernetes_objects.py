@@ -20,12 +20,12 @@ from flatline.parsers._slurm import named_once
 
 FORMAT = "kubernetes-objects"
 MOST_DEEP, LINE_CHARS = 64, 2_000
-MOST_BYTES = 32 << 20
+MOST_BYTES, MOST_LINES = 16 << 20, 250_000
+"""A pod with its status has some two hundred lines."""
 _KEYED = re.compile(
-    r"(?P<indent> {0,400})(?P<items>(?:- ){0,8})\"?(?P<key>[A-Za-z_][\w./-]{0,252})\"?:"
-    r"(?: (?P<value>.*))?$"
+    r"(?P<items>(?:- ){0,8})\"?(?P<key>[A-Za-z_][\w./-]{0,252})\"?:(?: (?P<value>.*))?$"
 )
-_ITEM = re.compile(r"(?P<indent> {0,400})(?:- ?)?\{?$")
+_ITEMS = ("-", "{", "- {")
 _TEXT = re.compile(r"[|>][+-]?\d?$")
 _SCALAR = re.compile(r"[\"']?(.*?)[\"']?,?$")
 _KIND = rb"(?:Pod|Event|JobSet|\w{0,20}Job)"
@@ -55,22 +55,22 @@ def entries(lines: Iterable[str]) -> Iterator[Entry]:
     items = documents = 0
     text_from: int | None = None
     for number, whole in enumerate(lines, 1):
-        line = whole[:LINE_CHARS].rstrip()
-        if not line or (text_from is not None and _indent(line) > text_from):
+        line = whole[:LINE_CHARS].strip()
+        at = len(whole) - len(whole.lstrip(" "))
+        if not line or (text_from is not None and at > text_from):
             continue
         text_from = None
         if line == "---":
             above, documents = [], documents + 1
             continue
-        if (item := _ITEM.match(line)) is not None:
+        if line in _ITEMS:
             items += 1
-            _leave(above, len(item["indent"]), item=True)
-            above.append((len(item["indent"]), items))
+            _leave(above, at, item=True)
+            above.append((at, items))
             continue
         found = _KEYED.match(line)
         if found is None:
             continue
-        at = len(found["indent"])
         for _ in range(len(found["items"]) // 2):
             items += 1
             _leave(above, at, item=True)
@@ -97,10 +97,6 @@ def _entry(number: int, document: int, path: tuple[str | int, ...], value: str) 
     return Entry(number, of, path, said[1] if said else value)
 
 
-def _indent(line: str) -> int:
-    return len(line) - len(line.lstrip(" "))
-
-
 def _leave(above: list[tuple[int, str | int]], at: int, *, item: bool) -> None:
     """Takes what ends at this indentation; a list stands as far in as its own key."""
     while above and (
@@ -111,7 +107,7 @@ def _leave(above: list[tuple[int, str | int]], at: int, *, item: bool) -> None:
 
 def parse(data: bytes, source: str) -> Records:
     """The nodes of pods, by their names and addresses. Raises `FormatError` for other data."""
-    if len(data) > MOST_BYTES:
+    if too_many(data):
         raise FormatError(f"{len(data)} bytes of objects are more than is read")
     if not recognise(source, data):
         raise FormatError("no object of Kubernetes with a status")
@@ -130,6 +126,11 @@ def parse(data: bytes, source: str) -> Records:
             if key in one
         )
     )
+
+
+def too_many(data: bytes) -> bool:
+    """Whether it is more than is read."""
+    return len(data) > MOST_BYTES or data.count(b"\n") > MOST_LINES
 
 
 def recognise(name: str, head: bytes) -> bool:
