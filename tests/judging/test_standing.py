@@ -41,6 +41,7 @@ def test_two_accuracies_that_do_not_move(tmp_path: Path) -> None:
     told = verdict(tmp_path, lambda n: f"Epoch {n} train acc: 0.641307 val acc: 0.652811", 6)
 
     assert (told.code, told.fault_class) == ("E1", "metric-stands")
+    assert "0.641307 in all 6 epochs" in told.headline
     assert told.confidence < 0.8
 
 

@@ -156,7 +156,7 @@ def _held_out(facts: Facts) -> Finding | None:
 
 def _still(facts: Facts, still: Standing) -> Finding:
     """An accuracy that did not move."""
-    said = f"The {still.name} is {still.value:.6g} in all {still.count} {still.unit} read"
+    said = f"The {still.name} is {still.value} in all {still.count} {still.unit} read"
     like = f": what one class of {still.chance} gives" if still.chance else ", and no other moved"
     return Finding(
         code=CODE,

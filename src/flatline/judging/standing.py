@@ -89,7 +89,7 @@ class Standing:
     elsewhere."""
 
     name: str
-    value: float
+    value: str
     chance: int | None
     count: int
     unit: str
@@ -117,7 +117,7 @@ def standing_still(facts: Facts) -> Standing | None:
 def _standing(facts: Facts, read: FileRead, row: _Row, chance: int | None) -> Standing:
     return Standing(
         name=row.name,
-        value=row.value,
+        value=next(iter(row.texts)),
         chance=chance,
         count=len(row.counts),
         unit="epochs" if row.epochs else "evaluations",
