@@ -203,7 +203,7 @@ class MetricsSource:
     @property
     def gaps(self) -> tuple[Gap, ...]:
         """What could not be had; asking can add to it."""
-        return tuple(dict.fromkeys((*self._gaps, *self._engine.gaps)))
+        return tuple(dict.fromkeys((*self._gaps, *self._engine.gaps, *self._origins.unanswered)))
 
     # --- what is there ---
 
