@@ -230,7 +230,8 @@ class MetricsSource:
 
     def selectors(self) -> tuple[tuple[str, Groups], ...]:
         """Every native metric that is read, with the matchers that narrow it to the run."""
-        return tuple((c.metric, ((),) if c.labels else self._origins.groups[e.name])
+        return tuple((c.metric, ((),) if {"host", "gpu"} & c.labels.keys()
+                      else self._origins.groups[e.name])
                      for e in self._exporters for c in e.carriers.values())  # fmt: skip
 
     def carried(self) -> tuple[Carried, ...]:
