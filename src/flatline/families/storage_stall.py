@@ -35,7 +35,6 @@ import re
 from dataclasses import replace
 from datetime import UTC, datetime
 from shlex import quote
-from statistics import median
 
 from flatline.facts import KERNEL, Facts
 from flatline.judging.blocked import BLOCKED, PROCS, TIMES, Blocked, blocked
@@ -54,10 +53,11 @@ from flatline.judging.filesystems import (
 from flatline.judging.idle_power import idle
 from flatline.judging.leads import Lead, fix, lead, lead_of, shows
 from flatline.judging.pace import pace
-from flatline.judging.pauses import Stalled, between, stalled
+from flatline.judging.pauses import SILENT_S, Stalled, longest_of, stalled
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
 from flatline.judging.timeline import by_host, instant
+from flatline.judging.unserved import resent, unserved
 from flatline.model import Action, Claim, Finding, Judgement, Place
 
 CODE = "C6"
@@ -127,7 +127,7 @@ def judge(facts: Facts) -> Judgement:
         if apart is not None:
             return _waited(facts, apart)
     if first is None:
-        return _asleep(facts) or _ran_out(facts)
+        return _asleep(facts) or unserved(facts, CODE, _SERVER) or _ran_out(facts)
     found = _said(facts, first)
     return None if found is None else _by_its_count(facts, found, first)
 
@@ -231,6 +231,8 @@ def _stood_still(facts: Facts, waited: Stalled) -> Finding:
     shared = wide and not local
     culprits = () if shared else tuple(Place(host=host) for host in hosts)
     times = len(waited.pauses)
+    longest = max(waited.pauses, key=lambda pause: pause.lost_s)
+    counted = resent(facts, (longest.begins, longest.ends + SILENT_S))
     share = waited.lost_s / waited.stood.wall_s
     still = _spell(waited.lost_s) + (f" in {times} pauses" if times > 1 else "")
     onset = first.begins if not waited.stood.off_s else _first_line(told)
@@ -243,8 +245,9 @@ def _stood_still(facts: Facts, waited: Stalled) -> Finding:
         shows=(
             shows(told, f"{name_places([Place(host=h) for h in hosts]) or 'The kernel'}:"
                         f" {told.first.what}"),
-            _paused(facts, waited),
+            longest_of(facts, waited),
             *((tasks[0],) if tasks is not None else ()),
+            *((counted.shows,) if counted is not None else ()),
         ),
         implies=(
             claim(f"The steps that had to wait for it cost {share:.0%} of the run's time; the"
@@ -417,23 +420,6 @@ def _spell(seconds: float) -> str:
 def _first_line(told: Lead) -> float:
     """Where steps are dated by their sum, the kernel's word is the nearest that is dated."""
     return min(f.cite.at.timestamp() for f in told.group if f.cite.at is not None)
-
-
-def _paused(facts: Facts, waited: Stalled) -> Claim:
-    """The longest of the pauses with the steps around it, and what the log says was done then."""
-    stood, longest = waited.stood, max(waited.pauses, key=lambda pause: pause.lost_s)
-    before, after = (facts.point(stood.track, at) for at in longest.at)
-    done = between(facts, stood, longest, "checkpoint_saved", "eval")[:1]
-    many = len(waited.pauses)
-    text = (
-        f"From step {before.step} to step {after.step} {longest.ends - longest.begins:.0f} s"
-        f" passed, {longest.lost_s:.0f} s more than its steps usually take"
-    )
-    if many > 1:
-        usual = median(pause.lost_s for pause in waited.pauses)
-        text += f"; {many} such pauses, of {usual:.0f} s by their median, took"
-        text += f" {waited.lost_s:.0f} s of {stood.wall_s:.0f}"
-    return claim(text, before.cite, *done, after.cite)
 
 
 def _waiting(facts: Facts, waited: Stalled) -> tuple[Claim, bool] | None:
