@@ -91,6 +91,7 @@ def test_all_hosts_waited_for_a_file_server(tmp_path: Path, metric: str, hangs: 
     found = verdict(tmp_path, rose(*HOSTS), asleep(*HOSTS), metric=metric, hangs=hangs)
 
     assert (found.code, found.culprits, found.scope) == ("C6", (), "shared")
+    assert found.domain == ("nas7" if metric == MOUNT else None)
     assert 0.5 <= found.confidence < 0.8
     assert counted(found)
 

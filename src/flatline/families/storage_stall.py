@@ -6,7 +6,8 @@ Symptom:
     stand in uninterruptible sleep.  The run ends of it, or stands still and goes on.  Without a
     kernel log the host shows it that the others wait for: its GPUs rest, its tasks cannot be
     woken, and some of them wait for storage all the time.  A file system that ran out of room or
-    of inodes, or turned read-only, says so by its own count.
+    of inodes, or turned read-only, says so by its own count; clients of NFS and Lustre count the
+    requests that had no answer.
 
 Mechanism:
     Reads of data or writes of checkpoints block or fail.  One rank that blocks in a checkpoint
@@ -19,6 +20,11 @@ Told apart from:
     A run that went on: its kernels' lines count where they lie in pauses between its steps, are
     of its own hosts, and cost it time.  A server that is silent for a moment, a line beside every
     pause, one in an evaluation as long as the run's others, and one time-out of a disk are none.
+    A full file system is none by itself: another's, one that was full all along, or one that let
+    the run go on.  Where no line tells of a failed write, the run must write to it and have ended
+    as it ran out.  Clients count requests since boot and for all programs of a host: they must
+    have gone unanswered far more often while the run stood still than in its rest.  Neither is
+    ever confident.
 
 Do:
     Free space or raise the quota; have the server and the mount checked; resubmit when it serves.

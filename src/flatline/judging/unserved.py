@@ -63,11 +63,13 @@ class _Risen:
 
 @dataclass(frozen=True, slots=True)
 class Resent:
-    """The hosts whose counter rose while the run stood still, of how many, and what shows it."""
+    """The hosts whose counter rose while the run stood still, of how many, what shows it, and the
+    one server that they name."""
 
     hosts: tuple[str, ...]
     of: int
     shows: Claim
+    server: str | None
 
     @property
     def wide(self) -> bool:
@@ -110,7 +112,9 @@ def _told(inside: _Risen, every: _Risen, hosts: list[str], what: str) -> Resent:
         f" run; {len(hosts)} of {len(inside.by)} hosts counted far more of them than in its rest"
     )
     cites = inside.answer.cite(own, "while it stood still"), every.answer.cite(whole, "in all")
-    return Resent(tuple(hosts), len(inside.by), claim(text, *cites))
+    servers = {(inside.most[host].place.device or "").partition(":/")[0] for host in hosts}
+    server = (servers.pop() or None) if len(servers) == 1 else None
+    return Resent(tuple(hosts), len(inside.by), claim(text, *cites), server)
 
 
 def _run(facts: Facts) -> Span | None:
@@ -222,7 +226,7 @@ def _finding(
     where = f"{len(rose.hosts)} of {rose.of} hosts" if rose.wide else name_places(culprits)
     return Finding(
         code=code,
-        summary=f"file servers gave no answer to {where}",
+        summary=f"{rose.server or 'file servers'} gave no answer to {where}",
         attribution="infrastructure",
         strength=COUNTED if asleep is None else ASLEEP,
         most=0.79,
@@ -231,6 +235,7 @@ def _finding(
                        *rose.shows.cites),),
         culprits=culprits,
         scope="place" if culprits else "shared",
+        domain=None if culprits else rose.server,
         attempt=facts.last.n,
         cannot_decide=(
             "Whether it was the run's own files: clients count for all programs of a host.",
