@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from flatline.facts import Facts
@@ -20,12 +21,17 @@ from flatline.judging.crashes import failures
 from flatline.model import Claim, Crash, LogCite, Match, Place
 
 MEMBER, COMPLETE = "ddp-member", "lightning-world-size"
-LISTED = "squeue-running"
+LISTED = "squeue-table"
 SHOWN, MOST_RANKS = 4, 100_000
 WAITED_S = 600.0
 """Processes of one job come within minutes of one another; the rendezvous is given up after half
 an hour (torch `default_pg_timeout`)."""
+LISTED_LINES = 16
 _ENDED = ("timeout", "cancelled")
+_RUNS = re.compile(
+    r"\b\d{3,12}(?:_\S{1,20})? .{1,200}? (?P<state>[A-Z]{1,2}) +"
+    r"(?P<elapsed>(?:\d{1,3}-)?(?:\d{1,2}:){1,2}\d{2}) +\d{1,6} "
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,15 +120,26 @@ def _waited(facts: Facts, last: LogCite) -> Claim | None:
         if held_s >= WAITED_S and job.disposition != "completed":
             return claim(f"The job held its nodes for {held_s / 60:.0f} minutes", job.cite)
         return None
-    listed = [m for m in facts.matches if m.signature.id == LISTED]
-    if listed and all(_seconds(m.groups["key"]) >= WAITED_S for m in listed):
-        text = "The job had run for longer than any process takes to come"
-        return claim(text, listed[-1].cite)
+    listed = [row for m in facts.matches if m.signature.id == LISTED
+              for row in _listed(facts, m.cite)]  # fmt: skip
+    if listed and min(seconds for seconds, _ in listed) >= WAITED_S:
+        return claim("The job had run for longer than any process takes to come", listed[-1][1])
     if facts.disposition in _ENDED:
         tag = "time-limit" if facts.disposition == "timeout" else "cancelled"
         cites = [m.cite for m in facts.standing(tag)]
         return claim("Nothing of it followed until the job was ended", *cites) if cites else None
     return None
+
+
+def _listed(facts: Facts, header: LogCite) -> Iterator[tuple[float, LogCite]]:
+    """The jobs that squeue says run, and for how long, in the rows below its header."""
+    for line in range(header.line + 1, header.line + 1 + LISTED_LINES):
+        text = facts.text(header.source, line)
+        row = _RUNS.search(text)
+        if row is None:
+            break
+        if row["state"] == "R":
+            yield _seconds(row["elapsed"]), LogCite(header.source, line, text, header.place)
 
 
 def _seconds(elapsed: str) -> float:
