@@ -95,7 +95,6 @@ def pauses(name: str, said: str | None, each_s: float, usual_s: float, *, asleep
 
 WORLDS: tuple[World, ...] = (
     dies("scratch_fills_as_the_run_dies", "/scratch"),
-    dies("var_fills_as_the_run_dies", "/var"),
     pauses("file_server_silent_by_its_clients", None, 40.0, 1e4, asleep=True),
     pauses("nfs_resends_all_the_time_and_an_evaluation_is_long", "evaluation: loss 2.31", 300.0,
            300.0, asleep=False),
