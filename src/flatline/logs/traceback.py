@@ -18,19 +18,24 @@ from dataclasses import dataclass, field, replace
 from flatline.logs.labels import Labelled, Labels
 from flatline.logs.reading import TextFile, clean, segments
 from flatline.logs.tracetext import (
+    AT_PLACE,
     CODE,
     CONTINUES,
     FRAME,
     FREE_FORM,
     HEAD,
     MARKS,
+    NATIVE,
     NESTED,
     NEW_RECORD,
     OPEN_ENDS,
     REPEATED,
     RESUMES,
+    RULE,
+    SUMMARY,
     exception_line,
     relation,
+    written_out,
 )
 from flatline.model import Frame
 
@@ -124,12 +129,16 @@ class _Walk:
         self._loose = False
 
     def crash(self) -> RawCrash:
-        parts = [self._exception(self._lines[0][0])]
+        native = NATIVE.match(self._text(0)) is not None
+        parts = [self._exception(self._lines[0][0], native)]
         chain: list[Chained] = []
         while len(chain) < MOST_CHAINED and (how := self._follows()) is not None:
             last = parts[-1]
-            chain += [*last.nested, (last.exception, last.message, how)]
-            parts.append(self._exception(self._lines[self._at - 1][0]))
+            below = "cause" if how == "native" else how
+            chain += [*last.nested, (last.exception, last.message, below)]
+            parts.append(self._exception(self._lines[self._at - 1][0], how == "native"))
+            if how == "native":
+                parts[-1].frames = last.frames
         last = parts[-1]
         return RawCrash(
             head_line=self._lines[0][0],
@@ -145,10 +154,13 @@ class _Walk:
     def _text(self, at: int) -> str:
         return self._lines[at][1].removeprefix(self._indent) if at < len(self._lines) else ""
 
-    def _exception(self, head: int) -> _Part:
-        """From behind a head to the end of the message."""
+    def _exception(self, head: int, native: bool = False) -> _Part:
+        """From behind a head to the end of the message; of `native` code's frames, from behind the
+        summary below them."""
         part = _Part(end=head)
         strays, mixed = 0, False
+        if native and (at := self._summary(self._at)) is not None:
+            self._at = at
         while self._at < len(self._lines) and strays <= STRAY_LINES:
             number, text = self._lines[self._at][0], self._text(self._at)
             if self._frame(text, part):
@@ -165,7 +177,7 @@ class _Walk:
             if found is not None:
                 part.exception, part.line, part.end = found[0], number, number
                 self._at += 1
-                self._message(part, found[1])
+                self._message(part, found[1], native)
                 break
             self._at += 1
             strays += not text.startswith("    ")
@@ -207,7 +219,13 @@ class _Walk:
             part.frames.append(Frame(found[1], int(found[2]), found[3] or "", code))
         return True
 
-    def _message(self, part: _Part, first: str) -> None:
+    def _summary(self, at: int) -> int | None:
+        """Where what failed in native code stands, whose frames begin `at`."""
+        ahead = range(at, min(at + MOST_FRAMES, len(self._lines)))
+        at = next((n for n in ahead if self._text(n).strip() == SUMMARY), len(self._lines))
+        return None if at == len(self._lines) else at + 1 + bool(RULE.match(self._text(at + 1)))
+
+    def _message(self, part: _Part, first: str, summary: bool = False) -> None:
         """
         What follows of a message, to a blank line, a new record or another traceback.
 
@@ -222,7 +240,7 @@ class _Walk:
             text = self._text(self._at)
             if HEAD in text or relation(text) or NEW_RECORD.match(text) or text == '"""':
                 break
-            if not text.strip() and not self._resumes():
+            if not text.strip() and not (summary or self._resumes()):
                 break
             if text.strip():
                 if not (free or CONTINUES.match(text) or kept[-1].endswith(OPEN_ENDS)):
@@ -231,6 +249,8 @@ class _Walk:
             kept.append(text)
             size += len(text) + 1
             self._at += 1
+            if summary and AT_PLACE.search(text):
+                break
         part.message = "\n".join(kept).strip()[:MESSAGE_CHARS]
 
     def _resumes(self) -> bool:
@@ -266,6 +286,10 @@ class _Walk:
     def _follows(self) -> str | None:
         """How the next traceback follows from this one; stands behind its head then."""
         at = self._skip_blank(self._at)
+        ruled = at + bool(RULE.match(self._text(at)))
+        if NATIVE.match(self._text(ruled)) and self._summary(ruled + 1) is not None:
+            self._at = ruled + 1
+            return "native"
         how = relation(self._text(at))
         if how is None:
             return None
@@ -348,7 +372,9 @@ def stream_lines(
             passed += len(raw) + 1
             if number == start_line:
                 said, prefix, key = _first(raw, labels, key)
-                found += [(number, text) for text in said]
+                found = [(number, line) for text in said for line in written_out(text)]
+                if len(found) > len(said):
+                    return found
             elif prefix is None or raw.startswith(prefix):
                 found += [(number, one.text) for one in _said(raw, labels) if one.key == key]
             if len(found) >= limit:
