@@ -67,8 +67,8 @@ HARDLY = 0.8
 """The same of a run that reached its plan: it could have done so in a fifth of the time.  A
 judgement: small models on fast devices wait for half of it in sound runs."""
 BURST, BURSTS, IN_BURSTS = 5.0, 2, 0.8
-"""Times a step a wait is long, how often at least, and the share of all waiting in such waits: what
-was fetched ahead is used up each time, which the nature of a small model does not explain."""
+"""Times a step a wait is long, how often at least, and the share of all waiting in such waits:
+what was fetched ahead is used up each time, which a small model does not explain.  A judgement."""
 MOST_BESIDE = 0.25
 """Of the lines: in more of them a wait beyond its step may be given in another unit."""
 GREW, EXPLAINED = 0.05, 0.6

@@ -382,10 +382,18 @@ def stream_lines(
             if len(found) >= check:
                 check *= 2
                 crash = read_traceback(found)
-                if crash is None or (crash.complete and crash.end_line < found[-1][0]):
+                ended = crash is None or (crash.complete and crash.end_line < found[-1][0])
+                if ended and not _summary_ahead(found):
                     return found
         line = page[-1][0] + 1
     return found
+
+
+def _summary_ahead(lines: Sequence[tuple[int, str]]) -> bool:
+    """Whether frames of native code were begun, and what failed in them is still to come."""
+    last = next((text for _, text in reversed(lines)
+                 if NATIVE.match(text) or text.strip() == SUMMARY), "")  # fmt: skip
+    return NATIVE.match(last) is not None
 
 
 def _said(raw: bytes, labels: Labels) -> list[Labelled]:

@@ -2,7 +2,7 @@
 How a trainer ended that PaddlePaddle's launcher watched.
 
     LAUNCH ERROR 2024-03-09 23:58:52,617 Container failed !!!
-    Container rank 1 status failed cmd ['/usr/bin/python', '-u', 'train.py'] code -9 log log/workerlog.1
+    Container rank 1 status failed cmd ['python', '-u', 'train.py'] code -9 log log/workerlog.1
 
 A container is a process here; the launcher prints the first of those that failed, in the order of
 their ranks, and ends the others.  Source: `Container.__str__` of
