@@ -5,10 +5,10 @@ Runs that slow down, stand still or lose a part, made up sample by sample.
 
 writes `run/metrics.prom.gz` (and a job log where the run has one) of every scenario in
 `slow_runs.py`, `slow_training.py`, `undated_runs.py`, `workload_runs.py`, `anchored_runs.py`,
-`fault_runs.py`, `paused_runs.py` and `compared_runs.py`, where a scenario has a `baseline/` as well.  A world is a
-set of hosts with GPUs and adapters, a clock, and one function a metric; what goes wrong is written
-there as a function of place and time, in the units of the exporter.  Nothing here is taken from
-the families that judge it.
+`fault_runs.py`, `paused_runs.py`, `storage_runs.py` and `compared_runs.py`, where a scenario has a
+`baseline/` as well.  A world is a set of hosts with GPUs and adapters, a clock, and one function a
+metric; what goes wrong is written there as a function of place and time, in the units of the
+exporter.  Nothing here is taken from the families that judge it.
 """
 
 from __future__ import annotations
@@ -167,12 +167,13 @@ def main() -> None:
     import paused_runs
     import slow_runs
     import slow_training
+    import storage_runs
     import undated_runs
     import workload_runs
 
     root, wanted = Path(sys.argv[1]), sys.argv[2:]
     every = (slow_runs, slow_training, compared_runs, undated_runs, workload_runs, anchored_runs,
-             fault_runs, paused_runs)  # fmt: skip
+             fault_runs, paused_runs, storage_runs)  # fmt: skip
     for world in (world for module in every for world in module.WORLDS):
         if not wanted or world.name in wanted:
             write(world, root)

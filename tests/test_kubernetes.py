@@ -289,3 +289,29 @@ def test_a_reason_within_a_sentence_is_of_no_pod(tmp_path: Path, said: str) -> N
         told = diagnose(collect(Request((str(tmp_path),))))
 
         assert told.state == ("healthy" if log == DONE else "undetermined")
+
+
+@pytest.mark.parametrize(
+    ("code", "found", "fault_class"),
+    [(137, "A2", "kill-unknown"), (139, "A2", "segv"), (1, None, None), (143, None, None)],
+)
+def test_the_exit_code_of_a_container_without_a_reason(
+    tmp_path: Path, code: int, found: str | None, fault_class: str | None
+) -> None:
+    """A signal that nothing explains is a kill by nobody knows whom."""
+    told = verdict(tmp_path, STATE.format(reason="Error", code=code))
+
+    assert (told.code, told.fault_class) == (found, fault_class)
+
+
+@pytest.mark.parametrize(("placed", "code"), [("", "F4"), ("Started container pytorch", None)])
+def test_a_pod_waits_for_a_node(tmp_path: Path, placed: str, code: str | None) -> None:
+    """Until one can take it."""
+    state = "Waiting" if not placed else "Running"
+    events = (
+        "Events:\n  Warning  FailedScheduling  9m  default-scheduler"
+        f"  0/8 nodes are available: 8 Insufficient nvidia.com/gpu.\n  Normal  Started  {placed}\n"
+    )
+    pod = f"Name: llm-3\nNode: <none>\nContainers:\n  pytorch:\n    State:          {state}\n"
+
+    assert verdict(tmp_path, pod + events, "loading\n").code == code

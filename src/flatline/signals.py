@@ -143,6 +143,20 @@ _TABLE = (
     Signal("host_boot_time_seconds", "seconds", "gauge", HOST, "when the host booted"),
     Signal("host_clock_offset_seconds", "seconds", "gauge", HOST,
            "how far the host's clock is off, as its time daemon says"),
+    # --- file systems, and the servers behind them ---
+    Signal("filesystem_available_bytes", "bytes", "gauge", DEVICE,
+           "room a file system has for programs; `device` is where it is mounted"),
+    Signal("filesystem_size_bytes", "bytes", "gauge", DEVICE, "room it has in all"),
+    Signal("filesystem_free_inodes", "count", "gauge", DEVICE, "files it has room for"),
+    Signal("filesystem_inodes", "count", "gauge", DEVICE,
+           "files it has room for in all; 0 where it makes inodes as it needs them"),
+    Signal("filesystem_read_only", "flag", "gauge", DEVICE, "1 while nothing may be written"),
+    Signal("nfs_retransmits_total", "count", "counter", HOST,
+           "requests to NFS servers sent again"),
+    Signal("nfs_timeouts_total", "count", "counter", DEVICE,
+           "requests an NFS server gave no answer to in time; `device` is its export"),
+    Signal("lustre_drops_total", "count", "counter", HOST,
+           "messages from and to Lustre servers that were dropped"),
     # --- scrapes, scheduler ---
     Signal("exporter_up", "flag", "gauge", SCRAPE,
            "1 while the exporter answers: tells a dead exporter from a lost device"),
@@ -240,6 +254,10 @@ NEEDS: Mapping[str, tuple[tuple[str, ...], ...]] = MappingProxyType(
         "RDMA and link counters per host": (LOSS, LINK),
         "network and storage metrics": (
             LOSS,
+            ("host_io_pressure_seconds_total", "host_io_pressure_ratio"),
+        ),
+        "file-system and pressure metrics": (
+            ("filesystem_available_bytes",),
             ("host_io_pressure_seconds_total", "host_io_pressure_ratio"),
         ),
         "training metrics": (("training_balance_loss", "training_gradient_norm"),),

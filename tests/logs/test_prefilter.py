@@ -19,7 +19,7 @@ from flatline.errors import CatalogueError
 from flatline.logs.database import HyperscanEngine, compiled
 from flatline.logs.hits import ID_BITS, ID_MASK
 from flatline.logs.prefilter import prefilter
-from flatline.logs.reading import clean
+from flatline.logs.reading import clean, plain
 
 
 def proposes(pattern: str, raw: bytes) -> bool:
@@ -224,7 +224,8 @@ def recorded() -> list[bytes]:
 
 
 def garbled(lines: list[bytes]) -> list[bytes]:
-    """Each line with pieces of others in it, or cut, or with bytes changed."""
+    """Each line with pieces of others in it, or cut, or with bytes changed, as the engine gets
+    it: without what draws over a line."""
     dice = random.Random(11)
     rows = []
     for line in lines:
@@ -232,7 +233,7 @@ def garbled(lines: list[bytes]) -> list[bytes]:
         rows.append(
             line[:at] + dice.choice((other, other[at:], b"", dice.randbytes(2))) + line[at:]
         )
-    return [row.replace(b"\n", b"").replace(b"\r", b"") for row in rows]
+    return [plain(row.replace(b"\n", b"").replace(b"\r", b"")) for row in rows]
 
 
 def proposed(lines: list[bytes], whole: bool) -> set[tuple[int, int]]:

@@ -9,7 +9,16 @@ from types import ModuleType
 import pytest
 
 from flatline.model import Progress
-from flatline.parsers import lightning, plain, tqdm, ultralytics
+from flatline.parsers import (
+    boosting,
+    lightning,
+    logger_table,
+    plain,
+    seq2seq,
+    tfod,
+    tqdm,
+    ultralytics,
+)
 
 
 def said(form: ModuleType, *lines: str) -> list[Progress]:
@@ -117,3 +126,71 @@ def test_ultralytics_rows_without_their_heading() -> None:
     (point,) = said(ultralytics, row)
     assert point.epoch == 3
     assert math.isnan(point.loss or 0.0)
+
+
+@pytest.mark.parametrize(
+    "line", ["第3轮 训练损失: 2.25", "第 3 轮，损失值：2.25", "轮次: 3, 损失: 2.25 准确率: 0.5"]
+)
+def test_a_loop_that_speaks_chinese(line: str) -> None:
+    (point,) = said(plain, line)
+    assert (point.kind, point.epoch, point.loss) == ("train", 3.0, 2.25)
+
+
+def test_a_loss_and_an_evaluation_in_chinese() -> None:
+    train, held_out = said(plain, "迭代: 300 训练损失: 2.25 验证损失: 2.5")
+    assert (train.kind, train.step, train.loss) == ("train", 300, 2.25)
+    assert (held_out.kind, held_out.loss) == ("eval", 2.5)
+
+
+def test_a_block_of_a_logger() -> None:
+    block = ["----------", "| grad_norm | 0.5     |", "| loss      | 2.25    |",
+             "| samples   | 12800   |", "| step      | 1.2e+03 |", "----------"]  # fmt: skip
+    (point,) = said(logger_table, *block)
+    assert (point.step, point.loss, point.grad_norm, point.falling) == (1200, 2.25, 0.5, True)
+
+
+def test_a_block_of_a_policy_s_training() -> None:
+    """Its first block has no loss yet."""
+    first = [
+        "| rollout/        |      |",
+        "|    ep_rew_mean  | 20.1 |",
+        "|    iterations   | 1    |",
+    ]
+    second = [
+        *first[:2],
+        "|    iterations   | 2    |",
+        "| train/ |  |",
+        "|    loss         | 2.25 |",
+    ]
+    (point,) = said(logger_table, *first, *second)
+    assert (point.step, point.loss, point.falling) == (2, 2.25, False)
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "loss"),
+    [
+        ("[12]\ttrain-mlogloss:2.25000\teval-mlogloss:2.5", 12, 2.25),
+        ("[12]\tvalidation_0-rmse:2.25000", 12, 2.25),
+        ("[12]\ttraining's binary_logloss: 2.25\tvalid_1's auc: 0.5", 12, 2.25),
+        ("12:\tlearn: 2.2500000\ttotal: 1.2s\tremaining: 3s", 12, 2.25),
+        ("[12]\ttrain-auc:0.91\teval-auc:0.9", 12, None),
+        ("[12]\tvalid_0's l2: 2.5", 12, None),
+    ],
+)
+def test_rounds_of_boosting(line: str, step: int, loss: float | None) -> None:
+    (point,) = said(boosting, line)
+    assert (point.step, point.loss) == (step, loss)
+
+
+def test_the_losses_of_a_dict_below_their_step() -> None:
+    lines = ["INFO:tensorflow:Step 100 per-step time 0.303s",
+             "INFO:tensorflow:{'Loss/classification_loss': 1.25,", " 'Loss/total_loss': 2.25,",
+             " 'learning_rate': 0.0133}"]  # fmt: skip
+    (point,) = said(tfod, *lines)
+    assert (point.step, point.loss, point.step_s) == (100, 2.25, 0.303)
+    assert not said(tfod, *lines[1:])
+
+
+def test_the_translation_tutorial() -> None:
+    (point,) = said(seq2seq, "1m 2s (- 20m 3s) (5000 6%) 2.2500")
+    assert (point.step, point.loss) == (5000, 2.25)

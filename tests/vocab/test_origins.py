@@ -161,6 +161,78 @@ def test_a_host_that_no_exporter_has_is_still_told(tmp_path: Path) -> None:
     assert {gap.where for gap in source.gaps if gap.need == "metrics of every host"} == {"n3"}
 
 
+def profiled(host: str) -> str:
+    """The SM activity of two GPUs by dcgm-exporter."""
+    return "".join(
+        f'DCGM_FI_PROF_SM_ACTIVE{{gpu="{gpu}",UUID="GPU-{host}-{gpu}",Hostname="{host}"}}'
+        f" 0.9 {(T0 + 30 * n) * 1000}\n"
+        for gpu in range(2)
+        for n in range(SAMPLES)
+    )
+
+
+def test_hosts_whose_exporter_lacks_a_signal_are_told(tmp_path: Path) -> None:
+    """Once for each signal, with all of them, when it is asked for by host."""
+    hosts = [f"n{n}" for n in range(3, 6)]
+    both = [dcgm("n1"), dcgm("n2"), profiled("n1"), profiled("n2")]
+    source = read(tmp_path, [*both, *map(smi, hosts)], Scope(("n1", "n2", *hosts)))
+    assert not source.gaps
+
+    for query in ("gpu_power_watts", "max(gpu_sm_active_ratio)"):
+        source.ask(query)
+    assert not source.gaps
+
+    for query in ("gpu_sm_active_ratio", "max by (host) (max_over_time(gpu_sm_active_ratio[1m]))"):
+        source.ask(query)
+    assert [(gap.need, gap.reason) for gap in source.gaps] == [
+        (
+            "gpu_sm_active_ratio of every host",
+            "not of n3, n4, n5: nvidia_gpu_exporter does not carry it",
+        )
+    ]
+
+
+def test_hosts_whose_exporter_cannot_answer_as_asked_are_told(tmp_path: Path) -> None:
+    """One that has several clocks of a GPU gives their mean, of which there is no highest."""
+    clock = "".join(
+        f'gpu_clock{{hostname="n3",gpu_id="0",clock_index="{index}",clock_type="system"}}'
+        f" {1900 + index} {(T0 + 30 * n) * 1000}\n"
+        for index in range(2)
+        for n in range(SAMPLES)
+    )
+    texts = [dcgm(host).replace("POWER_USAGE", "SM_CLOCK") for host in ("n1", "n2")]
+    source = read(tmp_path, [*texts, amd("n3"), clock])
+
+    source.ask("avg_over_time(gpu_sm_clock_hertz[1m])")
+    assert not source.gaps
+    source.ask("max_over_time(gpu_sm_clock_hertz[1m])")
+    (gap,) = source.gaps
+    assert gap.need == "gpu_sm_clock_hertz of every host"
+    assert gap.reason.startswith("not of n3: amd-device-metrics-exporter: ")
+
+
+def test_a_host_that_another_exporter_answers_for_lacks_nothing(tmp_path: Path) -> None:
+    """Two exporters on every host; and one of hosts alone has no GPUs to speak of."""
+    node = "".join(f'node_procs_running{{instance="{host}:9100"}} 3 {T0 * 1000}\n'
+                   for host in ("n1", "n2", "n9"))  # fmt: skip
+    source = read(
+        tmp_path, [*map(dcgm, ("n1", "n2")), *map(profiled, ("n1", "n2")), smi("n2"), node]
+    )
+    source.ask("gpu_sm_active_ratio")
+    source.ask("host_procs_running")
+
+    assert not source.gaps
+
+
+def test_a_host_under_another_name_is_not_told_as_left_out(tmp_path: Path) -> None:
+    """The same cards by UUID, on a host that the other exporter calls by its address."""
+    texts = [dcgm("n1"), profiled("n1"), smi("n1", instance="10.0.0.1:9835")]
+    source = read(tmp_path, texts)
+    source.ask("gpu_sm_active_ratio")
+
+    assert not [gap for gap in source.gaps if "gpu_sm_active_ratio" in gap.need]
+
+
 def test_signals_show_both(tmp_path: Path) -> None:
     """With the hosts of each."""
     read(tmp_path, [dcgm("n1"), smi("n2")])

@@ -14,7 +14,13 @@ from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
 from flatline.logs.event_files import is_event_file
 from flatline.logs.reading import is_text, read_head
 from flatline.model import Gap
-from flatline.parsers import headed, kubectl_pods, record_formats
+from flatline.parsers import (
+    RecordFormat,
+    headed,
+    kubectl_pods,
+    kubernetes_objects,
+    record_formats,
+)
 from flatline.parsers.flight_recorder import recognise_dump
 from flatline.redact import mask
 from flatline.sources import capsule, metrics, tsdb
@@ -302,11 +308,20 @@ def _kind(relative: str, head: bytes) -> str:
 
 
 def told_in_lines(file: Found) -> bool:
-    """Whether a file is read line by line: a log, or a table that shows how pods ended."""
+    """Whether a file is read line by line: a log, or what shows how pods ended."""
     if file.kind != SCHEDULER:
         return file.kind in (LOG, KERNEL, EVENTS)
+    return _recognised(file, kubectl_pods) or holds_objects(file)
+
+
+def holds_objects(file: Found) -> bool:
+    """Whether it is one of Kubernetes' objects."""
+    return file.kind == SCHEDULER and _recognised(file, kubernetes_objects)
+
+
+def _recognised(file: Found, one: RecordFormat) -> bool:
     try:
-        return kubectl_pods.recognise(file.path.name, read_head(file.path, HEAD_BYTES))
+        return one.recognise(file.path.name, read_head(file.path, HEAD_BYTES))
     except OSError:
         return False
 

@@ -14,10 +14,13 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from flatline.collect.events import LogEvents
+from flatline.collect.files import holds_objects
+from flatline.collect.objects import of_objects
 from flatline.collect.pods import of_pods
 from flatline.facts import KERNEL
 from flatline.logs.places import beside_kernel_word
 from flatline.model import Match
+from flatline.parsers.kubernetes_objects import MOST_BYTES, too_many
 from flatline.tracks import BASELINE
 
 if TYPE_CHECKING:
@@ -36,12 +39,24 @@ def placed(
     and is asked only where the name of a kernel log may be one; `nodes` are those of pods."""
     previous = any("previous" in file.path.name.lower() for file, _, _ in logs)
     for file, setting, events in logs:
-        events.matches = of_pods(events.matches, nodes, previous=previous)
+        if holds_objects(file):
+            of_objects(events, _lines(file), previous=previous)
+        else:
+            events.matches = of_pods(events.matches, nodes, previous=previous)
         if file.kind == KERNEL and setting.name.host is None:
             told = beside_kernel_word(file.source.removeprefix(BASELINE))
             host = None if told is None else _as_known(told, known())
             if host is not None:
                 events.matches = [_at(match, host) for match in events.matches]
+
+
+def _lines(file: Found) -> list[str]:
+    """None of a file that is gone by now or too large: what it said is not known then."""
+    try:
+        data = b"" if file.path.stat().st_size > MOST_BYTES else file.path.read_bytes()
+    except OSError:
+        return []
+    return [] if too_many(data) else data.decode("utf-8", "replace").split("\n")
 
 
 def _as_known(told: str, known: Iterable[str]) -> str | None:

@@ -3,23 +3,34 @@ What Kubernetes says of a pod, told apart by when it was: of its present contain
 before, of one that holds no GPU, or of a start that went well in the end.
 
 `kubectl describe` names a pod, its node, its containers with their states, its conditions and its
-events, in this order; as an object (`-o yaml`, `-o json`) a container's `lastState` stands before
-its `state`.  What did not end the run is kept for what it says and is no cause any more.
+events, in this order; in a piece of an object (whole ones are `collect.objects`'s) a container's
+`lastState` stands before its `state`.  What did not end the run is kept for what it says and is
+no cause any more.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from flatline.model import Match
 
 ORIGIN = "kubernetes"
-OF_A_CONTAINER = ("kubernetes-oom-killed", "kubernetes-image", "kubernetes-start-failed")
-"""What may be the reason of a container's state."""
-_REASON = re.compile(r"\s*\"?[Rr]eason\"?:")
+OF_A_CONTAINER = (
+    "kubernetes-oom-killed",
+    "kubernetes-image",
+    "kubernetes-start-failed",
+    "kubernetes-exit-killed",
+    "kubernetes-exit-crashed",
+    "kubernetes-exit-aborted",
+    "kubernetes-exit-bus",
+)
+"""What may be the reason of a container's state, or its exit status."""
+_REASON = re.compile(r"\s*\"?(?:[Rr]eason|Exit Code|exitCode|[Ss]ignal)\"?:")
 
+BESIDE = 3
+"""Lines between what a pod was evicted for and the word that it was."""
 _ROW = re.compile(r"(?:\S+ {2,})?(?P<pod>\S+) {2,}\d{1,3}/\d{1,3} ")
 """Of `kubectl get pods`, with its namespace or without."""
 
@@ -70,12 +81,12 @@ def of_pods(
     of pods that were listed, `previous` whether the log is that of the container before."""
     if not any(match.signature.origin == ORIGIN for match in matches):
         return list(matches)
-    placed, described = _on_nodes(matches, nodes), _Description()
+    placed, described = _on_nodes(evicted_for_something(matches, _near), nodes), _Description()
     for match in placed:
         if match.signature.origin == ORIGIN:
             described.read(match)
-    told = {id(match) for pod in described.pods for match in pod.bygone(previous)}
-    return [_told(match) if id(match) in told else match for match in placed]
+    over = {id(match) for pod in described.pods for match in pod.bygone(previous)}
+    return [told(match) if id(match) in over else match for match in placed]
 
 
 def _on_nodes(matches: Sequence[Match], nodes: Mapping[str, str]) -> list[Match]:
@@ -83,14 +94,14 @@ def _on_nodes(matches: Sequence[Match], nodes: Mapping[str, str]) -> list[Match]
     row of a list that names it."""
     out, node = [], None
     for match in sorted(matches, key=lambda one: one.cite.line):
-        told = None
+        host = None
         if match.signature.id == "kubernetes-pod-node":
             node = match.groups.get("node")
         elif match.signature.origin == ORIGIN and match.cite.place.host is None:
             row = _ROW.match(match.cite.text)
-            told = node if row is None else nodes.get(row["pod"])
-        if told:
-            place = replace(match.cite.place, host=told)
+            host = node if row is None else nodes.get(row["pod"])
+        if host:
+            place = replace(match.cite.place, host=host)
             match = replace(match, cite=replace(match.cite, place=place))
         out.append(match)
     return out
@@ -106,15 +117,15 @@ class _Description:
 
     def read(self, match: Match) -> None:
         pod = self.pods[-1]
-        told = {
+        reads = {
             "kubernetes-pod-node": self._pod,
             "kubernetes-section": self._section,
             "kubernetes-container": self._container,
             "kubernetes-state": self._state,
             "kubernetes-last-state": self._last_state,
         }.get(match.signature.id)
-        if told is not None:
-            told(match)
+        if reads is not None:
+            reads(match)
         elif match.signature.id == "kubernetes-gpus" and pod.containers:
             pod.containers[-1].gpus = True
         elif match.signature.id == "kubernetes-completed" and pod.containers:
@@ -162,7 +173,29 @@ class _Description:
             pod.events.append(match)
 
 
-def _told(match: Match) -> Match:
+def evicted_for_something(
+    matches: Sequence[Match], beside: Callable[[int, int], bool]
+) -> list[Match]:
+    """Without the bare word that a pod was evicted, where it is said for what: `beside` tells
+    whether two lines are of the same eviction."""
+    why = [
+        match.cite.line
+        for match in matches
+        if match.signature.id in ("kubernetes-evicted-memory", "kubernetes-evicted-disk")
+    ]
+    return [
+        match
+        for match in matches
+        if match.signature.id != "kubernetes-pod-evicted"
+        or not any(beside(match.cite.line, line) for line in why)
+    ]
+
+
+def _near(line: int, other: int) -> bool:
+    return abs(line - other) <= BESIDE
+
+
+def told(match: Match) -> Match:
     """No cause any more, but still what it says: nothing is ruled out for want of such a line."""
     tags = tuple(tag for tag in match.signature.tags if tag != "node-failure")
     return replace(match, signature=replace(match.signature, role="marker", tags=tags))

@@ -394,8 +394,11 @@ def _starved(facts: Facts, hosts: _Hosts, host: str) -> Claim | None:
     query, end = f"avg by (host) (avg_over_time({signal}[{span_s}s]))", hosts.cut.ends[-1]
     read = by_host(instant(facts, query, end))
     own = None if read is None else read.cite(host, end, "SM activity of its GPUs")
-    others = usual(facts, query, end, "SM activity of the median host")
-    if own is None or others is None or own.value >= STARVED * others.value:
+    if read is None or own is None:
+        return None
+    others = usual(facts, query, end, "SM activity of the median host",
+                   exporter=read.rows[host].exporter)  # fmt: skip
+    if others is None or own.value >= STARVED * others.value:
         return None
     return claim(f"The GPUs of {host} had their SMs active {own.value:.0%} of the time, those of"
                  f" the median host {others.value:.0%}", own, others)  # fmt: skip

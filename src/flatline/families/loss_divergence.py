@@ -4,8 +4,9 @@ The run trained and the model did not learn.
 Symptom:
     The loss became NaN or infinite and stayed so; or it rose far above the best level it had
     reached and never came back, or climbs away from it to the very end; or it leapt to one number
-    and prints only that; or it is flat while every gradient is zero.  The job itself may
-    end well.
+    and prints only that; or it is flat while every gradient is zero.  Where no loss tells, an
+    accuracy is the same to its last digit in epoch after epoch, at what one class in so many
+    would give.  The job itself may end well.
 
 Mechanism:
     A learning rate too high or warmed up too fast, an overflow in half precision, bad labels or
@@ -17,6 +18,7 @@ Told apart from:
     A run that prints no loss and measures its own quality (MLPerf) is judged by that.
     Spikes that recover; rewards, KL terms and adversarial losses, which are not meant to fall.
     A loss that nears 0.0000 step by step; a display that repeats the last number.
+    An accuracy of few digits or few cases, and one that was high from the start.
     A loss above a baseline's from the first step on, or of another learning rate: not the same
     experiment.  One that parts from it upwards at a step of a run set alike is named.
     B2 gpu-hardware-fault: silent corruption shows on one rank first.
@@ -39,6 +41,7 @@ from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
 from flatline.judging.loss import Curve, curve
 from flatline.judging.shapes import SHAPE_POINTS, beyond_chance
+from flatline.judging.standing import Standing, standing_still
 from flatline.judging.uniform import apart_in_loss
 from flatline.model import Action, Cleared, Finding, Judgement
 
@@ -67,12 +70,16 @@ _STRENGTH = {
     "unbounded": 0.75,
     "dead-plateau": 0.8,
     "undecided": 0.6,
+    "frozen": 0.6,
+    "flat-from-start": 0.45,
     "zero-throughout": 0.5,
     "flat-no-gradient": 0.8,
     "flat-no-rate": 0.7,
 }
 
 
+AT_CHANCE, STANDS = 0.55, 0.45
+"""An accuracy alone never makes it sure; one of held-out cases may be its evaluation's fault."""
 MEAN_CLEARLY_ABOVE, MEAN_ABOVE = 1.05, 1.25
 """A loss that stayed at one level has its mean there; a quarter above is no chance, nor is less
 where the last losses scatter little."""
@@ -92,21 +99,25 @@ def judge(facts: Facts) -> Judgement:
         if met:
             text = "the program measured that the quality it was to reach was reached"
             return Cleared(CODE, text, (met[-1].cite,), decisive=True)
-    if seen is None:
-        return None
-    if seen.shape in ("falling", "unclear"):
-        lost = _held_out(facts)
-        if lost is not None:
+        if seen is not None and (lost := _held_out(facts)) is not None:
             return lost
+    if seen is None or seen.shape == "unclear":
+        return _untold(facts, seen)
     if seen.shape == "falling":
         text = (
             f"the loss is finite and fell from {seen.head:.4g} to {seen.tail:.4g}"
             f" over {seen.count} points"
         )
         return Cleared(CODE, text, tuple(p.cite for p in seen.points))
-    if seen.shape == "unclear":
-        return _by_its_mean(facts, seen)
     return _finding(facts, seen)
+
+
+def _untold(facts: Facts, seen: Curve | None) -> Judgement:
+    """Where no loss shows whether anything was learnt."""
+    still = standing_still(facts)
+    if still is not None:
+        return _still(facts, still)
+    return None if seen is None else _by_its_mean(facts, seen)
 
 
 def _held_out(facts: Facts) -> Finding | None:
@@ -142,6 +153,32 @@ def _held_out(facts: Facts) -> Finding | None:
         actions=(Action("fix", "Evaluate the last checkpoint once in full precision, and the one"
                         " before it."),),
         resubmit="unknown",
+    )  # fmt: skip
+
+
+def _still(facts: Facts, still: Standing) -> Finding:
+    """An accuracy that did not move."""
+    said = f"The {still.name} is {still.value} in all {still.count} {still.unit} read"
+    like = f": what one class of {still.chance} gives" if still.chance else ", and no other moved"
+    return Finding(
+        code=CODE,
+        summary=said + like,
+        fault_class="metric-at-chance" if still.chance else "metric-stands",
+        attribution="training",
+        strength=STANDS if still.chance is None or still.held_out else AT_CHANCE,
+        severity="degraded",
+        shows=(claim(said + like, *still.cites),),
+        implies=(claim("Weights that move change some answers: this model gives all cases the"
+                       " same one, and has learnt nothing.", *still.cites[-1:]),),
+        scope="all",
+        onset=still.cites[0].at,
+        order=(still.cites[0].source, still.cites[0].line),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Whether the loss moved: none was read that shows it. Labels, learning rate"
+                       " and frozen parameters are to be looked at.",),
+        actions=(Action("fix", _advice(facts, None)),),
+        resubmit="fix_first",
     )  # fmt: skip
 
 
@@ -193,6 +230,8 @@ def _told(seen: Curve, where: str) -> str:
     if seen.throughout:
         lines = f"every line read ({seen.count})" if seen.count > 1 else "the one line read of it"
         return f"The {name} or its gradient is non-finite in {lines}"
+    if seen.shape == "non-finite" and seen.count == 1:
+        return f"The last {name} that was read{where} is non-finite"
     cases = round(exp(seen.head)) if seen.shape == "undecided" and seen.head is not None else 0
     return {
         "non-finite": f"The {name} or its gradient became non-finite{where} and stayed so",
@@ -202,6 +241,8 @@ def _told(seen: Curve, where: str) -> str:
         "dead-plateau": f"The {name} stopped dead{where}: every value since is the very same",
         "undecided": f"The {name} is ln {cases} in every epoch read: each of {cases} cases is"
         " called as likely as the next",
+        "frozen": f"The {name} is one and the same number, epoch after epoch",
+        "flat-from-start": f"The {name} has stood at one level since the run began",
         "zero-throughout": f"The {name} is exactly 0 in every line",
         "never-fell": f"The {name} only rose from its start and never fell",
         "risen": f"The {name} climbs throughout what was read and never fell",
@@ -224,6 +265,8 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
     strength = _STRENGTH[seen.shape]
     if seen.count < FEW.get(seen.shape, 0):
         strength = 0.7
+    if seen.shape == "non-finite" and seen.count == 1 and not seen.throughout:
+        strength = 0.55
     return Finding(
         code=CODE,
         summary=text,
@@ -247,6 +290,8 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
             " is not in the log.",
             *(("Whether the data was changed there on purpose.",)
               if seen.shape == "stepped-up" else ()),
+            *(("Whether the model began trained: its loss may then have little to fall.",)
+              if seen.shape == "flat-from-start" else ()),
             *((f"The shape rests on {seen.count} point{'s' * (seen.count > 1)}.",)
               if seen.count < SHAPE_POINTS else ()),
         ),

@@ -28,10 +28,17 @@ References:
 from __future__ import annotations
 
 from flatline.facts import Facts
-from flatline.judging.claims import claim
+from flatline.judging.claims import claim, name_places
 from flatline.judging.leads import fix, lead, shows
-from flatline.judging.registration import Doubled, numbered_twice, turned_away
-from flatline.model import Action, Cleared, Crash, Finding, Judgement
+from flatline.judging.registration import (
+    Absent,
+    Doubled,
+    never_came,
+    numbered_twice,
+    turned_away,
+    waited_for,
+)
+from flatline.model import Action, Claim, Cleared, Crash, Finding, Judgement, Place
 
 CODE = "C1"
 NAME = "rendezvous-hang"
@@ -41,6 +48,7 @@ DECIDED_BY = (
 )
 ALONE = 0.55
 """Victims of a store that went away look as those of one that was never reached."""
+MOST_NAMED = 64
 EXPLAINS = {
     "F3": "ranks waiting for a rendezvous that never completes hold the allocation to the wall",
     "A2": "the runtime ends the process when the rendezvous times out",
@@ -55,6 +63,8 @@ def judge(facts: Facts) -> Judgement:
     if found is None:
         if (doubled := numbered_twice(facts)) is not None:
             return _misnumbered(facts, doubled)
+        if (absent := waited_for(facts)) is not None:
+            return _incomplete(facts, absent)
         alone = turned_away(facts)
         return _met(facts) if alone is None else _turned_away(facts, alone)
     first = found.first
@@ -70,7 +80,7 @@ def judge(facts: Facts) -> Judgement:
         fault_class=first.fault_class,
         attribution=first.attribution,
         strength=first.strength,
-        shows=(shows(found, first.what),),
+        shows=(shows(found, first.what), *_unheard(facts)),
         implies=(
             claim(
                 "The run failed before any training: a matter of addresses, ports, names or a"
@@ -85,6 +95,46 @@ def judge(facts: Facts) -> Judgement:
         cannot_decide=tuple(cannot),
         actions=(fix(found, "Check the rendezvous address and port from every node."),),
         resubmit="fix_first" if first.attribution == "job" else "unknown",
+    )  # fmt: skip
+
+
+def _unheard(facts: Facts) -> tuple[Claim, ...]:
+    """Which ranks were missing, where those that came say so of themselves."""
+    ranks, said = never_came(facts)
+    if not ranks:
+        return ()
+    missing = name_places([Place(rank=rank) for rank in ranks])
+    return (claim(f"{missing[:1].upper()}{missing[1:]} never went to the rendezvous",
+                  *(m.cite for m in said[:4])),)  # fmt: skip
+
+
+def _incomplete(facts: Facts, absent: Absent) -> Finding:
+    places = tuple(Place(rank=rank) for rank in absent.ranks)
+    return Finding(
+        code=CODE,
+        summary=f"The ranks never formed their process group: {name_places(places)} of"
+        f" {absent.world} never came",
+        attribution="unknown",
+        strength=0.72,
+        shows=absent.shows,
+        implies=(
+            claim("Those that came wait until the rendezvous times out or the job is ended.",
+                  absent.first),
+        ),
+        culprits=places[:MOST_NAMED],
+        onset=absent.first.at,
+        order=(absent.first.source, absent.first.line),
+        attempt=facts.last.n,
+        cannot_decide=(
+            "Whether they were never started, cannot reach rank 0, or print into a log that was"
+            " not read.",
+        ),
+        actions=(
+            Action("collect", "See whether the processes of these ranks were started, and reach"
+                   " MASTER_ADDR:MASTER_PORT from their host; check num_nodes, devices and the"
+                   " tasks that the launcher starts."),
+        ),
+        resubmit="unknown",
     )  # fmt: skip
 
 

@@ -93,6 +93,11 @@ def judge(facts: Facts) -> Judgement:
             + " the kernel's OOM killer, a memory limit or a person. The kernel log"
             " of that host and the scheduler's OUT_OF_MEMORY state would tell."
         )
+    if first.helper:
+        cannot.append(
+            "Whether training was ended by it: a job of a recipe was killed, and nothing shows"
+            " that it was the one that trains."
+        )
     if first.done:
         cannot.append(
             "Whether anything was lost by it: the log says before that training was over."

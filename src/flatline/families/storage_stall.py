@@ -5,7 +5,9 @@ Symptom:
     The file server does not respond, handles go stale, the disk or the quota is full, processes
     stand in uninterruptible sleep.  The run ends of it, or stands still and goes on.  Without a
     kernel log the host shows it that the others wait for: its GPUs rest, its tasks cannot be
-    woken, and some of them wait for storage all the time.
+    woken, and some of them wait for storage all the time.  A file system that ran out of room or
+    of inodes, or turned read-only, says so by its own count; clients of NFS and Lustre count the
+    requests that had no answer.
 
 Mechanism:
     Reads of data or writes of checkpoints block or fail.  One rank that blocks in a checkpoint
@@ -18,6 +20,11 @@ Told apart from:
     A run that went on: its kernels' lines count where they lie in pauses between its steps, are
     of its own hosts, and cost it time.  A server that is silent for a moment, a line beside every
     pause, one in an evaluation as long as the run's others, and one time-out of a disk are none.
+    A full file system is none by itself: another's, one that was full all along, or one that let
+    the run go on.  Where no line tells of a failed write, the run must write to it and have ended
+    as it ran out.  Clients count requests since boot and for all programs of a host: they must
+    have gone unanswered far more often while the run stood still than in its rest.  Neither is
+    ever confident.
 
 Do:
     Free space or raise the quota; have the server and the mount checked; resubmit when it serves.
@@ -33,19 +40,30 @@ import os.path
 import re
 from dataclasses import replace
 from datetime import UTC, datetime
-from statistics import median
+from shlex import quote
 
 from flatline.facts import KERNEL, Facts
 from flatline.judging.blocked import BLOCKED, PROCS, TIMES, Blocked, blocked
 from flatline.judging.claims import claim, name_places
 from flatline.judging.crashes import Failure
+from flatline.judging.filesystems import (
+    OF_THE_HOST,
+    PATH,
+    has_room,
+    mount_of,
+    mounts,
+    ran_out,
+    spent,
+    written,
+)
 from flatline.judging.idle_power import idle
 from flatline.judging.leads import Lead, fix, lead, lead_of, shows
 from flatline.judging.pace import pace
-from flatline.judging.pauses import Stalled, between, stalled
+from flatline.judging.pauses import SILENT_S, Stalled, longest_of, stalled
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
 from flatline.judging.timeline import by_host, instant
+from flatline.judging.unserved import resent, unserved
 from flatline.model import Action, Claim, Finding, Judgement, Place
 
 CODE = "C6"
@@ -75,25 +93,28 @@ _SERVER = (
     "Have the server and this host's mount and link to it checked; see whether other clients of"
     " it were hit, and resume once it serves."
 )
+_FREE = "Free space or raise the quota, then resume."
+_DISK = (
+    "Have the disk of that host replaced or checked; keep data and checkpoints elsewhere until"
+    " then."
+)
 _ADVICE = {
-    r"quota|full|space|less room|fewer bytes": "Free space or raise the quota, then resume.",
-    r"block-device|local disk": "Have the disk of that host replaced or checked; keep data and"
-    " checkpoints elsewhere until then.",
+    r"quota|full|space|less room|fewer bytes": _FREE,
+    r"block-device|local disk": _DISK,
     r"object store": "See whether the store was throttled or down, lower the number of requests at"
     " a time, and let the client try longer.",
     r"barrier": "See which process was slow to write, and why; give the save more time.",
 }
 """By words of the signature's id and meaning."""
-_PATH = re.compile(r"['\"\s:=](/[\w.+-]+(?:/[\w.+@=-]+)*)")
-_OF_THE_HOST = re.compile(
-    r"^/(?:tmp|var|dev|run|proc|sys|scratch/local|local|mnt/(?:nvme|ssd))(?:/|$)"
-)
-"""Paths that are each host's own by convention: nothing that places share."""
+_READ_ONLY = re.compile(r"read-only file ?system|\[Errno 30\]", re.IGNORECASE)
 WEAK, DOUBTED = 0.7, 0.79
 """A line that does not name what a task waits in (the kernel's hung-task watch, 0.65) stays short
 of confident: a driver of a GPU can hold it as well."""
 UNREAD = 0.75
 """What a kernel counts of its tasks' waits does not say which storage they are for."""
+SILENT, UNUSED = 0.65, 0.35
+"""What ran out as the run ended, and was written to, need not have ended it where no line says so;
+of what nothing shows that the run writes there it is a coincidence to be named.  A judgement."""
 _GOES_ON = ("completed", "running", "cancelled", "unknown")
 """Of a run that failed or came to its limit others say why."""
 _SHOWN = 3
@@ -112,7 +133,13 @@ def judge(facts: Facts) -> Judgement:
         if apart is not None:
             return _waited(facts, apart)
     if first is None:
-        return _asleep(facts)
+        return _asleep(facts) or unserved(facts, CODE, _SERVER) or _ran_out(facts)
+    found = _said(facts, first)
+    return None if found is None else _by_its_count(facts, found, first)
+
+
+def _said(facts: Facts, told: Lead) -> Finding | None:
+    """What the lines of the run and of its kernels say."""
     found = signed(
         facts,
         CODE,
@@ -120,15 +147,14 @@ def judge(facts: Facts) -> Judgement:
         cannot_decide=(
             "Whether other jobs on the same file system were hit: the server's log would tell.",
         ),
-        advice=_advice(first.first) if first is not None else "",
+        advice=_advice(told.first),
         resubmit="fix_first",
     )
-    told = first
-    places = {_where(f.place) for f in told.group} if told is not None else set()
-    if found is None or told is None or len(places) < 2:
-        return found if found is None or told is None else _not_it_alone(facts, found, told)
+    places = {_where(f.place) for f in told.group}
+    if found is None or len(places) < 2:
+        return found if found is None else _not_it_alone(facts, found, told)
     shared = _shared(told)
-    if (shared is not None and _OF_THE_HOST.match(shared)) or (
+    if (shared is not None and OF_THE_HOST.match(shared)) or (
         shared is None and not found.culprits
     ):
         return found
@@ -160,7 +186,7 @@ def _shared(told: Lead) -> str | None:
     servers = {f.match.groups["peer"] for f in told.group if f.match and "peer" in f.match.groups}
     if len(servers) == 1:
         return servers.pop()
-    paths = [found[1] for f in told.group if (found := _PATH.search(f.cite.text))]
+    paths = [found[1] for f in told.group if (found := PATH.search(f.cite.text))]
     if len(paths) < len(told.group):
         return None
     common = os.path.commonpath(paths)
@@ -211,6 +237,8 @@ def _stood_still(facts: Facts, waited: Stalled) -> Finding:
     shared = wide and not local
     culprits = () if shared else tuple(Place(host=host) for host in hosts)
     times = len(waited.pauses)
+    longest = max(waited.pauses, key=lambda pause: pause.lost_s)
+    counted = resent(facts, (longest.begins, longest.ends + SILENT_S))
     share = waited.lost_s / waited.stood.wall_s
     still = _spell(waited.lost_s) + (f" in {times} pauses" if times > 1 else "")
     onset = first.begins if not waited.stood.off_s else _first_line(told)
@@ -223,8 +251,9 @@ def _stood_still(facts: Facts, waited: Stalled) -> Finding:
         shows=(
             shows(told, f"{name_places([Place(host=h) for h in hosts]) or 'The kernel'}:"
                         f" {told.first.what}"),
-            _paused(facts, waited),
+            longest_of(facts, waited),
             *((tasks[0],) if tasks is not None else ()),
+            *((counted.shows,) if counted is not None else ()),
         ),
         implies=(
             claim(f"The steps that had to wait for it cost {share:.0%} of the run's time; the"
@@ -317,6 +346,79 @@ def _asleep(facts: Facts) -> Finding | None:
     )  # fmt: skip
 
 
+# --- what file systems say of themselves --------------------------------------------------------
+
+
+def _by_its_count(facts: Facts, found: Finding, told: Lead) -> Finding:
+    """The finding, with what the file system that the lines name, or the only one of which it is
+    true, had left by its own count; in doubt where that one had room."""
+    first = told.first
+    full = first.signature is not None and "disk-full" in first.signature.tags
+    dated = first.cite.at if first.cite.at is not None and not first.cite.at_assumed else None
+    until = dated or facts.last.ended_at or facts.lived[1]
+    if until is None or not (full or _READ_ONLY.search(first.cite.text)):
+        return found
+    here = [one for one in spent(facts, until.timestamp(), told=True)
+            if (one.lacks != "writes") is full]  # fmt: skip
+    every = mounts(facts)
+    named = {mount for f in told.group for path in PATH.findall(f.cite.text)
+             if (mount := mount_of(path, every))}  # fmt: skip
+    meant = [one for one in here if (one.mount in named if named else written(facts, one.mount))]
+    if not meant and not named and len({one.mount for one in here}) == 1:
+        meant = here
+    if meant:
+        own = next((one for one in meant if one.host == first.place.host), meant[0])
+        return replace(found, shows=(*found.shows, own.shows))
+    with_room = [mount for mount in sorted(named) if has_room(facts, mount, until.timestamp())]
+    if not with_room or not full or "quota" in first.cite.text.lower():
+        return found
+    doubt = f"What was full: {with_room[0]} had room by its own count, so that a quota, one of the"
+    doubt += " servers behind it, or what was removed again may have been."
+    return replace(found, cannot_decide=(*found.cannot_decide, doubt))
+
+
+def _ran_out(facts: Facts) -> Finding | None:
+    """A file system that ran out as the run ended, where no line says of what it died: by numbers
+    alone never sure, and a warning where nothing shows that the run writes there."""
+    out = ran_out(facts)
+    if out is None:
+        return None
+    first, used, same = out.first, out.used, out.hosts
+    own = OF_THE_HOST.match(first.mount + "/") is not None or first.mount == "/"
+    culprits = tuple(Place(host=host) for host in same) if own or len(same) == 1 else ()
+    what = "turned read-only" if first.lacks == "writes" else f"ran out of {first.lacks}"
+    where = name_places([Place(host=host) for host in same])
+    implied = "What writes there fails from then on, and may end without a word."
+    advice = _FREE if first.lacks != "writes" else _DISK if culprits else _SERVER
+    return Finding(
+        code=CODE,
+        summary=f"{first.mount} ({where}) {what} as the run ended",
+        attribution="infrastructure",
+        strength=SILENT if used else UNUSED,
+        most=SILENT,
+        role="cause" if used else "warning",
+        severity="fatal" if used else "warning",
+        shows=(first.shows, *((claim("The run writes there", used),) if used else ())),
+        implies=(claim(implied, *first.shows.cites),),
+        culprits=culprits,
+        scope="place" if culprits else "shared",
+        domain=None if culprits else first.mount,
+        onset=datetime.fromtimestamp(first.at, UTC),
+        onset_step=facts.last_step,
+        attempt=facts.last.n,
+        ended_run=used is not None,
+        cannot_decide=(
+            "Whether it ended the run: no line says so.",
+            *(() if used else (f"Whether the run writes to {first.mount}: no line says so.",)),
+        ),
+        actions=(
+            Action("fix", advice,
+                   f"df -h {quote(first.mount)}; df -i {quote(first.mount)}; dmesg -T"),
+        ),
+        resubmit="fix_first" if used else "unknown",
+    )  # fmt: skip
+
+
 def _spell(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:.0f} s"
 
@@ -324,23 +426,6 @@ def _spell(seconds: float) -> str:
 def _first_line(told: Lead) -> float:
     """Where steps are dated by their sum, the kernel's word is the nearest that is dated."""
     return min(f.cite.at.timestamp() for f in told.group if f.cite.at is not None)
-
-
-def _paused(facts: Facts, waited: Stalled) -> Claim:
-    """The longest of the pauses with the steps around it, and what the log says was done then."""
-    stood, longest = waited.stood, max(waited.pauses, key=lambda pause: pause.lost_s)
-    before, after = (facts.point(stood.track, at) for at in longest.at)
-    done = between(facts, stood, longest, "checkpoint_saved", "eval")[:1]
-    many = len(waited.pauses)
-    text = (
-        f"From step {before.step} to step {after.step} {longest.ends - longest.begins:.0f} s"
-        f" passed, {longest.lost_s:.0f} s more than its steps usually take"
-    )
-    if many > 1:
-        usual = median(pause.lost_s for pause in waited.pauses)
-        text += f"; {many} such pauses, of {usual:.0f} s by their median, took"
-        text += f" {waited.lost_s:.0f} s of {stood.wall_s:.0f}"
-    return claim(text, before.cite, *done, after.cite)
 
 
 def _waiting(facts: Facts, waited: Stalled) -> tuple[Claim, bool] | None:

@@ -34,6 +34,7 @@ from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
 from flatline.judging.lone_worker import Lone, lone_host, lone_worker
+from flatline.judging.own_work import Slow, own_work
 from flatline.judging.printed_waits import Waits, printed_waits
 from flatline.judging.slow_cpus import at_moments, beside
 from flatline.judging.steering import leave_out
@@ -83,6 +84,9 @@ def judge(facts: Facts) -> Judgement:
     told = printed_waits(facts)
     if told is not None:
         return _waited_for(facts, told)
+    slow = own_work(facts)
+    if slow is not None:
+        return _slow_itself(facts, slow)
     run = course(facts)
     if run is None:
         return None
@@ -137,6 +141,37 @@ def _waited_for(facts: Facts, told: Waits) -> Finding:
         actions=_actions(facts, hosts),
         resubmit="exclude" if hosts else "unknown",
     )
+
+
+def _slow_itself(facts: Facts, slow: Slow) -> Finding:
+    """By what each of a few ranks printed of its own work."""
+    hosts = (slow.place.host,) if slow.place.host else ()
+    both = slow.became and slow.waited
+    return Finding(
+        code=CODE,
+        summary=f"{slow.place} works {slow.times:.1f} times as long as the others on what it does"
+        f" by itself, {slow.part:.0%} of each step",
+        fault_class="late-rank",
+        attribution="infrastructure",
+        shows=(slow.shows,),
+        implies=(
+            claim("A synchronised step is as long as its slowest rank's work"
+                  + ("; the others wait for it in the collective" if slow.waited else "")
+                  + ("; it was as fast as they before" if slow.became else "") + ".",
+                  *slow.shows.cites),
+        ),
+        strength=0.65 if both and slow.ranks > 2 else 0.55,
+        severity="degraded",
+        culprits=(slow.place,),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(
+            OPEN,
+            *(() if slow.became else ("Whether it has another part of the work by design.",)),
+        ),
+        actions=_actions(facts, hosts),
+        resubmit="unknown",
+    )  # fmt: skip
 
 
 def _at_moments(facts: Facts, ranks: Fleet, found: Anchored, kind: str) -> Finding | None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from flatline.facts import Facts
 from flatline.judging.timeline import instant
+from flatline.logs.places import OWNER
 from flatline.model import Finding, LogCite, QueryCite
 from flatline.signals import ACTIVITY
 
@@ -20,8 +21,6 @@ _OBJECT = re.compile(
     r"|^ {0,2}(?P<row>[a-z0-9][a-z0-9.-]{0,252}) +\d{1,3}/\d{1,3} "
 )
 """What a row of `kubectl get events` or `kubectl get pods` is of: they list a whole namespace."""
-_OWN = re.compile(r"-(?:\d{1,5}|(?:[b-df-hj-np-tv-z2-9]{8,10}-)?[b-df-hj-np-tv-z2-9]{5})$")
-"""What a pod's name has behind that of what made it (apimachinery pkg/util/rand)."""
 OF_EVERY_GPU = ("gpu_power_watts", "gpu_sm_clock_hertz", *ACTIVITY, "gpu_memory_used_bytes")
 
 
@@ -59,14 +58,19 @@ def _strange(facts: Facts, cite: LogCite) -> str | None:
     """The pod or node that a row is of, where nothing else names it."""
     found = _OBJECT.search(cite.text)
     lines = facts.at_line(cite.source, cite.line, cite.line)
-    if found is None or not any(match.signature.origin == "kubernetes" for match in lines):
+    told = [match for match in lines if match.signature.origin == "kubernetes"]
+    of = {} if found is None else found.groupdict()
+    if not told:
         return None
-    if found["process"]:
-        return f"process {found['process']}"
-    name = found["name"] or found["node"] or found["row"]
-    if found["node"] or found["kind"] == "node":
+    if of.get("process"):
+        return f"process {of['process']}"
+    name = of.get("name") or of.get("node") or of.get("row")
+    if name and (of["node"] or of["kind"] == "node"):
         return None if facts.node_of(name) in facts.hosts else f"node {name}"
-    owner = _OWN.sub("", name)
+    name = name or next((match.groups["pod"] for match in told if "pod" in match.groups), None)
+    if name is None:
+        return None
+    owner = OWNER.sub("", name)
     known = [read.source for read in facts.files if read.source != cite.source]
     known += [*facts.hosts, *(row.name or "" for row in facts.jobs)]
     return None if any(owner in one for one in known) else f"pod {name}"

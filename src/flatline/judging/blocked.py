@@ -146,10 +146,11 @@ class _Beside:
 
 def _beside(facts: Facts, signal: str, host: str, window: str, time: float) -> _Beside | None:
     read = _read(facts, signal, window, time)
-    now = {} if read is None else dict(read.at(time))
-    name = next((one for one in now if facts.node_of(one) == host), "")
-    own = now.pop(name, None)
-    return None if read is None or own is None or not now else _Beside(read, name, own, now, time)
+    if read is None:
+        return None
+    name = next((one for one in read.rows if facts.node_of(one) == host), "")
+    own, others = read.value(name, time), read.beside(name, time)
+    return None if own is None or not others else _Beside(read, name, own, others, time)
 
 
 def _tasks(facts: Facts, host: str, window: str, time: float) -> Claim | None:

@@ -46,6 +46,14 @@ _WRAPPERS = re.compile(
 )
 _INTERRUPTS = re.compile(r"(?:^|\.)(KeyboardInterrupt|SignalException|SystemExit)$")
 
+_CARRIES = re.compile(r"\b(?:ProcessRaisedException|RayTaskError(?:\(([\w.]{1,200})\))?)$")
+_CAUGHT = re.compile(
+    r"Caught (\w{1,100}) in (?:DataLoader worker process|replica|pin memory thread) "
+)
+"""How torch and Ray hand on what another process or thread raised, its traceback in the message
+(torch/_utils.py `ExceptionWrapper`, ray/exceptions.py `RayTaskError`)."""
+_SPAWNED = re.compile(r"/multiprocessing/spawn\.py$")
+
 _COMMUNICATES = re.compile(r"(?:^|\.)Dist(?:Backend|Network|Store)?Error$")
 """What torch raises for its communication library: whose fault it is, it does not say."""
 _OF_A_CALL = re.compile(
@@ -306,10 +314,10 @@ def _phase_doubt(facts: Facts, family: str, fault_class: str | None) -> float:
 
 
 def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure | None:
-    if carries := bool(crash.chain) and crash.exception.endswith("ProcessRaisedException"):
-        exception, message, _ = crash.chain[-1]
-        crash = replace(crash, exception=exception, message=message)
-    hushing = ("cascade", "benign", *(() if carries else ("wrapper",)))
+    told = crash
+    crash = _innermost(crash)
+    handed = crash is not told or any(_CARRIES.search(one) for one, _, _ in crash.chain)
+    hushing = ("cascade", "benign", *(() if handed else ("wrapper",)))
     echoed = any(m.signature.role == "cascade" for m in block)
     roots = [
         m
@@ -358,6 +366,26 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         match=best,
         attempt=crash.attempt,
     )
+
+
+def _innermost(crash: Crash) -> Crash:
+    """With the exception of the process that raised it, where another hands it on, or that it was
+    raised from where its own name is cut off; with what is known of it where that is cut off."""
+    while handed := _CARRIES.search(crash.exception) or _CAUGHT.match(crash.message):
+        kind = handed[1]
+        last, said, how = crash.chain[-1] if crash.chain else ("", "", "")
+        if how == "cause" and (not kind or last.endswith(kind) or _CARRIES.search(last)):
+            crash = replace(crash, exception=last, message=said, chain=crash.chain[:-1])
+        elif handed.re is _CAUGHT:
+            break
+        elif kind:
+            return replace(crash, exception=kind, message="")
+        else:
+            inside = any(_SPAWNED.search(frame.file) for frame in crash.frames[1:])
+            return replace(crash, exception="", complete=False) if inside else crash
+    if not crash.complete and crash.chain and crash.chain[-1][2] == "cause":
+        return replace(crash, exception=crash.chain[-1][0], message=crash.chain[-1][1])
+    return crash
 
 
 def in_a_thread(facts: Facts, crash: Crash) -> bool:
@@ -419,12 +447,13 @@ def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]
             return "A1", "asset", 0.6
         lost = said.endswith("KeyError")
         return "E2", "missing-keys" if lost else None, 0.6 if lost or crash.complete else CUT_OFF
-    if not crash.complete:
+    if not crash.exception:
         return ("A3", None, CUT_OFF_LATE) if begun else ("A1", None, CUT_OFF)
     if _COMMUNICATES.search(crash.exception):
         return "A3" if begun else "A1", None, CUT_OFF
     text = f"{crash.exception}: {crash.message}"
-    if crash.head == crash.cite and not crash.frames:  # it may have been caught and printed
+    alone = crash.head == crash.cite and not crash.frames
+    if alone or not crash.complete:  # it may have been caught and printed
         begun = begun if begun is not None else False
         return ("A3", "code", 0.5) if begun else ("A1", _at_startup(crash), 0.5)
     if _CUDA.search(text):

@@ -19,7 +19,7 @@ from flatline.judging.claims import claim
 from flatline.judging.gpus import whole_hosts
 from flatline.judging.timeline import ByHost, by_host, instant, usual
 from flatline.model import Claim, Place
-from flatline.series.answer import Answer
+from flatline.series.answer import Answer, by_exporter
 
 POWER, BUSY = "gpu_power_watts", "gpu_utilization_ratio"
 SETTLE_S, LEAST_S = 60, 120
@@ -73,10 +73,14 @@ def idle(facts: Facts, until: float | None, since: float | None = None) -> Idle 
         read = None if held is None else held.means(facts, signal)
         if held is None or read is None:
             continue
-        now, before = read
-        places = _apart(_values(now), _values(before), low, rest)
-        if places:
-            return _told(facts, now, places, (signal, held.length_s, held.ends))
+        now = read[0]
+        levels = [_values(one) for one in read]
+        for exporter, alike in by_exporter({row.place: row for row in now.rows}).items():
+            level, work = ({p: one[p] for p in alike if p in one} for one in levels)
+            places = _apart(level, work, low, rest)
+            if places:
+                asked = signal, held.length_s, held.ends
+                return _told(facts, now, places, asked, exporter=exporter)
     return None
 
 
@@ -183,11 +187,12 @@ def _told(
     places: Sequence[Place],
     asked: tuple[str, int, int],
     means: str = WAITED,
+    exporter: str | None = None,
 ) -> Idle | None:
     signal, length_s, ends = asked
     rows = {row.place: row for row in now.rows}
     cites = [now.cite(rows[place], f"mean of {place}") for place in places[:3]]
-    others = usual(facts, _mean(signal, length_s), ends, "the median GPU")
+    others = usual(facts, _mean(signal, length_s), ends, "the median GPU", exporter=exporter)
     if others is None:
         return None
     did, shown = ("drew", "{:.0f} W") if signal == POWER else ("ran a kernel", "{:.0%} of it")

@@ -8,6 +8,7 @@ is an echo where the same rank reported a timeout or an exception first.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +24,16 @@ _CLASSES = {4: "segv", 6: "abort", 7: "bus", 8: "segv", 9: "kill-unknown", 11: "
 BY_LAUNCHER = ("-closed", "-forced")
 """Reporters of processes that the launcher ended; see `flatline.parsers.exits_torchelastic`."""
 GONE = "process-gone"
+HELPER, WRAPPED_BY = 0.6, "kaldi-job-failed"
+"""A recipe of Kaldi runs hundreds of jobs: that one was killed does not say that training was."""
+_TRAINS = re.compile(r"(?i)train|acc-(?:stats|tree|lda|mllt)|gmm-est|nnet\d?-(?:combine|average)")
+_COMMAND = re.compile(
+    r"^# (?P<command>\S.{0,600})|\b(?:Killed|Segmentation fault).{0,40}?\(\s(?P<sub>.{0,600})"
+)
+_RUNS_OTHERS = re.compile(
+    r"(?:^|/)(?:python|perl|bash|sh|env|nice|torchrun|accelerate)[\d.]{0,5}$"
+)
+WRAPPED_LINES = 5
 ONCE_DONE = 0.7
 """A process that is killed after it said that its training was over may have lost nothing."""
 ENDED_BY_SCHEDULER = ("time-limit", "cancelled", "node-failure", "preempted")
@@ -42,6 +53,8 @@ class Kill:
     strength: float = 0.85
     done: bool = False
     """Whether its own file said before that the training was over."""
+    helper: bool = False
+    """Whether it was a job of a recipe that is not known to train."""
     gone: str = ""
     """What the line means where it shows no signal: only that the process is no longer there."""
 
@@ -85,6 +98,7 @@ class Kills:
     @property
     def strength(self) -> float:
         sure = min(0.97, self.first.strength + (0.08 if self.oom else 0.0))
+        sure = min(sure, HELPER) if self.first.helper else sure
         return min(sure, ONCE_DONE) if self.first.done else sure
 
 
@@ -164,6 +178,8 @@ def _from_exits(facts: Facts) -> Iterable[Kill]:
                 why_not=why_not or "training went on",
                 strength=0.9 if event.first or event.reporter == "srun" else 0.85,
                 done=_once_done(facts, event),
+                helper=event.reporter == "run.pl"
+                and not _trains(facts.text(event.cite.source, 1)),
             )
 
 
@@ -188,8 +204,34 @@ def _from_lines(facts: Facts) -> Iterable[Kill]:
             why_not=why_not or "training went on",
             strength=failure.strength,
             done=_once_done(facts, event),
+            helper=_wrapped(facts, failure.cite) and not _trains(failure.cite.text),
             gone=failure.what if GONE in failure.match.signature.tags else "",
         )
+
+
+def _trains(text: str) -> bool:
+    """Whether a program that was run, as `run.pl` or the shell spells it, is one of training: its
+    own name, for all of them read the data of training."""
+    found = _COMMAND.search(text)
+    for run in re.split(r"[|;&]", (found["command"] or found["sub"] or "") if found else ""):
+        words = run.split()[:4]
+        if words and _RUNS_OTHERS.search(words[0]):
+            words = [word for word in words[1:] if not word.startswith("-")]
+        if words and _TRAINS.search(words[0].rpartition("/")[2]):
+            return True
+    return False
+
+
+def _wrapped(facts: Facts, cite: LogCite) -> bool:
+    """Whether a script that runs the jobs of a recipe says right below that one failed, or above
+    which one it was."""
+    below = facts.at_line(cite.source, cite.line, cite.line + WRAPPED_LINES)
+    return any(match.signature.id == WRAPPED_BY for match in below) or any(
+        event.reporter == "run.pl"
+        and event.cite.source == cite.source
+        and 0 < event.cite.line - cite.line <= WRAPPED_LINES
+        for event in facts.exits
+    )
 
 
 def _once_done(facts: Facts, event: ProcessExit) -> bool:

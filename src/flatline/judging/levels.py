@@ -47,6 +47,11 @@ _SET_APART = frozenset(
         "gpu_temperature_celsius",
         "gpu_memory_temperature_celsius",
         "exporter_up",
+        "filesystem_available_bytes",
+        "filesystem_size_bytes",
+        "filesystem_free_inodes",
+        "filesystem_inodes",
+        "filesystem_read_only",
     }
 )
 """States, settings, and temperatures, which follow the room: no load of theirs to compare."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 from typing import Literal, cast
 
-from flatline.facts import Facts, Point, Track
+from flatline.facts import LOG, Facts, Point, Track
 from flatline.judging.shapes import (
     FALLING_POINTS,
     FEW_STEPS,
@@ -34,6 +34,7 @@ from flatline.judging.shapes import (
     trend,
     undecided,
 )
+from flatline.judging.standstill import flat_from_start, frozen, leapt_at
 
 Shape = Literal[
     "non-finite",
@@ -45,6 +46,8 @@ Shape = Literal[
     "unbounded",
     "dead-plateau",
     "undecided",
+    "frozen",
+    "flat-from-start",
     "zero-throughout",
     "flat-no-gradient",
     "flat-no-rate",
@@ -67,6 +70,10 @@ SKIPPED_SHARE = 0.05
 
 _ROUNDED = re.compile(r"(?i)(?:\blr|rate)\w{0,12}\W{0,5}0\.0{2,6}(?![\de])")
 """A rate in so many decimals: fine-tuning goes by one of a millionth."""
+_SCALER = re.compile(r"(?i)scale|\bamp\b|fp16|mixed")
+CUT_LINES = 2
+ADVERSARY_TAIL = 3
+_ADVERSARY = re.compile(r"(?i)(?:^|[_/. ])(?:[dg]|disc\w*|gen(?:erator)?)(?:$|[_/. ])")
 UNFALLING_TAIL = 5
 """Points of a loss that need not fall, not finite up to the end: one batch without a reward gives
 a policy's loss no value, five in a row give it none any more."""
@@ -100,7 +107,8 @@ def curve(facts: Facts) -> Curve | None:
     losses = [i for i in points if track.has_loss[i] and not track.skipped[i]]
     if not track.falling:
         lost = _non_finite(facts, track, losses, losses)
-        few = lost is not None and lost.count < UNFALLING_TAIL
+        least = ADVERSARY_TAIL if _ADVERSARY.search(track.loss_name) else UNFALLING_TAIL
+        few = lost is not None and lost.count < least
         return None if few and not _poisoned(track, losses[-1]) else lost
     if not losses and not points:
         return None
@@ -199,7 +207,7 @@ def _non_finite(facts: Facts, track: Track, losses: list[int], points: list[int]
             if isfinite(column[i]):
                 break
             tail += 1
-        if not tail or (tail < NON_FINITE_TAIL and len(said) > 1):
+        if not tail or (tail < NON_FINITE_TAIL and len(said) > 1 and not _cut(facts, track, said)):
             continue
         onset = said[-tail]
         before = [i for i in said if i < onset]
@@ -217,6 +225,19 @@ def _non_finite(facts: Facts, track: Track, losses: list[int], points: list[int]
             throughout=not before,
         )
     return None
+
+
+def _cut(facts: Facts, track: Track, said: list[int]) -> bool:
+    """Whether a log of a run without a loss scaler ends with its first loss that is no number: it
+    was cut there, for one that goes on would say so."""
+    end = next((read.lines for read in facts.log_files(LOG) if read.source == track.source), 0)
+    last = track.lines[said[-1]]
+    if len(said) < HEAD or not last <= end <= last + CUT_LINES:
+        return False
+    if any(track.skipped) or not track.has_loss[said[-1]]:
+        return False
+    near = [facts.text(track.source, n) for n in (track.lines[said[0]], last)]
+    return not any(_SCALER.search(text) for text in near)
 
 
 def _finite(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
@@ -251,16 +272,9 @@ def _shape(
     start, best, end = levels(numbers, max(HEAD, len(numbers) // WINDOWS))
     if _no_gradient(track, losses) and abs(end.middle - start.middle) <= 0.01 * abs(start.middle):
         return "flat-no-gradient", values[0][0]
-    if _moves(track, losses):
-        dead = None  # a loss of nought with a gradient is one that only looks like nothing
-    elif all_zero(numbers):
-        return "zero-throughout", values[0][0]
-    else:
-        dead = dead_since(numbers)
-    if dead is None and undecided(numbers) and _over_epochs(track, values):
-        return "undecided", values[0][0]
-    if dead is not None:
-        return "dead-plateau", values[dead][0]
+    still = _still(track, losses, values)
+    if still is not None:
+        return still
     burst = _burst(values)
     if burst is not None:
         return burst
@@ -278,7 +292,28 @@ def _shape(
     sloped = _slope(values, start, best, end)
     if sloped[0] == "unclear" and len(numbers) >= SHAPE_POINTS and _no_rate(facts, track, losses):
         return "flat-no-rate", values[0][0]
+    if sloped[0] == "unclear" and facts.last.n == 0 and flat_from_start(track, values):
+        return "flat-from-start", values[0][0]
     return sloped
+
+
+def _still(
+    track: Track, losses: list[int], values: list[tuple[int, float]]
+) -> tuple[Shape, int] | None:
+    """That a loss stands still, and the index it does so from."""
+    numbers = [value for _, value in values]
+    dead = None
+    if not _moves(track, losses):  # a loss of nought with a gradient only looks like nothing
+        if all_zero(numbers, track.steps[values[-1][0]]):
+            return "zero-throughout", values[0][0]
+        dead = dead_since(numbers)
+    if dead is None and _over_epochs(track, values):
+        if undecided(numbers):
+            return "undecided", values[0][0]
+        if frozen(numbers):
+            return "frozen", values[0][0]
+    dead = leapt_at(numbers) if dead is None else dead
+    return ("dead-plateau", values[dead][0]) if dead is not None else None
 
 
 def _over_epochs(track: Track, values: list[tuple[int, float]]) -> bool:

@@ -19,10 +19,11 @@ from statistics import median
 from flatline.facts import KERNEL, Facts, Track
 from flatline.judging.by_steps import MOST_SLACK, spent
 from flatline.judging.bygone import over
+from flatline.judging.claims import claim
 from flatline.judging.costly_steps import WARM_UP_STEPS
 from flatline.judging.crashes import Failure, of_family
 from flatline.judging.throughput import times
-from flatline.model import LogCite
+from flatline.model import Claim, LogCite
 
 FAR = 1.5
 """Times what its steps usually take. A judgement: single steps of sound runs vary by less, and a
@@ -301,3 +302,20 @@ def between(facts: Facts, stood_: Stood, pause: Pause, *kinds: str) -> tuple[Log
         and m.cite.source == stood_.track.source
         and first <= m.cite.line <= last
     )
+
+
+def longest_of(facts: Facts, waited: Stalled) -> Claim:
+    """The longest of the pauses with the steps around it, and what the log says was done then."""
+    stood, longest = waited.stood, max(waited.pauses, key=lambda pause: pause.lost_s)
+    before, after = (facts.point(stood.track, at) for at in longest.at)
+    done = between(facts, stood, longest, "checkpoint_saved", "eval")[:1]
+    many = len(waited.pauses)
+    text = (
+        f"From step {before.step} to step {after.step} {longest.ends - longest.begins:.0f} s"
+        f" passed, {longest.lost_s:.0f} s more than its steps usually take"
+    )
+    if many > 1:
+        usual = median(pause.lost_s for pause in waited.pauses)
+        text += f"; {many} such pauses, of {usual:.0f} s by their median, took"
+        text += f" {waited.lost_s:.0f} s of {stood.wall_s:.0f}"
+    return claim(text, before.cite, *done, after.cite)

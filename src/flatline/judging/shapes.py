@@ -15,6 +15,7 @@ SHAPE_POINTS = 20
 FALLING_POINTS = 5
 FEW_STEPS = 10
 """Optimizer steps below which no learning is claimed, nor expected (DESIGN, E3)."""
+LATE_STEP = 1_000
 FALLEN_RATIO = 0.6
 """The last of a few points, the lowest of them, so far below the first: neighbouring points of
 sound runs scatter by an eighth at most."""
@@ -187,8 +188,10 @@ def beyond_chance(mean: float, numbers: Sequence[float]) -> bool:
     return mean - fmean(numbers) > MEAN_ERRORS * error
 
 
-def all_zero(numbers: Sequence[float]) -> bool:
-    return len(numbers) >= FALLING_POINTS and not any(numbers)
+def all_zero(numbers: Sequence[float], last_step: int = -1) -> bool:
+    """Far into a run, three zeros tell as much as five at its beginning."""
+    enough = HEAD if last_step >= LATE_STEP else FALLING_POINTS
+    return len(numbers) >= enough and not any(numbers)
 
 
 def only_rises(numbers: Sequence[float]) -> bool:
@@ -254,6 +257,8 @@ def overshot_at(numbers: Sequence[float], ratio: float) -> int | None:
     had_fallen = any(0 < value < numbers[0] for value in numbers[1:first])
     if not had_fallen or len(numbers) - first < FALLING_POINTS:
         return None
+    if min(numbers[first:]) <= max(numbers[:first]):
+        return None  # batches that scatter, the first of them low
     low = numbers.index(min(numbers[:first]))
     steps = [after - before for before, after in pairwise(numbers[low:])]
     return first if max(steps) >= OVERSHOT_SHARE * (max(numbers) - numbers[low]) else None

@@ -14,6 +14,7 @@ from flatline.judging.claims import claim
 from flatline.judging.throughput import Course, Slow
 from flatline.judging.timeline import by_host, instant, timeline, usual
 from flatline.model import Claim, QueryCite
+from flatline.series.answer import by_exporter
 
 CPU_CLOCK, CPU_SLOW, CPU_ALIKE = "host_cpu_frequency_hertz", 0.85, 0.9
 """Hosts of one job clock their CPUs alike, within the few per cent of their own heat and load: one
@@ -35,11 +36,14 @@ def at_moments(facts: Facts, run: Course) -> Anchored | None:
     if cut is None or read is None or len(read.rows) < LEAST_HOSTS:
         return None
     lit: dict[str, list[bool]] = {host: [] for host in read.rows}
+    alike = by_exporter(read.rows).values()
     for end in cut.ends:
         now = read.at(end)
-        bar = CPU_SLOW * median(now.values()) if now else 0.0
-        for host, marks in lit.items():
-            marks.append(host in now and now[host] < bar)
+        for hosts in alike:
+            known = [now[host] for host in hosts if host in now]
+            bar = CPU_SLOW * median(known) if known else 0.0
+            for host in hosts:
+                lit[host].append(host in now and now[host] < bar)
     burst = {host: marks for host, marks in lit.items() if any(marks) and not all(marks)}
     if not burst or len(burst) > MOST_SHARE * len(lit):
         return None
@@ -52,8 +56,11 @@ def beside(facts: Facts, host: str, inside: Slow) -> Claim | None:
     mean = f"avg by (host) ({MEAN.replace('[w]', f'[{max(1, int(end - inside.begins))}s]')})"
     read = by_host(instant(facts, mean, end))
     own = None if read is None else read.cite(host, end, "CPU clock")
-    usually = usual(facts, mean, end, "CPU clock, the median host")
-    return None if own is None or usually is None else _told(host, own, usually)
+    if read is None or own is None:
+        return None
+    usually = usual(facts, mean, end, "CPU clock, the median host",
+                    exporter=read.rows[host].exporter)  # fmt: skip
+    return None if usually is None else _told(host, own, usually)
 
 
 def slow_cpus(facts: Facts, run: Course, host: str, hosts: tuple[str, ...]) -> Claim | None:
@@ -62,18 +69,19 @@ def slow_cpus(facts: Facts, run: Course, host: str, hosts: tuple[str, ...]) -> C
         return None
     begins, ends = (int(moment) for moment in run.pace.span)
     mean = f"avg by (host) (avg_over_time({CPU_CLOCK}[{max(1, ends - begins)}s]))"
-    answer = instant(facts, mean, float(ends))
-    rows = {row.place.host: row for row in answer.rows} if answer is not None else {}
-    others = [rows[one].last for one in hosts if one in rows and one != host]
-    if answer is None or host not in rows or len(others) < LEAST_HOSTS - 1:
+    read = by_host(instant(facts, mean, float(ends)))
+    own = None if read is None else read.cite(host, float(ends), "CPU clock, over the run")
+    if read is None or own is None:
+        return None
+    others = [v for one, v in read.beside(host, float(ends)).items() if one in hosts]
+    if len(others) < LEAST_HOSTS - 1:
         return None
     middle = median(others)
-    if rows[host].last > CPU_SLOW * middle or min(others) < CPU_ALIKE * middle:
+    if own.value > CPU_SLOW * middle or min(others) < CPU_ALIKE * middle:
         return None
-    usually = usual(facts, mean, float(ends), "CPU clock, the median host")
-    if usually is None:
-        return None
-    return _told(host, answer.cite(rows[host], "CPU clock, over the run"), usually)
+    usually = usual(facts, mean, float(ends), "CPU clock, the median host",
+                    exporter=read.rows[host].exporter)  # fmt: skip
+    return None if usually is None else _told(host, own, usually)
 
 
 def _told(host: str, own: QueryCite, usually: QueryCite) -> Claim:

@@ -49,6 +49,13 @@ class ByHost:
         cite: QueryCite = self.answer.cite(self.rows[host], text, at=time)
         return cite
 
+    def beside(self, host: str, time: float) -> dict[str, float]:
+        """The values at a time of the other hosts that the same exporter tells of."""
+        row = self.rows.get(host)
+        who = None if row is None else row.exporter
+        return {other: value for other, value in self.at(time).items()
+                if other != host and self.rows[other].exporter == who}  # fmt: skip
+
     def covers(self, cut: Timeline) -> bool:
         """Whether every host has values in most stretches: what was not read clears nothing."""
         least = COVERED * len(cut.ends)

@@ -41,6 +41,8 @@ _HOST_LIKE = re.compile(
 beside `dmesg` as well, is none."""
 _RAY_FOLDER = re.compile(r"(?:^|/)ray_logs/([A-Za-z0-9][\w.-]{0,252})/")
 _SUFFIX = re.compile(r"(?:\.(?:log|out|err|txt|stdout|stderr|gz|xz|zst|bz2))+$", re.IGNORECASE)
+OWNER = re.compile(r"-(?:\d{1,5}|(?:[b-df-hj-np-tv-z2-9]{8,10}-)?[b-df-hj-np-tv-z2-9]{5})$")
+"""What a pod's name has behind that of what made it (apimachinery pkg/util/rand)."""
 _NOT_GLOBAL = frozenset(("node", "group", "tp", "pp", "dp", "ep", "cp", "data", "model"))
 
 

@@ -29,10 +29,13 @@ from flatline.logs.tracetext import (
     NESTED,
     NEW_RECORD,
     OPEN_ENDS,
+    QUOTE,
+    QUOTES,
     REPEATED,
     RESUMES,
     RULE,
     SUMMARY,
+    TASK,
     exception_line,
     relation,
     written_out,
@@ -126,20 +129,25 @@ class _Walk:
         indent = lines[0][1].partition("Traceback")[0]
         self._indent = indent if not indent.strip() else ""
         self._at = 1
+        self._passed = range(0)
         self._loose = False
 
     def crash(self) -> RawCrash:
-        native = NATIVE.match(self._text(0)) is not None
-        parts = [self._exception(self._lines[0][0], native)]
+        last = self._exception(self._lines[0][0], NATIVE.match(self._text(0)) is not None)
         chain: list[Chained] = []
         while len(chain) < MOST_CHAINED and (how := self._follows()) is not None:
-            last = parts[-1]
-            below = "cause" if how == "native" else how
-            chain += [*last.nested, (last.exception, last.message, below)]
-            parts.append(self._exception(self._lines[self._at - 1][0], how == "native"))
-            if how == "native":
-                parts[-1].frames = last.frames
-        last = parts[-1]
+            quoted = how == "cause" and any(self._text(at) == QUOTE for at in self._passed)
+            outer = self._exception(self._lines[self._at - 1][0], how == "native")
+            if quoted:  # what a process of a pool raised is raised again where it was asked for
+                outer.frames = [*outer.frames, *last.frames][-MOST_FRAMES:]
+            if how == "native":  # what failed below the last of the frames
+                outer.frames, how = last.frames, "cause"
+            if quoted and last.exception and not outer.exception:
+                more = self._at >= len(self._lines)
+                last.frames, last.end = outer.frames, self._lines[-1][0] if more else outer.end
+                break
+            chain += [*last.nested, (last.exception, last.message, how)]
+            last = outer
         return RawCrash(
             head_line=self._lines[0][0],
             end_line=last.end,
@@ -238,7 +246,7 @@ class _Walk:
             if self._nested(part) or self._at >= len(self._lines) or size > MESSAGE_CHARS:
                 break
             text = self._text(self._at)
-            if HEAD in text or relation(text) or NEW_RECORD.match(text) or text == '"""':
+            if HEAD in text or relation(text) or NEW_RECORD.match(text) or text == QUOTE:
                 break
             if not text.strip() and not (summary or self._resumes()):
                 break
@@ -268,7 +276,7 @@ class _Walk:
         part.end = max(part.end, inner.end)
         if inner.exception:
             part.nested += [*inner.nested, (inner.exception, inner.message, "cause")]
-            part.frames = [*part.frames, *inner.frames][-MOST_FRAMES:]
+        part.frames = [*part.frames, *inner.frames][-MOST_FRAMES:]
         return True
 
     def _nested_at(self, remote: bool) -> int | None:
@@ -279,9 +287,12 @@ class _Walk:
         text = self._text(at)
         if remote and FRAME.match(text):
             return at
-        if text.startswith("Original " + HEAD):
-            return at + 1
-        return at + 2 if NESTED.match(text) and HEAD in self._text(at + 1) else None
+        if not NESTED.match(text):
+            return None
+        at += "Original " not in text
+        while QUOTES.search(self._text(at)):
+            at += 1
+        return at + 1 if HEAD in self._text(at) else None
 
     def _follows(self) -> str | None:
         """How the next traceback follows from this one; stands behind its head then."""
@@ -293,14 +304,15 @@ class _Walk:
         how = relation(self._text(at))
         if how is None:
             return None
+        self._passed = range(self._at, at)
         at = self._skip_blank(at + 1)
-        if HEAD not in self._text(at):
+        if HEAD not in self._text(at) and not TASK.match(self._text(at)):
             return None
         self._at = at + 1
         return how
 
     def _skip_blank(self, at: int) -> int:
-        while at < len(self._lines) and self._text(at).strip() in ("", '"""'):
+        while at < len(self._lines) and self._text(at).strip() in ("", QUOTE):
             at += 1
         return at
 

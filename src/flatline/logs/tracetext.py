@@ -10,10 +10,16 @@ CODE = re.compile(r"^(?: {4}|\t)")
 MARKS = re.compile(r"^[ \t]+[\^~][\^~ ]*$")
 REPEATED = re.compile(r"^ *\[Previous line repeated \d{1,9} more times?\]$")
 NESTED = re.compile(
-    r"^(?:Original Traceback|-- Process \d{1,9} terminated with the following error:"
-    r"|.{0,200}\braised:$)"
+    r"^(?:Original (?:Traceback|\S{1,200}RemoteTraceback: ?$)|.{0,200}\braised:$"
+    r"|-- Process \d{1,9} terminated with the following error:)"
 )
 """What introduces a traceback inside a message: torch's DataLoader and `multiprocessing.spawn`."""
+QUOTE = '"""'
+QUOTES = re.compile(r'RemoteTraceback: ?$|^"""$')
+"""How `multiprocessing`, `concurrent.futures` and loky begin to quote what a process of theirs
+raised."""
+TASK = re.compile(r"ray::\S.{0,200}\(pid=\d")
+"""What Ray prints for the head of a traceback (`RayTaskError.__str__`)."""
 _HINTS = (
     r"For debugging|Compile with|CUDA kernel errors|Search for|Device-side|Last error|If reserved"
     r"|Exception raised from|frame #\d|-- Process \d|Please |Try |Hint|Note|See |nccl\w{4,40}: "

@@ -194,7 +194,8 @@ class Loss:
 @dataclass(frozen=True, slots=True)
 class Position:
     """Where a line says how far it is. `own`: the counter is its epoch's; None: not said.
-    `samples`: step and plan count samples of the epoch, which are no steps."""
+    `samples`: step and plan count samples of the epoch, which are no steps.  `bare`: a counter
+    without a word, which an epoch's own line above may explain."""
 
     at: int
     step: Slot | None = None
@@ -203,6 +204,7 @@ class Position:
     epochs: Slot | None = None
     own: bool | None = None
     samples: bool = False
+    bare: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,7 +362,8 @@ def _counter(line: _Line, epoch: bool) -> Position | None:
         others.append((_BATCH, True))
     for pattern, own in others:
         if seen := pattern.search(line.low):
-            return Position(seen.start(), line.slot(seen, 1), line.slot(seen, 2), own=own)
+            step, of, bare = line.slot(seen, 1), line.slot(seen, 2), pattern is _ONE
+            return Position(seen.start(), step, of, own=own, bare=bare)
     return None
 
 

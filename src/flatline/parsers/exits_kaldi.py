@@ -4,6 +4,8 @@ How a job of Kaldi's `run.pl`, `queue.pl` or `slurm.pl` ended, which ESPnet's re
     # Accounting: time=9 threads=1
     # Ended (code 255) at Sat Dec 12 03:15:49 GMT 2020, elapsed time 9 seconds
 
+    # Ended (code 0; signal 9) at Sat Dec 12 03:15:49 GMT 2020, elapsed time 9 seconds
+
 Older versions print the status of wait(2) there, which is past 255 for any exit code.  A code of 0
 is not read: a recipe is many such jobs, and the end of one is not that of the run.
 Source: egs/wsj/s5/utils/parallel of kaldi-asr/kaldi.
@@ -19,8 +21,8 @@ from flatline.parsers._exits import ended, waited
 
 FORMAT = "exits-kaldi"
 FRAMEWORK = None
-TRIGGERS = (r"# Ended \(code [1-9]",)
-_ENDED = re.compile(r"\s*# Ended \(code ([1-9][0-9]{0,5})\) at ")
+TRIGGERS = (r"# Ended \(code [1-9]", r"# Ended \(code [0-9]+; signal [1-9]")
+_ENDED = re.compile(r"\s*# Ended \(code ([0-9]{1,6})(?:; signal ([1-9][0-9]?))?\) at ")
 _CODES = 255
 
 
@@ -29,8 +31,10 @@ class Reader:
 
     def feed(self, text: str) -> Iterable[Reported]:
         found = _ENDED.match(text)
-        if found is None:
+        if found is None or (int(found[1]) == 0 and not found[2]):
             return ()
+        if found[2]:
+            return (Reported("run.pl", signal=int(found[2])),)
         status = int(found[1])
         code, signal = waited(status) if status > _CODES else ended(status)
         return (Reported("run.pl", exit_code=code, signal=signal),)

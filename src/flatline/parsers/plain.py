@@ -44,6 +44,7 @@ TRIGGERS = (
     r"\[(step|batch)=[0-9]+/[0-9]+",
     r"[Ee]poch[ :=#\[]{1,3}[0-9]",
     r"(?i:cost)(=| =|:| :| after [a-z]{4,9} [0-9]+:) *([0-9]|nan)",
+    r"(?:损失|損失)",
     r"tensor\([0-9.naif]{3,12}, [^\n]{0,40}grad_fn=<[A-Za-z0-9]{0,24}Loss",
 )
 
@@ -69,6 +70,25 @@ _LONGEST = 8_192
 """Characters of a line that are read: the longest step lines known (verl) have some 5,000."""
 _SHAPES = 256
 """Shapes that are remembered; a loop prints a handful."""
+
+
+_CHINESE = (
+    (re.compile(r"第 ?([0-9]{1,9}) ?(?:轮|个?epoch)|(?:轮次|轮数|周期)"), r" epoch \1"),
+    (re.compile(r"第 ?([0-9]{1,12}) ?(?:步|次迭代|个?step)|(?:步数|迭代次数|迭代)"), r" step \1"),
+    (re.compile("训练(?:集)?|訓練"), " train "),
+    (re.compile("验证(?:集)?|測試|测试(?:集)?|驗證"), " val "),
+    (re.compile("损失(?:值|函数值)?|損失"), " loss "),
+    (re.compile("："), ":"),
+    (re.compile("，"), ", "),
+)
+
+
+def _in_english(low: str) -> str:
+    """A line that speaks of its loss in Chinese, in the words that are looked for."""
+    if "损失" in low or "損失" in low:
+        for words, english in _CHINESE:
+            low = words.sub(english, low)
+    return low
 
 
 def _value(slot: Slot | None, parts: list[str]) -> float | None:
@@ -97,7 +117,7 @@ class Reader:
     def feed(self, text: str) -> Iterable[Progress]:
         """A training point, an evaluation, or both where a line carries both losses."""
         text = text[:_LONGEST]
-        low = text.lower()
+        low = _in_english(text.lower())
         parts = cut(low)
         key = "\0".join(parts[::2])
         known = key in self._shapes
@@ -113,6 +133,8 @@ class Reader:
         if shape is None or position is None or shape.train is None or position.step is None:
             return None
         if shape.kind != "line" or shape.held_out or position.epoch or position.epochs:
+            return None
+        if position.bare:
             return None
         named = {
             "step": position.step, "planned": position.of, "loss": shape.train.slot,
@@ -216,6 +238,8 @@ class Reader:
         """(step, planned, epoch) over the whole run; None where the line says none of them."""
         n, of = _count(position.step, parts), _count(position.of, parts)
         epoch, epochs = _value(position.epoch, parts), _count(position.epochs, parts)
+        if position.bare and position.epoch is None:
+            epoch = self._epoch_above
         if n is None and (epoch is None or position.step is not None):
             return None
         if position.samples and n is not None and epoch is not None:

@@ -203,7 +203,7 @@ class MetricsSource:
     @property
     def gaps(self) -> tuple[Gap, ...]:
         """What could not be had; asking can add to it."""
-        return tuple(dict.fromkeys((*self._gaps, *self._engine.gaps)))
+        return tuple(dict.fromkeys((*self._gaps, *self._engine.gaps, *self._origins.unanswered)))
 
     # --- what is there ---
 
@@ -230,7 +230,8 @@ class MetricsSource:
 
     def selectors(self) -> tuple[tuple[str, Groups], ...]:
         """Every native metric that is read, with the matchers that narrow it to the run."""
-        return tuple((c.metric, ((),) if c.labels else self._origins.groups[e.name])
+        return tuple((c.metric, ((),) if {"host", "gpu"} & c.labels.keys()
+                      else self._origins.groups[e.name])
                      for e in self._exporters for c in e.carriers.values())  # fmt: skip
 
     def carried(self) -> tuple[Carried, ...]:

@@ -8,7 +8,7 @@ the run is answered for by the one with more series, even where that one fell si
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from math import ceil
@@ -38,6 +38,8 @@ if TYPE_CHECKING:
 
 UUIDS = ("UUID", "uuid")
 """Labels by which exporters name a GPU wherever it is."""
+SHOWN = 8
+"""Hosts that a gap names before it counts the rest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +67,7 @@ class Origins:
         self.gaps: list[Gap] = []
         self._known: dict[tuple[str, ...], tuple[Origin, ...]] = {}
         self._read: dict[tuple[str, str], dict[str, int]] = {}
+        self._unanswered: dict[tuple[str, str], Gap] = {}
         for exporter in exporters:
             hosts = natives(engine, exporter, "host") if scope.hosts else ()
             self.groups[exporter.name], found = restrictions(scope, exporter, hosts)
@@ -85,19 +88,48 @@ class Origins:
         """
         names = tuple(signal.name for signal in signals_in(expr))
         origins = [o for o in self.of(names) if only in (None, o.exporter.name)]
-        if "host" not in (labels_of_result(expr) or ()):
-            origins = origins[:1]
+        by_host = "host" in (labels_of_result(expr) or ())
         out: list[tuple[Exporter, Native]] = []
-        for origin in origins:
+        refused: dict[str, str] = {}
+        for origin in origins if by_host else origins[:1]:
             try:
                 native = rewrite(expr, origin.exporter, origin.groups)
-            except QueryRejected:
+            except QueryRejected as fault:
                 if not out:
                     raise
+                refused[origin.exporter.name] = str(fault)
                 continue
             if isinstance(native, Native):
                 out.append((origin.exporter, native))
+        told = {exporter.name for exporter, _ in out}
+        if out and by_host and only is None:
+            self._note_unanswered(names, [o for o in origins if o.exporter.name in told], refused)
         return out or self._missing(names)
+
+    def _note_unanswered(
+        self, names: tuple[str, ...], answering: Sequence[Origin], refused: Mapping[str, str]
+    ) -> None:
+        """A gap for the hosts that only such exporters have as cannot answer: once for each of
+        these and each signal that it lacks, or does not have as it was asked for."""
+        answered: dict[str, str] = {}
+        for exporter in self.exporters:
+            lacking = [name for name in names if name not in exporter.carriers]
+            why = " does not carry it" if lacking else f": {refused.get(exporter.name, '')}"
+            own = self._hosts(exporter, _such_as(lacking or names, exporter)[:1])
+            if not own or not (lacking or exporter.name in refused):
+                continue
+            for origin in () if answered else answering:
+                answered |= self._hosts(origin.exporter, names)
+            left = sorted(own[host] for host in own.keys() - answered.keys())
+            if left and answered and not self._same(answering, exporter, own, answered):
+                need = f"{' with '.join(lacking or names)} of every host"
+                said = f"not of {_listed(left)}: {exporter.name}{why}"
+                self._unanswered.setdefault((exporter.name, need), Gap(need, said))
+
+    @property
+    def unanswered(self) -> tuple[Gap, ...]:
+        """Of what was asked by host so far, the signals whose comparison lacks hosts."""
+        return tuple(self._unanswered.values())
 
     def _missing(self, signals: Sequence[str]) -> tuple[Gap, ...]:
         alone = [name for name in signals if not self.carries(name)]
@@ -227,6 +259,20 @@ def stacked(parts: Sequence[Matrix]) -> Matrix:
     values, present = (np.concatenate([getattr(part, name) for part in parts])
                        for name in ("values", "present"))  # fmt: skip
     return Matrix(labels, parts[0].times, values, present)
+
+
+def _such_as(wanted: Sequence[str], exporter: Exporter) -> tuple[str, ...]:
+    """Those signals of an exporter whose hosts might have the wanted ones: of the same places and
+    the same thing there, as the first word of both names says."""
+    kinds = {(SIGNALS[name].labels, name.partition("_")[0]) for name in wanted}
+    return tuple(name for name, signal in SIGNALS.items()
+                 if name in exporter.carriers
+                 and (signal.labels, name.partition("_")[0]) in kinds)  # fmt: skip
+
+
+def _listed(hosts: Sequence[str]) -> str:
+    more = f" and {len(hosts) - SHOWN} more" if len(hosts) > SHOWN else ""
+    return ", ".join(hosts[:SHOWN]) + more
 
 
 def _short(host: str) -> str:

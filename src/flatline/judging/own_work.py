@@ -1,0 +1,311 @@
+"""
+Which of a few ranks is slow in work of its own, by the times that each prints of its steps.
+
+Three ranks have no usual value that a fourth stands apart from (`printed_waits`).  But where each
+prints what it does by itself (forward, compute, data), the one that takes longest step after step
+is no chance, and one that took no longer than the others before, or whom these wait for in the
+collective, has not just more to do by design.  Backward passes and whole steps are left out: they
+hold the wait for the others.
+
+Read from lines that carry a rank, from rows of JSON that do, and from tables with a column of
+ranks.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import ceil, log
+from statistics import median
+
+from flatline.facts import LOG, Facts
+from flatline.judging.claims import claim
+from flatline.model import Claim, LogCite, Place
+
+CHANCE = 0.01
+"""How often one of so many ranks may be the longest every time without being slow."""
+LONGER = 1.25
+"""Times what the others take: own work scatters by a tenth or two between ranks."""
+LEAST_PART = 0.05
+"""Of the step that it must cost (`printed_waits.LEAST_PART`)."""
+OFTEN = 0.9
+STARTS = 8
+"""Beginnings that are tried: a rank may have become slow in any of so many parts."""
+MOST_RANKS = 64
+LINES, CHUNK, LINE_CHARS, MOST_LOGS = 20_000, 500, 1_000, 64
+_OWN = (
+    r"fwd|forward|comput(?:e|ation)|data(?:[ _-]?load(?:er|ing)?)?|load(?:ing)?|batch[ _-]gen"
+    r"(?:erator)?|h2d|own|work"
+)
+_WAIT = (
+    r"sync(?:hroni[sz]ation)?|wait(?:ing)?|all[ _-]?reduce|barrier|comm(?:unication)?"
+    r"|reduce[ _-]scatter|all[ _-]?gather|collectives?"
+)
+_PART = rf"(?:(?P<own>{_OWN})|(?P<wait>{_WAIT}))(?:[ _-]?(?:time|pass|step))?"
+_UNIT = r"(?:[ _-]?[(\[]?(?P<unit>ms|msecs?|s|secs?|seconds)[)\]]?)?"
+_COLUMN = re.compile(rf"(?i)(?:t_|time[_/])?{_PART}{_UNIT}")
+_TIMED = re.compile(
+    rf"(?i)(?<![\w/.])(?:t_|time[_/])?{_PART}{_UNIT}[\"']?(?: ?[:=] ?| {{1,4}})"
+    r"(?P<value>\d{1,9}(?:\.\d{1,9})?)(?: ?(?P<after>ms|s(?:ecs?|econds)?)\b|(?=[\s,;|)\]}]|$))"
+)
+_RANK = re.compile(r"(?i)(?<![\w.])(?:global[_ ])?rank[\"']?[ :=#\[]{1,3}(?P<rank>\d{1,5})\b")
+_BRACKETED = re.compile(
+    r"^\[(?:[^\[\]]{0,60} )?(?P<host>[a-z][a-z0-9-]{0,60}):(?P<rank>\d{1,4})\] "
+)
+"""A host and a number of one of its processes, before what that says."""
+_STEP = re.compile(
+    r"(?i)(?<![a-z])(?:global[_ ])?(?:step|iter(?:ation)?|batch)[\"']?[ :=#\[]{1,6}(?P<n>\d{1,12})"
+)
+
+
+@dataclass(slots=True)
+class _Spent:
+    """What one rank spent in one step, in seconds, and the line that says so."""
+
+    cite: tuple[str, int]
+    own_s: float | None = None
+    wait_s: float | None = None
+
+    def add(self, found: re.Match[str], value: float, unit: str | None) -> None:
+        value = value / 1000 if (unit or "").lower().startswith("ms") else value
+        if found["own"]:
+            self.own_s = (self.own_s or 0.0) + value
+        else:
+            self.wait_s = (self.wait_s or 0.0) + value
+
+
+@dataclass(slots=True)
+class _Steps:
+    """Of each step what its ranks spent."""
+
+    rows: dict[int, dict[Place, _Spent]] = field(default_factory=dict)
+
+    def add(self, step: int, rank: Place, spent: _Spent) -> None:
+        if spent.own_s is not None:
+            self.rows.setdefault(step, {}).setdefault(rank, spent)
+
+    def whole(self) -> tuple[list[Place], list[dict[Place, _Spent]]]:
+        """The ranks, and the steps of which all of them told, in order."""
+        ranks = sorted({rank for row in self.rows.values() for rank in row}, key=str)
+        if not 2 <= len(ranks) <= MOST_RANKS:
+            return [], []
+        return ranks, [row for _, row in sorted(self.rows.items()) if len(row) == len(ranks)]
+
+
+@dataclass(frozen=True, slots=True)
+class Slow:
+    """The rank, how many times longer it works than the others, what part of the steps that costs
+    and what shows it; `became` is whether it was not so before, `waited` whether they wait."""
+
+    place: Place
+    times: float
+    part: float
+    ranks: int
+    became: bool
+    waited: bool
+    shows: Claim
+
+
+def own_work(facts: Facts) -> Slow | None:
+    """None where no rank takes longest nearly every time, or it may only have more to do."""
+    ranks, rows = _read(facts).whole()
+    least = 1 + ceil(log(1 / CHANCE) / log(len(ranks))) if ranks else 0
+    if not ranks or len(rows) < least:
+        return None
+    for begin in dict.fromkeys(len(rows) * n // STARTS for n in range(STARTS)):
+        since, before = rows[begin:], rows[:begin]
+        if len(since) < least:
+            return None
+        rank = _longest(since)
+        if rank is None:
+            continue
+        others = [other for other in ranks if other != rank]
+        became = len(before) >= least and _ratio(before, rank, others) < LONGER
+        waited = _waited(since, rank, others)
+        if became or waited:
+            return _slow(facts, since, rank, others, became, waited)
+    return None
+
+
+def _longest(rows: Sequence[Mapping[Place, _Spent]]) -> Place | None:
+    """The rank whose own work is the longest nearly every time, by far and at a cost."""
+    first = [
+        max((one.own_s or 0.0, n, rank) for n, (rank, one) in enumerate(row.items()))[2]
+        for row in rows
+    ]
+    rank = max(set(first), key=first.count)
+    others = [other for other in rows[0] if other != rank]
+    often = first.count(rank) >= OFTEN * len(rows)
+    return rank if often and _ratio(rows, rank, others) >= LONGER and (
+        _part(rows, rank, others) >= LEAST_PART
+    ) else None  # fmt: skip
+
+
+def _own(rows: Sequence[Mapping[Place, _Spent]], ranks: Sequence[Place]) -> float:
+    return median(row[rank].own_s or 0.0 for row in rows for rank in ranks)
+
+
+def _ratio(rows: Sequence[Mapping[Place, _Spent]], rank: Place, others: Sequence[Place]) -> float:
+    """Against the longest of the others: a few ranks have no usual one."""
+    usual = max(_own(rows, [other]) for other in others)
+    return _own(rows, [rank]) / usual if usual > 0 else 0.0
+
+
+def _part(rows: Sequence[Mapping[Place, _Spent]], rank: Place, others: Sequence[Place]) -> float:
+    usual = _own(rows, others)
+    length = median(max((one.own_s or 0.0) + (one.wait_s or 0.0) for one in row.values())
+                    for row in rows)  # fmt: skip
+    return (_own(rows, [rank]) - usual) / length if length > 0 else 0.0
+
+
+def _waited(rows: Sequence[Mapping[Place, _Spent]], rank: Place, others: Sequence[Place]) -> bool:
+    """Whether it waits least of all nearly every time, and the others for most of what it takes
+    longer."""
+    told = [row for row in rows if all(one.wait_s is not None for one in row.values())]
+    if len(told) < OFTEN * len(rows):
+        return False
+    least = sum(
+        min((one.wait_s or 0.0, n, r) for n, (r, one) in enumerate(row.items()))[2] == rank
+        for row in told
+    )
+    waits = median((row[other].wait_s or 0.0) for row in told for other in others)
+    own = median(row[rank].wait_s or 0.0 for row in told)
+    more = _own(told, [rank]) - _own(told, others)
+    return least >= OFTEN * len(told) and waits - own >= more / 2
+
+
+def _slow(
+    facts: Facts,
+    rows: Sequence[Mapping[Place, _Spent]],
+    rank: Place,
+    others: Sequence[Place],
+    became: bool,
+    waited: bool,
+) -> Slow:
+    own, usual = _own(rows, [rank]), _own(rows, others)
+    place = facts.on_host(rank)
+    middle = sorted(rows, key=lambda row: row[rank].own_s or 0.0)[len(rows) // 2]
+    shown = [middle[rank], *[middle[other] for other in others][:1]]
+    cites = [LogCite(*one.cite, facts.text(*one.cite)) for one in shown]
+    text = (
+        f"In {len(rows)} steps that all {len(others) + 1} ranks told of, {place} spent {own:.3g} s"
+        f" on work of its own (median), the others {usual:.3g} s"
+    )
+    return Slow(place, own / usual if usual else 0.0, _part(rows, rank, others), len(others) + 1,
+                became, waited, claim(text, *cites))  # fmt: skip
+
+
+# --- reading ------------------------------------------------------------------------------------
+
+
+def _read(facts: Facts) -> _Steps:
+    found = _Steps()
+    tables = 0
+    for read in [one for one in facts.files if one.kind == LOG and one.lines][:MOST_LOGS]:
+        known = _placed(facts, read.source)
+        columns: list[re.Match[str] | None] = []
+        for line, text in _lines(facts, read.source, read.lines):
+            header = _header(text)
+            if header:
+                columns, tables = header, tables + 1
+                continue
+            if columns and (row := _row(text, columns, (read.source, line))) is not None:
+                found.add(tables, *row)
+                continue
+            columns = []
+            _line(found, text, (read.source, line), *known.get(line, (read.place, None)))
+    return found
+
+
+def _placed(facts: Facts, source: str) -> dict[int, tuple[Place, int | None]]:
+    """Place and step of the lines of a log that a format of progress took."""
+    out: dict[int, tuple[Place, int | None]] = {}
+    for track in facts.tracks:
+        if track.source != source:
+            continue
+        for i in track.of_attempt(facts.last.n)[-LINES:]:
+            out[track.lines[i]] = track.place, track.steps[i] if track.steps[i] >= 0 else None
+    return out
+
+
+def _lines(facts: Facts, source: str, count: int) -> Iterator[tuple[int, str]]:
+    """The last lines of a log, numbered."""
+    first = max(1, count + 2 - LINES)
+    while said := facts.lines(source, first, CHUNK, LINE_CHARS):
+        yield from enumerate(said, first)
+        first += len(said)
+
+
+def _line(found: _Steps, text: str, cite: tuple[str, int], place: Place, step: int | None) -> None:
+    """What a line with a rank and a step says of one rank's times."""
+    spent = _Spent(cite)
+    rank = Place(place.host, rank=place.rank, task=place.task)
+    if text.startswith("{"):
+        said = _json(text)
+        own, at = (
+            _first(said, ("rank", "global_rank")),
+            _first(said, ("step", "iteration", "iter")),
+        )
+        rank, step = rank if own is None else Place(rank=own), step if at is None else at
+        for name, value in said.items():
+            if column := _COLUMN.fullmatch(name.rpartition("/")[2]):
+                spent.add(column, value, column["unit"])
+    else:
+        if rank.rank is None and rank.task is None:
+            rank = _speaker(text)
+        if step is None and (counted := _STEP.search(text)):
+            step = int(counted["n"])
+        for timed in _TIMED.finditer(text) if step is not None else ():
+            spent.add(timed, float(timed["value"]), timed["after"] or timed["unit"])
+    if step is not None and (rank.rank is not None or rank.task is not None):
+        found.add(step, rank, spent)
+
+
+def _speaker(text: str) -> Place:
+    if told := _RANK.search(text):
+        return Place(rank=int(told["rank"]))
+    if told := _BRACKETED.match(text):
+        return Place(host=told["host"], rank=int(told["rank"]))
+    return Place()
+
+
+def _json(text: str) -> dict[str, float]:
+    try:
+        said = json.loads(text)
+    except (ValueError, RecursionError):
+        return {}
+    return {
+        name.lower(): float(value)
+        for name, value in (said.items() if isinstance(said, dict) else ())
+        if isinstance(value, int | float) and abs(value) < 1e15
+    }
+
+
+def _first(said: Mapping[str, float], names: Sequence[str]) -> int | None:
+    return next((int(said[name]) for name in names if name in said), None)
+
+
+def _header(text: str) -> list[re.Match[str] | None]:
+    """Columns of a table whose first is a rank; none where no column is of own work."""
+    words = re.split(r"[\s|,]+", text.strip(" |\t"))
+    if len(words) < 2 or words[0].lower().strip("#") not in ("rank", "global_rank"):
+        return []
+    columns = [_COLUMN.fullmatch(word) for word in words[1:]]
+    return columns if any(one is not None and one["own"] for one in columns) else []
+
+
+def _row(
+    text: str, columns: Sequence[re.Match[str] | None], cite: tuple[str, int]
+) -> tuple[Place, _Spent] | None:
+    words = re.split(r"[\s|,]+", text.strip(" |\t"))
+    if len(words) != len(columns) + 1 or not words[0].isdecimal() or len(words[0]) > 5:
+        return None
+    spent = _Spent(cite)
+    for column, word in zip(columns, words[1:], strict=True):
+        if column is not None:
+            if not re.fullmatch(r"\d{1,9}(?:\.\d{1,9})?", word):
+                return None
+            spent.add(column, float(word), column["unit"])
+    return Place(rank=int(words[0])), spent

@@ -1,0 +1,151 @@
+"""
+An accuracy that stands still, digit for digit, where no loss shows whether anything was learnt.
+
+Weights that move give other answers for some of the cases, so an accuracy of four digits moves as
+well.  One that is the same to the last digit in epoch after epoch is that of a model which answers
+all cases alike: at the share of one class in so many.  Few digits, few cases and a model that was
+good from the start stand still too, and say nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from flatline.facts import LOG, Facts, FileRead
+from flatline.model import LogCite
+
+LEAST_EPOCHS, LEAST_STEPS = 10, 20
+"""Of one accuracy at chance. Two of different cases need half as many, wherever they stand."""
+DECIMALS = 4
+"""Of a fraction; two fewer of a percentage."""
+CHANCES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 50, 100, 200, 1000)
+"""Classes that tasks have."""
+NEAR = 0.02
+"""Of chance: classes are seldom quite of one size."""
+FEW_CASES = 100
+"""An accuracy that so many cases may give moves in steps too coarse to see small changes by."""
+LINES, CHUNK, LINE_CHARS, MOST_LOGS = 4_000, 500, 400, 8
+_HELD_OUT = re.compile(r"(?i)^(?:val|test|dev|eval)")
+_NAMED = re.compile(
+    r"(?i)(?<![a-z@])(?P<name>(?:(?:train(?:ing)?|val(?:id(?:ation)?)?|test(?:ing)?|dev|eval)"
+    r"[ _./-]{1,3})?(?:acc(?:uracy)?|top-?1(?:[ _-]acc(?:uracy)?)?|(?:acc|prec)@1))"
+    r"[ =:|]{1,20}(?P<value>\d{1,3}\.(?P<decimals>\d{2,12}))(?P<percent> ?%)?(?![\d.e-])"
+)
+_BEST = re.compile(r"(?i)\b(?:best|highest|max|target|baseline)\W{0,3}(?:\w{1,12}\W{1,3}){0,2}$")
+_COUNTED = re.compile(
+    r"(?i)(?<![a-z])(?P<what>epoch|step|iter(?:ation)?s?)s?[ :=#\[(]{0,4}(?P<n>\d{1,9})"
+)
+_REWARDED = re.compile(r"(?i)\b(?:reward|episode|rollout|return_mean|ep_len|advantage)s?\b")
+
+
+@dataclass(slots=True)
+class _Row:
+    """One accuracy as it was printed, of as many epochs (or steps); `texts` are its spellings."""
+
+    name: str
+    texts: set[str] = field(default_factory=set)
+    value: float = 0.0
+    fine: bool = True
+    """Whether it has enough digits in every line."""
+    counts: list[int] = field(default_factory=list)
+    epochs: bool = True
+    lines: list[int] = field(default_factory=list)
+    """The first and the last."""
+
+    def add(self, found: re.Match[str], count: tuple[str, int], line: int) -> None:
+        part = bool(found["percent"]) or float(found["value"]) > 1
+        self.texts.add(found["value"])
+        self.value = float(found["value"]) / (100 if part else 1)
+        self.fine = self.fine and len(found["decimals"]) >= DECIMALS - 2 * part
+        self.epochs = self.epochs and count[0].startswith("epoch")
+        self.lines = [*self.lines[:1], line]
+        if not self.counts or self.counts[-1] != count[1]:
+            self.counts.append(count[1])
+
+    def stands(self, share: float = 1.0) -> bool:
+        """Whether it has not moved for long enough, or for so much of that."""
+        enough = share * (LEAST_EPOCHS if self.epochs else LEAST_STEPS)
+        rising = all(b > a for a, b in zip(self.counts, self.counts[1:], strict=False))
+        still = len(self.texts) == 1 and 0 < self.value < 1
+        return still and self.fine and rising and len(self.counts) >= enough
+
+    @property
+    def chance(self) -> int | None:
+        """Of how many classes one is as likely as this."""
+        return next((k for k in CHANCES if abs(self.value * k - 1) <= NEAR), None)
+
+    @property
+    def of_few_cases(self) -> bool:
+        half = 0.5 * 10 ** -(len(next(iter(self.texts)).partition(".")[2]) + 2 * (self.value < 1))
+        return any(abs(round(self.value * n) / n - self.value) <= half
+                   for n in range(1, FEW_CASES + 1))  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """An accuracy that did not move; `chance` is of how many classes, None where two stand still
+    elsewhere."""
+
+    name: str
+    value: str
+    chance: int | None
+    count: int
+    unit: str
+    held_out: bool
+    cites: tuple[LogCite, ...]
+
+
+def standing_still(facts: Facts) -> Standing | None:
+    """None where each accuracy moved, was read too seldom, or says nothing by standing still."""
+    for read in [one for one in facts.files if one.kind == LOG and one.lines][:MOST_LOGS]:
+        rows = _rows(facts, read)
+        at_chance = [one for one in rows if one.chance is not None and one.stands()]
+        both = [one for one in rows if one.stands(0.5) and not one.of_few_cases]
+        moved = [one for one in rows if one.fine and len(one.texts) > 1]
+        if moved:
+            continue
+        if at_chance:
+            best = min(at_chance, key=lambda one: bool(_HELD_OUT.match(one.name)))
+            return _standing(facts, read, best, best.chance)
+        if len({bool(_HELD_OUT.match(one.name)) for one in both}) == 2:
+            return _standing(facts, read, both[0], None)
+    return None
+
+
+def _standing(facts: Facts, read: FileRead, row: _Row, chance: int | None) -> Standing:
+    return Standing(
+        name=row.name,
+        value=next(iter(row.texts)),
+        chance=chance,
+        count=len(row.counts),
+        unit="epochs" if row.epochs else "evaluations",
+        held_out=bool(_HELD_OUT.match(row.name)),
+        cites=tuple(LogCite(read.source, line, facts.text(read.source, line), read.place)
+                    for line in row.lines),
+    )  # fmt: skip
+
+
+def _rows(facts: Facts, read: FileRead) -> list[_Row]:
+    """The accuracies of one log by their names; none where rewards are told of as well."""
+    rows: dict[str, _Row] = {}
+    count: tuple[str, int] | None = None
+    for line, text in _lines(facts, read):
+        if _REWARDED.search(text):
+            return []
+        if counted := _COUNTED.search(text):
+            count = counted["what"].lower(), int(counted["n"])
+        for found in _NAMED.finditer(text) if count is not None else ():
+            if count is not None and not _BEST.search(text[: found.start()]):
+                name = " ".join(re.split(r"[ _./-]+", found["name"].lower()))
+                rows.setdefault(name, _Row(name)).add(found, count, line)
+    return list(rows.values())
+
+
+def _lines(facts: Facts, read: FileRead) -> Iterator[tuple[int, str]]:
+    """The last lines of a log, numbered."""
+    first = max(1, read.lines + 2 - LINES)
+    while said := facts.lines(read.source, first, CHUNK, LINE_CHARS):
+        yield from enumerate(said, first)
+        first += len(said)

@@ -1,0 +1,38 @@
+"""
+Gradient boosting on GPUs: the evaluation lines of XGBoost, LightGBM and CatBoost.
+
+    [12]    train-logloss:0.41230   eval-logloss:0.43110
+    [12]    training's binary_logloss: 0.41230      valid_0's binary_logloss: 0.43110
+    12:     learn: 0.4123000        test: 0.4311000 best: 0.4311000 (12)    total: 1.2s
+
+A round is a step.  The loss is the training set's metric where it is one that falls (log loss and
+errors), and is left out where it is not (AUC, NDCG, accuracy).
+
+Source: `EvaluationMonitor` of xgboost/callback.py, `_LogEvaluationCallback` of
+lightgbm/callback.py, `TConsoleLoggingBackend` of catboost/libs/logging.
+"""
+
+from __future__ import annotations
+
+from flatline.parsers._rules import RuleReader, rule
+
+FORMAT = "boosting"
+FRAMEWORK = None
+TRIGGERS = (
+    r"\]\t(?:train|eval|valid|test|validation_0)[\w-]*[-:]",
+    r"\]\s(?:training|valid_\d|eval)'s \w+: ",
+    r":\tlearn: [0-9n]",
+)
+_FALLS = (
+    r"(?:[a-z_]*logloss|[a-z_]*error|rmse|rmsle|mae|mape|l1|l2|[a-z_]*entropy|[a-z_]*deviance)"
+)
+RULES = (
+    rule("train", rf"\[(?P<step>[0-9]{{1,9}})\]\s+(?:train|validation_0)-{_FALLS}:(?P<loss><#>)"),
+    rule("train", rf"\[(?P<step>[0-9]{{1,9}})\]\s+training's {_FALLS}: (?P<loss><#>)"),
+    rule("train", r"^\s*(?P<step>[0-9]{1,9}):\tlearn: (?P<loss><#>)\t"),
+    rule("train", r"\[(?P<step>[0-9]{1,9})\]\s+(?:train|training|eval|valid|test|validation_0)\S"),
+)
+
+
+def Reader() -> RuleReader:
+    return RuleReader(RULES)

@@ -1,0 +1,67 @@
+"""
+Blocks of `| name | value |` between dashed lines: OpenAI's loggers and Stable Baselines 3.
+
+    --------------------------
+    | loss        | 0.112    |
+    | step        | 300      |
+    --------------------------
+
+A point is told once a block has named both its loss and its count (`step`, `iterations`,
+`nupdates`), in whichever order.  Where a block speaks of rewards or returns, its losses are a
+policy's and a value's, which are not meant to fall.  Samples and environment steps are no steps.
+
+Source: `HumanOutputFormat` of baselines/logger.py, of guided_diffusion/logger.py (and of
+improved-diffusion, and what is built on both) and of stable_baselines3/common/logger.py.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from flatline.model import Progress
+from flatline.parsers._rules import NUMBER, Late, count, number
+
+FORMAT = "logger_table"
+FRAMEWORK = None
+TRIGGERS = (
+    r"(?:step|loss|iterations|nupdates|grad_norm) +\| [-0-9nNiI]",
+    r"(?:ep_rew_mean|ep_reward_mean|eprewmean|ep_?ret\w*) +\| [-0-9nN]",
+)
+_ROW = Late(rf"\s*\| +(?:[\w]+/)?([\w-]+) +\| ({NUMBER}) +\|?\s*$")
+_COUNTS = {"step", "iterations", "nupdates"}
+
+
+class Reader:
+    """Reads one stream; holds what the block at hand has said."""
+
+    def __init__(self) -> None:
+        self._step: int | None = None
+        self._loss: float | None = None
+        self._norm: float | None = None
+        self._rewarded = False
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """A training point with the row that completes it."""
+        row = _ROW.match(text[:400])
+        if row is None:
+            return ()
+        name, value = row[1], row[2]
+        if name.startswith("ep"):
+            self._rewarded = True
+        elif name == "grad_norm":
+            self._norm = number(value)
+        elif name in _COUNTS:
+            self._step = count(value) if value.isdecimal() else _whole(number(value))
+        elif name == "loss":
+            self._loss = number(value)
+        if self._step is None or self._loss is None:
+            return ()
+        said = Progress("train", self._step, loss=self._loss, grad_norm=self._norm,
+                        falling=not self._rewarded)  # fmt: skip
+        self._step = self._loss = self._norm = None
+        return (said,)
+
+
+def _whole(value: float | None) -> int | None:
+    """What was printed as `1.2e+04`."""
+    return int(value) if value is not None and 0 <= value < 1e15 and value == int(value) else None

@@ -1,0 +1,175 @@
+"""Which of a few ranks is slow in its own work, by the times that each prints of its steps."""
+
+from __future__ import annotations
+
+import json
+import random
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+Own = Callable[[int, int], float]
+STEPS = 40
+
+
+def times(own: Own, step: int, ranks: int, seed: int) -> list[tuple[float, float]]:
+    """(own, wait) in seconds of each rank: all end the step with the one that works longest."""
+    noise = random.Random(seed * 1000 + step)
+    spent = [own(rank, step) * noise.uniform(0.92, 1.08) for rank in range(ranks)]
+    return [(one, max(spent) - one + 0.005) for one in spent]
+
+
+def in_lines(folder: Path, own: Own, ranks: int, form: str) -> None:
+    rows = []
+    for step in range(STEPS):
+        for rank, (work, wait) in enumerate(times(own, step, ranks, 1)):
+            loss = 8 - step * 0.1 + rank * 0.01
+            rows.append(form.format(rank=rank, step=step, work=work, wait=wait, loss=loss,
+                                    ms=work * 1000, whole=work + wait))  # fmt: skip
+    (folder / "train.log").write_text("\n".join(rows) + "\n")
+
+
+def in_files(folder: Path, own: Own, ranks: int) -> None:
+    for rank in range(ranks):
+        rows = []
+        for step in range(STEPS):
+            work, wait = times(own, step, ranks, 1)[rank]
+            rows.append(json.dumps({"rank": rank, "step": step, "loss": 8 - step * 0.1,
+                                    "time/forward_s": work, "allreduce_s": wait}))  # fmt: skip
+        (folder / f"metrics_rank{rank}.jsonl").write_text("\n".join(rows) + "\n")
+
+
+def in_tables(folder: Path, own: Own, ranks: int) -> None:
+    text = ""
+    for step in range(STEPS):
+        text += f"step {step}/{STEPS} loss {8 - step * 0.1:.3f}\n"
+        if step % 4 == 3:
+            text += "   rank  compute[s]  allreduce[s]\n"
+            for rank, (work, wait) in enumerate(times(own, step, ranks, 1)):
+                text += f"   {rank:4d}  {work:10.3f}  {wait:12.3f}\n"
+    (folder / "train.log").write_text(text)
+
+
+def verdict(folder: Path) -> Verdict:
+    return diagnose(collect(Request((str(folder),))))
+
+
+def late(rank: int, step: int) -> float:
+    """Rank 1 from the twelfth step on."""
+    return 0.9 if rank == 1 and step >= 12 else 0.2
+
+
+FORMS = [
+    "[rank{rank}] step {step}/40 loss {loss:.3f} forward {work:.3f}s sync {wait:.3f}s",
+    "rank={rank} iter {step} loss: {loss:.3f} fwd_ms: {ms:.1f} allreduce: {wait:.4f}",
+    "[03-02 10:00:00 node{rank}:{rank}] iter {step}/40 loss {loss:.3f} data {work:.3f}s"
+    " wait {wait:.3f}s",
+]
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("form", FORMS)
+def test_one_of_a_few_ranks_becomes_slow(tmp_path: Path, form: str, ranks: int) -> None:
+    """Told by lines with labels, and never with confidence."""
+    in_lines(tmp_path, late, ranks, form)
+    told = verdict(tmp_path)
+
+    assert (told.code, told.fault_class) == ("D3", "late-rank")
+    assert [place.rank for place in told.culprits] == [1]
+    assert told.confidence < 0.8
+
+
+@pytest.mark.parametrize("ranks", [2, 3, 4])
+@pytest.mark.parametrize("write", [in_files, in_tables])
+def test_the_same_in_rows_and_tables(
+    tmp_path: Path, write: Callable[[Path, Own, int], None], ranks: int
+) -> None:
+    write(tmp_path, lambda rank, step: 0.9 if rank == 1 else 0.2, ranks)
+    told = verdict(tmp_path)
+
+    if write is in_tables or ranks < 4:  # with four, the waits alone tell it already
+        assert any("design" in one for one in told.cannot_decide)
+        assert told.confidence < 0.8
+    assert (told.code, [place.rank for place in told.culprits]) == ("D3", [1])
+
+
+def test_without_waits_only_a_rank_that_became_slow(tmp_path: Path) -> None:
+    """One that always has more to do may be a stage of a pipeline."""
+    form = "[rank{rank}] step {step}/40 loss {loss:.3f} compute {work:.3f}s"
+    in_lines(tmp_path, late, 3, form)
+    assert verdict(tmp_path).code == "D3"
+
+    in_lines(tmp_path, lambda rank, step: 0.9 if rank == 1 else 0.2, 3, form)
+    assert verdict(tmp_path).code != "D3"
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        lambda rank, step: 0.2,
+        lambda rank, step: 0.9 if rank == step % 3 else 0.2,
+        lambda rank, step: 0.9 if rank == 1 and step % 10 == 0 else 0.2,
+        lambda rank, step: 0.9 if rank == 1 and step >= 38 else 0.2,
+        lambda rank, step: 0.9 if step >= 12 else 0.2,
+        lambda rank, step: 0.215 if rank == 1 else 0.2,
+    ],
+    ids=["alike", "each in turn", "now and then", "in two steps", "all of them", "a little"],
+)  # fmt: skip
+@pytest.mark.parametrize("write", [*FORMS[:2], "tables"])
+def test_ranks_of_which_none_is_the_slow_one(tmp_path: Path, own: Own, write: str) -> None:
+    if write == "tables":
+        in_tables(tmp_path, own, 3)
+    else:
+        in_lines(tmp_path, own, 3, write)
+
+    assert verdict(tmp_path).code != "D3"
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        "[rank{rank}] step {step}/40 loss {loss:.3f} backward {work:.3f}s",
+        "[rank{rank}] step {step}/40 loss {loss:.3f} step_time {whole:.3f}s",
+        "[rank{rank}] step {step}/40 loss {loss:.3f} forward {whole:.3f}s",
+        "step {step}/40 loss {loss:.3f} forward {work:.3f}s sync {wait:.3f}s",
+        "[rank{rank}] epoch 1 loss {loss:.3f} data {work:.3f}s sync {wait:.3f}s",
+    ],
+    ids=["with the wait in it", "whole steps", "ends together", "no rank", "no step"],
+)  # fmt: skip
+def test_times_that_name_nobody(tmp_path: Path, form: str) -> None:
+    """What holds the wait for the others, or is of nobody known."""
+    in_lines(tmp_path, late, 3, form)
+
+    assert verdict(tmp_path).code != "D3"
+
+
+def test_a_rank_that_works_longer_and_is_not_waited_for(tmp_path: Path) -> None:
+    """From its first step on, while the others wait no longer than it does."""
+    rows = []
+    for step in range(STEPS):
+        for rank in range(3):
+            work = 0.5 if rank == 0 else 0.2
+            loss, wait = 8 - step * 0.1, 0.1 + (step * 7 + rank * 5) % 13 / 1000
+            rows.append(
+                f"[rank{rank}] step {step}/40 loss {loss:.3f} data {work:.3f}s sync {wait:.3f}s"
+            )
+    (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
+
+    assert verdict(tmp_path).code != "D3"
+
+
+def test_hostile_rows_are_passed_over(tmp_path: Path) -> None:
+    """Numbers beyond measure, nested objects, and tables without an end."""
+    (tmp_path / "train.log").write_text(
+        '{"rank": 1e999, "step": NaN, "forward": Infinity}\n' * 3
+        + "[" * 2000 + "\n" + '{"a":' * 900 + "\n"
+        + "rank compute[s]\n" + "99999999999999999999 1\n" + "1 " * 400 + "\n"
+        + "rank=1 step 99999999999999999999 forward 1e9\n"
+    )  # fmt: skip
+
+    assert verdict(tmp_path).code is None
