@@ -51,6 +51,18 @@ LINE_LIMIT = 500
 OUTRANKED = {
     ("nccl-watchdog-terminated", "cuda-illegal-address"): "the CUDA error it wraps is the cause",
     ("nccl-watchdog-terminated", "cuda-launch-failure"): "the CUDA error it wraps is the cause",
+    (
+        "checks-cuda-launch",
+        "jax-check-failed",
+    ): "a check names no call: left out beside its status",
+    (
+        "checks-library-call",
+        "jax-check-failed",
+    ): "a check names no call: left out beside its status",
+    (
+        "checks-library-memory",
+        "jax-check-failed",
+    ): "a check names no call: left out beside its status",
 }
 """Samples that a root of another family wins: (whose sample, the winner) and why that is right."""
 

@@ -96,3 +96,50 @@ def test_waits_of_most_of_the_time_by_the_clock(tmp_path: Path) -> None:
     """From the first step on; of lines ten steps apart a wait may be the sum of them."""
     assert by_the_clock(tmp_path, lambda n: 9.0, lambda n: 0.9) == "D1"
     assert by_the_clock(tmp_path, lambda n: 9.0, lambda n: 0.9, 10) != "D1"
+
+
+def beside(tmp_path: Path, waits: Callable[[int], float]) -> str | None:
+    """Lua Torch's lines, whose time begins when the batch is there."""
+    (tmp_path / "train.log").write_text(
+        "".join(
+            f"Epoch: [1][{n}/10000]\t Time {1.9 + 0.01 * (n % 3):.3f} Err {8 / n:.4f} Top1-%: 0.00"
+            f" LR 1e-02 DataLoadingTime {waits(n):.3f}\n"
+            for n in range(1, 42)
+        )
+    )
+    return diagnose(collect(Request((str(tmp_path),)))).code
+
+
+@pytest.mark.parametrize(
+    ("waits", "code"),
+    [
+        (lambda n: 22.0 if n % 10 == 1 else 0.05, "D1"),
+        (lambda n: 58.0 if n == 1 else 0.05, None),  # the loaders start
+        (lambda n: 60.0 if n in (1, 21) else 0.05, None),  # one of them after that
+        (lambda n: 6.0 if n % 10 == 1 else 0.05, None),  # a fifth of the time
+        (lambda n: 45.0, None),  # milliseconds, for all that the line says
+    ],
+)
+def test_waits_in_bursts_beside_the_time_of_a_step(
+    tmp_path: Path, waits: Callable[[int], float], code: str | None
+) -> None:
+    """Each time that what was fetched ahead is used up."""
+    assert beside(tmp_path, waits) == code
+
+
+@pytest.mark.parametrize(
+    ("waited", "busy", "code"),
+    [("74.617s", "4.856s", "D1"), ("21.617s", "4.856s", None), ("74.617s", "71.200s", None),
+     ("746.170ms", "4.856s", None)],
+)  # fmt: skip
+def test_the_table_of_a_profiler(tmp_path: Path, waited: str, busy: str, code: str | None) -> None:
+    """torch's; where the GPU was at work all the time the loop waited beside it."""
+    took = f"        80.00%       {waited}"
+    row = f"{took}{took}     746.170ms           100  \n"
+    (tmp_path / "profile.txt").write_text(
+        f"enumerate(DataLoader)#_SingleProcessDataLoaderIter._...{row}"
+        f"                                           aten::conv2d{row.replace('s ', 'us ')}"
+        f"Self CPU time total: 84.408s\nSelf CUDA time total: {busy}\n"
+    )
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

@@ -7,6 +7,7 @@ import textwrap
 import pytest
 
 from flatline.logs.traceback import RawCrash, read_traceback
+from flatline.logs.tracetext import written_out
 from flatline.model import Frame
 
 HEAD = "Traceback (most recent call last):\n"
@@ -479,3 +480,60 @@ def test_a_message_is_kept_to_a_bound() -> None:
     found = crash(HEAD + '  File "/a.py", line 1, in f\nValueError: ' + "x" * 9000)
 
     assert len(found.message) == 2000
+
+
+ONE_LINE = (
+    r"""Traceback (most recent call last):\n  File \"a.py\", line 3, in f\n    g()\nValueError"""
+)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'      "py_callstack": "{ONE_LINE}: bad \\"x\\"\\n",',
+        f'{{"exc": "{ONE_LINE}: bad \\"x\\"", "ts": 1}}',
+        "b'" + ONE_LINE.replace(r"\"", '"') + r""": bad "x"\n' later""",
+    ],
+    ids=["torchelastic", "json", "bytes"],
+)
+def test_one_written_out_in_a_line(line: str) -> None:
+    """Records of errors hold a whole traceback as a string; what follows the string is no part."""
+    found = read_traceback([(1, text) for text in written_out(line)])
+
+    assert found is not None
+    assert (found.exception, found.message) == ("ValueError", 'bad "x"')
+    assert found.frames == (Frame("a.py", 3, "f", "g()"),)
+    assert written_out("Traceback (most recent call last):") == [HEAD.strip()]
+
+
+def test_native_frames_below_an_exception_name_it_anew() -> None:
+    """Paddle prints what failed below them; without that summary the exception stays."""
+    text = """
+        Traceback (most recent call last):
+          File "a.py", line 1, in <module>
+            f()
+        MemoryError: 
+
+        --------------------------------------
+        C++ Traceback (most recent call last):
+        --------------------------------------
+        0   paddle::f()
+        """
+    summary = """
+        ----------------------
+        Error Message Summary:
+        ----------------------
+        ResourceExhaustedError: 
+
+        Out of memory error on GPU 0. (at ../cuda_allocator.cc:86)
+        an other line
+        """
+    alone, summed = crash(text), crash(text + summary)
+
+    assert (alone.exception, alone.end_line) == ("MemoryError", 4)
+    assert (summed.exception, summed.chain) == (
+        "ResourceExhaustedError",
+        (("MemoryError", "", "cause"),),
+    )
+    assert summed.message == "Out of memory error on GPU 0. (at ../cuda_allocator.cc:86)"
+    assert summed.frames == alone.frames

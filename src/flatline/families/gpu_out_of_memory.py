@@ -209,7 +209,7 @@ def _readable(size: str) -> str:
     for unit, of in (("GiB", 2**30), ("MiB", 2**20)):
         if number >= of:
             return f"{number / of:.2f} {unit}"
-    return size
+    return f"{number:.0f} bytes"
 
 
 def _stray(cites: list[LogCite]) -> Claim | None:

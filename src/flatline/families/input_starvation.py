@@ -41,6 +41,9 @@ from flatline.tracks import NAN, Track
 
 CODE = "D1"
 PROFILED = "profiled"
+PROFILED_WHOLE = {"run_training_epoch": "its epochs", "Self CPU": "all that it did"}
+DEVICES = {"CUDA", "XPU", "NPU", "HPU"}
+"""What the tables of Lightning's and torch's profilers call the whole, and the work of a GPU."""
 NAME = "input-starvation"
 NEEDS = ("GPU activity metrics", "profiler traces|a baseline run")
 DECIDED_BY = (
@@ -63,6 +66,11 @@ rest."""
 HARDLY = 0.8
 """The same of a run that reached its plan: it could have done so in a fifth of the time.  A
 judgement: small models on fast devices wait for half of it in sound runs."""
+BURST, BURSTS, IN_BURSTS = 5.0, 2, 0.8
+"""Times a step a wait is long, how often at least, and the share of all waiting in such waits:
+what was fetched ahead is used up each time, which a small model does not explain.  A judgement."""
+MOST_BESIDE = 0.25
+"""Of the lines: in more of them a wait beyond its step may be given in another unit."""
 GREW, EXPLAINED = 0.05, 0.6
 """Steps longer by so much are slower; so much of it must be had from their waits for data."""
 LASTING = 0.1
@@ -129,6 +137,7 @@ class _Counted:
 
     shows: Claim
     share: float
+    bursts: bool = False
 
 
 def _counted(facts: Facts) -> _Counted | None:
@@ -156,7 +165,14 @@ def _counted(facts: Facts) -> _Counted | None:
         f"The loop waited for its data in {part:.0%} of its step time, by {len(steps)}"
         f" lines that tell both; in one for {track.data_s[worst]:.3g} of {took[worst]:.3g} s"
     )
-    return _Counted(claim(text, *cites), part)
+    return _Counted(claim(text, *cites), part, each == 1 and _in_bursts(track, steps))
+
+
+def _in_bursts(track: Track, steps: Sequence[int]) -> bool:
+    """Whether nearly all of the waiting is in single waits, each as long as several steps."""
+    step = median(track.step_s[i] for i in steps)
+    bursts = [track.data_s[i] for i in steps if track.data_s[i] >= BURST * step > 0]
+    return len(bursts) >= BURSTS and sum(bursts) >= IN_BURSTS * sum(track.data_s[i] for i in steps)
 
 
 def _lengths(
@@ -164,12 +180,18 @@ def _lengths(
 ) -> dict[int, float]:
     """
     Seconds a step took, as each line prints them; where none does, by the clock over a few lines.
+    A wait is added where the loop's clock starts only when the batch is there: where some waits,
+    but few, are longer than the step they would be part of.
 
     The clock's are of lines no more than `most` steps apart: a wait that stands for many steps may
     be their sum.  They hold the pauses between steps as well, and so tell a smaller share.
     """
     said = {i: track.step_s[i] for i in span if isfinite(track.step_s[i])}
     dated = [i for i in span if i in at and track.steps[i] >= 0]
+    beside = [i for i, length in said.items() if track.data_s[i] > length > 0]
+    if BURSTS <= len(beside) <= MOST_BESIDE * len(said):
+        said = {i: length + (track.data_s[i] if track.data_s[i] > 0 else 0.0)
+                for i, length in said.items()}  # fmt: skip
     if said or (most is not None and _apart(track, dated) > most):
         return said
     gone = ((b, at[b] - at[a], track.steps[b] - track.steps[a])
@@ -187,18 +209,22 @@ def _part(track: Track, steps: Sequence[int], took: Mapping[int, float]) -> floa
 
 
 def _profiled(facts: Facts) -> _Counted | None:
-    """The same, by the table of a profiler at the end of the run."""
+    """The same, by the table of a profiler at the end of the run; not where the GPU, by the same
+    table, was busy all the same."""
     told = {match.groups["key"]: match for match in facts.tagged(PROFILED)
             if match.attempt == facts.last.n}  # fmt: skip
-    epochs = told.pop("run_training_epoch", None)
+    named = [(told.pop(key, None), unit) for key, unit in PROFILED_WHOLE.items()]
+    ran = [float(told.pop(key).groups["seconds"]) for key in DEVICES & told.keys()]
+    whole, of = next(((match, unit) for match, unit in named if match is not None), (None, ""))
     waits = next(iter(told.values()), None)
-    if epochs is None or waits is None:
+    if whole is None or waits is None:
         return None
-    whole, waited = float(epochs.groups["seconds"]), float(waits.groups["seconds"])
-    if whole < LEAST_S or not SEVERE * whole <= waited <= whole:
+    total, waited = float(whole.groups["seconds"]), float(waits.groups["seconds"])
+    busy = bool(ran) and max(ran) >= MILD * total
+    if busy or total < LEAST_S or not SEVERE * total <= waited <= total:
         return None
-    text = f"By its profiler the loop waited for batches for {waited:.0f} of the {whole:.0f} s of"
-    return _Counted(claim(f"{text} its epochs", waits.cite, epochs.cite), waited / whole)
+    text = f"By its profiler the loop waited for batches for {waited:.0f} of the {total:.0f} s of"
+    return _Counted(claim(f"{text} {of}", waits.cite, whole.cite), waited / total)
 
 
 def _grown(facts: Facts) -> Finding | None:
@@ -259,10 +285,12 @@ def _told(facts: Facts, counted: _Counted) -> Finding:
     """The loop's own word, where no GPU was measured: how busy they were is not known. A run that
     reached its plan all the same is only warned of, unless it did little else."""
     sound = facts.disposition == "completed" or facts.reached_plan
-    mostly = counted.share >= (HARDLY if sound else MOSTLY)
+    mostly = counted.share >= (HARDLY if sound else MOSTLY) or (counted.bursts and not sound)
     return Finding(
         code=CODE,
-        summary="The training loop waited for its data most of the time",
+        summary=f"Every few steps the loop waited for its data, {counted.share:.0%} of its time"
+        if counted.bursts
+        else "The training loop waited for its data most of the time",
         fault_class="loader",
         attribution="job",
         shows=(counted.shows,),

@@ -452,7 +452,8 @@ def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]
     if _COMMUNICATES.search(crash.exception):
         return "A3" if begun else "A1", None, CUT_OFF
     text = f"{crash.exception}: {crash.message}"
-    if crash.head == crash.cite or not crash.complete:  # it may have been caught and printed
+    alone = crash.head == crash.cite and not crash.frames
+    if alone or not crash.complete:  # it may have been caught and printed
         begun = begun if begun is not None else False
         return ("A3", "code", 0.5) if begun else ("A1", _at_startup(crash), 0.5)
     if _CUDA.search(text):

@@ -30,7 +30,8 @@ _ERRS = re.compile(
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(
-    r"\b(?:warn(?:ing)?|retry\w*|will retry|deprecat\w*|ignor\w*|skip\w*|fall(?:ing|s)? ?back"
+    r"\b(?:warn(?:ing)?|retry\w*|will retry|caught|finder|next batch"
+    r"|trying (?:with |again|batch|\d)|deprecat\w*|ignor\w*|skip\w*|fall(?:ing|s)? ?back"
     r"|tensorboard|wandb|jupyter|mlflow|comet|telemetry|dashboard|prometheus|visdom|optional"
     r"|display|slack|webhook|notif\w*|e-?mail|smtp|push(?:ing)? metrics|upload\w*|rm|no longer"
     r"|(?:no|0|without) errors?|(?:error|failure|word error|character error)[ _-]rate|wer|cer"
@@ -57,7 +58,8 @@ _WORDS: tuple[tuple[str, str, str, str | None, str], ...] = (
     ("gpu-memory", "B1", "B1",
      r"(?i)\b(?:out of|not enough|insufficient|exhausted) (?:the )?(?:gpu|device|cuda|video|hbm"
      r"|npu)(?:'s)? memory|\b(?:gpu|cuda|cuda?mem\w*|hbm|vram)\b.{0,60}\bout of memory"
-     r"|\bfail\w* to alloc\w*.{0,120}\b(?:gpu|cuda)",
+     r"|\bfail\w* to alloc\w*.{0,120}\b(?:gpu|cuda)"
+     r"|\b(?:gpu|device|cuda|video|hbm|npu) memory (?:allocation )?(?:fail(?:ed|ure)|exhausted)",
      "Memory of a GPU could not be had."),
     ("host-memory", "A2 host-oom", "A2 host-oom",
      r"(?i)\bcannot allocate memory\b|\bstd::bad_alloc\b|\bout of (?:host |system |cpu )memory\b",

@@ -46,6 +46,7 @@ _VERSIONS = re.compile(
     r"|(?:below|older than|prior to|newer than) (?:version )?v?\d"
     r"|(?:version|release) \S{1,30} (?:is|or) (?:required|newer|later|higher)"
     r"|\bNo module named\b|\bmiss in module _ext\b|\bnot enabled in this build\b"
+    r"|\b(?:isn't|not) (?:implemented|supported) (?:on|for|by) (?:the )?backend\b"
     r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b"
     r"|\bcannot (?:load|open|find)\b.{0,40}\b(?:shared|dynamic) librar",
     re.IGNORECASE,

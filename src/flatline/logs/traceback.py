@@ -18,12 +18,14 @@ from dataclasses import dataclass, field, replace
 from flatline.logs.labels import Labelled, Labels
 from flatline.logs.reading import TextFile, clean, segments
 from flatline.logs.tracetext import (
+    AT_PLACE,
     CODE,
     CONTINUES,
     FRAME,
     FREE_FORM,
     HEAD,
     MARKS,
+    NATIVE,
     NESTED,
     NEW_RECORD,
     OPEN_ENDS,
@@ -31,9 +33,12 @@ from flatline.logs.tracetext import (
     QUOTES,
     REPEATED,
     RESUMES,
+    RULE,
+    SUMMARY,
     TASK,
     exception_line,
     relation,
+    written_out,
 )
 from flatline.model import Frame
 
@@ -128,13 +133,15 @@ class _Walk:
         self._loose = False
 
     def crash(self) -> RawCrash:
-        last = self._exception(self._lines[0][0])
+        last = self._exception(self._lines[0][0], NATIVE.match(self._text(0)) is not None)
         chain: list[Chained] = []
         while len(chain) < MOST_CHAINED and (how := self._follows()) is not None:
             quoted = how == "cause" and any(self._text(at) == QUOTE for at in self._passed)
-            outer = self._exception(self._lines[self._at - 1][0])
+            outer = self._exception(self._lines[self._at - 1][0], how == "native")
             if quoted:  # what a process of a pool raised is raised again where it was asked for
                 outer.frames = [*outer.frames, *last.frames][-MOST_FRAMES:]
+            if how == "native":  # what failed below the last of the frames
+                outer.frames, how = last.frames, "cause"
             if quoted and last.exception and not outer.exception:
                 more = self._at >= len(self._lines)
                 last.frames, last.end = outer.frames, self._lines[-1][0] if more else outer.end
@@ -155,10 +162,13 @@ class _Walk:
     def _text(self, at: int) -> str:
         return self._lines[at][1].removeprefix(self._indent) if at < len(self._lines) else ""
 
-    def _exception(self, head: int) -> _Part:
-        """From behind a head to the end of the message."""
+    def _exception(self, head: int, native: bool = False) -> _Part:
+        """From behind a head to the end of the message; of `native` code's frames, from behind the
+        summary below them."""
         part = _Part(end=head)
         strays, mixed = 0, False
+        if native and (at := self._summary(self._at)) is not None:
+            self._at = at
         while self._at < len(self._lines) and strays <= STRAY_LINES:
             number, text = self._lines[self._at][0], self._text(self._at)
             if self._frame(text, part):
@@ -175,7 +185,7 @@ class _Walk:
             if found is not None:
                 part.exception, part.line, part.end = found[0], number, number
                 self._at += 1
-                self._message(part, found[1])
+                self._message(part, found[1], native)
                 break
             self._at += 1
             strays += not text.startswith("    ")
@@ -217,7 +227,13 @@ class _Walk:
             part.frames.append(Frame(found[1], int(found[2]), found[3] or "", code))
         return True
 
-    def _message(self, part: _Part, first: str) -> None:
+    def _summary(self, at: int) -> int | None:
+        """Where what failed in native code stands, whose frames begin `at`."""
+        ahead = range(at, min(at + MOST_FRAMES, len(self._lines)))
+        at = next((n for n in ahead if self._text(n).strip() == SUMMARY), len(self._lines))
+        return None if at == len(self._lines) else at + 1 + bool(RULE.match(self._text(at + 1)))
+
+    def _message(self, part: _Part, first: str, summary: bool = False) -> None:
         """
         What follows of a message, to a blank line, a new record or another traceback.
 
@@ -232,7 +248,7 @@ class _Walk:
             text = self._text(self._at)
             if HEAD in text or relation(text) or NEW_RECORD.match(text) or text == QUOTE:
                 break
-            if not text.strip() and not self._resumes():
+            if not text.strip() and not (summary or self._resumes()):
                 break
             if text.strip():
                 if not (free or CONTINUES.match(text) or kept[-1].endswith(OPEN_ENDS)):
@@ -241,6 +257,8 @@ class _Walk:
             kept.append(text)
             size += len(text) + 1
             self._at += 1
+            if summary and AT_PLACE.search(text):
+                break
         part.message = "\n".join(kept).strip()[:MESSAGE_CHARS]
 
     def _resumes(self) -> bool:
@@ -279,6 +297,10 @@ class _Walk:
     def _follows(self) -> str | None:
         """How the next traceback follows from this one; stands behind its head then."""
         at = self._skip_blank(self._at)
+        ruled = at + bool(RULE.match(self._text(at)))
+        if NATIVE.match(self._text(ruled)) and self._summary(ruled + 1) is not None:
+            self._at = ruled + 1
+            return "native"
         how = relation(self._text(at))
         if how is None:
             return None
@@ -362,7 +384,9 @@ def stream_lines(
             passed += len(raw) + 1
             if number == start_line:
                 said, prefix, key = _first(raw, labels, key)
-                found += [(number, text) for text in said]
+                found = [(number, line) for text in said for line in written_out(text)]
+                if len(found) > len(said):
+                    return found
             elif prefix is None or raw.startswith(prefix):
                 found += [(number, one.text) for one in _said(raw, labels) if one.key == key]
             if len(found) >= limit:
@@ -370,10 +394,18 @@ def stream_lines(
             if len(found) >= check:
                 check *= 2
                 crash = read_traceback(found)
-                if crash is None or (crash.complete and crash.end_line < found[-1][0]):
+                ended = crash is None or (crash.complete and crash.end_line < found[-1][0])
+                if ended and not _summary_ahead(found):
                     return found
         line = page[-1][0] + 1
     return found
+
+
+def _summary_ahead(lines: Sequence[tuple[int, str]]) -> bool:
+    """Whether frames of native code were begun, and what failed in them is still to come."""
+    last = next((text for _, text in reversed(lines)
+                 if NATIVE.match(text) or text.strip() == SUMMARY), "")  # fmt: skip
+    return NATIVE.match(last) is not None
 
 
 def _said(raw: bytes, labels: Labels) -> list[Labelled]:

@@ -39,6 +39,13 @@ NEW_RECORD = re.compile(
     r"|terminate called|Fatal Python error|\*\*\* |:::MLLOG|Killing subprocess|Process \S+:$"
     r"|[\w./-]{1,300}\.py:\d{1,9}: \w{1,60}Warning: )"
 )
+NATIVE = re.compile(r"^C\+\+ (?:Traceback \(most recent call last\)|Call Stacks\b.{0,60}):$")
+SUMMARY = "Error Message Summary:"
+"""Paddle's own: the frames of native code below an exception, and the heading above what failed in
+them, which the exception itself leaves out (paddle/phi/core/enforce.h)."""
+RULE = re.compile(r"^-{8,}$")
+AT_PLACE = re.compile(r"\(at \S{1,300}:\d{1,6}\)")
+"""What ends such a summary."""
 _CAUSE = "The above exception was the direct cause of the following exception:"
 _CONTEXT = "During handling of the above exception, another exception occurred:"
 _EXCEPTION = re.compile(
@@ -53,6 +60,26 @@ _USUAL = re.compile(
 )
 _LOWER_CASE = frozenset(("error", "timeout", "gaierror", "herror"))
 """Exceptions of the standard library whose names are not capitalised; always printed dotted."""
+
+
+_ESCAPE = re.compile(r"\\(.)", re.DOTALL)
+_ESCAPED = {"n": "\n", "t": "\t", "r": ""}
+
+
+def written_out(text: str) -> list[str]:
+    """
+    The lines of a traceback that stands in one, as a string of JSON or of Python: torchelastic's
+    records of errors, logs of JSON, printed bytes.  The line itself where it holds none.
+    """
+    start = text.find(HEAD + ":\\n")
+    if start < 0:
+        return [text]
+    quote = text[start - 1 : start]
+    inner = text[start:]
+    if quote in ("'", '"') and (end := re.search(rf"(?<!\\){quote}", inner)):
+        inner = inner[: end.start()]
+    lines = _ESCAPE.sub(lambda found: _ESCAPED.get(found[1], found[1]), inner).split("\n")
+    return lines if lines[-1] else lines[:-1]
 
 
 def relation(text: str) -> str | None:

@@ -112,7 +112,7 @@ _NORM = re.compile(
 )
 _RATE = re.compile(r"(?<!\w)(?:lr|learning[ _]rate)\s*[:=]?\s*(" + _NUMBER + r")(?!\w)")
 _DATA = re.compile(
-    r"(?<![\w/])(?:data|data[ _]?time|data[ _]?load(?:ing|er)?(?:[ _]time)?|batch[ _]wait|load"
+    r"(?<![\w/])(?:data|data[ _]?time|data[ _]?load(?:ing|er)?(?:[ _]?time)?|batch[ _]wait|load"
     r"[ _]time)\s{0,3}(?:[:=]\s{0,3})?(" + _NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
 )
 _SYNC = re.compile(
@@ -462,11 +462,11 @@ def _step_s(line: _Line) -> Slot | None:
 
 
 def _part_s(line: _Line, part: re.Pattern[str]) -> Slot | None:
-    """Seconds of a step spent so: with a unit, or in that of a step time which has none."""
+    """Seconds of a step spent so: with a unit, or in that of a step time which has none. A bare
+    `time` is a step's where the part is called a time as well."""
     found, whole = part.search(line.low), _TIME.search(line.low)
-    if found is None or not (
-        found[2] or (whole and not whole[3] and whole[1] not in ("time", "dt"))
-    ):
+    unsure = {"dt"} if found and "time" in found[0] else {"dt", "time"}
+    if found is None or not (found[2] or (whole and not whole[3] and whole[1] not in unsure)):
         return None
     return line.slot(found, 1, over=1e3 if found[2] == "ms" else 1.0)
 

@@ -12,7 +12,7 @@ imagenet/main.py, 2017 to 2025; `MetricLogger.log_every` of torchvision's refere
 DeiT, DINO, MAE), whose line is `Epoch: [0]  [ 10/5004]  eta: 0:10:00  lr: ...  time: 0.5`;
 the example's evaluation (`Test: [10/782]  Time ...`, ` * Acc@1 0.1 Acc@5 0.5`); Swin's
 `Train: [0/300][10/1251]  eta ... loss 6.9 (6.9) grad_norm 1.2 (1.3)`, microsoft/Swin-Transformer
-main.py.
+main.py; `DataLoadingTime 0.047`, soumith/imagenet-multiGPU.torch train.lua.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _FIELDS = {
     "loss": r"\b[Ll]oss:? +#",
     "norm": r"\bgrad_norm:? +#",
     "lr": r"\b(?:lr|LR|Lr):? +#",
-    "data": r"\b[Dd]ata:? +#",
+    "data": r"\b[Dd]ata(?:[Ll]oading)?_?(?:[Tt]ime)?:? +#",
 }
 RULES = (
     rule("train", r"\bEpoch: ?\[ *(?P<epoch>[0-9]{1,7})\]\[ *(?P<n>[0-9]{1,12})/ *"

@@ -1,0 +1,72 @@
+"""F4 by the words of what was to start the program; the program's own failures are none of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+
+RULE = "-" * 74 + "\n"
+STEPS = "".join(f"step {n}/500 loss {4 / n:.4f}\n" for n in range(1, 60))
+PMIX = (
+    "slurmstepd: error:  mpi/pmix_v3: pmixp_coll_ring_reset_if_to: n1 [0]: pmixp_coll_ring.c:742:"
+    " 0x15210c01ab70: collective timeout seq=0\n"
+    "slurmstepd: error: *** STEP 41.0 ON n1 CANCELLED AT 2022-06-20T14:41:03 ***\n"
+    "srun: error: n1: task 0: Killed\n"
+)
+NO_FILE = "FileNotFoundError: [Errno 2] No such file or directory: 'train_list.txt'\n"
+
+
+def code_of(folder: Path, text: str) -> str | None:
+    (folder / "train.log").write_text(text)
+    return diagnose(collect(Request((str(folder),)))).code
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        RULE + "mpirun was unable to find the specified executable file, and therefore\n"
+        "did not launch the job.  This error was first reported for process\nrank 0;\n",
+        RULE + "mpirun was unable to launch the specified application as it could not access\n"
+        "or execute an executable:\n\nExecutable: ./train.sh\nNode: n1\n",
+        RULE + "mpirun has detected an attempt to run as root.\n",
+        RULE + "A request was made to bind to that would result in binding more\n"
+        "processes than cpus on a resource:\n",
+        RULE + "Open RTE was unable to open the hostfile:\n    /etc/hosts.mpi\n",
+        "[proxy:0:0@n1] HYDU_create_process (utils/launch/launch.c:74): execvp error on file"
+        " train.py (No such file or directory)\n",
+        "slurmstepd: error: pyxis: seccomp filter failed\n"
+        "slurmstepd: error: spank: required plugin spank_pyxis.so: task_init() failed with rc=-1\n"
+        "slurmstepd: error: Failed to invoke spank plugin stack\n"
+        "srun: error: n3: task 0: Exited with exit code 1\n",
+        "slurmstepd: error: spank: required plugin site.so: user_init() failed with rc=-1\n"
+        "slurmstepd: error: Failed to invoke spank plugin stack\n"
+        "srun: error: n3: task 0: Exited with exit code 1\n",
+        PMIX,
+        "PMI2_Init failed to intialize.  Return code: 14\n",
+    ],
+    ids=["missing", "not-executable", "root", "binding", "hostfile", "hydra", "pyxis", "spank",
+         "pmix", "pmi2"],
+)  # fmt: skip
+def test_what_kept_the_program_from_starting(tmp_path: Path, text: str) -> None:
+    """Nothing of the program itself was printed."""
+    assert code_of(tmp_path, text) == "F4"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "mpirun -np 4 python train.py\n" + NO_FILE,
+        STEPS + PMIX,
+        STEPS
+        + "slurmstepd: error: spank: required plugin site.so: task_exit() failed with rc=-1\n",
+        "python: can't open file 'mnist_cnn.py': [Errno 2] No such file or directory\n",
+    ],
+    ids=["the program's file", "after steps", "at the end", "the interpreter's"],
+)
+def test_what_the_program_met_itself(tmp_path: Path, text: str) -> None:
+    """It was started."""
+    assert code_of(tmp_path, text) != "F4"
