@@ -24,6 +24,7 @@ from flatline.judging.loading import (
     of_data,
     reads_a_checkpoint,
     reads_weights,
+    resumes,
 )
 from flatline.judging.startup_class import DEFAULT, class_of_line, fetched, startup_class
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
@@ -415,7 +416,7 @@ def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tupl
     if (family, fault_class) == ("A1", "env") and (kind := fetched(crash.message)):
         return family, kind
     if (family, fault_class) == ("A1", "data") and reads_weights(crash):
-        return "A1", "asset"
+        return ("E2", "corrupt") if resumes(crash) else ("A1", "asset")
     if family == "A1" and fault_class is None:
         said = None if crash.complete else class_of_line(best.cite.text, crash.frames)
         return "A1", said or _at_startup(facts, crash)

@@ -17,7 +17,8 @@ from flatline.model import Frame
 
 NEAREST = 6
 
-_LIBRARY = re.compile(r".*/(?:site|dist)-packages/")
+_LIBRARY = re.compile(r".*/(?:(?:site|dist)-packages|transformers_modules)/")
+"""`transformers_modules`: the code that comes with a model of the Hub."""
 _STANDARD = re.compile(r"/lib(?:64)?/python\d[\d.]*/|^<")
 _FOREIGN_FOLDERS = 4
 """Of a path that begins neither in a package nor at the script: so much of its end is read."""
@@ -36,7 +37,7 @@ _DATA_FILES = re.compile(
 _OWN_DATA_FILES = re.compile(
     r"/(?:\w+_)?data(?:_?(?:utils?|loaders?|loading|modules?|generators?|iter\w*|prep\w*|readers?"
     r"|source|pipeline|process\w*|feeders?))?\.py:(?!main$|train$)"
-    r"|/(?:\w+_)?(?:preprocess\w*|vocab\w*|filelists?|formatters?|manifests?|image_iter)\.py:"
+    r"|/(?:\w+_)?(?:(?:pre)?process|preprocess\w*|vocab\w*|filelists?|formatters?|manifests?|image_iter)\.py:"
 )
 """In a library files of such names may fetch anything (`keras/utils/data_utils.py`)."""
 _BY_FILE = tuple(
@@ -59,6 +60,11 @@ _READS_DATA = re.compile(
     r"|images?|vocab\w*|meta_?data|file_?lists?|samples|manifests?|records)"
     r"|_?(?:load|read|parse|prepare)_(?:\w+_)?features?)$|(?:verify|validate)_(?:\w+_)?data\w*$"
 )
+_READS_A_SET = re.compile(
+    r"_?(?:load|read|parse)_(?!\w*(?:model|weight|check_?point|ckpt|state|params|config|cfg|conf|yaml"
+    r"|args|options|settings|module|ext|plugin|librar|env|class|func|backbone|net|token|optim))\w+$"
+)
+"""By the name of a set (`load_cora`), of a format (`read_scp`)."""
 _SETS_UP_DATA = re.compile(
     r"\b(?!DataLoader\()\w*(?:Data[sS]et|DataModule|DataGenerator|Loader|Corpus|Vocab(?:ulary)?)"
     r"\w{0,12}(?:\.(?:load|read|build|from_\w+))?\("
@@ -114,7 +120,9 @@ def kind_of_any(near: Sequence[Frame]) -> str | None:
             return "data"
         if reads_model(frame):
             return "asset"
-        if _SETS_UP_DATA.search(frame.code or ""):
+        if _SETS_UP_DATA.search(frame.code or "") or (
+            not _outside(frame) and _READS_A_SET.match(frame.function)
+        ):
             return "data"
     return None
 

@@ -26,7 +26,7 @@ _RESUMES = re.compile(
     r"resum|restor|check_?point|ckpt|\blast\b|latest|load_state\b", re.IGNORECASE
 )
 _BORROWS = re.compile(
-    r"pre_?train|load_model_ensemble|\b_?load_(?:\w+_)?weights\b"
+    r"pre_?trained|load_pretrain|load_model_ensemble|\b_?load_(?:\w+_)?weights\b"
     r"|(?:prefix|key|layer|param|module|head)\w*_to_(?:ignore|skip|exclude|drop)"
     r"|\b(?:ignore|skip|exclude)_(?:prefix|key|layer|param|head)\w*"
 )
@@ -38,7 +38,7 @@ _PRETRAINED = re.compile(r"pre_?train")
 _NO_RESUME = re.compile(
     r"(?<![\w-])resume['\"]?\s{0,20}[=:]\s{0,4}(?:False|None|''|\"\")(?=[\s,})]|$)"
 )
-_READS = re.compile(r"(?i:\b(?:load|initiali[sz]|restor|fine-?tun)\w*\b.{0,60}?pre-?train)")
+_READS = re.compile(r"(?i:\b(?:load|initiali[sz]|restor|fine-?tun)\w*\b.{0,60}?pre[-_]?trained)")
 SETTINGS_ABOVE, READ_ABOVE = 2_000, 3
 """Lines: settings are printed at the start, the file just before it is read."""
 _DATA_NAME = re.compile(
@@ -52,7 +52,7 @@ _UNPICKLES = re.compile(
 _NO_CHECKPOINT = re.compile(r"invalid load key, '[<v]'")
 """A web page, or the pointer that git-lfs leaves: nothing a run wrote itself."""
 _HUB = "from_pretrained"
-_WEIGHTS = re.compile(r"_?load_(?:\w+_)?(?:weights|pretrained)\w*$")
+_WEIGHTS = re.compile(r"_?load_(?:\w+_)?(?:weights|pretrained|model)\w*$")
 _ITERATES = re.compile(
     r"(?:^|_)(?:iterator|dataloader|data_loader|dataset|indices)s?$|^__getitem__$"
 )
@@ -107,6 +107,11 @@ def reads_weights(crash: Crash) -> bool:
         _WEIGHTS.match(frame.function) or f"{_HUB}(" in (frame.code or "")
         for frame in crash.frames
     )
+
+
+def resumes(crash: Crash) -> bool:
+    """Whether the names on the way say that a run was to go on."""
+    return any(_RESUMES.search(frame.code or "") for frame in crash.frames)
 
 
 def reads_a_checkpoint(crash: Crash) -> bool:

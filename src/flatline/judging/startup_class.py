@@ -58,7 +58,8 @@ _VERSIONS = re.compile(
     r"|\b(?:cannot|can't|could not|unable to|failed to) (?:load|open|find)\b.{0,40}"
     r"\blibrar(?:y|ies)\b|\b(?:modules?|wheels?|binar(?:y|ies)|builds?) (?:found|available|built)"
     r" for\b.{0,40}\b(?:python|platform|architecture|version)\b"
-    r"|\bMissing parentheses in call to 'print'"
+    r"|\bMissing parentheses in call to 'print'|\b(?:find|working|missing|broken)\b.{0,30}"
+    r"\binstallation\b|\bCould not run '\S{1,80}' with arguments from the '\w+' backend"
     r"|\b(?:missing|not set|unset|undefined)\b.{0,60}\benvironment variables?\b",
     re.IGNORECASE,
 )
@@ -68,7 +69,8 @@ _ABOUT_DATA = re.compile(
     r"examples|records|rows|files) |\bno (?:valid |usable )?data (?:found|in|available)\b|"
     r"\b(?:no|not found any) (?:\w+ ){0,2}(?:images?|samples?|examples?|records?|utterances?|"
     r"annotations?|sequences?|clips?) (?:were |was )?(?:found|left|available|in)\b|"
-    r"\bfind any files\b|\bleast populated class\b|\bscene type\b|\b[Ii]terator\w*GetNext|"
+    r"\bfind any files\b|\bleast populated class\b|\bscene type\b|"
+    r"\bcontains NaN\b|\bunique values of\b|\b[Ii]terator\w*GetNext|"
     r"\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
     r"\bunexpected (?:labels?|values?) (?:found )?in\b|"
     r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float"
@@ -83,7 +85,16 @@ _SETTING = re.compile(
     r"|\b(?i:dataset|task) \S{1,60} (?:is )?not (?:supported|implemented|recogni[sz]ed)\b"
 )
 _OPTION = re.compile(r"(?:^|[\s('\"`])--[a-z][\w-]+")
-_BY_WORDS = ((_SETTING, "config"), (_VERSIONS, "env"), (_ABOUT_DATA, "data"), (_OPTION, "config"))
+_ABOUT_MODEL = re.compile(
+    r"\bload(?:ing)? (?:an? |the )?(?:\w+ ){0,2}(?:model|weights|checkpoint|tokenizer)\b"
+    r".{0,80}\b(?:incompatible|unknown|corrupt\w*|neither|not exists?|fail\w*)\b"
+    r"|\bto load model not exists?\b",
+    re.IGNORECASE,
+)
+_BY_WORDS = (
+    (_SETTING, "config"), (_VERSIONS, "env"), (_ABOUT_MODEL, "asset"), (_ABOUT_DATA, "data"),
+    (_OPTION, "config"),
+)  # fmt: skip
 _NEW_SYNTAX = re.compile(r"(?:^|\W)f['\"]|:=|^\s*print [^(]|\basync\b|^\s*match ")
 """What a Python older or newer than the code's does not know."""
 _EXCEPTION = re.compile(r"([\w.]{1,120}(?:Error|Exception)): (.*)")
@@ -107,7 +118,8 @@ _PATHS = tuple(
     for pattern, fault_class in (
         (r"\.(?:pth?|ckpt|safetensors|onnx|pdparams|msgpack|gguf|caffemodel)$|(?:^|/)(?:tokenizer"
          r"|vocab|merges)[^/]*$|pretrain|checkpoint|weights?(?:/|\b)|pytorch_model|\.model$|"
-         r"(?:^|/)models?(?:/|--)|(?:^|/)(?:glove|word2vec|fasttext)\b|\.vec$", "asset"),
+         r"(?:^|/)models?(?:/|--)|(?:^|/)(?:glove|word2vec|fasttext|smplx?|mano)\b|\.vec$",
+         "asset"),
         (r"\.(?:ya?ml|toml|ini|cfg|conf|py|sh|env)$|config[\w-]{0,20}\.json$", "config"),
         (r"\.(?:parquet|jsonl|csv|tsv|arrow|tar|zip|tfrecords?|np[yz]|h5|hdf5|lmdb|mdb|zst|txt|idx"
          r"|jpe?g|png|wav|flac|mp[34]|nii(?:\.gz)?|bin|json)$", "data"),
@@ -142,10 +154,15 @@ their version, and no file of the user's defines them."""
 _MODELS_OWN = re.compile(r"\bforward\(\)|\.forward\(|_call_impl")
 _REMOVED = re.compile(
     r"'str' object has no attribute 'decode'|'dict' object has no attribute '(?:iter\w+|has_key)'"
-    r"|object has no attribute 'next'$"
+    r"|object has no attribute 'next'$|'dict' object has no attribute 'unfreeze'"
+    r"|Can't get attribute '\w+' on <module '[^']+' from '[^']*(?:site|dist)-packages"
 )
-"""Methods that Python 3, h5py 3 and PyTorch took away."""
+"""Methods that Python 3, h5py 3, PyTorch and flax took away; classes that a pickle still names."""
 _READ_ONLY = re.compile(r"can't set attribute|has no setter")
+_UNREAD = re.compile(
+    r"\b_?(?:im|ims|imgs?|images?|masks?|imread|frames?|wav|audio|x_?train|train_x)(?:_\w+)?\b",
+    re.IGNORECASE,
+)
 _RECORDS = re.compile(
     r"'(?:str|list|dict|int|float|tuple)' object has no attr"
     r"|'NoneType' object has no attribute '(?:shape|size|ndim|astype|copy|convert|dtype|text)'"
@@ -157,8 +174,8 @@ _COUNTED = re.compile(
 _SHARES = re.compile(r"gpu|world|device|batch_size|heads?\b|accum|worker", re.IGNORECASE)
 _NONE_LEFT = re.compile(r"to unpack \(expected \d+, got 0\)|more than 0 values to unpack")
 _COUNTS = re.compile(
-    r"\bassert (?:len\([\w.]*(?:data|imag|img|file|dir|sample|anno|line|row|label|path|record)"
-    r"\w*\)|\w*(?:samples|images|utterances|records|files)) *(?:>|!=|==)"
+    r"\bassert (?:len\(\s*[\w.]*(?:data|imag|img|file|dir|sample|anno|line|row|label|path|record)"
+    r"\w*\s*\)|\w*(?:samples|images|utterances|records|files)) *(?:>|!=|==)"
 )
 _BUILT = re.compile(r"name '(?:_C|_?\w*(?:_cuda|_ext))'")
 """Extensions that a program imports where they were built."""
@@ -202,19 +219,25 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
 def _by_what_was_done(exception: str, said: str, near: tuple[Frame, ...]) -> str:
     """Where the message says nothing: by the call, the attribute, the operation, the frames."""
     of_data = "data" if kind_of_any(near) == "data" else DEFAULT
+    code = next(iter(codes(near)), "")
+    if "'NoneType' object " in said and _UNREAD.search(code):
+        return "data"
     if exception.endswith("TypeError") and _CALL.search(said):
         return "env" if _of_a_library(said, near) else DEFAULT
     if exception.endswith("AttributeError"):
-        if _REMOVED.search(said) or (
-            in_library(near)
-            and (_READ_ONLY.search(said) or _OBJECTS.search(said))
-            and not _SETTINGS.search(said)
+        if (
+            _REMOVED.search(said)
+            or (_LIBRARY_CALL.search(said) and "type object '" in said)
+            or (
+                in_library(near)
+                and (_READ_ONLY.search(said) or _OBJECTS.search(said))
+                and not _SETTINGS.search(said)
+            )
         ):
             return "env"
         return of_data if _RECORDS.search(said) else DEFAULT
     if exception.endswith("NotImplementedError") and "download" not in said:
         return DEFAULT
-    code = next(iter(codes(near)), "")
     if exception.endswith("ZeroDivisionError"):
         return "data" if _COUNTED.search(code) and not _SHARES.search(code) else of_data
     if (_NONE_LEFT.search(said) and "zip(*" in code) or _COUNTS.search(code):
