@@ -16,7 +16,7 @@ from flatline.facts import Facts
 from flatline.judging.begun import at_nought, in_a_loop, within_a_bar, within_the_loop
 from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
-from flatline.judging.frames import above
+from flatline.judging.frames import above, asked_for, kind_of_any
 from flatline.judging.last_words import last_words
 from flatline.judging.loading import (
     begins_anew,
@@ -76,6 +76,7 @@ _LATE_BY_FRAME: tuple[tuple[str, str], ...] = (
 _SHARED = re.compile(r"/shared_memory\.py|/base/shared/|_posixshmem|\bSharedMemory\(|/dev/shm")
 """Where processes of one host share memory: multiprocessing, MosaicML streaming."""
 SHAPES = "torch-shape-mismatch"
+_FETCHED = "network"
 KEYS = ("size-mismatch", "missing-keys")
 """A model that is built anew may not fit the weights it is given either."""
 _MISSING = re.compile(r"(?:FileNotFound|ModuleNotFound|Import|Permission|HfHub|Repository)")
@@ -409,15 +410,18 @@ def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tupl
     if best.signature.id == SHAPES and loads:
         return "E2", "size-mismatch"
     if family == "E2" and fault_class not in KEYS:
-        if of_a_model(crash) or begins_anew(facts, crash):
+        if of_a_model(crash) or (not begun and begins_anew(facts, crash)):
             return "A1", "asset"
         if of_data(crash):
-            return "A1", "data"
-    if (family, fault_class) == ("A1", "env") and (kind := fetched(crash.message)):
-        return family, kind
+            return "A3" if begun else "A1", "data"
+    if (family, fault_class) == ("A1", "env") or (
+        family == "A1" and _FETCHED in best.signature.tags
+    ):
+        for_data = kind_of_any(asked_for(crash.frames)) == "data" and fault_class == "asset"
+        return family, fetched(crash.message) or ("data" if for_data else fault_class)
     if (family, fault_class) == ("A1", "data") and reads_weights(crash):
         return ("E2", "corrupt") if resumes(crash) else ("A1", "asset")
-    if family == "A1" and fault_class is None:
+    if family == "A1" and (fault_class is None or crash.exception.endswith("JSONDecodeError")):
         said = None if crash.complete else class_of_line(best.cite.text, crash.frames)
         return "A1", said or _at_startup(facts, crash)
     return family, fault_class

@@ -41,7 +41,7 @@ _BY_TYPE = tuple(
         (r"(RepositoryNotFound|EntryNotFound|LocalEntryNotFound|GatedRepo|HFValidation|"
          r"RevisionNotFound|HfHubHTTP|SafetensorError|OfflineModeIsEnabled)\w*$", "asset"),
         (r"(JSONDecode|UnicodeDecode|ArrowInvalid|ArrowTypeError|ArrowNotImplemented|CastError|"
-         r"Libsndfile|UnidentifiedImage|BadZip|BadGzip|DatasetGeneration|DatasetNotFound|DataFilesNotFound|Parser|EmptyData|"
+         r"Libsndfile|ImageFileError|UnidentifiedImage|BadZip|BadGzip|DatasetGeneration|DatasetNotFound|DataFilesNotFound|Parser|EmptyData|"
          r"UnexpectedSplits|NonMatchingSplits|DatasetBuild)\w*$", "data"),
     )
 )  # fmt: skip
@@ -49,11 +49,14 @@ _VERSIONS = re.compile(
     r"\bincompatible\b.*(?:\bversions?\b|\d\.\d)|(?:\bversions?\b|\d\.\d).*\bincompatible\b|"
     r"\bmachine only has: \[\]|out of date|not (?:been )?(?:installed|compiled)|"
     r"\bversions?\b.{0,80}(?:not match|mismatch|differ)|mismatch.{0,40}\bversions?\b|"
-    r"(?:please|try|need to|must) (?:\w+ )?(?:pip |conda )?(?:re)?(?:install|upgrade|update"
-    r"|downgrade)\b|(?:requires?|needs?|supported (?:in|by|with)) [\w.-]{1,40} ?(?:version|[<>=]=)"
+    r"(?:please|try|need to|must) (?:\w+ )?(?:pip |conda )?(?:re)?(?:install(?:ing)?|upgrade"
+    r"|update|downgrade)\b|(?:requires?|needs?|supported (?:in|by|with)) [\w.-]{1,40} ?"
+    r"(?:version|[<>=]=)"
     r"|(?:below|older than|prior to|newer than) (?:version )?v?\d"
     r"|(?:version|release) \S{1,30} (?:is|or) (?:required|newer|later|higher)"
     r"|\bNo module named\b|\bmiss in module _ext\b|\bnot enabled in this build\b"
+    r"|\b(?:CUDA|GPU|MPI|NCCL) (?:support )?(?:is )?not enabled\b"
+    r"|\bsupport has (?:not )?been built\b"
     r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b"
     r"|\b(?:cannot|can't|could not|unable to|failed to) (?:load|open|find)\b.{0,40}"
     r"\blibrar(?:y|ies)\b|\b(?:modules?|wheels?|binar(?:y|ies)|builds?) (?:found|available|built)"
@@ -69,7 +72,7 @@ _ABOUT_DATA = re.compile(
     r"examples|records|rows|files) |\bno (?:valid |usable )?data (?:found|in|available)\b|"
     r"\b(?:no|not found any) (?:\w+ ){0,2}(?:images?|samples?|examples?|records?|utterances?|"
     r"annotations?|sequences?|clips?) (?:were |was )?(?:found|left|available|in)\b|"
-    r"\bfind any files\b|\bleast populated class\b|\bscene type\b|"
+    r"\bfind any files\b|\bleast populated class\b|\bscene type\b|\bdataset pipeline\b|"
     r"\bcontains NaN\b|\bunique values of\b|\b[Ii]terator\w*GetNext|"
     r"\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
     r"\bunexpected (?:labels?|values?) (?:found )?in\b|"
@@ -80,7 +83,8 @@ _ABOUT_DATA = re.compile(
 _SETTING = re.compile(
     r"\bnum_(?:classes|labels)\b|\bvocab_size\b|is not (?:registered|in the [\w ]{1,40}registry)"
     r"|\bconfig key\b|\bunrecognized (?:configuration|argument)"
-    r"|\balready (?:been )?(?:registered|used|defined|exists? in [\w ]{0,40}registry)\b"
+    r"|\b(?:must|should) be one of\b|\balready (?:been )?(?:registered|used|defined"
+    r"|exists? in [\w ]{0,40}registry)\b"
     r"|\b(?i:unknown|unsupported|unrecogni[sz]ed|invalid|undefined) (?i:dataset|data ?set|task)\b"
     r"|\b(?i:dataset|task) \S{1,60} (?:is )?not (?:supported|implemented|recogni[sz]ed)\b"
 )
@@ -88,7 +92,8 @@ _OPTION = re.compile(r"(?:^|[\s('\"`])--[a-z][\w-]+")
 _ABOUT_MODEL = re.compile(
     r"\bload(?:ing)? (?:an? |the )?(?:\w+ ){0,2}(?:model|weights|checkpoint|tokenizer)\b"
     r".{0,80}\b(?:incompatible|unknown|corrupt\w*|neither|not exists?|fail\w*)\b"
-    r"|\bto load model not exists?\b",
+    r"|\bto load model not exists?\b"
+    r"|\b(?:checkpoint|weights?|tokenizer)(?: file)?\b.{0,120}\b(?:n[o']t exist|not found)\b",
     re.IGNORECASE,
 )
 _BY_WORDS = (
@@ -99,6 +104,8 @@ _NEW_SYNTAX = re.compile(r"(?:^|\W)f['\"]|:=|^\s*print [^(]|\basync\b|^\s*match 
 """What a Python older or newer than the code's does not know."""
 _EXCEPTION = re.compile(r"([\w.]{1,120}(?:Error|Exception)): (.*)")
 _MISSING = re.compile(r"(?:FileNotFound|NotADirectory|IsADirectory)Error$")
+_SOUGHT = re.compile(r"; No such file or directory$|\bfind any matching files for\b")
+"""TensorFlow's words, behind the name of the file."""
 _NOT_THERE = re.compile(
     r"(?i:the |cannot open |unable to open |couldn't find )?(?:[A-Za-z]{2,20} ){0,3}(?i:"
     r"file|path|directory|folder|data(?:set)?|checkpoint"
@@ -128,6 +135,9 @@ _PATHS = tuple(
     )
 )  # fmt: skip
 _KEYED_IN_ENV = re.compile(r"\benviron\b|CONFIG_MAPPING|_MAPPING\[")
+_READS_SETTINGS = re.compile(
+    r"\bjson\.loads?\(.{0,60}(?:config|cfg|conf|hparams|settings|options|opt)\b"
+)
 _KEYED_IN_SETTINGS = re.compile(
     r"\b(?i:\w*_)?(?i:cfg|config|conf|args|opts?|hparams|hps|params|settings|options|kwargs)"
     r"(?:\.\w+)*\[|\b[A-Z_]{4,}\[|\bregistry\b"
@@ -160,7 +170,7 @@ _REMOVED = re.compile(
 """Methods that Python 3, h5py 3, PyTorch and flax took away; classes that a pickle still names."""
 _READ_ONLY = re.compile(r"can't set attribute|has no setter")
 _UNREAD = re.compile(
-    r"\b_?(?:im|ims|imgs?|images?|masks?|imread|frames?|wav|audio|x_?train|train_x)(?:_\w+)?\b",
+    r"\b_?(?:im|ims|imgs?|images?|imread|wav|audio|x_?train|train_x)(?:_\w+)?\b",
     re.IGNORECASE,
 )
 _RECORDS = re.compile(
@@ -172,6 +182,8 @@ _COUNTED = re.compile(
     r"\blen\(|(?i:num|n|total|count)_?\w*(?:batch|sample|item|example|image|size|step)|\b(?:leng|counter)\b"
 )
 _SHARES = re.compile(r"gpu|world|device|batch_size|heads?\b|accum|worker", re.IGNORECASE)
+_OF_A_GYM = re.compile(r"\benvs?\.(?:step|reset)\(")
+"""What gym gives back changed with 0.26."""
 _NONE_LEFT = re.compile(r"to unpack \(expected \d+, got 0\)|more than 0 values to unpack")
 _COUNTS = re.compile(
     r"\bassert (?:len\(\s*[\w.]*(?:data|imag|img|file|dir|sample|anno|line|row|label|path|record)"
@@ -202,11 +214,13 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
         return "env" if _other_python(said, near) else DEFAULT
     if on_import(frames) or _of_a_copy(exception, said, frames):
         return "env"
+    if exception.endswith("JSONDecodeError"):
+        return _by_its_reader(near)
     if found := _first(_BY_TYPE, exception):
         return found
     if exception.endswith(("NameError", "UnboundLocalError")):
         return "env" if in_library(near) or _BUILT.search(said) else DEFAULT
-    if _MISSING.search(exception) or _NOT_THERE.match(said):
+    if _MISSING.search(exception) or _NOT_THERE.match(said) or _SOUGHT.search(said):
         return _what_is_missing(said, near)
     if _FETCHED.search(said) or _DAMAGED.search(said):
         of_data = kind_of_any(asked_for(frames)) == "data"
@@ -238,11 +252,20 @@ def _by_what_was_done(exception: str, said: str, near: tuple[Frame, ...]) -> str
         return of_data if _RECORDS.search(said) else DEFAULT
     if exception.endswith("NotImplementedError") and "download" not in said:
         return DEFAULT
+    if "to unpack" in said and _OF_A_GYM.search(code):
+        return "env"
     if exception.endswith("ZeroDivisionError"):
         return "data" if _COUNTED.search(code) and not _SHARES.search(code) else of_data
     if (_NONE_LEFT.search(said) and "zip(*" in code) or _COUNTS.search(code):
         return "data"
     return kind_of_any(near) or DEFAULT
+
+
+def _by_its_reader(near: tuple[Frame, ...]) -> str:
+    """What a text in JSON was, by who read it."""
+    if any(_READS_SETTINGS.search(code) for code in codes(near)[:3]):
+        return "config"
+    return "asset" if kind_of_any(near) == "asset" else "data"
 
 
 def _other_python(said: str, near: tuple[Frame, ...]) -> bool:
