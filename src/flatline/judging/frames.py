@@ -61,17 +61,19 @@ _READS_DATA = re.compile(
     r"|_?(?:load|read|parse|prepare)_(?:\w+_)?features?)$|(?:verify|validate)_(?:\w+_)?data\w*$"
 )
 _READS_A_SET = re.compile(
-    r"_?(?:load|read|parse)_(?!\w*(?:model|weight|check_?point|ckpt|state|params|config|cfg|conf|yaml"
-    r"|args|options|settings|module|ext|plugin|librar|env|class|func|backbone|net|token|optim))\w+$"
+    r"_?read_(?!\w*(?:arg|opt|conf|cfg|setting|model|weight|param|state|env|version))\w+$"
+    r"|_?(?:load|parse)_(?:\w+_)?(?:files?|lines?|csv|txt|lists?|splits?|pairs|graphs?|texts?|audios?"
+    r"|wavs?|scenes?|poses|cora|mnist|cifar\w*|imagenet|coco|voc)$"
 )
 """By the name of a set (`load_cora`), of a format (`read_scp`)."""
 _SETS_UP_DATA = re.compile(
-    r"\b(?!DataLoader\()\w*(?:Data[sS]et|DataModule|DataGenerator|Loader|Corpus|Vocab(?:ulary)?)"
+    r"\b(?!DataLoader\()(?!\w*(?:Config|Model|Weights?|Checkpoint|File|FileSystem|Full|Safe|Yaml"
+    r"|YAML)Loader)\w*(?:Data[sS]et|DataModule|DataGenerator|Loader|Corpus|Vocab(?:ulary)?)"
     r"\w{0,12}(?:\.(?:load|read|build|from_\w+))?\("
     r"|\b(?:iter|next)\(\w*(?:data|loader|iterator)\w*\)"
 )
 _READS_MODEL = re.compile(
-    r"_?(?:load|restore|init|read|download)_(?:\w+_)?(?:weights|model|pretrained|state_dict|params"
+    r"_?(?:load|restore|init|read|download)_(?:\w+_)?(?:weights|model|pretrained|state_dict|param"
     r"|embeddings?)\w*$|from_pretrained$"
 )
 _READS_WORDS = re.compile(
@@ -112,8 +114,10 @@ def kind_of(frame: Frame) -> str | None:
 
 
 def kind_of_any(near: Sequence[Frame]) -> str | None:
-    """Of the innermost frame that says it."""
+    """Of the innermost frame that says it; none does where a model was called."""
     for frame in reversed(near):
+        if "/torch/nn/" in frame.file:
+            return None
         if found := kind_of(frame):
             return found
         if _READS_DATA.match(frame.function):

@@ -57,10 +57,13 @@ _VERSIONS = re.compile(
     r"|\bNo module named\b|\bmiss in module _ext\b|\bnot enabled in this build\b"
     r"|\b(?:CUDA|GPU|MPI|NCCL) (?:support )?(?:is )?not enabled\b"
     r"|\bsupport has (?:not )?been built\b"
-    r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b"
+    r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b|\bnot built with\b"
+    r"|\bno package called\b|\bPackage \S{1,60} not found\b|\bimplemented on backend\b"
     r"|\b(?:cannot|can't|could not|unable to|failed to) (?:load|open|find)\b.{0,40}"
     r"\blibrar(?:y|ies)\b|\b(?:modules?|wheels?|binar(?:y|ies)|builds?) (?:found|available|built)"
     r" for\b.{0,40}\b(?:python|platform|architecture|version)\b"
+    r"|'(?:type|ABCMeta)' object is not subscriptable|operand type\(s\) for \|: '(?:type|None)"
+    r"|'str' object has no attribute 'remove\w{1,3}fix'|\bdataclass\(\) got an unexpected keyword"
     r"|\bMissing parentheses in call to 'print'|\b(?:find|working|missing|broken)\b.{0,30}"
     r"\binstallation\b|\bCould not run '\S{1,80}' with arguments from the '\w+' backend"
     r"|\b(?:missing|not set|unset|undefined)\b.{0,60}\benvironment variables?\b",
@@ -73,7 +76,8 @@ _ABOUT_DATA = re.compile(
     r"\b(?:no|not found any) (?:\w+ ){0,2}(?:images?|samples?|examples?|records?|utterances?|"
     r"annotations?|sequences?|clips?) (?:were |was )?(?:found|left|available|in)\b|"
     r"\bfind any files\b|\bleast populated class\b|\bscene type\b|\bdataset pipeline\b|"
-    r"\bcontains NaN\b|\bunique values of\b|\b[Ii]terator\w*GetNext|"
+    r"\bcontains NaN\b|\bunique values of\b|"
+    r"\bfound in the (?:data(?:set)?|labels?)\b|\b[Ii]terator\w*GetNext|"
     r"\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
     r"\bunexpected (?:labels?|values?) (?:found )?in\b|"
     r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float"
@@ -119,12 +123,15 @@ _MODELS_FILE = re.compile(
     r"(?i:the )?(?i:checkpoint|model|weights?|tokenizer)\b"
     r"|(?i:[a-z]{2,20} ){0,2}(?i:pre-?trained)\b"
 )
-_GIVEN_PATH = re.compile(r"['\"]([^'\"]{1,400})['\"]|(\S*/\S+)")
+_GIVEN_PATH = re.compile(r"['\"]([^'\"]{1,400})['\"]|(\S*/\S+|\b[\w-]{1,200}\.[a-z]\w{1,9}\b)")
 _PATHS = tuple(
     (re.compile(pattern, re.IGNORECASE), fault_class)
     for pattern, fault_class in (
+        (r"(?:^|[/_])(?:(?:train|val|valid|test|eval|dev)_?)?(?:data(?:set)?|features?|samples)"
+         r"(?:_[\w-]*)?\.pth?$", "data"),
         (r"\.(?:pth?|ckpt|safetensors|onnx|pdparams|msgpack|gguf|caffemodel)$|(?:^|/)(?:tokenizer"
          r"|vocab|merges)[^/]*$|pretrain|checkpoint|weights?(?:/|\b)|pytorch_model|\.model$|"
+         r"\.(?:bin|safetensors)\.index\.json$|"
          r"(?:^|/)models?(?:/|--)|(?:^|/)(?:glove|word2vec|fasttext|smplx?|mano)\b|\.vec$",
          "asset"),
         (r"\.(?:ya?ml|toml|ini|cfg|conf|py|sh|env)$|config[\w-]{0,20}\.json$", "config"),
@@ -189,6 +196,15 @@ _COUNTS = re.compile(
     r"\bassert (?:len\(\s*[\w.]*(?:data|imag|img|file|dir|sample|anno|line|row|label|path|record)"
     r"\w*\s*\)|\w*(?:samples|images|utterances|records|files)) *(?:>|!=|==)"
 )
+_ASSERTS_PATH = re.compile(r"\bassert\b.*\b(?:exists|isfile|isdir|is_file|is_dir)\b.*")
+_PATH_NAMES = (
+    (re.compile(r"(?i)pre_?train|weight|ckpt|check_?point|model|smpl|vocab|token"), "asset"),
+    (re.compile(r"(?i)data|train|image|img|anno|label|corpus|manifest|split|root"), "data"),
+    (re.compile(r"(?i)cfg|conf|yaml|opt\b"), "config"),
+)
+_ASSERTS_SETTING = re.compile(
+    r"\bassert\b.*\b(?:args|opts?|cfg|config|conf|hparams|hps|params|FLAGS)\b(?!.*\blen\()"
+)
 _BUILT = re.compile(r"name '(?:_C|_?\w*(?:_cuda|_ext))'")
 """Extensions that a program imports where they were built."""
 _FIELD = re.compile(r"has no field named \"(?!https?\b|www\b)\w{3,}\"")
@@ -239,26 +255,33 @@ def _by_what_was_done(exception: str, said: str, near: tuple[Frame, ...]) -> str
     if exception.endswith("TypeError") and _CALL.search(said):
         return "env" if _of_a_library(said, near) else DEFAULT
     if exception.endswith("AttributeError"):
-        if (
-            _REMOVED.search(said)
-            or (_LIBRARY_CALL.search(said) and "type object '" in said)
-            or (
-                in_library(near)
-                and (_READ_ONLY.search(said) or _OBJECTS.search(said))
-                and not _SETTINGS.search(said)
-            )
-        ):
-            return "env"
-        return of_data if _RECORDS.search(said) else DEFAULT
+        return "env" if _changed(said, near) else of_data if _RECORDS.search(said) else DEFAULT
     if exception.endswith("NotImplementedError") and "download" not in said:
+        return DEFAULT
+    if exception.endswith("ZeroDivisionError"):
+        return "data" if _COUNTED.search(code) and not _SHARES.search(code) else of_data
+    return _by_the_line(code, said, near) or kind_of_any(near) or DEFAULT
+
+
+def _changed(said: str, near: tuple[Frame, ...]) -> bool:
+    """Whether an attribute is lacking that another version of Python or of a library has."""
+    if _REMOVED.search(said) or ("type object '" in said and _LIBRARY_CALL.search(said)):
+        return True
+    of_object = _READ_ONLY.search(said) or _OBJECTS.search(said)
+    return in_library(near) and bool(of_object) and not _SETTINGS.search(said)
+
+
+def _by_the_line(code: str, said: str, near: tuple[Frame, ...]) -> str | None:
+    """By what the line that raised was checking or taking apart."""
+    if found := _ASSERTS_PATH.search(code):
+        return _first(_PATH_NAMES, found[0]) or kind_of_any(near)
+    if _ASSERTS_SETTING.search(code):
         return DEFAULT
     if "to unpack" in said and _OF_A_GYM.search(code):
         return "env"
-    if exception.endswith("ZeroDivisionError"):
-        return "data" if _COUNTED.search(code) and not _SHARES.search(code) else of_data
     if (_NONE_LEFT.search(said) and "zip(*" in code) or _COUNTS.search(code):
         return "data"
-    return kind_of_any(near) or DEFAULT
+    return None
 
 
 def _by_its_reader(near: tuple[Frame, ...]) -> str:
@@ -293,7 +316,10 @@ def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     """Of which kind a file is by its name; by who looked for it where the name does not say."""
     if _MODELS_FILE.match(said) or any(reads_model(f) for f in near):
         return "asset"
-    if re.match(r"(?:The )?[Dd]ataset\b|Couldn't find (?:a dataset|any class)", said):
+    if re.match(
+        r"(?:The )?[Dd]ataset\b|.{0,60}\b[Dd]ata file\b|Couldn't find (?:a dataset|any class)",
+        said,
+    ):
         return "data"
     for given in _GIVEN_PATH.finditer(said):
         if found := _first(_PATHS, given[1] or given[2]):
