@@ -80,7 +80,7 @@ _READS_WORDS = re.compile(
     r"\b\w*[Tt]okenizer\w*\.(?:from_file|load)\(|\b(?:_\w+\.)?SentencePieceProcessor"
 )
 """Vocabularies come with the model."""
-_IMPORTS = re.compile(r"(?:from|import) \w")
+_IMPORTS = re.compile(r"(?:from|import) [\w.]")
 _FETCHES = re.compile(r"/(?:urllib3?|http|ssl|socket|requests|gdown|wget|tarfile|zipfile)\b")
 
 
