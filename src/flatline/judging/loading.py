@@ -11,7 +11,7 @@ import re
 
 from flatline.facts import Facts
 from flatline.judging.frames import kind_of_any, nearest
-from flatline.model import Crash
+from flatline.model import Crash, LogCite
 
 _LOADING = (
     r"_?(?:load|resume|restore|resume_from|load_from|maybe_load|read)_(?:last_|latest_|from_)?"
@@ -83,10 +83,17 @@ def of_a_model(crash: Crash) -> bool:
 def begins_anew(facts: Facts, crash: Crash) -> bool:
     """Whether the program printed that it resumes nothing, or that it reads pretrained weights."""
     head = crash.head
+    first = max(1, head.line - READ_ABOVE)
+    if any(_READS.search(text) for text in facts.lines(head.source, first, head.line - first)):
+        return True
+    return facts.memo(
+        f"resumes nothing {head.source} {crash.attempt}", lambda facts: _no_resume(facts, head)
+    )
+
+
+def _no_resume(facts: Facts, head: LogCite) -> bool:
     first = max(1, head.line - SETTINGS_ABOVE)
     lines = facts.lines(head.source, first, head.line - first)
-    if any(_READS.search(text) for text in lines[-READ_ABOVE:]):
-        return True
     return any(_NO_RESUME.search(text) for text in lines)
 
 
