@@ -148,3 +148,27 @@ def test_lines_that_pdsh_labels_with_addresses(tmp_path: Path) -> None:
     found = verdict(tmp_path, "\n".join(lines) + "\n")
     assert found.code == "A1"
     assert "Rank 9 on 10.0.0.2 raised RuntimeError: boom" in found.headline
+
+
+BROKEN = "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central"
+
+
+@pytest.mark.parametrize(
+    ("printed", "code", "wanted"),
+    [
+        ("Namespace(lr=0.1, resume=False)", "ckpt = torch.load(weights)", ("A1", "asset")),
+        ("Loading from ./pretrained_models/x.pth ...", "load(path)", ("A1", "asset")),
+        ("", "extract_state_dict(ckpt_path, prefixes_to_ignore)", ("A1", "asset")),
+        ("", "graphs = torch.load(pre_processed)", ("E2", "corrupt")),
+        ("", "train_labels = torch.load(pre_processed)", ("A1", "data")),
+        ("", "data = torch.load(checkpoint_path)", ("E2", "corrupt")),
+        ("Namespace(resume='out/last.pth')", "ckpt = torch.load(path)", ("E2", "corrupt")),
+        ("Loading from /runs/llama_pretrain/step_500.pt", "torch.load(path)", ("E2", "corrupt")),
+        ("resume_from_checkpoint=None,", "train(resume_from_checkpoint=last)", ("E2", "corrupt")),
+    ],
+)
+def test_what_a_damaged_file_was(
+    tmp_path: Path, printed: str, code: str, wanted: tuple[str, str]
+) -> None:
+    found = verdict(tmp_path, f"{printed}\n" + raised(f"{BROKEN} directory", own(code)))
+    assert (found.code, found.fault_class) == wanted

@@ -16,8 +16,16 @@ from flatline.facts import Facts
 from flatline.judging.begun import at_nought, in_a_loop, within_a_bar, within_the_loop
 from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
+from flatline.judging.frames import above, asked_for, kind_of_any
 from flatline.judging.last_words import last_words
-from flatline.judging.loading import of_a_model, reads_a_checkpoint, reads_weights
+from flatline.judging.loading import (
+    begins_anew,
+    of_a_model,
+    of_data,
+    reads_a_checkpoint,
+    reads_weights,
+    resumes,
+)
 from flatline.judging.startup_class import DEFAULT, class_of_line, fetched, startup_class
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
@@ -32,6 +40,7 @@ graph, below the place where it was defined, are printed below."""
 GOES_ON = "script-goes-on"
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
+LINES_ABOVE = 60
 LOOP_DOUBT = 0.8
 """A step may have been made where the frames are a loop's and the log prints no progress."""
 AFTER_ALL = 0.5
@@ -75,6 +84,7 @@ _LATE_BY_FRAME: tuple[tuple[str, str], ...] = (
 _SHARED = re.compile(r"/shared_memory\.py|/base/shared/|_posixshmem|\bSharedMemory\(|/dev/shm")
 """Where processes of one host share memory: multiprocessing, MosaicML streaming."""
 SHAPES = "torch-shape-mismatch"
+_FETCHED = "network"
 KEYS = ("size-mismatch", "missing-keys")
 """A model that is built anew may not fit the weights it is given either."""
 _MISSING = re.compile(r"(?:FileNotFound|ModuleNotFound|Import|Permission|HfHub|Repository)")
@@ -340,7 +350,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         family, fault_class = _signed(facts, crash, best, begun)
         strength, attribution = best.signature.strength, best.signature.attribution
     else:
-        family, fault_class, strength = _unsigned(crash, begun)
+        family, fault_class, strength = _unsigned(facts, crash, begun)
         attribution = "job"
     if halfway or (in_doubt and family == "A1" and best is not None):
         strength *= LOOP_DOUBT
@@ -427,19 +437,25 @@ def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tupl
     loads = not begun and reads_a_checkpoint(crash) and not of_a_model(crash)
     if best.signature.id == SHAPES and loads:
         return "E2", "size-mismatch"
-    if family == "E2" and fault_class not in KEYS and of_a_model(crash):
-        return "A1", "asset"
-    if (family, fault_class) == ("A1", "env") and (kind := fetched(crash.message)):
-        return family, kind
+    if family == "E2" and fault_class not in KEYS:
+        if of_a_model(crash) or (not begun and begins_anew(facts, crash)):
+            return "A1", "asset"
+        if of_data(crash):
+            return "A3" if begun else "A1", "data"
+    if (family, fault_class) == ("A1", "env") or (
+        family == "A1" and _FETCHED in best.signature.tags
+    ):
+        for_data = kind_of_any(asked_for(crash.frames)) == "data" and fault_class == "asset"
+        return family, fetched(crash.message) or ("data" if for_data else fault_class)
     if (family, fault_class) == ("A1", "data") and reads_weights(crash):
-        return "A1", "asset"
-    if family == "A1" and fault_class is None:
+        return ("E2", "corrupt") if resumes(crash) else ("A1", "asset")
+    if family == "A1" and (fault_class is None or crash.exception.endswith("JSONDecodeError")):
         said = None if crash.complete else class_of_line(best.cite.text, crash.frames)
-        return "A1", said or _at_startup(crash)
+        return "A1", said or _at_startup(facts, crash)
     return family, fault_class
 
 
-def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
+def _unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
     """Family, class and strength of an exception no signature knows."""
     said = crash.exception or (crash.chain[-1][0] if crash.chain else "")
     if not begun and said and not _MISSING.search(said) and reads_a_checkpoint(crash):
@@ -455,17 +471,21 @@ def _unsigned(crash: Crash, begun: bool | None) -> tuple[str, str | None, float]
     alone = crash.head == crash.cite and not crash.frames
     if alone or not crash.complete:  # it may have been caught and printed
         begun = begun if begun is not None else False
-        return ("A3", "code", 0.5) if begun else ("A1", _at_startup(crash), 0.5)
+        return ("A3", "code", 0.5) if begun else ("A1", _at_startup(facts, crash), 0.5)
     if _CUDA.search(text):
         return "A3", "cuda", 0.6
     if begun:
         return "A3", _classed(crash, _LATE_BY_TYPE, _LATE_BY_FRAME) or "code", 0.8
-    fault_class = "env" if shares_memory(crash) else _at_startup(crash)
+    fault_class = "env" if shares_memory(crash) else _at_startup(facts, crash)
     return "A1", fault_class, 0.75 if begun is False else 0.6
 
 
-def _at_startup(crash: Crash) -> str:
-    return startup_class(crash.exception, crash.message, crash.frames)
+def _at_startup(facts: Facts, crash: Crash) -> str:
+    frames = crash.frames
+    if not frames and crash.head == crash.cite:
+        first = max(1, crash.cite.line - LINES_ABOVE)
+        frames = above(facts.lines(crash.cite.source, first, crash.cite.line - first))
+    return startup_class(crash.exception, crash.message, frames)
 
 
 def _classed(

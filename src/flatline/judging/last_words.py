@@ -77,7 +77,8 @@ _WORDS: tuple[tuple[str, str, str, str | None, str], ...] = (
      "A checkpoint could not be read."),
     ("software", "A1 env", "A3 code",
      r"(?i)\bcannot open shared object\b|\bundefined symbol\b|\bnot compiled with\b|\bno kernel "
-     r"image\b|\bdriver version is insufficient\b|\bno such module\b|\bcommand not found\b",
+     r"image\b|\bdriver version is insufficient\b|\bno such module\b|\bno package called\b"
+     r"|\bcommand not found\b",
      "Software that the run needs is absent or does not fit."),
     ("file", "A1", "A3 io",
      r"(?i)\bno such file or directory\b|\b(?:file|path|folder|directory|images?|dataset)\b"

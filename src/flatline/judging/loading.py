@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import re
 
-from flatline.model import Crash
+from flatline.facts import Facts
+from flatline.judging.frames import kind_of_any, nearest
+from flatline.model import Crash, LogCite
 
 _LOADING = (
     r"_?(?:load|resume|restore|resume_from|load_from|maybe_load|read)_(?:last_|latest_|from_)?"
@@ -20,12 +22,37 @@ _LOADS, _CALLED = re.compile(_LOADING), re.compile(rf"\b{_LOADING}\(")
 _BUILDS = re.compile(
     r"pre_?train|\bbackbone|(?:build|make|get|create)_(?:\w+_)?(?:model|encoder|backbone|network)\b"
 )
-_RESUMES = re.compile(r"resum|restor|check_?point|ckpt|\blast\b|load_state\b", re.IGNORECASE)
+_RESUMES = re.compile(
+    r"resum|restor|check_?point|ckpt|\blast\b|latest|load_state\b", re.IGNORECASE
+)
+_BORROWS = re.compile(
+    r"pre_?trained|load_pretrain|load_model_ensemble|\b_?load_(?:\w+_)?weights\b"
+    r"|(?:prefix|key|layer|param|module|head)\w*_to_(?:ignore|skip|exclude|drop)"
+    r"|\b(?:ignore|skip|exclude)_(?:prefix|key|layer|param|head)\w*"
+)
+"""Of a checkpoint of one's own every weight is taken, and more than the weights."""
+_OF_ITS_OWN = re.compile(r"resum|restor|\blast\b|latest", re.IGNORECASE)
+_GIVEN = re.compile(r"^\s*[\w., ]{1,80}=(?!=)")
+"""What is read into: any file of weights is a `checkpoint` there."""
 _PRETRAINED = re.compile(r"pre_?train")
+_NO_RESUME = re.compile(
+    r"(?<![\w-])resume['\"]?\s{0,20}[=:]\s{0,4}(?:False|None|''|\"\")(?=[\s,})]|$)"
+)
+_READS = re.compile(r"(?i:\b(?:load|initiali[sz]|restor|fine-?tun)\w*\b.{0,60}?pre[-_]?trained)")
+SETTINGS_ABOVE, READ_ABOVE = 2_000, 3
+"""Lines: settings are printed at the start, the file just before it is read."""
+_DATA_NAME = re.compile(
+    r"(?:train|test|val(?:id)?|dev|data|sets?|features?|predictors?|targets?|labels?|samples?|images?"
+    r"|x|y|anno\w*|records?|corpus|vocab\w*)(?:_|\b|$)",
+    re.IGNORECASE,
+)
+_UNPICKLES = re.compile(
+    r"^\s*([\w., ]{1,120}?)\s*=\s*(?:\w+\.)?(?:c?[Pp]ickle|pkl|joblib|torch|np|numpy|dill)\.load\("
+)
 _NO_CHECKPOINT = re.compile(r"invalid load key, '[<v]'")
 """A web page, or the pointer that git-lfs leaves: nothing a run wrote itself."""
 _HUB = "from_pretrained"
-_WEIGHTS = re.compile(r"_?load_(?:\w+_)?(?:weights|pretrained)\w*$")
+_WEIGHTS = re.compile(r"_?load_(?:\w+_)?(?:weights|pretrained|model)\w*$")
 _ITERATES = re.compile(
     r"(?:^|_)(?:iterator|dataloader|data_loader|dataset|indices)s?$|^__getitem__$"
 )
@@ -47,7 +74,38 @@ def of_a_model(crash: Crash) -> bool:
     if any(frame.function == _HUB for frame in crash.frames):
         return True
     way = " ".join(f"{frame.function} {frame.code or ''}" for frame in crash.frames)
-    return _BUILDS.search(way) is not None and not _RESUMES.search(way)
+    if _BUILDS.search(way) is not None and not _RESUMES.search(way):
+        return True
+    used = " ".join(f"{f.function} {_GIVEN.sub('', f.code or '')}" for f in crash.frames)
+    return _BORROWS.search(way) is not None and not _OF_ITS_OWN.search(used)
+
+
+def begins_anew(facts: Facts, crash: Crash) -> bool:
+    """Whether the program printed that it resumes nothing, or that it reads pretrained weights."""
+    head = crash.head
+    first = max(1, head.line - READ_ABOVE)
+    if any(_READS.search(text) for text in facts.lines(head.source, first, head.line - first)):
+        return True
+    return facts.memo(
+        f"resumes nothing {head.source} {crash.attempt}", lambda facts: _no_resume(facts, head)
+    )
+
+
+def _no_resume(facts: Facts, head: LogCite) -> bool:
+    first = max(1, head.line - SETTINGS_ABOVE)
+    lines = facts.lines(head.source, first, head.line - first)
+    return any(_NO_RESUME.search(text) for text in lines)
+
+
+def of_data(crash: Crash) -> bool:
+    """Whether what was unpickled was a data set, by the names on the way there."""
+    near = tuple(f for f in nearest(crash.frames) if "/torch/serialization.py" not in f.file)
+    if _RESUMES.search(" ".join(f"{frame.function} {frame.code or ''}" for frame in near)):
+        return False
+    if kind_of_any(near) == "data":
+        return True
+    read = (_UNPICKLES.match(frame.code or "") for frame in near)
+    return any(found is not None and _DATA_NAME.search(found[1]) for found in read)
 
 
 def reads_weights(crash: Crash) -> bool:
@@ -56,6 +114,11 @@ def reads_weights(crash: Crash) -> bool:
         _WEIGHTS.match(frame.function) or f"{_HUB}(" in (frame.code or "")
         for frame in crash.frames
     )
+
+
+def resumes(crash: Crash) -> bool:
+    """Whether the names on the way say that a run was to go on."""
+    return any(_RESUMES.search(frame.code or "") for frame in crash.frames)
 
 
 def reads_a_checkpoint(crash: Crash) -> bool:

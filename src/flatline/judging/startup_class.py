@@ -15,25 +15,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
+from flatline.judging.frames import (
+    asked_for,
+    codes,
+    in_library,
+    kind_of,
+    kind_of_any,
+    nearest,
+    on_import,
+    reads_model,
+)
 from flatline.model import Frame
 
 DEFAULT = "config"
-_NEAREST = 6
-"""Frames: those further out are the same for every failure of a program."""
 
 _BY_TYPE = tuple(
     (re.compile(pattern), fault_class)
     for pattern, fault_class in (
         (r"text_format\.ParseError$|Config\w*(?:Exception|Error)$|^yaml\.", "config"),
-        (r"cudadrv\.|(?:Nvvm|Linker|CompilationError|PTXError|OutOfResources)\w*$", "env"),
+        (r"cudadrv\.|(?:Nvvm|Linker|CompilationError|PTXError|OutOfResources|NoSuchDisplay"
+         r"|DisplayConnection)\w*$", "env"),
         (r"(ModuleNotFound|Import|PackageNotFound|DistributionNotFound|VersionConflict|Glibc)"
          r"\w*(Error)?$", "env"),
         (r"(RepositoryNotFound|EntryNotFound|LocalEntryNotFound|GatedRepo|HFValidation|"
          r"RevisionNotFound|HfHubHTTP|SafetensorError|OfflineModeIsEnabled)\w*$", "asset"),
         (r"(JSONDecode|UnicodeDecode|ArrowInvalid|ArrowTypeError|ArrowNotImplemented|CastError|"
-         r"Libsndfile|UnidentifiedImage|BadZip|BadGzip|DatasetGeneration|DatasetNotFound|DataFilesNotFound|Parser|EmptyData|"
+         r"Libsndfile|ImageFileError|UnidentifiedImage|BadZip|BadGzip|DatasetGeneration|DatasetNotFound|DataFilesNotFound|Parser|EmptyData|"
          r"UnexpectedSplits|NonMatchingSplits|DatasetBuild)\w*$", "data"),
     )
 )  # fmt: skip
@@ -41,20 +49,35 @@ _VERSIONS = re.compile(
     r"\bincompatible\b.*(?:\bversions?\b|\d\.\d)|(?:\bversions?\b|\d\.\d).*\bincompatible\b|"
     r"\bmachine only has: \[\]|out of date|not (?:been )?(?:installed|compiled)|"
     r"\bversions?\b.{0,80}(?:not match|mismatch|differ)|mismatch.{0,40}\bversions?\b|"
-    r"(?:please|try|need to|must) (?:\w+ )?(?:pip |conda )?(?:re)?(?:install|upgrade|update"
-    r"|downgrade)\b|(?:requires?|needs?|supported (?:in|by|with)) [\w.-]{1,40} ?(?:version|[<>=]=)"
+    r"(?:please|try|need to|must) (?:\w+ )?(?:pip |conda )?(?:re)?(?:install(?:ing)?|upgrade"
+    r"|update|downgrade)\b|(?:requires?|needs?|supported (?:in|by|with)) [\w.-]{1,40} ?"
+    r"(?:version|[<>=]=)"
     r"|(?:below|older than|prior to|newer than) (?:version )?v?\d"
     r"|(?:version|release) \S{1,30} (?:is|or) (?:required|newer|later|higher)"
     r"|\bNo module named\b|\bmiss in module _ext\b|\bnot enabled in this build\b"
-    r"|\b(?:isn't|not) (?:implemented|supported) (?:on|for|by) (?:the )?backend\b"
-    r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b"
-    r"|\bcannot (?:load|open|find)\b.{0,40}\b(?:shared|dynamic) librar",
+    r"|\b(?:CUDA|GPU|MPI|NCCL) (?:support )?(?:is )?not enabled\b"
+    r"|\bsupport has (?:not )?been built\b"
+    r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b|\bnot built with\b"
+    r"|\bno package called\b|\bPackage \S{1,60} not found\b|\b(?:implemented|supported) (?:on|for|by) (?:the )?backend\b"
+    r"|\b(?:cannot|can't|could not|unable to|failed to) (?:load|open|find)\b.{0,40}"
+    r"\blibrar(?:y|ies)\b|\b(?:modules?|wheels?|binary|binaries|builds?) (?:found|available|built)"
+    r" for\b.{0,40}\b(?:python|platform|architecture|version)\b"
+    r"|'(?:type|ABCMeta)' object is not subscriptable|operand type\(s\) for \|: '(?:type|None)"
+    r"|'str' object has no attribute 'remove\w{1,3}fix'|\bdataclass\(\) got an unexpected keyword"
+    r"|\bMissing parentheses in call to 'print'|\b(?:find|working|missing|broken)\b.{0,30}"
+    r"\binstallation\b|\bCould not run '\S{1,80}' with arguments from the '\w+' backend"
+    r"|\b(?:missing|not set|unset|undefined)\b.{0,60}\benvironment variables?\b",
     re.IGNORECASE,
 )
 _ABOUT_DATA = re.compile(
     r"\b(?:dataset|corpus|manifest)\b.{0,80}\b(?:empty|no |missing|must|without|with an?|contain"
     r"|have|has|found|exist)|\bcolumns?\b|\bunseen labels?|\bno (?:valid )?(?:images|samples|"
     r"examples|records|rows|files) |\bno (?:valid |usable )?data (?:found|in|available)\b|"
+    r"\b(?:no|not found any) (?:\w+ ){0,2}(?:images?|samples?|examples?|records?|utterances?|"
+    r"annotations?|sequences?|clips?) (?:were |was )?(?:found|left|available|in)\b|"
+    r"\bfind any files\b|\bleast populated class\b|\bscene type\b|\bdataset pipeline\b|"
+    r"\bcontains NaN\b|\bunique values of\b|"
+    r"\bfound in the (?:data(?:set)?|labels?)\b|\biterator\w*GetNext|"
     r"\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
     r"\bunexpected (?:labels?|values?) (?:found )?in\b|"
     r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float"
@@ -64,30 +87,53 @@ _ABOUT_DATA = re.compile(
 _SETTING = re.compile(
     r"\bnum_(?:classes|labels)\b|\bvocab_size\b|is not (?:registered|in the [\w ]{1,40}registry)"
     r"|\bconfig key\b|\bunrecognized (?:configuration|argument)"
+    r"|\b(?:must|should) be one of\b|\balready (?:been )?(?:registered|used|defined"
+    r"|exists? in [\w ]{0,40}registry)\b"
+    r"|\b(?i:unknown|unsupported|unrecogni[sz]ed|invalid|undefined) (?i:dataset|data ?set|task)\b"
+    r"|\b(?i:dataset|task) \S{1,60} (?:is )?not (?:supported|implemented|recogni[sz]ed)\b"
 )
-_BY_WORDS = ((_SETTING, "config"), (_VERSIONS, "env"), (_ABOUT_DATA, "data"))
+_OPTION = re.compile(r"(?:^|[\s('\"`])--[a-z][\w-]+")
+_ABOUT_MODEL = re.compile(
+    r"\bload(?:ing)? (?:an? |the )?(?:\w+ ){0,2}(?:model|weights|checkpoint|tokenizer)\b"
+    r".{0,80}\b(?:incompatible|unknown|corrupt\w*|neither|not exists?|fail\w*)\b"
+    r"|\bto load model not exists?\b"
+    r"|\b(?:checkpoint|weights?|tokenizer)(?: file)?\b.{0,120}\b(?:n[o']t exist|not found)\b",
+    re.IGNORECASE,
+)
+_BY_WORDS = (
+    (_SETTING, "config"), (_VERSIONS, "env"), (_ABOUT_MODEL, "asset"), (_ABOUT_DATA, "data"),
+    (_OPTION, "config"),
+)  # fmt: skip
 _NEW_SYNTAX = re.compile(r"(?:^|\W)f['\"]|:=|^\s*print [^(]|\basync\b|^\s*match ")
 """What a Python older or newer than the code's does not know."""
 _EXCEPTION = re.compile(r"([\w.]{1,120}(?:Error|Exception)): (.*)")
 _MISSING = re.compile(r"(?:FileNotFound|NotADirectory|IsADirectory)Error$")
+_SOUGHT = re.compile(r"; No such file or directory$|\bfind any matching files for\b")
+"""TensorFlow's words, behind the name of the file."""
 _NOT_THERE = re.compile(
     r"(?i:the |cannot open |unable to open |couldn't find )?(?:[A-Za-z]{2,20} ){0,3}(?i:"
     r"file|path|directory|folder|data(?:set)?|checkpoint"
     r"|model|weights?|tokenizer|config(?:uration)?)\b.{1,240}(?:not found|n[o']t exist|Errno 2\b)"
     r"|[Uu]nable to open file |No such file or directory\b|invalid file ?\["
     r"|\S{1,240}\.(?:pth?|ckpt|bin|h5) (?:is )?missing\b"
+    r"|(?i:could not|cannot|can't|failed to|unable to) (?:open|read) (?:\w+ ){0,3}['\"]?"
+    r"\S*/\S+\.\w{2,10}\b"
 )
 _MODELS_FILE = re.compile(
     r"(?i:the )?(?i:checkpoint|model|weights?|tokenizer)\b"
     r"|(?i:[a-z]{2,20} ){0,2}(?i:pre-?trained)\b"
 )
-_GIVEN_PATH = re.compile(r"['\"]([^'\"]{1,400})['\"]|(\S*/\S+)")
+_GIVEN_PATH = re.compile(r"['\"]([^'\"]{1,400})['\"]|(\S*/\S+|\b[\w-]{1,200}\.[a-z]\w{1,9}\b)")
 _PATHS = tuple(
     (re.compile(pattern, re.IGNORECASE), fault_class)
     for pattern, fault_class in (
+        (r"(?:^|[/_])(?:(?:train|val|valid|test|eval|dev)_?)?(?:data(?:set)?|features?|samples)"
+         r"(?:_[\w-]*)?\.pth?$", "data"),
         (r"\.(?:pth?|ckpt|safetensors|onnx|pdparams|msgpack|gguf|caffemodel)$|(?:^|/)(?:tokenizer"
          r"|vocab|merges)[^/]*$|pretrain|checkpoint|weights?(?:/|\b)|pytorch_model|\.model$|"
-         r"(?:^|/)models?(?:/|--)", "asset"),
+         r"\.(?:bin|safetensors)\.index\.json$|"
+         r"(?:^|/)models?(?:/|--)|(?:^|/)(?:glove|word2vec|fasttext|smplx?|mano)\b|\.vec$",
+         "asset"),
         (r"\.(?:ya?ml|toml|ini|cfg|conf|py|sh|env)$|config[\w-]{0,20}\.json$", "config"),
         (r"\.(?:parquet|jsonl|csv|tsv|arrow|tar|zip|tfrecords?|np[yz]|h5|hdf5|lmdb|mdb|zst|txt|idx"
          r"|jpe?g|png|wav|flac|mp[34]|nii(?:\.gz)?|bin|json)$", "data"),
@@ -96,6 +142,9 @@ _PATHS = tuple(
     )
 )  # fmt: skip
 _KEYED_IN_ENV = re.compile(r"\benviron\b|CONFIG_MAPPING|_MAPPING\[")
+_READS_SETTINGS = re.compile(
+    r"\bjson\.loads?\(.{0,60}(?:config|cfg|conf|hparams|settings|options|opt)\b"
+)
 _KEYED_IN_SETTINGS = re.compile(
     r"\b(?i:\w*_)?(?i:cfg|config|conf|args|opts?|hparams|hps|params|settings|options|kwargs)"
     r"(?:\.\w+)*\[|\b[A-Z_]{4,}\[|\bregistry\b"
@@ -120,39 +169,55 @@ _LIBRARY_CALL = re.compile(
 """Callables of libraries, by the names and the aliases they go by: what they take changes with
 their version, and no file of the user's defines them."""
 _MODELS_OWN = re.compile(r"\bforward\(\)|\.forward\(|_call_impl")
-_LIBRARY = re.compile(r"/(?:site|dist)-packages/")
-_BY_FRAME = tuple(
-    (re.compile(pattern), fault_class)
-    for pattern, fault_class in (
-        (r"/(?:datasets|pyarrow|pandas|webdataset|torchdata|litdata|streaming)/|"
-         r"/torch/utils/data/_utils/(?:worker|fetch|collate)\.py|"
-         r"/torch/utils/data/(?:dataloader\.py:_process_data$|sampler\.py)|/(?:\w+_)?datasets?\.py:|"
-         r"/data/\w*datasets?\w*\.py:", "data"),
-        (r"/transformers/tokenization_utils\w*\.py:(?!\w*from_pretrained|__init__)", "data"),
-        (r"/(?:huggingface_hub|safetensors)/|/transformers/(?:utils/hub|modeling_utils|"
-         r"tokenization_utils\w*|configuration_utils|models/auto)|/torch/serialization\.py",
-         "asset"),
-        (r"/numba/cuda/cudadrv/|/triton/(?:compiler|runtime)/|"
-         r"<frozen importlib|/importlib/|/ctypes/|/google/protobuf/|pkg_resources|"
-         r"/torch/utils/cpp_extension\.py",
-         "env"),
-    )
-)  # fmt: skip
-_READS_DATA = re.compile(
-    r"(?:__getitem__|_?collate\w*|(?:pre)?process_(?:function|data)|tokenize\w*|(?:load|read|get|"
-    r"prepare|build)_(?:\w+_)?(?:data|datasets?|dataloaders?|corpus|annotations|images?))$|(?:verify|validate)_(?:\w+_)?data\w*$"
+_REMOVED = re.compile(
+    r"'str' object has no attribute 'decode'|'dict' object has no attribute '(?:iter\w+|has_key)'"
+    r"|object has no attribute 'next'$|'dict' object has no attribute 'unfreeze'"
+    r"|Can't get attribute '\w+' on <module '[^']+' from '[^']*(?:site|dist)-packages"
 )
-_READS_MODEL = re.compile(
-    r"_?(?:load|restore|init|read|download)_(?:\w+_)?(?:weights|model|pretrained|state_dict|params"
-    r"|embeddings?)\w*$|from_pretrained$"
+"""Methods that Python 3, h5py 3, PyTorch and flax took away; classes that a pickle still names."""
+_READ_ONLY = re.compile(r"can't set attribute|has no setter")
+_UNREAD = re.compile(
+    r"\b_?(?:im|ims|imgs?|images?|imread|wav|audio|x_?train|train_x)(?:_\w+)?\b",
+    re.IGNORECASE,
 )
-
-
-_READS_WORDS = re.compile(r"\b\w*[Tt]okenizer\w*\.(?:from_file|load)\(|\bSentencePieceProcessor\b")
-"""Vocabularies come with the model."""
+_RECORDS = re.compile(
+    r"'(?:str|list|dict|int|float|tuple)' object has no attr"
+    r"|'NoneType' object has no attribute '(?:shape|size|ndim|astype|copy|convert|dtype|text)'"
+)
+"""What a record holds that is not as it should be; an image that cannot be read is None."""
+_COUNTED = re.compile(
+    r"\blen\(|(?i:num|n|total|count)_?\w*(?:batch|sample|item|example|image|size|step)|\b(?:leng|counter)\b"
+)
+_SHARES = re.compile(r"gpu|world|device|batch_size|heads?\b|accum|worker", re.IGNORECASE)
+_OF_A_GYM = re.compile(r"\benvs?\.(?:step|reset)\(")
+"""What gym gives back changed with 0.26."""
+_NONE_LEFT = re.compile(r"to unpack \(expected \d+, got 0\)|more than 0 values to unpack")
+_COUNTS = re.compile(
+    r"\bassert (?:len\(\s*[\w.]*(?:data|imag|img|file|dir|sample|anno|line|row|label|path|record)"
+    r"\w*\s*\)|\w*(?:samples|images|utterances|records|files)) *(?:>|!=|==)"
+)
+_ASSERTS_PATH = re.compile(r"\bassert\b.*\b(?:exists|isfile|isdir|is_file|is_dir)\b.*")
+_PATH_NAMES = (
+    (re.compile(r"(?i)pre_?train|weight|ckpt|check_?point|model|smpl|vocab|token"), "asset"),
+    (re.compile(r"(?i)data|train|image|img|anno|label|corpus|manifest|split|root"), "data"),
+    (re.compile(r"(?i)cfg|conf|yaml|opt\b"), "config"),
+)
+_ASSERTS_SETTING = re.compile(
+    r"\bassert\b.*\b(?:args|opts?|cfg|config|conf|hparams|hps|params|FLAGS)\b(?!.*\blen\()"
+)
+_BUILT = re.compile(r"name '(?:_C|_?\w*(?:_cuda|_ext))'")
+"""Extensions that a program imports where they were built."""
+_FIELD = re.compile(r"has no field named \"(?!https?\b|www\b)\w{3,}\"")
+"""Less is a fragment: of a path with single backslashes, of a mark-up that was pasted in."""
+_EGG = re.compile(r"[\\/][\w.]+-\d[\w.]*-py\d[\d.]*\.egg[\\/]")
+_DAMAGED = re.compile(
+    r"\b(?:SHA-?256|MD5|checksum|hash(?: value)?)\b.{0,40}\b(?:match|mismatch|invalid)"
+    r"|\binvalid hash value\b|sentencepiece_processor\.cc",
+    re.IGNORECASE,
+)
 _FETCHED = re.compile(
     r"\bdownload\w*\b.{1,300}\bfailed\b|\bfail\w* to (?:download|fetch)\b|\bMax retries exceeded\b"
-    r"|\bfailure in name resolution\b|\burlopen error\b",
+    r"|\bfailure in name resolution\b|\burlopen error\b|\bFailed to retrieve file url\b",
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"https?://(\S{1,400})|host='([\w.-]{1,200})'|with url: (\S{1,400})")
@@ -160,28 +225,85 @@ _ADDRESS = re.compile(r"https?://(\S{1,400})|host='([\w.-]{1,200})'|with url: (\
 
 def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> str:
     """data, config, env or asset, of an exception's type, its message and its frames."""
-    near = tuple(replace(f, file=f.file.replace("\\", "/")) for f in frames[-_NEAREST:])
+    near = nearest(frames)
+    if exception.endswith("SyntaxError"):
+        return "env" if _other_python(said, near) else DEFAULT
+    if on_import(frames) or _of_a_copy(exception, said, frames):
+        return "env"
+    if exception.endswith("JSONDecodeError"):
+        return _by_its_reader(near)
     if found := _first(_BY_TYPE, exception):
         return found
-    if exception.endswith("SyntaxError"):
-        return "env" if any(_NEW_SYNTAX.search(code) for code in _codes(near[-1:])) else DEFAULT
-    if _MISSING.search(exception) or _NOT_THERE.match(said):
+    if exception.endswith(("NameError", "UnboundLocalError")):
+        return "env" if in_library(near) or _BUILT.search(said) else DEFAULT
+    if _MISSING.search(exception) or _NOT_THERE.match(said) or _SOUGHT.search(said):
         return _what_is_missing(said, near)
-    if _FETCHED.search(said):
-        return fetched(said) or "asset"
+    if _FETCHED.search(said) or _DAMAGED.search(said):
+        of_data = kind_of_any(asked_for(frames)) == "data"
+        return fetched(said) or ("data" if of_data else "asset")
     if exception.endswith("KeyError") and not _SETTING.search(said):
         return _keyed(near)
-    if found := _first(_BY_WORDS, said):
-        return found
+    return _first(_BY_WORDS, said) or _by_what_was_done(exception, said, near)
+
+
+def _by_what_was_done(exception: str, said: str, near: tuple[Frame, ...]) -> str:
+    """Where the message says nothing: by the call, the attribute, the operation, the frames."""
+    of_data = "data" if kind_of_any(near) == "data" else DEFAULT
+    code = next(iter(codes(near)), "")
+    if "'NoneType' object " in said and _UNREAD.search(code):
+        return "data"
     if exception.endswith("TypeError") and _CALL.search(said):
         return "env" if _of_a_library(said, near) else DEFAULT
     if exception.endswith("AttributeError"):
-        return (
-            "env"
-            if _OBJECTS.search(said) and _in_library(near) and not _SETTINGS.search(said)
-            else DEFAULT
-        )
-    return _by_frame(near) or DEFAULT
+        return "env" if _changed(said, near) else of_data if _RECORDS.search(said) else DEFAULT
+    if exception.endswith("NotImplementedError") and "download" not in said:
+        return DEFAULT
+    if exception.endswith("ZeroDivisionError"):
+        return "data" if _COUNTED.search(code) and not _SHARES.search(code) else of_data
+    return _by_the_line(code, said, near) or kind_of_any(near) or DEFAULT
+
+
+def _changed(said: str, near: tuple[Frame, ...]) -> bool:
+    """Whether an attribute is lacking that another version of Python or of a library has."""
+    if _REMOVED.search(said) or ("type object '" in said and _LIBRARY_CALL.search(said)):
+        return True
+    of_object = _READ_ONLY.search(said) or _OBJECTS.search(said)
+    return in_library(near) and bool(of_object) and not _SETTINGS.search(said)
+
+
+def _by_the_line(code: str, said: str, near: tuple[Frame, ...]) -> str | None:
+    """By what the line that raised was checking or taking apart."""
+    if found := _ASSERTS_PATH.search(code):
+        return _first(_PATH_NAMES, found[0]) or kind_of_any(near)
+    if _ASSERTS_SETTING.search(code):
+        return DEFAULT
+    if "to unpack" in said and _OF_A_GYM.search(code):
+        return "env"
+    if (_NONE_LEFT.search(said) and "zip(*" in code) or _COUNTS.search(code):
+        return "data"
+    return None
+
+
+def _by_its_reader(near: tuple[Frame, ...]) -> str:
+    """What a text in JSON was, by who read it."""
+    if any(_READS_SETTINGS.search(code) for code in codes(near)[:3]):
+        return "config"
+    return "asset" if kind_of_any(near) == "asset" else "data"
+
+
+def _other_python(said: str, near: tuple[Frame, ...]) -> bool:
+    """Whether a source that Python refuses is good for another version of it."""
+    return bool(_VERSIONS.search(said)) or any(_NEW_SYNTAX.search(c) for c in codes(near[-1:]))
+
+
+def _of_a_copy(exception: str, said: str, frames: Sequence[Frame]) -> bool:
+    """Whether a configuration knows more than the copy of the program that was installed once
+    (`setup.py install` makes an egg of it) and has not been since."""
+    return (
+        exception.endswith("text_format.ParseError")
+        and _FIELD.search(said) is not None
+        and any(_EGG.search(frame.file) for frame in frames)
+    )
 
 
 def class_of_line(text: str, frames: Sequence[Frame] = ()) -> str | None:
@@ -192,16 +314,17 @@ def class_of_line(text: str, frames: Sequence[Frame] = ()) -> str | None:
 
 def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     """Of which kind a file is by its name; by who looked for it where the name does not say."""
-    if _MODELS_FILE.match(said) or any(
-        _READS_MODEL.match(f.function) or _READS_WORDS.search(f.code or "") for f in near
-    ):
+    if _MODELS_FILE.match(said) or any(reads_model(f) for f in near):
         return "asset"
-    if re.match(r"(?:The )?[Dd]ataset\b|Couldn't find (?:a dataset|any class)", said):
+    if re.match(
+        r"(?:The )?[Dd]ataset\b|.{0,60}\b[Dd]ata file\b|Couldn't find (?:a dataset|any class)",
+        said,
+    ):
         return "data"
     for given in _GIVEN_PATH.finditer(said):
         if found := _first(_PATHS, given[1] or given[2]):
             return found
-    return _by_frame(near) or "asset"
+    return kind_of_any(near) or "asset"
 
 
 def fetched(said: str) -> str | None:
@@ -215,41 +338,21 @@ def fetched(said: str) -> str | None:
 
 def _keyed(near: tuple[Frame, ...]) -> str:
     """By what was asked for the key: the environment, settings, or else a record of the data."""
-    if any(_KEYED_IN_ENV.search(code) for code in _codes(near)):
+    if any(_KEYED_IN_ENV.search(code) for code in codes(near)):
         return "env"
     for frame in reversed(near):
         if frame.code and _KEYED_IN_SETTINGS.search(frame.code):
             return "config"
-        if found := _first(_BY_FRAME, f"{frame.file}:{frame.function}"):
+        if found := kind_of(frame):
             return found
     return "data"
 
 
 def _of_a_library(said: str, near: tuple[Frame, ...]) -> bool:
-    code = next(iter(_codes(near)), "")
+    code = next(iter(codes(near)), "")
     if _MODELS_OWN.search(f"{said} {code}"):
         return False
-    return _in_library(near) or bool(_LIBRARY_CALL.search(said) or _LIBRARY_CALL.search(code))
-
-
-def _in_library(near: tuple[Frame, ...]) -> bool:
-    return bool(near) and bool(_LIBRARY.search(near[-1].file))
-
-
-def _by_frame(near: tuple[Frame, ...]) -> str | None:
-    for frame in reversed(near):
-        if found := _first(_BY_FRAME, f"{frame.file}:{frame.function}"):
-            return found
-        if _READS_DATA.match(frame.function):
-            return "data"
-        if _READS_MODEL.match(frame.function) or _READS_WORDS.search(frame.code or ""):
-            return "asset"
-    return None
-
-
-def _codes(near: tuple[Frame, ...]) -> tuple[str, ...]:
-    """The lines of code of the innermost frames, innermost first."""
-    return tuple(frame.code for frame in reversed(near) if frame.code)
+    return in_library(near) or bool(_LIBRARY_CALL.search(said) or _LIBRARY_CALL.search(code))
 
 
 def _first(rules: Iterable[tuple[re.Pattern[str], str]], *texts: str) -> str | None:

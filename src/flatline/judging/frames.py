@@ -1,0 +1,183 @@
+"""
+What the frames that an exception came out of were about: data, a model's files, the software.
+
+Only the frames nearest to the exception count, innermost first: those further out are the same for
+every failure of a program.  A folder that data lie in by the site's habit (`/data/user/project`)
+says nothing, so a path is read from its package or from the folder of the script on.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import replace
+
+from flatline.logs.tracetext import CODE, FRAME, MARKS
+from flatline.model import Frame
+
+NEAREST = 6
+
+_LIBRARY = re.compile(r".*/(?:(?:site|dist)-packages|transformers_modules)/")
+"""`transformers_modules`: the code that comes with a model of the Hub."""
+_STANDARD = re.compile(r"/lib(?:64)?/python\d[\d.]*/|^<")
+_FOREIGN_FOLDERS = 4
+"""Of a path that begins neither in a package nor at the script: so much of its end is read."""
+_NO_DATA = (
+    r"(?!(?:train|main|run|models?|nets?|network|layers?|modules?|loss|optim|config|trainer|engine)"
+    r"\w*\.py)"
+)
+_DATA_FILES = re.compile(
+    r"/torch/utils/data/_utils/(?:worker|fetch|collate)\.py"
+    r"|/torch/utils/data/(?:dataloader\.py:_process_data$|sampler\.py)"
+    r"|/(?:datasets|pyarrow|pandas|webdataset|torchdata|litdata|streaming)/"
+    r"|(?<!/torch/utils/data)/(?:\w+_)?datasets?\.py:|(?<!/torch/utils)/data/\w*datasets?\w*\.py:"
+    rf"|(?<!/torch/utils)/(?:data|data_?loaders?|dataloading|dataset_\w+)/(?:\w+/)?{_NO_DATA}\w+\.py:"
+    r"(?!<module>$|main$|train$)"
+)
+_OWN_DATA_FILES = re.compile(
+    r"/(?:\w+_)?data(?:_?(?:utils?|loaders?|loading|modules?|generators?|iter\w*|prep\w*|readers?"
+    r"|source|pipeline|process\w*|feeders?))?\.py:(?!main$|train$)"
+    r"|/(?:\w+_)?(?:(?:pre)?process|preprocess\w*|vocab\w*|filelists?|formatters?|manifests?|image_iter)\.py:"
+)
+"""In a library files of such names may fetch anything (`keras/utils/data_utils.py`)."""
+_BY_FILE = tuple(
+    (re.compile(pattern), fault_class)
+    for pattern, fault_class in (
+        (r"/transformers/tokenization_utils\w*\.py:(?!\w*from_pretrained|__init__)", "data"),
+        (r"/(?:huggingface_hub|safetensors)/|/transformers/(?:utils/hub|modeling_utils|"
+         r"(?:models/\w+/)?tokenization_\w+|configuration_utils|models/auto)"
+         r"|/torch/serialization\.py",
+         "asset"),
+        (r"/numba/cuda/cudadrv/|/triton/(?:compiler|runtime)/|"
+         r"<frozen importlib|/importlib/|/ctypes/|/google/protobuf/|pkg_resources|"
+         r"/torch/utils/cpp_extension\.py",
+         "env"),
+    )
+)  # fmt: skip
+_READS_DATA = re.compile(
+    r"(?:__getitem__|_?collate\w*|(?:pre)?process_(?:function|data)|tokenize\w*|_?(?:load|read|get|"
+    r"prepare|build|parse|make|create)_(?:\w+_)?(?:data|datasets?|dataloaders?|corpus|annotations"
+    r"|images?|vocab\w*|meta_?data|file_?lists?|samples|manifests?|records)"
+    r"|_?(?:load|read|parse|prepare)_(?:\w+_)?features?)$|(?:verify|validate)_(?:\w+_)?data\w*$"
+)
+_READS_A_SET = re.compile(
+    r"_?read_(?!\w*(?:arg|opt|conf|cfg|setting|model|weight|param|state|env|version))\w+$"
+    r"|_?(?:load|parse)_(?:\w+_)?(?:files?|lines?|csv|txt|lists?|splits?|pairs|graphs?|texts?|audios?"
+    r"|wavs?|scenes?|poses|cora|mnist|cifar\w*|imagenet|coco|voc)$"
+)
+"""By the name of a set (`load_cora`), of a format (`read_scp`)."""
+_SETS_UP_DATA = re.compile(
+    r"\b(?!DataLoader\()(?!\w*(?:Config|Model|Weights?|Checkpoint|File|FileSystem|Full|Safe|Yaml"
+    r"|YAML)Loader)\w*(?:Data[sS]et|DataModule|DataGenerator|Loader|Corpus|Vocab(?:ulary)?)"
+    r"\w{0,12}(?:\.(?:load|read|build|from_\w+))?\("
+    r"|\b(?:iter|next)\(\w*(?:data|loader|iterator)\w*\)"
+)
+_READS_MODEL = re.compile(
+    r"_?(?:load|restore|init|read|download)_(?:\w+_)?(?:weights|model|pretrained|state_dict|param"
+    r"|embeddings?)\w*$|from_pretrained$"
+)
+_READS_WORDS = re.compile(
+    r"\b\w*[Tt]okenizer\w*\.(?:from_file|load)\(|\b(?:_\w+\.)?SentencePieceProcessor"
+)
+"""Vocabularies come with the model."""
+_IMPORTS = re.compile(r"(?:from|import) [\w.]")
+_FETCHES = re.compile(r"/(?:urllib3?|http|ssl|socket|requests|gdown|wget|tarfile|zipfile)\b")
+
+
+def nearest(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """The innermost frames, their paths with slashes and from the package or the script on."""
+    all_of = [replace(f, file=f.file.replace("\\", "/")) for f in frames]
+    script = next((f.file for f in all_of if not _outside(f)), "")
+    root = script[: script.rfind("/") + 1]
+    return tuple(replace(f, file=_within(f.file, root)) for f in all_of[-NEAREST:])
+
+
+def asked_for(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """The same without those that fetch or unpack whatever they are given."""
+    return nearest([f for f in frames if not _FETCHES.search(f.file.replace("\\", "/"))])
+
+
+def in_library(near: Sequence[Frame]) -> bool:
+    return bool(near) and bool(_LIBRARY.match(near[-1].file))
+
+
+def reads_model(frame: Frame) -> bool:
+    return bool(_READS_MODEL.match(frame.function) or _READS_WORDS.search(frame.code or ""))
+
+
+def kind_of(frame: Frame) -> str | None:
+    """data, asset or env, by the file and the function alone."""
+    at = f"{frame.file}:{frame.function}"
+    if _DATA_FILES.search(at) or (not _outside(frame) and _OWN_DATA_FILES.search(at)):
+        return "data"
+    return next((kind for rule, kind in _BY_FILE if rule.search(at)), None)
+
+
+def kind_of_any(near: Sequence[Frame]) -> str | None:
+    """Of the innermost frame that says it; none does where a model was called."""
+    for frame in reversed(near):
+        if "/torch/nn/" in frame.file:
+            return None
+        if found := kind_of(frame):
+            return found
+        if _READS_DATA.match(frame.function):
+            return "data"
+        if reads_model(frame):
+            return "asset"
+        if _SETS_UP_DATA.search(frame.code or "") or (
+            not _outside(frame) and _READS_A_SET.match(frame.function)
+        ):
+            return "data"
+    return None
+
+
+def on_import(frames: Sequence[Frame]) -> bool:
+    """Whether a library could not even be imported: it was raised by its modules' own bodies, or
+    by an extension in native code, and no line of the program was run in between."""
+    way = [f for f in frames if not f.file.startswith("<frozen")]
+    asked = [at for at, f in enumerate(way) if _IMPORTS.match((f.code or "").strip())]
+    if not asked:
+        return False
+    if asked[-1] == len(way) - 1:
+        return True
+    return any(
+        way[at + 1].function == "<module>" and all(_outside(f) for f in way[at + 1 :])
+        for at in asked
+    )
+
+
+def codes(near: Sequence[Frame]) -> tuple[str, ...]:
+    """The lines of code of the innermost frames, innermost first."""
+    return tuple(frame.code for frame in reversed(near) if frame.code)
+
+
+def _outside(frame: Frame) -> bool:
+    """Whether it is of a library or of Python itself."""
+    path = frame.file.replace("\\", "/")
+    return bool(_LIBRARY.match(path) or _STANDARD.search(path))
+
+
+def _within(path: str, root: str) -> str:
+    if package := _LIBRARY.match(path):
+        return "/site-packages/" + path[package.end() :]
+    if root and path.startswith(root):
+        return "/" + path[len(root) :]
+    return "/" + "/".join(path.split("/")[-_FOREIGN_FOLDERS:])
+
+
+def above(lines: Sequence[str]) -> tuple[Frame, ...]:
+    """The frames that these lines end in, of a traceback that was printed without its head: Ray
+    heads it otherwise, and Python has none where a source does not parse."""
+    found: list[Frame] = []
+    code: str | None = None
+    for text in reversed(lines):
+        if frame := FRAME.match(text if text.startswith(" ") else f"  {text}"):
+            found.insert(0, Frame(frame[1], int(frame[2]), frame[3] or "", code))
+            code = None
+        elif MARKS.match(text):
+            continue
+        elif code is None and CODE.match(text):
+            code = text.strip()
+        else:
+            break
+    return tuple(found)

@@ -1,0 +1,134 @@
+"""What a failure at start-up is about, told by the way its exception took."""
+
+from __future__ import annotations
+
+import pytest
+
+from flatline.judging.frames import above
+from flatline.judging.startup_class import startup_class
+from flatline.model import Frame
+
+LIBRARY, OWN = "/venv/lib/python3.11/site-packages/", "/home/u/proj/"
+UNPACK = "not enough values to unpack (expected 4, got 3)"
+ZERO = "division by zero"
+
+
+def frame(file: str, function: str, code: str = "") -> Frame:
+    return Frame(file, 10, function, code)
+
+
+MAIN = frame(OWN + "train.py", "main", "run(args)")
+
+
+@pytest.mark.parametrize(
+    ("exception", "said", "frames", "wanted"),
+    [
+        ("ValueError", UNPACK, [frame(OWN + "data_utils.py", "_filter")], "data"),
+        ("ValueError", UNPACK, [frame(LIBRARY + "keras/utils/data_utils.py", "get")], "config"),
+        ("ValueError", UNPACK, [frame(OWN + "inputter.py", "_load_vocab")], "data"),
+        ("ValueError", UNPACK, [frame(OWN + "io.py", "read_scp", "a, b = line.split()")], "data"),
+        ("ValueError", UNPACK, [frame(OWN + "io.py", "read_args", "a, b = argv")], "config"),
+        ("ValueError", UNPACK, [frame(OWN + "rl.py", "main", "o, r, d = env.step(a)")], "env"),
+        ("AssertionError", "", [
+            frame(OWN + "run.py", "main", "ds = SpeechLoader(args)"),
+            frame(OWN + "lists.py", "__init__", "assert ok"),
+        ], "data"),
+        ("ValueError", "prefetch_factor needs num_workers > 0", [
+            frame(OWN + "run.py", "main", "dl = DataLoader(ds, prefetch_factor=2)"),
+            frame(LIBRARY + "torch/utils/data/dataloader.py", "__init__", "raise ValueError("),
+        ], "config"),
+        ("RuntimeError", "expected 4 channels, but got 3", [
+            frame(OWN + "run.py", "main", "net(next(iter(train_loader)))"),
+            frame(LIBRARY + "torch/nn/modules/conv.py", "forward", "F.conv2d(x)"),
+        ], "config"),
+        ("RuntimeError", "the sizes do not match", [
+            frame("/data/u/proj/train.py", "main", "net(x)"),
+            frame("/data/u/proj/nets/unet.py", "forward", "x + skip"),
+        ], "config"),
+        ("AssertionError", "", [MAIN, frame(OWN + "data/voc.py", "parse", "assert ct > 0")],
+         "data"),
+        ("ZeroDivisionError", ZERO, [frame(OWN + "t.py", "main", "s /= len(loader)")], "data"),
+        ("ZeroDivisionError", ZERO, [frame(OWN + "t.py", "main", "b // args.num_gpus")], "config"),
+        ("AssertionError", "", [frame(OWN + "t.py", "f", "assert exists(args.data_root)")],
+         "data"),
+        ("AssertionError", "", [frame(OWN + "t.py", "f", "assert isfile(args.pretrained)")],
+         "asset"),
+        ("AssertionError", "", [frame(OWN + "data/b.py", "f", "assert args.workers > 0")],
+         "config"),
+        ("AttributeError", "'NoneType' object has no attribute 'shape'",
+         [frame(OWN + "t.py", "f", "h, w = cv2.imread(p).shape[:2]")], "data"),
+        ("AttributeError", "'NoneType' object has no attribute 'shape'",
+         [frame(OWN + "model.py", "forward", "mask_token.shape")], "config"),
+        ("AttributeError", "can't set attribute", [
+            frame(OWN + "lit.py", "__init__", "self.hparams = hparams"),
+            frame(LIBRARY + "torch/nn/modules/module.py", "__setattr__"),
+        ], "env"),
+        ("NameError", "name '_C' is not defined", [frame(OWN + "ops.py", "forward")], "env"),
+        ("NameError", "name 'Imge' is not defined", [frame(OWN + "dataset.py", "f")], "config"),
+        ("TypeError", "'type' object is not subscriptable", [MAIN], "env"),
+        ("FileNotFoundError", "[Errno 2] No such file or directory: '/c/traindata_77ab.pt'",
+         [MAIN], "data"),
+        ("json.decoder.JSONDecodeError", "Expecting ',' delimiter: line 5", [
+            frame(LIBRARY + "deepspeed/config.py", "__init__", "json.load(open(config, 'r'))"),
+            frame("/usr/lib/python3.11/json/decoder.py", "raw_decode"),
+        ], "config"),
+        ("URLError", "<urlopen error timed out>", [
+            frame(LIBRARY + "torch_geometric/datasets/planetoid.py", "download"),
+            frame("/usr/lib/python3.11/urllib/request.py", "do_open"),
+        ], "data"),
+        ("RuntimeError", "SHA256 checksum does not not match",
+         [frame(LIBRARY + "clip/clip.py", "_download")], "asset"),
+    ],
+)  # fmt: skip
+def test_class_by_the_way(exception: str, said: str, frames: list[Frame], wanted: str) -> None:
+    assert startup_class(exception, said, frames) == wanted
+
+
+@pytest.mark.parametrize(
+    ("frames", "wanted"),
+    [
+        ([frame(LIBRARY + "spacy/__init__.py", "<module>", "from .x import y"),
+          frame(LIBRARY + "pydantic/main.py", "<module>", "class M(")], "env"),
+        ([frame(OWN + "train.py", "<module>", "from pandas._libs import hashtable")], "env"),
+        ([frame(OWN + "train.py", "<module>", "from settings import S"),
+          frame(OWN + "settings.py", "<module>", "raise ValueError('bad')")], "config"),
+        ([frame(OWN + "train.py", "<module>", "import plugins"),
+          frame(LIBRARY + "plugins/__init__.py", "<module>", "import_module(name)"),
+          frame(OWN + "mine.py", "<module>", "raise ValueError('bad')")], "config"),
+    ],
+)  # fmt: skip
+def test_a_library_that_cannot_be_imported(frames: list[Frame], wanted: str) -> None:
+    """Not one whose import runs the user's own code."""
+    assert startup_class("ValueError", "bad", frames) == wanted
+
+
+@pytest.mark.parametrize(
+    ("package", "field", "wanted"),
+    [
+        ("site-packages/det-0.1-py3.7.egg/det/", "bifpn", "env"),
+        ("site-packages/det-0.1-py3.7.egg/det/", "https", "config"),
+        ("site-packages/det/", "bifpn", "config"),
+    ],
+)
+def test_a_field_that_a_copied_package_does_not_know(
+    package: str, field: str, wanted: str
+) -> None:
+    found = startup_class(
+        "google.protobuf.text_format.ParseError",
+        f'33:7 : Message type "det.protos.Ssd" has no field named "{field}".',
+        [frame(f"C:/venv/lib/{package}config_util.py", "read")],
+    )
+    assert found == wanted
+
+
+def test_frames_above_an_exception_without_a_head() -> None:
+    lines = [
+        "worker.py:78 -- Unhandled error: ray::Runner.run() (pid=11, ip=10.0.0.4)",
+        '  File "/home/u/actor.py", line 24, in run',
+        "    env = ResourceEnv(mesh)",
+        "          ^^^^^^^^^^^^^^^^^",
+    ]
+    assert above(lines) == (Frame("/home/u/actor.py", 24, "run", "env = ResourceEnv(mesh)"),)
+    assert above([*lines, "step 12 loss 0.3"]) == ()
+    source = ['File "train.py", line 40', "    f(f'{x}')", "            ^"]
+    assert above(source) == (Frame("train.py", 40, "", "f(f'{x}')"),)
