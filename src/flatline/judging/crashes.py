@@ -27,6 +27,7 @@ from flatline.judging.loading import (
     resumes,
 )
 from flatline.judging.startup_class import DEFAULT, class_of_line, fetched, startup_class
+from flatline.judging.uncaught import shares_memory, uncaught
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
@@ -81,8 +82,6 @@ _LATE_BY_FRAME: tuple[tuple[str, str], ...] = (
     (r"/torch/utils/data/|/datasets/|/(collate|dataset|dataloader|data_loader)\w*\.py|"
      r"/data/[^/]*\.py", "data"),
 )  # fmt: skip
-_SHARED = re.compile(r"/shared_memory\.py|/base/shared/|_posixshmem|\bSharedMemory\(|/dev/shm")
-"""Where processes of one host share memory: multiprocessing, MosaicML streaming."""
 SHAPES = "torch-shape-mismatch"
 _FETCHED = "network"
 KEYS = ("size-mismatch", "missing-keys")
@@ -368,7 +367,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         strength=strength,
         cite=crash.cite if best is None or crash.complete else best.cite,
         place=crash.cite.place,
-        what=best.signature.meaning if best else _uncaught(crash),
+        what=best.signature.meaning if best else uncaught(crash),
         started=begun,
         fatal=not gone_on,
         signature=best.signature if best else None,
@@ -406,27 +405,6 @@ def in_a_thread(facts: Facts, crash: Crash) -> bool:
 
 def _ignored(facts: Facts) -> frozenset[tuple[str, int]]:
     return frozenset((m.cite.source, m.cite.line) for m in facts.tagged("ignored-exception"))
-
-
-def shares_memory(crash: Crash | None) -> bool:
-    """Whether an exception came out of memory that processes of one host share."""
-    return crash is not None and any(
-        _SHARED.search(f"{frame.file} {frame.code or ''}") for frame in crash.frames[-6:]
-    )
-
-
-def _uncaught(crash: Crash) -> str:
-    if shares_memory(crash):
-        return (
-            "It was memory that processes of one host share: too little, or left by another run."
-        )
-    if crash.exception:
-        return f"{crash.exception} was raised and not caught"
-    if crash.chain:
-        return (
-            f"An exception was raised while {crash.chain[-1][0]} was handled; its name is cut off"
-        )
-    return "An exception was raised and not caught; its name is cut off"
 
 
 def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple[str, str | None]:

@@ -10,7 +10,8 @@ from dataclasses import dataclass
 
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, distinct, name_places, number
-from flatline.judging.crashes import LOOP_DOUBT, WEAK_ROOT, Failure, of_family, shares_memory
+from flatline.judging.crashes import LOOP_DOUBT, WEAK_ROOT, Failure, of_family
+from flatline.judging.uncaught import shares_memory
 from flatline.model import AbsenceCite, Action, Claim, Cleared, Place, Scope, Signature
 
 EVERYWHERE = 0.9
