@@ -30,6 +30,8 @@ from statistics import median
 
 from flatline.facts import METRICS, SCHEDULER, Facts
 from flatline.judging.belonging import gpus_seen, scoped
+from flatline.judging.by_steps import spent
+from flatline.judging.by_work import WORK, at_work
 from flatline.judging.claims import claim
 from flatline.judging.costly_steps import stated_saves
 from flatline.judging.health import within
@@ -38,12 +40,14 @@ from flatline.judging.pace import pace
 from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
 from flatline.judging.throughput import (
     Slow,
+    clock,
     course_to_tell,
     held,
     shown,
     steps_of,
     unaccounted,
 )
+from flatline.judging.timeline import usual
 from flatline.judging.unsettled import unsettled
 from flatline.model import Cite, Claim, Finding, Job, Judgement
 
@@ -147,7 +151,8 @@ def _outside(facts: Facts) -> tuple[Claim, ...]:
     paused = stood(facts)
     named = () if paused is None else _named(facts, paused)
     if known is None or track is None:
-        return () if paused is None else _pauses(facts, paused, named)
+        pauses = () if paused is None else _pauses(facts, paused, named)
+        return pauses or _more_than_steps(facts)
     explained_s = sum(pause.lost_s for pause in named)
     if known[1] - explained_s < OUTSIDE * known[0]:
         return () if paused is None else _pauses(facts, paused, named)
@@ -158,6 +163,30 @@ def _outside(facts: Facts) -> tuple[Claim, ...]:
         f" {known[0] - known[1]:.0f} s"
     )
     return (claim(text, *ends),)
+
+
+def _more_than_steps(facts: Facts) -> tuple[Claim, ...]:
+    """That the GPUs worked for much longer than the steps of an undated log say they took, and
+    than its saves say."""
+    track = facts.main_track(facts.last.n)
+    known = None if track is None else spent(track, track.of_attempt(facts.last.n))
+    worked = None if known is None else at_work(facts)
+    if track is None or known is None or worked is None or not known.seconds or known.clocked:
+        return ()
+    begins, ends, within_s = worked
+    saves, took_s = stated_saves(facts), known.by[-1]
+    left_s = ends - begins - within_s - took_s - (saves.lost_s if saves else 0.0)
+    if left_s < OUTSIDE * (ends - begins):
+        return ()
+    text = (
+        f"The GPUs were at work from {clock(begins)} to {clock(ends)} UTC, {ends - begins:.0f} s;"
+        f" its steps, by their own times, account for {took_s:.0f} s"
+    )
+    signal = next(filter(facts.measured, WORK))
+    query = f"avg_over_time({signal}[{int(ends - begins)}s])"
+    drawn = usual(facts, query, float(int(ends)), "the median GPU in that time")
+    cites = [facts.point(track, known.indexes[at]).cite for at in (0, -1)]
+    return (claim(text, *cites, *(() if drawn is None else (drawn,))),)
 
 
 def _named(facts: Facts, paused: Stood) -> tuple[Pause, ...]:
