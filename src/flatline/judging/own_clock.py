@@ -8,6 +8,7 @@ evaluation and a wait are in it.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import isfinite
 
 from flatline.tracks import Track
@@ -17,12 +18,15 @@ LEAST_S = 3.0
 as long again, which is what makes a pause (`judging.pauses`)."""
 MOST_SILENT = 0.1
 """Of the steps so many may be printed without it."""
+RUNS = 0.5
+"""A clock that shows less than this part of what its own steps say they took does not run: a bar's
+rate is a moving average, which after a pause holds too much for the steps that it stands for."""
 
 
 def own_clock(track: Track, span: Sequence[int]) -> Mapping[int, float]:
     """
-    Seconds run by each point, the first of each step; empty where few say so, and where the clock
-    or the steps go back: another bar, another attempt, another loop.
+    Seconds run by each point, the first of each step; empty where few say so, where the clock
+    does not run, and where it or the steps go back: another bar, another attempt, another loop.
 
     Between readings LEAST_S apart the steps are spread evenly.  What took as long by itself has
     both of its ends kept.
@@ -39,12 +43,19 @@ def own_clock(track: Track, span: Sequence[int]) -> Mapping[int, float]:
         known.append(i)
     if len(known) < 2 or len(known) < (1.0 - MOST_SILENT) * len(steps):
         return {}
+    took_s = sum(
+        track.step_s[b] * (track.steps[b] - track.steps[a])
+        for a, b in pairwise(known)
+        if isfinite(track.step_s[b])
+    )
+    if track.since_s[known[-1]] - track.since_s[known[0]] < RUNS * took_s:
+        return {}
     return _spread(track, known)
 
 
 def _spread(track: Track, known: Sequence[int]) -> Mapping[int, float]:
     anchors = [known[0]]
-    for before, i in zip(known, known[1:], strict=False):
+    for before, i in pairwise(known):
         if track.since_s[i] - track.since_s[before] >= LEAST_S and before != anchors[-1]:
             anchors.append(before)
         if track.since_s[i] - track.since_s[anchors[-1]] >= LEAST_S:
