@@ -311,6 +311,7 @@ def _finding(facts: Facts, fleet: _Fleet, slow: Sequence[_Slow]) -> Finding:
         culprits=culprits,
         scope=scope,
         onset=datetime.fromtimestamp(began, UTC) if earlier else None,
+        onset_within_s=fleet.cut.length_s,
         attempt=_attempt(facts, began),
         ended_run=False,
         cannot_decide=_open(fault_class, slower),
