@@ -42,7 +42,7 @@ def judged(
         total = 500.0
         for at in range(0, 7200, 30):
             total += 30 * rate(host, at) + (noise.random() < 0.05)
-            label = f'host="n{host}",device="r0",port="1"'
+            label = f'host="n{host}",instance="n{host}:9100",device="r0",port="1"'
             lines.append(sample(metric, label, int(total), at))
     track = stepping(
         7150, lambda at: (2.5 if slow and middle(at) else 2.0) * noise.lognormvariate(0, 0.02)

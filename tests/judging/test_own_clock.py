@@ -1,4 +1,4 @@
-"""The clock that a progress bar prints: what lies between steps is in it, in their rates it is not."""
+"""The clock that a progress bar prints: what lies between steps is in it."""
 
 from __future__ import annotations
 
