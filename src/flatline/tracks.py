@@ -43,6 +43,7 @@ class FileRead:
 
 _NUMBERS = (
     "loss", "grad_norm", "lr", "step_s", "throughput", "epoch", "data_s", "sync_s", "balance",
+    "since_s",
 )  # fmt: skip
 """The columns of `Track` that are numbers of `Progress` and may be missing."""
 
@@ -74,6 +75,7 @@ class Track:
     data_s: array[float] = field(default_factory=lambda: array("d"))
     sync_s: array[float] = field(default_factory=lambda: array("d"))
     balance: array[float] = field(default_factory=lambda: array("d"))
+    since_s: array[float] = field(default_factory=lambda: array("d"))
     skipped: array[int] = field(default_factory=lambda: array("b"))
     has_loss: array[int] = field(default_factory=lambda: array("b"))
     has_grad: array[int] = field(default_factory=lambda: array("b"))
@@ -95,6 +97,7 @@ class Track:
         self.data_s.append(NAN if point.data_s is None else point.data_s)
         self.sync_s.append(NAN if point.sync_s is None else point.sync_s)
         self.balance.append(NAN if point.balance is None else point.balance)
+        self.since_s.append(NAN if point.since_s is None else point.since_s)
         self.skipped.append(point.skipped)
         self.has_loss.append(point.loss is not None)
         self.has_grad.append(point.grad_norm is not None)

@@ -346,3 +346,27 @@ def test_what_two_exporters_read_is_not_compared(
         return {"clock": 940.0, "power": 220.0, "limit": 400.0} if gpu // 8 in smi else {}
 
     assert isinstance(shared(tmp_path, device, smi), kind)
+
+
+@pytest.mark.parametrize(("mild", "culprits"), [
+    ({"clock": 1270.0, "power": 280.0, "heat": 80.0}, (Place(host="n1"),)),
+    ({"clock": 1400.0, "power": 298.0, "heat": 80.0}, None),
+    ({"clock": 1270.0, "power": 280.0, "heat": 63.0}, None),
+])  # fmt: skip
+def test_a_host_whose_cooling_fails(
+    tmp_path: Path, mild: dict[str, float], culprits: tuple[Place, ...] | None
+) -> None:
+    """Three of its GPUs fall far below their peers' clock; the others are as hot and a tenth
+    below, or not."""
+
+    def device(gpu: int, n: int) -> dict[str, float]:
+        if gpu // 8 != 1 or n < 15:
+            return {"why": NOT}
+        far = gpu in (9, 13, 15)
+        return {"why": NOT, **({"clock": 1030.0, "power": 220.0, "heat": 82.0} if far else mild)}
+
+    answer = found(judged(tmp_path, device, gpus=48))
+    worst = {Place(host="n1", gpu=str(gpu)) for gpu in (1, 5, 7)}
+
+    assert answer.fault_class == "thermal"
+    assert set(answer.culprits) == (worst if culprits is None else set(culprits))

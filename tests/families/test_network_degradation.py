@@ -42,7 +42,7 @@ def judged(
         total = 500.0
         for at in range(0, 7200, 30):
             total += 30 * rate(host, at) + (noise.random() < 0.05)
-            label = f'host="n{host}",device="r0",port="1"'
+            label = f'host="n{host}",instance="n{host}:9100",device="r0",port="1"'
             lines.append(sample(metric, label, int(total), at))
     track = stepping(
         7150, lambda at: (2.5 if slow and middle(at) else 2.0) * noise.lognormvariate(0, 0.02)
@@ -115,6 +115,33 @@ def test_quiet_adapters_clear_it(tmp_path: Path) -> None:
 def test_without_counters_of_loss_nothing_is_said(tmp_path: Path) -> None:
     """Bytes alone tell no loss."""
     assert judged(tmp_path, lambda host, at: 40, metric="hw_rdma_tx_bytes_total") is None
+
+
+SYMBOLS = "node_infiniband_symbol_error_total"
+
+
+def test_symbol_errors_alone_tell_a_failing_link(tmp_path: Path) -> None:
+    """Adapters whose counters of retransmission nobody reads."""
+    answer = judged(
+        tmp_path, lambda host, at: 4 if host == 4 and middle(at) else 0, metric=SYMBOLS
+    )
+    (found,) = findings(answer)
+
+    assert (found.culprits, found.fault_class) == ((Place(host="n4"),), "link")
+
+
+@pytest.mark.parametrize("slow", [True, False])
+def test_links_without_errors_clear_no_path(tmp_path: Path, slow: bool) -> None:
+    """Traffic is lost in switches, too, and nothing that was read would tell of it."""
+    assert judged(tmp_path, lambda host, at: 0, slow, metric=SYMBOLS) is None
+
+
+def test_symbol_errors_at_other_times_are_not_the_cause(tmp_path: Path) -> None:
+    """As many, in fast time."""
+    answer = judged(
+        tmp_path, lambda host, at: 4 if host == 4 and 4000 < at < 5800 else 0, metric=SYMBOLS
+    )
+    assert answer is None
 
 
 NCCL = Signature("transport-of-nccl", "nccl", "marker", "", "", "", ("x",))

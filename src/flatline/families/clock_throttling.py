@@ -57,6 +57,7 @@ from flatline.judging.gpus import (
     stretches,
     whole_hosts,
 )
+from flatline.judging.heat import Heat
 from flatline.judging.slow_clocks import power_and_cooling, slow_clocks
 from flatline.judging.slowdown import slowdown
 from flatline.judging.uniform import lower_clocks
@@ -95,8 +96,6 @@ HARDER_RATIO = 1.05
 """More than this times its peers' power is more work than theirs, not less clock for the same."""
 LOWER_RATIO = 0.9
 """A power limit below this part of its peers' stands apart: limits are set, they do not vary."""
-HOTTER_CELSIUS = 10.0
-"""Hotter than its peers by this much: uneven air flow in one chassis makes 3 to 5 degrees."""
 LEAST_SHARE = 0.1
 """Slow in a smaller share of its busy time, a GPU cost the run little."""
 DOUBTED = 0.79
@@ -285,9 +284,11 @@ def _finding(facts: Facts, fleet: _Fleet, slow: Sequence[_Slow]) -> Finding:
     pace, slower = slowdown(facts, began) if earlier else (None, None)
     yardstick = "its peers" if worst.by_peers else "its own past"
     strength = _strength(worst, fault_class)
+    alike = {found.place for found in slow}.issuperset(_as_hot(fleet, slow))
+    low = "ran at" if alike else "ran down to"
     return Finding(
         code=CODE,
-        summary=f"{_who(scope, culprits)} ran at {worst.ratio:.0%} of the clock of {yardstick}"
+        summary=f"{_who(scope, culprits)} {low} {worst.ratio:.0%} of the clock of {yardstick}"
         f" ({_mhz(fleet.clock.value(worst.place, worst.typical))}, {fault_class})",
         fault_class=fault_class,
         attribution="infrastructure",
@@ -310,6 +311,7 @@ def _finding(facts: Facts, fleet: _Fleet, slow: Sequence[_Slow]) -> Finding:
         culprits=culprits,
         scope=scope,
         onset=datetime.fromtimestamp(began, UTC) if earlier else None,
+        onset_within_s=fleet.cut.length_s,
         attempt=_attempt(facts, began),
         ended_run=False,
         cannot_decide=_open(fault_class, slower),
@@ -333,7 +335,14 @@ def _where(fleet: _Fleet, slow: Sequence[_Slow]) -> tuple[Scope, tuple[Place, ..
     places = [found.place for found in sorted(slow, key=lambda f: (f.ratio, str(f.place)))]
     if len(places) == len(fleet.gpus.busy) > 1:
         return "all", ()
+    places += [place for place in _as_hot(fleet, slow) if place not in places]
     return "place", whole_hosts(places, fleet.gpus.busy)[:_MOST_CULPRITS]
+
+
+def _as_hot(fleet: _Fleet, slow: Sequence[_Slow]) -> tuple[Place, ...]:
+    """The GPUs of hosts whose cooling fails: not all of them need be slow enough by themselves."""
+    worst = {found.place: found.typical for found in sorted(slow, key=lambda f: f.ratio)}
+    return Heat(fleet.gpus, fleet.temperature).of_hosts(worst, fleet.clock, LIMITED_RATIO)
 
 
 def _who(scope: Scope, culprits: Sequence[Place]) -> str:
@@ -406,16 +415,9 @@ def _why(fleet: _Fleet, slow: _Slow) -> tuple[str, list[Claim]]:
         return ("thermal" if mask & HEAT else "hw-slowdown"), shown
     if limited:
         return "power-limit", shown
-    if _hotter(fleet, slow):
+    if Heat(fleet.gpus, fleet.temperature).hotter(slow.place, slow.typical):
         return "thermal", shown
     return ("locked-clocks" if mask & ClockEvent.APPLICATION_CLOCKS else "unexplained"), shown
-
-
-def _hotter(fleet: _Fleet, slow: _Slow) -> bool:
-    heat = fleet.temperature
-    own = None if heat is None else heat.value(slow.place, slow.typical)
-    usual = fleet.gpus.usual(heat, slow.place, slow.typical)
-    return own is not None and usual is not None and own - usual >= HOTTER_CELSIUS
 
 
 def _open(fault_class: str, slower: bool | None) -> tuple[str, ...]:

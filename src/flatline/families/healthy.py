@@ -26,10 +26,13 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from statistics import median
 
 from flatline.facts import METRICS, SCHEDULER, Facts
 from flatline.judging.belonging import gpus_seen, scoped
+from flatline.judging.by_steps import spent
+from flatline.judging.by_work import WORK, at_work
 from flatline.judging.claims import claim
 from flatline.judging.costly_steps import stated_saves
 from flatline.judging.health import within
@@ -38,12 +41,14 @@ from flatline.judging.pace import pace
 from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
 from flatline.judging.throughput import (
     Slow,
+    clock,
     course_to_tell,
     held,
     shown,
     steps_of,
     unaccounted,
 )
+from flatline.judging.timeline import usual
 from flatline.judging.unsettled import unsettled
 from flatline.model import Cite, Claim, Finding, Job, Judgement
 
@@ -78,6 +83,8 @@ def judge(facts: Facts) -> Judgement:
     """The planned end, progress, and the word of the scheduler or the program that it ended."""
     if facts.disposition == "running":
         return _advancing(facts)
+    if facts.disposition == "unknown" and facts.job is None:
+        return _advanced_to_the_end(facts)
     if facts.disposition != "completed":
         return None
     track = facts.main_track(facts.last.n)
@@ -147,7 +154,8 @@ def _outside(facts: Facts) -> tuple[Claim, ...]:
     paused = stood(facts)
     named = () if paused is None else _named(facts, paused)
     if known is None or track is None:
-        return () if paused is None else _pauses(facts, paused, named)
+        pauses = () if paused is None else _pauses(facts, paused, named)
+        return pauses or _more_than_steps(facts)
     explained_s = sum(pause.lost_s for pause in named)
     if known[1] - explained_s < OUTSIDE * known[0]:
         return () if paused is None else _pauses(facts, paused, named)
@@ -158,6 +166,28 @@ def _outside(facts: Facts) -> tuple[Claim, ...]:
         f" {known[0] - known[1]:.0f} s"
     )
     return (claim(text, *ends),)
+
+
+def _more_than_steps(facts: Facts) -> tuple[Claim, ...]:
+    """That the GPUs worked for much longer than the steps of an undated log say they took, and
+    than its saves say."""
+    track = facts.main_track(facts.last.n)
+    known = None if track is None else spent(track, track.of_attempt(facts.last.n))
+    worked = None if known is None else at_work(facts)
+    if track is None or known is None or worked is None or not known.seconds or known.clocked:
+        return ()
+    begins, ends, within_s = worked
+    saves, took_s = stated_saves(facts), known.by[-1]
+    left_s = ends - begins - within_s - took_s - (saves.lost_s if saves else 0.0)
+    if left_s < OUTSIDE * (ends - begins):
+        return ()
+    text = (
+        f"The GPUs were at work from {clock(begins)} to {clock(ends)} UTC, {ends - begins:.0f} s;"
+        f" its steps, by their own times, account for {took_s:.0f} s"
+    )
+    drawn = _median_gpu(facts, int(ends - begins), ends)
+    cites = [facts.point(track, known.indexes[at]).cite for at in (0, -1)]
+    return (claim(text, *cites, *(() if drawn is None else (drawn,))),)
 
 
 def _named(facts: Facts, paused: Stood) -> tuple[Pause, ...]:
@@ -213,6 +243,54 @@ def _advancing(facts: Facts) -> Finding | None:
         cannot_decide=("How it ends.", *_open(facts, slow)),
         resubmit="unnecessary",
     )  # fmt: skip
+
+
+def _advanced_to_the_end(facts: Facts) -> Finding | None:
+    """A run of which no record speaks, all of whose data end while it advances: its log within a
+    few steps of its metrics, and its GPUs at the work that they did before."""
+    seen, track, worked = pace(facts), facts.main_track(facts.last.n), at_work(facts)
+    if seen is None or track is None or worked is None or facts.now is None or facts.end_seen:
+        return None
+    if seen.interval_s is None or seen.at.timestamp() > worked[1] + worked[2]:
+        return None
+    silent_s, open_s = ((facts.now - at).total_seconds()
+                        for at in (seen.at, datetime.fromtimestamp(worked[1], UTC)))  # fmt: skip
+    if silent_s > NEWS_INTERVALS * seen.interval_s or open_s > worked[2]:
+        return None
+    slow = _slow(facts)
+    first = facts.point(track, track.of_attempt(facts.last.n)[0])
+    drawn = _median_gpu(facts, max(1, int(worked[2])), worked[1])
+    if drawn is None:
+        return None
+    went = f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing says why" if slow else ""
+    return Finding(
+        code=CODE,
+        summary="The run was advancing where all that was read of it ends"
+        + (went or "; nothing that was read is wrong"),
+        attribution="none",
+        strength=0.6,
+        most=BLIND_CEILING,
+        severity="none",
+        shows=(
+            claim(f"Its last progress is {silent_s:.0f} s older than the newest number, and comes"
+                  f" every {seen.interval_s:.0f} s or so", first.cite, seen.last),
+            claim("Its GPUs were at work as before when the metrics end", drawn),
+            *_paced(facts, slow),
+        ),
+        implies=(claim("The run is sound so far, as far as what was read reaches.", seen.last),),
+        scope="none",
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Whether it went on: no record of it was read.", *_open(facts, slow)),
+        resubmit="unnecessary",
+    )  # fmt: skip
+
+
+def _median_gpu(facts: Facts, length_s: int, until: float) -> Cite | None:
+    """What tells of work, of the median GPU over so many seconds until then (POSIX seconds)."""
+    signal = next(filter(facts.measured, WORK))
+    query = f"avg_over_time({signal}[{length_s}s])"
+    return usual(facts, query, float(int(until)), "the median GPU")
 
 
 def _open(facts: Facts, slow: Slow | None) -> tuple[str, ...]:

@@ -40,6 +40,7 @@ from flatline.judging.beside import Beside, beside
 from flatline.judging.bursts import Aligned, Bar, align, bursts
 from flatline.judging.claims import claim
 from flatline.judging.comparison import signal_levels
+from flatline.judging.gaps import gaps_of
 from flatline.judging.levels import ALIKE, Level
 from flatline.judging.throughput import Course, Slow, course, shown, step_at
 from flatline.judging.timeline import ByHost, Timeline, by_host, instant, timeline, usual
@@ -140,7 +141,7 @@ def judge(facts: Facts) -> Judgement:
     for kind, lit in hosts.lit.items():
         lasting = [host for host, on in lit.items() if sum(on) >= LASTING * len(on)]
         if lasting and len(lasting) <= MOST_HOSTS * len(hosts.read[kind].rows):
-            return _always(facts, hosts, kind, lasting)
+            return _always(facts, run, hosts, kind, lasting)
     if any(hosts.lit.values()) or (facts.baseline is not None and not _beside_cleared(facts)):
         return None
     return _cleared(facts, hosts)
@@ -371,10 +372,13 @@ def _beside_cleared(facts: Facts) -> bool:
     return level is not None and level.everywhere() != 1
 
 
-def _always(facts: Facts, hosts: _Hosts, kind: str, lasting: Sequence[str]) -> Finding:
-    """Hosts above their peers all the time: a cause where their GPUs are less active, a warning
-    elsewhere, for the head node always runs more."""
+def _always(
+    facts: Facts, run: Course | None, hosts: _Hosts, kind: str, lasting: Sequence[str]
+) -> Finding:
+    """Hosts above their peers most of the time: a cause where their GPUs are less active, or alone
+    have gaps in the slow phases, a warning elsewhere, for the head node always runs more."""
     starved = [c for host in lasting if (c := _starved(facts, hosts, host)) is not None]
+    starved += gaps_of(facts, run, lasting) if run is not None and not starved else ()
     names = sorted(lasting)
     return _finding(
         facts, kind, names,

@@ -33,6 +33,7 @@ from flatline.judging.anchored import UNPROVEN, Anchored
 from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
+from flatline.judging.gaps import GAPS, LEAST_SPREAD, RESIDENT, SAID
 from flatline.judging.lone_worker import Lone, lone_host, lone_worker
 from flatline.judging.own_work import Slow, own_work
 from flatline.judging.printed_waits import Waits, printed_waits
@@ -59,16 +60,10 @@ EXPLAINS = {
 ACTIVITY = "gpu_sm_active_ratio"
 """Not the engine's or the coarse utilisation for who works longer: a kernel that waits in a
 collective counts as work there, so that victims look as busy as the rank they wait for."""
-RESIDENT = ("gpu_engine_active_ratio", "gpu_utilization_ratio")
-"""Whether any kernel was there. One that waits in a collective is, all the time: a GPU with gaps
-while the others have none is not waiting for them, it is given nothing to do."""
 ABOVE, BELOW = 1.05, 0.95
 """Apart by as much as a slow-down that is one (DROP of `throughput`) makes of it."""
-GAPS = 0.9
-"""Of the others' resident time: sound ranks of one run differ by a few in a hundred."""
 BRIEF = 0.97
 """The same where the pace is asked at those moments."""
-LEAST_SPREAD = 0.01
 OPEN = "Why it is slow: its clocks, its host's load and a trace would tell."
 WHY_CLOCKED = "Why its CPUs are slower: heat, a power cap of the host, or its governor."
 _SHOWN = 3
@@ -199,6 +194,7 @@ def _at_moments(facts: Facts, ranks: Fleet, found: Anchored, kind: str) -> Findi
         severity="degraded",
         culprits=culprits,
         onset=datetime.fromtimestamp(found.begins, UTC),
+        onset_within_s=found.pace.off_s,
         onset_step=step_at(facts, found.begins),
         attempt=facts.last.n,
         ended_run=False,
@@ -230,6 +226,7 @@ def _slow_cpus(facts: Facts, found: Anchored) -> Finding | None:
         severity="degraded",
         culprits=tuple(Place(host=facts.node_of(host)) for host in found.places),
         onset=datetime.fromtimestamp(found.begins, UTC),
+        onset_within_s=found.pace.off_s,
         onset_step=step_at(facts, found.begins),
         attempt=facts.last.n,
         ended_run=False,
@@ -285,11 +282,7 @@ def _said(ranks: Fleet) -> tuple[str, str, Callable[[float], str]]:
     if ranks.signal == ACTIVITY:
         say = "had its SMs active {own} of the slow phase, the median GPU {others}"
         return "SM activity", say, "{:.1%}".format
-    return (
-        "activity",
-        "had a kernel there {own} of the slow phase, the median GPU {others}",
-        ("{:.1%}".format),
-    )
+    return SAID
 
 
 def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str) -> Finding:
@@ -315,6 +308,7 @@ def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str)
         severity="degraded",
         culprits=culprits,
         onset=datetime.fromtimestamp(run.slow[0].begins, UTC),
+        onset_within_s=run.pace.off_s,
         onset_step=step_at(facts, run.slow[0].begins),
         attempt=facts.last.n,
         ended_run=False,

@@ -1,5 +1,5 @@
 """
-Undated steps laid on the clock by the time each says it took.
+Undated steps laid on the clock by the time each says it took, or by the program's own clock.
 
 The scheduler's record says when the run began and ended; the steps say how long they took.  What
 is left over was spent before the first step, between steps or after the last one, and nothing
@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from math import isfinite
 
 from flatline.facts import Facts, Track
+from flatline.judging.own_clock import own_clock
 from flatline.model import DerivedCite
 
 METHOD = "step-seconds@1"
@@ -31,17 +32,22 @@ class Spent:
     One point of each step, in their order, and what the run had spent on steps by then.
 
     In seconds where the steps say how long they took, else in a measure of it (`seconds` is
-    false): steps over throughput, which is their time as long as all have as much work.
+    false): steps over throughput, which is their time as long as all have as much work.  With
+    what lay between them where the program's own clock says it (`clocked`).
     """
 
     indexes: tuple[int, ...]
     by: tuple[float, ...]
     seconds: bool
+    clocked: bool = False
 
 
 def spent(track: Track, span: Sequence[int]) -> Spent | None:
     """None where steps print neither their time nor throughput, or are counted anew: another
     attempt, or another loop, that nothing parts from this one."""
+    own = own_clock(track, span)
+    if own:
+        return Spent(tuple(own), tuple(own.values()), seconds=True, clocked=True)
     times = _summed(track, span, track.step_s)
     if times is not None:
         return Spent(*times, True)
@@ -76,6 +82,9 @@ def _summed(
     return tuple(kept), tuple(out)
 
 
+BY_SUM, BY_CLOCK = "the sum of step times", "the program's own clock"
+
+
 @dataclass(frozen=True, slots=True)
 class Laid:
     """The points of a track with their times (POSIX seconds), and what their sum leaves of the
@@ -86,7 +95,7 @@ class Laid:
     times: tuple[float, ...]
     spent_s: float
     wall_s: float
-    by: str = "the sum of step times"
+    by: str = BY_SUM
 
     @property
     def slack_s(self) -> float:
@@ -115,7 +124,8 @@ def _laid(facts: Facts) -> Laid | None:
     if took_s > (1.0 + OVERRUN) * wall_s:
         return None
     first = ended.timestamp() - took_s
-    return Laid(track, known.indexes, tuple(first + s for s in known.by), took_s, wall_s)
+    by = BY_CLOCK if known.clocked else BY_SUM
+    return Laid(track, known.indexes, tuple(first + s for s in known.by), took_s, wall_s, by)
 
 
 def added_up(facts: Facts, known: Laid) -> DerivedCite:
@@ -126,7 +136,9 @@ def added_up(facts: Facts, known: Laid) -> DerivedCite:
         inputs=ends,
         params=(),
         value=round(known.spent_s, 3),
-        text=f"the times the steps say they took add up to {known.spent_s:.0f} s",
+        text=f"the program's own clock had run {known.spent_s:.0f} s"
+        if known.by == BY_CLOCK
+        else f"the times the steps say they took add up to {known.spent_s:.0f} s",
         unit="s",
         tolerance=1.0,
     )

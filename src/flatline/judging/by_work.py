@@ -13,7 +13,7 @@ from __future__ import annotations
 from math import isfinite
 
 from flatline.facts import Facts
-from flatline.judging.by_steps import MOST_SLACK, Laid, spent
+from flatline.judging.by_steps import BY_CLOCK, MOST_SLACK, Laid, spent
 from flatline.judging.printed_sizes import printed_sizes
 from flatline.judging.timeline import timeline
 
@@ -57,7 +57,7 @@ def _laid(facts: Facts) -> Laid | None:
         return None
     if known.seconds:
         return Laid(track, known.indexes, tuple(ends - took_s + s for s in known.by),
-                    took_s, took_s + off_s, BY_TIMES)  # fmt: skip
+                    took_s, took_s + off_s, BY_OWN if known.clocked else BY_TIMES)  # fmt: skip
     if not facts.whole_logs or printed_sizes(facts, track):
         return None
     times = tuple(begins + wall_s * part / known.by[-1] for part in known.by)
@@ -65,6 +65,7 @@ def _laid(facts: Facts) -> Laid | None:
 
 
 BY_TIMES = "the sum of step times where the GPUs were at work"
+BY_OWN = f"{BY_CLOCK} where the GPUs were at work"
 BY_RATES = "printed throughput over the time the GPUs were at work"
 
 

@@ -11,7 +11,7 @@ from statistics import median
 
 from flatline.facts import Facts, Track
 from flatline.judging.by_steps import laid, spent
-from flatline.judging.throughput import times, unaccounted
+from flatline.judging.throughput import lasted, unaccounted
 from flatline.model import LogCite, Match, Place
 
 PLAIN = 4
@@ -57,7 +57,7 @@ def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost 
     track = facts.main_track(facts.last.n)
     if track is None or len(marked) < least:
         return None
-    when, _ = times(facts, track)
+    when = lasted(facts, track)
     known = [i for i in track.of_attempt(facts.last.n) if i in when and track.steps[i] >= 0]
     ordered, evaluated = sorted(marked), _evaluated(facts, track.source)
     plain: list[float] = []
@@ -179,7 +179,7 @@ def repeated(facts: Facts, tag: str) -> Repeated | None:
         return None
     span = track.of_attempt(facts.last.n)
     lines = [track.lines[i] for i in span]
-    when, _ = times(facts, track)
+    when = lasted(facts, track)
     others = [m.cite for m in facts.markers_of("checkpoint_saved", "eval")]
     others += [m.cite for m in facts.tagged("save-begun")]
     shared = {bisect_right(lines, c.line) for c in others if c.source == track.source}

@@ -20,7 +20,7 @@ COUNTERS = (*LOSS, *(name for name in LINK if name.endswith("_total")),
 CARRIED = "transport-of-nccl"
 SOCKETS = "Socket"
 RESENT, SENT = "tcp_retransmits_total", "network_transmit_bytes_total"
-RDMA, TCP = "RDMA traffic", "TCP segments"
+RDMA, TCP, SYMBOLS = "RDMA traffic", "TCP segments", "words on its links"
 USUAL = 1.0
 """TCP segments sent again in a second: a handful is usual on any network."""
 OWN_TRAFFIC = 1.2
@@ -51,14 +51,15 @@ def on_sockets(facts: Facts) -> Match | None:
 
 def network(facts: Facts, run: Course) -> Network | None:
     """None where no counter of what carries the collectives was measured on several hosts: of
-    lost RDMA traffic, or of TCP segments sent again where NCCL says that it uses sockets."""
+    lost RDMA traffic or of errors of its links, or of TCP segments sent again where NCCL says that
+    it uses sockets."""
     if on_sockets(facts) is not None:
         signals = [signal for signal in (RESENT,) if facts.measured(signal)]
         cut = timeline(facts, signals, run.pace.span, 2 * run.pace.interval_s)
         return None if cut is None else _resent(facts, cut)
-    if not any(facts.measured(signal) for signal in LOSS):
-        return None
     known = [signal for signal in COUNTERS if facts.measured(signal)]
+    if not known:
+        return None
     cut = timeline(facts, known, run.pace.span, 2 * run.pace.interval_s)
     return None if cut is None else _read(facts, known, cut)
 
@@ -78,7 +79,8 @@ def _read(facts: Facts, known: Sequence[str], cut: Timeline) -> Network | None:
         rows = cut.hosts(facts, f"sum by (host) (increase({signal}[w]))")
         if rows is not None and len(rows.rows) > 1:
             read[signal] = rows
-    return Network(cut, read, bursts(tuple(read.values()), cut)) if read else None
+    what = RDMA if any(signal in LOSS for signal in read) else SYMBOLS
+    return Network(cut, read, bursts(tuple(read.values()), cut), what) if read else None
 
 
 def _resent(facts: Facts, cut: Timeline) -> Network | None:

@@ -25,9 +25,10 @@ def later(facts: Facts, a: Finding, b: Finding) -> bool | None:
     if first is None or second is None:
         return None
     delta = (first - second).total_seconds()
-    if delta > facts.skew_s and not _floor(b, second):
+    room_s = facts.skew_s + a.onset_within_s + b.onset_within_s
+    if delta > room_s and not _floor(b, second):
         return True
-    return False if delta < -facts.skew_s and not _floor(a, first) else None
+    return False if delta < -room_s and not _floor(a, first) else None
 
 
 def _buffered(facts: Facts, a: Finding, b: Finding) -> bool:

@@ -24,8 +24,10 @@ FELL, STAYED_BUSY = 0.8, 0.9
 """Of the power while it worked; and of the time with a kernel running.  A judgement, tried on
 generated clusters alone."""
 MOST_BUSY, SOME_BUSY = (0.1, "nine GPUs in ten"), (0.3, "seven GPUs in ten")
-"""Of the GPUs; where no record dates the run, one host of some that the others wait for is the
-usual reason to look, and it holds more of them than a tenth."""
+"""Of the GPUs; one host of some that the others wait for holds more of them than a tenth.  Where
+no record dates the run it is the usual reason to look."""
+HOSTS = 4
+"""Of so many hosts or more one holds fewer than three GPUs in ten."""
 LEAST_S = 300.0
 AGREES, ROOM_S = 0.25, 300.0
 """How far the time the GPUs waited and the time no step accounts for may lie apart: start-up and
@@ -70,8 +72,9 @@ def spinning(facts: Facts) -> Spinning | None:
     room = ROOM_S + (known.slack_s if by_work else AGREES * known.slack_s)
     if abs(agree[0] - agree[1]) > room or waited_s < LEAST_S:
         return None
+    busy_in = SOME_BUSY if by_work or len(facts.hosts) >= HOSTS else MOST_BUSY
     shows = _shows(facts, known, (since, until), cut.ends[best.last - 1],
-                   (signal, SOME_BUSY if by_work else MOST_BUSY))  # fmt: skip
+                   (signal, busy_in), by_work is None)  # fmt: skip
     return None if shows is None else Spinning(since, waited_s, shows, by_work is None)
 
 
@@ -100,6 +103,7 @@ def _shows(
     span: tuple[float, float],
     worked: float,
     busy_in: tuple[str, tuple[float, str]],
+    recorded: bool,
 ) -> tuple[Claim, ...] | None:
     """One of the least busy GPUs then, the median GPU's power then and before, and the steps' sum;
     None where too few were busy."""
@@ -117,7 +121,7 @@ def _shows(
     all_but = (
         f"Its steps account for all but {known.slack_s:.0f} s of the {known.wall_s:.0f} s the run"
         " lasted"
-        if part == MOST_BUSY[0]
+        if recorded
         else f"Its steps took {known.spent_s:.0f} s by their own times, as long as the GPUs worked"
     )
     return (

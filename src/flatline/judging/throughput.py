@@ -22,6 +22,7 @@ from flatline.facts import Facts, Track
 from flatline.judging.by_steps import MOST_SLACK, laid, spent
 from flatline.judging.by_work import laid_by_work
 from flatline.judging.claims import claim
+from flatline.judging.own_clock import own_clock
 from flatline.judging.timeline import Timeline, instant, timeline
 from flatline.model import Cite, Claim
 from flatline.series.phases import Phase, phases
@@ -292,6 +293,12 @@ def in_order(facts: Facts, track: Track) -> Mapping[int, float]:
     return {} if known is None else dict(zip(known.indexes, known.by, strict=True))
 
 
+def lasted(facts: Facts, track: Track) -> Mapping[int, float]:
+    """Times from which it can be told how long anything took: a clock's, or where no point is
+    dated those the steps were laid at, else seconds by the program's own clock."""
+    return times(facts, track)[0] or own_clock(track, track.of_attempt(facts.last.n))
+
+
 def _placed(facts: Facts, track: Track) -> tuple[Mapping[int, float], float, str]:
     dated = {i: track.at[i] for i in track.of_attempt(facts.last.n) if isfinite(track.at[i])}
     for lay in () if dated else (laid, laid_by_work):
@@ -414,24 +421,23 @@ def clock(time: float) -> str:
 
 def unaccounted(facts: Facts) -> tuple[float, float] | None:
     """
-    Seconds by the clock from the first dated step to the last, and how many of them no step's own
-    printed time accounts for; None where times or steps were not printed throughout.
+    Seconds by the log's clock, or by the program's own where none is dated, from the first step
+    to the last, and how many of them no step's own printed time accounts for; None where times or
+    steps were not printed throughout.
 
     What is left over was spent outside steps: saving, evaluating, waiting, hanging.
     """
     track = facts.main_track(facts.last.n)
     if track is None:
         return None
-    kept = [
-        i
-        for i in track.of_attempt(facts.last.n)
-        if track.at[i] == track.at[i] and isfinite(track.step_s[i]) and track.steps[i] >= 0
-    ]
+    span = track.of_attempt(facts.last.n)
+    at = {i: track.at[i] for i in span if isfinite(track.at[i])} or own_clock(track, span)
+    kept = [i for i in span if i in at and isfinite(track.step_s[i]) and track.steps[i] >= 0]
     spent = wall = 0.0
     for a, b in pairwise(kept):
         steps = track.steps[b] - track.steps[a]
-        if steps > 0 and track.at[b] >= track.at[a]:
-            wall += track.at[b] - track.at[a]
+        if steps > 0 and at[b] >= at[a]:
+            wall += at[b] - at[a]
             spent += (
                 steps * (track.step_s[a] + track.step_s[b]) / 2 if steps > 1 else track.step_s[b]
             )

@@ -6,22 +6,34 @@ No cause: each is what a family that finds causes looks at as well, and leaves u
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from math import isfinite
 
 from flatline.facts import Facts
 from flatline.judging import losses
 from flatline.judging.claims import claim
 from flatline.judging.clock_events import BAD, clock_reasons
-from flatline.judging.gpus import at_work, stretches
+from flatline.judging.gpus import Gpus, Readings, at_work, beside_peers, stretches
+from flatline.judging.heat import Heat
 from flatline.judging.throughput import LASTING, course, course_to_tell
-from flatline.model import Claim
+from flatline.model import Claim, Place
 from flatline.series.phases import EFFECT
 from flatline.signals import clock_events
 
 CLOCK = "gpu_sm_clock_hertz"
 LEAST_SHARE = 0.1
 """Of the time at work, and of the run: less costs it little."""
+QUARTER = 0.25
+"""Of the steps' time, as much as makes saves a cause of slowness (D2)."""
+LOWER, BINDS = 0.9, 0.95
+"""Of its peers' power limit, below which one stands apart (B3), and of its own limit, at which a
+GPU draws what it may."""
+BELOW = 0.97
+"""Of its peers' clock: beyond the 2 % by which repeats of a run differ."""
+APART = "Whether that cost the run anything: no slow time is laid at it."
+HOT, CAPPED = "hotter than its peers and clocked below them", "at a power limit below its peers'"
+WAITED = "Whether the steps must wait so long for their data: a faster loader would tell."
 HELD = "Whether that cost the run anything: clocks of like GPUs differ by as much."
 LOSSY = (
     "Whether the losses of {} slowed the run: throughput was {:.1%} lower meanwhile, but bursts"
@@ -39,7 +51,8 @@ class Unsettled:
 
 def unsettled(facts: Facts, paced: bool) -> tuple[Unsettled, ...]:
     """Empty where nothing stood out, or nothing was measured; by the pace alone if `paced`."""
-    return (*_held_down(facts), *_lossy(facts), *(_slipped(facts) if paced else ()))
+    return (*_held_down(facts), *_set_apart(facts), *_lossy(facts), *_waited(facts),
+            *(_slipped(facts) if paced else ()))  # fmt: skip
 
 
 def _held_down(facts: Facts) -> Iterator[Unsettled]:
@@ -61,6 +74,66 @@ def _held_down(facts: Facts) -> Iterator[Unsettled]:
     if cite is not None and share >= LEAST_SHARE:
         text = f"{place} gave {clock_events(mask)} as a reason in {share:.0%} of its time at work"
         yield Unsettled(HELD, (claim(text, cite),))
+
+
+def _set_apart(facts: Facts) -> Iterator[Unsettled]:
+    """The GPU that for longest was clocked below its peers, beyond their spread, and was hotter
+    than they, or drew all that a lower power limit than theirs lets it."""
+    cut = stretches(facts, CLOCK)
+    clock = None if cut is None else cut.means(facts, CLOCK)
+    gpus = None if cut is None or clock is None else at_work(facts, cut, clock, _model(clock))
+    if cut is None or clock is None or gpus is None:
+        return
+    heat = Heat(gpus, cut.means(facts, "gpu_temperature_celsius"))
+    limit, power = (cut.means(facts, f"gpu_power_{name}watts") for name in ("limit_", ""))
+    beside = beside_peers(gpus, clock)
+    below = {
+        place: {time for time, (part, far) in beside.of(place).items() if far and part < BELOW}
+        for place in beside.far_below()
+    }
+    found: list[tuple[float, str, Claim]] = []
+    for place, times in gpus.busy.items():
+        hot = [t for t in times if t in below.get(place, ()) and heat.hotter(place, t)]
+        held = [t for t in times if _binds(gpus, limit, power, place, t)]
+        for at, why, read in ((hot, HOT, heat.read), (held, CAPPED, limit)):
+            if read is not None and len(at) >= max(2.0, LEAST_SHARE * len(times)):
+                share, time = len(at) / len(times), at[len(at) // 2]
+                text = f"{place} was {why} in {share:.0%} of its time at work"
+                cites = clock.cite(place, time, "SM clock"), read.cite(place, time, "then")
+                found.append((share, str(place), claim(text, *cites)))
+    if found:
+        yield Unsettled(APART, (max(found, key=lambda one: one[:2])[2],))
+
+
+def _model(clock: Readings) -> Callable[[Place, object], str | None]:
+    return lambda place, _: clock.rows[place].labels.get("model") if place in clock.rows else None
+
+
+def _binds(
+    gpus: Gpus, limit: Readings | None, power: Readings | None, place: Place, time: float
+) -> bool:
+    """Whether a GPU draws what its limit allows, which is lower than its peers'."""
+    part = gpus.part(limit, place, time)
+    own, drawn = (None if read is None else read.value(place, time) for read in (limit, power))
+    return (part is not None and part < LOWER and own is not None and drawn is not None
+            and drawn >= BINDS * own)  # fmt: skip
+
+
+def _waited(facts: Facts) -> Iterator[Unsettled]:
+    """That a good part of the time the steps say they took was spent waiting for data."""
+    track = facts.main_track(facts.last.n)
+    span = track.of_attempt(facts.last.n) if track is not None else ()
+    if track is None:
+        return
+    known = [i for i in span if isfinite(track.data_s[i]) and isfinite(track.step_s[i])]
+    took_s = sum(track.step_s[i] for i in known)
+    waited_s = sum(track.data_s[i] for i in known)
+    if 2 * len(known) > len(span) and QUARTER * took_s <= waited_s <= took_s:
+        cites = [facts.point(track, known[at]).cite for at in (len(known) // 2, -1)]
+        text = (
+            f"Its steps waited for data in {waited_s / took_s:.0%} of the time they say they took"
+        )
+        yield Unsettled(WAITED, (claim(text, *cites),))
 
 
 def _lossy(facts: Facts) -> Iterator[Unsettled]:

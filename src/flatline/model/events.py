@@ -144,6 +144,8 @@ class Progress:
     """Of the step's seconds those spent in the collective that brings the ranks together."""
     balance: float | None = None
     """The loss that keeps a mixture's experts evenly used."""
+    since_s: float | None = None
+    """Seconds that the program's own clock says it had run by then, as a progress bar does."""
 
 
 # --- what the scheduler holds ---

@@ -71,6 +71,8 @@ class Finding:
     domain: str | None = None
     onset: datetime | None = None
     onset_step: int | None = None
+    onset_within_s: float = 0.0
+    """How far off the onset may be, where it is read off stretches or undated steps."""
     order: tuple[str, int] | None = None
     """(source, line) where it was noticed, for order within one log where no time is known."""
     noticed: datetime | None = None

@@ -27,6 +27,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flatline.model import Progress
+from flatline.parsers._bars import shown_s
 
 FORMAT = "hf_trainer"
 FRAMEWORK = "transformers"
@@ -164,7 +165,8 @@ class Reader:
         if not self._is_training(bar.total) or bar.n <= self._peak.get(bar.total, 0):
             return ()
         self._peak[bar.total] = bar.n
-        return (Progress("train", step=bar.n, planned=bar.total, step_s=bar.step_s),)
+        since_s = shown_s(bar.drawn[0])
+        return (Progress("train", bar.n, bar.total, step_s=bar.step_s, since_s=since_s),)
 
     def _is_training(self, total: int) -> bool:
         if self._planned is not None:

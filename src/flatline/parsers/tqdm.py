@@ -32,6 +32,7 @@ from dataclasses import dataclass, replace
 from math import isfinite
 
 from flatline.model import Progress
+from flatline.parsers._bars import shown_s
 
 FORMAT = "tqdm"
 FRAMEWORK = None
@@ -45,16 +46,16 @@ TRIGGERS = (
 of ten digits is spelled out in as many texts (see docs/design/scanning.md)."""
 
 _BAR = re.compile(
-    r"([^%]{0,160}?)[0-9]{1,3}%(?:\|[^|]*\|)? +([0-9]{1,12})/([0-9]{1,12}) \[[0-9:]+<[0-9:?]+,"
+    r"([^%]{0,160}?)[0-9]{1,3}%(?:\|[^|]*\|)? +([0-9]{1,12})/([0-9]{1,12}) \[([0-9:]+)<[0-9:?]+,"
     r" *(?:([0-9.]+)|\?) ?(it/s|s/it|(?:batche?|step)s?/s|(?:img|image|sample)s?/s)(?:, ([^\]]*))?"
 )
 _OPEN = re.compile(
-    r"([^%]{0,160}?):? *\b([0-9]{1,12})()it \[[0-9:]+, *(?:([0-9.]+)|\?) ?(it/s|s/it)"
+    r"([^%]{0,160}?):? *\b([0-9]{1,12})()it \[([0-9:]+), *(?:([0-9.]+)|\?) ?(it/s|s/it)"
     r"(?:, ([^\]]*))?"
 )
 _IGNITE = re.compile(
     r"([^%]{0,120}?):? ?\[([0-9]{1,12})/([0-9]{1,12})\] +[0-9]{1,3}%\|([^\[|]{0,600})"
-    r"\[[0-9:]+<[0-9:?]+\]"
+    r"\[([0-9:]+)<[0-9:?]+\]"
 )
 _NUMBER = r"([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|nan|inf))(?![\w])"
 _LOSS = re.compile(r"([\w./ -]*loss[\w./]*)(?: \(batch\))? ?[=:] ?(?:tensor\()?" + _NUMBER, re.I)
@@ -102,6 +103,7 @@ class _Bar:
     total: int | None
     step_s: float | None
     postfix: str
+    since_s: float | None = None
     samples: bool = False
 
 
@@ -120,16 +122,18 @@ def _bar(text: str) -> _Bar | None:
         found = _IGNITE.match(text)
         if found is None:
             return None
-        return _Bar(found[1].strip(), int(found[2]), int(found[3]), None, found[4])
+        since_s = shown_s(found[5])
+        return _Bar(found[1].strip(), int(found[2]), int(found[3]), None, found[4], since_s)
     try:
-        rate = float(found[4] or 0)
+        rate = float(found[5] or 0)
     except ValueError:
         rate = 0.0
-    step_s = None if rate <= 0 else rate if found[5] == "s/it" else 1 / rate
+    step_s = None if rate <= 0 else rate if found[6] == "s/it" else 1 / rate
     total = int(found[3]) if found[3] else None
-    samples = found[5][0] in "is" and found[5] not in ("it/s", "s/it", "step/s", "steps/s")
+    samples = found[6][0] in "is" and found[6] not in ("it/s", "s/it", "step/s", "steps/s")
     step_s = None if samples else step_s
-    return _Bar(found[1].strip(), int(found[2]), total, step_s, found[6] or "", samples)
+    return _Bar(found[1].strip(), int(found[2]), total, step_s, found[7] or "",
+                shown_s(found[4]), samples)  # fmt: skip
 
 
 def _loss(postfix: str) -> tuple[str, str] | None:
@@ -236,6 +240,7 @@ class Reader:
                 epoch=float(tuned[1]),
                 loss=float(tuned[3]),
                 step_s=bar.step_s,
+                since_s=bar.since_s,
             ),
         )
 
@@ -283,6 +288,7 @@ class Reader:
                 grad_norm=_number(_NORM.search(bar.postfix)),
                 lr=_number(_RATE.search(bar.postfix)),
                 step_s=bar.step_s,
+                since_s=bar.since_s,
             ),
         )
 
