@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from flatline.model import Place
 from flatline.parsers import (
     Reported,
+    exits_composer,
     exits_deepspeed,
     exits_ide,
     exits_maxtext,
@@ -27,6 +28,7 @@ from flatline.parsers._exits import ended, named, waited
 
 MODULES = [
     exits_deepspeed,
+    exits_composer,
     exits_ide,
     exits_maxtext,
     exits_mpirun,
@@ -446,3 +448,17 @@ def test_a_child_on_windows() -> None:
     )
     (said,) = read(exits_subprocess, [line])
     assert (said.exit_code, said.signal) == (3221225477, 11)
+
+
+def test_the_launcher_of_composer() -> None:
+    """It names the first rank that it finds ended."""
+    first, second = read(
+        exits_composer,
+        [
+            "ERROR:composer.cli.launcher:Rank 1 crashed with exit code -7.",
+            "Rank 0 crashed with exit code 1.",
+            "Rank 0 crashed with exit code one.",
+        ],
+    )
+    assert (first.place.rank, first.exit_code, first.signal) == (1, None, 7)
+    assert (second.place.rank, second.exit_code, second.signal) == (0, 1, None)

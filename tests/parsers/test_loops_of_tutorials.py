@@ -194,3 +194,24 @@ def test_the_losses_of_a_dict_below_their_step() -> None:
 def test_the_translation_tutorial() -> None:
     (point,) = said(seq2seq, "1m 2s (- 20m 3s) (5000 6%) 2.2500")
     assert (point.step, point.loss) == (5000, 2.25)
+
+
+def test_what_lightning_s_own_mean_is_beside_nemo_s_loss() -> None:
+    """It is never fed there, and stays nan."""
+    bar = ("Epoch 0:   3%|# | {n}/201 [00:1{n}<01:00, 13.71s/it, loss=nan, v_num=, val_loss_step="
+           "11.30, reduced_train_loss=2.25, gradient_norm=1.011]")  # fmt: skip
+    points = said(lightning, *(bar.format(n=n) for n in (1, 2, 2, 3, 3)))
+    assert {(p.loss_name, p.loss) for p in points if p.loss} == {("reduced_train_loss", 2.25)}
+
+
+def test_a_step_beside_a_drawn_bar() -> None:
+    (point,) = said(plain, "Training ━━━━━╸━━━━━  24% step: 7200 loss: 2.250 :: Speed: 0.21it/s")
+    assert (point.step, point.loss) == (7200, 2.25)
+    assert not said(plain, "Epoch 3/9 ━━━╸━━━ 7/201 0:00:01 • 0:00:12 2.3it/s loss: 2.250")
+
+
+def test_numbers_that_are_printed_and_nothing_else() -> None:
+    """They may be anything, so only what is no number tells."""
+    points = said(plain, "tensor(2.2500, device='cuda:0')", "tensor(nan, device='cuda:0')")
+    assert [p.falling for p in points] == [False, False]
+    assert not said(plain, "tensor([2.25, 2.5], device='cuda:0')", "tensor(3)")

@@ -211,8 +211,8 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         " ips: 256.0 samples/s, eta: 0:08:00",
         {
             "step": 110, "planned": 2000, "epoch": 2.0, "epochs": 20.0, "per_epoch": 100,
-            "loss": 6.5, "lr": 0.01, "step_s": 0.25, "throughput": 256.0,
-            "throughput_unit": "samples/s",
+            "loss": 6.5, "lr": 0.01, "step_s": 0.25, "data_s": 0.1,
+            "throughput": 256.0, "throughput_unit": "samples/s",
         },
     ),
     (
@@ -221,7 +221,7 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         "loss_xy: 0.5 loss: 40.5 eta: 1:00:00 batch_cost: 0.5 data_cost: 0.01 ips: 16.0 images/s",
         {
             "step": 1020, "epoch": 1.0, "per_epoch": 1000, "loss": 40.5, "lr": 0.001,
-            "step_s": 0.5, "throughput": 16.0, "throughput_unit": "samples/s",
+            "step_s": 0.5, "data_s": 0.01, "throughput": 16.0, "throughput_unit": "samples/s",
         },
     ),
     (

@@ -44,6 +44,7 @@ from flatline.judging.shapes import SHAPE_POINTS, beyond_chance
 from flatline.judging.standing import Standing, standing_still
 from flatline.judging.uniform import apart_in_loss
 from flatline.model import Action, Cleared, Finding, Judgement
+from flatline.parsers.plain import PRINTED
 
 CODE = "E1"
 NAME = "loss-divergence"
@@ -267,6 +268,8 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
         strength = 0.7
     if seen.shape == "non-finite" and seen.count == 1 and not seen.throughout:
         strength = 0.55
+    if seen.track.loss_name == PRINTED:
+        strength = 0.6
     return Finding(
         code=CODE,
         summary=text,

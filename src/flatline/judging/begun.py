@@ -23,6 +23,8 @@ _IN_THE_LOOP = (
 _DRAWN = re.compile(r"([^|\r\n]{0,80})%\|[^|]{0,200}\| *([0-9]{1,12})/[0-9]{1,12} \[")
 _LATER_PASS = re.compile(r"(?i)\b(?:val|eval|test|infer|predict|sanity)|epoch\W{0,3}(?:[2-9]|1\d)")
 _SAVES = re.compile(r"torch\.save\(.*(?:state_dict|model|optim|ckpt|checkpoint)")
+_OF_STEPS = re.compile(r"\b(?:at|of|after|for) (?:\w+ )?[1-9][0-9]{0,9} (?:epoch|iter|step)"
+                       r"|\b(?:iteration|step|epoch)[ =:]{1,3}[1-9]|checkpoint-[1-9]")  # fmt: skip
 _SAVING = re.compile(r"_?save_(?:\w+_)?(?:checkpoint|ckpt|model|state|weights|adapter)\w*")
 _LOOPS = re.compile(
     r"(?:_?(?:inner_)?train(?:ing)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
@@ -48,6 +50,17 @@ def within_the_loop(crash: Crash) -> bool:
         or _SAVES.search(frame.code or "")
         for frame in crash.frames
     ) or (in_a_loop(crash) and any(_SAVING.fullmatch(frame.function) for frame in crash.frames))
+
+
+def had_saved(facts: Facts, crash: Crash) -> bool:
+    """Whether a checkpoint of some steps was being saved above, as only a loop that ran does."""
+    return any(
+        m.attempt == crash.attempt
+        and m.cite.source == crash.cite.source
+        and m.cite.line < crash.head.line
+        and _OF_STEPS.search(m.cite.text)
+        for m in facts.tagged("save-begun")
+    )
 
 
 def in_a_loop(crash: Crash) -> bool:

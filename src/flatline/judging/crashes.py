@@ -13,10 +13,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flatline.facts import Facts
-from flatline.judging.begun import at_nought, in_a_loop, within_a_bar, within_the_loop
+from flatline.judging.begun import at_nought, had_saved, in_a_loop, within_a_bar, within_the_loop
 from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
 from flatline.judging.frames import above, asked_for, kind_of_any
+from flatline.judging.handles import not_started
 from flatline.judging.last_words import last_words
 from flatline.judging.loading import (
     begins_anew,
@@ -248,6 +249,7 @@ def resolve(signature: Signature, begun: bool | None) -> tuple[str, str | None]:
 def _from_line(facts: Facts, match: Match) -> Failure:
     begun = started(facts, match.cite, match.attempt)
     family, fault_class = resolve(match.signature, begun)
+    family, fault_class = not_started(facts, match) or (family, fault_class)
     if family == "A1" and fault_class is None:
         fault_class = class_of_line(match.cite.text) or DEFAULT
     if (
@@ -339,7 +341,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     ):
         return None
     begun = started(facts, crash.cite, crash.attempt)
-    begun = begun or within_the_loop(crash) or begun
+    begun = begun or within_the_loop(crash) or had_saved(facts, crash) or begun
     in_doubt = begun is False and not facts.has_progress and in_a_loop(crash)
     begun = None if in_doubt else begun
     halfway = not begun and not facts.has_progress and within_a_bar(facts, crash)
@@ -410,6 +412,8 @@ def _ignored(facts: Facts) -> frozenset[tuple[str, int]]:
 def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple[str, str | None]:
     """Family and class of an exception whose line is known, in its phase and by its frames."""
     family, fault_class = resolve(best.signature, begun)
+    if found := not_started(facts, best, crash if family == "A1" else None):
+        return found
     if family == "A3" and not begun and at_nought(facts, crash.head):
         return "A1", _of_the_first_step(fault_class)
     loads = not begun and reads_a_checkpoint(crash) and not of_a_model(crash)

@@ -222,6 +222,11 @@ _FETCHED = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"https?://(\S{1,400})|host='([\w.-]{1,200})'|with url: (\S{1,400})")
+_UNREACHED = re.compile(r"\[Errno (?:-[2-5]|101|104|110|111|113)\]")
+_CLIENTS = re.compile(
+    r"/(?:urllib3?|requests|httpx|httpcore|aiohttp|huggingface_hub|http/client)\b"
+)
+"""What speaks HTTP."""
 
 
 def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> str:
@@ -242,6 +247,8 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
     if _FETCHED.search(said) or _DAMAGED.search(said):
         of_data = kind_of_any(asked_for(frames)) == "data"
         return fetched(said) or ("data" if of_data else "asset")
+    if _UNREACHED.match(said) and any(_CLIENTS.search(frame.file) for frame in frames):
+        return "asset"  # whatever it was: nothing else is sought over HTTP before a first step
     if exception.endswith("KeyError") and not _SETTING.search(said):
         return _keyed(near)
     return _first(_BY_WORDS, said) or _by_what_was_done(exception, said, near)

@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 _FOREIGN = re.compile(
     r"'(?:eval_\w{0,40})?loss(?:/policy_avg)?': |'(?:train|eval)_runtime': "
-    r"|%(?:\|| +[0-9]+/[0-9]+ \[)|[━╸█]|:::MLLOG|\bcompleted step: "
+    r"|%(?:\|| +[0-9]+/[0-9]+ \[)|[━╸█](?!.{0,200}\bstep: [0-9]+ loss: [0-9])"
+    r"|:::MLLOG|\bcompleted step: "
     r"|(?:metrics|summary|average loss) after step|TrainOutput\(|/\? \[[0-9:]+<"
     r"|elapsed time per iteration|consumed samples|skipped iterations"
     r"|iter time \(s\):|\[[=>.]{3,}\]|s/(?:step|epoch) - |^\s*[0-9]+/(?:[0-9]+|Unknown) +- "

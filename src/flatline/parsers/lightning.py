@@ -90,6 +90,8 @@ def _loss(postfix: str) -> tuple[str, str] | None:
     }
     if not losses:
         return None
+    if "reduced_train_loss" in losses:  # of NeMo, where Lightning's own running mean is never fed
+        return "reduced_train_loss", losses["reduced_train_loss"]
     for name in losses:
         if name.endswith("_step") or name in ("train_loss", "train/loss", "loss"):
             return name, losses[name]

@@ -23,7 +23,12 @@ TRIGGERS = (
     r"\[TRAIN\] epoch: [0-9]+, iter: [0-9]+/[0-9]",
     r"global step [0-9]+, epoch: [0-9]+, batch: [0-9]",
 )
-_RATES = {"s": r"\b(?:batch_cost|avg_batch_cost): #", "speed": r"\bips: #", "norm": r"\bgnorm: #"}
+_RATES = {
+    "s": r"\b(?:batch_cost|avg_batch_cost): #",
+    "data": r"\b(?:avg_)?(?:reader|data)_cost: #",
+    "speed": r"\bips: #",
+    "norm": r"\bgnorm: #",
+}
 RULES = (
     rule("train", r"\[Train\]\[Epoch (?P<epoch>[0-9]{1,7})/(?P<epochs>[0-9]{1,7})\]"
          r"\[Iter: ?(?P<n>[0-9]{1,12})/(?P<of>[0-9]{1,12})\]", zero=1, unit="samples/s",

@@ -45,6 +45,7 @@ TRIGGERS = (
     r"[Ee]poch[ :=#\[]{1,3}[0-9]",
     r"(?i:cost)(=| =|:| :| after [a-z]{4,9} [0-9]+:) *([0-9]|nan)",
     r"(?:损失|損失)",
+    r"^tensor\([0-9.naif]{3,12}, device='cuda",
     r"tensor\([0-9.naif]{3,12}, [^\n]{0,40}grad_fn=<[A-Za-z0-9]{0,24}Loss",
 )
 
@@ -65,6 +66,10 @@ _ALONE = re.compile(
     + r"|tensor\(([0-9.]{1,16}|nan|inf), (?=.{0,60}grad_fn=<\w{0,24}loss))"
     + r"(?:, device='[^']{1,12}'[^|]{0,80}\)|.{0,30}grad_fn=<[^>]{1,40}>\))?$"
 )  # fmt: skip
+
+PRINTED = "printed number"
+_PRINTED = re.compile(r"tensor\(([0-9.]{1,16}|nan|inf), device='cuda[^']{0,8}'\)$")
+"""A scalar that is printed and nothing else: a loss mostly, so only what is no number tells."""
 
 _LONGEST = 8_192
 """Characters of a line that are read: the longest step lines known (verl) have some 5,000."""
@@ -172,6 +177,8 @@ class Reader:
         elif not self._placed and (alone := _ALONE.match(low)):
             value = float(alone[2] or alone[3])
             return (Progress("train", loss=value, loss_name=alone[1] or "loss"),)
+        elif not self._placed and (bare := _PRINTED.match(low)):
+            return (Progress("train", loss=float(bare[1]), loss_name=PRINTED, falling=False),)
         return ()
 
     def _read(self, shape: Shape, parts: list[str]) -> Iterable[Progress]:

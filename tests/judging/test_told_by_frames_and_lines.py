@@ -1,0 +1,78 @@
+"""What the place of an error says of it: a save above, a worker's frames, a client of HTTP."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+HEAD = "Traceback (most recent call last):"
+CALL = '  File "train.py", line 9, in <module>\n    main()'
+
+
+def verdict(folder: Path, *lines: str) -> Verdict:
+    (folder / "train.log").write_text("\n".join(lines) + "\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("2026-09-20 11:02:44,310 - mmdet - INFO - Saving checkpoint at 5 epochs", "A3"),
+        ("saving checkpoint at iteration 500 to /ckpt", "A3"),
+        ("Saving checkpoint every 5 epochs to /ckpt", "A1"),
+        ("saving checkpoints to /ckpt", "A1"),
+    ],
+)
+def test_a_save_of_some_steps_is_one_of_a_loop_that_ran(
+    tmp_path: Path, line: str, code: str
+) -> None:
+    found = verdict(tmp_path, line, HEAD, CALL, "KeyError: 'gt_masks'")
+    assert found.code == code
+
+
+def in_worker(file: str) -> list[str]:
+    return [HEAD, f'  File "{file}", line 302, in _worker_loop', "    data = fetcher.fetch(index)",
+            "RuntimeError: CUDA error: initialization error"]  # fmt: skip
+
+
+def test_cuda_in_a_process_that_was_forked(tmp_path: Path) -> None:
+    """In a worker of a loader it is how the program is set up, elsewhere how the machine is."""
+    found = verdict(tmp_path, *in_worker("/v/torch/utils/data/_utils/worker.py"))
+    assert (found.code, found.fault_class) == ("A1", "config")
+    found = verdict(tmp_path, *in_worker("/home/u/serve.py"))
+    assert (found.code, found.fault_class) == ("A1", "env")
+
+
+def test_a_network_that_a_client_of_http_does_not_reach(tmp_path: Path) -> None:
+    """What is fetched before the first step is a model or a data set, whoever asks for it."""
+    frame = '  File "/v/urllib3/util/connection.py", line 73, in create_connection'
+    found = verdict(tmp_path, HEAD, frame, "OSError: [Errno 101] Network is unreachable")
+    assert (found.code, found.fault_class) == ("A1", "asset")
+    found = verdict(tmp_path, HEAD, CALL, "OSError: [Errno 101] Network is unreachable")
+    assert found.fault_class != "asset"
+
+
+def test_cudnn_that_does_not_start(tmp_path: Path) -> None:
+    """Versions mostly; a full card where a line about memory stands beside it."""
+    failed = "E cuda_dnn.cc:429] Could not create cudnn handle: CUDNN_STATUS_INTERNAL_ERROR"
+    found = verdict(tmp_path, failed)
+    assert (found.code, found.fault_class) == ("A1", "env")
+    assert found.confidence < 0.8
+    full = "E cuda_driver.cc:806] failed to allocate 2.20G (2362232064 bytes) from device:"
+    assert (
+        verdict(tmp_path, f"{full} CUDA_ERROR_OUT_OF_MEMORY: out of memory", failed).code == "B1"
+    )
+    assert verdict(tmp_path, failed.replace("INTERNAL_ERROR", "ALLOC_FAILED")).code == "B1"
+
+
+def test_a_node_that_ray_gives_up_explains_the_results_that_are_lost(tmp_path: Path) -> None:
+    dead = ("The node with client ID 7f0a1dbd has been marked dead because the monitor has missed"
+            " too many heartbeats from it.")  # fmt: skip
+    lost = "ray.worker.RayGetError: Could not get objectid ObjectID(01)."
+    steps = [f"step {n} loss {4 - n / 10}" for n in range(1, 12)]
+    assert verdict(tmp_path, *steps, dead, HEAD, CALL, lost).code == "F1"
