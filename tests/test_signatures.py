@@ -37,8 +37,8 @@ GROUPS = {
     "uuid", "world_size", "seconds", "transport",
 }  # fmt: skip
 TAGS = {
-    "timeout", "lost-peer", "mismatch", "rendezvous", "heartbeat", "oom-kill", "gpu-oom", "gpu-handle",
-    "gpu-alloc-refused",
+    "timeout", "lost-peer", "mismatch", "rendezvous", "heartbeat", "oom-kill", "gpu-oom",
+    "gpu-handle", "gpu-alloc-refused",
     "dataloader", "storage", "network", "checkpoint-load", "disk-full", "launch",
     "time-limit", "cancelled", "preempted", "node-failure", "ray-node-lost", "requeued", "end-ok",
     "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose",
