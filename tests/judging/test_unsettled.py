@@ -98,25 +98,26 @@ NAMES = {"CLOCK": "SM_CLOCK", "POWER": "POWER_USAGE", "LIMIT": "ENFORCED_POWER_L
 
 
 @pytest.mark.parametrize(
-    ("differs", "told"),
+    ("differs", "since", "told"),
     [
-        ({"CLOCK": 1280.0, "TEMP": 80.0}, "hotter than its peers"),
-        ({"CLOCK": 1395.0, "TEMP": 80.0}, ""),
-        ({"CLOCK": 1280.0}, ""),
-        ({"LIMIT": 300.0, "POWER": 298.0}, "at a power limit below"),
-        ({"LIMIT": 300.0, "POWER": 210.0}, ""),
+        ({"CLOCK": 1280.0, "TEMP": 80.0}, 0, "hotter than its peers"),
+        ({"CLOCK": 1280.0, "TEMP": 80.0}, 1200, ""),
+        ({"CLOCK": 1395.0, "TEMP": 80.0}, 0, ""),
+        ({"CLOCK": 1280.0}, 0, ""),
+        ({"LIMIT": 300.0, "POWER": 298.0}, 0, "at a power limit below"),
+        ({"LIMIT": 300.0, "POWER": 210.0}, 0, ""),
     ],
 )
 def test_a_gpu_that_stands_apart_by_less_than_a_fault(
-    tmp_path: Path, differs: dict[str, float], told: str
+    tmp_path: Path, differs: dict[str, float], since: int, told: str
 ) -> None:
     """Hot and a tenth slower, or at a limit of its own; not so where it is only hot, or only
-    slower as like GPUs are, or does not reach the limit."""
+    slower as like GPUs are, does not reach the limit, or was as fast before."""
     lines = []
     for at in range(0, 3600, 30):
         for gpu in range(8):
             label = f'Hostname="n0",gpu="{gpu}",modelName="A100"'
-            read = {**WELL, **(differs if gpu == 3 and at > 1200 else {})}
+            read = {**WELL, **(differs if gpu == 3 and at >= since else {})}
             read["CLOCK"] += gpu
             lines += [sample(f"DCGM_FI_DEV_{NAMES[k]}", label, v, at) for k, v in read.items()]
             lines.append(sample("DCGM_FI_DEV_GPU_UTIL", label, 99.0, at))
