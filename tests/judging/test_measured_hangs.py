@@ -331,28 +331,3 @@ def test_cards_that_work_far_longer_than_undated_steps_say(
     assert verdict.code == "G1"
     assert any("account for 1600 s" in shown.text for shown in verdict.shows) == doubted
     assert any("no step accounts for" in text for text in verdict.cannot_decide) == doubted
-
-
-@pytest.mark.parametrize(
-    ("log_ends", "work_ends", "code"), [(1500, 1500, "G1"), (1500, 1300, None), (1200, 1500, None)]
-)
-def test_a_run_that_advances_where_all_that_was_read_ends(
-    tmp_path: Path, log_ends: int, work_ends: int, code: str | None
-) -> None:
-    """No record and no last line: log and work go on to the newest number, or one of them does
-    not."""
-    log = "".join(step(n, 10.0 * n) for n in range(6, log_ends // 10))
-
-    def power(host: str, gpu: int, at: float) -> float:
-        return 640.0 + gpu if 60 <= at < work_ends else 90.0
-
-    (tmp_path / "train.log").write_text(log)
-    (tmp_path / "metrics.om").write_text(
-        metrics("DCGM_FI_DEV_POWER_USAGE", power, 1500) + "# EOF\n"
-    )
-    verdict = diagnose(collect(Request((str(tmp_path),))))
-
-    assert verdict.code == code
-    if code:
-        assert verdict.confidence < 0.8
-        assert any("Whether it went on" in text for text in verdict.cannot_decide)

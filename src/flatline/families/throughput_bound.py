@@ -13,8 +13,7 @@ Told apart from:
     D3 straggler: one rank sets the pace.
     D4 network-degradation: some hosts lose packets.
     D6 training-dynamics-slowdown: the work itself grew, or is compiled anew again and again.
-    Frequent saves that cost little, being small or asynchronous (a tenth to a quarter of the time
-    is a warning), short collections of garbage,
+    Frequent saves that cost little, being small or asynchronous, short collections of garbage,
     and pauses of which no line says what was done in them: they may be evaluations.
     Hosts that send much over both networks, a message that advises CUDA_LAUNCH_BLOCKING, and a
     run that has it set and draws its power, or keeps its GPUs busy, all the same: its kernels are
@@ -32,7 +31,6 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 from flatline.facts import Facts
 from flatline.judging.again import COLLECTED, again
@@ -55,8 +53,6 @@ EXPLAINS = {"F3": "a run at a fraction of its pace does not reach its plan in ti
 
 STORM = 0.25
 """Of the time by the clock spent on saving: a quarter is not worth what it protects from."""
-TOLD = 0.1
-"""So much of the time is worth telling beside a sound verdict, as a warning."""
 SAVES = 4
 """Fewer saves show no habit."""
 BYTES = 50e6
@@ -77,8 +73,8 @@ def judge(facts: Facts) -> Judgement:
     every host than in a baseline."""
     saved = checkpoint_steps(facts)
     saved = saved if len(saved) >= SAVES else saves_begun(facts)
-    storm = cost(facts, saved, SAVES, TOLD)
-    if storm is not None and storm.lost_s >= STORM * storm.wall_s:
+    storm = cost(facts, saved, SAVES, STORM)
+    if storm is not None:
         return _saving(facts, storm)
     stated = stated_saves(facts)
     if stated is not None and stated.events >= SAVES and stated.lost_s >= STORM * stated.wall_s:
@@ -89,9 +85,6 @@ def judge(facts: Facts) -> Judgement:
         or _serialised(facts)
         or slow_fabric(facts, CODE)
     )
-    if found is None and storm is not None:
-        return replace(_saving(facts, storm), role="warning", severity="warning", strength=0.4,
-                       took_s=None, resubmit="unknown")  # fmt: skip
     return found or _cleared(facts)
 
 
