@@ -23,7 +23,7 @@ def track(slow: bool) -> Track:
 
 
 def judged(tmp_path: Path, running: Running, sm: Running | None = None, slow: bool = True,
-           hosts: int = 6) -> Judgement:  # fmt: skip
+           hosts: int = 6, resident: Running | None = None) -> Judgement:  # fmt: skip
     """Hosts read every 20 s for an hour, with some noise."""
     noise = random.Random(5)
     lines = []
@@ -34,8 +34,13 @@ def judged(tmp_path: Path, running: Running, sm: Running | None = None, slow: bo
             lines.append(sample("node_procs_running", label, queue, at))
             lines.append(sample("node_pressure_cpu_waiting_seconds_total", label, at * 0.01, at))
             if sm is not None:
-                gpu = f'Hostname="n{host}",gpu="0"'
-                lines.append(sample("DCGM_FI_PROF_SM_ACTIVE", gpu, sm(host, at), at))
+                label = f'Hostname="n{host}",gpu="0"'
+                lines.append(sample("DCGM_FI_PROF_SM_ACTIVE", label, sm(host, at), at))
+            if resident is not None:
+                for gpu in ("0", "1"):
+                    label = f'Hostname="n{host}",gpu="{gpu}"'
+                    active = resident(host, at)
+                    lines.append(sample("DCGM_FI_PROF_GR_ENGINE_ACTIVE", label, active, at))
     facts, source = facts_of(tmp_path, lines, track(slow))
     return checked(judge(facts), source)
 
@@ -72,6 +77,22 @@ def test_a_host_whose_gpus_pay_for_its_queue(tmp_path: Path) -> None:
 
     assert isinstance(found, Finding)
     assert (found.role, found.culprits) == ("cause", (Place(host="n2"),))
+
+
+@pytest.mark.parametrize(("late", "role"), [(2, "cause"), (4, "warning"), (None, "warning")])
+def test_a_host_that_grew_crowded_before_its_gpus_had_gaps(
+    tmp_path: Path, late: int | None, role: str
+) -> None:
+    """Its queue is long from early on, the run is slow in the middle alone; its own GPUs have gaps
+    then, or another host's, or none have."""
+    found = judged(
+        tmp_path,
+        lambda host, at: 60 if host == 2 and at > 300 else 14,
+        resident=lambda host, at: 0.8 if host == late and middle(at) else 0.96,
+    )
+
+    assert isinstance(found, Finding)
+    assert (found.role, found.culprits) == (role, (Place(host="n2"),))
 
 
 def test_every_host_at_once_blames_none(tmp_path: Path) -> None:

@@ -269,3 +269,65 @@ def test_undated_steps_without_a_record_end_where_the_cards_stop_working(
     if wanted:
         assert {place.gpu for place in verdict.culprits} == {"6", "7"}
         assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(("idle", "code"), [(1, "C2"), (4, None)])
+def test_one_host_of_eight_that_idles_while_the_others_spin(
+    tmp_path: Path, idle: int, code: str | None
+) -> None:
+    """An eighth of the cards is more than a tenth; where half of them idle nobody can be said to
+    wait for the rest."""
+    hosts = [f"node{n:02d}" for n in range(1, 9)]
+
+    def level(at: float, n: int, gone: float, spins: float, works: float) -> float:
+        return works if 120 <= at <= 2520 else gone if at < 120 or n < idle else spins
+
+    def series(name: str, *levels: float) -> str:
+        return f"# TYPE {name} gauge\n" + "".join(
+            f'{name}{{Hostname="{host}",gpu="{gpu}"}} {level(at, n, *levels)}'
+            f" {START + at:.0f}\n"
+            for n, host in enumerate(hosts) for gpu in range(4) for at in range(0, 4800, 30)
+        )  # fmt: skip
+
+    lines = [f"step {n}/900 loss {3 - n / 500:.4f} 10.00s/it\n" for n in range(1, 241)]
+    (tmp_path / "train.log").write_text("".join(lines))
+    (tmp_path / "metrics.om").write_text(
+        series("DCGM_FI_DEV_POWER_USAGE", 110.0, 230.0, 640.0)
+        + series("DCGM_FI_DEV_GPU_UTIL", 0.0, 100.0, 99.0)
+        + "# EOF\n"
+    )
+    span = (datetime.fromtimestamp(START + at, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+            for at in (100, 4770))  # fmt: skip
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NodeList\n"
+        f"9|train|CANCELLED by 7|0:15|{'|'.join(span)}|node[01-08]\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == code
+    if code:
+        assert verdict.culprits == (Place(host="node01"),)
+
+
+@pytest.mark.parametrize(
+    ("step_s", "ends", "doubted"), [(4.0, 1660, False), (4.0, 2600, True), (None, 2600, False)]
+)
+def test_cards_that_work_far_longer_than_undated_steps_say(
+    tmp_path: Path, step_s: float | None, ends: int, doubted: bool
+) -> None:
+    """What a third of the time went into no line says, of steps that tell how long they took."""
+    took = "" if step_s is None else f" {step_s:.2f}s/it"
+    lines = [f"step {n}/400 loss {3 - n / 500:.4f}{took}\n" for n in range(1, 401)]
+    (tmp_path / "train.log").write_text("".join(lines) + "Training complete.\n")
+
+    def power(host: str, gpu: int, at: float) -> float:
+        return 640.0 + gpu if 60 <= at < ends else 90.0
+
+    (tmp_path / "metrics.om").write_text(
+        metrics("DCGM_FI_DEV_POWER_USAGE", power, ends + 300) + "# EOF\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "G1"
+    assert any("account for 1600 s" in shown.text for shown in verdict.shows) == doubted
+    assert any("no step accounts for" in text for text in verdict.cannot_decide) == doubted

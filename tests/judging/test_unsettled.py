@@ -90,3 +90,49 @@ def test_losses_that_may_have_met_slower_time(
     for one in found:
         assert "n2" in one.question
         assert one.shows[0].cites
+
+
+WELL = {"CLOCK": 1410.0, "POWER": 380.0, "LIMIT": 400.0, "TEMP": 60.0}
+NAMES = {"CLOCK": "SM_CLOCK", "POWER": "POWER_USAGE", "LIMIT": "ENFORCED_POWER_LIMIT",
+         "TEMP": "GPU_TEMP"}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("differs", "since", "told"),
+    [
+        ({"CLOCK": 1280.0, "TEMP": 80.0}, 0, "hotter than its peers"),
+        ({"CLOCK": 1280.0, "TEMP": 80.0}, 1200, ""),
+        ({"CLOCK": 1395.0, "TEMP": 80.0}, 0, ""),
+        ({"CLOCK": 1280.0}, 0, ""),
+        ({"LIMIT": 300.0, "POWER": 298.0}, 0, "at a power limit below"),
+        ({"LIMIT": 300.0, "POWER": 210.0}, 0, ""),
+    ],
+)
+def test_a_gpu_that_stands_apart_by_less_than_a_fault(
+    tmp_path: Path, differs: dict[str, float], since: int, told: str
+) -> None:
+    """Hot and a tenth slower, or at a limit of its own; not so where it is only hot, or only
+    slower as like GPUs are, does not reach the limit, or was as fast before."""
+    lines = []
+    for at in range(0, 3600, 30):
+        for gpu in range(8):
+            label = f'Hostname="n0",gpu="{gpu}",modelName="A100"'
+            read = {**WELL, **(differs if gpu == 3 and at >= since else {})}
+            read["CLOCK"] += gpu
+            lines += [sample(f"DCGM_FI_DEV_{NAMES[k]}", label, v, at) for k, v in read.items()]
+            lines.append(sample("DCGM_FI_DEV_GPU_UTIL", label, 99.0, at))
+    found = unsettled(facts_of(tmp_path, lines, STEADY)[0], paced=True)
+
+    assert [told in one.shows[0].text for one in found] == ([True] if told else [])
+    assert all("GPU 3 on n0" in one.shows[0].text for one in found)
+
+
+@pytest.mark.parametrize(("data_s", "told"), [(0.6, True), (0.3, False), (2.5, False)])
+def test_steps_that_wait_for_data(tmp_path: Path, data_s: float, told: bool) -> None:
+    """A third of each, a sixth of each, and more than they took: another clock's, or a sum."""
+    track = stepping(3600)
+    for at in range(len(track)):
+        track.step_s[at], track.data_s[at] = 2.0, data_s
+    facts, _ = facts_of(tmp_path, [sample("node_load1", 'instance="n0"', 1, 0)], track)
+
+    assert len(unsettled(facts, paced=False)) == told

@@ -26,7 +26,6 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from statistics import median
 
 from flatline.facts import METRICS, SCHEDULER, Facts
@@ -83,8 +82,6 @@ def judge(facts: Facts) -> Judgement:
     """The planned end, progress, and the word of the scheduler or the program that it ended."""
     if facts.disposition == "running":
         return _advancing(facts)
-    if facts.disposition == "unknown" and facts.job is None:
-        return _advanced_to_the_end(facts)
     if facts.disposition != "completed":
         return None
     track = facts.main_track(facts.last.n)
@@ -241,47 +238,6 @@ def _advancing(facts: Facts) -> Finding | None:
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=("How it ends.", *_open(facts, slow)),
-        resubmit="unnecessary",
-    )  # fmt: skip
-
-
-def _advanced_to_the_end(facts: Facts) -> Finding | None:
-    """A run of which no record speaks, all of whose data end while it advances: its log within a
-    few steps of its metrics, and its GPUs at the work that they did before."""
-    seen, track, worked = pace(facts), facts.main_track(facts.last.n), at_work(facts)
-    if seen is None or track is None or worked is None or facts.now is None or facts.end_seen:
-        return None
-    if seen.interval_s is None or seen.at.timestamp() > worked[1] + worked[2]:
-        return None
-    silent_s, open_s = ((facts.now - at).total_seconds()
-                        for at in (seen.at, datetime.fromtimestamp(worked[1], UTC)))  # fmt: skip
-    if silent_s > NEWS_INTERVALS * seen.interval_s or open_s > worked[2]:
-        return None
-    slow = _slow(facts)
-    first = facts.point(track, track.of_attempt(facts.last.n)[0])
-    drawn = _median_gpu(facts, max(1, int(worked[2])), worked[1])
-    if drawn is None:
-        return None
-    went = f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing says why" if slow else ""
-    return Finding(
-        code=CODE,
-        summary="The run was advancing where all that was read of it ends"
-        + (went or "; nothing that was read is wrong"),
-        attribution="none",
-        strength=0.6,
-        most=BLIND_CEILING,
-        severity="none",
-        shows=(
-            claim(f"Its last progress is {silent_s:.0f} s older than the newest number, and comes"
-                  f" every {seen.interval_s:.0f} s or so", first.cite, seen.last),
-            claim("Its GPUs were at work as before when the metrics end", drawn),
-            *_paced(facts, slow),
-        ),
-        implies=(claim("The run is sound so far, as far as what was read reaches.", seen.last),),
-        scope="none",
-        attempt=facts.last.n,
-        ended_run=False,
-        cannot_decide=("Whether it went on: no record of it was read.", *_open(facts, slow)),
         resubmit="unnecessary",
     )  # fmt: skip
 

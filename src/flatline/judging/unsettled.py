@@ -6,17 +6,20 @@ No cause: each is what a family that finds causes looks at as well, and leaves u
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from math import isfinite
+from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging import losses
+from flatline.judging.anchored import EFFECT as SLOWER
 from flatline.judging.claims import claim
 from flatline.judging.clock_events import BAD, clock_reasons
 from flatline.judging.gpus import Gpus, Readings, at_work, beside_peers, stretches
 from flatline.judging.heat import Heat
-from flatline.judging.throughput import LASTING, course, course_to_tell
+from flatline.judging.throughput import LASTING, Course, course, course_to_tell
 from flatline.model import Claim, Place
 from flatline.series.phases import EFFECT
 from flatline.signals import clock_events
@@ -25,7 +28,8 @@ CLOCK = "gpu_sm_clock_hertz"
 LEAST_SHARE = 0.1
 """Of the time at work, and of the run: less costs it little."""
 QUARTER = 0.25
-"""Of the steps' time, as much as makes saves a cause of slowness (D2)."""
+"""Of the steps' time, as much as makes saves a cause of slowness (D2); and of the run, that much
+of other time to compare with."""
 LOWER, BINDS = 0.9, 0.95
 """Of its peers' power limit, below which one stands apart (B3), and of its own limit, at which a
 GPU draws what it may."""
@@ -78,7 +82,8 @@ def _held_down(facts: Facts) -> Iterator[Unsettled]:
 
 def _set_apart(facts: Facts) -> Iterator[Unsettled]:
     """The GPU that for longest was clocked below its peers, beyond their spread, and was hotter
-    than they, or drew all that a lower power limit than theirs lets it."""
+    than they, or drew all that a lower power limit than theirs lets it; unless the pace tells that
+    it cost nothing."""
     cut = stretches(facts, CLOCK)
     clock = None if cut is None else cut.means(facts, CLOCK)
     gpus = None if cut is None or clock is None else at_work(facts, cut, clock, _model(clock))
@@ -96,13 +101,31 @@ def _set_apart(facts: Facts) -> Iterator[Unsettled]:
         hot = [t for t in times if t in below.get(place, ()) and heat.hotter(place, t)]
         held = [t for t in times if _binds(gpus, limit, power, place, t)]
         for at, why, read in ((hot, HOT, heat.read), (held, CAPPED, limit)):
-            if read is not None and len(at) >= max(2.0, LEAST_SHARE * len(times)):
+            if read is None or len(at) < max(2.0, LEAST_SHARE * len(times)):
+                continue
+            if not _as_fast(course(facts), cut.length_s, at):
                 share, time = len(at) / len(times), at[len(at) // 2]
                 text = f"{place} was {why} in {share:.0%} of its time at work"
                 cites = clock.cite(place, time, "SM clock"), read.cite(place, time, "then")
                 found.append((share, str(place), claim(text, *cites)))
     if found:
         yield Unsettled(APART, (max(found, key=lambda one: one[:2])[2],))
+
+
+def _as_fast(run: Course | None, length_s: float, ends: Sequence[float]) -> bool:
+    """Whether the run is known to have been as fast in the stretches that end then as in its other
+    time: a lighter stage of a pipeline may be slowed for nothing."""
+    inside: list[float] = []
+    outside: list[float] = []
+    points = zip(run.pace.times, run.pace.values, strict=True) if run is not None else ()
+    for time, value in points:
+        at = bisect_left(ends, time)
+        within = at < len(ends) and time > ends[at] - length_s
+        (inside if within else outside).append(value)
+    both = len(inside) + len(outside)
+    if len(inside) < LASTING or len(outside) < max(LASTING, QUARTER * both):
+        return False
+    return median(inside) > (1 - SLOWER) * median(outside)
 
 
 def _model(clock: Readings) -> Callable[[Place, object], str | None]:
