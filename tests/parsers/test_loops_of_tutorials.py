@@ -11,6 +11,7 @@ import pytest
 from flatline.model import Progress
 from flatline.parsers import (
     boosting,
+    caffe,
     lightning,
     logger_table,
     plain,
@@ -215,3 +216,9 @@ def test_numbers_that_are_printed_and_nothing_else() -> None:
     points = said(plain, "tensor(2.2500, device='cuda:0')", "tensor(nan, device='cuda:0')")
     assert [p.falling for p in points] == [False, False]
     assert not said(plain, "tensor([2.25, 2.5], device='cuda:0')", "tensor(3)")
+
+
+def test_caffe_says_that_it_is_done() -> None:
+    (end,) = said(caffe, "I0511 21:04:57.324327  6604 solver.cpp:327] Optimization Done.")
+    assert end.kind == "finished"
+    assert not said(caffe, "I0511 21:04:57.3  6604 notes.cpp:3] Optimization Done.")
