@@ -24,7 +24,7 @@ TRIGGERS = (
     r":\tlearn: [0-9n]",
 )
 _FALLS = (
-    r"(?:[a-z_]*logloss|[a-z_]*error|rmse|rmsle|mae|mape|l1|l2|[a-z_]*entropy|[a-z_]*deviance)"
+    r"(?:[a-z_]*logloss|[a-z_]*error|rmse|rmsle|m(?:ae|ape)|l1|l2|[a-z_]*entropy|[a-z_]*deviance)"
 )
 RULES = (
     rule("train", rf"\[(?P<step>[0-9]{{1,9}})\]\s+(?:train|validation_0)-{_FALLS}:(?P<loss><#>)"),
