@@ -43,8 +43,7 @@ from flatline.judging.loss import Curve, curve
 from flatline.judging.shapes import SHAPE_POINTS, beyond_chance
 from flatline.judging.standing import Standing, standing_still
 from flatline.judging.uniform import apart_in_loss
-from flatline.model import Action, Cleared, Finding, Judgement
-from flatline.parsers.plain import PRINTED
+from flatline.model import PRINTED, Action, Cleared, Finding, Judgement
 
 CODE = "E1"
 NAME = "loss-divergence"

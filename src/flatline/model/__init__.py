@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from flatline.model.comparison import Comparison, Measure, Setting, SignalChange, Weight
 from flatline.model.events import (
+    PRINTED,
     Attempt,
     Crash,
     Frame,
@@ -64,6 +65,7 @@ from flatline.model.reasoning import Reasoning, Thought
 
 __all__ = [
     "NOWHERE",
+    "PRINTED",
     "AbsenceCite",
     "Action",
     "ActionKind",

@@ -113,6 +113,10 @@ class ProcessExit:
     attempt: int = 0
 
 
+PRINTED = "printed number"
+"""What the loss of a line is called that is a number and nothing else: it may be anything."""
+
+
 @dataclass(frozen=True, slots=True)
 class Progress:
     """

@@ -27,7 +27,7 @@ import math
 import re
 from collections.abc import Iterable
 
-from flatline.model import Progress, ProgressKind
+from flatline.model import PRINTED, Progress, ProgressKind
 from flatline.parsers import Columns
 from flatline.parsers._loops import Position, Shape, Slot, cut, learn
 
@@ -67,7 +67,6 @@ _ALONE = re.compile(
     + r"(?:, device='[^']{1,12}'[^|]{0,80}\)|.{0,30}grad_fn=<[^>]{1,40}>\))?$"
 )  # fmt: skip
 
-PRINTED = "printed number"
 _PRINTED = re.compile(r"tensor\(([0-9.]{1,16}|nan|inf), device='cuda[^']{0,8}'\)$")
 """A scalar that is printed and nothing else: a loss mostly, so only what is no number tells."""
 
@@ -269,7 +268,7 @@ class Reader:
         total is no plan.
         """
         epoch, epochs = epoch_of
-        if self._first_epoch is None:
+        if self._first_epoch is None or epoch < self._first_epoch:
             self._first_epoch = epoch
         rose = self._epoch is not None and epoch > self._epoch
         fell = rose and n < self._n
