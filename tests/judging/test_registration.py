@@ -57,7 +57,7 @@ def broken(said: str, function: str = "init_process_group") -> str:
         (broken("[13] is setting up NCCL communicator and retrieving ncclUniqueId from [0] via"
                 " c10d key-value store by key '0', but store->get('0') got error: Connection reset"
                 " by peer", "barrier"), "C1"),
-        (broken("Connection reset by peer", "all_reduce"), None),
+        (broken("Connection reset by peer", "all_reduce"), "C5"),
         (broken("Connection reset by peer") + "trying again\nTraining completed\n", None),
         ("step 1/90 loss 3.1\nstep 2/90 loss 3.0\n" + broken("Connection reset by peer"), "C2"),
         ("[rank0]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
@@ -71,7 +71,7 @@ def test_a_rank_that_lost_the_store_while_the_group_was_made(
     (tmp_path / "train.log").write_text(text)
     found = diagnose(collect(Request((str(tmp_path),))))
     assert found.code == code
-    assert found.code != "C1" or found.confidence < 0.8
+    assert found.code not in ("C1", "C5") or found.confidence < 0.8
 
 
 HALF = members((0, 2, 1, 3))

@@ -30,7 +30,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flatline.facts import KERNEL, Facts
-from flatline.judging.both_ends import broke
+from flatline.judging.both_ends import broke, closed_at_the_end
 from flatline.judging.bygone import over
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import Failure, of_family
@@ -57,6 +57,8 @@ EXPLAINS = {
 
 PARTED = 0.65
 """All ends were alive; why the connections broke nothing says."""
+CLOSED = 0.4
+"""A process that ended is the commoner reason, but its own log, which is not there, would tell."""
 BY_PORT = 0.88
 """Nothing else needs to agree: a port that fails with the traffic is why it stopped."""
 
@@ -78,7 +80,7 @@ def _parted(facts: Facts) -> Finding | None:
     """That every rank lost a peer and none had gone before."""
     lines = broke(facts)
     if not lines:
-        return None
+        return _lost(facts)
     text = f"All {len(lines)} ranks lost a connection to a peer, and none of them had gone before"
     return Finding(
         code=CODE,
@@ -96,6 +98,32 @@ def _parted(facts: Facts) -> Finding | None:
                        "Whether a firewall or a person closed the connections."),
         actions=(Action("watch", "Look at the links and switches between these hosts, and at"
                         " whether other jobs on them lost connections then."),),
+        resubmit="unknown",
+    )  # fmt: skip
+
+
+def _lost(facts: Facts) -> Finding | None:
+    """That the one log there is ends with a connection which the other end closed."""
+    line = closed_at_the_end(facts)
+    if line is None:
+        return None
+    text = "A connection to a peer was closed from the other end, and nothing else is told"
+    return Finding(
+        code=CODE,
+        summary=text,
+        attribution="unknown",
+        strength=CLOSED,
+        shows=(claim(text, line),),
+        implies=(claim("The process that says so is a victim: its peer or the path to it went.",
+                       line),),
+        scope="none",
+        onset=line.at,
+        order=(line.source, line.line),
+        attempt=facts.last.n,
+        cannot_decide=("Whether the peer's process had ended before, which looks the same from"
+                       " here: its log, its kernel's or the scheduler's record would show it.",),
+        actions=(Action("watch", "Read the log of the process at the other end before the network"
+                        " is looked at."),),
         resubmit="unknown",
     )  # fmt: skip
 

@@ -16,6 +16,7 @@ from flatline.judging.crashes import failures
 from flatline.judging.kills import kills
 from flatline.model import LogCite
 
+LAST_LINES = 60
 WITHIN_S = 60.0
 """Of one another: later ones may have lost a rank that had gone for having lost another."""
 
@@ -44,6 +45,29 @@ def broke(facts: Facts) -> tuple[LogCite, ...]:
     if times and (max(times) - min(times)).total_seconds() > WITHIN_S + facts.skew_s:
         return ()
     return tuple(said[rank] for rank in sorted(said))
+
+
+def closed_at_the_end(facts: Facts) -> LogCite | None:
+    """
+    The line by which the only log of a run tells that a peer closed its connection, if that is
+    near its end and all that is told.
+
+    Nothing where several logs are there (a rank that died would show in one), where a record or a
+    launcher tells how processes ended, or where anything else failed.
+    """
+    logs = [read for read in facts.files if read.lines]
+    if len(logs) != 1 or facts.job is not None or facts.exits or facts.disposition == "completed":
+        return None
+    ended = facts.markers_of("finished") or facts.tagged("end-ok")
+    if facts.disposition in BY_SCHEDULER or ended or facts.tagged("heartbeat"):
+        return None
+    attempt = facts.last.n
+    lines = [m.cite for m in facts.tagged("lost-peer") if m.attempt == attempt]
+    if not lines or logs[0].lines - lines[-1].line > LAST_LINES:
+        return None
+    if any(f.attempt == attempt and f.fatal for f in failures(facts)) or _killed(facts, attempt):
+        return None
+    return None if facts.went_on(lines[0], attempt) else lines[0]
 
 
 def as_it_was_ended(facts: Facts, times: Sequence[datetime]) -> bool:

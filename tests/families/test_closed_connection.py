@@ -1,0 +1,59 @@
+"""One log that ends with a connection closed from the other end, and what would explain that."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+STEPS = [f"step {n} loss {4 - n / 10}" for n in range(1, 9)]
+CLOSED = ("RuntimeError: [/pytorch/third_party/gloo/gloo/transport/tcp/pair.cc:575] Connection"
+          " closed by peer [10.31.2.47]:20918")  # fmt: skip
+TRACE = ["Traceback (most recent call last):", '  File "train.py", line 9, in <module>',
+         "    dist.recv(x)", CLOSED]  # fmt: skip
+
+
+def verdict(folder: Path, *lines: str, **others: str) -> Verdict:
+    (folder / "rank4.log").write_text("\n".join(lines) + "\n")
+    for name, text in others.items():
+        (folder / f"{name}.log").write_text(text)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_it_is_told_with_little_confidence_and_nobody_is_blamed(tmp_path: Path) -> None:
+    found = verdict(tmp_path, "Writing partitioned embeddings", *TRACE)
+    assert (found.code, found.attribution, found.culprits) == ("C5", "unknown", ())
+    assert found.confidence < 0.8
+    assert "had ended before" in " ".join(found.cannot_decide)
+
+
+def test_a_run_that_had_made_steps_stopped_for_a_lost_peer(tmp_path: Path) -> None:
+    found = verdict(tmp_path, *STEPS, *TRACE)
+    assert (found.code, found.fault_class) == ("C2", "lost-peer")
+    assert found.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.",
+        "slurmstepd: error: *** STEP 7.0 ON n1 CANCELLED AT 2026-01-02T10:10:10 DUE TO TIME LIMIT"
+        " ***",
+        "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-01-02T10:10:10 ***",
+        "srun: error: n2: task 3: Killed",
+    ],
+)
+def test_what_else_is_told_explains_it(tmp_path: Path, other: str) -> None:
+    assert verdict(tmp_path, *STEPS, other, *TRACE).code != "C5"
+
+
+def test_another_rank_s_log_would_show_what_it_was(tmp_path: Path) -> None:
+    assert verdict(tmp_path, *STEPS, *TRACE, rank0="\n".join(STEPS) + "\n").code != "C5"
+
+
+def test_a_run_that_went_on(tmp_path: Path) -> None:
+    assert verdict(tmp_path, *STEPS[:3], CLOSED, *STEPS[3:]).code != "C5"
