@@ -14,6 +14,7 @@ from flatline.collect.attempts import split
 from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
 from flatline.collect.refining import countable, refined
+from flatline.collect.same_step import date
 from flatline.collect.steps import StepLines, Stream
 from flatline.collect.tables import lines_below
 from flatline.collect.thinning import thinned
@@ -118,6 +119,7 @@ class LogReader:
         self._close()
         self.events.yearless = self.clock.lacks_year
         split(self.events, self.setting.attempt)
+        date(tuple(self.events.tracks.values()))
         return self.events
 
     # --- one hit ---
