@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Sequence
 from math import isfinite
 
-from flatline.tracks import Track
+from flatline.tracks import NAN, Track
 
 NEAR = 16
 """Lines between two that tell of one step.  A judgement: frameworks print one to five a step, the
@@ -38,13 +38,12 @@ def _by(track: Track, beside: Sequence[Track]) -> None:
         ):
             if step >= 0 and isfinite(at):
                 told.setdefault((attempt, step), []).append((line, at))
-    times = [
-        min(((abs(line - own), at) for line, at in told.get((attempt, step), ())),
-            default=(NEAR + 1, 0.0))
-        for attempt, step, own in zip(track.attempts, track.steps, track.lines, strict=True)
-    ]  # fmt: skip
-    at = [at if off <= NEAR else float("nan") for off, at in times]
+    at = array("d")
+    for attempt, step, own in zip(track.attempts, track.steps, track.lines, strict=True):
+        lines = told.get((attempt, step), ())
+        off, time = min(((abs(line - own), time) for line, time in lines), default=(NEAR + 1, 0.0))
+        at.append(time if off <= NEAR else NAN)
     known = [time for time in at if isfinite(time)]
     if known == sorted(known) and len(known) >= max(2.0, MOST * len(track)):
-        track.at[:] = array("d", at)
+        track.at = at
         track.assumed = True
