@@ -38,12 +38,12 @@ def _by(track: Track, beside: Sequence[Track]) -> None:
         ):
             if step >= 0 and isfinite(at):
                 told.setdefault((attempt, step), []).append((line, at))
-    at = array("d")
+    times = array("d")
     for attempt, step, own in zip(track.attempts, track.steps, track.lines, strict=True):
         lines = told.get((attempt, step), ())
         off, time = min(((abs(line - own), time) for line, time in lines), default=(NEAR + 1, 0.0))
-        at.append(time if off <= NEAR else NAN)
-    known = [time for time in at if isfinite(time)]
+        times.append(time if off <= NEAR else NAN)
+    known = [time for time in times if isfinite(time)]
     if known == sorted(known) and len(known) >= max(2.0, MOST * len(track)):
-        track.at = at
+        track.at = times
         track.assumed = True
