@@ -68,10 +68,21 @@ def test_else_it_stays_as_it_was_read(
     assert read.last.started_at == BEGAN + timedelta(hours=off_h)
 
 
-@pytest.mark.parametrize(("lasted", "moved"), [(LASTED, True), (timedelta(minutes=30), False)])
-def test_a_log_is_within_its_record(tmp_path: Path, lasted: timedelta, moved: bool) -> None:
-    """Whose times are in UTC; a log of its beginning alone fits several zones."""
-    (tmp_path / "train.log").write_text(log(2, lasted))
+@pytest.mark.parametrize(
+    ("off_h", "lasted", "moved"),
+    [
+        (2, LASTED, True),
+        (1, LASTED, True),
+        (2, timedelta(minutes=30), False),
+        (0, LASTED + timedelta(minutes=20), False),
+    ],
+)
+def test_a_log_is_within_its_record(
+    tmp_path: Path, off_h: float, lasted: timedelta, moved: bool
+) -> None:
+    """Whose times are in UTC; a log of its beginning alone fits several zones, and one that goes
+    on for a while after the job's end is of no other."""
+    (tmp_path / "train.log").write_text(log(off_h, lasted))
     cite = RecordCite("records", "/jobs/0", "8308", "JobID=8308")
     job = Job("8308", "gpt", "completed", "COMPLETED", cite, started_at=BEGAN,
               ended_at=BEGAN + LASTED, nodes=("node1",))  # fmt: skip
@@ -80,4 +91,5 @@ def test_a_log_is_within_its_record(tmp_path: Path, lasted: timedelta, moved: bo
 
     assert read.last.started_at == BEGAN
     assert track is not None
-    assert (track.at[0] < BEGAN.timestamp() + 300) is moved
+    first = BEGAN + lasted / 99 + timedelta(hours=0 if moved else off_h)
+    assert abs(track.at[0] - first.timestamp()) < 1

@@ -31,6 +31,9 @@ SLACK = timedelta(minutes=5)
 """By which clocks differ, and a run may begin before what dates it."""
 LEAST = timedelta(minutes=10)
 """A shorter run fits anywhere."""
+OUT = timedelta(minutes=25)
+"""By which a run must stand out of what dates it: no offset in use is smaller than half an hour,
+and little is printed so long after a job's end."""
 MOST = 0.5
 """Of a run within what dates it as it was read: of metrics that miss a part of it no other zone
 makes more."""
@@ -81,16 +84,17 @@ def _by_records(rows: Sequence[Job], logs: Logs) -> tzinfo | None:
     own = [e for file, _, e in logs if file.kind == LOG and e.zone_assumed]
     first = [events.first_seen for events in own if events.first_seen]
     last = [events.last_seen for events in own if events.last_seen]
-    return _zone((min(first, default=None), max(last, default=None)), when(rows, ()))
+    return _zone((min(first, default=None), max(last, default=None)), when(rows, ()), 1.0)
 
 
-def _zone(run: Span, dated: Span) -> tzinfo | None:
-    """Where the run lies within what dates it at one offset alone."""
+def _zone(run: Span, dated: Span, most: float = MOST) -> tzinfo | None:
+    """Where the run lies within what dates it at one offset alone, and as read no more than `most`
+    of it does."""
     (start, end), (first, last) = run, dated
     if start is None or end is None or first is None or last is None:
         return None
     length, inside = end - start, min(end, last) - max(start, first)
-    if length < LEAST or inside >= MOST * length:
+    if length < LEAST or inside > most * length or max(end - last, first - start) < OUT:
         return None
     fitting = [
         offset
