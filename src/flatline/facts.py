@@ -274,8 +274,7 @@ class Facts:
 
     def point(self, track: Track, index: int) -> Point:
         text = self._read_line(track.source, track.lines[index])
-        cite = LogCite(track.source, track.lines[index], text, track.place, track.time(index))
-        return Point(track, index, cite)
+        return Point(track, index, track.cite(index, text))
 
     def text(self, source: str, line: int) -> str:
         """A line of a log as it is cited; "" where there is none."""

@@ -54,7 +54,8 @@ class Track:
     Progress of one stream in columns, in the order it was printed.
 
     Absent numbers are NaN in `values` but told apart by `said` (a NaN that was printed has its
-    bit set); steps not said are -1.  `at` holds POSIX seconds or NaN.
+    bit set); steps not said are -1.  `at` holds POSIX seconds or NaN; where `assumed`, they were
+    printed on other lines.
     """
 
     source: str
@@ -83,6 +84,7 @@ class Track:
     planned: int | None = None
     epochs: float | None = None
     per_epoch: int | None = None
+    assumed: bool = False
 
     def add(self, point: Progress, line: int, at: datetime | None, attempt: int) -> None:
         self.lines.append(line)
@@ -148,6 +150,11 @@ class Track:
     def time(self, index: int) -> datetime | None:
         value = self.at[index]
         return None if value != value else datetime.fromtimestamp(value, UTC)
+
+    def cite(self, index: int, text: str) -> LogCite:
+        """A point, by the text of its line."""
+        at = self.time(index)
+        return LogCite(self.source, self.lines[index], text, self.place, at, self.assumed)
 
     def of_attempt(self, n: int) -> range:
         """Indexes of one attempt's points; attempts never go back within a stream."""

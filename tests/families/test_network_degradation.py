@@ -59,6 +59,35 @@ def test_the_host_that_loses_packets_in_the_slow_phase(tmp_path: Path) -> None:
     assert (found.role, found.fault_class) == ("cause", "retransmits")
 
 
+@pytest.mark.parametrize(
+    ("second", "third", "named"),
+    [(12.0, 0.3, ["n4", "n2"]), (0.3, 0.3, ["n4"]), (12.0, 12.0, ["n4", "n1", "n2"])],
+    ids=["two lose, one hears of it", "one loses, two hear", "three lose"],
+)
+def test_what_peers_see_of_losses_is_no_loss_of_theirs(
+    tmp_path: Path, second: float, third: float, named: list[str]
+) -> None:
+    """A small part of what the losing host counts, at the same times."""
+    own = {4: 40.0, 2: second, 1: third}
+    (found,) = findings(
+        judged(tmp_path, lambda host, at: own.get(host, 0) if middle(at) else 0, hosts=8)
+    )
+
+    assert [place.host for place in found.culprits][:1] == ["n4"]
+    assert {place.host for place in found.culprits} == set(named)
+
+
+def test_a_small_loss_that_covers_slow_time_of_its_own_counts(tmp_path: Path) -> None:
+    """Beside another host's much larger one, in another part of the slow phase."""
+
+    def rate(host: int, at: float) -> float:
+        return (40 if at < 2600 else 0) if host == 4 else (host == 1 and at >= 2600) * 1.0
+
+    (found,) = findings(judged(tmp_path, lambda host, at: rate(host, at) if middle(at) else 0))
+
+    assert {place.host for place in found.culprits} == {"n1", "n4"}
+
+
 def test_two_hosts_are_enough_to_tell_one(tmp_path: Path) -> None:
     """By far the larger count."""
     answer = judged(tmp_path, lambda host, at: 40 if host == 1 and middle(at) else 0, hosts=2)

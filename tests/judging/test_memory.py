@@ -11,7 +11,7 @@ from families.fleet import T0, facts_of, sample
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.judging.memory import Filled, filled
-from flatline.model import Place
+from flatline.model import Attempt, Place
 
 
 def told(tmp_path: Path, used: float, at: float = 590, host: str | None = None) -> Filled | None:
@@ -71,6 +71,22 @@ def test_the_only_full_card_is_the_one(tmp_path: Path) -> None:
     """Whatever number the process counts it by."""
     said = OOM.format(0)
     assert failed(tmp_path, {"0": 30_000, "3": 79_000}, said) == [("n1", "3")]
+
+
+@pytest.mark.parametrize(("node", "named"), [("n1.example.org", "3"), ("n2.example.org", None)])
+def test_an_exporter_may_spell_the_host_with_its_domain(
+    tmp_path: Path, node: str, named: str | None
+) -> None:
+    """And the job's record and its log without it; another host's card is none of it."""
+    prom = [
+        sample(metric, f'Hostname="{node}",gpu="3"', value, n)
+        for n in range(0, 601, 30)
+        for metric, value in (("DCGM_FI_DEV_FB_USED", 79_000), ("DCGM_FI_DEV_FB_TOTAL", 80_000.0))
+    ]
+    facts, _ = facts_of(tmp_path, prom, attempts=(Attempt(0, "unknown", hosts=("n1", "n2")),))
+    found = filled(facts, datetime.fromtimestamp(T0 + 590, UTC), [Place(host="n1")])
+
+    assert (found and found.gpus[0].gpu) == named
 
 
 @pytest.mark.parametrize(("card", "named"), [(3, "3"), (1, None), (0, "0")])

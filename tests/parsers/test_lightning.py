@@ -148,6 +148,15 @@ def test_nemo_names_the_last_iteration() -> None:
     )
     assert (point.step, point.planned, point.loss, point.step_s) == (9, 100, 10.75, 12.5)
     assert point.lr == 1e-5
+    assert point.balance is None
+
+
+def test_nemo_prints_the_balance_of_experts() -> None:
+    (point,) = said(
+        "Training epoch 0, iteration 9/99 | lr: 1e-05 | global_step: 9 | reduced_train_loss: 10.75"
+        " | train_step_timing in s: 12.5 | load_balancing_loss: 1.037"
+    )
+    assert (point.loss, point.balance) == (10.75, 1.037)
 
 
 @pytest.mark.parametrize(

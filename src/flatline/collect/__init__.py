@@ -11,7 +11,7 @@ import re
 from array import array
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import partial
 from pathlib import Path
 
@@ -39,6 +39,7 @@ from flatline.collect.runs import (
 )
 from flatline.collect.told_nodes import told_nodes
 from flatline.collect.yearless import dated
+from flatline.collect.zone import in_zone, when, zone_of
 from flatline.errors import FlatlineError, FormatError, ManyJobs, SourceError, UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
@@ -95,6 +96,7 @@ class Reading:
     dumps: list[Dump]
     numbers: Numbers
     gaps: list[Gap]
+    zone: str = "UTC"
 
 
 def collect(
@@ -155,8 +157,10 @@ def read(
     on_progress: OnProgress | None = None,
     given: Sequence[Records] = (),
     origin: str = "",
+    zone: tzinfo = UTC,
 ) -> Reading:
-    """The same, before it is put together; `origin` stands before every source."""
+    """The same, before it is put together; `origin` stands before every source.  Times that state
+    no zone are of `zone`, unless the rest of the run tells another."""
     request, sealed_name = _as_sealed(request, on_progress)
     resolved = resolve(request.targets, request.job)
     request = replace(request, job=resolved.job)
@@ -164,7 +168,7 @@ def read(
     targets = tuple(resolved.paths)
     found = walk(targets, gaps, origin) if targets else []
     fetched = [(origin + name, data) for name, data in resolved.records]
-    records = _records(found, fetched, gaps, given)
+    records, local = _records(found, fetched, gaps, given, zone)
     named = sealed_name or named_by(targets)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     if job_id is not None and not rows:
@@ -172,7 +176,7 @@ def read(
     if job_id is not None or len({job.id for job in records.jobs}) > 1:
         wanted = rows[-1].id if rows else job_id or ""
         found = of_job(found, wanted, {job.id for job in records.jobs} - {wanted})
-    logs = _logs(found, rows, gaps, on_progress)
+    logs = _logs(found, rows, gaps, on_progress, zone)
     told = told_nodes(match for _, _, events in logs for match in events.matches)
     held = request.hosts or (rows[-1].nodes if rows else ()) or told
     numbers = Numbers(
@@ -182,16 +186,18 @@ def read(
         records.addresses,
         server=request.prometheus,
         asked=(request.start, request.end),
-        run=_when(rows, logs),
+        run=when(rows, logs),
         origin=origin,
     )
+    if zone is UTC and (told_zone := zone_of(found, rows, local, logs, numbers)) is not None:
+        return read(request, on_progress, given, origin, told_zone)
     dated(logs, numbers.window)
     placed(logs, records.addresses,
            lambda: (*held, *(h for one in numbers.carried() for h in one.hosts)))  # fmt: skip
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
     gaps[:] = _folded(list(dict.fromkeys(masked(gap) for gap in gaps)))
-    return Reading(request, found, fetched, records, rows, logs, dumps, numbers, gaps)
+    return Reading(request, found, fetched, records, rows, logs, dumps, numbers, gaps, str(zone))
 
 
 def _as_sealed(request: Request, on_progress: OnProgress | None) -> tuple[Request, str | None]:
@@ -218,36 +224,14 @@ def own(targets: tuple[str, ...], job: str | None = None) -> Own:
     try:
         resolved = resolve(targets, job)
         found = walk(tuple(resolved.paths), gaps) if resolved.paths else []
-        records = _records(found, [*resolved.records], gaps, ())
+        records, _ = _records(found, [*resolved.records], gaps, ())
         rows = choose(records.jobs, resolved.job, named_by(tuple(resolved.paths)))
     except ManyJobs:
         return Own()
     if not rows:
         return Own()
-    start, end = _when(rows, ())
+    start, end = when(rows, ())
     return Own(tuple(rows[-1].nodes), records.addresses, start, end)
-
-
-def _when(
-    rows: Sequence[Job], logs: Sequence[tuple[Found, Setting, LogEvents]]
-) -> tuple[datetime | None, datetime | None]:
-    """When the run began and ended, as its records and else its dated log lines have it."""
-    started = [row.started_at for row in rows if row.started_at]
-    ended = rows[-1].ended_at if rows else None
-    times = (
-        (at for at in track.at if at == at)
-        for _, _, events in logs
-        for track in events.tracks.values()
-    )
-    told = [
-        datetime.fromtimestamp(earliest, UTC)
-        for of in times
-        if (earliest := min(of, default=None)) is not None
-    ]
-    told += [cite.at for _, _, e in logs for cite in (m.cite for m in e.matches) if cite.at]
-    seen = [events.last_seen for _, _, events in logs if events.last_seen]
-    first = min(started, default=None) or min(told, default=None)
-    return first, ended or max(seen, default=None)
 
 
 def named_by(targets: Sequence[str]) -> str | None:
@@ -263,8 +247,11 @@ def _records(
     fetched: Sequence[tuple[str, bytes]],
     gaps: list[Gap],
     given: Sequence[Records],
-) -> Records_:
+    zone: tzinfo = UTC,
+) -> tuple[Records_, bool]:
+    """And whether those of files state no zone."""
     read: list[Records] = [*given]
+    local = []
     for file in found:
         if file.kind != SCHEDULER:
             continue
@@ -274,29 +261,37 @@ def _records(
             )
             continue
         try:
-            read.append(_record(file.path.name, file.path.read_bytes(), file.source))
-            gaps += read[-1].gaps
+            record, assumed = _record(file.path.name, file.path.read_bytes(), file.source, zone)
+            read.append(record)
+            local.append(assumed)
+            gaps += record.gaps
         except (OSError, FormatError) as fault:
             gaps.append(Gap(SCHEDULER, str(fault), file.source))
     for source, data in fetched:
         try:
-            read.append(_record(source.removeprefix(BASELINE), data, source))
+            read.append(_record(source.removeprefix(BASELINE), data, source)[0])
             gaps += read[-1].gaps
         except FormatError as fault:
             gaps.append(Gap(SCHEDULER, str(fault), source))
-    return merge(read)
+    return merge(read), all(local) and len(local) == len(read)
 
 
-def _record(name: str, data: bytes, source: str) -> Records:
+def _record(name: str, data: bytes, source: str, zone: tzinfo = UTC) -> tuple[Records, bool]:
     head = data[:65_536]
     for record_format in record_formats():
         if record_format.recognise(name, head):
-            return record_format.parse(data, source)
+            assumed = getattr(record_format, "ZONE_ASSUMED", False)
+            parsed = record_format.parse(data, source)
+            return (in_zone(parsed, zone) if assumed else parsed), assumed
     raise FormatError("it is no scheduler record that is known")
 
 
 def _logs(
-    found: Sequence[Found], rows: Sequence[Job], gaps: list[Gap], on_progress: OnProgress | None
+    found: Sequence[Found],
+    rows: Sequence[Job],
+    gaps: list[Gap],
+    on_progress: OnProgress | None,
+    zone: tzinfo,
 ) -> list[tuple[Found, Setting, LogEvents]]:
     files = [file for file in found if told_in_lines(file)]
     total = sum(file.size for file in files)
@@ -311,7 +306,7 @@ def _logs(
     for file in files:
         name = names[file.source]
         attempt = name.attempt or (len(rows) - 1 if len(rows) > 1 else 0)
-        setting = Setting(name, year, not many and len(hosts) <= 1, attempt)
+        setting = Setting(name, year, not many and len(hosts) <= 1, attempt, zone=zone)
         tasks.append(Task(file.path, file.source, setting, file.size))
     done = 0
     read: list[tuple[Found, Setting, LogEvents]] = []
@@ -382,7 +377,7 @@ def _facts(read: Reading) -> Facts:
     request, found, records, rows = read.request, read.found, read.records, read.rows
     logs, gaps, numbers = read.logs, read.gaps, read.numbers
     if any(events.zone_assumed for _, _, events in logs):
-        gaps.append(Gap("time zone", "log lines state none; their times are read as UTC"))
+        gaps.append(Gap("time zone", f"log lines state none; their times are read as {read.zone}"))
     fold = fold_attempts(logs, len(rows))
     matches = [moved(m, fold) for _, _, events in logs for m in events.matches]
     crashes = [moved(c, fold) for _, _, events in logs for c in events.crashes]

@@ -31,6 +31,8 @@ class LogEvents:
     lines: int = 0
     size: int = 0
     last_line: LogCite | None = None
+    first_seen: datetime | None = None
+    """When the first dated line of its beginning was printed."""
     last_seen: datetime | None = None
     zone_assumed: bool = False
     yearless: bool = False

@@ -7,13 +7,14 @@ from array import array
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
-from datetime import datetime
+from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from flatline.collect.attempts import split
 from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
 from flatline.collect.refining import countable, refined
+from flatline.collect.same_step import date
 from flatline.collect.steps import StepLines, Stream
 from flatline.collect.tables import lines_below
 from flatline.collect.thinning import thinned
@@ -59,6 +60,8 @@ class Setting:
     attempt: int = 0
     near: datetime | None = None
     """A time near those of stamps without a year, where no year is known."""
+    zone: tzinfo = UTC
+    """Of stamps that state none."""
 
 
 @dataclass(slots=True)
@@ -118,6 +121,7 @@ class LogReader:
         self._close()
         self.events.yearless = self.clock.lacks_year
         split(self.events, self.setting.attempt)
+        date(tuple(self.events.tracks.values()))
         return self.events
 
     # --- one hit ---
@@ -475,18 +479,15 @@ def _masked_groups(decide: re.Pattern[str], found: re.Match[str]) -> dict[str, s
     return {key: mask(value) for key, value in found.groupdict().items() if value is not None}
 
 
-def read_log(
-    path: Path,
-    source: str,
-    book: Catalogue,
-    setting: Setting,
-) -> LogEvents:
+def read_log(path: Path, source: str, book: Catalogue, setting: Setting) -> LogEvents:
     """Read one log. Raises `SourceError` where it cannot be opened."""
     with open_text(path, source) as file:
         sample = sample_lines(file)
         labels = Labels.learn(sample)
-        clock = Clock.learn(sample, year=setting.year, near=setting.near)
-        return LogReader(file, book, labels, clock, setting).read()
+        clock = Clock.learn(sample, year=setting.year, near=setting.near, zone=setting.zone)
+        events = LogReader(file, book, labels, clock, setting).read()
+        events.first_seen = clock.first(sample)
+        return events
 
 
 def sample_lines(file: TextFile) -> list[str]:

@@ -123,7 +123,7 @@ def judge(facts: Facts) -> Judgement:
         strength=first.strength,
         shows=tuple(claims),
         implies=tuple(implies),
-        culprits=() if alike else _with_card(found, full),
+        culprits=() if alike else _with_card(facts, found, full),
         scope="all" if alike else found.scope,
         onset=first.cite.at,
         onset_step=facts.last_step,
@@ -270,7 +270,7 @@ def _of_the_run(found: Lead) -> bool:
     return any(len(ranks - {None}) > 1 for ranks in cards.values())
 
 
-def _with_card(found: Lead, full: Filled | None) -> tuple[Place, ...]:
+def _with_card(facts: Facts, found: Lead, full: Filled | None) -> tuple[Place, ...]:
     """
     The one place that failed with its card: the only one that was full, or the full one whose
     number the message says.
@@ -280,12 +280,17 @@ def _with_card(found: Lead, full: Filled | None) -> tuple[Place, ...]:
     if full is None or found.scope == "all" or len(found.culprits) > 1:
         return found.culprits
     place = next(iter(found.culprits), Place())
-    here = [card for card in full.gpus if place.host in (None, card.host)]
+    host = facts.node_of(place.host or "")
+    here = [card for card in full.gpus if host in ("", facts.node_of(card.host or ""))]
     said = {card[1] for f in found.group
             if (card := _CARD.search(f.match.cite.text if f.match else f.cite.text))}  # fmt: skip
     told = [card for card in here if {card.gpu} == said and place.host]
     named = here[:1] if full.alone else told
-    return (replace(place, host=named[0].host, gpu=named[0].gpu),) if named else found.culprits
+    return (
+        (replace(place, host=place.host or named[0].host, gpu=named[0].gpu),)
+        if named
+        else found.culprits
+    )
 
 
 def _cleared(facts: Facts) -> Cleared | None:

@@ -73,9 +73,11 @@ def judge(facts: Facts) -> Judgement:
     network = losses.network(facts, run) if run is not None else None
     if run is None or network is None:
         return None
-    found = align(network.lit, run.low(network.cut))
+    low = run.low(network.cut)
+    found = align(network.lit, low)
     hosts = {host for read in network.read.values() for host in read.rows}
     if found is not None:
+        found = losses.without_echoes(network, found, low)
         return _finding(facts, run, network, found) if (
             len(found.hosts) <= MOST_HOSTS * len(hosts)) else None  # fmt: skip
     at = anchored(run.pace, network.cut, network.lit)

@@ -9,7 +9,7 @@ from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.anchored import EFFECT, finest, stretch_levels
-from flatline.judging.bursts import LEAST_COUNT, Bar, bursts
+from flatline.judging.bursts import LEAST_COUNT, Aligned, Bar, align, bursts
 from flatline.judging.throughput import Course
 from flatline.judging.timeline import ByHost, Timeline, timeline
 from flatline.model import Match
@@ -26,6 +26,10 @@ USUAL = 1.0
 OWN_TRAFFIC = 1.2
 """Times what a host sends otherwise: more while it loses is traffic of another kind, which is
 what is lost.  The collectives' is no more in slow steps than in fast ones."""
+ECHO = 0.05
+"""Of what the host that lost most counts in the same signal: its peers see some of its losses, as
+packets that come out of order or are late.  A judgement; where hosts lose by their own links they
+are within a few times of one another."""
 LEAST_SHARE = 0.1
 """Of the run's time: what bursts less costs it little, however slow it is then."""
 
@@ -105,6 +109,25 @@ def _sends_more(cut: Timeline, sent: ByHost, host: str, marks: Sequence[bool]) -
     if not inside or not outside:
         return not known
     return median(inside) > OWN_TRAFFIC * median(outside)
+
+
+def without_echoes(found: Network, aligned: Aligned, low: Sequence[bool | None]) -> Aligned:
+    """The same without hosts that count a small part of what another does in the signal that each
+    counts most in, where the others cover as much of the slow time."""
+    counted = {
+        signal: {host: sum(v for _, v in row.points() if v > 0) for host, row in read.rows.items()}
+        for signal, read in found.read.items()
+    }
+
+    def part(host: str) -> float:
+        own, most = max(
+            ((of.get(host, 0.0), max(of.values())) for of in counted.values()), default=(0.0, 0.0)
+        )
+        return own / most if most else 0.0
+
+    kept = {host: found.lit[host] for host in aligned.hosts if part(host) >= ECHO}
+    alone = align(kept, low) if len(kept) < len(aligned.hosts) else None
+    return alone if alone is not None and alone.recall >= aligned.recall else aligned
 
 
 def slower(run: Course, found: Network) -> dict[str, float]:

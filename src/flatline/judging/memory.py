@@ -52,7 +52,7 @@ def filled(
     start, end = facts.window
     at = at or facts.last.ended_at
     moment = min(end, at) if at is not None and at > start else end
-    hosts = {place.host for place in culprits if place.host}
+    hosts = {facts.node_of(place.host) for place in culprits if place.host}
     used, total = (
         readings(instant(facts, f"max_over_time({one}[{BEFORE_S}s])", int(moment.timestamp())))
         for one in ("gpu_memory_used_bytes", "gpu_memory_total_bytes")
@@ -65,7 +65,8 @@ def filled(
     }
     every = {place: row.last / whole[place] for place, row in used.rows.items()
              if whole.get(place, 0.0) > 0}  # fmt: skip
-    parts = {place: part for place, part in every.items() if not hosts or place.host in hosts}
+    parts = {place: part for place, part in every.items()
+             if not hosts or facts.node_of(place.host or "") in hosts}  # fmt: skip
     full = sorted((place for place, part in parts.items() if FULL <= part <= WHOLE),
                   key=lambda place: (-parts[place], str(place)))  # fmt: skip
     if not full:
@@ -81,7 +82,7 @@ def filled(
         " the exporter's numbers"
     )
     room = all(parts[place] < ROOMY for place in parts if place != fullest)
-    read = {place.host for place in parts}
+    read = {facts.node_of(place.host or "") for place in parts}
     alone = room and read >= (hosts or set(facts.hosts))
     nodes = {facts.node_of(place.host or "") for place in every}
     own = [part for place, part in every.items()

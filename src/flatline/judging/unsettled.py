@@ -19,7 +19,14 @@ from flatline.judging.claims import claim
 from flatline.judging.clock_events import BAD, clock_reasons
 from flatline.judging.gpus import Gpus, Readings, at_work, beside_peers, stretches
 from flatline.judging.heat import Heat
-from flatline.judging.throughput import LASTING, Course, course, course_to_tell
+from flatline.judging.throughput import (
+    LASTING,
+    Course,
+    course,
+    course_in_order,
+    course_to_tell,
+)
+from flatline.judging.unpaced import unpaced
 from flatline.model import Claim, Place
 from flatline.series.phases import EFFECT
 from flatline.signals import clock_events
@@ -56,7 +63,7 @@ class Unsettled:
 def unsettled(facts: Facts, paced: bool) -> tuple[Unsettled, ...]:
     """Empty where nothing stood out, or nothing was measured; by the pace alone if `paced`."""
     return (*_held_down(facts), *_set_apart(facts), *_lossy(facts), *_waited(facts),
-            *(_slipped(facts) if paced else ()))  # fmt: skip
+            *_unpaced(facts), *(_slipped(facts) if paced else ()))  # fmt: skip
 
 
 def _held_down(facts: Facts) -> Iterator[Unsettled]:
@@ -176,6 +183,12 @@ def _lossy(facts: Facts) -> Iterator[Unsettled]:
             question = LOSSY.format(host, lower[host])
             yield Unsettled(question, (claim(text, *lost),) if lost else ())
             return
+
+
+def _unpaced(facts: Facts) -> Iterator[Unsettled]:
+    """What only the pace could tell, where nothing tells that."""
+    if course_in_order(facts) is None:
+        yield from (Unsettled(question, (shown,)) for question, shown in unpaced(facts))
 
 
 def _slipped(facts: Facts) -> Iterator[Unsettled]:

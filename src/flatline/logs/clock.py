@@ -92,6 +92,7 @@ class Clock:
         year: int | None = None,
         boot: datetime | None = None,
         near: datetime | None = None,
+        zone: tzinfo = UTC,
     ) -> Clock:
         """
         The clock of a file, from lines of it.
@@ -101,7 +102,7 @@ class Clock:
         an offset other than UTC's, which a program takes from its surroundings, and all the same
         one, or where `date` printed UTC; a bare `Z` says nothing of the other stamps.
         """
-        clock = cls(boot=boot)
+        clock = cls(zone=zone, boot=boot)
         offsets: set[str] = set()
         dated: list[str] = []
         forms: dict[bytes, str] = {}
@@ -157,6 +158,10 @@ class Clock:
             return None
         shape, groups = found
         return _SHAPES[shape][0](self, groups)
+
+    def first(self, lines: Iterable[str]) -> datetime | None:
+        """When the first of these lines was printed that says so."""
+        return next((stamp.at for line in lines if (stamp := self.read(line))), None)
 
     def steady(self, text: str) -> tuple[int, int] | None:
         """

@@ -245,6 +245,7 @@ class Reader:
                 grad_norm=field("grad_norm"),
                 lr=field("lr"),
                 step_s=field("train_step_timing in s"),
+                balance=field("load_balancing_loss"),
                 throughput=field("tokens_per_sec_per_gpu"),
                 throughput_unit="tokens/s/GPU" if "tokens_per_sec_per_gpu" in fields else None,
             ),
