@@ -8,7 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from flatline.collect import steps
@@ -65,6 +65,7 @@ def both_ways(data: bytes) -> tuple[LogEvents, LogEvents]:
         return columns, read_log(path, "log", catalogue(), setting)
 
 
+@settings(deadline=None)  # the first to run compiles what the others use
 @given(
     st.lists(ROW, min_size=1, max_size=4),
     st.lists(st.tuples(st.integers(0, 3), NUMBERS, st.integers(0, 10**9)), max_size=60),
