@@ -60,6 +60,10 @@ RISEN_RATIO = 2.0
 """An end at twice the very first value: an untrained model's loss is a ceiling for a sound run."""
 ZERO_GRADIENT = 1e-8
 SWEPT, EVEN = 100.0, 0.1
+"""Tests of rates go over three decades or more. Of a rate that is multiplied evenly half of the
+way, as its logarithm goes, is made in half of the steps; of one that is added to, most of it."""
+SHUFFLED = 0.25
+"""A judgement: a run that began anew goes back once each time."""
 NON_FINITE_TAIL = 2
 """One non-finite point can be a step the loss scaler skips; two in a row to the end are not."""
 SKIPPED_TAIL = 5
@@ -117,6 +121,8 @@ def curve(facts: Facts) -> Curve | None:
     bad = _skipping(facts, track, losses) or _non_finite(facts, track, losses, points)
     if bad is not None:
         return bad
+    if _shuffled(track, losses):
+        return None
     found = _finite(facts, track, losses)
     if found is not None and found.shape in ("falling", "unclear", "stepped-up"):
         return _worse_than_new(facts, found, losses) or found
@@ -133,6 +139,16 @@ def _sweeps(track: Track, losses: list[int]) -> bool:
         return False
     half = log(rates[len(rates) // 2] / rates[0]) / log(rates[-1] / rates[0])
     return abs(half - 0.5) <= EVEN
+
+
+def _shuffled(track: Track, losses: list[int]) -> bool:
+    """Whether so many losses stand before those of earlier steps that they are in another order
+    than the training's: a table sorted by loss, or newest first."""
+    dated = all(isfinite(track.epoch[i]) for i in losses)
+    said = [(track.epoch[i] if dated else 0.0, track.steps[i]) for i in losses]
+    said = [where for where in said if dated or where[1] >= 0]
+    back = sum(b < a for a, b in pairwise(said))
+    return len(said) >= SHAPE_POINTS and back > SHUFFLED * len(said)
 
 
 def _worse_than_new(facts: Facts, found: Curve, losses: list[int]) -> Curve | None:
