@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from flatline.collect import Request, collect
+from flatline.collect.tables import MOST_TABLES
 from flatline.diagnose import diagnose
 from flatline.model import Progress
 from flatline.parsers import headed
@@ -105,3 +106,43 @@ def test_a_csv_of_losses_is_read_and_one_of_data_is_not(tmp_path: Path) -> None:
     facts = collect(Request((str(tmp_path),)))
     assert {track.source for track in facts.tracks} == {"log.csv"}
     assert not facts.matches
+
+
+@pytest.mark.parametrize(
+    "head",
+    ["step,loss_scale", "epoch,loss_weight", "epoch,best_loss", "step,packet loss,rtt",
+     "step,stop_loss,profit", "step,loss,api_key", "| step | loss | password |"],
+)  # fmt: skip
+def test_columns_that_are_no_loss_and_headings_of_secrets(head: str) -> None:
+    """What is lost elsewhere, set or best is no loss; a secret below its name is not quoted."""
+    assert headed.heading(head) is None
+
+
+def test_what_only_balances_is_not_added() -> None:
+    (row,) = said("step,lm_loss,aux_loss,z_loss", "10,2.5,0.5,90.0")
+    assert (row.loss, row.loss_name) == (2.5, "lm loss")
+    assert [p.loss for p in said("step,train_loss_step", "10,2.5")] == [2.5]
+
+
+def test_an_empty_cell_that_pandas_wrote_is_no_lost_loss() -> None:
+    """A loss is lost where nothing else of the row has come to have a value."""
+    head = "epoch,step,train_loss,val_acc"
+    told = said(head, "0,50,2.5,nan", "0,100,nan,0.5", "1,150,2.4,nan", "1,200,nan,0.6")
+    assert [p.loss for p in told] == [2.5, 2.4]
+    assert [p.kind for p in said("step,train_loss,val_loss", "50,nan,0.5")] == ["eval"]
+    lost = said("epoch,loss,mae,val_loss", "0,2.5,1.0,2.4", "1,nan,nan,nan")
+    assert [(p.kind, math.isnan(p.loss or 0.0)) for p in lost] == [
+        ("train", False), ("eval", False), ("train", True), ("eval", True)
+    ]  # fmt: skip
+
+
+def test_a_training_loss_that_a_notebook_repeats() -> None:
+    head = "Epoch\tTraining Loss\tValidation Loss"
+    told = said(head, "1\t0.5523\t0.9", "2\t0.5523\t0.8", "3\t0.5523\t0.8")
+    assert [p.epoch for p in told if p.kind == "train"] == [1.0, 3.0]
+
+
+def test_tables_beyond_a_bound_are_a_gap(tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_text("step,loss\n" * (MOST_TABLES + 2))
+    gaps = collect(Request((str(tmp_path),))).gaps
+    assert [gap.reason for gap in gaps if gap.need == "every table"] == ["2 or more were left out"]

@@ -16,7 +16,7 @@ from flatline.collect.events import LogEvents
 from flatline.collect.refining import countable, refined
 from flatline.collect.same_step import date
 from flatline.collect.steps import StepLines, Stream
-from flatline.collect.tables import lines_below
+from flatline.collect.tables import Tables
 from flatline.collect.thinning import thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
@@ -108,6 +108,7 @@ class LogReader:
         self._joined = 0
         self._page: list[tuple[int, bytes]] = []
         self._left: dict[str, int] = {}
+        self._tables = Tables(file, labels)
         self._seq = 0
 
     def read(self) -> LogEvents:
@@ -253,7 +254,7 @@ class LogReader:
         return said
 
     def _lines_below(self, head: int, key: str) -> Iterator[tuple[_Seen, str]]:
-        for line, text, labelled in lines_below(self.file, self.labels, head, key):
+        for line, text, labelled in self._tables.below(head, key):
             stamp = self.clock.read(text)
             at = stamp.at if stamp else None
             yield _Seen(self, text, labelled, line, at, stamp is None), labelled.text
@@ -422,7 +423,7 @@ class LogReader:
                     Gap(f"every line of {name}", f"{count} lines match; the first "
                         f"{MATCHES_PER_SIGNATURE} are kept", self.file.source)
                 )  # fmt: skip
-        for kind, left in self._left.items():
+        for kind, left in (*self._left.items(), ("table", self._tables.left)):
             if left:
                 events.gaps.append(
                     Gap(f"every {kind}", f"{left} or more were left out", self.file.source)

@@ -10,19 +10,37 @@ from flatline.logs.reading import TextFile, clean
 PAGE_LINES = 512
 PASSED_LINES = 20_000
 """Lines of other streams in a row: a stream that fell silent is not sought to the end."""
+PASSED_IN_FILE = 400_000
+"""The same of all tables of a file: many headings of silent streams are sought no further."""
+MOST_TABLES = 5_000
+"""Of a file: a loop draws one, and a search over settings one for each."""
 
 
-def lines_below(
-    file: TextFile, labels: Labels, line: int, key: str
-) -> Iterator[tuple[int, str, Labelled]]:
-    """(line, its text, the same without labels) of the stream `key` after `line`, in order."""
-    passed = 0
-    while page := file.window(line + 1, PAGE_LINES):
-        for line, raw in page:
-            text = clean(raw)
-            labelled = labels.split(text)
-            passed = 0 if labelled.key == key else passed + 1
-            if not passed:
-                yield line, text, labelled
-            elif passed > PASSED_LINES:
-                return
+class Tables:
+    """The tables of one file; `left` counts those that were not read."""
+
+    def __init__(self, file: TextFile, labels: Labels) -> None:
+        self._file = file
+        self._labels = labels
+        self._opened = 0
+        self._passed = 0
+        self.left = 0
+
+    def below(self, line: int, key: str) -> Iterator[tuple[int, str, Labelled]]:
+        """(line, its text, the same without labels) of the stream `key` after `line`, in order."""
+        self._opened += 1
+        if self._opened > MOST_TABLES or self._passed > PASSED_IN_FILE:
+            self.left += 1
+            return
+        passed = 0
+        while page := self._file.window(line + 1, PAGE_LINES):
+            for line, raw in page:
+                text = clean(raw)
+                labelled = self._labels.split(text)
+                passed = 0 if labelled.key == key else passed + 1
+                if not passed:
+                    yield line, text, labelled
+                    continue
+                self._passed += 1
+                if passed > PASSED_LINES:
+                    return

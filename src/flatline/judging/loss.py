@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
-from math import isfinite
+from itertools import pairwise
+from math import isfinite, log
 from typing import Literal, cast
 
 from flatline.facts import LOG, Facts, Point, Track
@@ -58,6 +59,11 @@ Shape = Literal[
 RISEN_RATIO = 2.0
 """An end at twice the very first value: an untrained model's loss is a ceiling for a sound run."""
 ZERO_GRADIENT = 1e-8
+SWEPT, EVEN = 100.0, 0.1
+"""Tests of rates go over three decades or more. Of a rate that is multiplied evenly half of the
+way, as its logarithm goes, is made in half of the steps; of one that is added to, most of it."""
+SHUFFLED = 0.25
+"""A judgement: a run that began anew goes back once each time."""
 NON_FINITE_TAIL = 2
 """One non-finite point can be a step the loss scaler skips; two in a row to the end are not."""
 SKIPPED_TAIL = 5
@@ -110,15 +116,39 @@ def curve(facts: Facts) -> Curve | None:
         least = ADVERSARY_TAIL if _ADVERSARY.search(track.loss_name) else UNFALLING_TAIL
         few = lost is not None and lost.count < least
         return None if few and not _poisoned(track, losses[-1]) else lost
-    if not losses and not points:
+    if (not losses and not points) or _sweeps(track, losses):
         return None
     bad = _skipping(facts, track, losses) or _non_finite(facts, track, losses, points)
     if bad is not None:
         return bad
+    if _shuffled(track, losses):
+        return None
     found = _finite(facts, track, losses)
     if found is not None and found.shape in ("falling", "unclear", "stepped-up"):
         return _worse_than_new(facts, found, losses) or found
     return found
+
+
+def _sweeps(track: Track, losses: list[int]) -> bool:
+    """Whether the learning rate is multiplied from loss to loss over two decades or more: a test
+    of which rate is the highest that works ends where none does.  A warm-up adds to it."""
+    rates = [track.lr[i] for i in losses]
+    if len(rates) < SHAPE_POINTS or not 0 < SWEPT * rates[0] <= rates[-1]:
+        return False
+    if any(b < a for a, b in pairwise(rates)):
+        return False
+    half = log(rates[len(rates) // 2] / rates[0]) / log(rates[-1] / rates[0])
+    return abs(half - 0.5) <= EVEN
+
+
+def _shuffled(track: Track, losses: list[int]) -> bool:
+    """Whether so many losses stand before those of earlier steps that they are in another order
+    than the training's: a table sorted by loss, or newest first."""
+    dated = all(isfinite(track.epoch[i]) for i in losses)
+    said = [(track.epoch[i] if dated else 0.0, track.steps[i]) for i in losses]
+    said = [where for where in said if dated or where[1] >= 0]
+    back = sum(b < a for a, b in pairwise(said))
+    return len(said) >= SHAPE_POINTS and back > SHUFFLED * len(said)
 
 
 def _worse_than_new(facts: Facts, found: Curve, losses: list[int]) -> Curve | None:

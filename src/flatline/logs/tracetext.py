@@ -35,7 +35,8 @@ NEW_RECORD = re.compile(
     r"^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T _]\d\d:|\[?[IWEF]\d{3,4} \d\d:|\[rank\d|\[default\d"
     r"|\[?(?:TRACE|DEBUG|INFO|WARN|WARNING|ERROR|CRITICAL|FATAL)\b[:\]| ]"
     r"|(?:srun|slurmstepd|sbatch|mpirun|prterun|wandb|bash|python3?): |\++ \S"
-    r"|\s{0,4}\d{1,3}%\||\S.{0,80}: {1,4}\d{1,3}%\||Exception in thread |Exception ignored in"
+    r"|\s{0,4}\d{1,3}%\||\S.{0,80}: {1,4}\d{1,3}%\||Exception in thread "
+    r"|Exception ignored (?:in|on|while)"
     r"|terminate called|Fatal Python error|\*\*\* |:::MLLOG|Killing subprocess|Process \S+:$"
     r"|[\w./-]{1,300}\.py:\d{1,9}: \w{1,60}Warning: )"
 )

@@ -50,18 +50,21 @@ _NAMED_LOSS = re.compile(
 )
 """Losses by what they are: read where no word of the line is \"loss\"."""
 _COST = re.compile(
-    r"(?<![\w/.-])(cost)(?:()\s*[:=]\s*([0-9]{1,12}\.[0-9]{5,}|nan)(?![\w%])(?! ?(?:ms|s|sec)\b)"
+    r"(?<![\w/.-])(?<!time )(cost)(?:()\s*[:=]\s*([0-9]{1,12}\.[0-9]{5,}|nan)(?![\w%])"
+    r"(?! ?(?:ms|s(?:ec(?:onds)?)?|usd|eur)\b)"
     r"| (after|at) (?:iteration|epoch|step) +[0-9]{1,12} *: *(" + _NUMBER + r")(?![\w%]))"
 )
 """A cost in so many decimals, or at a step: in fewer it is what time one took."""
-_CONFIG_TAIL = re.compile(
+CONFIG_TAIL = re.compile(
     r"[_/]?(?:scal|fn|func|weight|type|coef|mask|alpha|beta|less|limit|thresh|interval|every|mode"
     r"|ratio|delta|diff|step|freq|history|curve|smooth|spike|window|aware)"
 )
 _HELD_OUT = {"val", "valid", "validation", "validate", "eval", "evaluation", "test", "dev"}
-_SUMMARY = {"best", "lowest", "min", "minimum", "target", "prev", "previous", "initial", "final"}
-_SUMMARY |= {"expected", "max", "maximum"}
-_ASIDE = {"aux", "auxiliary", "moe", "z", "balance", "balancing", "router", "reg", "mtp"}
+SUMMARY = {"best", "lowest", "min", "minimum", "target", "prev", "previous", "initial", "final"}
+SUMMARY |= {"expected", "max", "maximum"}
+NO_MODELS = {"packet", "packets", "stop", "weight"}
+"""What else is lost: by networks, at exchanges, by patients."""
+ASIDE = {"aux", "auxiliary", "moe", "z", "balance", "balancing", "router", "reg", "mtp"}
 _MAIN = {"train", "training", "total", "lm", "step", "batch", "average", "avg", "mean", "running"}
 _SIDES = {"gen", "disc", "generator", "discriminator", "adv", "actor", "critic", "policy", "kl"}
 _AVERAGE = {"average", "avg", "mean", "total", "set", "epoch"}
@@ -279,17 +282,17 @@ def _words_before(low: str, start: int) -> list[str]:
 def _loss(line: _Line, at: int, after: re.Match[str], rewarded: bool) -> Loss | None:
     """The loss named at `at`; None where it is a summary or a setting."""
     slot = line.slot(after, 2)
-    if slot is None or _CONFIG_TAIL.match(after[1]):
+    if slot is None or CONFIG_TAIL.match(after[1]):
         return None
     start = _name_start(line.low, at)
     name = line.low[start : at + 4] + after[1]
     before = _words_before(line.low, start)
     parts = {*re.split(r"[_/.@-]", name), *before}
-    if parts & _SUMMARY:
+    if parts & (SUMMARY | NO_MODELS):
         return None
     if before and before[-1] in _HELD_OUT | _MAIN | _SIDES:
         name = f"{before[-1]} {name}"
-    rank = 2 if parts & _ASIDE else 0 if name == "loss" or parts & _MAIN else 1
+    rank = 2 if parts & ASIDE else 0 if name == "loss" or parts & _MAIN else 1
     falling = not (rewarded or UNFALLING.search(name))
     return Loss(name, slot, start, bool(parts & _HELD_OUT), rank, falling)
 

@@ -93,6 +93,7 @@ class Rule:
     unit: str | None
     loss_name: str
     says: Fields
+    falling: bool = True
 
 
 def rule(
@@ -103,9 +104,10 @@ def rule(
     unit: str | None = None,
     loss_name: str = "loss",
     says: Fields = (),
+    falling: bool = True,
 ) -> Rule:
     """A rule; `<#>` in its head stands for a number."""
-    return Rule(kind, head, zero, unit, loss_name, says)
+    return Rule(kind, head, zero, unit, loss_name, says, falling)
 
 
 Compiled = tuple[tuple[Rule, re.Pattern[str], tuple[tuple[str, re.Pattern[str]], ...]], ...]
@@ -193,6 +195,7 @@ def _read(
         epoch=number(said.get("epoch")),
         loss=number(said.get("loss")),
         loss_name=one.loss_name,
+        falling=one.falling,
         grad_norm=number(said.get("norm")),
         lr=number(said.get("lr")),
         step_s=step_s,

@@ -5,8 +5,9 @@ Gradient boosting on GPUs: the evaluation lines of XGBoost, LightGBM and CatBoos
     [12]    training's binary_logloss: 0.41230      valid_0's binary_logloss: 0.43110
     12:     learn: 0.4123000        test: 0.4311000 best: 0.4311000 (12)    total: 1.2s
 
-A round is a step.  The loss is the training set's metric where it is one that falls (log loss and
-errors), and is left out where it is not (AUC, NDCG, accuracy).
+A round is a step.  The loss is the training set's metric where it is one that falls (log loss,
+distances), and is left out where it is not (AUC, NDCG, accuracy) and where it counts errors, which
+stand still between two cases.  CatBoost does not print which metric it shows: it may be either.
 
 Source: `EvaluationMonitor` of xgboost/callback.py, `_LogEvaluationCallback` of
 lightgbm/callback.py, `TConsoleLoggingBackend` of catboost/libs/logging.
@@ -23,13 +24,11 @@ TRIGGERS = (
     r"\]\s(?:training|valid_\d|eval)'s \w+: ",
     r":\tlearn: [0-9n]",
 )
-_FALLS = (
-    r"(?:[a-z_]*logloss|[a-z_]*error|rmse|rmsle|m(?:ae|ape)|l1|l2|[a-z_]*entropy|[a-z_]*deviance)"
-)
+_FALLS = r"(?:[a-z_]*logloss|rmse|rmsle|m(?:ae|ape)|l1|l2|[a-z_]*entropy|[a-z_]*deviance)"
 RULES = (
     rule("train", rf"\[(?P<step>[0-9]{{1,9}})\]\s+(?:train|validation_0)-{_FALLS}:(?P<loss><#>)"),
     rule("train", rf"\[(?P<step>[0-9]{{1,9}})\]\s+training's {_FALLS}: (?P<loss><#>)"),
-    rule("train", r"^\s*(?P<step>[0-9]{1,9}):\tlearn: (?P<loss><#>)\t"),
+    rule("train", r"^\s*(?P<step>[0-9]{1,9}):\tlearn: (?P<loss><#>)\t", falling=False),
     rule("train", r"\[(?P<step>[0-9]{1,9})\]\s+(?:train|training|eval|valid|test|validation_0)\S"),
 )
 

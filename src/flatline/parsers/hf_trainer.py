@@ -47,6 +47,8 @@ TRIGGERS = (
 )
 
 _FIELD = re.compile(r"'([^']{1,80})': ?'?([^,'}]{0,80})")
+_NESTED = re.compile(r"'(?:e?val(?:id(?:ation)?)?|test|dev)': ?\{")
+"""Of a dict in a dict only the outer is read, which says whose loss it is."""
 _STEPS = re.compile(r"([0-9]{1,12})(?:/([0-9]{1,12}))?$")
 _STEP_NAMES = ("global_step/max_steps", "global_step", "step")
 _SPEEDS = (
@@ -183,6 +185,8 @@ class Reader:
     # --- dicts --------------------------------------------------------------------------------
 
     def _dict(self, text: str) -> Iterable[Progress]:
+        if _NESTED.search(text):
+            return ()
         fields: dict[str, str] = dict(_FIELD.findall(text))
         epoch = _number(fields.get("epoch"))
         if "train_runtime" in fields and not {"loss", "eval_loss"} & set(fields):

@@ -7,8 +7,9 @@ Blocks of `| name | value |` between dashed lines: OpenAI's loggers and Stable B
     --------------------------
 
 A point is told once a block has named both its loss and its count (`step`, `iterations`,
-`nupdates`), in whichever order.  Where a block speaks of rewards or returns, its losses are a
-policy's and a value's, which are not meant to fall.  Samples and environment steps are no steps.
+`nupdates`), in whichever order.  Where a block speaks of rewards, returns or an agent's own
+quantities, its losses are a policy's and a value's, which are not meant to fall.  Samples and
+environment steps are no steps.
 
 Source: `HumanOutputFormat` of baselines/logger.py, of guided_diffusion/logger.py (and of
 improved-diffusion, and what is built on both) and of stable_baselines3/common/logger.py.
@@ -26,8 +27,10 @@ FRAMEWORK = None
 TRIGGERS = (
     r"(?:step|loss|iterations|nupdates|grad_norm) +\| [-0-9nNiI]",
     r"(?:ep_rew_mean|ep_reward_mean|eprewmean|ep_?ret\w*) +\| [-0-9nN]",
+    r"(?:n_?updates|explained_variance|exploration_rate|approx_kl) +\| [-0-9nN]",
 )
 _ROW = Late(rf"\s*\| +(?:[\w]+/)?([\w-]+) +\| ({NUMBER}) +\|?\s*$")
+_AGENTS = {"n_updates", "nupdates", "explained_variance", "exploration_rate", "approx_kl"}
 _COUNTS = {"step", "iterations", "nupdates"}
 
 
@@ -46,9 +49,9 @@ class Reader:
         if row is None:
             return ()
         name, value = row[1], row[2]
-        if name.startswith("ep"):
+        if name.startswith("ep") or name in _AGENTS:
             self._rewarded = True
-        elif name == "grad_norm":
+        if name == "grad_norm":
             self._norm = number(value)
         elif name in _COUNTS:
             self._step = count(value) if value.isdecimal() else _whole(number(value))

@@ -79,6 +79,7 @@ _SHAPES = 256
 _CHINESE = (
     (re.compile(r"第 ?([0-9]{1,9}) ?(?:轮|个?epoch)|(?:轮次|轮数|周期)"), r" epoch \1"),
     (re.compile(r"第 ?([0-9]{1,12}) ?(?:步|次迭代|个?step)|(?:步数|迭代次数|迭代)"), r" step \1"),
+    (re.compile("最(?:佳|优|好|低|小)(?:的)?"), " best "),
     (re.compile("训练(?:集)?|訓練"), " train "),
     (re.compile("验证(?:集)?|測試|测试(?:集)?|驗證"), " val "),
     (re.compile("损失(?:值|函数值)?|損失"), " loss "),
