@@ -8,6 +8,8 @@ import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
+from flatline.judging.by_steps import Spent
+from flatline.judging.by_work import started_s
 from flatline.judging.own_clock import own_clock
 from flatline.model import NOWHERE, Progress, Verdict
 from flatline.parsers._bars import shown_s
@@ -101,3 +103,14 @@ def test_what_is_no_clock_of_the_run(rows: list[tuple[int, float | None]]) -> No
 )
 def test_what_a_bar_says_it_has_run(text: str, seconds: float | None) -> None:
     assert shown_s(text) == seconds
+
+
+def test_what_ran_before_the_first_steps_is_not_laid_on_work() -> None:
+    """A bar begins with loading and compiling, while no GPU works."""
+    track = Track("train.log", NOWHERE, None, "tqdm")
+    for n, since in ((2, 164.0), (4, 178.0), (6, 193.0)):
+        track.add(Progress("train", step=n, step_s=7.0, since_s=since), n, None, 0)
+    by_clock = Spent((0, 1, 2), (164.0, 178.0, 193.0), seconds=True, clocked=True)
+
+    assert started_s(track, by_clock) == 150.0
+    assert started_s(track, Spent((0, 1, 2), (14.0, 28.0, 42.0), seconds=True)) == 0.0

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from math import isfinite
 
-from flatline.facts import Facts
-from flatline.judging.by_steps import BY_CLOCK, MOST_SLACK, Laid, spent
+from flatline.facts import Facts, Track
+from flatline.judging.by_steps import BY_CLOCK, MOST_SLACK, Laid, Spent, spent
 from flatline.judging.printed_sizes import printed_sizes
 from flatline.judging.timeline import timeline
 
@@ -51,12 +51,14 @@ def _laid(facts: Facts) -> Laid | None:
         return None
     begins, ends, within_s = worked
     wall_s = ends - begins
-    took_s = known.by[-1] if known.seconds else _recorded(facts, wall_s)
+    idle_s = started_s(track, known)
+    took_s = known.by[-1] - idle_s if known.seconds else _recorded(facts, wall_s)
     off_s = within_s if took_s is None else abs(wall_s - took_s) + within_s
     if took_s is None or off_s > MOST_SLACK * wall_s:
         return None
     if known.seconds:
-        return Laid(track, known.indexes, tuple(ends - took_s + s for s in known.by),
+        first = ends - took_s - idle_s
+        return Laid(track, known.indexes, tuple(first + s for s in known.by),
                     took_s, took_s + off_s, BY_OWN if known.clocked else BY_TIMES)  # fmt: skip
     if not facts.whole_logs or printed_sizes(facts, track):
         return None
@@ -67,6 +69,15 @@ def _laid(facts: Facts) -> Laid | None:
 BY_TIMES = "the sum of step times where the GPUs were at work"
 BY_OWN = f"{BY_CLOCK} where the GPUs were at work"
 BY_RATES = "printed throughput over the time the GPUs were at work"
+
+
+def started_s(track: Track, known: Spent) -> float:
+    """What the program's own clock ran before its first steps, by what these say they took: it
+    loads and compiles, and no GPU works."""
+    first = known.indexes[0]
+    if not known.clocked or not isfinite(track.step_s[first]):
+        return 0.0
+    return max(0.0, known.by[0] - track.steps[first] * track.step_s[first])
 
 
 def _recorded(facts: Facts, wall_s: float) -> float | None:
