@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from math import ceil, log
 from statistics import median
 
-from flatline.facts import LOG, Facts
+from flatline.facts import LOG, Facts, FileRead
 from flatline.judging.claims import claim
 from flatline.model import Claim, LogCite, Place
 
@@ -34,7 +34,10 @@ OFTEN = 0.9
 STARTS = 8
 """Beginnings that are tried: a rank may have become slow in any of so many parts."""
 MOST_RANKS = 64
-LINES, CHUNK, LINE_CHARS, MOST_LOGS = 20_000, 500, 1_000, 64
+LINES, CHUNK, LINE_CHARS, MOST_LOGS = 20_000, 500, 1_000, 8
+"""Of more logs each is a rank's, and there are enough of them to tell what is usual."""
+LOOKED_AT = 1_000
+"""Last lines of a log that show whether the others need to be read: a loop prints all the time."""
 _OWN = (
     r"fwd|forward|comput(?:e|ation)|data(?:[ _-]?load(?:er|ing)?)?|load(?:ing)?|batch[ _-]gen"
     r"(?:erator)?|h2d|own|work"
@@ -78,8 +81,9 @@ class _Spent:
 
 @dataclass(slots=True)
 class _Steps:
-    """Of each step what its ranks spent."""
+    """Of each step what its ranks spent; a table is a step, by its number."""
 
+    tables: int = 0
     rows: dict[int, dict[Place, _Spent]] = field(default_factory=dict)
 
     def add(self, step: int, rank: Place, spent: _Spent) -> None:
@@ -202,20 +206,29 @@ def _slow(
 
 def _read(facts: Facts) -> _Steps:
     found = _Steps()
-    tables = 0
-    for read in [one for one in facts.files if one.kind == LOG and one.lines][:MOST_LOGS]:
-        known = _placed(facts, read.source)
-        columns: list[re.Match[str] | None] = []
-        for line, text in _lines(facts, read.source, read.lines):
-            header = _header(text)
-            if header:
-                columns, tables = header, tables + 1
-                continue
-            if columns and (row := _row(text, columns, (read.source, line))) is not None:
-                found.add(tables, *row)
-                continue
-            columns = []
-            _line(found, text, (read.source, line), *known.get(line, (read.place, None)))
+    logs = [one for one in facts.files if one.kind == LOG and one.lines]
+    if len(logs) > MOST_LOGS:
+        return found
+    for read in logs:
+        if read.lines <= LOOKED_AT or _taken(facts, read, _Steps(), LOOKED_AT).rows:
+            _taken(facts, read, found, LINES)
+    return found
+
+
+def _taken(facts: Facts, read: FileRead, found: _Steps, most: int) -> _Steps:
+    """What the last lines of a log say, so many at most."""
+    known = _placed(facts, read.source)
+    columns: list[re.Match[str] | None] = []
+    for line, text in _lines(facts, read.source, max(1, read.lines + 2 - most)):
+        header = _header(text)
+        if header:
+            columns, found.tables = header, found.tables + 1
+            continue
+        if columns and (row := _row(text, columns, (read.source, line))) is not None:
+            found.add(found.tables, *row)
+            continue
+        columns = []
+        _line(found, text, (read.source, line), *known.get(line, (read.place, None)))
     return found
 
 
@@ -230,9 +243,8 @@ def _placed(facts: Facts, source: str) -> dict[int, tuple[Place, int | None]]:
     return out
 
 
-def _lines(facts: Facts, source: str, count: int) -> Iterator[tuple[int, str]]:
-    """The last lines of a log, numbered."""
-    first = max(1, count + 2 - LINES)
+def _lines(facts: Facts, source: str, first: int) -> Iterator[tuple[int, str]]:
+    """The lines of a log from one on, numbered."""
     while said := facts.lines(source, first, CHUNK, LINE_CHARS):
         yield from enumerate(said, first)
         first += len(said)
