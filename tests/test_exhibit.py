@@ -34,6 +34,16 @@ def test_thinning_keeps_extremes_ends_and_what_is_no_number() -> None:
     assert {777.0, 50_001.0, 70_003.0, 0.0, 99_999.0} <= {at for at, _ in kept}
 
 
+def test_steps_without_a_date_have_no_pace(tmp_path: Path) -> None:
+    """Neither a curve of it nor a mark that it is no number."""
+    lines = "".join(f"step {n} loss {4 - n / 20}\n" for n in range(1, 40))
+    (tmp_path / "train.log").write_text(lines)
+    facts = collect(Request((str(tmp_path),)))
+    curves = exhibit(facts, diagnose(facts)).curves
+    assert curves is not None
+    assert [curve.name for curve in curves.curves] == ["loss"]
+
+
 def test_attempts_lie_end_to_end() -> None:
     """Each attempt has its own band and its own steps; bands do not overlap."""
     curves = of("resumed_from_nothing").curves

@@ -109,7 +109,7 @@ def _from_times(track: Track, span: range) -> Reading:
         if i == span.start:
             return None
         passed, made = track.at[i] - track.at[i - 1], track.steps[i] - track.steps[i - 1]
-        if passed < 0 or made <= 0 or track.steps[i - 1] < 0:
+        if not passed >= 0 or made <= 0 or track.steps[i - 1] < 0:  # NaN where either is undated
             return None
         return round(passed / made, 4)  # clocks in logs say milliseconds
 
