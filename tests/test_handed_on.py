@@ -19,12 +19,12 @@ CHILD = HEAD + (
     '  File "/opt/lib/multiprocess/pool.py", line 125, in worker\n'
     "    result = (True, func(*args, **kwds))\n"
     '  File "/opt/site-packages/datasets/utils/py_utils.py", line 623, in _write_generator\n'
-    '  File "/work/preprocess.py", line 44, in add_ratio\n'
+    '  File "/home/u/preprocess.py", line 44, in add_ratio\n'
     "    return a / b\n"
 )
 FROM = "\nThe above exception was the direct cause of the following exception:\n\n"
 DURING = "\nDuring handling of the above exception, another exception occurred:\n\n"
-PARENT = HEAD + '  File "/work/train.py", line 14, in <module>\n    main()\n'
+PARENT = HEAD + '  File "/home/u/train.py", line 14, in <module>\n    main()\n'
 RAISED = "ZeroDivisionError: division by zero\n"
 QUOTED = f'{{}}: \n"""\n{CHILD}{RAISED}"""\n{FROM}'
 REMOTE = [
@@ -76,7 +76,7 @@ DATALOADER = PARENT + (
 )
 WORKER = (
     '  File "/opt/torch/utils/data/_utils/worker.py", line 309, in _worker_loop\n'
-    '  File "/work/scans.py", line 30, in __getitem__\n    open(path)\n'
+    '  File "/home/u/scans.py", line 30, in __getitem__\n    open(path)\n'
 )
 MISSING = "FileNotFoundError: [Errno 2] No such file or directory: '/data/scan-7.nii.gz'\n"
 
@@ -110,12 +110,12 @@ RAY = PARENT + (
     '  File "/opt/ray/_private/worker.py", line 2624, in get\n'
     "    raise value.as_instanceof_cause()\n"
     "ray.exceptions.RayTaskError({}): ray::Worker.run() (pid=123, ip=10.0.0.2)\n"
-    '  File "/work/task.py", line 4, in run\n'
+    '  File "/home/u/task.py", line 4, in run\n'
     "    foo()\n"
 )
 INNER = (
     "ray.exceptions.RayTaskError(FileNotFoundError): ray::Inner.load() (pid=456, ip=10.0.0.3)\n"
-    '  File "/work/inner.py", line 7, in load\n'
+    '  File "/home/u/inner.py", line 7, in load\n'
     "    open(path)\n"
 )
 
@@ -127,7 +127,7 @@ INNER = (
         (INNER + MISSING, "scan-7"),
         ("", "FileNotFoundError"),
         (f"KeyError: 'a'\n{FROM}ray::Worker.run() (pid=123, ip=10.0.0.2)\n"
-         f'  File "/work/task.py", line 9, in run\n{MISSING}', "scan-7"),
+         f'  File "/home/u/task.py", line 9, in run\n{MISSING}', "scan-7"),
     ],
     ids=["its own", "of a task of its task", "cut off", "raised from another"],
 )  # fmt: skip

@@ -112,6 +112,8 @@ def test_a_log_that_ends_with_its_first_lost_loss(tmp_path: Path) -> None:
     assert verdict(tmp_path, *steps(5.70, 5.71, 5.69, NAN, 5.7))[0] is None
     scaled = [line + ", loss scale = 32768" for line in steps(5.70, 5.71, 5.69, NAN)]
     assert verdict(tmp_path, *scaled)[0] is None
+    told = "Using 16bit Automatic Mixed Precision (AMP)", *steps(5.70, 5.71, 5.69, NAN)
+    assert verdict(tmp_path, *told)[0] is None
     assert verdict(tmp_path, *steps(5.70, 5.71, 5.69, NAN), "a", "b", "c", "d")[0] is None
 
 

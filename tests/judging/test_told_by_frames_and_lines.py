@@ -76,3 +76,12 @@ def test_a_node_that_ray_gives_up_explains_the_results_that_are_lost(tmp_path: P
     lost = "ray.worker.RayGetError: Could not get objectid ObjectID(01)."
     steps = [f"step {n} loss {4 - n / 10}" for n in range(1, 12)]
     assert verdict(tmp_path, *steps, dead, HEAD, CALL, lost).code == "F1"
+
+
+def test_a_service_beside_the_run_that_is_not_reached_is_no_asset(tmp_path: Path) -> None:
+    """A tracking server speaks HTTP as well."""
+    frames = ['  File "/v/site-packages/mlflow/tracking/client.py", line 9, in create_run',
+              "    self.store.create_run()",
+              '  File "/v/urllib3/util/connection.py", line 73, in create_connection']  # fmt: skip
+    found = verdict(tmp_path, HEAD, *frames, "OSError: [Errno 101] Network is unreachable")
+    assert found.fault_class != "asset"

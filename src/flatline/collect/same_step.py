@@ -8,6 +8,7 @@ one step in two lines, next to each other: they are of one moment.
 from __future__ import annotations
 
 from array import array
+from bisect import bisect_left
 from collections.abc import Sequence
 from math import isfinite
 
@@ -16,6 +17,8 @@ from flatline.tracks import NAN, Track
 NEAR = 16
 """Lines between two that tell of one step.  A judgement: frameworks print one to five a step, the
 launchers of a few hosts put those of others between them."""
+MOST_POINTS = 4 * NEAR
+"""Of a bar that is drawn over itself thousands stand in one line."""
 MOST = 0.9
 """Of the points of a curve that must be dated so: of fewer the numbers meet by chance."""
 
@@ -31,19 +34,23 @@ def date(tracks: Sequence[Track]) -> None:
 
 
 def _by(track: Track, beside: Sequence[Track]) -> None:
-    told: dict[tuple[int, int], list[tuple[int, float]]] = {}
-    for other in beside:
-        for attempt, step, line, at in zip(
-            other.attempts, other.steps, other.lines, other.at, strict=True
-        ):
-            if step >= 0 and isfinite(at):
-                told.setdefault((attempt, step), []).append((line, at))
-    times = array("d")
-    for attempt, step, own in zip(track.attempts, track.steps, track.lines, strict=True):
-        lines = told.get((attempt, step), ())
-        off, time = min(((abs(line - own), time) for line, time in lines), default=(NEAR + 1, 0.0))
-        times.append(time if off <= NEAR else NAN)
+    times = array("d", (_near(track, i, beside) for i in range(len(track))))
     known = [time for time in times if isfinite(time)]
     if known == sorted(known) and len(known) >= max(2.0, MOST * len(track)):
         track.at = times
         track.assumed = True
+
+
+def _near(track: Track, i: int, beside: Sequence[Track]) -> float:
+    """The time of the nearest dated line that tells of the same step; NaN where none does."""
+    own, best = track.lines[i], (NEAR + 1, NAN)
+    for other in beside:
+        first = bisect_left(other.lines, own - NEAR)
+        for j in range(first, min(first + MOST_POINTS, len(other))):
+            off = abs(other.lines[j] - own)
+            if other.lines[j] > own + NEAR:
+                break
+            same = (other.steps[j], other.attempts[j]) == (track.steps[i], track.attempts[i])
+            if same and other.steps[j] >= 0 and off < best[0] and isfinite(other.at[j]):
+                best = off, other.at[j]
+    return best[1]

@@ -76,8 +76,11 @@ SKIPPED_SHARE = 0.05
 
 _ROUNDED = re.compile(r"(?i)(?:\blr|rate)\w{0,12}\W{0,5}0\.0{2,6}(?![\de])")
 """A rate in so many decimals: fine-tuning goes by one of a millionth."""
-_SCALER = re.compile(r"(?i)scale|\bamp\b|fp16|mixed")
-CUT_LINES = 2
+_SCALER = re.compile(
+    r"(?i)loss[ _-]?scal|grad_?scaler|\bamp\b|\bfp16\b(?!\W{1,4}(?:false|0)\b)|mixed[ _-]precision"
+    r"|\b16bit\b"
+)
+CUT_LINES, SETTINGS_LINES = 2, 400
 ADVERSARY_TAIL = 3
 _ADVERSARY = re.compile(r"(?i)(?:^|[_/. ])(?:[dg]|disc\w*|gen(?:erator)?)(?:$|[_/. ])")
 UNFALLING_TAIL = 5
@@ -266,7 +269,7 @@ def _cut(facts: Facts, track: Track, said: list[int]) -> bool:
         return False
     if any(track.skipped) or not track.has_loss[said[-1]]:
         return False
-    near = [facts.text(track.source, n) for n in (track.lines[said[0]], last)]
+    near = [*facts.lines(track.source, 1, SETTINGS_LINES), facts.text(track.source, last)]
     return not any(_SCALER.search(text) for text in near)
 
 

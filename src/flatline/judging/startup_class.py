@@ -227,6 +227,11 @@ _CLIENTS = re.compile(
     r"/(?:urllib3?|requests|httpx|httpcore|aiohttp|huggingface_hub|http/client)\b"
 )
 """What speaks HTTP."""
+_SERVICES = re.compile(
+    r"/(?:wandb|mlflow|comet_ml|clearml|neptune|swanlab|aim|ray|etcd3?|consul|kubernetes|tensorboard"
+    r"|sagemaker|boto(?:3|core))\b"
+)
+"""Services beside the run: what they are asked for is no model and no data set."""
 
 
 def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> str:
@@ -247,11 +252,17 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
     if _FETCHED.search(said) or _DAMAGED.search(said):
         of_data = kind_of_any(asked_for(frames)) == "data"
         return fetched(said) or ("data" if of_data else "asset")
-    if _UNREACHED.match(said) and any(_CLIENTS.search(frame.file) for frame in frames):
-        return "asset"  # whatever it was: nothing else is sought over HTTP before a first step
+    if _UNREACHED.match(said) and _asks_the_network(frames):
+        return "asset"
     if exception.endswith("KeyError") and not _SETTING.search(said):
         return _keyed(near)
     return _first(_BY_WORDS, said) or _by_what_was_done(exception, said, near)
+
+
+def _asks_the_network(frames: Sequence[Frame]) -> bool:
+    """Whether something was being fetched, and not a service of the site spoken to."""
+    files = [frame.file.replace("\\", "/") for frame in frames]
+    return any(map(_CLIENTS.search, files)) and not any(map(_SERVICES.search, files))
 
 
 def _by_what_was_done(exception: str, said: str, near: tuple[Frame, ...]) -> str:

@@ -57,7 +57,7 @@ _NUMBER = r"(?:tensor\()?([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]{1,3})?|nan|i
 _BELOW_EPOCH = re.compile(
     r"(?:\[[=>.]{3,}\]\s+step: [^|]{1,12}\| tot: [^|]{1,16}\| )?"
     r"(?:\W{0,3}(?:(train(?:ing)?|(val|valid|validation|test))\.?(?: phase)?|average|mean|epoch)"
-    r" ?[:|-]? ?)?(?:(?:average|mean|epoch|\(ema\)) )?\(?loss\)? ?[:=]? "
+    r" ?[:|-]? ?)?(?:(?:average|mean|epoch|\(ema\)) )?\(?loss\)?(?: ?[:=] ?| )"
     + _NUMBER
     + r"(?=$|[\s,|;])"
 )
