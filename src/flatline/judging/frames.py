@@ -35,7 +35,7 @@ _DATA_FILES = re.compile(
     r"(?!<module>$|main$|train$)"
 )
 _OWN_DATA_FILES = re.compile(
-    r"/(?:\w+_)?data(?:_?(?:utils?|loaders?|loading|modules?|generators?|iter\w*|prep\w*|readers?"
+    r"/(?:\w+_)?data(?:sets?)?(?:_?(?:utils?|loaders?|loading|modules?|generators?|iter\w*|prep\w*|readers?"
     r"|source|pipeline|process\w*|feeders?))?\.py:(?!main$|train$)"
     r"|/(?:\w+_)?(?:(?:pre)?process|preprocess\w*|vocab\w*|filelists?|formatters?|manifests?|image_iter)\.py:"
 )
@@ -46,7 +46,8 @@ _BY_FILE = tuple(
         (r"/transformers/tokenization_utils\w*\.py:(?!\w*from_pretrained|__init__)", "data"),
         (r"/(?:huggingface_hub|safetensors)/|/transformers/(?:utils/hub|modeling_utils|"
          r"(?:models/\w+/)?tokenization_\w+|configuration_utils|models/auto)"
-         r"|/torch/serialization\.py",
+         r"|/torch/serialization\.py|/tensorflow/python/(?:training/(?:saver|checkpoint\w*)"
+         r"|checkpoint/\w+)\.py",
          "asset"),
         (r"/numba/cuda/cudadrv/|/triton/(?:compiler|runtime)/|"
          r"<frozen importlib|/importlib/|/ctypes/|/google/protobuf/|pkg_resources|"
@@ -75,6 +76,10 @@ _SETS_UP_DATA = re.compile(
 _READS_MODEL = re.compile(
     r"_?(?:load|restore|init|read|download)_(?:\w+_)?(?:weights|model|pretrained|state_dict|param"
     r"|embeddings?)\w*$|from_pretrained$"
+)
+_READS_SETTINGS = re.compile(
+    r"_?(?:get|load|read|parse|merge)_(?:\w+_)?(?:configs?|cfg|conf|settings|hparams|yaml|opts?"
+    r"|options|args)(?:_from\w*|_file)?$"
 )
 _READS_WORDS = re.compile(
     r"\b\w*[Tt]okenizer\w*\.(?:from_file|load)\(|\b(?:_\w+\.)?SentencePieceProcessor"
@@ -124,6 +129,8 @@ def kind_of_any(near: Sequence[Frame]) -> str | None:
             return "data"
         if reads_model(frame):
             return "asset"
+        if _READS_SETTINGS.match(frame.function):
+            return "config"
         if _SETS_UP_DATA.search(frame.code or "") or (
             not _outside(frame) and _READS_A_SET.match(frame.function)
         ):

@@ -27,11 +27,14 @@ _RESUMES = re.compile(
 )
 _BORROWS = re.compile(
     r"pre_?trained|load_pretrain|load_model_ensemble|\b_?load_(?:\w+_)?weights\b"
+    r"|\b_?load_(?:\w+_)?(?:target|base|teacher|foundation)_model\b"
     r"|(?:prefix|key|layer|param|module|head)\w*_to_(?:ignore|skip|exclude|drop)"
     r"|\b(?:ignore|skip|exclude)_(?:prefix|key|layer|param|head)\w*"
 )
 """Of a checkpoint of one's own every weight is taken, and more than the weights."""
 _OF_ITS_OWN = re.compile(r"resum|restor|\blast\b|latest", re.IGNORECASE)
+_GOES_ON = re.compile(rf"{_OF_ITS_OWN.pattern}|load_state\b|load_from_checkpoint", re.IGNORECASE)
+"""Of a format that weights are published in, and checkpoints of a library's trainer kept in."""
 _GIVEN = re.compile(r"^\s*[\w., ]{1,80}=(?!=)")
 """What is read into: any file of weights is a `checkpoint` there."""
 _PRETRAINED = re.compile(r"pre_?train")
@@ -77,6 +80,8 @@ def of_a_model(crash: Crash) -> bool:
     if _BUILDS.search(way) is not None and not _RESUMES.search(way):
         return True
     used = " ".join(f"{f.function} {_GIVEN.sub('', f.code or '')}" for f in crash.frames)
+    if crash.exception.endswith("SafetensorError") and len(crash.frames) > 1:
+        return _GOES_ON.search(used) is None
     return _BORROWS.search(way) is not None and not _OF_ITS_OWN.search(used)
 
 

@@ -98,6 +98,7 @@ _ABOUT_MODEL = re.compile(
     r"\bload(?:ing)? (?:an? |the )?(?:\w+ ){0,2}(?:model|weights|checkpoint|tokenizer)\b"
     r".{0,80}\b(?:incompatible|unknown|corrupt\w*|neither|not exists?|fail\w*)\b"
     r"|\bto load model not exists?\b"
+    r"|\bno pre-?trained (?:model|weights|checkpoint)s? (?:was |were )?(?:found|exists?)\b"
     r"|\b(?:checkpoint|weights?|tokenizer)(?: file)?\b.{0,120}\b(?:n[o']t exist|not found)\b",
     re.IGNORECASE,
 )
@@ -105,10 +106,14 @@ _BY_WORDS = (
     (_SETTING, "config"), (_VERSIONS, "env"), (_ABOUT_MODEL, "asset"), (_ABOUT_DATA, "data"),
     (_OPTION, "config"),
 )  # fmt: skip
-_NEW_SYNTAX = re.compile(r"(?:^|\W)f['\"]|:=|^\s*print [^(]|\basync\b|^\s*match ")
+_NEW_SYNTAX = re.compile(
+    r"(?:^|\W)f['\"]|:=|^\s*print [^(]|\basync\b|^\s*match |\(.*\*\*[\w.\[\]'\"]+, ?(?:\w+ ?=|[*^]|$)"
+)
 """What a Python older or newer than the code's does not know."""
 _EXCEPTION = re.compile(r"([\w.]{1,120}(?:Error|Exception)): (.*)")
 _MISSING = re.compile(r"(?:FileNotFound|NotADirectory|IsADirectory)Error$")
+_ERRNO = re.compile(r"\[Errno (?:2|20|21)\] ")
+"""What Python 2 calls an IOError or OSError."""
 _SOUGHT = re.compile(r"; No such file or directory$|\bfind any matching files for\b")
 """TensorFlow's words, behind the name of the file."""
 _NOT_THERE = re.compile(
@@ -132,8 +137,8 @@ _PATHS = tuple(
          r"(?:_[\w-]*)?\.pth?$", "data"),
         (r"\.(?:pth?|ckpt|safetensors|onnx|pdparams|msgpack|gguf|caffemodel)$|(?:^|/)(?:tokenizer"
          r"|vocab|merges)[^/]*$|pretrain|checkpoint|weights?(?:/|\b)|pytorch_model|\.model$|"
-         r"\.(?:bin|safetensors)\.index\.json$|"
-         r"(?:^|/)models?(?:/|--)|(?:^|/)(?:glove|word2vec|fasttext|smplx?|mano)\b|\.vec$",
+         r"\.(?:bin|safetensors)\.index\.json$|[a-z]_model$|"
+         r"(?:^|/)models?(?:/|--)|(?:^|/)(?:glove|word2vec|fasttext|smplx?|mano)(?:\b|_)|\.vec$",
          "asset"),
         (r"\.(?:ya?ml|toml|ini|cfg|conf|py|sh|env)$|config[\w-]{0,20}\.json$", "config"),
         (r"\.(?:parquet|jsonl|csv|tsv|arrow|tar|zip|tfrecords?|np[yz]|h5|hdf5|lmdb|mdb|zst|txt|idx"
@@ -247,7 +252,7 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
         return found
     if exception.endswith(("NameError", "UnboundLocalError")):
         return "env" if in_library(near) or _BUILT.search(said) else DEFAULT
-    if _MISSING.search(exception) or _NOT_THERE.match(said) or _SOUGHT.search(said):
+    if _is_missing(exception, said):
         return _what_is_missing(said, near)
     if _FETCHED.search(said) or _DAMAGED.search(said):
         of_data = kind_of_any(asked_for(frames)) == "data"
@@ -257,6 +262,16 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
     if exception.endswith("KeyError") and not _SETTING.search(said):
         return _keyed(near)
     return _first(_BY_WORDS, said) or _by_what_was_done(exception, said, near)
+
+
+def _is_missing(exception: str, said: str) -> bool:
+    """Whether a file is not there, in the words of Python or of a library."""
+    return bool(
+        _MISSING.search(exception)
+        or _ERRNO.match(said)
+        or _NOT_THERE.match(said)
+        or _SOUGHT.search(said)
+    )
 
 
 def _asks_the_network(frames: Sequence[Frame]) -> bool:
@@ -312,7 +327,8 @@ def _by_its_reader(near: tuple[Frame, ...]) -> str:
 
 def _other_python(said: str, near: tuple[Frame, ...]) -> bool:
     """Whether a source that Python refuses is good for another version of it."""
-    return bool(_VERSIONS.search(said)) or any(_NEW_SYNTAX.search(c) for c in codes(near[-1:]))
+    texts = (said, *codes(near[-1:]))
+    return bool(_VERSIONS.search(said)) or any(map(_NEW_SYNTAX.search, texts))
 
 
 def _of_a_copy(exception: str, said: str, frames: Sequence[Frame]) -> bool:

@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import islice
 
 from flatline.errors import FormatError
@@ -83,12 +84,19 @@ def _lines(text: str) -> Iterator[str]:
     yield text[at:]
 
 
-def top(head: bytes, command: re.Pattern[str]) -> list[str]:
-    """The first of them; none of what is no text."""
+@lru_cache(maxsize=1)  # every format asks for the same
+def beginning(head: bytes) -> tuple[str, ...]:
+    """The first lines of a file's beginning; none of what is no text."""
     try:
-        return list(islice(shown(decoded(head), command), TOP_LINES))
+        return tuple(decoded(head).split("\n", HEAD_LINES)[:HEAD_LINES])
     except FormatError:
-        return []
+        return ()
+
+
+def top(head: bytes, command: re.Pattern[str]) -> list[str]:
+    """The first of them that say something, without the command itself."""
+    said = (line for line in beginning(head) if line.strip() and not command.fullmatch(line))
+    return list(islice(said, TOP_LINES))
 
 
 def header(line: str, shape: Shape) -> Header | None:

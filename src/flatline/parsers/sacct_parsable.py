@@ -15,13 +15,13 @@ refused.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
 
 from flatline.errors import FormatError
 from flatline.model import Job, RecordCite, Records, Scalar, Step
-from flatline.parsers._rows import Row, Shape, decoded, header, resolved, rows
+from flatline.parsers._rows import Row, Shape, beginning, decoded, header, resolved, rows
 from flatline.parsers._slurm import (
     BASES,
     ENDED,
@@ -97,7 +97,7 @@ _STEPS = ("batch", "extern", "interactive")
 # --- the plain table ---
 
 
-def _table_at(lines: list[str]) -> int | None:
+def _table_at(lines: Sequence[str]) -> int | None:
     """The index of the line of dashes under a header that names JobID, or None."""
     for index, line in enumerate(lines[1:41], start=1):
         if _DASHES.fullmatch(line.strip()) and "JobID" in lines[index - 1]:
@@ -268,10 +268,7 @@ def parse(data: bytes, source: str) -> Records:
 
 def recognise(name: str, head: bytes) -> bool:
     """Whether one of the first lines is a header of sacct's columns."""
-    try:
-        lines = decoded(head).split("\n", 40)[:40]
-    except FormatError:
-        return False
+    lines = beginning(head)
     return _table_at(lines) is not None or any(header(line, SHAPE) for line in lines)
 
 

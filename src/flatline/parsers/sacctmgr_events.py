@@ -11,9 +11,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from flatline.errors import FormatError
 from flatline.model import NodeEvent, Place, RecordCite, Records, Scalar
-from flatline.parsers._rows import Row, Shape, decoded, header, resolved, rows
+from flatline.parsers._rows import Row, Shape, beginning, decoded, header, resolved, rows
 from flatline.parsers._slurm import given, hosts, latest, node_states, read_time
 
 FORMAT = "sacctmgr-events"
@@ -76,10 +75,7 @@ def parse(data: bytes, source: str) -> Records:
 
 def recognise(name: str, head: bytes) -> bool:
     """Whether one of the first lines is a header of sacctmgr's events."""
-    try:
-        lines = decoded(head).split("\n", 40)[:40]
-    except FormatError:
-        return False
+    lines = beginning(head)
     return any(
         found is not None and {"NodeName", "State"} <= set(found.columns)
         for found in (header(line, SHAPE) for line in lines)

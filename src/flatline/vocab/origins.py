@@ -68,6 +68,7 @@ class Origins:
         self._known: dict[tuple[str, ...], tuple[Origin, ...]] = {}
         self._read: dict[tuple[str, str], dict[str, int]] = {}
         self._unanswered: dict[tuple[str, str], Gap] = {}
+        self._looked: set[tuple[str, str]] = set()
         for exporter in exporters:
             hosts = natives(engine, exporter, "host") if scope.hosts else ()
             self.groups[exporter.name], found = restrictions(scope, exporter, hosts)
@@ -103,7 +104,10 @@ class Origins:
                 out.append((origin.exporter, native))
         told = {exporter.name for exporter, _ in out}
         if out and by_host and only is None:
-            self._note_unanswered(names, [o for o in origins if o.exporter.name in told], refused)
+            answering = [o for o in origins if o.exporter.name in told]
+            self._note_unanswered(names, answering, refused)
+            for origin in answering:
+                self._note_lacking(names, origin.exporter)
         return out or self._missing(names)
 
     def _note_unanswered(
@@ -125,6 +129,27 @@ class Origins:
                 need = f"{' with '.join(lacking or names)} of every host"
                 said = f"not of {_listed(left)}: {exporter.name}{why}"
                 self._unanswered.setdefault((exporter.name, need), Gap(need, said))
+
+    def _note_lacking(self, names: tuple[str, ...], exporter: Exporter) -> None:
+        """A gap for the few hosts of an exporter that have the like of a signal, and not it."""
+        for name in names:
+            need = f"{name} of every host"
+            if (exporter.name, need) in self._looked:
+                continue
+            self._looked.add((exporter.name, need))
+            having = self._ever(exporter, name)
+            alike = [self._ever(exporter, other) for other in _such_as((name,), exporter)]
+            left = sorted({host for hosts in alike for host in hosts} - having)
+            if left and len(left) < len(having):
+                said = f"not of {_listed(left)}: {exporter.name} does not have it there"
+                self._unanswered.setdefault((exporter.name, need), Gap(need, said))
+
+    def _ever(self, exporter: Exporter, signal: str) -> set[str]:
+        """The short names of the run's hosts that have any sample of a signal."""
+        named = natives(self._engine, exporter, "host", signal) - {""}
+        meant = set(map(_short, self._scope.hosts))
+        return {short for short in map(_short, map(exporter.host, named))
+                if not meant or short in meant}  # fmt: skip
 
     @property
     def unanswered(self) -> tuple[Gap, ...]:
