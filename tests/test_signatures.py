@@ -37,6 +37,7 @@ GROUPS = {
     "uuid", "world_size", "seconds", "transport",
 }  # fmt: skip
 TAGS = {
+    "ray-mistaken",
     "timeout", "lost-peer", "mismatch", "rendezvous", "heartbeat", "oom-kill", "gpu-oom",
     "gpu-handle", "gpu-alloc-refused",
     "dataloader", "storage", "network", "checkpoint-load", "disk-full", "launch",

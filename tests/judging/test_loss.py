@@ -387,3 +387,16 @@ def test_a_rate_of_a_few_decimals_shows_no_nought(
     (tmp_path / "train.log").write_text("".join(rows))
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+def test_a_loss_that_ends_in_the_very_number_of_chance() -> None:
+    """ln 1000 to five decimals; four show ln 2 through the warm-up of a preference loss, and what
+    was lower once has learnt."""
+    chance = [6.91203, 6.9053, 6.9059, 6.9065, *[6.90776] * 6]
+
+    assert shape(chance) == "undecided"
+    assert shape([6.91, 6.4, 6.2, *[6.90776] * 6]) != "undecided"
+    assert shape([6.91203, 6.9053, 6.9059, 6.9065, *[6.9066] * 6]) == "unclear"
+    assert shape([0.6931] * 12) == "unclear"
+    assert shape([0.69315] * 12) == "unclear"
+    assert shape([0.69315] * 20) == "undecided"

@@ -23,6 +23,24 @@ MAIN = frame(OWN + "train.py", "main", "run(args)")
 @pytest.mark.parametrize(
     ("exception", "said", "frames", "wanted"),
     [
+        ("SyntaxError", "invalid syntax", [frame("t.py", "", "f = F(**conf, cmvn=cmvn)")], "env"),
+        ("SyntaxError", "invalid syntax", [frame("t.py", "", "f = F(a b)")], "config"),
+        ("IOError", "[Errno 2] No such file or directory: 'data/GloVe/GloVe_300.json'",
+         [frame(OWN + "loader.py", "load_pretrained_embedding", "open(path)")], "asset"),
+        ("FileNotFoundError", "[Errno 2] No such file or directory: 'in/smpl_joints.npy'",
+         [frame(OWN + "net.py", "__init__", "np.load(path)")], "asset"),
+        ("Exception", "No pretrained model found.", [MAIN], "asset"),
+        ("AssertionError", "camera model not handled", [
+            frame(OWN + "scene/dataset_readers.py", "readCameras", "assert False, msg"),
+        ], "data"),
+        ("NotFoundError", "=; No such file or directory", [
+            frame(OWN + "utils/config_util.py", "get_configs_from_pipeline_file", "f.read()"),
+            frame(LIBRARY + "tensorflow/python/lib/io/file_io.py", "read", "self._preread()"),
+        ], "config"),
+        ("NotFoundError", "edges; No such file or directory", [
+            frame(OWN + "train.py", "train", "restorer.restore(sess, name)"),
+            frame(LIBRARY + "tensorflow/python/training/saver.py", "restore", "exists(prefix)"),
+        ], "asset"),
         ("ValueError", UNPACK, [frame(OWN + "data_utils.py", "_filter")], "data"),
         ("ValueError", UNPACK, [frame(LIBRARY + "keras/utils/data_utils.py", "get")], "config"),
         ("ValueError", UNPACK, [frame(OWN + "inputter.py", "_load_vocab")], "data"),

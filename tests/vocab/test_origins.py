@@ -240,3 +240,23 @@ def test_signals_show_both(tmp_path: Path) -> None:
     power = {c.exporter: c.hosts for c in found.carried if c.signal == "gpu_power_watts"}
 
     assert power == {"dcgm-exporter": ("n1",), "nvidia_gpu_exporter": ("n2",)}
+
+
+def test_a_few_hosts_that_lack_a_signal_of_their_own_exporter_are_told(tmp_path: Path) -> None:
+    """Where most lack it, as of a profiler's metrics that one host has on trial, it is the
+    exporter's way and no gap."""
+    names = ("n1", "n2", "n3")
+    powers = [dcgm(host) for host in names]
+    scope = Scope(names)
+    lacking = read(tmp_path, [*powers, profiled("n1"), profiled("n2")], scope)
+    lacking.ask("gpu_sm_active_ratio")
+
+    assert [(gap.need, gap.reason) for gap in lacking.gaps] == [
+        ("gpu_sm_active_ratio of every host", "not of n3: dcgm-exporter does not have it there")
+    ]
+
+    (tmp_path / "trial").mkdir()
+    trial = read(tmp_path / "trial", [*powers, profiled("n1")], scope)
+    trial.ask("gpu_sm_active_ratio")
+
+    assert not trial.gaps

@@ -29,6 +29,7 @@ from datetime import datetime
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.heartbeats import declared_dead
+from flatline.judging.mistaken import Mistaken, mistaken
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, Match, Place
 
 CODE = "C4"
@@ -40,9 +41,12 @@ DECIDED_BY = (
 EXPLAINS = {
     "C2": "the coordination service ends every task once it believes one dead",
     "A2": "the runtime aborts on the fatal error the coordination service sends",
+    "A3": "what ran on a node that was given up is lost to whoever waits for it",
+    "F1": "the node is up: only its heartbeats were missed",
 }
-OWN, OTHERWISE = 0.88, 0.84
-"""How sure steps of the accused make, and what shows their work less directly."""
+OWN, OTHERWISE, NODE = 0.88, 0.84, 0.68
+"""How sure steps of the accused make, what shows their work less directly, and what a node's
+daemon writes, which is no work of the run's."""
 SHOWN = 3
 
 
@@ -51,6 +55,8 @@ def judge(facts: Facts) -> Judgement:
     of all, or the power of their GPUs."""
     told = declared_dead(facts)
     accusations, accused = list(told.lines), list(told.tasks)
+    if (node := mistaken(facts)) is not None:
+        return _of_a_node(facts, node)
     if not accusations:
         absent = facts.absence(["tag:heartbeat"], "nobody was declared dead in any log")
         return None if absent is None else Cleared(CODE, absent.text, (absent,))
@@ -98,6 +104,38 @@ def _finding(
         actions=(
             Action("fix", "Raise the heartbeat timeout above the longest blocking phase."),
             Action("rerun", "Resubmit as it is; no node needs excluding."),
+        ),
+        resubmit="fix_first",
+    )  # fmt: skip
+
+
+def _of_a_node(facts: Facts, node: Mistaken) -> Finding:
+    """A node of Ray's that was given up while its raylet was at work."""
+    where = name_places(node.places) or "a node"
+    left = node.left
+    return Finding(
+        code=CODE,
+        summary=f"Ray gave up {where} while its raylet was at work",
+        attribution="job",
+        strength=NODE,
+        most=NODE,
+        shows=(
+            claim("The raylet found its node given up and left", left.cite,
+                  *(m.cite for m in node.given_up[:2])),
+            node.wrote,
+        ),
+        implies=(claim("The node is up: its heartbeats were late or lost.", left.cite),),
+        cleared=node.places,
+        scope="none",
+        onset=left.cite.at,
+        onset_step=facts.last_step,
+        order=(left.cite.source, left.cite.line),
+        attempt=left.attempt,
+        cannot_decide=("What held the heartbeats back: a host short of CPU or memory, or the"
+                       " network to the head.",),
+        actions=(
+            Action("fix", "Leave CPU and memory to Ray's own processes, and raise its health check"
+                   " timeouts (RAY_health_check_timeout_ms, RAY_num_heartbeats_timeout)."),
         ),
         resubmit="fix_first",
     )  # fmt: skip

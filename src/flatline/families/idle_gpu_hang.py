@@ -23,6 +23,8 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from flatline.facts import Facts
@@ -49,6 +51,9 @@ IDLE = 0.01
 """Activity of a GPU on which nothing runs: it measures 0.00 to 0.01."""
 HELD_BYTES = 1 << 30
 """A context alone holds some hundred MiB; a model was loaded above this."""
+ONCE, MANY = 0.6, 10.0
+"""A GPU that was looked at once, so many times longer after the last line than lines were
+apart: a judgement."""
 STEADY = 0.1
 """Power within a tenth of its mean: nothing came and went."""
 ENDED = ("completed", "failed", "node_fail", "out_of_memory", "preempted", "boot_fail")
@@ -68,7 +73,11 @@ def judge(facts: Facts) -> Judgement:
     if worked is not None:
         return worked
     last = _last_printed(facts)
-    still_s = int(end - max(start, last if last is not None else start))
+    since = start if last is None else max(start, last)
+    once = end - start < STILL_S and last is not None
+    if once and last is not None and end - last >= MANY * _interval_s(facts):
+        since = last
+    still_s = int(end - since)
     if still_s < STILL_S:
         return None
     read = [
@@ -88,7 +97,8 @@ def judge(facts: Facts) -> Judgement:
     busy, held, high, low = (cite.value if cite is not None else float("nan") for cite in cites)
     if not (busy <= IDLE and held >= HELD_BYTES and high - low <= STEADY * high):
         return None
-    return _finding(facts, [cite for cite in cites if cite is not None], still_s, last, end)
+    found = _finding(facts, [cite for cite in cites if cite is not None], still_s, last, end)
+    return _once(found, cites, still_s) if once else found
 
 
 def _worked(facts: Facts, activity: str, end: float) -> Cleared | None:
@@ -109,6 +119,31 @@ def _last_printed(facts: Facts) -> float | None:
     if seen is not None:
         times.append(seen.at.timestamp())
     return max(times, default=None)
+
+
+def _once(found: Finding, cites: Sequence[QueryCite | None], still_s: int) -> Finding:
+    """The same where the GPU was looked at once."""
+    known = [cite for cite in cites if cite is not None]
+    place, held = known[0].place, known[1].value / 2**30
+    return replace(
+        found,
+        summary=f"{place} held {held:.1f} GiB and ran nothing {still_s / 60:.0f} minutes after the"
+        " run's last line",
+        strength=ONCE,
+        most=ONCE,
+        shows=(claim(f"Looked at {still_s} s after the last dated line, {place} was active"
+                     f" {known[0].value:.0%}, held {held:.1f} GiB and drew {known[2].value:.0f} W",
+                     *known),),
+        cannot_decide=(*found.cannot_decide,
+                       "Whether what held the memory is the run, and whether it stood still in"
+                       " between: the GPU was looked at once."),
+    )  # fmt: skip
+
+
+def _interval_s(facts: Facts) -> float:
+    """How far the run's own lines of progress stood apart, or its pauses."""
+    seen = pace(facts)
+    return 0.0 if seen is None else max(seen.interval_s or 0.0, seen.pauses_s)
 
 
 def _finding(

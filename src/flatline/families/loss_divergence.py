@@ -232,14 +232,14 @@ def _told(seen: Curve, where: str) -> str:
         return f"The {name} or its gradient is non-finite in {lines}"
     if seen.shape == "non-finite" and seen.count == 1:
         return f"The last {name} that was read{where} is non-finite"
-    cases = round(exp(seen.head)) if seen.shape == "undecided" and seen.head is not None else 0
+    cases = round(exp(seen.tail)) if seen.shape == "undecided" and seen.tail is not None else 0
     return {
         "non-finite": f"The {name} or its gradient became non-finite{where} and stayed so",
         "spiked": f"The {name} rose{where} far above what it had been and did not come back",
         "stepped-up": f"The {name} rose{where} far above its level and falls again from there",
         "rising-at-end": f"The {name} has climbed steadily{where} from its best level to the end",
         "dead-plateau": f"The {name} stopped dead{where}: every value since is the very same",
-        "undecided": f"The {name} is ln {cases} in every epoch read: each of {cases} cases is"
+        "undecided": f"The {name} is ln {cases} from the first lines on: each of {cases} cases is"
         " called as likely as the next",
         "frozen": f"The {name} is one and the same number, epoch after epoch",
         "flat-from-start": f"The {name} has stood at one level since the run began",

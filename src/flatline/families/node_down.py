@@ -138,8 +138,8 @@ def _own_word(facts: Facts) -> Finding | None:
 def _given_up(facts: Facts) -> Finding | None:
     """Ray gave a node up, with all that ran there: dead, cut off, or starved of CPU."""
     lines = facts.standing("ray-node-lost")
-    if not lines or facts.disposition == "completed":
-        return None
+    if not lines or facts.disposition == "completed" or facts.standing("ray-mistaken"):
+        return None  # a raylet that leaves by itself runs on a host that is up
     hosts = tuple(dict.fromkeys(m.groups["host"] for m in lines if m.groups.get("host")))
     found = _finding(facts, (), hosts, tuple(m.cite for m in lines[:3]))
     return replace(

@@ -56,7 +56,7 @@ _WORDS = {
     "segv": "Native code touched memory it must not (SIGSEGV).",
     "abort": "Native code gave up (SIGABRT): a failed check or an unhandled C++ exception.",
     "bus": "A memory access could not be served (SIGBUS): most often a full /dev/shm.",
-    "kill-unknown": "Something outside the process sent SIGKILL.",
+    "kill-unknown": "Something outside the process sent it.",
     "gone": "A process that is gone without an exception of its own was most often killed.",
 }
 _FIXES = {
@@ -89,7 +89,7 @@ def judge(facts: Facts) -> Judgement:
     cannot = []
     if kind == "kill-unknown":
         cannot.append(
-            ("Whether it was killed, and by whom:" if gone else "Who sent SIGKILL:")
+            ("Whether it was killed, and by whom:" if gone else f"Who sent {first.name}:")
             + " the kernel's OOM killer, a memory limit or a person. The kernel log"
             " of that host and the scheduler's OUT_OF_MEMORY state would tell."
         )
@@ -106,7 +106,7 @@ def judge(facts: Facts) -> Judgement:
         cannot.append("Which code crashed: no core dump or native stack was read.")
     return Finding(
         code=CODE,
-        summary=f"{gone}; nothing read says why" if gone else _summary(where, kind),
+        summary=f"{gone}; nothing read says why" if gone else _summary(where, kind, first.name),
         fault_class=kind,
         attribution=_blame(kind),
         strength=found.strength,
@@ -124,7 +124,7 @@ def judge(facts: Facts) -> Judgement:
     )
 
 
-def _summary(where: str, kind: str) -> str:
+def _summary(where: str, kind: str, name: str) -> str:
     subject = where[:1].upper() + where[1:]
     return {
         "host-oom": f"{subject} was killed: the host ran out of memory",
@@ -132,7 +132,7 @@ def _summary(where: str, kind: str) -> str:
         "segv": f"{subject} crashed in native code (SIGSEGV)",
         "abort": f"{subject} aborted in native code (SIGABRT)",
         "bus": f"{subject} died of SIGBUS, as when /dev/shm is full",
-        "kill-unknown": f"{subject} was killed by SIGKILL; nothing read says by whom",
+        "kill-unknown": f"{subject} was killed by {name}; nothing read says by whom",
     }[kind]
 
 

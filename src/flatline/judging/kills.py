@@ -19,8 +19,19 @@ from flatline.judging.crashes import failures, is_wrapper, survived
 from flatline.judging.echoes import echoes_of
 from flatline.model import Cite, Crash, LogCite, Match, Place, ProcessExit
 
-NAMES = {4: "SIGILL", 6: "SIGABRT", 7: "SIGBUS", 8: "SIGFPE", 9: "SIGKILL", 11: "SIGSEGV"}
+NAMES = {
+    4: "SIGILL",
+    6: "SIGABRT",
+    7: "SIGBUS",
+    8: "SIGFPE",
+    9: "SIGKILL",
+    11: "SIGSEGV",
+    15: "SIGTERM",
+}
 _CLASSES = {4: "segv", 6: "abort", 7: "bus", 8: "segv", 9: "kill-unknown", 11: "segv"}
+TERMINATED, OUTLIVED = 15, 0.62
+"""A cancelled job's launcher has the signal as well and raises for no child: where it does, the
+child alone was ended, by whom is not said."""
 BY_LAUNCHER = ("-closed", "-forced")
 """Reporters of processes that the launcher ended; see `flatline.parsers.exits_torchelastic`."""
 GONE = "process-gone"
@@ -62,8 +73,12 @@ class Kill:
     def how(self) -> str:
         if self.signal is None:
             return "the kernel's out-of-memory killer"
-        name = NAMES.get(self.signal, f"signal {self.signal}")
-        return f"{name} (signal {self.signal})"
+        return f"{self.name} (signal {self.signal})"
+
+    @property
+    def name(self) -> str:
+        """The kernel's own kills are made with SIGKILL."""
+        return NAMES.get(self.signal or 9, f"signal {self.signal}")
 
     @property
     def position(self) -> tuple[str, int] | None:
@@ -166,7 +181,8 @@ def _earliest(facts: Facts, found: list[Kill]) -> Kill:
 
 def _from_exits(facts: Facts) -> Iterable[Kill]:
     for event in facts.exits:
-        if event.signal in _CLASSES:
+        alone = event.signal == TERMINATED and event.reporter == "subprocess"
+        if event.signal in _CLASSES or alone:
             why_not = _before(facts, event)
             yield Kill(
                 cite=event.cite,
@@ -176,7 +192,11 @@ def _from_exits(facts: Facts) -> Iterable[Kill]:
                 attempt=event.attempt,
                 fatal=not why_not and not survived(facts, event.cite, event.attempt),
                 why_not=why_not or "training went on",
-                strength=0.9 if event.first or event.reporter == "srun" else 0.85,
+                strength=OUTLIVED
+                if alone
+                else 0.9
+                if event.first or event.reporter == "srun"
+                else 0.85,
                 done=_once_done(facts, event),
                 helper=event.reporter == "run.pl"
                 and not _trains(facts.text(event.cite.source, 1)),

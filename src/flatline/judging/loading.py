@@ -33,7 +33,7 @@ _BORROWS = re.compile(
 )
 """Of a checkpoint of one's own every weight is taken, and more than the weights."""
 _OF_ITS_OWN = re.compile(r"resum|restor|\blast\b|latest", re.IGNORECASE)
-_GOES_ON = re.compile(rf"{_OF_ITS_OWN.pattern}|load_state\b|load_from_checkpoint", re.IGNORECASE)
+_GOES_ON = re.compile(rf"{_OF_ITS_OWN.pattern}|load_state\b|load_(?:from_)?checkpoint\(", re.IGNORECASE)
 """Of a format that weights are published in, and checkpoints of a library's trainer kept in."""
 _GIVEN = re.compile(r"^\s*[\w., ]{1,80}=(?!=)")
 """What is read into: any file of weights is a `checkpoint` there."""

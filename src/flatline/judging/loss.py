@@ -20,6 +20,7 @@ from flatline.judging.shapes import (
     WINDOWS,
     Level,
     all_zero,
+    at_chance,
     climbs,
     dead_since,
     exploded_at,
@@ -339,6 +340,8 @@ def _still(
     if not _moves(track, losses):  # a loss of nought with a gradient only looks like nothing
         if all_zero(numbers, track.steps[values[-1][0]]):
             return "zero-throughout", values[0][0]
+        if at_chance(numbers):
+            return "undecided", values[0][0]
         dead = dead_since(numbers)
     if dead is None and _over_epochs(track, values):
         if undecided(numbers):

@@ -52,6 +52,8 @@ UNDECIDED = 5e-4
 CHANCES = (2, 3, 4, 5, 10, 100, 1000)
 """Cases of which a loss of their logarithm calls each as likely as the next: tasks have so many
 classes or choices."""
+AT_CHANCE = 0.97
+"""Of it, below which a loss has been lower than chance: batches scatter by percents."""
 UNDECIDED_DIGITS = range(4, 8)
 """Decimals a loss is printed with: fewer would take any 0.69 for ln 2."""
 
@@ -167,6 +169,18 @@ def undecided(numbers: Sequence[float]) -> int | None:
         return None
     near = (k for k in CHANCES if all(abs(n - log(k)) < UNDECIDED for n in numbers))
     return next(near, None)
+
+
+def at_chance(numbers: Sequence[float]) -> bool:
+    """Whether a row never fell below what chance gives and ends in that very number: the logarithm
+    of so many cases, to five decimals or more, time after time.  A preference loss shows ln 2
+    through its warm-up, so that must stand for longer."""
+    dead = numbers[-1]
+    cases = [k for k in CHANCES for d in UNDECIDED_DIGITS[1:] if dead == round(log(k), d)]
+    if not cases or min(numbers) < AT_CHANCE * dead:
+        return False
+    tail = next((n for n, one in enumerate(reversed(numbers)) if one != dead), len(numbers))
+    return tail >= (SHAPE_POINTS if 2 in cases else FALLING_POINTS)
 
 
 def exploded_at(numbers: Sequence[float]) -> int | None:

@@ -107,7 +107,8 @@ _BY_WORDS = (
     (_OPTION, "config"),
 )  # fmt: skip
 _NEW_SYNTAX = re.compile(
-    r"(?:^|\W)f['\"]|:=|^\s*print [^(]|\basync\b|^\s*match |\(.*\*\*[\w.\[\]'\"]+, ?(?:\w+ ?=|[*^]|$)"
+    r"(?:^|\W)f['\"]|:=|^\s*print [^(]|\basync\b|^\s*match "
+    r"|\(.*\*\*[\w.\[\]'\"]+, ?(?:\w+ ?=|[*^]|$)"
 )
 """What a Python older or newer than the code's does not know."""
 _EXCEPTION = re.compile(r"([\w.]{1,120}(?:Error|Exception)): (.*)")
