@@ -172,3 +172,59 @@ def test_what_a_damaged_file_was(
 ) -> None:
     found = verdict(tmp_path, f"{printed}\n" + raised(f"{BROKEN} directory", own(code)))
     assert (found.code, found.fault_class) == wanted
+
+
+@pytest.mark.parametrize(
+    ("frames", "wanted"),
+    [
+        (
+            ("sd = util.load_target_model(args)", "sd = load_models_from_ckpt(ckpt_path)"),
+            ("A1", "asset"),
+        ),
+        (("model = build(args)", "sd = load_file(path)"), ("A1", "asset")),
+        (
+            ("trainer.train(resume_from_checkpoint=args.resume)", "sd = load_file(path)"),
+            ("E2", "corrupt"),
+        ),
+    ],
+)
+def test_a_format_that_weights_are_published_in(
+    tmp_path: Path, frames: tuple[str, ...], wanted: tuple[str, str]
+) -> None:
+    """It is a checkpoint of the run's where the way there says that it goes on."""
+    found = verdict(tmp_path, raised(HEADER, *map(own, frames)))
+    assert (found.code, found.fault_class) == wanted
+
+
+SIZES = (
+    "RuntimeError: The size of tensor a (482) must match the size of tensor b (120) at"
+    " non-singleton dimension 0"
+)
+ADAM = (
+    '  File "/venv/lib/python3.10/site-packages/torch/optim/adamw.py", line 338, in'
+    " _single_tensor_adamw\n    {}\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [
+        ("exp_avg.mul_(beta1).add_(grad, alpha=1 - beta1)", ("E2", "size-mismatch")),
+        ("param.add_(other, alpha=lr)", ("A1", "config")),
+    ],
+)
+def test_state_that_an_optimizer_did_not_make(
+    tmp_path: Path, code: str, wanted: tuple[str, str]
+) -> None:
+    found = verdict(tmp_path, raised(SIZES, own("trainer.fit(model)"), ADAM.format(code)))
+    assert (found.code, found.fault_class) == wanted
+
+
+def test_what_another_rank_sent_is_no_checkpoint(tmp_path: Path) -> None:
+    gather = (
+        '  File "/home/u/fairseq/distributed_utils.py", line 177, in all_gather_list\n'
+        "    result.append(pickle.loads(bytes(buffer[begin:end])))\n"
+    )
+    text = raised("_pickle.UnpicklingError: invalid load key, '\\x9c'.", own("train()"), gather)
+
+    assert verdict(tmp_path, text).code == "A1"

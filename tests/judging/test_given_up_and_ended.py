@@ -123,3 +123,22 @@ def test_a_gpu_that_was_looked_at_once(
     if wanted == "found":
         assert verdict.code == "C3"
         assert verdict.confidence < 0.8
+
+
+LOST = (
+    "2026-08-26 03:53:44.810220: E external/xla/xla/service/gpu/nccl_utils.cc:191] Aborting"
+    " communicator: 0x5555 due to async NCCL error: remote process exited or there was a network"
+    " error\n"
+)
+SEGV = "Fatal Python error: Segmentation fault\n\nThread 0x0000 (most recent call first):\n"
+
+
+def test_native_code_that_fails_as_a_lost_peer_is_left(tmp_path: Path) -> None:
+    """Whose process ended, or whether the network broke, is not told; another rank's line is no
+    reason for this one."""
+    (tmp_path / "rank17.err").write_text(LOST + SEGV)
+    (tmp_path / "rank40.err").write_text(LOST)
+    assert diagnose(collect(Request((str(tmp_path),)))).code != "A2"
+
+    (tmp_path / "rank17.err").write_text(SEGV)
+    assert diagnose(collect(Request((str(tmp_path),)))).code == "A2"

@@ -22,6 +22,7 @@ from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
 from flatline.collect.files import BINARY, Found, of_job, told_in_lines, walk
 from flatline.collect.foreign import of_other_jobs
+from flatline.collect.histories import last_of_each, not_beside_a_log
 from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting
 from flatline.collect.masking import masked
@@ -293,7 +294,7 @@ def _logs(
     on_progress: OnProgress | None,
     zone: tzinfo,
 ) -> list[tuple[Found, Setting, LogEvents]]:
-    files = [file for file in found if told_in_lines(file)]
+    files = last_of_each(filter(told_in_lines, found))
     total = sum(file.size for file in files)
     book = catalogue() if files else None
     names = {
@@ -324,6 +325,7 @@ def _logs(
             events.keep_steps()
         gaps += events.gaps
         read.append((file, task.setting, events))
+    not_beside_a_log([(file.source, events) for file, _, events in read])
     return read
 
 

@@ -20,6 +20,7 @@ from flatline.parsers import (
     kubectl_pods,
     kubernetes_objects,
     record_formats,
+    trainer_state,
 )
 from flatline.parsers.flight_recorder import recognise_dump
 from flatline.redact import mask
@@ -303,7 +304,7 @@ def _kind(relative: str, head: bytes) -> str:
     if _CODE.search(name) or head.startswith(b"#!"):
         return OTHER
     if head.lstrip()[:1] in (b"{", b"[") and name.endswith(".json"):
-        return LOG if _RECORDS.match(head) else OTHER
+        return LOG if name == trainer_state.FILE or _RECORDS.match(head) else OTHER
     return _text_kind(head)
 
 

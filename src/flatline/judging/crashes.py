@@ -21,11 +21,13 @@ from flatline.judging.handles import not_started
 from flatline.judging.last_words import last_words
 from flatline.judging.loading import (
     begins_anew,
+    between_ranks,
     of_a_model,
     of_data,
     reads_a_checkpoint,
     reads_weights,
     resumes,
+    state_does_not_fit,
 )
 from flatline.judging.startup_class import DEFAULT, class_of_line, fetched, startup_class
 from flatline.judging.uncaught import shares_memory, uncaught
@@ -417,13 +419,10 @@ def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tupl
     if family == "A3" and not begun and at_nought(facts, crash.head):
         return "A1", _of_the_first_step(fault_class)
     loads = not begun and reads_a_checkpoint(crash) and not of_a_model(crash)
-    if best.signature.id == SHAPES and loads:
+    if (best.signature.id == SHAPES and loads) or (not begun and state_does_not_fit(crash)):
         return "E2", "size-mismatch"
-    if family == "E2" and fault_class not in KEYS:
-        if of_a_model(crash) or (not begun and begins_anew(facts, crash)):
-            return "A1", "asset"
-        if of_data(crash):
-            return "A3" if begun else "A1", "data"
+    if family == "E2" and (other := _no_checkpoint(facts, crash, fault_class, begun)):
+        return other
     if (family, fault_class) == ("A1", "env") or (
         family == "A1" and _FETCHED in best.signature.tags
     ):
@@ -437,9 +436,25 @@ def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tupl
     return family, fault_class
 
 
+def _no_checkpoint(
+    facts: Facts, crash: Crash, fault_class: str | None, begun: bool | None
+) -> tuple[str, str] | None:
+    """What was read where it was no checkpoint of the run's: another rank's answer, the weights of
+    a model, a data set."""
+    if between_ranks(crash):
+        return ("A3", "code") if begun else ("A1", DEFAULT)
+    if fault_class in KEYS:
+        return None
+    if of_a_model(crash) or (not begun and begins_anew(facts, crash)):
+        return "A1", "asset"
+    return ("A3" if begun else "A1", "data") if of_data(crash) else None
+
+
 def _unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
     """Family, class and strength of an exception no signature knows."""
     said = crash.exception or (crash.chain[-1][0] if crash.chain else "")
+    if not begun and state_does_not_fit(crash):
+        return "E2", "size-mismatch", 0.7
     if not begun and said and not _MISSING.search(said) and reads_a_checkpoint(crash):
         if of_a_model(crash):
             return "A1", "asset", 0.6

@@ -45,6 +45,7 @@ _RUNS_OTHERS = re.compile(
     r"(?:^|/)(?:python|perl|bash|sh|env|nice|torchrun|accelerate)[\d.]{0,5}$"
 )
 WRAPPED_LINES = 5
+DOWN_LINES = 20
 ONCE_DONE = 0.7
 """A process that is killed after it said that its training was over may have lost nothing."""
 ENDED_BY_SCHEDULER = ("time-limit", "cancelled", "node-failure", "preempted")
@@ -315,9 +316,24 @@ def _failed_before(facts: Facts, event: ProcessExit) -> str:
         for m in facts.tagged("watchdog-abort")
     ):
         return "the collective library's watchdog took the process down"
+    if (event.signal in (6, 11) or event.reporter == "line") and _had_lost_a_peer(facts, event):
+        return "the rank had lost its peer before"
     if event.signal == 6 and any(_own_echo(facts, c, event) for c in facts.crashes):
         return "the rank had lost its peer before"
     return ""
+
+
+def _had_lost_a_peer(facts: Facts, event: ProcessExit) -> bool:
+    """Whether the same rank said just before, in the same file, that a peer of it was gone: as its
+    communicator is taken down native code fails."""
+    return any(
+        match.attempt == event.attempt
+        and match.cite.source == event.cite.source
+        and 0 < event.cite.line - match.cite.line <= DOWN_LINES
+        and match.signature.role == "cascade"
+        and same_rank(match.cite.place, event.place)
+        for match in facts.tagged("lost-peer")
+    )
 
 
 def _step_came_down(facts: Facts, event: ProcessExit) -> bool:

@@ -33,7 +33,9 @@ _BORROWS = re.compile(
 )
 """Of a checkpoint of one's own every weight is taken, and more than the weights."""
 _OF_ITS_OWN = re.compile(r"resum|restor|\blast\b|latest", re.IGNORECASE)
-_GOES_ON = re.compile(rf"{_OF_ITS_OWN.pattern}|load_state\b|load_(?:from_)?checkpoint\(", re.IGNORECASE)
+_GOES_ON = re.compile(
+    rf"{_OF_ITS_OWN.pattern}|load_state\b|load_(?:from_)?checkpoint\(", re.IGNORECASE
+)
 """Of a format that weights are published in, and checkpoints of a library's trainer kept in."""
 _GIVEN = re.compile(r"^\s*[\w., ]{1,80}=(?!=)")
 """What is read into: any file of weights is a `checkpoint` there."""
@@ -54,6 +56,9 @@ _UNPICKLES = re.compile(
 )
 _NO_CHECKPOINT = re.compile(r"invalid load key, '[<v]'")
 """A web page, or the pointer that git-lfs leaves: nothing a run wrote itself."""
+_SIZES = re.compile(r"\b(?:size|shape)s? .{0,60}\bmust (?:match|be)|\bshape mismatch|\bnot match")
+_STATE = re.compile(r"\b(?:exp_avgs?|exp_avg_sqs?|momentum_buf\w*|square_avgs?|sum_of_squares)\b")
+_GATHERS = re.compile(r"^_?(?:all_gather|gather|broadcast|scatter|recv)_(?:object|list)")
 _HUB = "from_pretrained"
 _WEIGHTS = re.compile(r"_?load_(?:\w+_)?(?:weights|pretrained|model)\w*$")
 _ITERATES = re.compile(
@@ -119,6 +124,19 @@ def reads_weights(crash: Crash) -> bool:
         _WEIGHTS.match(frame.function) or f"{_HUB}(" in (frame.code or "")
         for frame in crash.frames
     )
+
+
+def between_ranks(crash: Crash) -> bool:
+    """Whether what could not be unpickled came from another rank."""
+    return any(_GATHERS.search(frame.function) for frame in crash.frames)
+
+
+def state_does_not_fit(crash: Crash) -> bool:
+    """Whether an optimizer met state of another size than its parameters: it makes its own in
+    theirs, so that was loaded."""
+    if not _SIZES.search(crash.message):
+        return False
+    return any(_STATE.search(frame.code or "") for frame in crash.frames[-3:])
 
 
 def resumes(crash: Crash) -> bool:

@@ -11,7 +11,7 @@ ESPnet leaves out an update whose gradient is no number and says so, which is so
 Where it left out every one since the line before, the gradient of that line is no number.
 
 Source: `SubReporter.log_message`, `Reporter.log_message` of espnet2/train/reporter.py and
-`Trainer.train_one_epoch` of espnet2/train/trainer.py, 0.7 to 202412.
+`Trainer.train_one_epoch` and `Trainer.run` of espnet2/train/trainer.py, 0.7 to 202412.
 """
 
 from __future__ import annotations
@@ -28,6 +28,7 @@ TRIGGERS = (
     r"[0-9]epoch:train:[0-9]+-[0-9]+batch: ",
     r"[0-9]epoch results: \[train\] ",
     r"The grad norm is (nan|-?inf)\. Skipping updating the model",
+    r"The training was finished at [0-9]{1,7} epochs",
 )
 _BATCHES = Late(r"\b([0-9]{1,7})epoch:train:([0-9]{1,12})-([0-9]{1,12})batch: ")
 _RESULTS = Late(
@@ -64,6 +65,8 @@ class Reader:
             return (self._batches(batches[1], batches[2], batches[3], text[batches.end() :]),)
         if results := _RESULTS.search(text):
             return self._results(float(results[1]), results[2], results[3] or "")
+        if "The training was finished at " in text:
+            return (Progress("finished"),)
         self._left_out += 1
         return ()
 

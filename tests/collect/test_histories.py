@@ -1,0 +1,64 @@
+"""The history that transformers' Trainer keeps in its checkpoints, where no log was kept."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.render.json import render
+from flatline.verify import verify
+
+KEPT = Path(__file__).parent.parent / "fixtures" / "trainer_state"
+
+
+def test_the_last_history_holds_all_others() -> None:
+    facts = collect(Request((str(KEPT / "sound"),)))
+
+    assert [(t.source, len(t), t.steps[0], t.steps[-1]) for t in facts.tracks] == [
+        ("trainer_state.json", 48, 5, 240)
+    ]
+    assert [m.progress.step for m in facts.markers_of("eval")] == [60, 120, 180, 240]
+    verdict = diagnose(facts)
+    assert verdict.state == "healthy"
+    assert verdict.confidence < 0.8
+    assert all(c.ok for c in verify(json.loads(render(verdict)), (str(KEPT / "sound"),)))
+
+
+def test_a_run_of_which_checkpoints_are_left_is_not_told_to_have_ended(tmp_path: Path) -> None:
+    for name in ("checkpoint-80", "checkpoint-160"):
+        shutil.copytree(KEPT / "sound" / name, tmp_path / name)
+    facts = collect(Request((str(tmp_path),)))
+
+    assert [t.source for t in facts.tracks] == ["checkpoint-160/trainer_state.json"]
+    assert (facts.last_step, facts.planned_steps) == (160, 240)
+    assert diagnose(facts).state == "undetermined"
+
+
+def test_a_loss_that_is_no_number_is_told_without_a_log() -> None:
+    verdict = diagnose(collect(Request((str(KEPT / "diverged"),))))
+
+    assert (verdict.code, verdict.fault_class) == ("E1", "non-finite")
+
+
+def test_beside_a_log_with_losses_it_is_not_needed(tmp_path: Path) -> None:
+    shutil.copytree(KEPT / "diverged", tmp_path / "out")
+    lines = "".join(
+        f"2026-01-02 10:{n:02d}:00 step {n} loss {3 - n / 20:.3f}\n" for n in range(20)
+    )
+    (tmp_path / "train.log").write_text(lines)
+
+    assert {t.source for t in collect(Request((str(tmp_path),))).tracks} == {"train.log"}
+
+
+def test_a_history_that_is_cut_or_hostile_is_read_as_far_as_it_goes(tmp_path: Path) -> None:
+    whole = (KEPT / "diverged" / "trainer_state.json").read_text()
+    deep = "[" * 50_000
+    for text in (whole[:900], whole.replace('"loss": NaN', '"loss": 1e999'), deep, "", "\0\0"):
+        (tmp_path / "trainer_state.json").write_text(text)
+        facts = collect(Request((str(tmp_path),)))
+        diagnose(facts)
+    (tmp_path / "trainer_state.json").write_text(whole[:900])
+    assert len(collect(Request((str(tmp_path),))).tracks[0]) == 4
