@@ -142,3 +142,31 @@ def test_native_code_that_fails_as_a_lost_peer_is_left(tmp_path: Path) -> None:
 
     (tmp_path / "rank17.err").write_text(SEGV)
     assert diagnose(collect(Request((str(tmp_path),)))).code == "A2"
+
+
+def iteration(n: int, planned: int = 20) -> str:
+    return (
+        f" [2026-04-21 01:{n:02d}:00] iteration {n:8d}/{planned:8d} | consumed samples:"
+        f" {n * 512:9d} | elapsed time per iteration (ms): 59000.0 | lm loss: {9 - n / 5:.6E}"
+        " | grad norm: 0.5 |\n"
+    )
+
+
+DONE = "[after training is done] datetime: 2026-04-21 01:20:08\n"
+LIMIT = (
+    "[2026-04-21T01:{at}:05.017] error: *** STEP 7.0 ON n1 CANCELLED AT"
+    " 2026-04-21T01:{at}:05 DUE TO TIME LIMIT ***\n"
+)
+
+
+def test_processes_that_hold_on_after_training_was_done(tmp_path: Path) -> None:
+    """What was planned was made; without the program's word on its end it stays open."""
+    steps = "".join(map(iteration, range(1, 21)))
+    verdict = said(tmp_path, train=steps + DONE + LIMIT.format(at=29))
+
+    assert verdict.state == "healthy"
+    assert verdict.confidence < 0.8
+    assert "held on until the time limit" in verdict.headline
+
+    cut = "".join(iteration(n, planned=40) for n in range(1, 21))
+    assert said(tmp_path, train=cut + DONE + LIMIT.format(at=29)).state != "healthy"

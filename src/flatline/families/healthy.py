@@ -69,6 +69,7 @@ them."""
 SAVING, MUCH = "What saving cost: see the warning.", 0.25
 """Of the time, as much as makes it a cause of slowness where a clock tells (D2)."""
 SETTING = "What a setting costs that makes each kernel launch wait: see the warning."
+LEFT_LATE = "Why its processes did not leave once training was done: no stack of them was read."
 MUCH_SLOWER = 0.95
 """Below this part of its best level a phase is slow: repeats of one run differ by 2 %
 (docs/design/slow-runs.md)."""
@@ -82,7 +83,8 @@ def judge(facts: Facts) -> Judgement:
     """The planned end, progress, and the word of the scheduler or the program that it ended."""
     if facts.disposition == "running":
         return _advancing(facts)
-    if facts.disposition != "completed":
+    left_late = facts.disposition == "timeout" and facts.reached_plan and _done(facts)
+    if facts.disposition != "completed" and not left_late:
         return None
     track = facts.main_track(facts.last.n)
     if track is None:
@@ -106,7 +108,8 @@ def judge(facts: Facts) -> Judgement:
     strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if done else 0.0)
     slow, faults, outside = _slow(facts), _faulty(facts), _outside(facts)
     open_ = unsettled(facts, paced=slow is None)
-    doubts = (*_doubts(facts, faults, outside), *(one.question for one in open_))
+    doubts = (*_doubts(facts, faults, outside), *(one.question for one in open_),
+              *((LEFT_LATE,) if left_late else ()))  # fmt: skip
     if not gpus_seen(facts) or slow is not None or doubts:
         strength = min(strength, BLIND_CEILING)
     return Finding(
@@ -114,6 +117,7 @@ def judge(facts: Facts) -> Judgement:
         summary="The run completed" + (f" its {done} planned steps" if done else "") + (
             f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing that was read says why"
             if slow else ", though a GPU showed a fault meanwhile" if faults
+            else "; its processes held on until the time limit" if left_late
             else " and nothing that was read contradicts it"),
         attribution="none",
         strength=round(strength, 3),  # a sum of tenths must not fall a hair below 0.8
@@ -127,6 +131,12 @@ def judge(facts: Facts) -> Judgement:
         cannot_decide=(*_open(facts, slow), *doubts),
         resubmit="unnecessary",
     )  # fmt: skip
+
+
+def _done(facts: Facts) -> bool:
+    """Whether the program itself says that training was done."""
+    said = (*facts.tagged("end-ok"), *facts.markers_of("finished"))
+    return any(one.attempt == facts.last.n for one in said)
 
 
 def _doubts(
