@@ -135,8 +135,11 @@ def judge(facts: Facts) -> Judgement:
 
 def _done(facts: Facts) -> bool:
     """Whether the program itself says that training was done."""
-    said = (*facts.tagged("end-ok"), *facts.markers_of("finished"))
-    return any(one.attempt == facts.last.n for one in said)
+    attempts = (
+        *(match.attempt for match in facts.tagged("end-ok")),
+        *(marker.attempt for marker in facts.markers_of("finished")),
+    )
+    return facts.last.n in attempts
 
 
 def _doubts(

@@ -67,7 +67,8 @@ _VERSIONS = re.compile(
     r"|'str' object has no attribute 'remove\w{1,3}fix'|\bdataclass\(\) got an unexpected keyword"
     r"|\bMissing parentheses in call to 'print'|\b(?:find|working|missing|broken)\b.{0,30}"
     r"\binstallation\b|\bCould not run '\S{1,80}' with arguments from the '\w+' backend"
-    r"|\b(?:missing|not set|unset|undefined)\b.{0,60}\benvironment variables?\b",
+    r"|\b(?:missing|not set|unset|undefined)\b.{0,60}\benvironment variables?\b"
+    r"|\bNo backend type associated with device type (?!cpu|cuda)\w",
     re.IGNORECASE,
 )
 _ABOUT_DATA = re.compile(
