@@ -152,6 +152,16 @@ def iteration(n: int, planned: int = 20) -> str:
     )
 
 
+def test_a_gpu_that_a_run_still_holds_once_its_last_epoch_was_made(tmp_path: Path) -> None:
+    """So does a notebook."""
+    (tmp_path / "train.log").write_text(
+        "".join(f"2026-03-28 13:{10 + 3 * n}:00 Epoch {n}/8 loss {2.0 - n / 10:.2f}\n"
+                for n in range(1, 9))
+    )  # fmt: skip
+
+    assert said(tmp_path, nvidia=TABLE.format(at="17:31:40", held=8231, busy=0)).code != "C3"
+
+
 DONE = "[after training is done] datetime: 2026-04-21 01:20:08\n"
 LIMIT = (
     "[2026-04-21T01:{at}:05.017] error: *** STEP 7.0 ON n1 CANCELLED AT"

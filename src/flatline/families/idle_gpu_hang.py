@@ -74,7 +74,7 @@ def judge(facts: Facts) -> Judgement:
         return worked
     last = _last_printed(facts)
     since = start if last is None else max(start, last)
-    once = end - start < STILL_S and last is not None
+    once = end - start < STILL_S and last is not None and not facts.reached_plan
     if once and last is not None and end - last >= MANY * _interval_s(facts):
         since = last
     still_s = int(end - since)
