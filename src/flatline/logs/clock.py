@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
-from flatline.logs.layout import layout
+from flatline.logs.layout import layouts
 
 FIRST_YEAR, LAST_YEAR = 2010, 2100
 """No log of GPU training is older, none is younger; other years are not dates of lines."""
@@ -106,9 +106,8 @@ class Clock:
         offsets: set[str] = set()
         dated: list[str] = []
         forms: dict[bytes, str] = {}
-        for line in sample:
-            text = line[:LEAD_CHARS]
-            alike = layout(text)
+        texts = [line[:LEAD_CHARS] for line in sample]
+        for text, alike in zip(texts, layouts(texts), strict=True):
             form = forms.get(alike)
             if form is None:
                 form = forms[alike] = _form(text)

@@ -15,7 +15,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from flatline.logs.labelling import HOST, NO_LABEL, STAMP, TASK, Kinds, learn, shape
-from flatline.logs.layout import layout
+from flatline.logs.layout import layouts
 from flatline.logs.places import NamePlace, place_of_name
 from flatline.model import NOWHERE, Place
 
@@ -125,10 +125,10 @@ class Labels:
     def learn(cls, sample: Iterable[str]) -> Labels:
         """What a file is labelled with, from cleaned lines of its head, middle and tail."""
         lines = [line.partition("\r")[0] for line in sample]
-        layouts = list(map(layout, lines))
-        alike = dict(zip(layouts, lines, strict=True))
+        same = layouts(lines)
+        alike = dict(zip(same, lines, strict=True))
         none = {key for key, line in alike.items() if not any(p.match(line) for p in _LABELS)}
-        said = zip(layouts, lines, strict=True)
+        said = zip(same, lines, strict=True)
         lines = [NO_LABEL if key in none else line for key, line in said if line.strip()]
         kinds = Kinds()
         for _ in range(3):  # a label within a label shows once the outer one is off
