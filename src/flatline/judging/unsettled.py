@@ -19,6 +19,7 @@ from flatline.judging.claims import claim
 from flatline.judging.clock_events import BAD, clock_reasons
 from flatline.judging.gpus import Gpus, Readings, at_work, beside_peers, stretches
 from flatline.judging.heat import Heat
+from flatline.judging.held_low import held_low
 from flatline.judging.launches import BUSY, RAN
 from flatline.judging.throughput import (
     LASTING,
@@ -95,8 +96,8 @@ def _held_down(facts: Facts) -> Iterator[Unsettled]:
 
 def _set_apart(facts: Facts) -> Iterator[Unsettled]:
     """The GPU that for longest was clocked below its peers, beyond their spread, and was hotter
-    than they, or drew all that a lower power limit than theirs lets it; unless the pace tells that
-    it cost nothing."""
+    than they, or drew all that a lower power limit than theirs lets it, unless the pace tells that
+    it cost nothing; or that was held down all through the run."""
     cut = stretches(facts, CLOCK)
     clock = None if cut is None else cut.means(facts, CLOCK)
     gpus = None if cut is None or clock is None else at_work(facts, cut, clock, _model(clock))
@@ -121,8 +122,11 @@ def _set_apart(facts: Facts) -> Iterator[Unsettled]:
                 text = f"{place} was {why} in {share:.0%} of its time at work"
                 cites = clock.cite(place, time, "SM clock"), read.cite(place, time, "then")
                 found.append((share, str(place), claim(text, *cites)))
+    low = held_low(facts)
     if found:
         yield Unsettled(APART, (max(found, key=lambda one: one[:2])[2],))
+    elif low is not None:
+        yield Unsettled(APART, low.shows)
 
 
 def _as_fast(run: Course | None, length_s: float, ends: Sequence[float]) -> bool:
