@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from families.fleet import facts_of, sample, stepping
 from flatline.facts import Facts
 from flatline.families.clock_throttling import judge
+from flatline.judging.unsettled import APART, unsettled
 from flatline.model import Attempt, Cleared, Finding, Judgement, Place
 from flatline.sources.metrics import MetricsSource
 
@@ -370,3 +372,58 @@ def test_a_host_whose_cooling_fails(
 
     assert answer.fault_class == "thermal"
     assert set(answer.culprits) == (worst if culprits is None else set(culprits))
+
+
+def _nature(gpu: int, per_clock: float = -0.5, scatter: float = 0.0) -> dict[str, float]:
+    """A GPU whose clock is 4 % off the others' at most, and what it draws for it."""
+    off = (gpu * 7 % 16 - 7.5) / 7.5 * 0.04
+    drawn = 1 + per_clock * off + scatter * (gpu * 5 % 16 - 7.5) / 7.5
+    return {"clock": 1410 * (1 + off), "power": 300 * drawn, "why": NOT}
+
+
+@pytest.mark.parametrize(
+    ("device", "named"),
+    [
+        pytest.param(lambda gpu, n: {"clock": 1325, "power": 283}, True, id="held-down"),
+        pytest.param(lambda gpu, n: {"clock": 1325, "power": 309}, False, id="low-by-nature"),
+        pytest.param(lambda gpu, n: {"clock": 1325, "power": 283, "util": 80}, False,
+                     id="less-to-do"),
+        pytest.param(lambda gpu, n: {"clock": 1460, "power": 250}, False, id="a-lighter-part"),
+        pytest.param(lambda gpu, n: {"clock": 1325, "power": 283} if n > 25 else {}, False,
+                     id="for-a-time"),
+        pytest.param(lambda gpu, n: {**_nature(gpu, scatter=0.08), "clock": 1325, "power": 283},
+                     False, id="one-of-many-powers"),
+    ],
+)  # fmt: skip
+def test_a_gpu_that_is_held_down_all_through_the_run(
+    tmp_path: Path, device: Device, named: bool, request: pytest.FixtureRequest
+) -> None:
+    """Told by what GPUs draw that clock so low of themselves; never with confidence."""
+    scatter = 0.08 if "powers" in request.node.name else 0.0
+    facts = _paced(tmp_path, lambda gpu, n: {**_nature(gpu, scatter=scatter),
+                                             **(device(gpu, n) if gpu == 9 else {})})  # fmt: skip
+    answer = judge(facts)
+
+    assert isinstance(answer, Finding) == named
+    if isinstance(answer, Finding):
+        assert answer.culprits == (Place(host="n1", gpu="1"),)
+        assert answer.most < 0.8
+
+
+def _paced(tmp_path: Path, device: Device) -> Facts:
+    """A run of twenty minutes on 32 such GPUs."""
+    lines = [
+        sample(NAMES[name], f'gpu="{gpu % 8}",Hostname="n{gpu // 8}"', value, 30 * n)
+        for gpu in range(32) for n in range(40)
+        for name, value in {**WELL, **device(gpu, n)}.items() if value == value
+    ]  # fmt: skip
+    return facts_of(tmp_path, lines, stepping(1170))[0]
+
+
+def test_a_gpu_held_down_beside_one_that_clocks_lower_leaves_doubt_alone(tmp_path: Path) -> None:
+    """The others wait for that one: what the first costs is not known."""
+    special = {9: {"clock": 1340.0, "power": 280.0}, 3: {"clock": 1300.0, "power": 312.0}}
+    facts = _paced(tmp_path, lambda gpu, n: {**_nature(gpu), **special.get(gpu, {})})
+
+    assert not isinstance(judge(facts), Finding)
+    assert [one.question for one in unsettled(facts, paced=True)] == [APART]

@@ -234,3 +234,55 @@ def test_an_xid_that_may_be_of_the_run_is_a_fault(
     found = beside_a_kernel_log(tmp_path, stamp, hours, files)
 
     assert (found.code, {place.host for place in found.culprits}) == ("B2", {"n1"})
+
+
+def _linked(
+    tmp_path: Path, took: Callable[[float], float], errors: Callable[[float], float]
+) -> Finding | None:
+    """What is said of a link that counts errors on one of sixteen GPUs, by a run of an hour."""
+    lines = [
+        sample("DCGM_FI_DEV_NVLINK_CRC_FLIT_ERROR_COUNT_TOTAL",
+               f'Hostname="n{gpu // 8}",gpu="{gpu % 8}"', errors(at) if gpu == 5 else 0, at)
+        for at in range(0, 3600, 30) for gpu in range(16)
+    ]  # fmt: skip
+    facts, source = facts_of(tmp_path, lines, stepping(3600, took))
+    found = findings(checked(judge(facts), source))
+    return next((one for one in found if one.role == "cause"), None)
+
+
+def _warming(at: float) -> float:
+    return 8.0 if at < 30 else 4.0
+
+
+def _twice(at: float) -> bool:
+    return 1200 <= at < 1800 or 2700 <= at < 3300
+
+
+@pytest.mark.parametrize(
+    ("took", "errors", "onset"),
+    [
+        pytest.param(lambda at: _warming(at) + 0.5 * (at > 1500),
+                     lambda at: max(0.0, at - 1500), 1500, id="warm-up-first"),
+        pytest.param(lambda at: 4.0 + 2.0 * (300 < at < 400) + 0.5 * _twice(at),
+                     lambda at: sum(map(_twice, range(int(at)))), 1200,
+                     id="a-worse-phase-without"),
+        pytest.param(_warming, lambda at: max(0.0, at - 1500), None, id="warm-up-alone"),
+        pytest.param(lambda at: _warming(at) + 0.5 * (at > 1500), lambda at: 9 * at, None,
+                     id="errors-all-along"),
+    ],
+)  # fmt: skip
+def test_a_link_slows_the_phases_in_which_it_errs(
+    tmp_path: Path,
+    took: Callable[[float], float],
+    errors: Callable[[float], float],
+    onset: float | None,
+) -> None:
+    """Whatever slower phase comes before it: the first steps, or one with another cause."""
+    found = _linked(tmp_path, took, errors)
+
+    assert (found is None) == (onset is None)
+    if found is not None and onset is not None:
+        assert (found.fault_class, [str(place) for place in found.culprits]) == (
+            "link", ["GPU 5 on n0"])  # fmt: skip
+        assert found.onset is not None
+        assert abs(found.onset.timestamp() - T0 - onset) < 60

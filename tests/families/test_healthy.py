@@ -151,3 +151,26 @@ def test_metrics_of_hosts_alone_are_none_of_gpus(tmp_path: Path) -> None:
     assert verdict.code == "G1"
     assert verdict.confidence < 0.8
     assert any("no GPU metrics were read" in line for line in verdict.cannot_decide)
+
+
+@pytest.mark.parametrize(
+    ("warm_steps", "seconds", "told"),
+    [(6, 9.0, "9% slower"), (40, 3.0, "33% slower"), (6, 400.0, "100% slower")],
+    ids=["warm-up", "many-steps", "much-of-the-time"],
+)
+def test_the_first_steps_are_no_slow_time(
+    tmp_path: Path, warm_steps: int, seconds: float, told: str
+) -> None:
+    """They compile and fill caches, unless they are many or take a good part of the run."""
+    at, lines = datetime(2026, 3, 4, 8, tzinfo=UTC), []
+    for step in range(1, 301):
+        took = seconds if step <= warm_steps else 2.2 if step > 150 else 2.0
+        took *= 1 + 0.002 * (step * 7 % 11 - 5) / 5
+        at += timedelta(seconds=took)
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S},000 INFO step {step}/300 loss {2 + 40 / step:.4f}"
+                     f" step_time {took:.3f} s\n")  # fmt: skip
+    (tmp_path / "train.log").write_text("".join(lines))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "G1"
+    assert told in verdict.headline

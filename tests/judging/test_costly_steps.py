@@ -240,3 +240,33 @@ def test_saves_that_no_clock_weighs_are_a_warning(tmp_path: Path) -> None:
     assert verdict.code == "G1"
     assert verdict.confidence < 0.8
     assert any(f.finding.code == "D2" and f.finding.role == "warning" for f in verdict.findings)
+
+
+@pytest.mark.parametrize(
+    ("save_s", "said", "code"),
+    [
+        pytest.param(38, True, "D2", id="between-steps"),
+        pytest.param(1, True, "G1", id="beside-steps"),
+        pytest.param(38, False, "G1", id="untold"),
+        pytest.param(3, True, "G1", id="cheap"),
+    ],
+)
+def test_saves_are_timed_by_a_lightning_bars_clock(
+    tmp_path: Path, save_s: int, said: bool, code: str
+) -> None:
+    """The bar runs on through them; a step that follows one soon after did not take as long."""
+    log, clock = [], 0
+    for step in range(1, 201):
+        clock += 6
+        shown = f"{clock // 3600}:{clock // 60 % 60:02d}:{clock % 60:02d}"
+        log.append(f"Epoch 0: {step // 2}%|# | {step}/200 [{shown}<0:00:00, 0.16it/s, v_num=4,"
+                   f" train_loss={2 + 9 / step:.3f}]")  # fmt: skip
+        if step % 8 == 0:
+            clock += save_s
+            took = 38 if save_s == 1 else save_s
+            log += [f"Checkpoint step {step} saved in {took}.00 seconds"] if said else []
+    log.append("`Trainer.fit` stopped: `max_steps=200` reached.")
+    (tmp_path / "train.log").write_text("\n".join(log) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, verdict.confidence >= 0.8) == (code, code == "D2")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from families.fleet import facts_of, sample, stepping
-from flatline.judging.unsettled import Unsettled, unsettled
+from flatline.judging.unsettled import IDLE, Unsettled, unsettled
 
 STEADY = stepping(3600)
 
@@ -136,3 +136,23 @@ def test_steps_that_wait_for_data(tmp_path: Path, data_s: float, told: bool) -> 
     facts, _ = facts_of(tmp_path, [sample("node_load1", 'instance="n0"', 1, 0)], track)
 
     assert len(unsettled(facts, paced=False)) == told
+
+
+@pytest.mark.parametrize(
+    ("busy", "told"),
+    [
+        pytest.param((50.0,), True, id="half-of-the-time"),
+        pytest.param((65.0,), False, id="as-small-models-do"),
+        pytest.param((30.0, 90.0), False, id="one-is-busy"),
+        pytest.param((0.0,), False, id="not-these-gpus"),
+    ],
+)
+def test_gpus_on_which_little_ran(tmp_path: Path, busy: tuple[float, ...], told: bool) -> None:
+    """On the busiest of them, so that none of the others waited for it."""
+    lines = [
+        sample("DCGM_FI_DEV_GPU_UTIL", f'Hostname="n0",gpu="{gpu}"', busy[gpu % len(busy)], at)
+        for at in range(0, 3600, 30) for gpu in range(4)
+    ]  # fmt: skip
+    found = unsettled(facts_of(tmp_path, lines, STEADY)[0], paced=True)
+
+    assert [one.question for one in found] == [IDLE] * told

@@ -411,3 +411,19 @@ def test_a_loss_alone_is_a_point_without_a_step() -> None:
 def test_what_may_be_a_summary_is_no_point(line: str) -> None:
     """A loss alone counts only in the plainest words."""
     assert said(line) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "step_s"),
+    [
+        ('{"step": 5, "loss": 2.5, "step_time_s": 0.5}', "train", 0.5),
+        ('{"step": 5, "loss": 2.5, "step_time_ms": 500.0}', "train", 0.5),
+        ('{"step": 5, "train": {"loss": 2.5}, "iter_time": 0.5}', "train", 0.5),
+        ('{"step": 5, "val": {"loss": 2.5}}', "eval", None),
+    ],
+)
+def test_rows_of_json(line: str, kind: str, step_s: float | None) -> None:
+    """A unit may stand in a name, and what was measured on in the name around a loss's."""
+    (point,) = said(line)
+
+    assert (point.kind, point.step, point.loss, point.step_s) == (kind, 5, 2.5, step_s)

@@ -39,10 +39,24 @@ _CODE = re.compile(
     r"parquet|h5|ckpt|png|jpe?g|gif|pdf|jsonl|whl|egg)$",
     re.IGNORECASE,
 )  # programs, settings and data; their text is not what a run printed
-_ROW = re.compile(
-    rb"\s*\{[^\n]{0,4000}?\"(?:\w*/)?(?:global_|train_|_)?(?:step|iter|iteration|epoch)\": ?[0-9]"
+_STEP_CELL = (
+    rb"\{[^\n]{0,4000}?\"(?:\w*/)?(?:global_|train_|_)?(?:step|iter|iteration|epoch)\": ?[0-9]"
 )
+_ROW = re.compile(rb"\s*" + _STEP_CELL)
 """The first row of what a program wrote of its steps, where other such files are data."""
+_LATER_ROW = re.compile(
+    rb"^(?=" + _STEP_CELL + rb")\{[^\n]{0,4000}?\"(?:\w{1,16}[/_])?loss\": ?(?:-?[0-9]|NaN)",
+    re.MULTILINE,
+)
+"""One below what a program wrote of its start."""
+_LOGGED_ROW = re.compile(
+    rb"\s*\{(?=[^\n]{0,4000}?\"(?:ts|time|@?timestamp|asctime|datetime|date)\": ?[\"0-9{])"
+    rb"[^\n]{0,4000}?\"(?:(?:log[._]?)?level|level_?name|severity|lvl)\": ?"
+    rb"(?:\{[^{}\n]{0,80}\"name\": ?)?"
+    rb"\"(?:trace|debug|info|notice|warn|warning|error|fatal|critical)\"",
+    re.IGNORECASE,
+)
+"""What a logger wrote: dated, with one of the levels that loggers have."""
 _RECORDS = re.compile(
     rb"\s*\[\s*\{(?=[^{}]{0,4000}\"iteration\": [0-9])[^{}]{0,4000}\"(?:validation/)?main/\w+\": "
 )
@@ -296,7 +310,9 @@ def _kind(relative: str, head: bytes) -> str:
         return METRICS
     if not is_text(head):
         return BINARY
-    if name.endswith(".jsonl") and _ROW.match(head):
+    if name.endswith(".jsonl") and any(
+        (_ROW.match(head), _LOGGED_ROW.match(head), _LATER_ROW.search(head))
+    ):
         return LOG
     if name.endswith((".csv", ".tsv")):
         first = head.partition(b"\n")[0].decode("utf-8", "replace")

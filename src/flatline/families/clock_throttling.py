@@ -19,7 +19,8 @@ Told apart from:
     D3 straggler: slow for another reason, at the clocks of its peers, or less busy than they.
     B2 gpu-hardware-fault: XID, ECC or link errors.
     Healthy spread: GPUs of one kind differ by 8 % on average and 22 % at most.  A clock that fell
-    below its own past as well, when the device gave heat or a brake as its reason, is no spread.
+    below its own past as well, when the device gave heat or a brake as its reason, is no spread;
+    nor is one that draws less than like GPUs do that clock so low of themselves.
 
 Do:
     Leave the host out and resubmit.  On it: `nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE`

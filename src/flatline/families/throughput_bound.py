@@ -154,8 +154,8 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
                   *marks, *points),
         ),
         implies=(
-            claim(f"Of {storm.wall_s:.0f} s by the log's clock {storm.lost_s:.0f} s went into"
-                  " saving.", *points),
+            claim(f"Of {storm.wall_s:.0f} s from its first step to its last {storm.lost_s:.0f} s"
+                  " went into saving.", *points),
         ),
         strength=0.85 if whole else 0.7,
         severity="degraded",

@@ -11,7 +11,7 @@ from statistics import median
 
 from flatline.facts import Facts, Track
 from flatline.judging.by_steps import laid, spent
-from flatline.judging.throughput import lasted, unaccounted
+from flatline.judging.throughput import WARM_UP_STEPS, lasted, unaccounted
 from flatline.model import LogCite, Match, Place
 
 PLAIN = 4
@@ -19,8 +19,6 @@ PLAIN = 4
 REPEATED, TAKEN = 4, 0.1
 """Times a thing was done past the first steps, and of the time by the clock: fewer and less is a
 shape or two that are compiled late, or a collection of garbage now and then.  A judgement."""
-WARM_UP_STEPS = 10
-"""In which everything is compiled once."""
 STATED = 0.5
 """Of what the steps lost so much must be had from the times a compiler states. A judgement: a step
 waits as well for what it traces and loads anew, which the compiler does not count."""

@@ -20,9 +20,8 @@ from flatline.facts import KERNEL, Facts, Track
 from flatline.judging.by_steps import MOST_SLACK, spent
 from flatline.judging.bygone import over
 from flatline.judging.claims import claim
-from flatline.judging.costly_steps import WARM_UP_STEPS
 from flatline.judging.crashes import Failure, of_family
-from flatline.judging.throughput import times
+from flatline.judging.throughput import WARM_UP_STEPS, times
 from flatline.model import Claim, LogCite
 
 FAR = 1.5

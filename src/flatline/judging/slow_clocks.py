@@ -15,6 +15,7 @@ from flatline.judging.anchored import UNPROVEN
 from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
+from flatline.judging.held_low import held_low
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Slow, course, shown, step_at
 from flatline.model import Action, Claim, Finding, Place, QueryCite
@@ -25,13 +26,21 @@ BELOW = 0.97
 slow nothing by DROP of `throughput`."""
 LEAST_HERTZ = 5e6
 """Clocks are set in steps of 15 MHz (NVML); peers that agree to the last digit differ by less."""
+HELD, HELD_MOST = 0.55, 0.7
+"""Belief in a GPU that was held down all through the run, and the most: no time without it shows
+what it cost.  A judgement."""
 HOTTER_CELSIUS, LOWER_RATIO = 8.0, 0.95
 """Beside the median GPU in the slow phase: what tells heat and a lower limit apart."""
 _SHOWN = 3
 
 
 def slow_clocks(facts: Facts, code: str) -> Finding | None:
-    """None where nothing was slow, clocks were not measured, or none falls with the run."""
+    """None where clocks were not measured, or none falls with the run or is held down all
+    through it."""
+    return _with_the_run(facts, code) or _all_through(facts, code)
+
+
+def _with_the_run(facts: Facts, code: str) -> Finding | None:
     run = course(facts)
     measured = fleet(facts, run, CLOCK) if run is not None else None
     if run is None or measured is None:
@@ -46,6 +55,43 @@ def slow_clocks(facts: Facts, code: str) -> Finding | None:
         return None
     fault_class, why = _why(facts, measured, own[0], worst)
     return _finding(facts, measured, found, (fault_class, [*beside, *why]), worst, code)
+
+
+def _all_through(facts: Facts, code: str) -> Finding | None:
+    """The GPU that the others wait for, where none clocks lower: nothing shows what it cost."""
+    found = held_low(facts)
+    if found is None or not found.slowest:
+        return None
+    hosts = tuple(sorted({place.host for place in found.places if place.host}))
+    more = f" and {len(found.places) - 1} more" if len(found.places) > 1 else ""
+    return Finding(
+        code=code,
+        summary=f"{found.places[0]}{more} ran at {found.clock:.0%} of the others' clock and"
+        f" {found.power:.0%} of their power all through the run (unexplained)",
+        fault_class="unexplained",
+        attribution="infrastructure",
+        shows=found.shows,
+        implies=(
+            claim(
+                "It was as busy as the others and drew less than GPUs do that clock so low of"
+                " themselves: something holds it down, and every rank waits for the slowest.",
+                *found.shows[0].cites,
+            ),
+        ),
+        strength=HELD,
+        most=HELD_MOST,
+        severity="degraded",
+        culprits=found.places,
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(
+            "What it cost the run: it was so from the first step to the last; a run without it"
+            " would tell.",
+            "What holds the clock down: no measured reason names it.",
+        ),
+        actions=power_and_cooling(facts, hosts, found.places),
+        resubmit="exclude" if hosts else "unknown",
+    )
 
 
 def _at_moments(facts: Facts, measured: Fleet, code: str) -> Finding | None:

@@ -43,6 +43,9 @@ runs of real libraries, of 1 to 120 s, slowed by up to three quarters after an e
 save, or at their start."""
 LOGGED = "(as logged)"
 """The unit of a throughput that the log prints."""
+WARM_UP_STEPS, WARM_SHARE = 10, 0.1
+"""In so many first steps everything is compiled once; what takes more of the run's time than that
+share is looked at, whatever it is."""
 LASTING = 4
 """Points of a phase from which it lasted."""
 
@@ -100,16 +103,34 @@ class Course:
     phases: tuple[Slow, ...]
 
     @property
+    def warm_up(self) -> Slow | None:
+        """The first steps, where they were slow: they compile, and fill caches."""
+        first, known = self.phases[0], self.pace
+        if known.track is None or first.part >= 1 - DROP:
+            return None
+        steps = [known.track.steps[known.indexes[at]] for at in first.points]
+        whole_s = known.times[-1] - known.times[0]
+        brief = first.ends - first.begins <= WARM_SHARE * whole_s
+        return first if brief and steps[1] - steps[0] < WARM_UP_STEPS else None
+
+    @property
+    def settled(self) -> tuple[Slow, ...]:
+        """All phases but the warm-up."""
+        return self.phases[1:] if self.warm_up is not None else self.phases
+
+    @property
     def slow(self) -> tuple[Slow, ...]:
-        """Phases below the best by more than DROP."""
-        return tuple(phase for phase in self.phases if phase.part < 1 - DROP)
+        """Phases below the best by more than DROP, but for the warm-up."""
+        return tuple(phase for phase in self.settled if phase.part < 1 - DROP)
 
     def low(self, cut: Timeline) -> list[bool | None]:
-        """Per stretch whether most of it lies in a slow phase; None where no pace is known."""
+        """Per stretch whether most of it lies in a slow phase; None where no pace is known, or the
+        run warmed up."""
         out: list[bool | None] = []
+        settled = self.settled
         for end in cut.ends:
             middle = end - cut.length_s / 2
-            here = [p for p in self.phases if p.begins <= middle <= p.ends]
+            here = [p for p in settled if p.begins <= middle <= p.ends]
             out.append(here[0].part < 1 - DROP if here else None)
         return out
 
@@ -385,7 +406,7 @@ def held(facts: Facts, found: Course) -> Claim | None:
     """The usual pace, and how far the slowest phase that lasted was below the fastest; None where
     nothing can be cited for it."""
     usual, unit = median(found.pace.values), found.pace.unit
-    lasting = [p for p in found.phases if p.points[1] - p.points[0] + 1 >= LASTING]
+    lasting = [p for p in found.settled if p.points[1] - p.points[0] + 1 >= LASTING]
     slowest, fastest = (pick(lasting, key=lambda phase: phase.level) for pick in (min, max))
     below = 1 - slowest.level / fastest.level if fastest.level else 0.0
     text = "The pace held" if below <= DROP else "The pace"

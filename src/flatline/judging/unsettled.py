@@ -19,13 +19,17 @@ from flatline.judging.claims import claim
 from flatline.judging.clock_events import BAD, clock_reasons
 from flatline.judging.gpus import Gpus, Readings, at_work, beside_peers, stretches
 from flatline.judging.heat import Heat
+from flatline.judging.held_low import held_low
+from flatline.judging.launches import BUSY, RAN
 from flatline.judging.throughput import (
     LASTING,
     Course,
     course,
     course_in_order,
     course_to_tell,
+    pace,
 )
+from flatline.judging.timeline import usual
 from flatline.judging.unpaced import unpaced
 from flatline.model import Claim, Place
 from flatline.series.phases import EFFECT
@@ -42,9 +46,12 @@ LOWER, BINDS = 0.9, 0.95
 GPU draws what it may."""
 BELOW = 0.97
 """Of its peers' clock: beyond the 2 % by which repeats of a run differ."""
+READ = 0.01
+"""Of the time: where nothing at all ran, what was read is not what the steps were made on."""
 APART = "Whether that cost the run anything: no slow time is laid at it."
 HOT, CAPPED = "hotter than its peers and clocked below them", "at a power limit below its peers'"
 WAITED = "Whether the steps must wait so long for their data: a faster loader would tell."
+IDLE = "Whether the GPUs could have done more: little ran on them while steps went on."
 HELD = "Whether that cost the run anything: clocks of like GPUs differ by as much."
 LOSSY = (
     "Whether the losses of {} slowed the run: throughput was {:.1%} lower meanwhile, but bursts"
@@ -63,7 +70,7 @@ class Unsettled:
 def unsettled(facts: Facts, paced: bool) -> tuple[Unsettled, ...]:
     """Empty where nothing stood out, or nothing was measured; by the pace alone if `paced`."""
     return (*_held_down(facts), *_set_apart(facts), *_lossy(facts), *_waited(facts),
-            *_unpaced(facts), *(_slipped(facts) if paced else ()))  # fmt: skip
+            *_idle(facts), *_unpaced(facts), *(_slipped(facts) if paced else ()))  # fmt: skip
 
 
 def _held_down(facts: Facts) -> Iterator[Unsettled]:
@@ -89,8 +96,8 @@ def _held_down(facts: Facts) -> Iterator[Unsettled]:
 
 def _set_apart(facts: Facts) -> Iterator[Unsettled]:
     """The GPU that for longest was clocked below its peers, beyond their spread, and was hotter
-    than they, or drew all that a lower power limit than theirs lets it; unless the pace tells that
-    it cost nothing."""
+    than they, or drew all that a lower power limit than theirs lets it, unless the pace tells that
+    it cost nothing; or that was held down all through the run."""
     cut = stretches(facts, CLOCK)
     clock = None if cut is None else cut.means(facts, CLOCK)
     gpus = None if cut is None or clock is None else at_work(facts, cut, clock, _model(clock))
@@ -115,8 +122,11 @@ def _set_apart(facts: Facts) -> Iterator[Unsettled]:
                 text = f"{place} was {why} in {share:.0%} of its time at work"
                 cites = clock.cite(place, time, "SM clock"), read.cite(place, time, "then")
                 found.append((share, str(place), claim(text, *cites)))
+    low = held_low(facts)
     if found:
         yield Unsettled(APART, (max(found, key=lambda one: one[:2])[2],))
+    elif low is not None:
+        yield Unsettled(APART, low.shows)
 
 
 def _as_fast(run: Course | None, length_s: float, ends: Sequence[float]) -> bool:
@@ -164,6 +174,20 @@ def _waited(facts: Facts) -> Iterator[Unsettled]:
             f"Its steps waited for data in {waited_s / took_s:.0%} of the time they say they took"
         )
         yield Unsettled(WAITED, (claim(text, *cites),))
+
+
+def _idle(facts: Facts) -> Iterator[Unsettled]:
+    """That even on the busiest GPU nothing ran in much of the time: a small model does not fill
+    it, or the host is late, and nothing tells which."""
+    known, signal = pace(facts), next(filter(facts.measured, RAN), None)
+    if known is None or signal is None:
+        return
+    begins, ends = map(int, known.span)
+    mean = f"avg_over_time({signal}[{max(1, ends - begins)}s])"
+    most = usual(facts, mean, ends, "the busiest GPU", "max({})")
+    if most is not None and READ < most.value < BUSY:
+        text = f"Something ran on the busiest GPU only {most.value:.0%} of the time"
+        yield Unsettled(IDLE, (claim(text, most),))
 
 
 def _lossy(facts: Facts) -> Iterator[Unsettled]:

@@ -69,7 +69,8 @@ def worn_links(facts: Facts) -> Worn | None:
             at = anchored(run.pace, fine, _lit(_read(facts, known, fine), fine), cuts=2)
         return _by_the_counters(facts, read, at)
     places = _named(read, found.hosts)
-    worst = min(run.slow, key=lambda phase: phase.part)
+    slow = [phase for phase in run.slow if _bursts(phase, cut, lit, found.hosts)]
+    worst = min(slow, key=lambda phase: phase.part)
     shows = _all_beside(facts, read, dict.fromkeys(places, worst), "the slow phase")
     if not shows:
         return None
@@ -78,9 +79,19 @@ def worn_links(facts: Facts) -> Worn | None:
         f" {found.chance:.1%} of random cuts.",
         *(cite for one in shows for cite in one.cites),
     )
-    phases = tuple(shown(facts, run, phase) for phase in run.slow[:_SHOWN])
-    strength = 0.85 if len(run.slow) > 1 else 0.75
-    return Worn(places, run.slow[0].begins, 1 - worst.part, (*shows, *phases), chance, strength)
+    phases = tuple(shown(facts, run, phase) for phase in slow[:_SHOWN])
+    strength = 0.85 if len(slow) > 1 else 0.75
+    return Worn(places, slow[0].begins, 1 - worst.part, (*shows, *phases), chance, strength)
+
+
+def _bursts(
+    phase: Slow, cut: Timeline, lit: Mapping[str, Sequence[bool]], names: Sequence[str]
+) -> bool:
+    """Whether one of these burst in a phase: another may be slow for a cause of its own."""
+    return any(
+        lit[name][at] for name in names for at, end in enumerate(cut.ends)
+        if phase.begins <= end - cut.length_s / 2 <= phase.ends
+    )  # fmt: skip
 
 
 def _read(facts: Facts, known: Sequence[str], cut: Timeline) -> dict[str, Readings]:

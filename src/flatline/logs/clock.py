@@ -19,7 +19,7 @@ from flatline.logs.layout import layouts
 
 FIRST_YEAR, LAST_YEAR = 2010, 2100
 """No log of GPU training is older, none is younger; other years are not dates of lines."""
-LEAD_CHARS = 240
+LEAD_CHARS, ROW_CHARS = 240, 2000
 HALF_YEAR = timedelta(days=183)
 
 _MONTHS = {
@@ -37,10 +37,13 @@ _LEAD = (
     r"){0,5}?"
 )
 _OPEN = (
-    r"(?:\[?(?:NeMo [A-Z] |[A-Z]{4,8}\|)?|\{\"(?:@?timestamp|time|asctime|ts)\": ?\"|time=\"?|\()"
+    r"(?:\[?(?:NeMo [A-Z] |[A-Z]{4,8}\|)?"
+    r"|\{\"(?:@?timestamp|time|asctime|ts|text)\": ?\"|time=\"?|\()"
 )
 _TIME = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
 _DATED = r"(\d{4})[-/](\d\d)[-/](\d\d)[T_ ]" + _TIME
+_FIELD = r"\{(?=\")[^{}\n]{0,1900}?\"_?(?:@?timestamp|time|asctime|datetime|ts|created)\": ?"
+"""Of a row of JSON as loggers write one: structlog has its time last, others its level first."""
 _SLURM = re.compile(r"\*\*\* .{0,200}? AT " + _DATED + r"(?!\d)")
 _ABSL = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d{10}\.")
 """The one shape that asks for certain digits."""
@@ -106,7 +109,7 @@ class Clock:
         offsets: set[str] = set()
         dated: list[str] = []
         forms: dict[bytes, str] = {}
-        texts = [line[:LEAD_CHARS] for line in sample]
+        texts = list(map(_lead, sample))
         for text, alike in zip(texts, layouts(texts), strict=True):
             form = forms.get(alike)
             if form is None:
@@ -151,7 +154,7 @@ class Clock:
 
     def read(self, text: str) -> Stamp | None:
         """The stamp of a line, with or without its labels; None where it has none."""
-        text = text[:LEAD_CHARS]
+        text = _lead(text)
         found = _found(text) or _cancelled(text)
         if found is None:
             return None
@@ -168,7 +171,7 @@ class Clock:
         it in digits alone; (0, 0) where none of them has a stamp, None where it takes `read` to
         tell.
         """
-        text = text[:LEAD_CHARS]
+        text = _lead(text)
         form, match = _form(text), _STAMP.match(text)
         if form == "none":
             return 0, 0
@@ -199,6 +202,9 @@ class Clock:
 
     def _elastic(self, groups: _Groups) -> Stamp | None:
         return self._iso((*groups, None, None))
+
+    def _row(self, groups: _Groups) -> Stamp | None:
+        return self._iso((*groups[:7], None, groups[7]))
 
     def _us(self, groups: _Groups) -> Stamp | None:
         first, second, year, hour, minute, sec, part, half = groups
@@ -237,6 +243,9 @@ class Clock:
         if self.boot is None:
             return None
         return Stamp(self.boot.astimezone(UTC) + timedelta(seconds=seconds), True)
+
+    def _since_1970(self, groups: _Groups) -> Stamp | None:
+        return self._epoch_s(float(groups[0] or 0) / (1000 if len(groups[0] or "") == 13 else 1))
 
     def _epoch_s(self, seconds: float) -> Stamp | None:
         at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
@@ -295,6 +304,8 @@ _PATTERNS: tuple[tuple[str, str, Callable[[Clock, _Groups], Stamp | None]], ...]
     ("us", _OPEN + r"(\d\d)/(\d\d)/(\d{4})[ ,T]{1,2}" + _TIME + r"( [AP]M)?\b", Clock._us),
     ("short", _OPEN + r"(\d\d)[-/](\d\d) " + _TIME + r"(?![\w:])", Clock._short),
     ("elastic", r"time {1,8}: " + _DATED + r"(?!\d)", Clock._elastic),
+    ("row", _FIELD + r"\"" + _DATED + r"(?:\s?(Z|UTC|GMT|[+-]\d\d:?\d\d))?\"", Clock._row),
+    ("counted_row", _FIELD + r"(\d{10}(?:\.\d{1,9})?|\d{13})(?=[,}])", Clock._since_1970),
 )  # fmt: skip
 _STAMP = re.compile(
     _LEAD + "(?:" + "|".join(f"(?P<{name}>{pattern})" for name, pattern, _ in _PATTERNS) + ")"
@@ -308,12 +319,18 @@ _SHAPES = {
 _ISO = re.compile(_PATTERNS[0][1])
 
 
+def _lead(line: str) -> str:
+    """As much of a line as may hold its stamp."""
+    return line[: ROW_CHARS if line.startswith('{"') else LEAD_CHARS]
+
+
 def _found(text: str) -> tuple[str, _Groups] | None:
     """The shape of a line's stamp, and its groups.  Most lines begin with a date or hold no time
     at all, which is told without trying every shape behind every lead."""
     if text[:1].isdigit() and (found := _ISO.match(text)):
         return "iso", found.groups()
-    if _CLOCK.search(text) is None and _COUNTED.search(text) is None and '"time_ms"' not in text:
+    timed = _CLOCK.search(text) or _COUNTED.search(text) or text.startswith('{"')
+    if not timed and '"time_ms"' not in text:
         return None
     found = _STAMP.match(text)
     if found is None:

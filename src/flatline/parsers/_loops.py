@@ -124,7 +124,8 @@ _SYNC = re.compile(
     r"(?:[ _]time)?\s{0,3}(?:[:=]\s{0,3}|\s{0,5})(" + _NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
 )
 _TIME = re.compile(
-    r"(?<!\w)((?:step|batch|iter(?:ation)?)[ _]time|(?:step|train|iter)_s(?:ec(?:onds)?)?"
+    r"(?<!\w)((?:step|batch|iter(?:ation)?)[ _]time(?:_ms|_s(?:ec(?:onds)?)?)?"
+    r"|(?:step|train|iter)_s(?:ec(?:onds)?)?"
     r"|timing_s/step|step_avg|dt|time|(?:step|total|iter|batch)(?=[ =:]{1,3}[0-9]+\.[0-9]+ ?m?s))"
     r"\s*[:=]?\s*([0-9]{1,12}(?:\.[0-9]+)?)\s*(ms|s|sec)?(?![\w.:])"
 )
@@ -132,7 +133,7 @@ _EACH = re.compile(
     r"(?<![\w.])([0-9]{1,12}(?:\.[0-9]+)?) ?(ms|s|sec)/(?:step|it(?:er(?:ation)?)?)(?!\w)"
 )
 _SPEED = re.compile(
-    r"(?<![\w/])(tok(?:ens)?/s(?:ec)?|tokens_per_sec(?:ond)?|tps|wps|img/s|samples/s(?:ec)?"
+    r"(?<![\w/])(tok(?:ens)?/s(?:ec)?|tokens_per_s(?:ec(?:ond)?)?|tps|wps|img/s|samples/s(?:ec)?"
     r"|(?:it(?:er)?|steps?)(?:/s(?:ec)?|s?_per_sec(?:ond)?))"
     r"\s*[:=]?\s*((?>[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?))([km]?)(?!\w)"
     r"|((?>[0-9][0-9,]*(?:\.[0-9]+)?))([km]?) ?"
@@ -273,7 +274,7 @@ def _name_start(low: str, at: int) -> int:
 
 def _words_before(low: str, start: int) -> list[str]:
     """The word before a loss's name, and the one before that where the first says little."""
-    words = low[max(0, start - 24) : start].split()[-2:]
+    words = low[max(0, start - 24) : start].replace(": {", " ").split()[-2:]
     if len(words) == 2 and words[1] not in _AVERAGE | _HELD_OUT | _MAIN:
         words = words[1:]
     return [word.strip("([|,:") for word in words]
@@ -460,7 +461,7 @@ def _step_s(line: _Line) -> Slot | None:
     """Seconds of a step: the value has a unit, or its name is that of a step's time."""
     for found in _TIME.finditer(line.low):
         if found[3] or found[1] not in ("time", "dt"):
-            return line.slot(found, 2, over=1e3 if found[3] == "ms" else 1.0)
+            return line.slot(found, 2, over=1e3 if "ms" in (found[3], found[1][-2:]) else 1.0)
     each = _EACH.search(line.low)
     return line.slot(each, 1, over=1e3 if each[2] == "ms" else 1.0) if each else None
 
@@ -470,7 +471,9 @@ def _part_s(line: _Line, part: re.Pattern[str]) -> Slot | None:
     `time` is a step's where the part is called a time as well."""
     found, whole = part.search(line.low), _TIME.search(line.low)
     unsure = {"dt"} if found and "time" in found[0] else {"dt", "time"}
-    if found is None or not (found[2] or (whole and not whole[3] and whole[1] not in unsure)):
+    if found is None or not (
+        found[2] or (whole and not whole[3] and whole[1] not in unsure and whole[1][-3:] != "_ms")
+    ):
         return None
     return line.slot(found, 1, over=1e3 if found[2] == "ms" else 1.0)
 

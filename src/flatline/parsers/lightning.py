@@ -21,6 +21,7 @@ from collections.abc import Iterable
 from math import isfinite
 
 from flatline.model import Progress
+from flatline.parsers._bars import shown_s
 
 FORMAT = "lightning"
 FRAMEWORK = "lightning"
@@ -115,7 +116,8 @@ class Reader:
         self._drawn_loss: str | None = None
         self._told = True
         self._eval_n: int | None = None
-        self._clock: tuple[int, int, int] | None = None
+        self._clock: tuple[int, int, float] | None = None
+        self._last: tuple[int, int, float] | None = None
         self._last_s: float | None = None
 
     def feed(self, text: str) -> Iterable[Progress]:
@@ -144,21 +146,27 @@ class Reader:
         step_s = None if rate <= 0 else rate if found[6] == "s/it" else 1 / rate
         step_s = self._since(int(found[1]), int(found[2]), found[4]) or step_s
         total = int(found[3]) if found[3] and found[3] != "?" else None
-        return self._drawn(int(found[1]), int(found[2]), total, None, step_s, found[7] or "")
+        times = step_s, shown_s(found[4])
+        return self._drawn(int(found[1]), int(found[2]), total, None, times, found[7] or "")
 
     def _since(self, epoch: int, n: int, elapsed: str) -> float | None:
         """Seconds a step since the last bar of this epoch: the rate beside it is the mean of the
         whole epoch, and hides what only slows a part of it."""
-        seconds = 0
-        for part in elapsed.split(":"):
-            seconds = 60 * seconds + int(part or 0)
-        before, self._clock = self._clock, (epoch, n, seconds)
-        if before is None or before[0] != epoch or n <= before[1]:
+        seconds = shown_s(elapsed)
+        if seconds is None:
             return None
-        if seconds - before[2] < LEAST_ELAPSED_S:
-            self._clock = before
-            return self._last_s
-        self._last_s = (seconds - before[2]) / (n - before[1])
+        here = epoch, n, seconds
+        before, last = self._clock, self._last
+        self._last = here
+        if before is None or last is None or before[0] != epoch or n <= last[1]:
+            self._clock = here
+            return None
+        if seconds - last[2] >= LEAST_ELAPSED_S:  # alone: a save before it is not the next one's
+            self._clock = here
+            return (seconds - last[2]) / (n - last[1])
+        if seconds - before[2] >= LEAST_ELAPSED_S:
+            self._clock = here
+            self._last_s = (seconds - before[2]) / (n - before[1])
         return self._last_s
 
     def _rich(self, found: re.Match[str]) -> Iterable[Progress]:
@@ -169,8 +177,8 @@ class Reader:
         total = int(found[4]) if found[4] != "--" else None
         last = int(found[2]) if found[2] else -1
         planned = (last + 1) * total if total is not None and last >= 0 else None
-        step_s = 1 / rate if rate > 0 else None
-        return self._drawn(int(found[1]), int(found[3]), total, planned, step_s, found[6])
+        times = 1 / rate if rate > 0 else None, None
+        return self._drawn(int(found[1]), int(found[3]), total, planned, times, found[6])
 
     def _drawn(
         self,
@@ -178,7 +186,7 @@ class Reader:
         n: int,
         total: int | None,
         planned: int | None,
-        step_s: float | None,
+        times: tuple[float | None, float | None],
         postfix: str,
     ) -> Iterable[Progress]:
         loss = _loss(postfix)
@@ -204,7 +212,8 @@ class Reader:
                 loss=float(loss[1]) if loss and with_loss else None,
                 loss_name=loss[0] if loss and with_loss else "loss",
                 lr=_number(_RATE.search(postfix)),
-                step_s=step_s,
+                step_s=times[0],
+                since_s=times[1] if advanced else None,
             ),
         )
 

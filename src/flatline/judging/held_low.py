@@ -1,0 +1,169 @@
+"""
+A GPU clocked below its peers from the first step to the last, and drawing less than they would.
+
+Clocks of like GPUs differ for good by more than a fault need take, and a run that was never faster
+shows no phase.  But a GPU that clocks lower by nature, at its power limit or in its bin, does as
+much work in more time and draws what its peers' powers say of such a clock; one that something
+holds down draws less.  So power is laid over clock, by a line through its peers that single GPUs
+do not move (Theil and Sen), and only who lies far below it, and is as busy as the others, stands
+apart.  Outliers low in both were the faulty devices of arXiv 2208.11035.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.gpus import Readings, readings
+from flatline.judging.throughput import pace
+from flatline.judging.timeline import instant, usual
+from flatline.model import Cite, Claim, Place
+from flatline.series.spread import SIGMA, bar, mad
+from flatline.signals import ACTIVITY
+
+CLOCK, POWER = "gpu_sm_clock_hertz", "gpu_power_watts"
+LEAST_PEERS = 15
+"""Fewer show no line."""
+BELOW = 0.97
+"""Of its peers' clock, and of their power: beyond the 2 % by which repeats of a run differ."""
+AS_BUSY = 0.95
+"""Of its peers' activity: less is another load."""
+LEAST_SPREAD = 0.01
+"""Of the usual power, in standard deviations: sensors are no better."""
+MOST_SHARE = 0.125
+"""Of the GPUs: more of them are another kind, or another part of the work."""
+MOST_LAID = 512
+"""GPUs through which the line is laid: every pair of them has its slope."""
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True)
+class HeldLow:
+    """Such GPUs, the lowest clock first; of that one its clock and its power as parts of its
+    peers', what shows them, and whether no other GPU at work clocks lower."""
+
+    places: tuple[Place, ...]
+    clock: float
+    power: float
+    shows: tuple[Claim, ...]
+    slowest: bool
+
+
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """Means over a part of the run: from so many seconds before a moment to it."""
+
+    signals: Mapping[str, Readings]
+    length_s: int
+    until: float
+
+    def value(self, signal: str, place: Place) -> float | None:
+        return self.signals[signal].value(place, self.until)
+
+
+def held_low(facts: Facts) -> HeldLow | None:
+    """None where nothing was measured, nobody stands apart, or not in both halves of the run."""
+    return facts.memo("held low", _held_low)
+
+
+def _held_low(facts: Facts) -> HeldLow | None:
+    known, active = pace(facts), next(filter(facts.measured, ACTIVITY), None)
+    if known is None or active is None or not (facts.measured(CLOCK) and facts.measured(POWER)):
+        return None
+    begins, ends = map(int, known.span)
+    middle = (begins + ends) // 2
+    found: list[dict[Place, float]] = []
+    for first, last in ((begins, middle), (middle, ends)):
+        read = _read(facts, active, max(1, last - first), float(last))
+        found.append({} if read is None else _low(read, active))
+    both = sorted(found[0].keys() & found[1].keys(), key=lambda place: found[1][place])
+    read = _read(facts, active, max(1, ends - begins), float(ends)) if both else None
+    if read is None or not both:
+        return None
+    return _told(facts, read, tuple(both))
+
+
+def _read(facts: Facts, active: str, length_s: int, until: float) -> _Read | None:
+    asked = {
+        signal: readings(instant(facts, f"avg_over_time({signal}[{length_s}s])", until))
+        for signal in (CLOCK, POWER, active)
+    }
+    signals = {signal: read for signal, read in asked.items() if read is not None}
+    return _Read(signals, length_s, until) if len(signals) == len(asked) else None
+
+
+def _low(read: _Read, active: str) -> dict[Place, float]:
+    """Who stands apart among its kind, with its part of their clock."""
+    kinds: dict[tuple[str | None, str], dict[Place, tuple[float, float, float]]] = {}
+    for place, row in read.signals[CLOCK].rows.items():
+        clock, power, busy = (read.value(signal, place) for signal in (CLOCK, POWER, active))
+        if clock and power and busy and min(clock, power, busy) > 0:
+            kind = kinds.setdefault((row.labels.get("model"), row.exporter), {})
+            kind[place] = clock, power, busy
+    out: dict[Place, float] = {}
+    for alike in kinds.values():
+        low = _below_the_line(alike)
+        if len(low) <= MOST_SHARE * len(alike):
+            out |= low
+    return out
+
+
+def _below_the_line(alike: Mapping[Place, tuple[float, float, float]]) -> dict[Place, float]:
+    if len(alike) <= LEAST_PEERS:
+        return {}
+    middles = [median(column) for column in zip(*alike.values(), strict=True)]
+    parts = {place: tuple(value / middle for value, middle in zip(own, middles, strict=True))
+             for place, own in alike.items()}  # fmt: skip
+    slope = _slope([(clock, power) for clock, power, _ in parts.values()])
+    above = {place: power - slope * clock for place, (clock, power, _) in parts.items()}
+    usual_, spread = median(above.values()), max(SIGMA * mad([*above.values()]), LEAST_SPREAD)
+    far = bar(len(alike)) * spread
+    return {
+        place: clock
+        for place, (clock, power, busy) in parts.items()
+        if above[place] < usual_ - far and max(clock, power) < BELOW and busy >= AS_BUSY
+    }
+
+
+def _slope(points: Sequence[tuple[float, float]]) -> float:
+    """The median slope between two points, of those whose clocks differ; 0 where none do."""
+    import numpy as np  # where numbers were read alone
+
+    laid = np.array(points[:: -(-len(points) // MOST_LAID)])
+    one, other = np.triu_indices(len(laid), 1)
+    across, up = (laid[other] - laid[one]).T
+    apart = np.abs(across) >= 1.0 - BELOW
+    return float(np.median(up[apart] / across[apart])) if apart.any() else 0.0
+
+
+def _told(facts: Facts, read: _Read, places: tuple[Place, ...]) -> HeldLow | None:
+    shown = [one for place in places[:_SHOWN] if (one := _beside(facts, read, place)) is not None]
+    if not shown:
+        return None
+    clocks = [value for place in read.signals[CLOCK].rows
+              if (value := read.value(CLOCK, place))]  # fmt: skip
+    lowest = read.value(CLOCK, places[0]) == min(clocks)
+    clock, power = shown[0][1]
+    return HeldLow(places, clock, power, tuple(one for one, _ in shown), lowest)
+
+
+def _beside(facts: Facts, read: _Read, place: Place) -> tuple[Claim, list[float]] | None:
+    """Its clock and its power beside the median GPU's, and as parts of them."""
+    texts, cites, parts = [], list[Cite](), []
+    for signal, name, unit, scale in ((CLOCK, "ran its SMs at", "MHz", 1e-6),
+                                      (POWER, "drew", "W", 1.0)):  # fmt: skip
+        own = read.signals[signal].cite(place, read.until, f"{name}, the mean over the run")
+        query = f"avg_over_time({signal}[{read.length_s}s])"
+        exporter = read.signals[signal].rows[place].exporter
+        others = usual(facts, query, read.until, "the median GPU", exporter=exporter)
+        if own is None or others is None or not others.value:
+            return None
+        texts.append(f"{name} {own.value * scale:.0f} {unit}, the median GPU"
+                     f" {others.value * scale:.0f}")  # fmt: skip
+        cites += [own, others]
+        parts.append(own.value / others.value)
+    text = f"{place} {' and '.join(texts)}, all through the run; others so low draw more"
+    return claim(text, *cites), parts
