@@ -93,3 +93,62 @@ def test_a_log_is_within_its_record(
     assert track is not None
     first = BEGAN + lasted / 99 + timedelta(hours=0 if moved else off_h)
     assert abs(track.at[0] - first.timestamp()) < 1
+
+
+def powers(first_h: float, last_h: float, off_h: float = 0.0) -> str:
+    """Of a GPU at work from three minutes after the run's beginning to its end; `off_h` puts the
+    work elsewhere."""
+    first, last = BEGAN + timedelta(hours=first_h), BEGAN + LASTED + timedelta(hours=last_h)
+    begins = BEGAN + timedelta(hours=off_h, minutes=3)
+    ends = BEGAN + LASTED + timedelta(hours=off_h)
+    times = range(int(first.timestamp()), int(last.timestamp()), 30)
+    return "# TYPE DCGM_FI_DEV_POWER_USAGE gauge\n" + "".join(
+        'DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-0",Hostname="node1"}'
+        f" {600 if begins.timestamp() <= at < ends.timestamp() else 90} {at}\n" for at in times
+    ) + "# EOF\n"  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("off_h", "window", "work_h", "moved"),
+    [
+        (5.5, (-0.3, 0.3), 0, True),
+        (1, (-1.3, 0.3), 0, True),
+        (5.5, (-0.3, 0.3), 0.4, False),
+        (1, (0.06, 0.3), 0, False),
+        (0, (-0.3, 0.3), 0, False),
+        (1, (-1.3, -0.1), 0, False),
+    ],
+    ids=["half an hour beside", "mostly inside as read", "no work then", "beginning not seen",
+         "in UTC", "end not seen"],
+)  # fmt: skip
+def test_the_work_of_its_gpus_tells_which_zone_of_several(
+    tmp_path: Path, off_h: float, window: tuple[float, float], work_h: float, moved: bool
+) -> None:
+    began = BEGAN + timedelta(hours=off_h)
+    (tmp_path / "train.log").write_text(log(off_h))
+    (tmp_path / "sacct.txt").write_text(ROW.format(began, began + LASTED))
+    (tmp_path / "metrics.om").write_text(powers(*window, work_h))
+    read = collect(Request((str(tmp_path),)))
+
+    assert read.last.started_at == (BEGAN if moved else began)
+
+
+@pytest.mark.parametrize(
+    ("stated_h", "wanted_h"), [(2, 0), (0, 2), (3, -1), (9, 2)],
+    ids=["theirs", "UTC", "another", "that of a container"],
+)  # fmt: skip
+def test_what_the_runs_log_states_its_records_have(
+    tmp_path: Path, stated_h: int, wanted_h: int
+) -> None:
+    """As long as the log lies within them by it: that of a container may be elsewhere."""
+    local = BEGAN + timedelta(hours=stated_h if stated_h == 9 else 2)
+    lines = "".join(
+        f"{local + timedelta(minutes=n):%FT%T}+0{stated_h}:00 step {n} loss {9 - n / 20}\n"
+        for n in range(1, 99)
+    )
+    (tmp_path / "train.log").write_text(lines)
+    began = BEGAN + timedelta(hours=2)
+    (tmp_path / "sacct.txt").write_text(ROW.format(began, began + LASTED))
+    read = collect(Request((str(tmp_path),)))
+
+    assert read.last.started_at == BEGAN + timedelta(hours=wanted_h)

@@ -145,3 +145,35 @@ def test_arbitrary_bytes_raise_only_format_error(data: bytes, head: bytes) -> No
         parse(head + data, "s")
     with suppress(FormatError):
         resolve(head + data, "record 1, JobState")
+
+
+HELD = """JobId=140552 JobName=rm-train
+   UserId=lea(2210) GroupId=ml(500)
+   JobState=COMPLETED Reason=None Dependency=(null)
+   NodeList=n[7-9] NumNodes=3
+   JOB_GRES=gpu:h100:10
+     Nodes=n[7-8] CPU_IDs=0-23 Mem=512000 GRES=gpu:h100:4(IDX:0-3)
+     Nodes=n9 CPU_IDs=0-3,8-11 Mem=512000 GRES=gpu:h100:2(IDX:1,7)
+   MinCPUsNode=1 MinMemoryNode=0 MinTmpDiskNode=0
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        (HELD, {"n7": ("0", "1", "2", "3"), "n8": ("0", "1", "2", "3"), "n9": ("1", "7")}),
+        (HELD.replace("(IDX:1,7)", "(IDX:N/A)"), {}),
+        (HELD.replace("(IDX:0-3)", "").replace("(IDX:1,7)", ""), {}),
+    ],
+)
+def test_the_gpus_that_a_job_held(text: str, wanted: object) -> None:
+    """Where one node does not tell its own, none is known: half an answer would hide hosts."""
+    (job,) = parse(text.encode(), "scontrol.txt").jobs
+
+    assert dict(job.devices) == wanted
+
+
+def test_no_node_holds_thousands_of_gpus() -> None:
+    (job,) = parse(HELD.replace("0-3)", "0-9999)").encode(), "scontrol.txt").jobs
+
+    assert len(dict(job.devices)["n7"]) <= 65

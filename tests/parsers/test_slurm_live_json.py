@@ -208,3 +208,14 @@ def test_arbitrary_bytes_raise_only_format_error(data: bytes) -> None:
     assert recognise("x", data) in (True, False)
     with suppress(FormatError):
         parse(data, "s")
+
+
+def test_the_gpus_of_each_node() -> None:
+    """An entry for each node, in their order."""
+    held = ["gpu:h100:4(IDX:0-3)", "gpu:h100:2(IDX:1,7)"]
+    nodes = {"job_resources": {"nodes": "n[7-8]"}, "nodes": "n[7-8]"}
+    (told,) = parse(written(job(**nodes, gres_detail=held)), "squeue.json").jobs
+    (short,) = parse(written(job(**nodes, gres_detail=held[:1])), "squeue.json").jobs
+
+    assert dict(told.devices) == {"n7": ("0", "1", "2", "3"), "n8": ("1", "7")}
+    assert short.devices == ()

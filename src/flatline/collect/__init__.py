@@ -185,6 +185,7 @@ def read(
         gaps,
         held,
         records.addresses,
+        gpus=dict(rows[-1].devices) if rows else {},
         server=request.prometheus,
         asked=(request.start, request.end),
         run=when(rows, logs),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, tzinfo
 
 from flatline.facts import Marker, Track
 from flatline.model import Crash, Gap, LogCite, Match, ProcessExit
@@ -35,6 +35,8 @@ class LogEvents:
     """When the first dated line of its beginning was printed."""
     last_seen: datetime | None = None
     zone_assumed: bool = False
+    stated: tzinfo | None = None
+    """The zone that its stamps state, where they state one and the same."""
     yearless: bool = False
     """Whether stamps stand in it that no year is known for."""
 

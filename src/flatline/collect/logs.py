@@ -488,6 +488,7 @@ def read_log(path: Path, source: str, book: Catalogue, setting: Setting) -> LogE
         clock = Clock.learn(sample, year=setting.year, near=setting.near, zone=setting.zone)
         events = LogReader(file, book, labels, clock, setting).read()
         events.first_seen = clock.first(sample)
+        events.stated = clock.zone if clock.zone_stated else None
         return events
 
 

@@ -52,13 +52,14 @@ class Numbers:
         hosts: tuple[str, ...] = (),
         addresses: Mapping[str, str] | None = None,
         *,
+        gpus: Mapping[str, tuple[str, ...]] | None = None,
         server: str | None = None,
         asked: Window = OPEN,
         run: Window = OPEN,
         origin: str = "",
     ) -> None:
         self._gaps = gaps
-        self._hosts = hosts
+        self._hosts, self._gpus = hosts, gpus or {}
         self._addresses = addresses or {}
         self._sources: list[MetricsSource] = []
         self.read: list[Read] = []
@@ -87,7 +88,7 @@ class Numbers:
         try:
             engine = make()
             source = MetricsSource(
-                scope=Scope(hosts=self._hosts),
+                scope=Scope(self._hosts, self._gpus),
                 addresses=self._addresses,
                 engine=engine,
                 within=within,

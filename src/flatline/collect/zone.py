@@ -3,7 +3,9 @@ The zone of times that state none, where the rest of a run tells it.
 
 Logs and Slurm's text print local time; metrics and Slurm's JSON count seconds since 1970.  Where a
 run as read in UTC lies outside what dates it, and inside at one of the offsets that are in use and
-at no other, that is its zone.  Metrics that are far longer than the run fit many, and tell none.
+at no other, that is its zone.  Where several fit, the times at which its GPUs took up work and
+laid it down tell.  Metrics that are far longer than the run fit many, and tell none.  Where the
+run's own log states an offset at which it lies within records that state none, they have it too.
 """
 
 from __future__ import annotations
@@ -34,6 +36,12 @@ LEAST = timedelta(minutes=10)
 OUT = timedelta(minutes=25)
 """By which a run must stand out of what dates it: no offset in use is smaller than half an hour,
 and little is printed so long after a job's end."""
+STARTS, ENDS = timedelta(minutes=20), timedelta(minutes=7)
+"""From a job's start to its GPUs' work, and from that to its end: containers, compilation and the
+first read of the data; a last save."""
+EDGE, STEP_S, LONGEST = timedelta(minutes=2), 30.0, timedelta(days=2)
+AT_WORK = 1.5
+"""Of an idle GPU's power, the least of one at work: idle ones draw a fifth of their limit."""
 MOST = 0.5
 """Of a run within what dates it as it was read: of metrics that miss a part of it no other zone
 makes more."""
@@ -70,13 +78,38 @@ def zone_of(
     """None where it is not told, or is UTC. `local` records state no zone."""
     if rows and not local:
         return _by_records(rows, logs)
+    if rows and (stated := _stated(rows, logs)) is not None:
+        return stated
     run = when(rows, logs)
     if not rows and not any(events.zone_assumed for _, _, events in logs):
         return None
-    if numbers.window is not None and _zone(run, numbers.window) is None:
+    files = [file for file in found if file.kind == METRICS]
+    if not files or (numbers.window is not None and _within(run, numbers.window)):
         return None
-    whole = Numbers([file for file in found if file.kind == METRICS], [])
-    return _zone(run, whole.window or (None, None))
+    whole = Numbers(files, [], rows[-1].nodes if rows else ())
+    dated = whole.window or (None, None)
+    return _by_work(run, dated, whole)
+
+
+def _stated(rows: Sequence[Job], logs: Logs) -> tzinfo | None:
+    """The one offset that the job's logs state, where they lie within its records by it alone."""
+    own = [events for file, _, events in logs if file.kind == LOG and events.stated is not None]
+    offsets = {offset for e in own if e.stated and (offset := e.stated.utcoffset(None))}
+    seen = [at for e in own for at in (e.first_seen, e.last_seen) if at]
+    start, end = when(rows, ())
+    if len(offsets) != 1 or not seen or start is None or end is None:
+        return None
+    offset, span = offsets.pop(), (min(seen), max(seen))
+    if max(start - span[0], span[1] - end) < OUT:
+        return None
+    return timezone(offset) if _within(span, (start - offset, end - offset)) else None
+
+
+def _within(run: Span, dated: Span) -> bool:
+    (start, end), (first, last) = run, dated
+    if start is None or end is None or first is None or last is None:
+        return False
+    return first - SLACK <= start and end <= last + SLACK
 
 
 def _by_records(rows: Sequence[Job], logs: Logs) -> tzinfo | None:
@@ -94,14 +127,59 @@ def _zone(run: Span, dated: Span, most: float = MOST) -> tzinfo | None:
     if start is None or end is None or first is None or last is None:
         return None
     length, inside = end - start, min(end, last) - max(start, first)
-    if length < LEAST or inside > most * length or max(end - last, first - start) < OUT:
+    fitting = _fitting(run, dated)
+    if length < LEAST or inside > most * length or len(fitting) != 1:
         return None
-    fitting = [
-        offset
-        for offset in (timedelta(hours=hours) for hours in OFFSETS_H if hours)
-        if first - SLACK <= start - offset and end - offset <= last + SLACK
+    return timezone(fitting[0])
+
+
+def _fitting(run: Span, dated: Span) -> list[timedelta]:
+    """The offsets at which a run lies within what dates it, and as it was read it does not."""
+    (start, end), (first, last) = run, dated
+    if start is None or end is None or first is None or last is None:
+        return []
+    if max(end - last, first - start) < OUT:
+        return []
+    offsets = (timedelta(hours=hours) for hours in OFFSETS_H if hours)
+    return [at for at in offsets if _within((start - at, end - at), dated)]
+
+
+def _by_work(run: Span, dated: Span, numbers: Numbers) -> tzinfo | None:
+    """The offset at which the run's GPUs took up work as it began and laid it down as it ended;
+    where only one of both was seen, the one that fits but for what that says."""
+    alone, (start, end), (first, last) = _zone(run, dated), run, dated
+    if start is None or end is None or first is None or last is None:
+        return None
+    fitting = _fitting(run, dated)
+    if not fitting or last - first > LONGEST:
+        return alone
+    began, ended = _worked(first, last, numbers)
+    told = [
+        at
+        for at in fitting
+        if (began is None or -SLACK <= began - (start - at) <= STARTS)
+        and (ended is None or -SLACK <= end - at - ended <= ENDS)
     ]
-    return timezone(fitting[0]) if len(fitting) == 1 else None
+    if began is None or ended is None:
+        return alone if alone is not None and alone.utcoffset(None) in told else None
+    return timezone(told[0]) if len(told) == 1 else None
+
+
+def _worked(
+    first: datetime, last: datetime, numbers: Numbers
+) -> tuple[datetime | None, datetime | None]:
+    """When the GPUs took up work and laid it down; None where that was before or after."""
+    answer = numbers.ask("avg(gpu_power_watts)", start=first, end=last, step_s=STEP_S)
+    if answer is None or len(answer.rows) != 1:
+        return None, None
+    row = answer.rows[0]
+    watts = sorted(row.values)
+    low, high = watts[len(watts) // 20], watts[-1 - len(watts) // 20]
+    busy = [at for at, watt in zip(row.times, row.values, strict=True) if watt > (low + high) / 2]
+    if high < AT_WORK * low or not busy:
+        return None, None
+    began, ended = (datetime.fromtimestamp(at, UTC) for at in (busy[0], busy[-1]))
+    return (began if began - first >= EDGE else None, ended if last - ended >= EDGE else None)
 
 
 def in_zone(value: T, zone: tzinfo) -> T:

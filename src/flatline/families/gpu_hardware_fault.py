@@ -50,12 +50,13 @@ from flatline.judging.health import (
     window,
     within,
 )
+from flatline.judging.order import floor
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import step_at
 from flatline.judging.timeline import by_host, instant, usual
 from flatline.judging.worn_links import Worn, worn_links
-from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place
+from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, LogCite, Place
 
 CODE = "B2"
 NAME = "gpu-hardware-fault"
@@ -139,8 +140,10 @@ def _as_it_ended(facts: Facts, found: Finding, at: float) -> bool:
     stopped = stopped_by(facts, at)
     if stopped is not None:
         return stopped
-    died = [e.at for e in facts.exits if e.at is not None and e.attempt == found.attempt]
-    moment = found.onset or min(died, default=None) or facts.last.ended_at
+    died = [e.at for e in facts.exits if e.at is not None and e.attempt == found.attempt
+            and not (isinstance(e.cite, LogCite) and e.cite.at_assumed)]  # fmt: skip
+    onset = found.onset if found.onset and not floor(found, found.onset) else None
+    moment = onset or min(died, default=None) or facts.last.ended_at
     return moment is not None and abs(moment.timestamp() - at) <= SLACK_S
 
 

@@ -22,7 +22,9 @@ shape or two that are compiled late, or a collection of garbage now and then.  A
 STATED = 0.5
 """Of what the steps lost so much must be had from the times a compiler states. A judgement: a step
 waits as well for what it traces and loads anew, which the compiler does not count."""
-_TOOK = re.compile(r"(?:\bin |\(|\btook )([0-9]{1,6}(?:\.[0-9]{1,6})?) ?s(?:ec(?:onds?)?)?\b")
+_TOOK = re.compile(
+    r"(?:\bin |\(|\btook |[Dd]uration ?: )([0-9]{1,6}(?:\.[0-9]{1,6})?) ?s(?:ec(?:onds?)?)?\b"
+)
 _NO_SAVE = re.compile(
     r"\b(?:not|never|skip(?:s|ped|ping)?|without|finished|done|after|error|while) saving\b",
     re.IGNORECASE,

@@ -26,9 +26,9 @@ def later(facts: Facts, a: Finding, b: Finding) -> bool | None:
         return None
     delta = (first - second).total_seconds()
     room_s = facts.skew_s + a.onset_within_s + b.onset_within_s
-    if delta > room_s and not _floor(b, second):
+    if delta > room_s and not floor(b, second):
         return True
-    return False if delta < -room_s and not _floor(a, first) else None
+    return False if delta < -room_s and not floor(a, first) else None
 
 
 def _buffered(facts: Facts, a: Finding, b: Finding) -> bool:
@@ -70,7 +70,7 @@ def _spoken(finding: Finding) -> LogCite | None:
     )
 
 
-def _floor(finding: Finding, at: datetime) -> bool:
+def floor(finding: Finding, at: datetime) -> bool:
     """Whether a time is only the least it can be: a line without one took it from those before."""
     told = [cite for cite in finding.cites if isinstance(cite, LogCite) and cite.at == at]
     return bool(told) and all(cite.at_assumed for cite in told)

@@ -204,6 +204,8 @@ class Job:
     failed_node: str | None = None
     user: str | None = None
     partition: str | None = None
+    devices: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    """Per host the GPUs it held, by index, where that is told."""
     steps: tuple[Step, ...] = ()
 
 

@@ -17,7 +17,7 @@ Facts from Slurm's own sources (slurm_protocol_defs.c, sacct/print.c, data_parse
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from flatline.errors import FormatError
@@ -27,6 +27,9 @@ from flatline.parsers._hostlist import expand
 
 OOM_MARK = 125
 LAST_SIGNAL = 64  # SIGRTMAX of Linux
+_INDEXES = re.compile(r"\bgpu(?::[\w.-]{1,60}){0,2}\(IDX:(\d{1,4}(?:[-,]\d{1,4}){0,64})\)")
+MOST_GPUS = 64
+"""Of a node."""
 UNSET = {"", "(null)", "none", "n/a", "unknown", "unlimited", "partition_limit", "invalid"}
 NO_VALUE = 0xFFFF_FFFD  # NO_VAL is ...FE, INFINITE ...FF: from here on a number is none
 
@@ -245,6 +248,29 @@ def hosts(text: str) -> tuple[str, ...]:
         return expand(text)
     except FormatError:
         return ()
+
+
+def devices(held: Iterable[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """
+    Per host the indexes of the GPUs, of node lists with what they gave of their GRES:
+    `gpu:h100:4(IDX:0-2,5)`.
+
+    None at all where one of them does not tell its indexes.
+    """
+    found: dict[str, tuple[str, ...]] = {}
+    for nodes, gres in held:
+        told = _INDEXES.findall(gres)
+        indexes = {n for text in told for n in _range(text)}
+        if not indexes:
+            return ()
+        found |= dict.fromkeys(hosts(nodes), tuple(map(str, sorted(indexes))))
+    return tuple(found.items())
+
+
+def _range(text: str) -> Iterator[int]:
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        yield from range(int(first), min(int(last or first), int(first) + MOST_GPUS) + 1)
 
 
 def given(text: str | None) -> str | None:

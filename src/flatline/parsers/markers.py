@@ -13,7 +13,8 @@ configuration), beginnings ("Saving checkpoint", "Loading checkpoint"), failures
 pretrained weights, a model that is new ("Training new model from scratch" says nothing of the
 run), and the lines that the formats of a framework read.
 
-Source: the print statements of torchtitan, nanoGPT, timm, torchvision's and many public loops.
+Source: the print statements of torchtitan, nanoGPT, timm, torchvision's, NeMo's checkpoint
+callbacks and many public loops.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ TRIGGERS = (
     r"(?i:resum(ing|ed) )",
     r"(?i:(loaded|restored|saved|wrote) [^\n]{0,60}(checkpoint|ckpt))",
     r"(?i:checkpoint [^\n]{0,80}(loaded|restored|saved))",
+    r"(?i:checkpoint save [^\n]{0,120}(took|save duration ?:) [0-9])",
     r"[Ss]aved [^\n]{0,120}(step|iter|epoch)[-_]?[0-9]+[^\n]{0,20}\.(pt|pth|ckpt)",
     r"(?i:no [a-z ]{0,24}checkpoints? )",
     r"(?i:(training|starting|start) [^\n]{0,30}from scratch)",
@@ -74,7 +76,8 @@ _LOADED = re.compile(
 _SAVED = re.compile(
     r"\b(?:saved|wrote)\b[^\n]{0,60}?\b(?:checkpoint|ckpt)"
     r"|\bsaved\b[^\n]{0,120}?(?:step|iter|epoch)[-_]?[0-9]{1,12}[^\n]{0,20}\.(?:pt|pth|ckpt)\b"
-    r"|\bcheckpoint\b[^\n]{0,80}?\bsaved\b",
+    r"|\bcheckpoint\b[^\n]{0,80}?\bsaved\b"
+    r"|\bcheckpoint save\b[^\n]{0,120}?\b(?:took|save duration ?:) [0-9]",
     re.I,
 )
 _FRESH = re.compile(

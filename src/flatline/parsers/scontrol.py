@@ -26,6 +26,7 @@ from flatline.parsers._slurm import (
     ENDED,
     cancelled_by,
     count,
+    devices,
     disposition,
     duration_s,
     exit_pair,
@@ -75,6 +76,7 @@ FREE_KEYS = (
 FREE = frozenset(FREE_KEYS.split())
 _KEY = re.compile(r"(?:^|(?<=[ \t]))([A-Z][A-Za-z_]{0,40}(?:[:/][A-Za-z:]{1,20})?)=")
 _FIRST = re.compile(r"\s*(JobId|NodeName)=\S")
+_HELD = re.compile(r"\bNodes=(\S{1,400}) CPU_IDs=\S{0,400} Mem=\d{0,12} GRES=(\S{1,400})")
 _POINTER = re.compile(r"record (\d{1,9}), (\S{1,60})")
 _SET_BY = re.compile(r"\s*\[([^\[\]@]{0,80})@([^\[\]@]{1,40})\]\s*$")
 
@@ -85,6 +87,8 @@ class Block:
 
     number: int
     values: Mapping[str, str]
+    held: tuple[tuple[str, str], ...] = ()
+    """Nodes with what each gave of its GRES, as `scontrol -d` has them."""
 
     def __getitem__(self, key: str) -> str:
         return self.values.get(key, "")
@@ -113,7 +117,8 @@ def _block(number: int, lines: Sequence[str]) -> Block:
     node = lines[0].lstrip().startswith("NodeName")
     single = len(lines) == 1
     pairs = [pair for line in lines for pair in _pairs(line, node, single)]
-    return Block(number, named_once(pairs) if single else dict(reversed(pairs)))
+    values = named_once(pairs) if single else dict(reversed(pairs))
+    return Block(number, values, tuple(p for line in lines for p in _HELD.findall(line)))
 
 
 def _blocks(data: bytes) -> Iterator[Block]:
@@ -186,6 +191,7 @@ def _job(block: Block, source: str) -> Job:
         failed_node=given(block["FailedNode"]),
         user=given(block["UserId"].partition("(")[0]),
         partition=given(block["Partition"]),
+        devices=devices(block.held),
     )
 
 

@@ -13,7 +13,7 @@ A running job's end and a pending job's start are plans and are not taken.  A no
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -23,6 +23,7 @@ from flatline.parsers._hostlist import LIMIT
 from flatline.parsers._slurm import (
     BOOTED,
     ENDED,
+    devices,
     disposition,
     from_epoch,
     given,
@@ -137,7 +138,14 @@ def _job(job: Node, source: str) -> Job | None:
         failed_node=given(job["failed_node"].text),
         user=given(job["user_name"].text),
         partition=given(job["partition"].text),
+        devices=_devices(nodes, job["gres_detail"].words),
     )
+
+
+def _devices(nodes: str, gres: Sequence[str]) -> tuple[tuple[str, tuple[str, ...]], ...]:
+    """`gres_detail` has an entry for each node, in their order."""
+    named = hosts(nodes)
+    return devices(zip(named, gres, strict=True)) if len(named) == len(gres) else ()
 
 
 def _job_times(job: Node) -> Iterator[datetime | None]:
