@@ -228,3 +228,15 @@ def test_what_another_rank_sent_is_no_checkpoint(tmp_path: Path) -> None:
     text = raised("_pickle.UnpicklingError: invalid load key, '\\x9c'.", own("train()"), gather)
 
     assert verdict(tmp_path, text).code == "A1"
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted"),
+    [("assert load_path is not None", ("E2", "empty")),
+     ("assert args.data_path is not None", ("A1", "config"))],
+)  # fmt: skip
+def test_a_checkpoint_that_a_program_insists_on(
+    tmp_path: Path, code: str, wanted: tuple[str, str]
+) -> None:
+    found = verdict(tmp_path, raised("AssertionError", own(code)))
+    assert (found.code, found.fault_class) == wanted

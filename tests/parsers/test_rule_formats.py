@@ -61,13 +61,13 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         "INFO 2026-06-12 10:53:24 ot_train.py:357 step:400 smpl:13K ep:40 epch:1.01 loss:2.215"
         " grdn:49.836 lr:1.0e-05 updt_s:0.504 data_s:0.083",
         {"step": 400, "epoch": 1.01, "loss": 2.215, "grad_norm": 49.836, "lr": 1e-05,
-         "step_s": 0.504, "data_s": 0.083},
+         "step_s": 0.587, "data_s": 0.083},
     ),
     (
         lerobot,
         "INFO 2026-06-12 11:00:42 ot_train.py:357 step:1K smpl:38K ep:121 epch:3.04 loss:1.019"
         " grdn:32.912 lr:1.0e-05 updt_s:0.500 data_s:0.081",
-        {"epoch": 3.04, "loss": 1.019, "grad_norm": 32.912, "lr": 1e-05, "step_s": 0.5,
+        {"epoch": 3.04, "loss": 1.019, "grad_norm": 32.912, "lr": 1e-05, "step_s": 0.581,
          "data_s": 0.081},
     ),
     (vits, "INFO:freevc:Train Epoch: 1515 [70%]", {"epoch": 1515.0}),

@@ -22,6 +22,7 @@ from flatline.judging.last_words import last_words
 from flatline.judging.loading import (
     begins_anew,
     between_ranks,
+    found_none,
     of_a_model,
     of_data,
     reads_a_checkpoint,
@@ -453,8 +454,8 @@ def _no_checkpoint(
 def _unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
     """Family, class and strength of an exception no signature knows."""
     said = crash.exception or (crash.chain[-1][0] if crash.chain else "")
-    if not begun and state_does_not_fit(crash):
-        return "E2", "size-mismatch", 0.7
+    if not begun and (state_does_not_fit(crash) or found_none(crash)):
+        return "E2", "empty" if found_none(crash) else "size-mismatch", 0.7
     if not begun and said and not _MISSING.search(said) and reads_a_checkpoint(crash):
         if of_a_model(crash):
             return "A1", "asset", 0.6

@@ -58,6 +58,10 @@ _NO_CHECKPOINT = re.compile(r"invalid load key, '[<v]'")
 """A web page, or the pointer that git-lfs leaves: nothing a run wrote itself."""
 _SIZES = re.compile(r"\b(?:size|shape)s? .{0,60}\bmust (?:match|be)|\bshape mismatch|\bnot match")
 _STATE = re.compile(r"\b(?:exp_avgs?|exp_avg_sqs?|momentum_buf\w*|square_avgs?|sum_of_squares)\b")
+_INSISTS = re.compile(
+    r"\bassert (?:\w+\.)*(?:load|resume|ckpt|checkpoint|latest)_?"
+    r"(?:path|dir|file|checkpoint|ckpt|step)? is not None"
+)
 _GATHERS = re.compile(r"^_?(?:all_gather|gather|broadcast|scatter|recv)_(?:object|list)")
 _HUB = "from_pretrained"
 _WEIGHTS = re.compile(r"_?load_(?:\w+_)?(?:weights|pretrained|model)\w*$")
@@ -124,6 +128,11 @@ def reads_weights(crash: Crash) -> bool:
         _WEIGHTS.match(frame.function) or f"{_HUB}(" in (frame.code or "")
         for frame in crash.frames
     )
+
+
+def found_none(crash: Crash) -> bool:
+    """Whether the program insisted on a checkpoint to go on from, and none was found."""
+    return any(_INSISTS.search(frame.code or "") for frame in crash.frames[-1:])
 
 
 def between_ranks(crash: Crash) -> bool:
