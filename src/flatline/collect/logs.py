@@ -149,9 +149,7 @@ class LogReader:
             if number < len(self.book.signatures):
                 self._signature(number, text, labelled.text, seen)
             elif number == self.book.traceback_id:
-                full = len(self._heads) > TRACEBACKS_PER_FILE
-                if full or not self._passed_on(labelled, hit.line, HEAD):
-                    self._heads.append((hit.line, labelled.key))
+                self._heads.append((hit.line, labelled.key))
             elif number == self.book.bare_id:
                 self._bare(labelled, seen.cite)
             elif not taken:
@@ -333,7 +331,8 @@ class LogReader:
     def _tracebacks(self) -> None:
         consumed: dict[str, int] = {}
         for head, key in self._heads[:TRACEBACKS_PER_FILE]:
-            if head <= consumed.get(key, 0):
+            own = self.labels.split(self._line(head))
+            if head <= consumed.get(key, 0) or self._passed_on(own, head, HEAD):
                 continue
             lines = stream_lines(self.file, self.labels, head, key)
             raw = read_traceback(lines)

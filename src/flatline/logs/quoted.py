@@ -1,8 +1,8 @@
 """
 What a line passes on and does not say: samples and prompts, chats, commands of a shell's trace.
 
-A program that trains a language model prints text, and the text may be about errors.  The forms are
-those of the published sets and templates: Alpaca (`instruction`, `input`, `### Response:`), OpenAI
+A program that trains a language model prints text, and the text may be about errors.  The forms
+are those of published sets and templates: Alpaca (`instruction`, `input`, `### Response:`), OpenAI
 (`role`, `content`), ShareGPT (`from`, `value`), ChatML (`<|im_start|>`), Llama (`[INST]`).
 """
 
@@ -35,7 +35,8 @@ _LOGGED = re.compile(
     r"\"(?:level|level_?name|severity|lvl|log_?level)\":|(?:Error|Exception|Exit|Warning)\([\"'\d]",
     re.IGNORECASE,
 )
-"""What a logger writes beside its message, and no sample holds; an exception as Python shows it."""
+"""What a logger writes beside its message, and no sample holds; an exception as Python
+shows it."""
 _TRACE = re.compile(r"(?:\+{1,4}|#) (?!\s)")
 """What bash puts before a command (`set -x`), and a comment."""
 _LITERAL = re.compile(r"\b\w{1,60} ?(?:=|:) ?[\[({] ?(?:[\"'][^\"']{0,200}[\"'], ?)*[\"'][^\"']*$")
@@ -72,8 +73,8 @@ def passed_on(text: str, start: int) -> bool:
 
 
 def within_a_turn(above: Iterable[str], below: Iterable[str]) -> bool:
-    """Whether a line between others, the nearest first, stands in a chat's turn, whose end is seen:
-    a run may end while it prints one."""
+    """Whether a line between others, the nearest first, stands in a chat's turn. Its end has to be
+    seen: a run may end while it prints one."""
     for text in above:
         if _TURN.search(text):
             return any(_END.search(end) or _TURN.search(end) for end in _undated(below))
