@@ -47,8 +47,8 @@ _RECORDS = re.compile(
 )
 """The log that Chainer's trainer keeps as JSON."""
 _PROSE = re.compile(
-    r"\.(md|rst)$|^(?:read[ _.-]?me|notes?|to[ _.-]?do|change[ _.-]?log|faq|how[ _.-]?to|licen[cs]e"
-    r"|licen[cs]e|contributing|known[ _.-]?(?:issue|problem)s|trouble[ _.-]?shooting|run[ _.-]?book)"
+    r"\.(md|rst)$|^(?:read[ _.-]?me|notes?|to[ _.-]?do|change[ _.-]?log|faq|how[ _.-]?to|install"
+    r"|contributing|known[ _.-]?(?:issue|problem)s|trouble[ _.-]?shooting|run[ _.-]?book)"
     r"(?:\.(?:txt|text|adoc|org))?$",
     re.IGNORECASE,
 )
