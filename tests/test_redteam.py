@@ -516,3 +516,17 @@ def test_a_page_that_is_all_there_is_is_the_log(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("\n".join(["loading", *traceback("KeyError: 'labels'")]))
 
     assert said(tmp_path).code == "A1"
+
+
+def test_a_kernel_of_a_host_that_may_not_be_a_node_is_doubted(tmp_path: Path) -> None:
+    stamp = at(1555, "%a %b %d %H:%M:%S %Y")
+    lines = [*steps(1, 500), "srun: error: gpu01: task 0: Exited with exit code 1"]
+    record = accounting("FAILED", 1600, "1:0")
+    sure = {}
+    for host in ("rack7-a4", "gpu02"):
+        folder = tmp_path / host
+        folder.mkdir()
+        (folder / f"dmesg-{host}.txt").write_text(f"[{stamp}] {FELL_OFF}\n")
+        sure[host] = said(folder, train=lines, sacct=record).confidence
+
+    assert sure["rack7-a4"] < 0.8 <= sure["gpu02"]
