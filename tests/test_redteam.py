@@ -481,3 +481,52 @@ def test_a_scaler_that_prints_for_itself_is_heard_beside_the_loss(
     done = f"{at(3400)},000 INFO training finished: 1000 steps"
 
     assert said(tmp_path, train=[*lines, done]).state == state
+
+
+@pytest.mark.parametrize(("speaks", "code"), [("gpu01", None), ("ip-10-0-0-4", "B2")])
+def test_a_syslog_that_calls_the_nodes_by_their_names_calls_no_other_host_one(
+    tmp_path: Path, speaks: str, code: str | None
+) -> None:
+    def stamp(seconds: float) -> str:
+        return at(seconds, "%b %d %H:%M:%S")
+
+    (tmp_path / "messages").write_text(
+        f"{stamp(1500)} {speaks} kernel: [  812.000001] audit: type=1400\n"
+        f"{stamp(1555)} ip-10-0-0-7 kernel: [81234.000002] {FELL_OFF}\n"
+    )
+    lines = [*steps(1, 500), "srun: error: gpu01: task 0: Exited with exit code 1"]
+
+    assert said(tmp_path, train=lines, sacct=accounting("FAILED", 1600, "1:0")).code == code
+
+
+@pytest.mark.parametrize("page", ["README.md", "notes.txt", "Known-Issues.txt", "TODO"])
+def test_errors_on_a_page_for_readers_beside_the_log_are_not_the_runs(
+    tmp_path: Path, page: str
+) -> None:
+    (tmp_path / page).write_text(
+        "If it prints\n\n    OSError: [Errno 28] No space left on device\n"
+    )
+
+    verdict = said(tmp_path, train=["loading", *traceback("KeyError: 'labels'")])
+
+    assert (verdict.code, len(verdict.findings)) == ("A1", 1)
+
+
+def test_a_page_that_is_all_there_is_is_the_log(tmp_path: Path) -> None:
+    (tmp_path / "notes.txt").write_text("\n".join(["loading", *traceback("KeyError: 'labels'")]))
+
+    assert said(tmp_path).code == "A1"
+
+
+def test_a_kernel_of_a_host_that_may_not_be_a_node_is_doubted(tmp_path: Path) -> None:
+    stamp = at(1555, "%a %b %d %H:%M:%S %Y")
+    lines = [*steps(1, 500), "srun: error: gpu01: task 0: Exited with exit code 1"]
+    record = accounting("FAILED", 1600, "1:0")
+    sure = {}
+    for host in ("rack7-a4", "gpu02"):
+        folder = tmp_path / host
+        folder.mkdir()
+        (folder / f"dmesg-{host}.txt").write_text(f"[{stamp}] {FELL_OFF}\n")
+        sure[host] = said(folder, train=lines, sacct=record).confidence
+
+    assert sure["rack7-a4"] < 0.8 <= sure["gpu02"]

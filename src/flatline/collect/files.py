@@ -61,7 +61,13 @@ _RECORDS = re.compile(
     rb"\s*\[\s*\{(?=[^{}]{0,4000}\"iteration\": [0-9])[^{}]{0,4000}\"(?:validation/)?main/\w+\": "
 )
 """The log that Chainer's trainer keeps as JSON."""
-_PROSE = re.compile(r"\.(md|rst)$", re.IGNORECASE)
+_PROSE = re.compile(
+    r"\.(md|rst)$|^(?:read[ _.-]?me|notes?|to[ _.-]?do|change[ _.-]?log|faq|how[ _.-]?to|install"
+    r"|contributing|known[ _.-]?(?:issue|problem)s|trouble[ _.-]?shooting|run[ _.-]?book)"
+    r"(?:\.(?:txt|text|adoc|org))?$",
+    re.IGNORECASE,
+)
+"""Pages for a reader: what they quote, no run printed."""
 _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
 ENDS_BYTES = 4096
 _KERNEL = re.compile(
@@ -317,7 +323,7 @@ def _kind(relative: str, head: bytes) -> str:
     if name.endswith((".csv", ".tsv")):
         first = head.partition(b"\n")[0].decode("utf-8", "replace")
         return LOG if headed.heading(first) else OTHER
-    if _CODE.search(name) or head.startswith(b"#!"):
+    if _CODE.search(name) or _PROSE.search(name) or head.startswith(b"#!"):
         return OTHER
     if head.lstrip()[:1] in (b"{", b"[") and name.endswith(".json"):
         return LOG if name == trainer_state.FILE or _RECORDS.match(head) else OTHER

@@ -21,6 +21,9 @@ _REPORT = re.compile(r"oom-kill:constraint=|^.{0,80}Task in /|Memory cgroup stat
 _DIGITS = re.compile(r"\d+")
 _BEGINS = re.compile(r"invoked oom-killer")
 _PID = re.compile(r"(?:Kill(?:ed)? process |reaped process |,pid=)(\d{1,10})\b")
+_SPEAKER = re.compile(r"^.{8,40}? (\S{1,253}) kernel: ")
+SPEAKERS_LINES = 2_000
+"""Of a log of several hosts, in which each is heard soon."""
 ReadLines = Callable[[str, int, int], Sequence[str]]
 
 
@@ -33,7 +36,7 @@ def of_other_jobs(
     An id that is not the number its cgroups carry, as with the tasks of an array, whose records
     name the array, tells nothing of their owner.
     """
-    elsewhere = _of_other_hosts(matches, rows, kernel)
+    elsewhere = _of_other_hosts(matches, rows, kernel, lines)
     own = {job.id for job in rows}
     if not own or not all(job.isdigit() for job in own):
         return elsewhere
@@ -48,20 +51,34 @@ def of_other_jobs(
 
 
 def _of_other_hosts(
-    matches: Sequence[Match], rows: Sequence[Job], kernel: frozenset[str]
+    matches: Sequence[Match], rows: Sequence[Job], kernel: frozenset[str], lines: ReadLines
 ) -> list[Match]:
-    """Those of hosts that are named as the job's nodes are and are none of them: a host of
-    another scheme may be a node by its other name."""
+    """Those of hosts that are none of the job's nodes and are named as they are: a host of another
+    scheme may be a node by its other name, but not in a log that calls nodes by their own."""
     nodes = {_short(node) for job in rows for node in job.nodes}
     schemes = {_DIGITS.sub("#", node) for node in nodes}
-    return [
-        match
+    strange = [
+        (match, _short(host))
         for match in matches
         if match.cite.source in kernel
         and (host := match.cite.place.host) is not None
+        and nodes
         and _short(host) not in nodes
-        and _DIGITS.sub("#", _short(host)) in schemes
     ]
+    sources = {
+        match.cite.source for match, host in strange if _DIGITS.sub("#", host) not in schemes
+    }
+    calls = {source for source in sources if _speakers(lines(source, 1, SPEAKERS_LINES)) & nodes}
+    return [
+        match
+        for match, host in strange
+        if _DIGITS.sub("#", host) in schemes or match.cite.source in calls
+    ]
+
+
+def _speakers(lines: Sequence[str]) -> set[str]:
+    """The hosts whose kernels the lines of a syslog name."""
+    return {_short(found[1]) for line in lines if (found := _SPEAKER.search(line))}
 
 
 def _short(host: str) -> str:

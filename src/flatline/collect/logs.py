@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import re
 from array import array
-from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
 from flatline.collect.attempts import split
+from flatline.collect.blocks import Blocks
 from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
 from flatline.collect.refining import countable, refined
@@ -21,10 +21,11 @@ from flatline.collect.thinning import thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
 from flatline.logs.labels import CUT_BYTES, Labelled, Labels, NamePlace
+from flatline.logs.quoted import AROUND_LINES, passed_on, within_a_turn
 from flatline.logs.reading import BLANKS, TextFile, clean, open_text, plain
 from flatline.logs.scan import Hit
 from flatline.logs.traceback import RawCrash, read_exception, read_traceback, stream_lines
-from flatline.logs.tracetext import exception_line
+from flatline.logs.tracetext import HEAD, exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
 from flatline.parsers import LineReader, Reported
 from flatline.redact import around, excerpt, mask
@@ -36,6 +37,8 @@ TRACEBACKS_PER_FILE = 4_000
 MESSAGES_PER_FILE = 64
 """Exceptions without a traceback whose further lines are read."""
 MESSAGE_LINES = 30
+SAID = ("root", "cascade", "wrapper")
+"""Roles of lines that tell of a failure, which a program may print without having failed."""
 JOINED_LINES = 100
 """Cut lines of a file that are searched whole, pattern by pattern."""
 REST_WITHIN_LINES = 32
@@ -177,6 +180,7 @@ class LogReader:
             found is None
             or found[0].endswith("Warning")
             or len(self._exceptions) >= TRACEBACKS_PER_FILE
+            or self._passed_on(labelled, cite.line, labelled.text)
         ):
             return
         self._seq += 1
@@ -220,9 +224,13 @@ class LogReader:
         signature = self.book.signatures[number]
         decide = confirming(signature.pattern)
         found = decide.search(text) or decide.search(bare)
-        if found is None:
-            return
         count = self._counts.get(signature.id, 0) + 1
+        if found is None or (
+            count <= MATCHES_PER_SIGNATURE
+            and (signature.family or signature.role in SAID)
+            and self._passed_on(seen.labelled, seen.line, found[0])
+        ):
+            return
         self._counts[signature.id] = count
         if count > MATCHES_PER_SIGNATURE:
             return
@@ -234,6 +242,15 @@ class LogReader:
         self.events.matches.append(
             Match(signature, placed, groups, self._seq, self.setting.attempt)
         )
+
+    def _passed_on(self, labelled: Labelled, line: int, said: str) -> bool:
+        """Whether a line has it from a sample, a chat or a command that the program prints."""
+        if passed_on(labelled.text, max(0, labelled.text.find(said))):
+            return True
+        first = max(1, line - AROUND_LINES)
+        near = [self.labels.split(clean(raw)).text
+                for raw in self._lines(first, line + AROUND_LINES)]  # fmt: skip
+        return within_a_turn(reversed(near[: line - first]), near[line - first + 1 :])
 
     def _format(self, number: int, labelled: Labelled, seen: _Seen) -> bool:
         line_format = self.book.formats[number]
@@ -314,7 +331,8 @@ class LogReader:
     def _tracebacks(self) -> None:
         consumed: dict[str, int] = {}
         for head, key in self._heads[:TRACEBACKS_PER_FILE]:
-            if head <= consumed.get(key, 0):
+            own = self.labels.split(self._line(head))
+            if head <= consumed.get(key, 0) or self._passed_on(own, head, HEAD):
                 continue
             lines = stream_lines(self.file, self.labels, head, key)
             raw = read_traceback(lines)
@@ -329,7 +347,7 @@ class LogReader:
                     f"{TRACEBACKS_PER_FILE} were not read", self.file.source)
             )  # fmt: skip
         self._drop_quoted_code()
-        blocks = _Blocks((None, c.head.line, c.end_line) for c in self.events.crashes)
+        blocks = Blocks((None, c.head.line, c.end_line) for c in self.events.crashes)
         alone = [one for one in self._exceptions if not blocks.hold(None, one[1].cite.line)]
         for key, bare in alone[:MESSAGES_PER_FILE]:
             self.events.crashes.append(self._with_message(key, bare))
@@ -388,7 +406,7 @@ class LogReader:
 
     def _drop_quoted_code(self) -> None:
         """Matches on a frame's source line are code that was quoted, not lines that were said."""
-        inside = _Blocks((c.cite.place, c.head.line + 1, c.cite.line - 1)
+        inside = Blocks((c.cite.place, c.head.line + 1, c.cite.line - 1)
                          for c in self.events.crashes)  # fmt: skip
 
         def quoted(match: Match) -> bool:
@@ -445,23 +463,6 @@ class LogReader:
         key = self.labels.split(self._line(match.cite.line)).key
         at = self._before(match.cite.line, key)
         return replace(match, cite=replace(match.cite, at=at, at_assumed=True)) if at else match
-
-
-class _Blocks:
-    """Ranges of lines by place, asked whether any holds a line: logs hold thousands of each."""
-
-    def __init__(self, ranges: Iterable[tuple[Place | None, int, int]]) -> None:
-        self._of: dict[Place | None, tuple[list[int], list[int]]] = {}
-        for where, first, last in sorted(ranges, key=lambda block: block[1]):
-            firsts, furthest = self._of.setdefault(where, ([], []))
-            firsts.append(first)
-            furthest.append(max(last, furthest[-1] if furthest else last))
-
-    def hold(self, where: Place | None, line: int) -> bool:
-        """Whether a range of this place that begins by `line` reaches to it."""
-        firsts, furthest = self._of.get(where, ([], []))
-        at = bisect_right(firsts, line)
-        return at > 0 and furthest[at - 1] >= line
 
 
 def _thin(track: Track) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from flatline.facts import Facts
 from flatline.judging.timeline import instant
-from flatline.logs.places import OWNER
+from flatline.logs.places import OWNER, beside_kernel_word
 from flatline.model import Finding, LogCite, QueryCite
 from flatline.signals import ACTIVITY
 
@@ -50,6 +50,32 @@ def of_its_pods(facts: Facts, finding: Finding) -> Finding:
     if not rows or len(rows) < len(finding.cites) or not all(named):
         return finding
     told = f"Whether {named[0]} is of this run: nothing else read names it."
+    return replace(finding, most=min(finding.most, UNKNOWN),
+                   cannot_decide=(*finding.cannot_decide, told))  # fmt: skip
+
+
+def of_its_nodes(facts: Facts, finding: Finding) -> Finding:
+    """The finding, less sure where kernels' lines alone show it, of hosts that the job's record
+    does not list: a node may go by another name, and the host may be another job's."""
+    nodes = {node.partition(".")[0].lower() for job in facts.jobs for node in job.nodes}
+    said = [cite for cite in finding.cites if isinstance(cite, LogCite)]
+    if not nodes or not said or len(said) < len(finding.cites):
+        return finding
+    hosts = [
+        cite.place.host or beside_kernel_word(cite.source)
+        for cite in said
+        if cite.source in facts.kernel_files
+    ]
+    strange = [
+        host
+        for host in hosts
+        if host is not None
+        and host.partition(".")[0].lower() not in nodes
+        and facts.node_of(host) not in facts.hosts
+    ]
+    if len(strange) < len(said):
+        return finding
+    told = f"Whether {strange[0]} ran this job: its record lists no host of that name."
     return replace(finding, most=min(finding.most, UNKNOWN),
                    cannot_decide=(*finding.cannot_decide, told))  # fmt: skip
 
