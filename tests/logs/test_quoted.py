@@ -28,6 +28,7 @@ SAID = {
     "a task of a launcher": "[rank3]: %s",
     "in a sentence of its own": "could not save: '%s'",
     "a user of a system": "quota of user ana: %s",
+    "a sample that failed": "Error processing sample 3: %s",
 }
 CHATS = {
     "a template": ["<|im_start|>user", "My job says:", FULL, "<|im_end|>"],

@@ -27,6 +27,8 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 """What a program prints before a text: `Question: ...`, `sample 3 | prompt: "..."`."""
+_FAILED = re.compile(r"\b(?:error|fail\w*|exception|cannot|could not|unable)\b", re.IGNORECASE)
+"""`Error processing sample 3: ...` is about the sample, and no text of it."""
 _TOKEN = re.compile(
     r"\[/?INST\]|<\|(?:im_start|im_end|user|assistant|system|endoftext|end|eot_id)\|>"
     r"|<(?:start|end)_of_turn>|</?s>(?:\s|$)|^### (?:Instruction|Input|Question|Response|Human)"
@@ -68,7 +70,7 @@ def passed_on(text: str, start: int) -> bool:
         return True
     if _TOKEN.search(text):
         return True
-    label = _LABEL.search(before)
+    label = None if _FAILED.search(before) else _LABEL.search(before)
     return label is not None and (label.end() < start or before[label.end() :] == "")
 
 
