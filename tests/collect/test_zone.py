@@ -95,12 +95,12 @@ def test_a_log_is_within_its_record(
     assert abs(track.at[0] - first.timestamp()) < 1
 
 
-def powers(first_h: float, last_h: float, off_h: float = 0.0) -> str:
+def powers(first_h: float, last_h: float, off_h: float = 0.0, hung_h: float = 0.0) -> str:
     """Of a GPU at work from three minutes after the run's beginning to its end; `off_h` puts the
-    work elsewhere."""
+    work elsewhere, `hung_h` ends it before the run's end."""
     first, last = BEGAN + timedelta(hours=first_h), BEGAN + LASTED + timedelta(hours=last_h)
     begins = BEGAN + timedelta(hours=off_h, minutes=3)
-    ends = BEGAN + LASTED + timedelta(hours=off_h)
+    ends = BEGAN + LASTED + timedelta(hours=off_h - hung_h)
     times = range(int(first.timestamp()), int(last.timestamp()), 30)
     return "# TYPE DCGM_FI_DEV_POWER_USAGE gauge\n" + "".join(
         'DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-0",Hostname="node1"}'
@@ -131,6 +131,15 @@ def test_the_work_of_its_gpus_tells_which_zone_of_several(
     read = collect(Request((str(tmp_path),)))
 
     assert read.last.started_at == (BEGAN if moved else began)
+
+
+def test_a_run_that_hung_before_it_ended_is_where_its_metrics_are(tmp_path: Path) -> None:
+    began = BEGAN + timedelta(hours=4)
+    (tmp_path / "train.log").write_text(log(4))
+    (tmp_path / "sacct.txt").write_text(ROW.format(began, began + LASTED))
+    (tmp_path / "metrics.om").write_text(powers(-0.3, 0.3, hung_h=0.5))
+
+    assert collect(Request((str(tmp_path),))).last.started_at == BEGAN
 
 
 @pytest.mark.parametrize(

@@ -145,8 +145,9 @@ def _fitting(run: Span, dated: Span) -> list[timedelta]:
 
 
 def _by_work(run: Span, dated: Span, numbers: Numbers) -> tzinfo | None:
-    """The offset at which the run's GPUs took up work as it began and laid it down as it ended;
-    where only one of both was seen, the one that fits but for what that says."""
+    """The one offset that fits, unless its GPUs were at work at other times; of several the one at
+    which they took up work as the run began and laid it down as it ended.  A run that hangs ends
+    long after."""
     alone, (start, end), (first, last) = _zone(run, dated), run, dated
     if start is None or end is None or first is None or last is None:
         return None
@@ -158,11 +159,12 @@ def _by_work(run: Span, dated: Span, numbers: Numbers) -> tzinfo | None:
         at
         for at in fitting
         if (began is None or -SLACK <= began - (start - at) <= STARTS)
-        and (ended is None or -SLACK <= end - at - ended <= ENDS)
+        and (ended is None or ended - (end - at) <= SLACK)
     ]
-    if began is None or ended is None:
-        return alone if alone is not None and alone.utcoffset(None) in told else None
-    return timezone(told[0]) if len(told) == 1 else None
+    if alone is not None:
+        return alone if alone.utcoffset(None) in told else None
+    told = [at for at in told if ended is not None and end - at - ended <= ENDS]
+    return timezone(told[0]) if len(told) == 1 and began is not None else None
 
 
 def _worked(
