@@ -240,3 +240,13 @@ def test_a_checkpoint_that_a_program_insists_on(
 ) -> None:
     found = verdict(tmp_path, raised("AssertionError", own(code)))
     assert (found.code, found.fault_class) == wanted
+
+
+def test_what_a_process_that_begins_is_sent_is_no_checkpoint(tmp_path: Path) -> None:
+    spawn = (
+        '  File "C:\\Users\\u\\miniconda3\\Lib\\multiprocessing\\spawn.py", line 132, in _main\n'
+        "    self = reduction.pickle.load(from_parent)\n"
+    )
+
+    assert verdict(tmp_path, raised("_pickle.UnpicklingError: pickle data was truncated", spawn)
+                   ).code == "A1"  # fmt: skip

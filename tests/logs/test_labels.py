@@ -265,3 +265,13 @@ def test_machines_that_pdsh_names(host: str) -> None:
     assert (said.place.host, said.text) == (host, "part 3 of the model")
     devices = [f"gpu{n % 8}: part {n} of the model" for n in range(24)]
     assert Labels.learn(devices).split(devices[3]).text == devices[3]
+
+
+def test_a_log_that_was_kept_as_comments() -> None:
+    """What stands before all of its lines is no comment of one."""
+    lines = ["# [rank0]: Traceback (most recent call last):", '# [rank0]:   File "t.py", line 3']
+    labels = Labels.learn([*lines, "#", *(f"# step {n}" for n in range(9))])
+
+    assert labels.split(lines[1]).text == '  File "t.py", line 3'
+    assert labels.split(lines[1]).place.rank == 0
+    assert Labels.learn(["# a comment", "step 1", "step 2"]).split("# a b").text == "# a b"

@@ -215,6 +215,10 @@ def test_torchelastic_of_torch_1_8() -> None:
             "pdsh@login1: worker-2: ssh exited with exit code 255",
             [Reported("pdsh", Place(host="worker-2"), 255)],
         ),
+        (
+            "pdsh@login1: worker-2: ssh exited with exit code 247",
+            [Reported("pdsh", Place(host="worker-2"), 247, 9)],
+        ),
         ("prep tag exits with return code = 1", []),
     ],
 )

@@ -136,8 +136,11 @@ def found_none(crash: Crash) -> bool:
 
 
 def between_ranks(crash: Crash) -> bool:
-    """Whether what could not be unpickled came from another rank."""
-    return any(_GATHERS.search(frame.function) for frame in crash.frames)
+    """Whether what could not be unpickled came from another rank, or the process that began it."""
+    return any(
+        _GATHERS.search(frame.function) or "/multiprocessing/" in frame.file.replace("\\", "/")
+        for frame in crash.frames
+    )
 
 
 def state_does_not_fit(crash: Crash) -> bool:

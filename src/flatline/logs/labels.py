@@ -11,7 +11,7 @@ not made a rank, an address not a host name; the caller decides, who knows more.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from flatline.logs.labelling import HOST, NO_LABEL, STAMP, TASK, Kinds, learn, shape
@@ -106,6 +106,17 @@ class _Found:
         self.keys: list[str] = []
 
 
+COMMENT, COMMENTED = "# ", 0.95
+"""Before so many of the lines: a log that was kept in a program's source."""
+
+
+def _commented(lines: Sequence[str]) -> bool:
+    said = [line for line in lines if line.strip(" #")]
+    return len(said) > 1 and sum(line.startswith(COMMENT) for line in said) >= COMMENTED * len(
+        said
+    )
+
+
 class Labels:
     """
     Takes the labels of one file off its lines.
@@ -115,9 +126,12 @@ class Labels:
     group, and only the default one counts.
     """
 
-    def __init__(self, kinds: Kinds | None = None, *, syslog: bool = False) -> None:
+    def __init__(
+        self, kinds: Kinds | None = None, *, syslog: bool = False, commented: bool = False
+    ) -> None:
         self._kinds = kinds or Kinds()
         self._syslog = syslog
+        self._commented = commented
         self._places: dict[tuple[str | None, str | None, int | None, int | None], Place] = {}
         self._first = None if self._kinds.hosts or self._kinds.widths else frozenset("[(12")
 
@@ -125,6 +139,9 @@ class Labels:
     def learn(cls, sample: Iterable[str]) -> Labels:
         """What a file is labelled with, from cleaned lines of its head, middle and tail."""
         lines = [line.partition("\r")[0] for line in sample]
+        commented = _commented(lines)
+        if commented:
+            lines = [line.removeprefix(COMMENT) for line in lines]
         same = layouts(lines)
         alike = dict(zip(same, lines, strict=True))
         none = {key for key, line in alike.items() if not any(p.match(line) for p in _LABELS)}
@@ -139,7 +156,8 @@ class Labels:
             if more == kinds:
                 break
             kinds = more
-        return cls(kinds, syslog=any(map(_SYSLOG.match, alike.values())))
+        syslog = any(map(_SYSLOG.match, alike.values()))
+        return cls(kinds, syslog=syslog, commented=commented)
 
     def split(self, text: str, head: str = "") -> Labelled:
         """
@@ -149,6 +167,8 @@ class Labels:
         label before the first segment holds for all.
         """
         found = _Found()
+        if self._commented:
+            text, head = text.removeprefix(COMMENT), head.removeprefix(COMMENT)
         if head:
             self._strip(head, found)
         rest = self._strip(text, found)

@@ -6,7 +6,8 @@ The DeepSpeed launcher's word on how a process ended, and pdsh's on how a host's
     pdsh@login1: worker-2: ssh exited with exit code 255
 
 The command printed is the last one launched, not the one that failed, so its `--local_rank` is
-no place.  "Killing subprocess N" lines are the launcher's own doing and tell of no end.  Exit
+no place.  The launcher on a host leaves with the number it prints, so that pdsh tells of -9 as
+247.  "Killing subprocess N" lines are the launcher's own doing and tell of no end.  Exit
 code 255 of ssh is also what it gives when it could not connect.
 Source: deepspeed/launcher/launch.py; pdsh src/modules/sshcmd.c.
 """
@@ -26,6 +27,7 @@ TRIGGERS = (
     r"sigkill_handler\].*exits with return code = -?[0-9]+",
     r"pdsh@\S+: \S+: ssh exited with exit code [0-9]+",
 )
+FIRST_SIGNED = 256 - 31
 _LAUNCH = re.compile(r"sigkill_handler\].*exits with return code = (-?\d{1,9})\s*$", re.DOTALL)
 _PDSH = re.compile(r"pdsh@\S{1,255}: (\S{1,255}): ssh exited with exit code (\d{1,9})")
 
@@ -36,7 +38,10 @@ class Reader:
     def feed(self, text: str) -> Iterable[Reported]:
         found = _PDSH.search(text)
         if found is not None:
-            return (Reported("pdsh", Place(host=found[1]), *ended(int(found[2]))),)
+            status = int(found[2])
+            signed = status - 256 if FIRST_SIGNED <= status < 255 else status
+            signal = ended(signed)[1]
+            return (Reported("pdsh", Place(host=found[1]), status, signal),)
         found = _LAUNCH.search(text)
         if found is not None and int(found[1]) != 0:
             code, signal = ended(int(found[1]))
