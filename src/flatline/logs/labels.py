@@ -110,8 +110,14 @@ COMMENT, COMMENTED = "# ", 0.95
 """Before so many of the lines: a log that was kept in a program's source."""
 
 
+_RUN_PL = re.compile(r"# (?:Started at |Running on |Accounting: |Ended \(code )")
+
+
 def _commented(lines: Sequence[str]) -> bool:
+    """Kaldi's `run.pl` says what it does so itself."""
     said = [line for line in lines if line.strip(" #")]
+    if any(map(_RUN_PL.match, said)):
+        return False
     return len(said) > 1 and sum(line.startswith(COMMENT) for line in said) >= COMMENTED * len(
         said
     )
