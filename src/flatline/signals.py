@@ -197,6 +197,8 @@ def clock_events(mask: int) -> str:
 
 SIGNALS: Mapping[str, Signal] = MappingProxyType({signal.name: signal for signal in _TABLE})
 
+GPUS_HELD = "the GPUs the job held"
+"""What is to be known of a node that other jobs use as well."""
 ACTIVITY = ("gpu_sm_active_ratio", "gpu_engine_active_ratio", "gpu_utilization_ratio")
 """How busy a GPU is, best first: each after the first also counts waiting as work."""
 

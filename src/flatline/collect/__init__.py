@@ -38,6 +38,7 @@ from flatline.collect.runs import (
     merge,
     reached_end,
 )
+from flatline.collect.sharing import shared
 from flatline.collect.told_nodes import told_nodes
 from flatline.collect.yearless import dated
 from flatline.collect.zone import in_zone, when, zone_of
@@ -174,6 +175,7 @@ def read(
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     if job_id is not None and not rows:
         gaps.append(Gap(SCHEDULER, f"no record of job {job_id} was found"))
+    gaps += shared(records.jobs, rows)
     if job_id is not None or len({job.id for job in records.jobs}) > 1:
         wanted = rows[-1].id if rows else job_id or ""
         found = of_job(found, wanted, {job.id for job in records.jobs} - {wanted})

@@ -9,7 +9,7 @@ from flatline.facts import Facts
 from flatline.judging.timeline import instant
 from flatline.logs.places import OWNER, beside_kernel_word
 from flatline.model import Finding, LogCite, QueryCite
-from flatline.signals import ACTIVITY
+from flatline.signals import ACTIVITY, GPUS_HELD
 
 UNKNOWN = 0.79
 """Just short of confident: metrics of a cluster hold other jobs' hosts as well, and one that
@@ -39,6 +39,23 @@ def belonging(facts: Facts, finding: Finding) -> Finding:
         finding,
         most=min(finding.most, UNKNOWN),
         cannot_decide=(*finding.cannot_decide, told),
+    )
+
+
+def on_shared_nodes(facts: Facts, finding: Finding) -> Finding:
+    """The finding, less sure where it blames a GPU by its metrics that may be another job's."""
+    if not any(isinstance(cite, QueryCite) for cite in finding.cites):
+        return finding
+    shared = {gap.where: gap for gap in facts.gaps if gap.need == GPUS_HELD and gap.where}
+    blamed = [(place, gap) for place in finding.culprits if place.gpu is not None
+              and (gap := shared.get(facts.node_of(place.host or "")))]  # fmt: skip
+    if not blamed:
+        return finding
+    place, gap = blamed[0]
+    return replace(
+        finding,
+        most=min(finding.most, UNKNOWN),
+        cannot_decide=(*finding.cannot_decide, f"Whether {place} was this job's: {gap.reason}."),
     )
 
 

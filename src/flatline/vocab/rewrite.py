@@ -33,7 +33,7 @@ from flatline.series.promql.tree import (
     render,
     walk,
 )
-from flatline.signals import SIGNALS, Signal
+from flatline.signals import GPUS_HELD, SIGNALS, Signal
 from flatline.vocab import LABELS, Carrier, Exporter, LabelRule
 from flatline.vocab.kinds import COUNTING, LINEAR, NOT_OF_MEANS, labels_of_result
 
@@ -142,7 +142,7 @@ def restrictions(
         by_gpus.setdefault(tuple(scope.gpus.get(host, ())), []).extend(values)
     told = gpu is not None and (gpu.spells == "index" or bool(exporter.gpus))
     if any(by_gpus) and (not told or len(by_gpus) > MAX_GROUPS):
-        gaps.append(Gap("the GPUs the job held", f"{exporter.name} does not tell them apart"))
+        gaps.append(Gap(GPUS_HELD, f"{exporter.name} does not tell them apart"))
         by_gpus = {(): [value for values in by_gpus.values() for value in values]}
     groups = [
         (
