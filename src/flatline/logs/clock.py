@@ -109,7 +109,7 @@ class Clock:
         offsets: set[str] = set()
         dated: list[str] = []
         forms: dict[bytes, str] = {}
-        texts = list(map(_lead, sample))
+        texts = [line[:LEAD_CHARS] if line[:2] != '{"' else _lead(line) for line in sample]
         for text, alike in zip(texts, layouts(texts), strict=True):
             form = forms.get(alike)
             if form is None:

@@ -106,7 +106,7 @@ class _Found:
         self.keys: list[str] = []
 
 
-COMMENT, COMMENTED = "# ", 0.95
+COMMENT, COMMENTED, HEAD_LINES = "# ", 0.95, 20
 """Before so many of the lines: a log that was kept in a program's source."""
 
 
@@ -115,6 +115,9 @@ _RUN_PL = re.compile(r"# (?:Started at |Running on |Accounting: |Ended \(code )"
 
 def _commented(lines: Sequence[str]) -> bool:
     """Kaldi's `run.pl` says what it does so itself."""
+    head = [line for line in lines[:HEAD_LINES] if line]
+    if 2 * sum(line[0] == "#" for line in head) < len(head):
+        return False  # most files, told in no time
     said = [line for line in lines if line.strip(" #")]
     if any(map(_RUN_PL.match, said)):
         return False
