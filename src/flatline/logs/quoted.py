@@ -48,7 +48,8 @@ _LOGGED = re.compile(
     r"|(?:Error|Exception|Exit|Warning)\([\"'\d]",
     re.IGNORECASE,
 )
-"""What a logger writes beside its message, and no sample holds; exceptions as Python shows them."""
+"""What a logger writes beside its message, and no sample holds; exceptions as Python shows
+them."""
 _TRACE = re.compile(r"(?:\+{1,4}|#) (?!\s)")
 """What bash puts before a command (`set -x`), and a comment."""
 _LITERAL = re.compile(r"\b\w{1,60} ?(?:=|:) ?[\[({] ?(?:[\"'][^\"']{0,200}[\"'], ?)*[\"'][^\"']*$")
@@ -93,9 +94,9 @@ def passed_on(text: str, start: int) -> bool:
 
 
 def within_a_turn(above: Iterable[str], below: Iterable[str]) -> bool:
-    """Whether a line between others, the nearest first, stands in a chat's turn, or in a text under
-    its heading. The end has to be seen, by a mark of the same kind: a run may end while it prints
-    one, and launchers draw rules as well."""
+    """Whether a line between others, the nearest first, stands in a chat's turn, or under the
+    heading of a text. The end has to be seen, by a mark of the same kind: a run may end while it
+    prints one, and launchers draw rules as well."""
     for text in above:
         if _TURN.search(text):
             return any(_END.search(end) or _TURN.search(end) for end in _undated(below))
