@@ -108,10 +108,14 @@ class _Found:
 
 COMMENT, COMMENTED = "# ", 0.95
 """Before so many of the lines: a log that was kept in a program's source."""
+_RUN_PL = re.compile(r"# (?:Started at|Running on|Ended \(code|Accounting:) ")
+"""Kaldi's launcher writes so itself; of a job that printed nothing there is nothing else."""
 
 
 def _commented(lines: Sequence[str]) -> bool:
     said = [line for line in lines if line.strip(" #")]
+    if any(map(_RUN_PL.match, said)):
+        return False
     return len(said) > 1 and sum(line.startswith(COMMENT) for line in said) >= COMMENTED * len(
         said
     )
