@@ -250,3 +250,44 @@ def test_what_a_process_that_begins_is_sent_is_no_checkpoint(tmp_path: Path) -> 
 
     assert verdict(tmp_path, raised("_pickle.UnpicklingError: pickle data was truncated", spawn)
                    ).code == "A1"  # fmt: skip
+
+
+SPAWNED = (
+    '  File "/usr/lib/python3.10/multiprocessing/process.py", line 314, in _bootstrap\n'
+    "    self.run()\n"
+    '  File "/venv/lib/python3.10/site-packages/torch/multiprocessing/spawn.py", line 90, in'
+    " _wrap\n    fn(i, *args)\n"
+)
+TORCH = (
+    '  File "/venv/lib/python3.10/site-packages/torch/serialization.py", line 1040, in load\n'
+    "    return _legacy_load(opened_file, map_location)\n"
+)
+HANDED = (
+    '  File "/usr/lib/python3.10/multiprocessing/spawn.py", line 126, in _main\n'
+    "    self = reduction.pickle.load(from_parent)\n"
+)
+CUT = "_pickle.UnpicklingError: pickle data was truncated"
+STEPS = "".join(f"step {n}/1000 loss {2.5 - n / 100:.4f}\n" for n in range(1, 60))
+
+
+@pytest.mark.parametrize(
+    ("way", "code"), [((own("ckpt = torch.load(args.resume)"), TORCH), "E2"), ((HANDED,), "A1")]
+)
+def test_a_spawned_worker_reads_a_checkpoint_or_what_it_was_handed(
+    tmp_path: Path, way: tuple[str, ...], code: str
+) -> None:
+    assert verdict(tmp_path, raised(CUT, SPAWNED, *way)).code == code
+
+
+def test_weights_that_are_read_once_it_trained_did_not_keep_it_from_starting(
+    tmp_path: Path,
+) -> None:
+    text = STEPS + raised(HEADER, own("best = load_file(best_path)"), LIBRARY)
+    assert verdict(tmp_path, text).code == "E2"
+
+
+@pytest.mark.parametrize(("named", "code"), [("args.load_path", "A1"), ("load_path", "E2")])
+def test_a_checkpoint_that_is_insisted_on(tmp_path: Path, named: str, code: str) -> None:
+    """What a setting should name, nobody looked for."""
+    text = raised("AssertionError", own(f"assert {named} is not None"))
+    assert verdict(tmp_path, text).code == code

@@ -6,6 +6,8 @@ import json
 import shutil
 from pathlib import Path
 
+import pytest
+
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.render.json import render
@@ -62,3 +64,70 @@ def test_a_history_that_is_cut_or_hostile_is_read_as_far_as_it_goes(tmp_path: Pa
         diagnose(facts)
     (tmp_path / "trainer_state.json").write_text(whole[:900])
     assert len(collect(Request((str(tmp_path),))).tracks[0]) == 4
+
+
+STARTUP = (
+    "starting\nTraceback (most recent call last):\n"
+    '  File "train.py", line 3, in <module>\n    import flash_attn\n'
+    "ModuleNotFoundError: No module named 'flash_attn'\n"
+)
+
+
+def bar(of: int) -> str:
+    return "".join(
+        f"{n / of:4.0%}|##  | {n}/{of} [00:{n % 60:02d}<05:00,  3.10s/it]\n"
+        for n in range(1, of + 1)
+    )
+
+
+def test_the_history_of_the_model_it_begins_with_is_not_the_runs(tmp_path: Path) -> None:
+    shutil.copytree(KEPT / "diverged", tmp_path / "base_model")
+    (tmp_path / "train.log").write_text(STARTUP)
+    facts = collect(Request((str(tmp_path),)))
+    verdict = diagnose(facts)
+
+    assert (verdict.code, verdict.fault_class, facts.tracks) == ("A1", "env", ())
+    assert [gap.where for gap in facts.gaps if gap.need == "loss"] == [
+        "base_model/trainer_state.json"
+    ]
+
+
+@pytest.mark.parametrize(("more", "own"), [(0, True), (7, False)])
+def test_a_log_without_losses_tells_its_history_by_the_plan(
+    tmp_path: Path, more: int, own: bool
+) -> None:
+    shutil.copytree(KEPT / "diverged", tmp_path / "out")
+    plan = json.loads((KEPT / "diverged" / "trainer_state.json").read_text())["max_steps"]
+    (tmp_path / "train.log").write_text(bar(plan + more))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code == "E1") == own
+
+
+def test_of_several_runs_histories_none_is_taken(tmp_path: Path) -> None:
+    for name, kept in (("run-0", "diverged"), ("run-1", "sound")):
+        shutil.copytree(KEPT / kept, tmp_path / name)
+
+    facts = collect(Request((str(tmp_path),)))
+
+    assert facts.tracks == ()
+    assert diagnose(facts).state == "undetermined"
+
+
+@pytest.mark.parametrize("name", ["reward", "kl", "objective/kl", "policy/approxkl_avg"])
+def test_a_loss_beside_rewards_is_not_meant_to_fall(tmp_path: Path, name: str) -> None:
+    entry = '    {\n      "loss": 0.5,\n      "%s": 0.1,\n      "step": 5\n    }\n'
+    (tmp_path / "trainer_state.json").write_text('{\n  "log_history": [\n' + entry % name)
+    (track,) = collect(Request((str(tmp_path),))).tracks
+
+    assert not track.falling
+
+
+def test_a_baselines_history_is_its_own(tmp_path: Path) -> None:
+    shutil.copytree(KEPT / "sound", tmp_path / "run")
+    shutil.copytree(KEPT / "sound", tmp_path / "before")
+    facts = collect(Request((str(tmp_path / "run"),), baseline=str(tmp_path / "before")))
+
+    assert len(facts.tracks) == 1
+    assert facts.baseline is not None
+    assert len(facts.baseline.tracks) == 1

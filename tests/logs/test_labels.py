@@ -275,3 +275,10 @@ def test_a_log_that_was_kept_as_comments() -> None:
     assert labels.split(lines[1]).text == '  File "t.py", line 3'
     assert labels.split(lines[1]).place.rank == 0
     assert Labels.learn(["# a comment", "step 1", "step 2"]).split("# a b").text == "# a b"
+
+
+def test_what_kaldi_writes_of_a_job_is_no_log_kept_as_comments() -> None:
+    lines = ["# nnet3-train a b", "# Started at Sat Dec 12 03:10:40 GMT 2020", "#"]
+    ended = "# Ended (code 137) at Sat Dec 12 03:15:49 GMT 2020, elapsed time 309 seconds"
+
+    assert Labels.learn([*lines, ended]).split(ended).text == ended

@@ -28,6 +28,13 @@ SAID = {
     "a task of a launcher": "[rank3]: %s",
     "in a sentence of its own": "could not save: '%s'",
     "a user of a system": "quota of user ana: %s",
+    "a sample that was left out": "skipped example 55: %s",
+    "what was being done": "during generation: %s",
+    "a sample's own exception": "Sample 12: %s",
+    "a row that is dated": '{"text": "%s", "time": "2026-03-01T10:00:00"}',
+    "a row of a stream": '{"content": "%s", "type": "stderr"}',
+    "a list of errors": "errors: ['%s']",
+    "an exception that names a token": "%s: 'cache of <|eot_id|>.bin'",
     "a sample that failed": "Error processing sample 3: %s",
 }
 CHATS = {
@@ -82,6 +89,41 @@ def test_a_run_that_prints_of_errors_did_not_have_them(tmp_path: Path, lines: li
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert (verdict.code, {f.finding.code for f in verdict.findings}) == ("A2", {"A2"})
+
+
+RAN_OUT = [
+    "Traceback (most recent call last):",
+    '  File "train.py", line 99, in <module>',
+    "    loss.backward()",
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total"
+    " capacity of 79.15 GiB of which 1.02 GiB is free.",
+]
+LAST_PRINTED = {
+    "a template": ["### Instruction:", "Give three tips.", "", "### Response:", "Sleep."],
+    "a turn": ["<|im_start|>user", "hi<|im_end|>", "<|im_start|>assistant", "hello"],
+    "an instruction": ["[INST] hello"],
+    "a heading": ["--- generated text ---", "Once upon a time"],
+    "a heading drawn as launchers do": ["====== Prompt ======", "Once upon a time"],
+}
+LAUNCHERS = {
+    "torchrun": ["=" * 60, "train.py FAILED", "-" * 60, "Failures:", "=" * 60],
+    "mpirun": ["-" * 74, "Primary job  terminated normally, but 1 process returned", "-" * 74],
+}
+
+
+@pytest.mark.parametrize("launcher", LAUNCHERS)
+@pytest.mark.parametrize("printed", LAST_PRINTED)
+def test_a_run_that_dies_once_it_printed_a_sample(
+    tmp_path: Path, printed: str, launcher: str
+) -> None:
+    lines = ["loading", *LAST_PRINTED[printed], *RAN_OUT, *LAUNCHERS[launcher]]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == "B1"
+
+
+def test_a_servers_status_is_no_text() -> None:
+    assert not passed_on("response: 503 Server Error: Service Unavailable", 14)
 
 
 @pytest.mark.parametrize("form", SAID.values())

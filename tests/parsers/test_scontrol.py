@@ -163,6 +163,7 @@ HELD = """JobId=140552 JobName=rm-train
     [
         (HELD, {"n7": ("0", "1", "2", "3"), "n8": ("0", "1", "2", "3"), "n9": ("1", "7")}),
         (HELD.replace("(IDX:1,7)", "(IDX:N/A)"), {}),
+        (HELD.replace("h100:2(IDX:1,7)", "h100_1g.10gb:2(IDX:8-9)"), {}),
         (HELD.replace("(IDX:0-3)", "").replace("(IDX:1,7)", ""), {}),
     ],
 )

@@ -328,7 +328,7 @@ def _logs(
             events.keep_steps()
         gaps += events.gaps
         read.append((file, task.setting, events))
-    not_beside_a_log([(file.source, events) for file, _, events in read])
+    gaps += not_beside_a_log([(file.source, events) for file, _, events in read])
     return read
 
 

@@ -2,7 +2,8 @@
 The history that a trainer keeps in every checkpoint (`parsers.trainer_state`).
 
 The last of a run holds all others, and says nothing of time: where a log has the losses, it is not
-needed; read beside the log, it would be a second stream of the same steps.
+needed; read beside the log, it would be a second stream of the same steps.  Folders hold histories
+of other runs as well: of a sweep's, and of the model that a run begins with.
 """
 
 from __future__ import annotations
@@ -14,7 +15,9 @@ from pathlib import Path
 from flatline.collect.events import LogEvents
 from flatline.collect.files import Found
 from flatline.logs.reading import read_head
+from flatline.model import Gap
 from flatline.parsers.trainer_state import FILE
+from flatline.tracks import BASELINE
 
 HEAD_BYTES = 4096
 _CHECKPOINT = re.compile(r"checkpoint-\d{1,12}$")
@@ -22,7 +25,7 @@ _REACHED = re.compile(rb"\n {2}\"global_step\": (\d{1,12})")
 
 
 def is_history(source: str) -> bool:
-    return source.rpartition("/")[2] == FILE
+    return source.removeprefix(BASELINE).rpartition("/")[2] == FILE
 
 
 def last_of_each(found: Iterable[Found]) -> list[Found]:
@@ -47,12 +50,28 @@ def _step(path: Path) -> int:
     return int(found[1]) if found else -1
 
 
-def not_beside_a_log(read: Sequence[tuple[str, LogEvents]]) -> None:
-    """Empties what histories hold where another file has losses as well."""
-    told = any(any(track.has_loss) for source, events in read if not is_history(source)
-               for track in events.tracks.values())  # fmt: skip
-    for source, events in read:
-        if is_history(source):
-            events.matches, events.crashes, events.exits = [], [], []
-            if told:
-                events.tracks, events.markers = {}, []
+def not_beside_a_log(read: Sequence[tuple[str, LogEvents]]) -> list[Gap]:
+    """Empties histories where another file has losses as well, and those that no one can tell to
+    be this run's: of several runs, or beside a log whose steps are others or that ends before any.
+    """
+    logs = [events for source, events in read if not is_history(source)]
+    told = any(any(track.has_loss) for e in logs for track in e.tracks.values())
+    plans = {plan for events in logs for plan in _plans(events)}
+    tells = plans or any(e.tracks or e.crashes or e.exits for e in logs)
+    kept = [(source, events) for source, events in read if is_history(source)]
+    own = [] if told else [e for _, e in kept if not tells or plans & _plans(e)]
+    gaps = []
+    for source, events in kept:
+        events.matches, events.crashes, events.exits = [], [], []
+        if len(own) != 1 or events is not own[0]:
+            if not told and events.tracks:
+                gaps.append(Gap("loss", "nothing tells that this history is the run's", source))
+            events.tracks, events.markers = {}, []
+    return gaps
+
+
+def _plans(events: LogEvents) -> set[int]:
+    """Steps that were planned, as it tells."""
+    stated = [track.planned for track in events.tracks.values()]
+    stated += [marker.progress.planned for marker in events.markers]
+    return {steps for steps in stated if steps}

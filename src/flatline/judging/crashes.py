@@ -446,7 +446,7 @@ def _no_checkpoint(
         return ("A3", "code") if begun else ("A1", DEFAULT)
     if fault_class in KEYS:
         return None
-    if of_a_model(crash) or (not begun and begins_anew(facts, crash)):
+    if not begun and (of_a_model(crash) or begins_anew(facts, crash)):
         return "A1", "asset"
     return ("A3" if begun else "A1", "data") if of_data(crash) else None
 

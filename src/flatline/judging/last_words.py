@@ -124,6 +124,8 @@ def last_words(facts: Facts) -> Match | None:
     named: list[Match] = []
     bare: list[Match] = []
     for read in facts.log_files(LOG)[:MOST_LOGS]:
+        if read.source.endswith(".json"):
+            continue  # a history: nobody said it last
         lines = list(_tail(facts, read.source, read.lines))
         for back, cite in zip(range(len(lines), 0, -1), lines, strict=True):
             if _HARMLESS.search(cite.text):

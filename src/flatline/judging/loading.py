@@ -59,9 +59,13 @@ _NO_CHECKPOINT = re.compile(r"invalid load key, '[<v]'")
 _SIZES = re.compile(r"\b(?:size|shape)s? .{0,60}\bmust (?:match|be)|\bshape mismatch|\bnot match")
 _STATE = re.compile(r"\b(?:exp_avgs?|exp_avg_sqs?|momentum_buf\w*|square_avgs?|sum_of_squares)\b")
 _INSISTS = re.compile(
-    r"\bassert (?:\w+\.)*(?:load|resume|ckpt|checkpoint|latest)_?"
+    r"\bassert (?!(?:\w+\.)*(?:args|opts?|cfg|conf(?:ig)?|hparams|flags)\.)"
+    r"(?:\w+\.)*(?:load|resume|ckpt|checkpoint|latest)_?"
     r"(?:path|dir|file|checkpoint|ckpt|step)? is not None"
 )
+"""What a setting should have named, nobody looked for."""
+_HANDED = re.compile(r"/multiprocessing/(?!spawn\.py:_wrap$|process\.py:)")
+_UNPACKS = re.compile(r"/(?:pickle|cloudpickle|dill)\b|/torch/distributed/|/mpi4py/")
 _GATHERS = re.compile(r"^_?(?:all_gather|gather|broadcast|scatter|recv)_(?:object|list)")
 _HUB = "from_pretrained"
 _WEIGHTS = re.compile(r"_?load_(?:\w+_)?(?:weights|pretrained|model)\w*$")
@@ -137,10 +141,13 @@ def found_none(crash: Crash) -> bool:
 
 def between_ranks(crash: Crash) -> bool:
     """Whether what could not be unpickled came from another rank, or the process that began it."""
-    return any(
-        _GATHERS.search(frame.function) or "/multiprocessing/" in frame.file.replace("\\", "/")
-        for frame in crash.frames
-    )
+    for frame in reversed(crash.frames):
+        where = f"{frame.file}:{frame.function}".replace("\\", "/")
+        if _GATHERS.search(frame.function) or _HANDED.search(where):
+            return True
+        if not _UNPACKS.search(where):
+            return False
+    return False
 
 
 def state_does_not_fit(crash: Crash) -> bool:

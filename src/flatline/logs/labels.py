@@ -108,6 +108,8 @@ class _Found:
 
 COMMENT, COMMENTED, HEAD_LINES = "# ", 0.95, 20
 """Before so many of the lines: a log that was kept in a program's source."""
+_RUN_PL = re.compile(r"# (?:Started at|Running on|Ended \(code|Accounting:) ")
+"""Kaldi's launcher writes so itself; of a job that printed nothing there is nothing else."""
 
 
 _RUN_PL = re.compile(r"# (?:Started at |Running on |Accounting: |Ended \(code )")

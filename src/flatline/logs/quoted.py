@@ -9,7 +9,7 @@ are those of published sets and templates: Alpaca (`instruction`, `input`, `### 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
 AROUND_LINES = 24
@@ -21,24 +21,35 @@ _NAMES = (
 )
 _ROW = re.compile(rf"""["'](?:{_NAMES}|input|value)["']: *\[?["']""", re.IGNORECASE)
 """A field of a row that holds text."""
+_KINDS = (
+    r"(?:the|an?|my|new|raw|full|first|next|last|best|worst|random|current|original|final|system"
+    r"|inputs?|outputs?|source|target|gold|reference|expected|predicted|generated|decoded|sampled"
+    r"|model|user|assistant|train|training|eval|evaluation|validation|test|few-shot)"
+)
 _LABEL = re.compile(
-    rf"(?:^|[\]:|>] )(?:[a-z]{{1,12}} ){{0,2}}(?:{_NAMES})(?: ?#?\d{{1,9}}| ?\[\d{{1,9}}\])?"
+    rf"(?:^|[\]:|>] )(?:{_KINDS} ){{0,2}}(?:{_NAMES})(?P<number> ?#?\d{{1,9}}| ?\[\d{{1,9}}\])?"
     r" ?(?:[:>|]|->|=>) ?",
     re.IGNORECASE,
 )
-"""What a program prints before a text: `Question: ...`, `sample 3 | prompt: "..."`."""
+"""What a program prints before a text: `Question: ...`, `sample 3 | prompt: "..."`; what it does
+to a sample (`skipped sample 3: ...`) and a server's response (`response: 503`) are none."""
+_STATUS = re.compile(r"(?:HTTP \S{1,12} ?)?[45]\d\d\b")
 _FAILED = re.compile(r"\b(?:error|fail\w*|exception|cannot|could not|unable)\b", re.IGNORECASE)
 """`Error processing sample 3: ...` is about the sample, and no text of it."""
 _TOKEN = re.compile(
     r"\[/?INST\]|<\|(?:im_start|im_end|user|assistant|system|endoftext|end|eot_id)\|>"
     r"|<(?:start|end)_of_turn>|</?s>(?:\s|$)|^### (?:Instruction|Input|Question|Response|Human)"
 )
+_RAISED = re.compile(r"[\w.]{1,120}(?:Error|Exception)\b")
 _LOGGED = re.compile(
-    r"\"(?:level|level_?name|severity|lvl|log_?level)\":|(?:Error|Exception|Exit|Warning)\([\"'\d]",
+    r"\"(?:level|level_?name|severity|lvl|log_?level)\":"
+    r"|\"(?:@?timestamp|time|asctime|ts)\": ?[\"\d{]"
+    r"|\"(?:stream|type)\": ?\"std(?:err|out)\"|\b(?:errors?|exceptions?|failures?)(?:: |=)\[[\"']"
+    r"|(?:Error|Exception|Exit|Warning)\([\"'\d]",
     re.IGNORECASE,
 )
-"""What a logger writes beside its message, and no sample holds; an exception as Python
-shows it."""
+"""What a logger writes beside its message, and no sample holds; exceptions as Python shows
+them."""
 _TRACE = re.compile(r"(?:\+{1,4}|#) (?!\s)")
 """What bash puts before a command (`set -x`), and a comment."""
 _LITERAL = re.compile(r"\b\w{1,60} ?(?:=|:) ?[\[({] ?(?:[\"'][^\"']{0,200}[\"'], ?)*[\"'][^\"']*$")
@@ -47,13 +58,18 @@ _CONDITION = re.compile(r"^\s*(?:if|elif|while|grep|egrep|awk|sed|case)\b.{0,80}
 _TURN = re.compile(
     r"^\s*(?:### (?:Instruction|Input|Prompt|Question|Human|Response)\b|\[INST\]"
     r"|<\|(?:im_start|start_header_id)\|>|<\|(?:user|assistant|system)\|>|<start_of_turn>"
-    rf"|\W{{0,12}}(?:generated|decoded|sampled|prompt|completion)\b[^:]{{0,40}}[=:*-]{{2,}}\s*$"
     rf"|(?:{_NAMES}) ?[:=] ?\"\"\"$)",
     re.IGNORECASE,
 )
-_END = re.compile(
-    r"<\|(?:im_end|end|endoftext|eot_id)\|>|\[/INST\]|<end_of_turn>|</s>|^\"\"\"|^[=*-]{8,}$"
+_HEADING = re.compile(
+    r"^\s*\W{0,12}(?:generated|decoded|sampled|prompt|completion)\b[^:]{0,40}?"
+    r"([=:*-])\1{1,99}\s*$",
+    re.IGNORECASE,
 )
+_END = re.compile(r"<\|(?:im_end|end|endoftext|eot_id)\|>|\[/INST\]|<end_of_turn>|</s>|^\"\"\"")
+_RULE = re.compile(r"^([=*-])\1{7,}$")
+_LAUNCHER = re.compile(r"\bFAILED$|^(?:Primary job|mpirun|MPI_ABORT|srun|prterun|orterun)\b")
+"""What a launcher writes of a death below a rule of its own."""
 _RECORD = re.compile(r"^\W{0,2}\d{4}-\d\d-\d\d[ T]\d\d:|\bstep[ =:]{0,3}\d|\d+/\d+ \[")
 """A line that a logger dated or a program counted."""
 
@@ -68,20 +84,36 @@ def passed_on(text: str, start: int) -> bool:
         return False
     if _ROW.search(before) or _LITERAL.search(before) or _CONDITION.search(before):
         return True
-    if _TOKEN.search(text):
+    if _TOKEN.search(before) or (not _RAISED.match(text) and _TOKEN.search(text)):
         return True
     label = None if _FAILED.search(before) else _LABEL.search(before)
-    return label is not None and (label.end() < start or before[label.end() :] == "")
+    if label is None:
+        return False
+    raised = label["number"] and _RAISED.match(text, label.end())
+    return not (raised or _STATUS.match(text, label.end()))
 
 
 def within_a_turn(above: Iterable[str], below: Iterable[str]) -> bool:
-    """Whether a line between others, the nearest first, stands in a chat's turn. Its end has to be
-    seen: a run may end while it prints one."""
+    """Whether a line between others, the nearest first, stands in a chat's turn, or under the
+    heading of a text. The end has to be seen, by a mark of the same kind: a run may end while it
+    prints one, and launchers draw rules as well."""
     for text in above:
         if _TURN.search(text):
             return any(_END.search(end) or _TURN.search(end) for end in _undated(below))
-        if _END.search(text) or _RECORD.search(text):
+        if heading := _HEADING.search(text):
+            return _ruled_off(heading[1], [*_undated(below)])
+        if _END.search(text) or _RULE.search(text) or _RECORD.search(text):
             return False
+    return False
+
+
+def _ruled_off(drawn: str, below: Sequence[str]) -> bool:
+    """Whether a heading follows, or a rule drawn as this one is that is no launcher's."""
+    for text, after in zip(below, (*below[1:], ""), strict=False):
+        if _HEADING.search(text):
+            return True
+        if rule := _RULE.search(text):
+            return rule[1] == drawn and _LAUNCHER.search(after) is None
     return False
 
 

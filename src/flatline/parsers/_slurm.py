@@ -28,6 +28,8 @@ from flatline.parsers._hostlist import expand
 OOM_MARK = 125
 LAST_SIGNAL = 64  # SIGRTMAX of Linux
 _INDEXES = re.compile(r"\bgpu(?::[\w.-]{1,60}){0,2}\(IDX:(\d{1,4}(?:[-,]\d{1,4}){0,64})\)")
+_PART = re.compile(r"\d{1,2}g\.\d{1,4}gb", re.IGNORECASE)
+"""A profile of MIG: the indexes count parts of GPUs, and metrics count GPUs."""
 MOST_GPUS = 64
 """Of a node."""
 UNSET = {"", "(null)", "none", "n/a", "unknown", "unlimited", "partition_limit", "invalid"}
@@ -255,13 +257,13 @@ def devices(held: Iterable[tuple[str, str]]) -> tuple[tuple[str, tuple[str, ...]
     Per host the indexes of the GPUs, of node lists with what they gave of their GRES:
     `gpu:h100:4(IDX:0-2,5)`.
 
-    None at all where one of them does not tell its indexes.
+    None at all where one of them does not tell its indexes, or those of parts of GPUs.
     """
     found: dict[str, tuple[str, ...]] = {}
     for nodes, gres in held:
         told = _INDEXES.findall(gres)
         indexes = {n for text in told for n in _range(text)}
-        if not indexes:
+        if not indexes or _PART.search(gres):
             return ()
         found |= dict.fromkeys(hosts(nodes), tuple(map(str, sorted(indexes))))
     return tuple(found.items())

@@ -25,12 +25,14 @@ FRAMEWORK = "transformers"
 FILE = "trainer_state.json"
 TRIGGERS = (
     r"\"log_history\": \[",
-    r"^      \"(?:loss|step|epoch|grad_norm|learning_rate|eval_loss|reward|kl|train_runtime)\": ",
+    r"^      \"(?:loss|step|epoch|grad_norm|learning_rate|eval_loss|reward|kl|train_runtime"
+    r"|(?:objective|policy)/\w{1,40})\": ",
     r"^  \"max_steps\": [0-9]",
 )
-_ENTRY = re.compile(r" {6}\"(\w{1,40})\": (-?(?:[0-9][0-9.eE+-]{0,30}|Infinity)|NaN),?\s*$")
+_ENTRY = re.compile(r" {6}\"([\w/]{1,60})\": (-?(?:[0-9][0-9.eE+-]{0,30}|Infinity)|NaN),?\s*$")
 _PLANNED = re.compile(r"  \"max_steps\": (\d{1,12}),?\s*$")
-_REWARDED = ("reward", "kl")
+_REWARDED = re.compile(r"^(?:reward|kl)$|^objective/|^policy/")
+"""Of GRPO; of PPO, RLOO and online DPO."""
 
 
 class Reader:
@@ -59,7 +61,7 @@ class Reader:
         if name == "train_runtime":
             return (Progress("finished", step=self._step),)
         if name != "step":
-            if name in _REWARDED:
+            if _REWARDED.search(name):
                 self._falling = False
             if (value := number(said)) is not None:
                 self._values[name] = value
