@@ -112,11 +112,7 @@ _RUN_PL = re.compile(r"# (?:Started at|Running on|Ended \(code|Accounting:) ")
 """Kaldi's launcher writes so itself; of a job that printed nothing there is nothing else."""
 
 
-_RUN_PL = re.compile(r"# (?:Started at |Running on |Accounting: |Ended \(code )")
-
-
 def _commented(lines: Sequence[str]) -> bool:
-    """Kaldi's `run.pl` says what it does so itself."""
     head = [line for line in lines[:HEAD_LINES] if line]
     if 2 * sum(line[0] == "#" for line in head) < len(head):
         return False  # most files, told in no time
