@@ -144,7 +144,7 @@ def test_an_exception_goes_before_the_exit_code_of_its_container(tmp_path: Path)
     """A rank that had raised is killed with the rest."""
     log = STEPS + (
         "Traceback (most recent call last):\n"
-        '  File "/work/train.py", line 9, in <module>\n'
+        '  File "/app/train.py", line 9, in <module>\n'
         "    train()\n"
         "ZeroDivisionError: division by zero\n"
     )
@@ -295,7 +295,7 @@ def test_the_last_words_that_a_container_left(tmp_path: Path) -> None:
     """`terminationMessagePolicy: FallbackToLogsOnError` keeps the end of its log."""
     message = (
         "Traceback (most recent call last):\n"
-        '  File "/work/train.py", line 9, in <module>\n'
+        '  File "/app/train.py", line 9, in <module>\n'
         "    import transformers\n"
         "ModuleNotFoundError: No module named 'transformers'"
     )

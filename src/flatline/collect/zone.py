@@ -84,11 +84,18 @@ def zone_of(
     if not rows and not any(events.zone_assumed for _, _, events in logs):
         return None
     files = [file for file in found if file.kind == METRICS]
-    if not files or (numbers.window is not None and _within(run, numbers.window)):
+    if not files or (numbers.window is not None and not _may_fit(run, numbers.window, files)):
         return None
     whole = Numbers(files, [], rows[-1].nodes if rows else ())
     dated = whole.window or (None, None)
     return _by_work(run, dated, whole)
+
+
+def _may_fit(run: Span, known: Span, files: Sequence[Found]) -> bool:
+    """Whether it is worth to read all metrics anew: databases were narrowed to the run as it was
+    read, so of them only this much is known; text was read whole."""
+    narrowed = any(file.path.is_dir() for file in files)
+    return _stands_out(run, known) if narrowed else bool(_fitting(run, known))
 
 
 def _stated(rows: Sequence[Job], logs: Logs) -> tzinfo | None:
@@ -135,13 +142,18 @@ def _zone(run: Span, dated: Span, most: float = MOST) -> tzinfo | None:
 
 def _fitting(run: Span, dated: Span) -> list[timedelta]:
     """The offsets at which a run lies within what dates it, and as it was read it does not."""
-    (start, end), (first, last) = run, dated
-    if start is None or end is None or first is None or last is None:
-        return []
-    if max(end - last, first - start) < OUT:
+    start, end = run
+    if start is None or end is None or not _stands_out(run, dated):
         return []
     offsets = (timedelta(hours=hours) for hours in OFFSETS_H if hours)
     return [at for at in offsets if _within((start - at, end - at), dated)]
+
+
+def _stands_out(run: Span, dated: Span) -> bool:
+    (start, end), (first, last) = run, dated
+    if start is None or end is None or first is None or last is None:
+        return False
+    return max(end - last, first - start) >= OUT
 
 
 def _by_work(run: Span, dated: Span, numbers: Numbers) -> tzinfo | None:
