@@ -81,3 +81,31 @@ def test_a_longer_run_beside_a_whole_one(tmp_path: Path, parent_looked: bool, st
 
     assert found.state == state
     assert found.code == ("E2" if state == "found" else None)
+
+
+FAIRSEQ = """\
+2024-05-03 09:00:01 | INFO | fairseq_cli.train | {settings}
+2024-05-03 09:00:05 | INFO | fairseq.trainer | Loaded checkpoint ck/checkpoint_last.pt ({place} updates)
+2024-05-03 09:00:06 | INFO | fairseq.trainer | begin training epoch 7
+2024-05-03 09:01:05 | INFO | train_inner | epoch 007:    100 / 5211 loss=9.9, ppl=900, wps=18211.2, ups=5.21, num_updates={n}, lr=1e-05, gnorm=4.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("settings", "place", "n", "lost"),
+    [
+        ("task: TranslationTask", "epoch 7 @ 0", 100, True),
+        ("task: TranslationTask", "epoch 7 @ 31200", 31300, False),
+        ("Namespace(reset_optimizer=True)", "epoch 7 @ 0", 100, False),
+        ("fairseq-train bin --reset-optimizer --lr 1e-5", "epoch 7 @ 0", 100, False),
+        ("Namespace(reset_optimizer=False)", "epoch 7 @ 0", 100, True),
+        ("task: TranslationTask", "epoch 1 @ 0", 100, False),
+    ],
+)
+def test_a_checkpoint_without_its_count(
+    tmp_path: Path, settings: str, place: str, n: int, lost: bool
+) -> None:
+    (tmp_path / "train.log").write_text(FAIRSEQ.format(settings=settings, place=place, n=n))
+    found = diagnose(collect(Request((str(tmp_path),))))
+    assert (found.code == "E2") is lost
+    assert found.confidence < 0.8

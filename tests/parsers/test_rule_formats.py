@@ -164,6 +164,16 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         },
     ),
     (
+        fairseq,
+        "2026 | INFO | train | epoch 003 | loss nan | nll_loss nan | ppl nan | num_updates 1500",
+        {"step": 1500, "epoch": 3.0, "loss": math.nan},
+    ),
+    (
+        fairseq,
+        '[2026][train][INFO] - {"epoch": 61, "train_loss": "nan", "train_num_updates": "18384"}',
+        {"step": 18384, "epoch": 61.0, "loss": math.nan},
+    ),
+    (
         detectron2,
         "[03/01 10:00:00 d2.utils.events]:  eta: 0:10:00  iter: 19  total_loss: 1.25  loss_cls:"
         " 0.5  loss_box_reg: 0.75    time: 0.3125  last_time: 0.3  data_time: 0.01"

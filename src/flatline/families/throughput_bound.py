@@ -37,6 +37,7 @@ from flatline.judging.again import COLLECTED, again
 from flatline.judging.claims import claim
 from flatline.judging.costly_steps import Cost, Stated, cost, saves_begun, stated_saves
 from flatline.judging.launches import launches
+from flatline.judging.reductions import reduction
 from flatline.judging.throughput import checkpoint_steps, pace
 from flatline.judging.timeline import by_host, instant, usual
 from flatline.judging.uniform import as_fast, slow_fabric
@@ -55,6 +56,10 @@ STORM = 0.25
 """Of the time by the clock spent on saving: a quarter is not worth what it protects from."""
 SAVES = 4
 """Fewer saves show no habit."""
+LONG_SAVE_S = 120.0
+"""A judgement: two saves are a habit where each holds the run for minutes."""
+REDUCING = 0.5
+"""Of a step that goes into reducing gradients: more than all of the computing takes."""
 BYTES = 50e6
 """Bytes a second each host must send over its plain network: collectives fill a link, control
 traffic and logging do not come near."""
@@ -77,15 +82,24 @@ def judge(facts: Facts) -> Judgement:
     if storm is not None:
         return _saving(facts, storm)
     stated = stated_saves(facts)
-    if stated is not None and stated.events >= SAVES and stated.lost_s >= STORM * stated.wall_s:
+    if stated is not None and _heavy(stated):
         return _said_to_save(facts, stated)
     found = (
         again(facts, CODE, COLLECTED)
         or _bypassed(facts)
         or _serialised(facts)
         or slow_fabric(facts, CODE)
+        or _reducing(facts)
     )
     return found or _cleared(facts)
+
+
+def _heavy(stated: Stated) -> bool:
+    """Whether the saves that say what they took are many, or two that took minutes each."""
+    enough = stated.events >= SAVES or (
+        stated.sure and stated.events >= 2 and stated.lost_s >= stated.events * LONG_SAVE_S
+    )
+    return enough and stated.lost_s >= STORM * stated.wall_s
 
 
 def _cleared(facts: Facts) -> Cleared | None:
@@ -168,6 +182,46 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
         actions=(
             Action("fix", "Save less often, or asynchronously: once in the time that may be"
                    " lost, not once a few steps."),
+        ),
+        resubmit="fix_first",
+    )  # fmt: skip
+
+
+def _reducing(facts: Facts) -> Finding | None:
+    """Steps that consist of reducing gradients, by the program's own timers."""
+    told = reduction(facts)
+    if told is None or told.lost_s < REDUCING * told.wall_s:
+        return None
+    share = told.lost_s / told.wall_s
+    whose = "the rank that waited least" if told.least else "the rank that prints it"
+    return Finding(
+        code=CODE,
+        summary=f"{share:.0%} of a step goes into reducing gradients over the ranks",
+        fault_class="slow-interconnect",
+        attribution="infrastructure",
+        strength=0.7 if told.least else 0.55,
+        severity="degraded",
+        shows=(
+            claim(f"In {len(told.cites)} steps that tell their parts {whose} spent"
+                  f" {told.lost_s:.3g} s of {told.wall_s:.3g} s in the reduction of gradients",
+                  *told.cites[:_SHOWN], told.cites[-1]),
+        ),
+        implies=(claim("The GPUs wait for the network longer than they compute.",
+                       told.cites[-1]),),
+        scope="all",
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(
+            "Whether the fabric is slow for its kind or the steps are short for the model: its"
+            " links were not measured.",
+            *(() if told.least else ("Whether that rank waits for a late one: the other ranks'"
+                                     " times were not printed.",)),
+        ),
+        actions=(
+            Action("collect", "Measure the fabric on these hosts (nccl-tests all_reduce_perf) and"
+                   " see by NCCL_DEBUG=INFO which network NCCL took; accumulate gradients over"
+                   " more batches, or overlap their reduction, where the fabric is as it should"
+                   " be."),
         ),
         resubmit="fix_first",
     )  # fmt: skip

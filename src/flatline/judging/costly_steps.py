@@ -7,6 +7,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from math import isfinite, nan
 from statistics import median
 
 from flatline.facts import Facts, Track
@@ -22,6 +23,11 @@ shape or two that are compiled late, or a collection of garbage now and then.  A
 STATED = 0.5
 """Of what the steps lost so much must be had from the times a compiler states. A judgement: a step
 waits as well for what it traces and loads anew, which the compiler does not count."""
+LINES = 4
+"""Dated lines of steps that tell how often such a line comes."""
+SEVERAL, STATED_HELD = 2.0, 0.9
+"""Lines of steps that a save kept from being printed, and the part of its stated time for which it
+did: seconds are rounded."""
 _TOOK = re.compile(
     r"(?:\bin |\(|\btook |[Dd]uration ?: )([0-9]{1,6}(?:\.[0-9]{1,6})?) ?s(?:ec(?:onds?)?)?\b"
 )
@@ -124,10 +130,35 @@ def stated_saves(facts: Facts) -> Stated | None:
         saved = sum(seconds for seconds, _ in told)
         cites = tuple(cite for _, cite in told)
         return Stated(saved, saved + own, len(told), cites, "their own word", sure=False)
-    if outside is None or not told:
+    if outside is None:
+        return _held_by_saves(facts, told)
+    if not told:
         return None
     lost = min(sum(seconds for seconds, _ in told), outside[1])
     return Stated(lost, outside[0], len(told), tuple(cite for _, cite in told), clock)
+
+
+def _held_by_saves(facts: Facts, told: Sequence[tuple[float, LogCite]]) -> Stated | None:
+    """Where no step says how long it took: seconds of saves during which the log's clock went on
+    and no step was printed, in a log that prints several in such a time."""
+    track = facts.main_track(facts.last.n)
+    span = [] if track is None else track.of_attempt(facts.last.n)
+    at = [(track.lines[i], track.at[i]) for i in span if track and isfinite(track.at[i])]
+    if track is None or len(at) < LINES:
+        return None
+    usual = sorted(b - a for (_, a), (_, b) in pairwise(at))[len(at) // 4]
+    held: list[tuple[float, float, LogCite]] = []
+    for seconds, cite in told:
+        before = [when for line, when in at if line < cite.line]
+        ended = cite.at.timestamp() if cite.at is not None else nan
+        alone = cite.source == track.source and seconds >= SEVERAL * usual
+        if alone and before and ended - before[-1] >= STATED_HELD * seconds:
+            held.append((seconds, ended, cite))
+    if not held or len(held) < len(told):
+        return None
+    wall = max(at[-1][1], held[-1][1]) - at[0][1]
+    cites = tuple(cite for *_, cite in held)
+    return Stated(sum(lost for lost, *_ in held), wall, len(held), cites, "the log's clock")
 
 
 def _own_times(facts: Facts) -> float | None:

@@ -32,6 +32,7 @@ from flatline.judging.loading import (
 )
 from flatline.judging.startup_class import DEFAULT, class_of_line, fetched, startup_class
 from flatline.judging.uncaught import shares_memory, uncaught
+from flatline.judging.wrappers import is_interrupt, is_wrapper
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
@@ -51,14 +52,6 @@ LOOP_DOUBT = 0.8
 AFTER_ALL = 0.5
 """A traceback in an error stream of its own, of a run whose output shows its end: it may have been
 caught at any time before."""
-
-_WRAPPERS = re.compile(
-    r"(?:^|\.)(ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException"
-    r"|SignalException|SystemExit|TaskExecutionError|WorkerGroupError|TuneError)$"
-    r"|\b(?:ActorDied|ActorUnavailable|RayActor|WorkerCrashed|NodeDied|OwnerDied|LocalRayletDied)"
-    r"Error\)?$"
-)
-_INTERRUPTS = re.compile(r"(?:^|\.)(KeyboardInterrupt|SignalException|SystemExit)$")
 
 _CARRIES = re.compile(r"\b(?:ProcessRaisedException|RayTaskError(?:\(([\w.]{1,200})\))?)$")
 _CAUGHT = re.compile(
@@ -132,16 +125,6 @@ def failures(facts: Facts) -> tuple[Failure, ...]:
 
 def of_family(facts: Facts, code: str, *, fatal: bool = True) -> tuple[Failure, ...]:
     return tuple(f for f in failures(facts) if f.family == code and f.fatal is fatal)
-
-
-def is_wrapper(crash: Crash) -> bool:
-    return bool(_WRAPPERS.search(crash.exception))
-
-
-def is_interrupt(crash: Crash) -> bool:
-    """Somebody's Ctrl-C, also where native code under it made another exception of it."""
-    wrapped = crash.message.lstrip(": ").startswith("KeyboardInterrupt")
-    return wrapped or bool(_INTERRUPTS.search(crash.exception))
 
 
 def _failures(facts: Facts) -> tuple[Failure, ...]:

@@ -15,8 +15,9 @@ from datetime import datetime
 
 from flatline.facts import Facts
 from flatline.judging.claims import distinct, number, same_rank
-from flatline.judging.crashes import failures, is_wrapper, survived
+from flatline.judging.crashes import failures, survived
 from flatline.judging.echoes import echoes_of
+from flatline.judging.wrappers import is_wrapper
 from flatline.model import Cite, Crash, LogCite, Match, Place, ProcessExit
 
 NAMES = {

@@ -3,7 +3,8 @@ fairseq and metaseq: `epoch 001:   10 / 1000 loss=15.1, ..., num_updates=10, lr=
 
 The counter behind the epoch counts batches of that epoch, `num_updates` the optimizer steps of the
 run, which is the step.  The `json` format says the same as one object a line, values as texts.
-`train | epoch 001 | ...` sums an epoch up and is left out; `valid | ...` is evaluation.
+`train | epoch 001 | ...` sums an epoch up and is left out, unless its loss is no number: a step
+that the loss scaler skips is in no sum.  `valid | ...` is evaluation.
 
 Source: `SimpleProgressBar`, `JsonProgressBar` and `TqdmProgressBar` of
 fairseq/logging/progress_bar.py, `train` and `main` of fairseq_cli/train.py,
@@ -19,9 +20,10 @@ FRAMEWORK = "fairseq"
 TRIGGERS = (
     r"epoch [0-9]+: +[0-9]+ / [0-9]+ .*num_updates=",
     r"\"num_updates\": \"[0-9]",
+    r"\"train_loss\": \"-?(nan|inf)\"",
     r"(train|valid) \| epoch [0-9]+ \|",
     r"[Ss]aved checkpoint .*\(epoch [0-9]+ @ [0-9]+ updates",
-    r"Loaded checkpoint .*\(epoch [0-9]+ @ [0-9]+ updates",
+    r"[Ll]oaded checkpoint .*\(epoch [0-9]+ @ [0-9]+ updates",
     r"No existing checkpoint found ",
     r"done training in [0-9.]+ seconds",
 )
@@ -55,13 +57,23 @@ RULES = (
         ),
     ),
     rule(
+        "train",
+        r'\{"epoch": (?P<epoch>[0-9]{1,7}), (?="train_loss": "-?(?:nan|inf)")',
+        says=fields(step=r'"train_num_updates": "([0-9]{1,12})"', loss=r'"train_loss": "#"'),
+    ),
+    rule(
+        "train",
+        r"\btrain \| epoch (?P<epoch>[0-9]{1,7}) \| (?=loss -?(?:nan|inf) )",
+        says=fields(step=r"\bnum_updates ([0-9]{1,12})", loss=r"\bloss #"),
+    ),
+    rule(
         "eval",
         r"\bvalid \| epoch (?P<epoch>[0-9]{1,7}) \|",
         says=fields(loss=r"\| loss #", step=r"\bnum_updates ([0-9]{1,12})"),
     ),
     rule(None, r"\btrain \| epoch [0-9]{1,7} \|"),
     rule("checkpoint_saved", r"\b[Ss]aved checkpoint .{1,400}?" + _PLACE),
-    rule("checkpoint_loaded", r"\bLoaded checkpoint .{1,400}?" + _PLACE),
+    rule("checkpoint_loaded", r"\b[Ll]oaded checkpoint .{1,400}?" + _PLACE),
     rule("fresh", r"\bNo existing checkpoint found "),
     rule("finished", r"\bdone training in [0-9.]{1,16} seconds"),
 )

@@ -1,0 +1,27 @@
+"""Exceptions that say that something else ended: a child, an actor, a job, a person."""
+
+from __future__ import annotations
+
+import re
+
+from flatline.model import Crash
+
+_WRAPPERS = re.compile(
+    r"(?:^|\.)(ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException"
+    r"|SignalException|SystemExit|TaskExecutionError|WorkerGroupError|TuneError)$"
+    r"|\b(?:ActorDied|ActorUnavailable|RayActor|WorkerCrashed|NodeDied|OwnerDied|LocalRayletDied)"
+    r"Error\)?$"
+)
+_HANDED_BACK = re.compile(r"RuntimeError: Job failed with:\s+code: \d")
+_INTERRUPTS = re.compile(r"(?:^|\.)(KeyboardInterrupt|SignalException|SystemExit)$")
+
+
+def is_wrapper(crash: Crash) -> bool:
+    said = f"{crash.exception}: {crash.message[:80]}"
+    return bool(_WRAPPERS.search(crash.exception) or _HANDED_BACK.match(said))
+
+
+def is_interrupt(crash: Crash) -> bool:
+    """Somebody's Ctrl-C, also where native code under it made another exception of it."""
+    wrapped = crash.message.lstrip(": ").startswith("KeyboardInterrupt")
+    return wrapped or bool(_INTERRUPTS.search(crash.exception))

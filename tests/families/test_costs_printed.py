@@ -1,0 +1,114 @@
+"""D2: what a program's own words tell of its saves and of its reductions."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+
+def read(folder: Path, lines: list[str]) -> Verdict:
+    (folder / "train.log").write_text("".join(f"{line}\n" for line in lines))
+    return diagnose(collect(Request((str(folder),))))
+
+
+def step(at: int, n: int) -> str:
+    clock = f"2026-03-04 {8 + at // 3600:02d}:{at // 60 % 60:02d}:{at % 60:02d},118"
+    return f"[rank0]:{clock} - root - INFO - step: {n:4d}  loss:  {4 - n / 999:.4f}  memory: 70.02GiB(88.41%)  tps: 5,120  tflops: 365.71  mfu: 36.57%"
+
+
+def saved(at: int, seconds: float) -> str:
+    clock = f"2026-03-04 {8 + at // 3600:02d}:{at // 60 % 60:02d}:{at % 60:02d},645"
+    return f"[rank0]:{clock} - root - INFO - Finished saving the checkpoint (or staging if async is enabled)in {seconds:.2f} seconds."
+
+
+def torchtitan(seconds: int, *, beside: bool) -> list[str]:
+    """Two saves, each after ten lines of a minute's steps; `beside` the steps or instead of
+    them."""
+    lines, at, n = [], 0, 0
+    for _ in range(2):
+        for _ in range(10):
+            at, n = at + 60, n + 10
+            lines.append(step(at, n))
+        if beside:
+            for _ in range(seconds // 60):
+                at, n = at + 60, n + 10
+                lines.append(step(at, n))
+        else:
+            at += seconds
+        lines.append(saved(at, seconds))
+    return [*lines, step(at + 60, n + 10)]
+
+
+def test_two_saves_of_minutes(tmp_path: Path) -> None:
+    found = read(tmp_path, torchtitan(430, beside=False))
+
+    assert (found.code, found.fault_class) == ("D2", "checkpoint-storm")
+    assert found.confidence < 0.8
+
+
+@pytest.mark.parametrize(("seconds", "beside"), [(430, True), (40, False)])
+def test_saves_that_cost_little(tmp_path: Path, seconds: int, *, beside: bool) -> None:
+    """Written while steps go on, or in seconds."""
+    assert read(tmp_path, torchtitan(seconds, beside=beside)).code != "D2"
+
+
+def deepspeed(forward: float, inner: float, reduced: float, *, count: int = 6) -> list[str]:
+    lines = []
+    for n in range(1, count + 1):
+        of = (f"time (ms) | fwd: {forward:.2f} | bwd: {inner + reduced:.2f} | bwd_inner:"
+              f" {inner:.2f} | bwd_allreduce: {reduced:.2f} | step: 90.00")  # fmt: skip
+        micro = of.replace("wd:", "wd_microstep:").replace("allreduce:", "allreduce_microstep:")
+        lines += [
+            f"steps: {n} loss: {4 - n / 50:.4f} iter time (s): 1.0 samples/sec: 32.0",
+            *[micro.replace(f"allreduce_microstep: {reduced:.2f}", "allreduce_microstep: 0.01")]
+            * 3,
+            of,
+        ]
+    return lines
+
+
+def test_steps_that_reduce_more_than_they_compute(tmp_path: Path) -> None:
+    """By the line of a whole step: most micro-steps reduce nothing."""
+    found = read(tmp_path, deepspeed(150, 410, 13400))
+
+    assert (found.code, found.fault_class) == ("D2", "slow-interconnect")
+    assert found.confidence < 0.8
+    assert any("late one" in one for one in found.cannot_decide)
+
+
+@pytest.mark.parametrize(
+    ("forward", "inner", "reduced", "count"),
+    [(635.9, 1948.5, 567.2, 6), (150, 410, 13400, 2), (0.0, 0.0, 0.0, 6)],
+)
+def test_reductions_that_say_nothing(
+    tmp_path: Path, forward: float, inner: float, reduced: float, count: int
+) -> None:
+    """A quarter of a step, two steps of which the first is the warm-up, timers that are off."""
+    assert read(tmp_path, deepspeed(forward, inner, reduced, count=count)).code != "D2"
+
+
+def megatron(shortest: float) -> list[str]:
+    lines = []
+    for n in range(1, 7):
+        lines += [
+            f" iteration {n:8d}/   1000 | consumed samples: {n * 512} | elapsed time per iteration"
+            f" (ms): 1000.0 | learning rate: 1.0E-04 | global batch size:   512 | lm loss:"
+            f" {9 - n / 9:.6E} | loss scale: 1.0 | number of skipped iterations:   0 |",
+            "(min, max) time across ranks (ms):",
+            "    forward-backward ...............................: (300.10, 310.20)",
+            f"    all-grads-sync .................................: ({shortest:.2f}, 640.05)",
+        ]
+    return lines
+
+
+@pytest.mark.parametrize(("shortest", "slow"), [(610.5, True), (0.7, False)])
+def test_the_rank_that_waits_least(tmp_path: Path, shortest: float, *, slow: bool) -> None:
+    """A rank that comes last waits for none: what it spends is the network's."""
+    found = read(tmp_path, megatron(shortest))
+
+    assert (found.code == "D2") is slow
