@@ -46,7 +46,8 @@ TAGS = {
     "launch-blocking",
     "step-aborted", "watchdog-abort", "ignored-exception", "recompile",
     "save-begun", "names-no-call", "evaluation", "process-gone", "storage-back", "local-disk",
-    "garbage-collected", "reduction-time", "profiled", "ddp-member", "link-down", "link-up", "script-goes-on",
+    "garbage-collected", "reduction-time", "profiled", "ddp-member", "link-down",
+    "link-up", "script-goes-on",
 }  # fmt: skip
 LINE_LIMIT = 500
 

@@ -18,12 +18,14 @@ def read(folder: Path, lines: list[str]) -> Verdict:
 
 def step(at: int, n: int) -> str:
     clock = f"2026-03-04 {8 + at // 3600:02d}:{at // 60 % 60:02d}:{at % 60:02d},118"
-    return f"[rank0]:{clock} - root - INFO - step: {n:4d}  loss:  {4 - n / 999:.4f}  memory: 70.02GiB(88.41%)  tps: 5,120  tflops: 365.71  mfu: 36.57%"
+    return (f"[rank0]:{clock} - root - INFO - step: {n:4d}  loss:  {4 - n / 999:.4f}  memory:"
+            " 70.02GiB(88.41%)  tps: 5,120  tflops: 365.71  mfu: 36.57%")  # fmt: skip
 
 
 def saved(at: int, seconds: float) -> str:
     clock = f"2026-03-04 {8 + at // 3600:02d}:{at // 60 % 60:02d}:{at % 60:02d},645"
-    return f"[rank0]:{clock} - root - INFO - Finished saving the checkpoint (or staging if async is enabled)in {seconds:.2f} seconds."
+    return (f"[rank0]:{clock} - root - INFO - Finished saving the checkpoint (or staging if async"
+            f" is enabled)in {seconds:.2f} seconds.")  # fmt: skip
 
 
 def torchtitan(seconds: int, *, beside: bool) -> list[str]:

@@ -85,9 +85,9 @@ def test_a_longer_run_beside_a_whole_one(tmp_path: Path, parent_looked: bool, st
 
 FAIRSEQ = """\
 2024-05-03 09:00:01 | INFO | fairseq_cli.train | {settings}
-2024-05-03 09:00:05 | INFO | fairseq.trainer | Loaded checkpoint ck/checkpoint_last.pt ({place} updates)
+2024-05-03 09:00:05 | INFO | fairseq.trainer | Loaded checkpoint ck/last.pt ({place} updates)
 2024-05-03 09:00:06 | INFO | fairseq.trainer | begin training epoch 7
-2024-05-03 09:01:05 | INFO | train_inner | epoch 007:    100 / 5211 loss=9.9, ppl=900, wps=18211.2, ups=5.21, num_updates={n}, lr=1e-05, gnorm=4.0
+2024-05-03 09:01:05 | INFO | train_inner | epoch 007:    100 / 5211 loss=9.9, num_updates={n}
 """
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from flatline.facts import Facts
+from flatline.judging.frames import prepares_data
 from flatline.model import Crash, LogCite
 
 LINES_ABOVE = 6
@@ -69,7 +70,7 @@ def in_a_loop(crash: Crash) -> bool:
 
 def within_a_bar(facts: Facts, crash: Crash) -> bool:
     """Whether a bar that says nothing of itself stood halfway when this was raised: most such
-    bars are a training loop's own."""
+    bars are a training loop's own, unless the data set was still being made."""
     bars = [
         m
         for m in facts.markers_of("bar")
@@ -77,7 +78,7 @@ def within_a_bar(facts: Facts, crash: Crash) -> bool:
         and m.attempt == crash.attempt
         and m.cite.line <= crash.head.line
     ]
-    if not bars:
+    if not bars or prepares_data(crash.frames):
         return False
     last = bars[-1].progress
     return last.step is not None and last.planned is not None and last.step < last.planned

@@ -25,6 +25,7 @@ from flatline.judging.loading import (
     found_none,
     of_a_model,
     of_data,
+    of_its_own,
     reads_a_checkpoint,
     reads_weights,
     resumes,
@@ -49,6 +50,8 @@ CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 LINES_ABOVE = 60
 LOOP_DOUBT = 0.8
 """A step may have been made where the frames are a loop's and the log prints no progress."""
+UNNAMED = 0.75
+"""A file that cannot be read, of which nothing says that the run wrote it."""
 AFTER_ALL = 0.5
 """A traceback in an error stream of its own, of a run whose output shows its end: it may have been
 caught at any time before."""
@@ -83,6 +86,8 @@ SHAPES = "torch-shape-mismatch"
 _FETCHED = "network"
 KEYS = ("size-mismatch", "missing-keys")
 """A model that is built anew may not fit the weights it is given either."""
+_LOOKED = re.compile(r"(?:FileNotFound|Key)Error$")
+_COMPARED = 60
 _MISSING = re.compile(r"(?:FileNotFound|ModuleNotFound|Import|Permission|HfHub|Repository)")
 _CUDA = re.compile(r"CUDA error|CUDA kernel errors|HIP error|cudaError|CUBLAS_STATUS|CUDNN_STATUS")
 
@@ -319,7 +324,9 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     roots = [
         m
         for m in block
-        if m.signature.role == "root" and (m.signature.strength >= WEAK_ROOT or not echoed)
+        if m.signature.role == "root"
+        and (m.signature.strength >= WEAK_ROOT or not echoed)
+        and not _handled(crash, m)
     ]
     best = max(roots, key=lambda m: (m.signature.strength, -m.cite.line), default=None)
     if best is None and (
@@ -343,6 +350,8 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         strength *= LOOP_DOUBT
     elif best is not None:
         strength *= _phase_doubt(facts, family, fault_class)
+    if (family, fault_class) == ("E2", "corrupt") and not of_its_own(facts, crash):
+        strength *= UNNAMED
     if best is None and in_a_thread(facts, crash):
         strength = min(strength, IN_A_THREAD)
     failed = facts.job is not None and facts.job.disposition == "failed"
@@ -393,6 +402,15 @@ def in_a_thread(facts: Facts, crash: Crash) -> bool:
 
 def _ignored(facts: Facts) -> frozenset[tuple[str, int]]:
     return frozenset((m.cite.source, m.cite.line) for m in facts.tagged("ignored-exception"))
+
+
+def _handled(crash: Crash, match: Match) -> bool:
+    """Whether a line is that of an absence the program went on from: it looks whether a file or a
+    key is there, and another exception came while it made up for it."""
+    looked = (one for one in crash.chain if one[2] == "context" and _LOOKED.search(one[0]))
+    return match.cite.line < crash.cite.line and any(
+        f"{kind}: {said}"[:_COMPARED] in match.cite.text for kind, said, _ in looked
+    )
 
 
 def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple[str, str | None]:

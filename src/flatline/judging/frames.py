@@ -30,8 +30,8 @@ _DATA_FILES = re.compile(
     r"/torch/utils/data/_utils/(?:worker|fetch|collate)\.py"
     r"|/torch/utils/data/(?:dataloader\.py:_process_data$|sampler\.py)"
     r"|/(?:datasets|pyarrow|pandas|webdataset|torchdata|litdata|streaming)/"
-    r"|(?<!/torch/utils/data)/(?:\w+_)?datasets?\.py:|(?<!/torch/utils)/data/\w*datasets?\w*\.py:"
-    rf"|(?<!/torch/utils)/(?:data|data_?loaders?|dataloading|dataset_\w+)/(?:\w+/)?{_NO_DATA}\w+\.py:"
+    r"|/Data(?:[Ss]et|Loader|System)?\.py:|(?<!/torch/utils/data)/(?:\w+_)?datasets?\.py:|(?<!/torch/utils)/data/\w*datasets?\w*\.py:"
+    rf"|(?<!/torch/utils)/(?:data(?:set)?|data_?loaders?|dataloading|dataset_\w+)/(?:\w+/)?{_NO_DATA}\w+\.py:"
     r"(?!<module>$|main$|train$)"
 )
 _OWN_DATA_FILES = re.compile(
@@ -60,6 +60,9 @@ _READS_DATA = re.compile(
     r"prepare|build|parse|make|create)_(?:\w+_)?(?:data|datasets?|dataloaders?|corpus|annotations"
     r"|images?|vocab\w*|meta_?data|file_?lists?|samples|manifests?|records)"
     r"|_?(?:load|read|parse|prepare)_(?:\w+_)?features?)$|(?:verify|validate)_(?:\w+_)?data\w*$"
+)
+_PREPARES = re.compile(
+    r"_?(?:load|get|prepare|build|make|create)_(?:\w+_)?(?:data|datasets?|dataloaders?|corpus)$"
 )
 _READS_A_SET = re.compile(
     r"_?read_(?!\w*(?:arg|opt|conf|cfg|setting|model|weight|param|state|env|version))\w+$"
@@ -136,6 +139,11 @@ def kind_of_any(near: Sequence[Frame]) -> str | None:
         ):
             return "data"
     return None
+
+
+def prepares_data(frames: Sequence[Frame]) -> bool:
+    """Whether the way there leads through a function that makes the data set or its loader."""
+    return any(_PREPARES.match(frame.function) for frame in frames)
 
 
 def on_import(frames: Sequence[Frame]) -> bool:

@@ -29,7 +29,8 @@ _BORROWS = re.compile(
     r"pre_?trained|load_pretrain|load_model_ensemble|\b_?load_(?:\w+_)?weights\b"
     r"|\b_?load_(?:\w+_)?(?:target|base|teacher|foundation)_model\b"
     r"|(?:prefix|key|layer|param|module|head)\w*_to_(?:ignore|skip|exclude|drop)"
-    r"|\b(?:ignore|skip|exclude)_(?:prefix|key|layer|param|head)\w*"
+    r"|\b(?:ignore|skip|exclude)_(?:prefix|key|layer|param|head)\w*|\bstrict ?= ?False\b"
+    r"|['\"][^'\"]{0,80}\bmodels?/"
 )
 """Of a checkpoint of one's own every weight is taken, and more than the weights."""
 _OF_ITS_OWN = re.compile(r"resum|restor|\blast\b|latest", re.IGNORECASE)
@@ -43,7 +44,15 @@ _PRETRAINED = re.compile(r"pre_?train")
 _NO_RESUME = re.compile(
     r"(?<![\w-])resume['\"]?\s{0,20}[=:]\s{0,4}(?:False|None|''|\"\")(?=[\s,})]|$)"
 )
-_READS = re.compile(r"(?i:\b(?:load|initiali[sz]|restor|fine-?tun)\w*\b.{0,60}?pre[-_]?trained)")
+_READS = re.compile(
+    r"(?i:\b(?:load|initiali[sz]|restor|fine-?tun)\w*\b.{0,60}?pre[-_]?trained)"
+    r"|\bDownloading\b.{0,300}\.(?:pth?|ckpt|safetensors|bin)\b"
+)
+_SAVED_AS = re.compile(
+    r"(?i)\b(?:loading|reading|load|read) (?:from )?(?:\w+ )?(?:checkpoint|ckpt)"
+    r"|(?:step|iter(?:ation)?|epoch|epo|global_step|checkpoint|ckpt)[-_=]?\d"
+)
+NAMED_ABOVE = 40
 SETTINGS_ABOVE, READ_ABOVE = 2_000, 3
 """Lines: settings are printed at the start, the file just before it is read."""
 _DATA_NAME = re.compile(
@@ -107,6 +116,17 @@ def begins_anew(facts: Facts, crash: Crash) -> bool:
     return facts.memo(
         f"resumes nothing {head.source} {crash.attempt}", lambda facts: _no_resume(facts, head)
     )
+
+
+def of_its_own(facts: Facts, crash: Crash) -> bool:
+    """Whether anything says that the file was one of the run's own saves: the names on the way,
+    the lines above, a number of a step in its name."""
+    way = " ".join(f"{f.function} {f.code or ''}" for f in crash.frames)
+    head = crash.head
+    first = max(1, head.line - NAMED_ABOVE)
+    lines = facts.lines(head.source, first, head.line - first)
+    said = (way, crash.message, *lines)
+    return any(_GOES_ON.search(text) or _SAVED_AS.search(text) for text in said)
 
 
 def _no_resume(facts: Facts, head: LogCite) -> bool:

@@ -90,7 +90,7 @@ _SETTING = re.compile(
     r"\bnum_(?:classes|labels)\b|\bvocab_size\b|is not (?:registered|in the [\w ]{1,40}registry)"
     r"|\bconfig key\b|\bunrecognized (?:configuration|argument)"
     r"|\b(?:must|should) be one of\b|\balready (?:been )?(?:registered|used|defined"
-    r"|exists? in [\w ]{0,40}registry)\b"
+    r"|exists? in [\w ]{0,40}registry)\b|\b[Oo]verride '[^']{1,80}' not found"
     r"|\b(?i:unknown|unsupported|unrecogni[sz]ed|invalid|undefined) (?i:dataset|data ?set|task)\b"
     r"|\b(?i:dataset|task) \S{1,60} (?:is )?not (?:supported|implemented|recogni[sz]ed)\b"
 )
@@ -119,8 +119,8 @@ _ERRNO = re.compile(r"\[Errno (?:2|20|21)\] ")
 _SOUGHT = re.compile(r"; No such file or directory$|\bfind any matching files for\b")
 """TensorFlow's words, behind the name of the file."""
 _NOT_THERE = re.compile(
-    r"(?i:the |cannot open |unable to open |couldn't find )?(?:[A-Za-z]{2,20} ){0,3}(?i:"
-    r"file|path|directory|folder|data(?:set)?|checkpoint"
+    r"(?i:the (?:provided )?|cannot open |unable to open |couldn't find )?"
+    r"(?:[A-Za-z]{2,20} ){0,3}(?i:file(?:name)?|path|directory|folder|data(?:set)?|checkpoint"
     r"|model|weights?|tokenizer|config(?:uration)?)\b.{1,240}(?:not found|n[o']t exist|Errno 2\b)"
     r"|[Uu]nable to open file |No such file or directory\b|invalid file ?\["
     r"|\S{1,240}\.(?:pth?|ckpt|bin|h5) (?:is )?missing\b"
@@ -193,6 +193,11 @@ _RECORDS = re.compile(
     r"|'NoneType' object has no attribute '(?:shape|size|ndim|astype|copy|convert|dtype|text)'"
 )
 """What a record holds that is not as it should be; an image that cannot be read is None."""
+_NO_MOLECULE = re.compile(
+    r"\brdkit\.Chem\.\w+(?:\.\w+)?\(NoneType|'NoneType' object has no attribute 'Get"
+    r"(?:Num|Atom|Bond|Conformer|Ring|Mol|Substruct)"
+)
+"""What RDKit gives for a text that is no molecule."""
 _COUNTED = re.compile(
     r"\blen\(|(?i:num|n|total|count)_?\w*(?:batch|sample|item|example|image|size|step)|\b(?:leng|counter)\b"
 )
@@ -262,7 +267,7 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
     if _UNREACHED.match(said) and _asks_the_network(frames):
         return "asset"
     if exception.endswith("KeyError") and not _SETTING.search(said):
-        return _keyed(near)
+        return DEFAULT if said == "None" else _keyed(near)
     return _first(_BY_WORDS, said) or _by_what_was_done(exception, said, near)
 
 
@@ -287,6 +292,8 @@ def _by_what_was_done(exception: str, said: str, near: tuple[Frame, ...]) -> str
     of_data = "data" if kind_of_any(near) == "data" else DEFAULT
     code = next(iter(codes(near)), "")
     if "'NoneType' object " in said and _UNREAD.search(code):
+        return "data"
+    if _NO_MOLECULE.search(said):
         return "data"
     if exception.endswith("TypeError") and _CALL.search(said):
         return "env" if _of_a_library(said, near) else DEFAULT
