@@ -18,8 +18,14 @@ _IN_THE_LOOP = (
     "_save_checkpoint",
     "on_train_epoch_end",
     "on_train_batch_end",
+    "on_step_end",
+    "end_of_iteration",
+    "end_of_epoch",
+    "after_train_iter",
+    "after_train_epoch",
 )
-"""Functions that training loops call once a step is made (transformers `Trainer`, Lightning)."""
+"""Functions that training loops call once a step is made (transformers `Trainer`, Lightning,
+mmengine, imaginaire)."""
 
 _DRAWN = re.compile(r"([^|\r\n]{0,80})%\|[^|]{0,200}\| *([0-9]{1,12})/[0-9]{1,12} \[")
 _LATER_PASS = re.compile(r"(?i)\b(?:val|eval|test|infer|predict|sanity)|epoch\W{0,3}(?:[2-9]|1\d)")

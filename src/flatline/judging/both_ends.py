@@ -61,6 +61,8 @@ def closed_at_the_end(facts: Facts) -> LogCite | None:
     ended = facts.markers_of("finished") or facts.tagged("end-ok")
     if facts.disposition in BY_SCHEDULER or ended or facts.tagged("heartbeat"):
         return None
+    if facts.tagged("timeout") or facts.tagged("foreign-connection"):
+        return None
     attempt = facts.last.n
     lines = [m.cite for m in facts.tagged("lost-peer") if m.attempt == attempt]
     if not lines or logs[0].lines - lines[-1].line > LAST_LINES:

@@ -31,8 +31,14 @@ from flatline.judging.loading import (
     resumes,
     state_does_not_fit,
 )
-from flatline.judging.startup_class import DEFAULT, class_of_line, fetched, startup_class
-from flatline.judging.uncaught import shares_memory, uncaught
+from flatline.judging.startup_class import (
+    DEFAULT,
+    class_of_line,
+    fetched,
+    of_a_service,
+    startup_class,
+)
+from flatline.judging.uncaught import late_class, shares_memory, uncaught
 from flatline.judging.wrappers import is_interrupt, is_wrapper
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
@@ -72,16 +78,6 @@ _OF_A_CALL = re.compile(
 )
 """What JAX raises for it, TensorFlow for whatever fails within a graph, torch_npu for any call."""
 
-_LATE_BY_TYPE: tuple[tuple[str, str], ...] = (
-    (r"(OSError|IOError|FileNotFoundError|PermissionError|ConnectionError|TimeoutError|"
-     r"BlockingIOError|StaleFileHandle\w*|ClientError)$", "io"),
-    (r"(JSONDecode|UnicodeDecode|Arrow\w*|CastError|Parser|UnidentifiedImage)\w*$", "data"),
-)  # fmt: skip
-_LATE_BY_FRAME: tuple[tuple[str, str], ...] = (
-    (r"/torch/serialization\.py", "io"),
-    (r"/torch/utils/data/|/datasets/|/(collate|dataset|dataloader|data_loader)\w*\.py|"
-     r"/data/[^/]*\.py", "data"),
-)  # fmt: skip
 SHAPES = "torch-shape-mismatch"
 _FETCHED = "network"
 KEYS = ("size-mismatch", "missing-keys")
@@ -329,6 +325,8 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         and not _handled(crash, m)
     ]
     best = max(roots, key=lambda m: (m.signature.strength, -m.cite.line), default=None)
+    if of_a_service(crash.frames):
+        hushing = ("benign",)
     if best is None and (
         is_wrapper(crash) or is_interrupt(crash) or any(m.signature.role in hushing for m in block)
     ):
@@ -421,7 +419,8 @@ def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tupl
     if family == "A3" and not begun and at_nought(facts, crash.head):
         return "A1", _of_the_first_step(fault_class)
     loads = not begun and reads_a_checkpoint(crash) and not of_a_model(crash)
-    if (best.signature.id == SHAPES and loads) or (not begun and state_does_not_fit(crash)):
+    fresh = not begun or facts.steps_before(crash.cite, crash.attempt) == 1
+    if (best.signature.id == SHAPES and loads) or (fresh and state_does_not_fit(crash)):
         return "E2", "size-mismatch"
     if family == "E2" and (other := _no_checkpoint(facts, crash, fault_class, begun)):
         return other
@@ -455,7 +454,8 @@ def _no_checkpoint(
 def _unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
     """Family, class and strength of an exception no signature knows."""
     said = crash.exception or (crash.chain[-1][0] if crash.chain else "")
-    if not begun and (state_does_not_fit(crash) or found_none(crash)):
+    fresh = not begun or facts.steps_before(crash.cite, crash.attempt) == 1
+    if fresh and (state_does_not_fit(crash) or found_none(crash)):
         return "E2", "empty" if found_none(crash) else "size-mismatch", 0.7
     if not begun and said and not _MISSING.search(said) and reads_a_checkpoint(crash):
         if of_a_model(crash):
@@ -474,7 +474,7 @@ def _unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str 
     if _CUDA.search(text):
         return "A3", "cuda", 0.6
     if begun:
-        return "A3", _classed(crash, _LATE_BY_TYPE, _LATE_BY_FRAME) or "code", 0.8
+        return "A3", late_class(crash), 0.8
     fault_class = "env" if shares_memory(crash) else _at_startup(facts, crash)
     return "A1", fault_class, 0.75 if begun is False else 0.6
 
@@ -485,16 +485,3 @@ def _at_startup(facts: Facts, crash: Crash) -> str:
         first = max(1, crash.cite.line - LINES_ABOVE)
         frames = above(facts.lines(crash.cite.source, first, crash.cite.line - first))
     return startup_class(crash.exception, crash.message, frames)
-
-
-def _classed(
-    crash: Crash, by_type: Iterable[tuple[str, str]], by_frame: Iterable[tuple[str, str]]
-) -> str | None:
-    for pattern, fault_class in by_type:
-        if re.search(pattern, crash.exception):
-            return fault_class
-    for frame in reversed(crash.frames[-6:]):
-        for pattern, fault_class in by_frame:
-            if re.search(pattern, frame.file):
-                return fault_class
-    return None

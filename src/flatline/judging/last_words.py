@@ -121,6 +121,7 @@ def last_words(facts: Facts) -> Match | None:
     if not _unexplained(facts):
         return None
     judged = any(any(track.has_loss) for track in facts.tracks)  # by its shape
+    known = {(m.cite.source, m.cite.line) for m in facts.of_role("benign")}
     named: list[Match] = []
     bare: list[Match] = []
     for read in facts.log_files(LOG)[:MOST_LOGS]:
@@ -128,7 +129,7 @@ def last_words(facts: Facts) -> Match | None:
             continue  # a history: nobody said it last
         lines = list(_tail(facts, read.source, read.lines))
         for back, cite in zip(range(len(lines), 0, -1), lines, strict=True):
-            if _HARMLESS.search(cite.text):
+            if _HARMLESS.search(cite.text) or (cite.source, cite.line) in known:
                 continue
             if found := _matched(cite, lines, judged):
                 named.append(found)

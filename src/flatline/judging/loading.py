@@ -15,7 +15,7 @@ from flatline.model import Crash, LogCite
 
 _LOADING = (
     r"_?(?:load|resume|restore|resume_from|load_from|maybe_load|read)_(?:last_|latest_|from_)?"
-    r"(?:checkpoint|ckpt|state_dict)\w*"
+    r"(?:checkpoint|ckpt|state_dict|parameter_state|optimizer_state)\w*"
 )
 _LOADS, _CALLED = re.compile(_LOADING), re.compile(rf"\b{_LOADING}\(")
 """Functions in which a checkpoint is read. A file that is not there is another matter (A1)."""
@@ -65,8 +65,14 @@ _UNPICKLES = re.compile(
 )
 _NO_CHECKPOINT = re.compile(r"invalid load key, '[<v]'")
 """A web page, or the pointer that git-lfs leaves: nothing a run wrote itself."""
-_SIZES = re.compile(r"\b(?:size|shape)s? .{0,60}\bmust (?:match|be)|\bshape mismatch|\bnot match")
-_STATE = re.compile(r"\b(?:exp_avgs?|exp_avg_sqs?|momentum_buf\w*|square_avgs?|sum_of_squares)\b")
+_SIZES = re.compile(
+    r"\b(?:size|shape)s? .{0,60}\bmust (?:match|be)|\bshape mismatch|\bnot match"
+    r"|^[Ss]ize mismatch$"
+)
+_STATE = re.compile(
+    r"\b(?:exp_avgs?|exp_avg_sqs?|momentum_buf\w*|square_avgs?|sum_of_squares)\b"
+    r"|\bmulti_tensor_(?:adam|lamb|sgd)\b"
+)
 _INSISTS = re.compile(
     r"\bassert (?!(?:\w+\.)*(?:args|opts?|cfg|conf(?:ig)?|hparams|flags)\.)"
     r"(?:\w+\.)*(?:load|resume|ckpt|checkpoint|latest)_?"

@@ -36,7 +36,7 @@ from flatline.judging.shapes import (
     trend,
     undecided,
 )
-from flatline.judging.standstill import flat_from_start, frozen, leapt_at
+from flatline.judging.standstill import flat_from_start, frozen, leapt_at, nought_since
 
 Shape = Literal[
     "non-finite",
@@ -349,6 +349,7 @@ def _still(
         if frozen(numbers):
             return "frozen", values[0][0]
     dead = leapt_at(numbers) if dead is None else dead
+    dead = nought_since(track, values) if dead is None else dead
     return ("dead-plateau", values[dead][0]) if dead is not None else None
 
 

@@ -14,6 +14,9 @@ DIGITS = 5
 """Significant digits in which means over an epoch agree by no chance: those of sound runs differ
 in the third or fourth, and a loss that has come down to 0.0123 shows only three."""
 SAME = 1e-5
+NOUGHTS, LEFT = 5, 0.1
+"""Losses of nought in a row, and what the one before is at least: less may fall to what prints as
+nought."""
 LEAP_POINTS = 8
 LEAP_DIGITS = 4
 EPOCHS, STEPS = 2.0, 1_000
@@ -52,6 +55,19 @@ def leapt_at(numbers: Sequence[float]) -> int | None:
         return None
     dead, before = numbers[-1], max(numbers[:head])
     return head if dead >= SPIKE_RATIO * before > 0 and digits([dead]) >= LEAP_DIGITS else None
+
+
+def nought_since(track: Track, values: Sequence[tuple[int, float]]) -> int | None:
+    """Where a loss that was none of nought's neighbours became exactly nought at once and stayed,
+    with one and the same gradient norm to the last digit: of a policy's that swings about nought
+    the gradient moves."""
+    last = next((at for at in range(len(values) - 1, -1, -1) if values[at][1] != 0), None)
+    since = [index for index, _ in values[last + 1 :]] if last is not None else []
+    if last is None or len(since) < NOUGHTS or abs(values[last][1]) < LEFT:
+        return None
+    norms = {track.grad_norm[i] for i in since if track.has_grad[i]}
+    frozen_norm = len(norms) == 1 and all(track.has_grad[i] for i in since)
+    return last + 1 if frozen_norm and not norms & {0.0} else None
 
 
 def flat_from_start(track: Track, values: Sequence[tuple[int, float]]) -> bool:

@@ -127,6 +127,8 @@ _NOT_THERE = re.compile(
     r"|(?i:could not|cannot|can't|failed to|unable to) (?:open|read) (?:\w+ ){0,3}['\"]?"
     r"\S*/\S+\.\w{2,10}\b"
 )
+_REMOVES = re.compile(r"\bos\.(?:remove|unlink|rmdir)\(|\.unlink\(|\brmtree\(")
+"""What another rank has removed already."""
 _MODELS_FILE = re.compile(
     r"(?i:the )?(?i:checkpoint|model|weights?|tokenizer)\b"
     r"|(?i:[a-z]{2,20} ){0,2}(?i:pre-?trained)\b"
@@ -350,6 +352,11 @@ def _of_a_copy(exception: str, said: str, frames: Sequence[Frame]) -> bool:
     )
 
 
+def of_a_service(frames: Sequence[Frame]) -> bool:
+    """Whether the innermost frame speaks to a service beside the run."""
+    return any(_SERVICES.search(frame.file.replace("\\", "/")) for frame in frames[-1:])
+
+
 def class_of_line(text: str, frames: Sequence[Frame] = ()) -> str | None:
     """The same, of an exception that is one line of a log; None where it names none."""
     named = _EXCEPTION.search(text)
@@ -358,6 +365,8 @@ def class_of_line(text: str, frames: Sequence[Frame] = ()) -> str | None:
 
 def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     """Of which kind a file is by its name; by who looked for it where the name does not say."""
+    if any(map(_REMOVES.search, codes(near)[:1])):
+        return DEFAULT
     if _MODELS_FILE.match(said) or any(reads_model(f) for f in near):
         return "asset"
     if re.match(

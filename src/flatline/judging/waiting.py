@@ -20,6 +20,8 @@ FEW_RATIO = 0.25
 """The silent must be few against the victims before silence points at anyone: with more, the
 launcher may simply have ended the others before their own timeout fired."""
 
+_EITHER = "(either an error or timeout)"
+"""ProcessGroupNCCL's words for both: of a rank that told of an error before, it was that."""
 FIRST_ONE = 0.75
 """Ranks that never completed a collective may never have met (C1): not to be told surely."""
 
@@ -45,6 +47,13 @@ class Waiting:
 def waiting(facts: Facts, *tags: str) -> Waiting | None:
     """The victims in the last attempt that has any, by the tags of the lines they printed."""
     found = [m for tag in tags for m in facts.tagged(tag) if _waits(facts, m)]
+    if any(_EITHER in m.cite.text for m in found):
+        told = {(m.cite.source, number(m.cite.place)) for m in facts.tagged("lost-peer")}
+        found = [
+            m
+            for m in found
+            if _EITHER not in m.cite.text or (m.cite.source, number(m.cite.place)) not in told
+        ]
     if not found:
         return None
     attempt = max(m.attempt for m in found)
