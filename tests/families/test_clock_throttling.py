@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import UTC, datetime
+from math import nan
 from pathlib import Path
 
 import pytest
@@ -427,3 +428,35 @@ def test_a_gpu_held_down_beside_one_that_clocks_lower_leaves_doubt_alone(tmp_pat
 
     assert not isinstance(judge(facts), Finding)
     assert [one.question for one in unsettled(facts, paced=True)] == [APART]
+
+
+@pytest.mark.parametrize(
+    ("own", "others", "named"),
+    [
+        pytest.param({"clock": 1320}, {}, True, id="one-value-below-all"),
+        pytest.param({"clock": 1320, "power": 396}, {}, False, id="at-its-limit"),
+        pytest.param({"clock": 1320, "power": 345}, {}, False, id="draws-as-much-as-others"),
+        pytest.param({"clock": 1320, "util": 80}, {}, False, id="less-to-do"),
+        pytest.param({"clock": 1320, "sways": 30}, {}, False, id="a-clock-that-moves"),
+        pytest.param({"clock": 1320}, {"sways": 60}, False, id="others-come-down-to-it"),
+        pytest.param({"clock": 1320, "limit": nan}, {}, False, id="limit-not-known"),
+    ],
+)
+def test_a_clock_that_stands_at_one_value(
+    tmp_path: Path, own: dict[str, float], others: dict[str, float], named: bool
+) -> None:
+    """Among GPUs that have power to spare nothing but a setting or a fault holds one down."""
+
+    def device(gpu: int, n: int) -> dict[str, float]:
+        clock = 1395 - 15 * (gpu % 2)
+        said = {"clock": clock, "power": 330 + gpu % 7, "limit": 400, "why": nan, **others}
+        said |= {"power": 309, **own} if gpu == 9 else {}
+        sways = said.pop("sways", 0)
+        return {**said, "clock": said["clock"] - sways * (n % 3) / 2}
+
+    answer = judge(_paced(tmp_path, device))
+
+    assert isinstance(answer, Finding) == named
+    if isinstance(answer, Finding):
+        assert answer.culprits == (Place(host="n1", gpu="1"),)
+        assert answer.most < 0.8

@@ -70,6 +70,13 @@ def had_saved(facts: Facts, crash: Crash) -> bool:
     )
 
 
+def in_the_making(crash: Crash) -> bool:
+    """Whether an object of the program was still being made when it was raised, and no function
+    on the way is a loop's."""
+    made = crash.frames[-1:] and crash.frames[-1].function == "__init__"
+    return bool(made) and not in_a_loop(crash)
+
+
 def in_a_loop(crash: Crash) -> bool:
     return any(_LOOPS.fullmatch(frame.function) for frame in crash.frames)
 

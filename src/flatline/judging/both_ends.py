@@ -14,6 +14,7 @@ from datetime import datetime, timedelta
 from flatline.facts import Facts
 from flatline.judging.crashes import failures
 from flatline.judging.kills import kills
+from flatline.judging.waiting import of_a_stranger
 from flatline.model import LogCite
 
 LAST_LINES = 60
@@ -61,10 +62,14 @@ def closed_at_the_end(facts: Facts) -> LogCite | None:
     ended = facts.markers_of("finished") or facts.tagged("end-ok")
     if facts.disposition in BY_SCHEDULER or ended or facts.tagged("heartbeat"):
         return None
-    if facts.tagged("timeout") or facts.tagged("foreign-connection"):
+    if facts.tagged("timeout"):
         return None
     attempt = facts.last.n
-    lines = [m.cite for m in facts.tagged("lost-peer") if m.attempt == attempt]
+    lines = [
+        m.cite
+        for m in facts.tagged("lost-peer")
+        if m.attempt == attempt and not of_a_stranger(facts, m)
+    ]
     if not lines or logs[0].lines - lines[-1].line > LAST_LINES:
         return None
     if any(f.attempt == attempt and f.fatal for f in failures(facts)) or _killed(facts, attempt):

@@ -13,7 +13,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flatline.facts import Facts
-from flatline.judging.begun import at_nought, had_saved, in_a_loop, within_a_bar, within_the_loop
+from flatline.judging.begun import (
+    at_nought,
+    had_saved,
+    in_a_loop,
+    in_the_making,
+    within_a_bar,
+    within_the_loop,
+)
 from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
 from flatline.judging.frames import above, asked_for, kind_of_any
@@ -418,6 +425,8 @@ def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tupl
         return found
     if family == "A3" and not begun and at_nought(facts, crash.head):
         return "A1", _of_the_first_step(fault_class)
+    if (family, fault_class) == ("A3", "cuda") and not begun and in_the_making(crash):
+        return "A1", "env"
     loads = not begun and reads_a_checkpoint(crash) and not of_a_model(crash)
     fresh = not begun or facts.steps_before(crash.cite, crash.attempt) == 1
     if (best.signature.id == SHAPES and loads) or (fresh and state_does_not_fit(crash)):

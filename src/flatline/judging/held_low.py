@@ -4,9 +4,10 @@ A GPU clocked below its peers from the first step to the last, and drawing less 
 Clocks of like GPUs differ for good by more than a fault need take, and a run that was never faster
 shows no phase.  But a GPU that clocks lower by nature, at its power limit or in its bin, does as
 much work in more time and draws what its peers' powers say of such a clock; one that something
-holds down draws less.  So power is laid over clock, by a line through its peers that single GPUs
-do not move (Theil and Sen), and only who lies far below it, and is as busy as the others, stands
-apart.  Outliers low in both were the faulty devices of arXiv 2208.11035.
+holds down draws less, or stands at one clock that no other comes down to.  So power is laid over
+clock, by a line through its peers that single GPUs do not move (Theil and Sen), and only who lies
+far below it, and is as busy as the others, stands apart.  Outliers low in both were the faulty
+devices of arXiv 2208.11035.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ from flatline.series.spread import SIGMA, bar, mad
 from flatline.signals import ACTIVITY
 
 CLOCK, POWER = "gpu_sm_clock_hertz", "gpu_power_watts"
+LIMIT = "gpu_power_limit_watts"
 LEAST_PEERS = 15
 """Fewer show no line."""
 BELOW = 0.97
@@ -33,6 +35,12 @@ AS_BUSY = 0.95
 """Of its peers' activity: less is another load."""
 LEAST_SPREAD = 0.01
 """Of the usual power, in standard deviations: sensors are no better."""
+LEAST_OTHERS = 7
+ONE_VALUE, UNCAPPED = 0.995, 0.95
+"""Of its highest clock at work, the lowest: NVIDIA's step in 15 MHz, a hundredth of theirs; and of
+the power it may draw: nearer to it the clock is its power's."""
+WEAKER = "all through the run; others so low draw more"
+PINNED = "one clock all through the run, with power to spare"
 MOST_SHARE = 0.125
 """Of the GPUs: more of them are another kind, or another part of the work."""
 MOST_LAID = 512
@@ -80,10 +88,46 @@ def _held_low(facts: Facts) -> HeldLow | None:
         read = _read(facts, active, max(1, last - first), float(last))
         found.append({} if read is None else _low(read, active))
     both = sorted(found[0].keys() & found[1].keys(), key=lambda place: found[1][place])
-    read = _read(facts, active, max(1, ends - begins), float(ends)) if both else None
-    if read is None or not both:
-        return None
-    return _told(facts, read, tuple(both))
+    low = tuple(both) or _pinned(facts, active, max(1, ends - middle), float(ends))
+    read = _read(facts, active, max(1, ends - begins), float(ends)) if low else None
+    return None if read is None else _told(facts, read, low, WEAKER if both else PINNED)
+
+
+def _pinned(facts: Facts, active: str, length_s: int, until: float) -> tuple[Place, ...]:
+    """GPUs whose clock stood at one value below every other's, at less power than any other and
+    than they may draw, the lowest first: what holds a clock there is neither power nor load."""
+    read = _read(facts, active, length_s, until)
+    bounds = [readings(instant(facts, f"quantile_over_time({share}, {CLOCK}[{length_s}s])", until))
+              for share in (0.1, 0.9)]  # fmt: skip
+    limits = readings(instant(facts, LIMIT, until)) if facts.measured(LIMIT) else None
+    bottom, top = bounds
+    if read is None or bottom is None or top is None or limits is None:
+        return ()
+    kinds: dict[tuple[str | None, str], list[tuple[float, Place]]] = {}
+    for place, row in read.signals[CLOCK].rows.items():
+        if clock := top.value(place, until):
+            kinds.setdefault((row.labels.get("model"), row.exporter), []).append((clock, place))
+
+    def held(place: Place, others: Sequence[Place]) -> bool:
+        most, draws = limits.value(place, until), read.value(POWER, place)
+        peers = [value for one in others if (value := read.value(POWER, one))]
+        busy = [value for one in others if (value := read.value(active, one))]
+        return bool(
+            most and draws and peers and busy
+            and (bottom.value(place, until) or 0.0) >= ONE_VALUE * (top.value(place, until) or 0.0)
+            and draws < min(min(peers), UNCAPPED * most)
+            and (read.value(active, place) or 0.0) >= AS_BUSY * median(busy)
+        )  # fmt: skip
+
+    for alike in kinds.values():
+        alike.sort(key=lambda one: (one[0], str(one[1])))
+        for count in range(int(MOST_SHARE * len(alike)), 0, -1):
+            below, above = [p for _, p in alike[:count]], [p for _, p in alike[count:]]
+            least = min(bottom.value(place, until) or 0.0 for place in above)
+            apart = len(above) >= LEAST_OTHERS and alike[count - 1][0] < BELOW * least
+            if apart and all(held(place, above) for place in below):
+                return tuple(below)
+    return ()
 
 
 def _read(facts: Facts, active: str, length_s: int, until: float) -> _Read | None:
@@ -139,8 +183,10 @@ def _slope(points: Sequence[tuple[float, float]]) -> float:
     return float(np.median(up[apart] / across[apart])) if apart.any() else 0.0
 
 
-def _told(facts: Facts, read: _Read, places: tuple[Place, ...]) -> HeldLow | None:
-    shown = [one for place in places[:_SHOWN] if (one := _beside(facts, read, place)) is not None]
+def _told(facts: Facts, read: _Read, places: tuple[Place, ...], how: str) -> HeldLow | None:
+    shown = [
+        one for place in places[:_SHOWN] if (one := _beside(facts, read, place, how)) is not None
+    ]
     if not shown:
         return None
     clocks = [value for place in read.signals[CLOCK].rows
@@ -150,7 +196,7 @@ def _told(facts: Facts, read: _Read, places: tuple[Place, ...]) -> HeldLow | Non
     return HeldLow(places, clock, power, tuple(one for one, _ in shown), lowest)
 
 
-def _beside(facts: Facts, read: _Read, place: Place) -> tuple[Claim, list[float]] | None:
+def _beside(facts: Facts, read: _Read, place: Place, how: str) -> tuple[Claim, list[float]] | None:
     """Its clock and its power beside the median GPU's, and as parts of them."""
     texts, cites, parts = [], list[Cite](), []
     for signal, name, unit, scale in ((CLOCK, "ran its SMs at", "MHz", 1e-6),
@@ -165,5 +211,5 @@ def _beside(facts: Facts, read: _Read, place: Place) -> tuple[Claim, list[float]
                      f" {others.value * scale:.0f}")  # fmt: skip
         cites += [own, others]
         parts.append(own.value / others.value)
-    text = f"{place} {' and '.join(texts)}, all through the run; others so low draw more"
+    text = f"{place} {' and '.join(texts)}, {how}"
     return claim(text, *cites), parts

@@ -20,6 +20,8 @@ FEW_RATIO = 0.25
 """The silent must be few against the victims before silence points at anyone: with more, the
 launcher may simply have ended the others before their own timeout fired."""
 
+TURNED_AWAY = 4
+"""Lines: NCCL prints why, that the peer closed, and the calls it came out of."""
 _EITHER = "(either an error or timeout)"
 """ProcessGroupNCCL's words for both: of a rank that told of an error before, it was that."""
 FIRST_ONE = 0.75
@@ -70,10 +72,22 @@ def waiting(facts: Facts, *tags: str) -> Waiting | None:
 
 def _waits(facts: Facts, match: Match) -> bool:
     """Whether a line tells of a wait in a collective: some do once steps were made."""
+    if of_a_stranger(facts, match):
+        return False
     if match.signature.late_family is None:
         return match.signature.family == "C2"
     family, _ = resolve(match.signature, started(facts, match.cite, match.attempt))
     return family == "C2"
+
+
+def of_a_stranger(facts: Facts, match: Match) -> bool:
+    """Whether a connection was closed that had just been turned away: no rank had opened it."""
+    return any(
+        one.cite.source == match.cite.source
+        and 0 < match.cite.line - one.cite.line <= TURNED_AWAY
+        and one.cite.place == match.cite.place
+        for one in facts.tagged("foreign-connection")
+    )
 
 
 def silent(facts: Facts, victims: Waiting) -> tuple[tuple[Place, ...], DerivedCite | None]:
