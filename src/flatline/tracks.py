@@ -311,7 +311,7 @@ def reached(track: Track, span: range, plan: Plan) -> bool:
     plan.  Without a plan in steps the epochs decide, where a point stands for a whole epoch or
     says which part of it is done.
     """
-    steps = [track.steps[i] for i in span if track.steps[i] >= 0]
+    steps = [step for step in track.steps[span.start : span.stop] if step >= 0]
     planned = track.planned or plan.steps
     if planned and len(steps) >= 2:
         if steps[-1] > planned + 1:  # not the plan of these: a bar of another loop's

@@ -177,7 +177,10 @@ def how_it_ended(
     if job is not None and job.disposition != "unknown":
         return job.disposition
     ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
-    last = [match for match in matches if not _goes_on(match, tracks)]
+    of_file: dict[str, list[Track]] = {}
+    for track in tracks:
+        of_file.setdefault(track.source, []).append(track)
+    last = [one for one in matches if not _goes_on(one, of_file.get(one.cite.source, ()))]
     tags = {tag for match in last for tag in match.signature.tags}
     if ended is not None and all(_elsewhere(match, ended) for match in last):
         tags.discard("node-failure")
@@ -272,11 +275,10 @@ def how_a_try_ended(events: Events, n: int) -> Disposition:
 
 
 def _goes_on(match: Match, tracks: Sequence[Track]) -> bool:
-    """Whether steps were printed after a line in its own file."""
+    """Whether steps were printed after a line by the streams of its file."""
     later = (
         sum(line > match.cite.line for line in track.lines[-1 - GOES_ON_AFTER :])
         for track in tracks
-        if track.source == match.cite.source
     )
     return any(count > GOES_ON_AFTER for count in later)
 
