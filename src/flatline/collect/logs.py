@@ -249,9 +249,11 @@ class LogReader:
             return True
         first = max(1, line - AROUND_LINES)
         near = self._lines(first, line + AROUND_LINES)
-        above, below = (map(self.labels.split, map(clean, part))
-                        for part in (reversed(near[: line - first]), near[line - first + 1 :]))
-        return within_a_turn((one.text for one in above), (one.text for one in below))
+        above, below = reversed(near[: line - first]), near[line - first + 1 :]
+        return within_a_turn(map(self._bared, above), map(self._bared, below))
+
+    def _bared(self, raw: bytes) -> str:
+        return self.labels.split(clean(raw)).text
 
     def _format(self, number: int, labelled: Labelled, seen: _Seen) -> bool:
         line_format = self.book.formats[number]
