@@ -277,11 +277,12 @@ def _after_all_steps(matches: Sequence[Match], tracks: Sequence[Track]) -> list[
     for track in tracks:
         ends.setdefault(track.source, []).append(track.lines[-1 - GOES_ON_AFTER :])
 
-    def goes_on(cite: LogCite) -> bool:
+    def goes_on(match: Match) -> bool:
+        cite = match.cite
         later = (sum(line > cite.line for line in end) for end in ends.get(cite.source, ()))
         return any(count > GOES_ON_AFTER for count in later)
 
-    return [match for match in matches if not goes_on(match.cite)]
+    return [match for match in matches if not goes_on(match)]
 
 
 def _first_failing(exits: Sequence[ProcessExit]) -> ProcessExit | None:
