@@ -38,6 +38,7 @@ from flatline.tracks import (
     SCHEDULER,
     FileRead,
     Marker,
+    OnLines,
     Point,
     Reach,
     Track,
@@ -216,7 +217,9 @@ class Facts:
     # --- events ---
 
     def tagged(self, tag: str) -> tuple[Match, ...]:
-        return tuple(m for m in self.matches if tag in m.signature.tags)
+        return self.memo(
+            f"tagged {tag}", lambda f: tuple(m for m in f.matches if tag in m.signature.tags)
+        )
 
     def of_role(self, role: str) -> tuple[Match, ...]:
         return tuple(m for m in self.matches if m.signature.role == role)
@@ -224,11 +227,11 @@ class Facts:
     def standing(self, tag: str) -> tuple[Match, ...]:
         """Tagged lines after which their attempt did not go on: a log may print the scheduler's
         or the kernel's words as data, or those of a helper's job."""
-        return tuple(
-            m
-            for m in self.tagged(tag)
-            if not self.went_on(m.cite, m.attempt) and not self.outside(m.cite)
-        )
+        return self.memo(f"standing {tag}", lambda facts: facts._standing(tag))
+
+    def _standing(self, tag: str) -> tuple[Match, ...]:
+        told = (m for m in self.tagged(tag) if not self.went_on(m.cite, m.attempt))
+        return tuple(m for m in told if not self.outside(m.cite))
 
     def outside(self, cite: LogCite) -> bool:
         """Whether a kernel's line was written so long before or after the run that no time zone
@@ -261,14 +264,11 @@ class Facts:
 
     def at_line(self, source: str, first: int, last: int) -> tuple[Match, ...]:
         """Matches on lines first..last of a source."""
-        return tuple(m for m in self._by_source.get(source, ()) if first <= m.cite.line <= last)
+        return self._on_lines.within(source, first, last)
 
     @cached_property
-    def _by_source(self) -> dict[str, list[Match]]:
-        grouped: dict[str, list[Match]] = {}
-        for match in self.matches:
-            grouped.setdefault(match.cite.source, []).append(match)
-        return grouped
+    def _on_lines(self) -> OnLines:
+        return OnLines(self.matches)
 
     # --- progress ---
 

@@ -8,7 +8,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
-from itertools import pairwise, repeat
+from itertools import pairwise
 from math import floor
 
 from flatline.model import NOWHERE, LogCite, Match, Place, ProcessExit, Progress, ProgressKind
@@ -130,12 +130,13 @@ class Track:
         self.lines.extend(map(int, lines))
         self.at.extend(at)
         self.steps.extend(map(int, said["step"]))
+        missing = array("d", (NAN,)) * count
         for name in _NUMBERS:
-            getattr(self, name).extend(said[name] if name in said else repeat(NAN, count))
-        self.skipped.extend(repeat(False, count))
-        self.has_loss.extend(repeat("loss" in said, count))
-        self.has_grad.extend(repeat("grad_norm" in said, count))
-        self.attempts.extend(repeat(attempt, count))
+            getattr(self, name).extend(said.get(name, missing))
+        self.skipped.frombytes(bytes(count))
+        self.has_loss.extend(array("b", ("loss" in said,)) * count)
+        self.has_grad.extend(array("b", ("grad_norm" in said,)) * count)
+        self.attempts.extend(array("h", (attempt,)) * count)
         said_plans = zip(said.get("planned", ()), said["step"], strict=False)
         plans = [plan for plan, step in said_plans if plan.is_integer() and plan >= step]
         if plans:
@@ -160,6 +161,22 @@ class Track:
         """Indexes of one attempt's points; attempts never go back within a stream."""
         first = bisect_right(self.attempts, n - 1)
         return range(first, bisect_right(self.attempts, n))
+
+
+class OnLines:
+    """Matches by the lines they are on; asked thousands of times of thousands of matches."""
+
+    def __init__(self, matches: Sequence[Match]) -> None:
+        self._matches = matches
+        self._rows: dict[str, list[tuple[int, int]]] = {}
+        for line, n in sorted((match.cite.line, n) for n, match in enumerate(matches)):
+            self._rows.setdefault(matches[n].cite.source, []).append((line, n))
+
+    def within(self, source: str, first: int, last: int) -> tuple[Match, ...]:
+        """Those on lines first..last of a source, in the order they were given."""
+        rows = self._rows.get(source, [])
+        found = rows[bisect_left(rows, (first, 0)) : bisect_left(rows, (last + 1, 0))]
+        return tuple(self._matches[n] for n in sorted(n for _, n in found))
 
 
 class Reach:
@@ -294,7 +311,7 @@ def reached(track: Track, span: range, plan: Plan) -> bool:
     plan.  Without a plan in steps the epochs decide, where a point stands for a whole epoch or
     says which part of it is done.
     """
-    steps = [track.steps[i] for i in span if track.steps[i] >= 0]
+    steps = [step for step in track.steps[span.start : span.stop] if step >= 0]
     planned = track.planned or plan.steps
     if planned and len(steps) >= 2:
         if steps[-1] > planned + 1:  # not the plan of these: a bar of another loop's

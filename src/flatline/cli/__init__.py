@@ -86,7 +86,19 @@ def _diagnose(request: Request, on_progress: OnProgress | None) -> Verdict:
     from flatline.diagnose import diagnose
     from flatline.knowledge.related import with_related
 
-    return with_related(diagnose(collect(request, on_progress)))
+    return with_related(diagnose(collect(request, _prepared(on_progress))))
+
+
+def _prepared(on_progress: OnProgress | None) -> OnProgress:
+    """The same, and all families imported once logs are being read, which other processes do."""
+    from flatline.families import all_families
+
+    def told(stage: str, done: int, total: int) -> None:
+        all_families()
+        if on_progress is not None:
+            on_progress(stage, done, total)
+
+    return told
 
 
 def _exhibit(request: Request, on_progress: OnProgress | None) -> tuple[Verdict, Exhibit]:
@@ -95,7 +107,7 @@ def _exhibit(request: Request, on_progress: OnProgress | None) -> tuple[Verdict,
     from flatline.exhibit import exhibit
     from flatline.knowledge.related import with_related
 
-    facts = collect(request, on_progress)
+    facts = collect(request, _prepared(on_progress))
     verdict = with_related(diagnose(facts))
     return verdict, exhibit(facts, verdict)
 

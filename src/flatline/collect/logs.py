@@ -13,6 +13,7 @@ from flatline.collect.attempts import split
 from flatline.collect.blocks import Blocks
 from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
+from flatline.collect.looking_back import LookBack
 from flatline.collect.refining import countable, refined
 from flatline.collect.same_step import date
 from flatline.collect.steps import StepLines, Stream
@@ -43,8 +44,6 @@ JOINED_LINES = 100
 """Cut lines of a file that are searched whole, pattern by pattern."""
 REST_WITHIN_LINES = 32
 """How far down the rest of a cut line is looked for: other tasks' lines stand between."""
-LOOK_BACK_LINES = 60
-"""How far up a line without a time of its own looks for one."""
 PAGE_LINES = 128
 """Lines read at once where single ones are read again: tracebacks stand close together."""
 EVENTS_PER_FILE = 20_000
@@ -112,6 +111,7 @@ class LogReader:
         self._page: list[tuple[int, bytes]] = []
         self._left: dict[str, int] = {}
         self._tables = Tables(file, labels)
+        self._back = LookBack(self._lines, labels, clock)
         self._seq = 0
 
     def read(self) -> LogEvents:
@@ -208,7 +208,7 @@ class LogReader:
         )
 
     def _time(self, text: str, labelled: Labelled, line: int) -> tuple[datetime | None, bool]:
-        stamp = self.clock.read(text) or self.clock.read(labelled.text)
+        stamp = self.clock.either(text, labelled.text)
         key = labelled.key
         stream = self._streams.get(key) or self._streams.setdefault(key, Stream())
         if stamp is not None:
@@ -248,9 +248,12 @@ class LogReader:
         if passed_on(labelled.text, max(0, labelled.text.find(said))):
             return True
         first = max(1, line - AROUND_LINES)
-        near = [self.labels.split(clean(raw)).text
-                for raw in self._lines(first, line + AROUND_LINES)]  # fmt: skip
-        return within_a_turn(reversed(near[: line - first]), near[line - first + 1 :])
+        near = self._lines(first, line + AROUND_LINES)
+        above, below = reversed(near[: line - first]), near[line - first + 1 :]
+        return within_a_turn(map(self._bared, above), map(self._bared, below))
+
+    def _bared(self, raw: bytes) -> str:
+        return self.labels.split(clean(raw)).text
 
     def _format(self, number: int, labelled: Labelled, seen: _Seen) -> bool:
         line_format = self.book.formats[number]
@@ -365,7 +368,7 @@ class LogReader:
     def _crash(self, raw: RawCrash, key: str) -> None:
         labelled = self.labels.split(self._line(raw.head_line))
         place = self.place(labelled)
-        at = self._before(raw.head_line, key)
+        at = self._back.before(raw.head_line, key)
         line = raw.exception_line or raw.end_line
         self._seq += 1
         self.events.crashes.append(
@@ -388,21 +391,6 @@ class LogReader:
         return LogCite(
             self.file.source, line, excerpt(text, TEXT_CHARS).strip(), place, at, at is not None
         )
-
-    def _before(self, line: int, key: str) -> datetime | None:
-        """The last time printed on or shortly before a line, its own stream first."""
-        first = max(1, line - LOOK_BACK_LINES)
-        other: datetime | None = None
-        for raw in reversed(self._lines(first, line)):
-            text = clean(raw)
-            labelled = self.labels.split(text)
-            stamp = self.clock.read(text) or self.clock.read(labelled.text)
-            if stamp is None:
-                continue
-            if labelled.key == key:
-                return stamp.at
-            other = other or stamp.at
-        return other
 
     def _drop_quoted_code(self) -> None:
         """Matches on a frame's source line are code that was quoted, not lines that were said."""
@@ -461,7 +449,7 @@ class LogReader:
         if match.cite.at is not None or match.signature.role in ("benign", "marker"):
             return match
         key = self.labels.split(self._line(match.cite.line)).key
-        at = self._before(match.cite.line, key)
+        at = self._back.before(match.cite.line, key)
         return replace(match, cite=replace(match.cite, at=at, at_assumed=True)) if at else match
 
 

@@ -177,7 +177,7 @@ def how_it_ended(
     if job is not None and job.disposition != "unknown":
         return job.disposition
     ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
-    last = [match for match in matches if not _goes_on(match, tracks)]
+    last = _after_all_steps(matches, tracks)
     tags = {tag for match in last for tag in match.signature.tags}
     if ended is not None and all(_elsewhere(match, ended) for match in last):
         tags.discard("node-failure")
@@ -271,14 +271,18 @@ def how_a_try_ended(events: Events, n: int) -> Disposition:
     return "failed" if reached_end(mine, own, left, tracks, markers, n) is None else "completed"
 
 
-def _goes_on(match: Match, tracks: Sequence[Track]) -> bool:
-    """Whether steps were printed after a line in its own file."""
-    later = (
-        sum(line > match.cite.line for line in track.lines[-1 - GOES_ON_AFTER :])
-        for track in tracks
-        if track.source == match.cite.source
-    )
-    return any(count > GOES_ON_AFTER for count in later)
+def _after_all_steps(matches: Sequence[Match], tracks: Sequence[Track]) -> list[Match]:
+    """Lines after which no steps were printed in their own file."""
+    ends: dict[str, list[Sequence[int]]] = {}
+    for track in tracks:
+        ends.setdefault(track.source, []).append(track.lines[-1 - GOES_ON_AFTER :])
+
+    def goes_on(match: Match) -> bool:
+        cite = match.cite
+        later = (sum(line > cite.line for line in end) for end in ends.get(cite.source, ()))
+        return any(count > GOES_ON_AFTER for count in later)
+
+    return [match for match in matches if not goes_on(match)]
 
 
 def _first_failing(exits: Sequence[ProcessExit]) -> ProcessExit | None:

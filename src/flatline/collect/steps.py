@@ -63,10 +63,12 @@ class _Layout:
     begin: int
     end: int
     first: int
+    plain: tuple[tuple[int, int], ...]
+    """The places of the numbers, where each is what stands there."""
     streams: dict[bytes, tuple[Stream, _Rows]] = field(default_factory=dict)
 
 
-_NONE = _Layout(((), "", True), (), 0, 0, 0)
+_NONE = _Layout(((), "", True), (), 0, 0, 0, ())
 """Of lines that have to be read in full."""
 
 
@@ -102,10 +104,11 @@ class StepLines:
         known = layout.streams.get(text[:begin] + text[end : layout.first])
         if known is None:
             return False
-        numbers = [
-            float(text[a:b].replace(b",", b"")) * factor / over
-            for a, b, factor, over in layout.numbers
-        ]
+        numbers = (
+            [float(text[a:b]) for a, b in layout.plain]
+            if layout.plain
+            else [float(text[a:b].replace(b",", b"")) * by / of for a, b, by, of in layout.numbers]
+        )
         stream, rows = known
         if not numbers[0].is_integer():
             return False
@@ -188,7 +191,9 @@ class StepLines:
         numbers = tuple((a + off, b + off, by, over) for a, b, by, over in columns.numbers)
         says = columns.names, columns.loss_name, columns.falling
         first = min(number[0] for number in numbers)
-        layout = _Layout(self._says.setdefault(says, says), numbers, *stamp, first)
+        whole = all(by == over == 1 and "," not in text[a:b] for a, b, by, over in numbers)
+        plain = tuple((a, b) for a, b, _, _ in numbers) if whole else ()
+        layout = _Layout(self._says.setdefault(says, says), numbers, *stamp, first, plain)
         if stamp[1] > first or not self._labelled_alike(text, labelled, layout):
             return None
         return layout

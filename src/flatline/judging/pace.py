@@ -38,13 +38,12 @@ def pace(facts: Facts, attempt: int | None = None) -> Pace | None:
     best: Pace | None = None
     for track in facts.tracks:
         span = track.of_attempt(n)
-        times = [(i, track.at[i]) for i in span if track.at[i] == track.at[i]]
-        if not times:
+        dated = [t for t in track.at[span.start : span.stop] if t == t]
+        if not dated:
             continue
-        index = max(times, key=lambda pair: pair[1])[0]
+        index = track.at.index(max(dated), span.start, span.stop)
         at = track.time(index)
         if at is not None and (best is None or at > best.at):
-            dated = [t for _, t in times]
             best = Pace(facts.point(track, index).cite, at, _interval(dated), _longest(dated))
     undated = _undated_after(facts, n)
     signs = [

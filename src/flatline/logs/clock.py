@@ -161,6 +161,10 @@ class Clock:
         shape, groups = found
         return _SHAPES[shape][0](self, groups)
 
+    def either(self, text: str, bare: str) -> Stamp | None:
+        """The stamp of a line, else that of what stands behind its labels."""
+        return self.read(text) or (None if bare == text else self.read(bare))
+
     def first(self, lines: Iterable[str]) -> datetime | None:
         """When the first of these lines was printed that says so."""
         return next((stamp.at for line in lines if (stamp := self.read(line))), None)

@@ -118,7 +118,7 @@ def shape(name: str) -> str:
 
 def learn(lines: Sequence[str], known: Kinds) -> Kinds:
     """`known` and what else these lines are labelled with."""
-    if len(lines) < FEWEST or not any(lines):
+    if sum(map(bool, lines)) < FEWEST:
         return known
     stamped = sum(1 for match in _matches(STAMP, lines) if match)
     return replace(

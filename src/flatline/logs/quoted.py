@@ -54,7 +54,7 @@ _TRACE = re.compile(r"(?:\+{1,4}|#) (?!\s)")
 """What bash puts before a command (`set -x`), and a comment."""
 _LITERAL = re.compile(r"\b\w{1,60} ?(?:=|:) ?[\[({] ?(?:[\"'][^\"']{0,200}[\"'], ?)*[\"'][^\"']*$")
 """A list of strings that a name is given."""
-_CONDITION = re.compile(r"^\s*(?:if|elif|while|grep|egrep|awk|sed|case)\b.{0,80}[\"'/][^\"'/]*$")
+_CONDITION = re.compile(r"\s*(?:if|elif|while|grep|egrep|awk|sed|case)\b.{0,80}[\"'/][^\"'/]*$")
 _TURN = re.compile(
     r"^\s*(?:### (?:Instruction|Input|Prompt|Question|Human|Response)\b|\[INST\]"
     r"|<\|(?:im_start|start_header_id)\|>|<\|(?:user|assistant|system)\|>|<start_of_turn>"
@@ -80,13 +80,18 @@ def passed_on(text: str, start: int) -> bool:
     before = text[:start]
     if _TRACE.match(text) and start > 0:
         return True
-    if _LOGGED.search(text):
+    quotes = '"' in text or "'" in text
+    if (quotes or "(" in text) and _LOGGED.search(text):
         return False
-    if _ROW.search(before) or _LITERAL.search(before) or _CONDITION.search(before):
+    if quotes and (_ROW.search(before) or _LITERAL.search(before)):
         return True
-    if _TOKEN.search(before) or (not _RAISED.match(text) and _TOKEN.search(text)):
+    if _CONDITION.match(before):
         return True
-    label = None if _FAILED.search(before) else _LABEL.search(before)
+    marked = "<" in text or "INST]" in text or text.startswith("### ")
+    if marked and (_TOKEN.search(before) or (not _RAISED.match(text) and _TOKEN.search(text))):
+        return True
+    named = ":" in before or ">" in before or "|" in before
+    label = _LABEL.search(before) if named and _FAILED.search(before) is None else None
     if label is None:
         return False
     raised = label["number"] and _RAISED.match(text, label.end())

@@ -57,6 +57,8 @@ BLOCK_BYTES = 4 * MIB
 LINE_BYTES = MIB
 """A line is cut here, so that one line without end cannot fill the memory."""
 INDEX_BYTES = 64 << 10
+LINE_END_BYTES = 4 << 10
+"""Read at once where only the end of a line is looked for."""
 SAMPLE_BYTES = 64 << 10
 SAMPLE_HEAD, SAMPLE_REST, SAMPLE_TAIL = 150, 200, 100
 """Lines of a sample: what labels and stamps a file has shows in hundreds as in thousands, and to
@@ -291,14 +293,15 @@ class TextFile:
             if not end:
                 return found
             offset += end
-            pieces = data[:end].split(b"\n")
-            for piece in pieces[:-1]:
-                _add(found, at, piece, line)
-                at += 1
-                if at >= line + count:
-                    return found
-            if pieces[-1]:
-                _add(found, at, pieces[-1], line)
+            pieces = data[:end].split(b"\n", line + count - at)
+            rest = pieces.pop()
+            for number, piece in enumerate(pieces[max(line - at, 0) :], max(line, at)):
+                _add(found, number, piece)
+            at += len(pieces)
+            if at >= line + count:
+                return found
+            if rest and at >= line:
+                _add(found, at, rest)
 
     def line(self, n: int) -> str | None:
         """Physical line `n`, cleaned, its carriage returns kept; None where there is none."""
@@ -376,7 +379,7 @@ class TextFile:
         offset, number = self._index_offsets[place], self._index_lines[place]
         if offset == 0 or self._read(offset - 1, 1) == b"\n":
             return offset, number
-        while data := self._read(offset, INDEX_BYTES):
+        while data := self._read(offset, LINE_END_BYTES):
             end = data.find(b"\n") + 1
             if end:
                 return offset + end, number + 1
@@ -419,10 +422,8 @@ def _thinned(lines: list[bytes]) -> list[bytes]:
     return lines[:SAMPLE_HEAD] + rest[::every] + lines[-SAMPLE_TAIL:] if every > 1 else lines
 
 
-def _add(found: list[tuple[int, bytes]], number: int, piece: bytes, wanted: int) -> None:
+def _add(found: list[tuple[int, bytes]], number: int, piece: bytes) -> None:
     """Adds a line, or what follows of the line that was added last."""
-    if number < wanted:
-        return
     if not found or found[-1][0] != number:
         found.append((number, piece[:LINE_BYTES]))
     elif len(found[-1][1]) < LINE_BYTES:

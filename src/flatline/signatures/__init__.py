@@ -8,6 +8,7 @@ A file holds `origin = "torch"` and any number of `[[signature]]` tables with th
 from __future__ import annotations
 
 import tomllib
+from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
 from typing import Any, cast, get_args
@@ -69,22 +70,40 @@ def _signature(table: dict[str, Any], origin: str) -> Signature:
 
 def parse(text: str, name: str) -> tuple[Signature, ...]:
     """Signatures of one file. Raises `CatalogueError` naming the table and the field at fault."""
+    return tuple(_signature(table, name) for table in tables(text, name))
+
+
+def tables(text: str, name: str) -> list[dict[str, Any]]:
+    """The tables of one file, of text and numbers alone. Raises `CatalogueError`."""
     try:
-        tables = tomllib.loads(text)
+        return cast(list[dict[str, Any]], tomllib.loads(text).get("signature", []))
     except tomllib.TOMLDecodeError as fault:
         raise CatalogueError(f"signatures/{name}.toml: {fault}") from fault
-    return tuple(_signature(table, name) for table in tables.get("signature", []))
+
+
+def texts() -> dict[str, str]:
+    """Every file by the name of its origin."""
+    files = sorted(resources.files(__name__).iterdir(), key=lambda entry: entry.name)
+    return {
+        entry.name.removesuffix(".toml"): entry.read_text("utf-8")
+        for entry in files
+        if entry.name.endswith(".toml")
+    }
+
+
+def made(held: Mapping[str, Sequence[dict[str, Any]]]) -> tuple[Signature, ...]:
+    """The signatures of such tables by origin, sorted by id. Raises `CatalogueError` where two
+    share an id."""
+    found: dict[str, Signature] = {}
+    for name, rows in held.items():
+        for signature in (_signature(row, name) for row in rows):
+            if signature.id in found:
+                raise CatalogueError(f"two signatures are called {signature.id!r}")
+            found[signature.id] = signature
+    return tuple(found[key] for key in sorted(found))
 
 
 @cache
 def load() -> tuple[Signature, ...]:
     """All signatures, sorted by id. Raises `CatalogueError` where two share an id."""
-    found: dict[str, Signature] = {}
-    for entry in sorted(resources.files(__name__).iterdir(), key=lambda e: e.name):
-        if not entry.name.endswith(".toml"):
-            continue
-        for signature in parse(entry.read_text("utf-8"), entry.name.removesuffix(".toml")):
-            if signature.id in found:
-                raise CatalogueError(f"two signatures are called {signature.id!r}")
-            found[signature.id] = signature
-    return tuple(found[key] for key in sorted(found))
+    return made({name: tables(text, name) for name, text in texts().items()})
