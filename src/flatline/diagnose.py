@@ -8,6 +8,7 @@ out without coverage, and nothing is healthy because errors are absent.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -476,8 +477,8 @@ def run_of(facts: Facts) -> Run:
         id=job.id if job else None,
         target=facts.targets,
         disposition=facts.disposition,
-        framework=max(set(frameworks), key=frameworks.count) if frameworks else None,
-        launcher=max(set(reporters), key=reporters.count) if reporters else None,
+        framework=Counter(frameworks).most_common(1)[0][0] if frameworks else None,
+        launcher=Counter(reporters).most_common(1)[0][0] if reporters else None,
         hosts=facts.hosts,
         world_size=facts.world_size,
         started_at=min(starts, default=None),
