@@ -35,24 +35,27 @@ def without_handled(events: LogEvents, said: Said, lines: int) -> None:
     doubted alone."""
     told = [m for m in events.matches if _counts(m) and _by_its_program(m)]
     known = {m.cite.line for m in events.matches}
+    lone = [c for c in events.crashes if c.head == c.cite and handled(c.cite.text)]
     caught = [c for c in events.crashes if c.complete and _beside(c, said, known)]
-    if not told and not caught:
+    if not told and not caught and not lone:
         return
-    on = _last_of_others(events, {*map(id, told), *map(id, caught)})
+    on = _last_of_others(events, {id(one) for one in (*told, *caught, *lone)})
+    times = Counter(m.signature.id for m in told)
+    again = {m.cite.line for m in told if times[m.signature.id] > 1}
+
+    def open_(line: int) -> bool:
+        """Whether it may have come back."""
+        if line < on:
+            return False
+        below = [said(at) for at in range(line + 1, min(lines, line + ON_LINES) + 1)]
+        last = sum(bool(text.strip()) for text in below) <= LAST_LINES
+        return last or (line in again and len(below) < ON_LINES) or any(map(gave_up, below))
+
     over = {id(c) for c in caught if c.end_line < max(on, lines - ON_LINES)}
+    over |= {id(c) for c in lone if not open_(c.cite.line)}
     inside = Blocks((None, c.head.line, c.end_line) for c in caught if id(c) in over)
     events.crashes = [replace(c, caught=True) if id(c) in over else c for c in events.crashes]
-    times = Counter(m.signature.id for m in told)
-    left: dict[int, list[Match]] = {}
-    for match in told:
-        line = match.cite.line
-        below = [said(at) for at in range(line + 1, min(lines, line + ON_LINES) + 1)]
-        open_ = line >= on and (
-            (times[match.signature.id] > 1 and len(below) < ON_LINES)
-            or sum(bool(text.strip()) for text in below) <= LAST_LINES
-            or any(map(gave_up, below))
-        )
-        left[id(match)] = [_doubted(match)] if open_ else []
+    left = {id(m): [_doubted(m)] if open_(m.cite.line) else [] for m in told}
     events.matches = [
         one
         for m in events.matches
