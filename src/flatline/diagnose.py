@@ -17,7 +17,13 @@ from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
-from flatline.judging.belonging import belonging, of_its_nodes, of_its_pods, on_shared_nodes, told_of
+from flatline.judging.belonging import (
+    belonging,
+    of_its_nodes,
+    of_its_pods,
+    on_shared_nodes,
+    told_of,
+)
 from flatline.judging.both_ends import as_it_was_ended
 from flatline.judging.bygone import long_before
 from flatline.judging.comparison import comparison, slower_unexplained, unexplained

@@ -7,8 +7,8 @@ from functools import cache
 
 _TRIES_AGAIN = (
     r"re-?try(?:ing)? (?:in|after|with|without|once|on)\b|re-?trying\b|(?:will|to) (?:be )?re-?tr"
-    r"(?:y|ied)\b(?! limit)|(?:trying|try) again (?:in|with|after|on)\b|(?:next|another|new) attempt"
-    r"\b|attempting to recover"
+    r"(?:y|ied)\b(?! limit)|(?:trying|try) again (?:in|with|after|on)\b"
+    r"|(?:next|another|new) attempt\b|attempting to recover"
 )
 _DOES_WITHOUT = (
     r"fall(?:s|ing|en)?[- ]?back\b|fell back|fallback(?:s|ing)?\b|skipp(?:ed|ing)\b"
@@ -21,10 +21,11 @@ _OTHERWISE = r"[,;(] ?(?:so )?(?:now )?(?:using|use|uses|will use) \w"
 _HANDLED = re.compile(
     rf"(?:^|[^\w'-])(?:{_TRIES_AGAIN}|{_DOES_WITHOUT})|{_OTHERWISE}", re.IGNORECASE
 )
+_TRIES = r"(?:retries|attempts|tries)"
 _IN_VAIN = (
-    r"\b(?:gave up|giv(?:e|es|ing) up|(?:retries|attempts|tries) (?:are )?(?:exhausted|exceeded|used up)"
-    r"|(?:exhausted|exceeded|out of|no more|too many) (?:\w+ )?(?:retries|attempts|tries)|last attempt"
-    r"|after (?:all |\d+ )(?:\w+ )?(?:re-?)?(?:tries|attempts)|fallback (?:\w+ )?(?:also |too )?failed)\b"
+    rf"\b(?:gave up|giv(?:e|es|ing) up|{_TRIES} (?:are )?(?:exhausted|exceeded|used up)"
+    rf"|(?:exhausted|exceeded|out of|no more|too many) (?:\w+ )?{_TRIES}|last attempt"
+    rf"|after (?:all |\d+ )(?:\w+ )?{_TRIES}|fallback (?:\w+ )?(?:also |too )?failed)\b"
 )
 _FAILED = re.compile(
     r"\b(?:fail\w*|errors?|exceptions?|could not|cannot|can't|unable)\b", re.IGNORECASE

@@ -48,10 +48,12 @@ _NOT_GLOBAL = frozenset(("node", "group", "tp", "pp", "dp", "ep", "cp", "data", 
 
 _NAME = r"(?P<{}>(?=[\w.-]{{0,60}}[A-Za-z])(?=[\w.-]{{0,60}}\d)[A-Za-z0-9][\w.-]{{1,252}}?)"
 _TOLD_OF = re.compile(
-    r"\b(?:hosts?|nodes?|machine|hostname|instance)(?: |=|: ?)['\"]?" + _NAME.format("called")
+    r"\b(?:hosts?|nodes?|machine|hostname|instance)(?: |=|: ?)['\"]?"
+    + _NAME.format("called")
     + r"(?=[\s,;:)\]'\"]|\.?$)"
     r"|\bon (?:the )?" + _NAME.format("on") + r"(?=[\s,;:)\]]|\.?$)"
-    r"|(?:^|[\s\])>|])" + _NAME.format("before")
+    r"|(?:^|[\s\])>|])"
+    + _NAME.format("before")
     + r"(?=:? (?:NVRM|amdgpu|mlx5|nfs|Lustre|GPU|EDAC|Xid|SXid)\b)"
 )
 """Where a line that no kernel wrote says what the host is called that it tells of."""

@@ -39,8 +39,10 @@ _SPEAKER = re.compile(r"\W{0,2}(user|human|assistant|system|bot|gpt)\W{0,2} ?: ?
 _REMARK = re.compile(r"#|\s*$")
 _DELIMITS = " :|>]\"'`"
 """A pattern may begin with what stands before its words."""
-_PREAMBLE = re.compile(r"[\W\d]*(?:(?:ERROR|FATAL|CRITICAL|WARN(?:ING)?|INFO)\b[\W\d]*)?(?:[\w.]{1,120}: )*")
-"""What a logger or an interpreter writes before a message; what a person writes reads otherwise."""
+_PREAMBLE = re.compile(
+    r"[\W\d]*(?:(?:ERROR|FATAL|CRITICAL|WARN(?:ING)?|INFO)\b[\W\d]*)?(?:[\w.]{1,120}: )*"
+)
+"""What a logger or an interpreter writes before a message, and a person hardly."""
 _STATUS = re.compile(r"(?:HTTP \S{1,12} ?)?[45]\d\d\b")
 _FAILED = re.compile(r"\b(?:error|fail\w*|exception|cannot|could not|unable)\b", re.IGNORECASE)
 """`Error processing sample 3: ...` is about the sample, and no text of it."""
