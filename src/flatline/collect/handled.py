@@ -10,7 +10,7 @@ from flatline.collect.blocks import Blocks
 from flatline.collect.events import LogEvents
 from flatline.facts import GOES_ON_AFTER
 from flatline.logs.handled import failed, gave_up, handled, says_so_itself
-from flatline.model import Crash, Match
+from flatline.model import Crash, LogCite, Match, Place
 
 Said = Callable[[int], str]
 """A line without its labels; "" where there is none."""
@@ -53,13 +53,13 @@ def without_handled(events: LogEvents, said: Said, lines: int) -> None:
 
     over = {id(c) for c in caught if c.end_line < max(on, lines - ON_LINES)}
     over |= {id(c) for c in lone if not open_(c.cite.line)}
-    inside = Blocks((None, c.head.line, c.end_line) for c in caught if id(c) in over)
+    inside = Blocks((_process(c.cite), c.head.line, c.end_line) for c in caught if id(c) in over)
     events.crashes = [replace(c, caught=True) if id(c) in over else c for c in events.crashes]
     left = {id(m): [_doubted(m)] if open_(m.cite.line) else [] for m in told}
     events.matches = [
         one
         for m in events.matches
-        if not (_counts(m) and inside.hold(None, m.cite.line))
+        if not (_counts(m) and inside.hold(_process(m.cite), m.cite.line))
         for one in left.get(id(m), [m])
     ]
 
@@ -77,6 +77,10 @@ def _last_of_others(events: LogEvents, ids: set[int]) -> int:
         *(track.lines[-1 - GOES_ON_AFTER] for track in tracks),
     ]
     return max(seen, default=0)
+
+
+def _process(cite: LogCite) -> Place:
+    return Place(rank=cite.place.rank, task=cite.place.task)
 
 
 def _counts(match: Match) -> bool:

@@ -159,8 +159,11 @@ def _heard(facts: Facts, name: str) -> bool:
     """Whether anything but what tells of its trouble names a host."""
     short = name.partition(".")[0].lower()
     nodes = [node for job in facts.jobs for node in job.nodes] + list(facts.last.hosts)
-    places = [place.host for one in (*facts.tracks, *facts.files, *facts.exits)
-              if (place := one.place).host]  # fmt: skip
+    places = [
+        *(track.place.host for track in facts.tracks),
+        *(read.place.host for read in facts.files),
+        *(event.place.host for event in facts.exits),
+    ]
     if short in {known.partition(".")[0].lower() for known in (*nodes, *places) if known}:
         return True
     return any(

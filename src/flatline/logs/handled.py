@@ -11,7 +11,7 @@ _TRIES_AGAIN = (
     r"|(?:next|another|new) attempt\b|attempting to recover"
 )
 _DOES_WITHOUT = (
-    r"fall(?:s|ing|en)?[- ]?back\b|fell back|fallback(?:s|ing)?\b|skipp(?:ed|ing)\b"
+    r"fall(?:s|ing|en)?[- ]?back\b|fell back|fallback(?:s|ing)?\b|skip(?:ped|ping)\b"
     r"|ignor(?:ed|ing)\b|swallow(?:ed|ing)\b|suppress(?:ed|ing)\b|tolerat(?:ed|ing)\b"
     r"|caught and \w+|handled\b|non-?fatal\b|not fatal\b|harmless\b|best[- ]effort"
     r"|(?:goes|going|carries|carrying|moving|moves) on\b|continu(?:es|ing)\b|proceeding\b"
