@@ -18,7 +18,13 @@ from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
-from flatline.judging.belonging import belonging, of_its_nodes, of_its_pods, on_shared_nodes
+from flatline.judging.belonging import (
+    belonging,
+    of_its_nodes,
+    of_its_pods,
+    on_shared_nodes,
+    told_of,
+)
 from flatline.judging.both_ends import as_it_was_ended
 from flatline.judging.bygone import long_before
 from flatline.judging.comparison import comparison, slower_unexplained, unexplained
@@ -123,7 +129,8 @@ def _judged(
     explains = {family.code: family.explains for family in known}
     made: list[Judged] = []
     numbered = [
-        (f"f{n}", family, _doubted(facts, finding)) for n, (family, finding) in enumerate(found, 1)
+        (f"f{n}", family, told_of(facts, _doubted(facts, finding), [f for _, f in found]))
+        for n, (family, finding) in enumerate(found, 1)
     ]
     for own, family, finding in numbered:
         reasons = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, fields, replace
@@ -13,16 +12,17 @@ from flatline.collect.attempts import split
 from flatline.collect.blocks import Blocks
 from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
+from flatline.collect.handled import SAID, without_handled
 from flatline.collect.looking_back import LookBack
-from flatline.collect.refining import countable, refined
+from flatline.collect.refining import countable, masked_groups, refined
 from flatline.collect.same_step import date
 from flatline.collect.steps import StepLines, Stream
 from flatline.collect.tables import Tables
 from flatline.collect.thinning import thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
-from flatline.logs.labels import CUT_BYTES, Labelled, Labels, NamePlace
-from flatline.logs.quoted import AROUND_LINES, passed_on, within_a_turn
+from flatline.logs.labels import CUT_BYTES, Bared, Labelled, Labels, NamePlace
+from flatline.logs.quoted import AROUND_LINES, left_of
 from flatline.logs.reading import BLANKS, TextFile, clean, open_text, plain
 from flatline.logs.scan import Hit
 from flatline.logs.traceback import RawCrash, read_exception, read_traceback, stream_lines
@@ -38,8 +38,6 @@ TRACEBACKS_PER_FILE = 4_000
 MESSAGES_PER_FILE = 64
 """Exceptions without a traceback whose further lines are read."""
 MESSAGE_LINES = 30
-SAID = ("root", "cascade", "wrapper")
-"""Roles of lines that tell of a failure, which a program may print without having failed."""
 JOINED_LINES = 100
 """Cut lines of a file that are searched whole, pattern by pattern."""
 REST_WITHIN_LINES = 32
@@ -122,6 +120,7 @@ class LogReader:
                 self._hit(hit)
         self._steps.settle_all()
         self._tracebacks()
+        without_handled(self.events, self._text, self.file.line_count)
         self._close()
         self.events.yearless = self.clock.lacks_year
         split(self.events, self.setting.attempt)
@@ -180,7 +179,7 @@ class LogReader:
             found is None
             or found[0].endswith("Warning")
             or len(self._exceptions) >= TRACEBACKS_PER_FILE
-            or self._passed_on(labelled, cite.line, labelled.text)
+            or not self._share(labelled, cite.line, labelled.text)
         ):
             return
         self._seq += 1
@@ -225,17 +224,19 @@ class LogReader:
         decide = confirming(signature.pattern)
         found = decide.search(text) or decide.search(bare)
         count = self._counts.get(signature.id, 0) + 1
-        if found is None or (
-            count <= MATCHES_PER_SIGNATURE
-            and (signature.family or signature.role in SAID)
-            and self._passed_on(seen.labelled, seen.line, found[0])
-        ):
+        if found is None:
             return
+        if count <= MATCHES_PER_SIGNATURE and (signature.family or signature.role in SAID):
+            left = self._share(seen.labelled, seen.line, found[0])
+            if not left:
+                return
+            if left < signature.strength:
+                signature = replace(signature, strength=left)
         self._counts[signature.id] = count
         if count > MATCHES_PER_SIGNATURE:
             return
         self._seq += 1
-        groups = _masked_groups(decide, found)
+        groups = masked_groups(decide, found)
         placed = replace(seen.cite, place=refined(seen.cite.place, groups))
         if len(text) > TEXT_CHARS and (part := around(text, TEXT_CHARS, decide)):
             placed = replace(placed, text=part)
@@ -243,17 +244,14 @@ class LogReader:
             Match(signature, placed, groups, self._seq, self.setting.attempt)
         )
 
-    def _passed_on(self, labelled: Labelled, line: int, said: str) -> bool:
-        """Whether a line has it from a sample, a chat or a command that the program prints."""
-        if passed_on(labelled.text, max(0, labelled.text.find(said))):
-            return True
+    def _share(self, labelled: Labelled, line: int, said: str) -> float:
+        """What is left of what stands in a line, by whether it says so itself."""
         first = max(1, line - AROUND_LINES)
         near = self._lines(first, line + AROUND_LINES)
-        above, below = reversed(near[: line - first]), near[line - first + 1 :]
-        return within_a_turn(map(self._bared, above), map(self._bared, below))
-
-    def _bared(self, raw: bytes) -> str:
-        return self.labels.split(clean(raw)).text
+        above = Bared(self.labels, near[: line - first][::-1])
+        below = Bared(self.labels, near[line - first + 1 :])
+        start = max(0, labelled.text.find(said))
+        return left_of(labelled.text, start, above, below, len(below) < AROUND_LINES)
 
     def _format(self, number: int, labelled: Labelled, seen: _Seen) -> bool:
         line_format = self.book.formats[number]
@@ -335,7 +333,7 @@ class LogReader:
         consumed: dict[str, int] = {}
         for head, key in self._heads[:TRACEBACKS_PER_FILE]:
             own = self.labels.split(self._line(head))
-            if head <= consumed.get(key, 0) or self._passed_on(own, head, HEAD):
+            if head <= consumed.get(key, 0) or not self._share(own, head, HEAD):
                 continue
             lines = stream_lines(self.file, self.labels, head, key)
             raw = read_traceback(lines)
@@ -419,6 +417,9 @@ class LogReader:
         """One line, cleaned; "" where there is none."""
         return clean(b"".join(self._lines(line, line)))
 
+    def _text(self, line: int) -> str:
+        return self.labels.split(self._line(line)).text
+
     def _close(self) -> None:
         events = self.events
         events.lines, events.size = self.file.line_count, self.file.size
@@ -459,14 +460,6 @@ def _thin(track: Track) -> None:
         column = getattr(track, field_.name)
         if isinstance(column, array):
             setattr(track, field_.name, column[(len(column) + 1) % 2 :: 2])
-
-
-def _masked_groups(decide: re.Pattern[str], found: re.Match[str]) -> dict[str, str]:
-    """What the groups hold of the masked line: a secret's name may stand outside its group."""
-    masked = mask(found.string)
-    if masked != found.string:
-        found = decide.search(masked) or found
-    return {key: mask(value) for key, value in found.groupdict().items() if value is not None}
 
 
 def read_log(path: Path, source: str, book: Catalogue, setting: Setting) -> LogEvents:

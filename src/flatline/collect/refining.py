@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 
 from flatline.model import Place, Progress
+from flatline.redact import mask
 
 MOST_STEPS = 10**15
 """A step or plan beyond it is no count of steps, and would not fit the columns."""
@@ -35,3 +37,11 @@ def refined(place: Place, groups: dict[str, str]) -> Place:
         rank=place.rank if place.rank is not None else rank,
         task=place.task if place.task is not None else task,
     )
+
+
+def masked_groups(decide: re.Pattern[str], found: re.Match[str]) -> dict[str, str]:
+    """What the groups hold of the masked line: a secret's name may stand outside its group."""
+    masked = mask(found.string)
+    if masked != found.string:
+        found = decide.search(masked) or found
+    return {key: mask(value) for key, value in found.groupdict().items() if value is not None}

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from flatline.facts import Facts
 from flatline.judging.timeline import instant
-from flatline.logs.places import OWNER, beside_kernel_word
+from flatline.logs.places import OWNER, beside_kernel_word, host_told_of
 from flatline.model import Finding, LogCite, QueryCite
 from flatline.signals import ACTIVITY, GPUS_HELD
 
@@ -21,6 +22,18 @@ _OBJECT = re.compile(
     r"|^ {0,2}(?P<row>[a-z0-9][a-z0-9.-]{0,252}) +\d{1,3}/\d{1,3} "
 )
 """What a row of `kubectl get events` or `kubectl get pods` is of: they list a whole namespace."""
+_TROUBLE = re.compile(
+    r"\b(?:down|drain\w*|fail\w*|errors?|ECC|S?Xid|exclud\w*|unreach\w*|respond\w*|left out|faulty"
+    r"|broken|offline|unhealthy|not in)\b",
+    re.IGNORECASE,
+)
+WATCHED = ("kernel", "nvidia", "amdgpu", "slurmctld", "checks", "transport", "storage")
+"""Origins of what others tell of a host, and its own processes hardly ever."""
+SEARCHED_FILES, SEARCHED_LINES = 16, 5_000
+"""Of logs in which a host is looked for: a run names its hosts as it begins."""
+OWN_CAUSE = 0.3
+WAITING = ("C1", "C2", "C3", "C5", "F3")
+"""Families by which a run tells that it waited for a host or lost one, and not why."""
 OF_EVERY_GPU = ("gpu_power_watts", "gpu_sm_clock_hertz", *ACTIVITY, "gpu_memory_used_bytes")
 
 
@@ -95,6 +108,69 @@ def of_its_nodes(facts: Facts, finding: Finding) -> Finding:
     told = f"Whether {strange[0]} ran this job: its record lists no host of that name."
     return replace(finding, most=min(finding.most, UNKNOWN),
                    cannot_decide=(*finding.cannot_decide, told))  # fmt: skip
+
+
+def told_of(facts: Facts, finding: Finding, found: Sequence[Finding]) -> Finding:
+    """The finding, less sure where the run's own log tells it of a host that nothing else names:
+    monitors and chats of a cluster write of every host into it.  A warning where the job's record
+    lists its hosts, or the run has a cause of its own to have ended."""
+    name = _told_of(facts, finding)
+    if name is None:
+        return finding
+    listed = any(job.nodes for job in facts.jobs)
+    told = f"Whether {name} ran this job: "
+    told += "its record lists no host of that name." if listed else "nothing else read names it."
+    own = any(
+        other.ended_run
+        and other.role == "cause"
+        and other.strength >= OWN_CAUSE
+        and other.code not in WAITING
+        and _told_of(facts, other) is None
+        for other in found
+    )
+    return replace(
+        finding,
+        most=min(finding.most, UNKNOWN),
+        role="warning" if listed or own else finding.role,
+        cannot_decide=(*finding.cannot_decide, told),
+    )
+
+
+def _told_of(facts: Facts, finding: Finding) -> str | None:
+    """The host that is named by nothing but what a finding rests on."""
+    said = [cite for cite in finding.cites if isinstance(cite, LogCite)]
+    if not said or len(said) < len(finding.cites):
+        return None
+    strange = [_stranger(facts, cite) for cite in said]
+    return strange[0] if all(strange) else None
+
+
+def _stranger(facts: Facts, cite: LogCite) -> str | None:
+    """The host that a line tells of in the words of kernels, where nothing else that was read
+    names it."""
+    lines = facts.at_line(cite.source, cite.line, cite.line)
+    if not any(match.signature.origin in WATCHED for match in lines):
+        return None
+    name = host_told_of(cite.text)
+    return None if name is None or _heard(facts, name) else name
+
+
+def _heard(facts: Facts, name: str) -> bool:
+    """Whether anything but what tells of its trouble names a host."""
+    short = name.partition(".")[0].lower()
+    nodes = [node for job in facts.jobs for node in job.nodes] + list(facts.last.hosts)
+    places = [
+        *(track.place.host for track in facts.tracks),
+        *(read.place.host for read in facts.files),
+        *(event.place.host for event in facts.exits),
+    ]
+    if short in {known.partition(".")[0].lower() for known in (*nodes, *places) if known}:
+        return True
+    return any(
+        short in text.lower() and not _TROUBLE.search(text)
+        for read in facts.log_files()[:SEARCHED_FILES]
+        for text in facts.lines(read.source, 1, SEARCHED_LINES)
+    )
 
 
 def _strange(facts: Facts, cite: LogCite) -> str | None:

@@ -13,10 +13,12 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from typing import overload
 
 from flatline.logs.labelling import HOST, NO_LABEL, STAMP, TASK, Kinds, learn, shape
 from flatline.logs.layout import layouts
 from flatline.logs.places import NamePlace, place_of_name
+from flatline.logs.reading import clean
 from flatline.model import NOWHERE, Place
 
 __all__ = ["Labelled", "Labels", "NamePlace", "place_of_name"]
@@ -122,6 +124,25 @@ def _commented(lines: Sequence[str]) -> bool:
     return len(said) > 1 and sum(line.startswith(COMMENT) for line in said) >= COMMENTED * len(
         said
     )
+
+
+class Bared(Sequence[str]):
+    """Raw lines without their labels, each worked out where it is asked for."""
+
+    def __init__(self, labels: Labels, raw: Sequence[bytes]) -> None:
+        self.raw, self._labels = raw, labels
+
+    def __len__(self) -> int:
+        return len(self.raw)
+
+    @overload
+    def __getitem__(self, at: int) -> str: ...
+    @overload
+    def __getitem__(self, at: slice) -> Bared: ...
+    def __getitem__(self, at: int | slice) -> str | Bared:
+        if isinstance(at, slice):
+            return Bared(self._labels, self.raw[at])
+        return self._labels.split(clean(self.raw[at])).text
 
 
 class Labels:

@@ -46,6 +46,36 @@ OWNER = re.compile(r"-(?:\d{1,5}|(?:[b-df-hj-np-tv-z2-9]{8,10}-)?[b-df-hj-np-tv-
 _NOT_GLOBAL = frozenset(("node", "group", "tp", "pp", "dp", "ep", "cp", "data", "model"))
 
 
+_NAME = r"(?P<{}>(?=[\w.-]{{0,60}}[A-Za-z])(?=[\w.-]{{0,60}}\d)[A-Za-z0-9][\w.-]{{1,252}}?)"
+_TOLD_OF = re.compile(
+    r"\b(?:hosts?|nodes?|machine|hostname|instance)(?: |=|: ?)['\"]?"
+    + _NAME.format("called")
+    + r"(?=[\s,;:)\]'\"]|\.?$)"
+    r"|\bon (?:the )?" + _NAME.format("on") + r"(?=[\s,;:)\]]|\.?$)"
+    r"|(?:^|[\s\])>|])"
+    + _NAME.format("before")
+    + r"(?=:? (?:NVRM|amdgpu|mlx5|nfs|Lustre|GPU|EDAC|Xid|SXid)\b)"
+)
+"""Where a line that no kernel wrote says what the host is called that it tells of."""
+_KERNEL_SAYS = re.compile(r"\bkernel: |\[ *\d{1,9}\.\d{6}\] ")
+_NO_HOST = re.compile(
+    r"(?:rank|gpu\W?\d$|cuda|mlx\d|mthca|hfi\d|ib\d|eth\d|en[ospx]\d|bond|step|epoch|task|pid|device|card"
+    r"|dev|sd[a-z]\d|nvme|port|pci|nvlink|nvswitch|dcgm|thread|process|v?\d+\.)",
+    re.IGNORECASE,
+)
+
+
+def host_told_of(text: str) -> str | None:
+    """The host that a line says something of; None also where its kernel says it itself."""
+    if _KERNEL_SAYS.search(text):
+        return None
+    for found in _TOLD_OF.finditer(text):
+        name = found["called"] or found["on"] or found["before"]
+        if not _NO_HOST.match(name):
+            return name
+    return None
+
+
 def place_of_name(relative: str) -> NamePlace | None:
     """
     The place a path within the target names, or None.

@@ -12,6 +12,9 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
+from flatline.logs.labels import Bared
+from flatline.logs.selftests import MAY_BEGIN, within_a_test
+
 AROUND_LINES = 24
 """How far above a line its turn may have begun, and below it end."""
 _NAMES = (
@@ -33,6 +36,14 @@ _LABEL = re.compile(
 )
 """What a program prints before a text: `Question: ...`, `sample 3 | prompt: "..."`; what it does
 to a sample (`skipped sample 3: ...`) and a server's response (`response: 503`) are none."""
+_SPEAKER = re.compile(r"\W{0,2}(user|human|assistant|system|bot|gpt)\W{0,2} ?: ?", re.IGNORECASE)
+_REMARK = re.compile(r"#|\s*$")
+_DELIMITS = " :|>]\"'`"
+"""A pattern may begin with what stands before its words."""
+_PREAMBLE = re.compile(
+    r"[\W\d]*(?:(?:ERROR|FATAL|CRITICAL|WARN(?:ING)?|INFO)\b[\W\d]*)?(?:[\w.]{1,120}: )*"
+)
+"""What a logger or an interpreter writes before a message, and a person hardly."""
 _STATUS = re.compile(r"(?:HTTP \S{1,12} ?)?[45]\d\d\b")
 _FAILED = re.compile(r"\b(?:error|fail\w*|exception|cannot|could not|unable)\b", re.IGNORECASE)
 """`Error processing sample 3: ...` is about the sample, and no text of it."""
@@ -74,9 +85,40 @@ _RECORD = re.compile(r"^\W{0,2}\d{4}-\d\d-\d\d[ T]\d\d:|\bstep[ =:]{0,3}\d|\d+/\
 """A line that a logger dated or a program counted."""
 
 
+SAID, DOUBTED, PASSED_ON = 1.0, 0.6, 0.0
+"""What is left of the strength of a line, by whether it says itself what stands in it."""
+
+
+def left_of(text: str, start: int, above: Bared, below: Bared, end: bool) -> float:
+    """
+    What is left of what begins at `start` of a line that stands between others, the nearest first;
+    `end` is whether the log ends with them.
+
+    A log does not end with a comment on an error that its run did not meet, nor does a chat have
+    one turn alone; but what stands so need not be the run's own word.
+    """
+    if passed_on(text, start):
+        if end and text.startswith("# ") and all(map(_REMARK.match, below)):
+            return DOUBTED
+        return _of_a_turn(text, start, above, below)
+    tested = MAY_BEGIN.search(b"\n".join(above.raw)) and within_a_test(above, below)
+    return PASSED_ON if within_a_turn(above, below) or tested else SAID
+
+
+def _of_a_turn(text: str, start: int, above: Sequence[str], below: Sequence[str]) -> float:
+    """Of a line whose label names a speaker: what a logger's line may begin with as well."""
+    label = _SPEAKER.match(text)
+    if label is None or not _PREAMBLE.fullmatch(text, label.end(), max(start, label.end())):
+        return PASSED_ON
+    near = [turn[1].lower() for one in (*above, *below) if (turn := _SPEAKER.match(one))]
+    if any(who != label[1].lower() for who in near):
+        return PASSED_ON
+    return SAID if near else DOUBTED
+
+
 def passed_on(text: str, start: int) -> bool:
     """Whether what begins at `start` of a line, its labels removed, is text that it passes on."""
-    start += len(text[start:]) - len(text[start:].lstrip("\"'`"))
+    start += len(text[start:]) - len(text[start:].lstrip(_DELIMITS))
     before = text[:start]
     if _TRACE.match(text) and start > 0:
         return True

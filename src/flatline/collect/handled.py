@@ -1,0 +1,107 @@
+"""Which errors of a log its program took care of: tried again, did without, and went on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Container
+from dataclasses import replace
+
+from flatline.collect.blocks import Blocks
+from flatline.collect.events import LogEvents
+from flatline.facts import GOES_ON_AFTER
+from flatline.logs.handled import failed, gave_up, handled, says_so_itself
+from flatline.model import Crash, LogCite, Match, Place
+
+Said = Callable[[int], str]
+"""A line without its labels; "" where there is none."""
+SAID = ("root", "cascade", "wrapper")
+"""Roles of lines that tell of a failure, which a program may print without having failed."""
+BELOW_LINES = 2
+"""How far below a traceback its program says what it does about it."""
+ON_LINES = 20
+"""A program that prints so many lines below an error has gone on, and has said by then if all that
+it tried was in vain."""
+LAST_LINES = 2
+"""An error below which no more is printed may have come back and ended its log, and so may one
+that was said again."""
+DOUBTED = 0.6
+"""What is left of the strength of an error that may have."""
+_OF_PEERS = ("C1", "C2", "C5")
+"""Families by which the others tell of a process that did otherwise than they."""
+
+
+def without_handled(events: LogEvents, said: Said, lines: int) -> None:
+    """Leaves out what was taken care of, in a file of so many lines; what may have come back is
+    doubted alone."""
+    told = [m for m in events.matches if _counts(m) and _by_its_program(m)]
+    known = {m.cite.line for m in events.matches}
+    lone = [c for c in events.crashes if c.head == c.cite and handled(c.cite.text)]
+    caught = [c for c in events.crashes if c.complete and _beside(c, said, known)]
+    if not told and not caught and not lone:
+        return
+    on = _last_of_others(events, {id(one) for one in (*told, *caught, *lone)})
+    times = Counter(m.signature.id for m in told)
+    again = {m.cite.line for m in told if times[m.signature.id] > 1}
+
+    def open_(line: int) -> bool:
+        """Whether it may have come back."""
+        if line < on:
+            return False
+        below = [said(at) for at in range(line + 1, min(lines, line + ON_LINES) + 1)]
+        last = sum(bool(text.strip()) for text in below) <= LAST_LINES
+        return last or (line in again and len(below) < ON_LINES) or any(map(gave_up, below))
+
+    over = {id(c) for c in caught if c.end_line < max(on, lines - ON_LINES)}
+    over |= {id(c) for c in lone if not open_(c.cite.line)}
+    inside = Blocks((_process(c.cite), c.head.line, c.end_line) for c in caught if id(c) in over)
+    events.crashes = [replace(c, caught=True) if id(c) in over else c for c in events.crashes]
+    left = {id(m): [_doubted(m)] if open_(m.cite.line) else [] for m in told}
+    events.matches = [
+        one
+        for m in events.matches
+        if not (_counts(m) and inside.hold(_process(m.cite), m.cite.line))
+        for one in left.get(id(m), [m])
+    ]
+
+
+def _last_of_others(events: LogEvents, ids: set[int]) -> int:
+    """The last line by which the program is known to have gone on: a step, its end, or a failure
+    of another kind."""
+    tracks = [track for track in events.tracks.values() if len(track) > GOES_ON_AFTER]
+    roots = [m for m in events.matches if m.signature.role == "root" and id(m) not in ids]
+    seen = [
+        *(m.cite.line for m in roots if m.signature.family not in _OF_PEERS),
+        *(c.cite.line for c in events.crashes if c.complete and id(c) not in ids),
+        *(e.cite.line for e in events.exits if e.signal not in (None, 15)),
+        *(m.cite.line for m in events.markers if m.kind == "finished"),
+        *(track.lines[-1 - GOES_ON_AFTER] for track in tracks),
+    ]
+    return max(seen, default=0)
+
+
+def _process(cite: LogCite) -> Place:
+    return Place(rank=cite.place.rank, task=cite.place.task)
+
+
+def _counts(match: Match) -> bool:
+    return match.signature.role in SAID
+
+
+def _by_its_program(match: Match) -> bool:
+    """Whether the line itself says so, in words that are its program's own."""
+    return handled(match.cite.text) and not says_so_itself(match.signature.samples)
+
+
+def _beside(crash: Crash, said: Said, known: Container[int]) -> bool:
+    """Whether the line above a traceback tells of a failure that it goes on after, or one just
+    below, that means nothing else, says so."""
+    above = said(crash.head.line - 1) if crash.head.line > 1 else ""
+    if failed(above) and handled(above) and crash.head.line - 1 not in known:
+        return True
+    below = range(crash.end_line + 1, crash.end_line + 1 + BELOW_LINES)
+    return any(line not in known and handled(said(line)) for line in below)
+
+
+def _doubted(match: Match) -> Match:
+    known = match.signature
+    return replace(match, signature=replace(known, strength=min(known.strength, DOUBTED)))

@@ -1,0 +1,62 @@
+"""What a program prints while it tests itself: errors that a test which passed was about."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+_TEST = (
+    r"(?:self|unit|smoke|sanity|integration|regression|health|pre-?flight|loop-?back|fault|error)"
+    r"[ _-]?(?:tests?|checks?|injection|drill)|pre-?flight|doctests?|tests|fire drill"
+)
+_BEGINS = re.compile(
+    rf"\b(?:run|runs|running|start|starting|started|begin|beginning|executing|performing|entering)\b"
+    rf".{{0,60}}?\b(?P<test>{_TEST})\b"
+    rf"|\b(?P<told>{_TEST})\b.{{0,60}}?(?:\b(?:begins?|begun|starts?|started|starting|running)\b|(?:\.{{3}}|:)$)"
+    rf"|^\W{{2,80}}(?P<headed>{_TEST})\b[^.:]{{0,60}}\W{{2,80}}$"
+    r"|^=+ test session starts =+$|^\[ RUN {6}\] ",
+    re.IGNORECASE,
+)
+_PASSED = re.compile(
+    rf"\b(?P<test>{_TEST})\b.{{0,80}}?(?:\b(?:passed|pass|passes|succeeded|successful|successfully)\b"
+    r"|\bOK\b|\bas expected\b)"
+    r"|\ball (?:\d{1,6} )?(?:\w{1,20} )?(?:tests|checks) (?:have )?(?:passed|succeeded|OK)\b"
+    r"|^=+ .{0,80}\b\d{1,6} passed\b.{0,80} =+$|^\[ {7}OK \] |^OK(?: \(.{1,60}\))?$",
+    re.IGNORECASE,
+)
+_FAILED = re.compile(r"\b[1-9]\d* (?:failed|errors?|failures?)\b|\bfail(?:s|ed|ures?)?\b(?!: 0)"
+                     r"|\bnot (?:pass|ok)", re.IGNORECASE)  # fmt: skip
+_STEP = re.compile(r"\bstep[ =:]{0,3}\d|\d/\d+ \[|\bloss[ =:]{1,3}\d", re.IGNORECASE)
+
+
+MAY_BEGIN = re.compile(rb"(?i)test|check|drill|inject|flight|\[ RUN")
+"""In every line by which a test begins."""
+
+
+def within_a_test(above: Iterable[str], below: Iterable[str]) -> bool:
+    """Whether a line between others, the nearest first, was printed by a test of the program that
+    is seen to begin and to pass: one that met the error in earnest does not pass."""
+    begun = _first(_BEGINS, _PASSED, above)
+    passed = _first(_PASSED, _BEGINS, below) if begun is not None else None
+    if begun is None or passed is None or _FAILED.search(passed.string):
+        return False
+    names = _name(begun), _name(passed)
+    return "" in names or names[0] == names[1]
+
+
+def _first(wanted: re.Pattern[str], other: re.Pattern[str], lines: Iterable[str]) -> (
+    re.Match[str] | None
+):  # fmt: skip
+    """The nearest line of one kind, where none of another and no step stands before it."""
+    for text in lines:
+        if found := wanted.search(text):
+            return found
+        if other.search(text) or _STEP.search(text):
+            return None
+    return None
+
+
+def _name(found: re.Match[str]) -> str:
+    """What kind of test it was; "" where the line does not say."""
+    said = next((name for name in found.groupdict().values() if name), "")
+    return re.sub(r"[ _-]|s$", "", said.lower())
