@@ -82,6 +82,7 @@ _INSISTS = re.compile(
 _HANDED = re.compile(r"/multiprocessing/(?!spawn\.py:_wrap$|process\.py:)")
 _UNPACKS = re.compile(r"/(?:pickle|cloudpickle|dill)\b|/torch/distributed/|/mpi4py/")
 _GATHERS = re.compile(r"^_?(?:all_gather|gather|broadcast|scatter|recv)_(?:object|list)")
+_FETCHES = re.compile(r"load_state_dict_from_url$|_?load_from_(?:url|hub|http)\w*$|model_zoo")
 _HUB = "from_pretrained"
 _WEIGHTS = re.compile(r"_?load_(?:\w+_)?(?:weights|pretrained|model)\w*$")
 _ITERATES = re.compile(
@@ -102,7 +103,7 @@ def of_a_model(crash: Crash) -> bool:
             return not _RESUMES.search(code)
         if (called := _CALLED.search(code)) and _PRETRAINED.search(code, called.end()):
             return True
-    if any(frame.function == _HUB for frame in crash.frames):
+    if any(f.function == _HUB or _FETCHES.match(f.function) for f in crash.frames):
         return True
     way = " ".join(f"{frame.function} {frame.code or ''}" for frame in crash.frames)
     if _BUILDS.search(way) is not None and not _RESUMES.search(way):

@@ -54,7 +54,10 @@ _VERSIONS = re.compile(
     r"(?:version|[<>=]=)"
     r"|(?:below|older than|prior to|newer than) (?:version )?v?\d"
     r"|(?:version|release) \S{1,30} (?:is|or) (?:required|newer|later|higher)"
-    r"|\bNo module named\b|\bmiss in module _ext\b|\bnot enabled in this build\b"
+    r"|\b(?:is|was|were)(?:n[o']t| not) buil[dt] with\b"
+    r"|\b(?:is|are) not available\b.{0,30}\binstalled\b|\bmake sure (?:that )?\S{1,40} (?:is|are) "
+    r"(?:correctly |properly )?installed\b|\bNo module named\b|\bmiss in module _ext\b"
+    r"|\bnot enabled in this build\b"
     r"|\b(?:CUDA|GPU|MPI|NCCL) (?:support )?(?:is )?not enabled\b"
     r"|\bsupport has (?:not )?been built\b"
     r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b|\bnot built with\b"
@@ -91,6 +94,8 @@ _SETTING = re.compile(
     r"|\bconfig key\b|\bunrecognized (?:configuration|argument)"
     r"|\b(?:must|should) be one of\b|\balready (?:been )?(?:registered|used|defined"
     r"|exists? in [\w ]{0,40}registry)\b|\b[Oo]verride '[^']{1,80}' not found"
+    r"|\b(?i:you (?:should|must|need to)|please) (?:provide|specify|give|pass|set) (?:an? |the )?"
+    r"\w"
     r"|\b(?i:unknown|unsupported|unrecogni[sz]ed|invalid|undefined) (?i:dataset|data ?set|task)\b"
     r"|\b(?i:dataset|task) \S{1,60} (?:is )?not (?:supported|implemented|recogni[sz]ed)\b"
 )
@@ -127,6 +132,8 @@ _NOT_THERE = re.compile(
     r"|(?i:could not|cannot|can't|failed to|unable to) (?:open|read) (?:\w+ ){0,3}['\"]?"
     r"\S*/\S+\.\w{2,10}\b"
 )
+_AT_THE_ROOT = re.compile(r"['\"]/[\w.-]{1,200}\.\w{1,10}['\"]$")
+"""What a variable that is empty leaves of a path."""
 _REMOVES = re.compile(r"\bos\.(?:remove|unlink|rmdir)\(|\.unlink\(|\brmtree\(")
 """What another rank has removed already."""
 _MODELS_FILE = re.compile(
@@ -160,7 +167,8 @@ _KEYED_IN_SETTINGS = re.compile(
     r"(?:\.\w+)*\[|\b[A-Z_]{4,}\[|\bregistry\b"
 )
 _SETTINGS = re.compile(
-    r"'(?:\w*Config|Namespace|EasyDict|HParams|Munch|AttrDict|\w*Arguments)' obj"
+    r"'(?:\w*Config|Namespace|EasyDict|HParams|Munch|AttrDict"
+    r"|(?!(?:Seq2Seq)?TrainingArg)\w*Arguments)' obj"
 )
 _OBJECTS = re.compile(
     r"'(?!NoneType|[A-Z]\w*(?:Tensor|Dataset|Array)')[A-Z]\w+' object has no attr"
@@ -374,6 +382,8 @@ def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
         said,
     ):
         return "data"
+    if _AT_THE_ROOT.search(said):
+        return DEFAULT
     for given in _GIVEN_PATH.finditer(said):
         if found := _first(_PATHS, given[1] or given[2]):
             return found
