@@ -52,14 +52,13 @@ class Numbers:
         hosts: tuple[str, ...] = (),
         addresses: Mapping[str, str] | None = None,
         *,
-        gpus: Mapping[str, tuple[str, ...]] | None = None,
         server: str | None = None,
         asked: Window = OPEN,
         run: Window = OPEN,
         origin: str = "",
     ) -> None:
         self._gaps = gaps
-        self._hosts, self._gpus = hosts, gpus or {}
+        self._hosts = hosts
         self._addresses = addresses or {}
         self._sources: list[MetricsSource] = []
         self.read: list[Read] = []
@@ -88,7 +87,7 @@ class Numbers:
         try:
             engine = make()
             source = MetricsSource(
-                scope=Scope(self._hosts, self._gpus),
+                scope=Scope(self._hosts),
                 addresses=self._addresses,
                 engine=engine,
                 within=within,
@@ -103,6 +102,12 @@ class Numbers:
         if source.window is None:
             self._note([Gap(METRICS, "they hold no sample of the time of the run", where)])
         return True
+
+    def hold(self, gpus: Mapping[str, tuple[str, ...]]) -> None:
+        """Narrows what is asked from now on to these GPUs of these hosts."""
+        for source in self._sources if gpus else ():
+            source.narrow(gpus)
+            self._note(source.gaps)
 
     def _note(self, gaps: Sequence[Gap]) -> None:
         self._gaps += [gap for gap in gaps if gap not in self._gaps]

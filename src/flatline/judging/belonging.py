@@ -59,6 +59,12 @@ def on_shared_nodes(facts: Facts, finding: Finding) -> Finding:
     )
 
 
+def doubtful(facts: Facts) -> bool:
+    """Whether a record lists the GPUs that the job held on a node, and is not believed."""
+    told = {host for job in facts.jobs for host, _ in job.devices}
+    return any(gap.need == GPUS_HELD and gap.where in told for gap in facts.gaps)
+
+
 def of_its_pods(facts: Facts, finding: Finding) -> Finding:
     """The finding, less sure where lists of Kubernetes alone show it, and what they name is not
     known to be the run's."""
