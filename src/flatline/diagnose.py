@@ -17,7 +17,13 @@ from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
-from flatline.judging.belonging import belonging, of_its_nodes, of_its_pods, on_shared_nodes
+from flatline.judging.belonging import (
+    belonging,
+    of_its_nodes,
+    of_its_pods,
+    of_its_time,
+    on_shared_nodes,
+)
 from flatline.judging.both_ends import as_it_was_ended
 from flatline.judging.bygone import long_before
 from flatline.judging.comparison import comparison, slower_unexplained, unexplained
@@ -139,9 +145,12 @@ def _judged(
     return [replace(j, confidence=_confidence(facts, j, rivals)) for j in made]
 
 
+DOUBTS = belonging, of_its_pods, of_its_nodes, of_its_time, on_shared_nodes, long_before
+
+
 def _doubted(facts: Facts, finding: Finding) -> Finding:
     """The finding, less sure where what it rests on may be another run's, or of another time."""
-    for doubt in (belonging, of_its_pods, of_its_nodes, on_shared_nodes, long_before):
+    for doubt in DOUBTS:
         finding = doubt(facts, finding)
     return finding
 

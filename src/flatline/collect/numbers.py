@@ -98,18 +98,18 @@ class Numbers:
             return False
         self._sources.append(source)
         self.read.append(Read(source, engine, within))
-        self._note(source.gaps)
+        self.note(source.gaps)
         if source.window is None:
-            self._note([Gap(METRICS, "they hold no sample of the time of the run", where)])
+            self.note([Gap(METRICS, "they hold no sample of the time of the run", where)])
         return True
 
     def hold(self, gpus: Mapping[str, tuple[str, ...]]) -> None:
         """Narrows what is asked from now on to these GPUs of these hosts."""
         for source in self._sources if gpus else ():
             source.narrow(gpus)
-            self._note(source.gaps)
+            self.note(source.gaps)
 
-    def _note(self, gaps: Sequence[Gap]) -> None:
+    def note(self, gaps: Sequence[Gap]) -> None:
         self._gaps += [gap for gap in gaps if gap not in self._gaps]
 
     @property
@@ -136,7 +136,7 @@ class Numbers:
         )
         if best is None and answers:
             best = answers[0]
-            self._note(best.missing)
+            self.note(best.missing)
         return best
 
     def _answers(self, promql: str, window: Mapping[str, Any]) -> Iterator[Any]:
@@ -145,9 +145,9 @@ class Numbers:
             try:
                 answer = source.ask(promql, **window)
             except SourceError as fault:
-                self._note([Gap(METRICS, str(fault), source.name)])
+                self.note([Gap(METRICS, str(fault), source.name)])
                 continue
-            self._note(source.gaps)
+            self.note(source.gaps)
             yield answer
             if answer.rows:
                 return

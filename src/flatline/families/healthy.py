@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from flatline.facts import METRICS, SCHEDULER, Facts
-from flatline.judging.belonging import doubtful, gpus_seen, scoped
+from flatline.judging.belonging import doubtful, gpus_seen, scoped, timeless
 from flatline.judging.by_steps import spent
 from flatline.judging.by_work import WORK, at_work
 from flatline.judging.claims import claim
@@ -61,6 +61,7 @@ BLIND_CEILING = 0.79
 lost time to something that is not known, or where one of its GPUs had a fault meanwhile."""
 FAULT = "Whether the fault cost the run anything: no slow time is laid at it."
 WHOSE = "Which of the hosts that were measured ran it: a fault of one may be another job's."
+WHEN = "Whether the metrics are of its time: its log states no zone."
 WHICH = "Which GPUs of a node it held: those that its record counts did no work."
 MEANWHILE = "What it did in the time that no step accounts for: save, evaluate, wait or compile."
 OUTSIDE = 0.1
@@ -153,6 +154,7 @@ def _doubts(
         MEANWHILE: bool(outside),
         SETTING: waits is not None and not waits.cheap,
         SAVING: saves is not None and not saves.sure and saves.lost_s >= MUCH * saves.wall_s,
+        WHEN: timeless(facts),
         WHICH: doubtful(facts),
         WHOSE: METRICS in facts.stores and not scoped(facts),
     }
