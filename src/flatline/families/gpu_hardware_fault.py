@@ -120,7 +120,7 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
     shows = (*found.shows, *map(_shown, beside[:MOST_SHOWN]))
     cards = {f.place for f in beside if f in ending and f.place.host and f.place.gpu is not None}
     only = found.culprits[0] if len(found.culprits) == 1 else None
-    if not cards and _undated(facts, found):
+    if not cards and only is not None and only.device and _undated(facts, found):
         cards = {f.place for f in beside if f.place.host and f.place.gpu is not None}
     if len(cards) == 1 and only is not None and only.device and not only.gpu:
         card = next(iter(cards))
