@@ -16,6 +16,7 @@ from flatline.model import Verdict
 BEGAN = datetime(2026, 4, 2, 8, tzinfo=UTC)
 STEPS, USUAL_S = 960, 3.0
 STYLES = {
+    "in whole seconds": "{at:.19} INFO step {step}/960 loss {loss:.3f}",
     "by the clock": "{at} INFO step {step}/960 loss {loss:.3f}",
     "dated and printed": "{at} step {step}/960 loss {loss:.3f} step_time {took:.3f}s",
     "printed": "step {step}/960 loss {loss:.3f} step_time {took:.3f}s",
@@ -24,7 +25,7 @@ STYLES = {
 Took = Callable[[int, float], float]
 """(step, seconds since the beginning) -> seconds."""
 LATE = set(random.Random(5).sample(range(20, STEPS), 58))
-SOUND: Took = lambda step, at: USUAL_S  # noqa: E731
+SOUND, UNROUND = (lambda step, at: USUAL_S), (lambda step, at: 0.44 * USUAL_S)
 LOSING: dict[str, Took] = {
     "short spells": lambda step, at: USUAL_S * (2 if at % 60 < 12 else 1),
     "single steps": lambda step, at: USUAL_S * (4 if step in LATE else 1),
@@ -75,9 +76,12 @@ def test_time_that_was_lost_is_told(tmp_path: Path, style: str, took: Took) -> N
 
 
 @pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("took", [SOUND, UNROUND], ids=["3 s", "1.3 s"])
 @pytest.mark.parametrize(("noise", "saves"), [(0.01, 0), (0.1, 0), (0.01, 100)])
-def test_noise_and_saves_are_none(tmp_path: Path, style: str, noise: float, saves: int) -> None:
-    found = verdict(tmp_path, style, SOUND, noise=noise, saves=saves)
+def test_noise_and_saves_are_none(
+    tmp_path: Path, style: str, took: Took, noise: float, saves: int
+) -> None:
+    found = verdict(tmp_path, style, took, noise=noise, saves=saves)
 
     assert found.state == "healthy"
     assert found.confidence >= 0.8
