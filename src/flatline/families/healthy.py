@@ -122,7 +122,7 @@ def judge(facts: Facts) -> Judgement:
         summary="The run completed" + (f" its {done} planned steps" if done else "") + (
             f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing that was read says why"
             if slow else ", though a GPU showed a fault meanwhile" if faults
-            else ", some of its steps far slower than most; nothing read says why" if rough
+            else ", some steps taking far longer than most; nothing read says why" if rough
             else "; its processes held on until the time limit" if left_late
             else " and nothing that was read contradicts it"),
         attribution="none",
