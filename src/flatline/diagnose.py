@@ -22,12 +22,13 @@ from flatline.judging.belonging import (
     belonging,
     of_its_nodes,
     of_its_pods,
+    of_its_time,
     on_shared_nodes,
     told_of,
 )
 from flatline.judging.both_ends import as_it_was_ended
 from flatline.judging.bygone import long_before
-from flatline.judging.comparison import comparison, slower_unexplained, unexplained
+from flatline.judging.comparison import beside_baseline, slower_unexplained, unexplained
 from flatline.judging.order import later
 from flatline.judging.unanswered import fell, lastly, why_open
 from flatline.model import (
@@ -86,30 +87,17 @@ def judge(facts: Facts, families: Sequence[Family] | None = None) -> Verdict:
             continue
         if isinstance(answer, Cleared):
             cleared[family.code] = answer
-        elif isinstance(answer, Finding):
-            found.append((family, answer))
         elif answer is not None:
-            found.extend((family, finding) for finding in answer)
+            several = (answer,) if isinstance(answer, Finding) else answer
+            found.extend((family, finding) for finding in several)
     gaps = [*facts.gaps, *broken]
     healthy = next((f for _, f in found if f.code == "G1"), None)
     found = [(family, f) for family, f in found if f.code != "G1"]
     judged = _judged(facts, known, found)
     ruled, open_ = _answers(facts, known, judged, cleared, gaps)
-    beside = _beside(facts, gaps)
+    beside = beside_baseline(facts, gaps)
     verdict = _verdict(facts, known, judged, healthy, ruled, open_, gaps, beside)
     return masked(_compared(verdict, beside))
-
-
-def _beside(facts: Facts, gaps: list[Gap]) -> Comparison | None:
-    """The run beside its baseline; a comparison that breaks is a gap, as a family is."""
-    try:
-        return comparison(facts)
-    except Exception as fault:
-        said = f"it broke: {type(fault).__name__}: {fault}"
-        gaps.append(Gap("a comparison with a baseline", said))
-        if facts.strict:
-            raise
-        return None
 
 
 def _compared(verdict: Verdict, beside: Comparison | None) -> Verdict:
@@ -128,8 +116,9 @@ def _judged(
 ) -> list[Judged]:
     explains = {family.code: family.explains for family in known}
     made: list[Judged] = []
+    findings = [finding for _, finding in found]
     numbered = [
-        (f"f{n}", family, told_of(facts, _doubted(facts, finding), [f for _, f in found]))
+        (f"f{n}", family, told_of(facts, _doubted(facts, finding), findings))
         for n, (family, finding) in enumerate(found, 1)
     ]
     for own, family, finding in numbered:
@@ -147,9 +136,12 @@ def _judged(
     return [replace(j, confidence=_confidence(facts, j, rivals)) for j in made]
 
 
+DOUBTS = belonging, of_its_pods, of_its_nodes, of_its_time, on_shared_nodes, long_before
+
+
 def _doubted(facts: Facts, finding: Finding) -> Finding:
     """The finding, less sure where what it rests on may be another run's, or of another time."""
-    for doubt in (belonging, of_its_pods, of_its_nodes, on_shared_nodes, long_before):
+    for doubt in DOUBTS:
         finding = doubt(facts, finding)
     return finding
 

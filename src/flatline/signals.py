@@ -199,6 +199,8 @@ SIGNALS: Mapping[str, Signal] = MappingProxyType({signal.name: signal for signal
 
 GPUS_HELD = "the GPUs the job held"
 """What is to be known of a node that other jobs use as well."""
+CLOCK = "the clock of log and metrics"
+"""What is to be known where a log states no zone, and metrics of another time may be another's."""
 ACTIVITY = ("gpu_sm_active_ratio", "gpu_engine_active_ratio", "gpu_utilization_ratio")
 """How busy a GPU is, best first: each after the first also counts waiting as work."""
 

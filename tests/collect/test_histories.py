@@ -131,3 +131,105 @@ def test_a_baselines_history_is_its_own(tmp_path: Path) -> None:
     assert len(facts.tracks) == 1
     assert facts.baseline is not None
     assert len(facts.baseline.tracks) == 1
+
+
+def of_detectron2(steps: int = 9000) -> str:
+    rows = []
+    for at in range(19, steps, 20):
+        row = {"data_time": 0.0034, "eta_seconds": 0.3 * (8999 - at), "iteration": at,
+               "loss_cls": 0.4, "lr": 4e-4, "time": 0.285, "total_loss": 4 - at / 9e3}  # fmt: skip
+        rows.append(json.dumps(row, sort_keys=True))
+        if at % 2000 == 1999:
+            rows.append(json.dumps({"bbox/AP": 31.2, "iteration": at}, sort_keys=True))
+    return "\n".join(rows) + "\n"
+
+
+def of_mmcv(runner: str = "epoch") -> str:
+    rows = [json.dumps({"env_info": "sys.platform: linux\nPython: 3.8", "seed": 0})]
+    for epoch in range(1, 13):
+        for at in range(50, 1251, 50):
+            step = at if runner == "epoch" else (epoch - 1) * 1250 + at
+            row = {"mode": "train", "epoch": epoch, "iter": step, "lr": 0.002, "memory": 3779,
+                   "data_time": 0.05, "loss_cls": 0.5, "loss": 1 + 3 / (epoch + at / 1250),
+                   "grad_norm": 3.2, "time": 0.3}  # fmt: skip
+            rows.append(json.dumps(row))
+        val = {"mode": "val", "epoch": epoch, "iter": 625, "lr": 0.002, "bbox_mAP": 0.2}
+        rows.append(json.dumps(val))
+    return "\n".join(rows) + "\n"
+
+
+def of_mmengine() -> str:
+    rows = []
+    for step in range(50, 15001, 50):
+        row = {"lr": 0.002, "data_time": 0.05, "loss": 1 + 3 / (1 + step / 1250), "time": 0.3,
+               "epoch": 1 + (step - 1) // 1250, "iter": step % 1250 or 1250, "memory": 3779,
+               "step": step}  # fmt: skip
+        rows.append(json.dumps(row))
+        if step % 1250 == 0:
+            val = {"coco/bbox_mAP": 0.2, "data_time": 0.002, "time": 0.03, "step": step // 1250}
+            rows.append(json.dumps(val))
+    return "\n".join(rows) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "points", "last", "each"),
+    [
+        ("metrics.json", of_detectron2(), 450, 8999, (0.285, 0.0034)),
+        ("20260101_101010.log.json", of_mmcv(), 300, 15000, (0.3, 0.05)),
+        ("20260101_101010.log.json", of_mmcv("iter"), 300, 15000, (0.3, 0.05)),
+        ("vis_data/scalars.json", of_mmengine(), 300, 15000, (0.3, 0.05)),
+    ],
+    ids=["detectron2", "mmcv", "mmcv without epochs", "mmengine"],
+)
+def test_rows_that_a_trainer_keeps_beside_its_log(
+    tmp_path: Path, name: str, text: str, points: int, last: int, each: tuple[float, float]
+) -> None:
+    path = tmp_path / name
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(text)
+    track = collect(Request((str(tmp_path),))).main_track(0)
+
+    assert track is not None
+    assert (len(track), track.steps[-1], track.source) == (points, last, name)
+    assert (track.step_s[-1], track.data_s[-1]) == each
+    assert list(track.steps) == sorted(set(track.steps))
+
+    (tmp_path / "train.log").write_text(
+        "".join(f"step {n} loss {3 - n / 20:.3f}\n" for n in range(20))
+    )
+    assert {t.source for t in collect(Request((str(tmp_path),))).tracks} == {"train.log"}
+
+
+def test_two_copies_of_the_rows_of_one_run_are_one(tmp_path: Path) -> None:
+    kept = tmp_path / "20260101_101010" / "vis_data"
+    kept.mkdir(parents=True)
+    for name in ("scalars.json", "20260101_101010.json"):
+        (kept / name).write_text(of_mmengine())
+
+    assert len(collect(Request((str(tmp_path),))).tracks) == 1
+
+
+def test_rows_of_several_starts_are_nobodys(tmp_path: Path) -> None:
+    for name in ("20260101_101010.log.json", "20260102_101010.log.json"):
+        (tmp_path / name).write_text(of_mmcv())
+    facts = collect(Request((str(tmp_path),)))
+
+    assert not facts.tracks
+    assert len([gap for gap in facts.gaps if "history" in gap.reason]) == 2
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        json.dumps({"iteration": 5, "accuracy": 0.9}, indent=1),
+        '{"iteration": 5, "accuracy": 0.9}\n',
+        of_detectron2()[:-40],
+        "{" * 50_000,
+        '{"mode": "train", "epoch": 1, "iter": 50, "loss": 1e999, "time": -1}\n',
+    ],
+    ids=["one object", "no loss", "cut", "deep", "out of range"],
+)
+def test_rows_that_are_none_or_cut(tmp_path: Path, text: str) -> None:
+    for name in ("metrics.json", "a.log.json"):
+        (tmp_path / name).write_text(text)
+        diagnose(collect(Request((str(tmp_path),))))

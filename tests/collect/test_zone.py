@@ -8,8 +8,10 @@ from pathlib import Path
 import pytest
 
 from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
 from flatline.facts import Facts
 from flatline.model import Job, RecordCite, Records
+from flatline.signals import CLOCK
 
 BEGAN = datetime(2026, 1, 14, 17, 4, tzinfo=UTC)
 """In fact."""
@@ -161,3 +163,50 @@ def test_what_the_runs_log_states_its_records_have(
     read = collect(Request((str(tmp_path),)))
 
     assert read.last.started_at == BEGAN + timedelta(hours=wanted_h)
+
+
+def beside(folder: Path, host: str, named: str, window: tuple[float, float], gpus: bool) -> Facts:
+    """A run of five hours elsewhere as it is read, beside metrics of a host, and a log that names
+    one or a record that does."""
+    began = BEGAN + timedelta(hours=5)
+    (folder / "train.log").write_text(log(5))
+    if named.startswith("rank"):
+        line = f"{named.split()[1]}:1:1 [0] NCCL WARN Cuda failure 'out of memory'\n"
+        (folder / "rank0.log").write_text(line)
+    elif named:
+        (folder / "sacct.txt").write_text(
+            ROW.format(began, began + LASTED).replace("node1", named)
+        )
+    text = powers(*window) if gpus else metrics(*window)
+    (folder / "metrics.om").write_text(text.replace("node1", host))
+    return collect(Request((str(folder),)))
+
+
+@pytest.mark.parametrize(
+    ("host", "named", "window", "gpus", "moved"),
+    [
+        ("node1", "node1", (-0.05, 0.1), False, True),
+        ("node1.lan", "node1", (-0.05, 0.1), False, True),
+        ("node7", "node1", (-0.05, 0.1), False, False),
+        ("node7", "node1", (-0.05, 0.1), True, False),
+        ("10.0.0.7", "node1", (-0.05, 0.1), False, False),
+        ("node1", "rank node1", (-0.05, 0.1), False, True),
+        ("node7", "rank node1", (-0.05, 0.1), False, False),
+        ("node7", "", (-0.05, 0.1), False, False),
+        ("node7", "", (-0.05, 0.1), True, True),
+    ],
+    ids=["its host", "with its domain", "another's", "another's GPUs", "an address",
+         "a host of its log", "not that of its log", "no name", "both ends of the work"],
+)  # fmt: skip
+def test_the_metrics_that_move_a_run_are_known_to_be_its_own(
+    tmp_path: Path, host: str, named: str, window: tuple[float, float], gpus: bool, moved: bool
+) -> None:
+    read = beside(tmp_path, host, named, window, gpus)
+    track = read.main_track(0)
+    told = [gap.need for gap in read.gaps if gap.need == CLOCK]
+
+    assert track is not None
+    there = abs(track.at[-1] - (BEGAN + LASTED).timestamp()) < 120
+    assert there == moved
+    assert bool(told) != moved
+    assert moved or diagnose(read).confidence < 0.8

@@ -183,3 +183,43 @@ def test_a_full_file_system_is_no_cause_by_itself(
     found = verdict(tmp_path, room, **more)  # type: ignore[arg-type]
 
     assert found.code != "C6"
+
+
+def undated(folder: Path, room: Left, *, behind: str = "", nodes: str = "") -> Verdict:
+    """A run whose lines carry no time, beside what its hosts count."""
+    folder.mkdir(exist_ok=True)
+    steps = "".join(f"step {step}/900 loss {2 + 9 / (step + 4)}\n" for step in range(1, 300))
+    path = "/var/run7/ckpt/rank8.bin"
+    said = f"[rank8]: Traceback (most recent call last):\n[rank8]: {ENOSPC.format(path)}\n"
+    (folder / "train.log").write_text(steps + said + behind)
+    (folder / "metrics.prom").write_text("\n".join(samples(room, HALF, HALF)) + "\n")
+    if nodes:
+        (folder / "sacct.txt").write_text(
+            "JobID|State|ExitCode|Start|End|NNodes|NodeList\n"
+            f"77|FAILED|1:0|{START:%FT%T}|{START + timedelta(seconds=ENDS_S):%FT%T}|2|{nodes}\n"
+        )
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize(
+    ("hosts", "behind", "nodes", "host"),
+    [
+        (("n2",), "n2: torchrun exited with code 1\n", "", "n2"),
+        (("n2",), "", "n[1-2]", "n2"),
+        (("n2",), "n1: torchrun exited with code 1\n", "", None),
+        (("n2",), "", "", None),
+        (("n2",), "", "n[1-3]", None),
+        (("n1", "n2"), "", "n[1-2]", None),
+        ((), "", "n[1-2]", None),
+    ],
+    ids=["its launcher names it", "every host was read", "its launcher names another",
+         "whose hosts", "one host was not read", "on both", "on none"],
+)  # fmt: skip
+def test_the_host_of_a_rank_whose_line_has_no_date(
+    tmp_path: Path, hosts: tuple[str, ...], behind: str, nodes: str, host: str | None
+) -> None:
+    found = undated(tmp_path, filled("/var", 1800, hosts), behind=behind, nodes=nodes)
+
+    assert found.code == "C6"
+    assert [(place.rank, place.host) for place in found.culprits] == [(8, host)]
+    assert found.confidence >= 0.8

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from families.fleet import facts_of, sample
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
 from flatline.judging.addresses import NAMED, address, bus_id, carded, numbered
 from flatline.judging.claims import claim
 from flatline.model import Finding, LogCite, Match, Place, Signature
@@ -113,6 +116,40 @@ def test_what_tells_no_index(tmp_path: Path, labels: str, matches: tuple[Match, 
     assert told(tmp_path, labels, *matches) is None
 
 
+def listed(tool: str, host: str, cards: str) -> list[Match]:
+    """A list of these cards, as the tool counts them."""
+
+    def groups(n: int) -> dict[str, str]:
+        if tool == "nvidia-gpu-list":
+            return {"uuid": UUIDS[n]}
+        return {"device": f"0000:{BUSES[n].upper()}:00.0"}
+
+    return [match(tool, host, gpu=str(at), **groups(int(card))) for at, card in enumerate(cards)]
+
+
+@pytest.mark.parametrize(
+    ("tool", "host", "cards", "beside", "expected"),
+    [
+        ("nvidia-gpu-table", "n1", "0123", (), "2"),
+        ("amdgpu-list", "n1", "0123", (), "2"),
+        ("amdgpu-list", "n1", "2013", (), "0"),
+        ("nvidia-gpu-list", "n1", "0123", (by_driver("n1"),), "2"),
+        ("nvidia-gpu-list", "n1", "0123", (), None),
+        ("nvidia-gpu-table", "n2", "0123", (), None),
+        ("nvidia-gpu-table", "n1", "23", (), None),
+        ("nvidia-gpu-table", "n1", "0123", (by_nccl("n1", "1"),), "1"),
+    ],
+    ids=["by address", "of AMD", "in another order", "by the driver's UUID", "by a UUID alone",
+         "of another host", "of some cards", "NCCL is nearer"],
+)  # fmt: skip
+def test_a_tools_list_tells(
+    tmp_path: Path, tool: str, host: str, cards: str, beside: tuple[Match, ...],
+    expected: str | None,
+) -> None:  # fmt: skip
+    """Where it counts all cards of the host."""
+    assert told(tmp_path, "", *listed(tool, host, cards), *beside) == expected
+
+
 @pytest.mark.parametrize(
     ("cards", "labels", "expected"),
     [
@@ -141,3 +178,71 @@ def test_the_card_of_a_rank_is_counted_as_the_exporter_counts(
                     attribution="infrastructure", culprits=(Place(rank=6),))  # fmt: skip
 
     assert carded(facts, found).culprits[0].gpu == expected
+
+
+LIST = "".join(
+    f"GPU: {gpu}\n    BDF: 0000:{bus}:00.0\n    UUID: 00ff74a1-0000-1000-80aa-00000000000{gpu}\n\n"
+    for gpu, bus in enumerate(BUSES)
+)
+SHOWBUS = "".join(f"GPU[{gpu}]\t\t: PCI Bus: 0000:{bus}:00.0\n" for gpu, bus in enumerate(BUSES))
+TABLE = "".join(
+    f"|   {gpu}  NVIDIA H100 80GB HBM3      On  | 00000000:{bus.upper()}:00.0 Off |        0 |\n"
+    for gpu, bus in enumerate(BUSES)
+)
+CSV = "index, pci.bus_id\n" + "".join(
+    f"{gpu}, 00000000:{bus.upper()}:00.0\n" for gpu, bus in enumerate(BUSES)
+)
+XID = "[ 8390.785329] NVRM: Xid (PCI:0000:bd:00): 79, pid=1234, GPU has fallen off the bus.\n"
+RAS = (
+    "[ 8390.785329] amdgpu 0000:bd:00.0: amdgpu: {7}3 uncorrectable hardware errors detected in"
+    " umc block\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("printed", "kernel"), [(LIST, RAS), (SHOWBUS, RAS), (TABLE, XID), (CSV, XID)],
+    ids=["amd-smi list", "rocm-smi --showbus", "nvidia-smi", "its query"],
+)  # fmt: skip
+def test_a_list_at_the_head_of_a_log(tmp_path: Path, printed: str, kernel: str) -> None:
+    """Of a run on one host; its kernel's log has no dates."""
+    steps = "".join(f"step {n}/900 loss {2 + 9 / n:.3f}\n" for n in range(1, 200))
+    (tmp_path / "slurm-7.out").write_text(printed + steps)
+    (tmp_path / "dmesg-n1.txt").write_text(kernel)
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|State|ExitCode|Start|End|NNodes|NodeList\n"
+        "7|FAILED|1:0|2026-02-02T18:00:00|2026-02-02T19:00:00|1|n1\n"
+    )
+    found = diagnose(collect(Request((str(tmp_path),))))
+
+    assert found.code == "B2"
+    assert [(place.host, place.gpu) for place in found.culprits] == [("n1", "2")]
+
+
+@pytest.mark.parametrize(
+    ("risen", "zone", "expected"),
+    [("2", "", "2"), ("23", "", None), ("", "", None), ("2", "Z", None)],
+    ids=["one", "two", "none", "the kernel's clock says when"],
+)
+def test_without_one_clock_the_card_whose_errors_rose(
+    tmp_path: Path, risen: str, zone: str, expected: str | None
+) -> None:
+    """On the host that the kernel names, of a run whose steps carry no time."""
+    began = datetime(2026, 2, 2, 18, tzinfo=UTC)
+    metric = "gpu_ecc_uncorrect_total"
+    lines = [
+        f'{name}{{gpu_id="{gpu}",hostname="n1",card_model="MI300X"}}'
+        f" {3 if name == metric and gpu in risen and at > 600 else 0}"
+        f" {int(began.timestamp() + at) * 1000}"
+        for name in (metric, "gpu_package_power")
+        for gpu in "0123"
+        for at in range(0, 1200, 30)
+    ]
+    (tmp_path / "metrics.prom").write_text("\n".join(lines) + "\n")
+    stamp = f"2026-02-02T23:11:00{zone} " if zone else "[Mon Feb  2 23:11:00 2026] "
+    (tmp_path / "dmesg-n1.txt").write_text(stamp + RAS.partition("] ")[2])
+    steps = "".join(f"step {n}/900 loss {2 + 9 / n:.3f}\n" for n in range(1, 200))
+    (tmp_path / "train.log").write_text(steps + "n1: task 0: Aborted\n")
+    found = diagnose(collect(Request((str(tmp_path),))))
+
+    assert found.code == "B2"
+    assert [place.gpu for place in found.culprits] == [expected]

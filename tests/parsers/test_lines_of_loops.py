@@ -43,6 +43,41 @@ def test_a_wait_set_in_columns() -> None:
 
 
 @pytest.mark.parametrize(
+    ("tail", "step_s", "data_s"),
+    [
+        ("step_time=0.50s data_wait=0.21s", 0.5, 0.21),
+        ("step_s 0.5 data_wait_s 0.2", 0.5, 0.2),
+        ("dt 500ms loader_wait 120ms", 0.5, 0.12),
+        ("step_time_ms 500 data_ms 200", 0.5, 0.2),
+        ("step_ms=500 data_wait_ms=200", 0.5, 0.2),
+        ("step 0.5s wait_data 0.2s", 0.5, 0.2),
+        ("step_time 0.5s dataloader_wait=0.2s", 0.5, 0.2),
+        ("step_time 0.5s input_wait_time: 0.2s", 0.5, 0.2),
+        ("step_time 0.5s data_workers 8", 0.5, None),
+        ("step_time 0.5s data_wait 8", 0.5, None),
+    ],
+)
+def test_what_a_step_waited_for_data(tail: str, step_s: float, data_s: float | None) -> None:
+    said = only(plain.Reader().feed(f"step 10/100 loss 2.1 {tail}"))
+    assert (said.step_s, said.data_s) == (step_s, data_s)
+
+
+@pytest.mark.parametrize(
+    ("tail", "speed"),
+    [
+        ("tokens/s: 349,525", 349525),
+        ("tokens/s 349525", 349525),
+        ("tok/s=12k", 12000),
+        ("| 349525 tokens/s", 349525),
+        ("349525 tokens/s 12 ms", 349525),
+    ],
+)
+def test_a_loss_before_the_name_of_a_throughput_is_none(tail: str, speed: float) -> None:
+    said = only(plain.Reader().feed(f"step: 5 loss: 8.4873 {tail}"))
+    assert (said.loss, said.throughput, said.throughput_unit) == (8.4873, speed, "tokens/s")
+
+
+@pytest.mark.parametrize(
     "line",
     [
         "epoch 2: 100%|##########| 4/4 [00:00<00:00, 63.76it/s, loss=nan, metrics={'acc': 0.0}]",

@@ -38,7 +38,7 @@ from flatline.collect.runs import (
     merge,
     reached_end,
 )
-from flatline.collect.sharing import shared
+from flatline.collect.sharing import hold, shared
 from flatline.collect.told_nodes import told_nodes
 from flatline.collect.yearless import dated
 from flatline.collect.zone import in_zone, when, zone_of
@@ -187,7 +187,6 @@ def read(
         gaps,
         held,
         records.addresses,
-        gpus=dict(rows[-1].devices) if rows else {},
         server=request.prometheus,
         asked=(request.start, request.end),
         run=when(rows, logs),
@@ -195,6 +194,7 @@ def read(
     )
     if zone is UTC and (told_zone := zone_of(found, rows, local, logs, numbers)) is not None:
         return read(request, on_progress, given, origin, told_zone)
+    gaps += hold(rows, [events for _, _, events in logs], numbers)
     dated(logs, numbers.window)
     placed(logs, records.addresses,
            lambda: (*held, *(h for one in numbers.carried() for h in one.hosts)))  # fmt: skip

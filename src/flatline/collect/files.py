@@ -16,9 +16,11 @@ from flatline.logs.reading import is_text, read_head
 from flatline.model import Gap
 from flatline.parsers import (
     RecordFormat,
+    detectron2_json,
     headed,
     kubectl_pods,
     kubernetes_objects,
+    openmmlab_json,
     record_formats,
     trainer_state,
 )
@@ -330,8 +332,15 @@ def _kind(relative: str, head: bytes) -> str:
     if _CODE.search(name) or _PROSE.search(name) or head.startswith(b"#!"):
         return OTHER
     if head.lstrip()[:1] in (b"{", b"[") and name.endswith(".json"):
-        return LOG if name == trainer_state.FILE or _RECORDS.match(head) else OTHER
+        rows = _ROW.match(head) or _LATER_ROW.search(head)
+        kept = name == trainer_state.FILE or (rows and keeps_rows(relative))
+        return LOG if kept or _RECORDS.match(head) else OTHER
     return _text_kind(head)
+
+
+def keeps_rows(relative: str) -> bool:
+    """Whether a file's name is that under which a trainer keeps what it logged, a row a line."""
+    return any(one.FILE.search(relative) for one in (detectron2_json, openmmlab_json))
 
 
 def told_in_lines(file: Found) -> bool:

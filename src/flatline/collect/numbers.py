@@ -52,14 +52,13 @@ class Numbers:
         hosts: tuple[str, ...] = (),
         addresses: Mapping[str, str] | None = None,
         *,
-        gpus: Mapping[str, tuple[str, ...]] | None = None,
         server: str | None = None,
         asked: Window = OPEN,
         run: Window = OPEN,
         origin: str = "",
     ) -> None:
         self._gaps = gaps
-        self._hosts, self._gpus = hosts, gpus or {}
+        self._hosts = hosts
         self._addresses = addresses or {}
         self._sources: list[MetricsSource] = []
         self.read: list[Read] = []
@@ -88,7 +87,7 @@ class Numbers:
         try:
             engine = make()
             source = MetricsSource(
-                scope=Scope(self._hosts, self._gpus),
+                scope=Scope(self._hosts),
                 addresses=self._addresses,
                 engine=engine,
                 within=within,
@@ -99,12 +98,18 @@ class Numbers:
             return False
         self._sources.append(source)
         self.read.append(Read(source, engine, within))
-        self._note(source.gaps)
+        self.note(source.gaps)
         if source.window is None:
-            self._note([Gap(METRICS, "they hold no sample of the time of the run", where)])
+            self.note([Gap(METRICS, "they hold no sample of the time of the run", where)])
         return True
 
-    def _note(self, gaps: Sequence[Gap]) -> None:
+    def hold(self, gpus: Mapping[str, tuple[str, ...]]) -> None:
+        """Narrows what is asked from now on to these GPUs of these hosts."""
+        for source in self._sources if gpus else ():
+            source.narrow(gpus)
+            self.note(source.gaps)
+
+    def note(self, gaps: Sequence[Gap]) -> None:
         self._gaps += [gap for gap in gaps if gap not in self._gaps]
 
     @property
@@ -131,7 +136,7 @@ class Numbers:
         )
         if best is None and answers:
             best = answers[0]
-            self._note(best.missing)
+            self.note(best.missing)
         return best
 
     def _answers(self, promql: str, window: Mapping[str, Any]) -> Iterator[Any]:
@@ -140,9 +145,9 @@ class Numbers:
             try:
                 answer = source.ask(promql, **window)
             except SourceError as fault:
-                self._note([Gap(METRICS, str(fault), source.name)])
+                self.note([Gap(METRICS, str(fault), source.name)])
                 continue
-            self._note(source.gaps)
+            self.note(source.gaps)
             yield answer
             if answer.rows:
                 return

@@ -3,15 +3,17 @@ The zone of times that state none, where the rest of a run tells it.
 
 Logs and Slurm's text print local time; metrics and Slurm's JSON count seconds since 1970.  Where a
 run as read in UTC lies outside what dates it, and inside at one of the offsets that are in use and
-at no other, that is its zone.  Where several fit, the times at which its GPUs took up work and
-laid it down tell.  Metrics that are far longer than the run fit many, and tell none.  Where the
-run's own log states an offset at which it lies within records that state none, they have it too.
+at no other, that is its zone, if the metrics are known to be its own: of hosts that its records or
+logs name, or of GPUs that took up work as it began and laid it down as it ended.  Another job's
+may fit as well.  Where several offsets fit, those times tell.  Metrics that are far longer than
+the run fit many, and tell none.  Where the run's own log states an offset at which it lies within
+records that state none, they have it too.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import TypeVar
 
@@ -19,8 +21,11 @@ from flatline.collect.events import LogEvents
 from flatline.collect.files import Found
 from flatline.collect.logs import Setting
 from flatline.collect.numbers import Numbers
-from flatline.model import Job
+from flatline.collect.told_nodes import told_nodes
+from flatline.model import Gap, Job
+from flatline.signals import CLOCK
 from flatline.tracks import LOG, METRICS
+from flatline.vocab.hosts import is_address
 
 Logs = Sequence[tuple[Found, Setting, LogEvents]]
 Span = tuple[datetime | None, datetime | None]
@@ -87,8 +92,33 @@ def zone_of(
     if not files or (numbers.window is not None and not _may_fit(run, numbers.window, files)):
         return None
     whole = Numbers(files, [], rows[-1].nodes if rows else ())
-    dated = whole.window or (None, None)
-    return _by_work(run, dated, whole)
+    told, own = _by_work(run, whole.window or (None, None), whole), _own(rows, logs, whole)
+    if told is None or (own is not False and (own or told.edges)):
+        return None if told is None else told.zone
+    reason = (
+        f"the run would lie within these metrics as {told.zone} times, and nothing tells that they"
+        " are its own" if own is None else f"within these metrics the run would lie as {told.zone}"
+        " times, and none of its hosts is among theirs"
+    )  # fmt: skip
+    numbers.note([Gap(CLOCK, reason)])
+    return None
+
+
+def _own(rows: Sequence[Job], logs: Logs, numbers: Numbers) -> bool | None:
+    """Whether a host of the metrics is the run's, as its records name them, or else its logs;
+    None where that is not known: a program may run under a name of its own."""
+    read = {host for one in numbers.carried() for host in one.hosts}
+    here = {host.partition(".")[0].lower() for host in read if not is_address(host)}
+    nodes = rows[-1].nodes if rows else ()
+    told = (
+        *told_nodes(match for _, _, events in logs for match in events.matches),
+        *(match.cite.place.host for _, _, events in logs for match in events.matches),
+        *(setting.name.host for _, setting, _ in logs),
+    )
+    mine = {host.partition(".")[0].lower() for host in nodes or told if host}
+    if here & mine:
+        return True
+    return False if nodes and here and len(here) == len(read) else None
 
 
 def _may_fit(run: Span, known: Span, files: Sequence[Found]) -> bool:
@@ -156,7 +186,15 @@ def _stands_out(run: Span, dated: Span) -> bool:
     return max(end - last, first - start) >= OUT
 
 
-def _by_work(run: Span, dated: Span, numbers: Numbers) -> tzinfo | None:
+@dataclass(frozen=True, slots=True)
+class _Told:
+    """A zone; `edges` where GPUs took up work as the run began and laid it down as it ended."""
+
+    zone: tzinfo
+    edges: bool
+
+
+def _by_work(run: Span, dated: Span, numbers: Numbers) -> _Told | None:
     """The one offset that fits, unless its GPUs were at work at other times; of several the one at
     which they took up work as the run began and laid it down as it ended.  A run that hangs ends
     long after."""
@@ -165,7 +203,7 @@ def _by_work(run: Span, dated: Span, numbers: Numbers) -> tzinfo | None:
         return None
     fitting = _fitting(run, dated)
     if not fitting or last - first > LONGEST:
-        return alone
+        return None if alone is None else _Told(alone, edges=False)
     began, ended = _worked(first, last, numbers)
     told = [
         at
@@ -173,10 +211,10 @@ def _by_work(run: Span, dated: Span, numbers: Numbers) -> tzinfo | None:
         if (began is None or -SLACK <= began - (start - at) <= STARTS)
         and (ended is None or ended - (end - at) <= SLACK)
     ]
-    if alone is not None:
-        return alone if alone.utcoffset(None) in told else None
-    told = [at for at in told if ended is not None and end - at - ended <= ENDS]
-    return timezone(told[0]) if len(told) == 1 and began is not None else None
+    close = [at for at in told if began and ended and end - at - ended <= ENDS]
+    if alone is None:
+        return _Told(timezone(close[0]), edges=True) if len(close) == 1 else None
+    return _Told(alone, bool(close)) if alone.utcoffset(None) in told else None
 
 
 def _worked(

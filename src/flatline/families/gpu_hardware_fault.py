@@ -120,6 +120,8 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
     shows = (*found.shows, *map(_shown, beside[:MOST_SHOWN]))
     cards = {f.place for f in beside if f in ending and f.place.host and f.place.gpu is not None}
     only = found.culprits[0] if len(found.culprits) == 1 else None
+    if not cards and only is not None and only.device and _undated(facts, found):
+        cards = {f.place for f in beside if f.place.host and f.place.gpu is not None}
     if len(cards) == 1 and only is not None and only.device and not only.gpu:
         card = next(iter(cards))
         if card.host == only.host:  # the one card that failed there, by address and by number
@@ -132,6 +134,13 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
         card = replace(only, gpu=card.gpu)
     return replace(found, shows=shows, culprits=(card,), scope="place",
                    actions=_actions(facts, named, (card,)), resubmit="exclude")  # fmt: skip
+
+
+def _undated(facts: Facts, found: Finding) -> bool:
+    """Whether a kernel's line cannot be put in time beside the metrics: it has none, or states no
+    zone, and neither does the run's log."""
+    assumed = any(gap.need == "time zone" and gap.reason.endswith("UTC") for gap in facts.gaps)
+    return found.onset is None or assumed
 
 
 def _as_it_ended(facts: Facts, found: Finding, at: float) -> bool:

@@ -29,7 +29,7 @@ from collections.abc import Sequence
 from statistics import median
 
 from flatline.facts import METRICS, SCHEDULER, Facts
-from flatline.judging.belonging import gpus_seen, scoped
+from flatline.judging.belonging import doubtful, gpus_seen, scoped, timeless
 from flatline.judging.by_steps import spent
 from flatline.judging.by_work import WORK, at_work
 from flatline.judging.claims import claim
@@ -48,6 +48,7 @@ from flatline.judging.throughput import (
     unaccounted,
 )
 from flatline.judging.timeline import usual
+from flatline.judging.uneven import uneven
 from flatline.judging.unsettled import unsettled
 from flatline.model import Cite, Claim, Finding, Job, Judgement
 
@@ -61,7 +62,10 @@ BLIND_CEILING = 0.79
 lost time to something that is not known, or where one of its GPUs had a fault meanwhile."""
 FAULT = "Whether the fault cost the run anything: no slow time is laid at it."
 WHOSE = "Which of the hosts that were measured ran it: a fault of one may be another job's."
+WHEN = "Whether the metrics are of its time: its log states no zone."
+WHICH = "Which GPUs of a node it held: those that its record counts did no work."
 MEANWHILE = "What it did in the time that no step accounts for: save, evaluate, wait or compile."
+UNEVEN = "Why some of its steps took so much longer than most."
 OUTSIDE = 0.1
 """Of the time by the clock: as much as a slow phase must take (LONG_SHARE).  Sound runs of
 generated clusters lost 0.08 at most, saves and evaluations of which their logs say nothing with
@@ -107,8 +111,9 @@ def judge(facts: Facts) -> Judgement:
     done = plan if facts.reached_plan or (plan and (facts.last_step or 0) >= plan) else None
     strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if done else 0.0)
     slow, faults, outside = _slow(facts), _faulty(facts), _outside(facts)
-    open_ = unsettled(facts, paced=slow is None)
-    doubts = (*_doubts(facts, faults, outside), *(one.question for one in open_),
+    open_, rough = unsettled(facts, paced=slow is None), uneven(facts) if slow is None else None
+    doubts = (*_doubts(facts, faults, outside), *((UNEVEN,) if rough else ()),
+              *(one.question for one in open_),
               *((LEFT_LATE,) if left_late else ()))  # fmt: skip
     if not gpus_seen(facts) or slow is not None or doubts:
         strength = min(strength, BLIND_CEILING)
@@ -117,12 +122,13 @@ def judge(facts: Facts) -> Judgement:
         summary="The run completed" + (f" its {done} planned steps" if done else "") + (
             f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing that was read says why"
             if slow else ", though a GPU showed a fault meanwhile" if faults
+            else ", some steps taking far longer than most; nothing read says why" if rough
             else "; its processes held on until the time limit" if left_late
             else " and nothing that was read contradicts it"),
         attribution="none",
         strength=round(strength, 3),  # a sum of tenths must not fall a hair below 0.8
         severity="none",
-        shows=(*shows, *_paced(facts, slow), *faults, *outside,
+        shows=(*shows, *_paced(facts, slow), *((rough,) if rough else ()), *faults, *outside,
                *(one for part in open_ for one in part.shows)),
         implies=(claim("The run is sound as far as what was read reaches.", *shows[0].cites),),
         scope="none",
@@ -152,6 +158,8 @@ def _doubts(
         MEANWHILE: bool(outside),
         SETTING: waits is not None and not waits.cheap,
         SAVING: saves is not None and not saves.sure and saves.lost_s >= MUCH * saves.wall_s,
+        WHEN: timeless(facts),
+        WHICH: doubtful(facts),
         WHOSE: METRICS in facts.stores and not scoped(facts),
     }
     return tuple(text for text, holds in told.items() if holds)

@@ -52,8 +52,10 @@ from flatline.judging.filesystems import (
     has_room,
     mount_of,
     mounts,
+    on_its_host,
     ran_out,
     spent,
+    spent_at_all,
     written,
 )
 from flatline.judging.idle_power import idle
@@ -356,10 +358,11 @@ def _by_its_count(facts: Facts, found: Finding, told: Lead) -> Finding:
     full = first.signature is not None and "disk-full" in first.signature.tags
     dated = first.cite.at if first.cite.at is not None and not first.cite.at_assumed else None
     until = dated or facts.last.ended_at or facts.lived[1]
-    if until is None or not (full or _READ_ONLY.search(first.cite.text)):
+    if not full and (until is None or not _READ_ONLY.search(first.cite.text)):
         return found
-    here = [one for one in spent(facts, until.timestamp(), told=True)
+    here = [one for one in (() if until is None else spent(facts, until.timestamp(), told=True))
             if (one.lacks != "writes") is full]  # fmt: skip
+    here = here or ([*spent_at_all(facts)] if dated is None and full else [])
     every = mounts(facts)
     named = {mount for f in told.group for path in PATH.findall(f.cite.text)
              if (mount := mount_of(path, every))}  # fmt: skip
@@ -368,8 +371,10 @@ def _by_its_count(facts: Facts, found: Finding, told: Lead) -> Finding:
         meant = here
     if meant:
         own = next((one for one in meant if one.host == first.place.host), meant[0])
-        return replace(found, shows=(*found.shows, own.shows))
-    with_room = [mount for mount in sorted(named) if has_room(facts, mount, until.timestamp())]
+        found = replace(found, shows=(*found.shows, own.shows))
+        return on_its_host(facts, found, [one for one in meant if one.mount == own.mount])
+    with_room = [mount for mount in sorted(named)
+                 if until is not None and has_room(facts, mount, until.timestamp())]  # fmt: skip
     if not with_room or not full or "quota" in first.cite.text.lower():
         return found
     doubt = f"What was full: {with_room[0]} had room by its own count, so that a quota, one of the"

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.timeline import instant
-from flatline.model import Cite, Claim, Finding, Place
+from flatline.model import Cite, Claim, Finding, Match, Place
 from flatline.tracks import COMMUNICATOR, communicating
 
 if TYPE_CHECKING:
@@ -25,7 +25,17 @@ if TYPE_CHECKING:
 
 SIGNALS = ("gpu_power_watts", "gpu_temperature_celsius", "gpu_memory_used_bytes")
 """Of every exporter of GPUs one of these."""
-NAMED = "nvidia-gpu-address"
+NAMED, LISTED = (
+    "nvidia-gpu-address",
+    (
+        "nvidia-gpu-list",
+        "nvidia-gpu-table",
+        "amdgpu-list",
+        "amdgpu-listed-address",
+    ),
+)
+_OF_LIST = re.compile(r"\s{0,4}GPU: (\d{1,3})\s*$")
+"""The line of amd-smi's list before that of the address."""
 _PCI = re.compile(
     r"(?:PCI:)?(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})(?:\.[0-7])?:?", re.IGNORECASE
 )
@@ -91,6 +101,7 @@ def _told(facts: Facts, place: Place) -> tuple[str, Claim] | None:
         return None
     labelled = dict(_by_labels(facts, place.host, wanted))
     said = dict(_by_nccl(facts, place.host, wanted)) | labelled
+    said = said or dict(_by_lists(facts, place.host, wanted))
     if len(said) != 1:
         return None
     ((index, cite),) = said.items()
@@ -109,17 +120,57 @@ def _by_nccl(facts: Facts, host: str, wanted: Address) -> Iterator[tuple[str, Ci
             yield index, match.cite
 
 
+def _by_lists(facts: Facts, host: str, wanted: Address) -> Iterator[tuple[str, Cite]]:
+    """What a tool's list says of that host, which counts all GPUs that were read of it: a job
+    that was given some of them sees those alone."""
+    uuids = _uuids(facts, host, wanted)
+    indexes: set[str] = set()
+    found: dict[str, Cite] = {}
+    for match in facts.matches:
+        if match.signature.id not in LISTED or facts.node_of(_printed_on(facts, match)) != (
+            facts.node_of(host)
+        ):
+            continue
+        said, index = match.groups, match.groups.get("gpu")
+        if index is None and (
+            above := _OF_LIST.match(facts.text(match.cite.source, match.cite.line - 1))
+        ):
+            index = above[1]
+        if index is None:
+            continue
+        indexes.add(index)
+        if (
+            address(said.get("device", "")) == wanted
+            or (_uuid(said.get("uuid", "")) or "") in uuids
+        ):
+            found[index] = match.cite
+    read = _read_of(facts, host)
+    if indexes == (read or set(map(str, range(len(indexes))))):
+        yield from found.items()
+
+
+def _printed_on(facts: Facts, match: Match) -> str:
+    """The host that a line was printed on; a run of one host has no other."""
+    return match.cite.place.host or (facts.hosts[0] if len(facts.hosts) == 1 else "")
+
+
 def _counts_alike(facts: Facts, host: str, index: str) -> bool:
     """Whether nothing speaks against an index of NVML's: the GPUs that were read of the host are
     not known by index, or are counted from 0 and have it."""
+    read = _read_of(facts, host)
+    return not read or (index in read and read == set(map(str, range(len(read)))))
+
+
+def _read_of(facts: Facts, host: str) -> set[str]:
+    """The indexes of the GPUs that were read of a host."""
     answer = _read_last(facts)
-    read = {
+    return {
         row.place.gpu
         for row in (() if answer is None else answer.rows)
-        if (row.place.gpu or "").isdecimal()
+        if row.place.gpu is not None
+        and row.place.gpu.isdecimal()
         and facts.node_of(row.place.host or "") == facts.node_of(host)
     }
-    return not read or (index in read and read == set(map(str, range(len(read)))))
 
 
 def _read_last(facts: Facts) -> Answer | None:
@@ -133,10 +184,7 @@ def _read_last(facts: Facts) -> Answer | None:
 
 def _by_labels(facts: Facts, host: str, wanted: Address) -> Iterator[tuple[str, Cite]]:
     """What the labels of a series say, by the address or by the UUID that the kernel gave it."""
-    uuids = {_uuid(m.groups["uuid"]) for m in facts.matches
-             if m.signature.id == NAMED and address(m.groups.get("device", "")) == wanted
-             and facts.node_of(m.cite.place.host or "") == facts.node_of(host)}  # fmt: skip
-    answer = _read_last(facts)
+    uuids, answer = _uuids(facts, host, wanted), _read_last(facts)
     if answer is None:
         return
     for row in answer.rows:
@@ -146,3 +194,10 @@ def _by_labels(facts: Facts, host: str, wanted: Address) -> Iterator[tuple[str, 
         for label in row.native.values():
             if address(label) == wanted or (_uuid(label) or "") in uuids:
                 yield at.gpu, answer.cite(row, f"its labels say {label}")
+
+
+def _uuids(facts: Facts, host: str, wanted: Address) -> set[str | None]:
+    """That of the GPU at an address, as the kernel gave it."""
+    return {_uuid(m.groups["uuid"]) for m in facts.matches
+            if m.signature.id == NAMED and address(m.groups.get("device", "")) == wanted
+            and facts.node_of(m.cite.place.host or "") == facts.node_of(host)}  # fmt: skip

@@ -10,7 +10,7 @@ from flatline.facts import Facts
 from flatline.judging.timeline import instant
 from flatline.logs.places import OWNER, beside_kernel_word, host_told_of
 from flatline.model import Finding, LogCite, QueryCite
-from flatline.signals import ACTIVITY, GPUS_HELD
+from flatline.signals import ACTIVITY, CLOCK, GPUS_HELD
 
 UNKNOWN = 0.79
 """Just short of confident: metrics of a cluster hold other jobs' hosts as well, and one that
@@ -70,6 +70,27 @@ def on_shared_nodes(facts: Facts, finding: Finding) -> Finding:
         most=min(finding.most, UNKNOWN),
         cannot_decide=(*finding.cannot_decide, f"Whether {place} was this job's: {gap.reason}."),
     )
+
+
+def of_its_time(facts: Facts, finding: Finding) -> Finding:
+    """The finding, less sure where metrics show it that may be of another time than the run."""
+    lacking = next((gap for gap in facts.gaps if gap.need == CLOCK), None)
+    if lacking is None or not any(isinstance(cite, QueryCite) for cite in finding.cites):
+        return finding
+    told = f"Whether the metrics are of the time of the run: {lacking.reason}."
+    return replace(finding, most=min(finding.most, UNKNOWN),
+                   cannot_decide=(*finding.cannot_decide, told))  # fmt: skip
+
+
+def timeless(facts: Facts) -> bool:
+    """Whether the metrics may be of another time than the run."""
+    return any(gap.need == CLOCK for gap in facts.gaps)
+
+
+def doubtful(facts: Facts) -> bool:
+    """Whether a record lists the GPUs that the job held on a node, and is not believed."""
+    told = {host for job in facts.jobs for host, _ in job.devices}
+    return any(gap.need == GPUS_HELD and gap.where in told for gap in facts.gaps)
 
 
 def of_its_pods(facts: Facts, finding: Finding) -> Finding:

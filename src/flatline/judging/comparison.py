@@ -27,6 +27,18 @@ def comparison(facts: Facts) -> Comparison | None:
     return facts.memo("comparison", _compared)
 
 
+def beside_baseline(facts: Facts, gaps: list[Gap]) -> Comparison | None:
+    """The run beside its baseline; a comparison that breaks is a gap, as a family is."""
+    try:
+        return comparison(facts)
+    except Exception as fault:
+        said = f"it broke: {type(fault).__name__}: {fault}"
+        gaps.append(Gap("a comparison with a baseline", said))
+        if facts.strict:
+            raise
+        return None
+
+
 def signal_levels(facts: Facts) -> dict[str, Level]:
     """Every signal that the run and its baseline both carry; empty where it has none."""
     return facts.memo("comparison.levels", _levels)

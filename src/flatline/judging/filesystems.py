@@ -10,17 +10,18 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from math import floor
 
 from flatline.facts import LOG, Facts
+from flatline.judging.belonging import none_besides
 from flatline.judging.claims import claim
 from flatline.judging.crashes import failures
 from flatline.judging.kills import kills
 from flatline.judging.throughput import clock
 from flatline.judging.timeline import alone, instant
-from flatline.model import Claim, LogCite, QueryCite
+from flatline.model import Claim, Finding, LogCite, Place, QueryCite
 from flatline.series.answer import Answer, Row
 
 ROOM, SIZE = "filesystem_available_bytes", "filesystem_size_bytes"
@@ -34,7 +35,9 @@ CLOSE_S = 300.0
 """Before the end: what ran full earlier let the run go on."""
 SEEN_AFTER_S = 60.0
 """Most exporters are read every 15 to 60 s, as `judging.health` has it."""
-STEP_S = 15.0
+STEP_S, _POINTS = 15.0, 480
+_BEHIND = 40
+"""Lines behind a failure in which its launcher says where it was."""
 NOT_WRITTEN = re.compile(r"/(?:boot|snap|dev|proc|sys|run|efi|media)(?:/|$)")
 """Mounts that no run writes its files to; a full /dev/shm ends a process by SIGBUS (`A2`)."""
 OF_THE_HOST = re.compile(
@@ -97,6 +100,63 @@ def spent(facts: Facts, until: float, *, told: bool) -> tuple[Spent, ...]:
             (*found, *_turned(facts, until, told)), key=lambda one: (one.at, one.host, one.mount)
         )
     )
+
+
+def spent_at_all(facts: Facts) -> tuple[Spent, ...]:
+    """The same at any time that was measured, for a line of which no one knows when it was
+    printed; of room and inodes alone."""
+    found: list[Spent] = []
+    if facts.window is None:
+        return ()
+    start, end = (moment.timestamp() for moment in facts.window)
+    step_s = max(STEP_S, (end - start) // _POINTS)
+    for lacks, signal, total in (("room", ROOM, SIZE), ("inodes", INODES, ALL_INODES)):
+        near = facts.series(signal, step_s=step_s) if facts.measured(signal) else None
+        most = total if facts.measured(total) else signal
+        whole = instant(facts, f"max_over_time({most}[{max(1, int(end - start))}s])", end)
+        if near is None or whole is None:
+            continue
+        read = _Read(near, _rows(facts, near), None, {}, _rows(facts, whole), whole)
+        found += [_told(facts, read, at, low, lacks) for at in read.rows
+                  if (low := _ran_out(read, at, SCARCE, told=True)) is not None]  # fmt: skip
+    return tuple(sorted(found, key=lambda one: (one.at, one.host, one.mount)))
+
+
+def on_its_host(facts: Facts, found: Finding, full: Sequence[Spent]) -> Finding:
+    """A finding that names ranks of which no host is known, with the one host that it was full
+    on: where every host of the run was measured and it was not on the others, or where a line that
+    follows names that host."""
+    hosts = {one.host for one in full}
+    nowhere = found.culprits and not any(place.host for place in found.culprits)
+    if not nowhere or len(hosts) != 1:
+        return found
+    read = {facts.node_of(host) for host, where in _rows_of(facts) if where == full[0].mount}
+    (host,) = hosts
+    known = host in facts.hosts and {*facts.hosts} <= read
+    alone = not facts.hosts and len(read) > 1 and none_besides(facts)
+    named = _named_behind(facts, found, host)
+    if not (known or alone or named):
+        return found
+    told = () if named is None else (claim(f"What followed was on {host}", named),)
+    return replace(
+        found,
+        culprits=tuple(replace(place, host=host) for place in found.culprits),
+        shows=(*found.shows, *told),
+    )
+
+
+def _named_behind(facts: Facts, found: Finding, host: str) -> LogCite | None:
+    """The line after the finding's last that begins with a host's name, as a launcher labels those
+    of its agents."""
+    cites = [cite for shown in found.shows for cite in shown.cites if isinstance(cite, LogCite)]
+    last = max(cites, key=lambda cite: cite.line, default=None)
+    if last is None:
+        return None
+    label = re.compile(rf"[\[(]?{re.escape(host.partition('.')[0])}(?:\.[\w.-]+)?[\]):]+\s")
+    for line, text in enumerate(facts.lines(last.source, last.line, _BEHIND), last.line):
+        if label.match(text):
+            return LogCite(last.source, line, facts.text(last.source, line), Place(host=host))
+    return None
 
 
 def _turned(facts: Facts, until: float, told: bool) -> Iterator[Spent]:
@@ -211,11 +271,15 @@ def mount_of(path: str, mounts: Iterable[str]) -> str | None:
 
 def mounts(facts: Facts) -> frozenset[str]:
     """Where anything is mounted on the run's hosts, as far as it was measured."""
+    return frozenset(mount for _, mount in _rows_of(facts))
+
+
+def _rows_of(facts: Facts) -> Mapping[At, Row]:
     if not facts.measured(ROOM) or facts.window is None:
-        return frozenset()
+        return {}
     start, end = (moment.timestamp() for moment in facts.window)
     read = instant(facts, f"max_over_time({ROOM}[{max(1, int(end - start))}s])", end)
-    return frozenset() if read is None else frozenset(mount for _, mount in _rows(facts, read))
+    return {} if read is None else _rows(facts, read)
 
 
 def written(facts: Facts, mount: str) -> LogCite | None:

@@ -66,8 +66,8 @@ def nought_since(track: Track, values: Sequence[tuple[int, float]]) -> int | Non
     if last is None or len(since) < NOUGHTS or abs(values[last][1]) < LEFT:
         return None
     norms = {track.grad_norm[i] for i in since if track.has_grad[i]}
-    frozen_norm = len(norms) == 1 and all(track.has_grad[i] for i in since)
-    return last + 1 if frozen_norm and not norms & {0.0} else None
+    same = len(norms) == 1 and all(track.has_grad[i] for i in since)
+    return last + 1 if same and digits([*norms]) >= DIGITS else None
 
 
 def flat_from_start(track: Track, values: Sequence[tuple[int, float]]) -> bool:

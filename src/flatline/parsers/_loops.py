@@ -116,16 +116,18 @@ _NORM = re.compile(
 )
 _RATE = re.compile(r"(?<!\w)(?:lr|learning[ _]rate)\s*[:=]?\s*(" + _NUMBER + r")(?!\w)")
 _DATA = re.compile(
-    r"(?<![\w/])(?:data|data[ _]?time|data[ _]?load(?:ing|er)?(?:[ _]?time)?|batch[ _]wait|load"
-    r"[ _]time)\s{0,3}(?:[:=]\s{0,3})?(" + _NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
+    r"(?<![\w/])(?:t_data|(?:time/)?data|data[ _]?time|data[ _]?load(?:ing|er)?(?:[ _]?time)?|load"
+    r"[ _]time|wait[ _]data|(?:data|(?:data[ _]?)?loader|input|batch)[ _]wait(?:[ _]time)?)"
+    r"(?:_(?:ms|s(?:ec)?))?\s{0,3}(?:[:=]\s{0,3})?(" + _NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
 )
+_OWN_UNIT = re.compile(r"_(ms|s|sec)[\s:=]")
 _SYNC = re.compile(
     r"(?<![\w/])(?:(?:grad(?:ient)?[ _-]?)?(?:sync|all[ _-]?reduce)|comm(?:unication)?)"
     r"(?:[ _]time)?\s{0,3}(?:[:=]\s{0,3}|\s{0,5})(" + _NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
 )
 _TIME = re.compile(
     r"(?<!\w)((?:step|batch|iter(?:ation)?)[ _]time(?:_ms|_s(?:ec(?:onds)?)?)?"
-    r"|(?:step|train|iter)_s(?:ec(?:onds)?)?"
+    r"|(?:step|train|iter)_(?:ms|s(?:ec(?:onds)?)?)"
     r"|timing_s/step|step_avg|dt|time|(?:step|total|iter|batch)(?=[ =:]{1,3}[0-9]+\.[0-9]+ ?m?s))"
     r"\s*[:=]?\s*([0-9]{1,12}(?:\.[0-9]+)?)\s*(ms|s|sec)?(?![\w.:])"
 )
@@ -136,8 +138,9 @@ _SPEED = re.compile(
     r"(?<![\w/])(tok(?:ens)?/s(?:ec)?|tokens_per_s(?:ec(?:ond)?)?|tps|wps|img/s|samples/s(?:ec)?"
     r"|(?:it(?:er)?|steps?)(?:/s(?:ec)?|s?_per_sec(?:ond)?))"
     r"\s*[:=]?\s*((?>[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?))([km]?)(?!\w)"
-    r"|((?>[0-9][0-9,]*(?:\.[0-9]+)?))([km]?) ?"
-    r"(tok(?:ens)?/s(?:ec)?|img/s|samples/s(?:ec)?|(?:it(?:er)?s?|steps?)/s(?:ec)?)(?!\w)"
+    r"|(?<![.,0-9])(?<!loss[ :=])(?<!loss: )(?<!loss = )((?>[0-9][0-9,]*(?:\.[0-9]+)?))([km]?) ?"
+    r"(tok(?:ens)?/s(?:ec)?|img/s|samples/s(?:ec)?|(?:it(?:er)?s?|steps?)/s(?:ec)?)"
+    r"(?!\w| ?[:=] ?[0-9])"
 )
 _CUT = re.compile(r"([0-9.]+)")
 _DIGITS = 40
@@ -471,11 +474,13 @@ def _part_s(line: _Line, part: re.Pattern[str]) -> Slot | None:
     `time` is a step's where the part is called a time as well."""
     found, whole = part.search(line.low), _TIME.search(line.low)
     unsure = {"dt"} if found and "time" in found[0] else {"dt", "time"}
+    own = _OWN_UNIT.search(found[0]) if found else None
+    unit = found and (found[2] or (own and own[1]))
     if found is None or not (
-        found[2] or (whole and not whole[3] and whole[1] not in unsure and whole[1][-3:] != "_ms")
+        unit or (whole and not whole[3] and whole[1] not in unsure and whole[1][-3:] != "_ms")
     ):
         return None
-    return line.slot(found, 1, over=1e3 if found[2] == "ms" else 1.0)
+    return line.slot(found, 1, over=1e3 if unit == "ms" else 1.0)
 
 
 def _speed(line: _Line, found: re.Match[str]) -> Slot | None:

@@ -200,6 +200,15 @@ class MetricsSource:
             for host, (start, end) in stood_still(by_host).items()
         ]  # fmt: skip
 
+    def narrow(self, gpus: Mapping[str, tuple[str, ...]]) -> None:
+        """Leaves out what other GPUs of these hosts did."""
+        from flatline.vocab.origins import Origins
+
+        self.scope = replace(self.scope, gpus=gpus)
+        self._origins = Origins(self._engine, self._exporters, self.scope, self.window)
+        self._gaps = (*self._gaps, *self._origins.gaps)
+        self._answers = {}
+
     @property
     def gaps(self) -> tuple[Gap, ...]:
         """What could not be had; asking can add to it."""
