@@ -146,10 +146,24 @@ def test_a_later_job_was_told_to_go_on_and_did_not(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("option", "first"),
-    [(RESUME, 499), ("", 0), (" -resume auto", 0), (" -pretrained ./sam/tiny.pt", 0)],
-    ids=["it went on", "a new run", "no checkpoint is named", "weights of another model"],
+    [
+        (RESUME, 499),
+        ("", 0),
+        (" -resume auto", 0),
+        (" -pretrained ./sam/tiny.pt", 0),
+        (" -resume ./work/epoch_1.pth", 1),
+        (" -resume ./work/best.pth", 40),
+    ],
+    ids=[
+        "it went on",
+        "a new run",
+        "no checkpoint is named",
+        "weights of another model",
+        "an early checkpoint is meant",
+        "one of the middle",
+    ],
 )
-def test_a_later_job_that_was_not_or_did(tmp_path: Path, option: str, first: int) -> None:
+def test_a_later_job_that_was_not_told_or_went_on(tmp_path: Path, option: str, first: int) -> None:
     told = jobs(
         tmp_path, COMMAND.format("") + epochs(496) + LIMIT, COMMAND.format(option) + epochs(first)
     )

@@ -51,6 +51,10 @@ _NAMED = re.compile(
     r"[^\s'\"]*(?:/|(?:step|iter|epoch|ckpt|checkpoint)[-_]?\d)"
 )
 """A checkpoint by its name; `--resume auto` in the line of a first try asks for none."""
+_NUMBERED = re.compile(
+    r"(?:resume|from_checkpoint)[\w-]*[= ][^\s]{0,400}?(?:step|iter|epoch|ckpt|checkpoint)[-_=]?0{0,8}(\d{1,9})"
+)
+"""The step or epoch of a checkpoint that a command names."""
 _SETTING = re.compile(
     r"(?:resume|from_checkpoint)\w*['\"]?\s{0,3}[=:]\s{0,3}['\"]?"
     r"(?!auto|latest|last|none|null|true|false)[^\s'\",]{0,400}(?:/|(?:step|iter|epoch|ckpt|checkpoint)"
@@ -223,16 +227,22 @@ def _from_the_start(facts: Facts, first: Point, left: frozenset[int]) -> bool:
 def _counts_anew(facts: Facts, first: Point, left: frozenset[int]) -> bool:
     """Whether the run, whose command names a checkpoint, begins far below what the same line of
     its log had come to before, in steps or in epochs."""
-    if not any(m.attempt == facts.last.n for m in facts.tagged("resume-asked")):
+    asked = [m for m in facts.tagged("resume-asked") if m.attempt == facts.last.n]
+    if not asked:
         return False
     track, at = first.track, first.index
+    named = [
+        int(n) for n in _NUMBERED.findall(facts.text(asked[0].cite.source, asked[0].cite.line))
+    ]
+    if any(0 < n <= max(track.steps[at], track.epoch[at]) + 1 for n in named):
+        return False  # it went on at the checkpoint it was given
     before = [(t, i) for t in facts.tracks if t.format == track.format
               for n in left for i in t.of_attempt(n)]  # fmt: skip
     steps = max((t.steps[i] for t, i in before), default=-1)
     if steps > 0 and track.steps[at] >= 0:
         return track.steps[at] < FRESH_SHARE * steps
     epochs = max((t.epoch[i] for t, i in before if isfinite(t.epoch[i])), default=0.0)
-    return bool(epochs >= 2 and track.epoch[at] < FRESH_SHARE * epochs)
+    return bool(track.epoch[at] <= 1 and track.epoch[at] < FRESH_SHARE * epochs)
 
 
 def _first_try(facts: Facts) -> bool:
