@@ -52,7 +52,8 @@ _NAMED = re.compile(
 )
 """A checkpoint by its name; `--resume auto` in the line of a first try asks for none."""
 _NUMBERED = re.compile(
-    r"(?:resume|from_checkpoint)[\w-]*[= ][^\s]{0,400}?(?:step|iter|epoch|ckpt|checkpoint)[-_=]?0{0,8}(\d{1,9})"
+    r"(?:resume|from_checkpoint)[\w-]*[= ]\S{0,400}?(?:step|iter|epoch|ckpt|checkpoint)[-_=]?"
+    r"0{0,8}(\d{1,9})"
 )
 """The step or epoch of a checkpoint that a command names."""
 _SETTING = re.compile(
@@ -231,9 +232,8 @@ def _counts_anew(facts: Facts, first: Point, left: frozenset[int]) -> bool:
     if not asked:
         return False
     track, at = first.track, first.index
-    named = [
-        int(n) for n in _NUMBERED.findall(facts.text(asked[0].cite.source, asked[0].cite.line))
-    ]
+    command = facts.lines(asked[0].cite.source, asked[0].cite.line, 1)
+    named = [int(n) for text in command for n in _NUMBERED.findall(text)]
     if any(0 < n <= max(track.steps[at], track.epoch[at]) + 1 for n in named):
         return False  # it went on at the checkpoint it was given
     before = [(t, i) for t in facts.tracks if t.format == track.format
