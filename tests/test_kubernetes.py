@@ -315,3 +315,62 @@ def test_a_pod_waits_for_a_node(tmp_path: Path, placed: str, code: str | None) -
     pod = f"Name: llm-3\nNode: <none>\nContainers:\n  pytorch:\n    State:          {state}\n"
 
     assert verdict(tmp_path, pod + events, "loading\n").code == code
+
+
+INIT = (
+    "Warning   BackOff   llm-3   Back-off restarting failed container {} in pod llm-3_ml(0b8d)\n"
+)
+STARTED = "Normal    Started   pod/llm-3   Started container {}\n"
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        STARTED.format("init-pytorch") + INIT.format("init-pytorch"),
+        INIT.format("llm-init"),
+        "NAME    READY   STATUS                  RESTARTS   AGE\n"
+        "llm-3   0/1     Init:CrashLoopBackOff   5          9m\n",
+    ],
+)
+def test_what_prepares_a_pod_fails_again_and_again(tmp_path: Path, said: str) -> None:
+    """The program never ran; the next try may work."""
+    told = verdict(tmp_path, said, "")
+
+    assert told.code == "F4"
+    assert told.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("said", "log"),
+    [
+        (INIT.format("pytorch"), ""),
+        (INIT.format("initializer"), ""),
+        (INIT.format("init-pytorch") + STARTED.format("pytorch"), ""),
+        (INIT.format("init-pytorch"), STEPS),
+        (
+            "NAME    READY   STATUS     RESTARTS   AGE\nllm-3   0/1   Init:0/1   0   9s\n",
+            "",
+        ),
+    ],
+    ids=[
+        "the program's own",
+        "a name that only begins so",
+        "it went on",
+        "it trains",
+        "a first try",
+    ],
+)
+def test_what_fails_is_not_what_prepares_the_pod(tmp_path: Path, said: str, log: str) -> None:
+    assert verdict(tmp_path, said, log).code != "F4"
+
+
+def test_a_name_that_does_not_resolve_yet(tmp_path: Path) -> None:
+    """The log of what waits for it, and the same before a run that trains."""
+    asked = (
+        "nslookup: can't resolve 'llm-master-0': Name does not resolve\nwaiting for master\n" * 3
+    )
+    (tmp_path / "alone").mkdir()
+    (tmp_path / "before").mkdir()
+    assert verdict(tmp_path / "alone", "", asked).code == "F4"
+    assert verdict(tmp_path / "alone", "", asked).confidence < 0.8
+    assert verdict(tmp_path / "before", "", asked + STEPS).code != "F4"

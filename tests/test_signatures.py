@@ -42,7 +42,7 @@ TAGS = {
     "gpu-handle", "gpu-alloc-refused",
     "dataloader", "storage", "network", "checkpoint-load", "disk-full", "launch",
     "time-limit", "cancelled", "preempted", "node-failure", "ray-node-lost", "requeued", "end-ok",
-    "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose",
+    "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose", "resume-asked",
     "launch-blocking",
     "step-aborted", "watchdog-abort", "ignored-exception", "recompile",
     "save-begun", "names-no-call", "evaluation", "process-gone", "storage-back", "local-disk",

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.model import Verdict
@@ -65,3 +67,47 @@ def test_each_try_of_one_log_has_its_own_end(tmp_path: Path) -> None:
     limit = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-03-01T10:00:00 DUE TO TIME LIMIT ***\n"  # noqa: E501
     found = verdict(tmp_path, steps(200) + limit + steps(401) + "Training completed\n")
     assert [a.disposition for a in found.run.attempts] == ["timeout", "completed"]
+
+
+BANNER = "   \\\\   /|    Num examples = 2,144 | Num Epochs = {} | Total steps = {}\n"
+SUMMARY = (
+    "{'train_runtime': 0.0142, 'train_steps_per_second': 0.0, 'train_loss': 0.0, 'epoch': 0}\n"
+)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BANNER.format(0, 0) + "0it [00:00, ?it/s]\n" + SUMMARY,
+        "***** Running training *****\n  Num Epochs = 0\n  Total optimization steps = 0\n"
+        + SUMMARY,
+    ],
+)
+def test_no_step_was_planned(tmp_path: Path, text: str) -> None:
+    """A trainer that announces 0 steps and ends."""
+    told = verdict(tmp_path, text)
+
+    assert told.code == "E3"
+    assert told.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        BANNER.format(1, 134) + SUMMARY,
+        BANNER.format(0, 0),
+        BANNER.format(0, 0) + SUMMARY + BANNER.format(1, 20) + SUMMARY,
+        SUMMARY,
+    ],
+    ids=["some were", "it did not end", "a second stage had some", "nothing announced"],
+)
+def test_steps_that_may_have_been_made(tmp_path: Path, text: str) -> None:
+    assert verdict(tmp_path, text).code != "E3"
+
+
+def test_no_step_of_a_part_of_the_data_is_meant(tmp_path: Path) -> None:
+    told = verdict(
+        tmp_path, "+ python t.py --max_train_samples 8\n" + BANNER.format(0, 0) + SUMMARY
+    )
+
+    assert told.code is None

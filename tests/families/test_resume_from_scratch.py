@@ -109,3 +109,70 @@ def test_a_checkpoint_without_its_count(
     found = diagnose(collect(Request((str(tmp_path),))))
     assert (found.code == "E2") is lost
     assert found.confidence < 0.8
+
+
+COMMAND = "+ python train.py -work_dir ./work -num_epochs 1000{}\n"
+RESUME = " -resume ./work/run-0821/latest.pth"
+LIMIT = (
+    "slurmstepd: error: *** JOB 771820 ON g2 CANCELLED AT 2024-12-02T08:20:14 DUE TO TIME LIMIT"
+    " ***\n"
+)
+
+
+def epochs(first: int, count: int = 3) -> str:
+    return "".join(
+        f"Time: 20241202-{n % 24:02d}11, Epoch: {n}, Loss: {0.5 / (n + 1):.6f}\n"
+        for n in range(first, first + count)
+    )
+
+
+def jobs(folder: Path, first: str, second: str) -> Verdict:
+    (folder / "slurm-771820.out").write_text(first)
+    (folder / "slurm-772644.out").write_text(second)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_a_later_job_was_told_to_go_on_and_did_not(tmp_path: Path) -> None:
+    """Undated logs of two jobs: the number of the one that goes on tells that it is the later."""
+    told = jobs(
+        tmp_path, COMMAND.format("") + epochs(496) + LIMIT, COMMAND.format(RESUME) + epochs(0)
+    )
+
+    assert told.code == "E2"
+    assert told.confidence < 0.8
+    assert "epoch 0" in str(told)
+    assert [one.disposition for one in told.run.attempts] == ["timeout", "unknown"]
+
+
+@pytest.mark.parametrize(
+    ("option", "first"),
+    [
+        (RESUME, 499),
+        ("", 0),
+        (" -resume auto", 0),
+        (" -pretrained ./sam/tiny.pt", 0),
+        (" -resume ./work/epoch_1.pth", 1),
+        (" -resume ./work/best.pth", 40),
+    ],
+    ids=[
+        "it went on",
+        "a new run",
+        "no checkpoint is named",
+        "weights of another model",
+        "an early checkpoint is meant",
+        "one of the middle",
+    ],
+)
+def test_a_later_job_that_was_not_told_or_went_on(tmp_path: Path, option: str, first: int) -> None:
+    told = jobs(
+        tmp_path, COMMAND.format("") + epochs(496) + LIMIT, COMMAND.format(option) + epochs(first)
+    )
+
+    assert told.code != "E2"
+
+
+def test_a_command_that_names_a_checkpoint_of_a_short_run(tmp_path: Path) -> None:
+    """One job alone: what it was to go on from is not known."""
+    (tmp_path / "slurm-772644.out").write_text(COMMAND.format(RESUME) + epochs(0))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code != "E2"

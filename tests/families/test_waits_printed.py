@@ -143,3 +143,43 @@ def test_the_table_of_a_profiler(tmp_path: Path, waited: str, busy: str, code: s
     )
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+def clip(
+    folder: Path, waits: Callable[[int], float], begins: str = "Start epoch 0\n"
+) -> str | None:
+    """OpenCLIP's lines, each the mean of ten steps."""
+    at = "2023-10-26,08:{:02d}:00 | INFO | "
+    lines = [
+        at.format(n) + f"Train Epoch: 0 [{1024 * (1 + 10 * n):>8}/10968539 (0%)]"
+        f" Data (t): {waits(n):.3f} Batch (t): {waits(n) + 0.4:.3f}, 2608.1/s, 326.0/s/gpu"
+        f" LR: 0.000003 Logit Scale: 14.286 Loss: {7 - n / 50:.4f} (6.9546)\n"
+        for n in range(12)
+    ]
+    (folder / "out.log").write_text(at.format(0) + begins + "".join(lines))
+    return diagnose(collect(Request((str(folder),)))).code
+
+
+def test_waits_of_openclip(tmp_path: Path) -> None:
+    """Means over ten steps: what the first line of an epoch waits for is its own."""
+    assert clip(tmp_path, lambda n: 5.3) == "D1"
+    assert clip(tmp_path, lambda n: 27.9 if n == 0 else 0.2) is None
+
+
+@pytest.mark.parametrize(
+    ("burst", "code"), [(31.0, "D1"), (1.2, None)], ids=["most of the time", "hardly any of it"]
+)
+def test_waits_that_come_in_bursts(tmp_path: Path, burst: float, code: str | None) -> None:
+    """Every sixth batch waits: their sum counts, whatever the median batch does."""
+    lines, total, waited = [], 0.0, 0.0
+    for n in range(40):
+        wait = burst if n % 6 == 0 else 0.0
+        total, waited = total + wait + 0.58, waited + wait
+        lines.append(
+            f"Epoch: [0][{n:>4}/1251]\tTime {max(wait, 0.58) + 0.1:6.2f} ({total / (n + 1):6.2f})"
+            f"\tData {wait + 0.2 * (wait > 0):6.2f} ({waited / (n + 1):6.2f})"
+            f"\tloss {8.3 - n / 100:.3f} (8.320)\n"
+        )
+    (tmp_path / "train.log").write_text("".join(lines))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

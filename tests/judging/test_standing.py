@@ -75,3 +75,53 @@ def test_what_stands_still_and_says_nothing(
     tmp_path: Path, line: Callable[[int], str], count: int
 ) -> None:
     assert verdict(tmp_path, line, count).code != "E1"
+
+
+def at_chance(n: int, loss: float = 2.3026, acc: str = "0.1000") -> str:
+    """Two batches and the mean of an epoch."""
+    batches = [f"epoch {n} batch {b} loss {loss + b * 2e-6:.4f}" for b in (0, 100)]
+    return "\n".join([*batches, f"epoch {n}: train_loss {loss:.4f} val_acc {acc}"])
+
+
+def test_a_loss_that_says_the_same_needs_fewer_epochs(tmp_path: Path) -> None:
+    """An accuracy of a tenth beside a loss of ln 10: told, below confident."""
+    told = verdict(tmp_path, lambda n: at_chance(n, 2.34 if n == 1 else 2.3026), 6)
+
+    assert (told.code, told.fault_class) == ("E1", "metric-at-chance")
+    assert "ln 10" in told.headline
+    assert 0.5 < told.confidence < 0.8
+
+
+def test_cases_drawn_anew_wander_about_chance(tmp_path: Path) -> None:
+    """An accuracy of the training's own cases need not stand still."""
+    told = verdict(
+        tmp_path,
+        lambda n: at_chance(n, 2.34 if n == 1 else 2.3026) + f" train_acc: 0.09{70 + n}",
+        6,
+    )
+    assert (told.code, told.fault_class) == ("E1", "metric-at-chance")
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        lambda n: at_chance(n, 2.34 - 0.1 * n),
+        lambda n: at_chance(n, acc=f"0.{1000 + 20 * n}"),
+        lambda n: at_chance(n, 1.61 if n == 3 else 2.3026),
+        lambda n: at_chance(n, 2.34 if n == 1 else 2.2),
+        lambda n: at_chance(n, 2.34 if n < 3 else 2.3026 + 0.03 * (n % 2)),
+        lambda n: at_chance(n, acc="0.5000"),
+    ],
+    ids=[
+        "the loss falls", "the accuracy rises", "it had learnt", "another level",
+        "the loss scatters", "another number of classes",
+    ],
+)  # fmt: skip
+def test_a_loss_that_says_another_thing(tmp_path: Path, line: Callable[[int], str]) -> None:
+    assert verdict(tmp_path, line, 6).fault_class != "metric-at-chance"
+
+
+def test_four_epochs_at_chance_are_too_few(tmp_path: Path) -> None:
+    """A rate that warms up may keep a loss at chance as long."""
+    told = verdict(tmp_path, lambda n: at_chance(n, 2.34 if n == 1 else 2.3026), 4)
+    assert told.fault_class != "metric-at-chance"

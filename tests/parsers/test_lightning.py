@@ -173,3 +173,18 @@ def test_nemo_prints_the_balance_of_experts() -> None:
 def test_near_misses_say_nothing(line: str) -> None:
     """A test's restore, an empty loader, a bar at 0, wrapped metrics."""
     assert said(line) == []
+
+
+def test_a_bar_of_nemo_without_its_rate() -> None:
+    """The step's own time stands behind the bar, where its rate was."""
+    line = (
+        "Epoch 0: :   0%|          | {}/100000 [00:03:24<30:04:10, v_num=2-10,"
+        " reduced_train_loss=6.398, global_step={}.0, train_step_timing in s=1.05]"
+    )
+    reader = lightning.Reader()
+    drawn = [list(reader.feed(line.format(n, n))) for n in (189, 190)]
+
+    assert [(p.step, p.step_s, p.since_s) for (p,) in drawn] == [
+        (189, 1.05, 204.0),
+        (190, 1.05, 204.0),
+    ]

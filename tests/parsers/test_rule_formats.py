@@ -22,6 +22,7 @@ from flatline.parsers import (
     line_formats,
     mindspore,
     nanotron,
+    open_clip,
     openmmlab,
     paddle,
     paxml,
@@ -69,6 +70,12 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         " grdn:32.912 lr:1.0e-05 updt_s:0.500 data_s:0.081",
         {"epoch": 3.04, "loss": 1.019, "grad_norm": 32.912, "lr": 1e-05, "step_s": 0.581,
          "data_s": 0.081},
+    ),
+    (
+        open_clip,
+        "2023-06-29,15:45:36 | INFO | Train Epoch: 2 [ 27371/109484 (25%)] Loss: 0.97884 (1.023)"
+        " Data (t): 0.158 Batch (t): 0.559, 36.0876/s LR: 0.000001 Logit Scale: 99.995 - V4",
+        {"epoch": 2.25, "loss": 0.97884, "lr": 1e-06, "step_s": 0.559, "data_s": 0.158},
     ),
     (vits, "INFO:freevc:Train Epoch: 1515 [70%]", {"epoch": 1515.0}),
     (
@@ -381,3 +388,19 @@ def test_detectron2_is_done_where_no_time_was_left() -> None:
     end = "[09/02 02:43:17 d2.engine.hooks]: Overall training speed: 298 iterations in 0:06:13"
     assert [v.kind for v in said(detectron2, line.format("0:00:00"), end)] == ["train", "finished"]
     assert [v.kind for v in said(detectron2, line.format("0:04:02"), end)] == ["train"]
+
+
+def test_the_first_line_of_an_epoch_of_openclip_is_one_step() -> None:
+    """Its samples are those of a step; a log that begins later numbers none."""
+    line = (
+        "Train Epoch: {} [ {}/9600 (1%)] Data (t): 0.1 Batch (t): 0.5, 9/s LR: 0.1 Loss: 2.5 (2.5)"
+    )
+    counted = said(
+        open_clip, "Start epoch 1", line.format(1, 64), line.format(1, 704), line.format(2, 64)
+    )
+    assert [(value.step, value.per_epoch) for value in counted] == [
+        (151, 150),
+        (161, 150),
+        (301, 150),
+    ]
+    assert [value.step for value in said(open_clip, line.format(1, 704))] == [None]

@@ -8,6 +8,7 @@ that begins after another's progress had ended is the next.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import replace
@@ -60,6 +61,8 @@ def _by_time(logs: Sequence[tuple[Any, Any, LogEvents]]) -> dict[str, int]:
         times = [t for track in events.tracks.values() for t in track.at if t == t]
         if times:
             spans.append((min(times), max(times), events.source))
+    if not spans:
+        return _by_job([events for _, _, events in logs])
     spans.sort()
     fold = {events.source: 0 for _, _, events in logs}
     n, end = 0, spans[0][1] if spans else 0.0
@@ -73,6 +76,21 @@ def _by_time(logs: Sequence[tuple[Any, Any, LogEvents]]) -> dict[str, int]:
     return {source: at if source in stepped else n for source, at in fold.items()}
 
 
+def _by_job(logs: Sequence[LogEvents]) -> dict[str, int]:
+    """Of undated logs that are named after jobs: one whose command goes on from a checkpoint comes
+    after those of lower numbers, as schedulers count.  Jobs that run at once name none."""
+    ids = {one.source: int(found[1]) for one in logs if (found := _JOB_LOG.search(one.source))}
+    stepped = {one.source for one in logs if any(map(len, one.tracks.values()))}
+    asks = {ids[one.source] for one in logs if one.source in stepped & ids.keys()
+            and any("resume-asked" in m.signature.tags for m in one.matches)}  # fmt: skip
+    if not stepped <= ids.keys():
+        return {one.source: 0 for one in logs}
+    later = sorted(asks - {min(ids.values(), default=0)})
+    last = len(later)
+    return {one.source: bisect_right(later, ids[one.source]) if one.source in ids else last
+            for one in logs}  # fmt: skip
+
+
 def moved(event: E, fold: Fold) -> E:
     source = event.cite.source
     n = fold.get((source, event.attempt), event.attempt)
@@ -84,6 +102,8 @@ RESET_INTERVALS = 4
 stream are one or two intervals apart; an epoch that counts its steps anew says its number."""
 MOST_RESETS = 500
 """Steps that go back more often in one file are no restarts: several programs print into it."""
+_JOB_LOG = re.compile(r"(?:^|[/._-])(\d{3,12})\.(?:out|err|log)$")
+"""`slurm-771820.out`, and what sites name after %x and %j."""
 _BEGINNINGS = ("resume", "fresh", "checkpoint_loaded", "plan", "config")
 
 

@@ -31,6 +31,8 @@ _REASON = re.compile(r"\s*\"?(?:[Rr]eason|Exit Code|exitCode|[Ss]ignal)\"?:")
 
 BESIDE = 3
 """Lines between what a pod was evicted for and the word that it was."""
+_STARTED, _FAILING = (re.compile(rf"\b{said} container (\S{{1,64}})")
+                      for said in ("Started", "restarting failed"))  # fmt: skip
 _ROW = re.compile(r"(?:\S+ {2,})?(?P<pod>\S+) {2,}\d{1,3}/\d{1,3} ")
 """Of `kubectl get pods`, with its namespace or without."""
 
@@ -55,7 +57,8 @@ class _Pod:
     containers: list[_Container] = field(default_factory=list)
     events: list[Match] = field(default_factory=list)
     ready: bool = False
-    started: bool = False
+    started: set[str] = field(default_factory=set)
+    """Containers by their names."""
 
     def bygone(self, previous: bool) -> Iterator[Match]:
         """What ended nothing that was read."""
@@ -68,7 +71,8 @@ class _Pod:
             yield from (*one.now, *one.before)
         runs = self.ready and all(one.state == "running" for one in main)
         well = any(one.ended_well for one in main)
-        ran = self.started or any(one.state in ("running", "terminated") for one in main)
+        failing = {name for event in self.events for name in _FAILING.findall(event.cite.text)}
+        ran = self.started - failing or any(one.state in ("running", "terminated") for one in main)
         for event in self.events:
             if (main and (runs or well)) or (ran and "launch" in event.signature.tags):
                 yield event
@@ -133,7 +137,7 @@ class _Description:
         elif match.signature.id == "kubernetes-ready":
             pod.ready = True
         elif match.signature.id == "kubernetes-started":
-            pod.started = True
+            pod.started.update(_STARTED.findall(match.cite.text))
         elif match.signature.role == "root":
             self._root(match)
 

@@ -177,7 +177,9 @@ def how_it_ended(
     if job is not None and job.disposition != "unknown":
         return job.disposition
     ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
-    last = _after_all_steps(matches, tracks)
+    own = {track.source for track in tracks if track.of_attempt(attempt)}
+    bygone = {track.source for track in tracks} - own if own else set()  # an earlier job's log
+    last = _after_all_steps([m for m in matches if m.cite.source not in bygone], tracks)
     tags = {tag for match in last for tag in match.signature.tags}
     if ended is not None and all(_elsewhere(match, ended) for match in last):
         tags.discard("node-failure")

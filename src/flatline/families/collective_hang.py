@@ -34,9 +34,10 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
-from flatline.judging.claims import claim, distinct, name_places, number
+from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.heartbeats import declared_dead
 from flatline.judging.idle_power import computing, idle
+from flatline.judging.one_look import looked_once
 from flatline.judging.pace import standstill
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.spinning import spinning
@@ -87,7 +88,8 @@ def judge(facts: Facts) -> Judgement:
     lost = waiting(facts, *ECHOES)
     victims = timed_out or lost
     if victims is None:
-        return _from_dumps(facts) or _frozen(facts) or _spun(facts) or _cleared(facts)
+        measured = _from_dumps(facts) or _frozen(facts) or _spun(facts)
+        return measured or looked_once(facts, CODE) or _cleared(facts)
     if not _fatal(facts, victims):
         return _cleared(facts)
     everyone = waiting(facts, *TAGS, *ECHOES) or victims
@@ -316,7 +318,7 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
     if behind:
         places = distinct(m.cite.place for m in behind)
         why = claim(
-            f"{_cap(name_places(places))} had enqueued fewer collectives than the others.",
+            f"{cap(name_places(places))} had enqueued fewer collectives than the others.",
             *[m.cite for m in behind[:4]],
         )
         return _Suspect(places, why, 0.9)
@@ -329,7 +331,7 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
     if tasks:
         places = distinct(Place(task=t) for t in sorted(tasks))
         cites = [m.cite for m in everyone.matches if _beat(m)]
-        why = claim(f"{_cap(name_places(places))} stopped sending heartbeats.", *cites[:3])
+        why = claim(f"{cap(name_places(places))} stopped sending heartbeats.", *cites[:3])
         return _Suspect(places, why, 0.7)
     places, derived = silent(facts, everyone)
     if places and derived is not None and sound.isdisjoint(map(number, places)):
@@ -383,10 +385,6 @@ def _beat(match: Match) -> bool:
     return "heartbeat" in match.signature.tags
 
 
-def _cap(text: str) -> str:
-    return text[:1].upper() + text[1:]
-
-
 def _waited_for(places: Sequence[Place]) -> str:
     """One card by its number; ranks and hosts as lists."""
     card = len(places) == 1 and places[0].gpu is not None
@@ -408,7 +406,7 @@ def _summary(facts: Facts, victims: Waiting, suspect: _Suspect, fault_class: str
 def _shows(victims: Waiting, suspect: _Suspect) -> list[Claim]:
     numbered = [m for m in victims.matches if number(m.cite.place) is not None]
     where = name_places(distinct(m.cite.place for m in numbered))
-    text = f"{_cap(where)} reported it" if where else "The log reports it"
+    text = f"{cap(where)} reported it" if where else "The log reports it"
     shown: list[Cite] = [m.cite for m in _first_each(victims)]
     claims = [claim(f"{text}: {_lower(victims.first.signature.meaning)}", *shown)]
     return [*claims, *(why for why in (suspect.why, suspect.card) if why is not None)]

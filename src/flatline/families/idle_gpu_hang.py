@@ -2,7 +2,8 @@
 A single-GPU run holds its GPU and does nothing.
 
 Symptom:
-    Memory is held on the GPU, nothing runs on it, and the log is empty or has stopped.
+    Memory is held on the GPU, nothing runs on it, and the log is empty or has stopped.  Or one
+    kernel never ends: full utilisation at little power.
 
 Mechanism:
     The process is stuck before or between GPU work: a lock, a blocking read, a prompt that waits
@@ -30,6 +31,7 @@ from datetime import UTC, datetime
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.gpus import BUSY_RATIO, readings
+from flatline.judging.one_look import looked_once
 from flatline.judging.pace import pace
 from flatline.judging.timeline import instant
 from flatline.model import Action, Cleared, Finding, Judgement, QueryCite
@@ -62,6 +64,8 @@ ENDED = ("completed", "failed", "node_fail", "out_of_memory", "preempted", "boot
 def judge(facts: Facts) -> Judgement:
     """One GPU, memory held on it, nothing run on it and nothing printed to the end of what was
     read."""
+    if (spun := looked_once(facts, CODE)) is not None:
+        return spun
     activity = next((name for name in ACTIVITY if facts.measured(name)), None)
     needed = ("gpu_memory_used_bytes", "gpu_power_watts")
     if facts.window is None or activity is None or not all(map(facts.measured, needed)):

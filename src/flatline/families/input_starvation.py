@@ -71,6 +71,9 @@ BURST, BURSTS, IN_BURSTS = 5.0, 2, 0.8
 what was fetched ahead is used up each time, which a small model does not explain.  A judgement."""
 MOST_BESIDE = 0.25
 """Of the lines: in more of them a wait beyond its step may be given in another unit."""
+ROUNDED = 1.01
+"""Times its step a wait may be long: the two are read from the clock one after the other, and
+printed in few decimals."""
 GREW, EXPLAINED = 0.05, 0.6
 """Steps longer by so much are slower; so much of it must be had from their waits for data."""
 LASTING = 0.1
@@ -150,7 +153,7 @@ def _counted(facts: Facts) -> _Counted | None:
     at, _ = times(facts, track)
     span = track.of_attempt(facts.last.n)
     took = _lengths(track, at, span, most=1)
-    steps = [i for i in _warm(track, span) if 0 <= track.data_s[i] <= took.get(i, NAN)
+    steps = [i for i in _warm(track, span) if 0 <= track.data_s[i] <= ROUNDED * took.get(i, NAN)
              and at.get(i, since) >= since]  # fmt: skip
     each = _apart(track, steps)
     whole = sum(took[i] for i in steps) * each
@@ -204,7 +207,7 @@ def _part(track: Track, steps: Sequence[int], took: Mapping[int, float]) -> floa
     before: an epoch's first step is printed by itself and waits for the loaders to start."""
     before = [*(steps[:1]), *steps]
     apart = [(max(1, track.steps[b] - track.steps[a]), b) for a, b in pairwise(before)]
-    waited = sum(n * track.data_s[i] for n, i in apart)
+    waited = sum(n * min(track.data_s[i], took[i]) for n, i in apart)
     return waited / (sum(n * took[i] for n, i in apart) or 1.0)
 
 

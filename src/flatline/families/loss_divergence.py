@@ -41,7 +41,7 @@ from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
 from flatline.judging.loss import Curve, curve
 from flatline.judging.shapes import SHAPE_POINTS, beyond_chance
-from flatline.judging.standing import Standing, standing_still
+from flatline.judging.standing import Standing, both_at_chance, standing_still
 from flatline.judging.uniform import apart_in_loss
 from flatline.model import PRINTED, Action, Cleared, Finding, Judgement
 
@@ -78,8 +78,9 @@ _STRENGTH = {
 }
 
 
-AT_CHANCE, STANDS = 0.55, 0.45
-"""An accuracy alone never makes it sure; one of held-out cases may be its evaluation's fault."""
+AT_CHANCE, STANDS, BOTH = 0.55, 0.45, 0.7
+"""An accuracy alone never makes it sure; one of held-out cases may be its evaluation's fault. A
+loss at chance beside it is no evaluation's."""
 MEAN_CLEARLY_ABOVE, MEAN_ABOVE = 1.05, 1.25
 """A loss that stayed at one level has its mean there; a quarter above is no chance, nor is less
 where the last losses scatter little."""
@@ -101,6 +102,8 @@ def judge(facts: Facts) -> Judgement:
             return Cleared(CODE, text, (met[-1].cite,), decisive=True)
         if seen is not None and (lost := _held_out(facts)) is not None:
             return lost
+        if (still := both_at_chance(facts)) is not None:
+            return _still(facts, still)
     if seen is None or seen.shape == "unclear":
         return _untold(facts, seen)
     if seen.shape == "falling":
@@ -160,12 +163,15 @@ def _still(facts: Facts, still: Standing) -> Finding:
     """An accuracy that did not move."""
     said = f"The {still.name} is {still.value} in all {still.count} {still.unit} read"
     like = f": what one class of {still.chance} gives" if still.chance else ", and no other moved"
+    if still.loss is not None:
+        like += f"; the loss is {still.loss:.4f}, ln {still.chance}"
     return Finding(
         code=CODE,
         summary=said + like,
         fault_class="metric-at-chance" if still.chance else "metric-stands",
         attribution="training",
-        strength=STANDS if still.chance is None or still.held_out else AT_CHANCE,
+        strength=BOTH if still.loss is not None
+        else STANDS if still.chance is None or still.held_out else AT_CHANCE,
         severity="degraded",
         shows=(claim(said + like, *still.cites),),
         implies=(claim("Weights that move change some answers: this model gives all cases the"
@@ -175,8 +181,10 @@ def _still(facts: Facts, still: Standing) -> Finding:
         order=(still.cites[0].source, still.cites[0].line),
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=("Whether the loss moved: none was read that shows it. Labels, learning rate"
-                       " and frozen parameters are to be looked at.",),
+        cannot_decide=("Whether the labels, the rate, frozen parameters or the device's arithmetic"
+                       " keep it there.",) if still.loss is not None
+        else ("Whether the loss moved: none was read that shows it. Labels, learning rate"
+              " and frozen parameters are to be looked at.",),
         actions=(Action("fix", _advice(facts, None)),),
         resubmit="fix_first",
     )  # fmt: skip

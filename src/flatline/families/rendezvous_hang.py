@@ -30,6 +30,7 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
 from flatline.judging.leads import fix, lead, shows
+from flatline.judging.one_look import looked_once
 from flatline.judging.registration import (
     Absent,
     Doubled,
@@ -66,7 +67,9 @@ def judge(facts: Facts) -> Judgement:
         if (absent := waited_for(facts)) is not None:
             return _incomplete(facts, absent)
         alone = turned_away(facts)
-        return _met(facts) if alone is None else _turned_away(facts, alone)
+        if alone is not None:
+            return _turned_away(facts, alone)
+        return looked_once(facts, CODE) or _met(facts)
     first = found.first
     if first.started:
         return None

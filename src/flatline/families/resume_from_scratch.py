@@ -26,6 +26,7 @@ References:
 from __future__ import annotations
 
 import re
+from math import isfinite
 
 from flatline.facts import Facts, Marker, Point
 from flatline.judging.claims import claim
@@ -50,6 +51,11 @@ _NAMED = re.compile(
     r"[^\s'\"]*(?:/|(?:step|iter|epoch|ckpt|checkpoint)[-_]?\d)"
 )
 """A checkpoint by its name; `--resume auto` in the line of a first try asks for none."""
+_NUMBERED = re.compile(
+    r"(?:resume|from_checkpoint)[\w-]*[= ]\S{0,400}?(?:step|iter|epoch|ckpt|checkpoint)[-_=]?"
+    r"0{0,8}(\d{1,9})"
+)
+"""The step or epoch of a checkpoint that a command names."""
 _SETTING = re.compile(
     r"(?:resume|from_checkpoint)\w*['\"]?\s{0,3}[=:]\s{0,3}['\"]?"
     r"(?!auto|latest|last|none|null|true|false)[^\s'\",]{0,400}(?:/|(?:step|iter|epoch|ckpt|checkpoint)"
@@ -177,6 +183,7 @@ def _asked(facts: Facts, left: frozenset[int]) -> list[Cite]:
         if m.attempt in left and (m.progress.step or 0) > 0
     ]
     said += [m.cite for m in earlier[-1:]]
+    said += [m.cite for m in facts.tagged("resume-asked") if m.attempt == facts.last.n][:1]
     job = facts.job
     line = (job.submit_line or "").lower() if job else ""
     wanted = _NAMED.search(line) or (_WANTED.search(line) and not _first_try(facts))
@@ -213,9 +220,29 @@ def _from_the_start(facts: Facts, first: Point, left: frozenset[int]) -> bool:
         for m in facts.markers_of("checkpoint_saved")
         if m.attempt in left and m.progress.step
     ]
-    if not saved or first.step is None:
+    if saved and first.step is not None:
+        return first.step < FRESH_SHARE * max(saved)
+    return _counts_anew(facts, first, left)
+
+
+def _counts_anew(facts: Facts, first: Point, left: frozenset[int]) -> bool:
+    """Whether the run, whose command names a checkpoint, begins far below what the same line of
+    its log had come to before, in steps or in epochs."""
+    asked = [m for m in facts.tagged("resume-asked") if m.attempt == facts.last.n]
+    if not asked:
         return False
-    return first.step < FRESH_SHARE * max(saved)
+    track, at = first.track, first.index
+    command = facts.lines(asked[0].cite.source, asked[0].cite.line, 1)
+    named = [int(n) for text in command for n in _NUMBERED.findall(text)]
+    if any(0 < n <= max(track.steps[at], track.epoch[at]) + 1 for n in named):
+        return False  # it went on at the checkpoint it was given
+    before = [(t, i) for t in facts.tracks if t.format == track.format
+              for n in left for i in t.of_attempt(n)]  # fmt: skip
+    steps = max((t.steps[i] for t, i in before), default=-1)
+    if steps > 0 and track.steps[at] >= 0:
+        return track.steps[at] < FRESH_SHARE * steps
+    epochs = max((t.epoch[i] for t, i in before if isfinite(t.epoch[i])), default=0.0)
+    return bool(track.epoch[at] <= 1 and track.epoch[at] < FRESH_SHARE * epochs)
 
 
 def _first_try(facts: Facts) -> bool:
@@ -255,6 +282,8 @@ def _went_on(facts: Facts, first: Point) -> bool:
 
 def _restarted(facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker]) -> Finding:
     cites = [m.cite for m in fresh[:2]] or [first.cite]
+    numbered = first.step is not None or not isfinite(first.track.epoch[first.index])
+    where = f"step {first.step}" if numbered else f"epoch {first.track.epoch[first.index]:g}"
     return Finding(
         code=CODE,
         summary="The run was to go on from a checkpoint and silently began anew",
@@ -263,7 +292,7 @@ def _restarted(facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker
         severity="degraded",
         shows=(
             claim("A resume was asked for", *asked[:3]),
-            claim(f"Training began at step {first.step}", *cites, first.cite),
+            claim(f"Training began at {where}", *cites, first.cite),
         ),
         implies=(claim("The work of the earlier run is not in this model.", first.cite),),
         scope="all",

@@ -49,7 +49,7 @@ def judge(facts: Facts) -> Judgement:
     planned = facts.planned_steps
     made = _made(facts, track)
     if made is None:
-        return None
+        return _none_planned(facts)
     ran, cite = made
     if planned is None and track is None and facts.disposition == "completed":
         planned = ran
@@ -70,8 +70,7 @@ def judge(facts: Facts) -> Judgement:
     cites += [m.cite for m in facts.markers if m.progress.planned == planned][:1]
     meant = facts.tagged("short-on-purpose")
     cites += [m.cite for m in meant[:1]]
-    name = " ".join(filter(None, [facts.job.name if facts.job else None, *facts.targets]))
-    on_purpose = bool(meant or _ON_PURPOSE.search(name))
+    on_purpose = _on_purpose(facts)
     return Finding(
         code=CODE,
         summary=f"The run completed after only {planned} planned optimizer "
@@ -90,6 +89,45 @@ def judge(facts: Facts) -> Judgement:
         actions=(Action("fix", "Correct max_steps or the number of epochs."),),
         resubmit="fix_first",
     )
+
+
+def _none_planned(facts: Facts) -> Finding | None:
+    """A trainer that announced no step at all, and made none; on purpose warns."""
+    plans = [m for m in facts.markers_of("plan")
+             if m.attempt == facts.last.n and m.progress.planned is not None]  # fmt: skip
+    if not plans or any(m.progress.planned for m in plans) or facts.has_progress:
+        return None
+    done = [m for m in facts.markers_of("finished") if m.attempt == facts.last.n]
+    ended = facts.disposition == "completed" or (done and facts.disposition == "unknown")
+    if not ended or any(m.progress.step for m in done):
+        return None
+    cites = [plans[-1].cite, *(m.cite for m in done[-1:])]
+    meant = _on_purpose(facts)
+    return Finding(
+        code=CODE,
+        summary="The run ended after 0 optimizer steps: none was planned",
+        attribution="job",
+        strength=0.7,
+        role="warning" if meant else "cause",
+        severity="warning" if meant else "degraded",
+        shows=(claim("The trainer announced 0 steps and ended without one", *cites),),
+        implies=(claim("Nothing was trained: what was saved is what was loaded.", *cites[:1]),),
+        scope="none",
+        onset_step=0,
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Whether a count of steps or of epochs was set to 0, or the data gave no"
+                       " batch.",),
+        actions=(Action("fix", "Set max_steps (-1 leaves it to the epochs) or the number of"
+                        " epochs, and see how many batches the data gives."),),
+        resubmit="fix_first",
+    )  # fmt: skip
+
+
+def _on_purpose(facts: Facts) -> bool:
+    """Whether its name, or an option, says that the run was to be short."""
+    name = " ".join(filter(None, [facts.job.name if facts.job else None, *facts.targets]))
+    return bool(facts.tagged("short-on-purpose") or _ON_PURPOSE.search(name))
 
 
 def _made(facts: Facts, track: Track | None) -> tuple[int, Cite] | None:

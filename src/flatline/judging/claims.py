@@ -13,6 +13,11 @@ def claim(text: str, *cites: Cite | None) -> Claim:
     return Claim(text, tuple(cite for cite in cites if cite is not None))
 
 
+def cap(text: str) -> str:
+    """With a capital first letter."""
+    return text[:1].upper() + text[1:]
+
+
 def spans(numbers: Iterable[int]) -> str:
     """`0-2, 5, 7-9` for 0 1 2 5 7 8 9."""
     parts: list[list[int]] = []

@@ -122,10 +122,12 @@ def last_words(facts: Facts) -> Match | None:
         return None
     judged = any(any(track.has_loss) for track in facts.tracks)  # by its shape
     known = {(m.cite.source, m.cite.line) for m in facts.of_role("benign")}
+    own = {track.source for track in facts.tracks if track.of_attempt(facts.last.n)}
+    bygone = {track.source for track in facts.tracks} - own if own else set()
     named: list[Match] = []
     bare: list[Match] = []
     for read in facts.log_files(LOG)[:MOST_LOGS]:
-        if read.source.endswith(".json"):
+        if read.source.endswith(".json") or read.source in bygone:
             continue  # a history: nobody said it last
         lines = list(_tail(facts, read.source, read.lines))
         for back, cite in zip(range(len(lines), 0, -1), lines, strict=True):

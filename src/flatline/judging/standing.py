@@ -5,15 +5,20 @@ Weights that move give other answers for some of the cases, so an accuracy of fo
 well.  One that is the same to the last digit in epoch after epoch is that of a model which answers
 all cases alike: at the share of one class in so many.  Few digits, few cases and a model that was
 good from the start stand still too, and say nothing.
+
+Half as many epochs do where the loss says the same: it has come to the logarithm of as many cases.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from math import isfinite, log
+from statistics import median
 
 from flatline.facts import LOG, Facts, FileRead
+from flatline.judging.shapes import FALLING_POINTS
 from flatline.model import LogCite
 
 LEAST_EPOCHS, LEAST_STEPS = 10, 20
@@ -24,6 +29,11 @@ CHANCES = (2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 50, 100, 200, 1000)
 """Classes that tasks have."""
 NEAR = 0.02
 """Of chance: classes are seldom quite of one size."""
+ABOUT = 0.1
+"""Of chance: how far an accuracy of cases that are drawn anew each epoch may wander from it."""
+LEVEL, SCATTER = 1e-3, 0.02
+"""Of a loss at the logarithm of so many cases: how far its median, and any of its values, may lie
+from it. A judgement: batches of unequal classes move it by a hundredth."""
 FEW_CASES = 100
 """An accuracy that so many cases may give moves in steps too coarse to see small changes by."""
 LINES, CHUNK, LINE_CHARS, MOST_LOGS = 4_000, 500, 400, 8
@@ -47,6 +57,8 @@ class _Row:
     name: str
     texts: set[str] = field(default_factory=set)
     value: float = 0.0
+    low: float = 1.0
+    high: float = 0.0
     fine: bool = True
     """Whether it has enough digits in every line."""
     counts: list[int] = field(default_factory=list)
@@ -58,6 +70,7 @@ class _Row:
         part = bool(found["percent"]) or float(found["value"]) > 1
         self.texts.add(found["value"])
         self.value = float(found["value"]) / (100 if part else 1)
+        self.low, self.high = min(self.low, self.value), max(self.high, self.value)
         self.fine = self.fine and len(found["decimals"]) >= DECIMALS - 2 * part
         self.epochs = self.epochs and count[0].startswith("epoch")
         self.lines = [*self.lines[:1], line]
@@ -82,11 +95,15 @@ class _Row:
         return any(abs(round(self.value * n) / n - self.value) <= half
                    for n in range(1, FEW_CASES + 1))  # fmt: skip
 
+    def about(self, classes: int) -> bool:
+        """Whether it never left what chance gives by much."""
+        return max(abs(classes * self.low - 1), abs(classes * self.high - 1)) <= ABOUT
+
 
 @dataclass(frozen=True, slots=True)
 class Standing:
     """An accuracy that did not move; `chance` is of how many classes, None where two stand still
-    elsewhere."""
+    elsewhere. `cites` show it, and the loss where that says the same."""
 
     name: str
     value: str
@@ -95,6 +112,37 @@ class Standing:
     unit: str
     held_out: bool
     cites: tuple[LogCite, ...]
+    loss: float | None = None
+    """What the loss had come to, where it is the logarithm of as many cases."""
+
+
+def both_at_chance(facts: Facts) -> Standing | None:
+    """An accuracy that stands at chance beside a loss that has come to the logarithm of as many
+    cases; None where one of them shows anything else, or an accuracy moved from there."""
+    track = facts.main_track(facts.last.n)
+    if track is None or not track.falling:
+        return None
+    own = [i for i in track.of_attempt(facts.last.n) if track.has_loss[i]]
+    tail = own[len(own) // 2 :]
+    losses = [track.loss[i] for i in tail]
+    if len(tail) < FALLING_POINTS or not all(map(isfinite, losses)):
+        return None
+    middle = median(losses)
+    for read in facts.log_files():
+        rows = _rows(facts, read) if read.source == track.source else []
+        for row in rows:
+            cases = row.chance
+            if cases is None or not row.stands(0.5) or not all(o.about(cases) for o in rows):
+                continue
+            level = log(cases)
+            if abs(middle - level) > LEVEL or max(abs(n - level) for n in losses) > SCATTER:
+                continue
+            if min(track.loss[i] for i in own) < level - SCATTER:
+                return None  # it had learnt something
+            still = _standing(facts, read, row, cases)
+            shown = (facts.point(track, i).cite for i in (tail[0], tail[-1]))
+            return replace(still, loss=middle, cites=(*still.cites, *shown))
+    return None
 
 
 def standing_still(facts: Facts) -> Standing | None:

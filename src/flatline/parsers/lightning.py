@@ -39,8 +39,10 @@ _NUMBER = r"([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|nan|inf))(?![\w])"
 _TQDM = re.compile(
     r"Epoch ([0-9]{1,9}):(?>[ :]*)(?:[0-9]{1,3}%)?(?:\|[^|]*\|)? *([0-9]{1,12})"
     r"(?:/([0-9]{1,12}|\?)|it)"
-    r" \[([0-9:]{1,12})(?:<[0-9:?]+)?, *(?:([0-9.]+)|\?) ?(it/s|s/it)(?:, ([^\]]*))?"
+    r" \[([0-9:]{1,12})(?:<[0-9:?]+)?(?:, *(?:([0-9.]+)|\?) ?(it/s|s/it))?(?:, ([^\]]*))?"
 )
+_TIMED = re.compile(r"\btrain_step_timing in s=([0-9.]{1,16})(?=[,\s]|$)")
+"""NeMo's own time of a step; its bars show no rate since 2023 (NVIDIA-NeMo/Speech pull 7374)."""
 _OF_EPOCHS = re.compile(
     r"Epoch ([0-9]{1,9})/([0-9]{1,9}): +[0-9]{1,3}%\|[^|]*\| *([0-9]{1,9})/\2"
     r" \[[^\],]{1,40}, ([^\]]*)"
@@ -144,7 +146,8 @@ class Reader:
         except ValueError:
             rate = 0.0
         step_s = None if rate <= 0 else rate if found[6] == "s/it" else 1 / rate
-        step_s = self._since(int(found[1]), int(found[2]), found[4]) or step_s
+        timed = _number(_TIMED.search(found[7] or "")) if found[6] is None else None
+        step_s = timed or self._since(int(found[1]), int(found[2]), found[4]) or step_s
         total = int(found[3]) if found[3] and found[3] != "?" else None
         times = step_s, shown_s(found[4])
         return self._drawn(int(found[1]), int(found[2]), total, None, times, found[7] or "")

@@ -24,11 +24,12 @@ from typing import TYPE_CHECKING, Protocol, cast
 
 from flatline.errors import FormatError
 from flatline.model import Gap
-from flatline.series.smi._rows import Row
+from flatline.series.smi._rows import Row, date
 
 if TYPE_CHECKING:
     from flatline.series.storage import SeriesBuilder
 
+__all__ = ["Form", "Row", "date", "form_of", "forms", "read_smi"]
 FILE_BYTES = 256 << 20
 MAX_SERIES = 200_000
 SHOWN = 3

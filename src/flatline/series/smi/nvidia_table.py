@@ -16,7 +16,7 @@ from flatline.series.smi._rows import LINE_CHARS, Row, begins, documents, number
 TOOL = "nvidia-smi"
 _LINE = re.compile(r"[|+]")
 _NAMED = re.compile(
-    r"\|\s+(?P<gpu>\d{1,4})\s+(?P<name>\S.*?)\s+(?:On|Off|N/A|ERR!)\s*\|"
+    r"\|\s+(?P<gpu>\d{1,4})\s+(?P<name>\S.*?)\s+(?:On|Off|N/A|ERR!|WDDM|TCC|MCDM)\s*\|"
     r"\s*(?P<device>[0-9A-Fa-f]{4,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.\d)\s+\S+\s*\|"
     r"\s*(?P<ecc>\S+)\s*\|"
 )
