@@ -26,6 +26,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from flatline.facts import Facts
@@ -37,7 +38,7 @@ from flatline.judging.gaps import GAPS, LEAST_SPREAD, RESIDENT, SAID
 from flatline.judging.lone_worker import Lone, lone_host, lone_worker
 from flatline.judging.own_work import Slow, own_work
 from flatline.judging.printed_waits import Waits, printed_waits
-from flatline.judging.slow_cpus import at_moments, beside
+from flatline.judging.slow_cpus import at_moments, beside, slow_cpus
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Course, course, shown, step_at
 from flatline.model import Action, Finding, Judgement, Place
@@ -85,21 +86,35 @@ def judge(facts: Facts) -> Judgement:
     run = course(facts)
     if run is None:
         return None
-    looks = ((ACTIVITY, ABOVE, "slow-device"), (ACTIVITY, BELOW, "slow-host"),
-             *((signal, GAPS, "slow-host") for signal in RESIDENT))  # fmt: skip
-    for signal, ratio, kind in looks:
-        ranks = fleet(facts, run, signal) if run.slow else None
+    return _in_phases(facts, run) or _at_times(facts, run) or _all_through(facts, run)
+
+
+LOOKS = ((ACTIVITY, ABOVE, "slow-device"), (ACTIVITY, BELOW, "slow-host"),
+         *((signal, GAPS, "slow-host") for signal in RESIDENT))  # fmt: skip
+
+
+def _in_phases(facts: Facts, run: Course) -> Finding | None:
+    if not run.slow:
+        return None
+    for signal, ratio, kind in LOOKS:
+        ranks = fleet(facts, run, signal)
         found = None if ranks is None else ranks.in_slow_phases(ratio, LEAST_SPREAD)
         if ranks is not None and found is not None:
             return _finding(facts, run, ranks, found, kind)
-    for signal, ratio, kind in looks:
+    return _launched_late(facts, run)
+
+
+def _at_times(facts: Facts, run: Course) -> Finding | None:
+    for signal, ratio, kind in LOOKS:
         ranks, near = fleet(facts, run, signal), BRIEF if signal in RESIDENT else ratio
         moments = None if ranks is None else ranks.at_moments(near, LEAST_SPREAD)
         if ranks is not None and moments is not None:
             return _at_moments(facts, ranks, moments, kind)
     clocked = at_moments(facts, run)
-    if clocked is not None:
-        return _slow_cpus(facts, clocked)
+    return None if clocked is None else _slow_cpus(facts, clocked)
+
+
+def _all_through(facts: Facts, run: Course) -> Finding | None:
     alone = lone_worker(facts, run)
     if alone is not None:
         return _throughout(facts, alone, "slow-device")
@@ -202,6 +217,24 @@ def _at_moments(facts: Facts, ranks: Fleet, found: Anchored, kind: str) -> Findi
         actions=_actions(facts, hosts),
         resubmit="exclude" if hosts else "unknown",
     )
+
+
+def _launched_late(facts: Facts, run: Course) -> Finding | None:
+    """One host with smaller gaps in the slow phases, and in those alone, whose CPUs are clocked
+    apart from the others'."""
+    for signal in RESIDENT:
+        ranks = fleet(facts, run, signal)
+        found = None if ranks is None else ranks.in_slow_phases(BRIEF, LEAST_SPREAD)
+        if ranks is None or found is None:
+            continue
+        hosts = {place.host or "" for place in ranks.read.rows}
+        apart = {ranks.names()[name].host or "" for name in found.hosts}
+        host = next(iter(apart))
+        cpus = slow_cpus(facts, run, host, tuple(hosts)) if len(apart) == 1 else None
+        if cpus is not None:
+            told = _finding(facts, run, ranks, found, "slow-host")
+            return replace(told, shows=(*told.shows, cpus), cannot_decide=(WHY_CLOCKED,))
+    return None
 
 
 def _slow_cpus(facts: Facts, found: Anchored) -> Finding | None:

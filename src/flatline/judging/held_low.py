@@ -36,9 +36,12 @@ AS_BUSY = 0.95
 LEAST_SPREAD = 0.01
 """Of the usual power, in standard deviations: sensors are no better."""
 LEAST_OTHERS = 7
-ONE_VALUE, UNCAPPED = 0.995, 0.95
-"""Of its highest clock at work, the lowest: NVIDIA's step in 15 MHz, a hundredth of theirs; and of
-the power it may draw: nearer to it the clock is its power's."""
+ONE_VALUE, UNCAPPED = 0.98, 0.95
+"""Of its highest clock at work, the lowest: sound ones sway by steps of 15 MHz, about a hundredth
+of theirs; and of the power it may draw: nearer to it the clock is its power's."""
+FAR, DRAWN = 0.95, 0.93
+"""Of the others' lowest clock and least power, where what it may draw is not known: one that its
+power limit holds back, as high as theirs, draws as much as they."""
 WEAKER = "all through the run; others so low draw more"
 PINNED = "one clock all through the run, with power to spare"
 MOST_SHARE = 0.125
@@ -101,7 +104,7 @@ def _pinned(facts: Facts, active: str, length_s: int, until: float) -> tuple[Pla
               for share in (0.1, 0.9)]  # fmt: skip
     limits = readings(instant(facts, LIMIT, until)) if facts.measured(LIMIT) else None
     bottom, top = bounds
-    if read is None or bottom is None or top is None or limits is None:
+    if read is None or bottom is None or top is None:
         return ()
     kinds: dict[tuple[str | None, str], list[tuple[float, Place]]] = {}
     for place, row in read.signals[CLOCK].rows.items():
@@ -109,13 +112,14 @@ def _pinned(facts: Facts, active: str, length_s: int, until: float) -> tuple[Pla
             kinds.setdefault((row.labels.get("model"), row.exporter), []).append((clock, place))
 
     def held(place: Place, others: Sequence[Place]) -> bool:
-        most, draws = limits.value(place, until), read.value(POWER, place)
+        most = None if limits is None else limits.value(place, until)
+        draws = read.value(POWER, place)
         peers = [value for one in others if (value := read.value(POWER, one))]
         busy = [value for one in others if (value := read.value(active, one))]
         return bool(
-            most and draws and peers and busy
+            draws and peers and busy
             and (bottom.value(place, until) or 0.0) >= ONE_VALUE * (top.value(place, until) or 0.0)
-            and draws < min(min(peers), UNCAPPED * most)
+            and draws < (DRAWN * min(peers) if most is None else min(min(peers), UNCAPPED * most))
             and (read.value(active, place) or 0.0) >= AS_BUSY * median(busy)
         )  # fmt: skip
 
@@ -124,7 +128,8 @@ def _pinned(facts: Facts, active: str, length_s: int, until: float) -> tuple[Pla
         for count in range(int(MOST_SHARE * len(alike)), 0, -1):
             below, above = [p for _, p in alike[:count]], [p for _, p in alike[count:]]
             least = min(bottom.value(place, until) or 0.0 for place in above)
-            apart = len(above) >= LEAST_OTHERS and alike[count - 1][0] < BELOW * least
+            far = BELOW if limits is not None else FAR
+            apart = len(above) >= LEAST_OTHERS and alike[count - 1][0] < far * least
             if apart and all(held(place, above) for place in below):
                 return tuple(below)
     return ()

@@ -9,6 +9,7 @@ as many GPUs as share it, and rank 0 has duties of its own.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import median
 
@@ -36,6 +37,8 @@ BRIEF = 0.97
 """The same where the host's CPUs stand apart as well."""
 LEAST_GAP_HOSTS, ALIKE_GAPS = 4, 0.95
 """Hosts of which one may stand alone, and how alike the others must be."""
+SMALL_GAPS, NO_GAPS = 0.96, 0.985
+"""The same of smaller gaps, beside others that have none to speak of: three times as far away."""
 NEAR_S, MOST_STEPS = 60, 600
 """How near in time the cards of one run go to work and come to rest, where its hosts are not
 named; and how finely the longest run is looked at for it."""
@@ -165,15 +168,16 @@ def lone_host(facts: Facts, run: Course) -> Lone | None:
         every = every or fleet(facts, run, signal)
     ranks = None if every is None else every.alike()
     hosts = {} if ranks is None else _by_host(ranks)
-    if ranks is None or len(hosts) < LEAST_GAP_HOSTS or not _of_the_run(facts, ranks):
+    if ranks is None or len(hosts) < 2 or not _of_the_run(facts, ranks):
         return None
     part = {host: median(rows) for host, rows in hosts.items()}
-    middle = median(part.values())
+    middle = median(part.values()) if len(part) > 2 else max(part.values())
     lowest = min(part, key=lambda host: (part[host], host))
     slowed = slow_cpus(facts, run, lowest, tuple(part)) if part[lowest] < BRIEF * middle else None
-    gaps = GAPS if slowed is None else BRIEF
+    gaps = BRIEF if slowed is not None else _least_gaps(part, middle)
     low = [host for host, level in part.items() if level < gaps * middle]
-    if len(low) != 1 or part[low[0]] < TAKES_PART * middle:
+    few = len(hosts) < LEAST_GAP_HOSTS and slowed is None
+    if few or len(low) != 1 or part[low[0]] < TAKES_PART * middle:
         return None
     if min(v for h, v in part.items() if h != low[0]) < max(ALIKE_GAPS, gaps) * middle:
         return None
@@ -181,6 +185,12 @@ def lone_host(facts: Facts, run: Course) -> Lone | None:
     shows = _shown(facts, ranks, Place(host=low[0])) if always >= ALWAYS else None
     away = 1 - part[low[0]] / middle
     return None if shows is None else Lone(Place(host=low[0]), away, shows, slowed)
+
+
+def _least_gaps(part: Mapping[str, float], middle: float) -> float:
+    """What of the others' time with a kernel is little, by how alike these are."""
+    second = sorted(part.values())[1]
+    return SMALL_GAPS if second >= NO_GAPS * middle else GAPS
 
 
 def _exporter(ranks: Fleet) -> str:

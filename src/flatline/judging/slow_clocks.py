@@ -24,6 +24,9 @@ CLOCK, HEAT, LIMIT = "gpu_sm_clock_hertz", "gpu_temperature_celsius", "gpu_power
 BELOW = 0.97
 """Of the others' clock: repeats of a run differ by 2 % (docs/design/slow-runs.md), and less would
 slow nothing by DROP of `throughput`."""
+FARTHER = (0.93, 0.9)
+"""Asked next: a clock that sinks slowly has fallen below the others' long before the pace has
+fallen by DROP."""
 LEAST_HERTZ = 5e6
 """Clocks are set in steps of 15 MHz (NVML); peers that agree to the last digit differ by less."""
 HELD, HELD_MOST = 0.55, 0.7
@@ -45,7 +48,8 @@ def _with_the_run(facts: Facts, code: str) -> Finding | None:
     measured = fleet(facts, run, CLOCK) if run is not None else None
     if run is None or measured is None:
         return None
-    found = measured.in_slow_phases(BELOW, LEAST_HERTZ) if run.slow else None
+    asked = (measured.in_slow_phases(part, LEAST_HERTZ) for part in (BELOW, *FARTHER) if run.slow)
+    found = next((one for one in asked if one is not None), None)
     if found is None:
         return _at_moments(facts, measured, code)
     worst = min(run.slow, key=lambda phase: phase.part)

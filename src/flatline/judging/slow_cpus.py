@@ -23,6 +23,8 @@ base and boost clocks of server CPUs).  The bar between them is a judgement."""
 MEAN = f"avg_over_time({CPU_CLOCK}[w])"
 LEAST_HOSTS = 4
 """Of so many one may stand alone."""
+FEW_SLOW = 0.7
+"""Of the other's clock, where there are but two or three hosts: base clocks lie above it."""
 MOST_SHARE = 0.25
 """Of the hosts: more are of another kind, or under another load."""
 MEETING = 0.1
@@ -74,10 +76,10 @@ def slow_cpus(facts: Facts, run: Course, host: str, hosts: tuple[str, ...]) -> C
     if read is None or own is None:
         return None
     others = [v for one, v in read.beside(host, float(ends)).items() if one in hosts]
-    if len(others) < LEAST_HOSTS - 1:
+    if not others:
         return None
-    middle = median(others)
-    if own.value > CPU_SLOW * middle or min(others) < CPU_ALIKE * middle:
+    middle, few = median(others), len(others) < LEAST_HOSTS - 1
+    if own.value > (FEW_SLOW if few else CPU_SLOW) * middle or min(others) < CPU_ALIKE * middle:
         return None
     usually = usual(facts, mean, float(ends), "CPU clock, the median host",
                     exporter=read.rows[host].exporter)  # fmt: skip
