@@ -180,3 +180,46 @@ def test_a_scale_at_its_floor(tmp_path: Path) -> None:
 
     assert read(tmp_path, sinking + floor).code == "E1"
     assert read(tmp_path, sinking).code is None
+
+
+@pytest.mark.parametrize(
+    ("first", "swing", "level", "chance"),
+    [
+        (51_800, 0.006, 6.9090, True),
+        (200, 0.006, 6.9090, False),
+        (51_800, 0.06, 6.9090, False),
+        (51_800, 0.006, 6.9300, False),
+        (51_800, 0.006, 2.3026, False),
+    ],
+    ids=["late", "early", "wide", "beside", "few-classes"],
+)
+def test_losses_about_what_chance_gives(
+    tmp_path: Path, first: int, swing: float, level: float, *, chance: bool
+) -> None:
+    """Of a thousand classes, thousands of steps in."""
+    lines = [
+        f"step {first + n}/90000 loss {level + swing * (n * 5 % 7 - 3) / 3:.6f} lr 1e-2\n"
+        for n in range(14)
+    ]
+
+    assert (read(tmp_path, "".join(lines)).code == "E1") is chance
+
+
+METER = "Epoch: [0][{}/5005]\tTime {:.3f} ({:.3f})\tData {:.3f} ({:.3f})\tLoss {:.4f} ({:.4f})\n"
+
+
+@pytest.mark.parametrize(("every", "waits"), [(30, True), (0.2, False)])
+def test_waits_that_a_line_in_two_hundred_does_not_show(
+    tmp_path: Path, every: float, *, waits: bool
+) -> None:
+    """The running means tell of all steps; the values beside them of one each, here a quick one.
+    The epoch's first batch is waited for in any case."""
+    lines = []
+    for n in range(0, 2001, 200):
+        done = n + 1
+        data = (60 + every * n / 10) / done
+        quick = 60.0 if n == 0 else 0.001
+        loss = 6.9 - n / 4000
+        lines.append(METER.format(n, quick + 0.5, data + 0.5, quick, data, loss, loss + 0.1))
+
+    assert (read(tmp_path, "".join(lines)).code == "D1") is waits

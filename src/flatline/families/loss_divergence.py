@@ -40,7 +40,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
 from flatline.judging.loss import Curve, curve
-from flatline.judging.shapes import SHAPE_POINTS, beyond_chance
+from flatline.judging.shapes import CHANCES, SHAPE_POINTS, beyond_chance
 from flatline.judging.standing import Standing, both_at_chance, standing_still
 from flatline.judging.uniform import apart_in_loss
 from flatline.model import PRINTED, Action, Cleared, Finding, Judgement
@@ -240,7 +240,8 @@ def _told(seen: Curve, where: str) -> str:
         return f"The {name} or its gradient is non-finite in {lines}"
     if seen.shape == "non-finite" and seen.count == 1:
         return f"The last {name} that was read{where} is non-finite"
-    cases = round(exp(seen.tail)) if seen.shape == "undecided" and seen.tail is not None else 0
+    by = exp(seen.tail) if seen.shape == "undecided" and seen.tail is not None else 0.0
+    cases = min(CHANCES, key=lambda k: abs(k - by))
     return {
         "non-finite": f"The {name} or its gradient became non-finite{where} and stayed so",
         "spiked": f"The {name} rose{where} far above what it had been and did not come back",

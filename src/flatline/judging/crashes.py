@@ -42,7 +42,7 @@ from flatline.judging.startup_class import (
     DEFAULT,
     class_of_line,
     fetched,
-    of_a_service,
+    of_a_tracker,
     startup_class,
 )
 from flatline.judging.uncaught import late_class, shares_memory, uncaught
@@ -332,7 +332,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         and not _handled(crash, m)
     ]
     best = max(roots, key=lambda m: (m.signature.strength, -m.cite.line), default=None)
-    if of_a_service(crash.frames):
+    if of_a_tracker(crash.frames):
         hushing = ("benign",)
     if best is None and (
         is_wrapper(crash) or is_interrupt(crash) or any(m.signature.role in hushing for m in block)

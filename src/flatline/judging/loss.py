@@ -19,6 +19,7 @@ from flatline.judging.shapes import (
     TREND_Z,
     WINDOWS,
     Level,
+    about_chance,
     all_zero,
     at_chance,
     climbs,
@@ -340,7 +341,7 @@ def _still(
     if not _moves(track, losses):  # a loss of nought with a gradient only looks like nothing
         if all_zero(numbers, track.steps[values[-1][0]]):
             return "zero-throughout", values[0][0]
-        if at_chance(numbers):
+        if at_chance(numbers) or about_chance(numbers, track.steps[values[-1][0]]):
             return "undecided", values[0][0]
         dead = dead_since(numbers)
     if dead is None and _over_epochs(track, values):

@@ -52,6 +52,9 @@ UNDECIDED = 5e-4
 CHANCES = (2, 3, 4, 5, 10, 100, 1000)
 """Cases of which a loss of their logarithm calls each as likely as the next: tasks have so many
 classes or choices."""
+SCATTERED, LATE_STEPS, SCATTER, MEAN_OFF = 10, 5_000, 0.02, 0.005
+"""A judgement: ImageNet's classifiers leave chance within hundreds of steps; of a batch of 128
+untrained guesses the mean loss scatters by a hundredth."""
 AT_CHANCE = 0.97
 """Of it, below which a loss has been lower than chance: batches scatter by percents."""
 UNDECIDED_DIGITS = range(4, 8)
@@ -181,6 +184,17 @@ def at_chance(numbers: Sequence[float]) -> bool:
         return False
     tail = next((n for n, one in enumerate(reversed(numbers)) if one != dead), len(numbers))
     return tail >= (SHAPE_POINTS if 2 in cases else FALLING_POINTS)
+
+
+def about_chance(numbers: Sequence[float], steps: int) -> bool:
+    """Whether, thousands of steps in, a row scatters closely about the logarithm of a thousand
+    cases: batches of an untrained classifier do.  Fewer classes have logarithms that losses of
+    other kinds pass through."""
+    if len(numbers) < SCATTERED or steps < LATE_STEPS:
+        return False
+    level = log(CHANCES[-1])
+    near = all(abs(n - level) <= SCATTER for n in numbers)
+    return near and abs(fmean(numbers) - level) <= MEAN_OFF
 
 
 def exploded_at(numbers: Sequence[float]) -> int | None:

@@ -103,7 +103,7 @@ _OPTION = re.compile(r"(?:^|[\s('\"`])--[a-z][\w-]+")
 _ABOUT_MODEL = re.compile(
     r"\bload(?:ing)? (?:an? |the )?(?:\w+ ){0,2}(?:model|weights|checkpoint|tokenizer)\b"
     r".{0,80}\b(?:incompatible|unknown|corrupt\w*|neither|not exists?|fail\w*)\b"
-    r"|\bto load model not exists?\b"
+    r"|\bto load model not exists?\b|\b(?:[Ii]mage |[Ff]eature )?[Pp]rocessor was not found\b"
     r"|\bno pre-?trained (?:model|weights|checkpoint)s? (?:was |were )?(?:found|exists?)\b"
     r"|\b(?:checkpoint|weights?|tokenizer)(?: file)?\b.{0,120}\b(?:n[o']t exist|not found)\b",
     re.IGNORECASE,
@@ -254,6 +254,7 @@ _SERVICES = re.compile(
     r"|sagemaker|boto(?:3|core))\b"
 )
 """Services beside the run: what they are asked for is no model and no data set."""
+_TRACKERS = re.compile(r"/(?:wandb|mlflow|comet_ml|clearml|neptune|swanlab|aim)/")
 
 
 def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> str:
@@ -360,9 +361,9 @@ def _of_a_copy(exception: str, said: str, frames: Sequence[Frame]) -> bool:
     )
 
 
-def of_a_service(frames: Sequence[Frame]) -> bool:
-    """Whether the innermost frame speaks to a service beside the run."""
-    return any(_SERVICES.search(frame.file.replace("\\", "/")) for frame in frames[-1:])
+def of_a_tracker(frames: Sequence[Frame]) -> bool:
+    """Whether the innermost frame speaks to a tracker of experiments."""
+    return any(_TRACKERS.search(frame.file.replace("\\", "/")) for frame in frames[-1:])
 
 
 def class_of_line(text: str, frames: Sequence[Frame] = ()) -> str | None:

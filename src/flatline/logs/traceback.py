@@ -24,6 +24,7 @@ from flatline.logs.tracetext import (
     FRAME,
     FREE_FORM,
     HEAD,
+    IPYTHON_FRAME,
     MARKS,
     NATIVE,
     NESTED,
@@ -63,7 +64,10 @@ _IPYTHON = re.compile(r"^([A-Za-z_]\w*) {2,}Traceback \(most recent call last\)$
 _CELL = re.compile(
     r"^(?:File )?(?P<file>[^\s:][^:]{0,400}):(?P<line>\d{1,9}), in (?P<name>[^(]{1,200})"
     r"|^(?:Cell |Input )?In ?\[(?P<cell>\d{1,9})\](?:, line (?P<at>\d{1,9}))?"
+    r"|^(?P<old>(?:[/~]|[A-Z]:\\|<ipython-input-)[^:]{1,400}) in"
+    r" (?P<of>[\w.<>]{1,200}(?: line: \d+>)?)\("
 )
+_ARROW = re.compile(r"^-{1,8}> ?(?P<line>\d{1,9}) (?P<code>.*)$")
 _BOXED = re.compile(r"^[│|] (?P<file>\S.{0,400}?):(?P<line>\d{1,9}) in (?P<name>\S{1,200})")
 
 
@@ -205,7 +209,7 @@ class _Walk:
 
     def _frame(self, text: str, part: _Part) -> bool:
         """Takes a frame, its source and its marks; False where the line is none."""
-        found = FRAME.match(text)
+        found = FRAME.match(text) or IPYTHON_FRAME.match(text)
         if found is not None and not part.frames and (further := text.index("F") - 2) > 0:
             self._indent += " " * further  # the head stands further left than all the rest
             self._loose = True
@@ -224,7 +228,7 @@ class _Walk:
             part.end = self._lines[self._at][0]
             self._at += 1
         if len(part.frames) < MOST_FRAMES:
-            part.frames.append(Frame(found[1], int(found[2]), found[3] or "", code))
+            part.frames.append(Frame(found[1], int(found[2]), (found[3] or "").strip(), code))
         return True
 
     def _summary(self, at: int) -> int | None:
@@ -352,9 +356,11 @@ def _foreign(
     for at, (number, text) in enumerate(lines[1:], 1):
         if found := frame.match(text):
             given = found.groupdict()
-            place = given["file"] or f"In[{given['cell']}]"
+            place = given["file"] or given.get("old") or f"In[{given['cell']}]"
             frames.append(Frame(place, int(given["line"] or given.get("at") or 0),
-                                (given["name"] or "").strip()))  # fmt: skip
+                                (given["name"] or given.get("of") or "").strip()))  # fmt: skip
+        elif frames and not boxed and (arrow := _ARROW.match(text)):
+            frames[-1] = replace(frames[-1], line=int(arrow["line"]), code=arrow["code"].strip())
         elif HEAD in text:
             break
         elif not (boxed and text.startswith(("│", "|", "╰", "+"))):

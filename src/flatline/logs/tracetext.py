@@ -6,6 +6,10 @@ import re
 
 HEAD = "Traceback (most recent call last)"
 FRAME = re.compile(r'^ {1,8}File "(.{1,1000}?)", line (\d{1,9})(?:, in (.{1,400}))?$')
+IPYTHON_FRAME = re.compile(
+    r"^ {0,4}File (?P<file>[^\s\"<].{0,400}?):(?P<line>\d{1,9}),? in (?P<name>[^(]{1,200})"
+)
+"""As IPython 8 and Spyder print it under the usual head."""
 CODE = re.compile(r"^(?: {4}|\t)")
 MARKS = re.compile(r"^[ \t]+[\^~][\^~ ]*$")
 REPEATED = re.compile(r"^ *\[Previous line repeated \d{1,9} more times?\]$")

@@ -2,7 +2,9 @@
 PyTorch's ImageNet example and the many loops written after it (MoCo, DINO, Swin, SimCLR).
 
 `Epoch: [5][ 40/40]  Time  0.258 ( 0.237)  Data  0.254 ( 0.233)  Loss 2.7e+00 (3.9e+00) ...`:
-the first number of a pair is the last step's, the one in brackets the mean.  Epochs count from 0;
+the first number of a pair is the last step's, the one in brackets the mean of the epoch so far.
+Of times the steps since the line before are told by the difference of two means, as far as their
+decimals carry: one step in a hundred says little of a loader.  Epochs count from 0;
 the step of an epoch is kept as printed, from 0 (`[  10/5005]`) in versions up to 2022 and from 1
 (`[   11/5005]`) since.  `Test: [...]` lines are evaluation, and so are those of a second loop of
 another length in the same epoch, which loops of one function for both print under `Epoch:`.
@@ -17,6 +19,7 @@ main.py; `DataLoadingTime 0.047`, soumith/imagenet-multiGPU.torch train.lua.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import replace
 
@@ -55,16 +58,49 @@ RULES = (
 )  # fmt: skip
 
 
+_MEANS = re.compile(r"\b(Time|Data) +([0-9.]{1,16}) \( *([0-9]{1,9}\.([0-9]{1,9}))\)")
+EXACT = 0.1
+"""Of a mean over the steps between two lines, the most that the rounding of both may be."""
+
+
 class Reader(RuleReader):
-    """Keeps the epoch and the length of its training loop."""
+    """Keeps the epoch and the length of its training loop, and the means of the line before."""
 
     def __init__(self) -> None:
         super().__init__(RULES)
         self._epoch: tuple[float, int] | None = None
+        self._before: tuple[int, dict[str, float]] | None = None
+        self._first: int | None = None
 
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line."""
-        return tuple(self._phase(said) for said in super().feed(text))
+        return tuple(self._since(self._phase(said), text) for said in super().feed(text))
+
+    def _since(self, said: Progress, text: str) -> Progress:
+        """With the times of all steps since the line before, of the same epoch."""
+        if said.kind != "train" or said.step is None or said.per_epoch is None:
+            return said
+        means = {name: (own, mean, digits) for name, own, mean, digits in _MEANS.findall(text)}
+        n = said.step % said.per_epoch
+        if means and all(float(own) == float(mean) for own, mean, _ in means.values()):
+            self._first = n  # a mean of one step
+        values = {name: float(mean) for name, (_, mean, _) in means.items()}
+        before, self._before = self._before, (n, values)
+        if before is None or n <= before[0] or not values.keys() <= before[1].keys():
+            return said
+        steps, first = n - before[0], 0 if self._first is None else self._first
+        told = {name: (mean * (n - first + 1) - before[1][name] * (before[0] - first + 1)) / steps
+                for name, mean in values.items()}  # fmt: skip
+        rounded = max((10.0 ** -len(digits) for *_, digits in means.values()), default=0.0)
+        unsure = max((abs(mean - before[1][name]) for name, mean in values.items()), default=0.0)
+        off = (rounded * (n + 1) + (unsure if self._first is None else 0.0)) / steps
+        whole = told.get("Time", 0.0)
+        if whole <= 0 or off > EXACT * whole:
+            return said
+        data = told.get("Data")
+        return replace(
+            said, step_s=whole, data_s=None if data is None else min(max(0.0, data), whole)
+        )
 
     def _phase(self, said: Progress) -> Progress:
         if said.kind != "train" or said.epoch is None or said.per_epoch is None:
