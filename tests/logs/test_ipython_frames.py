@@ -14,14 +14,14 @@ AttributeError                            Traceback (most recent call last)
 ----> 9 trainer.train()
 
 6 frames
-/usr/local/lib/python3.10/dist-packages/transformers/utils/notebook.py in on_train_begin(self, args)
-    293 
+/usr/local/lib/python3.10/dist-packages/transformers/utils/notebook.py in on_train_begin(self)
+    293
     294     def on_train_begin(self, args):
 --> 295         self.first = args.eval_strategy
     296         self.training_loss = 0
 
 AttributeError: 'TrainingArguments' object has no attribute 'eval_strategy'
-"""  # noqa: W291
+"""
 COMPACT = """\
 Traceback (most recent call last):
 
@@ -35,7 +35,7 @@ RuntimeError: PytorchStreamReader failed reading zip archive
 """
 NUMBERED = """\
 KeyError                                  Traceback (most recent call last)
-File /opt/lib/python3.11/site-packages/pandas/core/frame.py:3807, in DataFrame.__getitem__(self, key)
+File /opt/lib/python3.11/site-packages/pandas/core/frame.py:3807, in DataFrame.__getitem__(self)
    3806     return self._getitem_multilevel(key)
 -> 3807 indexer = self.columns.get_loc(key)
 

@@ -448,7 +448,8 @@ def test_ipython_prints_the_name_first() -> None:
     )
 
     assert (found.exception, found.message) == ("ValueError", "boom")
-    assert found.frames == (Frame("In[3]", 1, ""), Frame("~/x.py", 12, "foo"))
+    raises = 'raise ValueError("boom")'
+    assert found.frames == (Frame("In[3]", 1, "", "foo()"), Frame("~/x.py", 12, "foo", raises))
 
 
 def test_rich_draws_a_box() -> None:

@@ -19,13 +19,12 @@ from flatline.parsers._rules import RuleReader, fields, rule
 FORMAT = "detectron2_json"
 FRAMEWORK = "detectron2"
 FILE = re.compile(r"(?:^|/)metrics\.json$")
-TRIGGERS = (r"^\{[^\n]{0,3000}\"iteration\": [0-9]+[,}][^\n]{0,3000}\"(?:total_)?loss\": ",
-            r"^\{[^\n]{0,3000}\"loss\": [^\n]{0,3000}\"iteration\": [0-9]+[,}]")  # fmt: skip
+TRIGGERS = (r"\"iteration\": [0-9]+[,}]",)
 _LAST = re.compile(r"\"eta_seconds\": 0(?:\.0)?[,}]")
 RULES = (
     rule(
         "train",
-        r"^(?=\{)",
+        r"^(?=\{.{0,3000}\"(?:total_)?loss\": )",
         loss_name="total_loss",
         says=fields(
             step=r"\"iteration\": #",

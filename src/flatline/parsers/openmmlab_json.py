@@ -25,7 +25,7 @@ FRAMEWORK = "openmmlab"
 FILE = re.compile(r"(?:^|/)(?:[^/]+\.log|vis_data/[^/]+)\.json$")
 TRIGGERS = (
     r"^\{\"mode\": \"(?:train|val)\", \"epoch\": [0-9]+, \"iter\": [0-9]+",
-    r"^\{[^\n]{0,3000}\"iter\": [0-9]+, [^\n]{0,3000}\"step\": [0-9]+\}",
+    r"\"step\": [0-9]+\}",
 )
 _FIELDS = {
     "loss": r"\"loss\": #",
@@ -38,7 +38,8 @@ RULES = (
     rule("eval", r"^\{\"mode\": \"val\"", says=fields(loss=r"\"loss\": #")),
     rule("train", r"^\{\"mode\": \"train\", \"epoch\": [0-9]+, \"iter\": (?P<step>[0-9]{1,12}),",
          says=fields(**_FIELDS)),
-    rule("train", r"^(?=\{.{0,3000}\"loss\": )(?=.{0,3000}\"step\": (?P<step>[0-9]{1,12})\})",
+    rule("train", r"^(?=\{.{0,3000}\"loss\": )(?=.{0,3000}\"iter\": )"
+         r"(?=.{0,3000}\"step\": (?P<step>[0-9]{1,12})\})",
          says=fields(**_FIELDS)),
 )  # fmt: skip
 
