@@ -54,7 +54,7 @@ _VERSIONS = re.compile(
     r"(?:version|[<>=]=)"
     r"|(?:below|older than|prior to|newer than) (?:version )?v?\d"
     r"|(?:version|release) \S{1,30} (?:is|or) (?:required|newer|later|higher)"
-    r"|\b(?:is|was|were)(?:n[o']t| not) buil[dt] with\b"
+    r"|\b(?:is|was|were)(?:n[o']t| not) (?:build|built) with\b"
     r"|\b(?:is|are) not available\b.{0,30}\binstalled\b|\bmake sure (?:that )?\S{1,40} (?:is|are) "
     r"(?:correctly |properly )?installed\b|\bNo module named\b|\bmiss in module _ext\b"
     r"|\bnot enabled in this build\b"
@@ -103,7 +103,7 @@ _OPTION = re.compile(r"(?:^|[\s('\"`])--[a-z][\w-]+")
 _ABOUT_MODEL = re.compile(
     r"\bload(?:ing)? (?:an? |the )?(?:\w+ ){0,2}(?:model|weights|checkpoint|tokenizer)\b"
     r".{0,80}\b(?:incompatible|unknown|corrupt\w*|neither|not exists?|fail\w*)\b"
-    r"|\bto load model not exists?\b|\b(?:[Ii]mage |[Ff]eature )?[Pp]rocessor was not found\b"
+    r"|\bto load model not exists?\b|\b(?i:processor) was not found\b"
     r"|\bno pre-?trained (?:model|weights|checkpoint)s? (?:was |were )?(?:found|exists?)\b"
     r"|\b(?:checkpoint|weights?|tokenizer)(?: file)?\b.{0,120}\b(?:n[o']t exist|not found)\b",
     re.IGNORECASE,
