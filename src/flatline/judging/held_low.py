@@ -36,6 +36,8 @@ AS_BUSY = 0.95
 LEAST_SPREAD = 0.01
 """Of the usual power, in standard deviations: sensors are no better."""
 LEAST_OTHERS = 7
+QUANTILES = 0.25, 0.9
+"""Between which a clock at work lies: runs rest for saves and evaluations."""
 ONE_VALUE, UNCAPPED = 0.98, 0.95
 """Of its highest clock at work, the lowest: sound ones sway by steps of 15 MHz, about a hundredth
 of theirs; and of the power it may draw: nearer to it the clock is its power's."""
@@ -101,7 +103,7 @@ def _pinned(facts: Facts, active: str, length_s: int, until: float) -> tuple[Pla
     than they may draw, the lowest first: what holds a clock there is neither power nor load."""
     read = _read(facts, active, length_s, until)
     bounds = [readings(instant(facts, f"quantile_over_time({share}, {CLOCK}[{length_s}s])", until))
-              for share in (0.1, 0.9)]  # fmt: skip
+              for share in QUANTILES]  # fmt: skip
     limits = readings(instant(facts, LIMIT, until)) if facts.measured(LIMIT) else None
     bottom, top = bounds
     if read is None or bottom is None or top is None:
