@@ -17,9 +17,10 @@ from dataclasses import dataclass
 from statistics import median
 
 from flatline.facts import Facts
+from flatline.judging.apart import fleet
 from flatline.judging.claims import claim
 from flatline.judging.gpus import Readings, readings
-from flatline.judging.throughput import pace
+from flatline.judging.throughput import course, pace
 from flatline.judging.timeline import instant, usual
 from flatline.model import Cite, Claim, Place
 from flatline.series.spread import SIGMA, bar, mad
@@ -101,17 +102,15 @@ def _held_low(facts: Facts) -> HeldLow | None:
 def _pinned(facts: Facts, active: str, length_s: int, until: float) -> tuple[Place, ...]:
     """GPUs whose clock stood at one value below every other's, at less power than any other and
     than they may draw, the lowest first: what holds a clock there is neither power nor load."""
-    read = _read(facts, active, length_s, until)
-    bounds = [readings(instant(facts, f"quantile_over_time({share}, {CLOCK}[{length_s}s])", until))
-              for share in QUANTILES]  # fmt: skip
+    read, bounds = _read(facts, active, length_s, until), _bounds(facts, until - length_s)
     limits = readings(instant(facts, LIMIT, until)) if facts.measured(LIMIT) else None
-    bottom, top = bounds
-    if read is None or bottom is None or top is None:
+    if read is None:
         return ()
     kinds: dict[tuple[str | None, str], list[tuple[float, Place]]] = {}
     for place, row in read.signals[CLOCK].rows.items():
-        if clock := top.value(place, until):
-            kinds.setdefault((row.labels.get("model"), row.exporter), []).append((clock, place))
+        if place in bounds:
+            kind = kinds.setdefault((row.labels.get("model"), row.exporter), [])
+            kind.append((bounds[place][1], place))
 
     def held(place: Place, others: Sequence[Place]) -> bool:
         most = None if limits is None else limits.value(place, until)
@@ -120,7 +119,7 @@ def _pinned(facts: Facts, active: str, length_s: int, until: float) -> tuple[Pla
         busy = [value for one in others if (value := read.value(active, one))]
         return bool(
             draws and peers and busy
-            and (bottom.value(place, until) or 0.0) >= ONE_VALUE * (top.value(place, until) or 0.0)
+            and bounds[place][0] >= ONE_VALUE * bounds[place][1]
             and draws < (DRAWN * min(peers) if most is None else min(min(peers), UNCAPPED * most))
             and (read.value(active, place) or 0.0) >= AS_BUSY * median(busy)
         )  # fmt: skip
@@ -129,12 +128,29 @@ def _pinned(facts: Facts, active: str, length_s: int, until: float) -> tuple[Pla
         alike.sort(key=lambda one: (one[0], str(one[1])))
         for count in range(int(MOST_SHARE * len(alike)), 0, -1):
             below, above = [p for _, p in alike[:count]], [p for _, p in alike[count:]]
-            least = min(bottom.value(place, until) or 0.0 for place in above)
+            least = min((bounds[place][0] for place in above), default=0.0)
             far = BELOW if limits is not None else FAR
             apart = len(above) >= LEAST_OTHERS and alike[count - 1][0] < far * least
             if apart and all(held(place, above) for place in below):
                 return tuple(below)
     return ()
+
+
+def _bounds(facts: Facts, since: float) -> dict[Place, tuple[float, float]]:
+    """Of each GPU between which clocks it lay since a moment, its rests left out."""
+    run = course(facts)
+    whole = None if run is None else fleet(facts, run, CLOCK)
+    later = [] if whole is None else [at for at, end in enumerate(whole.cut.ends) if end > since]
+    if whole is None or not later:
+        return {}
+    import numpy as np  # where numbers were read alone
+
+    values = whole.values[:, later]
+    known = np.flatnonzero(np.isfinite(values).any(axis=1))
+    both = np.nanquantile(values[known], QUANTILES, axis=1)
+    places = [*whole.read.rows]
+    return {places[row]: (float(low), float(high))
+            for row, (low, high) in zip(known.tolist(), both.T, strict=True)}  # fmt: skip
 
 
 def _read(facts: Facts, active: str, length_s: int, until: float) -> _Read | None:
