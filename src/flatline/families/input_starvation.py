@@ -82,6 +82,8 @@ SMOOTH = 4
 """Lines over which a step is timed by the clock: stamps may be of whole seconds."""
 LEAST_POINTS, LEAST_S = 8, 60.0
 """Steps, and seconds of them, below which a loader has not settled."""
+FEW_POINTS, LONG_S = 4, 300.0
+"""Fewer steps tell as much where they took minutes."""
 PRESSED = 0.2
 """A share of the time in which tasks waited for storage or a CPU that the loaders must feel."""
 HOSTS = {
@@ -159,6 +161,7 @@ def _counted(facts: Facts) -> _Counted | None:
     whole = sum(took[i] for i in steps) * each
     part = _part(track, steps, took)
     settled = len(steps) * each >= LEAST_POINTS and whole >= LEAST_S
+    settled = settled or (len(steps) >= FEW_POINTS and whole >= LONG_S)
     later = steps[len(steps) // 2 :]  # a cache that is filled in the beginning is no such wait
     if not settled or min(part, _part(track, later, took)) < SEVERE:
         return None
