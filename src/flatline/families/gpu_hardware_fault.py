@@ -114,7 +114,8 @@ def judge(facts: Facts) -> Judgement:
 def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
     """What the log told, with the counters of its hosts.  A rank's own error names no card: where
     the counters of one GPU alone rose as the run stopped, it is that one."""
-    hosts = {place.host for place in found.culprits if place.host}
+    hosts = {facts.node_of(place.host) for place in found.culprits if place.host}
+    within = [replace(f, place=facts.on_host(f.place)) for f in within]
     ending = [f for f in within if f.at is not None and _as_it_ended(facts, found, f.at)]
     beside = [f for f in within if f.place.host in hosts] if hosts else ending
     shows = (*found.shows, *map(_shown, beside[:MOST_SHOWN]))
@@ -124,7 +125,8 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
         cards = {f.place for f in beside if f.place.host and f.place.gpu is not None}
     if len(cards) == 1 and only is not None and only.device and not only.gpu:
         card = next(iter(cards))
-        if card.host == only.host:  # the one card that failed there, by address and by number
+        # the one card that failed there, by address and by number
+        if card.host == facts.node_of(only.host or ""):
             return replace(found, shows=shows, culprits=(replace(only, gpu=card.gpu),))
     if len(cards) != 1 or any(p.gpu or p.device for p in found.culprits):
         return replace(found, shows=shows if hosts else found.shows)
