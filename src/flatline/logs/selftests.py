@@ -30,6 +30,7 @@ _PASSED = re.compile(
 )
 _FAILED = re.compile(r"\b[1-9]\d* (?:failed|errors?|failures?)\b|\bfail(?:s|ed|ures?)?\b(?!: 0)"
                      r"|\bnot (?:pass|ok)", re.IGNORECASE)  # fmt: skip
+_PART = re.compile(r"\b(\d{1,6})(?:/| of (?:the )?)(\d{1,6})\b")
 _STEP = re.compile(r"\bstep[ =:]{0,3}\d|\d/\d+ \[|\bloss[ =:]{1,3}\d", re.IGNORECASE)
 
 ENDED = re.compile(
@@ -48,6 +49,8 @@ def within_a_test(above: Iterable[str], below: Iterable[str]) -> bool:
     begun = _first(_BEGINS, _PASSED, above)
     passed = _first(_PASSED, _BEGINS, below) if begun is not None else None
     if begun is None or passed is None or _FAILED.search(passed.string):
+        return False
+    if any(int(some) < int(all_) for some, all_ in _PART.findall(passed.string)):
         return False
     names = _name(begun), _name(passed)
     return "" in names or names[0] == names[1]
