@@ -171,6 +171,20 @@ def test_a_later_job_that_was_not_told_or_went_on(tmp_path: Path, option: str, f
     assert told.code != "E2"
 
 
+def test_steps_that_are_counted_within_each_epoch(tmp_path: Path) -> None:
+    def logged(epochs: range) -> str:
+        return "".join(
+            f"epoch {epoch} step {step} loss {3 - epoch / 10:.4f}\n"
+            for epoch in epochs
+            for step in range(0, 500, 100)
+        )
+
+    resumed = COMMAND.format(" -resume ./work/best.pth")
+    told = jobs(tmp_path, COMMAND.format("") + logged(range(10)), resumed + logged(range(10, 14)))
+
+    assert told.code != "E2"
+
+
 def test_a_command_that_names_a_checkpoint_of_a_short_run(tmp_path: Path) -> None:
     """One job alone: what it was to go on from is not known."""
     (tmp_path / "slurm-772644.out").write_text(COMMAND.format(RESUME) + epochs(0))

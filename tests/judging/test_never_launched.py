@@ -70,3 +70,16 @@ def test_what_kept_the_program_from_starting(tmp_path: Path, text: str) -> None:
 def test_what_the_program_met_itself(tmp_path: Path, text: str) -> None:
     """It was started."""
     assert code_of(tmp_path, text) != "F4"
+
+
+@pytest.mark.parametrize(("count", "sure"), [(0, True), (60, False)])
+def test_a_refusal_below_which_a_program_prints(tmp_path: Path, count: int, sure: bool) -> None:
+    """The script may have started it in another way."""
+    refused = (
+        "srun: unrecognized option '--container-image'\nTry \"srun --help\" for more information\n"
+    )
+    printed = "".join(f"[{n}] chunk {n * 7} of the corpus, {n * 3} s\n" for n in range(count))
+    (tmp_path / "train.log").write_text(refused + printed)
+    found = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (found.code, found.confidence >= 0.8) == ("F4", sure)

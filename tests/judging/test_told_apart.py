@@ -94,12 +94,18 @@ def test_a_look_for_a_file_that_was_made_up_for(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "code"), [("__init__", "A1"), ("train_one_epoch", "A3"), ("forward", "A3")]
+    ("function", "what", "code"),
+    [
+        ("__init__", "an illegal memory access was encountered", "A1"),
+        ("__init__", "device-side assert triggered", "A3"),
+        ("train_one_epoch", "an illegal memory access was encountered", "A3"),
+        ("forward", "an illegal memory access was encountered", "A3"),
+    ],
 )
 def test_a_kernel_that_fails_while_something_is_made(
-    tmp_path: Path, function: str, code: str
+    tmp_path: Path, function: str, what: str, code: str
 ) -> None:
-    error = "RuntimeError: CUDA error: an illegal memory access was encountered"
+    error = f"RuntimeError: CUDA error: {what}"
     found = read(
         tmp_path,
         "environment ready\n"

@@ -64,6 +64,21 @@ def test_an_error_that_may_have_come_back(tmp_path: Path, how: str) -> None:
     assert (verdict.code, verdict.confidence < 0.8) == ("C6", True)
 
 
+STEPS = [f"INFO step {n} loss {3 - n / 100:.4f}" for n in range(20)]
+STOPPED = {
+    "a line": [*STEPS, f"save failed: {FULL}; retrying", *GOES_ON],
+    "a launcher's word": [f"save failed: {FULL}; retrying", *GOES_ON, *ENDED],
+    "a traceback": [*STEPS, *RAISED[:-1], FULL, "INFO skipping the upload", *GOES_ON],
+}
+
+
+@pytest.mark.parametrize("how", STOPPED)
+def test_an_error_after_which_nothing_went_on(tmp_path: Path, how: str) -> None:
+    verdict = judged(tmp_path, LOADING, STOPPED[how])
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("C6", True)
+
+
 @pytest.mark.parametrize(
     ("lines", "code"),
     [
@@ -81,7 +96,16 @@ def test_an_error_that_was_not(tmp_path: Path, lines: list[str], code: str) -> N
 
 
 @pytest.mark.parametrize(
-    "text", ["so it is unhandled", "no fallback left", "would not be ignored"]
+    "text",
+    [
+        "so it is unhandled",
+        "no fallback left",
+        "would not be ignored",
+        "Exception ignored in: <function Pool.__del__ at 0x7f10>",
+        "ValueError: unknown optimizer adamw8, use adamw or sgd",
+        "was removed in NumPy 2.0, use np.inf instead",
+        "Please check your connection and try again in a minute",
+    ],
 )
 def test_what_is_not_taken_care_of(text: str) -> None:
     assert not handled(text)
@@ -103,6 +127,9 @@ NO_TESTS = {
     "of another name": ["Starting sanity checks", OOM, "unit tests passed"],
     "without an end": ["Running preflight checks", "GPU found", OOM],
     "of a model": ["Running test loop", OOM, "test loop passed"],
+    "that passed in part": ["Starting preflight check", OOM, "preflight check passed on 7 of 8"],
+    "of a server": ["Starting health check server on :8080", OOM, "health check OK"],
+    "of an option": ["Running smoke tests", OOM, "smoke tests: pass --small to need less"],
 }
 
 
@@ -117,6 +144,12 @@ def test_an_error_that_no_test_is_about(how: str) -> None:
     at = lines.index(OOM)
 
     assert not within_a_test(lines[:at][::-1], lines[at + 1 :])
+
+
+def test_a_test_that_passed_before_the_end(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, LOADING, TESTS["of its own"], ENDED)
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("B1", True)
 
 
 LEFT = {

@@ -382,6 +382,13 @@ def test_a_second_loop_of_another_length_in_an_epoch_is_evaluation() -> None:
     ]  # fmt: skip
 
 
+def test_an_epoch_of_no_steps_is_read() -> None:
+    reader = imagenet.Reader()
+    line = "Epoch: [0][0/0]\tTime  0.2 ( 0.2)\tData  0.1 ( 0.1)\tLoss 4.0 (4.0)"
+
+    assert [said.loss for _ in range(2) for said in reader.feed(line)] == [4.0, 4.0]
+
+
 def test_detectron2_is_done_where_no_time_was_left() -> None:
     """Its summary is printed after an exception as well."""
     line = "[09/02 02:43:17 d2.utils.events]:  eta: {}  iter: 299  total_loss: 0.3553  time: 1.25"

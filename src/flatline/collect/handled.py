@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Container
+from collections.abc import Callable, Container, Iterable
 from dataclasses import replace
 
 from flatline.collect.blocks import Blocks
@@ -24,6 +24,9 @@ it tried was in vain."""
 LAST_LINES = 2
 """An error below which no more is printed may have come back and ended its log, and so may one
 that was said again."""
+FAILED_LINES = 60
+"""How far below an error that ended it a program may still print, before its launcher says that it
+failed."""
 DOUBTED = 0.6
 """What is left of the strength of an error that may have."""
 _OF_PEERS = ("C1", "C2", "C5")
@@ -44,24 +47,45 @@ def without_handled(events: LogEvents, said: Said, lines: int) -> None:
     again = {m.cite.line for m in told if times[m.signature.id] > 1}
 
     def open_(line: int) -> bool:
-        """Whether it may have come back."""
+        """Whether it may have come back, or ended the program after all."""
         if line < on:
             return False
         below = [said(at) for at in range(line + 1, min(lines, line + ON_LINES) + 1)]
         last = sum(bool(text.strip()) for text in below) <= LAST_LINES
-        return last or (line in again and len(below) < ON_LINES) or any(map(gave_up, below))
+        vain = (line in again and len(below) < ON_LINES) or any(map(gave_up, below))
+        return last or vain or _ended(events, line)
 
-    over = {id(c) for c in caught if c.end_line < max(on, lines - ON_LINES)}
+    over = {id(c) for c in caught if c.end_line < on}
     over |= {id(c) for c in lone if not open_(c.cite.line)}
-    inside = Blocks((_process(c.cite), c.head.line, c.end_line) for c in caught if id(c) in over)
+    inside = _blocks(c for c in caught if id(c) in over)
+    doubted = _blocks(c for c in caught if id(c) not in over and c.end_line < lines - ON_LINES)
     events.crashes = [replace(c, caught=True) if id(c) in over else c for c in events.crashes]
     left = {id(m): [_doubted(m)] if open_(m.cite.line) else [] for m in told}
     events.matches = [
         one
         for m in events.matches
         if not (_counts(m) and inside.hold(_process(m.cite), m.cite.line))
-        for one in left.get(id(m), [m])
+        for one in _left(m, left, doubted)
     ]
+
+
+def _left(match: Match, left: dict[int, list[Match]], doubted: Blocks) -> list[Match]:
+    if id(match) in left:
+        return left[id(match)]
+    within = _counts(match) and doubted.hold(_process(match.cite), match.cite.line)
+    return [_doubted(match) if within else match]
+
+
+def _blocks(crashes: Iterable[Crash]) -> Blocks:
+    return Blocks((_process(c.cite), c.head.line, c.end_line) for c in crashes)
+
+
+def _ended(events: LogEvents, line: int) -> bool:
+    """Whether a program that had not gone on is known to have failed, or stopped making steps, as
+    it printed a line."""
+    stepped = any(track.lines[0] < line for track in events.tracks.values() if len(track))
+    failed_at = (e.cite.line for e in events.exits if e.exit_code)
+    return stepped or any(0 < at - line <= FAILED_LINES for at in failed_at)
 
 
 def _last_of_others(events: LogEvents, ids: set[int]) -> int:

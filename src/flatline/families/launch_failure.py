@@ -23,7 +23,10 @@ References:
 
 from __future__ import annotations
 
+import re
+
 from flatline.facts import Facts
+from flatline.judging.belonging import UNKNOWN
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.leads import Lead, fix, lead, shows, subject
 from flatline.judging.steering import leave_out
@@ -33,6 +36,7 @@ from flatline.model import (
     Finding,
     Job,
     Judgement,
+    LogCite,
     NodeEvent,
     Place,
 )
@@ -40,6 +44,16 @@ from flatline.model import (
 AT_START_S = 600.0
 """Prologs run before the first task and are ended by PrologEpilogTimeout or BatchStartTimeout
 (Slurm documentation; minutes at most sites)."""
+GOES_ON_LINES = 40
+"""Below a launch that was refused a launcher explains itself; what prints so many lines more that
+are no launcher's may be the program, started in another way."""
+_LAUNCHERS = re.compile(
+    r"\s*$|\W*(?:\S{1,60}[:\]] ?)?(?:s?run|sbatch|salloc|slurm\w*|mpi\w+|prte\w*|orte\w*|pyxis"
+    r"|enroot|docker|singularity|apptainer|usage|try)\b"
+    r"|.*\b(?:error|failed|warning|cannot|not found)\b",
+    re.IGNORECASE,
+)
+_READ_LINES = 400
 CODE = "F4"
 NAME = "launch-failure"
 NEEDS = ("job log",)
@@ -71,6 +85,7 @@ def judge(facts: Facts) -> Judgement:
         fault_class=first.fault_class,
         attribution=first.attribution,
         strength=first.strength,
+        most=UNKNOWN if not found.culprits and _goes_on(facts, first.cite) else 1.0,
         shows=(shows(found, f"{subject(found)} did not start: {first.what}"),),
         implies=(claim("The training program did not begin on it; the fault is in how it was"
                        " launched.", first.cite),),
@@ -138,6 +153,13 @@ def _touches(event: NodeEvent, row: Job) -> bool:
     if event.host not in row.nodes or event.at is None or row.started_at is None:
         return False
     return abs((event.at - row.started_at).total_seconds()) <= AT_START_S
+
+
+def _goes_on(facts: Facts, cite: LogCite) -> bool:
+    """Whether so much is printed below a refusal that the program may run after all."""
+    read = (cite.source, cite.line + 1, _READ_LINES)
+    others = sum(_LAUNCHERS.match(text) is None for text in facts.lines(*read))
+    return others >= GOES_ON_LINES
 
 
 def _summary(found: Lead) -> str:

@@ -238,11 +238,11 @@ def _counts_anew(facts: Facts, first: Point, left: frozenset[int]) -> bool:
         return False  # it went on at the checkpoint it was given
     before = [(t, i) for t in facts.tracks if t.format == track.format
               for n in left for i in t.of_attempt(n)]  # fmt: skip
-    steps = max((t.steps[i] for t, i in before), default=-1)
-    if steps > 0 and track.steps[at] >= 0:
-        return track.steps[at] < FRESH_SHARE * steps
     epochs = max((t.epoch[i] for t, i in before if isfinite(t.epoch[i])), default=0.0)
-    return bool(track.epoch[at] <= 1 and track.epoch[at] < FRESH_SHARE * epochs)
+    if epochs > 1 and isfinite(track.epoch[at]):  # steps may be counted within an epoch
+        return bool(track.epoch[at] <= 1 and track.epoch[at] < FRESH_SHARE * epochs)
+    steps = max((t.steps[i] for t, i in before), default=-1)
+    return steps > 0 and 0 <= track.steps[at] < FRESH_SHARE * steps
 
 
 def _first_try(facts: Facts) -> bool:

@@ -85,7 +85,7 @@ _OF_A_CALL = re.compile(
 )
 """What JAX raises for it, TensorFlow for whatever fails within a graph, torch_npu for any call."""
 
-SHAPES = "torch-shape-mismatch"
+SHAPES, ASSERTED = "torch-shape-mismatch", "cuda-device-assert"
 _FETCHED = "network"
 KEYS = ("size-mismatch", "missing-keys")
 """A model that is built anew may not fit the weights it is given either."""
@@ -425,7 +425,8 @@ def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tupl
         return found
     if family == "A3" and not begun and at_nought(facts, crash.head):
         return "A1", _of_the_first_step(fault_class)
-    if (family, fault_class) == ("A3", "cuda") and not begun and in_the_making(crash):
+    failed = (family, fault_class) == ("A3", "cuda") and best.signature.id != ASSERTED
+    if failed and not begun and in_the_making(crash):
         return "A1", "env"
     loads = not begun and reads_a_checkpoint(crash) and not of_a_model(crash)
     fresh = not begun or facts.steps_before(crash.cite, crash.attempt) == 1

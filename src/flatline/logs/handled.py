@@ -12,12 +12,13 @@ _TRIES_AGAIN = (
 )
 _DOES_WITHOUT = (
     r"fall(?:s|ing|en)?[- ]?back\b|fell back|fallback(?:s|ing)?\b|skip(?:ped|ping)\b"
-    r"|ignor(?:ed|ing)\b|swallow(?:ed|ing)\b|suppress(?:ed|ing)\b|tolerat(?:ed|ing)\b"
+    r"|ignor(?:ed|ing)\b(?! in: )|swallow(?:ed|ing)\b|suppress(?:ed|ing)\b|tolerat(?:ed|ing)\b"
     r"|caught and \w+|handled\b|non-?fatal\b|not fatal\b|harmless\b|best[- ]effort"
     r"|(?:goes|going|carries|carrying|moving|moves) on\b|continu(?:es|ing)\b|proceeding\b"
-    r"|(?:using|use|uses) \S+ instead\b|default(?:s|ing) to\b|revert(?:s|ed|ing)? to\b|recovered\b"
+    r"|(?:using|uses) \S+ instead\b|default(?:s|ing) to\b|revert(?:s|ed|ing)? to\b|recovered\b"
 )
-_OTHERWISE = r"[,;(] ?(?:so )?(?:now )?(?:using|use|uses|will use) \w"
+_OTHERWISE = r"[,;] ?(?:so )?(?:now )?(?:using|uses|(?:will|now) use) \w"
+"""A bare `use` tells its reader to."""
 _HANDLED = re.compile(
     rf"(?:^|[^\w'-])(?:{_TRIES_AGAIN}|{_DOES_WITHOUT})|{_OTHERWISE}", re.IGNORECASE
 )
@@ -33,9 +34,9 @@ _FAILED = re.compile(
 _GAVE_UP = re.compile(_IN_VAIN, re.IGNORECASE)
 _NOT = re.compile(
     rf"{_IN_VAIN}|\b(?:abort(?:s|ed|ing)?|exit(?:s|ed|ing)?|fatal error|terminat(?:e|es|ed|ing)"
-    r"|(?:not|n't|cannot|never|without|no|unable to|failed to|than) (?:be )?(?:retry\w*|retried"
-    r"|continu\w+|recover\w*|fall(?:ing)? ?back|skip\w*|ignor\w*|handled|proceed\w*)"
-    r"|un-?handled)\b",
+    r"|(?:not|n't|cannot|never|without|no|unable to|failed to|than|instead of) (?:be )?"
+    r"(?:retry\w*|retried|continu\w+|recover\w*|fall(?:ing)? ?back|skip\w*|ignor\w*|handled"
+    r"|proceed\w*)|un-?handled|please (?:\w+ ){0,6}(?:re-?try|try again)|and try again)\b",
     re.IGNORECASE,
 )
 """Where one of these stands beside, the program did not go on."""

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from flatline.logs.labels import Bared
-from flatline.logs.selftests import MAY_BEGIN, within_a_test
+from flatline.logs.selftests import ENDED, MAY_BEGIN, within_a_test
 
 AROUND_LINES = 24
 """How far above a line its turn may have begun, and below it end."""
@@ -94,15 +94,18 @@ def left_of(text: str, start: int, above: Bared, below: Bared, end: bool) -> flo
     What is left of what begins at `start` of a line that stands between others, the nearest first;
     `end` is whether the log ends with them.
 
-    A log does not end with a comment on an error that its run did not meet, nor does a chat have
-    one turn alone; but what stands so need not be the run's own word.
+    A log does not end with a comment on an error that its run did not meet, a chat does not have
+    one turn alone, and a program whose test has passed does not fail right then; but what stands
+    so need not be the run's own word.
     """
     if passed_on(text, start):
         if end and text.startswith("# ") and all(map(_REMARK.match, below)):
             return DOUBTED
         return _of_a_turn(text, start, above, below)
     tested = MAY_BEGIN.search(b"\n".join(above.raw)) and within_a_test(above, below)
-    return PASSED_ON if within_a_turn(above, below) or tested else SAID
+    if within_a_turn(above, below) or tested:
+        return DOUBTED if tested and any(map(ENDED.search, below)) else PASSED_ON
+    return SAID
 
 
 def _of_a_turn(text: str, start: int, above: Sequence[str], below: Sequence[str]) -> float:

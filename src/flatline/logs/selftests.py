@@ -9,16 +9,20 @@ _TEST = (
     r"(?:self|unit|smoke|sanity|integration|regression|health|pre-?flight|loop-?back|fault|error)"
     r"[ _-]?(?:tests?|checks?|injection|drill)|pre-?flight|doctests?|tests|fire drill"
 )
+_LASTING = (
+    r"(?:threads?|servers?|endpoints?|loops?|services?|daemons?|monitors?|probes?|ports?|every)\b"
+)
+"""What answers for as long as the program runs is no test that begins and passes."""
 _BEGINS = re.compile(
     rf"\b(?:run|runs|running|start|starting|started|begin|beginning|executing|performing|entering)\b"
-    rf".{{0,60}}?\b(?P<test>{_TEST})\b"
+    rf".{{0,60}}?\b(?P<test>{_TEST})\b(?! {_LASTING})"
     rf"|\b(?P<told>{_TEST})\b.{{0,60}}?(?:\b(?:begins?|begun|starts?|started|starting|running)\b|(?:\.{{3}}|:)$)"
     rf"|^\W{{2,80}}(?P<headed>{_TEST})\b[^.:]{{0,60}}\W{{2,80}}$"
     r"|^=+ test session starts =+$|^\[ RUN {6}\] ",
     re.IGNORECASE,
 )
 _PASSED = re.compile(
-    rf"\b(?P<test>{_TEST})\b.{{0,80}}?(?:\b(?:passed|pass|passes|succeeded|successful|successfully)\b"
+    rf"\b(?P<test>{_TEST})\b.{{0,80}}?(?:\b(?:passed|passes|pass(?=\W*$)|succeeded|successful|successfully)\b"
     r"|\bOK\b|\bas expected\b)"
     r"|\ball (?:\d{1,6} )?(?:\w{1,20} )?(?:tests|checks) (?:have )?(?:passed|succeeded|OK)\b"
     r"|^=+ .{0,80}\b\d{1,6} passed\b.{0,80} =+$|^\[ {7}OK \] |^OK(?: \(.{1,60}\))?$",
@@ -26,8 +30,14 @@ _PASSED = re.compile(
 )
 _FAILED = re.compile(r"\b[1-9]\d* (?:failed|errors?|failures?)\b|\bfail(?:s|ed|ures?)?\b(?!: 0)"
                      r"|\bnot (?:pass|ok)", re.IGNORECASE)  # fmt: skip
+_PART = re.compile(r"\b(\d{1,6})(?:/| of (?:the )?)(\d{1,6})\b")
 _STEP = re.compile(r"\bstep[ =:]{0,3}\d|\d/\d+ \[|\bloss[ =:]{1,3}\d", re.IGNORECASE)
 
+ENDED = re.compile(
+    r"\bexit(?:ed)? (?:with )?(?:exit )?(?:code|status):? ?[1-9]|\bexitcode ?: -?[1-9]",
+    re.IGNORECASE,
+)
+"""What a launcher says of a program that failed."""
 
 MAY_BEGIN = re.compile(rb"(?i)test|check|drill|inject|flight|\[ RUN")
 """In every line by which a test begins."""
@@ -39,6 +49,8 @@ def within_a_test(above: Iterable[str], below: Iterable[str]) -> bool:
     begun = _first(_BEGINS, _PASSED, above)
     passed = _first(_PASSED, _BEGINS, below) if begun is not None else None
     if begun is None or passed is None or _FAILED.search(passed.string):
+        return False
+    if any(int(some) < int(all_) for some, all_ in _PART.findall(passed.string)):
         return False
     names = _name(begun), _name(passed)
     return "" in names or names[0] == names[1]

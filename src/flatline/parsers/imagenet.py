@@ -78,7 +78,7 @@ class Reader(RuleReader):
 
     def _since(self, said: Progress, text: str) -> Progress:
         """With the times of all steps since the line before, of the same epoch."""
-        if said.kind != "train" or said.step is None or said.per_epoch is None:
+        if said.kind != "train" or said.step is None or not said.per_epoch:
             return said
         means = {name: (own, mean, digits) for name, own, mean, digits in _MEANS.findall(text)}
         n = said.step % said.per_epoch
