@@ -37,8 +37,9 @@ BRIEF = 0.97
 """The same where the host's CPUs stand apart as well."""
 LEAST_GAP_HOSTS, ALIKE_GAPS = 4, 0.95
 """Hosts of which one may stand alone, and how alike the others must be."""
-SMALL_GAPS, NO_GAPS = 0.96, 0.985
-"""The same of smaller gaps, beside others that have none to speak of: three times as far away."""
+SMALL_GAPS, NO_GAPS, ALWAYS_THERE = 0.96, 0.985, 0.97
+"""The same of smaller gaps, beside others that have none to speak of: three times as far away, of
+others on which a kernel is there nearly all the time."""
 NEAR_S, MOST_STEPS = 60, 600
 """How near in time the cards of one run go to work and come to rest, where its hosts are not
 named; and how finely the longest run is looked at for it."""
@@ -190,7 +191,7 @@ def lone_host(facts: Facts, run: Course) -> Lone | None:
 def _least_gaps(part: Mapping[str, float], middle: float) -> float:
     """What of the others' time with a kernel is little, by how alike these are."""
     second = sorted(part.values())[1]
-    return SMALL_GAPS if second >= NO_GAPS * middle else GAPS
+    return SMALL_GAPS if second >= NO_GAPS * middle and middle >= ALWAYS_THERE else GAPS
 
 
 def _exporter(ranks: Fleet) -> str:
