@@ -22,6 +22,7 @@ NAMES = {
     "power": "DCGM_FI_DEV_POWER_USAGE",
     "heat": "DCGM_FI_DEV_GPU_TEMP",
     "util": "DCGM_FI_DEV_GPU_UTIL",
+    "sms": "DCGM_FI_PROF_SM_ACTIVE",
     "why": "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
     "limit": "DCGM_FI_DEV_ENFORCED_POWER_LIMIT",
     "top": "DCGM_FI_DEV_MAX_SM_CLOCK",
@@ -460,3 +461,30 @@ def test_a_clock_that_stands_at_one_value(
     if isinstance(answer, Finding):
         assert answer.culprits == (Place(host="n1", gpu="1"),)
         assert answer.most < 0.8
+
+
+@pytest.mark.parametrize(
+    ("low", "sms", "named"),
+    [
+        pytest.param(lambda n: 1300.0, (0.74, 0.7), True, id="works-longest"),
+        pytest.param(lambda n: 1300.0, (0.7, 0.76), False, id="another-works-longer"),
+        pytest.param(lambda n: 1300.0 if n > 19 else 1395.0, (0.74, 0.7), False, id="for-a-time"),
+        pytest.param(lambda n: 1335.0, (0.74, 0.7), False, id="costs-little"),
+    ],
+)
+def test_a_low_clock_that_the_others_do_not_wait_for(
+    tmp_path: Path, low: Callable[[int], float], sms: tuple[float, float], named: bool
+) -> None:
+    """The second half of the GPUs is another stage of a pipeline, with work of its own."""
+
+    def device(gpu: int, n: int) -> dict[str, float]:
+        own = {"clock": low(n), "power": 309, "sms": sms[0]} if gpu == 9 else {}
+        active = sms[1] if gpu > 15 else 0.7
+        said = {"clock": 1395 - 15 * (gpu % 2), "power": 330 + gpu % 7, "sms": active}
+        return {**said, "limit": 400, "why": nan, **own}
+
+    facts = _paced(tmp_path, device)
+
+    assert isinstance(judge(facts), Finding) == named
+    if sms[1] > sms[0]:
+        assert [one.question for one in unsettled(facts, paced=True)] == [APART]

@@ -33,15 +33,20 @@ BELOW = 0.97
 """Of its peers' clock, and of their power: beyond the 2 % by which repeats of a run differ."""
 AS_BUSY = 0.95
 """Of its peers' activity: less is another load."""
+SMS, AS_LONG = "gpu_sm_active_ratio", 0.98
+"""Of the longest at work of its kind, within the 2 % by which repeats of a run differ."""
 LEAST_SPREAD = 0.01
 """Of the usual power, in standard deviations: sensors are no better."""
 LEAST_OTHERS = 7
 ONE_VALUE, UNCAPPED = 0.98, 0.95
 """Of its highest clock at work, the lowest: sound ones sway by steps of 15 MHz, about a hundredth
 of theirs; and of the power it may draw: nearer to it the clock is its power's."""
-FAR, DRAWN = 0.95, 0.93
-"""Of the others' lowest clock and least power, where what it may draw is not known: one that its
-power limit holds back, as high as theirs, draws as much as they."""
+FAR = 0.96
+"""Of the others' lowest clock, at power to spare: a step of sound GPUs' highest clocks, or two, is
+nearer, and costs less than a slow-down that is one (DROP of `throughput`).  A judgement."""
+FARTHER, DRAWN = 0.95, 0.93
+"""The same, and of their least power, where what it may draw is not known: one that its power
+limit holds back, as high as theirs, draws as much as they."""
 WEAKER = "all through the run; others so low draw more"
 PINNED = "one clock all through the run, with power to spare"
 MOST_SHARE = 0.125
@@ -54,7 +59,8 @@ _SHOWN = 3
 @dataclass(frozen=True, slots=True)
 class HeldLow:
     """Such GPUs, the lowest clock first; of that one its clock and its power as parts of its
-    peers', what shows them, and whether no other GPU at work clocks lower."""
+    peers', what shows them, and whether no other GPU at work clocks lower, or its SMs are known to
+    work longer than its own."""
 
     places: tuple[Place, ...]
     clock: float
@@ -87,24 +93,26 @@ def _held_low(facts: Facts) -> HeldLow | None:
     begins, ends = map(int, known.span)
     middle = (begins + ends) // 2
     found: list[dict[Place, float]] = []
+    pinned: list[tuple[Place, ...]] = []
     for first, last in ((begins, middle), (middle, ends)):
         read = _read(facts, active, max(1, last - first), float(last))
         found.append({} if read is None else _low(read, active))
+        pinned.append(() if read is None else _pinned(facts, read, active))
     both = sorted(found[0].keys() & found[1].keys(), key=lambda place: found[1][place])
-    low = tuple(both) or _pinned(facts, active, max(1, ends - middle), float(ends))
+    low = tuple(both) or tuple(place for place in pinned[1] if place in pinned[0])
     read = _read(facts, active, max(1, ends - begins), float(ends)) if low else None
     return None if read is None else _told(facts, read, low, WEAKER if both else PINNED)
 
 
-def _pinned(facts: Facts, active: str, length_s: int, until: float) -> tuple[Place, ...]:
+def _pinned(facts: Facts, read: _Read, active: str) -> tuple[Place, ...]:
     """GPUs whose clock stood at one value below every other's, at less power than any other and
     than they may draw, the lowest first: what holds a clock there is neither power nor load."""
-    read = _read(facts, active, length_s, until)
+    length_s, until = read.length_s, read.until
     bounds = [readings(instant(facts, f"quantile_over_time({share}, {CLOCK}[{length_s}s])", until))
               for share in (0.1, 0.9)]  # fmt: skip
     limits = readings(instant(facts, LIMIT, until)) if facts.measured(LIMIT) else None
     bottom, top = bounds
-    if read is None or bottom is None or top is None:
+    if bottom is None or top is None:
         return ()
     kinds: dict[tuple[str | None, str], list[tuple[float, Place]]] = {}
     for place, row in read.signals[CLOCK].rows.items():
@@ -128,7 +136,7 @@ def _pinned(facts: Facts, active: str, length_s: int, until: float) -> tuple[Pla
         for count in range(int(MOST_SHARE * len(alike)), 0, -1):
             below, above = [p for _, p in alike[:count]], [p for _, p in alike[count:]]
             least = min(bottom.value(place, until) or 0.0 for place in above)
-            far = BELOW if limits is not None else FAR
+            far = FARTHER if limits is None else FAR
             apart = len(above) >= LEAST_OTHERS and alike[count - 1][0] < far * least
             if apart and all(held(place, above) for place in below):
                 return tuple(below)
@@ -196,9 +204,21 @@ def _told(facts: Facts, read: _Read, places: tuple[Place, ...], how: str) -> Hel
         return None
     clocks = [value for place in read.signals[CLOCK].rows
               if (value := read.value(CLOCK, place))]  # fmt: skip
-    lowest = read.value(CLOCK, places[0]) == min(clocks)
+    slowest = read.value(CLOCK, places[0]) == min(clocks) and _works_longest(read, places)
     clock, power = shown[0][1]
-    return HeldLow(places, clock, power, tuple(one for one, _ in shown), lowest)
+    return HeldLow(places, clock, power, tuple(one for one, _ in shown), slowest)
+
+
+def _works_longest(read: _Read, places: tuple[Place, ...]) -> bool:
+    """Whether none of its kind is known to work longer than the first of these."""
+    busy = read.signals.get(SMS)
+    if busy is None or places[0] not in busy.rows:
+        return True
+    model = busy.rows[places[0]].labels.get("model")
+    others = [value for place, row in busy.rows.items()
+              if place not in places and row.labels.get("model") == model
+              and (value := read.value(SMS, place))]  # fmt: skip
+    return (read.value(SMS, places[0]) or 0.0) >= AS_LONG * max(others, default=0.0)
 
 
 def _beside(facts: Facts, read: _Read, place: Place, how: str) -> tuple[Claim, list[float]] | None:
