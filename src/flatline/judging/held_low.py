@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from statistics import median
 
 from flatline.facts import Facts
@@ -92,16 +93,31 @@ def _held_low(facts: Facts) -> HeldLow | None:
         return None
     begins, ends = map(int, known.span)
     middle = (begins + ends) // 2
-    found: list[dict[Place, float]] = []
-    pinned: list[tuple[Place, ...]] = []
-    for first, last in ((begins, middle), (middle, ends)):
-        read = _read(facts, active, max(1, last - first), float(last))
-        found.append({} if read is None else _low(read, active))
-        pinned.append(() if read is None else _pinned(facts, read, active))
-    both = sorted(found[0].keys() & found[1].keys(), key=lambda place: found[1][place])
-    low = tuple(both) or tuple(place for place in pinned[1] if place in pinned[0])
+    first, last = (
+        _read(facts, active, max(1, until - since), float(until))
+        for since, until in ((begins, middle), (middle, ends))
+    )
+    if first is None or last is None:
+        return None
+    before, after = _low(first, active), _low(last, active)
+    both = sorted(before.keys() & after.keys(), key=lambda place: after[place])
+    low = tuple(both) or _pinned(facts, last, active)
+    if not both and not _lowest(first, low):
+        return None
     read = _read(facts, active, max(1, ends - begins), float(ends)) if low else None
     return None if read is None else _told(facts, read, low, WEAKER if both else PINNED)
+
+
+def _lowest(read: _Read, places: tuple[Place, ...]) -> bool:
+    """Whether these clocked below all others of their kind."""
+    rows = read.signals[CLOCK].rows
+    kinds = {(rows[place].labels.get("model"), rows[place].exporter)
+             for place in places if place in rows}  # fmt: skip
+    own = [read.value(CLOCK, place) or inf for place in places]
+    others = [value for place, row in rows.items() if place not in places
+              and (row.labels.get("model"), row.exporter) in kinds
+              and (value := read.value(CLOCK, place))]  # fmt: skip
+    return bool(others) and max(own, default=inf) < BELOW * min(others)
 
 
 def _pinned(facts: Facts, read: _Read, active: str) -> tuple[Place, ...]:
