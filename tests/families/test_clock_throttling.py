@@ -521,3 +521,18 @@ def test_a_clock_that_falls_as_the_run_slows(
     if isinstance(answer, Finding):
         assert answer.culprits == (Place(host="n1", gpu="1"),)
         assert (answer.most > 0.8) == confident
+
+
+def test_a_clock_that_is_read_in_parts_of_a_gpu(tmp_path: Path) -> None:
+    """AMD's exporter counts clocks by an index of their own: their mean has no quantile over a
+    range, but at each moment."""
+    said = {"gpu_clock": 2010.0, "gpu_package_power": 620.0, "gpu_gfx_activity": 98.0}
+    lines = [
+        sample(name, f'gpu_id="{gpu % 8}",hostname="n{gpu // 8}",card_model="MI300X"'
+               + (',clock_index="0",clock_type="system"' if name == "gpu_clock" else ""),
+               value * (0.86 if gpu == 9 and name != "gpu_gfx_activity" else 1.0) + gpu % 3, 30 * n)
+        for gpu in range(32) for n in range(40) for name, value in said.items()
+    ]  # fmt: skip
+    answer = judge(facts_of(tmp_path, lines, stepping(1170))[0])
+
+    assert found(answer).culprits == (Place(host="n1", gpu="1"),)

@@ -52,6 +52,9 @@ WEAKER = "all through the run; others so low draw more"
 PINNED = "one clock all through the run, with power to spare"
 MOST_SHARE = 0.125
 """Of the GPUs: more of them are another kind, or another part of the work."""
+LOOK_S, MOST_LOOKS = 60, 240
+"""How finely a clock is looked at, which some exporters read in parts of a GPU: these have a mean
+at each moment, and no quantile over a range."""
 MOST_LAID = 512
 """GPUs through which the line is laid: every pair of them has its slope."""
 _SHOWN = 3
@@ -124,7 +127,8 @@ def _pinned(facts: Facts, read: _Read, active: str) -> tuple[Place, ...]:
     """GPUs whose clock stood at one value below every other's, at less power than any other and
     than they may draw, the lowest first: what holds a clock there is neither power nor load."""
     length_s, until = read.length_s, read.until
-    bounds = [readings(instant(facts, f"quantile_over_time({share}, {CLOCK}[{length_s}s])", until))
+    looks = f"{CLOCK}[{length_s}s:{max(LOOK_S, length_s // MOST_LOOKS)}s]"
+    bounds = [readings(instant(facts, f"quantile_over_time({share}, {looks})", until))
               for share in (0.1, 0.9)]  # fmt: skip
     limits = readings(instant(facts, LIMIT, until)) if facts.measured(LIMIT) else None
     bottom, top = bounds
