@@ -530,7 +530,7 @@ def test_a_clock_that_is_read_in_parts_of_a_gpu(tmp_path: Path) -> None:
     lines = [
         sample(name, f'gpu_id="{gpu % 8}",hostname="n{gpu // 8}",card_model="MI300X"'
                + (',clock_index="0",clock_type="system"' if name == "gpu_clock" else ""),
-               value * (0.86 if gpu == 9 and name != "gpu_gfx_activity" else 1.0) + gpu % 3, 30 * n)
+               value * (0.86 if gpu == 9 and "gfx" not in name else 1.0) + gpu % 3, 30 * n)
         for gpu in range(32) for n in range(40) for name, value in said.items()
     ]  # fmt: skip
     answer = judge(facts_of(tmp_path, lines, stepping(1170))[0])
