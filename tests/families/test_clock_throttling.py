@@ -22,6 +22,7 @@ NAMES = {
     "power": "DCGM_FI_DEV_POWER_USAGE",
     "heat": "DCGM_FI_DEV_GPU_TEMP",
     "util": "DCGM_FI_DEV_GPU_UTIL",
+    "sms": "DCGM_FI_PROF_SM_ACTIVE",
     "why": "DCGM_FI_DEV_CLOCKS_EVENT_REASONS",
     "limit": "DCGM_FI_DEV_ENFORCED_POWER_LIMIT",
     "top": "DCGM_FI_DEV_MAX_SM_CLOCK",
@@ -411,14 +412,19 @@ def test_a_gpu_that_is_held_down_all_through_the_run(
         assert answer.most < 0.8
 
 
-def _paced(tmp_path: Path, device: Device) -> Facts:
-    """A run of twenty minutes on 32 such GPUs."""
+def _paced(
+    tmp_path: Path,
+    device: Device,
+    until_s: float = 1170,
+    took: Callable[[float], float] = lambda at: 2.0,
+) -> Facts:
+    """A run of twenty minutes, or so long, on 32 such GPUs."""
     lines = [
         sample(NAMES[name], f'gpu="{gpu % 8}",Hostname="n{gpu // 8}"', value, 30 * n)
-        for gpu in range(32) for n in range(40)
+        for gpu in range(32) for n in range(int(until_s) // 30 + 1)
         for name, value in {**WELL, **device(gpu, n)}.items() if value == value
     ]  # fmt: skip
-    return facts_of(tmp_path, lines, stepping(1170))[0]
+    return facts_of(tmp_path, lines, stepping(until_s, took))[0]
 
 
 def test_a_gpu_held_down_beside_one_that_clocks_lower_leaves_doubt_alone(tmp_path: Path) -> None:
@@ -460,3 +466,73 @@ def test_a_clock_that_stands_at_one_value(
     if isinstance(answer, Finding):
         assert answer.culprits == (Place(host="n1", gpu="1"),)
         assert answer.most < 0.8
+
+
+@pytest.mark.parametrize(
+    ("low", "sms", "named"),
+    [
+        pytest.param(lambda n: 1300.0, (0.74, 0.7), True, id="works-longest"),
+        pytest.param(lambda n: 1300.0, (0.7, 0.73), False, id="another-works-longer"),
+        pytest.param(lambda n: 1300.0 if n > 19 else 1395.0, (0.74, 0.7), False, id="for-a-time"),
+        pytest.param(lambda n: 1335.0, (0.74, 0.7), False, id="costs-little"),
+    ],
+)
+def test_a_low_clock_that_the_others_do_not_wait_for(
+    tmp_path: Path, low: Callable[[int], float], sms: tuple[float, float], named: bool
+) -> None:
+    """The second half of the GPUs is another stage of a pipeline, with work of its own."""
+
+    def device(gpu: int, n: int) -> dict[str, float]:
+        own = {"clock": low(n), "power": 309, "sms": sms[0]} if gpu == 9 else {}
+        active = sms[1] if gpu > 15 else 0.7
+        said = {"clock": 1395 - 15 * (gpu % 2), "power": 330 + gpu % 7, "sms": active}
+        return {**said, "limit": 400, "why": nan, **own}
+
+    facts = _paced(tmp_path, device)
+
+    assert isinstance(judge(facts), Finding) == named
+    if sms[1] > sms[0]:
+        assert [one.question for one in unsettled(facts, paced=True)] == [APART]
+
+
+@pytest.mark.parametrize(
+    ("lowest", "sms", "confident"),
+    [
+        pytest.param(1260.0, (0.74, 0.7), True, id="works-longest"),
+        pytest.param(1260.0, (0.7, 0.76), None, id="another-works-longer"),
+        pytest.param(1260.0, (nan, nan), True, id="explains-it-all"),
+        pytest.param(1340.0, (nan, nan), False, id="explains-half-of-it"),
+        pytest.param(1340.0, (0.74, 0.7), True, id="explains-half-and-works-longest"),
+    ],
+)
+def test_a_clock_that_falls_as_the_run_slows(
+    tmp_path: Path, lowest: float, sms: tuple[float, float], confident: bool | None
+) -> None:
+    """From the middle of the run on; a GPU beside which others work longer has time to spare."""
+
+    def device(gpu: int, n: int) -> dict[str, float]:
+        own = {"clock": lowest if 60 < n < 120 else 1410.0, "sms": sms[0]} if gpu == 9 else {}
+        return {"sms": sms[1] if gpu > 15 else 0.7 + 0 * sms[1], **own, "why": nan}
+
+    facts = _paced(tmp_path, device, 5400, lambda at: 2.2 if 1800 < at < 3600 else 2.0)
+    answer = judge(facts)
+
+    assert isinstance(answer, Finding) == (confident is not None)
+    if isinstance(answer, Finding):
+        assert answer.culprits == (Place(host="n1", gpu="1"),)
+        assert (answer.most > 0.8) == confident
+
+
+def test_a_clock_that_is_read_in_parts_of_a_gpu(tmp_path: Path) -> None:
+    """AMD's exporter counts clocks by an index of their own: their mean has no quantile over a
+    range, but at each moment."""
+    said = {"gpu_clock": 2010.0, "gpu_package_power": 620.0, "gpu_gfx_activity": 98.0}
+    lines = [
+        sample(name, f'gpu_id="{gpu % 8}",hostname="n{gpu // 8}",card_model="MI300X"'
+               + (',clock_index="0",clock_type="system"' if name == "gpu_clock" else ""),
+               value * (0.86 if gpu == 9 and "gfx" not in name else 1.0) + gpu % 3, 30 * n)
+        for gpu in range(32) for n in range(40) for name, value in said.items()
+    ]  # fmt: skip
+    answer = judge(facts_of(tmp_path, lines, stepping(1170))[0])
+
+    assert found(answer).culprits == (Place(host="n1", gpu="1"),)

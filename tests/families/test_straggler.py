@@ -86,6 +86,7 @@ def fleet_of_40(
     hosts: int = 5,
     models: Sequence[str] = ("H100",) * 5,
     cpus: Sequence[float] = (),
+    sms: Share | None = None,
 ) -> Judgement:
     """Five hosts of eight GPUs and a steady pace; of so many is known that they are the run's."""
     noise = random.Random(8)
@@ -93,6 +94,11 @@ def fleet_of_40(
         sample(metric, f'Hostname="n{gpu // 8}",gpu="{gpu % 8}",modelName="{models[gpu // 8]}"',
                share(gpu, at) * noise.gauss(1, 0.004), at)
         for gpu in range(40) for at in range(0, 3600, 60)
+    ] + [
+        sample("DCGM_FI_PROF_SM_ACTIVE",
+               f'Hostname="n{gpu // 8}",gpu="{gpu % 8}",modelName="{models[gpu // 8]}"',
+               sms(gpu, at), at)
+        for gpu in range(40 if sms else 0) for at in range(0, 3600, 60) if sms
     ] + [
         sample("node_cpu_scaling_frequency_hertz", f'instance="n{n}:9100",cpu="{cpu}"',
                ghz * 1e9 * noise.gauss(1, 0.02), at)
@@ -154,6 +160,26 @@ def test_smaller_gaps_will_do_where_the_cpus_are_slow(
     assert (found.strength if isinstance(found, Finding) else None) == strength
     if isinstance(found, Finding):
         assert found.culprits == (Place(host="n2"),)
+
+
+@pytest.mark.parametrize(
+    ("busy", "works", "cpus", "strength"),
+    [
+        (0.93, 0.69, (), 0.6),
+        (0.93, 0.65, (), None),
+        (0.93, 0.69, (3.0, 3.1, 1.9, 3.0, 3.05), 0.8),
+        (0.93, 0.65, (3.0, 3.1, 1.9, 3.0, 3.05), None),
+        (0.957, 0.69, (3.0, 3.1, 1.9, 3.0, 3.05), 0.7),
+    ],
+)
+def test_a_host_that_has_less_to_do_is_not_late(
+    tmp_path: Path, busy: float, works: float, cpus: tuple[float, ...], strength: float | None
+) -> None:
+    """A host that is given its work late does as much of it as the others."""
+    low: Share = lambda gpu, at: busy if 16 <= gpu < 24 else 0.996  # noqa: E731
+    sms: Share = lambda gpu, at: works if 16 <= gpu < 24 else 0.7  # noqa: E731
+    found = fleet_of_40(tmp_path, low, "DCGM_FI_PROF_GR_ENGINE_ACTIVE", cpus=cpus, sms=sms)
+    assert (found.strength if isinstance(found, Finding) else None) == strength
 
 
 @pytest.mark.parametrize("left", [True, False])

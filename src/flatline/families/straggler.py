@@ -290,7 +290,7 @@ def _throughout(facts: Facts, alone: Lone, kind: str) -> Finding:
                 else ()
             ),
         ),
-        strength=0.6 if alone.cpus is None else 0.8,
+        strength=0.6 if alone.cpus is None else 0.8 if alone.sure else 0.7,
         severity="degraded",
         culprits=(alone.place,),
         attempt=facts.last.n,

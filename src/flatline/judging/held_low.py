@@ -14,13 +14,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from math import inf
 from statistics import median
 
 from flatline.facts import Facts
-from flatline.judging.apart import fleet
 from flatline.judging.claims import claim
 from flatline.judging.gpus import Readings, readings
-from flatline.judging.throughput import course, pace
+from flatline.judging.throughput import pace
 from flatline.judging.timeline import instant, usual
 from flatline.model import Cite, Claim, Place
 from flatline.series.spread import SIGMA, bar, mad
@@ -34,21 +34,27 @@ BELOW = 0.97
 """Of its peers' clock, and of their power: beyond the 2 % by which repeats of a run differ."""
 AS_BUSY = 0.95
 """Of its peers' activity: less is another load."""
+SMS, AS_LONG = "gpu_sm_active_ratio", 0.98
+"""Of the longest at work of its kind, within the 2 % by which repeats of a run differ."""
 LEAST_SPREAD = 0.01
 """Of the usual power, in standard deviations: sensors are no better."""
 LEAST_OTHERS = 7
-QUANTILES = 0.25, 0.9
-"""Between which a clock at work lies: runs rest for saves and evaluations."""
 ONE_VALUE, UNCAPPED = 0.98, 0.95
 """Of its highest clock at work, the lowest: sound ones sway by steps of 15 MHz, about a hundredth
 of theirs; and of the power it may draw: nearer to it the clock is its power's."""
-FAR, DRAWN = 0.95, 0.93
-"""Of the others' lowest clock and least power, where what it may draw is not known: one that its
-power limit holds back, as high as theirs, draws as much as they."""
+FAR = 0.96
+"""Of the others' lowest clock, at power to spare: a step of sound GPUs' highest clocks, or two, is
+nearer, and costs less than a slow-down that is one (DROP of `throughput`).  A judgement."""
+FARTHER, DRAWN = 0.95, 0.93
+"""The same, and of their least power, where what it may draw is not known: one that its power
+limit holds back, as high as theirs, draws as much as they."""
 WEAKER = "all through the run; others so low draw more"
 PINNED = "one clock all through the run, with power to spare"
 MOST_SHARE = 0.125
 """Of the GPUs: more of them are another kind, or another part of the work."""
+LOOK_S, MOST_LOOKS = 60, 240
+"""How finely a clock is looked at, which some exporters read in parts of a GPU: these have a mean
+at each moment, and no quantile over a range."""
 MOST_LAID = 512
 """GPUs through which the line is laid: every pair of them has its slope."""
 _SHOWN = 3
@@ -57,7 +63,8 @@ _SHOWN = 3
 @dataclass(frozen=True, slots=True)
 class HeldLow:
     """Such GPUs, the lowest clock first; of that one its clock and its power as parts of its
-    peers', what shows them, and whether no other GPU at work clocks lower."""
+    peers', what shows them, and whether no other GPU at work clocks lower, or its SMs are known to
+    work longer than its own."""
 
     places: tuple[Place, ...]
     clock: float
@@ -89,28 +96,48 @@ def _held_low(facts: Facts) -> HeldLow | None:
         return None
     begins, ends = map(int, known.span)
     middle = (begins + ends) // 2
-    found: list[dict[Place, float]] = []
-    for first, last in ((begins, middle), (middle, ends)):
-        read = _read(facts, active, max(1, last - first), float(last))
-        found.append({} if read is None else _low(read, active))
-    both = sorted(found[0].keys() & found[1].keys(), key=lambda place: found[1][place])
-    low = tuple(both) or _pinned(facts, active, max(1, ends - middle), float(ends))
+    first, last = (
+        _read(facts, active, max(1, until - since), float(until))
+        for since, until in ((begins, middle), (middle, ends))
+    )
+    if first is None or last is None:
+        return None
+    before, after = _low(first, active), _low(last, active)
+    both = sorted(before.keys() & after.keys(), key=lambda place: after[place])
+    low = tuple(both) or _pinned(facts, last, active)
+    if not both and not _lowest(first, low):
+        return None
     read = _read(facts, active, max(1, ends - begins), float(ends)) if low else None
     return None if read is None else _told(facts, read, low, WEAKER if both else PINNED)
 
 
-def _pinned(facts: Facts, active: str, length_s: int, until: float) -> tuple[Place, ...]:
+def _lowest(read: _Read, places: tuple[Place, ...]) -> bool:
+    """Whether these clocked below all others of their kind."""
+    rows = read.signals[CLOCK].rows
+    kinds = {(rows[place].labels.get("model"), rows[place].exporter)
+             for place in places if place in rows}  # fmt: skip
+    own = [read.value(CLOCK, place) or inf for place in places]
+    others = [value for place, row in rows.items() if place not in places
+              and (row.labels.get("model"), row.exporter) in kinds
+              and (value := read.value(CLOCK, place))]  # fmt: skip
+    return bool(others) and max(own, default=inf) < BELOW * min(others)
+
+
+def _pinned(facts: Facts, read: _Read, active: str) -> tuple[Place, ...]:
     """GPUs whose clock stood at one value below every other's, at less power than any other and
     than they may draw, the lowest first: what holds a clock there is neither power nor load."""
-    read, bounds = _read(facts, active, length_s, until), _bounds(facts, until - length_s)
+    length_s, until = read.length_s, read.until
+    looks = f"{CLOCK}[{length_s}s:{max(LOOK_S, length_s // MOST_LOOKS)}s]"
+    bounds = [readings(instant(facts, f"quantile_over_time({share}, {looks})", until))
+              for share in (0.1, 0.9)]  # fmt: skip
     limits = readings(instant(facts, LIMIT, until)) if facts.measured(LIMIT) else None
-    if read is None:
+    bottom, top = bounds
+    if bottom is None or top is None:
         return ()
     kinds: dict[tuple[str | None, str], list[tuple[float, Place]]] = {}
     for place, row in read.signals[CLOCK].rows.items():
-        if place in bounds:
-            kind = kinds.setdefault((row.labels.get("model"), row.exporter), [])
-            kind.append((bounds[place][1], place))
+        if clock := top.value(place, until):
+            kinds.setdefault((row.labels.get("model"), row.exporter), []).append((clock, place))
 
     def held(place: Place, others: Sequence[Place]) -> bool:
         most = None if limits is None else limits.value(place, until)
@@ -119,7 +146,7 @@ def _pinned(facts: Facts, active: str, length_s: int, until: float) -> tuple[Pla
         busy = [value for one in others if (value := read.value(active, one))]
         return bool(
             draws and peers and busy
-            and bounds[place][0] >= ONE_VALUE * bounds[place][1]
+            and (bottom.value(place, until) or 0.0) >= ONE_VALUE * (top.value(place, until) or 0.0)
             and draws < (DRAWN * min(peers) if most is None else min(min(peers), UNCAPPED * most))
             and (read.value(active, place) or 0.0) >= AS_BUSY * median(busy)
         )  # fmt: skip
@@ -128,29 +155,12 @@ def _pinned(facts: Facts, active: str, length_s: int, until: float) -> tuple[Pla
         alike.sort(key=lambda one: (one[0], str(one[1])))
         for count in range(int(MOST_SHARE * len(alike)), 0, -1):
             below, above = [p for _, p in alike[:count]], [p for _, p in alike[count:]]
-            least = min((bounds[place][0] for place in above), default=0.0)
-            far = BELOW if limits is not None else FAR
+            least = min(bottom.value(place, until) or 0.0 for place in above)
+            far = FARTHER if limits is None else FAR
             apart = len(above) >= LEAST_OTHERS and alike[count - 1][0] < far * least
             if apart and all(held(place, above) for place in below):
                 return tuple(below)
     return ()
-
-
-def _bounds(facts: Facts, since: float) -> dict[Place, tuple[float, float]]:
-    """Of each GPU between which clocks it lay since a moment, its rests left out."""
-    run = course(facts)
-    whole = None if run is None else fleet(facts, run, CLOCK)
-    later = [] if whole is None else [at for at, end in enumerate(whole.cut.ends) if end > since]
-    if whole is None or not later:
-        return {}
-    import numpy as np  # where numbers were read alone
-
-    values = whole.values[:, later]
-    known = np.flatnonzero(np.isfinite(values).any(axis=1))
-    both = np.nanquantile(values[known], QUANTILES, axis=1)
-    places = [*whole.read.rows]
-    return {places[row]: (float(low), float(high))
-            for row, (low, high) in zip(known.tolist(), both.T, strict=True)}  # fmt: skip
 
 
 def _read(facts: Facts, active: str, length_s: int, until: float) -> _Read | None:
@@ -214,9 +224,21 @@ def _told(facts: Facts, read: _Read, places: tuple[Place, ...], how: str) -> Hel
         return None
     clocks = [value for place in read.signals[CLOCK].rows
               if (value := read.value(CLOCK, place))]  # fmt: skip
-    lowest = read.value(CLOCK, places[0]) == min(clocks)
+    slowest = read.value(CLOCK, places[0]) == min(clocks) and _works_longest(read, places)
     clock, power = shown[0][1]
-    return HeldLow(places, clock, power, tuple(one for one, _ in shown), lowest)
+    return HeldLow(places, clock, power, tuple(one for one, _ in shown), slowest)
+
+
+def _works_longest(read: _Read, places: tuple[Place, ...]) -> bool:
+    """Whether none of its kind is known to work longer than the first of these."""
+    busy = read.signals.get(SMS)
+    if busy is None or places[0] not in busy.rows:
+        return True
+    model = busy.rows[places[0]].labels.get("model")
+    others = [value for place, row in busy.rows.items()
+              if place not in places and row.labels.get("model") == model
+              and (value := read.value(SMS, place))]  # fmt: skip
+    return (read.value(SMS, places[0]) or 0.0) >= AS_LONG * max(others, default=0.0)
 
 
 def _beside(facts: Facts, read: _Read, place: Place, how: str) -> tuple[Claim, list[float]] | None:

@@ -18,7 +18,7 @@ from flatline.judging.apart import TAKES_PART, Fleet, fleet
 from flatline.judging.claims import claim
 from flatline.judging.gpus import BUSY_RATIO, readings
 from flatline.judging.slow_cpus import slow_cpus
-from flatline.judging.throughput import Course
+from flatline.judging.throughput import DROP, Course
 from flatline.judging.timeline import instant, usual
 from flatline.model import Claim, Place
 from flatline.series.answer import grid
@@ -37,9 +37,14 @@ BRIEF = 0.97
 """The same where the host's CPUs stand apart as well."""
 LEAST_GAP_HOSTS, ALIKE_GAPS = 4, 0.95
 """Hosts of which one may stand alone, and how alike the others must be."""
-SMALL_GAPS, NO_GAPS, ALWAYS_THERE = 0.96, 0.985, 0.97
-"""The same of smaller gaps, beside others that have none to speak of: three times as far away, of
-others on which a kernel is there nearly all the time."""
+SMALL_GAPS, NO_GAPS = 0.96, 0.985
+"""The same of smaller gaps, beside others that have none to speak of: three times as far away."""
+RESIDENT_ALWAYS = 0.97
+"""Of the time, a kernel on GPUs that have none: where all have gaps, hosts' differ by some."""
+LATE = 0.5
+"""Of its gaps, at most, its SMs may work less than the others': these wait in kernels that take
+about a quarter of the SMs at most (32 channels of NCCL on 132), it in gaps with none.  Who has
+less to do works less by all of its gaps."""
 NEAR_S, MOST_STEPS = 60, 600
 """How near in time the cards of one run go to work and come to rest, where its hosts are not
 named; and how finely the longest run is looked at for it."""
@@ -54,6 +59,9 @@ class Lone:
     shows: Claim
     cpus: Claim | None = None
     """That its host's CPUs are slower than the others'."""
+    sure: bool = False
+    """Whether its gaps cost as much as a slow-down that is one, and are not for having less to do:
+    its SMs do as much as the others', or it is one of several hosts."""
 
 
 def lone_worker(facts: Facts, run: Course) -> Lone | None:
@@ -182,16 +190,32 @@ def lone_host(facts: Facts, run: Course) -> Lone | None:
         return None
     if min(v for h, v in part.items() if h != low[0]) < max(ALIKE_GAPS, gaps) * middle:
         return None
-    always = sum(own < gaps * middle for own in hosts[low[0]]) / len(hosts[low[0]])
-    shows = _shown(facts, ranks, Place(host=low[0])) if always >= ALWAYS else None
-    away = 1 - part[low[0]] / middle
-    return None if shows is None else Lone(Place(host=low[0]), away, shows, slowed)
+    away, always = 1 - part[low[0]] / middle, sum(own < gaps * middle for own in hosts[low[0]])
+    works = _works(facts, run, low[0])
+    if always < ALWAYS * len(hosts[low[0]]) or (works is not None and works < 1 - LATE * away):
+        return None
+    shows = _shown(facts, ranks, Place(host=low[0]))
+    sure = away >= DROP and (works is not None or len(hosts) >= LEAST_GAP_HOSTS)
+    return None if shows is None else Lone(Place(host=low[0]), away, shows, slowed, sure)
+
+
+def _works(facts: Facts, run: Course, host: str) -> float | None:
+    """What the SMs of a host do, as a part of the median of the others'; None where unknown."""
+    every = fleet(facts, run, ACTIVITY)
+    levels = (
+        {}
+        if every is None
+        else {one: median(rows) for one, rows in _by_host(every.alike()).items()}
+    )
+    own = levels.pop(host, None)
+    return own / middle if own and levels and (middle := median(levels.values())) else None
 
 
 def _least_gaps(part: Mapping[str, float], middle: float) -> float:
-    """What of the others' time with a kernel is little, by how alike these are."""
+    """What of the others' time with a kernel is little, by whether these have gaps at all."""
     second = sorted(part.values())[1]
-    return SMALL_GAPS if second >= NO_GAPS * middle and middle >= ALWAYS_THERE else GAPS
+    none = middle >= RESIDENT_ALWAYS and second >= NO_GAPS * middle
+    return SMALL_GAPS if none else GAPS
 
 
 def _exporter(ranks: Fleet) -> str:
