@@ -36,6 +36,11 @@ NAMED, LISTED = (
 )
 _OF_LIST = re.compile(r"\s{0,4}GPU: (\d{1,3})\s*$")
 """The line of amd-smi's list before that of the address."""
+_OF_ROW = re.compile(
+    r"(?:^|[\]>\"\t,|:] {0,2})(?:\| {1,5})?(\d{1,3})(?:, | {2,3}\S[^|]{2,60}\| {0,3})"
+    r"0000000[0-9a-fA-F]:"
+)
+"""A row of nvidia-smi's table or of its CSV."""
 _PCI = re.compile(
     r"(?:PCI:)?(?:([0-9a-f]{4,8}):)?([0-9a-f]{2}):([0-9a-f]{2})(?:\.[0-7])?:?", re.IGNORECASE
 )
@@ -132,6 +137,8 @@ def _by_lists(facts: Facts, host: str, wanted: Address) -> Iterator[tuple[str, C
         ):
             continue
         said, index = match.groups, match.groups.get("gpu")
+        if index is None and (row := _OF_ROW.search(match.cite.text)):
+            index = row[1]
         if index is None and (
             above := _OF_LIST.match(facts.text(match.cite.source, match.cite.line - 1))
         ):
