@@ -335,10 +335,16 @@ def _last_epoch(track: Track, span: range, planned: float | None) -> bool:
     return 2 * last - before > base + planned >= last > before
 
 
+HANDLED = "handled"
+"""Before what a line stood for of which its program took care: no failure, and not absent."""
+
+
 def stands_for(token: str, match: Match) -> bool:
     """Whether a match is of the kind a token of an absence names."""
     kind, _, name = token.partition(":")
     signature = match.signature
+    if f"{HANDLED} {token}" in signature.tags:
+        return True
     if kind == "family":
         return signature.role == "root" and name in (signature.family, signature.late_family)
     if kind == "tag":

@@ -66,7 +66,10 @@ def test_a_file_of_weights_that_nothing_calls_the_runs_own(
 @pytest.mark.parametrize(
     ("above", "code"),
     [
-        ("Downloading: https://host/model-resnet_v3.pt to /home/u/.cache/x.pt", "torch.load(path)"),
+        (
+            "Downloading: https://host/model-resnet_v3.pt to ~/.cache/x.pt",
+            "torch.load(path)",
+        ),
         ("ready", "model.load_state_dict(torch.load('./models/v1-5.ckpt'), strict=False)"),
     ],
 )

@@ -207,3 +207,17 @@ def test_a_host_of_the_run(tmp_path: Path, lines: list[str]) -> None:
 )
 def test_the_host_that_a_line_tells_of(text: str, host: str | None) -> None:
     assert host_told_of(text) == host
+
+
+def test_an_error_that_was_handled_is_not_said_to_be_absent(tmp_path: Path) -> None:
+    """A run that skipped batches for want of memory is sound, but its log is not without such."""
+    text = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB, skipping batch"
+    rows = (
+        f"step {n}/600 loss {3 * 0.9985**n:.4f}\n{f'WARNING {text}' if n % 2 else ''}\n"
+        for n in range(1, 601)
+    )
+    (tmp_path / "train.log").write_text("".join(rows) + "Training completed\n")
+    found = diagnose(collect(Request((str(tmp_path),))))
+
+    assert found.state != "found"
+    assert "B1" not in {one.code for one in found.ruled_out}

@@ -11,6 +11,7 @@ from flatline.collect.events import LogEvents
 from flatline.facts import GOES_ON_AFTER
 from flatline.logs.handled import failed, gave_up, handled, says_so_itself
 from flatline.model import Crash, LogCite, Match, Place
+from flatline.tracks import HANDLED
 
 Said = Callable[[int], str]
 """A line without its labels; "" where there is none."""
@@ -34,8 +35,8 @@ _OF_PEERS = ("C1", "C2", "C5")
 
 
 def without_handled(events: LogEvents, said: Said, lines: int) -> None:
-    """Leaves out what was taken care of, in a file of so many lines; what may have come back is
-    doubted alone."""
+    """Takes what was taken care of for no failure, in a file of so many lines; what may have come
+    back is doubted alone."""
     told = [m for m in events.matches if _counts(m) and _by_its_program(m)]
     known = {m.cite.line for m in events.matches}
     lone = [c for c in events.crashes if c.head == c.cite and handled(c.cite.text)]
@@ -60,20 +61,29 @@ def without_handled(events: LogEvents, said: Said, lines: int) -> None:
     inside = _blocks(c for c in caught if id(c) in over)
     doubted = _blocks(c for c in caught if id(c) not in over and c.end_line < lines - ON_LINES)
     events.crashes = [replace(c, caught=True) if id(c) in over else c for c in events.crashes]
-    left = {id(m): [_doubted(m)] if open_(m.cite.line) else [] for m in told}
+    left = {id(m): _doubted(m) if open_(m.cite.line) else _handled(m) for m in told}
     events.matches = [
-        one
+        _handled(m)
+        if _counts(m) and inside.hold(_process(m.cite), m.cite.line)
+        else _left(m, left, doubted)
         for m in events.matches
-        if not (_counts(m) and inside.hold(_process(m.cite), m.cite.line))
-        for one in _left(m, left, doubted)
     ]
 
 
-def _left(match: Match, left: dict[int, list[Match]], doubted: Blocks) -> list[Match]:
+def _left(match: Match, left: dict[int, Match], doubted: Blocks) -> Match:
     if id(match) in left:
         return left[id(match)]
     within = _counts(match) and doubted.hold(_process(match.cite), match.cite.line)
-    return [_doubted(match) if within else match]
+    return _doubted(match) if within else match
+
+
+def _handled(match: Match) -> Match:
+    """A line that is no failure of the run, and yet was read: nobody may call it absent."""
+    known = match.signature
+    families = (known.family, known.late_family) if known.role == "root" else ()
+    stood = (*(f"family:{one}" for one in families if one), *(f"tag:{tag}" for tag in known.tags))
+    tags = tuple(f"{HANDLED} {one}" for one in stood)
+    return replace(match, signature=replace(known, role="marker", tags=tags))
 
 
 def _blocks(crashes: Iterable[Crash]) -> Blocks:
