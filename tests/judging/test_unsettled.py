@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from families.fleet import facts_of, sample, stepping
-from flatline.judging.unsettled import IDLE, Unsettled, unsettled
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.judging.unsettled import IDLE, LEFT_OUT, Unsettled, unsettled
 
 STEADY = stepping(3600)
 
@@ -156,3 +158,24 @@ def test_gpus_on_which_little_ran(tmp_path: Path, busy: tuple[float, ...], told:
     found = unsettled(facts_of(tmp_path, lines, STEADY)[0], paced=True)
 
     assert [one.question for one in found] == [IDLE] * told
+
+OUT = "2026-11-20 10:00:00 | WARNING | fairseq.trainer | OOM: Ran out of memory with exception: CUDA out of memory. Tried to allocate 1.20 GiB (GPU 0; 31.75 GiB total capacity; 28.00 GiB already allocated; 1.00 GiB free; 29.00 GiB reserved in total by PyTorch)\n2026-11-20 10:00:00 | WARNING | fairseq.trainer | attempting to recover from OOM in forward/backward pass\n"  # noqa: E501
+
+
+@pytest.mark.parametrize("often", [0, 1, 8])
+def test_allocations_that_fail_again_and_again(tmp_path: Path, often: int) -> None:
+    rows = [
+        f"2026-11-20 10:{at // 60:02d}:{at % 60:02d} | INFO | train_inner | epoch 001:   {at} /"
+        f" 1000 loss={8 - at / 300:.3f}, num_updates={at}, lr=0.0001\n"
+        + OUT * (at % 100 == 0 and at // 100 <= often)
+        for at in range(10, 1001, 10)
+    ]
+    end = "2026-11-20 10:20:00 | INFO | fairseq_cli.train | done training in 1200.0 seconds\n"
+    (tmp_path / "train.log").write_text("".join([*rows, end]))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "G1"
+    told = [one for one in verdict.shows if "could not be allocated" in one.text]
+    assert len(told) == (often > 1)
+    assert ("did not fit" in verdict.headline) == (often > 1)
+    assert (LEFT_OUT in str(verdict.cannot_decide)) == (often > 1)

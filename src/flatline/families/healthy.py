@@ -49,7 +49,7 @@ from flatline.judging.throughput import (
 )
 from flatline.judging.timeline import usual
 from flatline.judging.uneven import uneven
-from flatline.judging.unsettled import unsettled
+from flatline.judging.unsettled import LEFT_OUT, unsettled
 from flatline.model import Cite, Claim, Finding, Job, Judgement
 
 CODE = "G1"
@@ -124,6 +124,8 @@ def judge(facts: Facts) -> Judgement:
             if slow else ", though a GPU showed a fault meanwhile" if faults
             else ", some steps taking far longer than most; nothing read says why" if rough
             else "; its processes held on until the time limit" if left_late
+            else ", passing over what did not fit in GPU memory" if any(
+                one.question == LEFT_OUT for one in open_)
             else " and nothing that was read contradicts it"),
         attribution="none",
         strength=round(strength, 3),  # a sum of tenths must not fall a hair below 0.8

@@ -34,6 +34,7 @@ from flatline.judging.unpaced import unpaced
 from flatline.model import Claim, Place
 from flatline.series.phases import EFFECT
 from flatline.signals import clock_events
+from flatline.tracks import stands_for
 
 CLOCK = "gpu_sm_clock_hertz"
 LEAST_SHARE = 0.1
@@ -53,6 +54,9 @@ HOT, CAPPED = "hotter than its peers and clocked below them", "at a power limit 
 WAITED = "Whether the steps must wait so long for their data: a faster loader would tell."
 IDLE = "Whether the GPUs could have done more: little ran on them while steps went on."
 HELD = "Whether that cost the run anything: clocks of like GPUs differ by as much."
+FAILED = 2
+"""Allocations; what happens once is tried again, as a library's search for its fastest kernel."""
+LEFT_OUT = "Whether it left out the batches that did not fit: it went on each time."
 LOSSY = (
     "Whether the losses of {} slowed the run: throughput was {:.1%} lower meanwhile, but bursts"
     " laid at random meet as slow a time too often."
@@ -70,7 +74,8 @@ class Unsettled:
 def unsettled(facts: Facts, paced: bool) -> tuple[Unsettled, ...]:
     """Empty where nothing stood out, or nothing was measured; by the pace alone if `paced`."""
     return (*_held_down(facts), *_set_apart(facts), *_lossy(facts), *_waited(facts),
-            *_idle(facts), *_unpaced(facts), *(_slipped(facts) if paced else ()))  # fmt: skip
+            *_idle(facts), *_unallocated(facts), *_unpaced(facts),
+            *(_slipped(facts) if paced else ()))  # fmt: skip
 
 
 def _held_down(facts: Facts) -> Iterator[Unsettled]:
@@ -188,6 +193,16 @@ def _idle(facts: Facts) -> Iterator[Unsettled]:
     if most is not None and READ < most.value < BUSY:
         text = f"Something ran on the busiest GPU only {most.value:.0%} of the time"
         yield Unsettled(IDLE, (claim(text, most),))
+
+
+def _unallocated(facts: Facts) -> Iterator[Unsettled]:
+    """That allocations on the GPU failed again and again while the run went on: a trainer that
+    leaves such a batch out learns nothing from it."""
+    failed = [m.cite for m in facts.matches
+              if m.attempt == facts.last.n and stands_for("family:B1", m)]  # fmt: skip
+    if len(failed) >= FAILED:
+        text = f"{len(failed)} lines tell of GPU memory that could not be allocated"
+        yield Unsettled(LEFT_OUT, (claim(text, failed[0], failed[-1]),))
 
 
 def _lossy(facts: Facts) -> Iterator[Unsettled]:
