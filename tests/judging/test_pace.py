@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
 from flatline.facts import Facts, Marker
 from flatline.judging.pace import pace, standstill, wall
 from flatline.model import (
@@ -145,3 +148,30 @@ def test_clocks_that_go_back_give_no_negative_pace() -> None:
 
     assert found is not None
     assert (found.at, found.interval_s) == (at(58), 2.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "minutes", "told"),
+    [
+        pytest.param("queue depth 0, heartbeat ok from 8 workers", 60, True, id="one-thing"),
+        pytest.param("queue depth 0, heartbeat ok from 8 workers", 20, False, id="for-a-while"),
+        pytest.param("evaluating batch {n}/500", 60, False, id="a-count-that-goes-up"),
+    ],
+)
+def test_a_log_that_goes_on_without_a_step(
+    tmp_path: Path, line: str, minutes: int, told: bool
+) -> None:
+    for rank in (0, 1):
+        rows = [
+            f"{START + timedelta(seconds=20 * n)} [rank{rank}] step {n}/1000 loss {5 - n / 60:.3f}"
+            for n in range(60)
+        ]
+        rows += [
+            f"{START + timedelta(minutes=20 + n)} [rank{rank}] {line.format(n=n)}"
+            for n in range(minutes)
+        ]
+        (tmp_path / f"rank{rank}.log").write_text("\n".join(rows) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == ("C2" if told else None)
+    assert verdict.confidence < 0.8

@@ -159,6 +159,7 @@ def test_gpus_on_which_little_ran(tmp_path: Path, busy: tuple[float, ...], told:
 
     assert [one.question for one in found] == [IDLE] * told
 
+
 OUT = "2026-11-20 10:00:00 | WARNING | fairseq.trainer | OOM: Ran out of memory with exception: CUDA out of memory. Tried to allocate 1.20 GiB (GPU 0; 31.75 GiB total capacity; 28.00 GiB already allocated; 1.00 GiB free; 29.00 GiB reserved in total by PyTorch)\n2026-11-20 10:00:00 | WARNING | fairseq.trainer | attempting to recover from OOM in forward/backward pass\n"  # noqa: E501
 
 
@@ -167,7 +168,8 @@ def test_allocations_that_fail_again_and_again(tmp_path: Path, often: int) -> No
     rows = [
         f"2026-11-20 10:{at // 60:02d}:{at % 60:02d} | INFO | train_inner | epoch 001:   {at} /"
         f" 1000 loss={8 - at / 300:.3f}, num_updates={at}, lr=0.0001\n"
-        + OUT * (at % 100 == 0 and at // 100 <= often)
+        + OUT
+        * (at % 100 == 0 and at // 100 <= often)
         for at in range(10, 1001, 10)
     ]
     end = "2026-11-20 10:20:00 | INFO | fairseq_cli.train | done training in 1200.0 seconds\n"

@@ -223,6 +223,7 @@ def _frozen(facts: Facts) -> Finding | None:
         return None
     seen, seconds, derived, end = still
     at = getattr(end, "at", None)
+    until = "its log" if end in facts.last_lines.values() else "the run was"
     unpowered = idle(facts, at.timestamp() if at else None)
     places = unpowered.places if unpowered else ()
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
@@ -232,7 +233,7 @@ def _frozen(facts: Facts) -> Finding | None:
         + (
             f"the others waited for {name_places(places)}"
             if places
-            else f"nothing was printed for the last {seconds:.0f} s"
+            else f"no step was printed for the last {seconds:.0f} s"
         ),
         attribution="unknown",
         strength=FROZEN_AND_IDLE if unpowered else FROZEN,
@@ -240,7 +241,7 @@ def _frozen(facts: Facts) -> Finding | None:
         shows=(
             claim(
                 f"Progress came every {seen.interval_s:.1f} s, and then none for {seconds:.0f} s"
-                " until the run was ended",
+                f" until {until} ended",
                 derived,
                 seen.last,
                 end,

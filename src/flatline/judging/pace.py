@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -98,6 +99,12 @@ def silence(pace_: Pace, until: datetime, end: Cite) -> tuple[float, DerivedCite
     return seconds, cite
 
 
+SAID_ON_S = 1_800.0
+"""A judgement: an evaluation or a save that prints the same line for so long, without a count that
+goes up, is as rare as a trainer that prints no step for so long and works."""
+SAID_ON_LINES, SAID_ON_KINDS = 24, 3
+"""Among so many last lines there are no more that differ in more than their time."""
+_STAMP = re.compile(r"\d{1,4}[-/]\d\d?[-/]\d{1,4}|\d\d?:\d\d:\d\d(?:[.,]\d+)?")
 STILL_INTERVALS = 10.0
 STILL_S = 30.0
 """A run that has printed nothing for ten of its usual intervals, and for longer than a checkpoint
@@ -108,17 +115,32 @@ def standstill(facts: Facts) -> tuple[Pace, float, DerivedCite, Cite] | None:
     """
     Progress that had stopped well before the run was ended from outside, with what dates the end.
 
-    Needs a dated end (the limit, a cancel) and the usual interval: silence proves nothing without
-    another source that shows time passing. After the program's own end nothing is to come.
+    Needs a dated end (the limit, a cancel, a log that goes on saying one thing) and the usual
+    interval: silence proves nothing without another source that shows time passing. After the
+    program's own end nothing is to come.
     """
     seen = pace(facts)
-    ended = wall(facts) or _cancel(facts)
+    ended = wall(facts) or _cancel(facts) or (_waits_on(facts, seen) if seen else None)
     if seen is None or seen.interval_s is None or ended is None or facts.end_seen:
         return None
     seconds, derived = silence(seen, *ended)
     if seconds < max(STILL_INTERVALS * seen.interval_s, STILL_S, seen.pauses_s):
         return None
     return seen, seconds, derived, ended[1]
+
+
+def _waits_on(facts: Facts, seen: Pace) -> tuple[datetime, Cite] | None:
+    """The end of a log that for long has said one thing again and again, and no step."""
+    last = facts.last_lines.get(seen.last.source) if isinstance(seen.last, LogCite) else None
+    if last is None or last.at is None or facts.disposition not in ("unknown", "running"):
+        return None
+    if facts.crashes or (last.at - seen.at).total_seconds() < SAID_ON_S:
+        return None
+    lines = range(max(seen.last.line, last.line - SAID_ON_LINES) + 1, last.line + 1)
+    said = [_STAMP.sub("", facts.text(last.source, line)).strip() for line in lines]
+    if len(said) < SAID_ON_LINES or not 1 <= len({*said} - {""}) <= SAID_ON_KINDS:
+        return None
+    return last.at, last
 
 
 def _cancel(facts: Facts) -> tuple[datetime, Cite] | None:
