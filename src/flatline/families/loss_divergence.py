@@ -100,7 +100,7 @@ def judge(facts: Facts) -> Judgement:
         if met:
             text = "the program measured that the quality it was to reach was reached"
             return Cleared(CODE, text, (met[-1].cite,), decisive=True)
-        if seen is not None and (lost := _held_out(facts)) is not None:
+        if seen is not None and (lost := _held_out(facts, seen)) is not None:
             return lost
         if (still := both_at_chance(facts)) is not None:
             return _still(facts, still)
@@ -123,18 +123,20 @@ def _untold(facts: Facts, seen: Curve | None) -> Judgement:
     return None if seen is None else _by_its_mean(facts, seen)
 
 
-def _held_out(facts: Facts) -> Finding | None:
-    """That the last evaluation's loss is no number, as an earlier one's was and the training's
-    still is."""
+def _held_out(facts: Facts, seen: Curve) -> Finding | None:
+    """That the last evaluation's loss is no number, as the training's still is, while an earlier
+    one's was or the training's has not come down."""
     told = [m for m in facts.markers_of("eval")
             if m.attempt == facts.last.n and m.progress.loss is not None]  # fmt: skip
     if not told or isfinite(told[-1].progress.loss or 0.0):
         return None
     last = told[-1]
     sound = next((m for m in reversed(told) if isfinite(m.progress.loss or 0.0)), None)
-    if sound is None:
+    first, end = (seen.points[at].loss or 0.0 for at in (0, -1))
+    fell = seen.shape == "falling" or end < first
+    if sound is None and fell:
         return None  # from the first on: an evaluation of nothing, or one that never worked
-    cites = [last.cite, sound.cite]
+    cites = [last.cite, *((sound.cite,) if sound else (p.cite for p in seen.points))]
     text = "The loss of the last evaluation is non-finite, that of training is not"
     return Finding(
         code=CODE,
@@ -235,6 +237,10 @@ def _said(facts: Facts, said: Lead) -> Finding:
 def _told(seen: Curve, where: str) -> str:
     """The shape in words."""
     name = seen.track.loss_name
+    if seen.skipped and seen.count == 1:
+        return f"More than half of all steps were skipped, counted{where}: no gradient is finite"
+    if seen.skipped:
+        return f"Every step was skipped{where} and since: the gradients are non-finite"
     if seen.throughout:
         lines = f"every line read ({seen.count})" if seen.count > 1 else "the one line read of it"
         return f"The {name} or its gradient is non-finite in {lines}"
@@ -274,7 +280,7 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
     strength = _STRENGTH[seen.shape]
     if seen.count < FEW.get(seen.shape, 0):
         strength = 0.7
-    if seen.shape == "non-finite" and seen.count == 1 and not seen.throughout:
+    if seen.shape == "non-finite" and seen.count == 1 and not (seen.throughout or seen.skipped):
         strength = 0.55
     if seen.track.loss_name == PRINTED:
         strength = 0.6

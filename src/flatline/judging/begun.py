@@ -34,7 +34,7 @@ _OF_STEPS = re.compile(r"\b(?:at|of|after|for) (?:\w+ )?[1-9][0-9]{0,9} (?:epoch
                        r"|\b(?:iteration|step|epoch)[ =:]{1,3}[1-9]|checkpoint-[1-9]")  # fmt: skip
 _SAVING = re.compile(r"_?save_(?:\w+_)?(?:checkpoint|ckpt|model|state|weights|adapter)\w*")
 _LOOPS = re.compile(
-    r"(?:_?(?:inner_)?train(?:ing)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
+    r"(?:_?(?:inner_|run_)?train(?:ing)?(?:_(?:and_)?(?:val|eval)\w*?)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
     r"|_loop)?|run_epoch|_?process_(?:next_)?(?:data|batch)|do_train|one_epoch)",
     re.IGNORECASE,
 )

@@ -23,6 +23,7 @@ from flatline.judging.begun import (
 )
 from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
+from flatline.judging.cut_off import cut_off
 from flatline.judging.frames import above, asked_for, kind_of_any
 from flatline.judging.handles import not_started
 from flatline.judging.last_words import last_words
@@ -60,7 +61,7 @@ graph, below the place where it was defined, are printed below."""
 GOES_ON = "script-goes-on"
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
-LINES_ABOVE = 60
+LINES_ABOVE, BELOW = 60, 3
 LOOP_DOUBT = 0.8
 """A step may have been made where the frames are a loop's and the log prints no progress."""
 UNNAMED = 0.75
@@ -81,7 +82,7 @@ _COMMUNICATES = re.compile(r"(?:^|\.)Dist(?:Backend|Network|Store)?Error$")
 """What torch raises for its communication library: whose fault it is, it does not say."""
 _OF_A_CALL = re.compile(
     r"(?:INTERNAL: )?(?:NCCL|RCCL) (?:operation|error)\b|Graph execution error"
-    r"|\w+:torch_npu/\S{1,200} \w{2,8} function error\b|\[ERROR\] HCCL error in: "
+    r"|\w+:torch_npu/\S{1,200} \w{2,8} function error\b|\[ERROR\] HCCL error in: |call aclnn"
 )
 """What JAX raises for it, TensorFlow for whatever fails within a graph, torch_npu for any call."""
 
@@ -245,7 +246,8 @@ def _from_line(facts: Facts, match: Match) -> Failure:
     family, fault_class = resolve(match.signature, begun)
     family, fault_class = not_started(facts, match) or (family, fault_class)
     if family == "A1" and fault_class is None:
-        fault_class = class_of_line(match.cite.text) or DEFAULT
+        said = (match.cite.text, *facts.lines(match.cite.source, match.cite.line + 1, BELOW))
+        fault_class = next(filter(None, map(class_of_line, said)), DEFAULT)
     if (
         family == "E2"
         and fault_class not in KEYS
@@ -473,7 +475,8 @@ def _unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str 
         lost = said.endswith("KeyError")
         return "E2", "missing-keys" if lost else None, 0.6 if lost or crash.complete else CUT_OFF
     if not crash.exception:
-        return ("A3", None, CUT_OFF_LATE) if begun else ("A1", None, CUT_OFF)
+        vague = ("A3", None, CUT_OFF_LATE) if begun else ("A1", None, CUT_OFF)
+        return cut_off(facts, crash, begun) or vague
     if _COMMUNICATES.search(crash.exception):
         return "A3" if begun else "A1", None, CUT_OFF
     text = f"{crash.exception}: {crash.message}"

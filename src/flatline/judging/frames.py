@@ -49,7 +49,7 @@ _BY_FILE = tuple(
          r"|/torch/serialization\.py|/tensorflow/python/(?:training/(?:saver|checkpoint\w*)"
          r"|checkpoint/\w+)\.py",
          "asset"),
-        (r"/numba/cuda/cudadrv/|/triton/(?:compiler|runtime)/|"
+        (r"/numba/cuda/cudadrv/|/triton/(?:compiler|runtime|backends)/|"
          r"<frozen importlib|/importlib/|/ctypes/|/google/protobuf/|pkg_resources|"
          r"/torch/utils/cpp_extension\.py",
          "env"),

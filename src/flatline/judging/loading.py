@@ -14,8 +14,9 @@ from flatline.judging.frames import kind_of_any, nearest
 from flatline.model import Crash, LogCite
 
 _LOADING = (
-    r"_?(?:load|resume|restore|resume_from|load_from|maybe_load|read)_(?:last_|latest_|from_)?"
+    r"(?:_?(?:load|resume|restore|resume_from|load_from|maybe_load|read)_(?:last_|latest_|from_)?"
     r"(?:checkpoint|ckpt|state_dict|parameter_state|optimizer_state)\w*"
+    r"|_restore_modules_and_callbacks|restore_training_state|restore_optimizers_and_schedulers)"
 )
 _LOADS, _CALLED = re.compile(_LOADING), re.compile(rf"\b{_LOADING}\(")
 """Functions in which a checkpoint is read. A file that is not there is another matter (A1)."""
