@@ -68,6 +68,47 @@ def test_what_was_being_done_at_the_start(
     assert told.confidence < 0.8
 
 
+DCP = frame(
+    "/home/u/project/actor.py", "load_checkpoint", "dcp.load(state, checkpoint_id=path)"
+) + frame(f"{SITE}/torch/distributed/checkpoint/state_dict_loader.py", "load", "_load_state_dict(")
+REGISTRY = frame("/home/u/det/catalog.py", "get", "f = DatasetCatalog._REGISTERED[name]")
+DURING = "\nDuring handling of the above exception, another exception occurred:\n\n"
+
+
+def test_shards_of_every_rank_are_the_runs_own(tmp_path: Path) -> None:
+    told = verdict(tmp_path, f"starting\n{HEAD}{DCP}")
+
+    assert (told.code, told.confidence < 0.8) == ("E2", True)
+
+
+@pytest.mark.parametrize(
+    ("first", "said"),
+    [
+        pytest.param(f"{HEAD}{REGISTRY}KeyError: 'cats_train'\n", ("A1", "config"), id="a-key"),
+        pytest.param(
+            f"{HEAD}{READS}FileNotFoundError: [Errno 2] No such file or directory: 'd/a.json'\n",
+            ("A1", "data"),
+            id="a-file",
+        ),
+        pytest.param(f"{HEAD}{READS}KeyboardInterrupt\n", (None, None), id="ctrl-c"),
+    ],
+)
+def test_what_was_being_handled_tells_where_the_rest_is_cut_off(
+    tmp_path: Path, first: str, said: tuple[str | None, str | None]
+) -> None:
+    told = verdict(tmp_path, f"loading\n{first}{DURING}{HEAD}")
+
+    assert (told.code, told.fault_class) == said
+    assert told.confidence < 0.8
+
+
+def test_a_ctrl_c_above_it_leaves_it_open(tmp_path: Path) -> None:
+    """Threads print theirs first."""
+    text = f"Process Process-9:\nKeyboardInterrupt:\n{HEAD}{READS}"
+
+    assert verdict(tmp_path, text).state == "undetermined"
+
+
 def test_a_ctrl_c_before_it_leaves_it_open(tmp_path: Path) -> None:
     """What came while it was handled is its echo."""
     text = f"loading\n{HEAD}{READS}KeyboardInterrupt\n\nDuring handling of the above exception,"

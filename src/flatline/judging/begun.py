@@ -16,6 +16,7 @@ LINES_ABOVE = 6
 _IN_THE_LOOP = (
     "_maybe_log_save_evaluate",
     "_save_checkpoint",
+    "save_checkpoint",
     "on_train_epoch_end",
     "on_train_batch_end",
     "on_step_end",
@@ -68,6 +69,11 @@ def had_saved(facts: Facts, crash: Crash) -> bool:
         and _OF_STEPS.search(m.cite.text)
         for m in facts.tagged("save-begun")
     )
+
+
+def beside_the_loop(crash: Crash) -> bool:
+    """Whether a thread of its own raised it: when, no frame tells."""
+    return bool(crash.frames) and crash.frames[0].function in ("_feed", "_bootstrap_inner")
 
 
 def in_the_making(crash: Crash) -> bool:

@@ -185,7 +185,8 @@ def above(lines: Sequence[str]) -> tuple[Frame, ...]:
     heads it otherwise, and Python has none where a source does not parse."""
     found: list[Frame] = []
     code: str | None = None
-    for text in reversed(lines):
+    for line in reversed(lines):
+        text = line.rstrip()
         if frame := FRAME.match(text if text.startswith(" ") else f"  {text}"):
             found.insert(0, Frame(frame[1], int(frame[2]), frame[3] or "", code))
             code = None

@@ -53,6 +53,8 @@ _SAVED_AS = re.compile(
     r"(?i)\b(?:loading|reading|load|read) (?:from )?(?:\w+ )?(?:checkpoint|ckpt)"
     r"|(?:step|iter(?:ation)?|epoch|epo|global_step|checkpoint|ckpt)[-_=]?\d"
 )
+_SHARDED = "/torch/distributed/checkpoint/"
+"""What every rank writes its part of: nobody publishes weights so."""
 NAMED_ABOVE = 40
 SETTINGS_ABOVE, READ_ABOVE = 2_000, 3
 """Lines: settings are printed at the start, the file just before it is read."""
@@ -129,6 +131,8 @@ def begins_anew(facts: Facts, crash: Crash) -> bool:
 def of_its_own(facts: Facts, crash: Crash) -> bool:
     """Whether anything says that the file was one of the run's own saves: the names on the way,
     the lines above, a number of a step in its name."""
+    if any(_SHARDED in f.file.replace("\\", "/") for f in crash.frames):
+        return True
     way = " ".join(f"{f.function} {f.code or ''}" for f in crash.frames)
     head = crash.head
     first = max(1, head.line - NAMED_ABOVE)

@@ -220,6 +220,8 @@ _OF_A_GYM = re.compile(r"\benvs?\.(?:step|reset)\(")
 _OF_DEVICES = re.compile(r"\bjax\.(?:local_)?devices\(")
 """A mesh that fewer devices are visible than it was written for."""
 _NONE_LEFT = re.compile(r"to unpack \(expected \d+, got 0\)|more than 0 values to unpack")
+_OTHER_SPACES = re.compile(r"\.spaces\.\w+\.(\w+)'>.{0,400} but \1\(")
+"""Gym's and gymnasium's classes have the same names (stable-baselines3)."""
 _COUNTS = re.compile(
     r"\bassert (?:len\(\s*[\w.]*(?:data|imag|img|file|dir|sample|anno|line|row|label|path|record)"
     r"\w*\s*\)|\w*(?:samples|images|utterances|records|files)) *(?:>|!=|==)"
@@ -311,6 +313,8 @@ def _by_what_was_done(exception: str, said: str, near: tuple[Frame, ...]) -> str
         return "data"
     if _NO_MOLECULE.search(said):
         return "data"
+    if _OTHER_SPACES.search(said):
+        return "env"
     if exception.endswith("TypeError") and _CALL.search(said):
         return "env" if _of_a_library(said, near) else DEFAULT
     if exception.endswith("AttributeError"):
