@@ -299,12 +299,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         is_wrapper(crash) or is_interrupt(crash) or any(m.signature.role in hushing for m in block)
     ):
         return None
-    begun = started(facts, crash.cite, crash.attempt)
-    begun = begun or within_the_loop(crash) or had_saved(facts, crash) or begun
-    in_doubt = begun is False and not facts.has_progress and in_a_loop(crash)
-    begun = None if in_doubt else begun
-    halfway = not begun and not facts.has_progress and within_a_bar(facts, crash)
-    begun = begun or halfway or begun
+    begun, in_doubt, halfway = _phase(facts, crash)
     gone_on = crash.caught or survived(facts, crash.cite, crash.attempt)
     if best is not None:
         family, fault_class = signed(facts, crash, best, begun)
@@ -340,6 +335,17 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         match=best,
         attempt=crash.attempt,
     )
+
+
+def _phase(facts: Facts, crash: Crash) -> tuple[bool | None, bool, bool]:
+    """Whether a step had been made, None where that cannot be told; whether that is doubted for a
+    loop on the way; and whether a bar alone tells."""
+    begun = started(facts, crash.cite, crash.attempt)
+    begun = begun or within_the_loop(crash) or had_saved(facts, crash) or begun
+    in_doubt = begun is False and not facts.has_progress and in_a_loop(crash)
+    begun = None if in_doubt else begun
+    halfway = not begun and not facts.has_progress and within_a_bar(facts, crash)
+    return begun or halfway or begun, in_doubt, halfway
 
 
 def _innermost(crash: Crash) -> Crash:
