@@ -1,4 +1,4 @@
-"""Lines on the connections between processes, and on processes that are gone, by what they decide."""
+"""Connections between processes, and processes that are gone: what their lines decide."""
 
 from __future__ import annotations
 
