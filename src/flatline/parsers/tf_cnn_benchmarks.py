@@ -16,7 +16,7 @@ from flatline.parsers._rules import RuleReader, fields, rule
 FORMAT = "tf_cnn_benchmarks"
 FRAMEWORK = "tensorflow"
 TRIGGERS = (
-    r"[0-9]\s+images/sec: [0-9.]+ \+/- [0-9.]+ \(jitter = ",
+    r"images/sec: [0-9.]+ \+/- [0-9.]+ \(jitter = ",
     r"total images/sec: [0-9]",
 )
 RULES = (
