@@ -41,7 +41,7 @@ from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
 from flatline.judging.loss import Curve, curve
 from flatline.judging.shapes import CHANCES, SHAPE_POINTS, beyond_chance
-from flatline.judging.standing import Standing, both_at_chance, standing_still
+from flatline.judging.standing import Standing, both_at_chance, fell_to_chance, standing_still
 from flatline.judging.uniform import apart_in_loss
 from flatline.model import PRINTED, Action, Cleared, Finding, Judgement
 
@@ -78,9 +78,9 @@ _STRENGTH = {
 }
 
 
-AT_CHANCE, STANDS, BOTH = 0.55, 0.45, 0.7
+AT_CHANCE, STANDS, BOTH, FELL = 0.55, 0.45, 0.7, 0.65
 """An accuracy alone never makes it sure; one of held-out cases may be its evaluation's fault. A
-loss at chance beside it is no evaluation's."""
+loss at chance beside it is no evaluation's, nor is one that it once found good."""
 MEAN_CLEARLY_ABOVE, MEAN_ABOVE = 1.05, 1.25
 """A loss that stayed at one level has its mean there; a quarter above is no chance, nor is less
 where the last losses scatter little."""
@@ -117,7 +117,7 @@ def judge(facts: Facts) -> Judgement:
 
 def _untold(facts: Facts, seen: Curve | None) -> Judgement:
     """Where no loss shows whether anything was learnt."""
-    still = standing_still(facts)
+    still = fell_to_chance(facts) or standing_still(facts)
     if still is not None:
         return _still(facts, still)
     return None if seen is None else _by_its_mean(facts, seen)
@@ -167,17 +167,21 @@ def _still(facts: Facts, still: Standing) -> Finding:
     like = f": what one class of {still.chance} gives" if still.chance else ", and no other moved"
     if still.loss is not None:
         like += f"; the loss is {still.loss:.4f}, ln {still.chance}"
+    if still.best is not None:
+        like += f"; it had been {still.best:.4g}"
     return Finding(
         code=CODE,
         summary=said + like,
         fault_class="metric-at-chance" if still.chance else "metric-stands",
         attribution="training",
-        strength=BOTH if still.loss is not None
+        strength=BOTH if still.loss is not None else FELL if still.best is not None
         else STANDS if still.chance is None or still.held_out else AT_CHANCE,
         severity="degraded",
         shows=(claim(said + like, *still.cites),),
         implies=(claim("Weights that move change some answers: this model gives all cases the"
-                       " same one, and has learnt nothing.", *still.cites[-1:]),),
+                       " same one, and has "
+                       + ("lost what it had learnt." if still.best else "learnt nothing."),
+                       *still.cites[-1:]),),
         scope="all",
         onset=still.cites[0].at,
         order=(still.cites[0].source, still.cites[0].line),
@@ -185,6 +189,8 @@ def _still(facts: Facts, still: Standing) -> Finding:
         ended_run=False,
         cannot_decide=("Whether the labels, the rate, frozen parameters or the device's arithmetic"
                        " keep it there.",) if still.loss is not None
+        else ("What took it there: the epochs in which it fell, and the gradients' norms of them,"
+              " would tell.",) if still.best is not None
         else ("Whether the loss moved: none was read that shows it. Labels, learning rate"
               " and frozen parameters are to be looked at.",),
         actions=(Action("fix", _advice(facts, None)),),
