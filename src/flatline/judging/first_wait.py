@@ -25,6 +25,9 @@ BESIDE = 60
 """Lines before the report in which another rank's work is looked for: bars are drawn often."""
 _GROUP = re.compile(r"\bPG (?:GUID |ID )?(?P<group>\d{1,6})\b")
 _COMPLETED = re.compile(r"(?i)last completed (?:NCCL )?work: (?P<work>-?\d{1,12})\b")
+LISTED = 8
+"""Lines of a report in which the operations that stall are named."""
+_OPERATIONS = re.compile(r"\bHorovod(Broadcast|Allreduce|Allgather|Reducescatter|Alltoall)")
 _UNDER_WAY = re.compile(r"(?<!\d)(?P<percent>\d{1,3})%\|")
 
 
@@ -56,10 +59,20 @@ def _never_met(facts: Facts) -> Unmet | None:
 
 def _of_horovod(facts: Facts, victims: Waiting, told: Sequence[Match]) -> Unmet | None:
     """Where nothing but broadcasts was submitted, and some rank was there for all of them."""
+    if any(m.signature.id != REPORT for m in told):
+        return None
     listed = stalled(facts, victims.first.attempt)
-    if listed is None or not listed.opens or any(m.signature.id != REPORT for m in told):
+    if listed is None:
+        return Unmet(victims) if all(_broadcasts(facts, m.cite) for m in told) else None
+    if not listed.opens:
         return None
     return Unmet(victims, listed.places, listed.why) if listed.odd else None
+
+
+def _broadcasts(facts: Facts, report: LogCite) -> bool:
+    """Whether a report whose ranks are cut off names broadcasts and nothing else."""
+    named = _OPERATIONS.findall(" ".join(facts.lines(report.source, report.line, LISTED)))
+    return set(named) == {"Broadcast"}
 
 
 def _of_a_group(facts: Facts, victims: Waiting, told: Sequence[Match]) -> Unmet | None:

@@ -122,7 +122,8 @@ def curve(facts: Facts) -> Curve | None:
         lost = _non_finite(facts, track, losses, losses)
         least = ADVERSARY_TAIL if _ADVERSARY.search(track.loss_name) else UNFALLING_TAIL
         few = lost is not None and lost.count < least
-        return None if few and not _poisoned(track, losses[-1]) else lost
+        known = lost is not None and (lost.throughout or _poisoned(track, losses[-1]))
+        return None if few and not known else lost
     if (not losses and not points) or _sweeps(track, losses):
         return None
     bad = _skipping(facts, track, losses) or _non_finite(facts, track, losses, points)

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
+from flatline.judging.classing import with_frames
 from flatline.judging.crashes import failures
 from flatline.model import Claim, Crash, LogCite, Match, Place
 
@@ -172,7 +173,9 @@ def turned_away(facts: Facts) -> Crash | None:
         return None
     if any(event.signal for event in facts.exits):
         return None
-    found = [c for c in facts.crashes if c.attempt == facts.last.n and not c.caught and _away(c)]
+    raised = (with_frames(facts, c) for c in facts.crashes
+              if c.attempt == facts.last.n and not c.caught)  # fmt: skip
+    found = [crash for crash in raised if _away(crash)]
     first = facts.earliest(crash.cite for crash in found)
     return next((crash for crash in found if crash.cite == first), None)
 

@@ -60,6 +60,7 @@ _VERSIONS = re.compile(
     r"|\bnot enabled in this build\b"
     r"|\b(?:CUDA|GPU|MPI|NCCL) (?:support )?(?:is )?not enabled\b"
     r"|\bsupport has (?:not )?been built\b"
+    r"|\bpaging file is too small\b"
     r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b|\bnot built with\b"
     r"|\bno package called\b|\bPackage \S{1,60} not found\b"
     r"|\b(?:implemented|supported) (?:on|for|by) (?:the )?backend\b"
@@ -151,6 +152,7 @@ _PATHS = tuple(
          r"(?:_[\w-]*)?\.pth?$", "data"),
         (r"\.(?:pth?|ckpt|safetensors|onnx|pdparams|msgpack|gguf|caffemodel)$|(?:^|/)(?:tokenizer"
          r"|vocab|merges)[^/]*$|pretrain|checkpoint|weights?(?:/|\b)|pytorch_model|\.model$|"
+        r"(?:^|/)params\.json$|"
          r"\.(?:bin|safetensors)\.index\.json$|[a-z]_model$|"
          r"(?:^|/)models?(?:/|--)|(?:^|/)(?:glove|word2vec|fasttext|smplx?|mano)(?:\b|_)|\.vec$",
          "asset"),
