@@ -19,8 +19,8 @@ from flatline.model import Finding, Judged, QueryCite, Verdict
 
 CONFIDENT = 0.8
 """DESIGN: what "confident" means."""
-KNOTS = ((0.3, 0.5), (0.6, 0.76), (0.8, 0.79))
-KNOTS_ABOVE = ((0.8, 0.94), (0.99, 0.985))
+KNOTS = ((0.3, 0.65), (0.6, 0.78), (0.8, 0.79))
+KNOTS_ABOVE = ((0.8, 0.955), (0.99, 0.985))
 """(strength, how often right), by `lab/calibrate.py`. Below 0.4 hardly anything was counted: the
 first value is a judgement."""
 

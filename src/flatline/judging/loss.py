@@ -85,6 +85,8 @@ _SCALER = re.compile(
 CUT_LINES, SETTINGS_LINES = 2, 400
 ADVERSARY_TAIL = 3
 _ADVERSARY = re.compile(r"(?i)(?:^|[_/. ])(?:[dg]|disc\w*|gen(?:erator)?)(?:$|[_/. ])")
+OF_VALUES = "value loss"
+"""What it compares are numbers always: a batch without a reward has values, too."""
 UNFALLING_TAIL = 5
 """Points of a loss that need not fall, not finite up to the end: one batch without a reward gives
 a policy's loss no value, five in a row give it none any more."""
@@ -122,7 +124,8 @@ def curve(facts: Facts) -> Curve | None:
         lost = _non_finite(facts, track, losses, losses)
         least = ADVERSARY_TAIL if _ADVERSARY.search(track.loss_name) else UNFALLING_TAIL
         few = lost is not None and lost.count < least
-        known = lost is not None and (lost.throughout or _poisoned(track, losses[-1]))
+        ever = lost is not None and lost.throughout and track.loss_name == OF_VALUES
+        known = ever or (lost is not None and _poisoned(track, losses[-1]))
         return None if few and not known else lost
     if (not losses and not points) or _sweeps(track, losses):
         return None
