@@ -30,7 +30,6 @@ def run(folder: Path, *, waited: float, took: float, busy: Callable[[str], float
             f" step_time={took if slow else 4.0:.3f}s"
             f" data_time={waited if slow else 0.05 + 0.01 * (step % 3):.3f}"
         )
-    lines.append(f"{at:%Y-%m-%dT%H:%M:%S}Z INFO Training completed")
     (folder / "train.log").write_text("\n".join(lines) + "\n")
     base, read = 1_700_000_000, []
     for second in range(0, int((at - BEGAN).total_seconds()), 30):
