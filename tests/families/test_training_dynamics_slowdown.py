@@ -65,8 +65,8 @@ def test_work_a_second_that_holds_hides_no_longer_steps(
 
 
 def rows(folder: Path, *, length: float, took_s: float, more: str = "") -> Verdict:
-    """600 steps in rows of JSON, of sequences of 2,048 and from step 301 on of another mean length;
-    `more` may count tokens by them."""
+    """600 steps in rows of JSON, of 2,048 tokens a sequence and from step 301 on of another mean;
+    `more` may count the tokens."""
     at, lines = datetime(2026, 6, 2, 9, tzinfo=UTC), []
     for step in range(5, 605, 5):
         long = step > 300

@@ -61,8 +61,6 @@ def test_the_others_wait_in_a_collective_for_the_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("waited", "took"), [(2.6, 6.5), (2.6, 4.0)], ids=["longer", "as long as before"]
 )
-def test_waits_that_the_gpus_compute_through(
-    tmp_path: Path, waited: float, took: float
-) -> None:
+def test_waits_that_the_gpus_compute_through(tmp_path: Path, waited: float, took: float) -> None:
     """What is fetched ahead by a thread of its own is timed and costs nothing."""
     assert run(tmp_path, waited=waited, took=took, busy=lambda gpu: 97).code != "D1"

@@ -84,7 +84,7 @@ anything else that is printed."""
 SLACK = 2
 """Stretches by which the two may miss one another: logs and events are written later."""
 _TOKENS = re.compile(
-    r"(?i)(?<![a-z])tok(?:en)?s?(?:/s|[_ ]?per[_ ]?s(?:ec|\b)|[_ ]?/[_ ]?s)|(?<![a-z])(?:tps|wps)\b"
+    r"(?i)(?<![a-z])(?:tok(?:en)?s?(?:[_ ]?/[_ ]?s|[_ ]?per[_ ]?s(?:ec|\b))|(?:tps|wps)\b)"
 )
 
 
