@@ -172,6 +172,8 @@ def _grown(
     tried: int,
 ) -> list[_Move]:
     """Sizes that grew where throughput began to fall, by no less than it fell can come of."""
+    if not any(phase.begins >= run.best.begins for phase in run.slow):
+        return []
     least = _first(run).part / (1 - DROP)
     return [
         replace(move, fault_class="size")

@@ -34,8 +34,9 @@ def lately(facts: Facts) -> tuple[Pace, LogCite] | None:
         (m.attempt, m.cite) for m in facts.matches
     ]
     last = track.lines[span[-1]]
-    dated = [cite for attempt, cite in said if attempt == facts.last.n and cite.at
-             and cite.source == track.source and cite.line < last and not cite.at_assumed]  # fmt: skip
+    own = [cite for attempt, cite in said
+           if attempt == facts.last.n and cite.source == track.source]  # fmt: skip
+    dated = [cite for cite in own if cite.at and not cite.at_assumed and cite.line < last]
     anchor = max(dated, key=lambda cite: cite.line, default=None)
     took = {b: (track.steps[b] - track.steps[a]) * track.step_s[b] for a, b in pairwise(span)}
     if anchor is None or anchor.at is None:
