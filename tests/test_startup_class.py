@@ -98,6 +98,7 @@ def test_an_address_to_read_on_at_is_nothing_that_was_to_be_fetched() -> None:
 def test_one_line_is_enough_where_it_names_the_exception() -> None:
     assert class_of_line("[rank0]: ImportError: no module") == "env"
     assert class_of_line("ValueError: File data/mix.jsonl not found.") == "data"
+    assert class_of_line("ValueError(\"Folder mel_16k does not exist in '/d/data'.\")") == "data"
     assert class_of_line("something failed") is None
 
 
@@ -126,6 +127,10 @@ def test_one_line_is_enough_where_it_names_the_exception() -> None:
         ("ValueError", "need at least one array to stack", [], "data"),
         ("RuntimeError", "HCCL error: [ModuleNotFoundError: No module named 'tbe.x']", [], "env"),
         ("AssertionError", "ca_forward miss in module _ext", [], "env"),
+        ("XlaRuntimeError", "tensor is on GPU, but no GPU backend was provided.", [], "env"),
+        ("ValueError", "cannot reshape array of size 1 into shape (2,4)",
+         [frame("In[3]", "<module>", "mesh = np.array(jax.devices()).reshape(shape)")], "env"),
+        ("ValueError", "layers.0.q_proj.weight doesn't have any device set.", [], "config"),
         ("LightGBMError", "GPU Tree Learner was not enabled in this build.", [], "env"),
         ("RuntimeError", "Cannot load cudnn shared library.", [], "env"),
         ("AssertionError", "No valid data found in yard_train.", [], "data"),

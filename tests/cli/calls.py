@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import flatline
 from flatline.cli import Engine
@@ -76,3 +79,13 @@ def answered(body: str, *argv: str, **env: str) -> subprocess.CompletedProcess[s
         check=False,
         timeout=60,
     )
+
+
+@contextmanager
+def started(command: Sequence[str], **how: Any) -> Iterator[subprocess.Popen[Any]]:
+    """A process that does not outlive its test, however that ends."""
+    with subprocess.Popen(list(command), **how) as process:
+        try:
+            yield process
+        finally:
+            process.kill()

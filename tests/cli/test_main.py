@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.calls import Oracle, answered, environment, flatline_process, program
+from cli.calls import Oracle, answered, environment, flatline_process, program, started
 from flatline import __version__
 from flatline.cli import Engine, answer, command_names, main
 from flatline.errors import FormatError, ManyJobs, UsageError
@@ -52,7 +52,7 @@ def test_a_process_that_is_told_to_end_leaves_nothing(how: signal.Signals, tmp_p
     with tempfile.TemporaryDirectory(dir=request.targets[0]):
         print("there", flush=True)
         time.sleep(60)"""
-    with subprocess.Popen(
+    with started(
         [*program(body), "diagnose", str(tmp_path)],
         env=environment(), stdout=subprocess.PIPE, stderr=subprocess.PIPE,
     ) as process:  # fmt: skip
@@ -62,7 +62,7 @@ def test_a_process_that_is_told_to_end_leaves_nothing(how: signal.Signals, tmp_p
         assert list(tmp_path.iterdir())
         process.send_signal(how)
 
-        assert process.wait(20) == 128 + how
+        assert process.wait(60) == 128 + how
         assert process.stderr.read() == b""
     assert not list(tmp_path.iterdir())
 

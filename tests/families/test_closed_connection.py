@@ -57,3 +57,22 @@ def test_another_rank_s_log_would_show_what_it_was(tmp_path: Path) -> None:
 
 def test_a_run_that_went_on(tmp_path: Path) -> None:
     assert verdict(tmp_path, *STEPS[:3], CLOSED, *STEPS[3:]).code != "C5"
+
+
+RESET = "node{}:15:91 [3] include/socket.h:398 NCCL WARN Call to {} failed : Connection reset by peer\n"  # noqa: E501
+
+
+def test_each_of_two_logs_lost_its_peer(tmp_path: Path) -> None:
+    """None of the two had gone before."""
+    found = verdict(tmp_path, RESET.format(1, "write"), rank5=RESET.format(2, "recv"))
+    assert (found.code, found.attribution) == ("C5", "unknown")
+    assert found.confidence < 0.8
+
+
+def test_a_traceback_without_its_end_explains_no_lost_peer(tmp_path: Path) -> None:
+    """It is printed for it."""
+    text = ["Last error:", "Net : Connection closed by remote peer node7<43236>",
+            "Traceback (most recent call last):", '  File "train.py", line 9, in <module>',
+            "    trainer.fit(model)", '  File "/x/trainer.py", line 529, in fit',
+            "    call._call("]  # fmt: skip
+    assert verdict(tmp_path, *text).code == "C5"

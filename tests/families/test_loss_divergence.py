@@ -61,3 +61,35 @@ def test_an_evaluation_that_ends_without_a_number(tmp_path: Path) -> None:
 
     assert (ended.code, ended.confidence < 0.8, passed.code) == ("E1", True, "G1")
     assert never.code == "G1"  # of an empty set, most often
+
+
+@pytest.mark.parametrize(
+    ("skipped", "code"), [(790, "E1"), (300, None)], ids=["nearly-all", "a-third"]
+)
+def test_most_steps_were_skipped(tmp_path: Path, skipped: int, code: str | None) -> None:
+    """The engine counts them while the trainer goes on printing losses."""
+    count = "[INFO] [logging.py:69:log_dist] [Rank 0] step=800, skipped={}, lr=[0.001], mom=[0.0]"
+    rows = ["{'loss': 6.2, 'learning_rate': 0.001, 'epoch': 0.02}", count.format(skipped),
+            "{'loss': 6.1, 'learning_rate': 0.001, 'epoch': 0.04}"]  # fmt: skip
+    (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == code
+    assert ("skipped" in verdict.headline) is (code == "E1")
+
+
+@pytest.mark.parametrize(("end", "code"), [("2.4", "E1"), ("1.1", None)])
+def test_an_evaluation_that_is_no_number_from_the_first_on(
+    tmp_path: Path, end: str, code: str | None
+) -> None:
+    """It says something where the losses of training have not come down either."""
+    losses = ["1.3", "1.8", "1.9", "1.8", "1.7", "1.6"]
+    rows = [f"{{'loss': {loss}, 'learning_rate': 0.002, 'epoch': {0.1 * i:.1f}}}"
+            for i, loss in enumerate(losses, 1)]  # fmt: skip
+    rows.append("{'eval_loss': nan, 'eval_runtime': 22.4, 'epoch': 1.0}")
+    rows.append(f"{{'loss': {end}, 'learning_rate': 0.002, 'epoch': 1.1}}")
+    (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == code
+    assert verdict.confidence < 0.8

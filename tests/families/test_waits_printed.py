@@ -128,6 +128,33 @@ def test_waits_in_bursts_beside_the_time_of_a_step(
 
 
 @pytest.mark.parametrize(
+    ("first", "lines", "waits", "above", "code"),
+    [
+        (14, 8, lambda n: 30.0 if n in (16, 20) else 0.002, "", "D1"),
+        (14, 8, lambda n: 7.0 if n in (16, 20) else 0.002, "", None),  # too little to tell
+        (14, 8, lambda n: 70.0 if n == 14 else 0.002, "", None),
+        (1, 8, lambda n: 30.0 if n in (1, 3) else 0.002, "", None),  # the loaders start
+        (14, 8, lambda n: 30.0 if n in (14, 16) else 0.002, "=> resumes\n" * 9, None),
+    ],
+)
+def test_a_few_lines_from_amid_the_steps(
+    tmp_path: Path, first: int, lines: int, waits: Callable[[int], float], above: str, code: str
+) -> None:
+    """What came before was cut off, so the first of them are no warm-up; a run that resumes
+    prints much before its first."""
+    rows, waited = [], 7.7 * first
+    for n in range(first, first + lines):
+        waited += waits(n)
+        rows.append(
+            f"Epoch: [0][{n}/5005]\tTime {waits(n) + 0.15:.3f} ({waited / (n + 1) + 0.15:.3f})"
+            f"\tData {waits(n):.3f} ({waited / (n + 1):.3f})\tLoss {6.9 - n / 1000:.4f} (6.9)\n"
+        )
+    (tmp_path / "train.log").write_text(above + "".join(rows))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+    assert (verdict.code, verdict.confidence < 0.8) == (code, True)
+
+
+@pytest.mark.parametrize(
     ("waited", "busy", "code"),
     [("74.617s", "4.856s", "D1"), ("21.617s", "4.856s", None), ("74.617s", "71.200s", None),
      ("746.170ms", "4.856s", None)],

@@ -125,3 +125,49 @@ def test_four_epochs_at_chance_are_too_few(tmp_path: Path) -> None:
     """A rate that warms up may keep a loss at chance as long."""
     told = verdict(tmp_path, lambda n: at_chance(n, 2.34 if n == 1 else 2.3026), 4)
     assert told.fault_class != "metric-at-chance"
+
+
+def fallen(n: int, best: str = "0.8843", train: str = "0.5003", val: str = "0.5000") -> str:
+    return (
+        f"epoch {n + 40} best val acc: {best}, train loss: {1 + (n * 7 % 5) / 9:.4f};"
+        f" train acc: {train} val acc: {val}"
+    )
+
+
+def test_an_accuracy_that_had_been_better(tmp_path: Path) -> None:
+    """By the best that each line repeats: what was learnt is lost."""
+    told = verdict(tmp_path, fallen, 7)
+    assert (told.code, told.fault_class, told.confidence < 0.8) == ("E1", "metric-at-chance", True)
+    assert "it had been 0.8843" in told.headline
+
+
+def test_an_accuracy_that_fell_before_our_eyes(tmp_path: Path) -> None:
+    """By the lines of the epochs before."""
+    told = verdict(
+        tmp_path,
+        lambda n: (
+            f"Epoch {n} train acc: {70 + n / 9:.2f}% val acc: {61 + n / 7:.2f}%"
+            if n < 20
+            else f"Epoch {n} train acc: {10 + n % 2 / 50:.2f}% val acc: 10.00%"
+        ),
+        30,
+    )
+    assert (told.code, told.fault_class, told.confidence < 0.8) == ("E1", "metric-at-chance", True)
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        (fallen, 4),  # too few epochs
+        (lambda n: fallen(n, best="0.5400"), 7),
+        (lambda n: fallen(n, train=f"0.{9000 + n}"), 7),  # the evaluation's fault
+        (lambda n: fallen(n, val=f"0.{5000 + n}"), 7),
+        (lambda n: fallen(n - 40), 7),  # the best of another run
+        (lambda n: fallen(n, best="0.9931", val="0.7700"), 7),
+        (lambda n: f"episode {n} mean reward 3.1\n{fallen(n)}", 7),
+    ],
+)
+def test_what_has_lost_nothing_that_is_known(
+    tmp_path: Path, line: Callable[[int], str], count: int
+) -> None:
+    assert verdict(tmp_path, line, count).code is None

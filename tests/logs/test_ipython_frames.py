@@ -82,3 +82,10 @@ def test_a_path_that_is_only_named_is_no_frame() -> None:
 
     assert crash is not None
     assert crash.frames == ()
+
+
+def test_a_cell_s_own_frame_has_no_call() -> None:
+    text = CLASSIC.replace("in <cell line: 9>()", "in <module>")
+    raw = read_traceback(list(enumerate(text.splitlines(), 1)))
+    assert raw is not None
+    assert [frame.function for frame in raw.frames] == ["<module>", "on_train_begin"]

@@ -33,6 +33,15 @@ def test_the_optimizer_line_names_a_step_and_a_rate() -> None:
     assert (point.step, point.lr, point.loss) == (20, 5e-05, None)
 
 
+@pytest.mark.parametrize(
+    ("step", "skipped", "lost"), [(2000, 1995, True), (2000, 400, False), (30, 28, False)]
+)
+def test_the_optimizer_line_counts_what_was_skipped(step: int, skipped: int, lost: bool) -> None:
+    """A scaler that seeks its scale skips the first steps."""
+    (point,) = said(f"[Rank 0] step={step}, skipped={skipped}, lr=[5e-05], mom=[(0.9, 0.999)]")
+    assert point.skipped is lost
+
+
 def test_the_optimizer_line_of_step_0_is_printed_before_any_step() -> None:
     """The engine says it while it is built."""
     line = "[INFO] [logging.py:60:log_dist] [Rank 0] step=0, skipped=0, lr=[0.0], mom=[(0.9,)]"

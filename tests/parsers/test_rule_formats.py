@@ -26,6 +26,7 @@ from flatline.parsers import (
     openmmlab,
     paddle,
     paxml,
+    tf_cnn_benchmarks,
     timm,
     torchtitan,
     vits,
@@ -76,6 +77,16 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         "2023-06-29,15:45:36 | INFO | Train Epoch: 2 [ 27371/109484 (25%)] Loss: 0.97884 (1.023)"
         " Data (t): 0.158 Batch (t): 0.559, 36.0876/s LR: 0.000001 Logit Scale: 99.995 - V4",
         {"epoch": 2.25, "loss": 0.97884, "lr": 1e-06, "step_s": 0.559, "data_s": 0.158},
+    ),
+    (
+        tf_cnn_benchmarks,
+        "40\timages/sec: 311.7 +/- 1.4 (jitter = 6.3)\t7.912",
+        {"step": 40, "throughput": 311.7, "throughput_unit": "images/s", "loss": 7.912},
+    ),
+    (
+        tf_cnn_benchmarks,
+        "[1,2]<stdout>:40\timages/sec: 311.7 +/- 1.4 (jitter = 6.3)\tnan\t0.001\t0.005",
+        {"step": 40, "throughput": 311.7, "throughput_unit": "images/s", "loss": math.nan},
     ),
     (vits, "INFO:freevc:Train Epoch: 1515 [70%]", {"epoch": 1515.0}),
     (

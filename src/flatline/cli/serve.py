@@ -79,7 +79,7 @@ def run(options: argparse.Namespace, engine: Engine) -> int:
         complain(f"flatline: {_holds(held)}\n"
                  f"flatline: in Grafana, a Prometheus data source of {server.url}; ends with"
                  " Ctrl-C")  # fmt: skip
-        _until_told(server.serve_forever)
+        _until_told(server.serve_forever, server.shutdown)
     return HEALTHY
 
 
@@ -92,20 +92,22 @@ def _holds(held: Held) -> str:
     return f"serving {len(held.store.names()):,} metrics {when}"
 
 
-def _until_told(work: Callable[[], None]) -> None:
-    """Until Ctrl-C, or SIGTERM, which ends it likewise."""
+def _until_told(work: Callable[[], None], stop: Callable[[], None]) -> None:
+    """Until Ctrl-C, or SIGTERM, which ends it likewise.  An exception that a signal raises is lost
+    where it strikes a destructor, so none is raised: another thread stops the work."""
     import signal
+    import threading
 
     def told(*_: object) -> None:
-        raise KeyboardInterrupt
+        threading.Thread(target=stop, daemon=True).start()
 
-    before = signal.signal(signal.SIGTERM, told)
+    before = {one: signal.signal(one, told) for one in (signal.SIGINT, signal.SIGTERM)}
     try:
         work()
-    except KeyboardInterrupt:
         complain("flatline: ended")
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for one, handler in before.items():
+            signal.signal(one, handler)
 
 
 def _listen(said: str) -> tuple[str, int]:

@@ -13,7 +13,7 @@ Mechanism:
 
 Told apart from:
     A2, A3, B1, B2, F1: there the lost rank's own end is seen; it explains this one.
-    C1 rendezvous-hang: no collective had ever completed.
+    C1 rendezvous-hang: no collective had ever completed, and none was at work elsewhere.
     C4 heartbeat-false-positive: the accused was working when it was declared dead.
     C5 network-failure: the peer was alive and the link to it failed.
 
@@ -35,6 +35,7 @@ from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import cap, claim, distinct, name_places, number
+from flatline.judging.first_wait import never_met
 from flatline.judging.heartbeats import declared_dead
 from flatline.judging.idle_power import computing, idle
 from flatline.judging.one_look import looked_once
@@ -96,7 +97,7 @@ def judge(facts: Facts) -> Judgement:
     fault_class = _fault_class(victims, timed_out)
     if suspect.kind == "mismatch":
         fault_class = "mismatch"
-    if not facts.has_progress and _in_rendezvous(facts):
+    if not facts.has_progress and (_in_rendezvous(facts) or never_met(facts)):
         return None
     strength = (0.86 if timed_out else 0.6) + (0.06 if suspect.places else 0.0)
     if suspect.kind is not None:

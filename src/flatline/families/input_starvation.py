@@ -24,6 +24,7 @@ References:
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -60,6 +61,8 @@ SEVERE, MILD = 0.4, 0.7
 many sound runs of small models lie."""
 WARM_UP, WARM_UP_STEPS = 3, 10
 """First lines and steps of an attempt, in which a loader fills and kernels are compiled."""
+AMID = 3
+"""Lines of a log of which the first step stands in one: what came before was cut off."""
 MOSTLY = 0.6
 """Waiting for data in so much of its time a loop is paced by it, however busy the GPUs are in the
 rest."""
@@ -316,8 +319,13 @@ def _apart(track: Track, points: Sequence[int]) -> int:
 
 
 def _warm(track: Track, points: Sequence[int]) -> list[int]:
-    """The lines past the warm-up: the first few are in it unless each stands for many steps."""
+    """The lines past the warm-up: the first few are in it unless each stands for many steps, or
+    the log begins amid the steps, for a run that resumes prints much before its first."""
     each = _apart(track, points)
+    if points and track.lines[points[0]] <= AMID:
+        begun = track.steps[points[0]] % (track.per_epoch or sys.maxsize)
+        if begun > WARM_UP_STEPS + each:
+            return list(points)
     return [i for n, i in enumerate(points)
             if n >= WARM_UP or (each >= WARM_UP_STEPS <= track.steps[i] - each)]  # fmt: skip
 

@@ -41,7 +41,7 @@ from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
 from flatline.judging.loss import Curve, curve
 from flatline.judging.shapes import CHANCES, SHAPE_POINTS, beyond_chance
-from flatline.judging.standing import Standing, both_at_chance, standing_still
+from flatline.judging.standing import Standing, both_at_chance, fell_to_chance, standing_still
 from flatline.judging.uniform import apart_in_loss
 from flatline.model import PRINTED, Action, Cleared, Finding, Judgement
 
@@ -78,9 +78,9 @@ _STRENGTH = {
 }
 
 
-AT_CHANCE, STANDS, BOTH = 0.55, 0.45, 0.7
+AT_CHANCE, STANDS, BOTH, FELL = 0.55, 0.45, 0.7, 0.65
 """An accuracy alone never makes it sure; one of held-out cases may be its evaluation's fault. A
-loss at chance beside it is no evaluation's."""
+loss at chance beside it is no evaluation's, nor is one that it once found good."""
 MEAN_CLEARLY_ABOVE, MEAN_ABOVE = 1.05, 1.25
 """A loss that stayed at one level has its mean there; a quarter above is no chance, nor is less
 where the last losses scatter little."""
@@ -100,7 +100,7 @@ def judge(facts: Facts) -> Judgement:
         if met:
             text = "the program measured that the quality it was to reach was reached"
             return Cleared(CODE, text, (met[-1].cite,), decisive=True)
-        if seen is not None and (lost := _held_out(facts)) is not None:
+        if seen is not None and (lost := _held_out(facts, seen)) is not None:
             return lost
         if (still := both_at_chance(facts)) is not None:
             return _still(facts, still)
@@ -117,24 +117,26 @@ def judge(facts: Facts) -> Judgement:
 
 def _untold(facts: Facts, seen: Curve | None) -> Judgement:
     """Where no loss shows whether anything was learnt."""
-    still = standing_still(facts)
+    still = fell_to_chance(facts) or standing_still(facts)
     if still is not None:
         return _still(facts, still)
     return None if seen is None else _by_its_mean(facts, seen)
 
 
-def _held_out(facts: Facts) -> Finding | None:
-    """That the last evaluation's loss is no number, as an earlier one's was and the training's
-    still is."""
+def _held_out(facts: Facts, seen: Curve) -> Finding | None:
+    """That the last evaluation's loss is no number, as the training's still is, while an earlier
+    one's was or the training's has not come down."""
     told = [m for m in facts.markers_of("eval")
             if m.attempt == facts.last.n and m.progress.loss is not None]  # fmt: skip
     if not told or isfinite(told[-1].progress.loss or 0.0):
         return None
     last = told[-1]
     sound = next((m for m in reversed(told) if isfinite(m.progress.loss or 0.0)), None)
-    if sound is None:
+    first, end = (seen.points[at].loss or 0.0 for at in (0, -1))
+    fell = seen.shape == "falling" or end < first
+    if sound is None and fell:
         return None  # from the first on: an evaluation of nothing, or one that never worked
-    cites = [last.cite, sound.cite]
+    cites = [last.cite, *((sound.cite,) if sound else (p.cite for p in seen.points))]
     text = "The loss of the last evaluation is non-finite, that of training is not"
     return Finding(
         code=CODE,
@@ -165,17 +167,21 @@ def _still(facts: Facts, still: Standing) -> Finding:
     like = f": what one class of {still.chance} gives" if still.chance else ", and no other moved"
     if still.loss is not None:
         like += f"; the loss is {still.loss:.4f}, ln {still.chance}"
+    if still.best is not None:
+        like += f"; it had been {still.best:.4g}"
     return Finding(
         code=CODE,
         summary=said + like,
         fault_class="metric-at-chance" if still.chance else "metric-stands",
         attribution="training",
-        strength=BOTH if still.loss is not None
+        strength=BOTH if still.loss is not None else FELL if still.best is not None
         else STANDS if still.chance is None or still.held_out else AT_CHANCE,
         severity="degraded",
         shows=(claim(said + like, *still.cites),),
         implies=(claim("Weights that move change some answers: this model gives all cases the"
-                       " same one, and has learnt nothing.", *still.cites[-1:]),),
+                       " same one, and has "
+                       + ("lost what it had learnt." if still.best else "learnt nothing."),
+                       *still.cites[-1:]),),
         scope="all",
         onset=still.cites[0].at,
         order=(still.cites[0].source, still.cites[0].line),
@@ -183,6 +189,8 @@ def _still(facts: Facts, still: Standing) -> Finding:
         ended_run=False,
         cannot_decide=("Whether the labels, the rate, frozen parameters or the device's arithmetic"
                        " keep it there.",) if still.loss is not None
+        else ("What took it there: the epochs in which it fell, and the gradients' norms of them,"
+              " would tell.",) if still.best is not None
         else ("Whether the loss moved: none was read that shows it. Labels, learning rate"
               " and frozen parameters are to be looked at.",),
         actions=(Action("fix", _advice(facts, None)),),
@@ -235,6 +243,10 @@ def _said(facts: Facts, said: Lead) -> Finding:
 def _told(seen: Curve, where: str) -> str:
     """The shape in words."""
     name = seen.track.loss_name
+    if seen.skipped and seen.count == 1:
+        return f"More than half of all steps were skipped, counted{where}: no gradient is finite"
+    if seen.skipped:
+        return f"Every step was skipped{where} and since: the gradients are non-finite"
     if seen.throughout:
         lines = f"every line read ({seen.count})" if seen.count > 1 else "the one line read of it"
         return f"The {name} or its gradient is non-finite in {lines}"
@@ -274,7 +286,7 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
     strength = _STRENGTH[seen.shape]
     if seen.count < FEW.get(seen.shape, 0):
         strength = 0.7
-    if seen.shape == "non-finite" and seen.count == 1 and not seen.throughout:
+    if seen.shape == "non-finite" and seen.count == 1 and not (seen.throughout or seen.skipped):
         strength = 0.55
     if seen.track.loss_name == PRINTED:
         strength = 0.6

@@ -3,7 +3,8 @@ The ranks never found each other.
 
 Symptom:
     Every rank is up and cold; no collective has run; after the rendezvous timeout they report
-    that the store, the master address or some of the ranks could not be reached.
+    that the store, the master address or some of the ranks could not be reached, or the first
+    collective of all times out.
 
 Mechanism:
     Process-group start-up needs every rank to reach one address (MASTER_ADDR:MASTER_PORT, the
@@ -13,7 +14,7 @@ Mechanism:
 
 Told apart from:
     A1 startup-crash: a rank raised an error of its own first; the others waited for it.
-    C2 collective-hang: collectives had run before.
+    C2 collective-hang: collectives had run before, or the one that is missing was at work.
     F4 launch-failure: a task never started, and the launcher says so.
 
 Do:
@@ -28,7 +29,8 @@ References:
 from __future__ import annotations
 
 from flatline.facts import Facts
-from flatline.judging.claims import claim, name_places
+from flatline.judging.claims import claim, distinct, name_places
+from flatline.judging.first_wait import Unmet, never_met
 from flatline.judging.leads import fix, lead, shows
 from flatline.judging.one_look import looked_once
 from flatline.judging.registration import (
@@ -39,6 +41,7 @@ from flatline.judging.registration import (
     turned_away,
     waited_for,
 )
+from flatline.judging.waiting import FIRST_ONE
 from flatline.model import Action, Claim, Cleared, Crash, Finding, Judgement, Place
 
 CODE = "C1"
@@ -69,6 +72,8 @@ def judge(facts: Facts) -> Judgement:
         alone = turned_away(facts)
         if alone is not None:
             return _turned_away(facts, alone)
+        if (unmet := never_met(facts)) is not None:
+            return _unmet(facts, unmet)
         return looked_once(facts, CODE) or _met(facts)
     first = found.first
     if first.started:
@@ -187,6 +192,40 @@ def _turned_away(facts: Facts, crash: Crash) -> Finding:
         actions=(
             Action("collect", "Read the log of rank 0 first; then reach MASTER_ADDR:MASTER_PORT"
                    " from that host and look for another service on the port."),
+        ),
+        resubmit="unknown",
+    )  # fmt: skip
+
+
+def _unmet(facts: Facts, unmet: Unmet) -> Finding:
+    first = unmet.victims.first.cite
+    missing = name_places(unmet.missing)
+    return Finding(
+        code=CODE,
+        summary="The first collective of all never completed"
+        + (f": {missing} did not join it" if missing else "; the ranks may never have met"),
+        attribution="unknown",
+        strength=FIRST_ONE,
+        shows=(
+            claim("What timed out is the first that the group was asked for, before any step",
+                  *unmet.victims.cites[:4]),
+            *((unmet.why,) if unmet.why is not None else ()),
+        ),
+        implies=(claim("Those that report it joined and waited: they are victims.", first),),
+        culprits=distinct(facts.on_host(place) for place in unmet.missing)[:MOST_NAMED],
+        scope="place" if missing else "none",
+        onset=first.at,
+        order=(first.source, first.line),
+        attempt=unmet.victims.first.attempt,
+        cannot_decide=(
+            "Whether a rank was late or gone, went another way in the program, or was there and"
+            " could not be reached: the logs of all ranks with NCCL_DEBUG=INFO would tell, or"
+            " the stack of a rank that hangs (py-spy dump).",
+        ),
+        actions=(
+            Action("collect", "See what each rank did meanwhile, above all one that is missing;"
+                   " then run all_reduce_perf (nccl-tests) on the same hosts and network"
+                   " interfaces."),
         ),
         resubmit="unknown",
     )  # fmt: skip

@@ -16,6 +16,7 @@ LINES_ABOVE = 6
 _IN_THE_LOOP = (
     "_maybe_log_save_evaluate",
     "_save_checkpoint",
+    "save_checkpoint",
     "on_train_epoch_end",
     "on_train_batch_end",
     "on_step_end",
@@ -34,7 +35,7 @@ _OF_STEPS = re.compile(r"\b(?:at|of|after|for) (?:\w+ )?[1-9][0-9]{0,9} (?:epoch
                        r"|\b(?:iteration|step|epoch)[ =:]{1,3}[1-9]|checkpoint-[1-9]")  # fmt: skip
 _SAVING = re.compile(r"_?save_(?:\w+_)?(?:checkpoint|ckpt|model|state|weights|adapter)\w*")
 _LOOPS = re.compile(
-    r"(?:_?(?:inner_)?train(?:ing)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
+    r"(?:_?(?:inner_|run_)?train(?:ing)?(?:_(?:and_)?(?:val|eval)\w*?)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
     r"|_loop)?|run_epoch|_?process_(?:next_)?(?:data|batch)|do_train|one_epoch)",
     re.IGNORECASE,
 )
@@ -68,6 +69,11 @@ def had_saved(facts: Facts, crash: Crash) -> bool:
         and _OF_STEPS.search(m.cite.text)
         for m in facts.tagged("save-begun")
     )
+
+
+def beside_the_loop(crash: Crash) -> bool:
+    """Whether a thread of its own raised it: when, no frame tells."""
+    return bool(crash.frames) and crash.frames[0].function in ("_feed", "_bootstrap_inner")
 
 
 def in_the_making(crash: Crash) -> bool:

@@ -21,6 +21,8 @@ LAST_LINES = 60
 WITHIN_S = 60.0
 """Of one another: later ones may have lost a rank that had gone for having lost another."""
 
+VAGUE = 0.3
+"""A traceback whose end is cut off says less than what stands above it."""
 BY_SCHEDULER = ("cancelled", "timeout", "preempted", "requeued", "node_fail")
 ENDING = timedelta(seconds=120)
 """What does not end by itself is killed KillWait later (slurm.conf, 30 s by default)."""
@@ -50,14 +52,14 @@ def broke(facts: Facts) -> tuple[LogCite, ...]:
 
 def closed_at_the_end(facts: Facts) -> LogCite | None:
     """
-    The line by which the only log of a run tells that a peer closed its connection, if that is
-    near its end and all that is told.
+    The line by which the only log of a run, or each of its logs, tells that a peer closed its
+    connection, if that is near its end and all that is told.
 
-    Nothing where several logs are there (a rank that died would show in one), where a record or a
+    Nothing where another log is there (a rank that died would show in it), where a record or a
     launcher tells how processes ended, or where anything else failed.
     """
-    logs = [read for read in facts.files if read.lines]
-    if len(logs) != 1 or facts.job is not None or facts.exits or facts.disposition == "completed":
+    logs = {read.source: read.lines for read in facts.files if read.lines}
+    if not logs or facts.job is not None or facts.exits or facts.disposition == "completed":
         return None
     ended = facts.markers_of("finished") or facts.tagged("end-ok")
     if facts.disposition in BY_SCHEDULER or ended or facts.tagged("heartbeat"):
@@ -70,11 +72,13 @@ def closed_at_the_end(facts: Facts) -> LogCite | None:
         for m in facts.tagged("lost-peer")
         if m.attempt == attempt and not of_a_stranger(facts, m)
     ]
-    if not lines or logs[0].lines - lines[-1].line > LAST_LINES:
+    last = {cite.source: cite.line for cite in lines}
+    if last.keys() != logs.keys() or any(logs[s] - last[s] > LAST_LINES for s in logs):
         return None
-    if any(f.attempt == attempt and f.fatal for f in failures(facts)) or _killed(facts, attempt):
+    told = (f for f in failures(facts) if f.attempt == attempt and f.strength >= VAGUE)
+    if any(f.fatal for f in told) or _killed(facts, attempt):
         return None
-    return None if facts.went_on(lines[0], attempt) else lines[0]
+    return None if any(facts.went_on(cite, attempt) for cite in lines) else lines[0]
 
 
 def as_it_was_ended(facts: Facts, times: Sequence[datetime]) -> bool:

@@ -15,37 +15,35 @@ from dataclasses import dataclass, replace
 from flatline.facts import Facts
 from flatline.judging.begun import (
     at_nought,
+    beside_the_loop,
     had_saved,
     in_a_loop,
-    in_the_making,
     within_a_bar,
     within_the_loop,
 )
 from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
-from flatline.judging.frames import above, asked_for, kind_of_any
+from flatline.judging.classing import (
+    KEYS,
+    communicates,
+    of_the_first_step,
+    resolve,
+    signed,
+    unsigned,
+    with_frames,
+)
 from flatline.judging.handles import not_started
 from flatline.judging.last_words import last_words
 from flatline.judging.loading import (
-    begins_anew,
-    between_ranks,
-    found_none,
     of_a_model,
-    of_data,
     of_its_own,
-    reads_a_checkpoint,
-    reads_weights,
-    resumes,
-    state_does_not_fit,
 )
 from flatline.judging.startup_class import (
     DEFAULT,
     class_of_line,
-    fetched,
     of_a_tracker,
-    startup_class,
 )
-from flatline.judging.uncaught import late_class, shares_memory, uncaught
+from flatline.judging.uncaught import uncaught
 from flatline.judging.wrappers import is_interrupt, is_wrapper
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
@@ -58,9 +56,7 @@ NAMES_NO_CALL, SAID_BELOW = "names-no-call", 120
 """Lines: what NCCL warned of last, the traceback that Hydra shortens, and what TensorFlow met in a
 graph, below the place where it was defined, are printed below."""
 GOES_ON = "script-goes-on"
-CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
-"""That something was raised, but not what: below what a verdict needs, unless steps were made."""
-LINES_ABOVE = 60
+BELOW = 3
 LOOP_DOUBT = 0.8
 """A step may have been made where the frames are a loop's and the log prints no progress."""
 UNNAMED = 0.75
@@ -77,22 +73,8 @@ _CAUGHT = re.compile(
 (torch/_utils.py `ExceptionWrapper`, ray/exceptions.py `RayTaskError`)."""
 _SPAWNED = re.compile(r"/multiprocessing/spawn\.py$")
 
-_COMMUNICATES = re.compile(r"(?:^|\.)Dist(?:Backend|Network|Store)?Error$")
-"""What torch raises for its communication library: whose fault it is, it does not say."""
-_OF_A_CALL = re.compile(
-    r"(?:INTERNAL: )?(?:NCCL|RCCL) (?:operation|error)\b|Graph execution error"
-    r"|\w+:torch_npu/\S{1,200} \w{2,8} function error\b|\[ERROR\] HCCL error in: "
-)
-"""What JAX raises for it, TensorFlow for whatever fails within a graph, torch_npu for any call."""
-
-SHAPES, ASSERTED = "torch-shape-mismatch", "cuda-device-assert"
-_FETCHED = "network"
-KEYS = ("size-mismatch", "missing-keys")
-"""A model that is built anew may not fit the weights it is given either."""
 _LOOKED = re.compile(r"(?:FileNotFound|Key)Error$")
 _COMPARED = 60
-_MISSING = re.compile(r"(?:FileNotFound|ModuleNotFound|Import|Permission|HfHub|Repository)")
-_CUDA = re.compile(r"CUDA error|CUDA kernel errors|HIP error|cudaError|CUBLAS_STATUS|CUDNN_STATUS")
 
 
 @dataclass(frozen=True, slots=True)
@@ -158,7 +140,7 @@ def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
     """Whether an exception that says only that some call failed stands beside the line that names
     the call: NCCL warns before the library above it raises."""
     known = vague.signature
-    if known is None and not _communicates(vague.crash):
+    if known is None and not communicates(vague.crash):
         return False
     if known is not None and NAMES_NO_CALL not in known.tags:
         return False
@@ -170,14 +152,6 @@ def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
         and f.signature is not known
         and (facts.after(f.cite, vague.cite) is not True or _just_below(f.cite, vague.cite))
         for f in found
-    )
-
-
-def _communicates(crash: Crash | None) -> bool:
-    return crash is not None and bool(
-        _COMMUNICATES.search(crash.exception)
-        or _OF_A_CALL.match(crash.message)
-        or (crash.exception.endswith("EnforceNotMet") and not crash.message)
     )
 
 
@@ -231,21 +205,13 @@ def survived(facts: Facts, cite: LogCite, attempt: int) -> bool:
     return facts.went_on(cite, attempt)
 
 
-def resolve(signature: Signature, begun: bool | None) -> tuple[str, str | None]:
-    """Family and fault class of a root signature in its phase."""
-    if begun and signature.late_family:
-        return signature.late_family, signature.late_class
-    if begun and signature.late_class:
-        return signature.family or "", signature.late_class
-    return signature.family or "", signature.fault_class
-
-
 def _from_line(facts: Facts, match: Match) -> Failure:
     begun = started(facts, match.cite, match.attempt)
     family, fault_class = resolve(match.signature, begun)
     family, fault_class = not_started(facts, match) or (family, fault_class)
     if family == "A1" and fault_class is None:
-        fault_class = class_of_line(match.cite.text) or DEFAULT
+        said = (match.cite.text, *facts.lines(match.cite.source, match.cite.line + 1, BELOW))
+        fault_class = next(filter(None, map(class_of_line, said)), DEFAULT)
     if (
         family == "E2"
         and fault_class not in KEYS
@@ -253,7 +219,7 @@ def _from_line(facts: Facts, match: Match) -> Failure:
     ):
         family, fault_class = "A1", "asset"
     if family == "A3" and not begun and at_nought(facts, match.cite):
-        family, fault_class = "A1", _of_the_first_step(fault_class)
+        family, fault_class = "A1", of_the_first_step(fault_class)
     return Failure(
         family=family,
         fault_class=fault_class,
@@ -305,11 +271,6 @@ def _raised_later(line: Failure, ends: Mapping[str, Sequence[Failure]]) -> bool:
     )
 
 
-def _of_the_first_step(fault_class: str | None) -> str:
-    """A check that fails within the first step is mostly of what the data holds."""
-    return "data" if fault_class == "cuda" else "config"
-
-
 def _phase_doubt(facts: Facts, family: str, fault_class: str | None) -> float:
     """Bad data is met in any step, and a kernel that fails in the first one too: where no progress
     was recognised, "before the first" is a guess, and so is "after it"."""
@@ -319,9 +280,9 @@ def _phase_doubt(facts: Facts, family: str, fault_class: str | None) -> float:
 
 
 def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure | None:
-    told = crash
-    crash = _innermost(crash)
-    handed = crash is not told or any(_CARRIES.search(one) for one, _, _ in crash.chain)
+    inner = _innermost(crash)
+    handed = inner is not crash or any(_CARRIES.search(one) for one, _, _ in inner.chain)
+    crash = with_frames(facts, inner)
     hushing = ("cascade", "benign", *(() if handed else ("wrapper",)))
     echoed = any(m.signature.role == "cascade" for m in block)
     roots = [
@@ -338,23 +299,20 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         is_wrapper(crash) or is_interrupt(crash) or any(m.signature.role in hushing for m in block)
     ):
         return None
-    begun = started(facts, crash.cite, crash.attempt)
-    begun = begun or within_the_loop(crash) or had_saved(facts, crash) or begun
-    in_doubt = begun is False and not facts.has_progress and in_a_loop(crash)
-    begun = None if in_doubt else begun
-    halfway = not begun and not facts.has_progress and within_a_bar(facts, crash)
-    begun = begun or halfway or begun
+    begun, in_doubt, halfway = _phase(facts, crash)
     gone_on = crash.caught or survived(facts, crash.cite, crash.attempt)
     if best is not None:
-        family, fault_class = _signed(facts, crash, best, begun)
+        family, fault_class = signed(facts, crash, best, begun)
         strength, attribution = best.signature.strength, best.signature.attribution
     else:
-        family, fault_class, strength = _unsigned(facts, crash, begun)
+        family, fault_class, strength = unsigned(facts, crash, begun)
         attribution = "job"
     if halfway or (in_doubt and family == "A1" and best is not None):
         strength *= LOOP_DOUBT
     elif best is not None:
         strength *= _phase_doubt(facts, family, fault_class)
+    if not begun and not facts.has_progress and beside_the_loop(crash):
+        strength *= LOOP_DOUBT
     if (family, fault_class) == ("E2", "corrupt") and not of_its_own(facts, crash):
         strength *= UNNAMED
     if best is None and in_a_thread(facts, crash):
@@ -377,6 +335,17 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         match=best,
         attempt=crash.attempt,
     )
+
+
+def _phase(facts: Facts, crash: Crash) -> tuple[bool | None, bool, bool]:
+    """Whether a step had been made, None where that cannot be told; whether that is doubted for a
+    loop on the way; and whether a bar alone tells."""
+    begun = started(facts, crash.cite, crash.attempt)
+    begun = begun or within_the_loop(crash) or had_saved(facts, crash) or begun
+    in_doubt = begun is False and not facts.has_progress and in_a_loop(crash)
+    begun = None if in_doubt else begun
+    halfway = not begun and not facts.has_progress and within_a_bar(facts, crash)
+    return begun or halfway or begun, in_doubt, halfway
 
 
 def _innermost(crash: Crash) -> Crash:
@@ -412,86 +381,9 @@ def _ignored(facts: Facts) -> frozenset[tuple[str, int]]:
 def _handled(crash: Crash, match: Match) -> bool:
     """Whether a line is that of an absence the program went on from: it looks whether a file or a
     key is there, and another exception came while it made up for it."""
+    if not crash.complete:
+        return False  # what came while it was handled is cut off
     looked = (one for one in crash.chain if one[2] == "context" and _LOOKED.search(one[0]))
     return match.cite.line < crash.cite.line and any(
         f"{kind}: {said}"[:_COMPARED] in match.cite.text for kind, said, _ in looked
     )
-
-
-def _signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple[str, str | None]:
-    """Family and class of an exception whose line is known, in its phase and by its frames."""
-    family, fault_class = resolve(best.signature, begun)
-    if found := not_started(facts, best, crash if family == "A1" else None):
-        return found
-    if family == "A3" and not begun and at_nought(facts, crash.head):
-        return "A1", _of_the_first_step(fault_class)
-    failed = (family, fault_class) == ("A3", "cuda") and best.signature.id != ASSERTED
-    if failed and not begun and in_the_making(crash):
-        return "A1", "env"
-    loads = not begun and reads_a_checkpoint(crash) and not of_a_model(crash)
-    fresh = not begun or facts.steps_before(crash.cite, crash.attempt) == 1
-    if (best.signature.id == SHAPES and loads) or (fresh and state_does_not_fit(crash)):
-        return "E2", "size-mismatch"
-    if family == "E2" and (other := _no_checkpoint(facts, crash, fault_class, begun)):
-        return other
-    if (family, fault_class) == ("A1", "env") or (
-        family == "A1" and _FETCHED in best.signature.tags
-    ):
-        for_data = kind_of_any(asked_for(crash.frames)) == "data" and fault_class == "asset"
-        return family, fetched(crash.message) or ("data" if for_data else fault_class)
-    if (family, fault_class) == ("A1", "data") and reads_weights(crash):
-        return ("E2", "corrupt") if resumes(crash) else ("A1", "asset")
-    if family == "A1" and (fault_class is None or crash.exception.endswith("JSONDecodeError")):
-        said = None if crash.complete else class_of_line(best.cite.text, crash.frames)
-        return "A1", said or _at_startup(facts, crash)
-    return family, fault_class
-
-
-def _no_checkpoint(
-    facts: Facts, crash: Crash, fault_class: str | None, begun: bool | None
-) -> tuple[str, str] | None:
-    """What was read where it was no checkpoint of the run's: another rank's answer, the weights of
-    a model, a data set."""
-    if between_ranks(crash):
-        return ("A3", "code") if begun else ("A1", DEFAULT)
-    if fault_class in KEYS:
-        return None
-    if not begun and (of_a_model(crash) or begins_anew(facts, crash)):
-        return "A1", "asset"
-    return ("A3" if begun else "A1", "data") if of_data(crash) else None
-
-
-def _unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
-    """Family, class and strength of an exception no signature knows."""
-    said = crash.exception or (crash.chain[-1][0] if crash.chain else "")
-    fresh = not begun or facts.steps_before(crash.cite, crash.attempt) == 1
-    if fresh and (state_does_not_fit(crash) or found_none(crash)):
-        return "E2", "empty" if found_none(crash) else "size-mismatch", 0.7
-    if not begun and said and not _MISSING.search(said) and reads_a_checkpoint(crash):
-        if of_a_model(crash):
-            return "A1", "asset", 0.6
-        lost = said.endswith("KeyError")
-        return "E2", "missing-keys" if lost else None, 0.6 if lost or crash.complete else CUT_OFF
-    if not crash.exception:
-        return ("A3", None, CUT_OFF_LATE) if begun else ("A1", None, CUT_OFF)
-    if _COMMUNICATES.search(crash.exception):
-        return "A3" if begun else "A1", None, CUT_OFF
-    text = f"{crash.exception}: {crash.message}"
-    alone = crash.head == crash.cite and not crash.frames
-    if alone or not crash.complete:  # it may have been caught and printed
-        begun = begun if begun is not None else False
-        return ("A3", "code", 0.5) if begun else ("A1", _at_startup(facts, crash), 0.5)
-    if _CUDA.search(text):
-        return "A3", "cuda", 0.6
-    if begun:
-        return "A3", late_class(crash), 0.8
-    fault_class = "env" if shares_memory(crash) else _at_startup(facts, crash)
-    return "A1", fault_class, 0.75 if begun is False else 0.6
-
-
-def _at_startup(facts: Facts, crash: Crash) -> str:
-    frames = crash.frames
-    if not frames and crash.head == crash.cite:
-        first = max(1, crash.cite.line - LINES_ABOVE)
-        frames = above(facts.lines(crash.cite.source, first, crash.cite.line - first))
-    return startup_class(crash.exception, crash.message, frames)

@@ -49,7 +49,7 @@ _BY_FILE = tuple(
          r"|/torch/serialization\.py|/tensorflow/python/(?:training/(?:saver|checkpoint\w*)"
          r"|checkpoint/\w+)\.py",
          "asset"),
-        (r"/numba/cuda/cudadrv/|/triton/(?:compiler|runtime)/|"
+        (r"/numba/cuda/cudadrv/|/triton/(?:compiler|runtime|backends)/|"
          r"<frozen importlib|/importlib/|/ctypes/|/google/protobuf/|pkg_resources|"
          r"/torch/utils/cpp_extension\.py",
          "env"),
@@ -185,7 +185,8 @@ def above(lines: Sequence[str]) -> tuple[Frame, ...]:
     heads it otherwise, and Python has none where a source does not parse."""
     found: list[Frame] = []
     code: str | None = None
-    for text in reversed(lines):
+    for line in reversed(lines):
+        text = line.rstrip()
         if frame := FRAME.match(text if text.startswith(" ") else f"  {text}"):
             found.insert(0, Frame(frame[1], int(frame[2]), frame[3] or "", code))
             code = None

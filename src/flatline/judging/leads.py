@@ -19,7 +19,7 @@ EVERYWHERE = 0.9
 a rank or two is usually torn down before it prints."""
 LOOKED_BACK = 200
 """Lines before a failure in which a step of a form that is not known is looked for."""
-_STEP_LIKE = re.compile(
+STEP_LIKE = re.compile(
     r"\b(?:loss|ppl|perplexity)\b[^\w\n]{0,4}\d|"
     r"\b(?:steps?|it|iter|iterations?|batch|epoch)\b[^\w\n]{0,3}\d{1,9} ?(?:/|of|\]|:|,)",
     re.IGNORECASE,
@@ -138,7 +138,7 @@ def phase(facts: Facts, first: Failure) -> Phase:
     head = first.crash.head if first.crash else first.cite
     begin = max(head.line - LOOKED_BACK, 1)
     lines = facts.lines(head.source, begin, head.line - begin) if head.line > begin else ()
-    like = [n for n, line in enumerate(lines, begin) if _STEP_LIKE.search(line)]
+    like = [n for n, line in enumerate(lines, begin) if STEP_LIKE.search(line)]
     if like:
         asked += f"{head.source}:{like[-1]} may be one, in a form that is not known."
         return Phase(told, asked, LOOP_DOUBT if first.started is False else 1.0)

@@ -14,8 +14,9 @@ from flatline.judging.frames import kind_of_any, nearest
 from flatline.model import Crash, LogCite
 
 _LOADING = (
-    r"_?(?:load|resume|restore|resume_from|load_from|maybe_load|read)_(?:last_|latest_|from_)?"
+    r"(?:_?(?:load|resume|restore|resume_from|load_from|maybe_load|read)_(?:last_|latest_|from_)?"
     r"(?:checkpoint|ckpt|state_dict|parameter_state|optimizer_state)\w*"
+    r"|_restore_modules_and_callbacks|restore_training_state|restore_optimizers_and_schedulers)"
 )
 _LOADS, _CALLED = re.compile(_LOADING), re.compile(rf"\b{_LOADING}\(")
 """Functions in which a checkpoint is read. A file that is not there is another matter (A1)."""
@@ -52,6 +53,8 @@ _SAVED_AS = re.compile(
     r"(?i)\b(?:loading|reading|load|read) (?:from )?(?:\w+ )?(?:checkpoint|ckpt)"
     r"|(?:step|iter(?:ation)?|epoch|epo|global_step|checkpoint|ckpt)[-_=]?\d"
 )
+_SHARDED = "/torch/distributed/checkpoint/"
+"""What every rank writes its part of: nobody publishes weights so."""
 NAMED_ABOVE = 40
 SETTINGS_ABOVE, READ_ABOVE = 2_000, 3
 """Lines: settings are printed at the start, the file just before it is read."""
@@ -128,6 +131,8 @@ def begins_anew(facts: Facts, crash: Crash) -> bool:
 def of_its_own(facts: Facts, crash: Crash) -> bool:
     """Whether anything says that the file was one of the run's own saves: the names on the way,
     the lines above, a number of a step in its name."""
+    if any(_SHARDED in f.file.replace("\\", "/") for f in crash.frames):
+        return True
     way = " ".join(f"{f.function} {f.code or ''}" for f in crash.frames)
     head = crash.head
     first = max(1, head.line - NAMED_ABOVE)

@@ -106,6 +106,8 @@ class Curve:
     """The last losses, at the most as many as show a shape."""
     throughout: bool = False
     """Non-finite from the first point that was read: when it began is not known."""
+    skipped: bool = False
+    """The steps were skipped for it: the losses between may be finite."""
 
 
 def curve(facts: Facts) -> Curve | None:
@@ -212,6 +214,9 @@ def _skipping(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
             other.skipped[i] for i in after
         ):
             return _skipped(facts, track, losses, (other, after))
+        lost = [i for i in own if other.skipped[i] and other.steps[i] >= 0]
+        if other is not track and lost and other.steps[lost[-1]] == max(other.steps):
+            return _skipped(facts, track, losses, (other, lost))
     return None
 
 
@@ -231,6 +236,7 @@ def _skipped(
         best=min(good, default=None),
         tail=None,
         count=len(after),
+        skipped=True,
     )
 
 

@@ -10,7 +10,7 @@ operations.cc).
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
@@ -20,7 +20,13 @@ REPORT, HEADING = "mpi-horovod-stall", "Missing ranks:"
 LINES, APART, CITES = 64, 3, 3
 """Lines of a report that are read, lines of others that may stand between two, lines cited."""
 _RANK = re.compile(r"(?<![\d.])(?P<ranks>\d{1,6})!?: \[[^\]]")
-_OPERATION = re.compile(r"\[missing ranks:(?P<ranks>(?:,? ?\d{1,6}){1,4096})\]")
+_OPERATION = re.compile(
+    r"(?P<names>[^\s:]{0,400}) \[missing ranks:(?P<ranks>(?:,? ?\d{1,6}){1,4096})\]"
+)
+_RANK_OPERATIONS = re.compile(r"\d!?: \[(?P<names>[^\]]{1,4000})\]?")
+_BROADCAST = re.compile(r"(?:^|/)HorovodBroadcast_|^broadcast\.")
+"""Names that Horovod gives broadcasts: of TensorFlow's variables (tensorflow/mpi_ops.py), of
+torch's parameters and optimizer state (torch/functions.py)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +36,13 @@ class Stalled:
     places: tuple[Place, ...]
     odd: bool
     why: Claim
+    operations: tuple[str, ...] = ()
+    """What was submitted and never came from all, by the names in the report."""
+
+    @property
+    def opens(self) -> bool:
+        """Whether all of it are broadcasts: of variables and parameters, before the first step."""
+        return bool(self.operations) and all(map(_BROADCAST.search, self.operations))
 
 
 def stalled(facts: Facts, attempt: int) -> Stalled | None:
@@ -37,15 +50,16 @@ def stalled(facts: Facts, attempt: int) -> Stalled | None:
     reports = [m for m in facts.tagged("timeout")
                if m.signature.id == REPORT and m.attempt == attempt]  # fmt: skip
     for match in sorted(reports, key=lambda m: (m.cite.source, m.cite.line), reverse=True):
-        listed = _listed(facts, match)
+        listed, operations = _listed(facts, match)
         if listed:
-            return _stalled(facts, match, listed)
+            return replace(_stalled(facts, match, listed), operations=operations)
     return None
 
 
-def _listed(facts: Facts, match: Match) -> dict[int, LogCite]:
-    """Each rank that is listed as missing, with the line that does so first."""
+def _listed(facts: Facts, match: Match) -> tuple[dict[int, LogCite], tuple[str, ...]]:
+    """Each rank that is listed as missing, with the line that does so first; and what from."""
     found: dict[int, LogCite] = {}
+    names: dict[str, None] = {}
     source, first = match.cite.source, match.cite.line
     last, headed = first, False
     for line in range(first, first + LINES):
@@ -59,13 +73,16 @@ def _listed(facts: Facts, match: Match) -> dict[int, LogCite]:
         last, cite = line, LogCite(source, line, text)
         for rank in re.findall(r"\d+", told["ranks"]):
             found.setdefault(int(rank), cite)
-    return found
+        said = told if "names" in told.re.groupindex else _RANK_OPERATIONS.search(text)
+        split = said["names"].split(", ") if said is not None else ()
+        names.update(dict.fromkeys(name for name in split if name.strip(".")))
+    return found, tuple(names)
 
 
 def _stalled(facts: Facts, match: Match, listed: dict[int, LogCite]) -> Stalled:
     """With more than half of the ranks missing, those that went ahead may be the odd ones."""
     ranks = sorted(listed)
-    world = max(facts.world_size or 0, len(facts.ranks), ranks[-1] + 1)
+    world = max(facts.world_size or 0, len(facts.ranks), ranks[-1] + 1, 2)
     places = tuple((facts.places_of(rank) or (Place(rank=rank),))[0] for rank in ranks)
     odd = len(ranks) * 2 <= world
     where = name_places(places)

@@ -6,7 +6,8 @@ well.  One that is the same to the last digit in epoch after epoch is that of a 
 all cases alike: at the share of one class in so many.  Few digits, few cases and a model that was
 good from the start stand still too, and say nothing.
 
-Half as many epochs do where the loss says the same: it has come to the logarithm of as many cases.
+Half as many epochs do where the loss says the same: it has come to the logarithm of as many cases;
+or where the same accuracy had been better: then the model has lost what it had learnt.
 """
 
 from __future__ import annotations
@@ -36,6 +37,8 @@ LEVEL, SCATTER = 1e-3, 0.02
 from it. A judgement: batches of unequal classes move it by a hundredth."""
 FEW_CASES = 100
 """An accuracy that so many cases may give moves in steps too coarse to see small changes by."""
+ABOVE, ABOVE_BY = 1.3, 0.1
+"""Times chance, and by how much beyond it, an accuracy was that had learnt something."""
 LINES, CHUNK, LINE_CHARS, MOST_LOGS = 4_000, 500, 400, 8
 _HELD_OUT = re.compile(r"(?i)^(?:val|test|dev|eval)")
 _NAMED = re.compile(
@@ -114,6 +117,8 @@ class Standing:
     cites: tuple[LogCite, ...]
     loss: float | None = None
     """What the loss had come to, where it is the logarithm of as many cases."""
+    best: float | None = None
+    """What it had been, where it was better."""
 
 
 def both_at_chance(facts: Facts) -> Standing | None:
@@ -160,6 +165,52 @@ def standing_still(facts: Facts) -> Standing | None:
         if len({bool(_HELD_OUT.match(one.name)) for one in both}) == 2:
             return _standing(facts, read, both[0], None)
     return None
+
+
+def fell_to_chance(facts: Facts) -> Standing | None:
+    """An accuracy of held-out cases that stands at chance, as all others do about it, though it
+    had been better in this run: by a line of it, or by the best that each line repeats. None where
+    it stands there from its first epochs on, for the best may then be another run's."""
+    for read in [one for one in facts.files if one.kind == LOG and one.lines][:MOST_LOGS]:
+        tails, best = _tails(facts, read)
+        for name, row in tails.items():
+            cases = row.chance
+            if cases is None or not _HELD_OUT.match(name) or not row.stands(0.5):
+                continue
+            high, line = best.get(name, (0.0, 0))
+            late = row.counts[0] > (LEAST_EPOCHS if row.epochs else LEAST_STEPS)
+            learnt = max(ABOVE * row.value, row.value + ABOVE_BY) <= high <= 1
+            if late and learnt and all(other.about(cases) for other in tails.values()):
+                still = _standing(facts, read, row, cases)
+                cite = LogCite(read.source, line, facts.text(read.source, line), read.place)
+                return replace(still, best=high, cites=tuple(dict.fromkeys((cite, *still.cites))))
+    return None
+
+
+def _tails(facts: Facts, read: FileRead) -> tuple[dict[str, _Row], dict[str, tuple[float, int]]]:
+    """Each accuracy of a log since it moved last, if by so much that it matters, and the best it
+    was said to be or to have been, with the line of it; nothing where rewards are told of."""
+    rows: dict[str, _Row] = {}
+    best: dict[str, tuple[float, int]] = {}
+    count: tuple[str, int] | None = None
+    for line, text in _lines(facts, read):
+        if _REWARDED.search(text):
+            return {}, {}
+        if counted := _COUNTED.search(text):
+            count = counted["what"].lower(), int(counted["n"])
+        for found in _NAMED.finditer(text) if count is not None else ():
+            name = " ".join(re.split(r"[ _./-]+", found["name"].lower()))
+            value = float(found["value"])
+            value /= 100 if found["percent"] or value > 1 else 1
+            if value > best.get(name, (0.0, 0))[0]:
+                best[name] = value, line
+            if count is None or _BEST.search(text[: found.start()]):
+                continue
+            if name in rows and found["value"] not in rows[name].texts:
+                held = _HELD_OUT.match(name) or abs(value - rows[name].value) > NEAR
+                rows[name] = _Row(name) if held else rows[name]
+            rows.setdefault(name, _Row(name)).add(found, count, line)
+    return rows, best
 
 
 def _standing(facts: Facts, read: FileRead, row: _Row, chance: int | None) -> Standing:

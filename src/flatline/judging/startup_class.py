@@ -71,7 +71,9 @@ _VERSIONS = re.compile(
     r"|\bMissing parentheses in call to 'print'|\b(?:find|working|missing|broken)\b.{0,30}"
     r"\binstallation\b|\bCould not run '\S{1,80}' with arguments from the '\w+' backend"
     r"|\b(?:missing|not set|unset|undefined)\b.{0,60}\benvironment variables?\b"
-    r"|\bNo backend type associated with device type (?!cpu|cuda)\w",
+    r"|\bNo backend type associated with device type (?!cpu|cuda)\w"
+    r"|\bno (?:GPU|CUDA|TPU|ROCm) (?:backend|devices?|platform) (?:was |were |is |are )?"
+    r"(?:provided|found|available|visible)\b",
     re.IGNORECASE,
 )
 _ABOUT_DATA = re.compile(
@@ -90,7 +92,8 @@ _ABOUT_DATA = re.compile(
     re.IGNORECASE,
 )
 _SETTING = re.compile(
-    r"\bnum_(?:classes|labels)\b|\bvocab_size\b|is not (?:registered|in the [\w ]{1,40}registry)"
+    r"\bnum_(?:classes|labels)\b|\bvocab_size\b|\bhave any device set\b"
+    r"|is not (?:registered|in the [\w ]{1,40}registry)"
     r"|\bconfig key\b|\bunrecognized (?:configuration|argument)"
     r"|\b(?:must|should) be one of\b|\balready (?:been )?(?:registered|used|defined"
     r"|exists? in [\w ]{0,40}registry)\b|\b[Oo]verride '[^']{1,80}' not found"
@@ -117,7 +120,7 @@ _NEW_SYNTAX = re.compile(
     r"|\(.*\*\*[\w.\[\]'\"]+, ?(?:\w+ ?=|[*^]|$)"
 )
 """What a Python older or newer than the code's does not know."""
-_EXCEPTION = re.compile(r"([\w.]{1,120}(?:Error|Exception)): (.*)")
+_EXCEPTION = re.compile(r"([\w.]{1,120}(?:Error|Exception))(?:: |\([\"'])(.*)")
 _MISSING = re.compile(r"(?:FileNotFound|NotADirectory|IsADirectory)Error$")
 _ERRNO = re.compile(r"\[Errno (?:2|20|21)\] ")
 """What Python 2 calls an IOError or OSError."""
@@ -214,7 +217,11 @@ _COUNTED = re.compile(
 _SHARES = re.compile(r"gpu|world|device|batch_size|heads?\b|accum|worker", re.IGNORECASE)
 _OF_A_GYM = re.compile(r"\benvs?\.(?:step|reset)\(")
 """What gym gives back changed with 0.26."""
+_OF_DEVICES = re.compile(r"\bjax\.(?:local_)?devices\(")
+"""A mesh that fewer devices are visible than it was written for."""
 _NONE_LEFT = re.compile(r"to unpack \(expected \d+, got 0\)|more than 0 values to unpack")
+_OTHER_SPACES = re.compile(r"\.spaces\.\w+\.(\w+)'>.{0,400} but \1\(")
+"""Gym's and gymnasium's classes have the same names (stable-baselines3)."""
 _COUNTS = re.compile(
     r"\bassert (?:len\(\s*[\w.]*(?:data|imag|img|file|dir|sample|anno|line|row|label|path|record)"
     r"\w*\s*\)|\w*(?:samples|images|utterances|records|files)) *(?:>|!=|==)"
@@ -306,6 +313,8 @@ def _by_what_was_done(exception: str, said: str, near: tuple[Frame, ...]) -> str
         return "data"
     if _NO_MOLECULE.search(said):
         return "data"
+    if _OTHER_SPACES.search(said):
+        return "env"
     if exception.endswith("TypeError") and _CALL.search(said):
         return "env" if _of_a_library(said, near) else DEFAULT
     if exception.endswith("AttributeError"):
@@ -332,6 +341,8 @@ def _by_the_line(code: str, said: str, near: tuple[Frame, ...]) -> str | None:
     if _ASSERTS_SETTING.search(code):
         return DEFAULT
     if "to unpack" in said and _OF_A_GYM.search(code):
+        return "env"
+    if "cannot reshape array" in said and _OF_DEVICES.search(code):
         return "env"
     if (_NONE_LEFT.search(said) and "zip(*" in code) or _COUNTS.search(code):
         return "data"

@@ -14,7 +14,8 @@ from itertools import pairwise
 
 from flatline.facts import Facts
 from flatline.judging.claims import number
-from flatline.judging.crashes import resolve, started
+from flatline.judging.classing import resolve
+from flatline.judging.crashes import started
 from flatline.logs.labelling import STAMP
 from flatline.model import DerivedCite, LogCite, Match, Place
 from flatline.tracks import named_after

@@ -65,7 +65,7 @@ _CELL = re.compile(
     r"^(?:File )?(?P<file>[^\s:][^:]{0,400}):(?P<line>\d{1,9}), in (?P<name>[^(]{1,200})"
     r"|^(?:Cell |Input )?In ?\[(?P<cell>\d{1,9})\](?:, line (?P<at>\d{1,9}))?"
     r"|^(?P<old>(?:[/~]|[A-Z]:\\|<ipython-input-)[^:]{1,400}) in"
-    r" (?P<of>[\w.<>]{1,200}(?: line: \d+>)?)\("
+    r" (?P<of>[\w.<>]{1,200}(?: line: \d+>)?)(?:\(|$)"
 )
 _ARROW = re.compile(r"^-{1,8}> ?(?P<line>\d{1,9}) (?P<code>.*)$")
 _BOXED = re.compile(r"^[│|] (?P<file>\S.{0,400}?):(?P<line>\d{1,9}) in (?P<name>\S{1,200})")

@@ -38,6 +38,9 @@ _PIPELINE = re.compile(
     r"\bsteps: ([0-9]{1,12}) loss: *(\S+) iter time \(s\): *([0-9.]+)"
     r"(?: samples/sec: *([0-9.]+))?"
 )
+SEEKING, LOST = 100, 0.5
+"""Steps within which a scaler finds its scale (it halves one of 2**32 32 times at the most), and
+of all steps the part skipped beyond which those of late were skipped too."""
 _STEP = re.compile(r"\[Rank [0-9]+\] step=([0-9]{1,12}), skipped=([0-9]+), lr=\[([-+0-9.einfa]*)")
 _TIMER = re.compile(
     r"(?:global_step=|\] [0-9]+/)([0-9]{1,12}), +(?:RunningAvgSamplesPerSec=([0-9.naif]+), +)?"
@@ -91,7 +94,9 @@ class Reader:
         if found := _STEP.search(text):
             if found[1] == "0":
                 return ()
-            return (Progress("train", step=int(found[1]), lr=_number(found[3])),)
+            step, skipped = int(found[1]), int(found[2])
+            lost = step >= SEEKING and skipped > LOST * step
+            return (Progress("train", step=step, lr=_number(found[3]), skipped=lost),)
         if found := _TIMER.search(text):
             return (
                 Progress(

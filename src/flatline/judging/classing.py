@@ -1,0 +1,154 @@
+"""Family and fault class of an exception, in its phase of the run."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from flatline.facts import Facts
+from flatline.judging.begun import at_nought, in_the_making
+from flatline.judging.cut_off import cut_off
+from flatline.judging.frames import above, asked_for, kind_of_any
+from flatline.judging.handles import not_started
+from flatline.judging.loading import (
+    begins_anew,
+    between_ranks,
+    found_none,
+    of_a_model,
+    of_data,
+    reads_a_checkpoint,
+    reads_weights,
+    resumes,
+    state_does_not_fit,
+)
+from flatline.judging.startup_class import DEFAULT, class_of_line, fetched, startup_class
+from flatline.judging.uncaught import late_class, shares_memory
+from flatline.model import Crash, Match, Signature
+
+LINES_ABOVE = 60
+CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
+"""That something was raised, but not what: below what a verdict needs, unless steps were made."""
+_COMMUNICATES = re.compile(r"(?:^|\.)Dist(?:Backend|Network|Store)?Error$")
+"""What torch raises for its communication library: whose fault it is, it does not say."""
+_OF_A_CALL = re.compile(
+    r"(?:INTERNAL: )?(?:NCCL|RCCL) (?:operation|error)\b|Graph execution error"
+    r"|\w+:torch_npu/\S{1,200} \w{2,8} function error\b|\[ERROR\] HCCL error in: |call aclnn"
+)
+"""What JAX raises for it, TensorFlow for whatever fails within a graph, torch_npu for any call."""
+
+SHAPES, ASSERTED = "torch-shape-mismatch", "cuda-device-assert"
+_FETCHED = "network"
+KEYS = ("size-mismatch", "missing-keys")
+"""A model that is built anew may not fit the weights it is given either."""
+_MISSING = re.compile(r"(?:FileNotFound|ModuleNotFound|Import|Permission|HfHub|Repository)")
+_CUDA = re.compile(r"CUDA error|CUDA kernel errors|HIP error|cudaError|CUBLAS_STATUS|CUDNN_STATUS")
+
+
+def resolve(signature: Signature, begun: bool | None) -> tuple[str, str | None]:
+    """Family and fault class of a root signature in its phase."""
+    if begun and signature.late_family:
+        return signature.late_family, signature.late_class
+    if begun and signature.late_class:
+        return signature.family or "", signature.late_class
+    return signature.family or "", signature.fault_class
+
+
+def of_the_first_step(fault_class: str | None) -> str:
+    """A check that fails within the first step is mostly of what the data holds."""
+    return "data" if fault_class == "cuda" else "config"
+
+
+def communicates(crash: Crash | None) -> bool:
+    return crash is not None and bool(
+        _COMMUNICATES.search(crash.exception)
+        or _OF_A_CALL.match(crash.message)
+        or (crash.exception.endswith("EnforceNotMet") and not crash.message)
+    )
+
+
+def signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple[str, str | None]:
+    """Family and class of an exception whose line is known, in its phase and by its frames."""
+    family, fault_class = resolve(best.signature, begun)
+    if found := not_started(facts, best, crash if family == "A1" else None):
+        return found
+    if family == "A3" and not begun and at_nought(facts, crash.head):
+        return "A1", of_the_first_step(fault_class)
+    failed = (family, fault_class) == ("A3", "cuda") and best.signature.id != ASSERTED
+    if failed and not begun and in_the_making(crash):
+        return "A1", "env"
+    loads = not begun and reads_a_checkpoint(crash) and not of_a_model(crash)
+    fresh = not begun or facts.steps_before(crash.cite, crash.attempt) == 1
+    if (best.signature.id == SHAPES and loads) or (fresh and state_does_not_fit(crash)):
+        return "E2", "size-mismatch"
+    if family == "E2" and (other := _no_checkpoint(facts, crash, fault_class, begun)):
+        return other
+    if (family, fault_class) == ("A1", "env") or (
+        family == "A1" and _FETCHED in best.signature.tags
+    ):
+        for_data = kind_of_any(asked_for(crash.frames)) == "data" and fault_class == "asset"
+        return family, fetched(crash.message) or ("data" if for_data else fault_class)
+    if (family, fault_class) == ("A1", "data") and reads_weights(crash):
+        return ("E2", "corrupt") if resumes(crash) else ("A1", "asset")
+    if family == "A1" and (fault_class is None or crash.exception.endswith("JSONDecodeError")):
+        said = None if crash.complete else class_of_line(best.cite.text, crash.frames)
+        return "A1", said or _at_startup(crash)
+    return family, fault_class
+
+
+def _no_checkpoint(
+    facts: Facts, crash: Crash, fault_class: str | None, begun: bool | None
+) -> tuple[str, str] | None:
+    """What was read where it was no checkpoint of the run's: another rank's answer, the weights of
+    a model, a data set."""
+    if between_ranks(crash):
+        return ("A3", "code") if begun else ("A1", DEFAULT)
+    if fault_class in KEYS:
+        return None
+    if not begun and (of_a_model(crash) or begins_anew(facts, crash)):
+        return "A1", "asset"
+    return ("A3" if begun else "A1", "data") if of_data(crash) else None
+
+
+def unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
+    """Family, class and strength of an exception no signature knows."""
+    said = crash.exception or (crash.chain[-1][0] if crash.chain else "")
+    fresh = not begun or facts.steps_before(crash.cite, crash.attempt) == 1
+    if fresh and (state_does_not_fit(crash) or found_none(crash)):
+        return "E2", "empty" if found_none(crash) else "size-mismatch", 0.7
+    if not begun and said and not _MISSING.search(said) and reads_a_checkpoint(crash):
+        if of_a_model(crash):
+            return "A1", "asset", 0.6
+        lost = said.endswith("KeyError")
+        return "E2", "missing-keys" if lost else None, 0.6 if lost or crash.complete else CUT_OFF
+    if not crash.exception:
+        vague = ("A3", None, CUT_OFF_LATE) if begun else ("A1", None, CUT_OFF)
+        return cut_off(facts, crash, begun) or vague
+    if _COMMUNICATES.search(crash.exception):
+        return "A3" if begun else "A1", None, CUT_OFF
+    if crash.exception == "Exception" and not crash.frames:
+        return "A3" if begun else "A1", None, CUT_OFF  # a word that any program may print
+    text = f"{crash.exception}: {crash.message}"
+    alone = crash.head == crash.cite
+    if alone or not crash.complete:  # it may have been caught and printed
+        begun = begun if begun is not None else False
+        return ("A3", "code", 0.5) if begun else ("A1", _at_startup(crash), 0.5)
+    if _CUDA.search(text):
+        return "A3", "cuda", 0.6
+    if begun:
+        return "A3", late_class(crash), 0.8
+    fault_class = "env" if shares_memory(crash) else _at_startup(crash)
+    return "A1", fault_class, 0.75 if begun is False else 0.6
+
+
+def with_frames(facts: Facts, crash: Crash) -> Crash:
+    """An exception without a traceback's head, with the frames that stand above its line."""
+    if crash.frames or not crash.exception or crash.head != crash.cite:
+        return crash
+    first = max(1, crash.cite.line - LINES_ABOVE)
+    lines = facts.lines(crash.cite.source, first, crash.cite.line - first)
+    label = crash.cite.text.partition(crash.exception)[0]
+    return replace(crash, frames=above([line.removeprefix(label) for line in lines]))
+
+
+def _at_startup(crash: Crash) -> str:
+    return startup_class(crash.exception, crash.message, crash.frames)
