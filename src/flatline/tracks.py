@@ -357,16 +357,21 @@ MOST_WORDS = 12
 """Of a file's name are looked at."""
 
 
+def named_after(source: str, hosts: Sequence[str]) -> str | None:
+    """The one of the run's hosts that a log is named after."""
+    name = source.rpartition("/")[2]
+    edges = [(m.start(), m.end()) for m in re.finditer(r"[A-Za-z0-9]+", name)][:MOST_WORDS]
+    parts = (name[a:b] for n, (a, _) in enumerate(edges) for _, b in edges[n:])
+    told = {host.partition(".")[0] for host in hosts}.intersection(parts)
+    return told.pop() if len(told) == 1 else None
+
+
 def _named_after(tracks: Iterable[Track], hosts: Sequence[str]) -> Iterable[Place]:
     """Places of the processes whose log is named after one of the run's hosts, with that host."""
-    short = {host.partition(".")[0] for host in hosts}
     for track in tracks:
-        name = track.source.rpartition("/")[2]
-        edges = [(m.start(), m.end()) for m in re.finditer(r"[A-Za-z0-9]+", name)][:MOST_WORDS]
-        parts = (name[a:b] for n, (a, _) in enumerate(edges) for _, b in edges[n:])
-        told = short.intersection(parts)
-        if len(told) == 1 and track.place.host is None:
-            yield replace(track.place, host=told.pop())
+        host = named_after(track.source, hosts) if track.place.host is None else None
+        if host is not None:
+            yield replace(track.place, host=host)
 
 
 def communicating(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
-from flatline.model import LogCite
+from flatline.model import LogCite, Verdict
 
 LONGER = Path(__file__).parents[1] / "scenarios" / "sequences_longer_as_pace_falls" / "run"
 
@@ -61,3 +62,45 @@ def test_work_a_second_that_holds_hides_no_longer_steps(
     lines.append(f"[after training is done] datetime: {at:%Y-%m-%d %H:%M:%S}")
     (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+def rows(folder: Path, *, length: float, took_s: float, more: str = "") -> Verdict:
+    """600 steps in rows of JSON, of 2,048 tokens a sequence and from step 301 on of another mean;
+    `more` may count the tokens."""
+    at, lines = datetime(2026, 6, 2, 9, tzinfo=UTC), []
+    for step in range(5, 605, 5):
+        long = step > 300
+        took, mean = (took_s, length) if long else (3.0, 2048.0)
+        mean, took = mean + step % 11 - 5.5, took + 0.01 * (step % 3)
+        at += timedelta(seconds=5 * took)
+        said = {"time": f"{at:%Y-%m-%dT%H:%M:%S}Z", "step": step, "loss": 2 + 40 / step,
+                "avg_seq_len": mean, "step_time_s": took}  # fmt: skip
+        lines.append(json.dumps({**said, **({more: round(256 * mean / took)} if more else {})}))
+    (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_a_mean_length_in_rows_of_json(tmp_path: Path) -> None:
+    """With a fraction, as means have."""
+    verdict = rows(tmp_path, length=3600.0, took_s=5.1)
+
+    assert (verdict.code, verdict.fault_class, verdict.onset_step) == ("D6", "size", 305)
+    assert "the avg seq len" in verdict.headline
+
+
+@pytest.mark.parametrize(
+    ("length", "took_s"), [(2700.0, 9.0), (1100.0, 4.2), (2048.0, 4.2)],
+    ids=["a third more and three times as long", "shorter", "as long as before"],
+)  # fmt: skip
+def test_lengths_that_do_not_explain_the_pace(
+    tmp_path: Path, length: float, took_s: float
+) -> None:
+    assert rows(tmp_path, length=length, took_s=took_s).code != "D6"
+
+
+def test_tokens_a_second_that_hold_are_no_loss(tmp_path: Path) -> None:
+    """Twice the length in twice the time: as much is learnt from."""
+    verdict = rows(tmp_path, length=4096.0, took_s=6.0, more="tokens_per_sec")
+
+    assert verdict.code is None
+    assert [one.role for one in verdict.findings if one.finding.code == "D6"] == ["warning"]

@@ -170,6 +170,16 @@ def test_a_size_that_changes_at_another_step_or_shrinks_explains_nothing(
     assert "33% slower from step 121 on" in verdict.headline
 
 
+def test_a_size_explains_no_pace_that_only_rose(tmp_path: Path) -> None:
+    verdict = run(
+        tmp_path,
+        lambda step: EACH_S * (1.5 if step <= 120 else 1.0),
+        lambda step: f" seq_len {8192 if step <= 120 else 4096}",
+    )
+
+    assert verdict.code != "D6"
+
+
 def test_steps_that_are_counted_anew_have_no_order() -> None:
     """A second loop, or a resumed attempt that nothing parts from the first."""
     track = timed([by_seconds(step) for step in (*range(1, 101), *range(41, 201))])

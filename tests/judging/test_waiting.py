@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import pytest
 
 from flatline.facts import LOG, Facts, FileRead
 from flatline.judging.waiting import accused, lagging, silent, waiting
-from flatline.model import LogCite, Match, Place, Signature
+from flatline.model import Job, LogCite, Match, Place, RecordCite, Signature
 
 TIMEOUT = Signature("x.timeout", "x", "root", "", "", "", ("x",), family="C2", tags=("timeout",))
 
@@ -74,6 +74,60 @@ def test_silence_is_refused(victims: Iterable[int], heard: Iterable[int], why: s
 def test_a_rank_never_heard_of_is_not_blamed() -> None:
     """Its log may not have been kept: the ranks heard of have a hole."""
     assert pointed([0, 1, 2], [0, 1, 2, 4]) == ()
+
+
+def by_host(ranks: Mapping[str, Iterable[int]], world: int | None = None) -> tuple[Place, ...]:
+    """Whom the others waited for where each log tells of these ranks."""
+    told = [
+        Match(TIMEOUT, LogCite(log, rank + 1, "timed out", Place(rank=rank)), {})
+        for log, some in ranks.items()
+        for rank in some
+    ]
+    if world is not None:
+        begun = Signature("x.world", "x", "marker", "", "", "", ("x",))
+        told.append(Match(begun, LogCite("n1.log", 9, ""), {"world_size": str(world)}))
+    row = RecordCite("sacct.txt", "row 1", "FAILED", "JobID=1")
+    job = Job("1", "train", "failed", "FAILED", row, nodes=("n1", "n2", "n3"))
+    known = Facts(targets=("run",), matches=told, jobs=[job])
+    found = waiting(known, "timeout")
+    assert found is not None
+    return silent(known, found)[0]
+
+
+N1, N2 = range(6), range(6, 12)
+
+
+def test_a_rank_between_two_of_one_hosts_log_is_of_that_host() -> None:
+    """It printed nothing with its number, into a log that was kept."""
+    waited_for = (Place("n2", rank=9),)
+
+    assert by_host({"n1.log": N1, "n2.log": {*N2} - {9}}, 12) == waited_for
+    assert by_host({"out/n1.log": N1, "out/a.n2.log": {*N2} - {9}}, 12) == waited_for
+
+
+def test_a_block_of_as_many_ranks_as_every_other_log_has() -> None:
+    """The last of its host; without a size of the world nobody has heard of it."""
+    logs = {"n1.log": [*N1][:5], "n2.log": N2}
+
+    assert by_host(logs, 12) == (Place("n1", rank=5),)
+    assert by_host({"n1.log": N1, "n2.log": [*N2][:5]}, 12) == (Place("n2", rank=11),)
+    assert by_host({"n1.log": N1, "n2.log": [*N2][:5]}) == ()
+
+
+@pytest.mark.parametrize(
+    ("logs", "world"),
+    [
+        ({"n1.log": N1, "n2.log": range(6, 11)}, 18),
+        ({"n1.log": N1, "n2.log": range(6, 11)}, 13),
+        ({f"rank{rank}.log": [rank] for rank in range(11)}, 12),
+        ({f"local{n}.log": {n, 4 + n, 8 + n} - {9} for n in range(4)}, 13),
+    ],
+    ids=["a host's log was not kept", "odd", "a log a rank", "a log a local rank"],
+)
+def test_ranks_whose_log_may_not_have_been_kept(
+    logs: Mapping[str, Iterable[int]], world: int
+) -> None:
+    assert by_host(logs, world) == ()
 
 
 def test_lines_without_a_rank_point_at_nobody() -> None:

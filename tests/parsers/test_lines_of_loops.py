@@ -55,6 +55,8 @@ def test_a_wait_set_in_columns() -> None:
         ("step_time 0.5s input_wait_time: 0.2s", 0.5, 0.2),
         ("step_time 0.5s data_workers 8", 0.5, None),
         ("step_time 0.5s data_wait 8", 0.5, None),
+        ("step_time=0.5s data_time=0.2", 0.5, 0.2),
+        ("step_time=500ms data_time=0.2", 0.5, None),
     ],
 )
 def test_what_a_step_waited_for_data(tail: str, step_s: float, data_s: float | None) -> None:

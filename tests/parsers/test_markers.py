@@ -35,6 +35,13 @@ def said(line: str) -> list[Progress]:
         ("Saved checkpoint to out/step_1000.pt", "checkpoint_saved", 1000, None),
         ("Checkpoint saved at step 1000: /x/y.pt", "checkpoint_saved", 1000, None),
         ("[12:00:01] saved ckpt-500", "checkpoint_saved", 500, None),
+        (
+            "[NeMo I 2026-02-03 04:05:06 nemo_logging:393] Async checkpoint save for step 750"
+            " (/out/step=749-last.ckpt) finalized successfully.",
+            "checkpoint_saved",
+            750,
+            None,
+        ),
         ("Training completed", "finished", None, None),
         ("2026-01-01 12:00:00 INFO Training complete.", "finished", None, None),
         ("[rank0] INFO training finished in 123.4s", "finished", None, None),

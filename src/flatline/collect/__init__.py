@@ -17,7 +17,7 @@ from pathlib import Path
 
 from flatline.collect.asking import Own
 from flatline.collect.attempts import fold_attempts, moved
-from flatline.collect.baseline import Chosen, named_baseline, sought
+from flatline.collect.baseline import Chosen, lacking_of, named_baseline, sought
 from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
 from flatline.collect.files import BINARY, Found, of_job, told_in_lines, walk
@@ -41,7 +41,7 @@ from flatline.collect.runs import (
 from flatline.collect.sharing import hold, shared
 from flatline.collect.told_nodes import told_nodes
 from flatline.collect.yearless import dated
-from flatline.collect.zone import in_zone, when, zone_of
+from flatline.collect.zone import in_zone, lived, of_running, when, zone_of
 from flatline.errors import FlatlineError, FormatError, ManyJobs, SourceError, UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
@@ -51,7 +51,6 @@ from flatline.model.dumps import Dump
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import parse_dump
 from flatline.redact import EXCERPT_FROM, excerpt, mask
-from flatline.signals import PACE
 from flatline.sources import capsule
 from flatline.tracks import BASELINE
 
@@ -136,22 +135,11 @@ def _beside(
         facts.missed.append(Gap("a comparison with a baseline", str(fault), chosen.said))
         return
     facts.baseline.chosen = chosen.how
-    lacking = _short(facts.baseline, chosen.said)
+    lacking = lacking_of(facts.baseline, chosen.said)
     if len(lacking) > 1 and request.baseline is None:  # a record of it, and nothing else
         facts.baseline = None
         return
     facts.missed += lacking
-
-
-def _short(baseline: Facts, said: str) -> list[Gap]:
-    """What the baseline lacks as a whole: nothing is told apart, or cleared, by its silence."""
-    need = "a comparison with a baseline"
-    lacking = []
-    if not baseline.has_progress and not any(map(baseline.measured, PACE)):
-        lacking.append(Gap(need, "the baseline prints no training progress", said))
-    if baseline.window is None:
-        lacking.append(Gap(need, "the baseline holds no metrics", said))
-    return lacking
 
 
 def read(
@@ -160,9 +148,10 @@ def read(
     given: Sequence[Records] = (),
     origin: str = "",
     zone: tzinfo = UTC,
+    of_records: tzinfo | None = None,
 ) -> Reading:
     """The same, before it is put together; `origin` stands before every source.  Times that state
-    no zone are of `zone`, unless the rest of the run tells another."""
+    no zone are of `zone`, of records `of_records`, unless the rest of the run tells another."""
     request, sealed_name = _as_sealed(request, on_progress)
     resolved = resolve(request.targets, request.job)
     request = replace(request, job=resolved.job)
@@ -170,7 +159,7 @@ def read(
     targets = tuple(resolved.paths)
     found = walk(targets, gaps, origin) if targets else []
     fetched = [(origin + name, data) for name, data in resolved.records]
-    records, local = _records(found, fetched, gaps, given, zone)
+    records, local = _records(found, fetched, gaps, given, of_records or zone)
     named = sealed_name or named_by(targets)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     if job_id is not None and not rows:
@@ -189,11 +178,17 @@ def read(
         records.addresses,
         server=request.prometheus,
         asked=(request.start, request.end),
-        run=when(rows, logs),
+        run=lived(rows, logs),
         origin=origin,
     )
-    if zone is UTC and (told_zone := zone_of(found, rows, local, logs, numbers)) is not None:
-        return read(request, on_progress, given, origin, told_zone)
+    if zone is UTC and of_records is None:
+        if (told_zone := zone_of(found, rows, local, logs, numbers)) is not None:
+            return read(request, on_progress, given, origin, told_zone)
+        if (told_by := of_running(rows, local, records.now, logs, numbers)) is not None:
+            taken_in, whole = told_by
+            return read(request, on_progress, given, origin, taken_in if whole else UTC, taken_in)
+    elif of_records is not None:
+        gaps.append(Gap("time zone", f"records state none; their times are read as {of_records}"))
     gaps += hold(rows, [events for _, _, events in logs], numbers)
     dated(logs, numbers.window)
     placed(logs, records.addresses,

@@ -15,9 +15,11 @@ from pathlib import Path
 
 from flatline.collect.live import JOB_ID
 from flatline.errors import FormatError, SourceError
-from flatline.model import Job
+from flatline.facts import Facts
+from flatline.model import Gap, Job
 from flatline.parsers import record_formats
 from flatline.redact import mask
+from flatline.signals import PACE
 from flatline.sources import slurm
 
 BACK = timedelta(days=14)
@@ -101,3 +103,14 @@ def _accounted(job: Job) -> tuple[Job, ...]:
     except (SourceError, FormatError):
         return ()
     return ()
+
+
+def lacking_of(baseline: Facts, said: str) -> list[Gap]:
+    """What the baseline lacks as a whole: nothing is told apart, or cleared, by its silence."""
+    need = "a comparison with a baseline"
+    lacking = []
+    if not baseline.has_progress and not any(map(baseline.measured, PACE)):
+        lacking.append(Gap(need, "the baseline prints no training progress", said))
+    if baseline.window is None:
+        lacking.append(Gap(need, "the baseline holds no metrics", said))
+    return lacking

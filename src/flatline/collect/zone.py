@@ -62,6 +62,44 @@ def when(rows: Sequence[Job], logs: Logs) -> Span:
     return first, ended or max(seen, default=None)
 
 
+def lived(rows: Sequence[Job], logs: Logs) -> Span:
+    """The same, of what is asked for it: without an end while it runs, whatever its log dates."""
+    first, last = when(rows, logs)
+    return first, None if rows and rows[-1].disposition == "running" else last
+
+
+def of_running(
+    rows: Sequence[Job], local: bool, taken: datetime | None, logs: Logs, numbers: Numbers
+) -> tuple[tzinfo, bool] | None:
+    """
+    The zone of records of a job that runs, and whether its logs are of that zone as well.
+
+    They were taken as the metrics end, but for an offset that is in use.  Containers keep UTC on
+    nodes that keep another time: the logs are of the zone in which they end nearer to that moment.
+    """
+    end, start = numbers.end, rows[-1].started_at if rows else None
+    runs = bool(rows) and rows[-1].disposition == "running" and local
+    if not runs or taken is None or end is None or start is None:
+        return None
+    offsets = (timedelta(hours=hours) for hours in OFFSETS_H if hours)
+    at = next((one for one in offsets if abs(taken - end - one) <= EDGE), None)
+    if at is None or not _own(rows, logs, numbers) or not _begins(start - at, numbers):
+        return None
+    seen = [e.last_seen for _, _, e in logs if e.zone_assumed and e.last_seen]
+    last = max(seen, default=None)
+    there = last is not None and (last > end + SLACK or abs(end - last + at) < abs(end - last))
+    return timezone(at), there
+
+
+def _begins(start: datetime, numbers: Numbers) -> bool:
+    """Whether nothing shows that its GPUs took up work at another time."""
+    first, last = numbers.window or (None, None)
+    if first is None or last is None or last - first > LONGEST:
+        return True
+    began, _ = _worked(first, last, numbers)
+    return began is None or -SLACK <= began - start <= STARTS
+
+
 def _told(logs: Logs) -> list[datetime]:
     """Times of what was read first, log by log."""
     times = (

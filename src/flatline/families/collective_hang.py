@@ -86,8 +86,7 @@ class _Suspect:
 def judge(facts: Facts) -> Judgement:
     """Name the rank the others waited for, where the evidence singles it out; else nobody."""
     timed_out = waiting(facts, *TAGS)
-    lost = waiting(facts, *ECHOES)
-    victims = timed_out or lost
+    victims = timed_out or waiting(facts, *ECHOES)
     if victims is None:
         measured = _from_dumps(facts) or _frozen(facts) or _spun(facts)
         return measured or looked_once(facts, CODE) or _cleared(facts)
@@ -339,7 +338,8 @@ def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
     if places and derived is not None and sound.isdisjoint(map(number, places)):
         text = f"Only {name_places(places)} did not report the wait: the others waited for it."
         return _Suspect(places, claim(text, derived, *everyone.cites[:3]), 0.75)
-    return _Suspect((), None, 0.0)
+    alone = None if sound else computing(facts, *_waited(facts, victims))
+    return _Suspect(alone.places, alone.why, 0.75) if alone else _Suspect((), None, 0.0)
 
 
 def _waited(facts: Facts, victims: Waiting) -> tuple[float | None, float | None]:

@@ -35,6 +35,7 @@ from flatline.judging.by_work import WORK, at_work
 from flatline.judging.claims import claim
 from flatline.judging.costly_steps import stated_saves
 from flatline.judging.health import within
+from flatline.judging.lately import lately
 from flatline.judging.launches import launches
 from flatline.judging.pace import pace
 from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
@@ -235,11 +236,14 @@ def _pauses(facts: Facts, paused: Stood, named: Sequence[Pause]) -> tuple[Claim,
 
 def _advancing(facts: Facts) -> Finding | None:
     """A run that still goes, and whose last progress is no older than its pauses make it."""
-    seen, track, job = pace(facts), facts.main_track(facts.last.n), facts.job
+    track, job, reckoned = facts.main_track(facts.last.n), facts.job, lately(facts)
+    seen, since = reckoned or (pace(facts), None)
     if seen is None or track is None or job is None or facts.now is None:
         return None
     silent_s = (facts.now - seen.at).total_seconds()
     if seen.interval_s is None or silent_s > max(NEWS_INTERVALS * seen.interval_s, seen.pauses_s):
+        return None
+    if since is not None and silent_s < -seen.interval_s:  # steps that took less than they say
         return None
     slow = _slow(facts)
     first = facts.point(track, track.of_attempt(facts.last.n)[0])
@@ -252,8 +256,10 @@ def _advancing(facts: Facts) -> Finding | None:
         most=BLIND_CEILING,
         severity="none",
         shows=(
-            claim(f"Its last progress is {silent_s:.0f} s old, and comes every"
-                  f" {seen.interval_s:.0f} s or so", first.cite, seen.last, job.cite),
+            claim(f"Its last progress is {max(0.0, silent_s):.0f} s old"
+                  + (", by what its steps say they took since a dated line," if since else ",")
+                  + f" and comes every {seen.interval_s:.0f} s or so",
+                  first.cite, since, seen.last, job.cite),
             *_paced(facts, slow),
         ),
         implies=(claim("The run is sound so far, as far as what was read reaches.", seen.last),),

@@ -34,7 +34,7 @@ from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
-from flatline.judging.throughput import Pace, course, pace, shown, step_at, times
+from flatline.judging.throughput import Pace, Slow, course, pace, shown, step_at, times
 from flatline.judging.timeline import instant, usual
 from flatline.judging.uniform import as_fast, idler
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, QueryCite
@@ -79,6 +79,9 @@ ROUNDED = 1.01
 printed in few decimals."""
 GREW, EXPLAINED = 0.05, 0.6
 """Steps longer by so much are slower; so much of it must be had from their waits for data."""
+IDLED = 1 / 3
+"""Of what the waits grew by, as a share of the steps, so much must show on the GPUs: a step waits
+for the last of them, and some of a wait is behind kernels that were launched before."""
 LASTING = 0.1
 """Of the run: what began only later is looked at by itself."""
 SMOOTH = 4
@@ -258,6 +261,9 @@ def _grown(facts: Facts) -> Finding | None:
     )
     if takes - took < GREW * took or has - had < EXPLAINED * (takes - took):
         return None
+    gpus = _less_busy(facts, run.best, worst, IDLED * (has - had) / takes)
+    if gpus == ():
+        return None
     cites = [facts.point(track, i).cite for i in (fast[-1], slow[0], slow[-1])]
     text = (
         f"A step waited {has:.3g} s for its data in the slow phase and {had:.3g} s before; it took"
@@ -266,15 +272,44 @@ def _grown(facts: Facts) -> Finding | None:
     return replace(
         _told(facts, _Counted(claim(text, *cites), has / takes)),
         summary=f"Steps take {takes / took - 1:.0%} longer since they wait for their data",
-        shows=(claim(text, *cites), shown(facts, run, worst)),
+        shows=(claim(text, *cites), shown(facts, run, worst), *(gpus or ())),
         implies=(claim("What the steps lost is what they wait more: the rest of a step is as long"
                        " as it was.", *cites),),
-        strength=0.75, role="cause", severity="degraded", scope="none",
+        strength=0.8 if gpus else 0.75, role="cause", severity="degraded",
+        scope="all" if gpus else "none",
         onset=datetime.fromtimestamp(worst.begins, UTC), onset_step=step_at(facts, worst.begins),
         cannot_decide=("Whether the loader has more to do or its storage answers later: the data,"
                        " and the hosts' waits for storage, would tell.",
-                       "Whether it is so on every host: the log speaks for one rank.",),
+                       *(() if gpus else ("Whether it is so on every host: the log speaks for one"
+                                          " rank.",))),
     )  # fmt: skip
+
+
+def _less_busy(facts: Facts, fast: Slow, slow: Slow, by: float) -> tuple[Claim, ...] | None:
+    """That less ran on every GPU in the slow phase, by so much; empty where on none of them it
+    did, as of waits that the GPUs compute through, and None where that is not known."""
+    signal = next(filter(facts.measured, BUSY), None)
+    read: dict[tuple[str, bool], QueryCite] = {}
+    for phase in (fast, slow) if signal is not None else ():
+        mean = f"avg_over_time({signal}[{max(1, int(phase.ends - phase.begins))}s])"
+        for which, query in (("busiest", "max({})"), ("least busy", "min({})")):
+            cite = usual(facts, mean, int(phase.ends), f"the {which} GPU", query)
+            if cite is None:
+                return None
+            read[which, phase is slow] = cite
+    if not read:
+        return None
+    least = read["least busy", False]
+    if read["least busy", True].value > least.value - by:
+        return ()
+    most = read["busiest", True]
+    if most.value > least.value - by:
+        return None
+    text = (
+        f"Something ran on the busiest GPU {most.value:.0%} of that time, on the least busy one"
+        f" {least.value:.0%} of the time before"
+    )
+    return (claim(text, most, least),)
 
 
 def _apart(track: Track, points: Sequence[int]) -> int:

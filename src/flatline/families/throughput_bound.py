@@ -15,7 +15,8 @@ Told apart from:
     D6 training-dynamics-slowdown: the work itself grew, or is compiled anew again and again.
     Frequent saves that cost little, being small or asynchronous, short collections of garbage,
     and pauses of which no line says what was done in them: they may be evaluations.
-    Hosts that send much over both networks, a message that advises CUDA_LAUNCH_BLOCKING, and a
+    Hosts that send much over both networks, or over the plain one alone while their GPUs are at
+    work all the same, a message that advises CUDA_LAUNCH_BLOCKING, and a
     run that has it set and draws its power, or keeps its GPUs busy, all the same: its kernels are
     long.
     Ports at a lower rate than in a baseline run that was no faster.
@@ -34,12 +35,12 @@ from collections.abc import Sequence
 
 from flatline.facts import Facts
 from flatline.judging.again import COLLECTED, again
+from flatline.judging.bypassed import bypassed, used
 from flatline.judging.claims import claim
 from flatline.judging.costly_steps import Cost, Stated, cost, saves_begun, stated_saves
 from flatline.judging.launches import launches
 from flatline.judging.reductions import reduction
-from flatline.judging.throughput import checkpoint_steps, pace
-from flatline.judging.timeline import by_host, instant, usual
+from flatline.judging.throughput import checkpoint_steps
 from flatline.judging.uniform import as_fast, slow_fabric
 from flatline.model import Action, Cite, Cleared, Finding, Judgement, LogCite
 from flatline.signals import LOSS
@@ -60,11 +61,8 @@ LONG_SAVE_S = 120.0
 """A judgement: two saves are a habit where each holds the run for minutes."""
 REDUCING = 0.5
 """Of a step that goes into reducing gradients: more than all of the computing takes."""
-BYTES = 50e6
-"""Bytes a second each host must send over its plain network: collectives fill a link, control
-traffic and logging do not come near."""
-UNUSED = 0.01
-"""RDMA traffic below this part of the plain network's is none."""
+UNCOSTED = 0.79
+"""Where nothing shows that the GPUs wait for what goes over the plain network."""
 BESIDE = "Whether all of that time went into saving: no line says when a save ended."
 IN_GAPS = 0.6
 """Gaps have many makers; that the setting is on names the likeliest."""
@@ -231,54 +229,58 @@ def _reducing(facts: Facts) -> Finding | None:
 
 
 def _bypassed(facts: Facts) -> Finding | None:
-    """Hosts that send much over the plain network and nothing over adapters that are up."""
-    known = pace(facts)
-    needed = ("rdma_transmit_bytes_total", "network_transmit_bytes_total", "rdma_port_up")
-    if known is None or not all(map(facts.measured, needed)):
+    """Hosts that send much over the plain network and nothing over adapters that are up, by what
+    the GPUs make of it: a warning where they work all the same."""
+    seen = bypassed(facts)
+    if seen is None:
         return None
-    begins, ends = map(int, known.span)
-    window = f"[{max(1, int(ends - begins))}s]"
-    sent = f"sum by (host) (rate(network_transmit_bytes_total{window}))"
-    fabric = f"sum by (host) (rate(rdma_transmit_bytes_total{window}))"
-    plain = by_host(instant(facts, sent, ends))
-    up = instant(facts, "max(rdma_port_up)", ends)
-    if plain is None or len(plain.rows) < 2 or up is None or not up.rows or up.rows[0].last != 1:
-        return None
-    least = usual(facts, sent, ends, "plain network, the host that sends least", "min({})")
-    most = usual(facts, fabric, ends, "RDMA, the host that sends most", "max({})")
-    if (
-        least is None
-        or most is None
-        or least.value < BYTES
-        or (most.value >= UNUSED * least.value)
-    ):
-        return None
-    ready = up.cite(up.rows[0], "an RDMA port is up")
+    known = used(facts)
+    waits, works = known is not None and known.waits, known is not None and known.works
+    moved = claim(f"Every host {seen.verb} at least {seen.least.value / 1e6:,.0f} MB/s over its"
+                  f" plain network and at most {seen.most.value / 1e6:.2f} MB/s over RDMA, whose"
+                  " ports were up", seen.least, seen.most, seen.ready)  # fmt: skip
+    shows = [
+        moved,
+        *([claim("NCCL says that it uses sockets", *seen.said)] if seen.said else []),
+        *(
+            [claim("It says why it uses no adapter", *seen.reasons[:_SHOWN])]
+            if seen.reasons
+            else []
+        ),
+        *([known.shows] if known is not None and waits else []),
+    ]
+    fell = "The communication library fell back to sockets, which it does without an error"
     return Finding(
         code=CODE,
-        summary="Collectives ran over the plain network while the RDMA adapters lay idle",
+        summary="Collectives ran over the plain network while the RDMA adapters lay idle"
+        + ("; the GPUs were at work all the same" if works else ""),
         fault_class="slow-interconnect",
         attribution="infrastructure",
-        shows=(
-            claim(f"Every host sent at least {least.value / 1e6:.0f} MB/s over its plain network"
-                  f" and at most {most.value / 1e6:.2f} MB/s over RDMA, whose ports were up",
-                  least, most, ready),
+        shows=tuple(shows),
+        implies=() if works else (
+            claim(f"{fell}; every collective pays for it.", seen.least, seen.most),
         ),
-        implies=(
-            claim("The communication library fell back to sockets, which it does without an"
-                  " error; every collective pays for it.", least, most),
-        ),
-        strength=0.8,
-        severity="degraded",
+        strength=0.3 if works else 0.88 if waits else 0.8,
+        most=1.0 if waits or seen.fills else UNCOSTED,
+        role="warning" if works else "cause",
+        severity="warning" if works else "degraded",
         scope="all",
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=("Why it fell back: NCCL_DEBUG=INFO names the transport it chose.",),
+        cannot_decide=(
+            *(() if seen.reasons else ("Why it fell back: NCCL_DEBUG=INFO names the transport it"
+                                       " chose.",)),
+            *(() if waits or works else ("What it costs: nothing that was read shows that"
+                                         " the GPUs wait.",)),
+        ),
         actions=(
             Action("rerun", "Run a few steps with the library's own log and look for NET/Socket.",
-                   "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET"),
+                   "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET")
+            if not seen.reasons else
+            Action("fix", "Give the processes the adapters: libibverbs and the devices in the"
+                   " container (ibv_devinfo inside it), NCCL_IB_DISABLE unset."),
         ),
-        resubmit="fix_first",
+        resubmit="unknown" if works else "fix_first",
     )  # fmt: skip
 
 

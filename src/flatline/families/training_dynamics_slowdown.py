@@ -24,6 +24,7 @@ References:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
@@ -77,8 +78,14 @@ NOT_READ = "Whether the network slowed as well: no counter of it was read."
 GRADUAL = 0.02
 """Of the run: a balance is lost over some time, and the pace shows it only once it costs more than
 its own noise.  How likely such a move meets a fall by chance is bounded beside it."""
+ORDER = 2
+"""A step's work grows at most as the square of its sequences' length (attention), and less with
+anything else that is printed."""
 SLACK = 2
 """Stretches by which the two may miss one another: logs and events are written later."""
+_TOKENS = re.compile(
+    r"(?i)(?<![a-z])(?:tok(?:en)?s?(?:[_ ]?/[_ ]?s|[_ ]?per[_ ]?s(?:ec|\b))|(?:tps|wps)\b)"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,19 +171,23 @@ def _grown(
     sized: Sequence[tuple[str, list[int], list[float]]],
     tried: int,
 ) -> list[_Move]:
-    """Sizes that grew where throughput began to fall."""
+    """Sizes that grew where throughput began to fall, by no less than it fell can come of."""
+    if not any(phase.begins >= run.best.begins for phase in run.slow):
+        return []
+    least = _first(run).part / (1 - DROP)
     return [
         replace(move, fault_class="size")
         for one in sized
         for move in _logged(facts, run, track, one, tried)
-        if move.values[1] > move.values[0]
+        if move.values[0] < move.values[1] and (move.values[0] / move.values[1]) ** ORDER <= least
     ]
 
 
 def _more_a_step(facts: Facts) -> Finding | None:
     """Steps that became longer with their sequences, while the throughput that the log prints held
     or rose: it counts the work done a second, of which a step has more.  Batches that grow are
-    meant to, unless the steps became longer by more than they did."""
+    meant to, unless the steps became longer by more than they did; and where it counts tokens the
+    run learns from as many as before: a warning."""
     run = course_of_steps(facts)
     if run is None or run.pace.track is None or not run.pace.clocked:
         return None
@@ -192,7 +203,11 @@ def _more_a_step(facts: Facts) -> Finding | None:
         return None
     move = min(grown, key=lambda m: m.chance)
     longer = f"Steps take {1 / part - 1:.0%} longer since {move.name} grew"
-    return replace(_finding(facts, run, move, ()), summary=longer)
+    found = replace(_finding(facts, run, move, ()), summary=longer)
+    if _TOKENS.search(facts.point(run.pace.track, run.pace.indexes[-1]).cite.text) is None:
+        return found
+    held = f"{longer}; the tokens a second that are printed held"
+    return replace(found, summary=held, strength=0.3, role="warning", severity="warning")
 
 
 def _in_order(facts: Facts, run: Course) -> Judgement:

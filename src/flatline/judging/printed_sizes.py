@@ -9,11 +9,13 @@ from flatline.facts import Facts, Track
 MOST_POINTS = 600
 """Lines that are read anew; a curriculum changes a handful of times."""
 _SIZE = re.compile(
-    r"(?<![\w.])((?:max_?|avg_?|mean_?|cur(?:rent)?[_ ]?)?(?:seq(?:uence)?[_ ]?len(?:gth)?|context"
-    r"[_ ]?len(?:gth)?)|(?:global[_ ]|micro[_ ]|local[_ ]|train[_ ])?batch[_ ]?size)"
-    r"(?:\s{0,3}[=:]\s{0,8}|\s{1,3})([0-9][0-9,]{0,11})(?![\w.])",
+    r"(?<![\w.])((?:max_?|avg_?|mean_?|average[_ ]?|cur(?:rent)?[_ ]?)?(?:seq(?:uence)?[_ -]?"
+    r"len(?:gth)?|context[_ -]?len(?:gth)?)|(?:global[_ ]|micro[_ ]|local[_ ]|train[_ ])?"
+    r"batch[_ ]?size)(?:[\"']?\s{0,3}[=:]\s{0,8}|\s{1,3})"
+    r"([0-9](?:[0-9]|,(?=[0-9]{3})){0,11}(?:\.[0-9]{1,9})?)(?![\w.])",
     re.IGNORECASE,
 )
+"""Means of what was packed or padded are fractions; rows of JSON quote their names."""
 
 
 def printed_sizes(facts: Facts, track: Track) -> list[tuple[str, list[int], list[float]]]:
@@ -23,7 +25,7 @@ def printed_sizes(facts: Facts, track: Track) -> list[tuple[str, list[int], list
     found: dict[str, tuple[list[int], list[float]]] = {}
     for index in span[::stride]:
         for name, value in _SIZE.findall(facts.point(track, index).cite.text):
-            at, values = found.setdefault(" ".join(name.lower().split("_")), ([], []))
+            at, values = found.setdefault(" ".join(re.split(r"[_ -]", name.lower())), ([], []))
             at.append(index)
             values.append(float(value.replace(",", "")))
     return [(f"the {name}", *read) for name, read in found.items() if len(set(read[1])) > 1]

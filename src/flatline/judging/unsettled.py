@@ -15,6 +15,7 @@ from statistics import median
 from flatline.facts import Facts
 from flatline.judging import losses
 from flatline.judging.anchored import EFFECT as SLOWER
+from flatline.judging.bypassed import waiting_on_sockets
 from flatline.judging.claims import claim
 from flatline.judging.clock_events import BAD, clock_reasons
 from flatline.judging.gpus import Gpus, Readings, at_work, beside_peers, stretches
@@ -53,6 +54,7 @@ APART = "Whether that cost the run anything: no slow time is laid at it."
 HOT, CAPPED = "hotter than its peers and clocked below them", "at a power limit below its peers'"
 WAITED = "Whether the steps must wait so long for their data: a faster loader would tell."
 IDLE = "Whether the GPUs could have done more: little ran on them while steps went on."
+SOCKETS = "Whether the GPUs wait for the network: NCCL took sockets, and little of them was used."
 HELD = "Whether that cost the run anything: clocks of like GPUs differ by as much."
 FAILED = 2
 """Allocations; what happens once is tried again, as a library's search for its fastest kernel."""
@@ -74,7 +76,7 @@ class Unsettled:
 def unsettled(facts: Facts, paced: bool) -> tuple[Unsettled, ...]:
     """Empty where nothing stood out, or nothing was measured; by the pace alone if `paced`."""
     return (*_held_down(facts), *_set_apart(facts), *_lossy(facts), *_waited(facts),
-            *_idle(facts), *_unallocated(facts), *_unpaced(facts),
+            *_idle(facts), *_on_sockets(facts), *_unallocated(facts), *_unpaced(facts),
             *(_slipped(facts) if paced else ()))  # fmt: skip
 
 
@@ -193,6 +195,13 @@ def _idle(facts: Facts) -> Iterator[Unsettled]:
     if most is not None and READ < most.value < BUSY:
         text = f"Something ran on the busiest GPU only {most.value:.0%} of the time"
         yield Unsettled(IDLE, (claim(text, most),))
+
+
+def _on_sockets(facts: Facts) -> Iterator[Unsettled]:
+    """That NCCL took sockets between hosts, and the GPUs waited or had little to do."""
+    shown = waiting_on_sockets(facts)
+    if shown is not None:
+        yield Unsettled(SOCKETS, (shown,))
 
 
 def _unallocated(facts: Facts) -> Iterator[Unsettled]:

@@ -8,7 +8,9 @@ collective.  Where every rank but a few did so, the few are those the others wai
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from flatline.facts import Facts
 from flatline.judging.claims import number
@@ -16,6 +18,7 @@ from flatline.judging.classing import resolve
 from flatline.judging.crashes import started
 from flatline.logs.labelling import STAMP
 from flatline.model import DerivedCite, LogCite, Match, Place
+from flatline.tracks import named_after
 
 FEW_RATIO = 0.25
 """The silent must be few against the victims before silence points at anyone: with more, the
@@ -98,7 +101,7 @@ def silent(facts: Facts, victims: Waiting) -> tuple[tuple[Place, ...], DerivedCi
     Nothing where fewer than two ranks reported, where a rank was never heard of at all, or
     where the silent are too many to point at.  Ranks count from 0, so one below a rank that
     reported is there though it printed nothing with its number; that it did not time out is known
-    where all the others did so in one and the same log.
+    where all the others did so in one and the same log, or those of its host in that host's.
     """
     heard = set(facts.ranks)
     world = facts.world_size or len(heard)
@@ -106,6 +109,8 @@ def silent(facts: Facts, victims: Waiting) -> tuple[tuple[Place, ...], DerivedCi
     others = sorted(set(range(world)) - reported) if world else []
     waited = all("timeout" in m.signature.tags for m in victims.matches)
     together = waited and len({m.cite.source for m in victims.matches}) == 1
+    beside = _beside(facts, victims, world) if waited else {}
+    heard.update(beside)
     if together and reported:
         heard.update(range(max(reported)))
         world = max(world, max(reported) + 1)
@@ -113,7 +118,7 @@ def silent(facts: Facts, victims: Waiting) -> tuple[tuple[Place, ...], DerivedCi
     few = len(others) == 1 or 0 < len(others) <= FEW_RATIO * len(reported)
     if len(reported) < 2 or not few or not set(others) <= heard:
         return (), None
-    places = tuple(_place_of(facts, rank) for rank in others)
+    places = tuple(_place_of(facts, rank, beside.get(rank)) for rank in others)
     cite = DerivedCite(
         method="ranks-not-among@1",
         inputs=victims.cites,
@@ -147,10 +152,45 @@ def accused(facts: Facts, match: Match) -> tuple[int, ...]:
     return tuple(tasks)
 
 
-def _place_of(facts: Facts, rank: int) -> Place:
+def _place_of(facts: Facts, rank: int, host: str | None = None) -> Place:
     for place in facts.places_of(rank):
-        return place
-    return Place(rank=rank)
+        return place if place.host is not None else replace(place, host=host)
+    return Place(host, rank=rank)
+
+
+def _beside(facts: Facts, victims: Waiting, world: int) -> dict[int, str | None]:
+    """Ranks that were started beside those which one log tells of, with the host of these.
+
+    A launcher numbers the ranks of a host on and prints them into one log: those between two that
+    reported are its own, and where every log has its block of as many, all of the block.
+    """
+    logs: dict[str, list[int]] = {}
+    for match in victims.matches:
+        rank = number(match.cite.place)
+        if rank is not None:
+            logs.setdefault(match.cite.source, []).append(rank)
+    spans = sorted((min(ranks), max(ranks), source) for source, ranks in logs.items())
+    if len(spans) < 2 or any(low <= high for (_, high, _), (low, _, _) in pairwise(spans)):
+        return {}
+    each, rest = divmod(world, len(spans))
+    blocks = rest == 0 and [low // each for low, _, _ in spans] == [*range(len(spans))]
+    whole = blocks and all(low // each == high // each for low, high, _ in spans)
+    found: dict[int, str | None] = {}
+    for low, high, source in spans:
+        host = _host_of(facts, source, logs[source])
+        first = low // each * each if whole else low
+        found.update(dict.fromkeys(range(first, first + each if whole else high + 1), host))
+    return found
+
+
+def _host_of(facts: Facts, source: str, ranks: Sequence[int]) -> str | None:
+    """The host of the processes that printed into one log: as they, their launcher or its name
+    say."""
+    told = {facts.on_host(Place(rank=rank)).host for rank in ranks}
+    told |= {end.place.host and facts.node_of(end.place.host) for end in facts.exits
+             if end.cite.source == source and end.place.rank in ranks}  # fmt: skip
+    told.discard(None)
+    return told.pop() if len(told) == 1 else None if told else named_after(source, facts.hosts)
 
 
 def lagging(victims: Waiting) -> tuple[Match, ...]:

@@ -471,14 +471,15 @@ def _step_s(line: _Line) -> Slot | None:
 
 def _part_s(line: _Line, part: re.Pattern[str]) -> Slot | None:
     """Seconds of a step spent so: with a unit, or in that of a step time which has none. A bare
-    `time` is a step's where the part is called a time as well."""
+    `time` is a step's where the part is called a time as well; what is called one and has no unit
+    beside a step's seconds is of seconds, as clocks are read."""
     found, whole = part.search(line.low), _TIME.search(line.low)
-    unsure = {"dt"} if found and "time" in found[0] else {"dt", "time"}
+    timed = found is not None and "time" in found[0]
+    unsure = {"dt"} if timed else {"dt", "time"}
     own = _OWN_UNIT.search(found[0]) if found else None
     unit = found and (found[2] or (own and own[1]))
-    if found is None or not (
-        unit or (whole and not whole[3] and whole[1] not in unsure and whole[1][-3:] != "_ms")
-    ):
+    bare = whole and not whole[3] and whole[1] not in unsure and whole[1][-3:] != "_ms"
+    if found is None or not (unit or bare or (timed and whole and whole[3] in ("s", "sec"))):
         return None
     return line.slot(found, 1, over=1e3 if unit == "ms" else 1.0)
 

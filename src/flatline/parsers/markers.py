@@ -32,6 +32,7 @@ TRIGGERS = (
     r"(?i:(loaded|restored|saved|wrote) [^\n]{0,60}(checkpoint|ckpt))",
     r"(?i:checkpoint [^\n]{0,80}(loaded|restored|saved))",
     r"(?i:checkpoint save [^\n]{0,120}(took|save duration ?:) [0-9])",
+    r"(?i:checkpoint save for step [0-9][^\n]{0,400} finalized)",
     r"[Ss]aved [^\n]{0,120}(step|iter|epoch)[-_]?[0-9]+[^\n]{0,20}\.(pt|pth|ckpt)",
     r"(?i:no [a-z ]{0,24}checkpoints? )",
     r"(?i:(training|starting|start) [^\n]{0,30}from scratch)",
@@ -77,7 +78,8 @@ _SAVED = re.compile(
     r"\b(?:saved|wrote)\b[^\n]{0,60}?\b(?:checkpoint|ckpt)"
     r"|\bsaved\b[^\n]{0,120}?(?:step|iter|epoch)[-_]?[0-9]{1,12}[^\n]{0,20}\.(?:pt|pth|ckpt)\b"
     r"|\bcheckpoint\b[^\n]{0,80}?\bsaved\b"
-    r"|\bcheckpoint save\b[^\n]{0,120}?\b(?:took|save duration ?:) [0-9]",
+    r"|\bcheckpoint save\b[^\n]{0,120}?\b(?:took|save duration ?:) [0-9]"
+    r"|\bcheckpoint save for step [0-9][^\n]{0,400}? finalized successfully",
     re.I,
 )
 _FRESH = re.compile(

@@ -1,0 +1,130 @@
+"""
+Collectives over sockets while the fast fabric lies idle, and what that costs.
+
+A fallback alone is no fault: a small model on a plain network loses nothing by it.  What waits in
+a collective keeps a kernel of few blocks running, so that its GPU looks busy while little of it
+is, and draws little.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.losses import on_sockets
+from flatline.judging.throughput import pace
+from flatline.judging.timeline import by_host, instant, usual
+from flatline.model import Claim, LogCite, QueryCite
+
+BYTES = 50e6
+"""Bytes a second each host must send over its plain network: collectives fill a link, control
+traffic and logging do not come near."""
+FILLS = 1e9
+"""Bytes a second, most of what 10 Gbit/s carry: collectives that need so much wait for sockets.  A
+judgement: ports of a fabric carry ten times as much and more."""
+UNUSED = 0.01
+"""RDMA traffic below this part of the plain network's is none."""
+PLAIN = ("network_transmit_bytes_total", "network_receive_bytes_total")
+"""What is sent first: data sets and checkpoints are received as well, so that the second tells of
+collectives only where NCCL says that it uses sockets."""
+RUNS, WAITS, WORKS = 0.9, 0.5, 0.75
+"""Of the time a kernel ran on the GPU that was least busy; and of its processors (or its power
+limit) what the busiest GPU used at most where they wait, and the median one at least where they
+work.  A judgement: generated runs and public profiles of large models at work show 0.7 to 0.9."""
+RAN, ACTIVE = ("gpu_utilization_ratio", "gpu_engine_active_ratio"), "gpu_sm_active_ratio"
+POWER, LIMIT = "gpu_power_watts", "gpu_power_limit_watts"
+REASONS = "no-rdma"
+"""The tag of lines by which NCCL says why it uses no adapter."""
+
+
+@dataclass(frozen=True, slots=True)
+class Bypassed:
+    """What the hosts sent over each network, that a port is up, and what NCCL says of it."""
+
+    least: QueryCite
+    most: QueryCite
+    ready: QueryCite
+    verb: str
+    said: tuple[LogCite, ...]
+    reasons: tuple[LogCite, ...]
+
+    @property
+    def fills(self) -> bool:
+        return self.least.value >= FILLS
+
+
+def bypassed(facts: Facts) -> Bypassed | None:
+    """None where the fabric was used, is down or was not measured, or where little was sent."""
+    known, said = pace(facts), on_sockets(facts)
+    signal = next(filter(facts.measured, PLAIN if said is not None else PLAIN[:1]), None)
+    needed = ("rdma_transmit_bytes_total", "rdma_port_up")
+    if known is None or signal is None or not all(map(facts.measured, needed)):
+        return None
+    begins, ends = map(int, known.span)
+    window = f"[{max(1, int(ends - begins))}s]"
+    sent = f"sum by (host) (rate({signal}{window}))"
+    fabric = f"sum by (host) (rate({needed[0]}{window}))"
+    plain = by_host(instant(facts, sent, ends))
+    up = instant(facts, f"max({needed[1]})", ends)
+    if plain is None or len(plain.rows) < 2 or up is None or not up.rows or up.rows[0].last != 1:
+        return None
+    verb = "sent" if signal == PLAIN[0] else "received"
+    what = f"plain network, the host that {verb} least"
+    least = usual(facts, sent, ends, what, "min({})")
+    most = usual(facts, fabric, ends, "RDMA, the host that sends most", "max({})")
+    if least is None or most is None or least.value < BYTES or most.value >= UNUSED * least.value:
+        return None
+    ready = up.cite(up.rows[0], "an RDMA port is up")
+    reasons = tuple(m.cite for m in facts.tagged(REASONS) if m.attempt == facts.last.n)
+    return Bypassed(least, most, ready, verb, (said.cite,) if said else (), reasons)
+
+
+@dataclass(frozen=True, slots=True)
+class Used:
+    """How much of its GPUs a run used while a kernel ran on all of them."""
+
+    shows: Claim
+    waits: bool
+    works: bool
+
+
+def used(facts: Facts) -> Used | None:
+    """None where it was not measured, or nothing ran for some of the time: no collective is it
+    that a GPU waits for then."""
+    known, ran = pace(facts), next(filter(facts.measured, RAN), None)
+    if known is None or ran is None:
+        return None
+    begins, ends = map(int, known.span)
+    window = f"[{max(1, int(ends - begins))}s]"
+    mean = f"avg_over_time({ran}{window})"
+    runs = usual(facts, mean, ends, "a kernel ran, the least busy GPU", "min({})")
+    for query, of in _shares(facts, window):
+        most = usual(facts, query, ends, f"{of}, the GPU that used most", "max({})")
+        middle = usual(facts, query, ends, f"{of}, the median GPU")
+        if runs is None or most is None or middle is None or runs.value < RUNS:
+            return None
+        text = (
+            f"A kernel ran on every GPU {runs.value:.0%} of the time or more, and yet none used"
+            f" more than {most.value:.0%} of its {of}"
+        )
+        return Used(claim(text, runs, most), most.value < WAITS, middle.value >= WORKS)
+    return None
+
+
+def _shares(facts: Facts, window: str) -> Iterator[tuple[str, str]]:
+    if facts.measured(ACTIVE):
+        yield f"avg_over_time({ACTIVE}{window})", "processors"
+    if facts.measured(POWER) and facts.measured(LIMIT):
+        yield f"avg_over_time({POWER}{window}) / avg_over_time({LIMIT}{window})", "power limit"
+
+
+def waiting_on_sockets(facts: Facts) -> Claim | None:
+    """That NCCL says it uses sockets between several hosts, and the GPUs looked busy at little."""
+    said = on_sockets(facts) if len(facts.hosts) > 1 else None
+    known = used(facts) if said is not None else None
+    if said is None or known is None or not known.waits:
+        return None
+    return claim(f"NCCL uses sockets between the hosts; {known.shows.text}", said.cite,
+                 *known.shows.cites)  # fmt: skip

@@ -1,0 +1,111 @@
+"""D2 and G1: collectives over sockets, and what the GPUs make of it."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+BEGAN = datetime(2026, 4, 14, 10, tzinfo=UTC)
+SACCT = (
+    "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+    "77|sft|COMPLETED|0:0|2026-04-14T09:59:00|2026-04-14T10:40:30|2|w[1-2]\n"
+)
+
+
+def run(
+    folder: Path,
+    *,
+    active: float,
+    plain: str | None = "receive",
+    moved: float = 2e9,
+    state: int | None = 4,
+    transport: str = "Socket",
+) -> Verdict:
+    """Two hosts for 40 minutes: how busy their GPUs' processors are, what they move over the plain
+    network and which way of it is counted, the state of their idle RDMA port."""
+    lines = [
+        said
+        for n in (1, 2)
+        for said in (
+            f"w{n}:910:940 [0] NCCL INFO Failed to open libibverbs.so[.1]",
+            f"w{n}:910:940 [0] NCCL INFO Using network {transport}",
+        )
+    ]
+    lines += [
+        f"{BEGAN + timedelta(seconds=8 * step):%Y-%m-%dT%H:%M:%S}Z step {step} loss"
+        f" {1.5 + 8 / step:.4f} step_time 8.0{step % 3}s"
+        for step in range(1, 301)
+    ]
+    (folder / "train.log").write_text("\n".join(lines) + "\n")
+    (folder / "sacct.txt").write_text(SACCT)
+    read = []
+    for second in range(-60, 2460, 30):
+        at = int((BEGAN.timestamp() + second) * 1000)
+        for n in (1, 2):
+            here, busy = f'instance="w{n}:9100"', 0 <= second <= 2400
+            port = f'{{{here},device="mlx5_0",port="1"}}'
+            read.append(f"node_infiniband_port_data_transmitted_bytes_total{port} 5e12 {at}")
+            if state is not None:
+                read.append(f"node_infiniband_state_id{port} {state} {at}")
+            if plain is not None:
+                total = moved * max(0, min(second, 2400))
+                read.append(
+                    f'node_network_{plain}_bytes_total{{{here},device="eth0"}} {total:.0f} {at}'
+                )
+            card = f'{{Hostname="w{n}",gpu="0"}}'
+            read.append(f"DCGM_FI_DEV_GPU_UTIL{card} {100 if busy else 0} {at}")
+            read.append(f"DCGM_FI_PROF_SM_ACTIVE{card} {active if busy else 0} {at}")
+    (folder / "metrics.prom").write_text("\n".join(read) + "\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize("plain", ["receive", "transmit"])
+def test_gpus_that_wait_for_sockets_beside_an_idle_fabric(tmp_path: Path, plain: str) -> None:
+    """All-reduce receives what it sends: either way of the traffic tells of it."""
+    verdict = run(tmp_path, active=0.35, plain=plain)
+
+    assert (verdict.code, verdict.fault_class, verdict.scope) == ("D2", "slow-interconnect", "all")
+    assert not verdict.culprits
+    assert any("libibverbs" in cite.text for one in verdict.shows for cite in one.cites)
+
+
+def test_gpus_at_work_lose_nothing_by_sockets(tmp_path: Path) -> None:
+    """However little was sent over the fabric."""
+    verdict = run(tmp_path, active=0.88)
+
+    assert verdict.code == "G1"
+    assert [one.role for one in verdict.findings if one.finding.code == "D2"] == ["warning"]
+
+
+def test_what_storage_sends_is_received_too(tmp_path: Path) -> None:
+    """By a run whose collectives may take what nothing was counted of."""
+    assert run(tmp_path, active=0.35, transport="AWS").code != "D2"
+
+
+def test_little_traffic_is_no_proof_of_its_cost(tmp_path: Path) -> None:
+    """Of GPUs of which more than half was used."""
+    verdict = run(tmp_path, active=0.6, moved=9e7)
+
+    assert verdict.code == "D2"
+    assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("state", "plain"), [(None, "receive"), (1, "receive"), (4, None)],
+    ids=["no port measured", "no port is up", "no traffic measured"],
+)  # fmt: skip
+@pytest.mark.parametrize(("active", "sure"), [(0.35, False), (0.88, True)])
+def test_sockets_on_a_plain_network_are_a_doubt_where_gpus_wait(
+    tmp_path: Path, state: int | None, plain: str | None, active: float, *, sure: bool
+) -> None:
+    verdict = run(tmp_path, active=active, state=state, plain=plain)
+
+    assert verdict.code == "G1"
+    assert (verdict.confidence >= 0.8) is sure
+    assert any("took sockets" in one for one in verdict.cannot_decide) is not sure

@@ -1,0 +1,88 @@
+"""G1 of a run that still goes: undated steps, records in local time beside logs and metrics."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+NOW = datetime(2026, 7, 8, 19, 30, tzinfo=UTC)
+EACH_S = 9.5
+
+
+def going(
+    folder: Path,
+    *,
+    records_h: float = 0.0,
+    logs_h: float = 0.0,
+    silent_s: float = 20.0,
+    dated: bool = True,
+    host: str = "k01",
+    taken_s: float = 0.0,
+) -> Verdict:
+    """NeMo's log of the last hour of a run of five: undated steps between saves that are dated, by
+    clocks so many hours before UTC; `taken_s` from the metrics' end to the record."""
+    began, last = NOW - timedelta(hours=5), NOW - timedelta(seconds=silent_s)
+    lines = []
+    for step in range(1500, 1860, 10):
+        lines.append(
+            f"Training epoch 0, iteration {step - 1}/9999 | lr: 0.0001 | global_step: {step - 1} |"
+            f" reduced_train_loss: {2 + 100 / step:.3f} | train_step_timing in s: {EACH_S:.2f}"
+        )
+        at = last - timedelta(seconds=(1850 - step) * EACH_S) + timedelta(hours=logs_h)
+        if dated and step % 100 == 0:
+            saved = f"[NeMo I {at:%Y-%m-%d %H:%M:%S} nemo_logging:393] Async checkpoint save for"
+            lines.append(f"{saved} step {step} (/out/step={step}.ckpt) finalized successfully.")
+    (folder / "nemo_log.txt").write_text("\n".join(lines) + "\n")
+    start = began + timedelta(hours=records_h)
+    elapsed = f"{(NOW - began + timedelta(seconds=taken_s)).total_seconds() / 3600:.0f}:00:00"
+    if taken_s:
+        elapsed = f"05:{int(taken_s // 60):02d}:00"
+    (folder / "scontrol.txt").write_text(
+        "JobId=41 JobName=nemo\n   JobState=RUNNING Reason=None ExitCode=0:0\n"
+        f"   RunTime={elapsed} TimeLimit=1-00:00:00\n"
+        f"   StartTime={start:%Y-%m-%dT%H:%M:%S} EndTime=Unknown\n   NodeList=k01 NumNodes=1\n"
+    )
+    read = [
+        f'DCGM_FI_DEV_POWER_USAGE{{Hostname="{host}",gpu="{gpu}"}} 610'
+        f" {int((NOW - timedelta(seconds=ago)).timestamp() * 1000)}"
+        for gpu in range(4)
+        for ago in range(4200, -1, -30)
+    ]
+    (folder / "metrics.prom").write_text("\n".join(read) + "\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize("records_h", [0.0, 2.0, -7.0, 5.5])
+@pytest.mark.parametrize("apart", [False, True])
+def test_a_record_of_a_clock_of_its_own(tmp_path: Path, records_h: float, *, apart: bool) -> None:
+    """Slurm prints local time; its containers' logs are in that, or in UTC."""
+    verdict = going(tmp_path, records_h=records_h, logs_h=0.0 if apart else records_h)
+
+    assert verdict.code == "G1"
+    assert "still going and advances" in verdict.headline
+    assert verdict.confidence < 0.8
+
+
+def test_steps_that_stopped_well_before_now(tmp_path: Path) -> None:
+    assert going(tmp_path, silent_s=1500.0).code != "G1"
+    assert going(tmp_path, silent_s=1500.0, records_h=2.0).code != "G1"
+
+
+def test_nothing_dates_the_steps(tmp_path: Path) -> None:
+    """A log that may have been copied at any time."""
+    assert going(tmp_path, dated=False).code != "G1"
+
+
+def test_metrics_of_other_hosts_move_no_record(tmp_path: Path) -> None:
+    assert going(tmp_path, records_h=2.0, host="z9").code != "G1"
+
+
+def test_a_record_taken_later_than_the_metrics_end(tmp_path: Path) -> None:
+    """By no offset in use: the run may have stopped since."""
+    assert going(tmp_path, taken_s=2400.0).code != "G1"
