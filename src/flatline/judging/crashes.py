@@ -59,8 +59,8 @@ GOES_ON = "script-goes-on"
 BELOW = 3
 LOOP_DOUBT = 0.8
 """A step may have been made where the frames are a loop's and the log prints no progress."""
-UNNAMED = 0.75
-"""A file that cannot be read, of which nothing says that the run wrote it."""
+UNNAMED, UNSAID = 0.75, ("corrupt", "size-mismatch")
+"""A file that cannot be read or does not fit, of which nothing says that the run wrote it."""
 AFTER_ALL = 0.5
 """A traceback in an error stream of its own, of a run whose output shows its end: it may have been
 caught at any time before."""
@@ -313,7 +313,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         strength *= _phase_doubt(facts, family, fault_class)
     if not begun and not facts.has_progress and beside_the_loop(crash):
         strength *= LOOP_DOUBT
-    if (family, fault_class) == ("E2", "corrupt") and not of_its_own(facts, crash):
+    if family == "E2" and fault_class in UNSAID and not of_its_own(facts, crash):
         strength *= UNNAMED
     if best is None and in_a_thread(facts, crash):
         strength = min(strength, IN_A_THREAD)

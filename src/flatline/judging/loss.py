@@ -252,7 +252,10 @@ def _non_finite(facts: Facts, track: Track, losses: list[int], points: list[int]
             if isfinite(column[i]):
                 break
             tail += 1
-        if not tail or (tail < NON_FINITE_TAIL and len(said) > 1 and not _cut(facts, track, said)):
+        if not tail:
+            continue
+        lone = tail < NON_FINITE_TAIL and len(said) > 1
+        if lone and not (_cut(facts, track, said) or _nought(track, said[-1])):
             continue
         onset = said[-tail]
         before = [i for i in said if i < onset]
@@ -270,6 +273,12 @@ def _non_finite(facts: Facts, track: Track, losses: list[int], points: list[int]
             throughout=not before,
         )
     return None
+
+
+def _nought(track: Track, index: int) -> bool:
+    """Whether a loss of nought stands beside a gradient that is no number: transformers prints
+    that for a loss that is none (logging_nan_inf_filter)."""
+    return bool(track.has_loss[index]) and track.loss[index] == 0.0 and _poisoned(track, index)
 
 
 def _cut(facts: Facts, track: Track, said: list[int]) -> bool:

@@ -28,6 +28,8 @@ WAITED_S = 600.0
 """Processes of one job come within minutes of one another; the rendezvous is given up after half
 an hour (torch `default_pg_timeout`)."""
 LISTED_LINES = 16
+VAGUE = 0.3
+"""A traceback whose end is cut off may be that of the wait."""
 _ENDED = ("timeout", "cancelled")
 _RUNS = re.compile(
     r"\b\d{3,12}(?:_\S{1,20})? .{1,200}? (?P<state>[A-Z]{1,2}) +"
@@ -47,7 +49,8 @@ def numbered_twice(facts: Facts) -> Doubled | None:
     """None where every number came once, came again everywhere, or the group was complete."""
     said = [m for m in facts.tagged(MEMBER) if m.attempt == facts.last.n]
     worlds = {int(m.groups["key"]) for m in said}
-    if len(worlds) != 1 or _came_further(facts) or failures(facts) or facts.exits:
+    failed = any(f.strength >= VAGUE for f in failures(facts))
+    if len(worlds) != 1 or _came_further(facts) or failed or facts.exits:
         return None
     if any(m.signature.id == COMPLETE for m in facts.matches):
         return None

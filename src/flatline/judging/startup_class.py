@@ -36,6 +36,7 @@ _BY_TYPE = tuple(
         (r"text_format\.ParseError$|Config\w*(?:Exception|Error)$|^yaml\.", "config"),
         (r"cudadrv\.|(?:Nvvm|Linker|CompilationError|PTXError|OutOfResources|NoSuchDisplay"
          r"|DisplayConnection)\w*$", "env"),
+        (r"Permission(?:Denied)?Error$", "env"),
         (r"(ModuleNotFound|Import|PackageNotFound|DistributionNotFound|VersionConflict|Glibc)"
          r"\w*(Error)?$", "env"),
         (r"(RepositoryNotFound|EntryNotFound|LocalEntryNotFound|GatedRepo|HFValidation|"
@@ -107,7 +108,7 @@ _OPTION = re.compile(r"(?:^|[\s('\"`])--[a-z][\w-]+")
 _ABOUT_MODEL = re.compile(
     r"\bload(?:ing)? (?:an? |the )?(?:\w+ ){0,2}(?:model|weights|checkpoint|tokenizer)\b"
     r".{0,80}\b(?:incompatible|unknown|corrupt\w*|neither|not exists?|fail\w*)\b"
-    r"|\bto load model not exists?\b|\b(?i:processor) was not found\b"
+    r"|\bto load model not exists?\b|\bCan't find model '[a-z]|\b(?i:processor) was not found\b"
     r"|\bno pre-?trained (?:model|weights|checkpoint)s? (?:was |were )?(?:found|exists?)\b"
     r"|\b(?:checkpoint|weights?|tokenizer)(?: file)?\b.{0,120}\b(?:n[o']t exist|not found)\b",
     re.IGNORECASE,
@@ -125,12 +126,13 @@ _EXCEPTION = re.compile(r"([\w.]{1,120}(?:Error|Exception))(?:: |\([\"'])(.*)")
 _MISSING = re.compile(r"(?:FileNotFound|NotADirectory|IsADirectory)Error$")
 _ERRNO = re.compile(r"\[Errno (?:2|20|21)\] ")
 """What Python 2 calls an IOError or OSError."""
-_SOUGHT = re.compile(r"; No such file or directory$|\bfind any matching files for\b")
+_SOUGHT = re.compile(r"; No such file or directory(?:$|\n)|\bfind any matching files for\b")
 """TensorFlow's words, behind the name of the file."""
 _NOT_THERE = re.compile(
     r"(?i:the (?:provided )?|cannot open |unable to open |couldn't find )?"
     r"(?:[A-Za-z]{2,20} ){0,3}(?i:file(?:name)?|path|directory|folder|data(?:set)?|checkpoint"
     r"|model|weights?|tokenizer|config(?:uration)?)\b.{1,240}(?:not found|n[o']t exist|Errno 2\b)"
+    r"|.{0,100}\bLocalFileSystem::Open\b"
     r"|[Uu]nable to open file |No such file or directory\b|invalid file ?\["
     r"|\S{1,240}\.(?:pth?|ckpt|bin|h5) (?:is )?missing\b"
     r"|(?i:could not|cannot|can't|failed to|unable to) (?:open|read) (?:\w+ ){0,3}['\"]?"
@@ -157,7 +159,7 @@ _PATHS = tuple(
          r"(?:^|/)models?(?:/|--)|(?:^|/)(?:glove|word2vec|fasttext|smplx?|mano)(?:\b|_)|\.vec$",
          "asset"),
         (r"\.(?:ya?ml|toml|ini|cfg|conf|py|sh|env)$|config[\w-]{0,20}\.json$", "config"),
-        (r"\.(?:parquet|jsonl|csv|tsv|arrow|tar|zip|tfrecords?|np[yz]|h5|hdf5|lmdb|mdb|zst|txt|idx"
+        (r"\.(?:parquet|jsonl|rec|csv|tsv|arrow|tar|zip|tfrecords?|np[yz]|h5|hdf5|lmdb|mdb|zst|txt|idx"
          r"|jpe?g|png|wav|flac|mp[34]|nii(?:\.gz)?|bin|json)$", "data"),
         (r"(?:^|[/_-])(?:data(?:sets?)?|(?:pre)?processed|corpus|corpora|imagenet|coco|cifar\w*|train|val|valid|test"
          r"|images?|labels?|annotations?|splits?|manifests?)(?:[/_.-]|$)", "data"),
@@ -248,7 +250,8 @@ _DAMAGED = re.compile(
     re.IGNORECASE,
 )
 _FETCHED = re.compile(
-    r"\bdownload\w*\b.{1,300}\bfailed\b|\bfail\w* to (?:download|fetch)\b|\bMax retries exceeded\b"
+    r"\bdownload\w*\b.{1,300}\bfailed\b|\bfail\w* (?:to )?(?:download|fetch)\w*\b"
+    r"|\bURL fetch failure on\b|\bMax retries exceeded\b"
     r"|\bfailure in name resolution\b|\burlopen error\b|\bFailed to retrieve file url\b",
     re.IGNORECASE,
 )
@@ -379,6 +382,13 @@ def of_a_tracker(frames: Sequence[Frame]) -> bool:
     return any(_TRACKERS.search(frame.file.replace("\\", "/")) for frame in frames[-1:])
 
 
+def class_by_words(said: str) -> str | None:
+    """By the message alone; None where it says nothing of what it is about."""
+    if _FETCHED.search(said):
+        return fetched(said) or "asset"
+    return _first(_BY_WORDS, said)
+
+
 def class_of_line(text: str, frames: Sequence[Frame] = ()) -> str | None:
     """The same, of an exception that is one line of a log; None where it names none."""
     named = _EXCEPTION.search(text)
@@ -410,7 +420,9 @@ def fetched(said: str) -> str | None:
     if not _FETCHED.search(said):
         return None
     parts = [part for found in _ADDRESS.findall(said) for part in found if part]
-    return next((kind for part in parts if (kind := _first(_PATHS, part.rstrip(" '\",.)")))), None)
+    kinds = (_first(_PATHS, part.rstrip(" '\",.)")) for part in parts)
+    # settings that are fetched are a model's
+    return next(("asset" if kind == "config" else kind for kind in kinds if kind), None)
 
 
 def _keyed(near: tuple[Frame, ...]) -> str:

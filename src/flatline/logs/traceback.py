@@ -67,6 +67,8 @@ _CELL = re.compile(
     r"|^(?P<old>(?:[/~]|[A-Z]:\\|<ipython-input-)[^:]{1,400}) in"
     r" (?P<of>[\w.<>]{1,200}(?: line: \d+>)?)(?:\(|$)"
 )
+_LINKED = re.compile(r"^\[([^\]]{1,400})\]\(https?://localhost:\d{1,5}/#\)")
+"""What a frame's file becomes where it is copied out of Colab."""
 _ARROW = re.compile(r"^-{1,8}> ?(?P<line>\d{1,9}) (?P<code>.*)$")
 _BOXED = re.compile(r"^[│|] (?P<file>\S.{0,400}?):(?P<line>\d{1,9}) in (?P<name>\S{1,200})")
 
@@ -353,7 +355,8 @@ def _foreign(
     frames: list[Frame] = []
     end = lines[0][0]
     boxed = frame is _BOXED
-    for at, (number, text) in enumerate(lines[1:], 1):
+    for at, (number, line) in enumerate(lines[1:], 1):
+        text = _LINKED.sub(r"\1", line)
         if found := frame.match(text):
             given = found.groupdict()
             place = given["file"] or given.get("old") or f"In[{given['cell']}]"
