@@ -63,19 +63,39 @@ def test_an_evaluation_that_ends_without_a_number(tmp_path: Path) -> None:
     assert never.code == "G1"  # of an empty set, most often
 
 
+COUNT = "[INFO] [logging.py:69:log_dist] [Rank 0] step={}, skipped={}, lr=[0.001], mom=[0.0]"
+
+
 @pytest.mark.parametrize(
-    ("skipped", "code"), [(790, "E1"), (300, None)], ids=["nearly-all", "a-third"]
+    ("counts", "code"),
+    [
+        pytest.param([(400, 390), (800, 790)], "E1", id="nearly-all"),
+        pytest.param([(400, 150), (800, 300)], None, id="a-third"),
+        pytest.param([(100, 100), (190, 100)], None, id="at-first"),
+        pytest.param([(400, 390)], None, id="counted-once-and-losses-since"),
+    ],
 )
-def test_most_steps_were_skipped(tmp_path: Path, skipped: int, code: str | None) -> None:
+def test_most_steps_were_skipped(
+    tmp_path: Path, counts: list[tuple[int, int]], code: str | None
+) -> None:
     """The engine counts them while the trainer goes on printing losses."""
-    count = "[INFO] [logging.py:69:log_dist] [Rank 0] step=800, skipped={}, lr=[0.001], mom=[0.0]"
-    rows = ["{'loss': 6.2, 'learning_rate': 0.001, 'epoch': 0.02}", count.format(skipped),
-            "{'loss': 6.1, 'learning_rate': 0.001, 'epoch': 0.04}"]  # fmt: skip
+    rows = ["{'loss': 6.2, 'learning_rate': 0.001, 'epoch': 0.02}"]
+    rows += [COUNT.format(*count) for count in counts]
+    rows.append("{'loss': 6.1, 'learning_rate': 0.001, 'epoch': 0.04}")
     (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert verdict.code == code
     assert ("skipped" in verdict.headline) is (code == "E1")
+
+
+def test_losses_of_nought_since_most_steps_were_skipped(tmp_path: Path) -> None:
+    """Counted once."""
+    rows = ["{'loss': 6.2, 'learning_rate': 0.001, 'epoch': 0.02}", COUNT.format(800, 790)]
+    rows += ["{'loss': 0.0, 'learning_rate': 0.001, 'epoch': 0.04}"] * 2
+    (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == "E1"
 
 
 @pytest.mark.parametrize(("end", "code"), [("2.4", "E1"), ("1.1", None)])

@@ -51,5 +51,24 @@ def test_a_bare_exception_alone_is_any_programs_word(tmp_path: Path) -> None:
     assert told.state == "undetermined"
 
 
+IMPORTS = (
+    "Traceback (most recent call last):\n"
+    '  File "/app/train.py", line 9, in <module>\n'
+    "    from .engine import evaluate, save_checkpoint\n"
+    "ImportError: attempted relative import with no known parent package\n"
+)
+CONVERTS = (
+    "Traceback (most recent call last):\n"
+    '  File "/app/tools/convert.py", line 30, in <module>\n    main()\n'
+    '  File "/app/tools/saver.py", line 12, in save_checkpoint\n    n = md.layers["count"]\n'
+    "KeyError: 'count'\n"
+)
+
+
+@pytest.mark.parametrize("text", [IMPORTS, CONVERTS], ids=["an-import", "a-converter"])
+def test_a_name_that_saves_is_no_loop(tmp_path: Path, text: str) -> None:
+    assert verdict(tmp_path, text).code == "A1"
+
+
 def test_of_a_thread_nothing_tells_when(tmp_path: Path) -> None:
     assert verdict(tmp_path, FEEDS).confidence < 0.8

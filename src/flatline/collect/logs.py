@@ -26,7 +26,7 @@ from flatline.logs.quoted import AROUND_LINES, left_of
 from flatline.logs.reading import BLANKS, TextFile, clean, open_text, plain
 from flatline.logs.scan import Hit
 from flatline.logs.traceback import RawCrash, read_exception, read_traceback, stream_lines
-from flatline.logs.tracetext import HEAD, exception_line
+from flatline.logs.tracetext import CODE, HEAD, exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
 from flatline.parsers import LineReader, Reported
 from flatline.redact import around, excerpt, mask
@@ -179,6 +179,7 @@ class LogReader:
             found is None
             or found[0].endswith("Warning")
             or len(self._exceptions) >= TRACEBACKS_PER_FILE
+            or (found[0] == "Exception" and not self._below_code(cite.line))
             or not self._share(labelled, cite.line, labelled.text)
         ):
             return
@@ -186,6 +187,10 @@ class LogReader:
         bare = Crash(found[0], mask(found[1]), (), cite, cite, end_line=cite.line, seq=self._seq,
                      attempt=self.setting.attempt)  # fmt: skip
         self._exceptions.append((labelled.key, bare))
+
+    def _below_code(self, line: int) -> bool:
+        """Whether a line of a frame stands above: `Exception: ` is any program's word."""
+        return line > 1 and CODE.match(self._text(line - 1)) is not None
 
     def place(self, labelled: Labelled) -> Place:
         """Where a line was said, by its labels and by what is known of its file."""

@@ -133,7 +133,7 @@ def _held_out(facts: Facts, seen: Curve) -> Finding | None:
     last = told[-1]
     sound = next((m for m in reversed(told) if isfinite(m.progress.loss or 0.0)), None)
     first, end = (seen.points[at].loss or 0.0 for at in (0, -1))
-    fell = seen.shape == "falling" or end < first
+    fell = seen.shape == "falling" or end < MEAN_ABOVE * first
     if sound is None and fell:
         return None  # from the first on: an evaluation of nothing, or one that never worked
     cites = [last.cite, *((sound.cite,) if sound else (p.cite for p in seen.points))]

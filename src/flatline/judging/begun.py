@@ -16,7 +16,6 @@ LINES_ABOVE = 6
 _IN_THE_LOOP = (
     "_maybe_log_save_evaluate",
     "_save_checkpoint",
-    "save_checkpoint",
     "on_train_epoch_end",
     "on_train_batch_end",
     "on_step_end",
@@ -35,7 +34,7 @@ _OF_STEPS = re.compile(r"\b(?:at|of|after|for) (?:\w+ )?[1-9][0-9]{0,9} (?:epoch
                        r"|\b(?:iteration|step|epoch)[ =:]{1,3}[1-9]|checkpoint-[1-9]")  # fmt: skip
 _SAVING = re.compile(r"_?save_(?:\w+_)?(?:checkpoint|ckpt|model|state|weights|adapter)\w*")
 _LOOPS = re.compile(
-    r"(?:_?(?:inner_|run_)?train(?:ing)?(?:_(?:and_)?(?:val|eval)\w*?)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
+    r"(?:run_)?train(?:ing)?_(?:and_)?(?:val|eval)[a-z]{0,8}_loop|(?:_?(?:inner_)?train(?:ing)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
     r"|_loop)?|run_epoch|_?process_(?:next_)?(?:data|batch)|do_train|one_epoch)",
     re.IGNORECASE,
 )
@@ -54,10 +53,16 @@ def at_nought(facts: Facts, cite: LogCite) -> bool:
 def within_the_loop(crash: Crash) -> bool:
     return any(
         frame.function in _IN_THE_LOOP
-        or (frame.code or "").partition("(")[0].endswith(_IN_THE_LOOP)
+        or _called(frame.code or "").endswith(_IN_THE_LOOP)
         or _SAVES.search(frame.code or "")
         for frame in crash.frames
     ) or (in_a_loop(crash) and any(_SAVING.fullmatch(frame.function) for frame in crash.frames))
+
+
+def _called(code: str) -> str:
+    """What a line calls first; "" where it calls nothing, as an import."""
+    name, paren, _ = code.partition("(")
+    return name if paren else ""
 
 
 def had_saved(facts: Facts, crash: Crash) -> bool:

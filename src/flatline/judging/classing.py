@@ -23,7 +23,6 @@ from flatline.judging.loading import (
 )
 from flatline.judging.startup_class import (
     DEFAULT,
-    class_by_words,
     class_of_line,
     fetched,
     startup_class,
@@ -131,9 +130,6 @@ def unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str |
         return cut_off(facts, crash, begun) or vague
     if _COMMUNICATES.search(crash.exception):
         return "A3" if begun else "A1", None, CUT_OFF
-    if crash.exception == "Exception" and not crash.frames:  # a word that any program may print
-        told = None if begun else class_by_words(crash.message)
-        return ("A1", told, 0.5) if told else ("A3" if begun else "A1", None, CUT_OFF)
     text = f"{crash.exception}: {crash.message}"
     alone = crash.head == crash.cite
     if alone or not crash.complete:  # it may have been caught and printed

@@ -282,7 +282,8 @@ def _phase_doubt(facts: Facts, family: str, fault_class: str | None) -> float:
 def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure | None:
     inner = _innermost(crash)
     handed = inner is not crash or any(_CARRIES.search(one) for one, _, _ in inner.chain)
-    crash = with_frames(facts, inner)
+    gone_on = crash.caught or survived(facts, crash.cite, crash.attempt)
+    crash = inner if gone_on else with_frames(facts, inner)
     hushing = ("cascade", "benign", *(() if handed else ("wrapper",)))
     echoed = any(m.signature.role == "cascade" for m in block)
     roots = [
@@ -300,7 +301,6 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     ):
         return None
     begun, in_doubt, halfway = _phase(facts, crash)
-    gone_on = crash.caught or survived(facts, crash.cite, crash.attempt)
     if best is not None:
         family, fault_class = signed(facts, crash, best, begun)
         strength, attribution = best.signature.strength, best.signature.attribution
@@ -381,8 +381,6 @@ def _ignored(facts: Facts) -> frozenset[tuple[str, int]]:
 def _handled(crash: Crash, match: Match) -> bool:
     """Whether a line is that of an absence the program went on from: it looks whether a file or a
     key is there, and another exception came while it made up for it."""
-    if not crash.complete:
-        return False  # what came while it was handled is cut off
     looked = (one for one in crash.chain if one[2] == "context" and _LOOKED.search(one[0]))
     return match.cite.line < crash.cite.line and any(
         f"{kind}: {said}"[:_COMPARED] in match.cite.text for kind, said, _ in looked

@@ -21,6 +21,11 @@ INNERMOST, NEAR, _COMPARED = 2, 20, 60
 _RAISES = re.compile(
     r"^raise (?:[a-z_]\w*\.)*(?P<kind>[A-Z]\w*)(?:\((?:[frbu]*['\"](?P<said>[^'\"]{1,300}))?|$)"
 )
+_ELSEWHERE = re.compile(
+    r"(?i)out.?of.?memory|\bCUDA|cublas|cudnn|nccl|rendezvous|time(?:d[ -]?)?out|DataLoader worker"
+    r"|\bEmpty\b|connection|\bDist\w*Error|Warning\b"
+)
+"""What is raised for a full card, for a peer or for a worker is of other families."""
 _WAITS = re.compile(
     r"/(?:multiprocessing/(?:connection|queues|popen_\w+)|threading|queue|selectors|subprocess|socket|ssl)\.py$"
 )
@@ -34,12 +39,16 @@ def cut_off(
     if not crash.frames or any(_hands_on(crash, kind) for kind, _, _ in crash.chain):
         return None
     first = max(1, crash.head.line - NEAR)
-    near = facts.lines(crash.head.source, first, crash.end_line - first)
-    if any("KeyboardInterrupt" in text for text in near):
+    near = facts.lines(crash.head.source, first, crash.end_line + NEAR - first)
+    if any("KeyboardInterrupt" in text or text.strip() == "^C" for text in near):
         return None
     raised = _RAISES.match((crash.frames[-1].code or "").strip())
     if not begun and reads_a_checkpoint(crash) and of_its_own(facts, crash):
         return None if of_a_model(crash) else ("E2", None, STRENGTH)
+    if raised is not None and _ELSEWHERE.search(f"{raised['kind']} {raised['said'] or ''}"):
+        return None
+    if crash.chain and _ELSEWHERE.search(" ".join(crash.chain[-1][:2])):
+        return None
     if crash.chain and crash.chain[-1][2] == "context" and not begun:
         return "A1", _before_it(crash, near), STRENGTH
     if raised is None and _WAITS.search(crash.frames[-1].file.replace("\\", "/")):

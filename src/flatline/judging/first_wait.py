@@ -20,6 +20,7 @@ from flatline.judging.leads import LOOKED_BACK, STEP_LIKE
 from flatline.judging.stalled import REPORT, stalled
 from flatline.judging.waiting import Waiting, silent, waiting
 from flatline.model import Claim, LogCite, Match, Place
+from flatline.tracks import COMMUNICATOR
 
 BESIDE = 60
 """Lines before the report in which another rank's work is looked for: bars are drawn often."""
@@ -28,6 +29,7 @@ _COMPLETED = re.compile(r"(?i)last completed (?:NCCL )?work: (?P<work>-?\d{1,12}
 LISTED = 8
 """Lines of a report in which the operations that stall are named."""
 _OPERATIONS = re.compile(r"\bHorovod(Broadcast|Allreduce|Allgather|Reducescatter|Alltoall)")
+_SIZES = re.compile(r"\b(?:OpType|NumelIn|NumelOut)=[\w]{1,40}")
 _UNDER_WAY = re.compile(r"(?<!\d)(?P<percent>\d{1,3})%\|")
 
 
@@ -79,6 +81,9 @@ def _of_a_group(facts: Facts, victims: Waiting, told: Sequence[Match]) -> Unmet 
     """Where the first collective of the one group of all ranks timed out, and nothing else."""
     if not victims.first_ever or not all(map(_of_the_first, told)):
         return None
+    asked = {sizes for m in told if (sizes := tuple(_SIZES.findall(m.cite.text)))}
+    if len(asked) > 1 or any(m.signature.id == COMMUNICATOR for m in facts.matches):
+        return None  # they met, and asked for different things, or NCCL's own group was complete
     places, derived = silent(facts, victims)
     if derived is None:
         return Unmet(victims)

@@ -219,7 +219,9 @@ def _skipping(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
         ):
             return _skipped(facts, track, losses, (other, after))
         lost = [i for i in own if other.skipped[i] and other.steps[i] >= 0]
-        if other is not track and lost and other.steps[lost[-1]] == max(other.steps):
+        now = other is not track and lost and other.steps[lost[-1]] == max(other.steps)
+        since = [track.loss[i] for i in losses if lost and track.lines[i] > other.lines[lost[0]]]
+        if now and (len(lost) > 1 or not any(map(isfinite, filter(None, since)))):
             return _skipped(facts, track, losses, (other, lost))
     return None
 

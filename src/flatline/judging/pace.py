@@ -104,6 +104,10 @@ SAID_ON_S = 1_800.0
 goes up, is as rare as a trainer that prints no step for so long and works."""
 SAID_ON_LINES, SAID_ON_KINDS = 24, 3
 """Among so many last lines there are no more that differ in more than their time."""
+_BUSY = re.compile(
+    r"(?i)retry|upload|download|sav(?:e|ing)|writ(?:e|ing)|copy|sync|eval|generat|sleep|export|resiz"
+    r"|autoscal|\bGET\b|\bPOST\b|finish|done\b|complet|process(?:ed|ing)|inspect|read of|load"
+)
 _STAMP = re.compile(r"\d{1,4}[-/]\d\d?[-/]\d{1,4}|\d\d?:\d\d:\d\d(?:[.,]\d+)?")
 STILL_INTERVALS = 10.0
 STILL_S = 30.0
@@ -138,8 +142,13 @@ def _waits_on(facts: Facts, seen: Pace) -> tuple[datetime, Cite] | None:
         return None
     lines = range(max(seen.last.line, last.line - SAID_ON_LINES) + 1, last.line + 1)
     said = [_STAMP.sub("", facts.text(last.source, line)).strip() for line in lines]
-    if len(said) < SAID_ON_LINES or not 1 <= len({*said} - {""}) <= SAID_ON_KINDS:
+    kinds = {*said} - {""}
+    if len(said) < SAID_ON_LINES or not 1 <= len(kinds) <= SAID_ON_KINDS:
         return None
+    if any(map(_BUSY.search, kinds)) or len({t.source for t in facts.tracks if len(t)}) > len(
+        facts.ranks or (0,)
+    ):
+        return None  # it says what it does, or steps are told of elsewhere as well
     return last.at, last
 
 

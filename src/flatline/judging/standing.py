@@ -50,6 +50,8 @@ _BEST = re.compile(r"(?i)\b(?:best|highest|max|target|baseline)\W{0,3}(?:\w{1,12
 _COUNTED = re.compile(
     r"(?i)(?<![a-z])(?P<what>epoch|step|iter(?:ation)?s?)s?[ :=#\[(]{0,4}(?P<n>\d{1,9})"
 )
+_ADVERSARIAL = re.compile(r"(?i)\b(?:[dg]|gen|disc|generator|discriminator|adv)_?loss\b")
+"""A discriminator that calls half of its cases right is where it should be."""
 _REWARDED = re.compile(r"(?i)\b(?:reward|episode|rollout|return_mean|ep_len|advantage)s?\b")
 
 
@@ -194,7 +196,7 @@ def _tails(facts: Facts, read: FileRead) -> tuple[dict[str, _Row], dict[str, tup
     best: dict[str, tuple[float, int]] = {}
     count: tuple[str, int] | None = None
     for line, text in _lines(facts, read):
-        if _REWARDED.search(text):
+        if _REWARDED.search(text) or _ADVERSARIAL.search(text):
             return {}, {}
         if counted := _COUNTED.search(text):
             count = counted["what"].lower(), int(counted["n"])

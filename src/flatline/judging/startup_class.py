@@ -382,13 +382,6 @@ def of_a_tracker(frames: Sequence[Frame]) -> bool:
     return any(_TRACKERS.search(frame.file.replace("\\", "/")) for frame in frames[-1:])
 
 
-def class_by_words(said: str) -> str | None:
-    """By the message alone; None where it says nothing of what it is about."""
-    if _FETCHED.search(said):
-        return fetched(said) or "asset"
-    return _first(_BY_WORDS, said)
-
-
 def class_of_line(text: str, frames: Sequence[Frame] = ()) -> str | None:
     """The same, of an exception that is one line of a log; None where it names none."""
     named = _EXCEPTION.search(text)

@@ -207,8 +207,12 @@ def _on_sockets(facts: Facts) -> Iterator[Unsettled]:
 def _unallocated(facts: Facts) -> Iterator[Unsettled]:
     """That allocations on the GPU failed again and again while the run went on: a trainer that
     leaves such a batch out learns nothing from it."""
+    track = facts.main_track(facts.last.n)
+    begins = track.lines[track.of_attempt(facts.last.n)[0]] if track is not None else 0
     failed = [m.cite for m in facts.matches
-              if m.attempt == facts.last.n and stands_for("family:B1", m)]  # fmt: skip
+              if m.attempt == facts.last.n and stands_for("family:B1", m)
+              and (track is None or m.cite.source != track.source
+                   or m.cite.line > begins)]  # fmt: skip
     if len(failed) >= FAILED:
         text = f"{len(failed)} lines tell of GPU memory that could not be allocated"
         yield Unsettled(LEFT_OUT, (claim(text, failed[0], failed[-1]),))

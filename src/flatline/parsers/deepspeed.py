@@ -40,7 +40,7 @@ _PIPELINE = re.compile(
 )
 SEEKING, LOST = 100, 0.5
 """Steps within which a scaler finds its scale (it halves one of 2**32 32 times at the most), and
-of all steps the part skipped beyond which those of late were skipped too."""
+of the steps since they were counted last the part beyond which they count as skipped."""
 _STEP = re.compile(r"\[Rank [0-9]+\] step=([0-9]{1,12}), skipped=([0-9]+), lr=\[([-+0-9.einfa]*)")
 _TIMER = re.compile(
     r"(?:global_step=|\] [0-9]+/)([0-9]{1,12}), +(?:RunningAvgSamplesPerSec=([0-9.naif]+), +)?"
@@ -75,7 +75,11 @@ def _tagged(text: str) -> int | None:
 
 
 class Reader:
-    """Each line speaks for itself: no state."""
+    """Each line speaks for itself, but for the steps that were skipped since they were counted
+    last."""
+
+    def __init__(self) -> None:
+        self._counted = (0, 0)
 
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line."""
@@ -95,8 +99,11 @@ class Reader:
             if found[1] == "0":
                 return ()
             step, skipped = int(found[1]), int(found[2])
-            lost = step >= SEEKING and skipped > LOST * step
-            return (Progress("train", step=step, lr=_number(found[3]), skipped=lost),)
+            before, skipped_before = self._counted if self._counted[0] < step else (0, 0)
+            lost = skipped - skipped_before > LOST * (step - before)
+            self._counted = step, skipped
+            late = lost and step >= SEEKING
+            return (Progress("train", step=step, lr=_number(found[3]), skipped=late),)
         if found := _TIMER.search(text):
             return (
                 Progress(

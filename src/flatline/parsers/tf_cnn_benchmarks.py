@@ -11,6 +11,9 @@ benchmark_cnn.py, tensorflow/benchmarks, 2017 to 2021.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from flatline.model import Progress
 from flatline.parsers._rules import RuleReader, fields, rule
 
 FORMAT = "tf_cnn_benchmarks"
@@ -26,5 +29,15 @@ RULES = (
 )  # fmt: skip
 
 
-def Reader() -> RuleReader:
-    return RuleReader(RULES)
+class Reader(RuleReader):
+    """Reads one stream: the total is the end where its own lines of steps stand above."""
+
+    def __init__(self) -> None:
+        super().__init__(RULES)
+        self._stepped = False
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """At most one value a line."""
+        said = tuple(super().feed(text))
+        self._stepped = self._stepped or any(one.kind == "train" for one in said)
+        return said if self._stepped else ()
