@@ -104,6 +104,8 @@ SAID_ON_S = 1_800.0
 goes up, is as rare as a trainer that prints no step for so long and works."""
 SAID_ON_LINES, SAID_ON_KINDS = 24, 3
 """Among so many last lines there are no more that differ in more than their time."""
+SAID_SINCE = 5
+"""Lines below the last step in which a program says what it begins."""
 _BUSY = re.compile(
     r"(?i)retry|upload|download|sav(?:e|ing)|writ(?:e|ing)|copy|sync|eval|generat|sleep|export|resiz"
     r"|autoscal|\bGET\b|\bPOST\b|finish|done\b|complet|process(?:ed|ing)|inspect|read of|load"
@@ -145,10 +147,13 @@ def _waits_on(facts: Facts, seen: Pace) -> tuple[datetime, Cite] | None:
     kinds = {*said} - {""}
     if len(said) < SAID_ON_LINES or not 1 <= len(kinds) <= SAID_ON_KINDS:
         return None
-    if any(map(_BUSY.search, kinds)) or len({t.source for t in facts.tracks if len(t)}) > len(
-        facts.ranks or (0,)
-    ):
+    since = facts.lines(last.source, seen.last.line + 1, SAID_SINCE)
+    if any(map(_BUSY.search, (*kinds, *since))) or len(
+        {t.source for t in facts.tracks if len(t)}
+    ) > len(facts.ranks or (0,)):
         return None  # it says what it does, or steps are told of elsewhere as well
+    if any(bar.cite.source != last.source for bar in facts.markers_of("bar")):
+        return None
     return last.at, last
 
 
