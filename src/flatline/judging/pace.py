@@ -108,7 +108,7 @@ SAID_SINCE = 5
 """Lines below the last step in which a program says what it begins."""
 _BUSY = re.compile(
     r"(?i)retry|upload|download|sav(?:e|ing)|writ(?:e|ing)|copy|sync|eval|generat|sleep|export|resiz"
-    r"|autoscal|\bGET\b|\bPOST\b|finish|done\b|complet|process(?:ed|ing)|inspect|read of|load"
+    r"|autoscal|\bGET\b|\bPOST\b|finish|done\b|complete|process(?:ed|ing)|inspect|read of|load"
 )
 _STAMP = re.compile(r"\d{1,4}[-/]\d\d?[-/]\d{1,4}|\d\d?:\d\d:\d\d(?:[.,]\d+)?")
 STILL_INTERVALS = 10.0

@@ -23,7 +23,7 @@ FRAMEWORK = "rsl_rl"
 TRIGGERS = (
     r"Learning iteration [0-9]+/[0-9]+",
     r"Computation: [0-9]+ steps/s \(collection: ",
-    r"[Vv]alue[_ ]function loss: ",
+    r"(?:value_|Value )function loss: ",
 )
 _BEGINS = Late(r"\s*Learning iteration (\d{1,9})/(\d{1,9})\s*$")
 _TOOK = Late(
