@@ -6,6 +6,7 @@ import contextlib
 import random
 import struct
 import tracemalloc
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -98,6 +99,27 @@ def test_a_folder_holds_what_was_written(tmp_path_factory: pytest.TempPathFactor
     found = {labels: (t.tolist(), bits(v)) for labels, t, v in each(store.select((), *EVER))}
 
     assert found == {labels: (t.tolist(), bits(v)) for labels, t, v in each(series) if len(t)}
+
+
+def test_samples_close_together_and_far_apart_are_asked_for_a_thousand_times_at_most(
+    tmp_path: Path,
+) -> None:
+    """Two that are a millisecond apart say nothing of a month without any."""
+    times = [1000.0, 1000.001, 1000.002, 1000.0 + 30 * 86_400]
+    store = MemoryStore(series_of([({NAME: "load"}, [(at, 1.0) for at in times])]))
+    asked = 0
+
+    class Counting(MemoryStore):
+        def select(self, matchers: Sequence[Matcher], start: float, end: float) -> Series:
+            nonlocal asked
+            asked += 1
+            return super().select(matchers, start, end)
+
+    counting = Counting(store.series)
+    written = write_store(counting, tmp_path / "s", selections_of(store), (times[0], times[-1]))
+
+    assert written.samples == 4
+    assert asked <= columnar_write.MOST_STRETCHES + 2
 
 
 def test_queries_are_answered_as_of_memory(tmp_path: Path) -> None:

@@ -24,6 +24,8 @@ PART_SAMPLES = 1 << 19
 """Stored numbers of one file: 2 ms to read, and the least that is read of a metric."""
 STRETCH_SAMPLES = 1024
 """Samples of a series in one chunk: 4 h at one in 15 s."""
+MOST_STRETCHES = 1024
+"""Two samples a millisecond apart in a run of a month would make millions of them."""
 _NONE = (("", ""),)
 """Stands for the labels of a series that has none."""
 Selection = tuple[Matcher, ...]
@@ -200,6 +202,7 @@ def _stretches(
             steps.append(float(np.median(apart[apart > 0])))
     length_ms = max(1, round((min(steps) if steps else 15.0) * 1000 * STRETCH_SAMPLES))
     first_ms, last_ms = round(window[0] * 1000), round(window[1] * 1000)
+    length_ms = max(length_ms, -(-(last_ms - first_ms) // MOST_STRETCHES))
     begins = range(first_ms, last_ms + 1, length_ms)
     return [(begin / 1000.0, min(begin + length_ms - 1, last_ms) / 1000.0) for begin in begins]
 
