@@ -62,6 +62,13 @@ def test_a_list_in_itself_does_not_keep_the_reader() -> None:
     read_pickle(b"\x80\x02]q\x00h\x00a.")
 
 
+def test_a_number_that_is_none_is_not_quoted() -> None:
+    """What stands in its place may be anything, and where the next text begins is not known."""
+    with pytest.raises(FormatError, match="at byte") as caught:
+        read_pickle(b"(lp0\nI20\x0bVhunter2\na.")
+    assert "hunter2" not in str(caught.value)
+
+
 def test_a_huge_memo_index_costs_nothing() -> None:
     """The memo is a table of what was put, not an array up to the index."""
     data = b"\x80\x02K\x05r" + struct.pack("<I", 2**32 - 1) + b"."

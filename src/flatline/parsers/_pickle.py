@@ -79,8 +79,9 @@ class _Machine:
             return self.stack.pop()
         except (IndexError, struct.error):
             raise FormatError("a pickle that is cut off or not well-formed") from None
-        except (KeyError, ValueError, OverflowError) as fault:
-            raise FormatError(f"a pickle that is not well-formed: {fault}") from None
+        except (KeyError, ValueError, OverflowError):
+            # its own words would quote the file, in which a letter may stand before a secret
+            raise FormatError(f"a pickle that is not well-formed at byte {self.at}") from None
 
     def take(self, count: int) -> bytes:
         found = self.data[self.at : self.at + count]
