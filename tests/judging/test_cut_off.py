@@ -41,6 +41,10 @@ FORWARD = frame(f"{SITE}/torch/nn/modules/module.py", "_call_impl", "return forw
 REFUSES = frame(
     "/home/u/project/config.py", "check", 'raise ValueError("num_classes must be one of 10, 100")'
 )
+EMPTY = frame(
+    "/home/u/project/data.py", "read_files", 'raise ValueError("Empty dataset: no images")'
+)
+QUEUE = frame("/opt/env/lib/python3.10/queue.py", "get", "raise Empty")
 CHILD = frame(
     f"{SITE}/torch/multiprocessing/spawn.py", "join", "raise ProcessRaisedException(msg,"
 )
@@ -54,6 +58,8 @@ CHILD = frame(
         pytest.param(IMPORTS, ("A1", "env"), id="an-import"),
         pytest.param(RESUMES, ("E2", None), id="a-checkpoint"),
         pytest.param(REFUSES, ("A1", "config"), id="what-it-was-about-to-raise"),
+        pytest.param(EMPTY, ("A1", "data"), id="an-empty-set"),
+        pytest.param(QUEUE, (None, None), id="an-empty-queue"),
         pytest.param(WAITS, (None, None), id="waiting-for-another"),
         pytest.param(FORWARD, (None, None), id="a-model-called"),
         pytest.param(CHILD, (None, None), id="what-a-child-raised"),

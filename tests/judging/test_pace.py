@@ -174,4 +174,5 @@ def test_a_log_that_goes_on_without_a_step(
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert verdict.code == ("C2" if told else None)
+    assert ("until its log ended" in str(verdict.shows)) is told
     assert verdict.confidence < 0.8

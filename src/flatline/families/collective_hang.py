@@ -223,7 +223,7 @@ def _frozen(facts: Facts) -> Finding | None:
         return None
     seen, seconds, derived, end = still
     at = getattr(end, "at", None)
-    until = "its log" if end in facts.last_lines.values() else "the run was"
+    until = "its log" if facts.disposition in ("unknown", "running") else "the run was"
     unpowered = idle(facts, at.timestamp() if at else None)
     places = unpowered.places if unpowered else ()
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""

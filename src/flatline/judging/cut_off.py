@@ -23,7 +23,7 @@ _RAISES = re.compile(
 )
 _ELSEWHERE = re.compile(
     r"(?i)out.?of.?memory|\bCUDA|cublas|cudnn|nccl|rendezvous|time(?:d[ -]?)?out|DataLoader worker"
-    r"|\bEmpty\b|connection|\bDist\w*Error|Warning\b"
+    r"|^(?:_?queue\.)?Empty\b|connection|\bDist\w*Error|Warning\b"
 )
 """What is raised for a full card, for a peer or for a worker is of other families."""
 _WAITS = re.compile(
