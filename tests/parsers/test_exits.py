@@ -192,6 +192,13 @@ def test_torchelastic_local_ranks() -> None:
     assert told == [Reported("torchelastic", Place(rank=5), None, 11)]
 
 
+def test_torchelastic_in_one_line() -> None:
+    """As a summary is pasted that lost its line breaks."""
+    text = "rank2 (local rank: 2)exitcode: -9 (pid: 360)error file: <N/A>"
+    assert [report.signal for report in read(exits_torchelastic, [text])] == [9]
+    assert not read(exits_torchelastic, ["the last exitcode: -9 (pid: 360) was ours"])
+
+
 def test_torchelastic_of_torch_1_8() -> None:
     """The older summary names the root first and writes no padding."""
     text = (

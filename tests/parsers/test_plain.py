@@ -234,6 +234,12 @@ def test_a_shape_is_read_alike_with_other_numbers() -> None:
     assert [str(p.loss) for p in points[:4]] == ["9.5", "10.25", "nan", "-8.0"]
 
 
+def test_a_loss_padded_with_noughts() -> None:
+    """Python's `f"{loss:07.5f}"` writes so, and the number before is no other layout's."""
+    points = said("Step 10: loss = 3.98384", "Step 20: loss = 0000nan", "Step 30: loss = 0000inf")
+    assert [str(p.loss) for p in points] == ["3.98384", "nan", "inf"]
+
+
 def test_non_finite_losses_told_in_words() -> None:
     """With a step, or as the whole message."""
     first, second = said("WARNING: NaN loss at step 1234", "Loss is nan, stopping training")

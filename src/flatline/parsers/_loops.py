@@ -34,8 +34,8 @@ _NOT_A_LOG = re.compile(
 _CHECKPOINT = re.compile(r"check ?point|ckpt|\bresum|\brestor")
 
 _NUMBER = (
-    r"(?>[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,3})?"
-    r"|[-+]?(?:nan|inf(?:inity)?)\b(?!\s*[:=?]\s*(?:no|false|0)\b))"
+    r"(?>[-+]?0{0,8}(?:nan|inf(?:inity)?)\b(?!\s*[:=?]\s*(?:no|false|0)\b)"
+    r"|[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,3})?)"
 )
 _AFTER_LOSS = re.compile(
     r"([\w/@-]*)['\"]?(?: (?:train|value|total|\(batch\)))?(?:\s*(?:[:=]|\bis\b)\s*|\s+)[(\[]?\s*"
@@ -254,8 +254,8 @@ class _Line:
             return None
         if text[0] in "+-":
             factor, text, start = (-factor if text[0] == "-" else factor), text[1:], start + 1
-        if text[0] in "ni":
-            value = math.nan if text[0] == "n" else math.copysign(math.inf, factor)
+        if (kind := text.lstrip("0")[:1]) and kind in "ni":  # padded with noughts: `0000nan`
+            value = math.nan if kind == "n" else math.copysign(math.inf, factor)
             return Slot(0, 0, always=value)
         first = bisect_right(self._starts, start) - 1
         last = bisect_right(self._starts, start + len(text) - 1) - 1

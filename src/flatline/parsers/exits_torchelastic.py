@@ -49,7 +49,7 @@ _FORCING = re.compile(r"Unable to shutdown process (\d{1,9}) via")
 _SECTION = re.compile(r"^\W*(Root Cause\b.{0,40}|(?:Other )?Failures):\s*$")
 _HOST = re.compile(r"^\W*host\s{0,8}: (\S{1,255})\s*$")
 _RANK = re.compile(r"^\W*rank\s{0,8}: (\d{1,9}) \(local_rank: \d{1,6}\)")
-_EXIT = re.compile(r"^\W*exitcode\s{0,8}: (-?\d{1,9}) \(pid: (\d{1,9})\)")
+_EXIT = re.compile(r"(?:^\W*|\))exitcode\s{0,8}: (-?\d{1,9}) \(pid: (\d{1,9})\)")
 
 
 class Reader:
