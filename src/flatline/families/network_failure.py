@@ -35,6 +35,7 @@ from flatline.judging.bygone import over
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import Failure, of_family
 from flatline.judging.downed_ports import BEFORE, Downed, downed
+from flatline.judging.group_setup import lost_in_the_making
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
 from flatline.model import Action, Finding, Judgement, LogCite, Match, Place
@@ -105,7 +106,7 @@ def _parted(facts: Facts) -> Finding | None:
 def _lost(facts: Facts) -> Finding | None:
     """That the one log there is ends with a connection which the other end closed."""
     line = closed_at_the_end(facts)
-    if line is None:
+    if line is None or lost_in_the_making(facts) is not None:
         return None
     text = "A connection to a peer was closed from the other end, and nothing else is told"
     return Finding(

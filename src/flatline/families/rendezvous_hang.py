@@ -31,6 +31,7 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.first_wait import Unmet, never_met
+from flatline.judging.group_setup import lost_in_the_making
 from flatline.judging.leads import fix, lead, shows
 from flatline.judging.one_look import looked_once
 from flatline.judging.registration import (
@@ -42,7 +43,7 @@ from flatline.judging.registration import (
     waited_for,
 )
 from flatline.judging.waiting import FIRST_ONE
-from flatline.model import Action, Claim, Cleared, Crash, Finding, Judgement, Place
+from flatline.model import Action, Claim, Cleared, Crash, Finding, Judgement, LogCite, Place
 
 CODE = "C1"
 NAME = "rendezvous-hang"
@@ -74,6 +75,8 @@ def judge(facts: Facts) -> Judgement:
             return _turned_away(facts, alone)
         if (unmet := never_met(facts)) is not None:
             return _unmet(facts, unmet)
+        if (broke := lost_in_the_making(facts)) is not None:
+            return _broke(facts, *broke)
         return looked_once(facts, CODE) or _met(facts)
     first = found.first
     if first.started:
@@ -192,6 +195,30 @@ def _turned_away(facts: Facts, crash: Crash) -> Finding:
         actions=(
             Action("collect", "Read the log of rank 0 first; then reach MASTER_ADDR:MASTER_PORT"
                    " from that host and look for another service on the port."),
+        ),
+        resubmit="unknown",
+    )  # fmt: skip
+
+
+def _broke(facts: Facts, line: LogCite, trace: LogCite) -> Finding:
+    return Finding(
+        code=CODE,
+        summary="The ranks never formed their process group: NCCL lost a connection while it"
+        " was set up",
+        attribution="unknown",
+        strength=ALONE,
+        shows=(claim("A peer closed its connection within the call that sets NCCL up",
+                     line, trace),),
+        implies=(claim("The process that says so is a victim: its peer or the path to it went.",
+                       line),),
+        scope="all",
+        onset=line.at,
+        order=(line.source, line.line),
+        attempt=facts.last.n,
+        cannot_decide=("Whether the peer's process had failed before: its own log would tell.",),
+        actions=(
+            Action("collect", "Read the logs of the other ranks first; then try the interfaces"
+                   " with NCCL_DEBUG=INFO and NCCL_SOCKET_IFNAME."),
         ),
         resubmit="unknown",
     )  # fmt: skip

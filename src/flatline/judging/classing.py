@@ -23,6 +23,7 @@ from flatline.judging.loading import (
 )
 from flatline.judging.startup_class import (
     DEFAULT,
+    asks_the_network,
     class_of_line,
     fetched,
     startup_class,
@@ -90,6 +91,8 @@ def signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple
     if (family, fault_class) == ("A1", "env") or (
         family == "A1" and _FETCHED in best.signature.tags
     ):
+        if _FETCHED in best.signature.tags and asks_the_network(crash.frames):
+            fault_class = "asset"
         for_data = kind_of_any(asked_for(crash.frames)) == "data" and fault_class == "asset"
         return family, fetched(crash.message) or ("data" if for_data else fault_class)
     if (family, fault_class) == ("A1", "data") and reads_weights(crash):
@@ -125,7 +128,7 @@ def unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str |
             return "A1", "asset", 0.6
         lost = said.endswith("KeyError")
         return "E2", "missing-keys" if lost else None, 0.6 if lost or crash.complete else CUT_OFF
-    if not crash.exception:
+    if not crash.complete and not crash.message:
         vague = ("A3", None, CUT_OFF_LATE) if begun else ("A1", None, CUT_OFF)
         return cut_off(facts, crash, begun) or vague
     if _COMMUNICATES.search(crash.exception):

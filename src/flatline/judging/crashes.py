@@ -33,6 +33,7 @@ from flatline.judging.classing import (
     with_frames,
 )
 from flatline.judging.handles import not_started
+from flatline.judging.headless import headless
 from flatline.judging.last_words import last_words
 from flatline.judging.loading import (
     of_a_model,
@@ -44,7 +45,7 @@ from flatline.judging.startup_class import (
     of_a_tracker,
 )
 from flatline.judging.uncaught import uncaught
-from flatline.judging.wrappers import is_interrupt, is_wrapper
+from flatline.judging.wrappers import is_interrupt, is_wrapper, of_a_dead_parent
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
@@ -123,7 +124,7 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
     for crash in facts.crashes:
         block = crash_matches(facts, crash)
         inside.update(map(id, block))
-        failure = _from_crash(facts, crash, block)
+        failure = None if of_a_dead_parent(crash) else _from_crash(facts, crash, block)
         if failure is not None:
             found.append(failure)
     bare = [_from_line(facts, m) for m in facts.of_role("root") if id(m) not in inside]
@@ -132,8 +133,13 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
     told = [f for f in found if f.crash is None or f.crash.complete or f.signature is not None]
     # a traceback cut off before its exception says least of all
     left = [f for f in told or found if not (_restates(facts, f, found) or _went_on(f, found))]
-    words = None if any(f.fatal for f in left) else last_words(facts)
-    return (*left, _from_line(facts, words)) if words is not None else tuple(left)
+    if any(f.fatal for f in left):
+        return tuple(left)
+    if (words := last_words(facts)) is not None:
+        return (*left, _from_line(facts, words))
+    cut = headless(facts)
+    failure = None if cut is None else _from_crash(facts, cut, [])
+    return tuple(left) if failure is None else (*left, failure)
 
 
 def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:

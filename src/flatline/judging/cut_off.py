@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flatline.facts import Facts
-from flatline.judging.frames import above, asked_for, kind_of_any, on_import
+from flatline.judging.frames import NEAREST, above, asked_for, kind_of_any, on_import
 from flatline.judging.loading import of_a_model, of_its_own, reads_a_checkpoint
-from flatline.judging.startup_class import startup_class
+from flatline.judging.startup_class import asks_the_network, startup_class
 from flatline.judging.uncaught import late_class
 from flatline.judging.wrappers import is_interrupt, is_wrapper
 from flatline.model import Crash
@@ -26,6 +26,20 @@ _ELSEWHERE = re.compile(
     r"|^(?:_?queue\.)?Empty\b|connection|\bDist\w*Error|Warning\b"
 )
 """What is raised for a full card, for a peer or for a worker is of other families."""
+_RESTORES = re.compile(
+    r"(?i)\W*(?:\S{1,40} ){0,6}(?:restor|reload|resum)ing\b.{0,40}\b(?:checkpoint|ckpt)\b"
+    r".{0,12}[/\\:]"
+)
+_RESUMED = re.compile(r"\(.{0,40}\bresume_from_checkpoint\b")
+_MEETS = re.compile(
+    r"(?:^|\b)(?:_verify_param_shape_across_processes|_store_based_barrier|_create_c10d_store"
+    r"|init_process_group)(?:\(|$)"
+)
+"""Where a rank waits for all others for the first time."""
+JUST_ABOVE = 2
+"""Lines above the head in which a program says that it goes on from a checkpoint."""
+_SAYS_NOTHING = ("RuntimeError", "Exception", "InternalError", "OSError", "SystemError")
+"""What is raised for anything, a full card among it."""
 _WAITS = re.compile(
     r"/(?:multiprocessing/(?:connection|queues|popen_\w+)|threading|queue|selectors|subprocess|socket|ssl)\.py$"
 )
@@ -42,23 +56,56 @@ def cut_off(
     near = facts.lines(crash.head.source, first, crash.end_line + NEAR - first)
     if any("KeyboardInterrupt" in text or text.strip() == "^C" for text in near):
         return None
-    raised = _RAISES.match((crash.frames[-1].code or "").strip())
+    resumed = not facts.has_progress and _RESUMED.search(crash.frames[-1].code or "")
+    if resumed or (not begun and _restores(facts, crash, near[: crash.head.line - first])):
+        return "E2", None, STRENGTH
     if not begun and reads_a_checkpoint(crash) and of_its_own(facts, crash):
-        return None if of_a_model(crash) else ("E2", None, STRENGTH)
-    if raised is not None and _ELSEWHERE.search(f"{raised['kind']} {raised['said'] or ''}"):
         return None
-    if crash.chain and _ELSEWHERE.search(" ".join(crash.chain[-1][:2])):
+    raised = _RAISES.match((crash.frames[-1].code or "").strip())
+    known = [" ".join(one[:2]) for one in crash.chain[-1:]] + [crash.exception]
+    if raised is not None:
+        known.append(f"{raised['kind']} {raised['said'] or ''}")
+    if any(map(_ELSEWHERE.search, known)):
         return None
-    if crash.chain and crash.chain[-1][2] == "context" and not begun:
-        return "A1", _before_it(crash, near), STRENGTH
-    if raised is None and _WAITS.search(crash.frames[-1].file.replace("\\", "/")):
+    last = crash.frames[-1]
+    if not facts.has_progress and any(map(_MEETS.search, (last.function, last.code or ""))):
+        return "C1", None, STRENGTH
+    found = _late(crash) if begun else _early(crash, raised, near)
+    return None if found is None else (*found, STRENGTH)
+
+
+def _restores(facts: Facts, crash: Crash, above_it: Sequence[str]) -> bool:
+    """Whether a checkpoint of the run's own was being read, by the frames or the line above."""
+    if any(map(_RESTORES.match, above_it[-JUST_ABOVE:])):
+        return True
+    return reads_a_checkpoint(crash) and of_its_own(facts, crash) and not of_a_model(crash)
+
+
+def _late(crash: Crash) -> tuple[str, str] | None:
+    waits = _WAITS.search(crash.frames[-1].file.replace("\\", "/"))
+    return None if waits or _kind(crash) is None else ("A3", late_class(crash))
+
+
+def _early(
+    crash: Crash, raised: re.Match[str] | None, near: Sequence[str]
+) -> tuple[str, str] | None:
+    if crash.chain and crash.chain[-1][2] == "context":
+        return "A1", _before_it(crash, near)
+    fetched = asks_the_network(crash.frames[-NEAREST:])
+    if not (raised or fetched) and _WAITS.search(crash.frames[-1].file.replace("\\", "/")):
         return None
-    if raised is not None and not begun and not _hands_on(crash, raised["kind"]):
-        return "A1", startup_class(raised["kind"], raised["said"] or "", crash.frames), STRENGTH
-    kind = "env" if on_import(crash.frames) else kind_of_any(asked_for(crash.frames)[-INNERMOST:])
-    if kind is None:
-        return None
-    return ("A3", late_class(crash), STRENGTH) if begun else ("A1", kind, STRENGTH)
+    kind, said = (raised["kind"], raised["said"] or "") if raised else (crash.exception, "")
+    named = bool(kind) and kind not in _SAYS_NOTHING
+    if (raised is not None or named) and not _hands_on(crash, kind):
+        return "A1", startup_class(kind, said, crash.frames)
+    found = _kind(crash) or ("asset" if fetched else None)
+    return None if found is None else ("A1", found)
+
+
+def _kind(crash: Crash) -> str | None:
+    if on_import(crash.frames):
+        return "env"
+    return kind_of_any(asked_for(crash.frames)[-INNERMOST:])
 
 
 def _before_it(crash: Crash, lines: Sequence[str]) -> str:

@@ -47,8 +47,10 @@ _BY_FILE = tuple(
         (r"/(?:huggingface_hub|safetensors)/|/transformers/(?:utils/hub|modeling_utils|"
          r"(?:models/\w+/)?tokenization_\w+|configuration_utils|models/auto)"
          r"|/torch/serialization\.py|/tensorflow/python/(?:training/(?:saver|checkpoint\w*)"
-         r"|checkpoint/\w+)\.py",
+         r"|checkpoint/\w+)\.py"
+         r"|/torch/(?:hub|utils/model_zoo)\.py:\w*(?:load_url|url_to_file|dict_from_url)$",
          "asset"),
+        (r"/(?:yaml|omegaconf|yacs|ruamel)/|/yacs\.py:", "config"),
         (r"/numba/cuda/cudadrv/|/triton/(?:compiler|runtime|backends)/|"
          r"<frozen importlib|/importlib/|/ctypes/|/google/protobuf/|pkg_resources|"
          r"/torch/utils/cpp_extension\.py",
@@ -82,7 +84,10 @@ _READS_MODEL = re.compile(
 )
 _READS_SETTINGS = re.compile(
     r"_?(?:get|load|read|parse|merge)_(?:\w+_)?(?:configs?|cfg|conf|settings|hparams|yaml|opts?"
-    r"|options|args)(?:_from\w*|_file)?$"
+    r"|options|args)(?:_from\w*|_file)?$|merge_from_(?:file|list|other_cfg)$"
+)
+_OPENS_SETTINGS = re.compile(
+    r"\b(?:OmegaConf\.load|yaml\.(?:safe_|full_)?load|Config\.fromfile)\("
 )
 _READS_WORDS = re.compile(
     r"\b\w*[Tt]okenizer\w*\.(?:from_file|load)\(|\b(?:_\w+\.)?SentencePieceProcessor"
@@ -132,7 +137,7 @@ def kind_of_any(near: Sequence[Frame]) -> str | None:
             return "data"
         if reads_model(frame):
             return "asset"
-        if _READS_SETTINGS.match(frame.function):
+        if _READS_SETTINGS.match(frame.function) or _OPENS_SETTINGS.search(frame.code or ""):
             return "config"
         if _SETS_UP_DATA.search(frame.code or "") or (
             not _outside(frame) and _READS_A_SET.match(frame.function)

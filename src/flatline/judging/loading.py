@@ -16,7 +16,7 @@ from flatline.model import Crash, LogCite
 _LOADING = (
     r"(?:_?(?:load|resume|restore|resume_from|load_from|maybe_load|read)_(?:last_|latest_|from_)?"
     r"(?:checkpoint|ckpt|state_dict|parameter_state|optimizer_state)\w*"
-    r"|_restore_modules_and_callbacks|restore_training_state|restore_optimizers_and_schedulers)"
+    r"|restore_weights|_restore_modules_and_callbacks|restore_training_state|restore_optimizers_and_schedulers)"
 )
 _LOADS, _CALLED = re.compile(_LOADING), re.compile(rf"\b{_LOADING}\(")
 """Functions in which a checkpoint is read. A file that is not there is another matter (A1)."""
@@ -107,6 +107,8 @@ def of_a_model(crash: Crash) -> bool:
         if (called := _CALLED.search(code)) and _PRETRAINED.search(code, called.end()):
             return True
     if any(f.function == _HUB or _FETCHES.match(f.function) for f in crash.frames):
+        return True
+    if _PRETRAINED.search(crash.message):  # as a file or a folder is called
         return True
     way = " ".join(f"{frame.function} {frame.code or ''}" for frame in crash.frames)
     if _BUILDS.search(way) is not None and not _RESUMES.search(way):

@@ -84,13 +84,15 @@ _ABOUT_DATA = re.compile(
     r"examples|records|rows|files) |\bno (?:valid |usable )?data (?:found|in|available)\b|"
     r"\b(?:no|not found any) (?:\w+ ){0,2}(?:images?|samples?|examples?|records?|utterances?|"
     r"annotations?|sequences?|clips?) (?:were |was )?(?:found|left|available|in)\b|"
-    r"\bfind any files\b|\bleast populated class\b|\bscene type\b|\bdataset pipeline\b|"
+    r"\bfind any files\b|\bfrom 0 files\b|\bleast populated class\b|\bscene type\b|"
+    r"\bdataset pipeline\b|"
     r"\bcontains NaN\b|\bunique values of\b|"
     r"\bfound in the (?:data(?:set)?|labels?)\b|\biterator\w*GetNext|"
     r"\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
     r"\bunexpected (?:labels?|values?) (?:found )?in\b|"
     r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float"
-    r"|\bat least one array to (?:stack|concatenate)",
+    r"|\bat least one array to (?:stack|concatenate)"
+    r"|\b(?:found|loaded|read) 0 (?:\w+ )?(?:files?|images?|samples?)\b",
     re.IGNORECASE,
 )
 _SETTING = re.compile(
@@ -138,6 +140,7 @@ _NOT_THERE = re.compile(
     r"|(?i:could not|cannot|can't|failed to|unable to) (?:open|read) (?:\w+ ){0,3}['\"]?"
     r"\S*/\S+\.\w{2,10}\b"
 )
+_LIBRARY_FILE = re.compile(r"lib[\w+.-]{1,80}\.so[.\d]{0,20}: cannot open shared object")
 _AT_THE_ROOT = re.compile(r"['\"]/[\w.-]{1,200}\.\w{1,10}['\"]$")
 """What a variable that is empty leaves of a path."""
 _REMOVES = re.compile(r"\bos\.(?:remove|unlink|rmdir)\(|\.unlink\(|\brmtree\(")
@@ -163,6 +166,7 @@ _PATHS = tuple(
          r"|jpe?g|png|wav|flac|mp[34]|nii(?:\.gz)?|bin|json)$", "data"),
         (r"(?:^|[/_-])(?:data(?:sets?)?|(?:pre)?processed|corpus|corpora|imagenet|coco|cifar\w*|train|val|valid|test"
          r"|images?|labels?|annotations?|splits?|manifests?)(?:[/_.-]|$)", "data"),
+        (r"(?:^|/)(?:configs?|cfgs?|conf)(?:/|$)", "config"),
     )
 )  # fmt: skip
 _KEYED_IN_ENV = re.compile(r"\benviron\b|CONFIG_MAPPING|_MAPPING\[")
@@ -256,7 +260,10 @@ _FETCHED = re.compile(
     re.IGNORECASE,
 )
 _ADDRESS = re.compile(r"https?://(\S{1,400})|host='([\w.-]{1,200})'|with url: (\S{1,400})")
-_UNREACHED = re.compile(r"\[Errno (?:-[2-5]|101|104|110|111|113)\]")
+_UNREACHED = re.compile(
+    r"\[Errno (?:-[2-5]|101|104|110|111|113)\]"
+    r"|(?:The (?:read|handshake|write) operation )?timed out$"
+)
 _CLIENTS = re.compile(
     r"/(?:urllib3?|requests|httpx|httpcore|aiohttp|huggingface_hub|http/client)\b"
 )
@@ -287,7 +294,7 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
     if _FETCHED.search(said) or _DAMAGED.search(said):
         of_data = kind_of_any(asked_for(frames)) == "data"
         return fetched(said) or ("data" if of_data else "asset")
-    if _UNREACHED.match(said) and _asks_the_network(frames):
+    if _UNREACHED.match(said) and asks_the_network(frames):
         return "asset"
     if exception.endswith("KeyError") and not _SETTING.search(said):
         return DEFAULT if said == "None" else _keyed(near)
@@ -304,7 +311,7 @@ def _is_missing(exception: str, said: str) -> bool:
     )
 
 
-def _asks_the_network(frames: Sequence[Frame]) -> bool:
+def asks_the_network(frames: Sequence[Frame]) -> bool:
     """Whether something was being fetched, and not a service of the site spoken to."""
     files = [frame.file.replace("\\", "/") for frame in frames]
     return any(map(_CLIENTS.search, files)) and not any(map(_SERVICES.search, files))
@@ -312,6 +319,8 @@ def _asks_the_network(frames: Sequence[Frame]) -> bool:
 
 def _by_what_was_done(exception: str, said: str, near: tuple[Frame, ...]) -> str:
     """Where the message says nothing: by the call, the attribute, the operation, the frames."""
+    if of_a_tracker(near):
+        return "env"
     of_data = "data" if kind_of_any(near) == "data" else DEFAULT
     code = next(iter(codes(near)), "")
     if "'NoneType' object " in said and _UNREAD.search(code):
@@ -392,6 +401,8 @@ def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     """Of which kind a file is by its name; by who looked for it where the name does not say."""
     if any(map(_REMOVES.search, codes(near)[:1])):
         return DEFAULT
+    if _LIBRARY_FILE.match(said):
+        return "env"
     if _MODELS_FILE.match(said) or any(reads_model(f) for f in near):
         return "asset"
     if re.match(
@@ -402,7 +413,7 @@ def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     if _AT_THE_ROOT.search(said):
         return DEFAULT
     for given in _GIVEN_PATH.finditer(said):
-        if found := _first(_PATHS, given[1] or given[2]):
+        if found := _first(_PATHS, (given[1] or given[2]).rstrip(";,:")):
             return found
     return kind_of_any(near) or "asset"
 

@@ -13,12 +13,20 @@ _WRAPPERS = re.compile(
     r"Error\)?$"
 )
 _HANDED_BACK = re.compile(r"RuntimeError: Job failed with:\s+code: \d")
+_CUT_SHORT = re.compile(r"pickle data was truncated|EOFError: Ran out of input")
 _INTERRUPTS = re.compile(r"(?:^|\.)(KeyboardInterrupt|SignalException|SystemExit)$")
 
 
 def is_wrapper(crash: Crash) -> bool:
     said = f"{crash.exception}: {crash.message[:80]}"
     return bool(_WRAPPERS.search(crash.exception) or _HANDED_BACK.match(said))
+
+
+def of_a_dead_parent(crash: Crash) -> bool:
+    """Whether a process that was being spawned found nothing, or a part, of what its parent was to
+    hand it: the parent had failed while it did."""
+    born = any(frame.function == "spawn_main" for frame in crash.frames[:2])
+    return born and _CUT_SHORT.search(f"{crash.exception}: {crash.message[:80]}") is not None
 
 
 def is_interrupt(crash: Crash) -> bool:

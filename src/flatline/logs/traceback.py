@@ -79,7 +79,8 @@ class RawCrash:
     A traceback before it is placed; lines are physical.
 
     `exception_line` is the line of the exception, `end_line` the last of its message.  Without
-    an exception line it is not `complete`: `exception` is empty and both are the last line read.
+    an exception line it is not `complete`: `exception` is empty, unless the head names it as
+    IPython's does, and both are the last line read.
     `chain` holds the exceptions before it, oldest first, then the members of a group.
     """
 
@@ -372,7 +373,7 @@ def _foreign(
                 walk = _Walk([(lines[0][0], HEAD), *lines[at:]])
                 return replace(walk.crash(), frames=tuple(frames[:MOST_FRAMES]))
         end = number
-    return RawCrash(lines[0][0], end, "", "", tuple(frames[:MOST_FRAMES]), (), False, end)
+    return RawCrash(lines[0][0], end, name or "", "", tuple(frames[:MOST_FRAMES]), (), False, end)
 
 
 def stream_lines(

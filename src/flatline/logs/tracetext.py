@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 HEAD = "Traceback (most recent call last)"
-FRAME = re.compile(r'^ {1,8}File "(.{1,1000}?)", line (\d{1,9})(?:, in (.{1,400}))?$')
+FRAME = re.compile(r'^ {0,8}File "(.{1,1000}?)", line (\d{1,9})(?:, in (.{1,400}))?$')
 IPYTHON_FRAME = re.compile(
     r"^ {0,4}File (?P<file>[^\s\"<].{0,400}?):(?P<line>\d{1,9}),? in (?P<name>[^(]{1,200})"
 )

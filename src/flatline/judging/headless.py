@@ -1,0 +1,43 @@
+"""Frames that a log ends in, of a traceback of which neither head nor end is there."""
+
+from __future__ import annotations
+
+from flatline.facts import LOG, Facts
+from flatline.judging.frames import above
+from flatline.model import NOWHERE, Crash, LogCite
+
+TAIL = 120
+"""Lines before the end of a log: thirty frames with their code and marks."""
+MOST_LOGS = 64
+LISTED = "call last):"
+"""What heads a stack that was only listed, as `logging` does with `stack_info`."""
+
+
+def headless(facts: Facts) -> Crash | None:
+    """The traceback in whose midst the earliest log ends, its head cut off as well; None where a
+    log ends otherwise, or a traceback with a head reaches there."""
+    if facts.disposition not in ("unknown", "failed") or facts.end_seen:
+        return None
+    cut = [crash for read in facts.log_files(LOG)[:MOST_LOGS]
+           if (crash := _at_the_end(facts, read.source, read.lines)) is not None]  # fmt: skip
+    first = facts.earliest(crash.cite for crash in cut)
+    return next((crash for crash in cut if crash.cite == first), None)
+
+
+def _at_the_end(facts: Facts, source: str, count: int) -> Crash | None:
+    last = facts.last_lines.get(source)
+    if last is None:
+        return None
+    begin = max(1, last.line - TAIL + 1)
+    lines = facts.lines(source, begin, last.line - begin + 1)
+    frames = above(lines)
+    if not frames:
+        return None
+    named = f'"{frames[0].file}", line {frames[0].line}'
+    at = max((n for n, text in enumerate(lines, begin) if named in text), default=begin)
+    if any(text.rstrip().endswith(LISTED) for text in lines[max(0, at - begin - 1) : at - begin]):
+        return None
+    if any(c.end_line >= at for c in facts.crashes if c.cite.source == source):
+        return None
+    head = LogCite(source, at, facts.text(source, at), last.place or NOWHERE, last.at)
+    return Crash("", "", frames, last, head, (), False, last.line, attempt=facts.last.n)
