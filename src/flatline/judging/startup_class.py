@@ -61,7 +61,7 @@ _VERSIONS = re.compile(
     r"|\bnot enabled in this build\b"
     r"|\b(?:CUDA|GPU|MPI|NCCL) (?:support )?(?:is )?not enabled\b"
     r"|\bsupport has (?:not )?been built\b"
-    r"|\bpaging file is too small\b"
+    r"|\bpaging file is too small\b|\bcannot open shared object\b"
     r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b|\bnot built with\b"
     r"|\bno package called\b|\bPackage \S{1,60} not found\b"
     r"|\b(?:implemented|supported) (?:on|for|by) (?:the )?backend\b"
@@ -140,7 +140,6 @@ _NOT_THERE = re.compile(
     r"|(?i:could not|cannot|can't|failed to|unable to) (?:open|read) (?:\w+ ){0,3}['\"]?"
     r"\S*/\S+\.\w{2,10}\b"
 )
-_LIBRARY_FILE = re.compile(r"lib[\w+.-]{1,80}\.so[.\d]{0,20}: cannot open shared object")
 _AT_THE_ROOT = re.compile(r"['\"]/[\w.-]{1,200}\.\w{1,10}['\"]$")
 """What a variable that is empty leaves of a path."""
 _REMOVES = re.compile(r"\bos\.(?:remove|unlink|rmdir)\(|\.unlink\(|\brmtree\(")
@@ -401,8 +400,6 @@ def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     """Of which kind a file is by its name; by who looked for it where the name does not say."""
     if any(map(_REMOVES.search, codes(near)[:1])):
         return DEFAULT
-    if _LIBRARY_FILE.match(said):
-        return "env"
     if _MODELS_FILE.match(said) or any(reads_model(f) for f in near):
         return "asset"
     if re.match(
