@@ -108,9 +108,8 @@ MAIN = frame(OWN + "train.py", "main", "run(args)")
         ("IsADirectoryError", "[Errno 21] Is a directory: 'configs'",
          [frame(LIBRARY + "yacs/config.py", "merge_from_file", "open(cfg_filename)")], "config"),
         ("NotFoundError", "sets/train; No such file or directory", [MAIN], "data"),
-        ("errors_impl.NotFoundError", "libcudart.so.8.0: cannot open shared object file: No such file or"
-         " directory",
-         [MAIN], "env"),
+        ("errors_impl.NotFoundError", "libcudart.so.8.0: cannot open shared object file: No such"
+         " file or directory", [MAIN], "env"),
         ("AssertionError", "Cannot sample 1500 from 0 files found in ir/1", [MAIN], "data"),
         ("RuntimeError", "SHA256 checksum does not not match",
          [frame(LIBRARY + "clip/clip.py", "_download")], "asset"),
