@@ -74,7 +74,7 @@ _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
 ENDS_BYTES = 4096
 _KERNEL = re.compile(
     rb"^(?:<\d+>|\w{3} +\d+ [\d:]{8} \S+ kernel: |\S+ \S+ kernel: |kern\s*:\w+\s*: )?"
-    rb"\[ *\d+\.\d{6}\]|^\w{3} +\d+ [\d:]{8} \S+ kernel: |^\S+T\S+ \S+ kernel: ",
+    rb"\[ *\d+\.\d{6}\]|^\w{3} +\d+ [\d:]{8} \S+ kernel: |^\S+T\S+ (?:\S+ )?kernel: ",
     re.MULTILINE,
 )
 _KERNEL_TIMED = re.compile(

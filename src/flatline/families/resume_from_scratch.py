@@ -271,7 +271,10 @@ def _set(facts: Facts, marker: Marker) -> bool:
 
 
 def _went_on(facts: Facts, first: Point) -> bool:
-    """Whether the first step is at or beyond the one a checkpoint was announced or saved for."""
+    """Whether the first step is at or beyond the one a checkpoint was announced or saved for, or
+    one that no run begins at."""
+    if first.step is not None and first.step > UNCOUNTED:
+        return True
     steps = [
         m.progress.step
         for m in facts.markers_of("resume", "checkpoint_saved")

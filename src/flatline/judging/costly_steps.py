@@ -145,7 +145,7 @@ def _held_by_saves(facts: Facts, told: Sequence[tuple[float, LogCite]]) -> State
     span = [] if track is None else track.of_attempt(facts.last.n)
     at = [(track.lines[i], track.at[i]) for i in span if track and isfinite(track.at[i])]
     if track is None or len(at) < LINES:
-        return None
+        return None if track is None else _begun_and_ended(facts, track, told)
     usual = sorted(b - a for (_, a), (_, b) in pairwise(at))[len(at) // 4]
     held: list[tuple[float, float, LogCite]] = []
     for seconds, cite in told:
@@ -159,6 +159,46 @@ def _held_by_saves(facts: Facts, told: Sequence[tuple[float, LogCite]]) -> State
     wall = max(at[-1][1], held[-1][1]) - at[0][1]
     cites = tuple(cite for *_, cite in held)
     return Stated(sum(lost for lost, *_ in held), wall, len(held), cites, "the log's clock")
+
+
+def _begun_and_ended(
+    facts: Facts, track: Track, told: Sequence[tuple[float, LogCite]]
+) -> Stated | None:
+    """Where steps carry no times and saves do: seconds of saves between whose beginning and end no
+    step was printed, in a log that prints several in such a time from one save to the next."""
+    begun = sorted((m.cite for m in facts.tagged("save-begun")
+                    if m.cite.source == track.source and m.cite.at and not m.cite.at_assumed),
+                   key=lambda cite: cite.line)  # fmt: skip
+    steps = [track.lines[i] for i in track.of_attempt(facts.last.n)]
+    pairs: list[tuple[LogCite, LogCite, float]] = []
+    for seconds, end in told:
+        before = bisect_left(begun, end.line, key=lambda cite: cite.line)
+        if not before or end.at is None or end.at_assumed or end.source != track.source:
+            return None
+        start = begun[before - 1]
+        if bisect_left(steps, start.line) != bisect_left(steps, end.line):
+            return None
+        pairs.append((start, end, seconds))
+    usual = [
+        (_moment(start) - _moment(end)) / count
+        for (_, end, _), (start, _, _) in pairwise(pairs)
+        if (count := bisect_left(steps, start.line) - bisect_left(steps, end.line))
+    ]
+    if len(usual) < LINES - 1 or min(took for *_, took in pairs) < SEVERAL * median(usual):
+        return None
+    job = facts.job
+    first, last = _moment(pairs[0][0]), _moment(pairs[-1][1])
+    if job is not None and job.started_at is not None and job.ended_at is not None:
+        first = min(first, job.started_at.timestamp())
+        last = max(last, job.ended_at.timestamp())
+    cites = tuple(end for _, end, _ in pairs)
+    return Stated(
+        sum(took for *_, took in pairs), last - first, len(pairs), cites, "the log's clock"
+    )
+
+
+def _moment(cite: LogCite) -> float:
+    return cite.at.timestamp() if cite.at is not None else nan
 
 
 def _own_times(facts: Facts) -> float | None:

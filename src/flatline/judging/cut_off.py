@@ -44,6 +44,10 @@ _WAITS = re.compile(
     r"/(?:multiprocessing/(?:connection|queues|popen_\w+)|threading|queue|selectors|subprocess|socket|ssl)\.py$"
 )
 """Where a process waits for another when it is interrupted."""
+_AWAITS = re.compile(
+    r"(?:queue|conn(?:ection)?|process|thread|event|future|worker)s?\w*(?:\[\w+\])?"
+    r"\.(?:get|wait|join|poll|recv|result)\("
+)
 
 
 def cut_off(
@@ -82,8 +86,7 @@ def _restores(facts: Facts, crash: Crash, above_it: Sequence[str]) -> bool:
 
 
 def _late(crash: Crash) -> tuple[str, str] | None:
-    waits = _WAITS.search(crash.frames[-1].file.replace("\\", "/"))
-    return None if waits or _kind(crash) is None else ("A3", late_class(crash))
+    return None if _waits(crash) or _kind(crash) is None else ("A3", late_class(crash))
 
 
 def _early(
@@ -92,7 +95,7 @@ def _early(
     if crash.chain and crash.chain[-1][2] == "context":
         return "A1", _before_it(crash, near)
     fetched = asks_the_network(crash.frames[-NEAREST:])
-    if not (raised or fetched) and _WAITS.search(crash.frames[-1].file.replace("\\", "/")):
+    if not (raised or fetched) and _waits(crash):
         return None
     kind, said = (raised["kind"], raised["said"] or "") if raised else (crash.exception, "")
     named = bool(kind) and kind not in _SAYS_NOTHING
@@ -100,6 +103,11 @@ def _early(
         return "A1", startup_class(kind, said, crash.frames)
     found = _kind(crash) or ("asset" if fetched else None)
     return None if found is None else ("A1", found)
+
+
+def _waits(crash: Crash) -> bool:
+    last = crash.frames[-1]
+    return bool(_WAITS.search(last.file.replace("\\", "/")) or _AWAITS.search(last.code or ""))
 
 
 def _kind(crash: Crash) -> str | None:

@@ -1,0 +1,93 @@
+"""Runs whose loss cannot show that they learnt: resumed late, or a policy's."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+SACCT = (
+    "JobID|State|ExitCode|Start|End|Elapsed|NodeList\n"
+    "77|COMPLETED|0:0|2026-11-12T07:42:00|2026-11-12T08:47:14|01:05:14|n[1-2]\n"
+)
+
+
+def verdict(folder: Path, lines: list[str]) -> Verdict:
+    (folder / "sacct.txt").write_text(SACCT)
+    (folder / "train.out").write_text("\n".join(lines) + "\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+def resumed(first: int, rise: float = 0.0, norm: float = 0.4) -> list[str]:
+    dice = random.Random(first)
+    lines = [f" loading checkpoint from /ckpt/gpt at iteration {first}"]
+    lines.append(
+        f"  successfully loaded checkpoint from /ckpt/gpt [ t 0, p 0 ] at iteration {first}"
+    )
+    for n in range(1, 61):
+        loss = 2.33 + rise * n / 60 + dice.uniform(-0.03, 0.03)
+        lines.append(
+            f" iteration {first + 10 * n:8d}/ {first + 600:8d} | lm loss: {loss:.6E} |"
+            f" grad norm: {norm * dice.uniform(0.9, 1.1):.3f} | number of nan iterations: 0 |"
+        )
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        pytest.param(resumed(24_000), "G1", id="as-it-was"),
+        pytest.param(resumed(24_000, rise=0.2), None, id="higher"),
+        pytest.param(resumed(100), None, id="too-early"),
+        pytest.param(resumed(24_000, norm=0.0), None, id="without-a-gradient"),
+        pytest.param(resumed(24_000)[2:], None, id="nothing-was-loaded"),
+    ],
+)
+def test_a_late_resume_that_keeps_its_level(
+    tmp_path: Path, lines: list[str], code: str | None
+) -> None:
+    told = verdict(tmp_path, lines)
+
+    if code is None:
+        assert told.code != "G1"
+    else:
+        assert (told.code, told.confidence < 0.8) == (code, True)
+        assert "kept the level" in str(told.cannot_decide)
+
+
+def policy(graded: bool = True, last: str = "0.0012") -> list[str]:
+    norm = " - actor/grad_norm:0.21" if graded else ""
+    return [
+        f"step:{n} - actor/kl_loss:{last if n == 48 else '0.0012'} - actor/pg_loss:0.00117{norm}"
+        f" - critic/rewards/mean:{0.3 + n / 200:.4f}"
+        for n in range(1, 49)
+    ] + ["Training Progress: 100%|##########| 48/48 [1:32:48<00:00, 105.2s/it]"]
+
+
+def test_a_policy_that_stayed_finite(tmp_path: Path) -> None:
+    told = verdict(tmp_path, policy())
+
+    assert (told.code, told.confidence < 0.8) == ("G1", True)
+    assert "not meant to fall" in str(told.cannot_decide)
+
+
+@pytest.mark.parametrize("lines", [policy(graded=False), policy(last="nan")])
+def test_a_policy_of_which_less_is_known(tmp_path: Path, lines: list[str]) -> None:
+    assert verdict(tmp_path, lines).code != "G1"
+
+
+def test_steps_beyond_a_thousand_went_on(tmp_path: Path) -> None:
+    """nanotron names the folder of the checkpoint and no step."""
+    rows = [
+        f"iteration: {n} / 7600 | consumed_tokens: 14.7B | lm_loss: {3 - (n - 7000) / 300:.3f} |"
+        f" lr: 0.0003 | grad_norm: 0.4"
+        for n in range(7001, 7601, 10)
+    ]
+    lines = ["Resuming training from checkpoint /fsx/ckpt/smol/7000", *rows]
+
+    assert verdict(tmp_path, lines).code == "G1"
