@@ -12,6 +12,7 @@ Ctrl-C reaches the whole group; the parent alone answers it, and waits for no lo
 
 from __future__ import annotations
 
+import copyreg
 import gc
 import io
 import multiprocessing
@@ -24,7 +25,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,8 @@ def _read(task: Task, book: Catalogue) -> LogEvents | SourceError:
 
 _book: Catalogue | None = None
 """A worker's own, set when it begins."""
+_known: dict[str, Signature] = {}
+"""The signatures by name, of the process that reads what workers give."""
 
 
 def _forked(
@@ -103,7 +106,7 @@ def _forked(
         initializer=_begin,
         initargs=(book, os.getpid()),
     )
-    known = {signature.id: signature for signature in book.signatures}
+    _known.update((signature.id, signature) for signature in book.signatures)
     try:
         with warnings.catch_warnings():  # of threads of other libraries, none of which we call
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -114,7 +117,7 @@ def _forked(
         left.reverse()
         while left:
             for one in left.pop().result():
-                yield _Unpickler(io.BytesIO(one), known).load()
+                yield pickle.loads(one)
     except BaseException:  # nobody waits for the rest: Ctrl-C, or whoever asked has gone on
         for worker in set(multiprocessing.active_children()) - before:
             worker.kill()
@@ -147,17 +150,17 @@ def _work(tasks: Sequence[Task]) -> list[bytes]:
     return packed
 
 
+def _named(name: str, strength: float) -> Signature:
+    known = _known[name]
+    return known if known.strength == strength else replace(known, strength=strength)
+
+
+def _by_name(signature: Signature) -> tuple[Any, ...]:
+    return _named, (signature.id, signature.strength)
+
+
 class _Pickler(pickle.Pickler):
-    """Signatures go by name: each is the same object in both processes, and large."""
+    """Signatures go by name: each is the same object in both processes, and large.  Of one that a
+    line is half believed in the strength is its own."""
 
-    def persistent_id(self, obj: Any) -> str | None:
-        return obj.id if isinstance(obj, Signature) else None
-
-
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, known: dict[str, Signature]) -> None:
-        super().__init__(file)
-        self._known = known
-
-    def persistent_load(self, pid: str) -> Signature:
-        return self._known[pid]
+    dispatch_table = {**copyreg.dispatch_table, Signature: _by_name}
