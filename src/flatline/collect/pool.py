@@ -25,7 +25,7 @@ import warnings
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +91,7 @@ def _read(task: Task, book: Catalogue) -> LogEvents | SourceError:
 _book: Catalogue | None = None
 """A worker's own, set when it begins."""
 _known: dict[str, Signature] = {}
-"""The signatures by name, of the process that reads what workers give."""
+"""The signatures by name, set before workers are forked."""
 
 
 def _forked(
@@ -99,6 +99,7 @@ def _forked(
 ) -> Iterator[LogEvents | SourceError]:
     import numpy  # noqa: F401  # once, for all workers: it counts newlines at four times the speed
 
+    _known.update((signature.id, signature) for signature in book.signatures)
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         workers,
@@ -106,7 +107,6 @@ def _forked(
         initializer=_begin,
         initargs=(book, os.getpid()),
     )
-    _known.update((signature.id, signature) for signature in book.signatures)
     try:
         with warnings.catch_warnings():  # of threads of other libraries, none of which we call
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -142,25 +142,27 @@ def _begin(book: Catalogue, parent: int) -> None:
 
 def _work(tasks: Sequence[Task]) -> list[bytes]:
     assert _book is not None
-    packed = []
-    for task in tasks:
-        out = io.BytesIO()
-        _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(_read(task, _book))
-        packed.append(out.getvalue())
-    return packed
+    return [_packed(_read(task, _book)) for task in tasks]
 
 
-def _named(name: str, strength: float) -> Signature:
-    known = _known[name]
-    return known if known.strength == strength else replace(known, strength=strength)
+def _named(name: str) -> Signature:
+    return _known[name]
 
 
-def _by_name(signature: Signature) -> tuple[Any, ...]:
-    return _named, (signature.id, signature.strength)
+def _by_name(signature: Signature) -> str | tuple[Any, ...]:
+    if signature is _known.get(signature.id):
+        return _named, (signature.id,)
+    return signature.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
 
 
-class _Pickler(pickle.Pickler):
-    """Signatures go by name: each is the same object in both processes, and large.  Of one that a
-    line is half believed in the strength is its own."""
+_REDUCED = {**copyreg.dispatch_table, Signature: _by_name}
+"""Signatures go by name: each is the same object in both processes, and large.  One that a line
+made another, for it is half believed or was taken care of, goes as it is."""
 
-    dispatch_table = {**copyreg.dispatch_table, Signature: _by_name}
+
+def _packed(read: LogEvents | SourceError) -> bytes:
+    out = io.BytesIO()
+    pickler = pickle.Pickler(out, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _REDUCED
+    pickler.dump(read)
+    return out.getvalue()

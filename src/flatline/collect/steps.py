@@ -25,9 +25,6 @@ from flatline.parsers import Columns, LineReader
 
 LAYOUTS = 4_096
 """Layouts of a file that are remembered; beyond it all are met anew."""
-AT_ONCE = 8
-"""Layouts that are laid out as they are first met: that costs as much as the line, and most lines of
-most loops are of the first few.  Of a loop whose every line is another, no more is lost."""
 STREAMS = 64
 """Beginnings of a layout that are remembered; of more, what differs is no label."""
 COUNT_CHARS = 15
@@ -139,8 +136,7 @@ class StepLines:
             if len(self._layouts) >= LAYOUTS:
                 self._layouts.clear()
             self._layouts[key] = None
-            if len(self._layouts) > AT_ONCE:
-                return
+            return
         layout = self._layouts[key]
         if layout is None:
             layout = self._layouts[key] = self._laid_out(text.decode(), labelled, reader) or _NONE
