@@ -28,6 +28,7 @@ HELD = sorted(
     for path in (TESTS / folder).rglob("*")
     if path.is_file()
 )
+PODS = b"NAME     READY   STATUS    NODE\nrun-0    1/1     Running   worker-3\n"
 GATED = (kubectl_pods, sacct_parsable, sacctmgr_events, sinfo_text)
 DAMAGED: tuple[Callable[[bytes], bytes], ...] = (
     lambda head: head,
@@ -54,7 +55,7 @@ PIECES = st.sampled_from(
 
 
 def heads() -> list[bytes]:
-    return [path.read_bytes()[: files.HEAD_BYTES] for path in HELD]
+    return [PODS, *(path.read_bytes()[: files.HEAD_BYTES] for path in HELD)]
 
 
 def test_records_are_recognised_as_where_each_line_is_looked_at(
