@@ -11,6 +11,7 @@ imports there: the list of commands must come at once.
 from __future__ import annotations
 
 import argparse
+import atexit
 import difflib
 import gc
 import importlib
@@ -489,4 +490,5 @@ def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> NoR
     """Run the command line and end the process with its status."""
     _end_tidily()
     gc.set_threshold(100_000, 20, 100)  # a fleet's rows are millions of tuples, and no cycles
+    atexit.register(gc.freeze)  # nor are they to be gone over once more as the process ends
     sys.exit(answer(sys.argv[1:] if argv is None else argv, engine or Engine()))
