@@ -61,6 +61,23 @@ def test_several_processes_read_what_one_reads(
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_what_a_program_took_care_of_is_so_for_several_processes_too(
+    tasks: list[pool.Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A line makes its signature another: a marker, or one that is half believed."""
+    for task in tasks[4:]:
+        steps = [LINE.format(s=n % 60, r=0, n=n, loss=3 - n / 999) for n in range(200)]
+        steps.insert(100, OOM.replace("GiB.", "GiB; skipping this batch, retrying with less"))
+        task.path.write_text("".join(steps))
+    alone = list(pool.read_all(tasks, catalogue()))
+    monkeypatch.setattr(pool, "_workers", lambda asked: 3)
+    assert list(map(told, pool.read_all(tasks, catalogue()))) == list(map(told, alone))
+    known = set(map(id, catalogue().signatures))
+    matches = [m for one in alone[4:] if isinstance(one, LogEvents) for m in one.matches]
+    assert any(id(match.signature) not in known for match in matches)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
 def test_a_worker_that_dies_costs_time_and_nothing_else(
     tasks: list[pool.Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -11,6 +11,7 @@ imports there: the list of commands must come at once.
 from __future__ import annotations
 
 import argparse
+import atexit
 import difflib
 import gc
 import importlib
@@ -83,17 +84,21 @@ exit status: 0 healthy, 1 a fault was found, 2 the call was wrong,
 
 def _diagnose(request: Request, on_progress: OnProgress | None) -> Verdict:
     from flatline.collect import collect
+
+    facts = collect(request, _prepared(on_progress))
     from flatline.diagnose import diagnose
     from flatline.knowledge.related import with_related
 
-    return with_related(diagnose(collect(request, _prepared(on_progress))))
+    return with_related(diagnose(facts))
 
 
 def _prepared(on_progress: OnProgress | None) -> OnProgress:
-    """The same, and all families imported once logs are being read, which other processes do."""
-    from flatline.families import all_families
+    """The same, and what judges imported once logs are being read, which other processes do."""
 
     def told(stage: str, done: int, total: int) -> None:
+        from flatline.families import all_families
+
+        importlib.import_module("flatline.diagnose")
         all_families()
         if on_progress is not None:
             on_progress(stage, done, total)
@@ -103,11 +108,12 @@ def _prepared(on_progress: OnProgress | None) -> OnProgress:
 
 def _exhibit(request: Request, on_progress: OnProgress | None) -> tuple[Verdict, Exhibit]:
     from flatline.collect import collect
+
+    facts = collect(request, _prepared(on_progress))
     from flatline.diagnose import diagnose
     from flatline.exhibit import exhibit
     from flatline.knowledge.related import with_related
 
-    facts = collect(request, _prepared(on_progress))
     verdict = with_related(diagnose(facts))
     return verdict, exhibit(facts, verdict)
 
@@ -484,4 +490,5 @@ def main(argv: Sequence[str] | None = None, engine: Engine | None = None) -> NoR
     """Run the command line and end the process with its status."""
     _end_tidily()
     gc.set_threshold(100_000, 20, 100)  # a fleet's rows are millions of tuples, and no cycles
+    atexit.register(gc.freeze)  # nor are they to be gone over once more as the process ends
     sys.exit(answer(sys.argv[1:] if argv is None else argv, engine or Engine()))

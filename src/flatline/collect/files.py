@@ -100,9 +100,8 @@ _TELLING = re.compile(
     re.MULTILINE,
 )
 """With the newline before it, which is found four times as fast as the beginning of a line."""
-_TOLD_BY = (b"kernel: ", b"\n[", b"\n<", b"\nkern")
-_DATED = re.compile(rb"\n\d{4}-\d\d-\d\dT")
-"""One of these stands in all that these match."""
+_MAY_TELL = re.compile(rb"\n(?:[\[<]|kern|\d{4}-\d\d-\d\dT)")
+"""This, or what a daemon calls the kernel, stands in all that these match."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +363,7 @@ def _recognised(file: Found, one: RecordFormat) -> bool:
 
 def _text_kind(head: bytes) -> str:
     ends = b"\n%b\n%b" % (head[:ENDS_BYTES], head[-ENDS_BYTES:])
-    may_tell = any(text in ends for text in _TOLD_BY) or _DATED.search(ends)
+    may_tell = b"kernel: " in ends or _MAY_TELL.search(ends)
     if not may_tell or _TELLING.search(ends) is None:
         return LOG  # what most files are, told in a fiftieth of the time
     if len(_DAEMON.findall(head)) >= 3:  # a daemon's own log speaks of every job on the node

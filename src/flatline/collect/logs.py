@@ -22,6 +22,7 @@ from flatline.collect.thinning import thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
 from flatline.logs.labels import CUT_BYTES, Bared, Labelled, Labels, NamePlace
+from flatline.logs.layout import layouts
 from flatline.logs.quoted import AROUND_LINES, left_of
 from flatline.logs.reading import BLANKS, TextFile, clean, open_text, plain
 from flatline.logs.scan import Hit
@@ -42,8 +43,11 @@ JOINED_LINES = 100
 """Cut lines of a file that are searched whole, pattern by pattern."""
 REST_WITHIN_LINES = 32
 """How far down the rest of a cut line is looked for: other tasks' lines stand between."""
-PAGE_LINES = 128
-"""Lines read at once where single ones are read again: tracebacks stand close together."""
+PAGE_LINES, PAGE_ABOVE = 128, 24
+"""Lines read at once where single ones are read again, and how many of them stand above the one
+that is asked for first: tracebacks stand close together, and what is above them is asked for."""
+LAST_LINES = 40
+"""Above a file's last one, in which the last that says something is looked for."""
 EVENTS_PER_FILE = 20_000
 """Exits, and markers of progress: a launcher reports each of its processes once."""
 POINTS_PER_STREAM = 2_000_000
@@ -412,7 +416,8 @@ class LogReader:
         """Lines first..last, from the page that was read last where it holds them."""
         page = self._page
         if not page or first < page[0][0] or last > page[-1][0]:
-            page = self._page = self.file.window(first, max(PAGE_LINES, last - first + 1))
+            begin = max(1, first - PAGE_ABOVE)
+            page = self._page = self.file.window(begin, max(PAGE_LINES, last - begin + 1))
         if not page:
             return []
         at = page[0][0]
@@ -440,7 +445,8 @@ class LogReader:
                 events.gaps.append(
                     Gap(f"every {kind}", f"{left} or more were left out", self.file.source)
                 )
-        for number, raw in reversed(self.file.window(max(1, events.lines - 40), 41)):
+        first = max(1, events.lines - LAST_LINES)
+        for number, raw in reversed([*enumerate(self._lines(first, events.lines), first)]):
             text = clean(raw).strip()
             if text:
                 stamp = self.clock.read(text)
@@ -471,8 +477,11 @@ def read_log(path: Path, source: str, book: Catalogue, setting: Setting) -> LogE
     """Read one log. Raises `SourceError` where it cannot be opened."""
     with open_text(path, source) as file:
         sample = sample_lines(file)
-        labels = Labels.learn(sample)
-        clock = Clock.learn(sample, year=setting.year, near=setting.near, zone=setting.zone)
+        same = layouts(sample)
+        labels = Labels.learn(sample, same)
+        clock = Clock.learn(
+            sample, year=setting.year, near=setting.near, zone=setting.zone, same=same
+        )
         events = LogReader(file, book, labels, clock, setting).read()
         events.first_seen = clock.first(sample)
         events.stated = clock.zone if clock.zone_stated else None

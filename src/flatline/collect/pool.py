@@ -12,6 +12,7 @@ Ctrl-C reaches the whole group; the parent alone answers it, and waits for no lo
 
 from __future__ import annotations
 
+import copyreg
 import gc
 import io
 import multiprocessing
@@ -89,6 +90,8 @@ def _read(task: Task, book: Catalogue) -> LogEvents | SourceError:
 
 _book: Catalogue | None = None
 """A worker's own, set when it begins."""
+_known: dict[str, Signature] = {}
+"""The signatures by name, set before workers are forked."""
 
 
 def _forked(
@@ -96,6 +99,7 @@ def _forked(
 ) -> Iterator[LogEvents | SourceError]:
     import numpy  # noqa: F401  # once, for all workers: it counts newlines at four times the speed
 
+    _known.update((signature.id, signature) for signature in book.signatures)
     before = set(multiprocessing.active_children())
     pool = ProcessPoolExecutor(
         workers,
@@ -103,7 +107,6 @@ def _forked(
         initializer=_begin,
         initargs=(book, os.getpid()),
     )
-    known = {signature.id: signature for signature in book.signatures}
     try:
         with warnings.catch_warnings():  # of threads of other libraries, none of which we call
             warnings.simplefilter("ignore", DeprecationWarning)
@@ -114,7 +117,7 @@ def _forked(
         left.reverse()
         while left:
             for one in left.pop().result():
-                yield _Unpickler(io.BytesIO(one), known).load()
+                yield pickle.loads(one)
     except BaseException:  # nobody waits for the rest: Ctrl-C, or whoever asked has gone on
         for worker in set(multiprocessing.active_children()) - before:
             worker.kill()
@@ -139,25 +142,27 @@ def _begin(book: Catalogue, parent: int) -> None:
 
 def _work(tasks: Sequence[Task]) -> list[bytes]:
     assert _book is not None
-    packed = []
-    for task in tasks:
-        out = io.BytesIO()
-        _Pickler(out, pickle.HIGHEST_PROTOCOL).dump(_read(task, _book))
-        packed.append(out.getvalue())
-    return packed
+    return [_packed(_read(task, _book)) for task in tasks]
 
 
-class _Pickler(pickle.Pickler):
-    """Signatures go by name: each is the same object in both processes, and large."""
-
-    def persistent_id(self, obj: Any) -> str | None:
-        return obj.id if isinstance(obj, Signature) else None
+def _named(name: str) -> Signature:
+    return _known[name]
 
 
-class _Unpickler(pickle.Unpickler):
-    def __init__(self, file: io.BytesIO, known: dict[str, Signature]) -> None:
-        super().__init__(file)
-        self._known = known
+def _by_name(signature: Signature) -> str | tuple[Any, ...]:
+    if signature is _known.get(signature.id):
+        return _named, (signature.id,)
+    return signature.__reduce_ex__(pickle.HIGHEST_PROTOCOL)
 
-    def persistent_load(self, pid: str) -> Signature:
-        return self._known[pid]
+
+_REDUCED = {**copyreg.dispatch_table, Signature: _by_name}
+"""Signatures go by name: each is the same object in both processes, and large.  One that a line
+made another, for it is half believed or was taken care of, goes as it is."""
+
+
+def _packed(read: LogEvents | SourceError) -> bytes:
+    out = io.BytesIO()
+    pickler = pickle.Pickler(out, pickle.HIGHEST_PROTOCOL)
+    pickler.dispatch_table = _REDUCED
+    pickler.dump(read)
+    return out.getvalue()

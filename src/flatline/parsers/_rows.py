@@ -64,10 +64,14 @@ class Header:
 
 def decoded(data: bytes) -> str:
     """The text, with bytes that are not UTF-8 replaced and line ends made one kind."""
-    if b"\0" in data[:4096]:
+    if _binary(data):
         raise FormatError("binary data, not a table")
     text = data.decode("utf-8-sig", "replace")
     return text.replace("\r\n", "\n") if "\r" in text else text
+
+
+def _binary(data: bytes) -> bool:
+    return b"\0" in data[:4096]
 
 
 def shown(text: str, command: re.Pattern[str]) -> Iterator[str]:
@@ -87,10 +91,23 @@ def _lines(text: str) -> Iterator[str]:
 @lru_cache(maxsize=1)  # every format asks for the same
 def beginning(head: bytes) -> tuple[str, ...]:
     """The first lines of a file's beginning; none of what is no text."""
-    try:
-        return tuple(decoded(head).split("\n", HEAD_LINES)[:HEAD_LINES])
-    except FormatError:
+    if _binary(head):
         return ()
+    pieces = head.split(b"\n", HEAD_LINES)
+    first = head[: -len(pieces[-1])] if len(pieces) > HEAD_LINES and pieces[-1] else head
+    return tuple(decoded(first).split("\n", HEAD_LINES)[:HEAD_LINES])
+
+
+@lru_cache(maxsize=1)
+def _lowered(head: bytes) -> str:
+    return "\n".join(beginning(head)).lower()
+
+
+def mentions(head: bytes, *names: str) -> bool:
+    """Whether the first lines hold one of these names, in whatever letters.  What a header has to
+    name few logs do, and this tells without looking at each line."""
+    low = _lowered(head)
+    return any(name.lower() in low for name in names)
 
 
 def top(head: bytes, command: re.Pattern[str]) -> list[str]:

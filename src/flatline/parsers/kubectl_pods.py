@@ -13,7 +13,7 @@ from collections.abc import Iterator
 
 from flatline.errors import FormatError
 from flatline.model import Records, Scalar
-from flatline.parsers._rows import Row, decoded, shown, top
+from flatline.parsers._rows import Row, decoded, mentions, shown, top
 from flatline.parsers._rows import resolved as found_at
 from flatline.parsers._slurm import named_once
 
@@ -56,6 +56,8 @@ def parse(data: bytes, source: str) -> Records:
 
 def recognise(name: str, head: bytes) -> bool:
     """Whether the first line, or the one after the command, is that header."""
+    if not mentions(head, "READY"):
+        return False
     lines = top(head, _PROMPT)
     return bool(lines) and _columns(lines[0]) is not None
 

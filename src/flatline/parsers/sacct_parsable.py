@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 
 from flatline.errors import FormatError
 from flatline.model import Job, RecordCite, Records, Scalar, Step
-from flatline.parsers._rows import Row, Shape, beginning, decoded, header, resolved, rows
+from flatline.parsers._rows import Row, Shape, beginning, decoded, header, mentions, resolved, rows
 from flatline.parsers._slurm import (
     BASES,
     ENDED,
@@ -268,6 +268,8 @@ def parse(data: bytes, source: str) -> Records:
 
 def recognise(name: str, head: bytes) -> bool:
     """Whether one of the first lines is a header of sacct's columns."""
+    if not mentions(head, *SHAPE.needs):
+        return False
     lines = beginning(head)
     return _table_at(lines) is not None or any(header(line, SHAPE) for line in lines)
 

@@ -12,7 +12,7 @@ import re
 from collections.abc import Iterator
 
 from flatline.model import NodeEvent, Place, RecordCite, Records, Scalar
-from flatline.parsers._rows import Row, Shape, beginning, decoded, header, resolved, rows
+from flatline.parsers._rows import Row, Shape, beginning, decoded, header, mentions, resolved, rows
 from flatline.parsers._slurm import given, hosts, latest, node_states, read_time
 
 FORMAT = "sacctmgr-events"
@@ -75,6 +75,8 @@ def parse(data: bytes, source: str) -> Records:
 
 def recognise(name: str, head: bytes) -> bool:
     """Whether one of the first lines is a header of sacctmgr's events."""
+    if not mentions(head, *SHAPE.needs):
+        return False
     lines = beginning(head)
     return any(
         found is not None and {"NodeName", "State"} <= set(found.columns)

@@ -264,6 +264,8 @@ def recognise(name: str, head: bytes) -> bool:
     if b"\0" in head:
         return False
     first = b"\n".join(head.split(b"\n", 40)[:40])
+    if b"JobId=" not in first and b"NodeName=" not in first:
+        return False
     lines = first.decode("utf-8-sig", "replace").splitlines()[:40]
     for line in lines:
         if _FIRST.match(line):

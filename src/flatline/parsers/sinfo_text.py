@@ -19,7 +19,7 @@ from datetime import datetime
 
 from flatline.errors import FormatError
 from flatline.model import NodeEvent, Place, RecordCite, Records, Scalar
-from flatline.parsers._rows import Row, decoded, shown, top
+from flatline.parsers._rows import Row, decoded, mentions, shown, top
 from flatline.parsers._rows import resolved as found_at
 from flatline.parsers._slurm import given, hosts, latest, node_states, read_time
 
@@ -125,6 +125,8 @@ def parse(data: bytes, source: str) -> Records:
 
 def recognise(name: str, head: bytes) -> bool:
     """Whether the first line, or the one after a date, is a header of sinfo's."""
+    if not mentions(head, "NODELIST"):
+        return False
     lines = top(head, _PROMPT)
     if lines and _DATE.fullmatch(lines[0].strip()):
         lines.pop(0)

@@ -64,7 +64,7 @@ def recognise(name: str, head: bytes) -> bool:
         return False
     if form_of(head) is not None:
         return True
-    lines = [line for line in head.split(b"\n", HEAD_LINES)[:HEAD_LINES] if line.strip()]
+    lines = list(filter(bytes.strip, head.split(b"\n", HEAD_LINES)[:HEAD_LINES]))
     if len(lines) > 1 and not head.endswith(b"\n"):
         lines.pop()
     if any(_META.match(line) for line in lines[:20]):
