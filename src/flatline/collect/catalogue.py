@@ -15,7 +15,7 @@ from flatline.logs.scan import Scanner
 from flatline.model import Signature
 from flatline.parsers import LineFormat, line_formats
 
-TRACEBACK = r"Traceback \(most recent call last\)"
+TRACEBACK = r"(?:Traceback \(most recent call last\)|Exception has occurred: [A-Z])"
 BARE = r"(?:[A-Za-z]Error|Exception): "
 """An exception line; it counts by itself only at the start of a line, without a traceback."""
 

@@ -33,7 +33,8 @@ DEFAULT = "config"
 _BY_TYPE = tuple(
     (re.compile(pattern), fault_class)
     for pattern, fault_class in (
-        (r"text_format\.ParseError$|Config\w*(?:Exception|Error)$|^yaml\.", "config"),
+        (r"text_format\.ParseError$|Config\w*(?:Exception|Error)$|^yaml\."
+         r"|(?:^|\.)(?:Scanner|Composer|Constructor)Error$", "config"),
         (r"cudadrv\.|(?:Nvvm|Linker|CompilationError|PTXError|OutOfResources|NoSuchDisplay"
          r"|DisplayConnection)\w*$", "env"),
         (r"Permission(?:Denied)?Error$", "env"),

@@ -67,6 +67,10 @@ _CELL = re.compile(
     r"|^(?P<old>(?:[/~]|[A-Z]:\\|<ipython-input-)[^:]{1,400}) in"
     r" (?P<of>[\w.<>]{1,200}(?: line: \d+>)?)(?:\(|$)"
 )
+_DEBUGGED = re.compile(
+    r"^Exception has occurred: (?=[A-Z]|[a-z_]+\.)([\w.]{1,200})(?: {2,}\(note: .*)?\s*$"
+)
+"""How Visual Studio Code heads what its debugger stopped at (debugpy)."""
 _LINKED = re.compile(r"^\[([^\]]{1,400})\]\(https?://localhost:\d{1,5}/#\)")
 """What a frame's file becomes where it is copied out of Colab."""
 _ARROW = re.compile(r"^-{1,8}> ?(?P<line>\d{1,9}) (?P<code>.*)$")
@@ -108,9 +112,13 @@ class _Part:
 
 def read_traceback(lines: Sequence[tuple[int, str]]) -> RawCrash | None:
     """The traceback that begins on the first of these lines; None where none does."""
-    if not lines or HEAD not in lines[0][1]:
+    if not lines:
         return None
     first = lines[0][1]
+    if stopped := _DEBUGGED.match(first):
+        return _debugged(lines, stopped[1])
+    if HEAD not in first:
+        return None
     if "Exception Group Traceback" in first and _MARGIN.match(first):
         return _group(lines)
     if found := _IPYTHON.match(first.strip()):
@@ -374,6 +382,27 @@ def _foreign(
                 return replace(walk.crash(), frames=tuple(frames[:MOST_FRAMES]))
         end = number
     return RawCrash(lines[0][0], end, name or "", "", tuple(frames[:MOST_FRAMES]), (), False, end)
+
+
+def _debugged(lines: Sequence[tuple[int, str]], name: str) -> RawCrash:
+    """An exception as a debugger shows it: message, then frames, the innermost first."""
+    said: list[str] = []
+    frames: list[Frame] = []
+    end = lines[0][0]
+    for number, text in lines[1:]:
+        if found := FRAME.match(text):
+            frames.append(Frame(found[1], int(found[2]), (found[3] or "").strip()))
+        elif frames and CODE.match(text):
+            if frames[-1].code is None and not MARKS.match(text):
+                frames[-1] = replace(frames[-1], code=text.strip())
+        elif frames or not text.strip() or HEAD in text or len(said) >= MESSAGE_LINES:
+            break
+        else:
+            said.append(text)
+        end = number
+    message = "\n".join(said).strip()[:MESSAGE_CHARS]
+    inward = tuple(reversed(frames[:MOST_FRAMES]))
+    return RawCrash(lines[0][0], end, name, message, inward, (), True, lines[0][0])
 
 
 def stream_lines(
