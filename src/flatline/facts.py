@@ -29,6 +29,7 @@ from flatline.model import (
     ProgressKind,
 )
 from flatline.model.dumps import Dump
+from flatline.rank_hosts import node_named, told_of_hosts
 from flatline.tracks import (
     DUMPS,
     EVENTS,
@@ -42,11 +43,9 @@ from flatline.tracks import (
     Point,
     Reach,
     Track,
-    node_named,
     plan_of,
     reached,
     stands_for,
-    told_of_hosts,
 )
 
 __all__ = [

@@ -18,7 +18,7 @@ from flatline.judging.classing import resolve
 from flatline.judging.crashes import started
 from flatline.logs.labelling import STAMP
 from flatline.model import DerivedCite, LogCite, Match, Place
-from flatline.tracks import named_after
+from flatline.rank_hosts import named_after
 
 FEW_RATIO = 0.25
 """The silent must be few against the victims before silence points at anyone: with more, the
