@@ -8,10 +8,11 @@ srun says where a task ended, and launchers and programs print who has which ran
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from flatline.model import LogCite, Match, Place, ProcessExit
+from flatline.printed_ranks import as_printed, completed
 from flatline.tracks import Track
 
 COMMUNICATOR = "nccl-communicator"
@@ -127,12 +128,44 @@ def told_of_hosts(
     sizes: tuple[int | None, int | None],
     exits: Iterable[ProcessExit],
 ) -> Iterable[Place]:
-    """Which host a rank has, by what is no label of a line: the log's name, NCCL, and srun; of a
-    world of a size, and of so many GPUs."""
+    """Which host a rank has, by what is no label of a line: the log's name, NCCL, srun, and what
+    was printed; of a world of a size, and of so many GPUs."""
     world, gpus = sizes
     spoke = [m.cite.place.rank for m in matches] + [track.place.rank for track in tracks]
     heard = {rank for rank in spoke if rank is not None}
     said = (place for place, *_ in communicating(matches, hosts, heard, world))
     by_tasks = _by_tasks(exits, hosts, heard, world)
     in_blocks = _in_blocks(exits, hosts, heard, world or gpus)
-    return (*_named_after(tracks, hosts), *said, *by_tasks, *in_blocks)
+    printed = as_printed(
+        matches, hosts, world, lambda match: named_after(match.cite.source, hosts)
+    )
+    return (*_named_after(tracks, hosts), *said, *by_tasks, *in_blocks, *printed)
+
+
+Key = tuple[str, int | None]
+
+
+def hosts_of(
+    places: Iterable[Place],
+    hosts: Sequence[str],
+    sizes: tuple[int | None, int | None],
+    node_of: Callable[[str], str],
+) -> dict[Key, set[str]]:
+    """The hosts that each rank, and each task, was heard of on."""
+    found: dict[Key, set[str]] = {}
+    nodes: dict[str, str] = {}
+    for place in places:
+        if place.host is None:
+            continue
+        node = nodes.setdefault(place.host, "") or node_of(place.host)
+        nodes[place.host] = node
+        for key in (("rank", place.rank), ("task", place.task)):
+            if key[1] is not None:
+                found.setdefault(key, set()).add(node)
+    ranks = {n: on for (kind, n), on in found.items() if kind == "rank" and n is not None}
+    world, gpus = sizes
+    if world is None and gpus and 2 * len(ranks) > gpus > max(ranks):
+        world = gpus
+    for rank, node in completed(ranks, len(hosts), world).items():
+        found["rank", rank] = {node}
+    return found

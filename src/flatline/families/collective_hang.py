@@ -35,7 +35,7 @@ from datetime import UTC, datetime, timedelta
 from flatline.facts import Facts
 from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.first_wait import never_met
-from flatline.judging.idle_power import idle
+from flatline.judging.idle_power import apart
 from flatline.judging.one_look import looked_once
 from flatline.judging.pace import standstill
 from flatline.judging.recorder import analyse
@@ -198,14 +198,14 @@ def _frozen(facts: Facts) -> Finding | None:
     seen, seconds, derived, end = still
     at = getattr(end, "at", None)
     until = "its log" if facts.disposition in ("unknown", "running") else "the run was"
-    unpowered = idle(facts, at.timestamp() if at else None)
+    unpowered = apart(facts, at.timestamp() if at else None)
     places = unpowered.places if unpowered else ()
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
     return Finding(
         code=CODE,
         summary=f"Training froze{step}: "
         + (
-            f"the others waited for {name_places(places)}"
+            f"the others waited for {_waited_for(places)}"
             if places
             else f"no step was printed for the last {seconds:.0f} s"
         ),
@@ -230,7 +230,7 @@ def _frozen(facts: Facts) -> Finding | None:
         noticed=_noticed(seen.at, at),
         attempt=facts.last.n,
         cannot_decide=(
-            "Why that process put its work down: its stack or its host's kernel log would tell."
+            "Why that process did not come: its stack or its host's kernel log would tell."
             if places
             else "Whether it waited in a collective, for storage or for data: the stacks of the"
             " ranks or the power of their GPUs at that time would tell.",
@@ -247,7 +247,7 @@ def _spun(facts: Facts) -> Finding | None:
         return None
     since = datetime.fromtimestamp(held.since, UTC)
     ended = facts.last.ended_at
-    unpowered = idle(facts, ended.timestamp() if ended else None, held.since)
+    unpowered = apart(facts, ended.timestamp() if ended else None, held.since)
     if unpowered is None and not held.recorded:
         return None
     places = unpowered.places if unpowered else ()
@@ -347,6 +347,8 @@ def _cannot(suspect: Suspect, fault_class: str) -> list[str]:
             "Why that rank did not come: its stack at the time, its host's kernel log and its"
             " GPU's metrics would tell."
         )
+    if suspect.doubt is not None:
+        said.append(suspect.doubt)
     if fault_class == "lost-peer":
         said.append(
             "Whether the peer died or the network to it failed: the scheduler's record or the"
