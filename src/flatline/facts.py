@@ -29,6 +29,7 @@ from flatline.model import (
     ProgressKind,
 )
 from flatline.model.dumps import Dump
+from flatline.rank_hosts import hosts_of, node_named, told_of_hosts
 from flatline.tracks import (
     DUMPS,
     EVENTS,
@@ -42,11 +43,9 @@ from flatline.tracks import (
     Point,
     Reach,
     Track,
-    node_named,
     plan_of,
     reached,
     stands_for,
-    told_of_hosts,
 )
 
 __all__ = [
@@ -446,7 +445,7 @@ class Facts:
             hosts = self._hosts_of.get(key, set())
             if hosts:
                 one = len(hosts) == 1
-                return replace(place, host=self.node_of(min(hosts))) if one else place
+                return replace(place, host=min(hosts)) if one else place
         return place
 
     def node_of(self, host: str) -> str:
@@ -457,14 +456,9 @@ class Facts:
 
     @cached_property
     def _hosts_of(self) -> dict[tuple[str, int | None], set[str]]:
-        found: dict[tuple[str, int | None], set[str]] = {}
         sizes = self.world_size, self.job.gpus if self.job else None
         told = told_of_hosts(self.tracks, self.hosts, self.matches, sizes, self.exits)
-        for place in (*self._places(), *told):
-            for key in (("rank", place.rank), ("task", place.task)):
-                if place.host is not None and key[1] is not None:
-                    found.setdefault(key, set()).add(place.host)
-        return found
+        return hosts_of((*self._places(), *told), self.hosts, sizes, self.node_of)
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:

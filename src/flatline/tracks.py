@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import floor
 
-from flatline.model import NOWHERE, LogCite, Match, Place, ProcessExit, Progress, ProgressKind
+from flatline.model import NOWHERE, LogCite, Match, Place, Progress, ProgressKind
 
 NAN = float("nan")
 INFINITE = float("inf")
@@ -350,127 +349,3 @@ def stands_for(token: str, match: Match) -> bool:
     if kind == "tag":
         return name in signature.tags
     return kind == "signature" and signature.id == name
-
-
-COMMUNICATOR = "nccl-communicator"
-MOST_WORDS = 12
-"""Of a file's name are looked at."""
-
-
-def named_after(source: str, hosts: Sequence[str]) -> str | None:
-    """The one of the run's hosts that a log is named after."""
-    name = source.rpartition("/")[2]
-    edges = [(m.start(), m.end()) for m in re.finditer(r"[A-Za-z0-9]+", name)][:MOST_WORDS]
-    parts = (name[a:b] for n, (a, _) in enumerate(edges) for _, b in edges[n:])
-    told = {host.partition(".")[0] for host in hosts}.intersection(parts)
-    return told.pop() if len(told) == 1 else None
-
-
-def _named_after(tracks: Iterable[Track], hosts: Sequence[str]) -> Iterable[Place]:
-    """Places of the processes whose log is named after one of the run's hosts, with that host."""
-    for track in tracks:
-        host = named_after(track.source, hosts) if track.place.host is None else None
-        if host is not None:
-            yield replace(track.place, host=host)
-
-
-def communicating(
-    matches: Iterable[Match], hosts: Sequence[str], heard: Iterable[int], world: int | None
-) -> Iterable[tuple[Place, str, LogCite]]:
-    """
-    Where NCCL put each rank of the communicator of all ranks, with its card where it names it as
-    the driver does, and that card's bus id.
-
-    The largest communicator is that of all unless the world is larger, a rank beyond it was heard
-    of, a line's own label says another rank, or all of its ranks are known and leave hosts of the
-    run without any: groups of a part of the ranks count them anew, and may be all that a program
-    makes.
-    """
-    told = [m for m in matches if m.signature.id == COMMUNICATOR and m.cite.place.host]
-    size = max((int(m.groups["comm_size"]) for m in told), default=0)
-    places = [
-        (Place(host=match.cite.place.host, gpu=match.groups.get("nvml"),
-               rank=int(match.groups["comm_rank"])), match.groups.get("bus", "0"), match.cite)
-        for match in told if int(match.groups["comm_size"]) == size
-    ]  # fmt: skip
-    labelled = any(cite.place.rank not in (None, place.rank) for place, _, cite in places)
-    whole = {place.rank for place, *_ in places} >= set(range(size))
-    held = {place.host for place, *_ in places}
-    fewer = len(held) < len({host.partition(".")[0].lower() for host in hosts})
-    if labelled or max(*heard, (world or 0) - 1, 0) >= size or (whole and fewer):
-        return ()
-    return places
-
-
-def _by_tasks(
-    exits: Iterable[ProcessExit], hosts: Sequence[str], heard: set[int], world: int | None
-) -> Iterable[Place]:
-    """
-    The hosts of ranks by what srun said of its tasks, where these are the ranks: as many tasks on
-    every host, two or more, and as many in all as there are ranks.
-
-    Of one host fewer than half may be missing: those it did not speak of.
-    """
-    of_host: dict[str, set[int]] = {host: set() for host in hosts}
-    short = {host.partition(".")[0].lower(): host for host in hosts}
-    for event in exits:
-        host = short.get((event.place.host or "").partition(".")[0].lower())
-        if event.reporter == "srun" and host is not None and event.place.task is not None:
-            of_host[host].add(event.place.task)
-    each = max(map(len, of_host.values()), default=0)
-    count = each * len(of_host)
-    told = {task for tasks in of_host.values() for task in tasks}
-    missing = set(range(count)) - told
-    fewer = [host for host, tasks in of_host.items() if len(tasks) < each]
-    once = sum(map(len, of_host.values())) == len(told) == count - len(missing)
-    ranks = world == count if world else len(heard) >= count - len(missing)
-    many = each > 1 and len(fewer) <= 1 and 2 * len(missing) < each
-    if not many or not once or not ranks or max(heard, default=0) >= count:
-        return
-    for host in fewer:
-        of_host[host] |= missing
-    for host, tasks in of_host.items():
-        yield from (Place(host=host, rank=task) for task in sorted(tasks))
-
-
-def _in_blocks(
-    exits: Iterable[ProcessExit], hosts: Sequence[str], heard: set[int], world: int | None
-) -> Iterable[Place]:
-    """
-    The hosts of the few tasks that srun spoke of, where these are ranks in blocks of one size.
-
-    Each stands on the host whose block it is in by its number.  One beyond the first block shows
-    that no launcher started several ranks: so many tasks would then be on fewer hosts.
-    """
-    each, rest = divmod(world or 0, len(hosts) or 1)
-    if each < 2 or rest or max(heard, default=0) >= (world or 0):
-        return
-    at = {host.partition(".")[0].lower(): n for n, host in enumerate(hosts)}
-    told = {(e.place.task, at.get((e.place.host or "").partition(".")[0].lower()))
-            for e in exits if e.reporter == "srun" and e.place.task is not None}  # fmt: skip
-    if any(task // each != n for task, n in told) or not any(n for _, n in told):
-        return
-    yield from (Place(host=hosts[n], rank=task) for task, n in told if n is not None)
-
-
-def node_named(host: str, nodes: Mapping[str, str]) -> str:
-    """The node behind an address, or a pod's name or domain; the host itself where none is."""
-    return nodes.get(host) or nodes.get(host.partition(".")[0], host)
-
-
-def told_of_hosts(
-    tracks: Sequence[Track],
-    hosts: Sequence[str],
-    matches: Sequence[Match],
-    sizes: tuple[int | None, int | None],
-    exits: Iterable[ProcessExit],
-) -> Iterable[Place]:
-    """Which host a rank has, by what is no label of a line: the log's name, NCCL, and srun; of a
-    world of a size, and of so many GPUs."""
-    world, gpus = sizes
-    spoke = [m.cite.place.rank for m in matches] + [track.place.rank for track in tracks]
-    heard = {rank for rank in spoke if rank is not None}
-    said = (place for place, *_ in communicating(matches, hosts, heard, world))
-    by_tasks = _by_tasks(exits, hosts, heard, world)
-    in_blocks = _in_blocks(exits, hosts, heard, world or gpus)
-    return (*_named_after(tracks, hosts), *said, *by_tasks, *in_blocks)

@@ -97,16 +97,25 @@ def test_a_log_is_within_its_record(
     assert abs(track.at[0] - first.timestamp()) < 1
 
 
-def powers(first_h: float, last_h: float, off_h: float = 0.0, hung_h: float = 0.0) -> str:
+def powers(
+    first_h: float, last_h: float, off_h: float = 0.0, hung_h: float = 0.0, waits: int = 90
+) -> str:
     """Of a GPU at work from three minutes after the run's beginning to its end; `off_h` puts the
-    work elsewhere, `hung_h` ends it before the run's end."""
+    work elsewhere, `hung_h` ends it before the run's end, and it draws `waits` until then."""
     first, last = BEGAN + timedelta(hours=first_h), BEGAN + LASTED + timedelta(hours=last_h)
     begins = BEGAN + timedelta(hours=off_h, minutes=3)
     ends = BEGAN + LASTED + timedelta(hours=off_h - hung_h)
     times = range(int(first.timestamp()), int(last.timestamp()), 30)
+    over = (ends + timedelta(hours=hung_h)).timestamp()
+
+    def level(at: int) -> int:
+        if not begins.timestamp() <= at < over:
+            return 90
+        return 600 if at < ends.timestamp() else waits
+
     return "# TYPE DCGM_FI_DEV_POWER_USAGE gauge\n" + "".join(
-        'DCGM_FI_DEV_POWER_USAGE{gpu="0",UUID="GPU-0",Hostname="node1"}'
-        f" {600 if begins.timestamp() <= at < ends.timestamp() else 90} {at}\n" for at in times
+        f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",UUID="GPU-0",Hostname="node1"}} {level(at)} {at}\n'
+        for at in times
     ) + "# EOF\n"  # fmt: skip
 
 
@@ -142,6 +151,19 @@ def test_a_run_that_hung_before_it_ended_is_where_its_metrics_are(tmp_path: Path
     (tmp_path / "metrics.om").write_text(powers(-0.3, 0.3, hung_h=0.5))
 
     assert collect(Request((str(tmp_path),))).last.started_at == BEGAN
+
+
+@pytest.mark.parametrize(("waits", "moved"), [(230, True), (90, False)])
+def test_a_hung_run_that_held_its_gpus_tells_which_zone_of_several(
+    tmp_path: Path, waits: int, moved: bool
+) -> None:
+    """A quarter of an hour beside it would fit as well: they fell idle as it ended, not before."""
+    began = BEGAN + timedelta(hours=9)
+    (tmp_path / "train.log").write_text(log(9))
+    (tmp_path / "sacct.txt").write_text(ROW.format(began, began + LASTED))
+    (tmp_path / "metrics.om").write_text(powers(-0.1, 0.4, hung_h=0.3, waits=waits))
+
+    assert collect(Request((str(tmp_path),))).last.started_at == (BEGAN if moved else began)
 
 
 @pytest.mark.parametrize(

@@ -144,3 +144,12 @@ def test_a_line_dated_by_the_step_before_it_tells_no_time(tmp_path: Path) -> Non
 
     assert judged(tmp_path, working(DECLARED), track, dated=False) == ()
     assert len(judged(tmp_path, working(DECLARED), track)) == 1
+
+
+def test_who_was_at_work_is_cleared_with_its_host(tmp_path: Path) -> None:
+    """As its own lines have it."""
+    track = stepped(995, 10)
+    track.place = Place(host="n1", task=1)
+    (found,) = judged(tmp_path, working(DECLARED), track)
+
+    assert found.cleared == (Place(host="n1", task=1),)

@@ -13,7 +13,7 @@ from flatline.diagnose import diagnose
 from flatline.judging.addresses import NAMED, address, bus_id, carded, numbered
 from flatline.judging.claims import claim
 from flatline.model import Finding, LogCite, Match, Place, Signature
-from flatline.tracks import COMMUNICATOR
+from flatline.rank_hosts import COMMUNICATOR
 
 UUIDS = [f"GPU-746b9f64-7895-183e-c070-5c9ff1f8086{n}" for n in range(4)]
 BUSES = ("1b", "3d", "bd", "db")

@@ -70,3 +70,47 @@ def loading(tmp_path: Path, power_w: float) -> tuple[Place, ...]:
     facts, _ = facts_of(tmp_path, lines, stepping(STOOD))
     found = computing(facts, T0 + STOOD + 600)
     return () if found is None else found.places
+
+
+Levels = Callable[[int, bool], tuple[float, float]]
+"""(GPU, whether the run stands still) -> watts, and the part of its SMs at work."""
+
+
+def kept(tmp_path: Path, level: Levels, early: float = 0.0) -> tuple[Place, ...]:
+    """As `told`, with the SMs of the cards; `early` of them were busy as the run loaded."""
+    lines = []
+    for gpu in range(8):
+        for at in range(-300, 1520, 20):
+            watts, sms = level(gpu, at > STOOD)
+            if at < -60:
+                watts, sms = (watts, sms) if gpu == 6 and early else (90.0, 0.0)
+            labels = f'gpu="{gpu % 4}",Hostname="n{gpu // 4}",job="x"'
+            lines.append(sample("DCGM_FI_DEV_POWER_USAGE", labels, watts, at))
+            lines.append(sample("DCGM_FI_PROF_SM_ACTIVE", labels, sms, at))
+    facts, _ = facts_of(tmp_path, lines, stepping(STOOD))
+    found = computing(facts, T0 + STOOD + 600)
+    return () if found is None else found.places
+
+
+def test_the_card_whose_own_kernel_draws_less_than_a_step(tmp_path: Path) -> None:
+    """Three quarters of its power, and all of its SMs, where the wait takes a fifth of them."""
+    level: Levels = lambda gpu, still: (  # noqa: E731
+        (390.0, 0.7) if not still else (290.0, 0.99) if gpu == 6 else (150.0, 0.2)
+    )
+
+    assert kept(tmp_path, level) == (Place(host="n1", gpu="2"),)
+    assert kept(tmp_path, level, early=0.7) == ()
+
+
+@pytest.mark.parametrize(
+    "level",
+    [
+        lambda gpu, still: (150.0, 0.2) if still else (390.0, 0.7),
+        lambda gpu, still: (150.0, 0.3 if gpu == 6 else 0.2) if still else (390.0, 0.7),
+        lambda gpu, still: (290.0, 0.9 if gpu == 6 else 0.5) if still else (390.0, 0.7),
+        lambda gpu, still: (290.0, 0.9 if gpu in (5, 6) else 0.2) if still else (390.0, 0.7),
+    ],
+    ids=["all wait", "a wait on more SMs", "others work on", "two"],
+)
+def test_no_card_that_keeps_its_sms_busy(tmp_path: Path, level: Levels) -> None:
+    assert kept(tmp_path, level) == ()

@@ -8,7 +8,7 @@ import pytest
 
 from flatline.facts import Facts
 from flatline.model import Job, LogCite, Match, Place, ProcessExit, RecordCite, Signature
-from flatline.tracks import COMMUNICATOR
+from flatline.rank_hosts import COMMUNICATOR
 
 SAID = Signature("x.timeout", "x", "root", "", "", "", ("x",), family="C2", tags=("timeout",))
 

@@ -36,6 +36,8 @@ TEXT_CHARS = 600
 """What is kept of a cited line; the citation still holds, for it is looked for in the line."""
 MATCHES_PER_SIGNATURE = 2_000
 TRACEBACKS_PER_FILE = 4_000
+PLACEMENT = "placement"
+"""Signatures of lines that every rank prints once as it starts, long before what is not dated."""
 MESSAGES_PER_FILE = 64
 """Exceptions without a traceback whose further lines are read."""
 MESSAGE_LINES = 30
@@ -106,6 +108,7 @@ class LogReader:
         self._steps = StepLines(self.events, labels, clock, setting.attempt, POINTS_PER_STREAM)
         self._readers: dict[tuple[str, str], LineReader] = {}
         self._streams: dict[str, Stream] = {}
+        self._aside = {n for n, one in enumerate(book.signatures) if one.origin == PLACEMENT}
         self._heads: list[tuple[int, str]] = []
         self._exceptions: list[tuple[str, Crash]] = []
         self._counts: dict[str, int] = {}
@@ -145,7 +148,8 @@ class LogReader:
                 self._joined += 1  # what stands across the cut was not seen by the scanner
                 numbers = sorted({*hit.ids, *range(len(self.book.signatures))})
             labelled = whole
-        at, assumed = self._time(text, labelled, hit.line)
+        aside = self._aside.issuperset(numbers)
+        at, assumed = self._time(text, labelled, hit.line, aside)
         seen = _Seen(self, text, labelled, hit.line, at, assumed)
         taken = False
         for number in numbers:
@@ -215,12 +219,17 @@ class LogReader:
             task=place.task if place.task is not None else name.task,
         )
 
-    def _time(self, text: str, labelled: Labelled, line: int) -> tuple[datetime | None, bool]:
+    def _time(
+        self, text: str, labelled: Labelled, line: int, aside: bool = False
+    ) -> tuple[datetime | None, bool]:
+        """When a line was printed, and whether only an earlier one of its stream says so; what
+        stands `aside` dates no other."""
         stamp = self.clock.either(text, labelled.text)
         key = labelled.key
         stream = self._streams.get(key) or self._streams.setdefault(key, Stream())
         if stamp is not None:
-            stream.at, stream.line = stamp.at, line
+            if not aside:
+                stream.at, stream.line = stamp.at, line
             if self.events.last_seen is None or stamp.at > self.events.last_seen:
                 self.events.last_seen = stamp.at
             self.events.zone_assumed = self.events.zone_assumed or stamp.assumed

@@ -96,7 +96,7 @@ def _begins(start: datetime, numbers: Numbers) -> bool:
     first, last = numbers.window or (None, None)
     if first is None or last is None or last - first > LONGEST:
         return True
-    began, _ = _worked(first, last, numbers)
+    began, *_ = _worked(first, last, numbers)
     return began is None or -SLACK <= began - start <= STARTS
 
 
@@ -235,14 +235,14 @@ class _Told:
 def _by_work(run: Span, dated: Span, numbers: Numbers) -> _Told | None:
     """The one offset that fits, unless its GPUs were at work at other times; of several the one at
     which they took up work as the run began and laid it down as it ended.  A run that hangs ends
-    long after."""
+    long after, and holds them until then."""
     alone, (start, end), (first, last) = _zone(run, dated), run, dated
     if start is None or end is None or first is None or last is None:
         return None
     fitting = _fitting(run, dated)
     if not fitting or last - first > LONGEST:
         return None if alone is None else _Told(alone, edges=False)
-    began, ended = _worked(first, last, numbers)
+    began, ended, held = _worked(first, last, numbers)
     told = [
         at
         for at in fitting
@@ -250,6 +250,8 @@ def _by_work(run: Span, dated: Span, numbers: Numbers) -> _Told | None:
         and (ended is None or ended - (end - at) <= SLACK)
     ]
     close = [at for at in told if began and ended and end - at - ended <= ENDS]
+    if not close and began and held:
+        close = [at for at in told if -SLACK <= end - at - held <= ENDS]
     if alone is None:
         return _Told(timezone(close[0]), edges=True) if len(close) == 1 else None
     return _Told(alone, bool(close)) if alone.utcoffset(None) in told else None
@@ -257,19 +259,25 @@ def _by_work(run: Span, dated: Span, numbers: Numbers) -> _Told | None:
 
 def _worked(
     first: datetime, last: datetime, numbers: Numbers
-) -> tuple[datetime | None, datetime | None]:
-    """When the GPUs took up work and laid it down; None where that was before or after."""
+) -> tuple[datetime | None, datetime | None, datetime | None]:
+    """When the GPUs took up work, laid it down, and fell to what idle ones draw: None where that
+    was before or after."""
     answer = numbers.ask("avg(gpu_power_watts)", start=first, end=last, step_s=STEP_S)
     if answer is None or len(answer.rows) != 1:
-        return None, None
+        return None, None, None
     row = answer.rows[0]
     watts = sorted(row.values)
     low, high = watts[len(watts) // 20], watts[-1 - len(watts) // 20]
     busy = [at for at, watt in zip(row.times, row.values, strict=True) if watt > (low + high) / 2]
     if high < AT_WORK * low or not busy:
-        return None, None
-    began, ended = (datetime.fromtimestamp(at, UTC) for at in (busy[0], busy[-1]))
-    return (began if began - first >= EDGE else None, ended if last - ended >= EDGE else None)
+        return None, None, None
+    drawn = max(at for at, watt in zip(row.times, row.values, strict=True) if watt > AT_WORK * low)
+    began, ended, held = (datetime.fromtimestamp(at, UTC) for at in (busy[0], busy[-1], drawn))
+    return (
+        began if began - first >= EDGE else None,
+        ended if last - ended >= EDGE else None,
+        held if last - held >= EDGE else None,
+    )
 
 
 def in_zone(value: T, zone: tzinfo) -> T:

@@ -30,21 +30,20 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.first_wait import never_met
-from flatline.judging.heartbeats import declared_dead
-from flatline.judging.idle_power import computing, idle
+from flatline.judging.idle_power import apart
 from flatline.judging.one_look import looked_once
 from flatline.judging.pace import standstill
-from flatline.judging.recorder import Kind, analyse
+from flatline.judging.recorder import analyse
 from flatline.judging.spinning import spinning
-from flatline.judging.stalled import REPORT, stalled
+from flatline.judging.stalled import REPORT
 from flatline.judging.steering import scheduler
-from flatline.judging.waiting import FIRST_ONE, Waiting, accused, lagging, silent, waiting
+from flatline.judging.waited_for import ACCUSED, Suspect, on_card, recorded, suspected
+from flatline.judging.waiting import FIRST_ONE, Waiting, waiting
 from flatline.model import (
     Action,
     Cite,
@@ -72,17 +71,6 @@ TAGS = ("timeout", "mismatch")
 ECHOES = ("lost-peer", "heartbeat")
 
 
-@dataclass(frozen=True, slots=True)
-class _Suspect:
-    places: tuple[Place, ...]
-    why: Claim | None
-    sure: float
-    kind: Kind | None = None
-    most: float = 1.0
-    card: Claim | None = None
-    """What tells which of its host's GPUs it is."""
-
-
 def judge(facts: Facts) -> Judgement:
     """Name the rank the others waited for, where the evidence singles it out; else nobody."""
     timed_out = waiting(facts, *TAGS)
@@ -93,7 +81,7 @@ def judge(facts: Facts) -> Judgement:
     if not _fatal(facts, victims):
         return _cleared(facts)
     everyone = waiting(facts, *TAGS, *ECHOES) or victims
-    suspect = _on_card(facts, _suspect(facts, victims, everyone), victims)
+    suspect = on_card(facts, suspected(facts, victims, everyone), victims)
     fault_class = _fault_class(victims, timed_out)
     if suspect.kind == "mismatch":
         fault_class = "mismatch"
@@ -148,23 +136,9 @@ def _fault_class(victims: Waiting, timed_out: Waiting | None) -> str:
     return "straggler-timeout" if timed_out else "lost-peer"
 
 
-def _recorded(facts: Facts) -> _Suspect | None:
-    """What the flight recorder shows, where it names somebody."""
-    seen = analyse(facts.dumps, facts.world_size)
-    if seen is None or not seen.culprits:
-        return None
-    places = tuple(
-        (facts.places_of(place.rank) or (place,))[0] if place.rank is not None else place
-        for place in seen.culprits
-    )
-    return _Suspect(places, claim(seen.text, *seen.cites[:6]), 0.95, seen.kind)
-
-
 ECHO_ALONE = 0.28
 """That a peer was lost shows in every failure of another process, whatever ended it; that training
 stood still does not, where no step and no timeout was read."""
-ACCUSED = 0.7
-"""How sure a heartbeat that was missed makes of whom: no more than that."""
 HINT = 0.3
 """A line believed less than this alone decides nothing: `diagnose` shows it and blames nobody."""
 FROZEN = 0.65
@@ -188,7 +162,7 @@ def _from_dumps(facts: Facts) -> Finding | None:
     if facts.disposition in ("completed", "running"):
         return None
     seen = analyse(facts.dumps, facts.world_size)
-    suspect = _recorded(facts)
+    suspect = recorded(facts)
     if seen is None or suspect is None or suspect.why is None:
         return None
     fault_class = "mismatch" if seen.kind == "mismatch" else "straggler-timeout"
@@ -224,14 +198,14 @@ def _frozen(facts: Facts) -> Finding | None:
     seen, seconds, derived, end = still
     at = getattr(end, "at", None)
     until = "its log" if facts.disposition in ("unknown", "running") else "the run was"
-    unpowered = idle(facts, at.timestamp() if at else None)
+    unpowered = apart(facts, at.timestamp() if at else None)
     places = unpowered.places if unpowered else ()
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
     return Finding(
         code=CODE,
         summary=f"Training froze{step}: "
         + (
-            f"the others waited for {name_places(places)}"
+            f"the others waited for {_waited_for(places)}"
             if places
             else f"no step was printed for the last {seconds:.0f} s"
         ),
@@ -256,12 +230,12 @@ def _frozen(facts: Facts) -> Finding | None:
         noticed=_noticed(seen.at, at),
         attempt=facts.last.n,
         cannot_decide=(
-            "Why that process put its work down: its stack or its host's kernel log would tell."
+            "Why that process did not come: its stack or its host's kernel log would tell."
             if places
             else "Whether it waited in a collective, for storage or for data: the stacks of the"
             " ranks or the power of their GPUs at that time would tell.",
         ),
-        actions=_actions(facts, _Suspect(places, None, 0.0)),
+        actions=_actions(facts, Suspect(places, None, 0.0)),
         resubmit="unknown",
     )
 
@@ -273,7 +247,7 @@ def _spun(facts: Facts) -> Finding | None:
         return None
     since = datetime.fromtimestamp(held.since, UTC)
     ended = facts.last.ended_at
-    unpowered = idle(facts, ended.timestamp() if ended else None, held.since)
+    unpowered = apart(facts, ended.timestamp() if ended else None, held.since)
     if unpowered is None and not held.recorded:
         return None
     places = unpowered.places if unpowered else ()
@@ -295,8 +269,8 @@ def _spun(facts: Facts) -> Finding | None:
         onset_step=facts.last_step,
         noticed=_noticed(since, facts.last.ended_at),
         attempt=facts.last.n,
-        cannot_decide=tuple(_cannot(_Suspect(places, None, 0.0), "straggler-timeout")),
-        actions=_actions(facts, _Suspect(places, None, 0.0)),
+        cannot_decide=tuple(_cannot(Suspect(places, None, 0.0), "straggler-timeout")),
+        actions=_actions(facts, Suspect(places, None, 0.0)),
         resubmit="unknown",
     )
 
@@ -308,92 +282,13 @@ def _noticed(froze: datetime | None, ended: datetime | None) -> datetime | None:
     return min(ended, froze + REPORTED_WITHIN)
 
 
-def _suspect(facts: Facts, victims: Waiting, everyone: Waiting) -> _Suspect:
-    recorded = _recorded(facts)
-    if recorded is not None:
-        return recorded
-    listed = stalled(facts, victims.first.attempt)
-    if listed is not None:
-        return _Suspect(listed.places if listed.odd else (), listed.why, 0.9)
-    behind = lagging(victims)
-    if behind:
-        places = distinct(m.cite.place for m in behind)
-        why = claim(
-            f"{cap(name_places(places))} had enqueued fewer collectives than the others.",
-            *[m.cite for m in behind[:4]],
-        )
-        return _Suspect(places, why, 0.9)
-    unpowered = idle(facts, *_waited(facts, victims))
-    if unpowered is not None:
-        places = _with_rank(facts, unpowered.places, everyone)
-        return _Suspect(places, unpowered.why, 0.85, most=unpowered.most)
-    sound = declared_dead(facts).at_work
-    tasks = {t for m in everyone.matches if _beat(m) for t in accused(facts, m)} - sound
-    if tasks:
-        places = distinct(Place(task=t) for t in sorted(tasks))
-        cites = [m.cite for m in everyone.matches if _beat(m)]
-        why = claim(f"{cap(name_places(places))} stopped sending heartbeats.", *cites[:3])
-        return _Suspect(places, why, 0.7)
-    places, derived = silent(facts, everyone)
-    if places and derived is not None and sound.isdisjoint(map(number, places)):
-        text = f"Only {name_places(places)} did not report the wait: the others waited for it."
-        return _Suspect(places, claim(text, derived, *everyone.cites[:3]), 0.75)
-    alone = None if sound else computing(facts, *_waited(facts, victims))
-    return _Suspect(alone.places, alone.why, 0.75) if alone else _Suspect((), None, 0.0)
-
-
-def _waited(facts: Facts, victims: Waiting) -> tuple[float | None, float | None]:
-    """Until when the others waited, and since when where no step is dated: for as long as the
-    timeout that the watchdog names."""
-    at = victims.first.cite.at
-    until = at.timestamp() if at else None
-    track = facts.main_track(facts.last.n)
-    stated = victims.first.groups.get("timeout_ms", "")
-    if track is None or until is None or not stated.isdecimal():
-        return until, None
-    if victims.first.cite.at_assumed or any(at == at for at in track.at):
-        return until, None
-    return until, until - int(stated) / 1000
-
-
-def _on_card(facts: Facts, suspect: _Suspect, victims: Waiting) -> _Suspect:
-    """The one rank with its host and, where one GPU alone computed on or fell idle and is one of
-    that host's, with that GPU."""
-    if len(suspect.places) != 1:
-        return suspect
-    place = facts.on_host(suspect.places[0])
-    suspect = replace(suspect, places=(place,))
-    if place.rank is None or place.host is None or place.gpu is not None:
-        return suspect
-    for look in (computing, idle):
-        alone = look(facts, *_waited(facts, victims))
-        card = alone.places[0] if alone and len(alone.places) == 1 else Place()
-        if alone and card.gpu and card.host and facts.node_of(card.host) == place.host:
-            return replace(suspect, places=(replace(place, gpu=card.gpu),), card=alone.why)
-    return suspect
-
-
-def _with_rank(facts: Facts, places: tuple[Place, ...], everyone: Waiting) -> tuple[Place, ...]:
-    """The one card that put its work down runs the one rank that did not report the wait."""
-    quiet, _ = silent(facts, everyone)
-    if len(places) == len(quiet) == 1 and places[0].gpu is not None:
-        host = facts.on_host(quiet[0]).host
-        if host is None or host == facts.node_of(places[0].host or ""):
-            return (replace(places[0], rank=quiet[0].rank),)
-    return places
-
-
-def _beat(match: Match) -> bool:
-    return "heartbeat" in match.signature.tags
-
-
 def _waited_for(places: Sequence[Place]) -> str:
     """One card by its number; ranks and hosts as lists."""
     card = len(places) == 1 and places[0].gpu is not None
     return str(places[0]) if card else name_places(places)
 
 
-def _summary(facts: Facts, victims: Waiting, suspect: _Suspect, fault_class: str) -> str:
+def _summary(facts: Facts, victims: Waiting, suspect: Suspect, fault_class: str) -> str:
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
     if suspect.places:
         return f"Training froze{step}: the others waited for {_waited_for(suspect.places)}"
@@ -405,7 +300,7 @@ def _summary(facts: Facts, victims: Waiting, suspect: _Suspect, fault_class: str
     return f"Training froze{step}: {what}; nothing read singles out the rank that was waited for"
 
 
-def _shows(victims: Waiting, suspect: _Suspect) -> list[Claim]:
+def _shows(victims: Waiting, suspect: Suspect) -> list[Claim]:
     numbered = [m for m in victims.matches if number(m.cite.place) is not None]
     where = name_places(distinct(m.cite.place for m in numbered))
     text = f"{cap(where)} reported it" if where else "The log reports it"
@@ -440,7 +335,7 @@ def _onset(facts: Facts) -> datetime | None:
     return track.time(track.of_attempt(facts.last.n)[-1])
 
 
-def _cannot(suspect: _Suspect, fault_class: str) -> list[str]:
+def _cannot(suspect: Suspect, fault_class: str) -> list[str]:
     said = []
     if not suspect.places:
         said.append(
@@ -452,6 +347,8 @@ def _cannot(suspect: _Suspect, fault_class: str) -> list[str]:
             "Why that rank did not come: its stack at the time, its host's kernel log and its"
             " GPU's metrics would tell."
         )
+    if suspect.doubt is not None:
+        said.append(suspect.doubt)
     if fault_class == "lost-peer":
         said.append(
             "Whether the peer died or the network to it failed: the scheduler's record or the"
@@ -460,7 +357,7 @@ def _cannot(suspect: _Suspect, fault_class: str) -> list[str]:
     return said
 
 
-def _actions(facts: Facts, suspect: _Suspect) -> tuple[Action, ...]:
+def _actions(facts: Facts, suspect: Suspect) -> tuple[Action, ...]:
     hosts = tuple(sorted({p.host for p in suspect.places if p.host}))
     look = Action(
         "collect",

@@ -78,7 +78,7 @@ def _finding(
     *,
     own: bool = True,
 ) -> Finding:
-    places = distinct(Place(task=task) for task in accused)
+    places = distinct(facts.on_host(Place(task=task)) for task in accused)
     where = name_places(places)
     worked = "still making steps" if own else "at work"
     return Finding(

@@ -18,7 +18,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.timeline import instant
 from flatline.model import Cite, Claim, Finding, Match, Place
-from flatline.tracks import COMMUNICATOR, communicating
+from flatline.rank_hosts import COMMUNICATOR, communicating
 
 if TYPE_CHECKING:
     from flatline.series.answer import Answer

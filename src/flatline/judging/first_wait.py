@@ -20,7 +20,7 @@ from flatline.judging.leads import LOOKED_BACK, STEP_LIKE
 from flatline.judging.stalled import REPORT, stalled
 from flatline.judging.waiting import Waiting, silent, waiting
 from flatline.model import Claim, LogCite, Match, Place
-from flatline.tracks import COMMUNICATOR
+from flatline.rank_hosts import COMMUNICATOR
 
 BESIDE = 60
 """Lines before the report in which another rank's work is looked for: bars are drawn often."""

@@ -10,7 +10,7 @@ idle card draws.  Levels differ by card and by cluster, so they are taken from t
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from statistics import median
 
@@ -21,7 +21,7 @@ from flatline.judging.timeline import ByHost, by_host, instant, usual
 from flatline.model import Claim, Place
 from flatline.series.answer import Answer, by_exporter
 
-POWER, BUSY = "gpu_power_watts", "gpu_utilization_ratio"
+POWER, BUSY, SMS = "gpu_power_watts", "gpu_utilization_ratio", "gpu_sm_active_ratio"
 SETTLE_S, LEAST_S = 60, 120
 """After the last step the waiting builds up; a shorter wait is two or three samples."""
 MOST_S = 3600
@@ -35,10 +35,19 @@ WORKED_PART = 0.8
 AT_WORK_PART, FELL_PART = 0.85, 0.7
 """Of a GPU's own power before: one that computes on, and the others.  Cards that wait draw less
 than 0.8 of it (`spinning`); a tenth is left for a noisy one."""
+FEW_SMS_PART = 0.5
+"""Of the SMs that the others kept busy before: the kernel that waits takes a few of them (one for
+each of NCCL's channels, 32 at most of 132), and one that computes on as many as ever, whatever
+power it draws."""
+SAID = {POWER: ("drew", "{:.0f} W"), BUSY: ("ran a kernel", "{:.0%} of it"),
+        SMS: ("kept busy", "{:.0%} of its SMs")}  # fmt: skip
 MOST_OF_ALL = 4
 """At most one GPU in so many: where half of them are idle, who waits for whom is not told."""
+FIRST, FOR_ALL_MOST = "0", 0.79
+"""Rank 0 evaluates, generates or writes while the others wait for it, in a run that is sound."""
 WAITED = "what waits in a collective runs its kernel and keeps its power up"
 COMPUTED = "it computed on, and what waits in a collective draws less than what computes"
+KEPT_SMS = "it computed on, and what waits in a collective keeps few SMs busy"
 
 PROCS, ASLEEP_MOST = "host_procs_blocked", 0.79
 BLOCKED, TIMES = 1.0, 3.0
@@ -85,36 +94,56 @@ def idle(facts: Facts, until: float | None, since: float | None = None) -> Idle 
 
 
 def computing(facts: Facts, until: float | None, since: float | None = None) -> Idle | None:
-    """The one GPU that drew on what it had drawn at work, while the others fell to what waiting
-    draws, from the last step on (or from `since`), until POSIX seconds; None where there is none
-    or there are more."""
+    """The one GPU that drew on what it had drawn at work, or kept as many SMs busy, while the
+    others fell to what waiting takes, from the last step on (or from `since`), until POSIX
+    seconds; None where there is none or there are more."""
     held = _stood_still(facts, until, since)
-    read = None if held is None else held.means(facts, POWER)
-    if held is None or read is None:
-        return None
-    now, before = map(_values, read)
+    for signal, fell, means in ((POWER, FELL_PART, COMPUTED), (SMS, FEW_SMS_PART, KEPT_SMS)):
+        read = None if held is None else held.means(facts, signal)
+        if held is None or read is None:
+            continue
+        now, before = map(_values, read)
+        place = _kept_on(now, before, fell)
+        if place is not None and not _at_work_before(facts, signal, place, before):
+            return _told(facts, read[0], (place,), (signal, held.length_s, held.ends), means)
+    return None
+
+
+def _kept_on(
+    now: Mapping[Place, float], before: Mapping[Place, float], fell: float
+) -> Place | None:
+    """The one place that stayed about where it was, above all others, which fell."""
     part = {place: now[place] / before[place] for place in now if before.get(place)}
     if len(part) < MOST_OF_ALL:
         return None
     first, second = sorted(part, key=lambda place: -part[place])[:2]
-    apart = part[first] >= AT_WORK_PART and part[second] <= FELL_PART
-    if not apart or now[first] <= max(power for place, power in now.items() if place != first):
-        return None
-    if _at_work_before(facts, first, before):
-        return None
-    return _told(facts, read[0], (first,), (POWER, held.length_s, held.ends), COMPUTED)
+    stayed = part[first] >= AT_WORK_PART and part[second] <= fell
+    highest = now[first] > max(value for place, value in now.items() if place != first)
+    return first if stayed and highest else None
 
 
-def _at_work_before(facts: Facts, place: Place, work: Mapping[Place, float]) -> bool:
+def _at_work_before(facts: Facts, signal: str, place: Place, work: Mapping[Place, float]) -> bool:
     """Whether a GPU worked while the others' program still loaded: another job's does."""
     if facts.window is None:
         return False
     began = max(filter(None, (facts.window[0], facts.last.started_at))).timestamp()
-    answer = instant(facts, _mean(POWER, LEAST_S), began + LEAST_S)
+    answer = instant(facts, _mean(signal, LEAST_S), began + LEAST_S)
     first = {} if answer is None else _values(answer)
     part = {each: first[each] / work[each] for each in first if work.get(each)}
     others = [value for each, value in part.items() if each != place]
     return part.get(place, 0.0) >= AT_WORK_PART and bool(others) and median(others) <= FELL_PART
+
+
+def apart(facts: Facts, until: float | None, since: float | None = None) -> Idle | None:
+    """What was not in a collective that no rank reported: GPUs that fell idle, else one that
+    computed on.  The first of a host may do so on behalf of all."""
+    found = idle(facts, until, since)
+    if found is not None:
+        return found
+    alone = computing(facts, until, since)
+    if alone is None or alone.places[0].gpu != FIRST:
+        return alone
+    return replace(alone, most=FOR_ALL_MOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +224,7 @@ def _told(
     others = usual(facts, _mean(signal, length_s), ends, "the median GPU", exporter=exporter)
     if others is None:
         return None
-    did, shown = ("drew", "{:.0f} W") if signal == POWER else ("ran a kernel", "{:.0%} of it")
+    did, shown = SAID[signal]
     drew = ", ".join(f"{p} {did} {shown.format(c.value)}"
                      for p, c in zip(places, cites, strict=False))  # fmt: skip
     more = f" ({len(places) - len(cites)} more as little)" if len(places) > len(cites) else ""

@@ -8,7 +8,7 @@ collective.  Where every rank but a few did so, the few are those the others wai
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
@@ -18,7 +18,7 @@ from flatline.judging.classing import resolve
 from flatline.judging.crashes import started
 from flatline.logs.labelling import STAMP
 from flatline.model import DerivedCite, LogCite, Match, Place
-from flatline.tracks import named_after
+from flatline.rank_hosts import named_after
 
 FEW_RATIO = 0.25
 """The silent must be few against the victims before silence points at anyone: with more, the
@@ -111,6 +111,7 @@ def silent(facts: Facts, victims: Waiting) -> tuple[tuple[Place, ...], DerivedCi
     together = waited and len({m.cite.source for m in victims.matches}) == 1
     beside = _beside(facts, victims, world) if waited else {}
     heard.update(beside)
+    heard.update(_beside_by_host(facts, victims, others) if waited else ())
     if together and reported:
         heard.update(range(max(reported)))
         world = max(world, max(reported) + 1)
@@ -181,6 +182,20 @@ def _beside(facts: Facts, victims: Waiting, world: int) -> dict[int, str | None]
         first = low // each * each if whole else low
         found.update(dict.fromkeys(range(first, first + each if whole else high + 1), host))
     return found
+
+
+def _beside_by_host(facts: Facts, victims: Waiting, ranks: Sequence[int]) -> Iterator[int]:
+    """Those of these ranks that are known to be on a host of which all that reported, several, did
+    so in one log."""
+    logs: dict[str, list[str]] = {}
+    for match in victims.matches:
+        host = facts.on_host(Place(rank=match.cite.place.rank)).host
+        if host is not None and match.cite.place.rank is not None:
+            logs.setdefault(host, []).append(match.cite.source)
+    for rank in ranks:
+        told = logs.get(facts.on_host(Place(rank=rank)).host or "", [])
+        if len(told) > 1 and len({*told}) == 1:
+            yield rank
 
 
 def _host_of(facts: Facts, source: str, ranks: Sequence[int]) -> str | None:

@@ -280,6 +280,7 @@ class Labels:
             self._rank(int(match["sage"]), found)
         elif kind == "pod":
             found.keys.append(match["pod"])
+            found.host = found.host or match["pod"].split("/")[1]
         elif kind == "bare" and not self._kinds.bare:
             return None
         else:

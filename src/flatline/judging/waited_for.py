@@ -1,0 +1,166 @@
+"""
+Whom the others waited for: by what was recorded, what was reported, and who did not work.
+
+The strongest sign names alone.  Its host and GPU are added where the ranks' own places or the one
+card that was not in the collective tell them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from flatline.facts import Facts
+from flatline.judging.claims import cap, claim, distinct, name_places, number
+from flatline.judging.heartbeats import declared_dead
+from flatline.judging.idle_power import computing, idle
+from flatline.judging.recorder import Kind, analyse
+from flatline.judging.stalled import stalled
+from flatline.judging.waiting import Waiting, accused, lagging, silent
+from flatline.model import Claim, Match, Place
+
+ACCUSED = 0.7
+"""How sure a heartbeat that was missed makes of whom: no more than that."""
+SILENT = 0.75
+"""The same of one that alone did not report, or alone computed on."""
+UNLIKE_MOST = 0.79
+"""Just short of confident."""
+
+
+@dataclass(frozen=True, slots=True)
+class Suspect:
+    places: tuple[Place, ...]
+    why: Claim | None
+    sure: float
+    kind: Kind | None = None
+    most: float = 1.0
+    card: Claim | None = None
+    """What tells which of its host's GPUs it is."""
+    doubt: str | None = None
+    """What speaks against it."""
+
+
+def recorded(facts: Facts) -> Suspect | None:
+    """What the flight recorder shows, where it names somebody."""
+    seen = analyse(facts.dumps, facts.world_size)
+    if seen is None or not seen.culprits:
+        return None
+    places = tuple(
+        (facts.places_of(place.rank) or (place,))[0] if place.rank is not None else place
+        for place in seen.culprits
+    )
+    return Suspect(places, claim(seen.text, *seen.cites[:6]), 0.95, seen.kind)
+
+
+def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
+    named = recorded(facts)
+    if named is not None:
+        return named
+    listed = stalled(facts, victims.first.attempt)
+    if listed is not None:
+        return Suspect(listed.places if listed.odd else (), listed.why, 0.9)
+    behind = lagging(victims)
+    if behind:
+        places = distinct(m.cite.place for m in behind)
+        why = claim(
+            f"{cap(name_places(places))} had enqueued fewer collectives than the others.",
+            *[m.cite for m in behind[:4]],
+        )
+        return Suspect(places, why, 0.9)
+    unpowered = idle(facts, *_waited(facts, victims))
+    if unpowered is not None:
+        idle_one = Suspect(unpowered.places, unpowered.why, 0.85, most=unpowered.most)
+        return _with_rank(facts, idle_one, everyone)
+    sound = declared_dead(facts).at_work
+    tasks = {t for m in everyone.matches if _beat(m) for t in accused(facts, m)} - sound
+    if tasks:
+        places = distinct(Place(task=t) for t in sorted(tasks))
+        cites = [m.cite for m in everyone.matches if _beat(m)]
+        why = claim(f"{cap(name_places(places))} stopped sending heartbeats.", *cites[:3])
+        return Suspect(places, why, ACCUSED)
+    places, derived = silent(facts, everyone)
+    if places and derived is not None and sound.isdisjoint(map(number, places)):
+        text = f"Only {name_places(places)} did not report the wait: the others waited for it."
+        return Suspect(places, claim(text, derived, *everyone.cites[:3]), SILENT)
+    alone = None if sound else computing(facts, *_waited(facts, victims))
+    return Suspect(alone.places, alone.why, SILENT) if alone else Suspect((), None, 0.0)
+
+
+def _waited(facts: Facts, victims: Waiting) -> tuple[float | None, float | None]:
+    """Until when the others waited, and since when where no step is dated: for as long as the
+    timeout that the watchdog names."""
+    at = victims.first.cite.at
+    until = at.timestamp() if at else None
+    track = facts.main_track(facts.last.n)
+    stated = victims.first.groups.get("timeout_ms", "")
+    if track is None or until is None or not stated.isdecimal():
+        return until, None
+    if victims.first.cite.at_assumed or any(at == at for at in track.at):
+        return until, None
+    return until, until - int(stated) / 1000
+
+
+def on_card(facts: Facts, suspect: Suspect, victims: Waiting) -> Suspect:
+    """The one rank with its host and, where one GPU alone computed on or fell idle and may be that
+    rank's, with that GPU."""
+    if len(suspect.places) != 1:
+        return suspect
+    place = facts.on_host(suspect.places[0])
+    suspect = replace(suspect, places=(place,))
+    if place.rank is None or place.gpu is not None:
+        return suspect
+    for look in (computing, idle):
+        alone = look(facts, *_waited(facts, victims))
+        card = alone.places[0] if alone and len(alone.places) == 1 else Place()
+        if alone is None or card.gpu is None or card.host is None:
+            continue
+        if not may_run_on(facts, place, card):
+            return _doubted(suspect, place, card) if suspect.sure <= SILENT else suspect
+        host = place.host or facts.node_of(card.host)
+        return replace(suspect, places=(replace(place, host=host, gpu=card.gpu),), card=alone.why)
+    return suspect
+
+
+def _with_rank(facts: Facts, suspect: Suspect, everyone: Waiting) -> Suspect:
+    """The one card that put its work down runs the one rank that did not report the wait."""
+    quiet, _ = silent(facts, everyone)
+    if len(suspect.places) != 1 or len(quiet) != 1 or suspect.places[0].gpu is None:
+        return suspect
+    (card,) = suspect.places
+    if not may_run_on(facts, quiet[0], card):
+        return _doubted(suspect, quiet[0], card)
+    return replace(suspect, places=(replace(card, rank=quiet[0].rank),))
+
+
+def may_run_on(facts: Facts, place: Place, card: Place) -> bool:
+    """
+    Whether a rank may run on a GPU: one of its host or, where that is not known, the one that its
+    number counts to.
+
+    Launchers number the ranks of a host on, and a rank takes the GPU of its number there,
+    whichever order the hosts are in; in turns, the first of every host come first.  Where ranks
+    are not as many on every host, or GPUs have no numbers, it may be any.
+    """
+    host, own = facts.on_host(place).host, facts.node_of(card.host or "")
+    if host is not None:
+        return host == own
+    world = facts.world_size or (facts.job.gpus if facts.job else None) or 0
+    hosts = len(facts.hosts) or 1
+    each, rest = divmod(world, hosts)
+    if place.rank is None or card.gpu is None or not card.gpu.isdecimal() or rest or each < 2:
+        return True
+    index, gpu = facts.hosts.index(own) if own in facts.hosts else -1, int(card.gpu)
+    in_turns = (place.rank % hosts, place.rank // hosts)
+    return gpu == place.rank % each or (index, gpu) == in_turns
+
+
+def _doubted(suspect: Suspect, place: Place, card: Place) -> Suspect:
+    """What says who was not in the collective, and what says who did not speak, are of two."""
+    doubt = (
+        f"Whether it was {card} or {name_places((place,))}: the one was not in the collective, the"
+        " other alone did not report the wait, and as far as is known they are not one process."
+    )
+    return replace(suspect, most=min(suspect.most, UNLIKE_MOST), doubt=doubt)
+
+
+def _beat(match: Match) -> bool:
+    return "heartbeat" in match.signature.tags

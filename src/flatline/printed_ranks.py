@@ -1,0 +1,165 @@
+"""
+Which host has which ranks, as a launcher or the program itself printed it.
+
+No line is believed alone: one that names a rank and a host may tell whom the rank connects to.
+Together they must share the ranks out, as many to each host and no rank twice; what a few lines
+leave out is laid beside its neighbours where all that is known lies in blocks, or in turns.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from math import ceil
+
+from flatline.model import Match, Place
+
+RANKS, RANK, MAPPING, AGENT, BLOCKS = (
+    f"placement-{what}" for what in ("ranks", "rank", "deepspeed", "agent", "blocks")
+)
+MOST = 1000
+"""Ranks whose lines are enough, however many there are: of one log so many of a kind are kept."""
+_WORD = re.compile(r"[A-Za-z0-9][\w.-]*[A-Za-z0-9]|[A-Za-z0-9]")
+_SPAN = re.compile(r"(\d{1,6}) ?(?:-|\.\.|to) ?(\d{1,6})")
+_HOSTFILE = re.compile(r"'(?:[\w.-]{1,64}@)?([\w.-]{1,253})': \[([\d, ]+)\]")
+_OF_ANOTHER = re.compile(
+    r"(?i)wait|miss|lost|fail|error|time[ds]?[ -]?out|connect|peer|abort|dead|unreach|recv|receive|send"
+)
+_LAUNCHER = re.compile(r"torchrun|torch\.distributed|accelerate |deepspeed |horovodrun|mpirun")
+_A_NODE = re.compile(r"--ntasks-per-node[= ](\d{1,4})\b")
+Host = Callable[[Match], str | None]
+
+
+def as_printed(
+    matches: Sequence[Match], hosts: Sequence[str], world: int | None, named: Host
+) -> tuple[Place, ...]:
+    """Places of ranks (of processes as tasks too) by lines that name hosts of the run; `named` is
+    the host a log is named after.  A rank may be elsewhere once a run was started anew."""
+    last = max((m.attempt for m in matches), default=0)
+    told = [m for m in matches if m.attempt == last and m.signature.id.startswith("placement-")]
+    if not told:
+        return ()
+    known = {host.partition(".")[0].lower(): host for host in hosts}
+    shared = _shared(_shares(told, known, named), len(known), world)
+    in_blocks = _in_order(told, hosts, world)
+    return (*shared, *_one_by_one(told, known, world), *in_blocks)
+
+
+def _shares(
+    told: Iterable[Match], known: Mapping[str, str], named: Host
+) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """Hosts, each with all the ranks that a line gives it."""
+    for match in told:
+        if match.signature.id == MAPPING:
+            for host, listed in _HOSTFILE.findall(match.groups["ranks_by_host"]):
+                yield host, _numbers(listed)
+        elif match.signature.id in (RANKS, AGENT):
+            said = match.cite.text
+            host = match.cite.place.host or (
+                named(match) if match.signature.id == AGENT else _host_in(said, known)
+            )
+            if host is not None and not _OF_ANOTHER.search(said):
+                yield host, _numbers(match.groups["has_ranks"])
+
+
+def _numbers(listed: str) -> tuple[int, ...]:
+    if span := _SPAN.match(listed):
+        first, last = int(span[1]), int(span[2])
+        return tuple(range(first, last + 1)) if first <= last < first + MOST else ()
+    return tuple(sorted({int(one) for one in re.findall(r"\d+", listed)}))
+
+
+def _host_in(text: str, known: Mapping[str, str]) -> str | None:
+    """The one host of the run that a line names."""
+    words = (word.partition(".")[0].lower() for word in _WORD.findall(text))
+    found = {known[word] for word in words if word in known}
+    return found.pop() if len(found) == 1 else None
+
+
+def _shared(
+    shares: Iterable[tuple[str, tuple[int, ...]]], hosts: int, world: int | None
+) -> Iterator[Place]:
+    """The ranks by host where they are shared out: all of each host's at once, as many on each,
+    none twice, and together as many as there are."""
+    of: dict[str, set[tuple[int, ...]]] = {}
+    for host, ranks in shares:
+        of.setdefault(host, set()).add(ranks)
+    once = [ranks for sets in of.values() for ranks in sets]
+    each = {len(ranks) for ranks in once}
+    together = {rank for ranks in once for rank in ranks}
+    if len(of) < 2 or len(once) > len(of) or len(each) != 1 or 0 in each:
+        return
+    size = each.pop()
+    whole = len(of) >= hosts and together == set(range(size * len(of)))
+    some = size * hosts == (world or 0) > max(together)
+    if len(together) != size * len(of) or not (whole or some) or (world or 0) > size * hosts > 0:
+        return
+    for host, (ranks,) in of.items():
+        yield from (Place(host=host, rank=rank) for rank in ranks)
+
+
+def _one_by_one(
+    told: Iterable[Match], known: Mapping[str, str], world: int | None
+) -> Iterator[Place]:
+    """The ranks by host where a line names one of each: of most ranks, each on one host, and no
+    host with more than its share."""
+    for process in (False, True):
+        of: dict[int, set[str]] = {}
+        for match in told:
+            if match.signature.id != RANK or ("what" in match.groups) != process:
+                continue
+            host = _host_beside(match, known)
+            if host is not None:
+                of.setdefault(int(match.groups["has_rank"]), set()).add(host)
+        size = world if world and not process else max(of, default=0) + 1
+        on = [host for hosts in of.values() for host in hosts]
+        share = ceil(size / max(len(known), len({*on}), 1))
+        if len({*on}) < 2 or len(on) > len(of) or max(of) >= size:
+            continue
+        if 2 * len(of) < min(size, 2 * MOST) or max(map(on.count, {*on})) > share:
+            continue
+        ranks = not process or size == world or (world is None and size > len(known) > 0)
+        for n, (host,) in of.items():
+            yield Place(host=host, rank=n if ranks else None, task=n if process else None)
+
+
+def _host_beside(match: Match, known: Mapping[str, str]) -> str | None:
+    """The host that a line says its rank is on; None where it tells of another."""
+    number, host = match.groups["has_rank"], match.groups["on_host"].rstrip(".-")
+    between = match.cite.text.partition(number)[2].partition(host)[0]
+    if _OF_ANOTHER.search(between):
+        return None
+    if not known:
+        return host
+    return known.get(host.partition(".")[0].lower()) or _host_in(match.cite.text, known)
+
+
+def _in_order(told: Iterable[Match], hosts: Sequence[str], world: int | None) -> Iterator[Place]:
+    """The ranks in blocks on the job's nodes, where srun was told to lay its tasks so and starts
+    one for each rank: so many on a node as there are ranks for it, two or more."""
+    each, rest = divmod(world or 0, len(hosts) or 1)
+    said = [m.cite.text for m in told if m.signature.id == BLOCKS]
+    counts = {int(n) for text in said for n in _A_NODE.findall(text)}
+    if each < 2 or rest or counts != {each} or any(map(_LAUNCHER.search, said)):
+        return
+    yield from (Place(host=hosts[rank // each], rank=rank) for rank in range(each * len(hosts)))
+
+
+def completed(of: Mapping[int, set[str]], hosts: int, world: int | None) -> dict[int, str]:
+    """The hosts of ranks of which nothing was said, beside those of their neighbours: where the
+    ranks of every host are a block, or every so-manieth, and half of one's are known."""
+    each, rest = divmod(world or 0, hosts or 1)
+    known = {rank: min(names) for rank, names in of.items() if len(names) == 1}
+    if each < 2 or rest or hosts < 2 or len(known) < len(of):
+        return {}
+    for parts in ([r // each for r in range(each * hosts)], [*range(hosts)] * each):
+        on: dict[int, list[str]] = {}
+        for rank, host in known.items():
+            on.setdefault(parts[rank] if rank < len(parts) else -1, []).append(host)
+        one_each = all(len({*names}) == 1 for names in on.values())
+        if not one_each or len({names[0] for names in on.values()}) < max(2, len(on)):
+            continue
+        beside = {n: names[0] for n, names in on.items() if 2 * len(names) >= each}
+        missing = (rank for rank in range(len(parts)) if rank not in of)
+        return {rank: beside[parts[rank]] for rank in missing if parts[rank] in beside}
+    return {}

@@ -1,0 +1,138 @@
+"""Which host has which ranks, by what launchers and programs print."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+import pytest
+
+from flatline.collect.catalogue import confirming
+from flatline.model import LogCite, Match
+from flatline.printed_ranks import as_printed, completed
+from flatline.signatures import load
+
+HOSTS = ("n1", "n2")
+
+
+def told(
+    lines: Iterable[str],
+    world: int | None = 8,
+    hosts: Sequence[str] = HOSTS,
+    sources: Sequence[str] = (),
+) -> dict[int | None, str | None]:
+    """The host of every rank (or task) by lines of a log, or each of one of its own."""
+    matches = []
+    for number, line in enumerate(lines):
+        source = sources[number] if sources else "job.out"
+        for signature in load():
+            found = None
+            if signature.origin == "placement":
+                found = confirming(signature.pattern).search(line)
+            if found is not None:
+                groups = {key: said for key, said in found.groupdict().items() if said is not None}
+                matches.append(Match(signature, LogCite(source, number + 1, line), groups))
+    named = {f"{host}.log": host for host in hosts}
+    places = as_printed(matches, hosts, world, lambda match: named.get(match.cite.source))
+    return {p.task if p.rank is None else p.rank: p.host for p in places}
+
+
+MAPPING = {"n1": [0, 1, 2, 3], "n2": [4, 5, 6, 7]}
+WHOLE = dict.fromkeys(range(4), "n1") | dict.fromkeys(range(4, 8), "n2")
+EACH = [(rank, "n1" if rank < 4 else "n2") for rank in range(8)]
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["n1: launching node_rank 0 ranks 0-3", "n2: launching node_rank 1 ranks 4-7"],
+        ["INFO node 0 host=n1.site.org ranks=[0, 1, 2, 3]", "INFO node 1 host=n2 ranks=[4,5,6,7]"],
+        [f"global_rank_mapping=defaultdict({list}, {MAPPING})"],
+        [f"[rank {rank}] hostname: {host}, MASTER_ADDR: n1" for rank, host in EACH],
+        [f"Hello from rank {rank}/8 on {host} (local rank {rank % 4})" for rank, host in EACH],
+        [f"SLURM_PROCID={n} SLURM_LOCALID={n % 4} SLURMD_NODENAME={host}" for n, host in EACH],
+        ["+ srun -n 8 --ntasks-per-node=4 --distribution=block python train.py"],
+    ],
+    ids=["ranges", "lists", "DeepSpeed", "each", "said aloud", "Slurm's numbers", "blocks"],
+)  # fmt: skip
+def test_lines_that_share_the_ranks_out(lines: Sequence[str]) -> None:
+    """As many to each host, and no rank twice."""
+    assert told(lines) == WHOLE
+
+
+def test_an_agents_ranks_are_of_the_host_its_log_is_named_after() -> None:
+    """torchrun's agent says which it has, not where."""
+    lines = ["  global_ranks=[4, 5, 6, 7]", "  global_ranks=[0, 1, 2, 3]"]
+
+    assert told(lines, sources=["n1.log", "n2.log"])[5] == "n1"
+    assert told(lines) == {}
+
+
+def test_processes_are_tasks_and_ranks_where_there_is_no_other_number() -> None:
+    """Of JAX; a launcher's process may start many ranks."""
+    lines = [f"jax process_index={n} process_count=2 host={host}" for n, host in enumerate(HOSTS)]
+
+    assert told(lines, world=2) == {0: "n1", 1: "n2"}
+    assert told(lines, world=8) == {0: "n1", 1: "n2"}
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ["n1: ranks 0-3 ready", "n1: ranks 4-7 ready"],
+        ["n1: ranks 0-3 ready", "n2: ranks 2-5 ready"],
+        ["n1: ranks 0-3 ready", "n2: ranks 4-5 ready"],
+        ["n1: data-parallel ranks [0, 4]", "n2: data-parallel ranks [2, 6]"],
+        ["n1: waiting for ranks 4-7", "n2: waiting for ranks 0-3"],
+        ["n1: ranks 0-3 ready", "n2: ranks 4-7 ready", "n2: ranks 0-3 ready"],
+        [f"[rank {rank}] connecting to host n1" for rank in range(8)],
+        [f"[rank {rank}] master is on n1" for rank in range(8)],
+        [f"[rank {rank}] hostname: n1" for rank in (1, 2)],
+        [f"Hello from rank {rank} on {host}" for rank, host in (*EACH, (7, "n1"))],
+        ["+ srun -n 2 --ntasks-per-node=1 --distribution=block torchrun --nproc_per_node=4 t.py"],
+        ["+ srun --ntasks-per-node=4 --distribution=cyclic python train.py"],
+    ],
+    ids=["two on one host", "shared", "fewer", "groups", "of another", "another order", "connects",
+         "master", "few", "moved", "launchers", "in turns"],
+)  # fmt: skip
+def test_lines_that_lay_no_rank_on_a_host(lines: Sequence[str]) -> None:
+    """Process groups, whom a rank connects to, and what contradicts itself."""
+    assert told(lines) == {}
+
+
+def test_half_of_the_hosts_by_whole_blocks() -> None:
+    """The log of the other was not kept; of a world that is known."""
+    lines = ["n1: ranks 0-3 ready", "n2: ranks 4-7 ready"]
+    hosts = ("n1", "n2", "n3", "n4")
+
+    assert told(lines, 16, hosts) == WHOLE
+    assert told(lines, None, hosts) == {}
+
+
+BLOCK = {rank: {"n1" if rank < 4 else "n2"} for rank in (0, 1, 3, 4, 5, 6)}
+TURNS = {rank: {HOSTS[rank % 2]} for rank in (0, 1, 2, 3, 4, 6, 7)}
+
+
+@pytest.mark.parametrize(
+    ("of", "found"),
+    [
+        (BLOCK, {2: "n1", 7: "n2"}),
+        ({rank: {"n1" if rank > 3 else "n2"} for rank in (0, 1, 3, 4, 5, 6)}, {2: "n2", 7: "n1"}),
+        (TURNS, {5: "n2"}),
+        (BLOCK | {3: {"n2"}}, {}),
+        (BLOCK | {3: {"n1", "n2"}}, {}),
+        ({0: {"n1"}, 4: {"n2"}}, {}),
+        ({rank: {"n1"} for rank in range(6)}, {}),
+    ],
+    ids=["blocks", "hosts in any order", "in turns", "neither", "two hosts", "few", "one host"],
+)
+def test_who_said_nothing_is_where_its_neighbours_are(
+    of: Mapping[int, set[str]], found: Mapping[int, str]
+) -> None:
+    """Where all that is known lies in blocks, or in turns, and half of a host's is."""
+    assert completed(of, 2, 8) == found
+
+
+def test_no_neighbours_without_a_world() -> None:
+    """How many a host has is not known then."""
+    assert completed(BLOCK, 2, None) == {}
+    assert completed(BLOCK, 3, 8) == {}
