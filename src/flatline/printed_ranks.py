@@ -23,7 +23,8 @@ _WORD = re.compile(r"[A-Za-z0-9][\w.-]*[A-Za-z0-9]|[A-Za-z0-9]")
 _SPAN = re.compile(r"(\d{1,6}) ?(?:-|\.\.|to) ?(\d{1,6})")
 _HOSTFILE = re.compile(r"'(?:[\w.-]{1,64}@)?([\w.-]{1,253})': \[([\d, ]+)\]")
 _OF_ANOTHER = re.compile(
-    r"(?i)wait|miss|lost|fail|error|time[ds]?[ -]?out|connect|peer|abort|dead|unreach|recv|receive|send"
+    r"(?i)wait|miss|lost|fail|error|time[ds]?[ -]?out|connect|peer|abort|dead|unreach|recv"
+    r"|receive|send"
 )
 _LAUNCHER = re.compile(r"torchrun|torch\.distributed|accelerate |deepspeed |horovodrun|mpirun")
 _A_NODE = re.compile(r"--ntasks-per-node[= ](\d{1,4})\b")
