@@ -34,6 +34,7 @@ from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import cap, claim, distinct, name_places, number
+from flatline.judging.crashes import failures
 from flatline.judging.first_wait import never_met
 from flatline.judging.idle_power import apart
 from flatline.judging.one_look import looked_once
@@ -69,6 +70,8 @@ EXPLAINS = {
 }
 TAGS = ("timeout", "mismatch")
 ECHOES = ("lost-peer", "heartbeat")
+ABORTED, TAKEN_DOWN = "watchdog-abort", 0.5
+"""What the watchdog says last, and what it is worth alone: an error of NCCL's makes it say so."""
 
 
 def judge(facts: Facts) -> Judgement:
@@ -77,7 +80,7 @@ def judge(facts: Facts) -> Judgement:
     victims = timed_out or waiting(facts, *ECHOES)
     if victims is None:
         measured = _from_dumps(facts) or _frozen(facts) or _spun(facts)
-        return measured or looked_once(facts, CODE) or _cleared(facts)
+        return measured or looked_once(facts, CODE) or _taken_down(facts) or _cleared(facts)
     if not _fatal(facts, victims):
         return _cleared(facts)
     everyone = waiting(facts, *TAGS, *ECHOES) or victims
@@ -273,6 +276,36 @@ def _spun(facts: Facts) -> Finding | None:
         actions=_actions(facts, Suspect(places, None, 0.0)),
         resubmit="unknown",
     )
+
+
+def _taken_down(facts: Facts) -> Finding | None:
+    """That the watchdog ended a run that had made steps, of which nothing else tells why."""
+    said = [m for m in facts.tagged(ABORTED) if m.attempt == facts.last.n]
+    if not said or not facts.has_progress or facts.disposition in ("completed", "cancelled"):
+        return None
+    first = said[0]
+    if any(failure.fatal for failure in failures(facts)) or facts.went_on(
+        first.cite, first.attempt
+    ):
+        return None
+    text = "The watchdog took the process down for a collective that failed or timed out"
+    return Finding(
+        code=CODE,
+        summary=f"{text}, after step {facts.last_step}",
+        attribution="unknown",
+        strength=TAKEN_DOWN,
+        shows=(claim(text, *(m.cite for m in said[:4])),),
+        implies=(claim("The process that says so waited: it is a victim.", first.cite),),
+        scope="none",
+        onset=first.cite.at,
+        onset_step=facts.last_step,
+        order=(first.cite.source, first.cite.line),
+        attempt=facts.last.n,
+        cannot_decide=("Whether the collective timed out or failed, and on which rank: the lines"
+                       " before it, and the other ranks' logs, would tell.",),
+        actions=_actions(facts, Suspect((), None, 0.0)),
+        resubmit="unknown",
+    )  # fmt: skip
 
 
 def _noticed(froze: datetime | None, ended: datetime | None) -> datetime | None:
