@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flatline.collect.islands import printed_by_a_job
 from flatline.errors import UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
 from flatline.logs.event_files import is_event_file
@@ -317,7 +318,7 @@ def _kind(relative: str, head: bytes) -> str:
         return DUMPS
     for record_format in record_formats():
         if record_format.recognise(name, head):
-            return SCHEDULER
+            return LOG if printed_by_a_job(record_format, head) else SCHEDULER
     if metrics.recognise(name, head):
         return METRICS
     if not is_text(head):

@@ -23,6 +23,8 @@ from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
 from flatline.logs.labels import CUT_BYTES, Bared, Labelled, Labels, NamePlace
 from flatline.logs.quoted import AROUND_LINES, left_of
+from flatline.logs.quoted import SAID as OWN
+from flatline.logs.shown import BACK_LINES
 from flatline.logs.reading import BLANKS, TextFile, clean, open_text, plain
 from flatline.logs.scan import Hit
 from flatline.logs.traceback import RawCrash, read_exception, read_traceback, stream_lines
@@ -42,7 +44,7 @@ JOINED_LINES = 100
 """Cut lines of a file that are searched whole, pattern by pattern."""
 REST_WITHIN_LINES = 32
 """How far down the rest of a cut line is looked for: other tasks' lines stand between."""
-PAGE_LINES = 128
+PAGE_LINES = 512
 """Lines read at once where single ones are read again: tracebacks stand close together."""
 EVENTS_PER_FILE = 20_000
 """Exits, and markers of progress: a launcher reports each of its processes once."""
@@ -180,12 +182,12 @@ class LogReader:
             or found[0].endswith("Warning")
             or len(self._exceptions) >= TRACEBACKS_PER_FILE
             or (found[0] == "Exception" and not self._below_code(cite.line))
-            or not self._share(labelled, cite.line, labelled.text)
+            or not (share := self._share(labelled, cite.line, labelled.text))
         ):
             return
         self._seq += 1
         bare = Crash(found[0], mask(found[1]), (), cite, cite, end_line=cite.line, seq=self._seq,
-                     attempt=self.setting.attempt)  # fmt: skip
+                     attempt=self.setting.attempt, share=share)  # fmt: skip
         self._exceptions.append((labelled.key, bare))
 
     def _below_code(self, line: int) -> bool:
@@ -251,12 +253,12 @@ class LogReader:
 
     def _share(self, labelled: Labelled, line: int, said: str) -> float:
         """What is left of what stands in a line, by whether it says so itself."""
-        first = max(1, line - AROUND_LINES)
+        first = max(1, line - BACK_LINES)
         near = self._lines(first, line + AROUND_LINES)
-        above = Bared(self.labels, near[: line - first][::-1])
+        behind = Bared(self.labels, near[: line - first][::-1])
         below = Bared(self.labels, near[line - first + 1 :])
         start = max(0, labelled.text.find(said))
-        return left_of(labelled.text, start, above, below, len(below) < AROUND_LINES)
+        return left_of(labelled.text, start, behind, below, len(below) < AROUND_LINES)
 
     def _format(self, number: int, labelled: Labelled, seen: _Seen) -> bool:
         line_format = self.book.formats[number]
@@ -268,8 +270,9 @@ class LogReader:
         for item in reader.feed(labelled.text):
             said = True
             if isinstance(item, Reported):
-                self._exit(item, seen.cite)
-            else:
+                share = self._share(labelled, seen.line, labelled.text)
+                self._exit(item, seen.cite, share)
+            elif item.kind != "finished" or self._share(labelled, seen.line, labelled.text) == OWN:
                 self._progress(item, seen, key, line_format.FRAMEWORK)
         below = getattr(reader, "rows", None)
         for row, item in below(self._lines_below(seen.line, key[0])) if below else ():
@@ -287,8 +290,8 @@ class LogReader:
         self._left[kind] = self._left.get(kind, 0) + (held >= EVENTS_PER_FILE)
         return held < EVENTS_PER_FILE
 
-    def _exit(self, item: Reported, cite: LogCite) -> None:
-        if not self._room("ended process", len(self.events.exits)):
+    def _exit(self, item: Reported, cite: LogCite, share: float) -> None:
+        if not share or not self._room("ended process", len(self.events.exits)):
             return
         self._seq += 1
         place = item.place if item.place else cite.place
@@ -303,6 +306,7 @@ class LogReader:
                 at=cite.at,
                 seq=self._seq,
                 attempt=self.setting.attempt,
+                share=share,
             )
         )
 
@@ -338,14 +342,14 @@ class LogReader:
         consumed: dict[str, int] = {}
         for head, key in self._heads[:TRACEBACKS_PER_FILE]:
             own = self.labels.split(self._line(head))
-            if head <= consumed.get(key, 0) or not self._share(own, head, HEAD):
+            if head <= consumed.get(key, 0) or not (share := self._share(own, head, HEAD)):
                 continue
             lines = stream_lines(self.file, self.labels, head, key)
             raw = read_traceback(lines)
             if raw is None:
                 continue
             consumed[key] = raw.end_line
-            self._crash(raw, key)
+            self._crash(raw, key, share)
         if len(self._heads) > TRACEBACKS_PER_FILE:
             left = len(self._heads) - TRACEBACKS_PER_FILE
             self.events.gaps.append(
@@ -368,7 +372,7 @@ class LogReader:
             return bare
         return replace(bare, message=mask(raw.message), end_line=raw.end_line)
 
-    def _crash(self, raw: RawCrash, key: str) -> None:
+    def _crash(self, raw: RawCrash, key: str, share: float) -> None:
         labelled = self.labels.split(self._line(raw.head_line))
         place = self.place(labelled)
         at = self._back.before(raw.head_line, key)
@@ -386,6 +390,7 @@ class LogReader:
                 end_line=raw.end_line,
                 seq=self._seq,
                 attempt=self.setting.attempt,
+                share=share,
             )
         )
 

@@ -1,0 +1,157 @@
+"""
+What a log shows of other files: the output of `cat`, `tail`, `grep` and `git log`, quoted lines,
+what `pip` prints of the builds it starts, an earlier run's last lines, a verdict.
+
+A script that traces itself (`set -x`) names the file; bash writes such a line before each command
+(Bash manual, "The Set Builtin"), so the next one ends what was shown.  A program or a page is
+text; another log may be the run's own, and what it says is doubted alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+
+from flatline.logs.labels import Bared
+
+DOUBTED, PASSED_ON, SAID = 0.6, 0.0, 1.0
+BACK_LINES = 100
+"""How far above a line the command may stand that showed it."""
+_TRACE = re.compile(r"(?:\+{1,4}|\$) (?=\S)")
+_SHOWS = re.compile(
+    r"(?:sudo |srun |time )?(?P<tool>cat|bat|head|tail|less|more|tac|nl|sed -n|grep|egrep|zgrep|zcat"
+    r"|rg|git (?:-C \S+ |--no-pager )?(?:log|diff|show|blame)|flatline|diff|printenv|env|declare|set)"
+    r"\b(?P<args>.*)"
+)
+_TEXT = re.compile(
+    r"\.(?:py|sh|bash|sbatch|slurm|job|pbs|cfg|conf|ini|ya?ml|toml|json|md|rst|ipynb|c|cc|cpp|cu|h"
+    r"|patch|diff|csv|tsv|jsonl)['\"]?$|(?:^|/)(?:readme|notes|slurm_script|makefile|dockerfile)\S*$"
+    r"|^[\"']?\$(?:0|\{?BASH_SOURCE\S*)[\"']?$",
+    re.IGNORECASE,
+)
+"""Names of what is no output of a program; `$0` is the script itself."""
+_OF_TEXT = ("git", "flatline", "diff")
+_COUNT = re.compile(r"(?:^| )-(?:n ?)?(\d{1,6})\b|--lines=(\d{1,6})\b")
+_DEFAULT = 10
+"""Lines that head and tail print where no count is asked for (GNU coreutils manual)."""
+_DATED = re.compile(r"^\W{0,2}\d{4}-\d\d-\d\d[ T]\d\d:|\bstep[ =:]{0,3}\d|\d+/\d+ \[")
+_EARLIER = re.compile(
+    r"\b(?:previous|earlier|prior|old|last|failed) (?:run|job|attempt|try|log|execution)\b"
+    r"(?!.{0,80}\b(?:resum|restor|load|continu|checkpoint))",
+    re.IGNORECASE,
+)
+_OPENS = re.compile(r":\s*$|[-=*#]{3,}\s*$|<==$")
+_VERDICT = re.compile(r"^[✗✓?] (?:FAULT|HEALTHY|UNDETERMINED)\b")
+_COMMIT = re.compile(r"^commit [0-9a-f]{7,40}\b|^diff --git |^Author: .{1,200}<\S{1,200}>$")
+_SCRIPT = re.compile(r"^#!/\S|^#(?:SBATCH|PBS|BSUB|\$) ")
+_FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
+_BUILD = re.compile(r"\[\d{1,6} lines of output\]$|^\s+ERROR: Command errored out with exit status")
+_BUILT = re.compile(r"\[end of output\]|^\s+-{30,}$")
+_GREPPED = re.compile(r"(?P<file>[\w./@-]{1,200}\.(?:out|err|log|txt)(?:\.\d+)?)[:-]\d{1,9}[:-]")
+_QUOTED = re.compile(r"(?:>|\|) ")
+_MAY = re.compile(
+    rb"(?:^|[:\]>] )(?:\+{1,4}|\$) \S|(?i:previous|earlier|prior|old|last|failed) (?i:run|job|attempt"
+    rb"|try|log|exec)|\xe2\x9c[\x93\x97] |\? UNDET|commit [0-9a-f]|diff --git|Author: |#!/|#SBATCH|#PBS"
+    rb"|#BSUB|```|~~~|lines of output\]|Command errored",
+    re.MULTILINE,
+)
+"""In every line by which something is shown."""
+
+
+def shown(text: str, start: int, above: Bared, below: Bared) -> float:
+    """What is left of what begins at `start` of a line that stands between others, the nearest
+    first, by whether it is a line of something that was shown."""
+    left = _marked(text, start, above, below)
+    if left == SAID and _MAY.search(b"\n".join(above.raw)):
+        left = _of_what_stands_above(text, above, below)
+    return left
+
+
+def _marked(text: str, start: int, above: Sequence[str], below: Sequence[str]) -> float:
+    """Of a line that is marked itself, by the file it was found in or as mail marks what it
+    answers to, where its neighbours are not: a log may be kept so."""
+    for mark in (_GREPPED, _QUOTED):
+        found = mark.match(text)
+        if found is not None and 0 < found.end() <= start:
+            near = [*above[:BACK_LINES], *below]
+            if any(one.strip() and mark.match(one) is None for one in near):
+                return DOUBTED
+    return SAID
+
+
+def _of_what_stands_above(text: str, above: Bared, below: Bared) -> float:
+    dated = False
+    for at, one in enumerate(above):
+        if command := _TRACE.match(one):
+            return _by_command(one[command.end() :], at, dated, below)
+        if _VERDICT.match(one):
+            return SAID if dated else PASSED_ON
+        if dated:
+            continue
+        for opens, of in _BLOCKS:
+            if opens.search(one):
+                return of(text, one, at, below)
+        dated = _DATED.search(one) is not None
+    return SAID
+
+
+def _by_command(command: str, at: int, dated: bool, below: Sequence[str]) -> float:
+    """Of a line `at` lines below a command that a script traced."""
+    shows = _SHOWS.match(command)
+    if shows is None:
+        return SAID
+    tool, args = shows["tool"], shows["args"].split("|")[0].split(">")[0]
+    if ">" in shows["args"].split("2>")[0]:
+        return SAID
+    if tool in ("head", "tail"):
+        asked = _COUNT.search(args)
+        count = int(asked[1] or asked[2]) if asked else _DEFAULT
+        if at >= count or " -f" in args or " -F" in args:
+            return SAID
+    elif dated and not any(map(_TRACE.match, below)):
+        return SAID
+    files = [one for one in args.split() if not one.startswith("-")]
+    ended = any(map(_TRACE.match, below)) or tool in ("head", "tail")
+    text = tool.startswith(_OF_TEXT) or (files and all(map(_TEXT.search, files)))
+    return PASSED_ON if text and ended else DOUBTED
+
+
+def _earlier(text: str, one: str, at: int, below: Sequence[str]) -> float:
+    return DOUBTED if _OPENS.search(one) and at < _LINES else SAID
+
+
+def _committed(text: str, one: str, at: int, below: Sequence[str]) -> float:
+    """A message of a commit is indented, a line of a change marked."""
+    return PASSED_ON if text[:1] in (" ", "+", "-", "@") and at < _LINES else SAID
+
+
+def _scripted(text: str, one: str, at: int, below: Sequence[str]) -> float:
+    return DOUBTED if at < _LINES else SAID
+
+
+def _fenced(text: str, one: str, at: int, below: Sequence[str]) -> float:
+    return DOUBTED if any(map(_FENCE.match, _undated(below))) and at < _LINES else SAID
+
+
+def _built(text: str, one: str, at: int, below: Sequence[str]) -> float:
+    """What a build printed that pip started: pip may do without it, or try another way."""
+    return DOUBTED if any(map(_BUILT.search, below)) else SAID
+
+
+_LINES = 24
+_BLOCKS = (
+    (_EARLIER, _earlier),
+    (_COMMIT, _committed),
+    (_SCRIPT, _scripted),
+    (_FENCE, _fenced),
+    (_BUILD, _built),
+)
+
+
+def _undated(lines: Iterable[str]) -> list[str]:
+    got = []
+    for one in lines:
+        if _DATED.search(one):
+            break
+        got.append(one)
+    return got
