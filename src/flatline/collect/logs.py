@@ -33,6 +33,10 @@ from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progr
 from flatline.parsers import LineReader, Reported
 from flatline.redact import around, excerpt, mask
 
+_OF_SCHEDULER = ("F1", "F2", "F3", "F4")
+"""What a scheduler writes into a job's log itself: where it is shown, it is of another job."""
+SHOWN_POINTS = 64
+"""Points at the end of a stream that are looked at."""
 TEXT_CHARS = 600
 """What is kept of a cited line; the citation still holds, for it is looked for in the line."""
 MATCHES_PER_SIGNATURE = 2_000
@@ -121,6 +125,7 @@ class LogReader:
             if not take(hit):
                 self._hit(hit)
         self._steps.settle_all()
+        self._without_shown()
         self._tracebacks()
         without_handled(self.events, self._text, self.file.line_count)
         self._close()
@@ -173,6 +178,21 @@ class LogReader:
             if rest.key == labelled.key:
                 break
         return labelled
+
+    def _without_shown(self) -> None:
+        """Drops what a stream ends with where it stands in a text that the program prints: a plan
+        is not reached by a sample that tells of it."""
+        for key, track in list(self.events.tracks.items()):
+            for _ in range(min(SHOWN_POINTS, len(track))):
+                text = self._line(track.lines[-1])
+                labelled = self.labels.split(text)
+                if len(text) > TEXT_CHARS or self._share(labelled, track.lines[-1], labelled.text):
+                    break
+                for column in fields(track):
+                    if isinstance(held := getattr(track, column.name), array):
+                        held.pop()
+            if not len(track):
+                del self.events.tracks[key]
 
     def _bare(self, labelled: Labelled, cite: LogCite) -> None:
         """Keeps an exception line without a traceback: excerpts, boxed and filtered output."""
@@ -236,6 +256,8 @@ class LogReader:
         if count <= MATCHES_PER_SIGNATURE and (signature.family or signature.role in SAID):
             left = self._share(seen.labelled, seen.line, found[0])
             if not left:
+                return
+            if left < OWN and signature.family in _OF_SCHEDULER:
                 return
             if left < signature.strength:
                 signature = replace(signature, strength=left)

@@ -11,6 +11,15 @@ import re
 from collections.abc import Sequence
 
 DOUBTED, PASSED_ON, SAID = 0.6, 0.0, 1.0
+LOGGED = re.compile(
+    r"\"(?:level|level_?name|severity|lvl|log_?level)\":"
+    r"|\"(?:@?timestamp|time|asctime|ts)\": ?[\"\d{]"
+    r"|\"(?:stream|type)\": ?\"std(?:err|out)\"|\b(?:errors?|exceptions?|failures?)(?:: |=)\[[\"']"
+    r"|(?:Error|Exception|Exit|Warning)\([\"'\d]",
+    re.IGNORECASE,
+)
+"""What a logger writes beside its message, and no sample holds; exceptions as Python shows
+them."""
 _SAYS = re.compile(
     r"(?:err|exc|fail|trace|stack|message|msg|std|output|reason|detail|cause|log|status|warn|what"
     r"|result|descri)\w*[\"']?\s{0,2}(?::|=|=>)\s{0,2}[bru]?[\[(]{0,3}\s*[\"'bru]*$",
@@ -20,6 +29,7 @@ _SAYS = re.compile(
 _OPENED = re.compile(r"(?:^|[\[({,:= ])[bru]?([\"'])(?=(?:\\.|(?!\1).){0,4000}$)")
 _ALONE = re.compile(r"\s*(?:- )?[bru]{0,2}([\"']).*\1[,\])}]{0,3}$")
 _LISTED = re.compile(r"[\[(][bru]?[\"']")
+_OBJECT = re.compile(r"\s*\{\s*[\"'].*\}\s*,?$")
 _CALLED = re.compile(
     r"\s*(?:echo|printf|print|trap|log(?:ger|ging)?\.\w{1,20}|puts|console\.\w{1,9})\b[ (].{0,80}[\"']"
     r"[^\"']*$"
@@ -28,7 +38,7 @@ _CALLED = re.compile(
 _RAISES = re.compile(r"\s*(?:raise|assert|throw)\b.{0,200}[\"'][^\"']*$")
 _SET = re.compile(r"(?:export |declare -x )?[A-Z_][A-Z0-9_]{2,60}=")
 _ADVICE = re.compile(
-    r"\b(?:if|when|whenever|in case|should) (?:you |the |your |a |it |there )?.{0,60}[\"'`]$",
+    r"\b(?:if|when|whenever|in case|should) (?:you |the |your |a |it |there )?.{0,60}[\"'`][^\"'`]{0,80}$",
     re.IGNORECASE,
 )
 _BORDERS = "│┃|"
@@ -61,7 +71,8 @@ def _quoted(text: str, before: str) -> float:
         return PASSED_ON
     if _RAISES.match(before) or _ADVICE.search(before):
         return DOUBTED
-    if _SAYS.search(before) or not ("\\n" in text or _ALONE.match(text) or _LISTED.match(text)):
+    shapes = (_ALONE, _LISTED, _OBJECT)
+    if LOGGED.search(text) or not ("\\n" in text or any(one.match(text) for one in shapes)):
         return SAID
     opened = _OPENED.search(before) if before else None
     if opened is None or _SAYS.search(before[: opened.start(1)]):

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from flatline.logs.labels import Bared
-from flatline.logs.literals import literal
+from flatline.logs.literals import LOGGED, literal
 from flatline.logs.selftests import ENDED, MAY_BEGIN, within_a_test
 from flatline.logs.shown import shown
 
@@ -24,7 +24,9 @@ _NAMES = (
     r"|(?:generated|decoded|sampled)(?:[ _](?:text|output|sample|answer)s?)?|samples?|examples?"
     r"|contents?|texts?|chosen|rejected|answers?|responses?|user|human|assistant|dialogues?"
 )
-_ROW = re.compile(rf"""["'](?:{_NAMES}|input|value)["']: *\[?["']""", re.IGNORECASE)
+_ROW = re.compile(
+    rf"""["'](?:{_NAMES}|input|value)["'](?::|\] ?[:=]) *\[?["']""", re.IGNORECASE
+)
 """A field of a row that holds text."""
 _KINDS = (
     r"(?:the|an?|my|new|raw|full|first|next|last|best|worst|random|current|original|final|system"
@@ -55,15 +57,6 @@ _TOKEN = re.compile(
     r"|<(?:start|end)_of_turn>|</?s>(?:\s|$)|^### (?:Instruction|Input|Question|Response|Human)"
 )
 _RAISED = re.compile(r"[\w.]{1,120}(?:Error|Exception)\b")
-_LOGGED = re.compile(
-    r"\"(?:level|level_?name|severity|lvl|log_?level)\":"
-    r"|\"(?:@?timestamp|time|asctime|ts)\": ?[\"\d{]"
-    r"|\"(?:stream|type)\": ?\"std(?:err|out)\"|\b(?:errors?|exceptions?|failures?)(?:: |=)\[[\"']"
-    r"|(?:Error|Exception|Exit|Warning)\([\"'\d]",
-    re.IGNORECASE,
-)
-"""What a logger writes beside its message, and no sample holds; exceptions as Python shows
-them."""
 _TRACE = re.compile(r"(?:\+{1,4}|#) (?!\s)")
 """What bash puts before a command (`set -x`), and a comment."""
 _LITERAL = re.compile(r"\b\w{1,60} ?(?:=|:) ?[\[({] ?(?:[\"'][^\"']{0,200}[\"'], ?)*[\"'][^\"']*$")
@@ -141,7 +134,7 @@ def passed_on(text: str, start: int) -> bool:
     if _TRACE.match(text) and start > 0:
         return True
     quotes = '"' in text or "'" in text
-    if (quotes or "(" in text) and _LOGGED.search(text):
+    if (quotes or "(" in text) and LOGGED.search(text):
         return False
     if quotes and (_ROW.search(before) or _LITERAL.search(before)):
         return True

@@ -20,7 +20,8 @@ BACK_LINES = 100
 _TRACE = re.compile(r"(?:\+{1,4}|\$) (?=\S)")
 _SHOWS = re.compile(
     r"(?:sudo |srun |time )?(?P<tool>cat|bat|head|tail|less|more|tac|nl|sed -n|grep|egrep|zgrep|zcat"
-    r"|rg|git (?:-C \S+ |--no-pager )?(?:log|diff|show|blame)|flatline|diff|printenv|env|declare|set)"
+    r"|rg|git (?:-C \S+ |--no-pager )?(?:log|diff|show|blame)|flatline|diff|printenv|env|declare|set"
+    r"|(?:sudo )?(?:dmesg|journalctl))"
     r"\b(?P<args>.*)"
 )
 _TEXT = re.compile(
@@ -44,15 +45,16 @@ _OPENS = re.compile(r":\s*$|[-=*#]{3,}\s*$|<==$")
 _VERDICT = re.compile(r"^[✗✓?] (?:FAULT|HEALTHY|UNDETERMINED)\b")
 _COMMIT = re.compile(r"^commit [0-9a-f]{7,40}\b|^diff --git |^Author: .{1,200}<\S{1,200}>$")
 _SCRIPT = re.compile(r"^#!/\S|^#(?:SBATCH|PBS|BSUB|\$) ")
+_USAGE = re.compile(r"^usage: \S")
 _FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
 _BUILD = re.compile(r"\[\d{1,6} lines of output\]$|^\s+ERROR: Command errored out with exit status")
 _BUILT = re.compile(r"\[end of output\]|^\s+-{30,}$")
 _GREPPED = re.compile(r"(?P<file>[\w./@-]{1,200}\.(?:out|err|log|txt)(?:\.\d+)?)[:-]\d{1,9}[:-]")
-_QUOTED = re.compile(r"(?:>|\|) ")
+_QUOTED = re.compile(r"(?:>|\||\*{1,3}) ")
 _MAY = re.compile(
     rb"(?:^|[:\]>] )(?:\+{1,4}|\$) \S|(?i:previous|earlier|prior|old|last|failed) (?i:run|job|attempt"
     rb"|try|log|exec)|\xe2\x9c[\x93\x97] |\? UNDET|commit [0-9a-f]|diff --git|Author: |#!/|#SBATCH|#PBS"
-    rb"|#BSUB|```|~~~|lines of output\]|Command errored",
+    rb"|#BSUB|```|~~~|usage: |lines of output\]|Command errored",
     re.MULTILINE,
 )
 """In every line by which something is shown."""
@@ -83,6 +85,8 @@ def _of_what_stands_above(text: str, above: Bared, below: Bared) -> float:
     dated = False
     for at, one in enumerate(above):
         if command := _TRACE.match(one):
+            if _within_a_string(one, above[:at]):
+                return PASSED_ON
             return _by_command(one[command.end() :], at, dated, below)
         if _VERDICT.match(one):
             return SAID if dated else PASSED_ON
@@ -93,6 +97,11 @@ def _of_what_stands_above(text: str, above: Bared, below: Bared) -> float:
                 return of(text, one, at, below)
         dated = _DATED.search(one) is not None
     return SAID
+
+
+def _within_a_string(command: str, between: Sequence[str]) -> bool:
+    """Whether a string of a command that was traced goes on over the lines below it."""
+    return _quotes(command) % 2 == 1 and not any(_quotes(one) % 2 for one in between)
 
 
 def _by_command(command: str, at: int, dated: bool, below: Sequence[str]) -> float:
@@ -133,9 +142,18 @@ def _fenced(text: str, one: str, at: int, below: Sequence[str]) -> float:
     return DOUBTED if any(map(_FENCE.match, _undated(below))) and at < _LINES else SAID
 
 
+def _helped(text: str, one: str, at: int, below: Sequence[str]) -> float:
+    """What options are for is indented, and why they were refused is not."""
+    return PASSED_ON if text.startswith("  ") else SAID
+
+
 def _built(text: str, one: str, at: int, below: Sequence[str]) -> float:
     """What a build printed that pip started: pip may do without it, or try another way."""
     return DOUBTED if any(map(_BUILT.search, below)) else SAID
+
+
+def _quotes(text: str) -> int:
+    return text.replace("'\\''", "").count("'")
 
 
 _LINES = 24
@@ -144,6 +162,7 @@ _BLOCKS = (
     (_COMMIT, _committed),
     (_SCRIPT, _scripted),
     (_FENCE, _fenced),
+    (_USAGE, _helped),
     (_BUILD, _built),
 )
 
