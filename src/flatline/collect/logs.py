@@ -16,15 +16,14 @@ from flatline.collect.handled import SAID, without_handled
 from flatline.collect.looking_back import LookBack
 from flatline.collect.refining import countable, masked_groups, refined
 from flatline.collect.same_step import date
+from flatline.collect.shares import Shares
 from flatline.collect.steps import StepLines, Stream
 from flatline.collect.tables import Tables
 from flatline.collect.thinning import thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
-from flatline.logs.labels import CUT_BYTES, Bared, Labelled, Labels, NamePlace
-from flatline.logs.quoted import AROUND_LINES, left_of
+from flatline.logs.labels import CUT_BYTES, Labelled, Labels, NamePlace
 from flatline.logs.quoted import SAID as OWN
-from flatline.logs.shown import BACK_LINES
 from flatline.logs.reading import BLANKS, TextFile, clean, open_text, plain
 from flatline.logs.scan import Hit
 from flatline.logs.traceback import RawCrash, read_exception, read_traceback, stream_lines
@@ -48,8 +47,6 @@ JOINED_LINES = 100
 """Cut lines of a file that are searched whole, pattern by pattern."""
 REST_WITHIN_LINES = 32
 """How far down the rest of a cut line is looked for: other tasks' lines stand between."""
-PAGE_LINES = 512
-"""Lines read at once where single ones are read again: tracebacks stand close together."""
 EVENTS_PER_FILE = 20_000
 """Exits, and markers of progress: a launcher reports each of its processes once."""
 POINTS_PER_STREAM = 2_000_000
@@ -112,10 +109,10 @@ class LogReader:
         self._exceptions: list[tuple[str, Crash]] = []
         self._counts: dict[str, int] = {}
         self._joined = 0
-        self._page: list[tuple[int, bytes]] = []
         self._left: dict[str, int] = {}
         self._tables = Tables(file, labels)
-        self._back = LookBack(self._lines, labels, clock)
+        self._near = Shares(file, labels)
+        self._back = LookBack(self._near.lines, labels, clock)
         self._seq = 0
 
     def read(self) -> LogEvents:
@@ -184,9 +181,11 @@ class LogReader:
         is not reached by a sample that tells of it."""
         for key, track in list(self.events.tracks.items()):
             for _ in range(min(SHOWN_POINTS, len(track))):
-                text = self._line(track.lines[-1])
+                text = self._near.line(track.lines[-1])
                 labelled = self.labels.split(text)
-                if len(text) > TEXT_CHARS or self._share(labelled, track.lines[-1], labelled.text):
+                if len(text) > TEXT_CHARS or self._near.of(
+                    labelled, track.lines[-1], labelled.text
+                ):
                     break
                 for column in fields(track):
                     if isinstance(held := getattr(track, column.name), array):
@@ -202,7 +201,7 @@ class LogReader:
             or found[0].endswith("Warning")
             or len(self._exceptions) >= TRACEBACKS_PER_FILE
             or (found[0] == "Exception" and not self._below_code(cite.line))
-            or not (share := self._share(labelled, cite.line, labelled.text))
+            or not (share := self._near.of(labelled, cite.line, labelled.text))
         ):
             return
         self._seq += 1
@@ -254,7 +253,7 @@ class LogReader:
         if found is None:
             return
         if count <= MATCHES_PER_SIGNATURE and (signature.family or signature.role in SAID):
-            left = self._share(seen.labelled, seen.line, found[0])
+            left = self._near.of(seen.labelled, seen.line, found[0])
             if not left:
                 return
             if left < OWN and signature.family in _OF_SCHEDULER:
@@ -273,15 +272,6 @@ class LogReader:
             Match(signature, placed, groups, self._seq, self.setting.attempt)
         )
 
-    def _share(self, labelled: Labelled, line: int, said: str) -> float:
-        """What is left of what stands in a line, by whether it says so itself."""
-        first = max(1, line - BACK_LINES)
-        near = self._lines(first, line + AROUND_LINES)
-        behind = Bared(self.labels, near[: line - first][::-1])
-        below = Bared(self.labels, near[line - first + 1 :])
-        start = max(0, labelled.text.find(said))
-        return left_of(labelled.text, start, behind, below, len(below) < AROUND_LINES)
-
     def _format(self, number: int, labelled: Labelled, seen: _Seen) -> bool:
         line_format = self.book.formats[number]
         key = (labelled.key, line_format.FORMAT)
@@ -292,9 +282,11 @@ class LogReader:
         for item in reader.feed(labelled.text):
             said = True
             if isinstance(item, Reported):
-                share = self._share(labelled, seen.line, labelled.text)
+                share = self._near.of(labelled, seen.line, labelled.text)
                 self._exit(item, seen.cite, share)
-            elif item.kind != "finished" or self._share(labelled, seen.line, labelled.text) == OWN:
+            elif (
+                item.kind != "finished" or self._near.of(labelled, seen.line, labelled.text) == OWN
+            ):
                 self._progress(item, seen, key, line_format.FRAMEWORK)
         below = getattr(reader, "rows", None)
         for row, item in below(self._lines_below(seen.line, key[0])) if below else ():
@@ -363,8 +355,8 @@ class LogReader:
     def _tracebacks(self) -> None:
         consumed: dict[str, int] = {}
         for head, key in self._heads[:TRACEBACKS_PER_FILE]:
-            own = self.labels.split(self._line(head))
-            if head <= consumed.get(key, 0) or not (share := self._share(own, head, HEAD)):
+            own = self.labels.split(self._near.line(head))
+            if head <= consumed.get(key, 0) or not (share := self._near.of(own, head, HEAD)):
                 continue
             lines = stream_lines(self.file, self.labels, head, key)
             raw = read_traceback(lines)
@@ -395,7 +387,7 @@ class LogReader:
         return replace(bare, message=mask(raw.message), end_line=raw.end_line)
 
     def _crash(self, raw: RawCrash, key: str, share: float) -> None:
-        labelled = self.labels.split(self._line(raw.head_line))
+        labelled = self.labels.split(self._near.line(raw.head_line))
         place = self.place(labelled)
         at = self._back.before(raw.head_line, key)
         line = raw.exception_line or raw.end_line
@@ -417,7 +409,7 @@ class LogReader:
         )
 
     def _cite(self, line: int, place: Place, at: datetime | None) -> LogCite:
-        text = self._line(line)
+        text = self._near.line(line)
         return LogCite(
             self.file.source, line, excerpt(text, TEXT_CHARS).strip(), place, at, at is not None
         )
@@ -431,26 +423,12 @@ class LogReader:
             line, place = match.cite.line, match.cite.place
             if not inside.hold(place, line):
                 return False
-            return self.labels.split(self._line(line)).text.startswith("  ")
+            return self.labels.split(self._near.line(line)).text.startswith("  ")
 
         self.events.matches = [m for m in self.events.matches if not quoted(m)]
 
-    def _lines(self, first: int, last: int) -> list[bytes]:
-        """Lines first..last, from the page that was read last where it holds them."""
-        page = self._page
-        if not page or first < page[0][0] or last > page[-1][0]:
-            page = self._page = self.file.window(first, max(PAGE_LINES, last - first + 1))
-        if not page:
-            return []
-        at = page[0][0]
-        return [raw for _, raw in page[max(0, first - at) : max(0, last - at + 1)]]
-
-    def _line(self, line: int) -> str:
-        """One line, cleaned; "" where there is none."""
-        return clean(b"".join(self._lines(line, line)))
-
     def _text(self, line: int) -> str:
-        return self.labels.split(self._line(line)).text
+        return self.labels.split(self._near.line(line)).text
 
     def _close(self) -> None:
         events = self.events
@@ -481,7 +459,7 @@ class LogReader:
     def _dated(self, match: Match) -> Match:
         if match.cite.at is not None or match.signature.role in ("benign", "marker"):
             return match
-        key = self.labels.split(self._line(match.cite.line)).key
+        key = self.labels.split(self._near.line(match.cite.line)).key
         at = self._back.before(match.cite.line, key)
         return replace(match, cite=replace(match.cite, at=at, at_assumed=True)) if at else match
 

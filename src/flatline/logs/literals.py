@@ -57,7 +57,7 @@ def literal(text: str, start: int, above: Sequence[str]) -> float:
     """What is left of what begins at `start` of a line below others, the nearest first, by
     whether it is shown as data."""
     before = text[:start]
-    if ("\"" in text or "'" in text or "`" in text) and (left := _quoted(text, before)) < SAID:
+    if ('"' in text or "'" in text or "`" in text) and (left := _quoted(text, before)) < SAID:
         return left
     if _SET.match(before):
         return DOUBTED

@@ -24,9 +24,7 @@ _NAMES = (
     r"|(?:generated|decoded|sampled)(?:[ _](?:text|output|sample|answer)s?)?|samples?|examples?"
     r"|contents?|texts?|chosen|rejected|answers?|responses?|user|human|assistant|dialogues?"
 )
-_ROW = re.compile(
-    rf"""["'](?:{_NAMES}|input|value)["'](?::|\] ?[:=]) *\[?["']""", re.IGNORECASE
-)
+_ROW = re.compile(rf"""["'](?:{_NAMES}|input|value)["'](?::|\] ?[:=]) *\[?["']""", re.IGNORECASE)
 """A field of a row that holds text."""
 _KINDS = (
     r"(?:the|an?|my|new|raw|full|first|next|last|best|worst|random|current|original|final|system"
@@ -93,18 +91,18 @@ SAID, DOUBTED, PASSED_ON = 1.0, 0.6, 0.0
 """What is left of the strength of a line, by whether it says itself what stands in it."""
 
 
-def left_of(text: str, start: int, behind: Bared, below: Bared, end: bool) -> float:
+def left_of(text: str, start: int, above: Bared, below: Bared, behind: Bared) -> float:
     """
-    What is left of what begins at `start` of a line that stands between others, the nearest first;
-    `end` is whether the log ends with them.  `behind` reaches as far up as a command may stand
-    that shows a file.
+    What is left of what begins at `start` of a line that stands between others, the nearest first:
+    where fewer follow than could, the log ends with them.  `behind` reaches as far up as a command
+    may stand that shows a file, and is empty where none does.
 
     A log does not end with a comment on an error that its run did not meet, a chat does not have
     one turn alone, and a program whose test has passed does not fail right then; but what stands
     so need not be the run's own word.
     """
-    above = behind[:AROUND_LINES]
     if passed_on(text, start):
+        end = len(below) < AROUND_LINES
         if end and text.startswith("# ") and all(map(_REMARK.match, below)):
             return DOUBTED
         return _of_a_turn(text, start, above, below)
@@ -112,7 +110,7 @@ def left_of(text: str, start: int, behind: Bared, below: Bared, end: bool) -> fl
     if within_a_turn(above, below) or tested:
         return DOUBTED if tested and any(map(ENDED.search, below)) else PASSED_ON
     start += len(text[start:]) - len(text[start:].lstrip(_DELIMITS))
-    left = min(literal(text, start, above), shown(text, start, behind, below))
+    left = min(literal(text, start, above), shown(text, start, above, below, behind))
     return min(left, DOUBTED) if left and between_parts(above, below) else left
 
 

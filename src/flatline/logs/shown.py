@@ -12,8 +12,6 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
-from flatline.logs.labels import Bared
-
 DOUBTED, PASSED_ON, SAID = 0.6, 0.0, 1.0
 BACK_LINES = 100
 """How far above a line the command may stand that showed it."""
@@ -47,26 +45,28 @@ _COMMIT = re.compile(r"^commit [0-9a-f]{7,40}\b|^diff --git |^Author: .{1,200}<\
 _SCRIPT = re.compile(r"^#!/\S|^#(?:SBATCH|PBS|BSUB|\$) ")
 _USAGE = re.compile(r"^usage: \S")
 _FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
-_BUILD = re.compile(r"\[\d{1,6} lines of output\]$|^\s+ERROR: Command errored out with exit status")
+_BUILD = re.compile(
+    r"\[\d{1,6} lines of output\]$|^\s+ERROR: Command errored out with exit status"
+)
 _BUILT = re.compile(r"\[end of output\]|^\s+-{30,}$")
 _GREPPED = re.compile(r"(?P<file>[\w./@-]{1,200}\.(?:out|err|log|txt)(?:\.\d+)?)[:-]\d{1,9}[:-]")
 _QUOTED = re.compile(r"(?:>|\||\*{1,3}) ")
-_MAY = re.compile(
-    rb"(?:^|[:\]>] )(?:\+{1,4}|\$) \S|(?i:previous|earlier|prior|old|last|failed) (?i:run|job|attempt"
-    rb"|try|log|exec)|\xe2\x9c[\x93\x97] |\? UNDET|commit [0-9a-f]|diff --git|Author: |#!/|#SBATCH|#PBS"
-    rb"|#BSUB|```|~~~|usage: |lines of output\]|Command errored",
-    re.MULTILINE,
+MAY_SHOW = re.compile(
+    rb"(?:^|[:\]>] )(?:\+{1,4}|\$) \S|(?:[Pp]revious|[Ee]arlier|[Pp]rior|[Oo]ld|[Ll]ast|[Ff]ailed"
+    rb"|PREVIOUS|LAST|FAILED) (?:[Rr]un|[Jj]ob|[Aa]ttempt|[Tt]ry|[Ll]og|[Ee]xec|RUN|JOB|ATTEMPT)"
+    rb"|\xe2\x9c[\x93\x97] |\? UNDET|commit [0-9a-f]{7}|diff --git|Author: |#!/|#SBATCH|#PBS|#BSUB"
+    rb"|```|~~~|usage: |lines of output\]|Command errored"
 )
 """In every line by which something is shown."""
 
 
-def shown(text: str, start: int, above: Bared, below: Bared) -> float:
+def shown(
+    text: str, start: int, above: Sequence[str], below: Sequence[str], behind: Sequence[str]
+) -> float:
     """What is left of what begins at `start` of a line that stands between others, the nearest
-    first, by whether it is a line of something that was shown."""
+    first, by whether it is a line of something that was shown by one `behind`."""
     left = _marked(text, start, above, below)
-    if left == SAID and _MAY.search(b"\n".join(above.raw)):
-        left = _of_what_stands_above(text, above, below)
-    return left
+    return left if left < SAID or not behind else _of_what_stands_above(text, behind, below)
 
 
 def _marked(text: str, start: int, above: Sequence[str], below: Sequence[str]) -> float:
@@ -75,13 +75,13 @@ def _marked(text: str, start: int, above: Sequence[str], below: Sequence[str]) -
     for mark in (_GREPPED, _QUOTED):
         found = mark.match(text)
         if found is not None and 0 < found.end() <= start:
-            near = [*above[:BACK_LINES], *below]
+            near = [*above, *below]
             if any(one.strip() and mark.match(one) is None for one in near):
                 return DOUBTED
     return SAID
 
 
-def _of_what_stands_above(text: str, above: Bared, below: Bared) -> float:
+def _of_what_stands_above(text: str, above: Sequence[str], below: Sequence[str]) -> float:
     dated = False
     for at, one in enumerate(above):
         if command := _TRACE.match(one):
