@@ -162,9 +162,9 @@ def read(
     found = walk(targets, gaps, origin) if targets else []
     fetched = [(origin + name, data) for name, data in resolved.records]
     records, local = _records(found, fetched, gaps, given, of_records or zone)
-    records = without(records, left_out, gaps)
     named = sealed_name or named_by(targets)
-    rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
+    jobs = without(records.jobs, left_out, gaps)
+    rows = tuple(masked(job) for job in choose(jobs, job_id, named))
     if job_id is not None and not rows:
         gaps.append(Gap(SCHEDULER, f"no record of job {job_id} was found"))
     gaps += shared(records.jobs, rows)
@@ -172,8 +172,7 @@ def read(
         wanted = rows[-1].id if rows else job_id or ""
         found = of_job(found, wanted, {job.id for job in records.jobs} - {wanted})
     logs = _logs(found, rows, gaps, on_progress, zone)
-    meant = {job_id, named, *(job.id for one in given for job in one.jobs)}
-    if strange := strangers([row for row in rows if row.id not in meant], logs):
+    if strange := strangers(rows, logs, (job_id, named), given):
         return read(request, on_progress, given, origin, zone, of_records, strange)
     told = told_nodes(match for _, _, events in logs for match in events.matches)
     held = request.hosts or (rows[-1].nodes if rows else ()) or told
@@ -189,11 +188,10 @@ def read(
     )
     if zone is UTC and of_records is None:
         if (told_zone := zone_of(found, rows, local, logs, numbers)) is not None:
-            return read(request, on_progress, given, origin, told_zone, None, left_out)
+            return read(request, on_progress, given, origin, told_zone)
         if (told_by := of_running(rows, local, records.now, logs, numbers)) is not None:
             taken_in, whole = told_by
-            in_all = taken_in if whole else UTC
-            return read(request, on_progress, given, origin, in_all, taken_in, left_out)
+            return read(request, on_progress, given, origin, taken_in if whole else UTC, taken_in)
     elif of_records is not None:
         gaps.append(Gap("time zone", f"records state none; their times are read as {of_records}"))
     gaps += hold(rows, [events for _, _, events in logs], numbers)

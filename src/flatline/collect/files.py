@@ -73,7 +73,7 @@ _PROSE = re.compile(
 """Pages for a reader: what they quote, no run printed."""
 _GENERATED = re.compile(
     r"(?:^|/)(?:generat(?:ions?|ed)|predictions?|completions?|samples?|decoded|hypothes[ie]s"
-    r"|translations?|corpus|corpora)(?:[-_.][\w.-]{0,80})?(?:/[^/]{1,200})?\.(?:txt|text|json)$"
+    r"|translations?|corpus|corpora)(?:[-_.][\w.-]{0,80})?(?:/[^/]{1,200})?\.(?:txt|text)$"
     r"|(?:^|/)(?:data|datasets?)/(?![^/]*log)[^/]{1,200}\.(?:txt|text)$",
     re.IGNORECASE,
 )
@@ -343,15 +343,20 @@ def _kind(relative: str, head: bytes) -> str:
     if name.endswith((".csv", ".tsv")):
         first = head.partition(b"\n")[0].decode("utf-8", "replace")
         return LOG if headed.heading(first) else OTHER
-    if _CODE.search(name) or _PROSE.search(name) or head.startswith(b"#!"):
-        return OTHER
-    if _GENERATED.search(relative) or _CHANGES.match(head) or _environment(head):
+    if _no_output(relative, head):
         return OTHER
     if head.lstrip()[:1] in (b"{", b"[") and name.endswith(".json"):
         rows = _ROW.match(head) or _LATER_ROW.search(head)
         kept = name == trainer_state.FILE or (rows and keeps_rows(relative))
         return LOG if kept or _RECORDS.match(head) else OTHER
     return _text_kind(head)
+
+
+def _no_output(relative: str, head: bytes) -> bool:
+    """Whether it is a program, a page, a data set or a setting: no text that a run printed."""
+    name = relative.rpartition("/")[2]
+    named = _CODE.search(name) or _PROSE.search(name) or _GENERATED.search(relative)
+    return bool(named or head.startswith(b"#!") or _CHANGES.match(head) or _environment(head))
 
 
 def _environment(head: bytes) -> bool:

@@ -35,7 +35,7 @@ from flatline.redact import around, excerpt, mask
 _OF_SCHEDULER = ("F1", "F2", "F3", "F4")
 """What a scheduler writes into a job's log itself: where it is shown, it is of another job."""
 SHOWN_POINTS = 64
-"""Points at the end of a stream that are looked at."""
+"""Points that stand together at the end of a stream: more are no sample."""
 TEXT_CHARS = 600
 """What is kept of a cited line; the citation still holds, for it is looked for in the line."""
 MATCHES_PER_SIGNATURE = 2_000
@@ -180,16 +180,19 @@ class LogReader:
         """Drops what a stream ends with where it stands in a text that the program prints: a plan
         is not reached by a sample that tells of it."""
         for key, track in list(self.events.tracks.items()):
-            for _ in range(min(SHOWN_POINTS, len(track))):
-                text = self._near.line(track.lines[-1])
-                labelled = self.labels.split(text)
-                if len(text) > TEXT_CHARS or self._near.of(
-                    labelled, track.lines[-1], labelled.text
-                ):
-                    break
-                for column in fields(track):
-                    if isinstance(held := getattr(track, column.name), array):
-                        held.pop()
+            first = len(track) - 1
+            while first > 0 and track.lines[first] - track.lines[first - 1] == 1:
+                first -= 1
+            last = track.lines[-1] if first >= 0 else 0
+            if first < 0 or last - track.lines[first] > SHOWN_POINTS:
+                continue
+            text = self._near.line(track.lines[first])
+            bare = self.labels.split(text)
+            if len(text) > TEXT_CHARS or self._near.of(bare, track.lines[first], bare.text, last):
+                continue
+            for column in fields(track):
+                if isinstance(held := getattr(track, column.name), array):
+                    del held[first:]
             if not len(track):
                 del self.events.tracks[key]
 

@@ -23,13 +23,15 @@ class Shares:
         self._first = 0
         self._showing: list[int] | None = None
 
-    def of(self, labelled: Labelled, line: int, said: str) -> float:
-        """What is left of what stands in a line, by whether it says so itself."""
+    def of(self, labelled: Labelled, line: int, said: str, last: int = 0) -> float:
+        """What is left of what stands in a line, or in all up to the last, by whether it says so
+        itself."""
         first = max(1, line - BACK_LINES)
-        near = self.lines(first, line + AROUND_LINES)
+        last = max(line, last)
+        near = self.lines(first, last + AROUND_LINES)
         behind = near[: line - first][::-1]
         above = Bared(self._labels, behind[:AROUND_LINES])
-        below = Bared(self._labels, near[line - first + 1 :])
+        below = Bared(self._labels, near[last - first + 1 :])
         shows = Bared(self._labels, behind if self._shows(first, line) else [])
         start = max(0, labelled.text.find(said))
         return left_of(labelled.text, start, above, below, shows)

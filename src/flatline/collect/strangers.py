@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 
 from flatline.collect.events import LogEvents
 from flatline.collect.files import Found
-from flatline.collect.runs import Records_
 from flatline.facts import LOG, SCHEDULER, ZONES_S
-from flatline.model import Gap, Job
+from flatline.model import Gap, Job, Records
 
 
 def strangers(
-    rows: Sequence[Job], logs: Iterable[tuple[Found, object, LogEvents]]
+    rows: Sequence[Job],
+    logs: Iterable[tuple[Found, object, LogEvents]],
+    named: Sequence[str | None],
+    given: Iterable[Records],
 ) -> frozenset[str]:
     """The job of the rows, where every log that is dated was written so long before it was
-    submitted, or after it had ended, that no time zone makes the two one."""
+    submitted, or after it had ended, that no time zone makes the two one; not one that was named
+    or that the caller gave."""
+    meant = {*named, *(job.id for one in given for job in one.jobs)}
+    rows = [row for row in rows if row.id not in meant]
     told = (one for file, _, one in logs if file.kind == LOG and not one.yearless)
     dated = [(one.first_seen, one.last_seen) for one in told if one.first_seen and one.last_seen]
     made = [at for row in rows if (at := row.submitted_at or row.started_at)]
@@ -29,10 +33,8 @@ def strangers(
     return frozenset(row.id for row in rows) if before or after else frozenset()
 
 
-def without(records: Records_, left_out: frozenset[str], gaps: list[Gap]) -> Records_:
-    """The records without those of these jobs, which are gaps."""
-    if not left_out:
-        return records
+def without(jobs: Sequence[Job], left_out: frozenset[str], gaps: list[Gap]) -> list[Job]:
+    """The rows without those of these jobs, which are gaps."""
     gaps += [Gap(SCHEDULER, f"the record of job {job} is of another time than the logs: left out")
              for job in sorted(left_out)]  # fmt: skip
-    return replace(records, jobs=tuple(job for job in records.jobs if job.id not in left_out))
+    return [job for job in jobs if job.id not in left_out]

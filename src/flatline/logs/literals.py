@@ -31,14 +31,14 @@ _ALONE = re.compile(r"\s*(?:- )?[bru]{0,2}([\"']).*\1[,\])}]{0,3}$")
 _LISTED = re.compile(r"[\[(][bru]?[\"']")
 _OBJECT = re.compile(r"\s*\{\s*[\"'].*\}\s*,?$")
 _CALLED = re.compile(
-    r"\s*(?:echo|printf|print|trap|log(?:ger|ging)?\.\w{1,20}|puts|console\.\w{1,9})\b[ (].{0,80}[\"']"
-    r"[^\"']*$"
+    r"\s*(?:echo|printf|print|trap|log(?:ger|ging)?\.\w{1,20}|puts|console\.\w{1,9})\b"
+    r"[ (].{0,80}[\"'][^\"']*$"
 )
 """A statement that would say it: code that is shown."""
 _RAISES = re.compile(r"\s*(?:raise|assert|throw)\b.{0,200}[\"'][^\"']*$")
 _SET = re.compile(r"(?:export |declare -x )?[A-Z_][A-Z0-9_]{2,60}=")
 _ADVICE = re.compile(
-    r"\b(?:if|when|whenever|in case|should) (?:you |the |your |a |it |there )?.{0,60}[\"'`][^\"'`]{0,80}$",
+    r"\b(?:if|when|whenever|in case|should) .{0,72}[\"'`][^\"'`]{0,80}$",
     re.IGNORECASE,
 )
 _BORDERS = "│┃|"

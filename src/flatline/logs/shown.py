@@ -17,9 +17,9 @@ BACK_LINES = 100
 """How far above a line the command may stand that showed it."""
 _TRACE = re.compile(r"(?:\+{1,4}|\$) (?=\S)")
 _SHOWS = re.compile(
-    r"(?:sudo |srun |time )?(?P<tool>cat|bat|head|tail|less|more|tac|nl|sed -n|grep|egrep|zgrep|zcat"
-    r"|rg|git (?:-C \S+ |--no-pager )?(?:log|diff|show|blame)|flatline|diff|printenv|env|declare|set"
-    r"|(?:sudo )?(?:dmesg|journalctl))"
+    r"(?:sudo |srun |time )?(?P<tool>cat|bat|head|tail|less|more|tac|nl|sed -n|grep|egrep|zgrep"
+    r"|zcat|rg|git (?:-C \S+ |--no-pager )?(?:log|diff|show|blame)|flatline|diff|printenv|env"
+    r"|declare|set|dmesg|journalctl)"
     r"\b(?P<args>.*)"
 )
 _TEXT = re.compile(
@@ -50,7 +50,7 @@ _BUILD = re.compile(
 )
 _BUILT = re.compile(r"\[end of output\]|^\s+-{30,}$")
 _GREPPED = re.compile(r"(?P<file>[\w./@-]{1,200}\.(?:out|err|log|txt)(?:\.\d+)?)[:-]\d{1,9}[:-]")
-_QUOTED = re.compile(r"(?:>|\||\*{1,3}) ")
+_QUOTED = re.compile(r"(?:>|\*{1,3}) ")
 MAY_SHOW = re.compile(
     rb"(?:^|[:\]>] )(?:\+{1,4}|\$) \S|(?:[Pp]revious|[Ee]arlier|[Pp]rior|[Oo]ld|[Ll]ast|[Ff]ailed"
     rb"|PREVIOUS|LAST|FAILED) (?:[Rr]un|[Jj]ob|[Aa]ttempt|[Tt]ry|[Ll]og|[Ee]xec|RUN|JOB|ATTEMPT)"
@@ -72,31 +72,29 @@ def shown(
 def _marked(text: str, start: int, above: Sequence[str], below: Sequence[str]) -> float:
     """Of a line that is marked itself, by the file it was found in or as mail marks what it
     answers to, where its neighbours are not: a log may be kept so."""
+    if _VERDICT.match(text):
+        return PASSED_ON
     for mark in (_GREPPED, _QUOTED):
         found = mark.match(text)
         if found is not None and 0 < found.end() <= start:
             near = [*above, *below]
-            if any(one.strip() and mark.match(one) is None for one in near):
+            if 2 * sum(mark.match(one) is not None for one in near) < len(near):
                 return DOUBTED
     return SAID
 
 
 def _of_what_stands_above(text: str, above: Sequence[str], below: Sequence[str]) -> float:
-    dated = False
+    left, dated = SAID, False
     for at, one in enumerate(above):
         if command := _TRACE.match(one):
             if _within_a_string(one, above[:at]):
                 return PASSED_ON
-            return _by_command(one[command.end() :], at, dated, below)
-        if _VERDICT.match(one):
-            return SAID if dated else PASSED_ON
-        if dated:
-            continue
-        for opens, of in _BLOCKS:
+            return min(left, _by_command(one[command.end() :], at, dated, below))
+        for opens, of in () if dated else _BLOCKS:
             if opens.search(one):
-                return of(text, one, at, below)
-        dated = _DATED.search(one) is not None
-    return SAID
+                left = min(left, of(text, one, at, below))
+        dated = dated or _DATED.search(one) is not None
+    return left
 
 
 def _within_a_string(command: str, between: Sequence[str]) -> bool:
@@ -119,14 +117,19 @@ def _by_command(command: str, at: int, dated: bool, below: Sequence[str]) -> flo
             return SAID
     elif dated and not any(map(_TRACE.match, below)):
         return SAID
-    files = [one for one in args.split() if not one.startswith("-")]
-    ended = any(map(_TRACE.match, below)) or tool in ("head", "tail")
+    files = [one for one in args.split() if not (one.startswith("-") or one.isdecimal())]
+    ended = any(map(_TRACE.match, below))
     text = tool.startswith(_OF_TEXT) or (files and all(map(_TEXT.search, files)))
     return PASSED_ON if text and ended else DOUBTED
 
 
 def _earlier(text: str, one: str, at: int, below: Sequence[str]) -> float:
     return DOUBTED if _OPENS.search(one) and at < _LINES else SAID
+
+
+def _judged(text: str, one: str, at: int, below: Sequence[str]) -> float:
+    """A verdict's evidence is indented."""
+    return PASSED_ON if text.startswith("  ") else SAID
 
 
 def _committed(text: str, one: str, at: int, below: Sequence[str]) -> float:
@@ -159,6 +162,7 @@ def _quotes(text: str) -> int:
 _LINES = 24
 _BLOCKS = (
     (_EARLIER, _earlier),
+    (_VERDICT, _judged),
     (_COMMIT, _committed),
     (_SCRIPT, _scripted),
     (_FENCE, _fenced),
