@@ -57,6 +57,10 @@ SAID = {
     "alone": BLOCK,
     "below a command that runs": ["+ srun python fit.py", *BLOCK],
     "below a command that writes": ["+ cat part1.txt part2.txt > all.txt", *BLOCK],
+    "below a filter of its output": ["+ srun python fit.py", "+ grep -v 'a b'", *BLOCK],
+    "below what was piped into it": ["+ python fit.py", "+ cat rows.jsonl", *BLOCK, "+ true"],
+    "below a program with settings": ["+ env A=1 python fit.py", *BLOCK],
+    "once the trace was turned off": ["+ set +x", *BLOCK],
     "further down than was asked for": ["+ tail -n 2 slurm-77.out", "a", "b", *BLOCK],
     "after what was listed": ["+ cat conf.yaml", "lr: 1", "+ python fit.py", *BLOCK],
     "below a usage": ["usage: fit.py [-h]", FULL],
@@ -64,6 +68,9 @@ SAID = {
     "an exception as Python shows it": [f"worker: {OSError(28, FULL)!r}"],
     "a log of quoted lines": [f"> {x}" for x in [*STEPS, *BLOCK]],
     "where a run goes on from": ["resuming from the last run, checkpoint 3:", *BLOCK],
+    "a log that a person listed": ["$ cat fit.err", *BLOCK],
+    "a process that names its rank": [f"LOCAL_RANK=3 {FULL}"],
+    "what was being done": [f"failed when saving 'model.pt': {FULL}"],
     "a box of a report": ["| step | status |", "|------|--------|", f"| 8 | {FULL} |"],
 }
 

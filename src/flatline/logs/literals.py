@@ -36,9 +36,11 @@ _CALLED = re.compile(
 )
 """A statement that would say it: code that is shown."""
 _RAISES = re.compile(r"\s*(?:raise|assert|throw)\b.{0,200}[\"'][^\"']*$")
-_SET = re.compile(r"(?:export |declare -x )?[A-Z_][A-Z0-9_]{2,60}=")
+_SET = re.compile(
+    r"(?:export |declare -x )?(?!\w*RANK=)[A-Z_][A-Z0-9_]{2,60}=(?!\d{1,9}(?:[\s,:|\]]|$))"
+)
 _ADVICE = re.compile(
-    r"\b(?:if|when|whenever|in case|should) .{0,72}[\"'`][^\"'`]{0,80}$",
+    r"\b(?:if|when|whenever|in case|should) .{0,72}([\"'`])[^\"'`]{0,80}$",
     re.IGNORECASE,
 )
 _BORDERS = "│┃|"
@@ -69,7 +71,8 @@ def literal(text: str, start: int, above: Sequence[str]) -> float:
 def _quoted(text: str, before: str) -> float:
     if _CALLED.match(before):
         return PASSED_ON
-    if _RAISES.match(before) or _ADVICE.search(before):
+    advice = _ADVICE.search(before)
+    if _RAISES.match(before) or (advice and before.count(advice[1]) % 2):
         return DOUBTED
     shapes = (_ALONE, _LISTED, _OBJECT)
     if LOGGED.search(text) or not ("\\n" in text or any(one.match(text) for one in shapes)):

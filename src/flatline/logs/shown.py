@@ -10,6 +10,7 @@ text; another log may be the run's own, and what it says is doubted alone.
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 
 DOUBTED, PASSED_ON, SAID = 0.6, 0.0, 1.0
@@ -17,7 +18,7 @@ BACK_LINES = 100
 """How far above a line the command may stand that showed it."""
 _TRACE = re.compile(r"(?:\+{1,4}|\$) (?=\S)")
 _SHOWS = re.compile(
-    r"(?:sudo |srun |time )?(?P<tool>cat|bat|head|tail|less|more|tac|nl|sed -n|grep|egrep|zgrep"
+    r"(?:sudo |srun |time )?(?P<tool>cat|bat|head|tail|less|more|tac|nl|sed|grep|egrep|zgrep"
     r"|zcat|rg|git (?:-C \S+ |--no-pager )?(?:log|diff|show|blame)|flatline|diff|printenv|env"
     r"|declare|set|dmesg|journalctl)"
     r"\b(?P<args>.*)"
@@ -30,6 +31,14 @@ _TEXT = re.compile(
 )
 """Names of what is no output of a program; `$0` is the script itself."""
 _OF_TEXT = ("git", "flatline", "diff")
+_ALONE = ("git", "flatline", "dmesg", "journalctl")
+"""What shows something without a file; the rest are filters then, of a program's output."""
+_SETTINGS = ("env", "printenv", "declare", "set")
+"""What shows settings where it is asked for nothing else: `env A=1 python ...` runs a program."""
+_RUNS = re.compile(
+    r"\+{1,4} (?:\S*/)?(?:python|srun|mpirun|torchrun|accelerate|deepspeed|bash|sh|singularity"
+    r"|apptainer|docker|env|numactl|time)\S* "
+)
 _COUNT = re.compile(r"(?:^| )-(?:n ?)?(\d{1,6})\b|--lines=(\d{1,6})\b")
 _DEFAULT = 10
 """Lines that head and tail print where no count is asked for (GNU coreutils manual)."""
@@ -41,7 +50,7 @@ _EARLIER = re.compile(
 )
 _OPENS = re.compile(r":\s*$|[-=*#]{3,}\s*$|<==$")
 _VERDICT = re.compile(r"^[✗✓?] (?:FAULT|HEALTHY|UNDETERMINED)\b")
-_COMMIT = re.compile(r"^commit [0-9a-f]{7,40}\b|^diff --git |^Author: .{1,200}<\S{1,200}>$")
+_COMMIT = re.compile(r"^diff --git |^Author: .{1,200}<\S{1,200}>$")
 _SCRIPT = re.compile(r"^#!/\S|^#(?:SBATCH|PBS|BSUB|\$) ")
 _USAGE = re.compile(r"^usage: \S")
 _FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
@@ -54,7 +63,7 @@ _QUOTED = re.compile(r"(?:>|\*{1,3}) ")
 MAY_SHOW = re.compile(
     rb"(?:^|[:\]>] )(?:\+{1,4}|\$) \S|(?:[Pp]revious|[Ee]arlier|[Pp]rior|[Oo]ld|[Ll]ast|[Ff]ailed"
     rb"|PREVIOUS|LAST|FAILED) (?:[Rr]un|[Jj]ob|[Aa]ttempt|[Tt]ry|[Ll]og|[Ee]xec|RUN|JOB|ATTEMPT)"
-    rb"|\xe2\x9c[\x93\x97] |\? UNDET|commit [0-9a-f]{7}|diff --git|Author: |#!/|#SBATCH|#PBS|#BSUB"
+    rb"|\xe2\x9c[\x93\x97] |\? UNDET|diff --git|Author: |#!/|#SBATCH|#PBS|#BSUB"
     rb"|```|~~~|usage: |lines of output\]|Command errored"
 )
 """In every line by which something is shown."""
@@ -89,6 +98,10 @@ def _of_what_stands_above(text: str, above: Sequence[str], below: Sequence[str])
         if command := _TRACE.match(one):
             if _within_a_string(one, above[:at]):
                 return PASSED_ON
+            if one[0] == "$" and not any(map(_TRACE.match, below)):
+                return left  # a person's terminal: the log begins there
+            if at + 1 < len(above) and _RUNS.match(above[at + 1]):
+                return left  # both of one pipe: bash traces them as they start
             return min(left, _by_command(one[command.end() :], at, dated, below))
         for opens, of in () if dated else _BLOCKS:
             if opens.search(one):
@@ -107,20 +120,28 @@ def _by_command(command: str, at: int, dated: bool, below: Sequence[str]) -> flo
     shows = _SHOWS.match(command)
     if shows is None:
         return SAID
-    tool, args = shows["tool"], shows["args"].split("|")[0].split(">")[0]
-    if ">" in shows["args"].split("2>")[0]:
+    tool, args = shows["tool"], _args(shows["args"])
+    files = [one for one in args if not (one.startswith("-") or one.isdecimal())]
+    files = files[1:] if "grep" in tool or tool in ("rg", "sed") else files
+    alone = tool.startswith(_ALONE)
+    if (bool(args) if tool in _SETTINGS else not (files or alone)) or ">" in shows["args"]:
         return SAID
-    if tool in ("head", "tail"):
-        asked = _COUNT.search(args)
-        count = int(asked[1] or asked[2]) if asked else _DEFAULT
-        if at >= count or " -f" in args or " -F" in args:
-            return SAID
-    elif dated and not any(map(_TRACE.match, below)):
-        return SAID
-    files = [one for one in args.split() if not (one.startswith("-") or one.isdecimal())]
     ended = any(map(_TRACE.match, below))
+    if tool in ("head", "tail"):
+        asked = _COUNT.search(shows["args"])
+        if at >= (int(asked[1] or asked[2]) if asked else _DEFAULT) or {"-f", "-F"} & set(args):
+            return SAID
+    elif dated and not ended:
+        return SAID
     text = tool.startswith(_OF_TEXT) or (files and all(map(_TEXT.search, files)))
     return PASSED_ON if text and ended else DOUBTED
+
+
+def _args(args: str) -> list[str]:
+    try:
+        return shlex.split(args.split(" | ")[0])
+    except ValueError:
+        return args.split()
 
 
 def _earlier(text: str, one: str, at: int, below: Sequence[str]) -> float:
