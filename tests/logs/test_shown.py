@@ -47,6 +47,7 @@ DOUBTED = {
                        "      [end of output]"],
     "a string with breaks": [repr("\n".join(BLOCK))],
     "a value of a row": [json.dumps({"id": 3, "body": FULL})],
+    "a list that is logged": [f"2026-03-01 04:00:09,120 INFO {BLOCK!r}"],
     "a list": [repr(BLOCK)],
     "a setting": [f"LAST_NOTE={FULL}"],
     "advice": [f' - if a run ends with "{FULL}", ask for more'],
@@ -71,6 +72,7 @@ SAID = {
     "a log that a person listed": ["$ cat fit.err", *BLOCK],
     "a process that names its rank": [f"LOCAL_RANK=3 {FULL}"],
     "what was being done": [f"failed when saving 'model.pt': {FULL}"],
+    "a list that is logged as an error": [f"2026-03-01 04:00:09,120 ERROR {BLOCK!r}"],
     "a box of a report": ["| step | status |", "|------|--------|", f"| 8 | {FULL} |"],
 }
 
@@ -132,3 +134,14 @@ def test_a_dated_line_from_long_before_the_run_did_not_end_it(tmp_path: Path) ->
 
     assert of(tmp_path, *dated, f"[Thu Feb 13 01:00:00 2025] {lost}").code is None
     assert of(tmp_path, *dated, f"[Sun Mar  1 04:00:09 2026] {lost}").code == "B2"
+
+
+def test_a_collective_that_timed_out_in_another_s_log_is_not_sure(tmp_path: Path) -> None:
+    told = (
+        "[rank6]:[E301 04:09:00.112233445 ProcessGroupNCCL.cpp:632] [Rank 6] Watchdog caught"
+        " collective operation timeout: WorkNCCL(SeqNum=4417, OpType=ALLREDUCE, NumelIn=64,"
+        " NumelOut=64, Timeout(ms)=600000) ran for 600012 milliseconds before timing out."
+    )
+
+    assert of(tmp_path, *STEPS, f"slurm-77.out:812:{told}", "bye").confidence < 0.8
+    assert of(tmp_path, *STEPS, told, "bye").confidence >= 0.8

@@ -31,6 +31,7 @@ from flatline.logs.tracetext import CODE, HEAD, exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
 from flatline.parsers import LineReader, Reported
 from flatline.redact import around, excerpt, mask
+from flatline.tracks import SHOWN
 
 _OF_SCHEDULER = ("F1", "F2", "F3", "F4")
 """What a scheduler writes into a job's log itself: where it is shown, it is of another job."""
@@ -262,7 +263,7 @@ class LogReader:
             if left < OWN and signature.family in _OF_SCHEDULER:
                 return
             if left < signature.strength:
-                signature = replace(signature, strength=left)
+                signature = replace(signature, strength=left, tags=(*signature.tags, SHOWN))
         self._counts[signature.id] = count
         if count > MATCHES_PER_SIGNATURE:
             return

@@ -30,6 +30,10 @@ _OPENED = re.compile(r"(?:^|[\[({,:= ])[bru]?([\"'])(?=(?:\\.|(?!\1).){0,4000}$)
 _ALONE = re.compile(r"\s*(?:- )?[bru]{0,2}([\"']).*\1[,\])}]{0,3}$")
 _LISTED = re.compile(r"[\[(][bru]?[\"']")
 _OBJECT = re.compile(r"\s*\{\s*[\"'].*\}\s*,?$")
+_INFORMED = re.compile(
+    r"(?:\[?\d{4}-\d\d-\d\d[T ][\d:.,]{5,20}Z?\]?)?[\s:|-]*\[?(?:INFO|DEBUG)\]?[\s:|-]+"
+)
+"""What a logger writes before what is no failure by its own word."""
 _CALLED = re.compile(
     r"\s*(?:echo|printf|print|trap|log(?:ger|ging)?\.\w{1,20}|puts|console\.\w{1,9})\b"
     r"[ (].{0,80}[\"'][^\"']*$"
@@ -75,7 +79,9 @@ def _quoted(text: str, before: str) -> float:
     if _RAISES.match(before) or (advice and before.count(advice[1]) % 2):
         return DOUBTED
     shapes = (_ALONE, _LISTED, _OBJECT)
-    if LOGGED.search(text) or not ("\\n" in text or any(one.match(text) for one in shapes)):
+    said = _INFORMED.match(text)
+    at = said.end() if said else 0
+    if LOGGED.search(text) or not ("\\n" in text or any(one.match(text, at) for one in shapes)):
         return SAID
     opened = _OPENED.search(before) if before else None
     if opened is None or _SAYS.search(before[: opened.start(1)]):
