@@ -260,7 +260,8 @@ class LogReader:
             left = self._near.of(seen.labelled, seen.line, found[0])
             if not left:
                 return
-            if left < OWN and signature.family in _OF_SCHEDULER:
+            told = signature.family in _OF_SCHEDULER and signature.id.startswith("slurm")
+            if told and left < OWN:
                 return
             if left < signature.strength:
                 signature = replace(signature, strength=left, tags=(*signature.tags, SHOWN))
