@@ -235,13 +235,14 @@ class Facts:
     def outside(self, cite: LogCite) -> bool:
         """Whether a kernel's line was written so long before or after the run that no time zone
         makes it a part of it: a kernel log holds weeks.  Where nothing says when the run began, it
-        was not before its metrics did."""
-        if cite.source not in self.kernel_files or cite.at is None or cite.at_assumed:
+        was not before its metrics did.  A log may show what others wrote long before as well."""
+        if cite.at is None or cite.at_assumed:
             return False
         begin, end = self.lived
         begin = begin or (None if self.window is None else self.window[0])
         early = begin is not None and (begin - cite.at).total_seconds() > ZONES_S
-        return early or (end is not None and (cite.at - end).total_seconds() > ZONES_S)
+        late = end is not None and (cite.at - end).total_seconds() > ZONES_S
+        return early or (late and cite.source in self.kernel_files)
 
     @cached_property
     def kernel_files(self) -> frozenset[str]:

@@ -336,6 +336,8 @@ def _last_epoch(track: Track, span: range, planned: float | None) -> bool:
 
 HANDLED = "handled"
 """Before what a line stood for of which its program took care: no failure, and not absent."""
+SHOWN = "shown"
+"""Tag of a line that the log may only show."""
 
 
 def stands_for(token: str, match: Match) -> bool:

@@ -8,8 +8,7 @@ from tempfile import TemporaryDirectory
 from hypothesis import given
 from hypothesis import strategies as st
 
-from flatline.collect.logs import sample_lines
-from flatline.logs.reading import clean, open_text
+from flatline.logs.reading import clean, open_text, sample_lines
 
 PARTS = (
     *(b"loss: 1.5", b" ", b"\n", b"\r", b"\t", b"0", b"m", b"\x07", b"\x08"),

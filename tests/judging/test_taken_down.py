@@ -10,9 +10,9 @@ from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 
 DOWN = (
-    "[rank6]:[E624 04:14:29.224 ProcessGroupNCCL.cpp:684] [Rank 6] Some NCCL operations have failed"
-    " or timed out. Due to the asynchronous nature of CUDA kernels, subsequent GPU operations"
-    " might run on corrupted/incomplete data.\n"
+    "[rank6]:[E624 04:14:29.224 ProcessGroupNCCL.cpp:684] [Rank 6] Some NCCL operations"
+    " have failed or timed out. Due to the asynchronous nature of CUDA kernels, subsequent GPU"
+    " operations might run on corrupted/incomplete data.\n"
 )
 STEPS = "".join(f"step {n}/9000 loss {8 - n / 100:.3f}\n" for n in range(1, 60))
 RAISED = (

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from flatline.collect.islands import printed_by_a_job
 from flatline.errors import UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
 from flatline.logs.event_files import is_event_file
@@ -70,6 +71,15 @@ _PROSE = re.compile(
     re.IGNORECASE,
 )
 """Pages for a reader: what they quote, no run printed."""
+_GENERATED = re.compile(
+    r"(?:^|/)(?:generat(?:ions?|ed)|predictions?|completions?|samples?|decoded|hypothes[ie]s"
+    r"|translations?|corpus|corpora)(?:[-_.][\w.-]{0,80})?(?:/[^/]{1,200})?\.(?:txt|text)$"
+    r"|(?:^|/)(?:data|datasets?)/(?![^/]*log)[^/]{1,200}\.(?:txt|text)$",
+    re.IGNORECASE,
+)
+"""What a model was trained on or wrote itself: text of any kind."""
+_CHANGES = re.compile(rb"\s*(?:diff --git |commit [0-9a-f]{40}\n)")
+_SETTING = re.compile(rb"[A-Za-z_][\w%()]{0,120}=|\s|$")
 _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
 ENDS_BYTES = 4096
 _KERNEL = re.compile(
@@ -158,9 +168,13 @@ def walk(targets: tuple[str, ...], gaps: list[Gap], origin: str = "") -> list[Fo
 def _alone(found: list[Found]) -> list[Found]:
     """A page that is all there is, is the log: logs are kept as Markdown too."""
     match found:
-        case [Found(kind="other") as file] if _PROSE.search(file.path.name):
+        case [Found(kind="other") as file] if _may_be_a_log(file):
             return [replace(file, kind=_text_kind(read_head(file.path, HEAD_BYTES)))]
     return found
+
+
+def _may_be_a_log(file: Found) -> bool:
+    return bool(_PROSE.search(file.path.name) or _GENERATED.search(file.source))
 
 
 def _sealed(
@@ -316,7 +330,7 @@ def _kind(relative: str, head: bytes) -> str:
         return DUMPS
     for record_format in record_formats():
         if record_format.recognise(name, head):
-            return SCHEDULER
+            return LOG if printed_by_a_job(record_format, head) else SCHEDULER
     if metrics.recognise(name, head):
         return METRICS
     if not is_text(head):
@@ -328,13 +342,27 @@ def _kind(relative: str, head: bytes) -> str:
     if name.endswith((".csv", ".tsv")):
         first = head.partition(b"\n")[0].decode("utf-8", "replace")
         return LOG if headed.heading(first) else OTHER
-    if _CODE.search(name) or _PROSE.search(name) or head.startswith(b"#!"):
+    if _no_output(relative, head):
         return OTHER
     if head.lstrip()[:1] in (b"{", b"[") and name.endswith(".json"):
         rows = _ROW.match(head) or _LATER_ROW.search(head)
         kept = name == trainer_state.FILE or (rows and keeps_rows(relative))
         return LOG if kept or _RECORDS.match(head) else OTHER
     return _text_kind(head)
+
+
+def _no_output(relative: str, head: bytes) -> bool:
+    """Whether it is a program, a page, a data set or a setting: no text that a run printed."""
+    name = relative.rpartition("/")[2]
+    named = _CODE.search(name) or _PROSE.search(name) or _GENERATED.search(relative)
+    return bool(named or head.startswith(b"#!") or _CHANGES.match(head) or _environment(head))
+
+
+def _environment(head: bytes) -> bool:
+    """Whether it is what `env` prints: nothing but settings, the search path among them."""
+    if b"PATH=" not in head:
+        return False
+    return all(map(_SETTING.match, head.split(b"\n")[:-1]))
 
 
 def keeps_rows(relative: str) -> bool:

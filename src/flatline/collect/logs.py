@@ -16,22 +16,28 @@ from flatline.collect.handled import SAID, without_handled
 from flatline.collect.looking_back import LookBack
 from flatline.collect.refining import countable, masked_groups, refined
 from flatline.collect.same_step import date
+from flatline.collect.shares import Shares
 from flatline.collect.steps import StepLines, Stream
 from flatline.collect.tables import Tables
-from flatline.collect.thinning import thinned
+from flatline.collect.thinning import halve, thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
-from flatline.logs.labels import CUT_BYTES, Bared, Labelled, Labels, NamePlace
+from flatline.logs.labels import CUT_BYTES, Labelled, Labels, NamePlace
 from flatline.logs.layout import layouts
-from flatline.logs.quoted import AROUND_LINES, left_of
-from flatline.logs.reading import BLANKS, TextFile, clean, open_text, plain
+from flatline.logs.quoted import SAID as OWN
+from flatline.logs.reading import TextFile, clean, open_text, sample_lines
 from flatline.logs.scan import Hit
 from flatline.logs.traceback import RawCrash, read_exception, read_traceback, stream_lines
 from flatline.logs.tracetext import CODE, HEAD, exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
 from flatline.parsers import LineReader, Reported
 from flatline.redact import around, excerpt, mask
+from flatline.tracks import SHOWN
 
+_OF_SCHEDULER = ("F1", "F2", "F3", "F4")
+"""What a scheduler writes into a job's log itself: where it is shown, it is of another job."""
+SHOWN_POINTS = 64
+"""Points that stand together at the end of a stream: more are no sample."""
 TEXT_CHARS = 600
 """What is kept of a cited line; the citation still holds, for it is looked for in the line."""
 MATCHES_PER_SIGNATURE = 2_000
@@ -45,9 +51,6 @@ JOINED_LINES = 100
 """Cut lines of a file that are searched whole, pattern by pattern."""
 REST_WITHIN_LINES = 32
 """How far down the rest of a cut line is looked for: other tasks' lines stand between."""
-PAGE_LINES, PAGE_ABOVE = 128, 24
-"""Lines read at once where single ones are read again, and how many of them stand above the one
-that is asked for first: tracebacks stand close together, and what is above them is asked for."""
 LAST_LINES = 40
 """Above a file's last one, in which the last that says something is looked for."""
 EVENTS_PER_FILE = 20_000
@@ -113,10 +116,10 @@ class LogReader:
         self._exceptions: list[tuple[str, Crash]] = []
         self._counts: dict[str, int] = {}
         self._joined = 0
-        self._page: list[tuple[int, bytes]] = []
         self._left: dict[str, int] = {}
         self._tables = Tables(file, labels)
-        self._back = LookBack(self._lines, labels, clock)
+        self._near = Shares(file, labels)
+        self._back = LookBack(self._near.lines, labels, clock)
         self._seq = 0
 
     def read(self) -> LogEvents:
@@ -126,6 +129,7 @@ class LogReader:
             if not take(hit):
                 self._hit(hit)
         self._steps.settle_all()
+        self._without_shown()
         self._tracebacks()
         without_handled(self.events, self._text, self.file.line_count)
         self._close()
@@ -180,6 +184,26 @@ class LogReader:
                 break
         return labelled
 
+    def _without_shown(self) -> None:
+        """Drops what a stream ends with where it stands in a text that the program prints: a plan
+        is not reached by a sample that tells of it."""
+        for key, track in list(self.events.tracks.items()):
+            first = len(track) - 1
+            while first > 0 and track.lines[first] - track.lines[first - 1] == 1:
+                first -= 1
+            last = track.lines[-1] if first >= 0 else 0
+            if first < 0 or last - track.lines[first] > SHOWN_POINTS:
+                continue
+            text = self._near.line(track.lines[first])
+            bare = self.labels.split(text)
+            if len(text) > TEXT_CHARS or self._near.of(bare, track.lines[first], bare.text, last):
+                continue
+            for column in fields(track):
+                if isinstance(held := getattr(track, column.name), array):
+                    del held[first:]
+            if not len(track):
+                del self.events.tracks[key]
+
     def _bare(self, labelled: Labelled, cite: LogCite) -> None:
         """Keeps an exception line without a traceback: excerpts, boxed and filtered output."""
         found = exception_line(labelled.text, sure=False)
@@ -188,12 +212,12 @@ class LogReader:
             or found[0].endswith("Warning")
             or len(self._exceptions) >= TRACEBACKS_PER_FILE
             or (found[0] == "Exception" and not self._below_code(cite.line))
-            or not self._share(labelled, cite.line, labelled.text)
+            or not (share := self._near.of(labelled, cite.line, labelled.text))
         ):
             return
         self._seq += 1
         bare = Crash(found[0], mask(found[1]), (), cite, cite, end_line=cite.line, seq=self._seq,
-                     attempt=self.setting.attempt)  # fmt: skip
+                     attempt=self.setting.attempt, share=share)  # fmt: skip
         self._exceptions.append((labelled.key, bare))
 
     def _below_code(self, line: int) -> bool:
@@ -245,11 +269,14 @@ class LogReader:
         if found is None:
             return
         if count <= MATCHES_PER_SIGNATURE and (signature.family or signature.role in SAID):
-            left = self._share(seen.labelled, seen.line, found[0])
+            left = self._near.of(seen.labelled, seen.line, found[0])
             if not left:
                 return
+            told = signature.family in _OF_SCHEDULER and signature.id.startswith("slurm")
+            if told and left < OWN:
+                return
             if left < signature.strength:
-                signature = replace(signature, strength=left)
+                signature = replace(signature, strength=left, tags=(*signature.tags, SHOWN))
         self._counts[signature.id] = count
         if count > MATCHES_PER_SIGNATURE:
             return
@@ -262,15 +289,6 @@ class LogReader:
             Match(signature, placed, groups, self._seq, self.setting.attempt)
         )
 
-    def _share(self, labelled: Labelled, line: int, said: str) -> float:
-        """What is left of what stands in a line, by whether it says so itself."""
-        first = max(1, line - AROUND_LINES)
-        near = self._lines(first, line + AROUND_LINES)
-        above = Bared(self.labels, near[: line - first][::-1])
-        below = Bared(self.labels, near[line - first + 1 :])
-        start = max(0, labelled.text.find(said))
-        return left_of(labelled.text, start, above, below, len(below) < AROUND_LINES)
-
     def _format(self, number: int, labelled: Labelled, seen: _Seen) -> bool:
         line_format = self.book.formats[number]
         key = (labelled.key, line_format.FORMAT)
@@ -281,8 +299,11 @@ class LogReader:
         for item in reader.feed(labelled.text):
             said = True
             if isinstance(item, Reported):
-                self._exit(item, seen.cite)
-            else:
+                share = self._near.of(labelled, seen.line, labelled.text)
+                self._exit(item, seen.cite, share)
+            elif (
+                item.kind != "finished" or self._near.of(labelled, seen.line, labelled.text) == OWN
+            ):
                 self._progress(item, seen, key, line_format.FRAMEWORK)
         below = getattr(reader, "rows", None)
         for row, item in below(self._lines_below(seen.line, key[0])) if below else ():
@@ -300,8 +321,8 @@ class LogReader:
         self._left[kind] = self._left.get(kind, 0) + (held >= EVENTS_PER_FILE)
         return held < EVENTS_PER_FILE
 
-    def _exit(self, item: Reported, cite: LogCite) -> None:
-        if not self._room("ended process", len(self.events.exits)):
+    def _exit(self, item: Reported, cite: LogCite, share: float) -> None:
+        if not share or not self._room("ended process", len(self.events.exits)):
             return
         self._seq += 1
         place = item.place if item.place else cite.place
@@ -316,6 +337,7 @@ class LogReader:
                 at=cite.at,
                 seq=self._seq,
                 attempt=self.setting.attempt,
+                share=share,
             )
         )
 
@@ -338,7 +360,7 @@ class LogReader:
         own = None if seen.at_assumed and not self._own(seen, key[0]) else seen.at
         track.add(item, seen.line, own, self.setting.attempt)
         if len(track) >= POINTS_PER_STREAM:
-            _thin(track)
+            halve(track)
             self._left["point of a long curve"] = POINTS_PER_STREAM // 2
 
     def _own(self, seen: _Seen, stream: str) -> bool:
@@ -350,15 +372,15 @@ class LogReader:
     def _tracebacks(self) -> None:
         consumed: dict[str, int] = {}
         for head, key in self._heads[:TRACEBACKS_PER_FILE]:
-            own = self.labels.split(self._line(head))
-            if head <= consumed.get(key, 0) or not self._share(own, head, HEAD):
+            own = self.labels.split(self._near.line(head))
+            if head <= consumed.get(key, 0) or not (share := self._near.of(own, head, HEAD)):
                 continue
             lines = stream_lines(self.file, self.labels, head, key)
             raw = read_traceback(lines)
             if raw is None:
                 continue
             consumed[key] = raw.end_line
-            self._crash(raw, key)
+            self._crash(raw, key, share)
         if len(self._heads) > TRACEBACKS_PER_FILE:
             left = len(self._heads) - TRACEBACKS_PER_FILE
             self.events.gaps.append(
@@ -381,8 +403,8 @@ class LogReader:
             return bare
         return replace(bare, message=mask(raw.message), end_line=raw.end_line)
 
-    def _crash(self, raw: RawCrash, key: str) -> None:
-        labelled = self.labels.split(self._line(raw.head_line))
+    def _crash(self, raw: RawCrash, key: str, share: float) -> None:
+        labelled = self.labels.split(self._near.line(raw.head_line))
         place = self.place(labelled)
         at = self._back.before(raw.head_line, key)
         line = raw.exception_line or raw.end_line
@@ -399,11 +421,12 @@ class LogReader:
                 end_line=raw.end_line,
                 seq=self._seq,
                 attempt=self.setting.attempt,
+                share=share,
             )
         )
 
     def _cite(self, line: int, place: Place, at: datetime | None) -> LogCite:
-        text = self._line(line)
+        text = self._near.line(line)
         return LogCite(
             self.file.source, line, excerpt(text, TEXT_CHARS).strip(), place, at, at is not None
         )
@@ -417,27 +440,12 @@ class LogReader:
             line, place = match.cite.line, match.cite.place
             if not inside.hold(place, line):
                 return False
-            return self.labels.split(self._line(line)).text.startswith("  ")
+            return self.labels.split(self._near.line(line)).text.startswith("  ")
 
         self.events.matches = [m for m in self.events.matches if not quoted(m)]
 
-    def _lines(self, first: int, last: int) -> list[bytes]:
-        """Lines first..last, from the page that was read last where it holds them."""
-        page = self._page
-        if not page or first < page[0][0] or last > page[-1][0]:
-            begin = max(1, first - PAGE_ABOVE)
-            page = self._page = self.file.window(begin, max(PAGE_LINES, last - begin + 1))
-        if not page:
-            return []
-        at = page[0][0]
-        return [raw for _, raw in page[max(0, first - at) : max(0, last - at + 1)]]
-
-    def _line(self, line: int) -> str:
-        """One line, cleaned; "" where there is none."""
-        return clean(b"".join(self._lines(line, line)))
-
     def _text(self, line: int) -> str:
-        return self.labels.split(self._line(line)).text
+        return self.labels.split(self._near.line(line)).text
 
     def _close(self) -> None:
         events = self.events
@@ -455,7 +463,7 @@ class LogReader:
                     Gap(f"every {kind}", f"{left} or more were left out", self.file.source)
                 )
         first = max(1, events.lines - LAST_LINES)
-        for number, raw in reversed([*enumerate(self._lines(first, events.lines), first)]):
+        for number, raw in reversed([*enumerate(self._near.lines(first, events.lines), first)]):
             text = clean(raw).strip()
             if text:
                 stamp = self.clock.read(text)
@@ -469,17 +477,9 @@ class LogReader:
     def _dated(self, match: Match) -> Match:
         if match.cite.at is not None or match.signature.role in ("benign", "marker"):
             return match
-        key = self.labels.split(self._line(match.cite.line)).key
+        key = self.labels.split(self._near.line(match.cite.line)).key
         at = self._back.before(match.cite.line, key)
         return replace(match, cite=replace(match.cite, at=at, at_assumed=True)) if at else match
-
-
-def _thin(track: Track) -> None:
-    """Drops every second point; the last one stays."""
-    for field_ in fields(track):
-        column = getattr(track, field_.name)
-        if isinstance(column, array):
-            setattr(track, field_.name, column[(len(column) + 1) % 2 :: 2])
 
 
 def read_log(path: Path, source: str, book: Catalogue, setting: Setting) -> LogEvents:
@@ -495,9 +495,3 @@ def read_log(path: Path, source: str, book: Catalogue, setting: Setting) -> LogE
         events.first_seen = clock.first(sample)
         events.stated = clock.zone if clock.zone_stated else None
         return events
-
-
-def sample_lines(file: TextFile) -> list[str]:
-    """A file's sample, cleaned all at once: no escape reaches over a line's end."""
-    lines = plain(b"\n".join(file.sample())).decode("utf-8", "replace").split("\n")
-    return [line.rstrip(BLANKS) for line in lines]

@@ -98,7 +98,7 @@ def judge(facts: Facts) -> Judgement:
     if victims.first_ever and not facts.has_progress:
         strength = min(strength, FIRST_ONE)
     weak = victims.first.signature.strength
-    if weak < 0.5:
+    if weak < 0.5 or "shown" in victims.first.signature.tags:
         strength = min(strength, weak if weak < HINT else 0.5)
     return Finding(
         code=CODE,

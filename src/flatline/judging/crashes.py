@@ -323,6 +323,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         strength *= UNNAMED
     if best is None and in_a_thread(facts, crash):
         strength = min(strength, IN_A_THREAD)
+    strength = min(strength, crash.share)
     failed = facts.job is not None and facts.job.disposition == "failed"
     if facts.end_seen and not failed and facts.steps_before(crash.cite, crash.attempt) is None:
         strength = min(strength, AFTER_ALL)

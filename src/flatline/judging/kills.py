@@ -194,11 +194,14 @@ def _from_exits(facts: Facts) -> Iterable[Kill]:
                 attempt=event.attempt,
                 fatal=not why_not and not survived(facts, event.cite, event.attempt),
                 why_not=why_not or "training went on",
-                strength=OUTLIVED
-                if alone
-                else 0.9
-                if event.first or event.reporter == "srun"
-                else 0.85,
+                strength=min(
+                    event.share,
+                    OUTLIVED
+                    if alone
+                    else 0.9
+                    if event.first or event.reporter == "srun"
+                    else 0.85,
+                ),
                 done=_once_done(facts, event),
                 helper=event.reporter == "run.pl"
                 and not _trains(facts.text(event.cite.source, 1)),

@@ -13,7 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from flatline.logs.labels import Bared
+from flatline.logs.literals import LOGGED, literal
 from flatline.logs.selftests import ENDED, may_begin, within_a_test
+from flatline.logs.shown import shown
 
 AROUND_LINES = 24
 """How far above a line its turn may have begun, and below it end."""
@@ -22,7 +24,7 @@ _NAMES = (
     r"|(?:generated|decoded|sampled)(?:[ _](?:text|output|sample|answer)s?)?|samples?|examples?"
     r"|contents?|texts?|chosen|rejected|answers?|responses?|user|human|assistant|dialogues?"
 )
-_ROW = re.compile(rf"""["'](?:{_NAMES}|input|value)["']: *\[?["']""", re.IGNORECASE)
+_ROW = re.compile(rf"""["'](?:{_NAMES}|input|value)["'](?::|\] ?[:=]) *\[?["']""", re.IGNORECASE)
 """A field of a row that holds text."""
 _KINDS = (
     r"(?:the|an?|my|new|raw|full|first|next|last|best|worst|random|current|original|final|system"
@@ -48,36 +50,36 @@ _STATUS = re.compile(r"(?:HTTP \S{1,12} ?)?[45]\d\d\b")
 _FAILED = re.compile(r"\b(?:error|fail\w*|exception|cannot|could not|unable)\b", re.IGNORECASE)
 """`Error processing sample 3: ...` is about the sample, and no text of it."""
 _TOKEN = re.compile(
-    r"\[/?INST\]|<\|(?:im_start|im_end|user|assistant|system|endoftext|end|eot_id)\|>"
+    r"\[/?INST\]|<\|(?:im_start|im_end|user|assistant|system|endoftext|end|eot_id|start_header_id"
+    r"|begin_of_text)\|>|<bos>"
     r"|<(?:start|end)_of_turn>|</?s>(?:\s|$)|^### (?:Instruction|Input|Question|Response|Human)"
 )
 _RAISED = re.compile(r"[\w.]{1,120}(?:Error|Exception)\b")
-_LOGGED = re.compile(
-    r"\"(?:level|level_?name|severity|lvl|log_?level)\":"
-    r"|\"(?:@?timestamp|time|asctime|ts)\": ?[\"\d{]"
-    r"|\"(?:stream|type)\": ?\"std(?:err|out)\"|\b(?:errors?|exceptions?|failures?)(?:: |=)\[[\"']"
-    r"|(?:Error|Exception|Exit|Warning)\([\"'\d]",
-    re.IGNORECASE,
-)
-"""What a logger writes beside its message, and no sample holds; exceptions as Python shows
-them."""
 _TRACE = re.compile(r"(?:\+{1,4}|#) (?!\s)")
 """What bash puts before a command (`set -x`), and a comment."""
 _LITERAL = re.compile(r"\b\w{1,60} ?(?:=|:) ?[\[({] ?(?:[\"'][^\"']{0,200}[\"'], ?)*[\"'][^\"']*$")
 """A list of strings that a name is given."""
 _CONDITION = re.compile(r"\s*(?:if|elif|while|grep|egrep|awk|sed|case)\b.{0,80}[\"'/][^\"'/]*$")
 _TURN = re.compile(
-    r"^\s*(?:### (?:Instruction|Input|Prompt|Question|Human|Response)\b|\[INST\]"
+    r"^\s*(?:<\|begin_of_text\|>|<bos>|<s>|\[INPUT\])?\s*"
+    r"(?:### (?:Instruction|Input|Prompt|Question|Human|Response)\b|\[INST\]"
     r"|<\|(?:im_start|start_header_id)\|>|<\|(?:user|assistant|system)\|>|<start_of_turn>"
     rf"|(?:{_NAMES}) ?[:=] ?\"\"\"$)",
     re.IGNORECASE,
 )
 _HEADING = re.compile(
-    r"^\s*\W{0,12}(?:generated|decoded|sampled|prompt|completion)\b[^:]{0,40}?"
+    r"^\s*\W{0,12}(?:generat(?:ed|ions?)|decoded|sampled|prompt|completion)\b[^:]{0,40}?"
     r"([=:*-])\1{1,99}\s*$",
     re.IGNORECASE,
 )
 _END = re.compile(r"<\|(?:im_end|end|endoftext|eot_id)\|>|\[/INST\]|<end_of_turn>|</s>|^\"\"\"")
+_PART = re.compile(
+    rf"^(?:(?P<name>{_NAMES}|inputs|labels?|label_ids|rewards?|expected|extracted|prediction|target"
+    r"|ground[_ ]truth|gold|score)(?: ?#?\d{1,9})? ?:(?: |$)"
+    r"|\[(?P<tag>prompt|response|ground_truth|score|input|input_ids|labels|labels_ids)\])",
+    re.IGNORECASE,
+)
+"""A part of a sample, as LLaMA-Factory, ms-swift and verl print them and programs by hand."""
 _RULE = re.compile(r"^([=*-])\1{7,}$")
 _LAUNCHER = re.compile(r"\bFAILED$|^(?:Primary job|mpirun|MPI_ABORT|srun|prterun|orterun)\b")
 """What a launcher writes of a death below a rule of its own."""
@@ -89,23 +91,27 @@ SAID, DOUBTED, PASSED_ON = 1.0, 0.6, 0.0
 """What is left of the strength of a line, by whether it says itself what stands in it."""
 
 
-def left_of(text: str, start: int, above: Bared, below: Bared, end: bool) -> float:
+def left_of(text: str, start: int, above: Bared, below: Bared, behind: Bared) -> float:
     """
-    What is left of what begins at `start` of a line that stands between others, the nearest first;
-    `end` is whether the log ends with them.
+    What is left of what begins at `start` of a line that stands between others, the nearest first:
+    where fewer follow than could, the log ends with them.  `behind` reaches as far up as a command
+    may stand that shows a file, and is empty where none does.
 
     A log does not end with a comment on an error that its run did not meet, a chat does not have
     one turn alone, and a program whose test has passed does not fail right then; but what stands
     so need not be the run's own word.
     """
     if passed_on(text, start):
+        end = len(below) < AROUND_LINES
         if end and text.startswith("# ") and all(map(_REMARK.match, below)):
             return DOUBTED
         return _of_a_turn(text, start, above, below)
     tested = may_begin(above.raw) and within_a_test(above, below)
     if within_a_turn(above, below) or tested:
         return DOUBTED if tested and any(map(ENDED.search, below)) else PASSED_ON
-    return SAID
+    start += len(text[start:]) - len(text[start:].lstrip(_DELIMITS))
+    left = min(literal(text, start, above), shown(text, start, above, below, behind))
+    return min(left, DOUBTED) if left and between_parts(above, below) else left
 
 
 def _of_a_turn(text: str, start: int, above: Sequence[str], below: Sequence[str]) -> float:
@@ -126,7 +132,7 @@ def passed_on(text: str, start: int) -> bool:
     if _TRACE.match(text) and start > 0:
         return True
     quotes = '"' in text or "'" in text
-    if (quotes or "(" in text) and _LOGGED.search(text):
+    if (quotes or "(" in text) and LOGGED.search(text):
         return False
     if quotes and (_ROW.search(before) or _LITERAL.search(before)):
         return True
@@ -154,6 +160,18 @@ def within_a_turn(above: Iterable[str], below: Iterable[str]) -> bool:
             return _ruled_off(heading[1], [*_undated(below)])
         if _END.search(text) or _RULE.search(text) or _RECORD.search(text):
             return False
+    return False
+
+
+def between_parts(above: Iterable[str], below: Iterable[str]) -> bool:
+    """Whether a line stands between two parts of a sample, by lines that name them."""
+    for text in above:
+        if _RECORD.search(text) or _RULE.search(text):
+            return False
+        if part := _PART.match(text):
+            names = {(found["name"] or found["tag"]).lower() for one in _undated(below)
+                     if (found := _PART.match(one))}  # fmt: skip
+            return bool(names - {(part["name"] or part["tag"]).lower()})
     return False
 
 

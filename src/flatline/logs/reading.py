@@ -429,3 +429,9 @@ def _add(found: list[tuple[int, bytes]], number: int, piece: bytes) -> None:
         found.append((number, piece[:LINE_BYTES]))
     elif len(found[-1][1]) < LINE_BYTES:
         found[-1] = (number, (found[-1][1] + piece)[:LINE_BYTES])
+
+
+def sample_lines(file: TextFile) -> list[str]:
+    """A file's sample, cleaned all at once: no escape reaches over a line's end."""
+    lines = plain(b"\n".join(file.sample())).decode("utf-8", "replace").split("\n")
+    return [line.rstrip(BLANKS) for line in lines]

@@ -33,6 +33,9 @@ _FAILED = re.compile(r"\b[1-9]\d* (?:failed|errors?|failures?)\b|\bfail(?:s|ed|u
 _PART = re.compile(r"\b(\d{1,6})(?:/| of (?:the )?)(\d{1,6})\b")
 _STEP = re.compile(r"\bstep[ =:]{0,3}\d|\d/\d+ \[|\bloss[ =:]{1,3}\d", re.IGNORECASE)
 
+_ITEM = re.compile(r"\.py(?:::\S{1,200})? (?:PASSED|XFAIL|XPASS|SKIPPED|[.xsX]{1,80}(?: |$))")
+"""One of pytest's tests, within its session."""
+
 ENDED = re.compile(
     r"\bexit(?:ed)? (?:with )?(?:exit )?(?:code|status):? ?[1-9]|\bexitcode ?: -?[1-9]",
     re.IGNORECASE,
@@ -67,6 +70,8 @@ def _first(wanted: re.Pattern[str], other: re.Pattern[str], lines: Iterable[str]
 ):  # fmt: skip
     """The nearest line of one kind, where none of another and no step stands before it."""
     for text in lines:
+        if _ITEM.search(text):
+            continue
         if found := wanted.search(text):
             return found
         if other.search(text) or _STEP.search(text):

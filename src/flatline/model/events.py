@@ -95,6 +95,8 @@ class Crash:
     seq: int = 0
     attempt: int = 0
     caught: bool = False
+    share: float = 1.0
+    """What is left of its strength: less where the log may only show it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ class ProcessExit:
     at: datetime | None = None
     seq: int = 0
     attempt: int = 0
+    share: float = 1.0
+    """What is left of its strength: less where the log may only show it."""
 
 
 PRINTED = "printed number"
