@@ -114,3 +114,23 @@ def test_an_exception_that_is_dropped_ends_nothing(tmp_path: Path, before: str) 
 def test_the_stores_errors_of_older_torch_are_echoes(tmp_path: Path, what: str) -> None:
     steps = "".join(f"step {n}/500 loss {4 / n:.4f}\n" for n in range(1, 30))
     assert said(tmp_path, steps + raised(f"RuntimeError: {what}")).code == "C2"
+
+
+@pytest.mark.parametrize(
+    ("above", "said_", "code"),
+    [
+        ('  File "/p/data/anno.py", line 71, in f\n    assert os.path.exists(self.images[-1])\n',
+         "AssertionError", "A1"),
+        (' File "/egg/opennre/framework/sentence.py", line 82, in __init__\n',
+         "Exception: Invalid optimizer. Must be 'sgd' or 'adam'.", "A1"),
+        ("the last words of a page on\n", "AssertionError", None),
+        ("", "TypeError", None),
+    ],
+)  # fmt: skip
+def test_a_name_alone_counts_below_a_frame(
+    tmp_path: Path, above: str, said_: str, code: str | None
+) -> None:
+    """Of words that stand alone anybody may have printed them."""
+    verdict = said(tmp_path, f"starting\n{above}{said_}\n")
+
+    assert (verdict.code, verdict.confidence < 0.8) == (code, True)

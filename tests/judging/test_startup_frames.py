@@ -10,6 +10,7 @@ from flatline.model import Frame
 
 LIBRARY, OWN = "/venv/lib/python3.11/site-packages/", "/home/u/proj/"
 UNPACK = "not enough values to unpack (expected 4, got 3)"
+NO = "[Errno 2] No such file or directory: "
 ZERO = "division by zero"
 
 
@@ -111,6 +112,14 @@ MAIN = frame(OWN + "train.py", "main", "run(args)")
         ("errors_impl.NotFoundError", "libcudart.so.8.0: cannot open shared object file: No such"
          " file or directory", [MAIN], "env"),
         ("AssertionError", "Cannot sample 1500 from 0 files found in ir/1", [MAIN], "data"),
+        ("OSError", "Failed to load tokenizer.", [MAIN], "asset"),
+        ("FileNotFoundError", NO + "'./Config/CONFIG_Users:10_Cells:3.json'", [MAIN], "config"),
+        ("json.decoder.JSONDecodeError", "Invalid \\escape: line 18 column 28", [
+            frame(OWN + "train.py", "<module>", "config = json.load(open(args.config))"),
+            frame("/usr/lib/python3.11/json/__init__.py", "load", "return loads(fp.read(),"),
+            frame("/usr/lib/python3.11/json/__init__.py", "loads", "return _default_decoder.x"),
+            frame("/usr/lib/python3.11/json/decoder.py", "decode", "self.raw_decode(s)"),
+        ], "config"),
         ("RuntimeError", "SHA256 checksum does not not match",
          [frame(LIBRARY + "clip/clip.py", "_download")], "asset"),
     ],

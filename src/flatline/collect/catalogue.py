@@ -16,7 +16,7 @@ from flatline.model import Signature
 from flatline.parsers import LineFormat, line_formats
 
 TRACEBACK = r"(?:Traceback \(most recent call last\)|Exception has occurred: [A-Z])"
-BARE = r"(?:[A-Za-z]Error|Exception): "
+BARE = r"(?:(?:[A-Za-z]Error|Exception): |[a-z]Error\s*$)"
 """An exception line; it counts by itself only at the start of a line, without a traceback."""
 
 

@@ -28,7 +28,7 @@ from flatline.logs.quoted import SAID as OWN
 from flatline.logs.reading import TextFile, clean, open_text, sample_lines
 from flatline.logs.scan import Hit
 from flatline.logs.traceback import RawCrash, read_exception, read_traceback, stream_lines
-from flatline.logs.tracetext import CODE, HEAD, exception_line
+from flatline.logs.tracetext import CODE, FRAME, HEAD, exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
 from flatline.parsers import LineReader, Reported
 from flatline.redact import around, excerpt, mask
@@ -211,7 +211,7 @@ class LogReader:
             found is None
             or found[0].endswith("Warning")
             or len(self._exceptions) >= TRACEBACKS_PER_FILE
-            or (found[0] == "Exception" and not self._below_code(cite.line))
+            or ((found[0] == "Exception" or not found[1]) and not self._below_code(cite.line))
             or not (share := self._near.of(labelled, cite.line, labelled.text))
         ):
             return
@@ -221,8 +221,10 @@ class LogReader:
         self._exceptions.append((labelled.key, bare))
 
     def _below_code(self, line: int) -> bool:
-        """Whether a line of a frame stands above: `Exception: ` is any program's word."""
-        return line > 1 and CODE.match(self._text(line - 1)) is not None
+        """Whether a line of a frame stands above: `Exception: ` is any program's word, and so is
+        the name of one without a message."""
+        above = self._text(line - 1) if line > 1 else ""
+        return bool(CODE.match(above) or FRAME.match(above))
 
     def place(self, labelled: Labelled) -> Place:
         """Where a line was said, by its labels and by what is known of its file."""

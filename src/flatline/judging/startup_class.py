@@ -111,6 +111,7 @@ _OPTION = re.compile(r"(?:^|[\s('\"`])--[a-z][\w-]+")
 _ABOUT_MODEL = re.compile(
     r"\bload(?:ing)? (?:an? |the )?(?:\w+ ){0,2}(?:model|weights|checkpoint|tokenizer)\b"
     r".{0,80}\b(?:incompatible|unknown|corrupt\w*|neither|not exists?|fail\w*)\b"
+    r"|\bfail\w* to load (?:the )?(?:pre-?trained )?(?:tokenizer|processor|model|weights)\b"
     r"|\bto load model not exists?\b|\bCan't find model '[a-z]|\b(?i:processor) was not found\b"
     r"|\bno pre-?trained (?:model|weights|checkpoint)s? (?:was |were )?(?:found|exists?)\b"
     r"|\b(?:checkpoint|weights?|tokenizer)(?: file)?\b.{0,120}\b(?:n[o']t exist|not found)\b",
@@ -161,7 +162,7 @@ _PATHS = tuple(
          r"\.(?:bin|safetensors)\.index\.json$|[a-z]_model$|"
          r"(?:^|/)models?(?:/|--)|(?:^|/)(?:glove|word2vec|fasttext|smplx?|mano)(?:\b|_)|\.vec$",
          "asset"),
-        (r"\.(?:ya?ml|toml|ini|cfg|conf|py|sh|env)$|config[\w-]{0,20}\.json$", "config"),
+        (r"\.(?:ya?ml|toml|ini|cfg|conf|py|sh|env)$|config[\w:.-]{0,80}\.json$", "config"),
         (r"\.(?:parquet|jsonl|rec|csv|tsv|arrow|tar|zip|tfrecords?|np[yz]|h5|hdf5|lmdb|mdb|zst|txt|idx"
          r"|jpe?g|png|wav|flac|mp[34]|nii(?:\.gz)?|bin|json)$", "data"),
         (r"(?:^|[/_-])(?:data(?:sets?)?|(?:pre)?processed|corpus|corpora|imagenet|coco|cifar\w*|train|val|valid|test"
@@ -365,7 +366,7 @@ def _by_the_line(code: str, said: str, near: tuple[Frame, ...]) -> str | None:
 
 def _by_its_reader(near: tuple[Frame, ...]) -> str:
     """What a text in JSON was, by who read it."""
-    if any(_READS_SETTINGS.search(code) for code in codes(near)[:3]):
+    if any(_READS_SETTINGS.search(code) for code in codes(near)):
         return "config"
     return "asset" if kind_of_any(near) == "asset" else "data"
 
