@@ -17,6 +17,7 @@ from flatline.model import Match, Place
 RANKS, RANK, MAPPING, AGENT, BLOCKS = (
     f"placement-{what}" for what in ("ranks", "rank", "deepspeed", "agent", "blocks")
 )
+ONE_EACH = (RANK, f"{RANK}-set", "placement-process")
 MOST = 1000
 """Ranks whose lines are enough, however many there are: of one log so many of a kind are kept."""
 _WORD = re.compile(r"[A-Za-z0-9][\w.-]*[A-Za-z0-9]|[A-Za-z0-9]")
@@ -107,7 +108,7 @@ def _one_by_one(
     for process in (False, True):
         of: dict[int, set[str]] = {}
         for match in told:
-            if match.signature.id != RANK or ("what" in match.groups) != process:
+            if match.signature.id not in ONE_EACH or ("what" in match.groups) != process:
                 continue
             host = _host_beside(match, known)
             if host is not None:

@@ -15,6 +15,7 @@ from flatline.logs.scan import Scanner
 from flatline.model import Signature
 from flatline.parsers import LineFormat, line_formats
 
+PLACEMENT = "placement"
 TRACEBACK = r"(?:Traceback \(most recent call last\)|Exception has occurred: [A-Z])"
 BARE = r"(?:(?:[A-Za-z]Error|Exception): |[a-z]Error\s*$)"
 """An exception line; it counts by itself only at the start of a line, without a traceback."""
@@ -31,6 +32,8 @@ class Catalogue:
     traceback_id: int
     bare_id: int
     digest: str
+    aside: frozenset[int] = frozenset()
+    """Signatures of lines that every rank prints once as it starts: they date no other line."""
 
 
 @cache
@@ -56,6 +59,7 @@ def catalogue() -> Catalogue:
         traceback_id=len(patterns) - 2,
         bare_id=len(patterns) - 1,
         digest=hashlib.sha256("\0".join(patterns).encode()).hexdigest()[:16],
+        aside=frozenset(n for n, one in enumerate(known) if one.origin == PLACEMENT),
     )
 
 

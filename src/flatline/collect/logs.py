@@ -42,8 +42,6 @@ TEXT_CHARS = 600
 """What is kept of a cited line; the citation still holds, for it is looked for in the line."""
 MATCHES_PER_SIGNATURE = 2_000
 TRACEBACKS_PER_FILE = 4_000
-PLACEMENT = "placement"
-"""Signatures of lines that every rank prints once as it starts, long before what is not dated."""
 MESSAGES_PER_FILE = 64
 """Exceptions without a traceback whose further lines are read."""
 MESSAGE_LINES = 30
@@ -111,7 +109,6 @@ class LogReader:
         self._steps = StepLines(self.events, labels, clock, setting.attempt, POINTS_PER_STREAM)
         self._readers: dict[tuple[str, str], LineReader] = {}
         self._streams: dict[str, Stream] = {}
-        self._aside = {n for n, one in enumerate(book.signatures) if one.origin == PLACEMENT}
         self._heads: list[tuple[int, str]] = []
         self._exceptions: list[tuple[str, Crash]] = []
         self._counts: dict[str, int] = {}
@@ -152,7 +149,7 @@ class LogReader:
                 self._joined += 1  # what stands across the cut was not seen by the scanner
                 numbers = sorted({*hit.ids, *range(len(self.book.signatures))})
             labelled = whole
-        aside = self._aside.issuperset(numbers)
+        aside = self.book.aside.issuperset(numbers)
         at, assumed = self._time(text, labelled, hit.line, aside)
         seen = _Seen(self, text, labelled, hit.line, at, assumed)
         taken = False

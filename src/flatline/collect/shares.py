@@ -7,9 +7,9 @@ from bisect import bisect_left
 from flatline.logs.labels import Bared, Labelled, Labels
 from flatline.logs.quoted import AROUND_LINES, left_of
 from flatline.logs.reading import TextFile, clean
-from flatline.logs.shown import BACK_LINES, MAY_SHOW
+from flatline.logs.shown import BACK_LINES, showing
 
-PAGE_LINES = 512
+PAGE_LINES = 192
 """Lines read at once where single ones are read again: tracebacks stand close together."""
 
 
@@ -51,7 +51,6 @@ class Shares:
     def _shows(self, first: int, line: int) -> bool:
         """Whether a line from the first on, above another, may be one by which text is shown."""
         if self._showing is None:
-            self._showing = [n for n, raw in enumerate(self._page, self._first)
-                             if MAY_SHOW.search(raw)]  # fmt: skip
+            self._showing = [self._first + n for n in showing(self._page)]
         at = bisect_left(self._showing, first)
         return at < len(self._showing) and self._showing[at] < line

@@ -67,6 +67,25 @@ MAY_SHOW = re.compile(
     rb"|```|~~~|usage: |lines of output\]|Command errored"
 )
 """In every line by which something is shown."""
+_FIXED = (
+    b"+ ", b"$ ", b"ious ", b"lier ", b"rior ", b"ld ", b"ast ", b"iled ", b"IOUS ", b"AST ",
+    b"ILED ", b"\xe2\x9c", b"? UNDET", b"diff --git", b"Author: ", b"#!/", b"#SBATCH", b"#PBS",
+    b"#BSUB", b"```", b"~~~", b"usage: ", b"lines of output]", b"Command errored",
+)  # fmt: skip
+"""One of these stands in each of them, and is found in a tenth of the time."""
+
+
+def showing(lines: Sequence[bytes]) -> list[int]:
+    """Which of these lines may be such."""
+    whole = b"\n".join(lines)
+    there = [text for text in _FIXED if text in whole]
+    if not there:
+        return []
+    return [
+        n
+        for n, raw in enumerate(lines)
+        if any(text in raw for text in there) and MAY_SHOW.search(raw)
+    ]
 
 
 def shown(
