@@ -23,14 +23,16 @@ def verdict(folder: Path, lines: list[str]) -> Verdict:
     return diagnose(collect(Request((str(folder),))))
 
 
-def resumed(first: int, rise: float = 0.0, norm: float = 0.4) -> list[str]:
+def resumed(
+    first: int, rise: float = 0.0, norm: float = 0.4, level: float = 2.05, noise: float = 0.03
+) -> list[str]:
     dice = random.Random(first)
     lines = [f" loading checkpoint from /ckpt/gpt at iteration {first}"]
     lines.append(
         f"  successfully loaded checkpoint from /ckpt/gpt [ t 0, p 0 ] at iteration {first}"
     )
     for n in range(1, 61):
-        loss = 2.33 + rise * n / 60 + dice.uniform(-0.03, 0.03)
+        loss = level + rise * n / 60 + dice.uniform(-noise, noise)
         lines.append(
             f" iteration {first + 10 * n:8d}/ {first + 600:8d} | lm loss: {loss:.6E} |"
             f" grad norm: {norm * dice.uniform(0.9, 1.1):.3f} | number of nan iterations: 0 |"
@@ -44,6 +46,12 @@ def resumed(first: int, rise: float = 0.0, norm: float = 0.4) -> list[str]:
         pytest.param(resumed(24_000), "G1", id="as-it-was"),
         pytest.param(resumed(24_000, rise=0.2), None, id="higher"),
         pytest.param(resumed(100), None, id="too-early"),
+        pytest.param(
+            resumed(24_000, level=10.82), None, id="as-a-new-model-of-fifty-thousand-words"
+        ),
+        pytest.param(resumed(24_000, level=2.3026, noise=0.004), None, id="as-one-of-ten-classes"),
+        pytest.param(resumed(24_000, noise=0.0), None, id="to-the-last-digit"),
+        pytest.param(resumed(24_000, norm=9000.0), None, id="with-gradients-of-thousands"),
         pytest.param(resumed(24_000, norm=0.0), None, id="without-a-gradient"),
         pytest.param(resumed(24_000)[2:], None, id="nothing-was-loaded"),
     ],
@@ -60,11 +68,11 @@ def test_a_late_resume_that_keeps_its_level(
         assert "kept the level" in str(told.cannot_decide)
 
 
-def policy(graded: bool = True, last: str = "0.0012") -> list[str]:
+def policy(graded: bool = True, last: str = "0.0012", rise: float = 0.005) -> list[str]:
     norm = " - actor/grad_norm:0.21" if graded else ""
     return [
         f"step:{n} - actor/kl_loss:{last if n == 48 else '0.0012'} - actor/pg_loss:0.00117{norm}"
-        f" - critic/rewards/mean:{0.3 + n / 200:.4f}"
+        f" - critic/rewards/mean:{0.4 + rise * n:.4f}"
         for n in range(1, 49)
     ] + ["Training Progress: 100%|##########| 48/48 [1:32:48<00:00, 105.2s/it]"]
 
@@ -73,10 +81,12 @@ def test_a_policy_that_stayed_finite(tmp_path: Path) -> None:
     told = verdict(tmp_path, policy())
 
     assert (told.code, told.confidence < 0.8) == ("G1", True)
-    assert "not meant to fall" in str(told.cannot_decide)
+    assert "the reward rose" in str(told.cannot_decide)
 
 
-@pytest.mark.parametrize("lines", [policy(graded=False), policy(last="nan")])
+@pytest.mark.parametrize(
+    "lines", [policy(graded=False), policy(last="nan"), policy(rise=-0.005), policy(rise=0.0)]
+)
 def test_a_policy_of_which_less_is_known(tmp_path: Path, lines: list[str]) -> None:
     assert verdict(tmp_path, lines).code != "G1"
 

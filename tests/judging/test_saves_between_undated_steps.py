@@ -40,10 +40,41 @@ def log(save_s: float, *, beside: bool = False, saves: int = 10) -> str:
     return "\n".join(lines) + "\n"
 
 
+SACCT = (
+    "JobID|State|ExitCode|Start|End|Elapsed|NodeList\n"
+    "77|COMPLETED|0:0|2026-03-04T08:00:00|2026-03-04T08:34:00|00:34:00|n[1-2]\n"
+)
+
+
+def pressure() -> str:
+    """Two hosts that wait for storage two fifths of the time."""
+    begun = int(datetime(2026, 3, 4, 8, tzinfo=UTC).timestamp())
+    name = "node_pressure_io_waiting_seconds"
+    rows = [
+        f'{name}_total{{instance="n{host}:9100"}} {12 * n} {begun + 30 * n}'
+        for host in (1, 2)
+        for n in range(70)
+    ]
+    return f"# TYPE {name} counter\n" + "\n".join(rows) + "\n# EOF\n"
+
+
+@pytest.mark.parametrize("waited", [True, False])
+def test_where_hosts_waited_for_storage(tmp_path: Path, waited: bool) -> None:
+    """Lines of an output that its buffer holds back look as if the saves held the steps."""
+    (tmp_path / "composer.log").write_text(log(80.0))
+    (tmp_path / "sacct.txt").write_text(SACCT)
+    if waited:
+        (tmp_path / "metrics.om").write_text(pressure())
+    told = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (told.code == "D2") is waited
+    assert told.confidence < 0.8
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        pytest.param(log(80.0), "D2", id="two-fifths-of-the-time"),
+        pytest.param(log(80.0), None, id="nothing-beside-the-log"),
         pytest.param(log(80.0, beside=True), None, id="beside-the-steps"),
         pytest.param(log(3.0), None, id="a-moment"),
         pytest.param(log(80.0, saves=2), None, id="two-saves"),

@@ -16,7 +16,7 @@ from flatline.model import Signature
 from flatline.parsers import LineFormat, line_formats
 
 PLACEMENT = "placement"
-TRACEBACK = r"(?:Traceback \(most recent call last\)|Exception has occurred: [A-Z])"
+TRACEBACK = r"(?:Traceback \(most recent call last\)|Exception has occurred: [A-Za-z_])"
 BARE = r"(?:(?:[A-Za-z]Error|Exception): |[a-z]Error\s*$)"
 """An exception line; it counts by itself only at the start of a line, without a traceback."""
 

@@ -84,7 +84,9 @@ _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
 ENDS_BYTES = 4096
 _KERNEL = re.compile(
     rb"^(?:<\d+>|\w{3} +\d+ [\d:]{8} \S+ kernel: |\S+ \S+ kernel: |kern\s*:\w+\s*: )?"
-    rb"\[ *\d+\.\d{6}\]|^\w{3} +\d+ [\d:]{8} \S+ kernel: |^\S+T\S+ (?:\S+ )?kernel: ",
+    rb"\[ *\d+\.\d{6}\]|^\w{3} +\d+ [\d:]{8} \S+ kernel: "
+    rb"|^\d{4}-\d\d-\d\dT\S{8,40} \S{1,255} kernel: "
+    rb"|^\d{4}-\d\d-\d\dT[\d:.,]{8,20}(?:Z|[+-]\d\d:?\d\d) kernel: ",
     re.MULTILINE,
 )
 _KERNEL_TIMED = re.compile(

@@ -37,7 +37,7 @@ from flatline.judging.costly_steps import stated_saves
 from flatline.judging.health import within
 from flatline.judging.lately import lately
 from flatline.judging.launches import launches
-from flatline.judging.level_kept import finite_policy, kept_level
+from flatline.judging.level_kept import kept_level, policy_rewarded
 from flatline.judging.loss import curve
 from flatline.judging.pace import pace
 from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
@@ -77,7 +77,7 @@ SAVING, MUCH = "What saving cost: see the warning.", 0.25
 """Of the time, as much as makes it a cause of slowness where a clock tells (D2)."""
 SETTING = "What a setting costs that makes each kernel launch wait: see the warning."
 LEVEL = "Whether it still learnt: its loss kept the level that the run went on at."
-POLICY = "Whether it learnt: its loss is not meant to fall, and no reward was read."
+POLICY = "Whether it learnt what it should: its loss is not meant to fall; the reward rose."
 LEFT_LATE = "Why its processes did not leave once training was done: no stack of them was read."
 MUCH_SLOWER = 0.95
 """Below this part of its best level a phase is slow: repeats of one run differ by 2 %
@@ -166,7 +166,7 @@ def _doubts(
         SETTING: waits is not None and not waits.cheap,
         SAVING: saves is not None and not saves.sure and saves.lost_s >= MUCH * saves.wall_s,
         LEVEL: kept_level(facts, curve(facts)) is not None,
-        POLICY: finite_policy(facts) is not None,
+        POLICY: policy_rewarded(facts) is not None,
         WHEN: timeless(facts),
         WHICH: doubtful(facts),
         WHOSE: METRICS in facts.stores and not scoped(facts),

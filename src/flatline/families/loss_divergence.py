@@ -39,7 +39,7 @@ from math import exp, isfinite
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
-from flatline.judging.level_kept import finite_policy, kept_level
+from flatline.judging.level_kept import kept_level, policy_rewarded
 from flatline.judging.loss import Curve, curve
 from flatline.judging.shapes import CHANCES, SHAPE_POINTS, beyond_chance
 from flatline.judging.standing import Standing, both_at_chance, fell_to_chance, standing_still
@@ -124,8 +124,8 @@ def _untold(facts: Facts, seen: Curve | None) -> Judgement:
     if (ends := kept_level(facts, seen)) is not None:
         text = "the loss is finite and kept the level that the run went on at"
         return Cleared(CODE, text, tuple(p.cite for p in ends))
-    if seen is None and (ends := finite_policy(facts)) is not None:
-        text = "the loss, which is not meant to fall, and its gradients stayed finite"
+    if seen is None and (ends := policy_rewarded(facts)) is not None:
+        text = "the reward rose; the loss, not meant to fall, and its gradients stayed finite"
         return Cleared(CODE, text, tuple(p.cite for p in ends))
     return None if seen is None else _by_its_mean(facts, seen)
 

@@ -63,6 +63,7 @@ _SETTING = re.compile(
     re.IGNORECASE,
 )
 """A checkpoint by its name, as settings are printed (argparse, YAML, Megatron)."""
+_LAST_NUMBER = re.compile(r"[/\\_-](\d{1,9})(?:\.\w{1,12})?[/\\]?['\"]?\s*$")
 _RESET = re.compile(r"reset[_-]optimizer['\"]?(?:[=:]\s?True| |$)")
 """fairseq's, in the settings it prints or a command line."""
 UNCOUNTED = 1000
@@ -272,8 +273,15 @@ def _set(facts: Facts, marker: Marker) -> bool:
 
 def _went_on(facts: Facts, first: Point) -> bool:
     """Whether the first step is at or beyond the one a checkpoint was announced or saved for, or
-    one that no run begins at."""
-    if first.step is not None and first.step > UNCOUNTED:
+    that the name of the one it was to go on from ends in."""
+    named = [_LAST_NUMBER.search(m.cite.text) for m in facts.markers_of("resume")
+             if m.attempt == facts.last.n]  # fmt: skip
+    numbers = [int(found[1]) for found in named if found is not None]
+    if (
+        first.step is not None
+        and first.step > UNCOUNTED
+        and any(UNCOUNTED <= number <= first.step <= number + UNCOUNTED for number in numbers)
+    ):
         return True
     steps = [
         m.progress.step

@@ -28,6 +28,7 @@ LINES = 4
 SEVERAL, STATED_HELD = 2.0, 0.9
 """Lines of steps that a save kept from being printed, and the part of its stated time for which it
 did: seconds are rounded."""
+WAITED_FOR = ("host_io_pressure_seconds_total", "host_io_pressure_ratio")
 _TOOK = re.compile(
     r"(?:\bin |\(|\btook |[Dd]uration ?: )([0-9]{1,6}(?:\.[0-9]{1,6})?) ?s(?:ec(?:onds?)?)?\b"
 )
@@ -176,6 +177,8 @@ def _begun_and_ended(
         if not before or end.at is None or end.at_assumed or end.source != track.source:
             return None
         start = begun[before - 1]
+        if "async" in start.text + end.text:
+            return None
         if bisect_left(steps, start.line) != bisect_left(steps, end.line):
             return None
         pairs.append((start, end, seconds))
@@ -192,9 +195,10 @@ def _begun_and_ended(
         first = min(first, job.started_at.timestamp())
         last = max(last, job.ended_at.timestamp())
     cites = tuple(end for _, end, _ in pairs)
-    return Stated(
-        sum(took for *_, took in pairs), last - first, len(pairs), cites, "the log's clock"
-    )
+    lost = sum(took for *_, took in pairs)
+    # an output that its buffer holds back looks so too: the hosts must have waited for storage
+    sure = job is not None and any(facts.measured(signal) for signal in WAITED_FOR)
+    return Stated(lost, last - first, len(pairs), cites, "the log's clock", sure)
 
 
 def _moment(cite: LogCite) -> float:

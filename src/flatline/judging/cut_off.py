@@ -22,22 +22,19 @@ _RAISES = re.compile(
     r"^raise (?:[a-z_]\w*\.)*(?P<kind>[A-Z]\w*)(?:\((?:[frbu]*['\"](?P<said>[^'\"]{1,300}))?|$)"
 )
 _ELSEWHERE = re.compile(
-    r"(?i)out.?of.?memory|\bCUDA|cublas|cudnn|nccl|rendezvous|time(?:d[ -]?)?out|DataLoader worker"
+    r"(?i)ResourceExhausted|XlaRuntime|Accelerator|BrokenPipe|Unavailable|Aborted|\bUnknownError"
+    r"|InternalError|StopIteration|Pruned|Cancelled"
+    r"|out.?of.?memory|\bCUDA|cublas|cudnn|nccl|rendezvous|time(?:d[ -]?)?out|DataLoader worker"
     r"|^(?:_?queue\.)?Empty\b|connection|\bDist\w*Error|Warning\b"
 )
 """What is raised for a full card, for a peer or for a worker is of other families."""
-_RESTORES = re.compile(
-    r"(?i)\W*(?:\S{1,40} ){0,6}(?:restor|reload|resum)ing\b.{0,40}\b(?:checkpoint|ckpt)\b"
-    r".{0,12}[/\\:]"
+RESTORES = re.compile(
+    r"(?i)(?:\[[^\]]{1,60}\] |\S*\d\S* )*(?:restor|reload|resum)ing\b.{0,40}"
+    r"\b(?:checkpoint|ckpt)\b.{0,12}[/\\:]"
 )
-_RESUMED = re.compile(r"\(.{0,40}\bresume_from_checkpoint\b")
-_MEETS = re.compile(
-    r"(?:^|\b)(?:_verify_param_shape_across_processes|_store_based_barrier|_create_c10d_store"
-    r"|init_process_group)(?:\(|$)"
-)
+_RESUMED = re.compile(r"\b(?:join|open|exists|load\w{0,20})\(resume_from_checkpoint\b")
+_MEETS = re.compile(r"\b(?:_verify_param_shape_across_processes|_store_based_barrier)(?:\(|$)")
 """Where a rank waits for all others for the first time."""
-JUST_ABOVE = 2
-"""Lines above the head in which a program says that it goes on from a checkpoint."""
 _SAYS_NOTHING = ("RuntimeError", "Exception", "InternalError", "OSError", "SystemError")
 """What is raised for anything, a full card among it."""
 _WAITS = re.compile(
@@ -61,28 +58,38 @@ def cut_off(
     if any("KeyboardInterrupt" in text or text.strip() == "^C" for text in near):
         return None
     resumed = not facts.has_progress and _RESUMED.search(crash.frames[-1].code or "")
-    if resumed or (not begun and _restores(facts, crash, near[: crash.head.line - first])):
+    if resumed:
         return "E2", None, STRENGTH
     if not begun and reads_a_checkpoint(crash) and of_its_own(facts, crash):
-        return None
+        return None if of_a_model(crash) else ("E2", None, STRENGTH)
     raised = _RAISES.match((crash.frames[-1].code or "").strip())
     known = [" ".join(one[:2]) for one in crash.chain[-1:]] + [crash.exception]
     if raised is not None:
         known.append(f"{raised['kind']} {raised['said'] or ''}")
     if any(map(_ELSEWHERE.search, known)):
         return None
-    last = crash.frames[-1]
-    if not facts.has_progress and any(map(_MEETS.search, (last.function, last.code or ""))):
+    if not facts.has_progress and _met(facts, crash):
         return "C1", None, STRENGTH
     found = _late(crash) if begun else _early(crash, raised, near)
+    if found is None and not begun and raised is None and not crash.exception:
+        above_it = near[: crash.head.line - first]
+        found = ("E2", None) if _restores(crash, above_it) else None
     return None if found is None else (*found, STRENGTH)
 
 
-def _restores(facts: Facts, crash: Crash, above_it: Sequence[str]) -> bool:
-    """Whether a checkpoint of the run's own was being read, by the frames or the line above."""
-    if any(map(_RESTORES.match, above_it[-JUST_ABOVE:])):
-        return True
-    return reads_a_checkpoint(crash) and of_its_own(facts, crash) and not of_a_model(crash)
+def _met(facts: Facts, crash: Crash) -> bool:
+    """Whether a rank waited for all others for the first time as its log ended."""
+    last, end = crash.frames[-1], facts.last_lines.get(crash.head.source)
+    if end is not None and end.line > crash.end_line + 1:
+        return False
+    return any(map(_MEETS.search, (last.function, last.code or "")))
+
+
+def _restores(crash: Crash, above_it: Sequence[str]) -> bool:
+    """Whether the line above says that a checkpoint is being read, and the frames go no deeper
+    than the program's own beginning."""
+    deep = any("/torch/" in frame.file.replace("\\", "/") for frame in crash.frames)
+    return not deep and any(map(RESTORES.match, above_it[-1:]))
 
 
 def _late(crash: Crash) -> tuple[str, str] | None:
@@ -91,7 +98,7 @@ def _late(crash: Crash) -> tuple[str, str] | None:
 
 def _early(
     crash: Crash, raised: re.Match[str] | None, near: Sequence[str]
-) -> tuple[str, str] | None:
+) -> tuple[str, str | None] | None:
     if crash.chain and crash.chain[-1][2] == "context":
         return "A1", _before_it(crash, near)
     fetched = asks_the_network(crash.frames[-NEAREST:])

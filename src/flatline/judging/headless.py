@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 from flatline.facts import LOG, Facts
+from flatline.judging.cut_off import RESTORES
 from flatline.judging.frames import above
 from flatline.model import NOWHERE, Crash, LogCite
 
 TAIL = 120
 """Lines before the end of a log: thirty frames with their code and marks."""
 MOST_LOGS = 64
-LISTED = "call last):"
-"""What heads a stack that was only listed, as `logging` does with `stack_info`."""
+_STOPPED = re.compile(r"\b(?:breakpoint|set_trace)\(")
 
 
 def headless(facts: Facts) -> Crash | None:
@@ -35,7 +37,9 @@ def _at_the_end(facts: Facts, source: str, count: int) -> Crash | None:
         return None
     named = f'"{frames[0].file}", line {frames[0].line}'
     at = max((n for n, text in enumerate(lines, begin) if named in text), default=begin)
-    if any(text.rstrip().endswith(LISTED) for text in lines[max(0, at - begin - 1) : at - begin]):
+    # below any other line it may be a stack that was only listed, whose heads are of many kinds
+    inside = at == 1 or (at == 2 and RESTORES.match(facts.text(source, 1)))
+    if not inside or not all(f.function for f in frames) or _STOPPED.search(frames[-1].code or ""):
         return None
     if any(c.end_line >= at for c in facts.crashes if c.cite.source == source):
         return None

@@ -25,7 +25,7 @@ AGAIN = 2
 _STRENGTH, _BARE = 0.5, 0.4
 
 _ERRS = re.compile(
-    r"\b(?:[a-z]{0,40}error|fatal|timed out|fail(?:s|ed|ure)?|exception|critical"
+    r"\b(?:error|MaxRetryError|fatal|fail(?:s|ed|ure)?|exception|critical"
     r"|can(?:no|')t|could(?: no|n')t|unable"
     r"|abort(?:ed|ing)?|denied|refused|panic|invalid|unreachable|nan)\b|not (?:found|available)",
     re.IGNORECASE,

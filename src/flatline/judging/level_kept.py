@@ -2,19 +2,49 @@
 
 from __future__ import annotations
 
-from math import isfinite
+import re
+from collections.abc import Sequence
+from math import isfinite, log
+from statistics import median
 
 from flatline.facts import Facts, Point
 from flatline.judging.loss import Curve
-from flatline.judging.shapes import LATE_STEP, SHAPE_POINTS
+from flatline.judging.shapes import (
+    CHANCES,
+    LATE_STEP,
+    OF_ANOTHER_SCALE,
+    RISE_Z,
+    SHAPE_POINTS,
+    trend,
+)
 
 RISEN = 1.02
 """Times the level it began at: repeats of one run differ by as much."""
+NEAR_CHANCE, VOCABULARY = 0.01, 7.0
+"""A level as near to that of so many classes alike, or above that of a vocabulary of a thousand
+words, is a model's that knows nothing."""
+SETTLED = 100.0
+"""A gradient's norm beyond it is none of a model that was trained for long: clipping is at 1."""
+GROWN = 3.0
+_REWARD = re.compile(
+    r"(?i)\b(?:[\w/]{0,40}(?:reward|return)s?(?:[/_](?:mean|avg|average))?)['\"]?\s{0,3}[:=]\s{0,3}"
+    r"([-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)"
+)
+_SKIPS = re.compile(r"skipped iterations: {1,8}[1-9]")
+_NAMED = re.compile(
+    r"(?i)\b([\w/@.-]{0,60}(?:loss|kl|norm|grad|clip|ratio)[\w/@.-]{0,30})['\"]?\s{0,3}[:=]\s{0,3}"
+    r"['\"]?([-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)"
+)
+EXPLODED = 30.0
+"""Times a number of the first steps: none that is looked after grows so."""
+SAMPLED = 6
+_ADVERSARY = re.compile(r"(?i)(?:^|[_/. ])(?:[dg]|disc\w*|gen(?:erator)?)(?:$|[_/. ])")
 
 
 def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
     """The first and the last loss of a run that went on from a checkpoint, late, whose losses stay
-    at the level it went on at while its gradients move; None elsewhere."""
+    at the level it went on at while its gradients move, none of it that of a model that knows
+    nothing; None elsewhere."""
     if seen is None or seen.shape != "unclear" or seen.count < SHAPE_POINTS:
         return None
     if seen.head is None or seen.tail is None or not 0 < seen.tail <= RISEN * seen.head:
@@ -22,23 +52,82 @@ def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
     track, span = seen.track, seen.track.of_attempt(facts.last.n)
     went_on = any(m.attempt == facts.last.n
                   for m in facts.markers_of("checkpoint_loaded", "resume"))  # fmt: skip
-    moved = any(track.has_grad[i] and isfinite(track.grad_norm[i]) and track.grad_norm[i] > 0
-                for i in span[len(span) // 2 :])  # fmt: skip
-    if not went_on or not moved or track.steps[span[0]] < LATE_STEP:
+    if not went_on or track.steps[span[0]] < LATE_STEP or any(track.skipped[i] for i in span):
+        return None
+    if any(_SKIPS.search(facts.text(track.source, track.lines[i])) for i in span[-SAMPLED:]):
+        return None
+    losses = [track.loss[i] for i in span if track.has_loss[i]]
+    norms = [track.grad_norm[i] for i in span if track.has_grad[i]]
+    if _knows_nothing(facts, (seen.head, seen.tail)) or len(set(losses)) < len(losses) / 2:
+        return None
+    if not _settled(norms) or max(norms) > SETTLED or trend(losses) > RISE_Z:
         return None
     return seen.points[0], seen.points[-1]
 
 
-def finite_policy(facts: Facts) -> tuple[Point, Point] | None:
-    """The first and the last of many numbers, all finite, that are not meant to fall, where the
-    gradients are printed too; None elsewhere."""
+def _knows_nothing(facts: Facts, ends: Sequence[float]) -> bool:
+    """Whether the level of both ends is that of a model without any training, or one that it was
+    far below."""
+    level = min(ends)
+    if level > VOCABULARY or any(
+        all(abs(end / log(k) - 1) < NEAR_CHANCE for end in ends) for k in CHANCES
+    ):
+        return True
+    told = [m.progress.loss for m in facts.markers_of("eval") if m.progress.loss is not None]
+    return any(isfinite(loss) and 0 < 2 * loss < level for loss in told)
+
+
+def _settled(norms: Sequence[float]) -> bool:
+    """Whether gradients are there and do not grow."""
+    if len(norms) < SHAPE_POINTS or not all(isfinite(n) and n > 0 for n in norms):
+        return False
+    half = len(norms) // 2
+    return median(norms[half:]) <= GROWN * median(norms[:half])
+
+
+def policy_rewarded(facts: Facts) -> tuple[Point, Point] | None:
+    """The first and the last number of a policy that is not meant to fall, where numbers and
+    gradients stayed finite and of a size, and the reward that stands beside them did not fall."""
     track = facts.main_track(facts.last.n)
-    if track is None or track.falling:
+    if track is None or track.falling or _ADVERSARY.search(track.loss_name):
         return None
-    points = [i for i in track.of_attempt(facts.last.n) if track.has_loss[i]]
-    graded = [i for i in points if track.has_grad[i] and track.grad_norm[i] > 0]
-    if len(points) < SHAPE_POINTS or len(graded) < len(points) / 2:
+    span = track.of_attempt(facts.last.n)
+    points = [i for i in span if track.has_loss[i]]
+    norms = [track.grad_norm[i] for i in span if track.has_grad[i]]
+    if len(points) < SHAPE_POINTS or not _settled(norms):
         return None
-    if not all(isfinite(track.loss[i]) for i in points):
+    sizes = [abs(track.loss[i]) for i in points]
+    if not all(map(isfinite, sizes)):
+        return None
+    third = len(sizes) // 3
+    if max(sizes[-third:]) > OF_ANOTHER_SCALE * max(sizes[:third]):
+        return None
+    begun, ended = (
+        ["".join(facts.lines(track.source, track.lines[i], 1, _LONGEST)) for i in part]
+        for part in (points[:SAMPLED], points[-SAMPLED:])
+    )
+    first, last = ([float(r[1]) for text in part if (r := _REWARD.search(text))]
+                   for part in (begun, ended))  # fmt: skip
+    if min(len(first), len(last)) < SAMPLED or median(last) <= median(first):
+        return None
+    if _exploded(begun, ended):
         return None
     return facts.point(track, points[0]), facts.point(track, points[-1])
+
+
+def _exploded(begun: Sequence[str], ended: Sequence[str]) -> bool:
+    """Whether any of the numbers that are kept small grew beyond all bounds."""
+    sizes: list[dict[str, float]] = [{}, {}]
+    for of, texts in zip(sizes, (begun, ended), strict=True):
+        for name, value in (pair for text in texts for pair in _NAMED.findall(text)):
+            of[name] = max(of.get(name, 0.0), abs(float(value)))
+    first, last = sizes
+    return any(
+        0 < EXPLODED * first[name] < value and value > 1
+        for name, value in last.items()
+        if name in first
+    )
+
+
+_LONGEST = 8_192
+"""Characters of a line: those of verl have some 5,000."""

@@ -42,6 +42,11 @@ _GOES_ON = re.compile(
 _GIVEN = re.compile(r"^\s*[\w., ]{1,80}=(?!=)")
 """What is read into: any file of weights is a `checkpoint` there."""
 _PRETRAINED = re.compile(r"pre_?train")
+_CALLED_SO = re.compile(r"(?i)pre[-_]?trained|(?<![\w-])pre[-_]?train(?:_model)?s?[/\\]")
+_OWN_NAME = re.compile(
+    r"(?i)resum|restor|\blast\b|latest|(?:checkpoint|iter|global_step|step|epoch|ckpt)[-_=]?\d"
+)
+"""As weights that are published are called, and a checkpoint of a run's."""
 _NO_RESUME = re.compile(
     r"(?<![\w-])resume['\"]?\s{0,20}[=:]\s{0,4}(?:False|None|''|\"\")(?=[\s,})]|$)"
 )
@@ -108,9 +113,10 @@ def of_a_model(crash: Crash) -> bool:
             return True
     if any(f.function == _HUB or _FETCHES.match(f.function) for f in crash.frames):
         return True
-    if _PRETRAINED.search(crash.message):  # as a file or a folder is called
-        return True
     way = " ".join(f"{frame.function} {frame.code or ''}" for frame in crash.frames)
+    published = _CALLED_SO.search(crash.message) and not _OWN_NAME.search(crash.message)
+    if published and not _OF_ITS_OWN.search(way):
+        return True
     if _BUILDS.search(way) is not None and not _RESUMES.search(way):
         return True
     used = " ".join(f"{f.function} {_GIVEN.sub('', f.code or '')}" for f in crash.frames)

@@ -93,7 +93,8 @@ _ABOUT_DATA = re.compile(
     r"\bunexpected (?:labels?|values?) (?:found )?in\b|"
     r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float"
     r"|\bat least one array to (?:stack|concatenate)"
-    r"|\b(?:found|loaded|read) 0 (?:\w+ )?(?:files?|images?|samples?)\b",
+    r"|\b(?:found|loaded|read) 0 (?!model|weight|checkpoint)(?:\w+ )?"
+    r"(?:files?|images?|samples?)\b",
     re.IGNORECASE,
 )
 _SETTING = re.compile(

@@ -26,7 +26,8 @@ def of_a_dead_parent(crash: Crash) -> bool:
     """Whether a process that was being spawned found nothing, or a part, of what its parent was to
     hand it: the parent had failed while it did."""
     born = any(frame.function == "spawn_main" for frame in crash.frames[:2])
-    return born and _CUT_SHORT.search(f"{crash.exception}: {crash.message[:80]}") is not None
+    inside = "/multiprocessing/" in crash.frames[-1].file.replace("\\", "/") if born else False
+    return inside and _CUT_SHORT.search(f"{crash.exception}: {crash.message[:80]}") is not None
 
 
 def is_interrupt(crash: Crash) -> bool:

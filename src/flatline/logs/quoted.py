@@ -83,7 +83,9 @@ _PART = re.compile(
 _RULE = re.compile(r"^([=*-])\1{7,}$")
 _LAUNCHER = re.compile(r"\bFAILED$|^(?:Primary job|mpirun|MPI_ABORT|srun|prterun|orterun)\b")
 """What a launcher writes of a death below a rule of its own."""
-_RECORD = re.compile(r"^\W{0,2}\d{4}-\d\d-\d\d[ T]\d\d:|\bstep[ =:]{0,3}\d|\d+/\d+ \[")
+_RECORD = re.compile(
+    r"^\W{0,2}\d{4}-\d\d-\d\d[ T]\d\d:|\bstep[ =:]{0,3}\d|(?<!\d)\d{1,12}/\d{1,12} \["
+)
 """A line that a logger dated or a program counted."""
 
 

@@ -384,8 +384,9 @@ def _foreign(
     return RawCrash(lines[0][0], end, name or "", "", tuple(frames[:MOST_FRAMES]), (), False, end)
 
 
-def _debugged(lines: Sequence[tuple[int, str]], name: str) -> RawCrash:
-    """An exception as a debugger shows it: message, then frames, the innermost first."""
+def _debugged(lines: Sequence[tuple[int, str]], name: str) -> RawCrash | None:
+    """An exception as a debugger shows it: message, then frames, the innermost first; None where
+    no frame stands there."""
     said: list[str] = []
     frames: list[Frame] = []
     end = lines[0][0]
@@ -395,11 +396,13 @@ def _debugged(lines: Sequence[tuple[int, str]], name: str) -> RawCrash:
         elif frames and CODE.match(text):
             if frames[-1].code is None and not MARKS.match(text):
                 frames[-1] = replace(frames[-1], code=text.strip())
-        elif frames or not text.strip() or HEAD in text or len(said) >= MESSAGE_LINES:
+        elif frames or not text.strip() or NEW_RECORD.match(text) or len(said) >= MESSAGE_LINES:
             break
         else:
             said.append(text)
         end = number
+    if not frames:
+        return None
     message = "\n".join(said).strip()[:MESSAGE_CHARS]
     inward = tuple(reversed(frames[:MOST_FRAMES]))
     return RawCrash(lines[0][0], end, name, message, inward, (), True, lines[0][0])

@@ -34,7 +34,7 @@ _NOT_A_LOG = re.compile(
 _CHECKPOINT = re.compile(r"check ?point|ckpt|\bresum|\brestor")
 
 _NUMBER = (
-    r"(?>[-+]?0{0,8}(?:nan|inf(?:inity)?)\b(?!\s*[:=?]\s*(?:no|false|0)\b)"
+    r"(?>[-+]?(?:0{2,8})?(?:nan|inf(?:inity)?)\b(?!\s*[:=?]\s*(?:no|false|0)\b)"
     r"|[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,3})?)"
 )
 _AFTER_LOSS = re.compile(
