@@ -5,11 +5,15 @@ from __future__ import annotations
 import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
+from flatline.families.training_dynamics_slowdown import _left
+from flatline.judging.throughput import Course, Slow
 from flatline.model import LogCite, Verdict
 
 LONGER = Path(__file__).parents[1] / "scenarios" / "sequences_longer_as_pace_falls" / "run"
@@ -104,3 +108,31 @@ def test_tokens_a_second_that_hold_are_no_loss(tmp_path: Path) -> None:
 
     assert verdict.code is None
     assert [one.role for one in verdict.findings if one.finding.code == "D6"] == ["warning"]
+
+
+def moves(values: list[float]) -> bool:
+    """Whether a metric of 100 stretches began to move where throughput did, at the fortieth."""
+    slow = Slow(400.0, 1000.0, 0.7, 0.7, (40, 100))
+    best = Slow(0.0, 400.0, 1.0, 1.0, (0, 40))
+    times = [10.0 * n for n in range(100)]
+    paces = [1.0] * 40 + [0.7] * 60
+    run = SimpleNamespace(
+        best=best, slow=(slow,), pace=SimpleNamespace(times=times, values=paces, interval_s=10.0)
+    )
+    return _left(cast(Course, run), list(zip(times, values, strict=True)), 40.0, 1) is not None
+
+
+@pytest.mark.parametrize(
+    ("values", "moved"),
+    [
+        pytest.param([1.0] * 40 + [1.9] * 60, True, id="at-once"),
+        pytest.param([1.0] * 40 + [1 + 0.015 * n for n in range(60)], True, id="by-and-by"),
+        pytest.param([1.0] * 40 + [1 + 0.002 * n for n in range(60)], False, id="by-a-tenth"),
+        pytest.param([1.0] * 70 + [1.9] * 30, False, id="much-later"),
+        pytest.param([1 + 0.015 * n for n in range(100)], False, id="from-the-start"),
+    ],
+)
+def test_a_metric_that_moves_by_and_by(values: list[float], moved: bool) -> None:
+    """It begins to leave its level where the pace does, and comes a quarter away from it."""
+    scattered = [value + 0.002 * (n * 7 % 5 - 2) for n, value in enumerate(values)]
+    assert moves(scattered) is moved

@@ -113,6 +113,15 @@ MAIN = frame(OWN + "train.py", "main", "run(args)")
          " file or directory", [MAIN], "env"),
         ("AssertionError", "Cannot sample 1500 from 0 files found in ir/1", [MAIN], "data"),
         ("OSError", "Failed to load tokenizer.", [MAIN], "asset"),
+        ("ValueError", "num_samples should be a positive integer value, but got num_samples=",
+         [MAIN], "data"),
+        ("RuntimeError", "Dataset '/d/balls/data.yaml' error", [MAIN], "data"),
+        ("lmdb.Error", "/d/curation.lmdb: No such file or directory", [MAIN], "data"),
+        ("OSError", "Unable to open file (unable to open file: name = './checkpoint/train.h5',"
+         " errno = 2)", [MAIN], "data"),
+        ("FileNotFoundError", NO + "'E:\\\\w\\\\models\\\\my_vgg\\\\vgg16.npy'", [MAIN], "asset"),
+        ("NotFoundError", "/lib/deepmd/libop_abi.so: undefined symbol: _ZN10tensorflow14kernel",
+         [MAIN], "env"),
         ("FileNotFoundError", NO + "'./Config/CONFIG_Users:10_Cells:3.json'", [MAIN], "config"),
         ("json.decoder.JSONDecodeError", "Invalid \\escape: line 18 column 28", [
             frame(OWN + "train.py", "<module>", "config = json.load(open(args.config))"),

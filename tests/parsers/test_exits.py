@@ -17,6 +17,7 @@ from flatline.parsers import (
     exits_composer,
     exits_deepspeed,
     exits_ide,
+    exits_kaldi,
     exits_maxtext,
     exits_mpirun,
     exits_ray,
@@ -30,6 +31,7 @@ MODULES = [
     exits_deepspeed,
     exits_composer,
     exits_ide,
+    exits_kaldi,
     exits_maxtext,
     exits_mpirun,
     exits_ray,
@@ -190,6 +192,14 @@ def test_torchelastic_local_ranks() -> None:
     assert read(exits_torchelastic, [line])[0].place == Place()
     told = read(exits_torchelastic, ["  global_ranks=[4, 5, 6, 7]", line])
     assert told == [Reported("torchelastic", Place(rank=5), None, 11)]
+
+
+def test_the_word_of_kaldis_queue() -> None:
+    """A status past 128 is a signal's."""
+    line = "queue.pl: job failed with status {}, log is in exp/tdnn/log/train.24.1.log"
+    assert read(exits_kaldi, [line.format(134)]) == [Reported("run.pl", exit_code=134, signal=6)]
+    assert read(exits_kaldi, [line.format(1)]) == [Reported("run.pl", exit_code=1)]
+    assert not read(exits_kaldi, ["the job failed with status 134, see above"])
 
 
 def test_torchelastic_in_one_line() -> None:

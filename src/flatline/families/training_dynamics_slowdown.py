@@ -28,6 +28,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from itertools import pairwise
 from math import isfinite
 from statistics import median
 
@@ -64,9 +65,10 @@ EXPLAINS = {"F3": "a slowed run does not reach its plan in time"}
 MOVED = {"training_balance_loss": "the balance loss of the experts"}
 """Training metrics whose move means another amount or balance of work a step. The gradient's
 norm is none: it moves with the loss."""
-FAR, PART = 6.0, 0.25
-"""A metric has moved where it leaves its level in the fast phase by so many standard deviations
-and by a quarter of that level, for two stretches."""
+FAR, PART, FLUTTER = 6.0, 0.25, 0.02
+"""A metric begins to move where it leaves its level in the fast phase by so many standard
+deviations for two stretches, and has moved where it leaves it by a quarter; less than a fiftieth
+is none of a number that hardly scatters."""
 AT_LEVEL = 0.01
 """Throughput within this of its best level has not begun to fall."""
 CHANCE = 0.15
@@ -273,8 +275,11 @@ def _left(
     if len(calm) < 8:
         return None
     level = median(calm)
+    noise = max(FAR * SIGMA * mad(calm), FLUTTER * abs(level))
+    away = [abs(value - level) > noise for _, value in points]
     far = max(FAR * SIGMA * mad(calm), PART * abs(level))
-    away = [abs(value - level) > far for _, value in points]
+    if not any(abs(a - level) > far < abs(b - level) for (_, a), (_, b) in pairwise(points)):
+        return None
     moved = next((at for at in range(len(points) - 1) if away[at] and away[at + 1]), None)
     if moved is None:
         return None
@@ -283,9 +288,7 @@ def _left(
     chance = tried * window / (run.pace.times[-1] - run.pace.times[0])
     if not begins - slack <= time <= fell + slack or chance > CHANCE:
         return None
-    most = max(
-        range(moved, min(moved + 8, len(points))), key=lambda at: abs(points[at][1] - level)
-    )
+    most = max(range(moved, len(points)), key=lambda at: abs(points[at][1] - level))
     return moved, moved - 1, most, chance
 
 

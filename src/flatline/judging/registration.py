@@ -161,7 +161,11 @@ def _came_further(facts: Facts) -> bool:
     return facts.has_progress or bool(said) or facts.disposition == "completed"
 
 
-_AT_THE_DOOR = ("init_process_group", "_store_based_barrier", "_create_c10d_store")
+_AT_THE_DOOR = (
+    "init_process_group", "_store_based_barrier", "_create_c10d_store",
+    "_dist_broadcast_coalesced", "_sync_module_states", "_verify_param_shape_across_processes",
+)  # fmt: skip
+"""And the first of all collectives, in which a model is wrapped."""
 _BY_ITS_WORDS = re.compile(r"retrieving ncclUniqueId from \[\d{1,6}\] via c10d key-value store")
 _CONNECTION = re.compile(
     r"\bConnection (?:reset by peer|refused|closed|timed out|was likely closed)|\bBroken pipe\b"

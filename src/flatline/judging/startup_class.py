@@ -44,7 +44,7 @@ _BY_TYPE = tuple(
          r"RevisionNotFound|HfHubHTTP|SafetensorError|OfflineModeIsEnabled)\w*$", "asset"),
         (r"(JSONDecode|UnicodeDecode|ArrowInvalid|ArrowTypeError|ArrowNotImplemented|CastError|"
          r"Libsndfile|ImageFileError|UnidentifiedImage|BadZip|BadGzip|DatasetGeneration|DatasetNotFound|DataFilesNotFound|Parser|EmptyData|"
-         r"UnexpectedSplits|NonMatchingSplits|DatasetBuild)\w*$", "data"),
+         r"^lmdb\.|UnexpectedSplits|NonMatchingSplits|DatasetBuild)\w*$", "data"),
     )
 )  # fmt: skip
 _VERSIONS = re.compile(
@@ -62,7 +62,7 @@ _VERSIONS = re.compile(
     r"|\bnot enabled in this build\b"
     r"|\b(?:CUDA|GPU|MPI|NCCL) (?:support )?(?:is )?not enabled\b"
     r"|\bsupport has (?:not )?been built\b"
-    r"|\bpaging file is too small\b|\bcannot open shared object\b"
+    r"|\bpaging file is too small\b|\bcannot open shared object\b|\bundefined symbol: "
     r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b|\bnot built with\b"
     r"|\bno package called\b|\bPackage \S{1,60} not found\b"
     r"|\b(?:implemented|supported) (?:on|for|by) (?:the )?backend\b"
@@ -85,6 +85,8 @@ _ABOUT_DATA = re.compile(
     r"examples|records|rows|files) |\bno (?:valid |usable )?data (?:found|in|available)\b|"
     r"\b(?:no|not found any) (?:\w+ ){0,2}(?:images?|samples?|examples?|records?|utterances?|"
     r"annotations?|sequences?|clips?) (?:were |was )?(?:found|left|available|in)\b|"
+    r"\bnum_samples should be a positive|\bimages not found,? missing path\b|"
+    r"^Dataset '[^']{1,400}' error\b|"
     r"\bfind any files\b|\bfrom 0 files\b|\bleast populated class\b|\bscene type\b|"
     r"\bdataset pipeline\b|"
     r"\bcontains NaN\b|\bunique values of\b|"
@@ -155,6 +157,9 @@ _GIVEN_PATH = re.compile(r"['\"]([^'\"]{1,400})['\"]|(\S*/\S+|\b[\w-]{1,200}\.[a
 _PATHS = tuple(
     (re.compile(pattern, re.IGNORECASE), fault_class)
     for pattern, fault_class in (
+        (r"(?:^|/)(?:train|val|valid|test)(?:_?(?:data|set))?\.(?:h5|hdf5|np[yz]|bin)$", "data"),
+        (r"(?:^|/)(?:vgg|resnet|inception|alexnet|mobilenet|densenet)[\w.-]{0,40}\."
+         r"(?:np[yz]|h5|mat)$", "asset"),
         (r"(?:^|[/_])(?:(?:train|val|valid|test|eval|dev)_?)?(?:data(?:set)?|features?|samples)"
          r"(?:_[\w-]*)?\.pth?$", "data"),
         (r"\.(?:pth?|ckpt|safetensors|onnx|pdparams|msgpack|gguf|caffemodel)$|(?:^|/)(?:tokenizer"
@@ -406,14 +411,16 @@ def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     if _MODELS_FILE.match(said) or any(reads_model(f) for f in near):
         return "asset"
     if re.match(
-        r"(?:The )?[Dd]ataset\b|.{0,60}\b[Dd]ata file\b|Couldn't find (?:a dataset|any class)",
+        r"(?:The )?[Dd]ataset\b|.{0,400}\bimages not found,? missing path\b"
+        r"|.{0,60}\b[Dd]ata file\b|Couldn't find (?:a dataset|any class)",
         said,
     ):
         return "data"
     if _AT_THE_ROOT.search(said):
         return DEFAULT
     for given in _GIVEN_PATH.finditer(said):
-        if found := _first(_PATHS, (given[1] or given[2]).rstrip(";,:")):
+        path = (given[1] or given[2]).rstrip(";,:").replace("\\\\", "/").replace("\\", "/")
+        if found := _first(_PATHS, path):
             return found
     return kind_of_any(near) or "asset"
 
