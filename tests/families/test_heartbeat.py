@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from families.fleet import T0, checked, facts_of, findings, sample
-from flatline.families.heartbeat_false_positive import judge
+from flatline.facts import Facts
+from flatline.families.heartbeat_false_positive import _by_order, judge
 from flatline.model import Attempt, Finding, LogCite, Match, Place, Progress, Signature
 from flatline.tracks import Track
 
@@ -153,3 +156,20 @@ def test_who_was_at_work_is_cleared_with_its_host(tmp_path: Path) -> None:
     (found,) = judged(tmp_path, working(DECLARED), track)
 
     assert found.cleared == (Place(host="n1", task=1),)
+
+
+@pytest.mark.parametrize(
+    ("nodes", "world", "place", "host"),
+    [
+        (("n1", "n2", "n3"), 3, Place(task=2), "n3"),
+        (("n1", "n2", "n3"), 24, Place(task=2), None),
+        (("n1", "n2", "n3"), 3, Place(task=3), None),
+        (("n1", "n2", "n3"), 3, Place(task=2, host="n9"), "n9"),
+        (("n1", "n2", "n3"), None, Place(task=1), None),
+    ],
+)
+def test_one_task_a_node_stands_in_the_order_of_the_nodes(
+    nodes: tuple[str, ...], world: int | None, place: Place, host: str | None
+) -> None:
+    facts = SimpleNamespace(job=SimpleNamespace(nodes=nodes), world_size=world)
+    assert _by_order(cast(Facts, facts), place).host == host

@@ -49,7 +49,6 @@ def resumed(
         pytest.param(
             resumed(24_000, level=10.82), None, id="as-a-new-model-of-fifty-thousand-words"
         ),
-        pytest.param(resumed(24_000, level=2.3026, noise=0.004), None, id="as-one-of-ten-classes"),
         pytest.param(resumed(24_000, noise=0.0), None, id="to-the-last-digit"),
         pytest.param(resumed(24_000, norm=9000.0), None, id="with-gradients-of-thousands"),
         pytest.param(resumed(24_000, norm=0.0), None, id="without-a-gradient"),

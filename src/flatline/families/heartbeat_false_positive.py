@@ -24,6 +24,7 @@ References:
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from flatline.facts import Facts
@@ -48,6 +49,7 @@ OWN, OTHERWISE, NODE = 0.88, 0.84, 0.68
 """How sure steps of the accused make, what shows their work less directly, and what a node's
 daemon writes, which is no work of the run's."""
 SHOWN = 3
+ORDER = "Whether the tasks are on those hosts: they stand in the order of the job's nodes."
 
 
 def judge(facts: Facts) -> Judgement:
@@ -69,6 +71,15 @@ def judge(facts: Facts) -> Judgement:
     return _finding(facts, accusations, accused, [told.otherwise], told.at, own=False)
 
 
+def _by_order(facts: Facts, place: Place) -> Place:
+    """With the host of a task of which nothing says where it is, where there is one task a node:
+    Slurm numbers them in the order of its nodes."""
+    nodes, task = facts.job.nodes if facts.job is not None else (), place.task
+    if place.host is not None or task is None or not task < len(nodes) == facts.world_size:
+        return place
+    return replace(place, host=nodes[task])
+
+
 def _finding(
     facts: Facts,
     accusations: list[Match],
@@ -78,8 +89,9 @@ def _finding(
     *,
     own: bool = True,
 ) -> Finding:
-    places = distinct(facts.on_host(Place(task=task)) for task in accused)
-    where = name_places(places)
+    told = [facts.on_host(Place(task=task)) for task in accused]
+    places = distinct(_by_order(facts, place) for place in told)
+    where = name_places(distinct(told))
     worked = "still making steps" if own else "at work"
     return Finding(
         code=CODE,
@@ -100,7 +112,10 @@ def _finding(
         onset=declared,
         onset_step=facts.last_step,
         attempt=accusations[0].attempt,
-        cannot_decide=("What held the heartbeats back: no stack of the accused was read.",),
+        cannot_decide=(
+            "What held the heartbeats back: no stack of the accused was read.",
+            *((ORDER,) if places != distinct(told) else ()),
+        ),
         actions=(
             Action("fix", "Raise the heartbeat timeout above the longest blocking phase."),
             Action("rerun", "Resubmit as it is; no node needs excluding."),

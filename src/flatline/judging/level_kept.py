@@ -58,20 +58,22 @@ def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
         return None
     losses = [track.loss[i] for i in span if track.has_loss[i]]
     norms = [track.grad_norm[i] for i in span if track.has_grad[i]]
-    if _knows_nothing(facts, (seen.head, seen.tail)) or len(set(losses)) < len(losses) / 2:
+    if (
+        _knows_nothing(facts, (seen.head, seen.tail), "lm" in track.loss_name.lower())
+        or len(set(losses)) < len(losses) / 2
+    ):
         return None
     if not _settled(norms) or max(norms) > SETTLED or trend(losses) > RISE_Z:
         return None
     return seen.points[0], seen.points[-1]
 
 
-def _knows_nothing(facts: Facts, ends: Sequence[float]) -> bool:
+def _knows_nothing(facts: Facts, ends: Sequence[float], of_words: bool) -> bool:
     """Whether the level of both ends is that of a model without any training, or one that it was
-    far below."""
+    far below; a language model has more words than classes."""
     level = min(ends)
-    if level > VOCABULARY or any(
-        all(abs(end / log(k) - 1) < NEAR_CHANCE for end in ends) for k in CHANCES
-    ):
+    alike = [k for k in CHANCES if all(abs(end / log(k) - 1) < NEAR_CHANCE for end in ends)]
+    if level > VOCABULARY or (alike and not of_words):
         return True
     told = [m.progress.loss for m in facts.markers_of("eval") if m.progress.loss is not None]
     return any(isfinite(loss) and 0 < 2 * loss < level for loss in told)

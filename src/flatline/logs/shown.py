@@ -62,14 +62,14 @@ _GREPPED = re.compile(r"(?P<file>[\w./@-]{1,200}\.(?:out|err|log|txt)(?:\.\d+)?)
 _QUOTED = re.compile(r"(?:>|\*{1,3}) ")
 MAY_SHOW = re.compile(
     rb"(?:^|[:\]>] )(?:\+{1,4}|\$) \S|(?:[Pp]revious|[Ee]arlier|[Pp]rior|[Oo]ld|[Ll]ast|[Ff]ailed"
-    rb"|PREVIOUS|LAST|FAILED) (?:[Rr]un|[Jj]ob|[Aa]ttempt|[Tt]ry|[Ll]og|[Ee]xec|RUN|JOB|ATTEMPT)"
-    rb"|\xe2\x9c[\x93\x97] |\? UNDET|diff --git|Author: |#!/|#SBATCH|#PBS|#BSUB"
+    rb"|PREVIOUS|LAST|FAILED) (?:[Rr]un|[Jj]ob|[Aa]t{2}empt|[Tt]ry|[Ll]og|[Ee]xec|RUN|JOB|ATTEMPT)"
+    rb"|\xe2\x9c[\x93\x97] |\? UNDETERMINED|diff --git|Author: |#!/|#SBATCH|#PBS|#BSUB"
     rb"|```|~~~|usage: |lines of output\]|Command errored"
 )
 """In every line by which something is shown."""
 _FIXED = (
     b"+ ", b"$ ", b"ious ", b"lier ", b"rior ", b"ld ", b"ast ", b"iled ", b"IOUS ", b"AST ",
-    b"ILED ", b"\xe2\x9c", b"? UNDET", b"diff --git", b"Author: ", b"#!/", b"#SBATCH", b"#PBS",
+    b"ILED ", b"\xe2\x9c", b"? UNDETERMINED", b"diff --git", b"Author: ", b"#!/", b"#SBATCH", b"#PBS",
     b"#BSUB", b"```", b"~~~", b"usage: ", b"lines of output]", b"Command errored",
 )  # fmt: skip
 """One of these stands in each of them, and is found in a tenth of the time."""
