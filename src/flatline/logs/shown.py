@@ -69,8 +69,8 @@ MAY_SHOW = re.compile(
 """In every line by which something is shown."""
 _FIXED = (
     b"+ ", b"$ ", b"ious ", b"lier ", b"rior ", b"ld ", b"ast ", b"iled ", b"IOUS ", b"AST ",
-    b"ILED ", b"\xe2\x9c", b"? UNDETERMINED", b"diff --git", b"Author: ", b"#!/", b"#SBATCH", b"#PBS",
-    b"#BSUB", b"```", b"~~~", b"usage: ", b"lines of output]", b"Command errored",
+    b"ILED ", b"\xe2\x9c", b"? UNDETERMINED", b"diff --git", b"Author: ", b"#!/", b"#SBATCH",
+    b"#PBS", b"#BSUB", b"```", b"~~~", b"usage: ", b"lines of output]", b"Command errored",
 )  # fmt: skip
 """One of these stands in each of them, and is found in a tenth of the time."""
 
