@@ -25,8 +25,11 @@ _SPAN = re.compile(r"(\d{1,6}) ?(?:-|\.\.|to) ?(\d{1,6})")
 _HOSTFILE = re.compile(r"'(?:[\w.-]{1,64}@)?([\w.-]{1,253})': \[([\d, ]+)\]")
 _OF_ANOTHER = re.compile(
     r"(?i)wait|miss|lost|fail|error|time[ds]?[ -]?out|connect|peer|abort|dead|unreach|recv"
-    r"|receive|send"
+    r"|receive|send|\breads?\b|sav|keep|kept|replica|exchang|previous|plan|check|slow|behind|writ"
+    r"|next|cache|weight|placed|shard|moving|\bstage|\breading|\bold\b"
 )
+_OF_A_GROUP = re.compile(r"(?i)\b(?:node|local|pp|tp|dp|ep|cp|group|stage)[ _-]?rank[ =:]{0,2}$")
+"""Ranks that are counted within a part of the run, or of nodes."""
 _LAUNCHER = re.compile(r"torchrun|torch\.distributed|accelerate |deepspeed |horovodrun|mpirun")
 _A_NODE = re.compile(r"--ntasks-per-node[= ](\d{1,4})\b")
 Host = Callable[[Match], str | None]
@@ -131,8 +134,8 @@ def _host_beside(match: Match, known: Mapping[str, str]) -> str | None:
     between = match.cite.text.partition(number)[2].partition(host)[0]
     if _OF_ANOTHER.search(between):
         return None
-    if not known:
-        return host
+    if not known or _OF_A_GROUP.search(match.cite.text.partition(number)[0]):
+        return None
     return known.get(host.partition(".")[0].lower()) or _host_in(match.cite.text, known)
 
 

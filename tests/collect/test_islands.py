@@ -74,24 +74,3 @@ def test_text_beside_a_log_is_no_log(tmp_path: Path, name: str, text: str) -> No
 
 def test_a_lone_text_is_the_log(tmp_path: Path) -> None:
     assert kind(tmp_path, "predictions.txt", LINES) == LOG
-
-
-HEAD = "JobID|JobName|State|ExitCode|Submit|Start|End|NodeList\n"
-
-
-@pytest.mark.parametrize(
-    ("day", "code"), [("2025-11-02", "A3"), ("2026-03-01", "F1"), ("2026-05-20", "A3")]
-)
-def test_a_record_of_another_time_is_another_job_s(tmp_path: Path, day: str, code: str) -> None:
-    dated = [f"2026-03-01 04:0{n}:00 {line}" if line.startswith("step") else line
-             for n, line in enumerate(LINES.splitlines())]  # fmt: skip
-    (tmp_path / "fit.log").write_text("\n".join(dated) + "\n")
-    (tmp_path / "sacct.txt").write_text(
-        f"{HEAD}77|fit|NODE_FAIL|1:0|{day}T03:59:00|{day}T03:59:00|{day}T04:05:00|node9\n"
-    )
-    facts = collect(Request((str(tmp_path),)))
-
-    assert bool(facts.jobs) == (code == "F1")
-    assert code == "F1" or diagnose(facts).code == code
-    named = collect(Request((str(tmp_path),), job="77"))
-    assert named.jobs

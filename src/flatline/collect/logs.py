@@ -34,8 +34,6 @@ from flatline.parsers import LineReader, Reported
 from flatline.redact import around, excerpt, mask
 from flatline.tracks import SHOWN
 
-_OF_SCHEDULER = ("F1", "F2", "F3", "F4")
-"""What a scheduler writes into a job's log itself: where it is shown, it is of another job."""
 SHOWN_POINTS = 64
 """Points that stand together at the end of a stream: more are no sample."""
 TEXT_CHARS = 600
@@ -270,9 +268,6 @@ class LogReader:
         if count <= MATCHES_PER_SIGNATURE and (signature.family or signature.role in SAID):
             left = self._near.of(seen.labelled, seen.line, found[0])
             if not left:
-                return
-            told = signature.family in _OF_SCHEDULER and signature.id.startswith("slurm")
-            if told and left < OWN:
                 return
             if left < signature.strength:
                 signature = replace(signature, strength=left, tags=(*signature.tags, SHOWN))

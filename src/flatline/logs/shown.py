@@ -13,7 +13,7 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-DOUBTED, PASSED_ON, SAID = 0.6, 0.0, 1.0
+DOUBTED, SAID = 0.6, 1.0
 BACK_LINES = 100
 """How far above a line the command may stand that showed it."""
 _TRACE = re.compile(r"(?:\+{1,4}|\$) (?=\S)")
@@ -23,14 +23,6 @@ _SHOWS = re.compile(
     r"|declare|set|dmesg|journalctl)"
     r"\b(?P<args>.*)"
 )
-_TEXT = re.compile(
-    r"\.(?:py|sh|bash|sbatch|slurm|job|pbs|cfg|conf|ini|ya?ml|toml|json|md|rst|ipynb|c|cc|cpp|cu|h"
-    r"|patch|diff|csv|tsv|jsonl)['\"]?$|(?:^|/)(?:readme|notes|slurm_script|makefile|dockerfile)\S*$"
-    r"|^[\"']?\$(?:0|\{?BASH_SOURCE\S*)[\"']?$",
-    re.IGNORECASE,
-)
-"""Names of what is no output of a program; `$0` is the script itself."""
-_OF_TEXT = ("git", "flatline", "diff")
 _ALONE = ("git", "flatline", "dmesg", "journalctl")
 """What shows something without a file; the rest are filters then, of a program's output."""
 _SETTINGS = ("env", "printenv", "declare", "set")
@@ -101,7 +93,7 @@ def _marked(text: str, start: int, above: Sequence[str], below: Sequence[str]) -
     """Of a line that is marked itself, by the file it was found in or as mail marks what it
     answers to, where its neighbours are not: a log may be kept so."""
     if _VERDICT.match(text):
-        return PASSED_ON
+        return DOUBTED
     for mark in (_GREPPED, _QUOTED):
         found = mark.match(text)
         if found is not None and 0 < found.end() <= start:
@@ -116,7 +108,7 @@ def _of_what_stands_above(text: str, above: Sequence[str], below: Sequence[str])
     for at, one in enumerate(above):
         if command := _TRACE.match(one):
             if _within_a_string(one, above[:at]):
-                return PASSED_ON
+                return DOUBTED
             if one[0] == "$" and not any(map(_TRACE.match, below)):
                 return left  # a person's terminal: the log begins there
             if at + 1 < len(above) and _RUNS.match(above[at + 1]):
@@ -152,8 +144,7 @@ def _by_command(command: str, at: int, dated: bool, below: Sequence[str]) -> flo
             return SAID
     elif dated and not ended:
         return SAID
-    text = tool.startswith(_OF_TEXT) or (files and all(map(_TEXT.search, files)))
-    return PASSED_ON if text and ended else DOUBTED
+    return DOUBTED
 
 
 def _args(args: str) -> list[str]:
@@ -169,12 +160,12 @@ def _earlier(text: str, one: str, at: int, below: Sequence[str]) -> float:
 
 def _judged(text: str, one: str, at: int, below: Sequence[str]) -> float:
     """A verdict's evidence is indented."""
-    return PASSED_ON if text.startswith("  ") else SAID
+    return DOUBTED if text.startswith("  ") else SAID
 
 
 def _committed(text: str, one: str, at: int, below: Sequence[str]) -> float:
     """A message of a commit is indented, a line of a change marked."""
-    return PASSED_ON if text[:1] in (" ", "+", "-", "@") and at < _LINES else SAID
+    return DOUBTED if text[:1] in (" ", "+", "-", "@") and at < _LINES else SAID
 
 
 def _scripted(text: str, one: str, at: int, below: Sequence[str]) -> float:
@@ -187,7 +178,7 @@ def _fenced(text: str, one: str, at: int, below: Sequence[str]) -> float:
 
 def _helped(text: str, one: str, at: int, below: Sequence[str]) -> float:
     """What options are for is indented, and why they were refused is not."""
-    return PASSED_ON if text.startswith("  ") else SAID
+    return DOUBTED if text.startswith("  ") else SAID
 
 
 def _built(text: str, one: str, at: int, below: Sequence[str]) -> float:
