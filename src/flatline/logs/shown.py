@@ -3,8 +3,8 @@ What a log shows of other files: the output of `cat`, `tail`, `grep` and `git lo
 what `pip` prints of the builds it starts, an earlier run's last lines, a verdict.
 
 A script that traces itself (`set -x`) names the file; bash writes such a line before each command
-(Bash manual, "The Set Builtin"), so the next one ends what was shown.  A program or a page is
-text; another log may be the run's own, and what it says is doubted alone.
+(Bash manual, "The Set Builtin"), so the next one ends what was shown.  What was shown is doubted
+alone, and never dropped: other processes write into the same log meanwhile.
 """
 
 from __future__ import annotations
