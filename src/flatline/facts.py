@@ -235,11 +235,16 @@ class Facts:
     def outside(self, cite: LogCite) -> bool:
         """Whether a kernel's line was written so long before or after the run that no time zone
         makes it a part of it: a kernel log holds weeks.  Where nothing says when the run began, it
-        was not before its metrics did.  A log may show what others wrote long before as well."""
+        was not before its metrics did.  A log may show what others wrote long before as well,
+        unless all of it is as old: then a clock was wrong, or its dates are misread."""
         if cite.at is None or cite.at_assumed:
             return False
         begin, end = self.lived
         begin = begin or (None if self.window is None else self.window[0])
+        if begin is not None and cite.source not in self.kernel_files:
+            last = self.last_seen.get(cite.source, cite.at)
+            if (begin - last).total_seconds() > ZONES_S:
+                return False
         early = begin is not None and (begin - cite.at).total_seconds() > ZONES_S
         late = end is not None and (cite.at - end).total_seconds() > ZONES_S
         return early or (late and cite.source in self.kernel_files)

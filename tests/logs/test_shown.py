@@ -136,6 +136,26 @@ def test_a_dated_line_from_long_before_the_run_did_not_end_it(tmp_path: Path) ->
     assert of(tmp_path, *dated, f"[Sun Mar  1 04:00:09 2026] {lost}").code == "B2"
 
 
+@pytest.mark.parametrize("year", ["2025", "2026"])
+def test_a_log_whose_clock_was_wrong_still_says_how_it_ended(tmp_path: Path, year: str) -> None:
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|State|ExitCode|Start|End|NodeList\n"
+        "77|FAILED|1:0|2026-03-01T03:59:00|2026-03-01T04:05:00|n1\n"
+    )
+    dated = [f"{year}-03-01 04:00:0{n} {line}" for n, line in enumerate(STEPS)]
+    ended = f"{year}-03-01 04:00:09 ERROR RuntimeError: CUDA out of memory. Tried to allocate 2.00"
+    card = "(GPU 0; 79.15 GiB total capacity; 77.00 GiB already allocated; 1.20 GiB free)"
+
+    assert of(tmp_path, *dated, f"{ended} GiB {card}").code == "B1"
+
+
+def test_a_sentence_is_no_heading_of_a_table(tmp_path: Path) -> None:
+    died = "4242  torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB"
+
+    assert of(tmp_path, *STEPS, "Output directory: /runs/a, resume=True", died).code == "B1"
+    assert of(tmp_path, *STEPS, "   prompt   completion", died, "bye").confidence < 0.8
+
+
 def test_a_collective_that_timed_out_in_another_s_log_is_not_sure(tmp_path: Path) -> None:
     told = (
         "[rank6]:[E301 04:09:00.112233445 ProcessGroupNCCL.cpp:632] [Rank 6] Watchdog caught"

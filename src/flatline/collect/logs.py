@@ -24,7 +24,7 @@ from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
 from flatline.logs.labels import CUT_BYTES, Labelled, Labels, NamePlace
 from flatline.logs.layout import layouts
-from flatline.logs.quoted import SAID as OWN
+from flatline.logs.literals import SAID as OWN
 from flatline.logs.reading import TextFile, clean, open_text, sample_lines
 from flatline.logs.scan import Hit
 from flatline.logs.traceback import RawCrash, read_exception, read_traceback, stream_lines

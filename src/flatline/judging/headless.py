@@ -21,12 +21,12 @@ def headless(facts: Facts) -> Crash | None:
     if facts.disposition not in ("unknown", "failed") or facts.end_seen:
         return None
     cut = [crash for read in facts.log_files(LOG)[:MOST_LOGS]
-           if (crash := _at_the_end(facts, read.source, read.lines)) is not None]  # fmt: skip
+           if (crash := _at_the_end(facts, read.source)) is not None]  # fmt: skip
     first = facts.earliest(crash.cite for crash in cut)
     return next((crash for crash in cut if crash.cite == first), None)
 
 
-def _at_the_end(facts: Facts, source: str, count: int) -> Crash | None:
+def _at_the_end(facts: Facts, source: str) -> Crash | None:
     last = facts.last_lines.get(source)
     if last is None:
         return None

@@ -11,6 +11,7 @@ import re
 from collections.abc import Sequence
 
 DOUBTED, PASSED_ON, SAID = 0.6, 0.0, 1.0
+"""What is left of the strength of a line, by whether it says itself what stands in it."""
 LOGGED = re.compile(
     r"\"(?:level|level_?name|severity|lvl|log_?level)\":"
     r"|\"(?:@?timestamp|time|asctime|ts)\": ?[\"\d{]"
@@ -56,6 +57,9 @@ _HEADS = re.compile(
     re.IGNORECASE,
 )
 """The heading of a column of texts."""
+_NAMES = re.compile(r"[\w \"]{1,40}(?:, ?[\w \"]{1,40})+$")
+_HEADED = re.compile(r"\s+[A-Za-z_]\w{0,40}(?:\s{2,}\w{1,40})*\s*$")
+"""The names of columns and nothing else: a sentence may hold such a word and a comma."""
 _ROW_OF_FRAME = re.compile(r"\s*\d{1,9}(?:\s{2,}|,\s?\")")
 
 
@@ -98,7 +102,7 @@ def _in_a_table(text: str, before: str, above: Sequence[str]) -> bool:
     if _ROW_OF_FRAME.match(text) and before:
         for one in above:
             if _ROW_OF_FRAME.match(one) is None and not one.startswith(" "):
-                return _HEADS.search(f",{one}") is not None and "," in one
-            if _HEADS.search(f"\t{one.strip()}") and _ROW_OF_FRAME.match(one) is None:
+                return _NAMES.match(one) is not None and _HEADS.search(f",{one}") is not None
+            if _HEADED.match(one) and _HEADS.search(f"\t{one.strip()}"):
                 return True
     return False

@@ -13,9 +13,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from itertools import takewhile
 
 from flatline.logs.labels import Bared
-from flatline.logs.literals import LOGGED, literal
+from flatline.logs.literals import DOUBTED, LOGGED, PASSED_ON, SAID, literal
 from flatline.logs.selftests import ENDED, may_begin, within_a_test
-from flatline.logs.shown import shown
+from flatline.logs.shown import RECORD, shown
 
 AROUND_LINES = 24
 """How far above a line its turn may have begun, and below it end."""
@@ -83,14 +83,6 @@ _PART = re.compile(
 _RULE = re.compile(r"^([=*-])\1{7,}$")
 _LAUNCHER = re.compile(r"\bFAILED$|^(?:Primary job|mpirun|MPI_ABORT|srun|prterun|orterun)\b")
 """What a launcher writes of a death below a rule of its own."""
-_RECORD = re.compile(
-    r"^\W{0,2}\d{4}-\d\d-\d\d[ T]\d\d:|\bstep[ =:]{0,3}\d|(?<!\d)\d{1,12}/\d{1,12} \["
-)
-"""A line that a logger dated or a program counted."""
-
-
-SAID, DOUBTED, PASSED_ON = 1.0, 0.6, 0.0
-"""What is left of the strength of a line, by whether it says itself what stands in it."""
 
 
 def left_of(text: str, start: int, above: Bared, below: Bared, behind: Bared) -> float:
@@ -160,7 +152,7 @@ def within_a_turn(above: Iterable[str], below: Iterable[str]) -> bool:
             return any(_END.search(end) or _TURN.search(end) for end in _undated(below))
         if heading := _HEADING.search(text):
             return _ruled_off(heading[1], [*_undated(below)])
-        if _END.search(text) or _RULE.search(text) or _RECORD.search(text):
+        if _END.search(text) or _RULE.search(text) or RECORD.search(text):
             return False
     return False
 
@@ -168,7 +160,7 @@ def within_a_turn(above: Iterable[str], below: Iterable[str]) -> bool:
 def between_parts(above: Iterable[str], below: Iterable[str]) -> bool:
     """Whether a line stands between two parts of a sample, by lines that name them."""
     for text in above:
-        if _RECORD.search(text) or _RULE.search(text):
+        if RECORD.search(text) or _RULE.search(text):
             return False
         if part := _PART.match(text):
             names = {(found["name"] or found["tag"]).lower() for one in _undated(below)
@@ -188,4 +180,4 @@ def _ruled_off(drawn: str, below: Sequence[str]) -> bool:
 
 
 def _undated(lines: Iterable[str]) -> Iterator[str]:
-    return takewhile(lambda text: _RECORD.search(text) is None, lines)
+    return takewhile(lambda text: RECORD.search(text) is None, lines)

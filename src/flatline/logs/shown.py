@@ -13,7 +13,8 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-DOUBTED, SAID = 0.6, 1.0
+from flatline.logs.literals import DOUBTED, SAID
+
 BACK_LINES = 100
 """How far above a line the command may stand that showed it."""
 _TRACE = re.compile(r"(?:\+{1,4}|\$) (?=\S)")
@@ -34,7 +35,10 @@ _RUNS = re.compile(
 _COUNT = re.compile(r"(?:^| )-(?:n ?)?(\d{1,6})\b|--lines=(\d{1,6})\b")
 _DEFAULT = 10
 """Lines that head and tail print where no count is asked for (GNU coreutils manual)."""
-_DATED = re.compile(r"^\W{0,2}\d{4}-\d\d-\d\d[ T]\d\d:|\bstep[ =:]{0,3}\d|\d+/\d+ \[")
+RECORD = re.compile(
+    r"^\W{0,2}\d{4}-\d\d-\d\d[ T]\d\d:|\bstep[ =:]{0,3}\d|(?<!\d)\d{1,12}/\d{1,12} \["
+)
+"""A line that a logger dated or a program counted."""
 _EARLIER = re.compile(
     r"\b(?:previous|earlier|prior|old|last|failed) (?:run|job|attempt|try|log|execution)\b"
     r"(?!.{0,80}\b(?:resum|restor|load|continu|checkpoint))",
@@ -117,7 +121,7 @@ def _of_what_stands_above(text: str, above: Sequence[str], below: Sequence[str])
         for opens, of in () if dated else _BLOCKS:
             if opens.search(one):
                 left = min(left, of(text, one, at, below))
-        dated = dated or _DATED.search(one) is not None
+        dated = dated or RECORD.search(one) is not None
     return left
 
 
@@ -205,7 +209,7 @@ _BLOCKS = (
 def _undated(lines: Iterable[str]) -> list[str]:
     got = []
     for one in lines:
-        if _DATED.search(one):
+        if RECORD.search(one):
             break
         got.append(one)
     return got
