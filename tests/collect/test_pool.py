@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -92,6 +93,33 @@ def test_a_worker_that_dies_costs_time_and_nothing_else(
     monkeypatch.setattr(pool, "_workers", lambda asked: 2)
     monkeypatch.setattr(pool, "read_log", killed)
     assert list(map(told, pool.read_all(tasks, catalogue()))) == alone
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_what_breaks_a_worker_is_told_by_the_parent_alone(
+    tasks: list[pool.Task], monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    def broken(path: Path, *rest: object) -> LogEvents:
+        raise ZeroDivisionError(path.name)
+
+    monkeypatch.setattr(pool, "_workers", lambda asked: 2)
+    monkeypatch.setattr(pool, "read_log", broken)
+    with pytest.raises(ZeroDivisionError, match=r"rank_0\.log"):
+        list(pool.read_all(tasks, catalogue()))
+    assert capfd.readouterr().err == ""
+    assert not multiprocessing.active_children()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_who_reads_no_further_leaves_no_worker(
+    tasks: list[pool.Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "_workers", lambda asked: 2)
+    reading = pool.read_all(tasks, catalogue())
+    next(reading)
+    assert len(multiprocessing.active_children()) == 2
+    del reading
+    assert not multiprocessing.active_children()
 
 
 def test_no_forking_beside_other_threads(tasks: list[pool.Task]) -> None:

@@ -8,6 +8,8 @@ result.  What comes back is pickled by our own worker: no file of a target is ev
 
 A worker ends with its parent, however that ends: left to itself it would wait for work for ever.
 Ctrl-C reaches the whole group; the parent alone answers it, and waits for no log to be read out.
+The parent has one thread: `ProcessPoolExecutor` has a second, which waits for ever for a lock that
+an interrupted first one holds (`Condition.__enter__` is Python, and a signal strikes within it).
 """
 
 from __future__ import annotations
@@ -21,11 +23,12 @@ import pickle
 import signal
 import sys
 import threading
-import warnings
 from collections.abc import Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
 from pathlib import Path
 from typing import Any
 
@@ -42,8 +45,12 @@ MOST_WORKERS = 16
 """A login node has many cores, and many users."""
 TASKS_PER_WORKER = 64
 """Few, and one worker reads the last of them alone; handing one over takes 0.2 ms."""
+AHEAD = 2
+"""Shares asked of a worker at once: it reads one while the next waits for it."""
 PARENT_ENDS = 1
 """PR_SET_PDEATHSIG of prctl(2): the signal that a process gets as its parent ends."""
+LEFT_TO_PARENT = tuple(one for one in signal.Signals if one.name in ("SIGINT", "SIGHUP"))
+"""What a terminal sends to all of its group."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +72,7 @@ def read_all(tasks: Sequence[Task], book: Catalogue) -> Iterator[LogEvents | Sou
             for read in _forked(tasks, book, workers):
                 yield read
                 done += 1
-        except (BrokenProcessPool, OSError):
+        except (EOFError, OSError):
             pass  # a worker was killed, or there is no room for one: read on alone
     for task in tasks[done:]:
         yield _read(task, book)
@@ -88,10 +95,9 @@ def _read(task: Task, book: Catalogue) -> LogEvents | SourceError:
 
 # --- across processes ---
 
-_book: Catalogue | None = None
-"""A worker's own, set when it begins."""
 _known: dict[str, Signature] = {}
 """The signatures by name, set before workers are forked."""
+_Share = Sequence[Task]
 
 
 def _forked(
@@ -100,49 +106,98 @@ def _forked(
     import numpy  # noqa: F401  # once, for all workers: it counts newlines at four times the speed
 
     _known.update((signature.id, signature) for signature in book.signatures)
-    before = set(multiprocessing.active_children())
-    pool = ProcessPoolExecutor(
-        workers,
-        multiprocessing.get_context("fork"),
-        initializer=_begin,
-        initargs=(book, os.getpid()),
-    )
+    size = max(1, len(tasks) // (workers * TASKS_PER_WORKER))
+    shares = [tasks[n : n + size] for n in range(0, len(tasks), size)]
+    hired: dict[Connection, BaseProcess] = {}
     try:
-        with warnings.catch_warnings():  # of threads of other libraries, none of which we call
-            warnings.simplefilter("ignore", DeprecationWarning)
-            share = max(1, len(tasks) // (workers * TASKS_PER_WORKER))
-            # Not `map`, which cancels what is left as it is given up: a worker killed then makes
-            # the executor's own thread fall over those, with a traceback (CPython 3.11 to 3.13).
-            left = [pool.submit(_work, tasks[n : n + share]) for n in range(0, len(tasks), share)]
-        left.reverse()
-        while left:
-            for one in left.pop().result():
-                yield pickle.loads(one)
-    except BaseException:  # nobody waits for the rest: Ctrl-C, or whoever asked has gone on
-        for worker in set(multiprocessing.active_children()) - before:
-            worker.kill()
-        raise
+        with _held_back():
+            for _ in range(workers):
+                _hire(hired, shares, book)
+        yield from _in_order(list(hired), len(shares))
+    finally:  # all is read, or nobody waits for the rest: Ctrl-C, or whoever asked has gone on
+        with _held_back():
+            for worker in hired.values():
+                worker.kill()
+            for link, worker in hired.items():
+                worker.join()
+                link.close()
+
+
+@contextmanager
+def _held_back() -> Iterator[None]:
+    """Signals come once a process can answer them: a worker that ignores them, a parent that
+    knows its workers."""
+    held = signal.pthread_sigmask(signal.SIG_BLOCK, LEFT_TO_PARENT)
+    try:
+        yield
     finally:
-        pool.shutdown(cancel_futures=True)
+        signal.pthread_sigmask(signal.SIG_SETMASK, held)
 
 
-def _begin(book: Catalogue, parent: int) -> None:
-    global _book
+def _hire(hired: dict[Connection, BaseProcess], shares: Sequence[_Share], book: Catalogue) -> None:
+    """One more worker, by the parent's end of the pipe to it. Shares are known to it by birth:
+    what goes to it are their numbers, what comes back are packed lists of packed readings."""
+    context = multiprocessing.get_context("fork")
+    ours, its = context.Pipe()
+    inherited = [*hired, ours]
+    given = its, inherited, shares, book, os.getpid()
+    worker = context.Process(target=_work, args=given, daemon=True)  # ends as the parent exits
+    worker.start()
+    its.close()  # so that its end is the pipe's
+    hired[ours] = worker
+
+
+def _in_order(links: Sequence[Connection], shares: int) -> Iterator[LogEvents | SourceError]:
+    """Raises `EOFError` if a worker ends before its time."""
+    asked = iter(range(shares))
+    for _ in range(AHEAD):
+        for link in links:
+            _ask(link, asked)
+    read: dict[int, list[bytes]] = {}
+    for wanted in range(shares):
+        while wanted not in read:
+            ready = connection.wait(links)
+            for link in (one for one in links if one in ready):
+                number, packed = pickle.loads(link.recv_bytes())
+                read[number] = packed
+                _ask(link, asked)
+        for one in read.pop(wanted):
+            yield pickle.loads(one)
+
+
+def _ask(link: Connection, asked: Iterator[int]) -> None:
+    number = next(asked, None)
+    if number is not None:
+        link.send(number)
+
+
+def _work(
+    link: Connection, inherited: Sequence[Connection], shares: Sequence[_Share], book: Catalogue,
+    parent: int,
+) -> None:  # fmt: skip
+    _begin(parent)
+    for end in inherited:
+        end.close()
+    try:
+        while True:
+            number = link.recv()
+            packed = [_packed(_read(task, book)) for task in shares[number]]
+            link.send_bytes(pickle.dumps((number, packed), pickle.HIGHEST_PROTOCOL))
+    except Exception:  # noqa: BLE001 - nobody asks any more, or a log breaks the parent as well
+        return
+
+
+def _begin(parent: int) -> None:
     import ctypes
 
-    for one in (signal.SIGINT, signal.SIGHUP):
+    for one in LEFT_TO_PARENT:
         signal.signal(one, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, LEFT_TO_PARENT)
     ctypes.CDLL(None).prctl(PARENT_ENDS, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it ended before it could be said
         os._exit(1)
-    _book = book
     gc.freeze()  # what the parent made lives as long as this process: not to be gone over again
-
-
-def _work(tasks: Sequence[Task]) -> list[bytes]:
-    assert _book is not None
-    return [_packed(_read(task, _book)) for task in tasks]
 
 
 def _named(name: str) -> Signature:
