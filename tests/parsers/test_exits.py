@@ -473,13 +473,16 @@ def test_a_child_on_windows() -> None:
 
 def test_the_launcher_of_composer() -> None:
     """It names the first rank that it finds ended."""
-    first, second = read(
+    first, second, third = read(
         exits_composer,
         [
             "ERROR:composer.cli.launcher:Rank 1 crashed with exit code -7.",
             "Rank 0 crashed with exit code 1.",
             "Rank 0 crashed with exit code one.",
+            "ERROR:composer.cli.launcher:Global rank 5 (PID 41207) exited with code -9",
+            "Global rank 5 (PID 41207) exited with codec -9",
         ],
     )
     assert (first.place.rank, first.exit_code, first.signal) == (1, None, 7)
     assert (second.place.rank, second.exit_code, second.signal) == (0, 1, None)
+    assert (third.place.rank, third.exit_code, third.signal) == (5, None, 9)

@@ -31,15 +31,15 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.first_wait import Unmet, never_met
-from flatline.judging.group_setup import lost_in_the_making
-from flatline.judging.leads import fix, lead, shows
+from flatline.judging.group_setup import checked_in_vain, lost_in_the_making
+from flatline.judging.leads import Lead, fix, lead, raised, shows
 from flatline.judging.one_look import looked_once
 from flatline.judging.registration import (
     Absent,
     Doubled,
     never_came,
     numbered_twice,
-    turned_away,
+    turned_away_first,
     waited_for,
 )
 from flatline.judging.waiting import FIRST_ONE
@@ -70,13 +70,15 @@ def judge(facts: Facts) -> Judgement:
             return _misnumbered(facts, doubled)
         if (absent := waited_for(facts)) is not None:
             return _incomplete(facts, absent)
-        alone = turned_away(facts)
+        alone = turned_away_first(facts)
         if alone is not None:
             return _turned_away(facts, alone)
         if (unmet := never_met(facts)) is not None:
             return _unmet(facts, unmet)
         if (broke := lost_in_the_making(facts)) is not None:
             return _broke(facts, *broke)
+        if checked := checked_in_vain(facts):
+            return _checked(facts, checked)
         return looked_once(facts, CODE) or _met(facts)
     first = found.first
     if first.started:
@@ -87,7 +89,7 @@ def judge(facts: Facts) -> Judgement:
     ]
     return Finding(
         code=CODE,
-        summary="The ranks never formed their process group: " + _brief(first.what),
+        summary=f"The ranks never formed their process group: {_brief(found)}",
         fault_class=first.fault_class,
         attribution=first.attribution,
         strength=first.strength,
@@ -224,6 +226,34 @@ def _broke(facts: Facts, line: LogCite, trace: LogCite) -> Finding:
     )  # fmt: skip
 
 
+def _checked(facts: Facts, said: tuple[LogCite, ...]) -> Finding:
+    first = said[0]
+    return Finding(
+        code=CODE,
+        summary="The ranks never formed their process group: a check of NCCL's own failed before"
+        " any step",
+        attribution="unknown",
+        strength=ALONE,
+        shows=(claim("NCCL ended with an internal error, and no training step was read before it",
+                     *said[:4]),),
+        implies=(claim("NCCL checks links and settings while it makes a group.", first),),
+        scope="all",
+        onset=first.at,
+        order=(first.source, first.line),
+        attempt=facts.last.n,
+        cannot_decide=(
+            "Which check failed, and whether a rank had gone before: the NCCL WARN lines of all"
+            " ranks tell (NCCL_DEBUG=WARN).",
+        ),
+        actions=(
+            Action("collect", "Rerun with NCCL_DEBUG=INFO; compare versions and NCCL_ variables of"
+                   " all ranks, and the links that each host sees (nvidia-smi topo -m,"
+                   " rocm-smi --showtopo)."),
+        ),
+        resubmit="unknown",
+    )  # fmt: skip
+
+
 def _unmet(facts: Facts, unmet: Unmet) -> Finding:
     first = unmet.victims.first.cite
     missing = name_places(unmet.missing)
@@ -258,8 +288,11 @@ def _unmet(facts: Facts, unmet: Unmet) -> Finding:
     )  # fmt: skip
 
 
-def _brief(text: str) -> str:
-    return text[:1].lower() + text[1:].rstrip(".")
+def _brief(found: Lead) -> str:
+    if found.first.signature is None:
+        return raised(found)
+    text = found.first.what.rstrip(".")
+    return text if text[1:2].isupper() else text[:1].lower() + text[1:]
 
 
 def _met(facts: Facts) -> Cleared | None:

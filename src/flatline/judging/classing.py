@@ -21,6 +21,7 @@ from flatline.judging.loading import (
     resumes,
     state_does_not_fit,
 )
+from flatline.judging.meeting import unreached
 from flatline.judging.startup_class import (
     DEFAULT,
     asks_the_network,
@@ -34,6 +35,8 @@ from flatline.model import Crash, Match, Signature
 LINES_ABOVE = 60
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
+UNREACHED = 0.6
+"""A rank that had met the others does not meet them anew, but its log may be cut off above."""
 _COMMUNICATES = re.compile(r"(?:^|\.)Dist(?:Backend|Network|Store)?Error$")
 """What torch raises for its communication library: whose fault it is, it does not say."""
 _OF_A_CALL = re.compile(
@@ -77,6 +80,8 @@ def signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple
     family, fault_class = resolve(best.signature, begun)
     if found := not_started(facts, best, crash if family == "A1" else None):
         return found
+    if family == "A1" and not begun and unreached(crash):
+        return "C1", None
     if family == "A3" and not begun and at_nought(facts, crash.head):
         return "A1", of_the_first_step(fault_class)
     failed = (family, fault_class) == ("A3", "cuda") and best.signature.id != ASSERTED
@@ -131,6 +136,8 @@ def unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str |
     if not crash.complete and not crash.message:
         vague = ("A3", None, CUT_OFF_LATE) if begun else ("A1", None, CUT_OFF)
         return cut_off(facts, crash, begun) or vague
+    if not begun and unreached(crash):
+        return "C1", None, UNREACHED
     if _COMMUNICATES.search(crash.exception):
         return "A3" if begun else "A1", None, CUT_OFF
     text = f"{crash.exception}: {crash.message}"

@@ -312,7 +312,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         strength, attribution = best.signature.strength, best.signature.attribution
     else:
         family, fault_class, strength = unsigned(facts, crash, begun)
-        attribution = "job"
+        attribution = "unknown" if family == "C1" else "job"
     if halfway or (in_doubt and family == "A1" and best is not None):
         strength *= LOOP_DOUBT
     elif best is not None:

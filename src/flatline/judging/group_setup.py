@@ -1,13 +1,17 @@
-"""A connection that broke while NCCL set a communicator up, by the trace that this leaves."""
+"""A communicator that NCCL could not set up: a connection that broke meanwhile, by the trace that
+this leaves, or a check of NCCL's own that failed before any step."""
 
 from __future__ import annotations
 
 import re
 
 from flatline.facts import Facts
-from flatline.judging.both_ends import closed_at_the_end
+from flatline.judging.begun import within_the_loop
+from flatline.judging.both_ends import BY_SCHEDULER, VAGUE, closed_at_the_end
+from flatline.judging.crashes import failures
 from flatline.model import LogCite
 
+CHECK = "nccl-internal-error"
 TRACE = 24
 """Lines below: a failed call says so in each of its callers, and several processes at once."""
 BEFORE, AT_WORK = 200, 60
@@ -30,3 +34,21 @@ def lost_in_the_making(facts: Facts) -> tuple[LogCite, LogCite] | None:
     if at is None:
         return None
     return line, LogCite(line.source, at, facts.text(line.source, at), line.place, line.at)
+
+
+def checked_in_vain(facts: Facts) -> tuple[LogCite, ...]:
+    """The lines in which NCCL says that an internal check failed, where no step was made and
+    nothing else says what did: NCCL checks the links, rings and settings of a group as it makes
+    it (src/init.cc `initTransportsRank`), often in its first collective.  A peer that went makes such
+    a check fail as well."""
+    attempt = facts.last.n
+    said = [m for m in facts.matches if m.signature.id == CHECK and m.attempt == attempt]
+    if not said or facts.has_progress or facts.disposition in (*BY_SCHEDULER, "completed"):
+        return ()
+    failed = [f for f in failures(facts) if f.attempt == attempt and f.fatal]
+    if any(f.strength >= VAGUE for f in failed) or facts.tagged("lost-peer"):
+        return ()
+    raised = [crash for crash in facts.crashes if crash.attempt == attempt]
+    if any(event.signal for event in facts.exits) or any(map(within_the_loop, raised)):
+        return ()
+    return tuple(m.cite for m in said)

@@ -31,7 +31,7 @@ _ERRS = re.compile(
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(
-    r"\b(?:warn(?:ing)?|retry\w*|will retry|batch[ _]?size finder|next batch"
+    r"\b(?:\w*warn(?:ing)?|retry\w*|will retry|batch[ _]?size finder|next batch"
     r"|trying (?:with |again|batch|\d)|deprecat\w*|ignor\w*|skip\w*|fall(?:ing|s)? ?back"
     r"|tensorboard|wandb|jupyter|mlflow|comet|telemetry|dashboard|prometheus|visdom|optional"
     r"|display|slack|webhook|notif\w*|e-?mail|smtp|push(?:ing)? metrics|upload\w*|rm|no longer"

@@ -19,6 +19,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
 from flatline.judging.classing import with_frames
 from flatline.judging.crashes import failures
+from flatline.judging.meeting import turned_away
 from flatline.model import Claim, Crash, LogCite, Match, Place
 
 MEMBER, COMPLETE = "ddp-member", "lightning-world-size"
@@ -161,19 +162,7 @@ def _came_further(facts: Facts) -> bool:
     return facts.has_progress or bool(said) or facts.disposition == "completed"
 
 
-_AT_THE_DOOR = (
-    "init_process_group", "_store_based_barrier", "_create_c10d_store",
-    "_dist_broadcast_coalesced", "_sync_module_states", "_verify_param_shape_across_processes",
-)  # fmt: skip
-"""And the first of all collectives, in which a model is wrapped."""
-_BY_ITS_WORDS = re.compile(r"retrieving ncclUniqueId from \[\d{1,6}\] via c10d key-value store")
-_CONNECTION = re.compile(
-    r"\bConnection (?:reset by peer|refused|closed|timed out|was likely closed)|\bBroken pipe\b"
-    r"|\bfailed to recv\b|\brecvValue failed\b|\bconnect\(\) timed out"
-)
-
-
-def turned_away(facts: Facts) -> Crash | None:
+def turned_away_first(facts: Facts) -> Crash | None:
     """The first exception of a rank that lost its connection while the process group was being
     made, of a run that shows no other failure: only victims are heard of."""
     if _came_further(facts) or any(failure.fatal for failure in failures(facts)):
@@ -182,13 +171,6 @@ def turned_away(facts: Facts) -> Crash | None:
         return None
     raised = (with_frames(facts, c) for c in facts.crashes
               if c.attempt == facts.last.n and not c.caught)  # fmt: skip
-    found = [crash for crash in raised if _away(crash)]
+    found = [crash for crash in raised if turned_away(crash)]
     first = facts.earliest(crash.cite for crash in found)
     return next((crash for crash in found if crash.cite == first), None)
-
-
-def _away(crash: Crash) -> bool:
-    at_the_door = any(frame.function in _AT_THE_DOOR for frame in crash.frames)
-    return bool(_CONNECTION.search(crash.message)) and (
-        at_the_door or _BY_ITS_WORDS.search(crash.message) is not None
-    )

@@ -1,5 +1,6 @@
 """
-How a process of MosaicML Composer's launcher ended: `Rank 1 crashed with exit code -7.`
+How a process of MosaicML Composer's launcher ended: `Rank 1 crashed with exit code -7.`, and in
+later versions `ERROR:composer.cli.launcher:Global rank 1 (PID 2712) exited with code -7`.
 
 The launcher says so of the first that it finds; a negative code is the signal that killed it.
 
@@ -17,9 +18,13 @@ from flatline.parsers._exits import ended
 
 FORMAT = "exits-composer"
 FRAMEWORK = None
-TRIGGERS = (r"Rank [0-9]+ crashed with exit code -?[0-9]",)
+TRIGGERS = (
+    r"Rank [0-9]+ crashed with exit code -?[0-9]",
+    r"Global rank [0-9]{1,7} \(PID [0-9]{1,10}\) exited with code -?[0-9]",
+)
 _ENDED = re.compile(
-    r"(?:^|[\s:])Rank ([0-9]{1,7}) crashed with exit code (-?[0-9]{1,3})\.(?:\s|$)"
+    r"(?:^|[\s:])(?:Rank ([0-9]{1,7}) crashed with exit code (-?[0-9]{1,3})\."
+    r"|Global rank ([0-9]{1,7}) \(PID [0-9]{1,10}\) exited with code (-?[0-9]{1,3}))(?:\s|$)"
 )
 
 
@@ -30,5 +35,6 @@ class Reader:
         found = _ENDED.search(text[:2_048])
         if found is None:
             return ()
-        code, signal = ended(int(found[2]))
-        return (Reported("composer", Place(rank=int(found[1])), code, signal),)
+        rank, status = (int(one) for one in found.groups() if one is not None)
+        code, signal = ended(status)
+        return (Reported("composer", Place(rank=rank), code, signal),)

@@ -1,0 +1,41 @@
+"""Exceptions out of the call in which ranks meet: the connection failed, not the program."""
+
+from __future__ import annotations
+
+import re
+
+from flatline.model import Crash
+
+_AT_THE_DOOR = (
+    "init_process_group", "_store_based_barrier", "_create_c10d_store",
+    "_dist_broadcast_coalesced", "_sync_module_states", "_verify_param_shape_across_processes",
+)  # fmt: skip
+"""And the first of all collectives, in which a model is wrapped."""
+_BY_ITS_WORDS = re.compile(r"retrieving ncclUniqueId from \[\d{1,6}\] via c10d key-value store")
+_CONNECTION = re.compile(
+    r"\bConnection (?:reset by peer|refused|closed|timed out|was likely closed)|\bBroken pipe\b"
+    r"|\bfailed to recv\b|\brecvValue failed\b|\bconnect\(\) timed out"
+)
+_UNREACHED = re.compile(
+    r"\bConnection (?:timed out|refused)|\bconnect\(\) timed out|\bNo route to host\b"
+    r"|\b[Nn]etwork is unreachable\b|\bName or service not known\b"
+    r"|\bfailure in name resolution\b"
+)
+"""What a peer that came and went does not give (errno(3), getaddrinfo(3))."""
+
+
+def at_the_door(crash: Crash) -> bool:
+    """Whether it was raised while the process group was made."""
+    return any(frame.function in _AT_THE_DOOR for frame in crash.frames)
+
+
+def turned_away(crash: Crash) -> bool:
+    """Whether a connection broke, or never came about, while the process group was made."""
+    return bool(_CONNECTION.search(crash.message)) and (
+        at_the_door(crash) or _BY_ITS_WORDS.search(crash.message) is not None
+    )
+
+
+def unreached(crash: Crash) -> bool:
+    """Whether the place to meet at could not be reached at all."""
+    return bool(_UNREACHED.search(crash.message)) and at_the_door(crash)
