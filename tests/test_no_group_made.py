@@ -15,7 +15,8 @@ HEAD = ("Traceback (most recent call last):", '  File "train.py", line 61, in <m
 REDUCED = (*HEAD, "    dist.all_reduce(seen)")
 CHECK = (
     "torch.distributed.DistBackendError: NCCL error in: ../torch/csrc/distributed/c10d/"
-    "NCCLUtils.hpp:317, internal error - please report this issue to the NCCL developers, NCCL version 2.21.5"
+    "NCCLUtils.hpp:317, internal error - please report this issue to the NCCL developers,"
+    " NCCL version 2.21.5"
 )
 CALL = CHECK.replace(
     "internal error - please report this issue to the NCCL developers",

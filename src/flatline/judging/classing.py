@@ -78,10 +78,10 @@ def communicates(crash: Crash | None) -> bool:
 def signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple[str, str | None]:
     """Family and class of an exception whose line is known, in its phase and by its frames."""
     family, fault_class = resolve(best.signature, begun)
-    if found := not_started(facts, best, crash if family == "A1" else None):
-        return found
     if family == "A1" and not begun and unreached(crash):
         return "C1", None
+    if found := not_started(facts, best, crash if family == "A1" else None):
+        return found
     if family == "A3" and not begun and at_nought(facts, crash.head):
         return "A1", of_the_first_step(fault_class)
     failed = (family, fault_class) == ("A3", "cuda") and best.signature.id != ASSERTED
@@ -100,6 +100,13 @@ def signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple
             fault_class = "asset"
         for_data = kind_of_any(asked_for(crash.frames)) == "data" and fault_class == "asset"
         return family, fetched(crash.message) or ("data" if for_data else fault_class)
+    return _read(crash, best, family, fault_class)
+
+
+def _read(
+    crash: Crash, best: Match, family: str, fault_class: str | None
+) -> tuple[str, str | None]:
+    """By what was being read, where the line tells no more than that it failed."""
     if (family, fault_class) == ("A1", "data") and reads_weights(crash):
         return ("E2", "corrupt") if resumes(crash) else ("A1", "asset")
     if family == "A1" and (fault_class is None or crash.exception.endswith("JSONDecodeError")):

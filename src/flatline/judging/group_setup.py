@@ -39,8 +39,8 @@ def lost_in_the_making(facts: Facts) -> tuple[LogCite, LogCite] | None:
 def checked_in_vain(facts: Facts) -> tuple[LogCite, ...]:
     """The lines in which NCCL says that an internal check failed, where no step was made and
     nothing else says what did: NCCL checks the links, rings and settings of a group as it makes
-    it (src/init.cc `initTransportsRank`), often in its first collective.  A peer that went makes such
-    a check fail as well."""
+    it (src/init.cc `initTransportsRank`), often in its first collective.  A peer that went makes
+    such a check fail as well."""
     attempt = facts.last.n
     said = [m for m in facts.matches if m.signature.id == CHECK and m.attempt == attempt]
     if not said or facts.has_progress or facts.disposition in (*BY_SCHEDULER, "completed"):
