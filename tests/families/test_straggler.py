@@ -57,6 +57,29 @@ def test_the_one_that_is_fed_late(tmp_path: Path) -> None:
     assert found.fault_class == "slow-host"
 
 
+@pytest.mark.parametrize("loads", [True, False])
+def test_a_slow_host_whose_load_nobody_measured(tmp_path: Path, loads: bool) -> None:
+    """Other processes may hold it: that is another family, which only its load tells."""
+    noise = random.Random(3)
+    lines = [
+        sample("DCGM_FI_PROF_SM_ACTIVE", f'Hostname="n{gpu // 8}",gpu="{gpu % 8}"',
+               (0.45 if gpu // 8 == 1 and middle(at) else 0.8) * noise.gauss(1, 0.01), at)
+        for gpu in range(24) for at in range(0, 3600, 30)
+    ] + [
+        sample("node_procs_running", f'instance="n{host}:9100"', 9 + noise.random(), at)
+        for host in range(3) for at in range(0, 3600, 30) if loads
+    ]  # fmt: skip
+    facts, source = facts_of(
+        tmp_path, lines, stepping(3600, lambda at: 2.6 if middle(at) else 2.0)
+    )
+    found = checked(judge(facts), source)
+
+    assert isinstance(found, Finding)
+    assert (found.culprits, found.fault_class) == ((Place(host="n1"),), "slow-host")
+    assert (found.most >= 0.8) == loads
+    assert any("D5" in said for said in found.cannot_decide) != loads
+
+
 def test_all_of_a_host_are_named_as_the_host(tmp_path: Path) -> None:
     """Four GPUs of sixteen at most: a host of eight is half the run, and no rank."""
     found = judged(tmp_path, lambda gpu, at: 0.45 if gpu >= 8 and middle(at) else 0.8)

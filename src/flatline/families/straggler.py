@@ -65,6 +65,9 @@ ABOVE, BELOW = 1.05, 0.95
 """Apart by as much as a slow-down that is one (DROP of `throughput`) makes of it."""
 BRIEF = 0.97
 """The same where the pace is asked at those moments."""
+HOST_LOADS = ("host_procs_running", "host_cpu_pressure_seconds_total")
+UNSEEN_MOST = 0.79
+"""Just short of confident: a host whose load nobody measured may be held by other processes."""
 OPEN = "Why it is slow: its clocks, its host's load and a trace would tell."
 WHY_CLOCKED = "Why its CPUs are slower: heat, a power cap of the host, or its governor."
 _SHOWN = 3
@@ -77,6 +80,17 @@ def judge(facts: Facts) -> Judgement:
     Their own fast phases are the control: a stage of a pipeline that always has more to do slows
     nothing.  Where every rank prints its waits, these name the one that comes last, in any phase.
     """
+    found = _judged(facts)
+    if found is None or found.fault_class != "slow-host" or any(map(facts.measured, HOST_LOADS)):
+        return found
+    open_ = (
+        "Whether other processes took its CPUs (D5): nothing that was read measures their load."
+    )
+    return replace(found, most=min(found.most, UNSEEN_MOST),
+                   cannot_decide=(*found.cannot_decide, open_))  # fmt: skip
+
+
+def _judged(facts: Facts) -> Finding | None:
     told = printed_waits(facts)
     if told is not None:
         return _waited_for(facts, told)
