@@ -9,8 +9,9 @@ from flatline.logs.quoted import AROUND_LINES, left_of
 from flatline.logs.reading import TextFile, clean
 from flatline.logs.shown import BACK_LINES, showing
 
-PAGE_LINES = 192
-"""Lines read at once where single ones are read again: tracebacks stand close together."""
+PAGE_LINES, BEFORE = 256, BACK_LINES
+"""Lines read at once where single ones are read again: tracebacks stand close together. Some stand
+before what was asked for first: the last steps are looked at after all that is said behind them."""
 
 
 class Shares:
@@ -20,7 +21,7 @@ class Shares:
         self._file = file
         self._labels = labels
         self._page: list[bytes] = []
-        self._first = 0
+        self._first, self._end = 1, 1
         self._showing: list[int] | None = None
 
     def of(self, labelled: Labelled, line: int, said: str, last: int = 0) -> float:
@@ -38,10 +39,11 @@ class Shares:
 
     def lines(self, first: int, last: int) -> list[bytes]:
         """Lines first..last, from the page that was read last where it holds them."""
-        if not self._page or first < self._first or last >= self._first + len(self._page):
-            page = self._file.window(first, max(PAGE_LINES, last - first + 1))
-            self._page, self._first = [raw for _, raw in page], page[0][0] if page else 0
-            self._showing = None
+        if first < self._first or last >= self._end:
+            self._first = max(1, first - BEFORE)
+            self._end = self._first + max(PAGE_LINES, last - self._first + 1)
+            read = self._file.window(self._first, self._end - self._first)
+            self._page, self._showing = [raw for _, raw in read], None
         return self._page[max(0, first - self._first) : max(0, last - self._first + 1)]
 
     def line(self, line: int) -> str:
