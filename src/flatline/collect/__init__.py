@@ -182,13 +182,17 @@ def read(
         origin=origin,
     )
     if zone is UTC and of_records is None:
-        if (told_zone := zone_of(found, rows, local, logs, numbers)) is not None:
+        asked = None if request.start or request.end else request.prometheus
+        if (told_zone := zone_of(found, rows, local, logs, numbers, asked)) is not None:
             return read(request, on_progress, given, origin, told_zone)
         if (told_by := of_running(rows, local, records.now, logs, numbers)) is not None:
             taken_in, whole = told_by
             return read(request, on_progress, given, origin, taken_in if whole else UTC, taken_in)
     elif of_records is not None:
         gaps.append(Gap("time zone", f"records state none; their times are read as {of_records}"))
+    if numbers.server and not (rows or request.end):
+        gaps.append(Gap("metrics after the last line of the logs", "a server holds other runs as"
+                        " well, and nothing tells when this one ended: name --end"))  # fmt: skip
     gaps += hold(rows, [events for _, _, events in logs], numbers)
     dated(logs, numbers.window)
     placed(logs, records.addresses,

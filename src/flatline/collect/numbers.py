@@ -189,6 +189,7 @@ def _folder(file: Found) -> Engine:
 def _server(url: str, window: Window) -> Engine:
     from flatline.sources.prometheus import PrometheusServer
     from flatline.vocab import vocabularies
+    from flatline.vocab.gpus import LABELLED, VALUED
 
     first, last = window
     if first is None or last is None:
@@ -203,4 +204,5 @@ def _server(url: str, window: Window) -> Engine:
         }
         for vocabulary in vocabularies()
     ]
-    return PrometheusServer(url, first, last, access(os.environ), metrics=wanted)
+    telling = [{metric} for metric in (VALUED, *(metric for metric, *_ in LABELLED))]
+    return PrometheusServer(url, first, last, access(os.environ), metrics=[*wanted, *telling])

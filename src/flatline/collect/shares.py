@@ -10,8 +10,8 @@ from flatline.logs.reading import TextFile, clean
 from flatline.logs.shown import BACK_LINES, showing
 
 PAGE_LINES, BEFORE = 256, BACK_LINES
-"""Lines read at once where single ones are read again: tracebacks stand close together. Some stand
-before what was asked for first: the last steps are looked at after all that is said behind them."""
+"""Lines read at once where single ones are read again: tracebacks stand close together. Some
+stand before what was asked for first: the last steps are looked at after what is said behind."""
 
 
 class Shares:

@@ -44,6 +44,8 @@ and little is printed so long after a job's end."""
 STARTS, ENDS = timedelta(minutes=20), timedelta(minutes=7)
 """From a job's start to its GPUs' work, and from that to its end: containers, compilation and the
 first read of the data; a last save."""
+FARTHEST = timedelta(hours=15)
+"""Beyond every offset in use, and a little of what stands beside a run."""
 EDGE, STEP_S, LONGEST = timedelta(minutes=2), 30.0, timedelta(days=2)
 AT_WORK = 1.5
 """Of an idle GPU's power, the least of one at work: idle ones draw a fifth of their limit."""
@@ -116,9 +118,15 @@ def _told(logs: Logs) -> list[datetime]:
 
 
 def zone_of(
-    found: Sequence[Found], rows: Sequence[Job], local: bool, logs: Logs, numbers: Numbers
+    found: Sequence[Found],
+    rows: Sequence[Job],
+    local: bool,
+    logs: Logs,
+    numbers: Numbers,
+    server: str | None = None,
 ) -> tzinfo | None:
-    """None where it is not told, or is UTC. `local` records state no zone."""
+    """None where it is not told, or is UTC. `local` records state no zone; `server` holds the
+    metrics, and nobody said of when."""
     if rows and not local:
         return _by_records(rows, logs)
     if rows and (stated := _stated(rows, logs)) is not None:
@@ -127,9 +135,9 @@ def zone_of(
     if not rows and not any(events.zone_assumed for _, _, events in logs):
         return None
     files = [file for file in found if file.kind == METRICS]
-    if not files or (numbers.window is not None and not _may_fit(run, numbers.window, files)):
+    whole = _whole(files, rows, run, numbers, server)
+    if whole is None:
         return None
-    whole = Numbers(files, [], rows[-1].nodes if rows else ())
     told, own = _by_work(run, whole.window or (None, None), whole), _own(rows, logs, whole)
     if told is None or (own is not False and (own or told.edges)):
         return None if told is None else told.zone
@@ -140,6 +148,23 @@ def zone_of(
     )  # fmt: skip
     numbers.note([Gap(CLOCK, reason)])
     return None
+
+
+def _whole(
+    files: Sequence[Found], rows: Sequence[Job], run: Span, numbers: Numbers, server: str | None
+) -> Numbers | None:
+    """All metrics that may tell: what was read was narrowed to the run as read in UTC.  None where
+    that holds it already."""
+    known, nodes = numbers.window, rows[-1].nodes if rows else ()
+    start, end = run
+    if files:
+        return None if known and not _may_fit(run, known, files) else Numbers(files, [], nodes)
+    if server is None or start is None or end is None:
+        return None
+    if known is not None and not _stands_out(run, known):
+        return None
+    around = (start - FARTHEST, end + FARTHEST)
+    return Numbers([], [], nodes, server=server, run=around)
 
 
 def _own(rows: Sequence[Job], logs: Logs, numbers: Numbers) -> bool | None:

@@ -66,6 +66,9 @@ PAUSE_S = (0.5, 2.0)
 REDIRECTS = 3
 SPAN_STEPS = 240
 SAID_CHARS = 300
+INFO = "_info"
+"""How metrics end that are there for their labels, which no other of their exporter has
+(OpenMetrics, "Info")."""
 _TOO_MUCH = re.compile(
     r"(?i)maximum resolution|too many (?:samples|points|data points)|query length|"
     r"range (?:is )?too (?:long|large)|exceed(?:s|ed)?.{0,40}limit|limit.{0,40}exceed|"
@@ -238,14 +241,15 @@ class PrometheusServer:
     # --- what it asks ---
 
     def _windows(self, query: str, times: list[float], step_s: float) -> Iterator[Matrix]:
-        """The query window by window; one whose answer is too much is halved."""
+        """The query window by window; one whose answer is too much is halved.  VictoriaMetrics
+        answers at times that suit its cache, unless told not to use it; others do not look."""
         from flatline.series.api import matrix_of
 
         left = [times[n : n + MAX_STEPS] for n in range(0, len(times), MAX_STEPS)]
         while left:
             part = left.pop(0)
             form = {"query": [query], "start": [_time(part[0])], "end": [_time(part[-1])],
-                    "step": [_time(step_s)]}  # fmt: skip
+                    "step": [_time(step_s)], "nocache": ["1"]}  # fmt: skip
             try:
                 yield matrix_of(self.data("query_range", form), part, self._note)
             except TooMuch:
@@ -276,7 +280,8 @@ class PrometheusServer:
     def _carried(self, groups: Sequence[Collection[str]]) -> dict[str, frozenset[str]]:
         there = set(_texts(self.data("label/__name__/values", self._window(), get=True)))
         found: dict[str, frozenset[str]] = {}
-        for group in groups:
+        infos = {name for group in groups for name in group if name.endswith(INFO)}
+        for group in (*(set(group) - infos for group in groups), *({name} for name in infos)):
             held = sorted(there.intersection(group))
             if held:
                 form = {"match[]": held, **self._window()}
