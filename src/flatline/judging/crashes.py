@@ -18,6 +18,7 @@ from flatline.judging.begun import (
     beside_the_loop,
     had_saved,
     in_a_loop,
+    names_its_step,
     within_a_bar,
     within_the_loop,
 )
@@ -348,7 +349,8 @@ def _phase(facts: Facts, crash: Crash) -> tuple[bool | None, bool, bool]:
     """Whether a step had been made, None where that cannot be told; whether that is doubted for a
     loop on the way; and whether a bar alone tells."""
     begun = started(facts, crash.cite, crash.attempt)
-    begun = begun or within_the_loop(crash) or had_saved(facts, crash) or begun
+    known = within_the_loop(crash) or had_saved(facts, crash) or names_its_step(facts, crash)
+    begun = begun or known or begun
     in_doubt = begun is False and not facts.has_progress and in_a_loop(crash)
     begun = None if in_doubt else begun
     halfway = not begun and not facts.has_progress and within_a_bar(facts, crash)
