@@ -46,7 +46,7 @@ from flatline.judging.startup_class import (
     of_a_tracker,
 )
 from flatline.judging.uncaught import uncaught
-from flatline.judging.wrappers import is_interrupt, is_wrapper, of_a_dead_parent
+from flatline.judging.wrappers import clears_away, is_interrupt, is_wrapper, of_a_dead_parent
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
@@ -125,7 +125,8 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
     for crash in facts.crashes:
         block = crash_matches(facts, crash)
         inside.update(map(id, block))
-        failure = None if of_a_dead_parent(crash) else _from_crash(facts, crash, block)
+        left_over = of_a_dead_parent(crash) or clears_away(crash)
+        failure = None if left_over else _from_crash(facts, crash, block)
         if failure is not None:
             found.append(failure)
     bare = [_from_line(facts, m) for m in facts.of_role("root") if id(m) not in inside]
