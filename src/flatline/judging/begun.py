@@ -47,8 +47,8 @@ _AT_A_STEP = re.compile(
 )
 """Some count from 1, and preparations are numbered in steps as well, some ten at the most."""
 _OF_THE_PLAN = re.compile(
-    r"checkpoint|ckpt|resum|restor|\b(?:load|save|file)|\.(?:pth?|h5|npz?|yaml|json)\b|schedul|converg"
-    r"|milestone|warm-?up|decay|config|option|argument|\b(?:must|should|expect\w*|requir\w*|will"
+    r"checkpoint|ckpt|resum|restor|\b(?:load|save|file)|\.(?:pth?|h5|npz?|yaml|json)\b|sched|converg"
+    r"|milestone|warm-?up|decay|config|option|argument|\b(?:must|should|expect\w*|requires?|required|will"
     r"|would|set|start\w*|begin\w*|plan\w*|before|until|from)\b",
     re.IGNORECASE,
 )
