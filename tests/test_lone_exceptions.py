@@ -134,3 +134,55 @@ def test_a_name_alone_counts_below_a_frame(
     verdict = said(tmp_path, f"starting\n{above}{said_}\n")
 
     assert (verdict.code, verdict.confidence < 0.8) == (code, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        # the first letter was lost in a copy
+        ("loatingPointError: Loss became infinite or NaN at iteration=88!\n", "E1"),
+        # of TensorFlow's file system, not of a device's memory
+        ("W tensorflow/core/framework/op_kernel.cc:1763] OP_REQUIRES failed at"
+         " save_restore_v2_ops.cc:110 : Resource exhausted: run/w_7_temp_9e/part-00000-of-00001"
+         ".data-00000-of-00001.tempstate99; No space left on device\n", "C6"),
+        ("UnavailableError: 3 root error(s) found.\n  (0) Unavailable: Socket closed\n"
+         "  (1) Unavailable: Unable to find a context_id matching the specified one"
+         " (881203377123). Perhaps the worker was restarted, or the context was GC'd?\n", "C5"),
+    ],
+)  # fmt: skip
+def test_the_message_names_the_cause_whatever_its_exception(
+    tmp_path: Path, text: str, code: str
+) -> None:
+    assert said(tmp_path, text).code == code
+
+
+def test_a_worker_that_is_lost_names_no_start_up(tmp_path: Path) -> None:
+    """That the other end closed the connection is all it says."""
+    text = "UnavailableError: 2 root error(s) found.\n  (0) Unavailable: Socket closed\n"
+    assert said(tmp_path, text).code not in ("A1", "A3")
+
+
+SEGMENT = (
+    "Traceback (most recent call last):\n"
+    '  File "/usr/lib/python3.11/multiprocessing/shared_memory.py", line 104, in {function}\n'
+    "    {code}\n"
+    "FileNotFoundError: [Errno 2] No such file or directory: '/{name}'\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("name", "function", "code", "found"),
+    [
+        ("psm_77aa01cd", "__init__", "self._fd = _posixshmem.shm_open(", "A3"),
+        # named by the program: of an earlier run, or never made
+        ("000000_locals", "__init__", "self._fd = _posixshmem.shm_open(", "A1"),
+        # another process cleared up first: nothing failed by it
+        ("psm_77aa01cd", "unlink", "_posixshmem.shm_unlink(self._name)", "undetermined"),
+    ],
+)
+def test_a_segment_with_a_drawn_name_was_made_by_another_process(
+    tmp_path: Path, name: str, function: str, code: str, found: str
+) -> None:
+    verdict = said(tmp_path, SEGMENT.format(function=function, code=code, name=name))
+    assert (verdict.code or verdict.state) == found
+    assert verdict.confidence < 0.8

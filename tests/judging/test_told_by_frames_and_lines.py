@@ -85,3 +85,45 @@ def test_a_service_beside_the_run_that_is_not_reached_is_no_asset(tmp_path: Path
               '  File "/v/urllib3/util/connection.py", line 73, in create_connection']  # fmt: skip
     found = verdict(tmp_path, HEAD, *frames, "OSError: [Errno 101] Network is unreachable")
     assert found.fault_class != "asset"
+
+
+@pytest.mark.parametrize(
+    ("message", "code"),
+    [
+        ("inputs of mixed lengths at iteration 812", "A3"),
+        ("empty batch in epoch 4, sample 17", "A3"),
+        ("graph was freed at global step 350", "A3"),
+        ("inputs of mixed lengths at iteration 0", "A1"),
+        ("empty batch in epoch 1, sample 17", "A1"),  # the first, where they are counted from 1
+        ("no tokens left at step 3 of the preparation", "A1"),
+        ("learning rate must be positive at iteration 812", "A1"),
+        ("no such milestone: decay at epoch 40", "A1"),
+        ("k-means did not converge after iteration 300", "A1"),
+    ],
+)
+def test_a_message_that_names_its_step_was_raised_there(
+    tmp_path: Path, message: str, code: str
+) -> None:
+    assert verdict(tmp_path, HEAD, CALL, f"RuntimeError: {message}").code == code
+
+
+def test_of_a_run_that_went_on_the_step_it_names_may_be_the_first(tmp_path: Path) -> None:
+    went_on = "Resuming from checkpoint ckpt/last.pt at step 811"
+    raised = "RuntimeError: inputs of mixed lengths at iteration 812"
+    assert verdict(tmp_path, went_on, HEAD, CALL, raised).code == "A1"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("model.save_weights('w/part_{}'.format(epoch))", "A3"),
+        ("saver.save(sess, path, global_step=step)", "A3"),
+        ("model.save_weights('w/epoch.h5')", "A1"),
+        ("model.save(opt.epoch)", "A1"),
+    ],
+)
+def test_weights_that_are_named_after_a_count_are_saved_in_the_loop(
+    tmp_path: Path, line: str, code: str
+) -> None:
+    frame = ['  File "fit.py", line 31, in <module>', f"    {line}"]
+    assert verdict(tmp_path, HEAD, *frame, "TypeError: not a path").code == code

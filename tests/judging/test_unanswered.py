@@ -47,3 +47,19 @@ def test_a_cause_comes_first(tmp_path: Path) -> None:
     end = "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB."
     verdict = judged(tmp_path, lambda step: 10.0 if step < 300 else 14.0, end)
     assert verdict.code == "B1"
+
+
+def test_a_run_with_nothing_left_to_do_is_told_so(tmp_path: Path) -> None:
+    """It went on from its last step and ended: that is no run without an end."""
+    end = ["INFO: Start training from epoch: 9, iter: 60000", "INFO: Saving the final model.",
+           "INFO: End of training."]  # fmt: skip
+    log = tmp_path / "train.log"
+    log.write_text("\n".join(end) + "\n")
+    headline = diagnose(collect(Request((str(tmp_path),)))).headline
+    assert (
+        headline == "The run went on from step 60000 and says it was done; no step since was read"
+    )
+    log.write_text("\n".join(end[:2]) + "\n")
+    assert "went on" not in diagnose(collect(Request((str(tmp_path),)))).headline
+    log.write_text("\n".join([end[0].replace("9", "0").replace("60000", "0"), *end[1:]]) + "\n")
+    assert "went on" not in diagnose(collect(Request((str(tmp_path),)))).headline

@@ -141,3 +141,28 @@ def test_an_invalid_loss_is_a_nan_at_its_batch() -> None:
 def test_near_misses_say_nothing(line: str) -> None:
     """`predict`, an epoch's own line, other callbacks."""
     assert list(keras.Reader().feed(line)) == []
+
+
+FULL = "80/80 [==============================] - 90s 1s/step - loss: 0.75"
+
+
+def test_a_bar_glued_to_the_number_before_it_is_read_by_its_width() -> None:
+    """Copies lose the carriage return between two drawings; the count is as wide as the total."""
+    first = " 1/80 [..............................] - ETA: 3s - loss: 1.5"
+    half = "40/80 [==============>...............] - ETA: 2s - loss: 1.25"
+    (point,) = said("Epoch 2/4", first + half)
+    assert (point.step, point.planned, point.loss) == (120, 320, 1.25)
+    (point,) = said("Epoch 1/4", " - loss: 1.2512" + FULL)
+    assert (point.step, point.loss) == (80, 0.75)
+
+
+def test_a_held_out_loss_tells_a_bar_of_fit_without_its_epoch() -> None:
+    """`evaluate` and `predict` print none; which epoch it was is not known."""
+    point, held_out = said("acc: 0.8312" + FULL + " - acc: 0.5 - val_loss: 0.5")
+    assert (point.kind, point.step, point.loss) == ("train", None, 0.75)
+    assert (held_out.kind, held_out.loss) == ("eval", 0.5)
+    assert [p.kind for p in said("acc: 0.8312" + FULL)] == ["eval"]
+
+
+def test_a_count_beyond_its_total_is_no_bar() -> None:
+    assert said("ETA: 0s - 0.5999/80 [=====] - 90s 1s/step - loss: 0.75 - val_loss: 0.5") == []

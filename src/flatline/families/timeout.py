@@ -29,7 +29,7 @@ from flatline.judging.by_steps import MOST_SLACK, Laid, added_up, laid
 from flatline.judging.claims import claim
 from flatline.judging.pace import Pace, pace, silence, wall
 from flatline.judging.steering import scheduler
-from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement
+from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Progress
 
 CODE = "F3"
 NAME = "timeout"
@@ -48,6 +48,11 @@ PAUSED = 0.5
 likely."""
 UNDATED, UNACCOUNTED = 0.75, 0.45
 """Both the log and the record say that the limit was met; neither, that steps were made then."""
+ONE_BAR = 0.45
+"""One drawing of a bar, kept: that it had moved until then, and nothing of how long it stood."""
+MANY, ALIKE = 50, 0.2
+"""tqdm's rate is a moving mean of ten drawings or so (smoothing=0.3): of fewer steps it is the
+mean of all by its making. By how much the two may differ is a judgement."""
 GRACE_S = 120.0
 """Where the usual interval is not known: a judgement, and then not a confident one."""
 
@@ -122,14 +127,29 @@ def _record(facts: Facts) -> tuple[Cite, ...]:
 def _by_bar(facts: Facts, ends: list[Cite]) -> Finding | None:
     """A bar that says nothing of itself, but stood halfway and had moved, is weak progress."""
     bars = [m for m in facts.markers_of("bar") if m.attempt == facts.last.n]
-    if len(bars) < 2:
+    if not bars:
         return None
     last = bars[-1]
     step, planned = last.progress.step, last.progress.planned
     if step is None or planned is None or step >= planned:
         return None
-    shown = claim(f"A bar without a label stood at {step} of {planned}", bars[-2].cite, last.cite)
-    return _finding(facts, ends, shown, 0.5, None)
+    text = f"A bar without a label stood at {step} of {planned}"
+    if len(bars) > 1:
+        return _finding(facts, ends, claim(text, bars[-2].cite, last.cite), 0.5, None)
+    if not _kept_its_pace(last.progress):
+        return None
+    shown = claim(f"{text}, its last steps as fast as all of them were", last.cite)
+    told = _finding(facts, ends, shown, ONE_BAR, None, most=ONE_BAR)
+    went = f"a bar had gone steadily to {step} of {planned} when it was last drawn"
+    return replace(told, summary=f"The time limit ended the run; {went}", implies=())
+
+
+def _kept_its_pace(bar: Progress) -> bool:
+    """Whether the one bar that is left shows that it had moved all along: the rate that tqdm draws
+    is of the last steps, and the time beside it, of all of them, comes to the same."""
+    if bar.step is None or bar.step < MANY or not bar.step_s or not bar.since_s:
+        return False
+    return abs(bar.since_s / (bar.step * bar.step_s) - 1) <= ALIKE
 
 
 def _finding(

@@ -12,6 +12,8 @@ from flatline.judging.frames import prepares_data
 from flatline.model import Crash, LogCite
 
 LINES_ABOVE = 6
+_FIRST = 400
+"""Characters of a message."""
 
 _IN_THE_LOOP = (
     "_maybe_log_save_evaluate",
@@ -29,9 +31,28 @@ mmengine, imaginaire)."""
 
 _DRAWN = re.compile(r"([^|\r\n]{0,80})%\|[^|]{0,200}\| *([0-9]{1,12})/[0-9]{1,12} \[")
 _LATER_PASS = re.compile(r"(?i)\b(?:val|eval|test|infer|predict|sanity)|epoch\W{0,3}(?:[2-9]|1\d)")
-_SAVES = re.compile(r"torch\.save\(.*(?:state_dict|model|optim|ckpt|checkpoint)")
+_SAVES = re.compile(
+    r"torch\.save\(.*(?:state_dict|model|optim|ckpt|checkpoint)"
+    r"|\.save(?:_weights|_model|_state|_checkpoint|_pretrained)?\("
+    r".*(?<!['\"./])\b(?:epoch|global_step|step|iteration)\b(?!['\".])"
+)
+"""A file of weights, or one that is named after what a loop counts."""
 _OF_STEPS = re.compile(r"\b(?:at|of|after|for) (?:\w+ )?[1-9][0-9]{0,9} (?:epoch|iter|step)"
                        r"|\b(?:iteration|step|epoch)[ =:]{1,3}[1-9]|checkpoint-[1-9]")  # fmt: skip
+_AT_A_STEP = re.compile(
+    r"\b(?:at|in|on|during|after) (?:(?:the|training|train|global|optimizer) ){0,2}"
+    r"(?:(?:iteration|iter|epoch)[ _=:#]{1,3}(?:[2-9]|[1-9][0-9]{1,9})"
+    r"|step[ _=:#]{1,3}(?:[2-9][0-9]|[1-9][0-9]{2,9}))(?![\w/-]|\.[0-9]| (?:of|to|or) )",
+    re.IGNORECASE,
+)
+"""Some count from 1, and preparations are numbered in steps as well, some ten at the most."""
+_OF_THE_PLAN = re.compile(
+    r"checkpoint|ckpt|resum|restor|\b(?:load|save|file)|\.(?:pth?|h5|npz?|yaml|json)\b|sched|converg"
+    r"|milestone|warm-?up|decay|config|option|argument|\b(?:must|should|expect\w*|requires?|required|will"
+    r"|would|set|start\w*|begin\w*|plan\w*|before|until|from)\b",
+    re.IGNORECASE,
+)
+"""What speaks of a step to come, of one of another run, of a solver's."""
 _SAVING = re.compile(r"_?save_(?:\w+_)?(?:checkpoint|ckpt|model|state|weights|adapter)\w*")
 _LOOPS = re.compile(
     r"(?:run_)?train(?:ing)?_(?:and_)?(?:val|eval)[a-z]{0,8}_loop|(?:_?(?:inner_)?train(?:ing)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
@@ -74,6 +95,15 @@ def had_saved(facts: Facts, crash: Crash) -> bool:
         and _OF_STEPS.search(m.cite.text)
         for m in facts.tagged("save-begun")
     )
+
+
+def names_its_step(facts: Facts, crash: Crash) -> bool:
+    """Whether the message itself says at which step or epoch, beyond the first, it was raised; of
+    a run that went on from a checkpoint that may have been the first it made."""
+    if any(m.attempt == crash.attempt for m in facts.markers_of("resume", "checkpoint_loaded")):
+        return False
+    said = crash.message.lstrip(": ").split("\n", 1)[0][:_FIRST]
+    return bool(_AT_A_STEP.search(said)) and not _OF_THE_PLAN.search(said)
 
 
 def beside_the_loop(crash: Crash) -> bool:

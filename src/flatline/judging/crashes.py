@@ -18,6 +18,7 @@ from flatline.judging.begun import (
     beside_the_loop,
     had_saved,
     in_a_loop,
+    names_its_step,
     within_a_bar,
     within_the_loop,
 )
@@ -45,7 +46,7 @@ from flatline.judging.startup_class import (
     of_a_tracker,
 )
 from flatline.judging.uncaught import uncaught
-from flatline.judging.wrappers import is_interrupt, is_wrapper, of_a_dead_parent
+from flatline.judging.wrappers import clears_away, is_interrupt, is_wrapper, of_a_dead_parent
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
@@ -124,7 +125,8 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
     for crash in facts.crashes:
         block = crash_matches(facts, crash)
         inside.update(map(id, block))
-        failure = None if of_a_dead_parent(crash) else _from_crash(facts, crash, block)
+        left_over = of_a_dead_parent(crash) or clears_away(crash)
+        failure = None if left_over else _from_crash(facts, crash, block)
         if failure is not None:
             found.append(failure)
     bare = [_from_line(facts, m) for m in facts.of_role("root") if id(m) not in inside]
@@ -348,7 +350,8 @@ def _phase(facts: Facts, crash: Crash) -> tuple[bool | None, bool, bool]:
     """Whether a step had been made, None where that cannot be told; whether that is doubted for a
     loop on the way; and whether a bar alone tells."""
     begun = started(facts, crash.cite, crash.attempt)
-    begun = begun or within_the_loop(crash) or had_saved(facts, crash) or begun
+    known = within_the_loop(crash) or had_saved(facts, crash) or names_its_step(facts, crash)
+    begun = begun or known or begun
     in_doubt = begun is False and not facts.has_progress and in_a_loop(crash)
     begun = None if in_doubt else begun
     halfway = not begun and not facts.has_progress and within_a_bar(facts, crash)

@@ -61,6 +61,22 @@ def fell(facts: Facts) -> Fell | None:
     return Fell(text, (shown(facts, run, worst),))
 
 
+def _nothing_left(facts: Facts) -> str | None:
+    """Where it went on from, of a run that says it was done without a step since."""
+    n = facts.last.n
+    if facts.disposition not in ("unknown", "completed"):
+        return None
+    if any(track.of_attempt(n) for track in facts.tracks):
+        return None
+    done = {m.cite.source: m.cite.line for m in facts.markers_of("finished") if m.attempt == n}
+    for marker in reversed(facts.markers_of("resume")):
+        said = marker.progress
+        begun = f"step {said.step}" if said.step else f"epoch {said.epoch:g}" if said.epoch else ""
+        if begun and marker.attempt == n and marker.cite.line < done.get(marker.cite.source, 0):
+            return f"The run went on from {begun} and says it was done; no step since was read"
+    return None
+
+
 def why_open(
     facts: Facts, healthy: Finding | None, doubts: Sequence[str]
 ) -> tuple[str, tuple[str, ...]]:
@@ -80,6 +96,7 @@ def why_open(
             f"The record says that the run completed; its log stops at step {facts.last_step}"
             f" of {facts.planned_steps}"
         )
+    ended = _nothing_left(facts) or ended
     failing = [e for e in facts.exits if e.exit_code or e.signal not in (None, 15)]
     if facts.disposition == "failed" and failing:
         first = failing[0]

@@ -1,4 +1,7 @@
-"""Exceptions that say that something else ended: a child, an actor, a job, a person."""
+"""
+Exceptions that say that something else ended: a child, an actor, a job, a person; or that another
+way is tried (`_FallbackException`, within TensorFlow).
+"""
 
 from __future__ import annotations
 
@@ -8,7 +11,7 @@ from flatline.model import Crash
 
 _WRAPPERS = re.compile(
     r"(?:^|\.)(ChildFailedError|CalledProcessError|ProcessRaisedException|ProcessExitedException"
-    r"|SignalException|SystemExit|TaskExecutionError|WorkerGroupError|TuneError)$"
+    r"|SignalException|SystemExit|TaskExecutionError|WorkerGroupError|TuneError|_FallbackException)$"
     r"|\b(?:ActorDied|ActorUnavailable|RayActor|WorkerCrashed|NodeDied|OwnerDied|LocalRayletDied)"
     r"Error\)?$"
 )
@@ -28,6 +31,12 @@ def of_a_dead_parent(crash: Crash) -> bool:
     born = any(frame.function == "spawn_main" for frame in crash.frames[:2])
     inside = "/multiprocessing/" in crash.frames[-1].file.replace("\\", "/") if born else False
     return inside and _CUT_SHORT.search(f"{crash.exception}: {crash.message[:80]}") is not None
+
+
+def clears_away(crash: Crash) -> bool:
+    """Whether shared memory was to be removed that was gone: so ends a process whose others have
+    cleared up before it."""
+    return any("shm_unlink(" in (frame.code or "") for frame in crash.frames[-1:])
 
 
 def is_interrupt(crash: Crash) -> bool:

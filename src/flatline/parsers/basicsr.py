@@ -7,6 +7,8 @@ BasicSR and the restoration and super-resolution code built on it.
 Iterations are counted over the whole run and carry thousands commas.  The first loss that is not
 a GAN's own stands for the others: those of a generator and its discriminator need not fall.
 
+MMSR and what was built on it (SRFlow) end without the time.
+
 Source: `MessageLogger.__call__` of basicsr/utils/logger.py, `train_pipeline` of basicsr/train.py,
 XPixelGroup/BasicSR.
 """
@@ -23,7 +25,7 @@ TRIGGERS = (
     r"Resuming training from epoch: [0-9]+, iter: [0-9]",
     r"Start training from epoch: [0-9]+, iter: [0-9]",
     r"Saving models and training states",
-    r"End of training\. Time consumed: ",
+    r"End of training\.( Time consumed: |$)",
 )
 RULES = (
     rule(
@@ -40,7 +42,7 @@ RULES = (
     rule("fresh", r"\bStart training from epoch: 0, iter: 0\b"),
     rule("resume", r"\b(?:Start|Resuming) training from epoch: \d{1,9}, iter: (?P<step>\d{1,12})"),
     rule("checkpoint_saved", r"\bSaving models and training states"),
-    rule("finished", r"\bEnd of training\. Time consumed: "),
+    rule("finished", r"\bEnd of training\.(?: Time consumed: |\s*$)"),
 )
 
 

@@ -3,7 +3,10 @@ Keras 2 and 3 and tf.keras: `Epoch 2/5`, then `12/58 [==>..] - loss: 1.2` in any
 
 Guaranteed: a bar is training only below an `Epoch n/m` line and until that epoch's bar is full:
 `evaluate` and `predict` draw the same bar without one.  The step counts over epochs, the plan is
-epochs x batches.  A full bar with `val_loss` behind it is a training point and an evaluation.
+epochs x batches.  A full bar with `val_loss` behind it is a training point and an evaluation; it
+is one without an epoch above it as well, of no known step, for only `fit` evaluates beside it.  Of
+bars glued to one another or to other text (copies lose the carriage returns between them) the
+last is read: the count is as wide as the total, so its digits are known from those before it.
 "Invalid loss, terminating training" is a NaN at that batch.
 
 Refused: bars without an epoch, `predict` bars, an unknown total (`12/Unknown`) as a plan.
@@ -37,6 +40,11 @@ _BAR = re.compile(
     r"[\s\x08]*([0-9]{1,12})/([0-9]{1,12}|Unknown) +(?:\[[=>.]+\]|[━╸ ]*)? *(?:- )?"
     r"(?=[^-]*(?:[0-9]s\b|s/(?:step|sample|epoch)|ETA))"
 )
+_GLUED = re.compile(
+    r"([0-9]{1,24})/([0-9]{1,12}) (?=(?:\[[=>.]{1,99}\]|[━╸]{1,99}) *"
+    r"(?:- )?[^-]{0,99}?(?:[0-9]s\b|s/step|ETA))"
+)
+"""The digits before the slash may end a number that was printed before it."""
 _FIRST_TF1 = re.compile(r"\s*- [0-9]+m?s - (?:loss|[a-z_]*acc)")
 _LOSS = re.compile(r"- loss: " + _NUMBER, re.I)
 _VAL_LOSS = re.compile(r"- val_loss: " + _NUMBER, re.I)
@@ -59,6 +67,17 @@ def _number(found: re.Match[str] | None) -> float | None:
         return None
 
 
+def _last_drawn(text: str) -> str:
+    """From its last bar on; as far as it is read where no bar can be told from what stands
+    before it."""
+    read = text[-_LONGEST:]
+    last = max(_GLUED.finditer(read), key=re.Match.start, default=None)
+    count = last[1][-len(last[2]) :] if last else "0"
+    if last is None or not 0 < int(count) <= int(last[2]):
+        return text[:_LONGEST]
+    return count + read[last.end(1) :]
+
+
 def _step_s(text: str) -> float | None:
     found = _STEP_TIME.search(text)
     return int(found[1][:12]) * _UNITS_S[found[2]] if found else None
@@ -76,7 +95,7 @@ class Reader:
 
     def feed(self, text: str) -> Iterable[Progress]:
         """A training point, an evaluation, or both where one bar carries both losses."""
-        text = text[:_LONGEST]
+        text = _last_drawn(text)
         if found := _EPOCH.match(text):
             self._begin(int(found[1]), int(found[2]))
             return ()
@@ -110,10 +129,12 @@ class Reader:
         return self._losses(text, self._base + n, planned)
 
     def _evaluation(self, n: int, total: int | None, text: str) -> Iterable[Progress]:
-        """The bar of `evaluate`, once it is full."""
+        """The bar of `evaluate`, once it is full; of `fit`, whose epoch was not read."""
         loss = _number(_LOSS.search(text))
         if loss is None or n != total:
             return ()
+        if self._epoch is None and _VAL_LOSS.search(text):
+            return self._losses(text, None, None)
         return (Progress("eval", loss=loss),)
 
     def _losses(self, text: str, step: int | None, planned: int | None) -> Iterable[Progress]:

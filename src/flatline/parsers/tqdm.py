@@ -208,7 +208,7 @@ class Reader:
         if share == self._share:
             return ()
         self._share = share
-        return (Progress("bar", step=bar.n, planned=bar.total),)
+        return (Progress("bar", bar.n, bar.total, step_s=bar.step_s, since_s=bar.since_s),)
 
     def _kind(self, label: str) -> str:
         """What a bar of this label does: "evaluates", "prepares", "trains", or "" for any."""
