@@ -434,7 +434,7 @@ def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     if _AT_THE_ROOT.search(said):
         return DEFAULT
     for given in _GIVEN_PATH.finditer(said):
-        path = (given[1] or given[2]).rstrip(";,:").replace("\\\\", "/").replace("\\", "/")
+        path = (given[1] or given[2]).strip("<>;,:").replace("\\\\", "/").replace("\\", "/")
         if found := _first(_PATHS, path):
             return found
     return kind_of_any(near) or "asset"
