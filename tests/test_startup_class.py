@@ -185,6 +185,9 @@ def test_class_by_words_files_and_syntax(
         ("ValueError", "unknown format 7",
          [frame(OWN + "run.py", "f", "wavfile.read(path)"),
           frame(LIBRARY + "scipy/io/wavfile.py", "read", "raise ValueError(x)")], "data"),
+        ("ValueError", "unknown format 7",
+         [frame(OWN + "run.py", "f", "wavfile.write(path, rate, made)"),
+          frame(LIBRARY + "scipy/io/wavfile.py", "write", "raise ValueError(x)")], "config"),
     ],
 )  # fmt: skip
 def test_what_is_told_by_a_name_and_what_is_near_it(

@@ -54,8 +54,9 @@ _BY_FILE = tuple(
          r"|/site-packages/(?:(?:fastargs|mmengine|mmcv/utils|detectron2|fvcore/common)/config"
          r"|(?:configargparse|simple_parsing|ml_collections|dynaconf|pyhocon|absl/flags)\b)",
          "config"),
-        (r"/site-packages/(?:scipy/io/wavfile|soundfile|skimage/io|PIL/(?:Image|ImageFile|\w+Plugin)"
-         r"|nibabel|pydicom|SimpleITK|tifffile|decord|torchvision/io)\b",
+        (r"/site-packages/(?!.*:_?(?:save|write))(?:scipy/io/wavfile|soundfile|skimage/io|nibabel"
+         r"|pydicom|SimpleITK|tifffile|decord|torchvision/io|PIL/(?:ImageFile|\w+Plugin))\b"
+         r"|/site-packages/PIL/Image\.py:_?(?:open|load)\w*$",
          "data"),
         (r"/numba/cuda/cudadrv/|/triton/(?:compiler|runtime|backends)/|"
          r"<frozen importlib|/importlib/|/ctypes/|/google/protobuf/|pkg_resources|"
