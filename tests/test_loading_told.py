@@ -291,3 +291,45 @@ def test_a_checkpoint_that_is_insisted_on(tmp_path: Path, named: str, code: str)
     """What a setting should name, nobody looked for."""
     text = raised("AssertionError", own(f"assert {named} is not None"))
     assert verdict(tmp_path, text).code == code
+
+
+@pytest.mark.parametrize(
+    ("said", "code", "wanted"),
+    [
+        ("KeyError: 'iteration'", "start = ckpt['iteration'] + 1", ("E2", "missing-keys")),
+        ("KeyError: 'meta'", "self.n = checkpoint['meta']['iter']", ("E2", "missing-keys")),
+        ("KeyError: 'opt_g'", "self.optim_g.load_state_dict(saved['opt_g'])",
+         ("E2", "missing-keys")),
+        ("TypeError: 'Net' object is not subscriptable", "n = checkpoint['epoch']", ("E2", None)),
+        ("TypeError: 'Net' object is not callable", "n = f(checkpoint['epoch'])",
+         ("A1", "config")),
+        ("TypeError: 'Net' object is not subscriptable", "checkpoint['epoch'] = n",
+         ("A1", "config")),
+        ("KeyError: 'epoch'", "path = cfg.checkpoint['epoch']", ("A1", "config")),
+        ("KeyError: 'epoch'", "name = '{epoch}.pt'.format(**row)", ("A1", "data")),
+        ("KeyError: 'step'", "n = pretrained_ckpt['step']", ("A1", "asset")),
+    ],
+)  # fmt: skip
+def test_how_far_a_run_had_come(
+    tmp_path: Path, said: str, code: str, wanted: tuple[str, str | None]
+) -> None:
+    """Weights that are published need not say it: who asks goes on from a run's own."""
+    found = verdict(tmp_path, raised(said, own(code)))
+    assert (found.code, found.fault_class) == wanted
+    assert found.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("asked", "wanted"),
+    [("args.model_checkpoint", ("A1", "asset")), ("last_checkpoint", ("E2", "corrupt"))],
+)
+def test_a_pointer_in_the_place_of_weights(
+    tmp_path: Path, asked: str, wanted: tuple[str, str]
+) -> None:
+    """What the Hub's tutorials call a checkpoint is the name of a model."""
+    found = verdict(
+        tmp_path,
+        raised("_pickle.UnpicklingError: invalid load key, 'v'.",
+               own(f"net = Net.from_pretrained({asked})")),
+    )  # fmt: skip
+    assert (found.code, found.fault_class) == wanted

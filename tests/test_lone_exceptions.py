@@ -186,3 +186,29 @@ def test_a_segment_with_a_drawn_name_was_made_by_another_process(
     verdict = said(tmp_path, SEGMENT.format(function=function, code=code, name=name))
     assert (verdict.code or verdict.state) == found
     assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("above", "wanted"),
+    [
+        ("TypeError(\"Trainer.__init__() got an unexpected keyword argument 'tpus'\")", "env"),
+        ("FileNotFoundError(2, 'No such file')\nValueError('column y of rows.csv')", "data"),
+        ("building", "config"),
+    ],
+)
+def test_what_hydra_could_not_build(tmp_path: Path, above: str, wanted: str) -> None:
+    """It prints the exception in short above the key."""
+    verdict = said(tmp_path, f"{above}\nfull_key: trainer\n")
+    assert (verdict.code, verdict.fault_class) == ("A1", wanted)
+    assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(("has", "wanted"), [("[]", "env"), ("[0]", "config")])
+def test_gpus_that_a_machine_has_not(tmp_path: Path, has: str, wanted: str) -> None:
+    """None at all is the machine's fault, another one than those it has the setting's."""
+    verdict = said(
+        tmp_path,
+        "pytorch_lightning.utilities.exceptions.MisconfigurationException: You requested GPUs:"
+        f" [3]\n But your machine only has: {has}\n",
+    )
+    assert (verdict.code, verdict.fault_class) == ("A1", wanted)

@@ -151,3 +151,46 @@ def test_class_by_words_files_and_syntax(
     exception: str, said: str, frames: list[Frame], wanted: str
 ) -> None:
     assert startup_class(exception, said, frames) == wanted
+
+
+@pytest.mark.parametrize(
+    ("exception", "said", "frames", "wanted"),
+    [
+        ("IOError", "SavedModel file does not exist at: /data/net/{saved_model.pb}", [], "asset"),
+        ("IOError", "The file does not exist at: /d/data/net.csv", [], "data"),
+        ("ValueError", "'./dit' is neither a valid local path nor a valid repo id.", [], "asset"),
+        ("ValueError", "'./dit' is neither a valid number nor a list.", [], "config"),
+        ("RuntimeError", "CUDA environment is not correctly set up", [], "env"),
+        ("RuntimeError", "CuPy is not correctly installed.", [], "env"),
+        ("RuntimeError", "The scheduler of the optimizer is not configured", [], "config"),
+        ("RuntimeError", "the SHA256 checksum of net.pt does not match",
+         [frame(OWN + "run.py", "<module>", "import pix"),
+          frame(LIBRARY + "pix/__init__.py", "<module>", "net = fetch(NAME)")], "asset"),
+        ("RuntimeError", "the table of symbols does not match",
+         [frame(OWN + "run.py", "<module>", "import pix"),
+          frame(LIBRARY + "pix/__init__.py", "<module>", "net = fetch(NAME)")], "env"),
+        ("KeyError", "('optim', 'rate')",
+         [frame(LIBRARY + "fastargs/config.py", "validate", "got = self.content[way]")], "config"),
+        ("KeyError", "'mean'",
+         [frame(OWN + "run.py", "main", "net = resnet.build(args.resnet_path, x)"),
+          frame(OWN + "resnet.py", "build", "table['mean']")], "asset"),
+        ("KeyError", "'mean'",
+         [frame(OWN + "run.py", "main", "train(args.resnet_path, rows)"),
+          frame(OWN + "run.py", "train", "f(rows)"),
+          frame(OWN + "run.py", "f", "table['mean']")], "data"),
+        ("MisconfigurationException", "You requested gpu: [0]\n But your machine only has: []",
+         [], "env"),
+        ("MisconfigurationException", "You requested gpu: [2]\n But your machine only has: [0]",
+         [], "config"),
+        ("ValueError", "unknown format 7",
+         [frame(OWN + "run.py", "f", "wavfile.read(path)"),
+          frame(LIBRARY + "scipy/io/wavfile.py", "read", "raise ValueError(x)")], "data"),
+        ("ValueError", "unknown format 7",
+         [frame(OWN + "run.py", "f", "wavfile.write(path, rate, made)"),
+          frame(LIBRARY + "scipy/io/wavfile.py", "write", "raise ValueError(x)")], "config"),
+    ],
+)  # fmt: skip
+def test_what_is_told_by_a_name_and_what_is_near_it(
+    exception: str, said: str, frames: list[Frame], wanted: str
+) -> None:
+    assert startup_class(exception, said, frames) == wanted

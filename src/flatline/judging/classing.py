@@ -20,6 +20,7 @@ from flatline.judging.loading import (
     reads_weights,
     resumes,
     state_does_not_fit,
+    takes_up,
 )
 from flatline.judging.meeting import unreached
 from flatline.judging.startup_class import (
@@ -135,7 +136,8 @@ def unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str |
     fresh = not begun or facts.steps_before(crash.cite, crash.attempt) == 1
     if fresh and (state_does_not_fit(crash) or found_none(crash)):
         return "E2", "empty" if found_none(crash) else "size-mismatch", 0.7
-    if not begun and said and not _MISSING.search(said) and reads_a_checkpoint(crash):
+    reads = said and not _MISSING.search(said) and reads_a_checkpoint(crash)
+    if not begun and (reads or takes_up(crash)):
         if of_a_model(crash):
             return "A1", "asset", 0.6
         lost = said.endswith("KeyError")

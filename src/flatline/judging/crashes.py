@@ -33,6 +33,7 @@ from flatline.judging.classing import (
     unsigned,
     with_frames,
 )
+from flatline.judging.feeding import feeds
 from flatline.judging.handles import not_started
 from flatline.judging.headless import headless
 from flatline.judging.last_words import last_words
@@ -40,24 +41,26 @@ from flatline.judging.loading import (
     of_a_model,
     of_its_own,
 )
+from flatline.judging.lua import lua_class
 from flatline.judging.startup_class import (
     DEFAULT,
     class_of_line,
     of_a_tracker,
 )
+from flatline.judging.tripping import tripped_over
 from flatline.judging.uncaught import uncaught
 from flatline.judging.wrappers import clears_away, is_interrupt, is_wrapper, of_a_dead_parent
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
 WEAK_ROOT = 0.5
 """A root line weaker than this is outweighed by an echo in the same traceback."""
-IN_A_THREAD = 0.25
+IN_A_THREAD, OF_A_FEEDER = 0.25, 0.5
 """The process goes on: too little for a verdict, though it may wait for what the thread was to
-do."""
+do.  Where that was the data, and nothing came after it, it does."""
 NAMES_NO_CALL, SAID_BELOW = "names-no-call", 120
 """Lines: what NCCL warned of last, the traceback that Hydra shortens, and what TensorFlow met in a
 graph, below the place where it was defined, are printed below."""
-GOES_ON = "script-goes-on"
+GOES_ON, SAID_ABOVE = "script-goes-on", "said-above"
 BELOW = 3
 LOOP_DOUBT = 0.8
 """A step may have been made where the frames are a loop's and the log prints no progress."""
@@ -122,9 +125,10 @@ def of_family(facts: Facts, code: str, *, fatal: bool = True) -> tuple[Failure, 
 def _failures(facts: Facts) -> tuple[Failure, ...]:
     found: list[Failure] = []
     inside: set[int] = set()
-    for crash in facts.crashes:
+    for last in facts.crashes:
+        inside.update(map(id, crash_matches(facts, last)))
+        crash = tripped_over(facts, last)
         block = crash_matches(facts, crash)
-        inside.update(map(id, block))
         left_over = of_a_dead_parent(crash) or clears_away(crash)
         failure = None if left_over else _from_crash(facts, crash, block)
         if failure is not None:
@@ -218,8 +222,7 @@ def _from_line(facts: Facts, match: Match) -> Failure:
     family, fault_class = resolve(match.signature, begun)
     family, fault_class = not_started(facts, match) or (family, fault_class)
     if family == "A1" and fault_class is None:
-        said = (match.cite.text, *facts.lines(match.cite.source, match.cite.line + 1, BELOW))
-        fault_class = next(filter(None, map(class_of_line, said)), DEFAULT)
+        fault_class = lua_class(facts, match) or _class_beside(facts, match)
     if (
         family == "E2"
         and fault_class not in KEYS
@@ -242,6 +245,15 @@ def _from_line(facts: Facts, match: Match) -> Failure:
         match=match,
         attempt=match.attempt,
     )
+
+
+def _class_beside(facts: Facts, match: Match) -> str:
+    """By the exception that the line names, or one just below it, or above where that is known to
+    be its place."""
+    source, line = match.cite.source, match.cite.line
+    before = facts.lines(source, line - 1, 1) if SAID_ABOVE in match.signature.tags else ()
+    said = (match.cite.text, *before, *facts.lines(source, line + 1, BELOW))
+    return next(filter(None, map(class_of_line, said)), DEFAULT)
 
 
 def _just_under(facts: Facts, cite: LogCite) -> Iterable[Crash]:
@@ -324,7 +336,8 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     if family == "E2" and fault_class in UNSAID and not of_its_own(facts, crash):
         strength *= UNNAMED
     if best is None and in_a_thread(facts, crash):
-        strength = min(strength, IN_A_THREAD)
+        waited = not begun and feeds(facts, crash)
+        strength = min(strength, OF_A_FEEDER if waited else IN_A_THREAD)
     strength = min(strength, crash.share)
     failed = facts.job is not None and facts.job.disposition == "failed"
     if facts.end_seen and not failed and facts.steps_before(crash.cite, crash.attempt) is None:

@@ -50,7 +50,14 @@ _BY_FILE = tuple(
          r"|checkpoint/\w+)\.py"
          r"|/torch/(?:hub|utils/model_zoo)\.py:\w*(?:load_url|url_to_file|dict_from_url)$",
          "asset"),
-        (r"/(?:yaml|omegaconf|yacs|ruamel)/|/yacs\.py:", "config"),
+        (r"/(?:yaml|omegaconf|yacs|ruamel)/|/yacs\.py:"
+         r"|/site-packages/(?:(?:fastargs|mmengine|mmcv/utils|detectron2|fvcore/common)/config"
+         r"|(?:configargparse|simple_parsing|ml_collections|dynaconf|pyhocon|absl/flags)\b)",
+         "config"),
+        (r"/site-packages/(?!.*:_?(?:save|write))(?:scipy/io/wavfile|soundfile|skimage/io|nibabel"
+         r"|pydicom|SimpleITK|tifffile|decord|torchvision/io|PIL/(?:ImageFile|\w+Plugin))\b"
+         r"|/site-packages/PIL/Image\.py:_?(?:open|load)\w*$",
+         "data"),
         (r"/numba/cuda/cudadrv/|/triton/(?:compiler|runtime|backends)/|"
          r"<frozen importlib|/importlib/|/ctypes/|/google/protobuf/|pkg_resources|"
          r"/torch/utils/cpp_extension\.py",
@@ -81,6 +88,10 @@ _SETS_UP_DATA = re.compile(
 _READS_MODEL = re.compile(
     r"_?(?:load|restore|init|read|download)_(?:\w+_)?(?:weights|model|pretrained|state_dict|param"
     r"|embeddings?)\w*$|from_pretrained$"
+)
+_HANDS_WEIGHTS = re.compile(
+    r"(?i)\b(\w+)\((?:[\w.]+\.)?(?!\w*(?:resum|restor|last|latest))\w*(?:pre_?train|weight|backbone"
+    r"|vgg|resnet|alexnet|inception|mobilenet|densenet|bert)\w*_(?:path|file|mat|npy)\b"
 )
 _READS_SETTINGS = re.compile(
     r"_?(?:get|load|read|parse|merge)_(?:\w+_)?(?:configs?|cfg|conf|settings|hparams|yaml|opts?"
@@ -116,6 +127,14 @@ def in_library(near: Sequence[Frame]) -> bool:
 
 def reads_model(frame: Frame) -> bool:
     return bool(_READS_MODEL.match(frame.function) or _READS_WORDS.search(frame.code or ""))
+
+
+def given_weights(near: Sequence[Frame]) -> bool:
+    """Whether the innermost function was handed a file of weights to take apart."""
+    if len(near) < 2:
+        return False
+    calls = _HANDS_WEIGHTS.finditer(near[-2].code or "")
+    return any(call[1] == near[-1].function for call in calls)
 
 
 def kind_of(frame: Frame) -> str | None:

@@ -14,7 +14,8 @@ from flatline.judging.frames import kind_of_any, nearest
 from flatline.model import Crash, LogCite
 
 _LOADING = (
-    r"(?:_?(?:load|resume|restore|resume_from|load_from|maybe_load|read)_(?:last_|latest_|from_)?"
+    r"(?:_?(?:load|resume|restore|resume_from|load_from|maybe_load|read)_"
+    r"(?:last_|latest_|from_|prev(?:ious)?_|train(?:ing|er)?_)?"
     r"(?:checkpoint|ckpt|state_dict|parameter_state|optimizer_state)\w*"
     r"|restore_weights|_restore_modules_and_callbacks|restore_training_state|restore_optimizers_and_schedulers)"
 )
@@ -71,6 +72,18 @@ _DATA_NAME = re.compile(
 _UNPICKLES = re.compile(
     r"^\s*([\w., ]{1,120}?)\s*=\s*(?:\w+\.)?(?:c?[Pp]ickle|pkl|joblib|torch|np|numpy|dill)\.load\("
 )
+_HUBS_WORD = re.compile(r"\b(?:model|pre_?trained)_(?:check_?point|ckpt)s?\b")
+"""So the tutorials of transformers call the name of a model."""
+_TAKES_UP = re.compile(
+    r"(?<![.\w])(?:self\.)?\w*(?:check_?point|ckpt|snapshot|resum)\w*(?:\[['\"]\w+['\"]\])?\[(['\"])"
+    r"(?:(?:\w+_)?(?:epochs?|iter(?:ation)?s?|steps?)(?:_\w+)?|best_\w+|\w*optim\w*"
+    r"|(?:\w+_)?(?:scheduler|scaler)s?(?:_\w+)?|amp|meta|(?:\w+_)?(?:rng|random)_states?)"
+    r"\1\](?!\s*=[^=])"
+    r"|\b\w*(?:optim|sched|scaler)\w*(?:\[\w+\])?\.load_state_dict\(\w+\[['\"]\w+['\"]\]"
+)
+"""What tells how far a run had come; weights that are published need not."""
+_KEYS = re.compile(r"\[['\"](\w+)['\"]\]")
+_NO_ITEMS = re.compile(r"object is not subscriptable$|indices must be integers")
 _NO_CHECKPOINT = re.compile(r"invalid load key, '[<v]'")
 """A web page, or the pointer that git-lfs leaves: nothing a run wrote itself."""
 _SIZES = re.compile(
@@ -104,11 +117,12 @@ def of_a_model(crash: Crash) -> bool:
     nothing is resumed.  Inside `from_pretrained` any file is a checkpoint to the library; what the
     program asked it for stands where it is called."""
     if _NO_CHECKPOINT.search(crash.message):
-        return not _RESUMES.search(" ".join(frame.code or "" for frame in crash.frames))
+        code = " ".join(frame.code or "" for frame in crash.frames)
+        return not _RESUMES.search(_HUBS_WORD.sub("", code) if f"{_HUB}(" in code else code)
     for frame in crash.frames:
         code = frame.code or ""
         if f"{_HUB}(" in code:
-            return not _RESUMES.search(code)
+            return not _RESUMES.search(_HUBS_WORD.sub("", code))
         if (called := _CALLED.search(code)) and _PRETRAINED.search(code, called.end()):
             return True
     if any(f.function == _HUB or _FETCHES.match(f.function) for f in crash.frames):
@@ -177,6 +191,17 @@ def reads_weights(crash: Crash) -> bool:
 def found_none(crash: Crash) -> bool:
     """Whether the program insisted on a checkpoint to go on from, and none was found."""
     return any(_INSISTS.search(frame.code or "") for frame in crash.frames[-1:])
+
+
+def takes_up(crash: Crash) -> bool:
+    """Whether a checkpoint was asked how far the run had come, and held no such thing: another
+    program's, or a whole model that was pickled."""
+    asked = _TAKES_UP.search(crash.frames[-1].code or "") if crash.frames else None
+    if asked is None:
+        return False
+    if crash.exception.endswith("KeyError"):
+        return crash.message.strip("'\"") in _KEYS.findall(asked[0])
+    return crash.exception.endswith("TypeError") and bool(_NO_ITEMS.search(crash.message))
 
 
 def between_ranks(crash: Crash) -> bool:

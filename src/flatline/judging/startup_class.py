@@ -19,6 +19,7 @@ from collections.abc import Iterable, Sequence
 from flatline.judging.frames import (
     asked_for,
     codes,
+    given_weights,
     in_library,
     kind_of,
     kind_of_any,
@@ -47,9 +48,14 @@ _BY_TYPE = tuple(
          r"^lmdb\.|UnexpectedSplits|NonMatchingSplits|DatasetBuild)\w*$", "data"),
     )
 )  # fmt: skip
+_OF_ANYTHING = re.compile(r"Misconfiguration\w*$")
+"""What Lightning raises for a setting, and for what the machine lacks to follow it."""
 _VERSIONS = re.compile(
     r"\bincompatible\b.*(?:\bversions?\b|\d\.\d)|(?:\bversions?\b|\d\.\d).*\bincompatible\b|"
-    r"\bmachine only has: \[\]|out of date|not (?:been )?(?:installed|compiled)|"
+    r"\bmachine only has: \[\]|out of date"
+    r"|not (?:been )?(?:(?:correctly|properly) )?(?:installed|compiled)|"
+    r"\b(?:CUDA|cuDNN|CuPy|NCCL|ROCm|GPU|driver|environment)\b.{0,40}\bnot (?:been )?"
+    r"(?:correctly |properly )?(?:set ?up|configured)\b|"
     r"\bversions?\b.{0,80}(?:not match|mismatch|differ)|mismatch.{0,40}\bversions?\b|"
     r"(?:please|try|need to|must) (?:\w+ )?(?:pip |conda )?(?:re)?(?:install(?:ing)?|upgrade"
     r"|update|downgrade)\b|(?:requires?|needs?|supported (?:in|by|with)) [\w.-]{1,40} ?"
@@ -115,6 +121,7 @@ _ABOUT_MODEL = re.compile(
     r"\bload(?:ing)? (?:an? |the )?(?:\w+ ){0,2}(?:model|weights|checkpoint|tokenizer)\b"
     r".{0,80}\b(?:incompatible|unknown|corrupt\w*|neither|not exists?|fail\w*)\b"
     r"|\bfail\w* to load (?:the )?(?:pre-?trained )?(?:tokenizer|processor|model|weights)\b"
+    r"|\b(?:neither|nor|not) a valid (?:repo(?:sitory)? id|model (?:id(?:entifier)?|name))\b"
     r"|\bto load model not exists?\b|\bCan't find model '[a-z]|\b(?i:processor) was not found\b"
     r"|\bno pre-?trained (?:model|weights|checkpoint)s? (?:was |were )?(?:found|exists?)\b"
     r"|\b(?:checkpoint|weights?|tokenizer)(?: file)?\b.{0,120}\b(?:n[o']t exist|not found)\b",
@@ -150,14 +157,15 @@ _AT_THE_ROOT = re.compile(r"['\"]/[\w.-]{1,200}\.\w{1,10}['\"]$")
 _REMOVES = re.compile(r"\bos\.(?:remove|unlink|rmdir)\(|\.unlink\(|\brmtree\(")
 """What another rank has removed already."""
 _MODELS_FILE = re.compile(
-    r"(?i:the )?(?i:checkpoint|model|weights?|tokenizer)\b"
+    r"(?i:the )?(?i:checkpoint|(?:saved_?)?model|weights?|tokenizer)\b"
     r"|(?i:[a-z]{2,20} ){0,2}(?i:pre-?trained)\b"
 )
 _GIVEN_PATH = re.compile(r"['\"]([^'\"]{1,400})['\"]|(\S*/\S+|\b[\w-]{1,200}\.[a-z]\w{1,9}\b)")
 _PATHS = tuple(
     (re.compile(pattern, re.IGNORECASE), fault_class)
     for pattern, fault_class in (
-        (r"(?:^|/)(?:train|val|valid|test)(?:_?(?:data|set))?\.(?:h5|hdf5|np[yz]|bin)$", "data"),
+        (r"(?:^|/)(?:train|val|valid|test)(?:_?(?:data|set))?\.(?:h5|hdf5|np[yz]|bin|t7)$",
+         "data"),
         (r"(?:^|/)(?:vgg|resnet|inception|alexnet|mobilenet|densenet)[\w.-]{0,40}\."
          r"(?:np[yz]|h5|mat)$", "asset"),
         (r"(?:^|[/_])(?:(?:train|val|valid|test|eval|dev)_?)?(?:data(?:set)?|features?|samples)"
@@ -288,17 +296,18 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
     near = nearest(frames)
     if exception.endswith("SyntaxError"):
         return "env" if _other_python(said, near) else DEFAULT
-    if on_import(frames) or _of_a_copy(exception, said, frames):
+    came = not (_FETCHED.search(said) or _DAMAGED.search(said))
+    if (on_import(frames) and came) or _of_a_copy(exception, said, frames):
         return "env"
     if exception.endswith("JSONDecodeError"):
         return _by_its_reader(near)
-    if found := _first(_BY_TYPE, exception):
+    if found := _by_type(exception, said):
         return found
     if exception.endswith(("NameError", "UnboundLocalError")):
         return "env" if in_library(near) or _BUILT.search(said) else DEFAULT
     if _is_missing(exception, said):
         return _what_is_missing(said, near)
-    if _FETCHED.search(said) or _DAMAGED.search(said):
+    if not came:
         of_data = kind_of_any(asked_for(frames)) == "data"
         return fetched(said) or ("data" if of_data else "asset")
     if _UNREACHED.match(said) and asks_the_network(frames):
@@ -306,6 +315,12 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
     if exception.endswith("KeyError") and not _SETTING.search(said):
         return DEFAULT if said == "None" else _keyed(near)
     return _first(_BY_WORDS, said) or _by_what_was_done(exception, said, near)
+
+
+def _by_type(exception: str, said: str) -> str | None:
+    if _OF_ANYTHING.search(exception) and _VERSIONS.search(said):
+        return "env"
+    return _first(_BY_TYPE, exception)
 
 
 def _is_missing(exception: str, said: str) -> bool:
@@ -419,7 +434,7 @@ def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     if _AT_THE_ROOT.search(said):
         return DEFAULT
     for given in _GIVEN_PATH.finditer(said):
-        path = (given[1] or given[2]).rstrip(";,:").replace("\\\\", "/").replace("\\", "/")
+        path = (given[1] or given[2]).strip("<>;,:").replace("\\\\", "/").replace("\\", "/")
         if found := _first(_PATHS, path):
             return found
     return kind_of_any(near) or "asset"
@@ -440,6 +455,8 @@ def _keyed(near: tuple[Frame, ...]) -> str:
     """By what was asked for the key: the environment, settings, or else a record of the data."""
     if any(_KEYED_IN_ENV.search(code) for code in codes(near)):
         return "env"
+    if given_weights(near):
+        return "asset"
     for frame in reversed(near):
         if frame.code and _KEYED_IN_SETTINGS.search(frame.code):
             return "config"
