@@ -47,8 +47,8 @@ TAGS = {
     "launch-blocking",
     "step-aborted", "watchdog-abort", "ignored-exception", "recompile",
     "save-begun", "names-no-call", "evaluation", "process-gone", "storage-back", "local-disk",
-    "garbage-collected", "reduction-time", "profiled", "ddp-member", "link-down",
-    "link-up", "script-goes-on", "said-above", "foreign-connection", "no-rdma",
+    "garbage-collected", "reduction-time", "profiled", "waited-for-data", "ddp-member",
+    "link-down", "link-up", "script-goes-on", "said-above", "foreign-connection", "no-rdma",
 }  # fmt: skip
 LINE_LIMIT = 500
 

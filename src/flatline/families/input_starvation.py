@@ -41,7 +41,7 @@ from flatline.model import Action, Claim, Cleared, Finding, Judgement, QueryCite
 from flatline.tracks import NAN, Track
 
 CODE = "D1"
-PROFILED = "profiled"
+PROFILED, WAITED = "profiled", "waited-for-data"
 PROFILED_WHOLE = {"run_training_epoch": "its epochs", "Self CPU": "all that it did"}
 DEVICES = {"CUDA", "XPU", "NPU", "HPU"}
 """What the tables of Lightning's and torch's profilers call the whole, and the work of a GPU."""
@@ -111,7 +111,7 @@ def judge(facts: Facts) -> Judgement:
         return grown
     known = pace(facts)
     signal = next((name for name in BUSY if facts.measured(name)), None)
-    counted = _counted(facts) or _profiled(facts)
+    counted = _counted(facts) or _profiled(facts) or _said(facts)
     if known is None or signal is None:
         return None if counted is None else _told(facts, counted)
     begins, ends = map(int, _span(facts, known))
@@ -237,6 +237,24 @@ def _profiled(facts: Facts) -> _Counted | None:
         return None
     text = f"By its profiler the loop waited for batches for {waited:.0f} of the {total:.0f} s of"
     return _Counted(claim(f"{text} {of}", waits.cite, whole.cite), waited / total)
+
+
+def _said(facts: Facts) -> _Counted | None:
+    """The same, where the program says of its steps that they waited: of most that are shown, and
+    for longer than they took."""
+    track = facts.main_track(facts.last.n)
+    said = [m for m in facts.tagged(WAITED) if m.attempt == facts.last.n]
+    steps = 0 if track is None else len(track.of_attempt(facts.last.n))
+    if not said or len(said) < SEVERE * steps:
+        return None
+    waits = median(float(match.groups["seconds"]) for match in said)
+    took = [s for s in (track.step_s if track is not None else ()) if isfinite(s)]
+    step_s = median(took) if took else 0.0
+    if waits <= step_s:
+        return None
+    text = f"The program says that steps waited for their data, {waits:.3g} s each"
+    beside = f" beside {step_s:.3g} s of work" if took else ""
+    return _Counted(claim(text + beside, *(m.cite for m in said[:4])), waits / (waits + step_s))
 
 
 def _grown(facts: Facts) -> Finding | None:

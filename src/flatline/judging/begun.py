@@ -18,6 +18,7 @@ _FIRST = 400
 _IN_THE_LOOP = (
     "_maybe_log_save_evaluate",
     "_save_checkpoint",
+    "on_epoch_end",
     "on_train_epoch_end",
     "on_train_batch_end",
     "on_step_end",

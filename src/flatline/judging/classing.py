@@ -51,6 +51,7 @@ _FETCHED = "network"
 KEYS = ("size-mismatch", "missing-keys")
 """A model that is built anew may not fit the weights it is given either."""
 _MISSING = re.compile(r"(?:FileNotFound|ModuleNotFound|Import|Permission|HfHub|Repository)")
+_SELECTS = re.compile(r"(?:^|[._])(?:set_?[dD]evice|_?lazy_init|cuda_init|_cuda_setDevice)\b")
 _CUDA = re.compile(r"CUDA error|CUDA kernel errors|HIP error|cudaError|CUBLAS_STATUS|CUDNN_STATUS")
 
 
@@ -155,11 +156,16 @@ def unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str |
         begun = begun if begun is not None else False
         return ("A3", "code", 0.5) if begun else ("A1", _at_startup(crash), 0.5)
     if _CUDA.search(text):
-        return "A3", "cuda", 0.6
+        return ("A1", "env", 0.6) if not begun and _selects(crash) else ("A3", "cuda", 0.6)
     if begun:
         return "A3", late_class(crash), 0.8
     fault_class = "env" if shares_memory(crash) else _at_startup(crash)
     return "A1", fault_class, 0.75 if begun is False else 0.6
+
+
+def _selects(crash: Crash) -> bool:
+    """Whether a device was only being chosen, or CUDA begun."""
+    return any(_SELECTS.search(frame.function) for frame in crash.frames[-3:])
 
 
 def with_frames(facts: Facts, crash: Crash) -> Crash:

@@ -78,6 +78,8 @@ _CAUGHT = re.compile(
 (torch/_utils.py `ExceptionWrapper`, ray/exceptions.py `RayTaskError`)."""
 _SPAWNED = re.compile(r"/multiprocessing/spawn\.py$")
 
+_CHECKPOINT = re.compile(r"\b(?:checkpoint|ckpt)\w{0,12}\[['\"]")
+"""What is read of a checkpoint may be read to go on from it (E2)."""
 _LOOKED = re.compile(r"(?:FileNotFound|Key)Error$")
 _COMPARED = 60
 
@@ -299,6 +301,14 @@ def _phase_doubt(facts: Facts, family: str, fault_class: str | None) -> float:
     return LOOP_DOUBT if (family, fault_class) in (("A1", "data"), ("A3", "cuda")) else 1.0
 
 
+def _reading_doubt(facts: Facts, crash: Crash, family: str, fault_class: str | None) -> float:
+    """Whether what was read is a checkpoint of the run's own is not always said."""
+    if family == "E2":
+        return UNNAMED if fault_class in UNSAID and not of_its_own(facts, crash) else 1.0
+    read = any(_CHECKPOINT.search(frame.code or "") for frame in crash.frames[-1:])
+    return UNNAMED if read and family == "A1" else 1.0
+
+
 def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure | None:
     inner = _innermost(crash)
     handed = inner is not crash or any(_CARRIES.search(one) for one, _, _ in inner.chain)
@@ -333,8 +343,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         strength *= _phase_doubt(facts, family, fault_class)
     if not begun and not facts.has_progress and beside_the_loop(crash):
         strength *= LOOP_DOUBT
-    if family == "E2" and fault_class in UNSAID and not of_its_own(facts, crash):
-        strength *= UNNAMED
+    strength *= _reading_doubt(facts, crash, family, fault_class)
     if best is None and in_a_thread(facts, crash):
         waited = not begun and feeds(facts, crash)
         strength = min(strength, OF_A_FEEDER if waited else IN_A_THREAD)

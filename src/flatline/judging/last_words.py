@@ -27,7 +27,8 @@ _STRENGTH, _BARE = 0.5, 0.4
 _ERRS = re.compile(
     r"\b(?:error|MaxRetryError|fatal|fail(?:s|ed|ure)?|exception|critical"
     r"|can(?:no|')t|could(?: no|n')t|unable"
-    r"|abort(?:ed|ing)?|denied|refused|panic|invalid|unreachable|nan)\b|not (?:found|available)",
+    r"|undefined symbol|abort(?:ed|ing)?|denied|refused|panic|invalid|unreachable|nan)\b"
+    r"|not (?:found|available)",
     re.IGNORECASE,
 )
 _HARMLESS = re.compile(

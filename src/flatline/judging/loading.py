@@ -92,7 +92,7 @@ _SIZES = re.compile(
 )
 _STATE = re.compile(
     r"\b(?:exp_avgs?|exp_avg_sqs?|momentum_buf\w*|square_avgs?|sum_of_squares)\b"
-    r"|\bmulti_tensor_(?:adam|lamb|sgd)\b"
+    r"|\bmulti_tensor_(?:adam|lamb|sgd)\b|\bbuf\.mul_\(momentum\)"
 )
 _INSISTS = re.compile(
     r"\bassert (?!(?:\w+\.)*(?:args|opts?|cfg|conf(?:ig)?|hparams|flags)\.)"
@@ -190,6 +190,8 @@ def reads_weights(crash: Crash) -> bool:
 
 def found_none(crash: Crash) -> bool:
     """Whether the program insisted on a checkpoint to go on from, and none was found."""
+    if crash.message.startswith("Can't load save_path when it is None"):  # TensorFlow 1's Saver
+        return True
     return any(_INSISTS.search(frame.code or "") for frame in crash.frames[-1:])
 
 

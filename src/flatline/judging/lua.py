@@ -24,6 +24,14 @@ _READS_DATA = re.compile(
 )
 """`donkey.lua` is what feeds the examples of torch and those made after them."""
 _READS_MODEL = re.compile(r"(?i)(?:^|/)(?:models?|nets?|loadcaffe\w*)(?:[-_]\w{1,40})?\.lua$")
+_ABSENT_MODULE = re.compile(r"^module '[^']{1,200}' not found:?")
+_REQUIRES = re.compile(r"^\s+\[C\]: in function 'require'")
+_NOT_LOADED = re.compile(
+    r"\s*(?i:could(?:n't| not)) (?:load|open|find) (\S.{0,300}\.\w{2,12})\s*$"
+)
+_CHANGED = re.compile(r"attempt to (?:call|index) (?:method|field|global|upvalue) '")
+"""Within a library: what another release of another one has."""
+ABOVE = 3
 _LOADS = re.compile(r"/torch/File\.lua$")
 
 
@@ -37,12 +45,20 @@ def lua_class(facts: Facts, match: Match) -> str | None:
     opened = _OPENS.match(said)
     if opened and not opened[2]:
         return DEFAULT  # what it writes
-    way = _way(facts.lines(cite.source, cite.line + 1, MOST_FRAMES))
+    below = facts.lines(cite.source, cite.line + 1, MOST_FRAMES)
+    if _ABSENT_MODULE.search(said) or any(map(_REQUIRES.search, below)):
+        return "env"
+    above = facts.lines(cite.source, max(1, cite.line - ABOVE), min(ABOVE, cite.line - 1))
+    for missed in filter(None, map(_NOT_LOADED.match, above)):
+        return startup_class(_ABSENT, f"'{missed[1]}'")
+    way = _way(below)
     own = next((one for one in way if not _LIBRARY.search(one)), "")
     if _READS_DATA.search(own):
         return "data"
     if way and _LOADS.search(way[0]) and _READS_MODEL.search(own):
         return "asset"
+    if way and _LIBRARY.search(way[0]) and _CHANGED.match(said):
+        return "env"
     return startup_class(_ABSENT if opened else "", f"'{opened[1]}'" if opened else said)
 
 

@@ -120,16 +120,19 @@ _OPTION = re.compile(r"(?:^|[\s('\"`])--[a-z][\w-]+")
 _ABOUT_MODEL = re.compile(
     r"\bload(?:ing)? (?:an? |the )?(?:\w+ ){0,2}(?:model|weights|checkpoint|tokenizer)\b"
     r".{0,80}\b(?:incompatible|unknown|corrupt\w*|neither|not exists?|fail\w*)\b"
-    r"|\bfail\w* to load (?:the )?(?:pre-?trained )?(?:tokenizer|processor|model|weights)\b"
+    r"|\b(?:fail\w*|unable) to load (?:the )?(?:pre-?trained )?"
+    r"(?:tokenizer|processor|model|weights)\b"
     r"|\b(?:neither|nor|not) a valid (?:repo(?:sitory)? id|model (?:id(?:entifier)?|name))\b"
     r"|\bto load model not exists?\b|\bCan't find model '[a-z]|\b(?i:processor) was not found\b"
     r"|\bno pre-?trained (?:model|weights|checkpoint)s? (?:was |were )?(?:found|exists?)\b"
     r"|\b(?:checkpoint|weights?|tokenizer)(?: file)?\b.{0,120}\b(?:n[o']t exist|not found)\b",
     re.IGNORECASE,
 )
+_WITH_ADVICE = re.compile(r"Unable to load weights\b")
+"""What follows is advice on settings (transformers)."""
 _BY_WORDS = (
-    (_SETTING, "config"), (_VERSIONS, "env"), (_ABOUT_MODEL, "asset"), (_ABOUT_DATA, "data"),
-    (_OPTION, "config"),
+    (_WITH_ADVICE, "asset"), (_SETTING, "config"), (_VERSIONS, "env"), (_ABOUT_MODEL, "asset"),
+    (_ABOUT_DATA, "data"), (_OPTION, "config"),
 )  # fmt: skip
 _NEW_SYNTAX = re.compile(
     r"(?:^|\W)f['\"]|:=|^\s*print [^(]|\basync\b|^\s*match "
@@ -145,8 +148,9 @@ _SOUGHT = re.compile(r"; No such file or directory(?:$|\n)|\bfind any matching f
 _NOT_THERE = re.compile(
     r"(?i:the (?:provided )?|cannot open |unable to open |couldn't find )?"
     r"(?:[A-Za-z]{2,20} ){0,3}(?i:file(?:name)?|path|directory|folder|data(?:set)?|checkpoint"
+    r"|data[ _]?(?:root|dir|path|folder)"
     r"|model|weights?|tokenizer|config(?:uration)?)\b.{1,240}(?:not found|n[o']t exist|Errno 2\b)"
-    r"|.{0,100}\bLocalFileSystem::Open\b"
+    r"|.{0,100}\bLocalFileSystem(?:::Open\b|: fail to open )"
     r"|[Uu]nable to open file |No such file or directory\b|invalid file ?\["
     r"|\S{1,240}\.(?:pth?|ckpt|bin|h5) (?:is )?missing\b"
     r"|(?i:could not|cannot|can't|failed to|unable to) (?:open|read) (?:\w+ ){0,3}['\"]?"
@@ -164,6 +168,7 @@ _GIVEN_PATH = re.compile(r"['\"]([^'\"]{1,400})['\"]|(\S*/\S+|\b[\w-]{1,200}\.[a
 _PATHS = tuple(
     (re.compile(pattern, re.IGNORECASE), fault_class)
     for pattern, fault_class in (
+        (r"-\d{4}\.params$", "asset"),  # MXNet's, with the epoch
         (r"(?:^|/)(?:train|val|valid|test)(?:_?(?:data|set))?\.(?:h5|hdf5|np[yz]|bin|t7)$",
          "data"),
         (r"(?:^|/)(?:vgg|resnet|inception|alexnet|mobilenet|densenet)[\w.-]{0,40}\."
@@ -191,6 +196,8 @@ _READS_SETTINGS = re.compile(
 _KEYED_IN_SETTINGS = re.compile(
     r"\b(?i:\w*_)?(?i:cfg|config|conf|args|opts?|hparams|hps|params|settings|options|kwargs)"
     r"(?:\.\w+)*\[|\b[A-Z_]{4,}\[|\bregistry\b"
+    r"|\b(?!(?:batch|rows?|samples?|examples?|items?|data\w*|df|records?|features?|ex|x)\[)\w+"
+    r"\[(?:self\.)?(?:args|opts?|cfg|config|hparams|FLAGS|flags|params)\.\w+\]|\w\[['\"]\w+['\"]\]\("
 )
 _SETTINGS = re.compile(
     r"'(?:\w*Config|Namespace|EasyDict|HParams|Munch|AttrDict"
@@ -258,8 +265,12 @@ _PATH_NAMES = (
 _ASSERTS_SETTING = re.compile(
     r"\bassert\b.*\b(?:args|opts?|cfg|config|conf|hparams|hps|params|FLAGS)\b(?!.*\blen\()"
 )
-_BUILT = re.compile(r"name '(?:_C|_?\w*(?:_cuda|_ext))'")
-"""Extensions that a program imports where they were built."""
+_NO_NAME = re.compile(r"\bname '|\bvariable\b")
+_BUILT = re.compile(
+    r"name '(?:_C|_?\w*(?:_cuda|_ext)|flash_attn\w*|xformers|apex|amp|bnb|bitsandbytes|deepspeed"
+    r"|triton|mpi4py|tensorrt|mamba\w*|selective_scan\w*)'"
+)
+"""Extensions that a program imports where they were built, and packages that it can do without."""
 _FIELD = re.compile(r"has no field named \"(?!https?\b|www\b)\w{3,}\"")
 """Less is a fragment: of a path with single backslashes, of a mark-up that was pasted in."""
 _EGG = re.compile(r"[\\/][\w.]+-\d[\w.]*-py\d[\d.]*\.egg[\\/]")
@@ -303,7 +314,7 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
         return _by_its_reader(near)
     if found := _by_type(exception, said):
         return found
-    if exception.endswith(("NameError", "UnboundLocalError")):
+    if exception.endswith(("NameError", "UnboundLocalError")) and _NO_NAME.search(said):
         return "env" if in_library(near) or _BUILT.search(said) else DEFAULT
     if _is_missing(exception, said):
         return _what_is_missing(said, near)
@@ -426,7 +437,8 @@ def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     if _MODELS_FILE.match(said) or any(reads_model(f) for f in near):
         return "asset"
     if re.match(
-        r"(?:The )?[Dd]ataset\b|.{0,400}\bimages not found,? missing path\b"
+        r"(?:The )?[Dd]ata(?:set|[ _]?(?:root|dir|path|folder))\b"
+        r"|.{0,400}\bimages not found,? missing path\b"
         r"|.{0,60}\b[Dd]ata file\b|Couldn't find (?:a dataset|any class)",
         said,
     ):

@@ -42,4 +42,6 @@ def clears_away(crash: Crash) -> bool:
 def is_interrupt(crash: Crash) -> bool:
     """Somebody's Ctrl-C, also where native code under it made another exception of it."""
     wrapped = crash.message.lstrip(": ").startswith("KeyboardInterrupt")
+    if not crash.exception and crash.head.text.lstrip().startswith("^C"):
+        return True  # a terminal's echo of it, and the end is cut off
     return wrapped or bool(_INTERRUPTS.search(crash.exception))
