@@ -127,3 +127,30 @@ def test_a_name_that_is_absent_where_a_checkpoint_is_read(tmp_path: Path) -> Non
     text = frames(("train.py", "main", "found = {k: v for k in ckpt['model'] if k in wanted}"))
     found = said(tmp_path, text + "NameError: name 'wanted' is not defined\n")
     assert found.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        # Hydra's usual output: both of its lines name no call, and neither outweighs the other
+        ("Error executing job with overrides: []\nError in call to target 'app.Net':\n"
+         "TypeError(\"Net.__init__() got an unexpected keyword argument 'widht'\")\n"
+         "full_key: model\n", "A1"),
+        # a module system's own Lua, of which nothing is known to have come
+        ("/usr/bin/lua: /usr/share/lmod/lmod/libexec/Cache.lua:341: bad argument #1 to 'pairs'\n"
+         "loading\n", "undetermined"),
+        # a search that goes on to its next trial
+        ("[W 2026-03-04 10:00:00] Trial 3 failed with FloatingPointError('Loss became infinite or"
+         " NaN at iteration=412!').\nbest trial: 7\n", "undetermined"),
+        # NCCL goes another way
+        ("n1:7:9 [0] graph/topo.h:230 NCCL WARN Could not find NET with id 0\n"
+         "ModuleNotFoundError: No module named 'einops'\n", "A1"),
+        (frames(("train.py", "main", "save(ckpt_args['max_epochs'])"))
+         + "KeyError: 'max_epochs'\n", "A1"),
+        (frames(("prepare.py", "main", "Image.fromarray(x).save(out / f'{name}_{step}.png')"))
+         + "OSError: cannot write mode F as PNG\n", "A1"),
+    ],
+)  # fmt: skip
+def test_near_misses_of_what_is_told(tmp_path: Path, text: str, code: str) -> None:
+    found = said(tmp_path, text)
+    assert (found.code or found.state) == code

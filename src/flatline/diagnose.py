@@ -20,6 +20,7 @@ from flatline.families import Family, all_families
 from flatline.impact import impact
 from flatline.judging.belonging import (
     belonging,
+    of_a_servers_hours,
     of_its_nodes,
     of_its_pods,
     of_its_time,
@@ -136,7 +137,8 @@ def _judged(
     return [replace(j, confidence=_confidence(facts, j, rivals)) for j in made]
 
 
-DOUBTS = belonging, of_its_pods, of_its_nodes, of_its_time, on_shared_nodes, long_before
+DOUBTS = (belonging, of_its_pods, of_its_nodes, of_its_time, on_shared_nodes, long_before,
+          of_a_servers_hours)  # fmt: skip
 
 
 def _doubted(facts: Facts, finding: Finding) -> Finding:

@@ -104,7 +104,15 @@ def test_a_service_beside_the_run_that_is_not_reached_is_no_asset(tmp_path: Path
 def test_a_message_that_names_its_step_was_raised_there(
     tmp_path: Path, message: str, code: str
 ) -> None:
-    assert verdict(tmp_path, HEAD, CALL, f"RuntimeError: {message}").code == code
+    loop = '  File "train.py", line 40, in train_one_epoch\n    step(batch)'
+    assert verdict(tmp_path, HEAD, CALL, loop, f"RuntimeError: {message}").code == code
+
+
+def test_a_step_that_is_named_outside_a_loop_may_be_one_to_come(tmp_path: Path) -> None:
+    """Settings are checked, tables built, before any step."""
+    check = '  File "config.py", line 40, in validate\n    raise ValueError(said)'
+    said = "ValueError: the encoder is thawed in epoch 12, training has 5"
+    assert verdict(tmp_path, HEAD, CALL, check, said).code == "A1"
 
 
 def test_of_a_run_that_went_on_the_step_it_names_may_be_the_first(tmp_path: Path) -> None:

@@ -139,6 +139,22 @@ def test_gpus_named_by_uuid(tmp_path: Path) -> None:
     assert same(files, live)
 
 
+def test_hours_that_a_server_alone_tells_make_nothing_sure(tmp_path: Path) -> None:
+    """Samples of the same hosts at other hours may be another job's: seen, and never surely. A log
+    that states its zone is not moved."""
+    leave(tmp_path, -4)
+    with served(tmp_path, throttled()) as url:
+        request = Request((str(tmp_path / "run"),), prometheus=url)
+        wait_for(lambda: diagnose(collect(request)).code == "B3")
+        moved = diagnose(collect(request))
+        log = tmp_path / "run" / "train.log"
+        log.write_text(log.read_text().replace(",000 INFO", "Z INFO"))
+        stated = diagnose(collect(request))
+    assert moved.confidence < 0.8
+    assert any("zone" in said for said in moved.cannot_decide)
+    assert stated.code != "B3"
+
+
 @pytest.mark.parametrize(
     "name", ["gpu_throttled_one_of_many", "gpu_memory_errors_rose_as_run_stopped"]
 )

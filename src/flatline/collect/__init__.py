@@ -26,7 +26,7 @@ from flatline.collect.histories import last_of_each, not_beside_a_log
 from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting
 from flatline.collect.masking import masked
-from flatline.collect.numbers import Numbers
+from flatline.collect.numbers import ENDLESS, Numbers
 from flatline.collect.placing import placed
 from flatline.collect.pool import Task, read_all
 from flatline.collect.runs import (
@@ -41,7 +41,7 @@ from flatline.collect.runs import (
 from flatline.collect.sharing import hold, shared
 from flatline.collect.told_nodes import told_nodes
 from flatline.collect.yearless import dated
-from flatline.collect.zone import in_zone, lived, of_running, when, zone_of
+from flatline.collect.zone import in_zone, lived, of_running, told_by, when, zone_of
 from flatline.errors import FlatlineError, FormatError, ManyJobs, SourceError, UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
@@ -80,7 +80,7 @@ class Request:
     end: datetime | None = None
     hosts: tuple[str, ...] = ()
     seek_baseline: bool = True
-    """Whether the last completed run of the same job may be compared with where none is named."""
+    """Whether the last completed run of its job may be compared with where none is named."""
 
 
 @dataclass(frozen=True)
@@ -182,17 +182,18 @@ def read(
         origin=origin,
     )
     if zone is UTC and of_records is None:
-        asked = None if request.start or request.end else request.prometheus
+        asked = None if request.start or request.end or origin else numbers.server
         if (told_zone := zone_of(found, rows, local, logs, numbers, asked)) is not None:
-            return read(request, on_progress, given, origin, told_zone)
-        if (told_by := of_running(rows, local, records.now, logs, numbers)) is not None:
-            taken_in, whole = told_by
+            moved = read(request, on_progress, given, origin, told_zone)
+            moved.gaps.extend(told_by(told_zone, found, asked))
+            return moved
+        if (taken := of_running(rows, local, records.now, logs, numbers)) is not None:
+            taken_in, whole = taken
             return read(request, on_progress, given, origin, taken_in if whole else UTC, taken_in)
     elif of_records is not None:
         gaps.append(Gap("time zone", f"records state none; their times are read as {of_records}"))
     if numbers.server and not (rows or request.end):
-        gaps.append(Gap("metrics after the last line of the logs", "a server holds other runs as"
-                        " well, and nothing tells when this one ended: name --end"))  # fmt: skip
+        gaps.append(ENDLESS)
     gaps += hold(rows, [events for _, _, events in logs], numbers)
     dated(logs, numbers.window)
     placed(logs, records.addresses,

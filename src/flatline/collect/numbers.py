@@ -23,6 +23,10 @@ if TYPE_CHECKING:
 
 Window = tuple[datetime | None, datetime | None]
 OPEN: Window = (None, None)
+ENDLESS = Gap(
+    "metrics after the last line of the logs",
+    "a server holds other runs as well, and nothing tells when this one ended: name --end",
+)
 
 
 @dataclass(frozen=True, slots=True)

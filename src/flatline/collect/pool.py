@@ -47,6 +47,8 @@ TASKS_PER_WORKER = 64
 """Few, and one worker reads the last of them alone; handing one over takes 0.2 ms."""
 AHEAD = 2
 """Shares asked of a worker at once: it reads one while the next waits for it."""
+JOIN_S = 1.0
+"""One that waits for a file system that does not answer ends when it does."""
 PARENT_ENDS = 1
 """PR_SET_PDEATHSIG of prctl(2): the signal that a process gets as its parent ends."""
 LEFT_TO_PARENT = tuple(one for one in signal.Signals if one.name in ("SIGINT", "SIGHUP"))
@@ -83,6 +85,8 @@ def _workers(tasks: Sequence[Task]) -> int:
         return 1
     if sys.platform != "linux" or threading.active_count() > 1:
         return 1
+    if multiprocessing.current_process().daemon:
+        return 1  # another pool's worker, which may have no children
     return min(len(os.sched_getaffinity(0)), MOST_WORKERS, len(tasks))
 
 
@@ -109,6 +113,7 @@ def _forked(
     size = max(1, len(tasks) // (workers * TASKS_PER_WORKER))
     shares = [tasks[n : n + size] for n in range(0, len(tasks), size)]
     hired: dict[Connection, BaseProcess] = {}
+    own = os.getpid()
     try:
         with _held_back():
             for _ in range(workers):
@@ -116,10 +121,10 @@ def _forked(
         yield from _in_order(list(hired), len(shares))
     finally:  # all is read, or nobody waits for the rest: Ctrl-C, or whoever asked has gone on
         with _held_back():
-            for worker in hired.values():
+            for worker in hired.values() if os.getpid() == own else ():  # a fork has them not
                 worker.kill()
-            for link, worker in hired.items():
-                worker.join()
+            for link, worker in hired.items() if os.getpid() == own else ():
+                worker.join(JOIN_S)
                 link.close()
 
 

@@ -135,8 +135,9 @@ def zone_of(
     if not rows and not any(events.zone_assumed for _, _, events in logs):
         return None
     files = [file for file in found if file.kind == METRICS]
-    whole = _whole(files, rows, run, numbers, server)
-    if whole is None:
+    states = any(e.stated is not None or (e.first_seen and not e.zone_assumed) for _, _, e in logs)
+    whole = _whole(files, rows, run, numbers, None if states else server)
+    if whole is None or (not files and _own(rows, logs, whole) is not True):
         return None
     told, own = _by_work(run, whole.window or (None, None), whole), _own(rows, logs, whole)
     if told is None or (own is not False and (own or told.edges)):
@@ -159,12 +160,20 @@ def _whole(
     start, end = run
     if files:
         return None if known and not _may_fit(run, known, files) else Numbers(files, [], nodes)
-    if server is None or start is None or end is None:
+    if server is None or not nodes or start is None or end is None:
         return None
-    if known is not None and not _stands_out(run, known):
+    if rows[-1].disposition == "running" or (known and not _stands_out(run, known)):
         return None
     around = (start - FARTHEST, end + FARTHEST)
     return Numbers([], [], nodes, server=server, run=around)
+
+
+def told_by(zone: tzinfo, found: Sequence[Found], server: str | None) -> Sequence[Gap]:
+    """That nothing but the samples of a server tells a zone."""
+    if server is None or any(file.kind == METRICS for file in found):
+        return ()
+    reason = f"no time states one; the server has samples of these hosts when the run is in {zone}"
+    return (Gap(CLOCK, reason, server),)
 
 
 def _own(rows: Sequence[Job], logs: Logs, numbers: Numbers) -> bool | None:

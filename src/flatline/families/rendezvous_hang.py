@@ -30,6 +30,7 @@ from __future__ import annotations
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
+from flatline.judging.crashes import NAMES_NO_CALL, Failure, failures
 from flatline.judging.first_wait import Unmet, never_met
 from flatline.judging.group_setup import checked_in_vain, lost_in_the_making
 from flatline.judging.leads import Lead, fix, lead, raised, shows
@@ -81,7 +82,7 @@ def judge(facts: Facts) -> Judgement:
             return _checked(facts, checked)
         return looked_once(facts, CODE) or _met(facts)
     first = found.first
-    if first.started:
+    if first.started or _only_an_echo(facts, first):
         return None
     cannot = [
         "Which of an unreachable address, a firewall, a wrong name or a rank that never started"
@@ -109,6 +110,16 @@ def judge(facts: Facts) -> Judgement:
         actions=(fix(found, "Check the rendezvous address and port from every node."),),
         resubmit="fix_first" if first.attribution == "job" else "unknown",
     )  # fmt: skip
+
+
+def _only_an_echo(facts: Facts, first: Failure) -> bool:
+    """Whether a line that names no call stands beside the failure of another rank."""
+    if first.signature is None or NAMES_NO_CALL not in first.signature.tags:
+        return False
+    return any(
+        f.fatal and f.attempt == first.attempt and f.family != CODE and f.strength > first.strength
+        for f in failures(facts)
+    )
 
 
 def _unheard(facts: Facts) -> tuple[Claim, ...]:

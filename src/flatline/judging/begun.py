@@ -34,8 +34,10 @@ _DRAWN = re.compile(r"([^|\r\n]{0,80})%\|[^|]{0,200}\| *([0-9]{1,12})/[0-9]{1,12
 _LATER_PASS = re.compile(r"(?i)\b(?:val|eval|test|infer|predict|sanity)|epoch\W{0,3}(?:[2-9]|1\d)")
 _SAVES = re.compile(
     r"torch\.save\(.*(?:state_dict|model|optim|ckpt|checkpoint)"
-    r"|\.save(?:_weights|_model|_state|_checkpoint|_pretrained)?\("
-    r".*(?<!['\"./])\b(?:epoch|global_step|step|iteration)\b(?!['\".])"
+    r"|(?:\.save_(?:weights|model|state|checkpoint|pretrained)"
+    r"|\b(?:model|net|network|saver|trainer|ckpt|checkpoint\w*)\.save)\("
+    r"(?!.*\.(?:png|jpe?g|svg|pdf|json|np[yz]|wav|mp4|gif)\b)"
+    r".*(?<!['\"./])\b(?:epoch|global_step|step|iteration)\b(?!['\".]|\s*=[^=])"
 )
 """A file of weights, or one that is named after what a loop counts."""
 _OF_STEPS = re.compile(r"\b(?:at|of|after|for) (?:\w+ )?[1-9][0-9]{0,9} (?:epoch|iter|step)"
@@ -49,7 +51,7 @@ _AT_A_STEP = re.compile(
 """Some count from 1, and preparations are numbered in steps as well, some ten at the most."""
 _OF_THE_PLAN = re.compile(
     r"checkpoint|ckpt|resum|restor|\b(?:load|save|file)|\.(?:pth?|h5|npz?|yaml|json)\b|sched|converg"
-    r"|milestone|warm-?up|decay|config|option|argument|\b(?:must|should|expect\w*|requires?|required|will"
+    r"|milestone|\b(?:both|beyond|given|missing|lies)\b|warm-?up|decay|config|option|argument|\b(?:must|should|expect\w*|requires?|required|will"
     r"|would|set|start\w*|begin\w*|plan\w*|before|until|from)\b",
     re.IGNORECASE,
 )
@@ -103,8 +105,10 @@ def names_its_step(facts: Facts, crash: Crash) -> bool:
     a run that went on from a checkpoint that may have been the first it made."""
     if any(m.attempt == crash.attempt for m in facts.markers_of("resume", "checkpoint_loaded")):
         return False
+    if crash.frames and not in_a_loop(crash):
+        return False  # of a setting that is checked, a data set that is made, a table
     said = crash.message.lstrip(": ").split("\n", 1)[0][:_FIRST]
-    return bool(_AT_A_STEP.search(said)) and not _OF_THE_PLAN.search(said)
+    return len(_AT_A_STEP.findall(said)) == 1 and not _OF_THE_PLAN.search(said)
 
 
 def beside_the_loop(crash: Crash) -> bool:

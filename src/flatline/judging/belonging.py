@@ -15,6 +15,7 @@ from flatline.signals import ACTIVITY, CLOCK, GPUS_HELD
 UNKNOWN = 0.79
 """Just short of confident: metrics of a cluster hold other jobs' hosts as well, and one that
 works on at its own pace looks like the one that the others wait for."""
+UNSTATED = 0.79
 _OBJECT = re.compile(
     r"\b(?P<kind>pod|node)/(?P<name>[a-z0-9][a-z0-9.-]{0,252})"
     r"|\bSystem OOM encountered, victim process: (?P<process>[^,]{1,40})"
@@ -129,6 +130,17 @@ def of_its_nodes(facts: Facts, finding: Finding) -> Finding:
     told = f"Whether {strange[0]} ran this job: its record lists no host of that name."
     return replace(finding, most=min(finding.most, UNKNOWN),
                    cannot_decide=(*finding.cannot_decide, told))  # fmt: skip
+
+
+def of_a_servers_hours(facts: Facts, finding: Finding) -> Finding:
+    """Less sure what metrics show where only a server's samples tell when the run was: another
+    job's on the same hosts may lie as it would."""
+    asked = any(isinstance(cite, QueryCite) for cite in finding.cites)
+    if not asked or not any(gap.need == CLOCK and gap.where for gap in facts.gaps):
+        return finding
+    open_ = "Whether these samples are of this run: in which zone its times are, nothing states."
+    return replace(finding, most=min(finding.most, UNSTATED),
+                   cannot_decide=(*finding.cannot_decide, open_))  # fmt: skip
 
 
 def told_of(facts: Facts, finding: Finding, found: Sequence[Finding]) -> Finding:

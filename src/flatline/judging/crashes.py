@@ -163,6 +163,7 @@ def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
         and f.attempt == vague.attempt
         and f.fatal
         and (f.crash is None or f.signature is not None)
+        and not (f.signature is not None and NAMES_NO_CALL in f.signature.tags)
         and f.signature is not known
         and (facts.after(f.cite, vague.cite) is not True or _just_below(f.cite, vague.cite))
         for f in found

@@ -15,13 +15,15 @@ _FEEDS = re.compile(
     r"(?i)(?!\w*(?:log|upload|save|write|send|report|stat|eval|metric))\w*"
     r"(?:batch|data|sample|example|prefetch|enqueue|feed|produc|loader|generator)"
 )
+_AT_THE_END = re.compile(r"closed file|shutdown|cannot schedule|after (?:\w+ )?(?:close|exit)")
+"""A feeder that the program ended before it."""
 _HANDED = re.compile(r"/multiprocessing/(?:connection|queues|resource_sharer|managers)\.py$")
 """What a thread meets there is another process's end."""
 
 
 def feeds(facts: Facts, crash: Crash) -> bool:
     """Whether the thread that raised it read data for the run, and nothing was said after it."""
-    if facts.end_seen:
+    if facts.end_seen or _AT_THE_END.search(crash.message):
         return False
     last = facts.last_lines.get(crash.cite.source)
     if last is None or last.line > crash.end_line + BELOW:

@@ -90,7 +90,8 @@ _READS_MODEL = re.compile(
     r"|embeddings?)\w*$|from_pretrained$"
 )
 _HANDS_WEIGHTS = re.compile(
-    r"(?i)\b(\w+)\((?:[\w.]+\.)?(?!\w*(?:resum|restor|last|latest))\w*(?:pre_?train|weight|backbone"
+    r"(?i)\b(\w+)\((?:[\w.]+\.)?(?!\w*(?:resum|restor|last|latest|feat|embed|class_?weight"
+    r"|sample_?weight))\w*(?:pre_?train|weight|backbone"
     r"|vgg|resnet|alexnet|inception|mobilenet|densenet|bert)\w*_(?:path|file|mat|npy)\b"
 )
 _READS_SETTINGS = re.compile(

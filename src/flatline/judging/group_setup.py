@@ -11,6 +11,8 @@ from flatline.judging.both_ends import BY_SCHEDULER, VAGUE, closed_at_the_end
 from flatline.judging.crashes import failures
 from flatline.model import LogCite
 
+BELOW = 60
+"""Lines: the traces of other ranks, and what a launcher prints of them."""
 CHECK = "nccl-internal-error"
 TRACE = 24
 """Lines below: a failed call says so in each of its callers, and several processes at once."""
@@ -36,6 +38,12 @@ def lost_in_the_making(facts: Facts) -> tuple[LogCite, LogCite] | None:
     return line, LogCite(line.source, at, facts.text(line.source, at), line.place, line.at)
 
 
+def _followed(facts: Facts, cite: LogCite) -> bool:
+    """Whether a program had much to say after it."""
+    last = facts.last_lines.get(cite.source)
+    return last is not None and last.line > cite.line + BELOW
+
+
 def checked_in_vain(facts: Facts) -> tuple[LogCite, ...]:
     """The lines in which NCCL says that an internal check failed, where no step was made and
     nothing else says what did: NCCL checks the links, rings and settings of a group as it makes
@@ -43,7 +51,12 @@ def checked_in_vain(facts: Facts) -> tuple[LogCite, ...]:
     such a check fail as well."""
     attempt = facts.last.n
     said = [m for m in facts.matches if m.signature.id == CHECK and m.attempt == attempt]
-    if not said or facts.has_progress or facts.disposition in (*BY_SCHEDULER, "completed"):
+    if (
+        not said
+        or _followed(facts, said[-1].cite)
+        or facts.has_progress
+        or facts.disposition in (*BY_SCHEDULER, "completed")
+    ):
         return ()
     failed = [f for f in failures(facts) if f.attempt == attempt and f.fatal]
     if any(f.strength >= VAGUE for f in failed) or facts.tagged("lost-peer"):

@@ -75,15 +75,16 @@ _UNPICKLES = re.compile(
 _HUBS_WORD = re.compile(r"\b(?:model|pre_?trained)_(?:check_?point|ckpt)s?\b")
 """So the tutorials of transformers call the name of a model."""
 _TAKES_UP = re.compile(
-    r"(?<![.\w])(?:self\.)?\w*(?:check_?point|ckpt|snapshot|resum)\w*(?:\[['\"]\w+['\"]\])?\[(['\"])"
-    r"(?:(?:\w+_)?(?:epochs?|iter(?:ation)?s?|steps?)(?:_\w+)?|best_\w+|\w*optim\w*"
-    r"|(?:\w+_)?(?:scheduler|scaler)s?(?:_\w+)?|amp|meta|(?:\w+_)?(?:rng|random)_states?)"
+    r"(?<![.\w])(?:self\.)?(?!\w*(?:cfg|conf(?:ig)?|opts?|args?|policy|params|settings|hook"
+    r"|callback)s?\[)\w*(?:check_?point|ckpt|resum\w+d)\w*(?:\[['\"]\w+['\"]\])?\[(['\"])"
+    r"(?:(?:(?:start|global|cur(?:rent)?|last)_?)?(?:epoch|iter(?:ation)?|step)|best_\w+"
+    r"|\w*optim\w*|(?:\w+_)?(?:scheduler|scaler)s?(?:_\w+)?|amp|(?:\w+_)?(?:rng|random)_states?)"
     r"\1\](?!\s*=[^=])"
     r"|\b\w*(?:optim|sched|scaler)\w*(?:\[\w+\])?\.load_state_dict\(\w+\[['\"]\w+['\"]\]"
 )
 """What tells how far a run had come; weights that are published need not."""
 _KEYS = re.compile(r"\[['\"](\w+)['\"]\]")
-_NO_ITEMS = re.compile(r"object is not subscriptable$|indices must be integers")
+_NO_ITEMS = re.compile(r"(?<!'NoneType' )object is not subscriptable$|indices must be integers")
 _NO_CHECKPOINT = re.compile(r"invalid load key, '[<v]'")
 """A web page, or the pointer that git-lfs leaves: nothing a run wrote itself."""
 _SIZES = re.compile(

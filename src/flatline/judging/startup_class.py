@@ -50,11 +50,12 @@ _BY_TYPE = tuple(
 )  # fmt: skip
 _OF_ANYTHING = re.compile(r"Misconfiguration\w*$")
 """What Lightning raises for a setting, and for what the machine lacks to follow it."""
+_LACKS = re.compile(r"\bmachine only has: \[\]|\bnot installed\b|\bpip install\b")
 _VERSIONS = re.compile(
     r"\bincompatible\b.*(?:\bversions?\b|\d\.\d)|(?:\bversions?\b|\d\.\d).*\bincompatible\b|"
     r"\bmachine only has: \[\]|out of date"
     r"|not (?:been )?(?:(?:correctly|properly) )?(?:installed|compiled)|"
-    r"\b(?:CUDA|cuDNN|CuPy|NCCL|ROCm|GPU|driver|environment)\b.{0,40}\bnot (?:been )?"
+    r"\b(?:CUDA|cuDNN|CuPy|NCCL|ROCm) (?:\w+ )?(?:is |was |has )?not (?:been )?"
     r"(?:correctly |properly )?(?:set ?up|configured)\b|"
     r"\bversions?\b.{0,80}(?:not match|mismatch|differ)|mismatch.{0,40}\bversions?\b|"
     r"(?:please|try|need to|must) (?:\w+ )?(?:pip |conda )?(?:re)?(?:install(?:ing)?|upgrade"
@@ -329,8 +330,8 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
 
 
 def _by_type(exception: str, said: str) -> str | None:
-    if _OF_ANYTHING.search(exception) and _VERSIONS.search(said):
-        return "env"
+    if _OF_ANYTHING.search(exception):
+        return "env" if _LACKS.search(said) else DEFAULT
     return _first(_BY_TYPE, exception)
 
 

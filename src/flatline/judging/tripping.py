@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from flatline.facts import Facts
 from flatline.judging.frames import above
+from flatline.judging.wrappers import is_wrapper
 from flatline.model import Crash
 
 _UNBOUND = re.compile(r"(?:^|\.)(?:NameError|UnboundLocalError)$")
@@ -24,7 +25,8 @@ def tripped_over(facts: Facts, crash: Crash) -> Crash:
     if not crash.chain or not _UNBOUND.search(crash.exception):
         return crash
     kind, said, how = crash.chain[-1]
-    if how != "context" or _LOOKED.search(kind):
+    ended = is_wrapper(replace(crash, exception=kind, message=said))
+    if how != "context" or ended or _LOOKED.search(kind):
         return crash
     head = crash.head.line
     lines = facts.lines(crash.head.source, head, crash.cite.line - head)

@@ -17,6 +17,7 @@ _WRAPPERS = re.compile(
 )
 _HANDED_BACK = re.compile(r"RuntimeError: Job failed with:\s+code: \d")
 _CUT_SHORT = re.compile(r"pickle data was truncated|EOFError: Ran out of input")
+_CLEARS = re.compile(r"unlink|clean|close|shut_?down|stop|__(?:del|exit)__|finali[sz]e|release")
 _INTERRUPTS = re.compile(r"(?:^|\.)(KeyboardInterrupt|SignalException|SystemExit)$")
 
 
@@ -36,7 +37,9 @@ def of_a_dead_parent(crash: Crash) -> bool:
 def clears_away(crash: Crash) -> bool:
     """Whether shared memory was to be removed that was gone: so ends a process whose others have
     cleared up before it."""
-    return any("shm_unlink(" in (frame.code or "") for frame in crash.frames[-1:])
+    clears = any(_CLEARS.search(frame.function) for frame in crash.frames)
+    gone = clears and crash.exception.endswith("FileNotFoundError")
+    return gone and any("shm_unlink(" in (frame.code or "") for frame in crash.frames[-1:])
 
 
 def is_interrupt(crash: Crash) -> bool:

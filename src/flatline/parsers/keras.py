@@ -92,10 +92,12 @@ class Reader:
         self._n = 0
         self._total: int | None = None
         self._base = 0
+        self._redrawn = False
 
     def feed(self, text: str) -> Iterable[Progress]:
         """A training point, an evaluation, or both where one bar carries both losses."""
-        text = _last_drawn(text)
+        whole, text = text, _last_drawn(text)
+        self._redrawn = "ETA: " in whole and whole != text
         if found := _EPOCH.match(text):
             self._begin(int(found[1]), int(found[2]))
             return ()
@@ -133,8 +135,8 @@ class Reader:
         loss = _number(_LOSS.search(text))
         if loss is None or n != total:
             return ()
-        if self._epoch is None and _VAL_LOSS.search(text):
-            return self._losses(text, None, None)
+        if self._epoch is None and self._redrawn and _VAL_LOSS.search(text):
+            return (Progress("train"),)  # of which fold or trial, and so its course, is not known
         return (Progress("eval", loss=loss),)
 
     def _losses(self, text: str, step: int | None, planned: int | None) -> Iterable[Progress]:
