@@ -232,3 +232,22 @@ def test_the_metrics_that_move_a_run_are_known_to_be_its_own(
     assert there == moved
     assert bool(told) != moved
     assert moved or diagnose(read).confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("off_h", "moved"),
+    [(1, True), (5.5, True), (0, False), (0.3, False), (-3, False)],  # the last may hang
+)
+def test_a_running_jobs_log_is_not_of_the_future(
+    tmp_path: Path, off_h: float, moved: bool
+) -> None:
+    """Its record counts seconds since 1970; its metrics end now, and its log an hour later."""
+    cite = RecordCite("squeue.json", "8308", "State", "RUNNING")
+    job = Job("8308", "gpt", "running", "RUNNING", cite, started_at=BEGAN - timedelta(hours=5),
+              nodes=("node1",))  # fmt: skip
+    (tmp_path / "train.log").write_text(log(off_h))
+    (tmp_path / "metrics.om").write_text(metrics(-0.05, 0))
+    read = collect(Request((str(tmp_path),)), None, (Records(jobs=(job,)),))
+    track = read.main_track(0)
+    assert track is not None
+    assert (abs(track.at[-1] - (BEGAN + LASTED).timestamp()) < 120) == (moved or not off_h)

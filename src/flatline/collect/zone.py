@@ -128,7 +128,7 @@ def zone_of(
     """None where it is not told, or is UTC. `local` records state no zone; `server` holds the
     metrics, and nobody said of when."""
     if rows and not local:
-        return _by_records(rows, logs)
+        return _by_records(rows, logs) or _ahead(rows, logs, numbers)
     if rows and (stated := _stated(rows, logs)) is not None:
         return stated
     run = when(rows, logs)
@@ -227,6 +227,18 @@ def _by_records(rows: Sequence[Job], logs: Logs) -> tzinfo | None:
     first = [events.first_seen for events in own if events.first_seen]
     last = [events.last_seen for events in own if events.last_seen]
     return _zone((min(first, default=None), max(last, default=None)), when(rows, ()), 1.0)
+
+
+def _ahead(rows: Sequence[Job], logs: Logs, numbers: Numbers) -> tzinfo | None:
+    """Of a running job whose log ends later than its metrics by an offset that is in use: nothing
+    is printed before its time."""
+    own = [e for file, _, e in logs if file.kind == LOG and e.zone_assumed]
+    seen = [events.last_seen for events in own if events.last_seen]
+    if rows[-1].disposition != "running" or numbers.end is None or not seen:
+        return None
+    ahead = max(seen) - numbers.end
+    offsets = (timedelta(hours=hours) for hours in OFFSETS_H if hours > 0)
+    return next((timezone(at) for at in offsets if abs(ahead - at) <= EDGE), None)
 
 
 def _zone(run: Span, dated: Span, most: float = MOST) -> tzinfo | None:
