@@ -14,7 +14,7 @@ $(VENV)/.installed: pyproject.toml requirements.lock
 	@$(PY) -c 'import sys; sys.exit("Flatline needs Python 3.11 or newer; this is " + sys.version.split()[0] + ". Name another: make PY=python3.12") if sys.version_info < (3, 11) else 0'
 	@test -x $(BIN)/python || $(PY) -m venv $(VENV)
 	@echo "installing into $(VENV)"
-	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --require-hashes -r requirements.lock
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation -e .
 	@touch $@
 
@@ -37,6 +37,7 @@ check: $(VENV)/.installed ## format, lint, types, imports, spelling, fresh docs
 	@$(BIN)/mypy
 	@$(BIN)/lint-imports
 	@$(BIN)/codespell src docs lab bench tests/*.py *.md
+	@$(BIN)/python -m pip check --quiet --disable-pip-version-check
 	@$(BIN)/python docs/generate.py --check
 
 bench: $(VENV)/.installed ## measure: scan speed beside ripgrep, whole commands
