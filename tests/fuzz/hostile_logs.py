@@ -66,6 +66,7 @@ STEPS = (
     ":::MLLOG {{\"key\": \"train_loss\", \"value\": {}, \"metadata\": {{\"step\": {}}}}}",
     "max_steps={} num_train_epochs={}", "Training completed after {} steps of {}",
 )  # fmt: skip
+WIDTH = 40_000
 SEPARATORS = ("\n", "\n", "\n", "\r\n", "\r", "\n\n", "\n" * 5)
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
 
@@ -135,3 +136,15 @@ def logs() -> SearchStrategy[bytes]:
                  "utf-32", "utf-8-sig")  # fmt: skip
     tail = st.just(b"") | st.binary(max_size=8)
     return st.builds(encoded, parts.map(joined), st.sampled_from(encodings), tail)
+
+
+def wide() -> SearchStrategy[bytes]:
+    """A log whose lines say one short thing ten thousand times over, behind a true line or not."""
+    said = st.sampled_from((*SCRAPS, *FRAMES, *LABELS, *TIMES, *real_lines())).filter(bool)
+    cut = st.tuples(said, st.integers(0, 60), st.integers(1, 24))
+    piece = cut.map(lambda c: c[0][c[1] : c[1] + c[2]] or c[0][: c[2]])
+    line = st.tuples(st.just("") | lines(), piece).map(
+        lambda p: p[0] + p[1] * (WIDTH // len(p[1]))
+    )
+    repeated = st.lists(line, min_size=1, max_size=3).map(lambda kinds: kinds * (12 // len(kinds)))
+    return repeated.map(lambda all_: encoded("\n".join(all_), "utf-8", b"\n"))

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import planted
 from fuzz.campaign import campaign, folder, holds
-from fuzz.hostile_logs import logs
+from fuzz.hostile_logs import logs, wide
 
 NAMES = (
     b"job.log", b"rank_3.log", b"slurm-8308.out", b"attempt_0/2/stderr.log", b"p0.log",
@@ -31,6 +31,18 @@ def test_one_log() -> None:
             holds(at / "job.log")
 
     campaign(logs(), 0.22, one)
+
+
+def test_wide_lines() -> None:
+    """No pattern takes longer than its line."""
+
+    def one(data: bytes) -> None:
+        """Wide lines:"""
+        with folder() as at:
+            (at / "job.log").write_bytes(data)
+            holds(at / "job.log")
+
+    campaign(wide(), 0.01, one)
 
 
 def test_folders_of_logs() -> None:

@@ -382,6 +382,19 @@ def test_a_line_of_another_thread_is_passed_over(stray: str, place: int) -> None
     assert [frame.file for frame in found.frames] == ["/a.py", "/b.py"]
 
 
+def test_an_exception_that_a_copy_pushed_in_stands_behind_what_raised_it() -> None:
+    """Copies lose lines and blanks: code that raises is followed by what was raised."""
+    found = crash(
+        "     Traceback (most recent call last):\n"
+        '     File "main.py", line 104, in <module>\n'
+        "      self.labels = self.csv_file['emotion']\n"
+        "      raise KeyError(key) from err\n"
+        "      KeyError: 'emotion'"
+    )
+
+    assert (found.exception, found.message, found.complete) == ("KeyError", "'emotion'", True)
+
+
 def test_a_traceback_that_is_cut_off_is_not_complete() -> None:
     """The frames that were printed stay; nothing is made up."""
     found = crash(HEAD + '  File "/a.py", line 1, in f\n    x()')

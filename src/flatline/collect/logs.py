@@ -22,12 +22,18 @@ from flatline.collect.tables import Tables
 from flatline.collect.thinning import halve, thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
-from flatline.logs.labels import CUT_BYTES, Labelled, Labels, NamePlace
+from flatline.logs.labels import CUT_BYTES, Bared, Labelled, Labels, NamePlace
 from flatline.logs.layout import layouts
 from flatline.logs.literals import SAID as OWN
 from flatline.logs.reading import TextFile, clean, open_text, sample_lines
 from flatline.logs.scan import Hit
-from flatline.logs.traceback import RawCrash, read_exception, read_traceback, stream_lines
+from flatline.logs.traceback import (
+    MESSAGE_CHARS,
+    RawCrash,
+    read_exception,
+    read_traceback,
+    stream_lines,
+)
 from flatline.logs.tracetext import CODE, FRAME, HEAD, exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
 from flatline.parsers import LineReader, Reported
@@ -211,8 +217,8 @@ class LogReader:
         ):
             return
         self._seq += 1
-        bare = Crash(found[0], mask(found[1]), (), cite, cite, end_line=cite.line, seq=self._seq,
-                     attempt=self.setting.attempt, share=share)  # fmt: skip
+        bare = Crash(found[0], excerpt(found[1], MESSAGE_CHARS), (), cite, cite, share=share,
+                     end_line=cite.line, seq=self._seq, attempt=self.setting.attempt)  # fmt: skip
         self._exceptions.append((labelled.key, bare))
 
     def _below_code(self, line: int) -> bool:
@@ -439,7 +445,7 @@ class LogReader:
         self.events.matches = [m for m in self.events.matches if not quoted(m)]
 
     def _text(self, line: int) -> str:
-        return self.labels.split(self._near.line(line)).text
+        return next(iter(Bared(self.labels, self._near.lines(line, line))), "")
 
     def _close(self) -> None:
         events = self.events

@@ -95,7 +95,7 @@ def judge(facts: Facts) -> Judgement:
         strength = max(strength, 0.9)
     if timed_out is None and suspect.sure <= ACCUSED and not facts.has_progress:
         strength = min(strength, ECHO_ALONE)
-    if victims.first_ever and not facts.has_progress:
+    if victims.first_ever(facts) and not facts.has_progress:
         strength = min(strength, FIRST_ONE)
     weak = victims.first.signature.strength
     if weak < 0.5 or "shown" in victims.first.signature.tags:

@@ -74,6 +74,17 @@ def at_nought(facts: Facts, cite: LogCite) -> bool:
     return first and not facts.has_progress
 
 
+def drawn_at_the_end(facts: Facts, crash: Crash) -> bool:
+    """Whether the bar of the steps stands just below, where nothing follows: a bar draws itself
+    once more as it is closed, and what it shows had been reached before the exception."""
+    if facts.steps_after(crash.cite, crash.attempt) != 1:
+        return False
+    below = range(crash.end_line + 1, crash.end_line + 1 + LINES_ABOVE)
+    shown = (_DRAWN.findall(facts.text(crash.cite.source, line)) for line in below)
+    return any(int(steps) > 0 and not _LATER_PASS.search(name)
+               for found in shown for name, steps in found)  # fmt: skip
+
+
 def within_the_loop(crash: Crash) -> bool:
     return any(
         frame.function in _IN_THE_LOOP

@@ -16,6 +16,7 @@ from flatline.facts import Facts
 from flatline.judging.begun import (
     at_nought,
     beside_the_loop,
+    drawn_at_the_end,
     had_saved,
     in_a_loop,
     names_its_step,
@@ -374,6 +375,7 @@ def _phase(facts: Facts, crash: Crash) -> tuple[bool | None, bool, bool]:
     loop on the way; and whether a bar alone tells."""
     begun = started(facts, crash.cite, crash.attempt)
     known = within_the_loop(crash) or had_saved(facts, crash) or names_its_step(facts, crash)
+    known = known or (begun is False and drawn_at_the_end(facts, crash))
     begun = begun or known or begun
     in_doubt = begun is False and not facts.has_progress and in_a_loop(crash)
     begun = None if in_doubt else begun

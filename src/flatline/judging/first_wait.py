@@ -18,7 +18,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places, number
 from flatline.judging.leads import LOOKED_BACK, STEP_LIKE
 from flatline.judging.stalled import REPORT, stalled
-from flatline.judging.waiting import Waiting, silent, waiting
+from flatline.judging.waiting import Waiting, sequence, silent, waiting
 from flatline.model import Claim, LogCite, Match, Place
 from flatline.rank_hosts import COMMUNICATOR
 
@@ -79,7 +79,7 @@ def _broadcasts(facts: Facts, report: LogCite) -> bool:
 
 def _of_a_group(facts: Facts, victims: Waiting, told: Sequence[Match]) -> Unmet | None:
     """Where the first collective of the one group of all ranks timed out, and nothing else."""
-    if not victims.first_ever or not all(map(_of_the_first, told)):
+    if not victims.first_ever(facts) or not all(_of_the_first(facts, m) for m in told):
         return None
     asked = {sizes for m in told if (sizes := tuple(_SIZES.findall(m.cite.text)))}
     if len(asked) > 1 or any(m.signature.id == COMMUNICATOR for m in facts.matches):
@@ -91,13 +91,13 @@ def _of_a_group(facts: Facts, victims: Waiting, told: Sequence[Match]) -> Unmet 
     return Unmet(victims, places, claim(text, derived, *victims.cites[:3]))
 
 
-def _of_the_first(match: Match) -> bool:
+def _of_the_first(facts: Facts, match: Match) -> bool:
     """Whether a line tells of no later collective, and of none of a part of the ranks: others
     may have been completed before that one."""
     text = match.cite.text
     completed = _COMPLETED.search(text)
     return (
-        match.groups.get("seq", "1") == "1"
+        (sequence(facts, match) or "1") == "1"
         and (completed is None or int(completed["work"]) <= 0)
         and set(_GROUP.findall(text)) <= {"0"}
     )

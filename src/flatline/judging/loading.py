@@ -85,6 +85,8 @@ _TAKES_UP = re.compile(
 """What tells how far a run had come; weights that are published need not."""
 _KEYS = re.compile(r"\[['\"](\w+)['\"]\]")
 _NO_ITEMS = re.compile(r"(?<!'NoneType' )object is not subscriptable$|indices must be integers")
+_HUB_CACHE = re.compile(r"[/\\]models--[^/\\]{1,200}[/\\](?:snapshots|blobs)[/\\]")
+"""Where the Hub's library keeps what it fetched."""
 _NO_CHECKPOINT = re.compile(r"invalid load key, '[<v]'")
 """A web page, or the pointer that git-lfs leaves: nothing a run wrote itself."""
 _SIZES = re.compile(
@@ -117,6 +119,8 @@ def of_a_model(crash: Crash) -> bool:
     """Whether what was read are the weights a model is built from, by the names on the way there:
     nothing is resumed.  Inside `from_pretrained` any file is a checkpoint to the library; what the
     program asked it for stands where it is called."""
+    if _HUB_CACHE.search(crash.message):
+        return True
     if _NO_CHECKPOINT.search(crash.message):
         code = " ".join(frame.code or "" for frame in crash.frames)
         return not _RESUMES.search(_HUBS_WORD.sub("", code) if f"{_HUB}(" in code else code)

@@ -69,6 +69,7 @@ _VERSIONS = re.compile(
     r"|\bnot enabled in this build\b"
     r"|\b(?:CUDA|GPU|MPI|NCCL) (?:support )?(?:is )?not enabled\b"
     r"|\bsupport has (?:not )?been built\b"
+    r"|^Resource temporarily unavailable$"
     r"|\bpaging file is too small\b|\bcannot open shared object\b|\bundefined symbol: "
     r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b|\bnot built with\b"
     r"|\bno package called\b|\bPackage \S{1,60} not found\b"
@@ -101,7 +102,7 @@ _ABOUT_DATA = re.compile(
     r"\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
     r"\bunexpected (?:labels?|values?) (?:found )?in\b|"
     r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float"
-    r"|\bat least one array to (?:stack|concatenate)"
+    r"|\bat least one array to (?:stack|concatenate)|\bgot array with shape \(0,"
     r"|\b(?:found|loaded|read) 0 (?!model|weight|checkpoint)(?:\w+ )?"
     r"(?:files?|images?|samples?)\b",
     re.IGNORECASE,
@@ -193,6 +194,7 @@ _PATHS = tuple(
 _KEYED_IN_ENV = re.compile(r"\benviron\b|CONFIG_MAPPING|_MAPPING\[")
 _READS_SETTINGS = re.compile(
     r"\bjson\.loads?\(.{0,60}(?:config|cfg|conf|hparams|settings|options|opt)\b"
+    r"|\b(?:config|cfg|conf|hparams|settings|options|opts?|args) *= *json\.loads?\("
 )
 _KEYED_IN_SETTINGS = re.compile(
     r"\b(?i:\w*_)?(?i:cfg|config|conf|args|opts?|hparams|hps|params|settings|options|kwargs)"
@@ -216,7 +218,7 @@ _LIBRARY_CALL = re.compile(
     r"(?:SFT|DPO|PPO|GRPO|KTO|ORPO|Lora|BitsAndBytes)Config|Accelerator|ModelCheckpoint|"
     r"_run_hydra|DistributedDataParallel|FullyShardedDataParallel|DataLoader|FastLanguageModel)\b|"
     r"\b(?:pl|L|lightning|torch|tf|keras|nn|F|optim|np|pd|jax|jnp|optax|flax|datasets|accelerate|"
-    r"transformers|wandb|sns|plt|dist|deepspeed)\.\w[\w.]*\("
+    r"transformers|wandb|sns|plt|dist|deepspeed|hydra|OmegaConf)\.\w[\w.]*\("
 )
 """Callables of libraries, by the names and the aliases they go by: what they take changes with
 their version, and no file of the user's defines them."""
@@ -355,6 +357,8 @@ def _by_what_was_done(exception: str, said: str, near: tuple[Frame, ...]) -> str
     """Where the message says nothing: by the call, the attribute, the operation, the frames."""
     if of_a_tracker(near):
         return "env"
+    if exception.endswith("FileExistsError"):  # a folder of data, made by two ranks at once
+        return "data" if _what_is_missing(said, near) == "data" else DEFAULT
     of_data = "data" if kind_of_any(near) == "data" else DEFAULT
     code = next(iter(codes(near)), "")
     if "'NoneType' object " in said and _UNREAD.search(code):

@@ -28,6 +28,8 @@ TURNED_AWAY = 4
 """Lines: NCCL prints why, that the peer closed, and the calls it came out of."""
 _EITHER = "(either an error or timeout)"
 """ProcessGroupNCCL's words for both: of a rank that told of an error before, it was that."""
+WRAPPED, WRAPPED_LINES = "nccl-watchdog-timeout-wrapped", 3
+_SEQUENCE = re.compile(r"\bSeqNum=(\d{1,12})")
 FIRST_ONE = 0.75
 """Ranks that never completed a collective may never have met (C1): not to be told surely."""
 
@@ -43,11 +45,19 @@ class Waiting:
     def cites(self) -> tuple[LogCite, ...]:
         return tuple(match.cite for match in self.matches)
 
-    @property
-    def first_ever(self) -> bool:
+    def first_ever(self, facts: Facts) -> bool:
         """Whether it is the very first collective that was never completed, by its number."""
-        told = {match.groups.get("seq") for match in self.matches} - {None}
+        told = {sequence(facts, match) for match in self.matches} - {None}
         return told == {"1"}
+
+
+def sequence(facts: Facts, match: Match) -> str | None:
+    """The number of the collective that a line tells of, or the rest of it where it is broken."""
+    if (told := match.groups.get("seq")) or match.signature.id != WRAPPED:
+        return told
+    rest = facts.lines(match.cite.source, match.cite.line, WRAPPED_LINES)
+    found = next(filter(None, map(_SEQUENCE.search, rest)), None)
+    return found[1] if found else None
 
 
 def waiting(facts: Facts, *tags: str) -> Waiting | None:

@@ -126,8 +126,15 @@ def _commented(lines: Sequence[str]) -> bool:
     )
 
 
+WIDEST_BYTES = 4 << 10
+
+
 class Bared(Sequence[str]):
-    """Raw lines without their labels, each worked out where it is asked for."""
+    """Raw lines without their labels, each worked out where it is asked for.
+
+    What is asked of lines around another is how they begin and end: the midst of one of more than
+    4 KiB is left out.
+    """
 
     def __init__(self, labels: Labels, raw: Sequence[bytes]) -> None:
         self.raw, self._labels = raw, labels
@@ -142,7 +149,10 @@ class Bared(Sequence[str]):
     def __getitem__(self, at: int | slice) -> str | Bared:
         if isinstance(at, slice):
             return Bared(self._labels, self.raw[at])
-        return self._labels.split(clean(self.raw[at])).text
+        raw = self.raw[at]
+        if len(raw) > WIDEST_BYTES:
+            raw = raw[: WIDEST_BYTES // 2] + b" ... " + raw[-WIDEST_BYTES // 2 :]
+        return self._labels.split(clean(raw)).text
 
 
 class Labels:

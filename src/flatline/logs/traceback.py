@@ -196,7 +196,8 @@ class _Walk:
             if HEAD in text or relation(text):
                 break
             sure = strays == 0 and not self._better_ahead()
-            found = exception_line(text.lstrip() if self._loose else text, sure=sure)
+            loose = self._loose or self._text(self._at - 1).lstrip().startswith("raise ")
+            found = exception_line(text.lstrip() if loose else text, sure=sure)
             if found is not None:
                 part.exception, part.line, part.end = found[0], number, number
                 self._at += 1
@@ -256,7 +257,7 @@ class _Walk:
         empty line or a heading, or the line before asks for more.
         """
         kept, size = [first], len(first)
-        free = not first or FREE_FORM.search(first) is not None
+        free = not first or bool(FREE_FORM.search(first) or FRAME.match(first))
         for _ in range(MESSAGE_LINES):
             if self._nested(part) or self._at >= len(self._lines) or size > MESSAGE_CHARS:
                 break
