@@ -45,6 +45,7 @@ TAGS = {
     "time-limit", "cancelled", "preempted", "node-failure", "ray-node-lost", "requeued", "end-ok",
     "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose", "resume-asked",
     "launch-blocking",
+    "output-ends",
     "step-aborted", "watchdog-abort", "ignored-exception", "recompile",
     "save-begun", "names-no-call", "evaluation", "process-gone", "storage-back", "local-disk",
     "garbage-collected", "reduction-time", "profiled", "waited-for-data", "ddp-member",

@@ -166,9 +166,13 @@ def _broken_circles(made: list[Judged]) -> list[Judged]:
         made = [replace(j, role="cause", explained_by=()) if j is first else j for j in made]
 
 
+BY_THE_KERNEL = ("A2/host-oom", "A2/cgroup-oom")
+"""No launcher does so to the ranks that are left: what explains it names it."""
+
+
 def _mechanism(explains: Explains, cause: Finding, effect: Finding) -> str | None:
-    table = explains.get(cause.code, {})
-    return table.get(f"{effect.code}/{effect.fault_class}") or table.get(effect.code)
+    table, named = explains.get(cause.code, {}), f"{effect.code}/{effect.fault_class}"
+    return table.get(named) or (None if named in BY_THE_KERNEL else table.get(effect.code))
 
 
 def _explains(facts: Facts, explains: Explains, cause: Finding, effect: Finding) -> bool:
@@ -313,6 +317,8 @@ def _lead(facts: Facts, judged: Sequence[Judged]) -> Judged | None:
     causes = [j for j in judged if j.role == "cause" and j.confidence >= UNDETERMINED_BELOW]
     if facts.disposition == "cancelled":
         causes = [j for j in causes if _before_cancel(facts, j)]
+    if facts.disposition == "timeout":  # what ended an earlier try did not hold the last one up
+        causes = [j for j in causes if j.finding.attempt == facts.last.n]
     ended = [j for j in causes if j.finding.ended_run]
     if ended:
         last = max(j.finding.attempt for j in ended)

@@ -32,8 +32,12 @@ def fold_attempts(logs: Sequence[tuple[Any, Any, LogEvents]], rows: int) -> Fold
     for _, setting, events in logs:
         inside = {n for track in events.tracks.values() for n in track.attempts}
         inside |= {marker.attempt for marker in events.markers}
-        for n in inside | {setting.attempt}:
-            fold[events.source, n] = base[events.source] + n - setting.attempt
+        inside |= {match.attempt for match in events.matches}
+        numbered = inside | {setting.attempt}
+        # Of a log that is named after no try the last one is the last row's.
+        more = 0 if setting.name.attempt else min(max(numbered) - setting.attempt, rows - 1)
+        for n in numbered:
+            fold[events.source, n] = base[events.source] + n - setting.attempt - max(more, 0)
     return fold
 
 
@@ -108,8 +112,9 @@ _BEGINNINGS = ("resume", "fresh", "checkpoint_loaded", "plan", "config")
 
 
 def split(events: LogEvents, first: int) -> None:
-    """Numbers the tries inside one file from `first`, where its steps go back."""
-    resets = _resets(events)
+    """Numbers the tries inside one file from `first`, where its steps go back, or a batch system
+    appended the output of another job."""
+    resets = _of_several_jobs(events, _resets(events))
     if len(resets) > MOST_RESETS:
         reason = f"its steps go back {len(resets)} times: it is read as one try"
         events.gaps.append(Gap("the tries in one log", reason, events.source))
@@ -130,6 +135,21 @@ def split(events: LogEvents, first: int) -> None:
     events.markers = [
         replace(m, attempt=n(m.cite.line, m.kind in _BEGINNINGS)) for m in events.markers
     ]
+
+
+def _of_several_jobs(
+    events: LogEvents, resets: Sequence[tuple[int, int]]
+) -> Sequence[tuple[int, int]]:
+    """The resets, and the ends of jobs whose output other jobs' is appended to; where steps go
+    back across such an end, the end is where."""
+    said = [m.cite.line for m in events.matches if "output-ends" in m.signature.tags]
+    last = max((m.cite.line for m in events.matches), default=0)
+    last = max(last, *(t.lines[-1] for t in events.tracks.values() if len(t)), 0)
+    ends = [line for line in said if line < last]
+    if not ends:
+        return resets
+    apart = [(a, b) for a, b in resets if not any(a <= line < b for line in ends)]
+    return sorted([*apart, *((line, line + 1) for line in ends)])
 
 
 def _started_again(events: LogEvents) -> Callable[[int, int], bool]:

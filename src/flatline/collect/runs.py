@@ -109,44 +109,32 @@ def attempts(
     """
     The tries of the run: accounting rows where there are any, else the tries the logs show.
 
-    Rows and log attempts are not matched one to one: logs of an elastic restart live in one
-    row.  The last attempt carries how the run ended, an earlier one what `earlier` says.  `told`
-    are the hosts the log names, where there is no row.
+    Rows are matched to the tries where there is one for each: logs of an elastic restart live in
+    one row.  The last attempt carries how the run ended, an earlier one its row or what `earlier`
+    says.  `told` are the hosts the log names, where there is no row.
     """
-    if len(jobs) > 1 and max(numbers, default=0) == 0:
-        return tuple(
-            Attempt(
-                n=n,
-                disposition=ended if job is jobs[-1] else job.disposition,
-                started_at=job.started_at,
-                ended_at=job.ended_at,
-                exit_code=job.exit_code,
-                signal=job.signal,
-                hosts=job.nodes,
-                cites=(job.cite,),
-            )
-            for n, job in enumerate(jobs)
-        )
+    last = max((*numbers, len(jobs) - 1, 0))
+    each = len(jobs) == last + 1
     made = []
-    job = jobs[-1] if jobs else None
-    last = max(numbers, default=0)
     for n in range(last + 1):
+        row = jobs[n] if each else jobs[-1] if jobs else None
         steps = [
             track.steps[i] for track in tracks for i in track.of_attempt(n) if track.steps[i] >= 0
         ]
         final = n == last
+        ends = row if each or final else None
         made.append(
             Attempt(
                 n=n,
-                disposition=ended if final else earlier(n),
-                started_at=job.started_at if job and n == 0 else None,
-                ended_at=job.ended_at if job and final else None,
-                exit_code=job.exit_code if job and final else None,
-                signal=job.signal if job and final else None,
-                hosts=job.nodes if job else told,
+                disposition=ended if final else row.disposition if row and each else earlier(n),
+                started_at=row.started_at if row and (each or n == 0) else None,
+                ended_at=ends.ended_at if ends else None,
+                exit_code=ends.exit_code if ends else None,
+                signal=ends.signal if ends else None,
+                hosts=row.nodes if row else told,
                 first_step=min(steps, default=None),
                 last_step=max(steps, default=None),
-                cites=(job.cite,) if job and final else (),
+                cites=(ends.cite,) if ends else (),
             )
         )
     return tuple(made)

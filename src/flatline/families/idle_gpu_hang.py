@@ -24,17 +24,18 @@ References:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
-from flatline.judging.gpus import BUSY_RATIO, readings
+from flatline.judging.gpus import BUSY_RATIO, Readings, readings
 from flatline.judging.one_look import looked_once
 from flatline.judging.pace import pace
 from flatline.judging.timeline import instant
-from flatline.model import Action, Cleared, Finding, Judgement, QueryCite
+from flatline.model import Action, Cleared, Finding, Judgement, Place, QueryCite
 from flatline.signals import ACTIVITY
 
 CODE = "C3"
@@ -58,6 +59,11 @@ ONCE, MANY = 0.6, 10.0
 apart: a judgement."""
 STEADY = 0.1
 """Power within a tenth of its mean: nothing came and went."""
+SHARED = 0.62
+TEAR_DOWN_S = 60.0
+"""A cancelled job's processes are ended within Slurm's KillWait of 30 s, and scraped as late."""
+LINES_ABOVE = 200
+_STAMP = re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 ENDED = ("completed", "failed", "node_fail", "out_of_memory", "preempted", "boot_fail")
 
 
@@ -72,7 +78,7 @@ def judge(facts: Facts) -> Judgement:
         return None
     if facts.disposition in ENDED or facts.crashes or len(facts.ranks) > 1:
         return None
-    start, end = (moment.timestamp() for moment in facts.window)
+    start, end = _held(facts, facts.window)
     worked = _worked(facts, activity, end)
     if worked is not None:
         return worked
@@ -93,16 +99,69 @@ def judge(facts: Facts) -> Judgement:
             "min_over_time(gpu_power_watts{w})",
         )
     ]
-    if any(one is None or len(one.rows) != 1 for one in read):
+    known = [one for one in read if one is not None]
+    idle, alone = _idle(facts, known, start, end) if len(known) == len(read) else ([], True)
+    if len(idle) != 1:
         return None
-    cites = [one.cite(place, end, text) for one, text in zip(read, (
-        "highest activity", "least memory held", "highest power", "lowest power",
-    ), strict=True) if one is not None for place in one.rows]  # fmt: skip
-    busy, held, high, low = (cite.value if cite is not None else float("nan") for cite in cites)
-    if not (busy <= IDLE and held >= HELD_BYTES and high - low <= STEADY * high):
-        return None
-    found = _finding(facts, [cite for cite in cites if cite is not None], still_s, last, end)
-    return _once(found, cites, still_s) if once else found
+    found = _finding(facts, idle[0], still_s, last, end)
+    if not alone:
+        found = _among_others(found)
+    return _once(found, idle[0], still_s) if once else found
+
+
+def _idle(
+    facts: Facts, known: Sequence[Readings], start: float, end: float
+) -> tuple[list[list[QueryCite]], bool]:
+    """The GPUs that stood still, and whether there is no other."""
+    alone = all(len(one.rows) == 1 for one in known)
+    idle = [cites for place in known[1].rows if (cites := _still(known, place, end))]
+    if not alone:
+        idle = [cites for cites in idle if _taken(facts, cites[0].place, start)]
+    return idle, alone
+
+
+def _held(facts: Facts, window: tuple[datetime, datetime]) -> tuple[float, float]:
+    """The metrics' window, or the part of it in which the job had its GPU."""
+    start, end = (moment.timestamp() for moment in window)
+    if facts.job is not None and facts.job.started_at is not None:
+        start = max(start, facts.job.started_at.timestamp())
+    if facts.disposition == "cancelled":
+        known = [at for at in (facts.job and facts.job.ended_at, *facts.last_seen.values()) if at]
+        end = min([end, *(at.timestamp() for at in known[:1])]) - TEAR_DOWN_S
+    return start, end
+
+
+def _still(read: Sequence[Readings], place: Place, end: float) -> list[QueryCite]:
+    """Highest activity, least memory, highest and lowest power of a GPU that holds memory and on
+    which nothing ran; none of another."""
+    texts = "highest activity", "least memory held", "highest power", "lowest power"
+    cites = [one.cite(place, end, text) for one, text in zip(read, texts, strict=True)]
+    known = [cite for cite in cites if cite is not None]
+    if len(known) < len(cites):
+        return []
+    busy, held, high, low = (cite.value for cite in known)
+    idle = busy <= IDLE and held >= HELD_BYTES and high - low <= STEADY * high
+    return known if idle else []
+
+
+def _taken(facts: Facts, place: Place, start: float) -> bool:
+    """Whether a GPU held little as the job began: what it holds was taken by it, or by a job that
+    began later."""
+    read = readings(instant(facts, "gpu_memory_used_bytes", start))
+    before = None if read is None else read.value(place, start)
+    return before is not None and before < HELD_BYTES
+
+
+def _among_others(found: Finding) -> Finding:
+    """The same on a host whose other GPUs others hold."""
+    return replace(
+        found,
+        strength=min(found.strength, SHARED),
+        most=SHARED,
+        cannot_decide=(*found.cannot_decide,
+                       "Which of the host's GPUs the job was given: no record says so; this one"
+                       " alone took memory since the job began and ran nothing."),
+    )  # fmt: skip
 
 
 def _worked(facts: Facts, activity: str, end: float) -> Cleared | None:
@@ -119,15 +178,15 @@ def _worked(facts: Facts, activity: str, end: float) -> Cleared | None:
 def _last_printed(facts: Facts) -> float | None:
     """When the run last printed anything that is dated; None where it never did."""
     seen = pace(facts)
-    times = [moment.timestamp() for moment in facts.last_seen.values()]
+    times = [moment.timestamp() - _cancelled_s(facts, source)
+             for source, moment in facts.last_seen.items()]  # fmt: skip
     if seen is not None:
         times.append(seen.at.timestamp())
     return max(times, default=None)
 
 
-def _once(found: Finding, cites: Sequence[QueryCite | None], still_s: int) -> Finding:
+def _once(found: Finding, known: Sequence[QueryCite], still_s: int) -> Finding:
     """The same where the GPU was looked at once."""
-    known = [cite for cite in cites if cite is not None]
     place, held = known[0].place, known[1].value / 2**30
     return replace(
         found,
@@ -142,6 +201,22 @@ def _once(found: Finding, cites: Sequence[QueryCite | None], still_s: int) -> Fi
                        "Whether what held the memory is the run, and whether it stood still in"
                        " between: the GPU was looked at once."),
     )  # fmt: skip
+
+
+def _cancelled_s(facts: Facts, source: str) -> float:
+    """How long before the scheduler's line of its cancel the program had dated one in this log;
+    0 where no such line is the last."""
+    last = facts.last_lines.get(source)
+    told = next((m for m in facts.tagged("cancelled") if m.cite.source == source), None)
+    if last is None or told is None or told.cite.line < last.line:
+        return 0.0
+    first = max(1, told.cite.line - LINES_ABOVE)
+    above = facts.lines(source, first, told.cite.line - first)
+    stamps = [found[0] for text in (*above, told.cite.text) for found in _STAMP.finditer(text)]
+    if len(stamps) < 2:
+        return 0.0
+    before, cancelled = (datetime.fromisoformat(stamp) for stamp in stamps[-2:])
+    return max(0.0, (cancelled - before).total_seconds())
 
 
 def _interval_s(facts: Facts) -> float:

@@ -34,6 +34,7 @@ from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
+from flatline.judging.launches import launches
 from flatline.judging.throughput import Pace, Slow, course, pace, shown, step_at, times
 from flatline.judging.timeline import instant, usual
 from flatline.judging.uniform import as_fast, idler
@@ -107,8 +108,10 @@ def judge(facts: Facts) -> Judgement:
     without that, and where it is mild, a small model on a large GPU looks the same: a warning.
     """
     grown = _grown(facts)
-    if grown is not None:
-        return grown
+    return _ungrown(facts) if grown is None else grown
+
+
+def _ungrown(facts: Facts) -> Judgement:
     known = pace(facts)
     signal = next((name for name in BUSY if facts.measured(name)), None)
     counted = _counted(facts) or _profiled(facts) or _said(facts)
@@ -122,6 +125,9 @@ def judge(facts: Facts) -> Judgement:
     peak = usual(facts, f"max_over_time({signal}{window})", ends, "highest reading", "max({})")
     if counted is not None and most is not None and middle is not None and middle.value < MILD:
         return _finding(facts, middle, most, peak, ("loader", counted.shows), severe=True)
+    waits = launches(facts)
+    if waits is not None and waits.gaps:
+        return None  # a setting that is known to leave such gaps
     raised = idler(facts, CODE, BUSY)
     if most is None or middle is None or most.value >= MILD or middle.value <= 0.01:
         return raised or _cleared(facts, signal, middle)

@@ -31,18 +31,21 @@ References:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 
 from flatline.facts import Facts
 from flatline.judging.again import COLLECTED, again
+from flatline.judging.beside import beside
 from flatline.judging.bypassed import bypassed, used
 from flatline.judging.claims import claim
 from flatline.judging.costly_steps import Cost, Stated, cost, saves_begun, stated_saves
 from flatline.judging.launches import launches
 from flatline.judging.reductions import reduction
+from flatline.judging.settings import NOT_SET, settings
 from flatline.judging.throughput import checkpoint_steps
 from flatline.judging.uniform import as_fast, slow_fabric
-from flatline.model import Action, Cite, Cleared, Finding, Judgement, LogCite
+from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, LogCite
 from flatline.signals import LOSS
 
 CODE = "D2"
@@ -66,6 +69,9 @@ UNCOSTED = 0.79
 BESIDE = "Whether all of that time went into saving: no line says when a save ended."
 IN_GAPS = 0.6
 """Gaps have many makers; that the setting is on names the likeliest."""
+UNLIKE_BASELINE = 0.86
+"""A run that was set alike but for this had no such gaps."""
+_WAITS_SET = re.compile(r"LAUNCH_BLOCKING|SERIALIZE_KERNEL")
 _SHOWN = 3
 
 
@@ -299,6 +305,7 @@ def _serialised(facts: Facts) -> Finding | None:
         return _unweighed(facts, found.said)
     doubt = " A loader that is late leaves the same gaps." if found.gaps else (
         " A small or memory-bound model draws little power too.")  # fmt: skip
+    without = _without(facts)
     return Finding(
         code=CODE,
         summary="Every kernel launch waited for the one before it: a debugging setting is on",
@@ -307,13 +314,14 @@ def _serialised(facts: Facts) -> Finding | None:
         shows=(
             claim("The log shows the setting that makes each launch wait", *found.said[:_SHOWN]),
             found.costs,
+            *(() if without is None else (without,)),
         ),
         implies=(
             claim("The host launches a kernel only when the last has ended, so that the gaps"
                   " between them set the pace.", found.said[0], *found.costs.cites),
         ),
-        strength=0.5,
-        most=IN_GAPS if found.gaps else 1.0,
+        strength=0.5 if without is None else UNLIKE_BASELINE,
+        most=IN_GAPS if found.gaps and without is None else 1.0,
         severity="degraded",
         scope="all",
         attempt=facts.last.n,
@@ -327,6 +335,16 @@ def _serialised(facts: Facts) -> Finding | None:
         ),
         resubmit="fix_first",
     )  # fmt: skip
+
+
+def _without(facts: Facts) -> Claim | None:
+    """That a baseline was faster which printed its environment and was set alike but for this."""
+    known, other = beside(facts), facts.baseline
+    if known is None or other is None or known.lost <= known.pace.noise_ratio:
+        return None
+    differ = [one for one in settings(facts, other)[0] if one.weight in ("work", "speed")]
+    alone = len(differ) == 1 and _WAITS_SET.search(differ[0].name) and differ[0].theirs == NOT_SET
+    return known.pace_claim() if alone else None
 
 
 def _unweighed(facts: Facts, said: Sequence[LogCite]) -> Finding:

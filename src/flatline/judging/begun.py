@@ -57,6 +57,19 @@ _OF_THE_PLAN = re.compile(
 )
 """What speaks of a step to come, of one of another run, of a solver's."""
 _SAVING = re.compile(r"_?save_(?:\w+_)?(?:checkpoint|ckpt|model|state|weights|adapter)\w*")
+_KEEPING = re.compile(
+    r"_?(?:save|dump|store|write|export)_?(?:the_?)?(?:trained_?|final_?|best_?|all_?)?"
+    r"(?:agent|model|network|net|weight|polic(?:y|ie)|checkpoint|ckpt)s?",
+    re.IGNORECASE,
+)
+_WRITES = re.compile(
+    r"\bopen\(.*,\s*(?:mode ?= ?)?['\"][wx]b?\+?['\"]|\.(?:dump|save)\("
+    r"|\bFile\([^)]*,\s*['\"][wa]['\"]"
+)
+_AT_FIRST = re.compile(r"(?i)\b(?:epoch|step|iter\w*) ?= ?0\b|\binit")
+_HISTORY = re.compile(r"\bwandb: {1,12}(?:\S{0,60}[/_])?loss\S{0,40} [▁▂▃▄▅▆▇█ ]{2,}$")
+HISTORY_LINES = 60
+"""What wandb prints as a run ends, of a loss that was logged more than once."""
 _LOOPS = re.compile(
     r"(?:run_)?train(?:ing)?_(?:and_)?(?:val|eval)[a-z]{0,8}_loop|(?:_?(?:inner_)?train(?:ing)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
     r"|_loop)?|run_epoch|_?process_(?:next_)?(?:data|batch)|do_train|one_epoch)",
@@ -125,6 +138,25 @@ def names_its_step(facts: Facts, crash: Crash) -> bool:
 def beside_the_loop(crash: Crash) -> bool:
     """Whether a thread of its own raised it: when, no frame tells."""
     return bool(crash.frames) and crash.frames[0].function in ("_feed", "_bootstrap_inner")
+
+
+def keeps_a_model(crash: Crash) -> bool:
+    """Whether a function that is named after it was writing a model down: mostly one that was
+    trained, unless the names on the way say that it was new."""
+    way = [f"{frame.function} {frame.code or ''}" for frame in crash.frames]
+    return (
+        any(_KEEPING.fullmatch(frame.function) for frame in crash.frames)
+        and any(map(_WRITES.search, way))
+        and not any(map(_AT_FIRST.search, way))
+    )
+
+
+def logged(facts: Facts, crash: Crash) -> bool:
+    """Whether a history of losses is shown beside it, as the tracker of the run prints it."""
+    source, head = crash.head.source, crash.head.line
+    first = max(1, head - HISTORY_LINES)
+    lines = facts.lines(source, first, crash.end_line - first + HISTORY_LINES)
+    return any(map(_HISTORY.search, lines))
 
 
 def in_the_making(crash: Crash) -> bool:

@@ -19,6 +19,8 @@ from flatline.judging.begun import (
     drawn_at_the_end,
     had_saved,
     in_a_loop,
+    keeps_a_model,
+    logged,
     names_its_step,
     within_a_bar,
     within_the_loop,
@@ -116,6 +118,10 @@ class Failure:
         return self.family, self.crash.exception if self.crash else self.what
 
 
+FAR = 2
+"""Frames of a program that began, more than those of one that could not be read."""
+
+
 def failures(facts: Facts) -> tuple[Failure, ...]:
     """Every root candidate, in the order of the logs."""
     return facts.memo("failures", _failures)
@@ -173,18 +179,24 @@ def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
 
 def _went_on(missed: Failure, found: Iterable[Failure]) -> bool:
     """Whether a script went on after a command that it missed, to something that kept it from
-    starting and says more: a shell does, and `module` or `conda` may not have been needed."""
+    starting and says more, or to its death: a shell does, and `module` or `conda` may not have
+    been needed.  Of a traceback the program's frames show that it was run."""
     if missed.signature is None or GOES_ON not in missed.signature.tags:
         return False
     return any(
-        f.family in ("A1", "F4")
+        f.family in ("A1", "A2", "F4")
         and f.attempt == missed.attempt
         and f.cite.source == missed.cite.source
         and f.cite.line > missed.cite.line
-        and f.strength > missed.strength
+        and (f.strength > missed.strength or _came_far(f))
         and f.fatal
         for f in found
     )
+
+
+def _came_far(failure: Failure) -> bool:
+    crash = failure.crash
+    return crash is not None and crash.complete and len(crash.frames) >= FAR
 
 
 def _just_below(line: LogCite, exception: LogCite) -> bool:
@@ -376,10 +388,12 @@ def _phase(facts: Facts, crash: Crash) -> tuple[bool | None, bool, bool]:
     begun = started(facts, crash.cite, crash.attempt)
     known = within_the_loop(crash) or had_saved(facts, crash) or names_its_step(facts, crash)
     known = known or (begun is False and drawn_at_the_end(facts, crash))
+    known = known or (not begun and logged(facts, crash))
     begun = begun or known or begun
     in_doubt = begun is False and not facts.has_progress and in_a_loop(crash)
     begun = None if in_doubt else begun
-    halfway = not begun and not facts.has_progress and within_a_bar(facts, crash)
+    halfway = within_a_bar(facts, crash) or keeps_a_model(crash)
+    halfway = halfway and not begun and not facts.has_progress
     return begun or halfway or begun, in_doubt, halfway
 
 

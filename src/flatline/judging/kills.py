@@ -49,6 +49,8 @@ WRAPPED_LINES = 5
 DOWN_LINES = 20
 ONCE_DONE = 0.7
 """A process that is killed after it said that its training was over may have lost nothing."""
+IN_ITS_OUTPUT = ("lsf", "pbs")
+"""Batch systems that write into the output of the job they speak of."""
 ENDED_BY_SCHEDULER = ("time-limit", "cancelled", "node-failure", "preempted")
 
 
@@ -408,4 +410,7 @@ def _from_oom(facts: Facts, cites: tuple[Cite, ...]) -> Kill:
     at = getattr(cite, "at", None)
     # A helper that met the limit after the program had said that it was done ended no training.
     fatal = facts.disposition not in ("completed", "running") and not facts.end_seen
-    return Kill(cite, place, None, at, facts.last.n, fatal, "training was over", 0.9)
+    told = (m.attempt for m in facts.standing("oom-kill")
+            if m.cite == cite and m.signature.origin in IN_ITS_OUTPUT)  # fmt: skip
+    n = next(told, facts.last.n)
+    return Kill(cite, place, None, at, n, fatal, "training was over", 0.9)

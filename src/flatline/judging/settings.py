@@ -21,6 +21,8 @@ LINES, LINE_CHARS, FILES = 3_000, 16_384, 4
 CHARS, CHUNK = 1 << 20, 64
 """Of all heads together, read so many lines at a time: masking takes a second for two million."""
 KEPT = 4_000
+ENVIRONMENT, NOT_SET = 3, "not set"
+"""Variables that two logs print alike before they count as whole environments."""
 VALUE_CHARS = 80
 
 _WORK = {
@@ -174,9 +176,25 @@ def settings(ours: Facts, theirs: Facts) -> tuple[list[Setting], list[str]]:
             differ.setdefault(
                 name, Setting(name, weight, _short(a.value), _short(b.value), (a.cite, b.cite))
             )
+    for found in _of_one(mine, other):
+        differ.setdefault(found.name, found)
     order = ("work", "speed", "learning", "start", "place", "other")
     ranked = sorted(differ.values(), key=lambda found: order.index(found.weight))
     return ranked, [name for name in agreed if name not in differ]
+
+
+def _of_one(mine: Mapping[str, Stated], other: Mapping[str, Stated]) -> Iterator[Setting]:
+    """Variables of libraries that one of two printed environments holds alone."""
+    ours, theirs = ({key: said for key, said in run.items() if said.value is not None
+                     and _ENVIRONMENT.match(said.cite.text)} for run in (mine, other))  # fmt: skip
+    if len(ours.keys() & theirs.keys()) < ENVIRONMENT:
+        return
+    for key, said in ours.items():
+        if key not in other and _LIBRARY.match(key):
+            yield Setting(key.upper(), "speed", _short(said.value or ""), NOT_SET, (said.cite,))
+    for key, said in theirs.items():
+        if key not in mine and _LIBRARY.match(key):
+            yield Setting(key.upper(), "speed", NOT_SET, _short(said.value or ""), (said.cite,))
 
 
 def _named(key: str) -> tuple[str | None, Weight]:

@@ -70,6 +70,7 @@ _VERSIONS = re.compile(
     r"|\b(?:CUDA|GPU|MPI|NCCL) (?:support )?(?:is )?not enabled\b"
     r"|\bsupport has (?:not )?been built\b"
     r"|^Resource temporarily unavailable$"
+    r"|\blib\w{1,40}\.so\S{0,12} (?:is |was )?(?:not|cannot|could not be)(?: be)? found\b"
     r"|\bpaging file is too small\b|\bcannot open shared object\b|\bundefined symbol: "
     r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b|\bnot built with\b"
     r"|\bno package called\b|\bPackage \S{1,60} not found\b"

@@ -42,6 +42,9 @@ TRIGGERS = (
     r"(?i:(finished|completed|reached|done:?) [0-9]+ [a-z ]{0,12}"
     r"(steps|iterations|updates|epochs))",
     r"(fit|train)\(\) (is )?(done|finished|complete)",
+    r"(?i:early[ -]stop)",
+    r"(?i:total training time)",
+    r"Training time:? [0-9]",
     r"\"event\": ?\"(done|finished|train_end|training_end|training_complete|end)\"",
 )
 
@@ -106,6 +109,21 @@ _AT_THE_END = re.compile(
     r"|\"event\": ?\"(?:done|finished|train_end|training_end|training_complete|end)\"",
     re.I,
 )
+_STOPPED_EARLY = re.compile(
+    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b)[\s\W]*early[ -]?stop(?:ping|ped)?"
+    r"(?:(?: (?:was |has been )?(?:triggered|activated|reached))"
+    r"(?: (?:at|after|on|in) [^,;]{1,30})?"
+    r"| (?:at|after|on|in) (?:(?:epoch|step|iteration|iter)s?[ :#]{0,2}[0-9]{1,9}"
+    r"|[0-9]{1,9} (?:epochs|steps|iterations))|(?=[.!]))[\s.!*=#-]*$",
+    re.I,
+)
+_TOOK_IN_ALL = re.compile(
+    r"(?:^|[\]>|*=#!-]|\s{2}|\bINFO\b)[\s\W]*(?:total training time|training time)"
+    r"(?: (?:is|was))?[ :=]{1,4}(?:[0-9]{1,4} days?, ?)?[0-9][0-9:.]{0,20} ?"
+    r"(?:h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?|days?)?[\s.]*$",
+    re.I,
+)
+"""torchvision's references, DETR, MAE and many loops print it once, behind the last epoch."""
 SEVERAL = 2
 _STEP = re.compile(
     r"(?<![a-z])(?:global[ _]?)?(?:steps?|iter(?:ation)?s?)[ _:=#(-]{0,3}"
@@ -129,6 +147,7 @@ class Reader:
 
     def __init__(self) -> None:
         self._counts: set[int] = set()
+        self._timed = 0
 
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line, and none where it is not the plain statement of a fact."""
@@ -138,24 +157,39 @@ class Reader:
             if step <= 1:
                 return (Progress("fresh", step=step, planned=planned),)
             return (Progress("resume", step=step - 1, planned=planned),)
+        if _STOPPED_EARLY.search(text):
+            return (Progress("finished", epoch=_position(text)[1]),)
         if _FOREIGN.search(text) or _NOT_SAID.search(text):
             return ()
-        if _FRESH.search(text):
-            return (Progress("fresh"),)
-        if found := _RESUME.search(text):
-            named = _position(text[found.start() :])
-            step_, epoch = named if named != (None, None) else _position(text)
-            return (Progress("resume", step=step_, epoch=epoch),)
+        if begun := self._begins(text):
+            return begun
         step_, epoch = _position(text)
         if _SAVED.search(text):
             return (Progress("checkpoint_saved", step=step_, epoch=epoch),)
         if (step_ is not None or epoch is not None) and _LOADED.search(text):
             return (Progress("checkpoint_loaded", step=step_, epoch=epoch),)
-        if _FINISHED.search(text):
-            return (Progress("finished", step=step_, epoch=epoch),)
-        if (ended := _AT_THE_END.search(text)) and self._final(ended[1]):
-            return (Progress("finished", step=step_, epoch=epoch),)
-        return ()
+        return (Progress("finished", step=step_, epoch=epoch),) if self._ends(text) else ()
+
+    def _begins(self, text: str) -> tuple[Progress, ...]:
+        if _FRESH.search(text):
+            return (Progress("fresh"),)
+        found = _RESUME.search(text)
+        if found is None:
+            return ()
+        named = _position(text[found.start() :])
+        step, epoch = named if named != (None, None) else _position(text)
+        return (Progress("resume", step=step, epoch=epoch),)
+
+    def _ends(self, text: str) -> bool:
+        if _FINISHED.search(text) or (_TOOK_IN_ALL.search(text) and self._once()):
+            return True
+        ended = _AT_THE_END.search(text)
+        return ended is not None and self._final(ended[1])
+
+    def _once(self) -> bool:
+        """Whether no time was told before: some loops tell each epoch's."""
+        self._timed += 1
+        return self._timed == 1
 
     def _final(self, count: str | None) -> bool:
         """Whether no other count was told before."""

@@ -1,0 +1,115 @@
+"""C3 on a host whose other GPUs are another's, and what a baseline's environment tells D2."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+T0 = datetime(2026, 2, 11, 20, 2, tzinfo=UTC).timestamp()
+GIB = 1024
+SACCT = (
+    "JobID|JobName|State|ExitCode|Submit|Start|End|Elapsed|NNodes|NodeList\n"
+    "267|ft|CANCELLED by 14|0:0|2026-02-11T20:01:19|2026-02-11T20:02:00|2026-02-11T21:32:10"
+    "|01:30:10|1|cn25\n"
+)
+LOG = (
+    "2026-02-11 20:02:24 INFO loading model\n2026-02-11 20:03:12 INFO starting training\n"
+    "slurmstepd: error: *** JOB 267 ON cn25 CANCELLED AT 2026-02-11T21:32:09 ***\n"
+)
+
+
+def exposition(held: dict[int, tuple[float, float]], busy: float = 0.0) -> str:
+    """Four GPUs every half minute: of each from which second on it holds how many MiB."""
+    lines = []
+    for at in range(-300, 5700, 30):
+        ms = int((T0 + at) * 1000)
+        for gpu in range(4):
+            since, mib = held.get(gpu, (1e9, 0.0))
+            labels = f'{{gpu="{gpu}",Hostname="cn25",modelName="NVIDIA A100"}}'
+            used = mib if since <= at <= 5400 else 4
+            lines += [
+                f"DCGM_FI_DEV_FB_USED{labels} {used} {ms}",
+                f"DCGM_FI_DEV_GPU_UTIL{labels} {100 * busy} {ms}",
+                f"DCGM_FI_PROF_SM_ACTIVE{labels} {busy} {ms}",
+                f"DCGM_FI_DEV_POWER_USAGE{labels} {(at // 30) % 2 + 86} {ms}",
+            ]
+    return "\n".join(lines) + "\n"
+
+
+def judged(folder: Path, metrics: str) -> Verdict:
+    (folder / "job.log").write_text(LOG)
+    (folder / "sacct.txt").write_text(SACCT)
+    (folder / "metrics.prom").write_text(metrics)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_the_card_that_took_memory_with_the_job_and_ran_nothing(tmp_path: Path) -> None:
+    """The cancel is the scheduler's line, and no sign of life of the program."""
+    verdict = judged(tmp_path, exposition({2: (60, 17 * GIB)}))
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("C3", True)
+    assert [(place.host, place.gpu) for place in verdict.culprits] == [("cn25", "2")]
+
+
+@pytest.mark.parametrize(
+    ("held", "busy"),
+    [
+        ({2: (-300, 17 * GIB)}, 0.0),  # held before the job began: another's
+        ({1: (60, 17 * GIB), 2: (60, 17 * GIB)}, 0.0),  # two of them
+        ({2: (60, 17 * GIB)}, 0.7),  # at work
+        ({}, 0.0),
+    ],
+)
+def test_near_misses_name_no_card(
+    tmp_path: Path, held: dict[int, tuple[float, float]], busy: float
+) -> None:
+    """Which card was the job's is told by nothing else."""
+    assert judged(tmp_path, exposition(held, busy)).code != "C3"
+
+
+ENVIRONMENT = "+ env\nCUDA_HOME=/usr/local/cuda\nNCCL_IB_HCA=mlx5\nOMP_NUM_THREADS=8\n"
+
+
+def run(folder: Path, extra: str, took_ms: float, ran: float) -> str:
+    folder.mkdir()
+    start = datetime(2026, 2, 11, 20, 2, tzinfo=UTC).timestamp()
+    steps, lines = [], []
+    for n in range(1, 301):
+        at = datetime.fromtimestamp(start + n * took_ms / 1000, UTC)
+        steps.append(f"{at:%Y-%m-%d %H:%M:%S} iter {n}: loss {7 - n / 100:.4f},"
+                     f" time {took_ms + n % 7:.2f}ms")  # fmt: skip
+    for at_s in range(0, int(300 * took_ms / 1000), 15):
+        for gpu in range(4):
+            labels = f'{{gpu="{gpu}",Hostname="cn25",modelName="NVIDIA A100"}}'
+            ms = int((start + at_s) * 1000)
+            lines += [f"DCGM_FI_PROF_GR_ENGINE_ACTIVE{labels} {ran} {ms}",
+                      f"DCGM_FI_DEV_GPU_UTIL{labels} {100 * ran} {ms}",
+                      f"DCGM_FI_DEV_POWER_USAGE{labels} {300 * ran} {ms}"]  # fmt: skip
+    (folder / "job.log").write_text(
+        ENVIRONMENT + extra + "config: steps=300 batch=8 seq=2048 model=3b dtype=bf16\n"
+        + "\n".join(steps) + "\n"
+    )  # fmt: skip
+    (folder / "metrics.prom").write_text("\n".join(lines) + "\n")
+    return str(folder)
+
+
+@pytest.mark.parametrize(("extra", "sure"), [("", True), ("CUDA_LAUNCH_BLOCKING=1\n", False)])
+def test_a_debugging_setting_that_the_faster_baseline_lacks(
+    tmp_path: Path, extra: str, sure: bool
+) -> None:
+    """Both print their environment: that it stands in one alone is the difference."""
+    slow = run(tmp_path / "slow", "CUDA_LAUNCH_BLOCKING=1\n", 2000, 0.66)
+    base = run(tmp_path / "base", extra, 1350, 0.97)
+    verdict = diagnose(collect(Request((slow,), baseline=base)))
+
+    assert (verdict.code, verdict.fault_class) == ("D2", "launch-blocking")
+    assert (verdict.confidence >= 0.8) is sure
+    assert verdict.comparison is not None
+    named = {(one.name, one.ours, one.theirs) for one in verdict.comparison.settings}
+    assert (("CUDA_LAUNCH_BLOCKING", "1", "not set") in named) is sure

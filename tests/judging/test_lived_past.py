@@ -1,0 +1,139 @@
+"""What a run lived past does not end it; what was made before it died is told by its traces."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+NO_GPU = (
+    "2023-05-10 12:03:17.602190: E tensorflow/stream_executor/cuda/cuda_driver.cc:271] failed call"
+    " to cuInit: CUDA_ERROR_NO_DEVICE: no CUDA-capable device is detected\n"
+)
+KILLED = (
+    "/var/spool/job22/slurm_script: line 22: 443552 Killed                  python main.py a.ini\n"
+    "slurmstepd: error: Detected 1 oom-kill event(s) in StepId=22.batch. Some of your processes"
+    " may have been killed by the cgroup out-of-memory handler.\n"
+)
+NO_ACTIVATE = "/var/spool/job64/slurm_script: line 12: activate: No such file or directory\n"
+HISTORY = "wandb: Run history:\nwandb:  acc ▁▆█▇▆█▇█\nwandb: loss █▆▅▂▁▁▂▁\nwandb: \n"
+
+
+def said(folder: Path, text: str) -> Verdict:
+    (folder / "train.log").write_text(text)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def raised(*frames: tuple[str, str], what: str) -> str:
+    rows = "".join(
+        f'  File "/w/main.py", line 7, in {name}\n    {code}\n' for name, code in frames
+    )
+    return f"Traceback (most recent call last):\n{rows}{what}\n"
+
+
+def test_a_program_that_goes_on_without_gpus_is_killed_for_its_memory(tmp_path: Path) -> None:
+    """TensorFlow falls back to the CPU; the kernel's kill is what ended it."""
+    verdict = said(tmp_path, NO_GPU + KILLED)
+
+    assert (verdict.code, verdict.fault_class) == ("A2", "cgroup-oom")
+    assert verdict.confidence >= 0.8
+
+
+def test_where_nothing_follows_the_missing_gpu_is_the_cause_but_not_surely(tmp_path: Path) -> None:
+    """A run that was meant for a CPU prints it too."""
+    verdict = said(tmp_path, NO_GPU)
+
+    assert (verdict.code, verdict.fault_class) == ("A1", "env")
+    assert verdict.confidence < 0.8
+
+
+def test_a_script_goes_on_after_what_it_could_not_open(tmp_path: Path) -> None:
+    """The program was run: its traceback shows what it lacked."""
+    text = raised(
+        ("main", "data = Cyclegta5(root)"),
+        ("__init__", "self.ids = loadmat(split)"),
+        what="FileNotFoundError: [Errno 2] No such file or directory: '/images/gta5/split.mat'",
+    )
+    verdict = said(tmp_path, NO_ACTIVATE + text)
+
+    assert (verdict.code, verdict.fault_class) == ("A1", "data")
+
+
+@pytest.mark.parametrize(
+    ("above", "frames", "code"),
+    [
+        ("", [("main", "saveAgent(agent, name)"),
+              ("saveAgent", "pickle.dump(agent, open(f'out/{name}.obj', 'wb'))")], "A3"),
+        ("", [("main", "readAgent(agent, name)"),
+              ("readAgent", "pickle.load(open(f'out/{name}.obj', 'rb'))")], "A1"),
+        ("", [("main", "save_model(net, epoch=0)"),
+              ("save_model", "torch.save(net, open(path, 'wb'))")], "A1"),
+        (HISTORY, [("main", "write(result)"), ("write", "open(path, 'w')")], "A3"),
+        ("", [("main", "write(result)"), ("write", "open(path, 'w')")], "A1"),
+    ],
+)  # fmt: skip
+def test_a_model_that_is_written_down_and_losses_that_were_logged_were_trained(
+    tmp_path: Path, above: str, frames: list[tuple[str, str]], code: str
+) -> None:
+    """No format of their steps is known, and none is needed for that."""
+    what = "FileNotFoundError: [Errno 2] No such file or directory: 'out/a/b.obj'"
+
+    assert said(tmp_path, above + raised(*frames, what=what)).code == code
+
+
+def report(job: int, why: str) -> str:
+    return (
+        f"\nSender: LSF System <lsfadmin@n-1>\nSubject: Job {job}: <t> in cluster <d> Exited\n\n"
+        f"{why}\nExited with exit code 140.\n\nResource usage summary:\n\n"
+        "    CPU time :                                   581.00 sec.\n\n"
+        "The output (if any) is above this job summary.\n\n"
+    )
+
+
+MEMORY = "TERM_MEMLIMIT: job killed after reaching LSF memory usage limit."
+WALL = "TERM_RUNLIMIT: job killed after reaching LSF run time limit."
+
+
+def test_what_lsf_appends_to_a_file_is_another_jobs(tmp_path: Path) -> None:
+    """The last one is judged, and the ones before are its history."""
+    verdict = said(tmp_path, report(10, MEMORY) + report(11, WALL))
+
+    assert verdict.state == "undetermined"
+    assert [(a.n, a.disposition) for a in verdict.run.attempts] == [(0, "failed"), (1, "timeout")]
+    assert said(tmp_path, report(10, WALL) + report(11, MEMORY)).code == "A2"
+
+
+@pytest.mark.parametrize(
+    ("line", "code"),
+    [
+        ("    Exit Status:    -17 (Job execution failed due to hook rejection; delete the job)",
+         "F4"),
+        ("=>> PBS: job killed: mem 4208516kb exceeded limit 4194304kb", "A2"),
+    ],
+)  # fmt: skip
+def test_pbs_says_what_it_did(tmp_path: Path, line: str, code: str) -> None:
+    """At the end of the output, as LSF and Slurm do."""
+    assert said(tmp_path, f"loading\n{line}\n").code == code
+
+
+def test_rows_of_the_record_and_tries_in_one_log_are_the_same_tries(tmp_path: Path) -> None:
+    """A requeued job appends to its log: the last try is the last row's, and none is made up."""
+    row = "26|ft|{}|0:0|2026-02-11T{}|2026-02-11T{}|2026-02-11T{}|4|n[1-4]\n"
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|Submit|Start|End|NNodes|NodeList\n"
+        + row.format("PREEMPTED", "10:00:00", "10:00:10", "10:10:00")
+        + row.format("COMPLETED", "10:10:00", "10:12:00", "10:40:00")
+    )
+    first = [f"step {n}/60 loss {4 - n / 30:.3f} step_time 10.0 s" for n in range(1, 41)]
+    again = ["Resuming from checkpoint at step 30"]
+    again += [f"step {n}/60 loss {4 - n / 30:.3f} step_time 10.0 s" for n in range(31, 61)]
+    verdict = said(tmp_path, "\n".join(first + again) + "\n")
+
+    assert [(a.n, a.disposition, a.first_step, a.last_step) for a in verdict.run.attempts] == [
+        (0, "preempted", 1, 40),
+        (1, "completed", 31, 60),
+    ]
