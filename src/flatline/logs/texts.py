@@ -96,7 +96,7 @@ def _telling_inside(node: Node) -> _Told | None:
 
 def _strong(nodes: Nodes) -> Nodes:
     """Without a beginning that holds but short texts, where a longer one stands behind it; of
-    alternatives each by itself, and by its telling texts where it has such."""
+    alternatives each by itself."""
     first = next((i for i in range(len(nodes)) if _begins(nodes[i:])), 0)
     if 0 < _strength(nodes[:first]) < SHORT_BYTES and any(map(_varies, nodes[: first + 1])):
         nodes = nodes[first:]
@@ -106,7 +106,7 @@ def _strong(nodes: Nodes) -> Nodes:
         case (Mark() as mark, Branch(branches)):
             return _strong((Branch(tuple((mark, *branch) for branch in branches)),))
         case (Branch(branches),):
-            return (Branch(tuple(text for one in branches for text in _told_or_strong(one))),)
+            return (Branch(tuple(map(_strong, branches))),)
         case (Branch(branches), *rest):
             strong = map(_strong, branches)
             if rest and anything(rest[0]):
@@ -129,11 +129,6 @@ def _behind_three(nodes: Nodes) -> Nodes:
 def _no_blank(text: Nodes) -> Nodes:
     """Of three bytes the last, where it is a blank: what follows may be anything."""
     return text[:-1] if _strength(text) == 3 and text[-1] == BLANK else text
-
-
-def _told_or_strong(branch: Nodes) -> tuple[Nodes, ...]:
-    told = _telling(branch)
-    return told.texts if told is not None else (_strong(branch),)
 
 
 def _begins(nodes: Nodes) -> bool:
