@@ -56,4 +56,5 @@ def _many(data: bytes) -> list[int]:
     newline = np.equal(bytes_, 0x0A, out=scratch[: kibs << KIB_BITS])
     sums = np.add.reduceat(newline.view(np.uint64), words[:kibs]).view(np.uint8)
     np.add.reduceat(sums, eights[:kibs], dtype=np.int64).cumsum(out=passed[1 : kibs + 1])
-    return passed[: kibs + 1].tolist()
+    listed: list[int] = passed[: kibs + 1].tolist()
+    return listed
