@@ -12,17 +12,20 @@ import pytest
 from flatline import parsers, signatures
 from flatline.logs.prefilter import prefilter
 
-LEAST = 3
-"""Bytes.  One text of two costs all logs up to a tenth of the engine's time."""
+LEAST = 4
+"""Bytes.  The first text of a length, and of two or three above all, takes a group of the engine's
+from those of eight bytes: a tenth of its time in all logs."""
 LET_THROUGH = {
     r"[0-9]:[ -?]{2}'\]": "its two bytes close a list of texts, which few lines hold",
     r"\] [ -?]{3}%\|": "its two bytes stand in bars alone",
-    r"[0-9]+/[0-9]+ +[0-9.]+G  +[0-9.naif]+ .*[0-9]+: +[0-9]+%": "G and two blanks are its text",
-    r"(?:libnuma: Warning: (?:cpu|node) argument (?P<key>[\d,-]{1,120}) is out of range"
-    r"|<[\d,!+-]{1,200}> is invalid(?:$|[\r\n])"
-    r"|failed to set pid \d{1,10}.s affinity: Invalid argument)": "its bracket is rare",
+    r"[0-9.]G  [0-9.naif]": "its digits are spelled out",
+    r"\b(?:[Rr]ank|RANK)=": "its letters of either case are spelled out",
+    r"\b(?:ep_ret|epret)": "both are spelled out",
+    r"(?i:\b(?:running|starting|": "what stands behind two bytes of `val` is spelled out",
+    r"(?:\bgc: |": "its two bytes, in capitals, are a word of its own",
+    r"[0-9]+/[0-9]+ +[0-9.]+G   +": "G and three blanks are its text",
 }
-"""Measured, and found to cost nothing."""
+"""By their beginnings: measured, and found to cost nothing."""
 
 
 def text_of(items: Iterable[tuple[Any, Any]]) -> tuple[int, bool]:
@@ -67,12 +70,12 @@ def test_the_text_of_a_pattern_is_found(pattern: str, found: tuple[int, bool]) -
 
 def test_every_pattern_has_a_text_without_a_count_before_it() -> None:
     """An automaton that may begin anywhere runs over everything."""
-    slow = {}
+    slow = set()
     known = [one.pattern for one in signatures.load()]
     known += [trigger for one in parsers.line_formats() for trigger in one.TRIGGERS]
     for pattern in known:
         longest, late = text_of(_parser.parse(prefilter(pattern).pattern))
         if longest < LEAST or late:
-            slow[pattern] = longest, late
+            slow.add(next((one for one in LET_THROUGH if pattern.startswith(one)), pattern))
 
-    assert set(slow) == set(LET_THROUGH)
+    assert slow == set(LET_THROUGH)

@@ -268,3 +268,19 @@ def test_telling_texts_propose_few_lines_more() -> None:
     told, whole = (len({line for line, _ in proposed(lines, one)}) for one in (False, True))
 
     assert whole <= told < 1.1 * whole
+
+
+@pytest.mark.parametrize(
+    ("pattern", "told"),
+    (
+        (r"\b(?:ice|tg3) .{0,60}Link is (?:Down|down)", r"Link\x20is\x20(?:Down|down)"),
+        (r"(?:bash: |sh: \d{1,4}: )\w{1,9}: not found", r"\x3a\x20not\x20found"),
+        (r"(?:few .{0,9}longer text|Xid \d{1,3})", r"(?:longer\x20text|Xid\x20[0-9])"),
+        (r"(?:gc: |GC ).{0,100}\d", r"(?:gc\x3a\x20|GC)[^\x0a\x0d]*[0-9]"),
+        (r"val[ _](?:acc|time)|test run", r"(?:al[\x20\x5f](?:acc|time)|test\x20run)"),
+        (r"(?:lost|no) checkpoint ", r"(?:lost|no)\x20checkpoint\x20"),
+    ),
+)
+def test_short_texts_before_a_longer_one_are_left_out(pattern: str, told: str) -> None:
+    """Each length of a text costs the engine one of its groups."""
+    assert prefilter(pattern).pattern == told

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
     import hyperscan
 
 MAGIC = b"flatline scan 2\n"
+RULES = ("nodes.py", "prefilter.py", "texts.py")
+"""Where what patterns are widened to is decided."""
 KEPT_FILES = 8
 LARGEST_FILE_BYTES = 256 << 20
 EVERY_OFFSET = r"\xfe\xff"
@@ -182,7 +184,8 @@ def _key(patterns: Sequence[str]) -> str:
 
 def _rules() -> str:
     try:
-        return Path(rules.__file__).read_text("utf-8")
+        folder = Path(rules.__file__).parent
+        return "".join((folder / name).read_text("utf-8") for name in RULES)
     except (OSError, TypeError):  # installed without its source
         return "unknown"
 

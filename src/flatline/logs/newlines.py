@@ -42,14 +42,19 @@ def _many(data: bytes) -> list[int]:
     """Eight bytes are added at once: each of the 128 words of a KiB adds 0 or 1 to a byte."""
     import numpy as np
 
-    size = len(data) >> KIB_BITS << KIB_BITS
-    if not size:
+    kibs = len(data) >> KIB_BITS
+    if not kibs:
         return [0]
-    scratch = getattr(_local, "scratch", None)
-    if scratch is None or len(scratch) < size:
-        scratch = _local.scratch = np.empty(size, np.bool_)
-    newline = np.equal(np.frombuffer(data, np.uint8, size), 0x0A, out=scratch[:size])
-    words = newline.view(np.uint64)
-    sums = np.add.reduceat(words, np.arange(0, len(words), KIB // WORD_BYTES)).view(np.uint8)
-    counts = np.add.reduceat(sums, np.arange(0, len(sums), WORD_BYTES), dtype=np.int64)
-    return [0, *counts.cumsum().tolist()]
+    held = getattr(_local, "held", None)
+    if held is None or len(held[0]) < kibs << KIB_BITS:
+        scratch = np.empty(kibs << KIB_BITS, np.bool_)
+        words = np.arange(0, kibs * KIB // WORD_BYTES, KIB // WORD_BYTES)
+        passed = np.zeros(kibs + 1, np.int64)
+        held = _local.held = scratch, words, np.arange(0, kibs * WORD_BYTES, WORD_BYTES), passed
+    scratch, words, eights, passed = held
+    bytes_ = np.frombuffer(data, np.uint8, kibs << KIB_BITS)
+    newline = np.equal(bytes_, 0x0A, out=scratch[: kibs << KIB_BITS])
+    sums = np.add.reduceat(newline.view(np.uint64), words[:kibs]).view(np.uint8)
+    np.add.reduceat(sums, eights[:kibs], dtype=np.int64).cumsum(out=passed[1 : kibs + 1])
+    listed: list[int] = passed[: kibs + 1].tolist()
+    return listed

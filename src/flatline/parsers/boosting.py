@@ -21,7 +21,9 @@ FORMAT = "boosting"
 FRAMEWORK = None
 TRIGGERS = (
     r"\]\t(?:train|eval|valid|test|validation_0)[\w-]*[-:]",
-    r"\]\s(?:training|valid_\d|eval)'s \w+: ",
+    r"\]\straining's \w+: ",
+    r"\]\svalid_\d's \w+: ",
+    r"\]\seval's \w+: ",
     r":\tlearn: [0-9n]",
 )
 _FALLS = r"(?:[a-z_]*logloss|rmse|rmsle|m(?:ae|ape)|l1|l2|[a-z_]*entropy|[a-z_]*deviance)"

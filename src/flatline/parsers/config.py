@@ -33,9 +33,10 @@ _STEPS = (
     r"|max[_-]iterations|max[_-]updates?|total[_-]training[_-]steps|num[_-]training[_-]steps"
 )
 _EPOCHS = r"epochs|(?:num|max|n|total|train|num[_-]train)[_-]epochs"
-_LIKE = r"(_|-)(steps|iters|iterations|updates?|epochs)"
+_LIKE = r"(steps|iters|iterations|updates?|epochs)"
 TRIGGERS = (
-    _LIKE + r"[\"']?( ?[:=] ?| \.+ |[ =])[\"']?[0-9]",
+    "_" + _LIKE + r"[\"']?( ?[:=] ?| \.+ |[ =])[\"']?[0-9]",
+    "-" + _LIKE + r"[\"']?( ?[:=] ?| \.+ |[ =])[\"']?[0-9]",
     r"(^|[^A-Za-z_])epochs[\"']?( ?[:=] ?| \.+ |[ =])[\"']?[0-9]",
 )
 _NAME = rf"(?:(?P<steps>{_STEPS})|(?P<epochs>{_EPOCHS}))"

@@ -37,7 +37,7 @@ TRIGGERS = (
     r"Unable to shutdown process [0-9]+ via",
     r"Root Cause\b.{0,40}:",
     r"Failures:\s*$",
-    r"\bhost\s{0,8}: \S",
+    r"\bhost(?:: | : |  {1,7}: )\S",
     r"\brank\s{0,8}: [0-9]+ \(local_rank: [0-9]+\)",
     r"\bexitcode\s{0,8}: -?[0-9]+ \(pid: [0-9]+\)",
 )

@@ -37,7 +37,7 @@ FORMAT = "headed"
 FRAMEWORK = None
 GENERIC = 2
 TRIGGERS = (
-    r"(?i:epoch|step|iteration)\"? ?[\t,|;]",
+    r"(?i:epoch|step|iteration)\"? ?[\t!#-'*+,;<>?@^`{|}~]",
     r"(?i:epoch|step) (?i:training loss)",
     r"(?i:epoch|step|iter)  [A-Za-z_/ ]{0,20}(?i:loss)",
 )

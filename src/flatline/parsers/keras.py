@@ -28,7 +28,7 @@ FRAMEWORK = "keras"
 TRIGGERS = (
     r"Epoch [0-9]+/[0-9]+",
     r"[mun]?s/step - ",
-    r"[=>.]\] - ",
+    r"(?:==|=>|>\.|\.\.)\] - ",
     r"[0-9]m?s(/(step|epoch))? - loss: ",
     r"Epoch [0-9]+: (saving model to|[a-z_]+ improved from|early stopping)",
     r"Batch [0-9]+: Invalid loss, terminating training",

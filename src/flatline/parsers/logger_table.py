@@ -25,8 +25,10 @@ from flatline.parsers._rules import NUMBER, Late, count, number
 FORMAT = "logger_table"
 FRAMEWORK = None
 TRIGGERS = (
-    r"(?:step|loss|iterations|nupdates|grad_norm) +\| [-0-9nNiI]",
-    r"(?:ep_rew_mean|ep_reward_mean|eprewmean|ep_?ret\w*) +\| [-0-9nN]",
+    r"(?:step|loss)(?: |  +)\| [-0-9nNiI]",
+    r"(?:iterations|nupdates|grad_norm) +\| [-0-9nNiI]",
+    r"(?:ep_rew_mean|ep_reward_mean|eprewmean) +\| [-0-9nN]",
+    r"\b(?:ep_ret|epret)",
     r"(?:n_?updates|explained_variance|exploration_rate|approx_kl) +\| [-0-9nN]",
 )
 _ROW = Late(rf"\s*\| +(?:[\w]+/)?([\w-]+) +\| ({NUMBER}) +\|?\s*$")

@@ -39,8 +39,8 @@ TRIGGERS = (
     r"Training starts at step [0-9]",
     r"(?i:train(ing)? (is |has |was )?(been )?(complete|finished|done))",
     r"Finished [Tt]raining",
-    r"(?i:(finished|completed|reached|done:?) [0-9]+ [a-z ]{0,12}"
-    r"(steps|iterations|updates|epochs))",
+    r"(?i:(finished|completed|reached) [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
+    r"(?i:done:? [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
     r"(fit|train)\(\) (is )?(done|finished|complete)",
     r"(?i:early[ -]stop)",
     r"(?i:total training time)",

@@ -20,7 +20,8 @@ FORMAT = "openmmlab"
 FRAMEWORK = "openmmlab"
 TRIGGERS = (
     r"Epoch(\(train\))? +\[ *[0-9]+\] ?\[ *[0-9]+/[0-9]+\]",
-    r"Iter(\(train\))? +\[ *[0-9]+/[0-9]+\]",
+    r"Iter(?: |  +)\[ *[0-9]+/[0-9]+\]",
+    r"Iter\(train\) +\[ *[0-9]+/[0-9]+\]",
     r"(Epoch|Iter)\((val|test)\) +\[",
     r"workflow: \[.*max: [0-9]+ (epochs|iters)",
     r"resumed (from )?epoch: [0-9]+, iter:? [0-9]+",

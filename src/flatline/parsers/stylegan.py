@@ -17,7 +17,7 @@ from flatline.parsers._rules import LONGEST, Late
 
 FORMAT = "stylegan"
 FRAMEWORK = "stylegan"
-TRIGGERS = (r"tick [0-9]+ +kimg [0-9.]+ ",)
+TRIGGERS = (r" kimg [0-9.]+ ",)
 _TICK = Late(
     r"(?:^|\s)tick ([0-9]{1,9}) {1,8}kimg [0-9.]{1,16} {1,12}time .{1,40}? sec/tick"
     r" ([0-9.]{1,16}) {1,12}sec/kimg ([0-9.]{1,16}) "

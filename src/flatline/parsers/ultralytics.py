@@ -25,7 +25,8 @@ FORMAT = "ultralytics"
 FRAMEWORK = "ultralytics"
 TRIGGERS = (
     r"Epoch +(GPU_mem|gpu_mem) +[a-z_0-9]+ ",
-    r"[0-9]+/[0-9]+ +[0-9.]+G  +[0-9.naif]+ .*[0-9]+: +[0-9]+%",
+    r"[0-9]+/[0-9]+ +[0-9.]+G   +[0-9.naif]+ .*[0-9]+: +[0-9]+%",
+    r"[0-9.]G  [0-9.naif]",
     r"Class +Images +(Instances|Labels) ",
     r"Starting training for [0-9]+ epochs",
     r"Resuming training .* from epoch [0-9]+ to [0-9]+ total epochs",
