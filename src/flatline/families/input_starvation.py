@@ -125,10 +125,8 @@ def _ungrown(facts: Facts) -> Judgement:
     peak = usual(facts, f"max_over_time({signal}{window})", ends, "highest reading", "max({})")
     if counted is not None and most is not None and middle is not None and middle.value < MILD:
         return _finding(facts, middle, most, peak, ("loader", counted.shows), severe=True)
-    waits = launches(facts)
-    if waits is not None and waits.gaps:
-        return None  # a setting that is known to leave such gaps
-    raised = idler(facts, CODE, BUSY)
+    waits = launches(facts)  # a setting that is known to leave such gaps
+    raised = None if waits is not None and waits.gaps else idler(facts, CODE, BUSY)
     if most is None or middle is None or most.value >= MILD or middle.value <= 0.01:
         return raised or _cleared(facts, signal, middle)
     pressed = _pressed(facts, window, ends)
