@@ -137,3 +137,31 @@ def test_rows_of_the_record_and_tries_in_one_log_are_the_same_tries(tmp_path: Pa
         (0, "preempted", 1, 40),
         (1, "completed", 31, 60),
     ]
+
+
+DIED = (
+    "(raylet) A worker died or was killed while executing a task by an unexpected system error."
+    " To troubleshoot the problem, check the logs for the dead worker. Worker PID: 4156\n"
+)
+TIMED_OUT = (
+    "(RefActor pid=4347, ip=10.1.4.17) [rank1]:[E317 03:27:31.594678338 ProcessGroupNCCL.cpp:616]"
+    " [Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=41,"
+    " OpType=_ALLGATHER_BASE, NumelIn=110336, NumelOut=220672, Timeout(ms)=600000) ran for 600033"
+    " milliseconds before timing out.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [
+        (DIED + TIMED_OUT, "C2"),
+        (TIMED_OUT + DIED, "C2"),
+        (DIED, "A2"),
+        (DIED + "(RefActor pid=4347) loading shard\n" * 40 + TIMED_OUT, "A2"),
+    ],
+)
+def test_the_watchdog_that_ends_a_process_is_told_beside_its_end(
+    tmp_path: Path, text: str, code: str
+) -> None:
+    """Ray prints the lines of many processes, and their order is nobody's."""
+    assert said(tmp_path, text).code == code

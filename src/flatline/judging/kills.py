@@ -45,7 +45,7 @@ _COMMAND = re.compile(
 _RUNS_OTHERS = re.compile(
     r"(?:^|/)(?:python|perl|bash|sh|env|nice|torchrun|accelerate)[\d.]{0,5}$"
 )
-WRAPPED_LINES = 5
+WRAPPED_LINES, BESIDE_LINES = 5, 10
 DOWN_LINES = 20
 ONCE_DONE = 0.7
 """A process that is killed after it said that its training was over may have lost nothing."""
@@ -220,7 +220,8 @@ def _from_lines(facts: Facts) -> Iterable[Kill]:
         signal = {"segv": 11, "abort": 6, "bus": 7}.get(failure.fault_class or "", 9)
         event = ProcessExit("line", failure.cite, failure.place, attempt=failure.attempt,
                             signal=6 if signal == 6 else None)  # fmt: skip
-        why_not = _before(facts, event)
+        gone = GONE in failure.match.signature.tags
+        why_not = _before(facts, event) or (_timed_out_beside(facts, event) if gone else "")
         yield Kill(
             cite=failure.match.cite,
             place=failure.place,
@@ -232,7 +233,7 @@ def _from_lines(facts: Facts) -> Iterable[Kill]:
             strength=failure.strength,
             done=_once_done(facts, event),
             helper=_wrapped(facts, failure.cite) and not _trains(failure.cite.text),
-            gone=failure.what if GONE in failure.match.signature.tags else "",
+            gone=failure.what if gone else "",
         )
 
 
@@ -327,6 +328,21 @@ def _failed_before(facts: Facts, event: ProcessExit) -> str:
     if event.signal == 6 and any(_own_echo(facts, c, event) for c in facts.crashes):
         return "the rank had lost its peer before"
     return ""
+
+
+def _timed_out_beside(facts: Facts, event: ProcessExit) -> str:
+    """That a watchdog's report stands beside it: one that waited out its timeout takes its process
+    down, and Ray prints the lines of its processes in no order of their own."""
+    cite = event.cite
+    beside = any(
+        isinstance(cite, LogCite)
+        and match.cite.source == cite.source
+        and match.attempt == event.attempt
+        and abs(match.cite.line - cite.line) <= BESIDE_LINES
+        and match.signature.family == "C2"
+        for match in facts.tagged("timeout")
+    )
+    return "a collective had timed out, and its watchdog ends the process" if beside else ""
 
 
 def _had_lost_a_peer(facts: Facts, event: ProcessExit) -> bool:
