@@ -333,3 +333,44 @@ def test_a_pointer_in_the_place_of_weights(
                own(f"net = Net.from_pretrained({asked})")),
     )  # fmt: skip
     assert (found.code, found.fault_class) == wanted
+
+
+UNEXPECTED = "KeyError: 'unexpected key \"encoder.conv4.weight\" in state_dict'"
+TORCH = (
+    '  File "/venv/lib/python3.6/site-packages/torch/nn/modules/module.py", line 490, in'
+    " load_state_dict\n    .format(name))\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("code", "wanted", "sure"),
+    [
+        ("net.load_state_dict(torch.load(config.pretrain_modelpath))", ("A1", "asset"), False),
+        ("net.load_state_dict(torch.load(args.resume_pretrained))", ("E2", "missing-keys"), True),
+        ("net.load_state_dict(torch.load(args.resume))", ("E2", "missing-keys"), True),
+        ("net.load_state_dict(checkpoint['net'])", ("E2", "missing-keys"), False),
+    ],
+)
+def test_keys_that_do_not_fit(
+    tmp_path: Path, code: str, wanted: tuple[str, str], sure: bool
+) -> None:
+    """Of pretrained weights they are no checkpoint's; where nothing says whose, it is not sure."""
+    found = verdict(tmp_path, raised(UNEXPECTED, own(code), TORCH))
+    assert (found.code, found.fault_class) == wanted
+    assert (found.confidence >= 0.8) is sure
+
+
+@pytest.mark.parametrize(
+    ("target", "wanted"),
+    [("pytorch_lightning.trainer.trainer.Trainer", "env"), ("src.models.Net", "config")],
+)
+def test_what_hydra_was_to_build(tmp_path: Path, target: str, wanted: str) -> None:
+    """A library's class takes other arguments in another version, one's own does not."""
+    text = (
+        "Error executing job with overrides: ['+configs=commonvoice']\n"
+        f"Error in call to target '{target}':\n"
+        "TypeError(\"__init__() got an unexpected keyword argument 'num_processes'\")\n"
+        "full_key: trainer\n"
+    )
+    found = verdict(tmp_path, text)
+    assert (found.code, found.fault_class) == ("A1", wanted)

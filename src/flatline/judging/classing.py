@@ -19,6 +19,7 @@ from flatline.judging.loading import (
     reads_a_checkpoint,
     reads_weights,
     resumes,
+    said_pretrained,
     state_does_not_fit,
     takes_up,
 )
@@ -125,7 +126,7 @@ def _no_checkpoint(
     if between_ranks(crash):
         return ("A3", "code") if begun else ("A1", DEFAULT)
     if fault_class in KEYS:
-        return None
+        return ("A1", "asset") if not begun and said_pretrained(crash) else None
     if not begun and (of_a_model(crash) or begins_anew(facts, crash)):
         return "A1", "asset"
     return ("A3" if begun else "A1", "data") if of_data(crash) else None

@@ -25,6 +25,7 @@ from flatline.judging.begun import (
     within_a_bar,
     within_the_loop,
 )
+from flatline.judging.by_object import UNEXPECTED
 from flatline.judging.bygone import recovered
 from flatline.judging.claims import same_rank
 from flatline.judging.classing import (
@@ -67,7 +68,7 @@ GOES_ON, SAID_ABOVE = "script-goes-on", "said-above"
 BELOW = 3
 LOOP_DOUBT = 0.8
 """A step may have been made where the frames are a loop's and the log prints no progress."""
-UNNAMED, UNSAID = 0.75, ("corrupt", "size-mismatch")
+UNNAMED, UNSAID = 0.75, ("corrupt", "size-mismatch", "missing-keys")
 """A file that cannot be read or does not fit, of which nothing says that the run wrote it."""
 AFTER_ALL = 0.5
 """A traceback in an error stream of its own, of a run whose output shows its end: it may have been
@@ -118,6 +119,11 @@ class Failure:
         return self.family, self.crash.exception if self.crash else self.what
 
 
+_LIBRARYS_CLASS = re.compile(
+    r"Error in call to target '(?:pytorch_lightning|lightning|torch\w*|transformers|datasets|timm"
+    r"|accelerate|monai|wandb|diffusers|peft|deepspeed)\."
+)
+"""What Hydra was to build: a library's class takes other arguments in another version."""
 FAR = 2
 """Frames of a program that began, more than those of one that could not be read."""
 
@@ -269,7 +275,9 @@ def _class_beside(facts: Facts, match: Match) -> str:
     source, line = match.cite.source, match.cite.line
     before = facts.lines(source, line - 1, 1) if SAID_ABOVE in match.signature.tags else ()
     said = (match.cite.text, *before, *facts.lines(source, line + 1, BELOW))
-    return next(filter(None, map(class_of_line, said)), DEFAULT)
+    told = next(filter(None, map(class_of_line, said)), DEFAULT)
+    older = any(map(_LIBRARYS_CLASS.search, said)) and any(UNEXPECTED in text for text in said)
+    return "env" if told == DEFAULT and older else told
 
 
 def _just_under(facts: Facts, cite: LogCite) -> Iterable[Crash]:
@@ -358,6 +366,8 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
     if not begun and not facts.has_progress and beside_the_loop(crash):
         strength *= LOOP_DOUBT
     strength *= _reading_doubt(facts, crash, family, fault_class)
+    if family == "A1" and best is not None and best.signature.fault_class in KEYS:
+        strength *= UNNAMED  # called pretrained; a checkpoint of the run's may be called so too
     if best is None and in_a_thread(facts, crash):
         waited = not begun and feeds(facts, crash)
         strength = min(strength, OF_A_FEEDER if waited else IN_A_THREAD)

@@ -144,6 +144,13 @@ def of_a_model(crash: Crash) -> bool:
     return _BORROWS.search(way) is not None and not _OF_ITS_OWN.search(used)
 
 
+def said_pretrained(crash: Crash) -> bool:
+    """Whether the names on the way say that the weights were pretrained ones, and none that a run
+    went on from them."""
+    way = " ".join(f"{frame.function} {frame.code or ''}" for frame in crash.frames)
+    return _PRETRAINED.search(way.lower()) is not None and not _OF_ITS_OWN.search(way)
+
+
 def begins_anew(facts: Facts, crash: Crash) -> bool:
     """Whether the program printed that it resumes nothing, or that it reads pretrained weights."""
     head = crash.head

@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 
+from flatline.judging.by_object import by_object
 from flatline.judging.frames import (
     asked_for,
     codes,
@@ -231,20 +232,11 @@ _REMOVED = re.compile(
 )
 """Methods that Python 3, h5py 3, PyTorch and flax took away; classes that a pickle still names."""
 _READ_ONLY = re.compile(r"can't set attribute|has no setter")
-_UNREAD = re.compile(
-    r"\b_?(?:im|ims|imgs?|images?|imread|wav|audio|x_?train|train_x)(?:_\w+)?\b",
-    re.IGNORECASE,
-)
 _RECORDS = re.compile(
     r"'(?:str|list|dict|int|float|tuple)' object has no attr"
     r"|'NoneType' object has no attribute '(?:shape|size|ndim|astype|copy|convert|dtype|text)'"
 )
 """What a record holds that is not as it should be; an image that cannot be read is None."""
-_NO_MOLECULE = re.compile(
-    r"\brdkit\.Chem\.\w+(?:\.\w+)?\(NoneType|'NoneType' object has no attribute 'Get"
-    r"(?:Num|Atom|Bond|Conformer|Ring|Mol|Substruct)"
-)
-"""What RDKit gives for a text that is no molecule."""
 _COUNTED = re.compile(
     r"\blen\(|(?i:num|n|total|count)_?\w*(?:batch|sample|item|example|image|size|step)|\b(?:leng|counter)\b"
 )
@@ -254,8 +246,6 @@ _OF_A_GYM = re.compile(r"\benvs?\.(?:step|reset)\(")
 _OF_DEVICES = re.compile(r"\bjax\.(?:local_)?devices\(")
 """A mesh that fewer devices are visible than it was written for."""
 _NONE_LEFT = re.compile(r"to unpack \(expected \d+, got 0\)|more than 0 values to unpack")
-_OTHER_SPACES = re.compile(r"\.spaces\.\w+\.(\w+)'>.{0,400} but \1\(")
-"""Gym's and gymnasium's classes have the same names (stable-baselines3)."""
 _COUNTS = re.compile(
     r"\bassert (?:len\(\s*[\w.]*(?:data|imag|img|file|dir|sample|anno|line|row|label|path|record)"
     r"\w*\s*\)|\w*(?:samples|images|utterances|records|files)) *(?:>|!=|==)"
@@ -362,12 +352,8 @@ def _by_what_was_done(exception: str, said: str, near: tuple[Frame, ...]) -> str
         return "data" if _what_is_missing(said, near) == "data" else DEFAULT
     of_data = "data" if kind_of_any(near) == "data" else DEFAULT
     code = next(iter(codes(near)), "")
-    if "'NoneType' object " in said and _UNREAD.search(code):
-        return "data"
-    if _NO_MOLECULE.search(said):
-        return "data"
-    if _OTHER_SPACES.search(said):
-        return "env"
+    if found := by_object(exception, said, code):
+        return found
     if exception.endswith("TypeError") and _CALL.search(said):
         return "env" if _of_a_library(said, near) else DEFAULT
     if exception.endswith("AttributeError"):
@@ -473,7 +459,7 @@ def _keyed(near: tuple[Frame, ...]) -> str:
     """By what was asked for the key: the environment, settings, or else a record of the data."""
     if any(_KEYED_IN_ENV.search(code) for code in codes(near)):
         return "env"
-    if given_weights(near):
+    if given_weights(near) or by_object("KeyError", "", next(iter(codes(near)), "")):
         return "asset"
     for frame in reversed(near):
         if frame.code and _KEYED_IN_SETTINGS.search(frame.code):
