@@ -99,6 +99,8 @@ _TABLE = (
     Signal("rdma_link_recoveries_total", "count", "counter", PORT,
            "times the link was trained again without going down"),
     Signal("rdma_symbol_errors_total", "count", "counter", PORT, "symbols received in error"),
+    Signal("rdma_transmit_wait_total", "count", "counter", PORT,
+           "ticks in which a port had data to send and no credits to send it"),
     Signal("rdma_receive_errors_total", "count", "counter", PORT, "packets received in error"),
     Signal("rdma_retransmits_total", "count", "counter", PORT, "RDMA packets sent again"),
     Signal("rdma_retries_exceeded_total", "count", "counter", PORT,

@@ -83,6 +83,7 @@ def test_an_overflow_is_a_skipped_step(line: str) -> None:
     ("line", "kind", "step"),
     [
         ("[Torch] Checkpoint global_step500 is ready now!", "checkpoint_saved", 500),
+        ("[Torch] Checkpoint /out/run-0/global_step40 is ready now!", "checkpoint_saved", 40),
         (
             "zero checkpoint saved /x/global_step500/zero_pp_rank_0_mp_rank_00_optim_states.pt",
             "checkpoint_saved",

@@ -35,6 +35,7 @@ def said(line: str) -> list[Progress]:
         ("Saved checkpoint to out/step_1000.pt", "checkpoint_saved", 1000, None),
         ("Checkpoint saved at step 1000: /x/y.pt", "checkpoint_saved", 1000, None),
         ("[12:00:01] saved ckpt-500", "checkpoint_saved", 500, None),
+        ("INFO ckpt: saved /nfs/a/step_000025 in 15.1s (blocking)", "checkpoint_saved", 25, None),
         (
             "[NeMo I 2026-02-03 04:05:06 nemo_logging:393] Async checkpoint save for step 750"
             " (/out/step=749-last.ckpt) finalized successfully.",

@@ -41,6 +41,7 @@ from flatline.judging.level_kept import kept_level, policy_rewarded
 from flatline.judging.loss import curve
 from flatline.judging.pace import pace
 from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
+from flatline.judging.slow_cpus import standing_apart
 from flatline.judging.throughput import (
     Slow,
     clock,
@@ -65,6 +66,7 @@ BLIND_CEILING = 0.79
 lost time to something that is not known, or where one of its GPUs had a fault meanwhile."""
 FAULT = "Whether the fault cost the run anything: no slow time is laid at it."
 WHOSE = "Which of the hosts that were measured ran it: a fault of one may be another job's."
+CPUS = "What the slow CPUs of one of its hosts cost: its steps bear no times."
 WHEN = "Whether the metrics are of its time: its log states no zone."
 WHICH = "Which GPUs of a node it held: those that its record counts did no work."
 MEANWHILE = "What it did in the time that no step accounts for: save, evaluate, wait or compile."
@@ -170,6 +172,7 @@ def _doubts(
         WHEN: timeless(facts),
         WHICH: doubtful(facts),
         WHOSE: METRICS in facts.stores and not scoped(facts),
+        CPUS: standing_apart(facts) is not None,
     }
     return tuple(text for text, holds in told.items() if holds)
 

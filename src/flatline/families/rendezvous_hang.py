@@ -34,6 +34,7 @@ from flatline.judging.crashes import NAMES_NO_CALL, Failure, failures
 from flatline.judging.first_wait import Unmet, never_met
 from flatline.judging.group_setup import checked_in_vain, lost_in_the_making
 from flatline.judging.leads import Lead, fix, lead, raised, shows
+from flatline.judging.never_joined import never_joined
 from flatline.judging.one_look import looked_once
 from flatline.judging.registration import (
     Absent,
@@ -84,6 +85,7 @@ def judge(facts: Facts) -> Judgement:
     first = found.first
     if first.started or _only_an_echo(facts, first):
         return None
+    absent_from, ends = never_joined(facts, CODE)
     cannot = [
         "Which of an unreachable address, a firewall, a wrong name or a rank that never started"
         " is the trigger: these lines look alike for all of them."
@@ -94,15 +96,15 @@ def judge(facts: Facts) -> Judgement:
         fault_class=first.fault_class,
         attribution=first.attribution,
         strength=first.strength,
-        shows=(shows(found, first.what), *_unheard(facts)),
+        shows=(shows(found, first.what), *_unheard(facts), *((ends,) if ends else ())),
         implies=(
             claim(
                 "The run failed before any training: a matter of addresses, ports, names or a"
                 " node that did not start, not of the model.", first.cite,
             ),
         ),
-        culprits=(),
-        scope="all",
+        culprits=absent_from[:MOST_NAMED],
+        scope="place" if absent_from else "all",
         onset=first.cite.at,
         order=(first.cite.source, first.cite.line),
         attempt=first.attempt,

@@ -33,12 +33,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import UTC, datetime
 
 from flatline.facts import Facts
 from flatline.judging.again import COLLECTED, again
 from flatline.judging.beside import beside
 from flatline.judging.bypassed import bypassed, used
 from flatline.judging.claims import claim
+from flatline.judging.congestion import congested
 from flatline.judging.costly_steps import Cost, Stated, cost, saves_begun, stated_saves
 from flatline.judging.launches import launches
 from flatline.judging.reductions import reduction
@@ -58,6 +60,9 @@ EXPLAINS = {"F3": "a run at a fraction of its pace does not reach its plan in ti
 
 STORM = 0.25
 """Of the time by the clock spent on saving: a quarter is not worth what it protects from."""
+HEAVY, LONG_RUN_S = 0.15, 1800.0
+"""The same of a run that was no trial, where the log says what each save took: some four times
+what tuned schedules spend (3.5 %, CheckFreq, FAST 2021).  Told below 0.8."""
 SAVES = 4
 """Fewer saves show no habit."""
 LONG_SAVE_S = 120.0
@@ -93,6 +98,7 @@ def judge(facts: Facts) -> Judgement:
         or _bypassed(facts)
         or _serialised(facts)
         or slow_fabric(facts, CODE)
+        or _crowded(facts)
         or _reducing(facts)
     )
     return found or _cleared(facts)
@@ -103,7 +109,8 @@ def _heavy(stated: Stated) -> bool:
     enough = stated.events >= SAVES or (
         stated.sure and stated.events >= 2 and stated.lost_s >= stated.events * LONG_SAVE_S
     )
-    return enough and stated.lost_s >= STORM * stated.wall_s
+    habit = stated.sure and stated.events >= SAVES and stated.wall_s >= LONG_RUN_S
+    return enough and stated.lost_s >= (HEAVY if habit else STORM) * stated.wall_s
 
 
 def _cleared(facts: Facts) -> Cleared | None:
@@ -134,7 +141,7 @@ def _said_to_save(facts: Facts, stated: Stated) -> Finding:
         ),
         implies=(claim("Every rank waits while one saves, unless it is done beside the steps.",
                        *shown),),
-        strength=0.75 if stated.sure else 0.4,
+        strength=0.4 if not stated.sure else 0.75 if share >= STORM else 0.6,
         role="cause" if stated.sure else "warning",
         severity="degraded" if stated.sure else "warning",
         took_s=(stated.lost_s, stated.wall_s) if stated.sure else None,
@@ -188,6 +195,36 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
                    " lost, not once a few steps."),
         ),
         resubmit="fix_first",
+    )  # fmt: skip
+
+
+def _crowded(facts: Facts) -> Finding | None:
+    """A fabric ahead of every host's port that did not take their traffic, its links sound."""
+    found = congested(facts)
+    if found is None:
+        return None
+    lost = 1 - found.phase.part
+    return Finding(
+        code=CODE,
+        summary=f"The fabric was congested for every host alike, and the run {lost:.0%} slower",
+        fault_class="slow-interconnect",
+        attribution="infrastructure",
+        strength=0.76,
+        severity="degraded",
+        shows=found.shows,
+        implies=(claim("Collectives take longer on every host: their ports may not send what they"
+                       " have.", *found.shows[0].cites),),
+        scope="all",
+        onset=datetime.fromtimestamp(found.phase.begins, UTC),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Whose traffic filled it: the switches' counters and the other jobs' would"
+                       " tell.",),
+        actions=(
+            Action("escalate", "See which jobs began to send at that time, and what the switches"
+                   " between the hosts dropped or held back.", "sacct -a -X -S START -E END"),
+        ),
+        resubmit="as_is",
     )  # fmt: skip
 
 

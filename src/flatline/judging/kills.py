@@ -104,7 +104,10 @@ class Kills:
 
     @property
     def places(self) -> tuple[Place, ...]:
-        return distinct(kill.place for kill in self.same)
+        """Of those that were killed; where none is known, of the one host whose kernel told."""
+        known = distinct(kill.place for kill in self.same)
+        hosts = {getattr(cite, "place", Place()).host for cite in self.oom_cites} - {None}
+        return known or tuple(Place(host=host) for host in hosts if len(hosts) == 1)
 
     @property
     def cites(self) -> tuple[Cite, ...]:

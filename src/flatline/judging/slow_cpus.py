@@ -65,6 +65,23 @@ def beside(facts: Facts, host: str, inside: Slow) -> Claim | None:
     return None if usually is None else _told(host, own, usually)
 
 
+def standing_apart(facts: Facts) -> Claim | None:
+    """That the CPUs of one host alone are slow over all that was measured: where no step is dated
+    nothing tells what it costs."""
+    if facts.window is None or not facts.measured(CPU_CLOCK):
+        return None
+    begins, ends = (int(moment.timestamp()) for moment in facts.window)
+    mean = f"avg by (host) (avg_over_time({CPU_CLOCK}[{max(1, ends - begins)}s]))"
+    read = by_host(instant(facts, mean, float(ends)))
+    now = {} if read is None else read.at(float(ends))
+    if read is None or len(now) < LEAST_HOSTS:
+        return None
+    low = [host for host in now if now[host] < CPU_SLOW * median(now.values())]
+    own = read.cite(low[0], float(ends), "CPU clock, over all that was measured") if low else None
+    usually = usual(facts, mean, float(ends), "CPU clock, the median host")
+    return _told(low[0], own, usually) if len(low) == 1 and own and usually else None
+
+
 def slow_cpus(facts: Facts, run: Course, host: str, hosts: tuple[str, ...]) -> Claim | None:
     """That the CPUs of this host, and of none of the others, are clocked below the usual."""
     if not facts.measured(CPU_CLOCK):

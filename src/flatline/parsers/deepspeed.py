@@ -27,7 +27,7 @@ TRIGGERS = (
     r"\] [0-9]+/[0-9]+, +(RunningAvg)?SamplesPerSec=",
     r"OVERFLOW! (Rank [0-9]+ )?Skipping step",
     r"dynamic loss scale overflow! Skipping step",
-    r"[Cc]heckpoint global_step[0-9]+ is ready now",
+    r"global_step[0-9]+ is ready now",
     r"\[[Tt]orch\] Loaded checkpoint from ",
     r"zero checkpoint saved ",
     r"Unable to find latest file at ",

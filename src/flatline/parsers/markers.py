@@ -31,6 +31,7 @@ TRIGGERS = (
     r"(?i:resum(ing|ed) )",
     r"(?i:(loaded|restored|saved|wrote) [^\n]{0,60}(checkpoint|ckpt))",
     r"(?i:checkpoint [^\n]{0,80}(loaded|restored|saved))",
+    r"(?i:(ckpt|checkpoint): (loaded|restored|saved) )",
     r"(?i:checkpoint save [^\n]{0,120}(took|save duration ?:) [0-9])",
     r"(?i:checkpoint save for step [0-9][^\n]{0,400} finalized)",
     r"[Ss]aved [^\n]{0,120}(step|iter|epoch)[-_]?[0-9]+[^\n]{0,20}\.(pt|pth|ckpt)",
@@ -74,13 +75,13 @@ _RESUME = re.compile(
 _STARTS = re.compile(r"Training starts at step ([0-9]{1,12})\b(?:.*\btotal steps ([0-9]{1,12}))?")
 _LOADED = re.compile(
     r"\b(?:loaded|restored)\b[^\n]{0,60}?\b(?:checkpoint|ckpt)"
-    r"|\bcheckpoint\b[^\n]{0,80}?\b(?:loaded|restored)\b",
+    r"|\bcheckpoint\b[^\n]{0,80}?\b(?:loaded|restored)\b|\bckpt: (?:loaded|restored) ",
     re.I,
 )
 _SAVED = re.compile(
     r"\b(?:saved|wrote)\b[^\n]{0,60}?\b(?:checkpoint|ckpt)"
     r"|\bsaved\b[^\n]{0,120}?(?:step|iter|epoch)[-_]?[0-9]{1,12}[^\n]{0,20}\.(?:pt|pth|ckpt)\b"
-    r"|\bcheckpoint\b[^\n]{0,80}?\bsaved\b"
+    r"|\bcheckpoint\b[^\n]{0,80}?\bsaved\b|\bckpt: saved "
     r"|\bcheckpoint save\b[^\n]{0,120}?\b(?:took|save duration ?:) [0-9]"
     r"|\bcheckpoint save for step [0-9][^\n]{0,400}? finalized successfully",
     re.I,
