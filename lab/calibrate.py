@@ -49,8 +49,11 @@ def add(name: str, folder: Path) -> None:
         for path in sorted(folder.glob("*/truth.toml")):
             truth = tomllib.loads(path.read_text("utf-8"))
             args = list(truth.get("args", ()))
-            job = args[args.index("--job") + 1] if "--job" in args else None
-            verdict = judge(collect(Request((str(path.parent / "run"),), job=job)))
+            job = args[args.index("--job") + 1] if "--job" in args else truth.get("job")
+            base = path.parent / "baseline"
+            beside = str(base) if base.is_dir() else None
+            run = Request((str(path.parent / "run"),), job=job, baseline=beside)
+            verdict = judge(collect(run))
             if verdict.state == "found":
                 right = verdict.code in truth.get("codes", ())
                 row = (name, truth.get("origin", name), verdict.confidence, int(right))

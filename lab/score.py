@@ -3,9 +3,10 @@ Scores the verdicts on a folder of cases: how often right, how often wrong, how 
 
     python lab/score.py FOLDER
 
-A case is FOLDER/<name>/ with `run/` (what a run left behind) and `truth.toml`: `codes` (families any
-of which is right), `also` ("undetermined" where abstaining is right too), `fault_class`.  The same
-numbers are given for each origin apart, where `truth.toml` names one.
+A case is FOLDER/<name>/ with `run/` (what a run left behind), perhaps `baseline/`, and `truth.toml`:
+`codes` (families any of which is right), `also` ("undetermined" where abstaining is right too),
+`fault_class`, `job` (the one asked about).  The same numbers are given for each origin apart, where
+`truth.toml` names one.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ CONFIDENT = 0.8
 def outcome(truth: dict[str, Any], run: Path) -> tuple[str, str]:
     """(right, abstained, wrong or confidently wrong; what was said)."""
     args = list(truth.get("args", ()))
-    job = args[args.index("--job") + 1] if "--job" in args else None
-    verdict = diagnose(collect(Request((str(run),), job=job)))
+    job = args[args.index("--job") + 1] if "--job" in args else truth.get("job")
+    beside = run.parent / "baseline"
+    baseline = str(beside) if beside.is_dir() else None
+    verdict = diagnose(collect(Request((str(run),), job=job, baseline=baseline)))
     said = verdict.code if verdict.state != "undetermined" else "undetermined"
     shown = f"{said} {verdict.fault_class} {verdict.confidence:.2f} {verdict.headline[:90]}"
     if said in (*truth.get("codes", ()), *truth.get("also", ())):

@@ -165,3 +165,33 @@ def test_the_watchdog_that_ends_a_process_is_told_beside_its_end(
 ) -> None:
     """Ray prints the lines of many processes, and their order is nobody's."""
     assert said(tmp_path, text).code == code
+
+
+LOADER = (
+    "stage 1/50\nTraceback (most recent call last):\n"
+    '  File "/venv/torch/utils/data/dataloader.py", line 990, in _try_get_data\n'
+)
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "fault_class"),
+    [("Out Of Memory", "A2", "cgroup-oom"), ("Exited with exit code 1", "A1", "data")],
+)
+def test_srun_names_the_limit_that_a_task_met(
+    tmp_path: Path, words: str, code: str, fault_class: str
+) -> None:
+    """Above it the loader tells of a worker that is gone."""
+    verdict = said(tmp_path, LOADER + f"srun: error: gpu001: task 0: {words}\n")
+
+    assert (verdict.code, verdict.fault_class) == (code, fault_class)
+
+
+def test_aborts_of_all_tasks_without_a_word_of_the_program_are_not_sure(tmp_path: Path) -> None:
+    """A watchdog or a coordination service aborts them all, and says so in logs not read here."""
+    aborted = "".join(f"srun: error: n{n}: task {n}: Aborted (core dumped)\n" for n in range(4))
+    alone = said(tmp_path, aborted)
+    printed = "".join(f"loading shard {n}\n" for n in range(60))
+    heard = said(tmp_path, printed + aborted)
+
+    assert (alone.code, alone.confidence < 0.8) == ("A2", True)
+    assert (heard.code, heard.confidence >= 0.8) == ("A2", True)

@@ -253,6 +253,17 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         },
     ),
     (
+        paddle,
+        "[2023-03-25 02:54:48 INFO   ] trainer:__train_epoch:359 - Train epoch: [29/200], batch:"
+        " [4800/9238], loss: 12.4, learning_rate: 0.0001, reader_cost: 0.11, batch_cost: 0.15,"
+        " ips: 60.2 speech/sec, eta: 4 days, 20:53:43",
+        {
+            "step": 263464, "planned": 1847600, "epoch": 29.0, "epochs": 200.0,
+            "per_epoch": 9238, "loss": 12.4, "lr": 0.0001, "step_s": 0.15, "data_s": 0.11,
+            "throughput": 60.2, "throughput_unit": "samples/s",
+        },
+    ),
+    (
         mindspore,
         "2026-03-01 10:00:00,000 - mindformers - INFO - { Epoch:[  1/  5], step:[   10/  100], "
         "loss: 10.625, per_step_time: 312ms, lr: 1e-05, overflow cond: False, loss_scale: 65536.0",

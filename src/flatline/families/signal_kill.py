@@ -102,6 +102,11 @@ def judge(facts: Facts) -> Judgement:
         cannot.append(
             "Whether anything was lost by it: the log says before that training was over."
         )
+    if found.unheard:
+        cannot.append(
+            "Whether they aborted because a collective or a heartbeat timed out: nothing that the"
+            " program printed was read."
+        )
     if kind in ("segv", "abort", "bus"):
         cannot.append("Which code crashed: no core dump or native stack was read.")
     return Finding(

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
 
-from flatline.facts import Facts
+from flatline.facts import LOG, Facts
 from flatline.judging.claims import distinct, number, same_rank
 from flatline.judging.crashes import failures, survived
 from flatline.judging.echoes import echoes_of
@@ -46,6 +46,7 @@ _RUNS_OTHERS = re.compile(
     r"(?:^|/)(?:python|perl|bash|sh|env|nice|torchrun|accelerate)[\d.]{0,5}$"
 )
 WRAPPED_LINES, BESIDE_LINES = 5, 10
+FEW_LINES = 40
 DOWN_LINES = 20
 ONCE_DONE = 0.7
 """A process that is killed after it said that its training was over may have lost nothing."""
@@ -101,6 +102,9 @@ class Kills:
     fault_class: str
     told: tuple[Cite, ...] = ()
     """Other root lines of the same attempt that say the same."""
+    unheard: bool = False
+    """Whether several tasks aborted and nothing that their program printed was read: a watchdog or
+    a coordination service aborts all of them."""
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -120,7 +124,7 @@ class Kills:
     @property
     def strength(self) -> float:
         sure = min(0.97, self.first.strength + (0.08 if self.oom else 0.0))
-        sure = min(sure, HELPER) if self.first.helper else sure
+        sure = min(sure, HELPER) if self.first.helper or self.unheard else sure
         return min(sure, ONCE_DONE) if self.first.done else sure
 
 
@@ -155,7 +159,15 @@ def _kills(facts: Facts) -> Kills | None:
         and m.attempt == attempt
         and m.signature.fault_class in (fault_class, "kill-unknown")
     )
-    return Kills(first, tuple(same), oom if used else None, used, echoes, fault_class, told)
+    unheard = fault_class == "abort" and len(fatal) > 1 and not _heard(facts)
+    return Kills(
+        first, tuple(same), oom if used else None, used, echoes, fault_class, told, unheard
+    )
+
+
+def _heard(facts: Facts) -> bool:
+    """Whether a log holds more than a launcher's few lines."""
+    return facts.has_progress or any(read.lines > FEW_LINES for read in facts.log_files(LOG))
 
 
 def _placed(found: list[Kill]) -> list[Kill]:

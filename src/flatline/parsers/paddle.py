@@ -7,7 +7,7 @@ print the step of the whole run.  `batch_cost` is seconds a step, `ips` samples 
 
 Source: `log_info` of ppcls/engine/train/utils.py; `LogPrinter` of ppdet/engine/callbacks.py;
 `train` of PaddleOCR tools/program.py; `train` of paddleseg/core/train.py; the examples of
-PaddleNLP (`global step 10, epoch: 1, batch: 9, loss: ...`).
+PaddleNLP (`global step 10, epoch: 1, batch: 9, loss: ...`); `__train_epoch` of PPASR.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ TRIGGERS = (
     r"Epoch: \[[0-9]+\] \[ *[0-9]+/[0-9]+\] learning_rate: ",
     r"epoch: \[[0-9]+/[0-9]+\], (global_step|iter): [0-9]",
     r"\[TRAIN\] epoch: [0-9]+, iter: [0-9]+/[0-9]",
+    r"Train epoch: \[[0-9]+/[0-9]+\], batch: \[",
     r"global step [0-9]+, epoch: [0-9]+, batch: [0-9]",
 )
 _RATES = {
@@ -45,6 +46,9 @@ RULES = (
     rule("train", r"\[TRAIN\] epoch: (?P<epoch>[0-9]{1,7}), iter: (?P<step>[0-9]{1,12})/"
          r"(?P<planned>[0-9]{1,12})", unit="samples/s", says=fields(loss=r"(?<![\w])loss: #",
          lr=r"\blr: #", **_RATES)),
+    rule("train", r"\bTrain epoch: \[(?P<epoch>[0-9]{1,7})/(?P<epochs>[0-9]{1,7})\], batch: "
+         r"\[(?P<n>[0-9]{1,12})/(?P<of>[0-9]{1,12})\]", zero=1, unit="samples/s",
+         says=fields(loss=r"(?<![\w])loss: #", lr=r"\blearning_rate: #", **_RATES)),
     rule("train", r"\bglobal step (?P<step>[0-9]{1,12}), epoch: (?P<epoch>[0-9]{1,7}), "
          r"batch: [0-9]{1,12}", says=fields(loss=r"(?<![\w])loss: #", lr=r"\blr: #",
          per_s=r"\bspeed: # step/s")),
