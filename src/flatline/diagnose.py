@@ -30,6 +30,7 @@ from flatline.judging.belonging import (
 from flatline.judging.both_ends import as_it_was_ended
 from flatline.judging.bygone import long_before
 from flatline.judging.comparison import beside_baseline, slower_unexplained, unexplained
+from flatline.judging.gone_beside import beside_the_gone
 from flatline.judging.order import later
 from flatline.judging.unanswered import fell, lastly, why_open
 from flatline.model import (
@@ -138,7 +139,7 @@ def _judged(
 
 
 DOUBTS = (belonging, of_its_pods, of_its_nodes, of_its_time, on_shared_nodes, long_before,
-          of_a_servers_hours)  # fmt: skip
+          of_a_servers_hours, beside_the_gone)  # fmt: skip
 
 
 def _doubted(facts: Facts, finding: Finding) -> Finding:
@@ -166,13 +167,9 @@ def _broken_circles(made: list[Judged]) -> list[Judged]:
         made = [replace(j, role="cause", explained_by=()) if j is first else j for j in made]
 
 
-BY_THE_KERNEL = ("A2/host-oom", "A2/cgroup-oom")
-"""No launcher does so to the ranks that are left: what explains it names it."""
-
-
 def _mechanism(explains: Explains, cause: Finding, effect: Finding) -> str | None:
-    table, named = explains.get(cause.code, {}), f"{effect.code}/{effect.fault_class}"
-    return table.get(named) or (None if named in BY_THE_KERNEL else table.get(effect.code))
+    table = explains.get(cause.code, {})
+    return table.get(f"{effect.code}/{effect.fault_class}") or table.get(effect.code)
 
 
 def _explains(facts: Facts, explains: Explains, cause: Finding, effect: Finding) -> bool:
@@ -317,7 +314,7 @@ def _lead(facts: Facts, judged: Sequence[Judged]) -> Judged | None:
     causes = [j for j in judged if j.role == "cause" and j.confidence >= UNDETERMINED_BELOW]
     if facts.disposition == "cancelled":
         causes = [j for j in causes if _before_cancel(facts, j)]
-    if facts.disposition == "timeout":  # what ended an earlier try did not hold the last one up
+    if facts.disposition == "timeout" and facts.tagged("output-ends"):  # another job's tries
         causes = [j for j in causes if j.finding.attempt == facts.last.n]
     ended = [j for j in causes if j.finding.ended_run]
     if ended:

@@ -43,12 +43,13 @@ def test_a_program_that_goes_on_without_gpus_is_killed_for_its_memory(tmp_path: 
     assert verdict.confidence >= 0.8
 
 
-def test_where_nothing_follows_the_missing_gpu_is_the_cause_but_not_surely(tmp_path: Path) -> None:
-    """A run that was meant for a CPU prints it too."""
+def test_where_nothing_follows_the_missing_gpu_is_the_cause(tmp_path: Path) -> None:
+    """And where a launcher was missing, a helper's end is none of it."""
     verdict = said(tmp_path, NO_GPU)
+    missed = "run.sh: line 3: torchrun: command not found\nrun.sh: line 4: 42 Killed  ./watch.sh\n"
 
     assert (verdict.code, verdict.fault_class) == ("A1", "env")
-    assert verdict.confidence < 0.8
+    assert said(tmp_path, missed).code == "A1"
 
 
 def test_a_script_goes_on_after_what_it_could_not_open(tmp_path: Path) -> None:
@@ -72,8 +73,9 @@ def test_a_script_goes_on_after_what_it_could_not_open(tmp_path: Path) -> None:
               ("readAgent", "pickle.load(open(f'out/{name}.obj', 'rb'))")], "A1"),
         ("", [("main", "save_model(net, epoch=0)"),
               ("save_model", "torch.save(net, open(path, 'wb'))")], "A1"),
-        (HISTORY, [("main", "write(result)"), ("write", "open(path, 'w')")], "A3"),
-        ("", [("main", "write(result)"), ("write", "open(path, 'w')")], "A1"),
+        (HISTORY, [("main", "write(result)"), ("write", "open(path, 'w')")], "A1"),
+        ("", [("main", "write_config(cfg)"),
+              ("save_model", "json.dump(cfg, open(p, 'w'))")], "A1"),
     ],
 )  # fmt: skip
 def test_a_model_that_is_written_down_and_losses_that_were_logged_were_trained(
@@ -83,6 +85,13 @@ def test_a_model_that_is_written_down_and_losses_that_were_logged_were_trained(
     what = "FileNotFoundError: [Errno 2] No such file or directory: 'out/a/b.obj'"
 
     assert said(tmp_path, above + raised(*frames, what=what)).code == code
+
+
+def test_losses_that_a_tracker_lists_below_were_logged_by_this_run(tmp_path: Path) -> None:
+    """Those above may be an earlier run's."""
+    text = raised(("main", "write(result)"), what="ValueError: no such axis")
+
+    assert said(tmp_path, text + HISTORY).code == "A3"
 
 
 def report(job: int, why: str) -> str:
@@ -113,6 +122,7 @@ def test_what_lsf_appends_to_a_file_is_another_jobs(tmp_path: Path) -> None:
         ("    Exit Status:    -17 (Job execution failed due to hook rejection; delete the job)",
          "F4"),
         ("=>> PBS: job killed: mem 4208516kb exceeded limit 4194304kb", "A2"),
+        ("=>> PBS: job killed: mem 42gb exceeded limit 40gb", "A2"),
     ],
 )  # fmt: skip
 def test_pbs_says_what_it_did(tmp_path: Path, line: str, code: str) -> None:
@@ -151,6 +161,16 @@ TIMED_OUT = (
 )
 
 
+def test_a_loaders_worker_is_ended_by_no_watchdog(tmp_path: Path) -> None:
+    """It was gone first, and the others waited."""
+    gone = (
+        "[rank1]: RuntimeError: DataLoader worker (pid(s) 4242) exited unexpectedly\n"
+        + TIMED_OUT.replace("[rank1]", "[rank0]").replace("[Rank 1]", "[Rank 0]")
+    )
+
+    assert said(tmp_path, gone).code == "A2"
+
+
 @pytest.mark.parametrize(
     ("text", "code"),
     [
@@ -163,8 +183,11 @@ TIMED_OUT = (
 def test_the_watchdog_that_ends_a_process_is_told_beside_its_end(
     tmp_path: Path, text: str, code: str
 ) -> None:
-    """Ray prints the lines of many processes, and their order is nobody's."""
-    assert said(tmp_path, text).code == code
+    """Ray prints the lines of many processes, and their order is nobody's: neither is sure."""
+    verdict = said(tmp_path, text)
+
+    assert verdict.code == code
+    assert verdict.confidence < 0.8
 
 
 LOADER = (
@@ -195,3 +218,54 @@ def test_aborts_of_all_tasks_without_a_word_of_the_program_are_not_sure(tmp_path
 
     assert (alone.code, alone.confidence < 0.8) == ("A2", True)
     assert (heard.code, heard.confidence >= 0.8) == ("A2", True)
+
+
+def test_a_limit_that_bears_no_time_is_no_proof_of_progress_up_to_it(tmp_path: Path) -> None:
+    """PBS names the limit alone: a hang may have run into it."""
+    steps = "".join(
+        f"2026-03-01 10:{n // 60:02d}:{n % 60:02d} INFO step {n}/9000 loss {4 - n / 800:.3f}\n"
+        for n in range(1, 800, 5)
+    )
+    limit = "=>> PBS: job killed: walltime 14441 exceeded limit 14400\n"
+
+    assert said(tmp_path, steps + limit).confidence < 0.8
+
+
+def test_a_kernels_line_is_of_the_try_that_ran_then(tmp_path: Path) -> None:
+    """By the rows of the record: what broke under the first is no sign of the second."""
+    row = "18|t|{}|0:0|2026-11-20T09:59:00|2026-11-20T{}|2026-11-20T{}|1|gpu1\n"
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|Submit|Start|End|NNodes|NodeList\n"
+        + row.format("REQUEUED", "10:00:00", "10:14:10")
+        + row.format("TIMEOUT", "10:14:15", "14:00:00")
+    )
+    (tmp_path / "dmesg.txt").write_text(
+        "[Fri Nov 20 10:14:01 2026] NVRM: Xid (PCI:0000:3b:00): 79, pid=42, name=python, GPU has"
+        " fallen off the bus.\n"
+    )
+    steps = [f"2026-11-20 10:{n // 60:02d}:{n % 60:02d} INFO step {n}/2000 loss {4 - n / 400:.3f}"
+             for n in range(1, 800, 10)]  # fmt: skip
+    again = ["2026-11-20 10:14:20 INFO Resuming from checkpoint step 600"]
+    again += [
+        f"2026-11-20 10:15:{n % 60:02d} INFO step {n}/2000 loss 2.4" for n in range(601, 640, 9)
+    ]
+    verdict = said(tmp_path, "\n".join(steps + again) + "\n")
+
+    assert verdict.code == "B2"
+    assert next(f.finding.attempt for f in verdict.findings if f.finding.code == "B2") == 0
+
+
+def test_what_ended_an_earlier_try_stays_the_cause_where_the_last_met_the_wall(
+    tmp_path: Path,
+) -> None:
+    """A card that fell off the bus is no less broken for a second try that hung."""
+    steps = [
+        f"2026-03-02 0{1 + n // 60}:{n % 60:02d}:00 INFO step {n}/900 loss {4 - n / 300:.3f}"
+        for n in range(1, 300)
+    ]
+    again = [f"2026-03-02 07:0{n}:00 INFO step {n}/900 loss 2.9" for n in range(1, 5)]
+    xid = "kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid=9, GPU has fallen off the bus."
+    wall = "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-03-02T11:04:58 DUE TO TIME LIMIT"
+    verdict = said(tmp_path, "\n".join([*steps, xid, "Resuming from step 200", *again, wall]))
+
+    assert verdict.code == "B2"

@@ -16,7 +16,7 @@ from functools import partial
 from pathlib import Path
 
 from flatline.collect.asking import Own
-from flatline.collect.attempts import fold_attempts, moved
+from flatline.collect.attempts import fold_attempts, moved, of_rows
 from flatline.collect.baseline import Chosen, lacking_of, named_baseline, sought
 from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
@@ -384,14 +384,14 @@ def _facts(read: Reading) -> Facts:
     if any(events.zone_assumed for _, _, events in logs):
         gaps.append(Gap("time zone", f"log lines state none; their times are read as {read.zone}"))
     fold = fold_attempts(logs, len(rows))
-    matches = [moved(m, fold) for _, _, events in logs for m in events.matches]
+    kernel = frozenset(file.source for file, _, _ in logs if file.kind == KERNEL)
+    matches = of_rows((e.matches for *_, e in logs), rows, kernel, fold)
     crashes = [moved(c, fold) for _, _, events in logs for c in events.crashes]
     exits = [moved(e, fold) for _, _, events in logs for e in events.exits]
     markers = [moved(k, fold) for _, _, events in logs for k in events.markers]
     tracks = [t for _, _, events in logs for t in events.tracks.values()]
     for track in tracks:
         track.attempts = array("h", [fold.get((track.source, n), n) for n in track.attempts])
-    kernel = frozenset(file.source for file, _, _ in logs if file.kind == KERNEL)
     reader = LineReader(found, gaps)
     others = set(map(id, of_other_jobs(matches, rows, kernel, reader.lines)))
     matches = [m for m in matches if id(m) not in others]

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 from typing import Any, TypeVar
 
 from flatline.collect.events import LogEvents
 from flatline.facts import Marker
-from flatline.model import Crash, Gap, Match, ProcessExit
+from flatline.model import Crash, Gap, Job, Match, ProcessExit
 
 E = TypeVar("E", Match, Crash, ProcessExit, Marker)
 Fold = dict[tuple[str, int], int]
@@ -99,6 +99,24 @@ def moved(event: E, fold: Fold) -> E:
     source = event.cite.source
     n = fold.get((source, event.attempt), event.attempt)
     return event if n == event.attempt else replace(event, attempt=n)
+
+
+def of_rows(
+    logs: Iterable[Sequence[Match]], rows: Sequence[Job], kernel: Collection[str], fold: Fold
+) -> list[Match]:
+    """The logs' matches in their tries; those of kernels in the one that ran when they were
+    printed, by the rows of the record."""
+    matches = [moved(match, fold) for found in logs for match in found]
+    starts = [row.started_at.timestamp() for row in rows if row.started_at is not None]
+    each = len(rows) == max(fold.values(), default=0) + 1
+    if len(rows) < 2 or len(starts) < len(rows) or not each:
+        return matches
+    return [
+        replace(m, attempt=max(bisect_right(starts, m.cite.at.timestamp()) - 1, 0))
+        if m.cite.source in kernel and m.cite.at is not None
+        else m
+        for m in matches
+    ]
 
 
 RESET_INTERVALS = 4

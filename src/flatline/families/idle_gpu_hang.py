@@ -79,7 +79,7 @@ def judge(facts: Facts) -> Judgement:
     if facts.disposition in ENDED or facts.crashes or len(facts.ranks) > 1:
         return None
     start, end = _held(facts, facts.window)
-    worked = _worked(facts, activity, end)
+    worked = _worked(facts, activity, _ended(facts, end))
     if worked is not None:
         return worked
     last = _last_printed(facts)
@@ -129,6 +129,11 @@ def _held(facts: Facts, window: tuple[datetime, datetime]) -> tuple[float, float
         known = [at for at in (facts.job and facts.job.ended_at, *facts.last_seen.values()) if at]
         end = min([end, *(at.timestamp() for at in known[:1])]) - TEAR_DOWN_S
     return start, end
+
+
+def _ended(facts: Facts, end: float) -> float:
+    """Up to when the GPU's work counts: to the cancel, the time for tearing down included."""
+    return end + TEAR_DOWN_S if facts.disposition == "cancelled" else end
 
 
 def _still(read: Sequence[Readings], place: Place, end: float) -> list[QueryCite]:
@@ -212,10 +217,14 @@ def _cancelled_s(facts: Facts, source: str) -> float:
         return 0.0
     first = max(1, told.cite.line - LINES_ABOVE)
     above = facts.lines(source, first, told.cite.line - first)
-    stamps = [found[0] for text in (*above, told.cite.text) for found in _STAMP.finditer(text)]
-    if len(stamps) < 2:
+    said = [
+        text for text in above if text.strip() and not text.startswith(("srun:", "slurmstepd"))
+    ]
+    own = _STAMP.search(said[-1]) if said else None  # lines without a time may be of any time
+    at = _STAMP.search(told.cite.text)
+    if own is None or at is None:
         return 0.0
-    before, cancelled = (datetime.fromisoformat(stamp) for stamp in stamps[-2:])
+    before, cancelled = datetime.fromisoformat(own[0]), datetime.fromisoformat(at[0])
     return max(0.0, (cancelled - before).total_seconds())
 
 

@@ -379,7 +379,7 @@ def _without(facts: Facts) -> Claim | None:
     known, other = beside(facts), facts.baseline
     if known is None or other is None or known.lost <= known.pace.noise_ratio:
         return None
-    differ = [one for one in settings(facts, other)[0] if one.weight in ("work", "speed")]
+    differ = [one for one in settings(facts, other)[0] if one.weight not in ("place", "start")]
     alone = len(differ) == 1 and _WAITS_SET.search(differ[0].name) and differ[0].theirs == NOT_SET
     return known.pace_claim() if alone else None
 

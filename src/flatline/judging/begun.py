@@ -58,7 +58,7 @@ _OF_THE_PLAN = re.compile(
 """What speaks of a step to come, of one of another run, of a solver's."""
 _SAVING = re.compile(r"_?save_(?:\w+_)?(?:checkpoint|ckpt|model|state|weights|adapter)\w*")
 _KEEPING = re.compile(
-    r"_?(?:save|dump|store|write|export)_?(?:the_?)?(?:trained_?|final_?|best_?|all_?)?"
+    r"_?(?:save|dump|store|write)_?(?:the_?)?(?:trained_?|final_?|best_?|all_?)?"
     r"(?:agent|model|network|net|weight|polic(?:y|ie)|checkpoint|ckpt)s?",
     re.IGNORECASE,
 )
@@ -66,7 +66,10 @@ _WRITES = re.compile(
     r"\bopen\(.*,\s*(?:mode ?= ?)?['\"][wx]b?\+?['\"]|\.(?:dump|save)\("
     r"|\bFile\([^)]*,\s*['\"][wa]['\"]"
 )
-_AT_FIRST = re.compile(r"(?i)\b(?:epoch|step|iter\w*) ?= ?0\b|\binit")
+_AT_FIRST = re.compile(
+    r"(?i)\b(?:epoch|step|iter\w*) ?= ?0\b|\binit|\bjson\.|onnx|\bbase\b|pre_?train"
+    r"|\bconfig\b|\bcfg\b"
+)
 _HISTORY = re.compile(r"\bwandb: {1,12}(?:\S{0,60}[/_])?loss\S{0,40} [▁▂▃▄▅▆▇█ ]{2,}$")
 HISTORY_LINES = 60
 """What wandb prints as a run ends, of a loss that was logged more than once."""
@@ -87,6 +90,12 @@ def at_nought(facts: Facts, cite: LogCite) -> bool:
     return first and not facts.has_progress
 
 
+_NO_STEPS = re.compile(
+    r"(?i)file|image|sample|example|token|shard|\bmap\b|load|data|cache|row|batches of"
+)
+"""What is counted while the data are made ready."""
+
+
 def drawn_at_the_end(facts: Facts, crash: Crash) -> bool:
     """Whether the bar of the steps stands just below, where nothing follows: a bar draws itself
     once more as it is closed, and what it shows had been reached before the exception."""
@@ -94,7 +103,7 @@ def drawn_at_the_end(facts: Facts, crash: Crash) -> bool:
         return False
     below = range(crash.end_line + 1, crash.end_line + 1 + LINES_ABOVE)
     shown = (_DRAWN.findall(facts.text(crash.cite.source, line)) for line in below)
-    return any(int(steps) > 0 and not _LATER_PASS.search(name)
+    return any(int(steps) > 0 and not (_LATER_PASS.search(name) or _NO_STEPS.search(name))
                for found in shown for name, steps in found)  # fmt: skip
 
 
@@ -152,11 +161,10 @@ def keeps_a_model(crash: Crash) -> bool:
 
 
 def logged(facts: Facts, crash: Crash) -> bool:
-    """Whether a history of losses is shown beside it, as the tracker of the run prints it."""
-    source, head = crash.head.source, crash.head.line
-    first = max(1, head - HISTORY_LINES)
-    lines = facts.lines(source, first, crash.end_line - first + HISTORY_LINES)
-    return any(map(_HISTORY.search, lines))
+    """Whether a history of losses is shown below it, as the tracker prints it as its run ends: one
+    above may be an earlier run's."""
+    below = facts.lines(crash.head.source, crash.end_line + 1, HISTORY_LINES)
+    return any(map(_HISTORY.search, below))
 
 
 def in_the_making(crash: Crash) -> bool:

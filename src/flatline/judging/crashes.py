@@ -124,6 +124,10 @@ _LIBRARYS_CLASS = re.compile(
     r"|accelerate|monai|wandb|diffusers|peft|deepspeed)\."
 )
 """What Hydra was to build: a library's class takes other arguments in another version."""
+_ON_THE_CPU = "failed call to cuInit: "
+_STARTS_PROGRAMS = re.compile(
+    r"\b(?:torchrun|python[\d.]*|srun|mpirun|mpiexec|deepspeed|accelerate|horovodrun|colossalai)\b"
+)
 FAR = 2
 """Frames of a program that began, more than those of one that could not be read."""
 
@@ -185,16 +189,23 @@ def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
 
 def _went_on(missed: Failure, found: Iterable[Failure]) -> bool:
     """Whether a script went on after a command that it missed, to something that kept it from
-    starting and says more, or to its death: a shell does, and `module` or `conda` may not have
-    been needed.  Of a traceback the program's frames show that it was run."""
-    if missed.signature is None or GOES_ON not in missed.signature.tags:
+    starting and says more, or to the death of what it ran: a shell does, and `module` or `conda`
+    may not have been needed.  TensorFlow and JAX go on without a GPU, to nothing but a kill."""
+    known = missed.signature
+    if known is None:
         return False
+    on_the_cpu = _ON_THE_CPU in missed.cite.text
+    if not on_the_cpu and GOES_ON not in known.tags:
+        return False
+    further = {"A2"} if on_the_cpu else {"A1", "F4"}
+    if _STARTS_PROGRAMS.search(missed.cite.text) is None:
+        further.add("A2")
     return any(
-        f.family in ("A1", "A2", "F4")
+        f.family in further
         and f.attempt == missed.attempt
         and f.cite.source == missed.cite.source
         and f.cite.line > missed.cite.line
-        and (f.strength > missed.strength or _came_far(f))
+        and (f.strength > missed.strength or _came_far(f) or on_the_cpu)
         and f.fatal
         for f in found
     )

@@ -236,7 +236,9 @@ def _from_lines(facts: Facts) -> Iterable[Kill]:
         event = ProcessExit("line", failure.cite, failure.place, attempt=failure.attempt,
                             signal=6 if signal == 6 else None)  # fmt: skip
         gone = GONE in failure.match.signature.tags
-        why_not = _before(facts, event) or (_timed_out_beside(facts, event) if gone else "")
+        why_not = _before(facts, event)
+        if gone and failure.match.signature.origin == "ray" and not why_not:
+            why_not = _timed_out_beside(facts, event)
         yield Kill(
             cite=failure.match.cite,
             place=failure.place,
@@ -349,6 +351,8 @@ def _timed_out_beside(facts: Facts, event: ProcessExit) -> str:
     """That a watchdog's report stands beside it: one that waited out its timeout takes its process
     down, and Ray prints the lines of its processes in no order of their own."""
     cite = event.cite
+    if _oom(facts)[0] is not None or getattr(cite, "at_assumed", True) is False:
+        return ""  # its end is told otherwise, or it has a time of its own
     beside = any(
         isinstance(cite, LogCite)
         and match.cite.source == cite.source

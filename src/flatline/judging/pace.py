@@ -175,7 +175,4 @@ def wall(facts: Facts) -> tuple[datetime, Cite] | None:
     job = facts.job
     if job is not None and job.disposition == "timeout" and job.ended_at is not None:
         return job.ended_at, job.cite
-    for match in facts.standing("time-limit"):
-        if match.cite.at is not None:
-            return match.cite.at, match.cite
     return None

@@ -190,11 +190,16 @@ def _of_one(mine: Mapping[str, Stated], other: Mapping[str, Stated]) -> Iterator
     if len(ours.keys() & theirs.keys()) < ENVIRONMENT:
         return
     for key, said in ours.items():
-        if key not in other and _LIBRARY.match(key):
+        if key not in other and _LIBRARY.match(key) and not _as_if_unset(key, said):
             yield Setting(key.upper(), "speed", _short(said.value or ""), NOT_SET, (said.cite,))
     for key, said in theirs.items():
-        if key not in mine and _LIBRARY.match(key):
+        if key not in mine and _LIBRARY.match(key) and not _as_if_unset(key, said):
             yield Setting(key.upper(), "speed", NOT_SET, _short(said.value or ""), (said.cite,))
+
+
+def _as_if_unset(key: str, said: Stated) -> bool:
+    """Whether a variable says what holds without it."""
+    return (said.value or "").lower() in ("0", "false", "off", "") or "error_handling" in key
 
 
 def _named(key: str) -> tuple[str | None, Weight]:

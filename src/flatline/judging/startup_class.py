@@ -196,7 +196,7 @@ _PATHS = tuple(
 _KEYED_IN_ENV = re.compile(r"\benviron\b|CONFIG_MAPPING|_MAPPING\[")
 _READS_SETTINGS = re.compile(
     r"\bjson\.loads?\(.{0,60}(?:config|cfg|conf|hparams|settings|options|opt)\b"
-    r"|\b(?:config|cfg|conf|hparams|settings|options|opts?|args) *= *json\.loads?\("
+    r"|\b(?:config|cfg|conf|hparams|settings) *= *json\.load\("
 )
 _KEYED_IN_SETTINGS = re.compile(
     r"\b(?i:\w*_)?(?i:cfg|config|conf|args|opts?|hparams|hps|params|settings|options|kwargs)"
@@ -220,7 +220,7 @@ _LIBRARY_CALL = re.compile(
     r"(?:SFT|DPO|PPO|GRPO|KTO|ORPO|Lora|BitsAndBytes)Config|Accelerator|ModelCheckpoint|"
     r"_run_hydra|DistributedDataParallel|FullyShardedDataParallel|DataLoader|FastLanguageModel)\b|"
     r"\b(?:pl|L|lightning|torch|tf|keras|nn|F|optim|np|pd|jax|jnp|optax|flax|datasets|accelerate|"
-    r"transformers|wandb|sns|plt|dist|deepspeed|hydra|OmegaConf)\.\w[\w.]*\("
+    r"transformers|wandb|sns|plt|dist|deepspeed|OmegaConf)\.\w[\w.]*\(|@hydra\.main\("
 )
 """Callables of libraries, by the names and the aliases they go by: what they take changes with
 their version, and no file of the user's defines them."""
@@ -348,8 +348,6 @@ def _by_what_was_done(exception: str, said: str, near: tuple[Frame, ...]) -> str
     """Where the message says nothing: by the call, the attribute, the operation, the frames."""
     if of_a_tracker(near):
         return "env"
-    if exception.endswith("FileExistsError"):  # a folder of data, made by two ranks at once
-        return "data" if _what_is_missing(said, near) == "data" else DEFAULT
     of_data = "data" if kind_of_any(near) == "data" else DEFAULT
     code = next(iter(codes(near)), "")
     if found := by_object(exception, said, code):

@@ -43,9 +43,6 @@ TRIGGERS = (
     r"(?i:(finished|completed|reached) [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
     r"(?i:done:? [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
     r"(fit|train)\(\) (is )?(done|finished|complete)",
-    r"(?i:early[ -]stop)",
-    r"(?i:total training time)",
-    r"Training time:? [0-9]",
     r"\"event\": ?\"(done|finished|train_end|training_end|training_complete|end)\"",
 )
 
@@ -94,7 +91,7 @@ _FRESH = re.compile(
     re.I,
 )
 _FINISHED = re.compile(
-    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]*"
+    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
     r"(?:train(?:ing)?(?: run)? (?:is |has |was )?(?:been )?(?:completed?|finished|done)"
     r"|finished training)"
     r"(?: successfully)?(?: (?:in|after):? [0-9][^,;]{0,60}"
@@ -103,28 +100,13 @@ _FINISHED = re.compile(
     re.I,
 )
 _AT_THE_END = re.compile(
-    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]*"
+    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
     r"(?:(?:finished|completed|reached|done:?) ([0-9]{1,12}) (?:optimi[sz]er |training |train )?"
     r"(?:steps|iterations|updates|epochs)(?:, \w{1,12})?"
     r"|(?:fit|train)\(\) (?:is )?(?:done|finished|complete)[^\n]{0,60})[\s.!]*$"
     r"|\"event\": ?\"(?:done|finished|train_end|training_end|training_complete|end)\"",
     re.I,
 )
-_STOPPED_EARLY = re.compile(
-    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b)[\s\W]*early[ -]?stop(?:ping|ped)?"
-    r"(?:(?: (?:was |has been )?(?:triggered|activated|reached))"
-    r"(?: (?:at|after|on|in) [^,;]{1,30})?"
-    r"| (?:at|after|on|in) (?:(?:epoch|step|iteration|iter)s?[ :#]{0,2}[0-9]{1,9}"
-    r"|[0-9]{1,9} (?:epochs|steps|iterations))|(?=[.!]))[\s.!*=#-]*$",
-    re.I,
-)
-_TOOK_IN_ALL = re.compile(
-    r"(?:^|[\]>|*=#!-]|\s{2}|\bINFO\b)[\s\W]*(?:total training time|training time)"
-    r"(?: (?:is|was))?[ :=]{1,4}(?:[0-9]{1,4} days?, ?)?[0-9][0-9:.]{0,20} ?"
-    r"(?:h|hrs?|hours?|m|mins?|minutes?|s|secs?|seconds?|days?)?[\s.]*$",
-    re.I,
-)
-"""torchvision's references, DETR, MAE and many loops print it once, behind the last epoch."""
 SEVERAL = 2
 _STEP = re.compile(
     r"(?<![a-z])(?:global[ _]?)?(?:steps?|iter(?:ation)?s?)[ _:=#(-]{0,3}"
@@ -148,7 +130,6 @@ class Reader:
 
     def __init__(self) -> None:
         self._counts: set[int] = set()
-        self._timed = 0
 
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line, and none where it is not the plain statement of a fact."""
@@ -158,8 +139,6 @@ class Reader:
             if step <= 1:
                 return (Progress("fresh", step=step, planned=planned),)
             return (Progress("resume", step=step - 1, planned=planned),)
-        if _STOPPED_EARLY.search(text):
-            return (Progress("finished", epoch=_position(text)[1]),)
         if _FOREIGN.search(text) or _NOT_SAID.search(text):
             return ()
         if begun := self._begins(text):
@@ -182,15 +161,10 @@ class Reader:
         return (Progress("resume", step=step, epoch=epoch),)
 
     def _ends(self, text: str) -> bool:
-        if _FINISHED.search(text) or (_TOOK_IN_ALL.search(text) and self._once()):
+        if _FINISHED.search(text):
             return True
         ended = _AT_THE_END.search(text)
         return ended is not None and self._final(ended[1])
-
-    def _once(self) -> bool:
-        """Whether no time was told before: some loops tell each epoch's."""
-        self._timed += 1
-        return self._timed == 1
 
     def _final(self, count: str | None) -> bool:
         """Whether no other count was told before."""
