@@ -38,6 +38,10 @@ EXPLAINS = {
 }
 
 
+UNHEARD = 0.79
+WHENCE = "Whether the rerun went on from the last checkpoint: no step of it was read."
+
+
 def judge(facts: Facts) -> Judgement:
     """Only the scheduler's own word counts: a record, or its line in the log."""
     job = facts.job
@@ -61,6 +65,7 @@ def judge(facts: Facts) -> Judgement:
         fault_class=word,
         attribution="scheduler",
         strength=0.9,
+        most=UNHEARD if rerun and not facts.has_progress else 1.0,
         severity="fatal" if ended else "warning",
         shows=(claim(f"The scheduler {word} the run", *cites),),
         implies=(claim("The tear-down of that try was the scheduler's doing, not a crash.",
@@ -69,7 +74,10 @@ def judge(facts: Facts) -> Judgement:
         onset=next((r.ended_at for r in (taken or list(facts.jobs)) if r.ended_at), None),
         attempt=facts.last.n - rerun,  # what became of the rerun is its own doing
         ended_run=ended,
-        cannot_decide=("Why it was taken back: the controller's log would tell.",),
+        cannot_decide=(
+            "Why it was taken back: the controller's log would tell.",
+            *((WHENCE,) if rerun and not facts.has_progress else ()),
+        ),
         actions=(Action("watch", "See whether the rerun went on from the last checkpoint."),),
         resubmit=resubmit,
     )  # fmt: skip
