@@ -37,7 +37,7 @@ _DATA_FILES = re.compile(
 _OWN_DATA_FILES = re.compile(
     r"/(?:\w+_)?data(?:sets?)?(?:_?(?:utils?|loaders?|loading|modules?|generators?|iter\w*|prep\w*|readers?"
     r"|source|pipeline|process\w*|feeders?))?\.py:(?!main$|train$)"
-    r"|/\w*[Dd]ata(?:[Ss]ets?)?_?(?:[Ll]oad(?:er)?s?|[Gg]enerators?|[Uu]tils?|[Rr]eaders?|[Pp]roviders?"
+    r"|/\w*[Dd]ata(?:[Ss]ets?)?_?(?:[Ll]oad(?:er)?s?|[Gg]enerators?|[Uu]tils?|[Rr]eaders?|Providers?|providers?"
     r"|[Mm]anagers?)\w*\.py:(?!main$|train$)|/(?:[Ll]oad|[Rr]ead|[Pp]repare)_?[Dd]ata\w*\.py:(?!main$|train$)"
     r"|/(?:\w+_)?(?:(?:pre)?process|preprocess\w*|vocab\w*|filelists?|formatters?|manifests?|image_iter)\.py:"
 )
