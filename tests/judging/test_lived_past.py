@@ -269,3 +269,15 @@ def test_what_ended_an_earlier_try_stays_the_cause_where_the_last_met_the_wall(
     verdict = said(tmp_path, "\n".join([*steps, xid, "Resuming from step 200", *again, wall]))
 
     assert verdict.code == "B2"
+
+
+@pytest.mark.parametrize(("told", "code"), [(TIMED_OUT, "C2"), ("", "G1")])
+def test_one_ranks_end_is_not_its_peers(tmp_path: Path, told: str, code: str) -> None:
+    """It is done while another waits for it in a collective."""
+    steps = "".join(
+        f"step {n}/400 loss {4 - n / 100:.3f} step_time 1.0 s\n" for n in range(1, 301)
+    )
+    (tmp_path / "rank1.log").write_text(steps + "Training complete\n")
+    (tmp_path / "rank0.log").write_text(steps + (told or "Training complete\n"))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
+from flatline.collect.elsewhere import died_elsewhere, failed_elsewhere
 from flatline.errors import ManyJobs
 from flatline.facts import GOES_ON_AFTER, Marker, Track
 from flatline.model import (
@@ -180,7 +181,10 @@ def how_it_ended(
         return "cancelled"
     if interrupted and first is None:
         return "cancelled"
-    if ended is not None and not _died_elsewhere(ended, crashes, tracks, attempt):
+    if ended is not None and not (
+        died_elsewhere(ended, crashes, tracks, attempt)
+        or failed_elsewhere(ended, matches, tracks, attempt)
+    ):
         return "completed"
     if any(_failing(e) for e in exits) or _died(matches, crashes, tracks, kernel):
         return "failed"
@@ -309,25 +313,6 @@ def _died(
     ends = [c.cite for c in crashes if c.complete and not c.caught and not _dropped(c, ignored)]
     ends += [m.cite for m in matches if m.signature.role == "root" and m.cite.source not in kernel]
     return any(cite.line > tails.get(cite.source, 0) for cite in ends)
-
-
-def _died_elsewhere(
-    ended: str, crashes: Sequence[Crash], tracks: Sequence[Track], attempt: int
-) -> bool:
-    """Whether a traceback ends another stream's file: one rank's end is not its peers'."""
-    return any(
-        crash.complete
-        and not crash.caught
-        and crash.attempt == attempt
-        and crash.cite.source != ended
-        and all(
-            track.source != crash.cite.source
-            or not len(track)
-            or track.lines[-1] < crash.cite.line
-            for track in tracks
-        )
-        for crash in crashes
-    )
 
 
 def reached_end(
