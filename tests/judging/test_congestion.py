@@ -62,12 +62,14 @@ def test_every_host_waits_for_the_fabric(tmp_path: Path) -> None:
     assert verdict.culprits == ()
 
 
-@pytest.mark.parametrize("waits", ["one host", "no more", "more throughout"])
+@pytest.mark.parametrize("waits", ["one host", "no more", "more throughout", "a few after none"])
 def test_near_misses_of_a_full_fabric(tmp_path: Path, waits: str) -> None:
-    """One host's, none, or as much as before."""
+    """One host's, none, as much as before, or too few to cost anything."""
     text, slowed, end = log()
 
     def each(host: int, at: float) -> float:
+        if waits == "a few after none":
+            return 40.0 if at > slowed else 0.0
         risen = {"one host": host == 2 and at > slowed, "no more": False}.get(waits, True)
         return 1e6 * (8 if risen else 1)
 

@@ -22,6 +22,9 @@ ERRED = ("rdma_link_downed_total", "rdma_link_recoveries_total", "rdma_receive_e
 TIMES = 3.0
 """The least waiting host of the slow phase above the most waiting one of the best phase: waits
 scatter twofold with the traffic itself.  A judgement."""
+FLOOR = 1e5
+"""Ticks a second.  A tick is some nanoseconds (the vendor's own unit), so that fewer are less than
+a thousandth of the time, which slows nothing."""
 LOST = 1.0
 """Packets a second resent or dropped, of the worst host: beyond it links are to be asked first."""
 
@@ -43,7 +46,7 @@ def congested(facts: Facts) -> Congested | None:
     phase = max(run.slow, key=lambda one: one.ends - one.begins)
     least = _over(facts, phase, WAIT, "min", "ticks a second waited, the host that waits least")
     most = _over(facts, run.best, WAIT, "max", "before, the host that waits most")
-    if least is None or most is None or least.value <= TIMES * most.value:
+    if least is None or most is None or least.value <= max(TIMES * most.value, FLOOR):
         return None
     lost = [c for name in LOSS if (c := _worst(facts, phase, name))]
     erred = [c for name in ERRED if (c := _worst(facts, phase, name))]
@@ -54,7 +57,10 @@ def congested(facts: Facts) -> Congested | None:
     waits = claim(
         f"Every host's ports waited for the fabric {least.value / max(most.value, 1.0):.0f} times"
         " as long as in the fastest phase, at the least", least, most)  # fmt: skip
-    quiet = claim("Meanwhile no host's links erred or lost traffic", *(*lost, *erred)[:4])
+    quiet = claim(
+        "Meanwhile no host's links erred or resent more than a packet a second",
+        *(*lost, *erred)[:4],
+    )
     return Congested(phase, (waits, quiet))
 
 
