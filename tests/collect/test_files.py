@@ -9,9 +9,10 @@ from pathlib import Path
 
 import pytest
 
+from flatline.collect import files
 from flatline.collect.files import BINARY, EMPTY, OTHER, Found, classify, of_job, walk
 from flatline.errors import UsageError
-from flatline.facts import DUMPS, KERNEL, LOG, METRICS, SCHEDULER
+from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
 from flatline.model import Gap
 
 STEPS = "".join(f"step {i}/100 loss {5 / i:.3f}\n" for i in range(1, 30))
@@ -206,3 +207,46 @@ def test_a_page_that_is_all_there_is_is_the_log(tmp_path: Path) -> None:
 
     assert alone == {"out.md": LOG}
     assert beside == {"out.md": OTHER, "train.log": LOG}
+
+
+@pytest.fixture
+def many(tmp_path: Path) -> Path:
+    shapes = (STEPS, DMESG, SACCT, METRIC, "", "\0\1\2")
+    for n in range(len(shapes) * 8):
+        (tmp_path / f"{n:03d}.log").write_text(shapes[n % len(shapes)])
+    (tmp_path / "events.out.tfevents.7").write_text("no event file")
+    return tmp_path
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+@pytest.mark.parametrize("dies", [False, True])
+def test_several_processes_tell_what_one_tells(
+    many: Path, dies: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In the same order and with the same gaps, also where one of them is killed."""
+    alone = walked(many)
+    assert {LOG, KERNEL, SCHEDULER, METRICS, EMPTY, BINARY} < set(alone[0].values())
+    assert [gap.need for gap in alone[1]] == [EVENTS]
+    parent, done, tell = os.getpid(), [], files.classify
+
+    def told(path: Path, relative: str, gaps: list[Gap]) -> tuple[str, int]:
+        done.append(path)
+        if dies and os.getpid() != parent and path.name == "030.log":
+            os._exit(9)
+        return tell(path, relative, gaps)
+
+    monkeypatch.setattr(files, "classify", told)
+    monkeypatch.setattr(files, "MANY_FILES", 8)
+    monkeypatch.setattr(files, "most_workers", lambda: 2)
+    assert walked(many) == alone
+    assert bool(done) == dies, "the parent tells only what is left to it"
+
+
+def test_how_far_a_look_at_many_files_is(many: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    said: list[tuple[str, int, int]] = []
+    walk((str(many),), [], on_progress=lambda *one: said.append(one))
+    assert not said
+    monkeypatch.setattr(files, "MANY_FILES", 8)
+    found = walk((str(many),), [], on_progress=lambda *one: said.append(one))
+    assert said[-1] == (f"looking at files: {len(found)} of 49", sum(f.size for f in found), 0)
+    assert len(said) == len(found)

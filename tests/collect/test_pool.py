@@ -136,7 +136,7 @@ def test_no_forking_beside_other_threads(tasks: list[pool.Task]) -> None:
 
 
 SLOW = """
-import sys, time
+import os, sys, time
 from pathlib import Path
 from flatline.collect import pool
 from flatline.collect.catalogue import catalogue
@@ -144,7 +144,7 @@ from flatline.collect.logs import Setting
 from flatline.logs.labels import NamePlace
 
 def asleep(*_):
-    pool.os.write(1, b"%d\\n" % pool.os.getpid())  # in one piece, beside the other worker's
+    os.write(1, b"%d\\n" % os.getpid())  # in one piece, beside the other worker's
     time.sleep(60)
 
 pool.read_log, pool._workers = asleep, lambda tasks: 2

@@ -34,7 +34,8 @@ from flatline.wording.untrusted import neutral, sentence
 if TYPE_CHECKING:
     from importlib.resources.abc import Traversable
 
-    from flatline.collect import OnProgress, Request
+    from flatline.collect import Request
+    from flatline.collect.files import OnProgress
     from flatline.collect.stores import Question, Reply
     from flatline.exhibit import Exhibit
     from flatline.families import Family

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from array import array
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from functools import partial
@@ -20,7 +20,7 @@ from flatline.collect.attempts import fold_attempts, moved, of_rows
 from flatline.collect.baseline import Chosen, lacking_of, named_baseline, sought
 from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
-from flatline.collect.files import BINARY, Found, of_job, told_in_lines, walk
+from flatline.collect.files import BINARY, Found, OnProgress, of_job, told_in_lines, walk
 from flatline.collect.foreign import of_other_jobs
 from flatline.collect.histories import last_of_each, not_beside_a_log
 from flatline.collect.live import resolve
@@ -54,8 +54,6 @@ from flatline.redact import EXCERPT_FROM, excerpt, mask
 from flatline.sources import capsule
 from flatline.tracks import BASELINE
 
-OnProgress = Callable[[str, int, int], None]
-"""(stage, bytes done, bytes in all)"""
 RECORD_BYTES = 128 << 20
 """Some 12,000 jobs as JSON, which in memory can take twenty times its size."""
 _ONE_JOB = "give the records of one job"
@@ -157,7 +155,7 @@ def read(
     request = replace(request, job=resolved.job)
     gaps, job_id = [*resolved.gaps], resolved.job
     targets = tuple(resolved.paths)
-    found = walk(targets, gaps, origin) if targets else []
+    found = walk(targets, gaps, origin, on_progress) if targets else []
     fetched = [(origin + name, data) for name, data in resolved.records]
     records, local = _records(found, fetched, gaps, given, of_records or zone)
     named = sealed_name or named_by(targets)

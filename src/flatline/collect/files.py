@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+import pickle
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from pathlib import Path
 
+from flatline.collect.forked import forked, most_workers
 from flatline.collect.islands import printed_by_a_job
 from flatline.errors import UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
@@ -30,7 +33,11 @@ from flatline.redact import mask
 from flatline.sources import capsule, metrics, tsdb
 from flatline.tracks import BASELINE
 
+OnProgress = Callable[[str, int, int], None]
+"""(stage, bytes done, bytes in all; 0 where that is not known)"""
 MAX_FILES = 200_000
+MANY_FILES = 256
+"""Fewer are told before other processes are there: a file takes 0.25 ms, two of them 20 to 30."""
 HEAD_BYTES = 65_536
 OTHER, EMPTY, BINARY = "other", "empty", "binary"
 _STORES = (LOG, KERNEL, SCHEDULER, METRICS, DUMPS, EVENTS)
@@ -127,7 +134,12 @@ class Found:
     size: int
 
 
-def walk(targets: tuple[str, ...], gaps: list[Gap], origin: str = "") -> list[Found]:
+def walk(
+    targets: tuple[str, ...],
+    gaps: list[Gap],
+    origin: str = "",
+    on_progress: OnProgress | None = None,
+) -> list[Found]:
     """
     Every regular file of the targets, told by content, each once however often it is named.
 
@@ -147,24 +159,61 @@ def walk(targets: tuple[str, ...], gaps: list[Gap], origin: str = "") -> list[Fo
             found += [replace(file, source=origin + file.source) for file in held]
             continue
         before = len(found)
-        pairs = [(root, root.name)] if single else _below(root, gaps)
-        for path, relative in pairs:
-            if len(found) >= MAX_FILES:
-                gaps.append(
-                    Gap("every file", f"only the first {MAX_FILES} were looked at", target)
-                )
-                return found
-            real = path.resolve()
-            if real in seen:
-                continue
-            seen.add(real)
-            kind, size = classify(path, relative, gaps)
+        pairs = [(root, root.name)] if single else list(islice(_below(root, gaps), MAX_FILES + 1))
+        more = before + len(pairs) > MAX_FILES
+        new = [pair for pair in pairs[: MAX_FILES - before] if _is_new(pair[0], seen)]
+        for (path, relative), (kind, size) in zip(new, _told(new, gaps, on_progress), strict=True):
             source = origin + _spelled(prefixes[target] + relative, taken)
             found.append(Found(path, source, kind, size))
+        if more:
+            gaps.append(Gap("every file", f"only the first {MAX_FILES} were looked at", target))
+            return found
         found[before:] = _alone(found[before:])
         if not any(file.kind in _STORES for file in found[before:]) and target not in gone(gaps):
             gaps.append(_nothing(found[before:], target))
     return found
+
+
+def _is_new(path: Path, seen: set[Path]) -> bool:
+    real = path.resolve()
+    if real in seen:
+        return False
+    seen.add(real)
+    return True
+
+
+_Pair = tuple[Path, str]
+
+
+def _told(
+    pairs: Sequence[_Pair], gaps: list[Gap], on_progress: OnProgress | None
+) -> Iterator[tuple[str, int]]:
+    """The kind and size of each file; of many files by as many processes as there are cores."""
+    read = 0
+    for done, (kind, size, lacking) in enumerate(_classified(pairs), 1):
+        gaps += lacking
+        read += min(size, HEAD_BYTES)
+        if on_progress is not None and len(pairs) >= MANY_FILES:
+            on_progress(f"looking at files: {done:,} of {len(pairs):,}", read, 0)
+        yield kind, size
+
+
+def _classified(pairs: Sequence[_Pair]) -> Iterator[tuple[str, int, list[Gap]]]:
+    done = 0
+    if len(pairs) >= MANY_FILES and (workers := most_workers()) > 1:
+        record_formats()  # imported once, for all of them
+        try:
+            for one in forked(pairs, lambda pair: pickle.dumps(_one(pair)), workers):
+                yield one
+                done += 1
+        except (EOFError, OSError):
+            pass  # a worker was killed, or there is no room for one: go on alone
+    yield from map(_one, pairs[done:])
+
+
+def _one(pair: _Pair) -> tuple[str, int, list[Gap]]:
+    lacking: list[Gap] = []
+    return *classify(*pair, lacking), lacking
 
 
 def _alone(found: list[Found]) -> list[Found]:
@@ -362,7 +411,7 @@ def _no_output(relative: str, head: bytes) -> bool:
 
 def _environment(head: bytes) -> bool:
     """Whether it is what `env` prints: nothing but settings, the search path among them."""
-    if b"PATH=" not in head:
+    if _SETTING.match(head) is None or b"PATH=" not in head:
         return False
     return all(map(_SETTING.match, head.split(b"\n")[:-1]))
 

@@ -38,7 +38,7 @@ class Progress:
         with self._lock:
             if not self._shown or now - self._began < PATIENCE_S:
                 return
-            if now - self._drawn_at < REDRAW_S and done < total:
+            if now - self._drawn_at < REDRAW_S and (total <= 0 or done < total):
                 return
             self._drawn_at = now
             columns = shutil.get_terminal_size((80, 24)).columns
