@@ -124,3 +124,19 @@ def test_no_damage_is_an_error(
     whole = written(event(AT, 1, simple("loss", 2.0)), record(data), event(AT, 2, data))
     lines(folder, whole)
     lines(folder, whole[:40] + data + whole[40 + at :])
+
+
+def test_a_long_file_is_read_by_its_tags(tmp_path: Path) -> None:
+    """The time before each step is no label of a container engine's, however many there are."""
+    scalars = (
+        (simple("lm_loss", 9 - n / 40), simple("load_balancing_loss", 1.0),
+         simple("iteration-time", 6.5))
+        for n in range(200)
+    )  # fmt: skip
+    data = written(*(event(AT + 6.5 * n, n, *one) for n, one in enumerate(scalars)))
+    (tmp_path / "events.out.tfevents.1.host").write_bytes(data)
+    track = collect(Request((str(tmp_path),))).main_track()
+
+    assert track is not None
+    assert (len(track), set(track.step_s), set(track.balance)) == (200, {6.5}, {1.0})
+    assert track.at[-1] - track.at[0] == pytest.approx(6.5 * 199)

@@ -17,7 +17,7 @@ from flatline.parsers import LineFormat, line_formats
 
 PLACEMENT = "placement"
 TRACEBACK = r"(?:Traceback \(most recent call last\)|Exception has occurred: [A-Za-z_])"
-BARE = r"(?:(?:[A-Za-z]Error|Exception): |[a-z]Error\s*$)"
+BARE = r"(?:(?:[A-Za-z]Error|Exception|RayTaskError\([\w.]{1,80}\)): |[a-z]Error\s*$)"
 """An exception line; it counts by itself only at the start of a line, without a traceback."""
 
 

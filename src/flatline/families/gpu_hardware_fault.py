@@ -231,7 +231,7 @@ def _latent(facts: Facts, latent: Sequence[Fault]) -> Finding:
     more = f" and {len(places) - 1} more" if len(places) > 1 else ""
     return Finding(
         code=CODE,
-        summary=f"{places[0]}{more} carried faults older than the run: {latent[0].what}",
+        summary=f"{places[0] if places else 'A GPU'}{more} carried faults older than the run: {latent[0].what}",
         fault_class=latent[0].fault_class or None,
         attribution="infrastructure",
         shows=tuple(map(_shown, latent[:MOST_SHOWN])),

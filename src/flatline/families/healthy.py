@@ -35,7 +35,7 @@ from flatline.judging.by_work import WORK, at_work
 from flatline.judging.claims import claim
 from flatline.judging.costly_steps import stated_saves
 from flatline.judging.health import within
-from flatline.judging.lately import lately
+from flatline.judging.lately import counted, lately
 from flatline.judging.launches import launches
 from flatline.judging.level_kept import kept_level, policy_rewarded
 from flatline.judging.loss import curve
@@ -245,14 +245,9 @@ def _pauses(facts: Facts, paused: Stood, named: Sequence[Pause]) -> tuple[Claim,
 
 def _advancing(facts: Facts) -> Finding | None:
     """A run that still goes, and whose last progress is no older than its pauses make it."""
-    track, job, reckoned = facts.main_track(facts.last.n), facts.job, lately(facts)
-    seen, since = reckoned or (pace(facts), None)
-    if seen is None or track is None or job is None or facts.now is None:
-        return None
-    silent_s = (facts.now - seen.at).total_seconds()
-    if seen.interval_s is None or silent_s > max(NEWS_INTERVALS * seen.interval_s, seen.pauses_s):
-        return None
-    if since is not None and silent_s < -seen.interval_s:  # steps that took less than they say
+    track, job = facts.main_track(facts.last.n), facts.job
+    news = None if track is None or job is None else _news(facts, job)
+    if news is None or track is None or job is None:
         return None
     slow = _slow(facts)
     first = facts.point(track, track.of_attempt(facts.last.n)[0])
@@ -265,19 +260,42 @@ def _advancing(facts: Facts) -> Finding | None:
         most=BLIND_CEILING,
         severity="none",
         shows=(
-            claim(f"Its last progress is {max(0.0, silent_s):.0f} s old"
-                  + (", by what its steps say they took since a dated line," if since else ",")
-                  + f" and comes every {seen.interval_s:.0f} s or so",
-                  first.cite, since, seen.last, job.cite),
+            claim(news.text, first.cite, *news.cites),
             *_paced(facts, slow),
         ),
-        implies=(claim("The run is sound so far, as far as what was read reaches.", seen.last),),
+        implies=(claim("The run is sound so far, as far as what was read reaches.",
+                       news.cites[0]),),
         scope="none",
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=("How it ends.", *_open(facts, slow)),
         resubmit="unnecessary",
     )  # fmt: skip
+
+
+def _news(facts: Facts, job: Job) -> Claim | None:
+    """The last sign of progress, and that it is no older than its pauses make it: by its lines, or
+    by its step counter in the metrics where they bear no times."""
+    reckoned = lately(facts)
+    seen, since = reckoned or (pace(facts), None)
+    if facts.now is None:
+        return None
+    if seen is None or seen.interval_s is None:
+        found = counted(facts, NEWS_INTERVALS)
+        if found is None:
+            return None
+        (rose, stands), within_s = found
+        text = f"Its step counter rose {rose.value:.0f} times in the last {within_s:.0f} s"
+        return claim(text, rose, stands, job.cite)
+    silent_s = (facts.now - seen.at).total_seconds()
+    if silent_s > max(NEWS_INTERVALS * seen.interval_s, seen.pauses_s):
+        return None
+    if since is not None and silent_s < -seen.interval_s:  # steps that took less than they say
+        return None
+    how = ", by what its steps say they took since a dated line," if since else ","
+    text = (f"Its last progress is {max(0.0, silent_s):.0f} s old{how} and comes every"
+            f" {seen.interval_s:.0f} s or so")  # fmt: skip
+    return claim(text, seen.last, since, job.cite)
 
 
 def _median_gpu(facts: Facts, length_s: int, until: float) -> Cite | None:

@@ -57,11 +57,14 @@ HELD_BYTES = 1 << 30
 ONCE, MANY = 0.6, 10.0
 """A GPU that was looked at once, so many times longer after the last line than lines were
 apart: a judgement."""
-STEADY = 0.1
-"""Power within a tenth of its mean: nothing came and went."""
+STEADY = 0.2
+"""Power within a fifth of its highest over all that time: nothing came and went."""
 SHARED = 0.62
 TEAR_DOWN_S = 60.0
 """A cancelled job's processes are ended within Slurm's KillWait of 30 s, and scraped as late."""
+UNDATED_S = 300.0
+"""Of a run whose log dates nothing: a model is loaded by then."""
+UNDATED = "When it printed its last line: none bears a time."
 LINES_ABOVE = 200
 _STAMP = re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 ENDED = ("completed", "failed", "node_fail", "out_of_memory", "preempted", "boot_fail")
@@ -83,7 +86,8 @@ def judge(facts: Facts) -> Judgement:
     if worked is not None:
         return worked
     last = _last_printed(facts)
-    since = start if last is None else max(start, last)
+    undated = last is None and facts.disposition == "cancelled" and bool(facts.last_lines)
+    since = start + UNDATED_S if undated else start if last is None else max(start, last)
     once = end - start < STILL_S and last is not None and not facts.reached_plan
     if once and last is not None and end - last >= MANY * _interval_s(facts):
         since = last
@@ -104,6 +108,9 @@ def judge(facts: Facts) -> Judgement:
     if len(idle) != 1:
         return None
     found = _finding(facts, idle[0], still_s, last, end)
+    if undated:
+        found = replace(found, strength=ONCE, most=ONCE,
+                        cannot_decide=(*found.cannot_decide, UNDATED))  # fmt: skip
     if not alone:
         found = _among_others(found)
     return _once(found, idle[0], still_s) if once else found
@@ -183,8 +190,9 @@ def _worked(facts: Facts, activity: str, end: float) -> Cleared | None:
 def _last_printed(facts: Facts) -> float | None:
     """When the run last printed anything that is dated; None where it never did."""
     seen = pace(facts)
-    times = [moment.timestamp() - _cancelled_s(facts, source)
-             for source, moment in facts.last_seen.items()]  # fmt: skip
+    times = [moment.timestamp() - before
+             for source, moment in facts.last_seen.items()
+             if (before := _cancelled_s(facts, source)) is not None]  # fmt: skip
     if seen is not None:
         times.append(seen.at.timestamp())
     return max(times, default=None)
@@ -208,9 +216,9 @@ def _once(found: Finding, known: Sequence[QueryCite], still_s: int) -> Finding:
     )  # fmt: skip
 
 
-def _cancelled_s(facts: Facts, source: str) -> float:
+def _cancelled_s(facts: Facts, source: str) -> float | None:
     """How long before the scheduler's line of its cancel the program had dated one in this log;
-    0 where no such line is the last."""
+    0 where no such line is the last, None where the program dated none."""
     last = facts.last_lines.get(source)
     told = next((m for m in facts.tagged("cancelled") if m.cite.source == source), None)
     if last is None or told is None or told.cite.line < last.line:
@@ -222,6 +230,8 @@ def _cancelled_s(facts: Facts, source: str) -> float:
     ]
     own = _STAMP.search(said[-1]) if said else None  # lines without a time may be of any time
     at = _STAMP.search(told.cite.text)
+    if first == 1 and said and not any(map(_STAMP.search, said)):
+        return None
     if own is None or at is None:
         return 0.0
     before, cancelled = datetime.fromisoformat(own[0]), datetime.fromisoformat(at[0])

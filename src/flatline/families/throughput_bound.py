@@ -61,8 +61,8 @@ EXPLAINS = {"F3": "a run at a fraction of its pace does not reach its plan in ti
 STORM = 0.25
 """Of the time by the clock spent on saving: a quarter is not worth what it protects from."""
 HEAVY, LONG_RUN_S = 0.15, 1800.0
-"""The same of a run that was no trial, where the log says what each save took: some four times
-what tuned schedules spend (3.5 %, CheckFreq, FAST 2021).  Told below 0.8."""
+"""The same of a run that was no trial, where the log says when each save had ended: some four
+times what tuned schedules spend (3.5 %, CheckFreq, FAST 2021).  Told below 0.8."""
 SAVES = 4
 """Fewer saves show no habit."""
 LONG_SAVE_S = 120.0
@@ -87,8 +87,8 @@ def judge(facts: Facts) -> Judgement:
     every host than in a baseline."""
     saved = checkpoint_steps(facts)
     saved = saved if len(saved) >= SAVES else saves_begun(facts)
-    storm = cost(facts, saved, SAVES, STORM)
-    if storm is not None:
+    storm = cost(facts, saved, SAVES, HEAVY)
+    if storm is not None and _a_storm(facts, storm):
         return _saving(facts, storm)
     stated = stated_saves(facts)
     if stated is not None and _heavy(stated):
@@ -102,6 +102,15 @@ def judge(facts: Facts) -> Judgement:
         or _reducing(facts)
     )
     return found or _cleared(facts)
+
+
+def _a_storm(facts: Facts, saves: Cost) -> bool:
+    """Whether saves took so much of the time, or, each of them about as much, a good part of a run
+    that was no trial and says when each had ended."""
+    ended = len(checkpoint_steps(facts)) >= SAVES
+    usual_s = (saves.costly_s - saves.usual_s) * saves.events
+    habit = ended and saves.wall_s >= LONG_RUN_S and usual_s >= HEAVY * saves.wall_s
+    return habit or saves.lost_s >= STORM * saves.wall_s
 
 
 def _heavy(stated: Stated) -> bool:
@@ -182,7 +191,7 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
             claim(f"Of {storm.wall_s:.0f} s from its first step to its last {storm.lost_s:.0f} s"
                   " went into saving.", *points),
         ),
-        strength=0.85 if whole else 0.7,
+        strength=0.6 if share < STORM else 0.85 if whole else 0.7,
         severity="degraded",
         took_s=(storm.lost_s, storm.wall_s),
         scope="all",

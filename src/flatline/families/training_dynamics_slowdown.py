@@ -141,7 +141,7 @@ def judge(facts: Facts) -> Judgement:
     if not later:
         return None
     sized = [] if track is None else printed_sizes(facts, track)
-    tried = len(measured) + (balance is not None) + len(sized)
+    tried = max(len(measured), int(balance is not None)) + len(sized)  # it is one, told twice
     moves = [move for signal in measured
              if (move := _move(facts, run, signal, tried)) is not None]  # fmt: skip
     if track is not None and balance is not None:

@@ -48,6 +48,7 @@ _OF_A_CALL = re.compile(
 """What JAX raises for it, TensorFlow for whatever fails within a graph, torch_npu for any call."""
 
 SHAPES, ASSERTED = "torch-shape-mismatch", "cuda-device-assert"
+ILLEGAL_ADDRESS = "cuda-illegal-address"
 _FETCHED = "network"
 KEYS = ("size-mismatch", "missing-keys")
 """A model that is built anew may not fit the weights it is given either."""
@@ -65,9 +66,12 @@ def resolve(signature: Signature, begun: bool | None) -> tuple[str, str | None]:
     return signature.family or "", signature.fault_class
 
 
-def of_the_first_step(fault_class: str | None) -> str:
-    """A check that fails within the first step is mostly of what the data holds."""
-    return "data" if fault_class == "cuda" else "config"
+def of_the_first_step(signature: Signature, fault_class: str | None) -> str:
+    """A check that fails on the device within the first step is mostly of what the data holds; an
+    address that is none, of how the kernel was built."""
+    if fault_class != "cuda":
+        return "config"
+    return "env" if signature.id == ILLEGAL_ADDRESS else "data"
 
 
 def communicates(crash: Crash | None) -> bool:
@@ -86,7 +90,7 @@ def signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple
     if found := not_started(facts, best, crash if family == "A1" else None):
         return found
     if family == "A3" and not begun and at_nought(facts, crash.head):
-        return "A1", of_the_first_step(fault_class)
+        return "A1", of_the_first_step(best.signature, fault_class)
     failed = (family, fault_class) == ("A3", "cuda") and best.signature.id != ASSERTED
     if failed and not begun and in_the_making(crash):
         return "A1", "env"

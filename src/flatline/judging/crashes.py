@@ -198,10 +198,11 @@ def _went_on(missed: Failure, found: Iterable[Failure]) -> bool:
     if not on_the_cpu and GOES_ON not in known.tags:
         return False
     further = {"A2"} if on_the_cpu else {"A1", "F4"}
-    if _STARTS_PROGRAMS.search(missed.cite.text) is None:
+    idle = _STARTS_PROGRAMS.search(missed.cite.text) is None
+    if idle:
         further.add("A2")
     return any(
-        f.family in further
+        (f.family in further or (idle and not on_the_cpu and _came_far(f)))
         and f.attempt == missed.attempt
         and f.cite.source == missed.cite.source
         and f.cite.line > missed.cite.line
@@ -263,7 +264,7 @@ def _from_line(facts: Facts, match: Match) -> Failure:
     ):
         family, fault_class = "A1", "asset"
     if family == "A3" and not begun and at_nought(facts, match.cite):
-        family, fault_class = "A1", of_the_first_step(fault_class)
+        family, fault_class = "A1", of_the_first_step(match.signature, fault_class)
     return Failure(
         family=family,
         fault_class=fault_class,

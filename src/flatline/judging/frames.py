@@ -12,7 +12,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import replace
 
-from flatline.logs.tracetext import CODE, FRAME, MARKS
+from flatline.logs.tracetext import CODE, FLUSH, FRAME, MARKS
 from flatline.model import Frame
 
 NEAREST = 6
@@ -212,14 +212,15 @@ def above(lines: Sequence[str]) -> tuple[Frame, ...]:
     heads it otherwise, and Python has none where a source does not parse."""
     found: list[Frame] = []
     code: str | None = None
-    for line in reversed(lines):
-        text = line.rstrip()
+    texts = [line.rstrip() for line in lines]
+    for at in range(len(texts) - 1, -1, -1):
+        text = texts[at]
         if frame := FRAME.match(text if text.startswith(" ") else f"  {text}"):
             found.insert(0, Frame(frame[1], int(frame[2]), frame[3] or "", code))
             code = None
         elif MARKS.match(text):
             continue
-        elif code is None and CODE.match(text):
+        elif code is None and (CODE.match(text) or (at and FLUSH.match(texts[at - 1]))):
             code = text.strip()
         else:
             break

@@ -45,6 +45,9 @@ MOST_OF_ALL = 4
 """At most one GPU in so many: where half of them are idle, who waits for whom is not told."""
 FIRST, FOR_ALL_MOST = "0", 0.79
 """Rank 0 evaluates, generates or writes while the others wait for it, in a run that is sound."""
+RESTING_PART, WAITING_PART = 1.05, 1.1
+"""Of a GPU's own power while no run held it: as idle as then, and surely not.  A judgement."""
+RESTED = "it drew no more than while no run held it, and each of the others did"
 WAITED = "what waits in a collective runs its kernel and keeps its power up"
 COMPUTED = "it computed on, and what waits in a collective draws less than what computes"
 KEPT_SMS = "it computed on, and what waits in a collective keeps few SMs busy"
@@ -90,7 +93,39 @@ def idle(facts: Facts, until: float | None, since: float | None = None) -> Idle 
             if places:
                 asked = signal, held.length_s, held.ends
                 return _told(facts, now, places, asked, exporter=exporter)
-    return None
+    return None if held is None else _at_rest(facts, held)
+
+
+def _at_rest(facts: Facts, held: _Held) -> Idle | None:
+    """GPUs that drew no more than while no run held them, and each other one drew more than that:
+    there are cards that draw little more waiting than idle."""
+    read, resting = held.means(facts, POWER), _resting(facts)
+    if read is None:
+        return None
+    now, work = map(_values, read)
+    part = {place: now[place] / rest for place, rest in resting.items() if rest and place in now}
+    low = [p for p, value in part.items() if value <= RESTING_PART and p in work]
+    others = [value for p, value in part.items() if p not in low]
+    if not low or len(part) < max(MOST_OF_ALL, len(now)) or len(low) > len(now) // MOST_OF_ALL:
+        return None
+    worked = median(work.values())
+    if min(others) < WAITING_PART or any(work[p] < WORKED_PART * worked for p in low):
+        return None
+    low.sort(key=lambda place: now[place])
+    return _told(facts, read[0], low, (POWER, held.length_s, held.ends), RESTED)
+
+
+def _resting(facts: Facts) -> dict[Place, float]:
+    """The least that each GPU drew just before the run, as it ended and just after."""
+    if facts.window is None:
+        return {}
+    first, last = (moment.timestamp() for moment in facts.window)
+    least: dict[Place, float] = {}
+    for moment in (first, last, last + SETTLE_S + LEAST_S):
+        answer = instant(facts, _mean(POWER, LEAST_S), float(int(moment)))
+        for place, watts in ({} if answer is None else _values(answer)).items():
+            least[place] = min(watts, least.get(place, watts))
+    return least
 
 
 def computing(facts: Facts, until: float | None, since: float | None = None) -> Idle | None:

@@ -15,8 +15,14 @@ from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.pace import RECENT, Pace
-from flatline.model import LogCite
+from flatline.judging.timeline import usual
+from flatline.model import LogCite, QueryCite
 
+COUNTED_S, BEHIND = 120.0, 5
+"""A counter is scraped some times in as long, and may lag the log by so many steps: of another run
+it would be elsewhere."""
+POINT_S, MOST_POINTS = 15.0, 5_000
+"""Seconds between looks at a counter, and so many of them at most."""
 LEAST = 3
 """Points: an interval is told from no fewer."""
 
@@ -48,3 +54,38 @@ def lately(facts: Facts) -> tuple[Pace, LogCite] | None:
     usual = median(list(took.values())[-RECENT:])
     at = anchor.at + timedelta(seconds=seconds)
     return Pace(facts.point(track, span[-1]).cite, at, usual), anchor
+
+
+def counted(facts: Facts, intervals: float) -> tuple[tuple[QueryCite, QueryCite], float] | None:
+    """That the run's step counter in the metrics rose within so many of its steps' own times
+    before now, and that time in seconds: how often it rose, and where it stands, which is where
+    its log ends.  None where that is not known or it did not."""
+    track = facts.main_track(facts.last.n)
+    if track is None or facts.now is None or not facts.measured("training_step"):
+        return None
+    said = [track.step_s[i] for i in track.of_attempt(facts.last.n) if isfinite(track.step_s[i])]
+    if len(said) < LEAST or facts.last_step is None:
+        return None
+    within_s, now = max(COUNTED_S, intervals * median(said[-RECENT:])), facts.now.timestamp()
+    rose = usual(facts, f"changes(training_step[{int(within_s)}s])", now,
+                 "how often the step counter rose", "max({})")  # fmt: skip
+    stands = usual(facts, "training_step", now, "the step counter", "max({})")
+    if rose is None or stands is None or rose.value < 1:
+        return None
+    return ((rose, stands), within_s) if abs(stands.value - facts.last_step) <= BEHIND else None
+
+
+def last_counted(facts: Facts) -> float | None:
+    """When the run's step counter in the metrics rose last (POSIX seconds), where it stood then
+    where the log ends; None where that is not known."""
+    if facts.window is None or facts.last_step is None or not facts.measured("training_step"):
+        return None
+    start, end = facts.window
+    step_s = max(POINT_S, (end - start).total_seconds() / MOST_POINTS)
+    answer = facts.series("max(training_step)", start=start, end=end, step_s=step_s)
+    rows = () if answer is None else answer.rows
+    known = [(at, value) for row in rows[:1] for at, value in row.points() if isfinite(value)]
+    rose = [(b, now) for (_, before), (b, now) in pairwise(known) if now > before]
+    if len(rose) < LEAST or abs(rose[-1][1] - facts.last_step) > BEHIND:
+        return None
+    return float(rose[-1][0])

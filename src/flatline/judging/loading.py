@@ -24,6 +24,10 @@ _LOADS, _CALLED = re.compile(_LOADING), re.compile(rf"\b{_LOADING}\(")
 _BUILDS = re.compile(
     r"pre_?train|\bbackbone|(?:build|make|get|create)_(?:\w+_)?(?:model|encoder|backbone|network)\b"
 )
+_ASKED_WEIGHTS = re.compile(
+    r"\bload\(\s*(?:args|opts?|cfg|config|FLAGS|hparams)\.(?:\w+_)?weights?(?:_?(?:path|file))?\b"
+)
+"""As programs call the option that names what to begin with, or to test."""
 _RESUMES = re.compile(
     r"resum|restor|check_?point|ckpt|\blast\b|latest|load_state\b", re.IGNORECASE
 )
@@ -136,7 +140,7 @@ def of_a_model(crash: Crash) -> bool:
     published = _CALLED_SO.search(crash.message) and not _OWN_NAME.search(crash.message)
     if published and not _OF_ITS_OWN.search(way):
         return True
-    if _BUILDS.search(way) is not None and not _RESUMES.search(way):
+    if (_BUILDS.search(way) or _ASKED_WEIGHTS.search(way)) and not _RESUMES.search(way):
         return True
     used = " ".join(f"{f.function} {_GIVEN.sub('', f.code or '')}" for f in crash.frames)
     if crash.exception.endswith("SafetensorError") and len(crash.frames) > 1:

@@ -36,14 +36,16 @@ def _buffered(facts: Facts, a: Finding, b: Finding) -> bool:
     Whether two ranks of one file may have been written out in another order than they spoke.
 
     Each rank has a buffer of its own: a line without a time may be older than those of other
-    ranks before it, unless its rank had told there that it lost a peer.
+    ranks before it, unless its rank had told there that it lost a peer.  A kernel that failed on
+    other GPUs and the device that failed under its own rank are told in no order either.
     """
     one, two = _spoken(a), _spoken(b)
     if one is None or two is None or not one.place or not two.place:
         return False
     early, late = sorted((one, two), key=lambda cite: cite.line)
     last, first = (a, b) if late is one else (b, a)
-    if last.code not in OF_ONE_PROCESS or first.code in OF_ONE_PROCESS:
+    of_a_device = (last.code, first.code, first.fault_class) == ("B2", "A3", "cuda")
+    if last.code not in OF_ONE_PROCESS or (first.code in OF_ONE_PROCESS and not of_a_device):
         return False
     dated = late.at is not None and not late.at_assumed
     if dated or number(late.place) is None or same_rank(early.place, late.place):

@@ -193,6 +193,11 @@ _PATHS = tuple(
         (r"(?:^|/)(?:configs?|cfgs?|conf)(?:/|$)", "config"),
     )
 )  # fmt: skip
+_PARAMETER = re.compile(
+    r"'?(?:\w+\.){2,}(?:weight|bias|gamma|beta|running_(?:mean|var)|num_batches_tracked"
+    r"|relative_position_bias_table|relative_position_index|position_ids)'?$"
+)
+"""The name of a model's parameter, which a file of weights lacks."""
 _KEYED_IN_ENV = re.compile(r"\benviron\b|CONFIG_MAPPING|_MAPPING\[")
 _READS_SETTINGS = re.compile(
     r"\bjson\.loads?\(.{0,60}(?:config|cfg|conf|hparams|settings|options|opt)\b"
@@ -231,6 +236,7 @@ _REMOVED = re.compile(
     r"|Can't get attribute '\w+' on <module '[^']+' from '[^']*(?:site|dist)-packages"
 )
 """Methods that Python 3, h5py 3, PyTorch and flax took away; classes that a pickle still names."""
+_MODULES_OWN = re.compile(r"/torch/nn/modules/module\.py$")
 _READ_ONLY = re.compile(r"can't set attribute|has no setter")
 _RECORDS = re.compile(
     r"'(?:str|list|dict|int|float|tuple)' object has no attr"
@@ -259,6 +265,7 @@ _PATH_NAMES = (
 _ASSERTS_SETTING = re.compile(
     r"\bassert\b.*\b(?:args|opts?|cfg|config|conf|hparams|hps|params|FLAGS)\b(?!.*\blen\()"
 )
+_NO_MODEL_NAMED = re.compile(r"\bis(?:dir|file)\(pretrained_model_name_or_path\)")
 _NO_NAME = re.compile(r"\bname '|\bvariable\b")
 _BUILT = re.compile(
     r"name '(?:_C|_?\w*(?:_cuda|_ext)|flash_attn\w*|xformers|apex|amp|bnb|bitsandbytes|deepspeed"
@@ -318,7 +325,7 @@ def startup_class(exception: str, said: str, frames: Sequence[Frame] = ()) -> st
     if _UNREACHED.match(said) and asks_the_network(frames):
         return "asset"
     if exception.endswith("KeyError") and not _SETTING.search(said):
-        return DEFAULT if said == "None" else _keyed(near)
+        return _keyed(said, near)
     return _first(_BY_WORDS, said) or _by_what_was_done(exception, said, near)
 
 
@@ -348,6 +355,8 @@ def _by_what_was_done(exception: str, said: str, near: tuple[Frame, ...]) -> str
     """Where the message says nothing: by the call, the attribute, the operation, the frames."""
     if of_a_tracker(near):
         return "env"
+    if "not NoneType" in said and any(map(_NO_MODEL_NAMED.search, codes(near))):
+        return DEFAULT
     of_data = "data" if kind_of_any(near) == "data" else DEFAULT
     code = next(iter(codes(near)), "")
     if found := by_object(exception, said, code):
@@ -367,6 +376,8 @@ def _changed(said: str, near: tuple[Frame, ...]) -> bool:
     """Whether an attribute is lacking that another version of Python or of a library has."""
     if _REMOVED.search(said) or ("type object '" in said and _LIBRARY_CALL.search(said)):
         return True
+    if near and _MODULES_OWN.search(near[-1].file) and near[-1].function == "__getattr__":
+        near = near[:-1]  # which raises for whoever asked
     of_object = _READ_ONLY.search(said) or _OBJECTS.search(said)
     return in_library(near) and bool(of_object) and not _SETTINGS.search(said)
 
@@ -453,8 +464,12 @@ def fetched(said: str) -> str | None:
     return next(("asset" if kind == "config" else kind for kind in kinds if kind), None)
 
 
-def _keyed(near: tuple[Frame, ...]) -> str:
+def _keyed(said: str, near: tuple[Frame, ...]) -> str:
     """By what was asked for the key: the environment, settings, or else a record of the data."""
+    if said == "None":
+        return DEFAULT
+    if _PARAMETER.match(said):
+        return "asset"
     if any(_KEYED_IN_ENV.search(code) for code in codes(near)):
         return "env"
     if given_weights(near) or by_object("KeyError", "", next(iter(codes(near)), "")):

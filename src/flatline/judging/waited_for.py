@@ -10,9 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from flatline.facts import Facts
+from flatline.judging.by_work import laid_by_work
 from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.heartbeats import declared_dead
 from flatline.judging.idle_power import computing, idle
+from flatline.judging.lately import last_counted
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.stalled import stalled
 from flatline.judging.waiting import Waiting, accused, lagging, silent
@@ -87,16 +89,20 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
 
 def _waited(facts: Facts, victims: Waiting) -> tuple[float | None, float | None]:
     """Until when the others waited, and since when where no step is dated: for as long as the
-    timeout that the watchdog names."""
+    timeout that the watchdog names, or since the step counter rose last in the metrics, or the
+    last step where the GPUs' work tells when it was made."""
     at = victims.first.cite.at
     until = at.timestamp() if at else None
     track = facts.main_track(facts.last.n)
     stated = victims.first.groups.get("timeout_ms", "")
-    if track is None or until is None or not stated.isdecimal():
+    if track is None or until is None or any(at == at for at in track.at):
         return until, None
-    if victims.first.cite.at_assumed or any(at == at for at in track.at):
+    if victims.first.cite.at_assumed:
         return until, None
-    return until, until - int(stated) / 1000
+    if stated.isdecimal():
+        return until, until - int(stated) / 1000
+    worked = laid_by_work(facts)
+    return until, last_counted(facts) or (worked.times[-1] if worked is not None else None)
 
 
 def on_card(facts: Facts, suspect: Suspect, victims: Waiting) -> Suspect:

@@ -21,6 +21,7 @@ from flatline.logs.tracetext import (
     AT_PLACE,
     CODE,
     CONTINUES,
+    FLUSH,
     FRAME,
     FREE_FORM,
     HEAD,
@@ -239,9 +240,21 @@ class _Walk:
                 code = text.strip()
             part.end = self._lines[self._at][0]
             self._at += 1
+        if code is None and FLUSH.match(found[0]) and self._is_code_of_flush():
+            code, part.end = self._text(self._at).strip(), self._lines[self._at][0]
+            self._at += 1
         if len(part.frames) < MOST_FRAMES:
             part.frames.append(Frame(found[1], int(found[2]), (found[3] or "").strip(), code))
         return True
+
+    def _is_code_of_flush(self) -> bool:
+        """Whether the line at hand is a source line without its indentation: no part of a
+        traceback itself, and behind it the traceback plainly goes on."""
+        here, then = self._text(self._at), self._text(self._at + 1)
+        if not here.strip() or HEAD in here or NEW_RECORD.match(here) or relation(here):
+            return False
+        ends = exception_line(here, sure=False) is not None or FRAME.match(here)
+        return not ends and bool(FRAME.match(then) or exception_line(then, sure=False))
 
     def _summary(self, at: int) -> int | None:
         """Where what failed in native code stands, whose frames begin `at`."""

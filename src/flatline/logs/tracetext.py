@@ -5,7 +5,10 @@ from __future__ import annotations
 import re
 
 HEAD = "Traceback (most recent call last)"
-FRAME = re.compile(r'^ {0,8}File "(.{1,1000}?)", line (\d{1,9})(?:, in (.{1,400}))?$')
+FRAME = re.compile(r'^ {0,8}File "(.{1,1000}?)", line (\d{1,9})(?:, in(?: (.{1,400})?)?)?$')
+"""What stood in angle brackets is lost where a page was pasted as HTML."""
+FLUSH = re.compile(FRAME.pattern.replace(" {0,8}", ""))
+"""Without its indentation, which a page or a mail takes off; its code stands so too."""
 IPYTHON_FRAME = re.compile(
     r"^ {0,4}File (?P<file>[^\s\"<].{0,400}?):(?P<line>\d{1,9}),? in (?P<name>[^(]{1,200})"
 )

@@ -36,7 +36,7 @@ TRIGGERS = (
 
 _PIPELINE = re.compile(
     r"\bsteps: ([0-9]{1,12}) loss: *(\S+) iter time \(s\): *([0-9.]+)"
-    r"(?: samples/sec: *([0-9.]+))?"
+    r"(?: samples/sec: *([0-9.]+))?(?:.{0,80}?\b[Dd]ata(?: load)?[ _]time \(s\): *([0-9.]+))?"
 )
 SEEKING, LOST = 100, 0.5
 """Steps within which a scaler finds its scale (it halves one of 2**32 32 times at the most), and
@@ -93,6 +93,7 @@ class Reader:
                     step_s=_number(found[3]),
                     throughput=_number(found[4]),
                     throughput_unit="samples/s" if found[4] else None,
+                    data_s=_number(found[5]),
                 ),
             )
         if found := _STEP.search(text):

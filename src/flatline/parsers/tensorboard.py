@@ -1,8 +1,9 @@
 """
 Scalars of TensorBoard event files, as `logs.event_files` renders them, a line a step.
 
-Guaranteed: tags are taken for loss, gradient norm, learning rate, step time or throughput by the
-conventions of the frameworks below, and for nothing else; a value that was written as NaN is one.
+Guaranteed: tags are taken for loss, gradient norm, learning rate, step time, throughput or the
+balance of experts by the conventions of the frameworks below, and for nothing else; a value that
+was written as NaN is one.
 Where several tags of a step could be its loss, the first in the table wins.  Losses of held-out
 data are evaluations.
 
@@ -53,6 +54,9 @@ _RATES = (
     (re.compile(r"(?:[\w/]{1,60}/)?per_device_tokens_per_sec(?:ond)?"), "tokens/s/device"),
     (re.compile(r"(?:[\w/]{1,60}/)?(?:train_)?samples_per_sec(?:ond)?"), "samples/s"),
 )  # fmt: skip
+_BALANCE = re.compile(
+    r"(?:[\w/]{1,60}/)?(?:(?:seq|global)_)?load_balancing_loss|(?:[\w/]{1,60}/)?moe_lb_loss"
+)
 _EPOCH = re.compile(r"(?:\w{1,40}/)?epoch")
 _REWARD = re.compile(r"(?:^|[/_])(?:rewards?|kl|policy_loss|pg_loss|entropy)(?:$|[/_])")
 
@@ -95,6 +99,7 @@ class Reader:
             step_s=_of(_STEP_S, values),
             throughput=rate[0],
             throughput_unit=rate[1],
+            balance=_of(_BALANCE, values),
             falling=self._falling,
         )
         if name is None and (point.grad_norm is None and point.step_s is None):
