@@ -229,9 +229,10 @@ def _slowed(facts: Facts, worn: Worn, timed: Sequence[Fault]) -> Finding:
 def _latent(facts: Facts, latent: Sequence[Fault]) -> Finding:
     places = distinct(f.place for f in latent)
     more = f" and {len(places) - 1} more" if len(places) > 1 else ""
+    first = places[0] if places else "A GPU"
     return Finding(
         code=CODE,
-        summary=f"{places[0] if places else 'A GPU'}{more} carried faults older than the run: {latent[0].what}",
+        summary=f"{first}{more} carried faults older than the run: {latent[0].what}",
         fault_class=latent[0].fault_class or None,
         attribution="infrastructure",
         shows=tuple(map(_shown, latent[:MOST_SHOWN])),

@@ -90,6 +90,8 @@ def at_nought(facts: Facts, cite: LogCite) -> bool:
     return first and not facts.has_progress
 
 
+_WRAPS = re.compile(r"\b\w{0,20}(?:DistributedDataParallel|FullyShardedDataParallel)\(")
+"""Where a model is laid on its ranks, before any step."""
 _NO_STEPS = re.compile(
     r"(?i)file|image|sample|example|token|shard|\bmap\b|load|data|cache|row|batches of"
 )
@@ -171,7 +173,8 @@ def in_the_making(crash: Crash) -> bool:
     """Whether an object of the program was still being made when it was raised, and no function
     on the way is a loop's."""
     made = crash.frames[-1:] and crash.frames[-1].function == "__init__"
-    return bool(made) and not in_a_loop(crash)
+    wrapped = any(_WRAPS.search(frame.code or "") for frame in crash.frames)
+    return bool(made or wrapped) and not in_a_loop(crash)
 
 
 def in_a_loop(crash: Crash) -> bool:

@@ -162,6 +162,8 @@ _NOT_THERE = re.compile(
 )
 _AT_THE_ROOT = re.compile(r"['\"]/[\w.-]{1,200}\.\w{1,10}['\"]$")
 """What a variable that is empty leaves of a path."""
+_TO_WRITE = re.compile(r"(?:^|open\(.{1,200}?, ?)(?:mode ?= ?)?['\"][wxa]b?\+?['\"] ?[,)]")
+"""A file that is made where there is no such folder."""
 _REMOVES = re.compile(r"\bos\.(?:remove|unlink|rmdir)\(|\.unlink\(|\brmtree\(")
 """What another rank has removed already."""
 _MODELS_FILE = re.compile(
@@ -433,7 +435,7 @@ def class_of_line(text: str, frames: Sequence[Frame] = ()) -> str | None:
 
 def _what_is_missing(said: str, near: tuple[Frame, ...]) -> str:
     """Of which kind a file is by its name; by who looked for it where the name does not say."""
-    if any(map(_REMOVES.search, codes(near)[:1])):
+    if any(map(_REMOVES.search, codes(near)[:1])) or any(map(_TO_WRITE.search, codes(near)[:1])):
         return DEFAULT
     if _MODELS_FILE.match(said) or any(reads_model(f) for f in near):
         return "asset"

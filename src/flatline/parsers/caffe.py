@@ -1,5 +1,5 @@
 """
-Caffe: that its solver is done.  Its losses are read as any loop's are.
+Caffe: how far its solver was, and that it is done.  Its losses are read as any loop's are.
 
 Source: `Solver::Solve` of src/caffe/solver.cpp, `train` of tools/caffe.cpp, BVLC/caffe.
 """
@@ -10,8 +10,13 @@ from flatline.parsers._rules import RuleReader, rule
 
 FORMAT = "caffe"
 FRAMEWORK = "caffe"
-TRIGGERS = (r"\] Optimization Done\.",)
-RULES = (rule("finished", r"\b(?:solver|caffe)\.cpp:\d{1,5}\] Optimization Done\."),)
+TRIGGERS = (r"\] Optimization Done\.", r"sgd_solver\.cpp:[0-9]{1,5}\] Iteration ")
+RULES = (
+    rule("finished", r"\b(?:solver|caffe)\.cpp:\d{1,5}\] Optimization Done\."),
+    rule(
+        "train", r"\bsgd_solver\.cpp:\d{1,5}\] Iteration (?P<step>[0-9]{1,12}), lr = (?P<lr><#>)"
+    ),
+)
 
 
 def Reader() -> RuleReader:

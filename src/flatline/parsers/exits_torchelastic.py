@@ -32,6 +32,7 @@ FORMAT = "exits-torchelastic"
 FRAMEWORK = None
 TRIGGERS = (
     r"failed \(exitcode: -?[0-9]+\) local_rank: [0-9]+",
+    r"failed \(exitcode: -?[0-9]+\) for binary located at ",
     r"global_ranks=\[",
     r"Sending process [0-9]+ closing signal",
     r"Unable to shutdown process [0-9]+ via",
@@ -42,7 +43,10 @@ TRIGGERS = (
     r"\bexitcode\s{0,8}: -?[0-9]+ \(pid: [0-9]+\)",
 )
 AGENT, CLOSED, FORCED = "torchelastic", "torchelastic-closed", "torchelastic-forced"
-_FAILED = re.compile(r"failed \(exitcode: (-?\d{1,9})\) local_rank: (\d{1,6}) \(pid: (\d{1,9})\)")
+_FAILED = re.compile(
+    r"failed \(exitcode: (-?\d{1,9})\) (?:for binary located at \S{1,400} with )?"
+    r"local_rank: (\d{1,6}) \((?:pid|process ID): (\d{1,9})\)"
+)
 _RANKS = re.compile(r"global_ranks=\[([\d, ]{0,2000})\]")
 _CLOSING = re.compile(r"Sending process (\d{1,9}) closing signal")
 _FORCING = re.compile(r"Unable to shutdown process (\d{1,9}) via")
