@@ -144,6 +144,14 @@ def test_ordinary_lines_stay(line: str) -> None:
     assert mask(line) == line
 
 
+def test_a_text_of_a_pickle_that_is_read_as_a_log() -> None:
+    """A `V` stands before each of protocol 0; within a word it hides nothing."""
+    secret = SHAPES["hugging face"]
+
+    assert secret not in mask(f"Vversion\nV{secret}\np2\n")
+    assert mask("Vversion\np1") == "Vversion\np1"
+
+
 def test_a_private_key_loses_its_text_and_keeps_its_lines() -> None:
     """Lines after it keep their number."""
     body = f"{BASE64}{BASE64[:24]}\n{BASE64}=="

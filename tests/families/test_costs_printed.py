@@ -114,3 +114,53 @@ def test_the_rank_that_waits_least(tmp_path: Path, shortest: float, *, slow: boo
     found = read(tmp_path, megatron(shortest))
 
     assert (found.code == "D2") is slow
+
+
+def maxtext(saves: int, extra_s: float, each_s: float = 10.0) -> list[str]:
+    """Undated steps of which each twentieth pays for the save before it."""
+    lines = []
+    for n in range(20 * saves + 10):
+        paid = extra_s if n and n % 20 == 0 else 0.0
+        lines.append(
+            f"0: completed step: {n}, seconds: {each_s + paid:.3f}, TFLOP/s/device: 335.198,"
+            f" Tokens/s/device: 3290.450, total_weights: 1572864, loss: {4 + 8 / (n + 2):.3f}"
+        )
+        if n % 20 == 19:
+            lines.append(f"0: Saved a checkpoint at step {n}.")
+    return lines
+
+
+RECORD = (
+    "JobID|JobName|State|ExitCode|Start|End|Elapsed|NNodes|NodeList\n"
+    "71|t|COMPLETED|0:0|2026-03-04T08:00:00|2026-03-04T{end}|{took}|1|n1\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("saves", "extra_s", "code"),
+    [(15, 62.0, "D2"), (15, 20.0, "G1"), (5, 62.0, "G1"), (15, 90.0, "D2")],
+    ids=["a quarter", "a tenth", "a trial", "a third"],
+)
+def test_saves_between_steps_that_each_take_long(
+    tmp_path: Path, saves: int, extra_s: float, code: str
+) -> None:
+    """From a sixth of a run of half an hour on, below confident; of a shorter one a quarter."""
+    lines = maxtext(saves, extra_s)
+    total = int((20 * saves + 10) * 10 + saves * extra_s) + 60
+    took = f"{total // 3600:02d}:{total // 60 % 60:02d}:{total % 60:02d}"
+    end = f"{8 + total // 3600:02d}:{total // 60 % 60:02d}:{total % 60:02d}"
+    (tmp_path / "sacct.txt").write_text(RECORD.format(end=end, took=took))
+    verdict = read(tmp_path, lines)
+
+    assert verdict.code == code
+    assert extra_s != 62.0 or code != "D2" or verdict.confidence < 0.8
+
+
+def test_one_save_that_stood_still_is_no_habit(tmp_path: Path) -> None:
+    """Fifteen saves of which one took the time of all."""
+    lines = maxtext(15, 1.0)
+    at = next(i for i, line in enumerate(lines) if "step: 100," in line)
+    lines[at] = lines[at].replace("seconds: 11.000", "seconds: 811.000")
+    (tmp_path / "sacct.txt").write_text(RECORD.format(end="09:05:30", took="01:05:30"))
+
+    assert read(tmp_path, lines).code != "D2"

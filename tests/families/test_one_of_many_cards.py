@@ -113,3 +113,34 @@ def test_a_debugging_setting_that_the_faster_baseline_lacks(
     assert verdict.comparison is not None
     named = {(one.name, one.ours, one.theirs) for one in verdict.comparison.settings}
     assert (("CUDA_LAUNCH_BLOCKING", "1", "not set") in named) is sure
+
+
+def undated(folder: Path, log: str, metrics: str) -> Verdict:
+    (folder / "sacct.txt").write_text(SACCT)
+    (folder / "job.log").write_text(log + LOG.splitlines()[-1] + "\n")
+    (folder / "metrics.prom").write_text(metrics)
+    return diagnose(collect(Request((str(folder),))))
+
+
+LOADED = "Loading checkpoint shards: 100%|##########| 7/7 [00:33<00:00,  4.8s/it]\n"
+
+
+def test_a_card_that_idles_beside_a_log_without_times(tmp_path: Path) -> None:
+    """It held memory and ran nothing for an hour and a half: when the log's last line was printed
+    nothing says, so it is told with little confidence."""
+    verdict = undated(tmp_path, LOADED, exposition({2: (60, 17 * GIB)}))
+
+    assert (verdict.code, verdict.confidence <= 0.6) == ("C3", True)
+    assert any("none bears a time" in text for text in verdict.cannot_decide)
+
+
+@pytest.mark.parametrize(
+    ("held", "busy"),
+    [({2: (60, 17 * GIB)}, 0.4), ({2: (4000, 17 * GIB)}, 0.0), ({}, 0.0)],
+    ids=["at work", "memory taken late", "none held"],
+)
+def test_a_log_without_times_alone_is_no_hang(
+    tmp_path: Path, held: dict[int, tuple[float, float]], busy: float
+) -> None:
+    """Its host may have prepared data for all that was read."""
+    assert undated(tmp_path, LOADED, exposition(held, busy)).code != "C3"

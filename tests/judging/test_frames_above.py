@@ -74,3 +74,60 @@ def test_of_a_thread_nothing_tells_when(tmp_path: Path) -> None:
     told = verdict(tmp_path, FEEDS)
 
     assert (told.state, told.confidence < 0.8) == ("found", True)
+
+
+def flush(text: str) -> str:
+    """As a page or a mail leaves it, without indentation and without what stood in brackets."""
+    return "".join(f"{line.lstrip()}\n" for line in text.replace("<module>", "").splitlines())
+
+
+HOOKED = (
+    '  File "tools/train.py", line 170, in <module>\n    main()\n'
+    '  File "mmcv/runner/epoch_based_runner.py", line 54, in train\n'
+    "    self.call_hook('after_train_epoch')\n"
+    '  File "mmcv/runner/hooks/evaluation.py", line 267, in after_train_epoch\n'
+    "    self._do_evaluate(runner)\n"
+    '  File "datasets/coco.py", line 274, in evaluate\n    image = self.name2id[name]\n'
+    "KeyError: '/0000115_img.png'\n"
+)
+
+
+@pytest.mark.parametrize("head", ["", "Traceback (most recent call last):\n"])
+def test_frames_without_indentation(tmp_path: Path, head: str) -> None:
+    """Their source lines are read as such, with the head and without it."""
+    told = verdict(tmp_path, head + flush(HOOKED))
+
+    assert told.code == "A3"
+    crash = told.findings[0].finding.shows[0].cites[0]
+    assert "KeyError" in str(crash)
+
+
+def test_a_raised_line_without_indentation_is_no_exception(tmp_path: Path) -> None:
+    text = flush(
+        "Traceback (most recent call last):\n"
+        '  File "train.py", line 3, in <module>\n    raise ValueError("bad")\n'
+        "ValueError: bad\n"
+    )
+    told = verdict(tmp_path, text)
+
+    assert told.code == "A1"
+    assert told.findings[0].finding.shows[0].cites[0].line == 4
+
+
+PEERS = (
+    "[default7]:[rank7]: KeyError: 'state'\n"
+    "[default0]:[rank0]: Traceback (most recent call last):\n"
+    '[default0]:[rank0]:   File "/m/training.py", line 1588, in setup_model_and_optimizer\n'
+    "[default0]:[rank0]:     args.iteration = load_checkpoint(\n"
+    '[default0]:[rank0]:   File "/m/checkpointing.py", line 1818, in load_checkpoint\n'
+    "[default0]:[rank0]:     optimizer.load_state_dict(state_dict['optimizer'])\n"
+)
+
+
+def test_what_a_peers_frames_tell(tmp_path: Path) -> None:
+    """One rank's exception has lost its traceback, another's traceback its exception."""
+    assert verdict(tmp_path, PEERS).code == "E2"
+    own = PEERS.replace("[default0]:[rank0]", "[default7]:[rank7]")
+    assert verdict(tmp_path, own).code != "E2", "the same rank printed it before"
+    whole = PEERS + "[default0]:[rank0]: RuntimeError: NCCL error\n"
+    assert verdict(tmp_path, whole).code != "E2", "the peer failed of something else"

@@ -38,3 +38,30 @@ def test_what_kept_the_program_from_starting(
 
     assert told.code == code
     assert told.findings[0].finding.shows[0].cites[0].line == cited
+
+
+OOM = (
+    "Traceback (most recent call last):\n"
+    '  File "train.py", line 171, in <module>\n    main()\n'
+    '  File "train.py", line 90, in main\n    loss = step(batch)\n'
+    '  File "/venv/lib/python3.9/site-packages/torch/nn/functional.py", line 1848, in linear\n'
+    "    return torch._C._nn.linear(input, weight, bias)\n"
+    "RuntimeError: CUDA out of memory. Tried to allocate 174.00 MiB (GPU 0; 15.00 GiB total"
+    " capacity; 13.21 GiB already allocated; 51.38 MiB free; 13.70 GiB reserved in total by"
+    " PyTorch)\n"
+)
+
+
+@pytest.mark.parametrize("missed", ["nvidia-smi", "module", "SBATCH"])
+def test_a_program_that_ran_far_behind_a_missing_convenience(tmp_path: Path, missed: str) -> None:
+    """`SBATCH` is a directive that has lost its `#`."""
+    (tmp_path / "slurm-4211.out").write_text(SCRIPT.format(9, missed) + OOM)
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == "B1"
+
+
+def test_what_a_script_runs_after_the_program_it_missed(tmp_path: Path) -> None:
+    """The evaluation of what was never trained fails for that."""
+    (tmp_path / "slurm-4211.out").write_text(SCRIPT.format(9, "torchrun") + OOM)
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == "A1"

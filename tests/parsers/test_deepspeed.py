@@ -24,6 +24,14 @@ def test_the_pipeline_line(loss: str) -> None:
     assert (point.throughput, point.throughput_unit) == (12.25, "samples/s")
 
 
+def test_what_a_program_adds_to_the_pipeline_line() -> None:
+    """Seconds of a step spent waiting for data."""
+    (point,) = said(
+        "steps: 5 loss: 9.7 iter time (s): 6.031 samples/sec: 21.2 data time (s): 2.95"
+    )
+    assert (point.step_s, point.data_s) == (6.031, 2.95)
+
+
 def test_the_optimizer_line_names_a_step_and_a_rate() -> None:
     """It has no loss."""
     (point,) = said(

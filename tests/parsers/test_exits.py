@@ -486,3 +486,13 @@ def test_the_launcher_of_composer() -> None:
     assert (first.place.rank, first.exit_code, first.signal) == (1, None, 7)
     assert (second.place.rank, second.exit_code, second.signal) == (0, 1, None)
     assert (third.place.rank, third.exit_code, third.signal) == (5, None, 9)
+
+
+def test_an_agent_that_names_the_binary_first() -> None:
+    """As a cloud's own build of the launcher prints it."""
+    text = (
+        "[ERROR] failed (exitcode: -9) for binary located at /envs/memvla/bin/python3.10 with"
+        " local_rank: 0 (process ID: 71) [master-0]"
+    )
+    (event,) = read(exits_torchelastic, [text])
+    assert event.signal == 9

@@ -96,3 +96,17 @@ def test_where_a_reward_is_logged_the_loss_is_not_meant_to_fall() -> None:
 
     assert read("train/loss=0.1 train/reward=0.5", reader)[0].falling is False
     assert read("train/loss=0.2", reader)[0].falling is False
+
+
+@pytest.mark.parametrize(
+    ("tags", "balance"),
+    [
+        ("lm_loss=2.5 load_balancing_loss=1.25", 1.25),
+        ("learning/loss=2.5 learning/moe_lb_loss=0.03", 0.03),
+        ("lm_loss=2.5 aux_loss=1.25", None),
+    ],
+)
+def test_the_balance_of_experts(tags: str, balance: float | None) -> None:
+    """An auxiliary loss may be of anything."""
+    (point,) = read(tags)
+    assert point.balance == balance

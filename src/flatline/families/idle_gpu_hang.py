@@ -62,6 +62,8 @@ STEADY = 0.2
 SHARED = 0.62
 TEAR_DOWN_S = 60.0
 """A cancelled job's processes are ended within Slurm's KillWait of 30 s, and scraped as late."""
+BEGUN_S = 60.0
+"""What had been begun as the last line was printed may run on so long, or is scraped so late."""
 UNDATED_S = 300.0
 """Of a run whose log dates nothing: a model is loaded by then."""
 UNDATED = "When it printed its last line: none bears a time."
@@ -87,7 +89,7 @@ def judge(facts: Facts) -> Judgement:
         return worked
     last = _last_printed(facts)
     undated = last is None and facts.disposition == "cancelled" and bool(facts.last_lines)
-    since = start + UNDATED_S if undated else start if last is None else max(start, last)
+    since = start + UNDATED_S if undated else start if last is None else max(start, last + BEGUN_S)
     once = end - start < STILL_S and last is not None and not facts.reached_plan
     if once and last is not None and end - last >= MANY * _interval_s(facts):
         since = last

@@ -34,8 +34,9 @@ from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
+from flatline.judging.fell_idle import BUSY, FellIdle, fell_idle, less_busy
 from flatline.judging.launches import launches
-from flatline.judging.throughput import Pace, Slow, course, pace, shown, step_at, times
+from flatline.judging.throughput import Pace, course, pace, shown, step_at, times
 from flatline.judging.timeline import instant, usual
 from flatline.judging.uniform import as_fast, idler
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, QueryCite
@@ -54,9 +55,6 @@ DECIDED_BY = (
 )
 EXPLAINS = {"F3": "a run that waits for input does not reach its plan in time"}
 
-BUSY = ("gpu_engine_active_ratio", "gpu_utilization_ratio")
-"""Whether anything at all ran on a GPU: a wait in a collective keeps both near 1, so that where
-they are low nothing had been launched."""
 SEVERE, MILD = 0.4, 0.7
 """Of the time something ran: below the first the GPUs mostly wait for the host; between the two
 many sound runs of small models lie."""
@@ -133,6 +131,9 @@ def _ungrown(facts: Facts) -> Judgement:
     severe = most.value < SEVERE
     if raised is not None and not (severe and pressed):
         return raised
+    idled = None if severe and pressed else fell_idle(facts)
+    if idled is not None:
+        return _since(facts, idled)
     return _finding(facts, middle, most, peak, pressed if severe else None, severe)
 
 
@@ -283,7 +284,7 @@ def _grown(facts: Facts) -> Finding | None:
     )
     if takes - took < GREW * took or has - had < EXPLAINED * (takes - took):
         return None
-    gpus = _less_busy(facts, run.best, worst, IDLED * (has - had) / takes)
+    gpus = less_busy(facts, run.best, worst, IDLED * (has - had) / takes)
     if gpus == ():
         return None
     cites = [facts.point(track, i).cite for i in (fast[-1], slow[0], slow[-1])]
@@ -307,31 +308,29 @@ def _grown(facts: Facts) -> Finding | None:
     )  # fmt: skip
 
 
-def _less_busy(facts: Facts, fast: Slow, slow: Slow, by: float) -> tuple[Claim, ...] | None:
-    """That less ran on every GPU in the slow phase, by so much; empty where on none of them it
-    did, as of waits that the GPUs compute through, and None where that is not known."""
-    signal = next(filter(facts.measured, BUSY), None)
-    read: dict[tuple[str, bool], QueryCite] = {}
-    for phase in (fast, slow) if signal is not None else ():
-        mean = f"avg_over_time({signal}[{max(1, int(phase.ends - phase.begins))}s])"
-        for which, query in (("busiest", "max({})"), ("least busy", "min({})")):
-            cite = usual(facts, mean, int(phase.ends), f"the {which} GPU", query)
-            if cite is None:
-                return None
-            read[which, phase is slow] = cite
-    if not read:
-        return None
-    least = read["least busy", False]
-    if read["least busy", True].value > least.value - by:
-        return ()
-    most = read["busiest", True]
-    if most.value > least.value - by:
-        return None
-    text = (
-        f"Something ran on the busiest GPU {most.value:.0%} of that time, on the least busy one"
-        f" {least.value:.0%} of the time before"
-    )
-    return (claim(text, most, least),)
+def _since(facts: Facts, idled: FellIdle) -> Finding:
+    """Busy GPUs of which all had less to do from a moment on, and the steps with them."""
+    cites = idled.shows[-1].cites
+    return Finding(
+        code=CODE,
+        summary=f"The GPUs idled more as the run slowed by {idled.part:.0%}: nothing had been"
+        " launched on any of them",
+        attribution="job",
+        shows=idled.shows,
+        implies=(claim("They waited for their hosts, not for one another: a wait in a collective"
+                       " keeps its kernel running.", *cites),),
+        strength=0.68,
+        most=0.79,
+        severity="degraded",
+        scope="all",
+        onset=datetime.fromtimestamp(idled.phase.begins, UTC),
+        onset_step=step_at(facts, idled.phase.begins),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Whether the loaders, their storage or another part of the program kept the"
+                       " GPUs waiting: the loop's own times, or its stacks, would tell.",),
+        actions=(Action("fix", "More loader workers and prefetching, data prepared beforehand."),),
+    )  # fmt: skip
 
 
 def _apart(track: Track, points: Sequence[int]) -> int:

@@ -253,8 +253,11 @@ class _Walk:
         here, then = self._text(self._at), self._text(self._at + 1)
         if not here.strip() or HEAD in here or NEW_RECORD.match(here) or relation(here):
             return False
-        ends = exception_line(here, sure=False) is not None or FRAME.match(here)
-        return not ends and bool(FRAME.match(then) or exception_line(then, sure=False))
+        if FRAME.match(here) or FRAME.match(
+            then
+        ):  # a call of `self._name` looks like an exception
+            return not FRAME.match(here)
+        return exception_line(here, sure=False) is None and bool(exception_line(then, sure=False))
 
     def _summary(self, at: int) -> int | None:
         """Where what failed in native code stands, whose frames begin `at`."""

@@ -42,6 +42,8 @@ SEEKING, LOST = 100, 0.5
 """Steps within which a scaler finds its scale (it halves one of 2**32 32 times at the most), and
 of the steps since they were counted last the part beyond which they count as skipped."""
 _STEP = re.compile(r"\[Rank [0-9]+\] step=([0-9]{1,12}), skipped=([0-9]+), lr=\[([-+0-9.einfa]*)")
+_ADDED_LOSS = re.compile(r"\bmom=\[[^ ]{0,200}(?: [^ ]{1,40}){0,8}, loss=([-+0-9.einfa]+)\s*$")
+"""What programs add behind it."""
 _TIMER = re.compile(
     r"(?:global_step=|\] [0-9]+/)([0-9]{1,12}), +(?:RunningAvgSamplesPerSec=([0-9.naif]+), +)?"
     r"(?:Curr)?SamplesPerSec=([0-9.naif]+)"
@@ -104,7 +106,9 @@ class Reader:
             lost = skipped - skipped_before > LOST * (step - before)
             self._counted = step, skipped
             late = lost and step >= SEEKING
-            return (Progress("train", step=step, lr=_number(found[3]), skipped=late),)
+            added = _ADDED_LOSS.search(text, found.end())
+            loss = None if added is None else _number(added[1])
+            return (Progress("train", step=step, loss=loss, lr=_number(found[3]), skipped=late),)
         if found := _TIMER.search(text):
             return (
                 Progress(
