@@ -38,6 +38,7 @@ GROUPS = {
     "uuid", "world_size", "seconds", "transport",
 }  # fmt: skip
 TAGS = {
+    "only-hint",
     "ray-mistaken",
     "timeout", "lost-peer", "mismatch", "rendezvous", "heartbeat", "oom-kill", "gpu-oom",
     "gpu-handle", "gpu-alloc-refused",

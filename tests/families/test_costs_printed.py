@@ -156,6 +156,20 @@ def test_saves_between_steps_that_each_take_long(
     assert extra_s != 62.0 or code != "D2" or verdict.confidence < 0.8
 
 
+@pytest.mark.parametrize(
+    "line",
+    ["0: Running validation on 512 batches", "0: Generating 64 samples for FID",
+     "0: Loading next data shard 17"],
+)  # fmt: skip
+def test_what_else_is_done_beside_a_save(tmp_path: Path, line: str) -> None:
+    """Which of the two took the time nothing tells."""
+    lines = [part for one in maxtext(15, 62.0)
+             for part in ((one, line) if "Saved a checkpoint" in one else (one,))]  # fmt: skip
+    (tmp_path / "sacct.txt").write_text(RECORD.format(end="09:07:20", took="01:07:20"))
+
+    assert read(tmp_path, lines).code != "D2"
+
+
 def test_one_save_that_stood_still_is_no_habit(tmp_path: Path) -> None:
     """Fifteen saves of which one took the time of all."""
     lines = maxtext(15, 1.0)

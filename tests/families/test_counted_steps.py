@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -56,6 +57,17 @@ def test_no_news_by_a_counter_that_stands_or_is_anothers(
 ) -> None:
     """A gauge is scraped on long after the last step."""
     assert going(tmp_path, until_s=3500, step=step, silent_s=silent_s).state != "healthy"
+
+
+def test_a_counter_that_falls_is_of_a_run_that_starts_again(tmp_path: Path) -> None:
+    """It changes as well."""
+    going(tmp_path, until_s=2500)
+    metrics = tmp_path / "metrics.om"
+    *rows, end = metrics.read_text().splitlines()
+    back = [re.sub(r"\} \d+ ", "} 2 ", row) for row in rows[-4:-1]]
+    metrics.write_text("\n".join([*rows[:-4], *back, rows[-1], end]) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).state != "healthy"
 
 
 def test_when_the_counter_rose_last(tmp_path: Path) -> None:

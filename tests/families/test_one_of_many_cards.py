@@ -122,6 +122,22 @@ def undated(folder: Path, log: str, metrics: str) -> Verdict:
     return diagnose(collect(Request((str(folder),))))
 
 
+MORE = {
+    "mapping": "Map: 198000 examples\nMap: 199000 examples\n",
+    "amid a bar": "Tokenizing:  41%|####      | 410/1000 [10:03<14:21,  1.46s/it]\n",
+    "a server": "INFO:     Uvicorn running on http://0.0.0.0:8000\nINFO waiting for requests\n",
+    "done": "epoch 3 loss 0.3\nTraining finished, keeping the node\n",
+}
+
+
+@pytest.mark.parametrize("log", MORE.values(), ids=MORE)
+def test_a_card_idles_while_its_program_does_something_else(tmp_path: Path, log: str) -> None:
+    """Prepares data, serves, or is done."""
+    verdict = undated(tmp_path, log, exposition({2: (60, 17 * GIB)}))
+
+    assert verdict.code != "C3"
+
+
 LOADED = "Loading checkpoint shards: 100%|##########| 7/7 [00:33<00:00,  4.8s/it]\n"
 
 

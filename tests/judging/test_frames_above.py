@@ -112,22 +112,3 @@ def test_a_raised_line_without_indentation_is_no_exception(tmp_path: Path) -> No
 
     assert told.code == "A1"
     assert told.findings[0].finding.shows[0].cites[0].line == 4
-
-
-PEERS = (
-    "[default7]:[rank7]: KeyError: 'state'\n"
-    "[default0]:[rank0]: Traceback (most recent call last):\n"
-    '[default0]:[rank0]:   File "/m/training.py", line 1588, in setup_model_and_optimizer\n'
-    "[default0]:[rank0]:     args.iteration = load_checkpoint(\n"
-    '[default0]:[rank0]:   File "/m/checkpointing.py", line 1818, in load_checkpoint\n'
-    "[default0]:[rank0]:     optimizer.load_state_dict(state_dict['optimizer'])\n"
-)
-
-
-def test_what_a_peers_frames_tell(tmp_path: Path) -> None:
-    """One rank's exception has lost its traceback, another's traceback its exception."""
-    assert verdict(tmp_path, PEERS).code == "E2"
-    own = PEERS.replace("[default0]:[rank0]", "[default7]:[rank7]")
-    assert verdict(tmp_path, own).code != "E2", "the same rank printed it before"
-    whole = PEERS + "[default0]:[rank0]: RuntimeError: NCCL error\n"
-    assert verdict(tmp_path, whole).code != "E2", "the peer failed of something else"

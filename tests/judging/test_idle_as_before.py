@@ -3,28 +3,33 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from families.fleet import T0, facts_of, sample, stepping
 from flatline.judging.idle_power import idle
-from flatline.model import Place
+from flatline.model import Attempt, Place
 
 STOOD, ENDED = 900, 1500
 Power = Callable[[int, float], float]
 """(GPU, seconds since the run began) -> watts."""
 
 
-def told(tmp_path: Path, power: Power) -> tuple[Place, ...]:
-    """Two hosts of four cards, measured from three minutes before the run to three after it."""
+def told(tmp_path: Path, power: Power, from_s: int = -180) -> tuple[Place, ...]:
+    """Two hosts of four cards, measured from three minutes before the run to four after it; one of
+    them from `from_s` on."""
     lines = [
         sample("DCGM_FI_DEV_POWER_USAGE", f'gpu="{gpu % 4}",Hostname="n{gpu // 4}",job="x"',
                power(gpu, at), at)
         for gpu in range(8)
-        for at in range(-180, ENDED + 200, 20)
+        for at in range(-180, ENDED + 240, 20)
+        if gpu != 6 or from_s <= at
     ]  # fmt: skip
-    facts, _ = facts_of(tmp_path, lines, stepping(STOOD))
+    attempt = Attempt(0, "failed", datetime.fromtimestamp(T0, UTC),
+                      datetime.fromtimestamp(T0 + ENDED, UTC))  # fmt: skip
+    facts, _ = facts_of(tmp_path, lines, stepping(STOOD), attempts=(attempt,))
     found = idle(facts, T0 + ENDED)
     return () if found is None else found.places
 
@@ -40,6 +45,8 @@ def test_the_card_that_fell_to_what_it_draws_idle(tmp_path: Path) -> None:
     power: Power = lambda gpu, at: level(at, 255, 258 if gpu == 6 else 304)  # noqa: E731
 
     assert told(tmp_path, power) == (Place(host="n1", gpu="2"),)
+    (tmp_path / "metrics.prom").unlink()
+    assert told(tmp_path, power, from_s=0), "what it drew after the run tells as well"
 
 
 @pytest.mark.parametrize(
@@ -50,9 +57,22 @@ def test_the_card_that_fell_to_what_it_draws_idle(tmp_path: Path) -> None:
         lambda gpu, at: level(at, 255, 285 if gpu == 6 else 304),
         lambda gpu, at: level(at, 255, 258),
         lambda gpu, at: level(at, 255, 258 if gpu == 6 else 304, 300 if gpu == 6 else 830),
+        lambda gpu, at: level(at, 118 if gpu == 6 else 60, 118 if gpu == 6 else 130),
+        lambda gpu, at: level(at, 115, 230),
+        lambda gpu, at: level(at, 304 if gpu == 6 else 255, 304),
         lambda gpu, at: 304.0 if at < 0 or at > ENDED else level(at, 255, 258 + 46 * (gpu != 6)),
     ],
-    ids=["half of them", "another nearly", "not as idle", "all", "never worked", "busy before"],
+    ids=[
+        "half of them",
+        "another nearly",
+        "not as idle",
+        "all",
+        "never worked",
+        "the others sleep deeper",
+        "all wait high",
+        "held outside",
+        "busy before",
+    ],
 )
 def test_who_waits_for_whom_is_not_told(tmp_path: Path, power: Power) -> None:
     """Where not one or two alone are as idle as before, or what they draw idle is not known."""

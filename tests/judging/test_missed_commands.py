@@ -60,8 +60,10 @@ def test_a_program_that_ran_far_behind_a_missing_convenience(tmp_path: Path, mis
     assert diagnose(collect(Request((str(tmp_path),)))).code == "B1"
 
 
-def test_what_a_script_runs_after_the_program_it_missed(tmp_path: Path) -> None:
-    """The evaluation of what was never trained fails for that."""
-    (tmp_path / "slurm-4211.out").write_text(SCRIPT.format(9, "torchrun") + OOM)
+@pytest.mark.parametrize("missed", ["torchrun", "composer", "./build/train"])
+def test_what_a_script_runs_after_the_program_it_missed(tmp_path: Path, missed: str) -> None:
+    """The evaluation of what was never trained fails for that; a name that is not known may be the
+    program's."""
+    (tmp_path / "slurm-4211.out").write_text(SCRIPT.format(9, missed) + OOM)
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == "A1"

@@ -22,6 +22,7 @@ from flatline.collect.tables import Tables
 from flatline.collect.thinning import halve, thinned
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
+from flatline.logs.event_files import RENDERED
 from flatline.logs.labels import CUT_BYTES, Bared, Labelled, Labels, NamePlace
 from flatline.logs.layout import layouts
 from flatline.logs.literals import SAID as OWN
@@ -487,7 +488,9 @@ def read_log(path: Path, source: str, book: Catalogue, setting: Setting) -> LogE
     with open_text(path, source) as file:
         sample = sample_lines(file)
         same = layouts(sample)
-        labels = Labels.learn(sample, same)
+        # the time that an event file's lines are rendered with is no label of a container engine's
+        of_events = all(RENDERED in line for line in sample if line)
+        labels = Labels() if of_events else Labels.learn(sample, same)
         clock = Clock.learn(
             sample, year=setting.year, near=setting.near, zone=setting.zone, same=same
         )

@@ -66,6 +66,15 @@ BEGUN_S = 60.0
 """What had been begun as the last line was printed may run on so long, or is scraped so late."""
 UNDATED_S = 300.0
 """Of a run whose log dates nothing: a model is loaded by then."""
+TOLD = 5
+_AMID = re.compile(
+    r"(?i)(?<!\d)\d{1,2}%\|(?!.*100%\|)|\b(?:map|tokeniz\w*|filter|download\w*)\b.{0,80}%"
+    r"|\b\d[\d,]{2,15} (?:examples|rows|lines|tokens|files|documents|samples)\b"
+)
+_WAITS_OR_DONE = re.compile(
+    r"(?i)\b(?:done|finished|complete[d]?|bye|exiting|uvicorn|listening|serving|startup complete"
+    r"|running on (?:local url|http)|waiting for requests|jupyter|saved)\b|https?://(?:localhost|0\.0)"
+)
 UNDATED = "When it printed its last line: none bears a time."
 LINES_ABOVE = 200
 _STAMP = re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
@@ -89,7 +98,9 @@ def judge(facts: Facts) -> Judgement:
         return worked
     last = _last_printed(facts)
     undated = last is None and facts.disposition == "cancelled" and bool(facts.last_lines)
-    since = start + UNDATED_S if undated else start if last is None else max(start, last + BEGUN_S)
+    since = _silent_since(facts, start, last, undated)
+    if since is None:
+        return None
     once = end - start < STILL_S and last is not None and not facts.reached_plan
     if once and last is not None and end - last >= MANY * _interval_s(facts):
         since = last
@@ -109,12 +120,7 @@ def judge(facts: Facts) -> Judgement:
     idle, alone = _idle(facts, known, start, end) if len(known) == len(read) else ([], True)
     if len(idle) != 1:
         return None
-    found = _finding(facts, idle[0], still_s, last, end)
-    if undated:
-        found = replace(found, strength=ONCE, most=ONCE,
-                        cannot_decide=(*found.cannot_decide, UNDATED))  # fmt: skip
-    if not alone:
-        found = _among_others(found)
+    found = _doubted(_finding(facts, idle[0], still_s, last, end), undated, alone)
     return _once(found, idle[0], still_s) if once else found
 
 
@@ -164,6 +170,14 @@ def _taken(facts: Facts, place: Place, start: float) -> bool:
     read = readings(instant(facts, "gpu_memory_used_bytes", start))
     before = None if read is None else read.value(place, start)
     return before is not None and before < HELD_BYTES
+
+
+def _doubted(found: Finding, undated: bool, alone: bool) -> Finding:
+    """The same of a log without times, and on a host of which others hold GPUs."""
+    if undated:
+        found = replace(found, strength=ONCE, most=ONCE,
+                        cannot_decide=(*found.cannot_decide, UNDATED))  # fmt: skip
+    return found if alone else _among_others(found)
 
 
 def _among_others(found: Finding) -> Finding:
@@ -238,6 +252,25 @@ def _cancelled_s(facts: Facts, source: str) -> float | None:
         return 0.0
     before, cancelled = datetime.fromisoformat(own[0]), datetime.fromisoformat(at[0])
     return max(0.0, (cancelled - before).total_seconds())
+
+
+def _silent_since(facts: Facts, start: float, last: float | None, undated: bool) -> float | None:
+    """From when on the run printed nothing; None where an undated log ends amid something."""
+    if undated:
+        return start + UNDATED_S if _loaded(facts) else None
+    return start if last is None else max(start, last + BEGUN_S)
+
+
+def _loaded(facts: Facts) -> bool:
+    """Whether the log ends where something had been loaded, and not amid a bar, at a program's
+    word that it is done, or in a server's that it waits for requests."""
+    for source, last in facts.last_lines.items():
+        first = max(1, last.line - LINES_ABOVE)
+        lines = facts.lines(source, first, last.line - first + 1)
+        said = [t for t in lines if t.strip() and not t.startswith(("srun:", "slurmstepd"))]
+        if not said or _AMID.search(said[-1]) or any(map(_WAITS_OR_DONE.search, said[-TOLD:])):
+            return False
+    return bool(facts.last_lines) and not facts.end_seen
 
 
 def _interval_s(facts: Facts) -> float:

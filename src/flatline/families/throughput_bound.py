@@ -38,6 +38,7 @@ from datetime import UTC, datetime
 from flatline.facts import Facts
 from flatline.judging.again import COLLECTED, again
 from flatline.judging.beside import beside
+from flatline.judging.beside_saves import nothing_else
 from flatline.judging.bypassed import bypassed, used
 from flatline.judging.claims import claim
 from flatline.judging.congestion import congested
@@ -107,10 +108,12 @@ def judge(facts: Facts) -> Judgement:
 def _a_storm(facts: Facts, saves: Cost) -> bool:
     """Whether saves took so much of the time, or, each of them about as much, a good part of a run
     that was no trial and says when each had ended."""
+    if saves.lost_s >= STORM * saves.wall_s:
+        return True
     ended = len(checkpoint_steps(facts)) >= SAVES
     usual_s = (saves.costly_s - saves.usual_s) * saves.events
     habit = ended and saves.wall_s >= LONG_RUN_S and usual_s >= HEAVY * saves.wall_s
-    return habit or saves.lost_s >= STORM * saves.wall_s
+    return habit and nothing_else(facts)
 
 
 def _heavy(stated: Stated) -> bool:
@@ -192,6 +195,7 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
                   " went into saving.", *points),
         ),
         strength=0.6 if share < STORM else 0.85 if whole else 0.7,
+        role="warning" if share < STORM and facts.disposition == "timeout" else "cause",
         severity="degraded",
         took_s=(storm.lost_s, storm.wall_s),
         scope="all",

@@ -7,7 +7,6 @@ from dataclasses import replace
 
 from flatline.facts import Facts
 from flatline.judging.begun import at_nought, in_the_making
-from flatline.judging.claims import number
 from flatline.judging.cut_off import cut_off
 from flatline.judging.frames import above, asked_for, kind_of_any
 from flatline.judging.handles import not_started
@@ -33,9 +32,9 @@ from flatline.judging.startup_class import (
     startup_class,
 )
 from flatline.judging.uncaught import late_class, shares_memory
-from flatline.model import Crash, Frame, Match, Signature
+from flatline.model import Crash, Match, Signature
 
-LINES_ABOVE, BESIDE_LINES = 60, 8
+LINES_ABOVE = 60
 CUT_OFF, CUT_OFF_LATE = 0.25, 0.4
 """That something was raised, but not what: below what a verdict needs, unless steps were made."""
 UNREACHED = 0.6
@@ -182,26 +181,7 @@ def with_frames(facts: Facts, crash: Crash) -> Crash:
     first = max(1, crash.cite.line - LINES_ABOVE)
     lines = facts.lines(crash.cite.source, first, crash.cite.line - first)
     label = crash.cite.text.partition(crash.exception)[0]
-    own = above([line.removeprefix(label) for line in lines])
-    return replace(crash, frames=own or _of_a_peer(facts, crash))
-
-
-def _of_a_peer(facts: Facts, crash: Crash) -> tuple[Frame, ...]:
-    """The frames of another rank's traceback, just below or above, of which the end is cut off:
-    ranks that run one program fail in one place."""
-    rank = number(crash.cite.place)
-    return next(
-        (
-            peer.frames
-            for peer in facts.crashes
-            if rank is not None
-            and not (peer.complete or peer.exception or peer.chain)
-            and peer.cite.source == crash.cite.source
-            and number(peer.cite.place) not in (None, rank)
-            and -LINES_ABOVE <= peer.head.line - crash.cite.line <= BESIDE_LINES
-        ),
-        (),
-    )
+    return replace(crash, frames=above([line.removeprefix(label) for line in lines]))
 
 
 def _at_startup(crash: Crash) -> str:

@@ -64,7 +64,7 @@ do.  Where that was the data, and nothing came after it, it does."""
 NAMES_NO_CALL, SAID_BELOW = "names-no-call", 120
 """Lines: what NCCL warned of last, the traceback that Hydra shortens, and what TensorFlow met in a
 graph, below the place where it was defined, are printed below."""
-GOES_ON, SAID_ABOVE = "script-goes-on", "said-above"
+GOES_ON, SAID_ABOVE, ONLY_HINT = "script-goes-on", "said-above", "only-hint"
 BELOW = 3
 LOOP_DOUBT = 0.8
 """A step may have been made where the frames are a loop's and the log prints no progress."""
@@ -128,6 +128,13 @@ _ON_THE_CPU = "failed call to cuInit: "
 _STARTS_PROGRAMS = re.compile(
     r"\b(?:torchrun|python[\d.]*|srun|mpirun|mpiexec|deepspeed|accelerate|horovodrun|colossalai)\b"
 )
+_CONVENIENT = re.compile(
+    r": (?:(?:module|ml|conda|mamba|micromamba|nvidia-smi|rocm-smi|amd-smi|npu-smi|nvcc|scontrol"
+    r"|squeue|sinfo|sacct|hostname|lscpu|lspci|free|git|tput|figlet|bc|jq|nvtop|htop|tree|ibstat"
+    r"|lsb_release|mail|sendmail|notify-send|SBATCH|[A-Z][A-Z0-9_]{3,60}_[A-Z0-9_]{1,20}):"
+    r" (?:command )?not found|command not found: (?:module|ml|conda|nvidia-smi|rocm-smi|git)\b)"
+)
+"""Commands that show or load something, a setting without its `export`, a directive without #."""
 FAR = 2
 """Frames of a program that began, more than those of one that could not be read."""
 
@@ -158,6 +165,7 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
     told = [f for f in found if f.crash is None or f.crash.complete or f.signature is not None]
     # a traceback cut off before its exception says least of all
     left = [f for f in told or found if not (_restates(facts, f, found) or _went_on(f, found))]
+    left = _without_hints(facts, left)
     if any(f.fatal for f in left):
         return tuple(left)
     if (words := last_words(facts)) is not None:
@@ -165,6 +173,17 @@ def _failures(facts: Facts) -> tuple[Failure, ...]:
     cut = headless(facts)
     failure = None if cut is None else _from_crash(facts, cut, [])
     return tuple(left) if failure is None else (*left, failure)
+
+
+def _without_hints(facts: Facts, found: list[Failure]) -> list[Failure]:
+    """Without lines that tell only where nothing else does how the run ended."""
+    hints = [f for f in found if f.signature is not None and ONLY_HINT in f.signature.tags]
+    if not hints:
+        return found
+    others = [f for f in found if f not in hints]
+    told = facts.disposition not in ("failed", "unknown") or any(f.fatal for f in others)
+    told = told or any(event.signal for event in facts.exits)
+    return others if told or any("timeout" in m.signature.tags for m in facts.matches) else found
 
 
 def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
@@ -198,11 +217,11 @@ def _went_on(missed: Failure, found: Iterable[Failure]) -> bool:
     if not on_the_cpu and GOES_ON not in known.tags:
         return False
     further = {"A2"} if on_the_cpu else {"A1", "F4"}
-    idle = _STARTS_PROGRAMS.search(missed.cite.text) is None
-    if idle:
+    if _STARTS_PROGRAMS.search(missed.cite.text) is None:
         further.add("A2")
+    idle = not on_the_cpu and _CONVENIENT.search(missed.cite.text) is not None
     return any(
-        (f.family in further or (idle and not on_the_cpu and _came_far(f)))
+        (f.family in further or (idle and _came_far(f)))
         and f.attempt == missed.attempt
         and f.cite.source == missed.cite.source
         and f.cite.line > missed.cite.line

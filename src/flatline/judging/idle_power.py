@@ -47,6 +47,8 @@ FIRST, FOR_ALL_MOST = "0", 0.79
 """Rank 0 evaluates, generates or writes while the others wait for it, in a run that is sound."""
 RESTING_PART, WAITING_PART = 1.05, 1.1
 """Of a GPU's own power while no run held it: as idle as then, and surely not.  A judgement."""
+BELOW_PART, ALIKE_PART = 0.95, 1.1
+"""Of the least that another drew in the wait; of what the median GPU drew outside of the run."""
 RESTED = "it drew no more than while no run held it, and each of the others did"
 WAITED = "what waits in a collective runs its kernel and keeps its power up"
 COMPUTED = "it computed on, and what waits in a collective draws less than what computes"
@@ -104,24 +106,35 @@ def _at_rest(facts: Facts, held: _Held) -> Idle | None:
         return None
     now, work = map(_values, read)
     part = {place: now[place] / rest for place, rest in resting.items() if rest and place in now}
-    low = [p for p, value in part.items() if value <= RESTING_PART and p in work]
-    others = [value for p, value in part.items() if p not in low]
-    if not low or len(part) < max(MOST_OF_ALL, len(now)) or len(low) > len(now) // MOST_OF_ALL:
+    if len(part) < max(MOST_OF_ALL, len(now)):
         return None
-    worked = median(work.values())
-    if min(others) < WAITING_PART or any(work[p] < WORKED_PART * worked for p in low):
+    usual_rest, worked = median(resting.values()), median(work.values())
+    low = [p for p, value in part.items() if value <= RESTING_PART and p in work]
+    others = [p for p in part if p not in low]
+    if (
+        not low
+        or len(low) > len(now) // MOST_OF_ALL
+        or min(part[p] for p in others) < WAITING_PART
+    ):
+        return None
+    # what idles draws less than what waits, and as others idle: no other job held it meanwhile
+    if max(now[p] for p in low) > BELOW_PART * min(now[p] for p in others) or any(
+        work[p] < WORKED_PART * worked or resting[p] > ALIKE_PART * usual_rest for p in low
+    ):
         return None
     low.sort(key=lambda place: now[place])
     return _told(facts, read[0], low, (POWER, held.length_s, held.ends), RESTED)
 
 
 def _resting(facts: Facts) -> dict[Place, float]:
-    """The least that each GPU drew just before the run, as it ended and just after."""
+    """The least that each GPU drew just before the run and just after it."""
     if facts.window is None:
         return {}
     first, last = (moment.timestamp() for moment in facts.window)
+    heard = max((at.timestamp() for at in facts.last_seen.values()), default=last)
+    ended = facts.last.ended_at.timestamp() if facts.last.ended_at is not None else heard
     least: dict[Place, float] = {}
-    for moment in (first, last, last + SETTLE_S + LEAST_S):
+    for moment in (first, ended + SETTLE_S + LEAST_S):
         answer = instant(facts, _mean(POWER, LEAST_S), float(int(moment)))
         for place, watts in ({} if answer is None else _values(answer)).items():
             least[place] = min(watts, least.get(place, watts))

@@ -67,12 +67,20 @@ def counted(facts: Facts, intervals: float) -> tuple[tuple[QueryCite, QueryCite]
     if len(said) < LEAST or facts.last_step is None:
         return None
     within_s, now = max(COUNTED_S, intervals * median(said[-RECENT:])), facts.now.timestamp()
-    rose = usual(facts, f"changes(training_step[{int(within_s)}s])", now,
-                 "how often the step counter rose", "max({})")  # fmt: skip
-    stands = usual(facts, "training_step", now, "the step counter", "max({})")
-    if rose is None or stands is None or rose.value < 1:
+
+    def asked(query: str, text: str, reduce: str) -> QueryCite | None:
+        return usual(facts, query, now, text, reduce)
+
+    window = f"[{int(within_s)}s]"
+    rose = asked(f"changes(training_step{window})", "how often the step counter rose", "max({})")
+    fell = asked(f"resets(training_step{window})", "how often it fell", "max({})")
+    stands = [asked("training_step", "the step counter", f"{how}({{}})") for how in ("min", "max")]
+    known = [cite for cite in stands if cite is not None]
+    if rose is None or rose.value < 1 or fell is None or fell.value > 0 or len(known) < 2:
         return None
-    return ((rose, stands), within_s) if abs(stands.value - facts.last_step) <= BEHIND else None
+    if any(abs(cite.value - facts.last_step) > BEHIND for cite in known):
+        return None
+    return (rose, known[1]), within_s
 
 
 def last_counted(facts: Facts) -> float | None:

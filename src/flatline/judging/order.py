@@ -8,6 +8,8 @@ from flatline.facts import Facts
 from flatline.judging.claims import number, same_rank
 from flatline.model import Finding, LogCite
 
+NEIGHBOURS = 64
+"""Lines in which the ranks of a host tell that its device failed."""
 OF_ONE_PROCESS = ("A2", "A3", "B1", "B2")
 """Families whose line is the death of the process that wrote it; its peers' lines follow from it
 however late it is written out."""
@@ -45,6 +47,7 @@ def _buffered(facts: Facts, a: Finding, b: Finding) -> bool:
     early, late = sorted((one, two), key=lambda cite: cite.line)
     last, first = (a, b) if late is one else (b, a)
     of_a_device = (last.code, first.code, first.fault_class) == ("B2", "A3", "cuda")
+    of_a_device = of_a_device and late.line - early.line <= NEIGHBOURS
     if last.code not in OF_ONE_PROCESS or (first.code in OF_ONE_PROCESS and not of_a_device):
         return False
     dated = late.at is not None and not late.at_assumed

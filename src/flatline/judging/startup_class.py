@@ -162,7 +162,10 @@ _NOT_THERE = re.compile(
 )
 _AT_THE_ROOT = re.compile(r"['\"]/[\w.-]{1,200}\.\w{1,10}['\"]$")
 """What a variable that is empty leaves of a path."""
-_TO_WRITE = re.compile(r"(?:^|open\(.{1,200}?, ?)(?:mode ?= ?)?['\"][wxa]b?\+?['\"] ?[,)]")
+_TO_WRITE = re.compile(
+    r"^(?!.*open\(.*open\()(?:|.*\bopen\([^()]{1,200}, ?)(?:mode ?= ?)?"
+    r"['\"][wxa]b?\+?['\"] ?[,)]"
+)
 """A file that is made where there is no such folder."""
 _REMOVES = re.compile(r"\bos\.(?:remove|unlink|rmdir)\(|\.unlink\(|\brmtree\(")
 """What another rank has removed already."""
@@ -470,8 +473,6 @@ def _keyed(said: str, near: tuple[Frame, ...]) -> str:
     """By what was asked for the key: the environment, settings, or else a record of the data."""
     if said == "None":
         return DEFAULT
-    if _PARAMETER.match(said):
-        return "asset"
     if any(_KEYED_IN_ENV.search(code) for code in codes(near)):
         return "env"
     if given_weights(near) or by_object("KeyError", "", next(iter(codes(near)), "")):
@@ -481,7 +482,7 @@ def _keyed(said: str, near: tuple[Frame, ...]) -> str:
             return "config"
         if found := kind_of(frame):
             return found
-    return "data"
+    return "asset" if _PARAMETER.match(said) else "data"
 
 
 def _of_a_library(said: str, near: tuple[Frame, ...]) -> bool:

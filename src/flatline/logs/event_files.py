@@ -26,6 +26,8 @@ from flatline.model import Gap
 PIECE_BYTES = 1 << 20
 LARGEST_RECORD = 256 << 20
 TAG_CHARS = 120
+RENDERED = " tfevents step "
+"""Behind the time of each line."""
 TAGS_A_LINE = 64
 _HEAD = struct.Struct("<QI")
 _CHECK = struct.Struct("<I")
@@ -61,7 +63,7 @@ def rendered(raw: Store, source: str, gaps: list[Gap]) -> Store:
         for tag, value in scalars:
             if number != step or len(line) > TAGS_A_LINE:
                 _write(spool, line)
-                step, line = number, [f"{_time(at)} tfevents step {number}:"]
+                step, line = number, [f"{_time(at)}{RENDERED}{number}:"]
             line.append(f"{tag}={value!r}")
     _write(spool, line)
     return spool.store()

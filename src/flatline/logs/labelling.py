@@ -34,10 +34,9 @@ HOST = re.compile(r"([A-Za-z][A-Za-z0-9.-]{0,62}|\d{1,3}(?:\.\d{1,3}){3}):(?: |$
 """A name or, as pdsh prints it of a hostfile of addresses, an IPv4 address."""
 STAMP = re.compile(
     r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(?:\.\d{1,9})?(?:Z|[+-]\d\d:?\d\d)"
-    r"(?: (std(?:out|err) [FP])(?= |$))?(?: (?!tfevents step )|$)"
+    r"(?: (std(?:out|err) [FP])(?= |$))?(?: |$)"
 )
-"""`docker logs --timestamps`, `kubectl logs --timestamps`, and the files of container engines; the
-time of a scalar is no label (`logs.event_files`)."""
+"""`docker logs --timestamps`, `kubectl logs --timestamps`, and the files of container engines."""
 _ROLE = re.compile(r"\[([A-Za-z_]{1,24})(\d{1,6})\]:")
 _BARE = re.compile(r"\[(\d{1,6})\](?: |$)")
 _DIGITS = re.compile(r"\d+")
