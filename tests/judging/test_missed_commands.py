@@ -67,3 +67,21 @@ def test_what_a_script_runs_after_the_program_it_missed(tmp_path: Path, missed: 
     (tmp_path / "slurm-4211.out").write_text(SCRIPT.format(9, missed) + OOM)
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == "A1"
+
+
+NO_CHECKPOINT = (
+    "Traceback (most recent call last):\n"
+    '  File "eval.py", line 9, in <module>\n    main()\n'
+    '  File "eval.py", line 5, in main\n    model = torch.load("out/last.pt")\n'
+    "FileNotFoundError: [Errno 2] No such file or directory: 'out/last.pt'\n"
+)
+
+
+@pytest.mark.parametrize("missed", ["torchrun", "llamafactory-cli", "./train.sh", "lmtrain"])
+@pytest.mark.parametrize("end", [NO_CHECKPOINT, "srun: error: n1: task 0: Killed\n"])
+def test_what_fails_without_the_program_is_no_cause(tmp_path: Path, missed: str, end: str) -> None:
+    """What it should have written is not there; what ran in its place is killed."""
+    (tmp_path / "slurm-4211.out").write_text(SCRIPT.format(9, missed) + end)
+    told = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (told.code, told.fault_class, told.confidence < 0.8) == ("A1", "env", True)

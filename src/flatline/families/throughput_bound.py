@@ -73,6 +73,7 @@ REDUCING = 0.5
 UNCOSTED = 0.79
 """Where nothing shows that the GPUs wait for what goes over the plain network."""
 BESIDE = "Whether all of that time went into saving: no line says when a save ended."
+MORE = "What else was done in that time: the log tells of more beside its saves."
 IN_GAPS = 0.6
 """Gaps have many makers; that the setting is on names the likeliest."""
 UNLIKE_BASELINE = 0.86
@@ -179,7 +180,7 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
     whole = len(ended) >= SAVES
     told = ended if whole else facts.tagged("save-begun")
     marks = [m.cite for m in told][:_SHOWN]
-    share = storm.lost_s / storm.wall_s
+    share, alone = storm.lost_s / storm.wall_s, nothing_else(facts)
     return Finding(
         code=CODE,
         summary=f"Saving checkpoints took {share:.0%} of the run's time",
@@ -194,7 +195,8 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
             claim(f"Of {storm.wall_s:.0f} s from its first step to its last {storm.lost_s:.0f} s"
                   " went into saving.", *points),
         ),
-        strength=0.6 if share < STORM else 0.85 if whole else 0.7,
+        strength=0.6 if share < STORM else 0.85 if whole and alone else 0.7,
+        most=1.0 if alone else UNCOSTED,
         role="warning" if share < STORM and facts.disposition == "timeout" else "cause",
         severity="degraded",
         took_s=(storm.lost_s, storm.wall_s),
@@ -202,7 +204,7 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=("Whether the storage is slow or the checkpoints are large.",
-                       *(() if whole else (BESIDE,))),
+                       *(() if whole else (BESIDE,)), *(() if alone else (MORE,))),
         actions=(
             Action("fix", "Save less often, or asynchronously: once in the time that may be"
                    " lost, not once a few steps."),

@@ -126,8 +126,12 @@ _LIBRARYS_CLASS = re.compile(
 """What Hydra was to build: a library's class takes other arguments in another version."""
 _ON_THE_CPU = "failed call to cuInit: "
 _STARTS_PROGRAMS = re.compile(
-    r"\b(?:torchrun|python[\d.]*|srun|mpirun|mpiexec|deepspeed|accelerate|horovodrun|colossalai)\b"
+    r"(?:^|[\s/])(?:torchrun|python[\d.]*|srun|mpirun|mpiexec(?:\.hydra)?|aprun|jsrun|ibrun|flux"
+    r"|deepspeed|accelerate|horovodrun|colossalai|composer|lightning|axolotl|llamafactory-cli|ray"
+    r"|xtuner|swift|litgpt|tune|nemo\w*|uv|poetry|julia|Rscript|matlab|\w*train[\w.-]*"
+    r"|\.\.?/[\w./-]+): (?:command )?not found"
 )
+"""What starts the program that a script is for: what follows is done without it."""
 _CONVENIENT = re.compile(
     r": (?:(?:module|ml|conda|mamba|micromamba|nvidia-smi|rocm-smi|amd-smi|npu-smi|nvcc|scontrol"
     r"|squeue|sinfo|sacct|hostname|lscpu|lspci|free|git|tput|figlet|bc|jq|nvtop|htop|tree|ibstat"
@@ -217,8 +221,9 @@ def _went_on(missed: Failure, found: Iterable[Failure]) -> bool:
     if not on_the_cpu and GOES_ON not in known.tags:
         return False
     further = {"A2"} if on_the_cpu else {"A1", "F4"}
-    if _STARTS_PROGRAMS.search(missed.cite.text) is None:
-        further.add("A2")
+    if _STARTS_PROGRAMS.search(missed.cite.text) is not None:
+        return False
+    further.add("A2")
     idle = not on_the_cpu and _CONVENIENT.search(missed.cite.text) is not None
     return any(
         (f.family in further or (idle and _came_far(f)))
