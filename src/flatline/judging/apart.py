@@ -17,7 +17,7 @@ from flatline.facts import Facts
 from flatline.judging.anchored import Anchored, anchored
 from flatline.judging.bursts import Aligned, align, marked
 from flatline.judging.claims import claim
-from flatline.judging.gpus import Readings, readings, whole_hosts
+from flatline.judging.gpus import BUSY_RATIO, Readings, readings, whole_hosts
 from flatline.judging.throughput import Course, Slow
 from flatline.judging.timeline import Timeline, instant, timeline, usual
 from flatline.model import Claim, Place
@@ -63,7 +63,17 @@ class Fleet:
         if len(told) < 2:
             return self
         most = max(told.values(), key=len)
-        read = Readings(self.read.answer, {place: self.read.rows[place] for place in most})
+        return self._of(most)
+
+    def working(self) -> Fleet:
+        """Those of hosts on which a GPU was at work in any stretch: the others no run held."""
+        held = self.values >= BUSY_RATIO  # NaN is not
+        worked = {place: bool(held[row].any()) for row, place in enumerate(self.read.rows)}
+        hosts = {place.host for place, did in worked.items() if did}
+        return self._of([place for place in worked if place.host in hosts])
+
+    def _of(self, places: Iterable[Place]) -> Fleet:
+        read = Readings(self.read.answer, {place: self.read.rows[place] for place in places})
         return replace(self, read=read, values=grid(read.rows.values(), self.cut.ends))
 
     def names(self) -> dict[str, Place]:

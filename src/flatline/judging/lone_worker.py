@@ -45,9 +45,9 @@ LATE = 0.5
 """Of its gaps, at most, its SMs may work less than the others': these wait in kernels that take
 about a quarter of the SMs at most (32 channels of NCCL on 132), it in gaps with none.  Who has
 less to do works less by all of its gaps."""
-NEAR_S, MOST_STEPS = 60, 600
-"""How near in time the cards of one run go to work and come to rest, where its hosts are not
-named; and how finely the longest run is looked at for it."""
+NEAR_S, MOST_STEPS, TOGETHER = 60, 600, 2
+"""How finely in time the longest run is looked at, and within how many such looks the cards of one
+run go to work and come to rest, where its hosts are not named."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +71,8 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
         return None
     every = fleet(facts, run, ACTIVITY)
     ranks = None if every is None else every.alike()
+    if ranks is not None and not facts.hosts:
+        ranks = ranks.working()
     if ranks is None or len(ranks.read.rows) < LEAST_GPUS or not _of_the_run(facts, ranks):
         return None
     if len({place.host for place in ranks.read.rows}) < LEAST_HOSTS:
@@ -111,10 +113,10 @@ def _began_and_ended(facts: Facts, ranks: Fleet) -> bool:
     answer = facts.series(f"avg_over_time({ranks.signal}[{step_s}s])", start=start, end=end,
                           step_s=float(step_s), exporter=_exporter(ranks))  # fmt: skip
     read = readings(answer)
-    if read is None or set(read.rows) != set(ranks.read.rows):
+    if read is None or not ranks.read.rows.keys() <= read.rows.keys():
         return False
     times = next(iter(read.rows.values())).table.times
-    values = grid(read.rows.values(), times)
+    values = grid([read.rows[place] for place in ranks.read.rows], times)
     busy = values > BUSY_RATIO
     first, last = busy.argmax(axis=1), busy.shape[1] - 1 - busy[:, ::-1].argmax(axis=1)
     before, after = int(first.min()) - 1, int(last.max()) + 1
@@ -125,7 +127,7 @@ def _began_and_ended(facts: Facts, ranks: Fleet) -> bool:
         times[int(first.max())] - step_s <= began and times[int(last.min())] + step_s >= ended
     )
     rested = np.isfinite(values[:, [before, after]]).all()
-    return bool(with_it and rested and np.ptp(first) <= 1 and np.ptp(last) <= 1)
+    return bool(with_it and rested and max(np.ptp(first), np.ptp(last)) <= TOGETHER)
 
 
 def _ratios(ranks: Fleet) -> tuple[dict[Place, float], dict[Place, float]]:
