@@ -18,7 +18,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.gpus import whole_hosts
 from flatline.judging.timeline import ByHost, by_host, instant, usual
-from flatline.model import Claim, Place
+from flatline.model import Claim, Place, QueryCite
 from flatline.series.answer import Answer, by_exporter
 
 POWER, BUSY, SMS = "gpu_power_watts", "gpu_utilization_ratio", "gpu_sm_active_ratio"
@@ -101,10 +101,11 @@ def idle(facts: Facts, until: float | None, since: float | None = None) -> Idle 
 def _at_rest(facts: Facts, held: _Held) -> Idle | None:
     """GPUs that drew no more than while no run held them, and each other one drew more than that:
     there are cards that draw little more waiting than idle."""
-    read, resting = held.means(facts, POWER), _resting(facts)
+    read, drew = held.means(facts, POWER), _resting(facts)
     if read is None:
         return None
     now, work = map(_values, read)
+    resting = {place: cite.value for place, cite in drew.items()}
     part = {place: now[place] / rest for place, rest in resting.items() if rest and place in now}
     if len(part) < max(MOST_OF_ALL, len(now)):
         return None
@@ -123,21 +124,29 @@ def _at_rest(facts: Facts, held: _Held) -> Idle | None:
     ):
         return None
     low.sort(key=lambda place: now[place])
-    return _told(facts, read[0], low, (POWER, held.length_s, held.ends), RESTED)
+    found = _told(facts, read[0], low, (POWER, held.length_s, held.ends), RESTED)
+    if found is None:
+        return None
+    nearest = min(others, key=lambda place: part[place])
+    outside = ", ".join(f"{place} {resting[place]:.0f} W" for place in (low[0], nearest))
+    text = f"{found.why.text}; outside of the run {outside}"
+    return replace(found, why=claim(text, *found.why.cites, drew[low[0]], drew[nearest]))
 
 
-def _resting(facts: Facts) -> dict[Place, float]:
+def _resting(facts: Facts) -> dict[Place, QueryCite]:
     """The least that each GPU drew just before the run and just after it."""
     if facts.window is None:
         return {}
     first, last = (moment.timestamp() for moment in facts.window)
     heard = max((at.timestamp() for at in facts.last_seen.values()), default=last)
     ended = facts.last.ended_at.timestamp() if facts.last.ended_at is not None else heard
-    least: dict[Place, float] = {}
+    least: dict[Place, QueryCite] = {}
     for moment in (first, ended + SETTLE_S + LEAST_S):
         answer = instant(facts, _mean(POWER, LEAST_S), float(int(moment)))
-        for place, watts in ({} if answer is None else _values(answer)).items():
-            least[place] = min(watts, least.get(place, watts))
+        for row in () if answer is None else answer.rows:
+            if len(row) and isfinite(row.last) and answer is not None:
+                cite = answer.cite(row, f"mean of {row.place}, outside of the run")
+                least[row.place] = min(cite, least.get(row.place, cite), key=lambda c: c.value)
     return least
 
 
