@@ -146,10 +146,12 @@ def test_ordinary_lines_stay(line: str) -> None:
 
 def test_a_text_of_a_pickle_that_is_read_as_a_log() -> None:
     """A `V` stands before each of protocol 0; within a word it hides nothing."""
-    secret = SHAPES["hugging face"]
+    secret = "hf_9ZCcbYM2lCfr0sGIP05XgAOshe6GATr2k0"
 
     assert secret not in mask(f"Vversion\nV{secret}\np2\n")
+    assert secret not in mask(f'gpu="0",Hostname=B{secret}"}} 90')
     assert mask("Vversion\np1") == "Vversion\np1"
+    assert mask(f"hf_{'conv_block' * 4}") == f"hf_{'conv_block' * 4}"
 
 
 def test_a_private_key_loses_its_text_and_keeps_its_lines() -> None:

@@ -23,7 +23,7 @@ WHOLE = 1 << 16
 
 _ESCAPE = re.compile(r"(?:\x1b\[|\x9b)[0-?]*[ -/]*[@-~]?|\x1b\][^\x07\x1b\n]*(?:\x07|\x1b\\)?")
 _SHAPES = re.compile(
-    r"(?:(?<![A-Za-z0-9])|(?<=(?m:^)V))(?:"  # V: a text of a pickle of protocol 0
+    r"(?<![A-Za-z0-9])(?:"
     r"(?:hf_|api_org_)(?=[a-z0-9]{0,40}[A-Z]|[a-z0-9]{30})[A-Za-z0-9]{16,}+"  # Hugging Face
     r"|sk-(?=[A-Za-z_-]{0,80}+[0-9])[A-Za-z0-9_-]{16,}+"  # OpenAI, Anthropic, OpenRouter
     r"|(?:sk|rk)_(?:live|test)_[A-Za-z0-9]{16,}+|gsk_[A-Za-z0-9]{20,}+"  # Stripe, Groq
@@ -57,6 +57,8 @@ _SHAPES = re.compile(
     r"|MII[A-Za-z0-9+/]{40,}+={0,2}"  # the first line of a key or certificate
     r"|[A-Za-z0-9+/]{86}==(?![A-Za-z0-9+/=])"  # Azure storage keys: 64 bytes
     r")|(?<!\d)\d{8,10}:AA[A-Za-z0-9_-]{32,}+"  # Telegram
+    r"|hf_(?=[a-z0-9]{0,33}[A-Z])(?=[A-Za-z]{0,33}[0-9])[A-Za-z0-9]{34}(?![A-Za-z0-9])"
+    # ^ Hugging Face behind a letter: `V` of a pickle's text, what a damaged file holds
 )
 _HOOKS = re.compile(
     r"(hooks\.slack\.com/services/|discord(?:app)?\.com/api/webhooks/"

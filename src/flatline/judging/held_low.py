@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import inf
 from statistics import median
 
@@ -153,12 +154,14 @@ def _pinned(facts: Facts, read: _Read, active: str) -> tuple[Place, ...]:
 
     for alike in kinds.values():
         alike.sort(key=lambda one: (one[0], str(one[1])))
+        floors = [bottom.value(place, until) or 0.0 for _, place in alike]
+        least = [*accumulate(reversed(floors), min)][::-1]  # of all from there on
+        far = FARTHER if limits is None else FAR
         for count in range(int(MOST_SHARE * len(alike)), 0, -1):
+            if len(alike) - count < LEAST_OTHERS or alike[count - 1][0] >= far * least[count]:
+                continue
             below, above = [p for _, p in alike[:count]], [p for _, p in alike[count:]]
-            least = min(bottom.value(place, until) or 0.0 for place in above)
-            far = FARTHER if limits is None else FAR
-            apart = len(above) >= LEAST_OTHERS and alike[count - 1][0] < far * least
-            if apart and all(held(place, above) for place in below):
+            if all(held(place, above) for place in below):
                 return tuple(below)
     return ()
 
