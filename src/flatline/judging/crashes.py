@@ -220,10 +220,9 @@ def _went_on(missed: Failure, found: Iterable[Failure]) -> bool:
     on_the_cpu = _ON_THE_CPU in missed.cite.text
     if not on_the_cpu and GOES_ON not in known.tags:
         return False
-    further = {"A2"} if on_the_cpu else {"A1", "F4"}
+    further = {"A2"} if on_the_cpu else {"A1", "A2", "F4"}
     if _STARTS_PROGRAMS.search(missed.cite.text) is not None:
         return False
-    further.add("A2")
     idle = not on_the_cpu and _CONVENIENT.search(missed.cite.text) is not None
     return any(
         (f.family in further or (idle and _came_far(f)))
