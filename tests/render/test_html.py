@@ -280,3 +280,16 @@ def test_a_step_stands_on_the_axis_once(tmp_path: Path) -> None:
 
     assert axis
     assert [re.findall(r">(\d+)<", one) for one in axis] == [["1", "2", "3"]] * len(axis)
+
+
+def test_attempts_are_named_within_their_stretch() -> None:
+    """A short one by its number, which the name of the next one does not draw over."""
+    bands = Band(0, "failed", 0.0, 40.0, 1, 40), Band(1, "completed", 40.0, 1_000.0, 40, 1_000)
+    line = ((0.0, 4.0), (999.0, 1.0))
+    curves = Curves(("a.log",), True, bands, (Curve("loss", "", (line,), 2),), ())
+    page = Page(illustrate(verdicts.found(), Exhibit(curves)))
+    named = [attrs for _, attrs in page.elements if attrs.get("class") == "attempt"]
+
+    assert [one.get("title") for one in named] == ["attempt 0, failed", None]
+    assert ["max-width:" in (one["style"] or "") for one in named] == [True, True]
+    assert {"0", "attempt 1"} <= set(page.texts)

@@ -16,6 +16,8 @@ LOG_FROM = 30.0
 HEADROOM, FLAT = 0.08, 0.02
 """Room beside the extremes; what varies by less than `FLAT` of itself is drawn level."""
 TICKS, STEPS = 4, 6
+NAMED_FROM = 0.12
+"""Share of the axis from which an attempt or its steps are named in full."""
 LARGEST, LEAST = 1e200, 1e-200
 """Beyond these, differences and decades leave the range of floating point."""
 
@@ -255,15 +257,7 @@ def _tags(curves: Curves, span: tuple[float, float], tagged: bool) -> list[ET.El
     """Words within the plot; attempts and the onset are named on the first one alone."""
     tags = []
     if len(curves.bands) > 1 and tagged:
-        tags += [
-            h(
-                "span.attempt",
-                f"attempt {band.attempt}",
-                h("span.wide", f" {band.disposition.replace('_', ' ')}"),
-                style=f"left:{percent(_x(band.start, span))}",
-            )
-            for band in curves.bands
-        ]
+        tags += [_attempt(band, span) for band in curves.bands]
     onset = next((mark for mark in curves.marks if mark.kind == "onset"), None)
     if onset is not None and tagged:
         where = _x(onset.at, span)
@@ -279,12 +273,24 @@ def _tags(curves: Curves, span: tuple[float, float], tagged: bool) -> list[ET.El
     return tags
 
 
+def _attempt(band: Band, span: tuple[float, float]) -> ET.Element:
+    """An attempt's name within its own stretch, of a short one the number alone."""
+    start, share = _x(band.start, span), _x(band.end, span) - _x(band.start, span)
+    ended = band.disposition.replace("_", " ")
+    place = f"left:{percent(start)};max-width:{percent(share)}"
+    if share < NAMED_FROM:
+        named = f"attempt {band.attempt}, {ended}"
+        return h("span.attempt", str(band.attempt), title=named, style=place)
+    words = f"attempt {band.attempt}", h("span.wide", f" {ended}")
+    return h("span.attempt", *words, style=place)
+
+
 def _xs(curves: Curves, span: tuple[float, float]) -> list[ET.Element]:
     made = []
     for band in curves.bands:
         share = _x(band.end, span) - _x(band.start, span)
         wanted = max(round(share * STEPS), 1)
-        ticks = nice(band.first, band.last, wanted) if share > 0.12 else [band.first]
+        ticks = nice(band.first, band.last, wanted) if share > NAMED_FROM else [band.first]
         for tick in (tick for tick in ticks if math.isclose(tick, round(tick))):  # no half steps
             at = band.start + tick - band.first
             made.append(h("span", short(round(tick)), style=f"left:{percent(_x(at, span))}"))
