@@ -171,6 +171,28 @@ def test_logs_named_after_the_job_are_its_own() -> None:
     assert kept == ["slurm-77.out", "7/77/err.log", "sacct.psv"]
 
 
+def test_ranks_logs_beside_the_one_named_after_the_job_are_its_own() -> None:
+    """As long as nothing there is another job's."""
+    files = found("slurm-7733.out", "logs/rank_000.log", "logs/rank_016.log", "train.log")
+
+    assert of_job(files, "7733", set()) == files
+    assert of_job(files, "7733", {"7721"}) == files
+
+
+@pytest.mark.parametrize(
+    ("job", "own", "other"),
+    [("7733", "slurm-7733.out", "slurm-7734.out"), ("7733", "7733/err.log", "7690/err.log"),
+     ("77_1", "slurm-77_1.out", "slurm-77_2.out"), ("77_1", "slurm-77_1.out", "slurm-80.out")],
+)  # fmt: skip
+def test_a_log_that_bears_another_number_there_is_another_jobs(
+    job: str, own: str, other: str
+) -> None:
+    """Though no record names that job: then what is named after none may be anybody's."""
+    files = found(own, other, "rank_0.log")
+
+    assert [file.source for file in of_job(files, job, set())] == [own]
+
+
 def test_without_such_names_the_logs_of_no_other_job_are_kept() -> None:
     """What is named after another job is not this one's."""
     files = found("train.log", "slurm-8.out")

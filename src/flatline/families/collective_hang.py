@@ -45,16 +45,7 @@ from flatline.judging.stalled import REPORT
 from flatline.judging.steering import scheduler
 from flatline.judging.waited_for import ACCUSED, Suspect, on_card, recorded, suspected
 from flatline.judging.waiting import FIRST_ONE, Waiting, waiting
-from flatline.model import (
-    Action,
-    Cite,
-    Claim,
-    Cleared,
-    Finding,
-    Judgement,
-    Match,
-    Place,
-)
+from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Match, Place
 
 CODE = "C2"
 NAME = "collective-hang"
@@ -324,7 +315,10 @@ def _waited_for(places: Sequence[Place]) -> str:
 def _summary(facts: Facts, victims: Waiting, suspect: Suspect, fault_class: str) -> str:
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
     if suspect.places:
-        return f"Training froze{step}: the others waited for {_waited_for(suspect.places)}"
+        where = _waited_for(suspect.places)
+        if suspect.kind == "mismatch":
+            return f"Training froze{step}: {where} entered another collective than the others"
+        return f"Training froze{step}: the others waited for {where}"
     what = {
         "mismatch": "the ranks entered different collectives",
         "straggler-timeout": "a collective timed out",

@@ -34,6 +34,7 @@ from flatline.judging.by_steps import spent
 from flatline.judging.by_work import WORK, at_work
 from flatline.judging.claims import claim
 from flatline.judging.costly_steps import stated_saves
+from flatline.judging.fresh_start import begins_where_it_saves
 from flatline.judging.health import within
 from flatline.judging.lately import counted, lately
 from flatline.judging.launches import launches
@@ -69,6 +70,7 @@ WHOSE = "Which of the hosts that were measured ran it: a fault of one may be ano
 CPUS = "What the slow CPUs of one of its hosts cost: its steps bear no times."
 WHEN = "Whether the metrics are of its time: its log states no zone."
 WHICH = "Which GPUs of a node it held: those that its record counts did no work."
+ANEW = "Whether an earlier run should have left a checkpoint where it found none and began anew."
 MEANWHILE = "What it did in the time that no step accounts for: save, evaluate, wait or compile."
 UNEVEN = "Why some of its steps took so much longer than most."
 OUTSIDE = 0.1
@@ -169,6 +171,7 @@ def _doubts(
         SAVING: saves is not None and not saves.sure and saves.lost_s >= MUCH * saves.wall_s,
         LEVEL: kept_level(facts, curve(facts)) is not None,
         POLICY: policy_rewarded(facts) is not None,
+        ANEW: begins_where_it_saves(facts),
         WHEN: timeless(facts),
         WHICH: doubtful(facts),
         WHOSE: METRICS in facts.stores and not scoped(facts),

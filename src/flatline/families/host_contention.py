@@ -42,6 +42,7 @@ from flatline.judging.claims import claim
 from flatline.judging.comparison import signal_levels
 from flatline.judging.gaps import gaps_of
 from flatline.judging.levels import ALIKE, Level
+from flatline.judging.lone_worker import lone_host
 from flatline.judging.throughput import Course, Slow, course, shown, step_at
 from flatline.judging.timeline import ByHost, Timeline, by_host, instant, timeline, usual
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place, QueryCite
@@ -375,10 +376,10 @@ def _beside_cleared(facts: Facts) -> bool:
 def _always(
     facts: Facts, run: Course | None, hosts: _Hosts, kind: str, lasting: Sequence[str]
 ) -> Finding:
-    """Hosts above their peers most of the time: a cause where their GPUs are less active, or alone
-    have gaps in the slow phases, a warning elsewhere, for the head node always runs more."""
+    """Hosts above their peers most of the time: a cause where their GPUs are less active or alone
+    have gaps; else a warning, for the head node always runs more."""
     starved = [c for host in lasting if (c := _starved(facts, hosts, host)) is not None]
-    starved += gaps_of(facts, run, lasting) if run is not None and not starved else ()
+    starved += _gaps(facts, run, lasting) if run is not None and not starved else ()
     names = sorted(lasting)
     return _finding(
         facts, kind, names,
@@ -388,6 +389,14 @@ def _always(
         strength=0.75 if starved else 0.35,
         warning=not starved,
     )  # fmt: skip
+
+
+def _gaps(facts: Facts, run: Course, hosts: Sequence[str]) -> tuple[Claim, ...]:
+    """That GPUs of these hosts alone had gaps, in the slow phases or all along."""
+    alone = lone_host(facts, run)
+    if alone is not None and alone.place.host in hosts:
+        return (alone.shows,)
+    return gaps_of(facts, run, hosts)
 
 
 def _starved(facts: Facts, hosts: _Hosts, host: str) -> Claim | None:

@@ -60,12 +60,13 @@ apart: a judgement."""
 STEADY = 0.2
 """Power within a fifth of its highest over all that time: nothing came and went."""
 SHARED = 0.62
+LOOK_S = 15.0
 TEAR_DOWN_S = 60.0
 """A cancelled job's processes are ended within Slurm's KillWait of 30 s, and scraped as late."""
 BEGUN_S = 60.0
 """What had been begun as the last line was printed may run on so long, or is scraped so late."""
 UNDATED_S = 300.0
-"""Of a run whose log dates nothing: a model is loaded by then."""
+"""Of a run whose log dates nothing: a model is loaded by then, and memory is read by then."""
 TOLD = 5
 _AMID = re.compile(
     r"(?i)(?<!\d)\d{1,2}%\|(?!.*100%\|)|\b(?:map|tokeniz\w*|filter|download\w*)\b.{0,80}%"
@@ -78,6 +79,8 @@ _WAITS_OR_DONE = re.compile(
 UNDATED = "When it printed its last line: none bears a time."
 LINES_ABOVE = 200
 _STAMP = re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+ENDED_BY = ("cancelled", "time-limit")
+STOPPED = ("cancelled", "timeout")
 ENDED = ("completed", "failed", "node_fail", "out_of_memory", "preempted", "boot_fail")
 
 
@@ -97,8 +100,11 @@ def judge(facts: Facts) -> Judgement:
     if worked is not None:
         return worked
     last = _last_printed(facts)
-    undated = last is None and facts.disposition == "cancelled" and bool(facts.last_lines)
-    since = _silent_since(facts, start, last, undated)
+    undated = last is None and facts.disposition in STOPPED and bool(facts.last_lines)
+    if undated:
+        since = _since_work(facts, activity, start, end)
+    else:
+        since = start if last is None else max(start, last + BEGUN_S)
     if since is None:
         return None
     once = end - start < STILL_S and last is not None and not facts.reached_plan
@@ -107,6 +113,19 @@ def judge(facts: Facts) -> Judgement:
     still_s = int(end - since)
     if still_s < STILL_S:
         return None
+    idle, alone = _idle(facts, activity, still_s, start, end)
+    if not alone and (len(facts.hosts) > 1 or (facts.job and (facts.job.gpus or 1) > 1)):
+        return None  # the others may be its own, at work: C2
+    if len(idle) != 1:
+        return None
+    found = _doubted(_finding(facts, idle[0], still_s, last, end), undated, alone)
+    return _once(found, idle[0], still_s) if once else found
+
+
+def _idle(
+    facts: Facts, activity: str, still_s: int, start: float, end: float
+) -> tuple[list[list[QueryCite]], bool]:
+    """The GPUs that stood still for so long before the end, and whether there is no other."""
     read = [
         readings(instant(facts, query.format(w=f"[{still_s}s]"), end))
         for query in (
@@ -117,17 +136,8 @@ def judge(facts: Facts) -> Judgement:
         )
     ]
     known = [one for one in read if one is not None]
-    idle, alone = _idle(facts, known, start, end) if len(known) == len(read) else ([], True)
-    if len(idle) != 1:
-        return None
-    found = _doubted(_finding(facts, idle[0], still_s, last, end), undated, alone)
-    return _once(found, idle[0], still_s) if once else found
-
-
-def _idle(
-    facts: Facts, known: Sequence[Readings], start: float, end: float
-) -> tuple[list[list[QueryCite]], bool]:
-    """The GPUs that stood still, and whether there is no other."""
+    if len(known) < len(read):
+        return [], True
     alone = all(len(one.rows) == 1 for one in known)
     idle = [cites for place in known[1].rows if (cites := _still(known, place, end))]
     if not alone:
@@ -140,7 +150,7 @@ def _held(facts: Facts, window: tuple[datetime, datetime]) -> tuple[float, float
     start, end = (moment.timestamp() for moment in window)
     if facts.job is not None and facts.job.started_at is not None:
         start = max(start, facts.job.started_at.timestamp())
-    if facts.disposition == "cancelled":
+    if facts.disposition in STOPPED:
         known = [at for at in (facts.job and facts.job.ended_at, *facts.last_seen.values()) if at]
         end = min([end, *(at.timestamp() for at in known[:1])]) - TEAR_DOWN_S
     return start, end
@@ -148,7 +158,7 @@ def _held(facts: Facts, window: tuple[datetime, datetime]) -> tuple[float, float
 
 def _ended(facts: Facts, end: float) -> float:
     """Up to when the GPU's work counts: to the cancel, the time for tearing down included."""
-    return end + TEAR_DOWN_S if facts.disposition == "cancelled" else end
+    return end + TEAR_DOWN_S if facts.disposition in STOPPED else end
 
 
 def _still(read: Sequence[Readings], place: Place, end: float) -> list[QueryCite]:
@@ -167,8 +177,9 @@ def _still(read: Sequence[Readings], place: Place, end: float) -> list[QueryCite
 def _taken(facts: Facts, place: Place, start: float) -> bool:
     """Whether a GPU held little as the job began: what it holds was taken by it, or by a job that
     began later."""
-    read = readings(instant(facts, "gpu_memory_used_bytes", start))
-    before = None if read is None else read.value(place, start)
+    first = f"min_over_time(gpu_memory_used_bytes[{UNDATED_S:.0f}s])"
+    read = readings(instant(facts, first, start + UNDATED_S))
+    before = None if read is None else read.value(place, start + UNDATED_S)
     return before is not None and before < HELD_BYTES
 
 
@@ -233,10 +244,12 @@ def _once(found: Finding, known: Sequence[QueryCite], still_s: int) -> Finding:
 
 
 def _cancelled_s(facts: Facts, source: str) -> float | None:
-    """How long before the scheduler's line of its cancel the program had dated one in this log;
-    0 where no such line is the last, None where the program dated none."""
+    """How long before the scheduler's line of its cancel, or of its limit, the program had dated
+    one in this log; 0 where no such line is the last, None where the program dated none."""
     last = facts.last_lines.get(source)
-    told = next((m for m in facts.tagged("cancelled") if m.cite.source == source), None)
+    told = next(
+        (m for tag in ENDED_BY for m in facts.tagged(tag) if m.cite.source == source), None
+    )
     if last is None or told is None or told.cite.line < last.line:
         return 0.0
     first = max(1, told.cite.line - LINES_ABOVE)
@@ -246,7 +259,7 @@ def _cancelled_s(facts: Facts, source: str) -> float | None:
     ]
     own = _STAMP.search(said[-1]) if said else None  # lines without a time may be of any time
     at = _STAMP.search(told.cite.text)
-    if first == 1 and said and not any(map(_STAMP.search, said)):
+    if said and not any(map(_STAMP.search, said)):
         return None
     if own is None or at is None:
         return 0.0
@@ -254,23 +267,52 @@ def _cancelled_s(facts: Facts, source: str) -> float | None:
     return max(0.0, (cancelled - before).total_seconds())
 
 
-def _silent_since(facts: Facts, start: float, last: float | None, undated: bool) -> float | None:
-    """From when on the run printed nothing; None where an undated log ends amid something."""
-    if undated:
-        return start + UNDATED_S if _loaded(facts) else None
-    return start if last is None else max(start, last + BEGUN_S)
+def _since_work(facts: Facts, activity: str, start: float, end: float) -> float | None:
+    """From when on the one GPU that holds memory and stands still ran nothing: what an undated log
+    tells last was printed before, for its steps take that GPU.  None where that is not known, the
+    log ends amid something else, or the GPU never ran anything and the log is too long for a
+    program that was loading."""
+    idle, _ = _idle(facts, activity, STILL_S, start, end)
+    if len(idle) != 1 or facts.reached_plan or facts.end_seen:
+        return None
+    first, last = (datetime.fromtimestamp(at, UTC) for at in (start, end))
+    read = readings(facts.series(activity, start=first, end=last, step_s=LOOK_S))
+    row = None if read is None else read.rows.get(idle[0][0].place)
+    worked = [at for at, value in row.points() if value > IDLE] if row is not None else []
+    if worked:
+        return worked[-1] + BEGUN_S if _went_on(facts) else None
+    short = all(line.line <= LINES_ABOVE for line in facts.last_lines.values())
+    return start + UNDATED_S if short and _loaded(facts) else None
+
+
+def _went_on(facts: Facts) -> bool:
+    """Whether the log ends with training steps: lines that follow the last of them are few, and
+    none says that the program is done or serves."""
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return False
+    step = facts.point(track, track.of_attempt(facts.last.n)[-1]).cite
+    said = _said(facts, step.source)
+    behind = [text for line, text in said if line > step.line]
+    return len(behind) < TOLD and not any(map(_WAITS_OR_DONE.search, behind))
+
+
+def _said(facts: Facts, source: str) -> list[tuple[int, str]]:
+    """The last lines of a log that are not Slurm's, with their numbers."""
+    last = facts.last_lines[source]
+    first = max(1, last.line - LINES_ABOVE)
+    lines = enumerate(facts.lines(source, first, last.line - first + 1), first)
+    return [(n, t) for n, t in lines if t.strip() and not t.startswith(("srun:", "slurmstepd"))]
 
 
 def _loaded(facts: Facts) -> bool:
     """Whether the log ends where something had been loaded, and not amid a bar, at a program's
     word that it is done, or in a server's that it waits for requests."""
-    for source, last in facts.last_lines.items():
-        first = max(1, last.line - LINES_ABOVE)
-        lines = facts.lines(source, first, last.line - first + 1)
-        said = [t for t in lines if t.strip() and not t.startswith(("srun:", "slurmstepd"))]
+    for source in facts.last_lines:
+        said = [text for _, text in _said(facts, source)]
         if not said or _AMID.search(said[-1]) or any(map(_WAITS_OR_DONE.search, said[-TOLD:])):
             return False
-    return bool(facts.last_lines) and not facts.end_seen
+    return bool(facts.last_lines)
 
 
 def _interval_s(facts: Facts) -> float:

@@ -44,6 +44,7 @@ from flatline.judging.registration import (
     turned_away_first,
     waited_for,
 )
+from flatline.judging.unreached import unreached
 from flatline.judging.waiting import FIRST_ONE
 from flatline.model import Action, Claim, Cleared, Crash, Finding, Judgement, LogCite, Place
 
@@ -86,6 +87,8 @@ def judge(facts: Facts) -> Judgement:
     if first.started or _only_an_echo(facts, first):
         return None
     absent_from, ends = never_joined(facts, CODE)
+    if not absent_from:
+        absent_from, ends = unreached(facts)
     cannot = [
         "Which of an unreachable address, a firewall, a wrong name or a rank that never started"
         " is the trigger: these lines look alike for all of them."

@@ -30,6 +30,7 @@ from math import isfinite
 
 from flatline.facts import Facts, Marker, Point
 from flatline.judging.claims import claim
+from flatline.judging.fresh_start import LOOKED_BACK, begins_where_it_saves
 from flatline.judging.leads import fix, lead, raised, shows
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
@@ -68,8 +69,6 @@ _RESET = re.compile(r"reset[_-]optimizer['\"]?(?:[=:]\s?True| |$)")
 """fairseq's, in the settings it prints or a command line."""
 UNCOUNTED = 1000
 """Steps: lines of progress come at least so often."""
-LOOKED_BACK = 400
-"""Lines before a checkpoint is looked for in which settings are printed."""
 _A_PLACE = re.compile(r"\b(?:in|at|under) ['\"]?[\w.~/]", re.IGNORECASE)
 """A line that says where it looked may have looked in the wrong one."""
 FRESH_SHARE = 0.5
@@ -124,6 +123,9 @@ def _silent(facts: Facts) -> Judgement:
         text = "whatever it began from, the program measured that its target quality was reached"
         return Cleared(CODE, text, (met[-1].cite, first.cite))
     looked = [m for m in fresh if m.progress.step is None]
+    if not asked and begins_where_it_saves(facts):
+        text = "it looked where it saves itself, and nothing that was read tells of an earlier run"
+        return Cleared(CODE, text, (looked[0].cite, first.cite))
     if asked or (looked and _one_was_due(facts, looked)):
         return None  # a checkpoint was looked for: whether one should have been there is open
     return Cleared(CODE, "nothing that was read asked for a resume", (first.cite,))

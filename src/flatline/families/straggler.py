@@ -35,7 +35,7 @@ from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
 from flatline.judging.gaps import GAPS, LEAST_SPREAD, RESIDENT, SAID
-from flatline.judging.lone_worker import Lone, lone_host, lone_worker
+from flatline.judging.lone_worker import Lone, lone_card, lone_host, lone_worker
 from flatline.judging.own_work import Slow, own_work
 from flatline.judging.printed_waits import Waits, printed_waits
 from flatline.judging.slow_cpus import at_moments, beside, slow_cpus
@@ -133,7 +133,10 @@ def _all_through(facts: Facts, run: Course) -> Finding | None:
     if alone is not None:
         return _throughout(facts, alone, "slow-device")
     apart = lone_host(facts, run)
-    return None if apart is None else _throughout(facts, apart, "slow-host")
+    if apart is not None:
+        return _throughout(facts, apart, "slow-host")
+    late = lone_card(facts, run)
+    return None if late is None else _throughout(facts, late, "late-rank")
 
 
 # --- the finding --------------------------------------------------------------------------------
@@ -288,7 +291,8 @@ def _throughout(facts: Facts, alone: Lone, kind: str) -> Finding:
     told = (
         f"worked {alone.part:.0%} longer than the others in every step"
         if kind == "slow-device"
-        else f"alone had gaps in all the run: its GPUs had work {alone.part:.0%} less of the time"
+        else f"alone had gaps in all the run: {'it' if alone.place.gpu else 'its GPUs'} had work"
+        f" {alone.part:.0%} less of the time"
     )
     return Finding(
         code=CODE,

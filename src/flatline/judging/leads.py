@@ -6,13 +6,23 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import LOOP_DOUBT, WEAK_ROOT, Failure, of_family
+from flatline.judging.kills import BY_LAUNCHER
 from flatline.judging.uncaught import shares_memory
-from flatline.model import AbsenceCite, Action, Claim, Cleared, Place, Scope, Signature
+from flatline.model import (
+    NOWHERE,
+    AbsenceCite,
+    Action,
+    Claim,
+    Cleared,
+    Place,
+    Scope,
+    Signature,
+)
 
 EVERYWHERE = 0.9
 """Share of the ranks heard of that must show a failure before it counts as everywhere alike:
@@ -69,6 +79,22 @@ def lead_of(facts: Facts, found: Sequence[Failure]) -> Lead:
     everyone = facts.world_size is not None and heard == set(range(facts.world_size))
     others = tuple(f for f in found if f.key != first.key)
     return Lead(first, group, scope, culprits, others, everyone)
+
+
+def of_the_failed(facts: Facts, found: Lead) -> Lead:
+    """Failures without a place are those of the one process that the launcher says failed, where
+    none tells of another."""
+    if found.culprits or any(f.place != NOWHERE for f in found.group):
+        return found
+    own = {e.place for e in facts.exits if e.attempt == found.first.attempt and e.exit_code
+           and not e.reporter.endswith(BY_LAUNCHER)} - {NOWHERE}  # fmt: skip
+    place = next(iter(own)) if len(own) == 1 else NOWHERE
+    others = {number(f.place) for f in found.others} - {None}
+    if place.host is None or number(place) is None or others - {number(place)}:
+        return found
+    first = replace(found.first, place=place)
+    group = tuple(first if f is found.first else f for f in found.group)
+    return replace(found, first=first, group=group, scope="place", culprits=(place,))
 
 
 def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, ...]]:

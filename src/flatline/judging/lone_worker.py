@@ -41,6 +41,9 @@ SMALL_GAPS, NO_GAPS = 0.96, 0.985
 """The same of smaller gaps, beside others that have none to speak of: three times as far away."""
 RESIDENT_ALWAYS = 0.97
 """Of the time, a kernel on GPUs that have none: where all have gaps, hosts' differ by some."""
+LEAST_GAP_CARDS, RESIDENT_MOSTLY, MOSTLY = 8, 0.9, 0.8
+"""Cards of which one may stand alone, how much of a stretch the median one must have a kernel for it
+to count, and the share of those in which the one must have gaps: saves and evaluations are others."""
 LATE = 0.5
 """Of its gaps, at most, its SMs may work less than the others': these wait in kernels that take
 about a quarter of the SMs at most (32 channels of NCCL on 132), it in gaps with none.  Who has
@@ -199,6 +202,64 @@ def lone_host(facts: Facts, run: Course) -> Lone | None:
     shows = _shown(facts, ranks, Place(host=low[0]))
     sure = away >= DROP and (works is not None or len(hosts) >= LEAST_GAP_HOSTS)
     return None if shows is None else Lone(Place(host=low[0]), away, shows, slowed, sure)
+
+
+def lone_card(facts: Facts, run: Course) -> Lone | None:
+    """One card that has gaps throughout while no other has any to speak of, waiting in kernels for
+    it: it is fed, or copies, more slowly.  None where the pace fell, as above."""
+    every = None
+    for signal in RESIDENT if not run.slow else ():
+        every = every or fleet(facts, run, signal)
+    ranks = None if every is None else every.alike()
+    if ranks is None or len(ranks.read.rows) < LEAST_GAP_CARDS or not _of_the_run(facts, ranks):
+        return None
+    part, always = _parts(ranks)
+    found = min(part, key=lambda place: (part[place], str(place)), default=None)
+    if found is None or not TAKES_PART <= part[found] < GAPS or always[found] < MOSTLY:
+        return None
+    if min(level for place, level in part.items() if place != found) < NO_GAPS:
+        return None
+    first = facts.hosts[0] if facts.hosts else facts.node_of(found.host or "")
+    works = _card_works(facts, run, found)
+    if (facts.node_of(found.host or ""), found.gpu) == (first, "0") or works is None:
+        return None
+    shows = _shown(facts, ranks, found)
+    if shows is None or works < 1 - LATE * (1 - part[found]):
+        return None
+    return Lone(found, 1 - part[found], shows)
+
+
+def _parts(ranks: Fleet) -> tuple[dict[Place, float], dict[Place, float]]:
+    """Of each card its usual reading as a part of the median card's, and in which share of the
+    stretches it has gaps."""
+    import numpy as np  # as in `_ratios`
+
+    from flatline.series.standing import medians
+
+    middle = medians(ranks.values.T)
+    told = middle >= RESIDENT_MOSTLY
+    if not told.any():
+        return {}, {}
+    part = ranks.values[:, told] / middle[told]
+    known = np.isfinite(part)
+    rows = np.flatnonzero(known.mean(axis=1) >= ALWAYS).tolist()
+    places, usual = [*ranks.read.rows], medians(part)
+    gaps = (known & (part < GAPS)).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    return ({places[row]: float(usual[row]) for row in rows},
+            {places[row]: float(gaps[row]) for row in rows})  # fmt: skip
+
+
+def _card_works(facts: Facts, run: Course, card: Place) -> float | None:
+    """What the SMs of a card do, as a part of the median of the others'; None where unknown."""
+    from flatline.series.standing import medians
+
+    every = fleet(facts, run, ACTIVITY)
+    if every is None or card not in every.read.rows:
+        return None
+    levels = dict(zip(every.read.rows, medians(every.values).tolist(), strict=True))
+    own = levels.pop(card)
+    middle = median(levels.values()) if levels else 0.0
+    return float(own / middle) if middle > 0 else None
 
 
 def _works(facts: Facts, run: Course, host: str) -> float | None:

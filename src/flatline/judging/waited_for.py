@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 from flatline.facts import Facts
+from flatline.judging.at_odds import at_odds
 from flatline.judging.by_work import laid_by_work
 from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.heartbeats import declared_dead
@@ -60,6 +61,16 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
     listed = stalled(facts, victims.first.attempt)
     if listed is not None:
         return Suspect(listed.places if listed.odd else (), listed.why, 0.9)
+    odd = at_odds(victims.matches)
+    if odd:
+        others = [m for m in victims.matches if m not in odd]
+        places = distinct(m.cite.place for m in odd)
+        text = (
+            f"Under one and the same number {name_places(places)} was in {odd[0].groups['op']},"
+            f" the others in {others[0].groups['op']}."
+        )
+        why = claim(text, *(m.cite for m in (*odd[:2], *others[:2])))
+        return Suspect(places, why, 0.9, "mismatch")
     behind = lagging(victims)
     if behind:
         places = distinct(m.cite.place for m in behind)

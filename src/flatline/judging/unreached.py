@@ -1,0 +1,73 @@
+"""The few hosts that alone could not connect to the rendezvous which all others came to."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim, name_places
+from flatline.judging.waiting import FEW_RATIO
+from flatline.model import Claim, LogCite, Match, Place
+from flatline.rank_hosts import named_after
+
+FAILED = ("c10d-store-no-route", "c10d-store-connect-timeout")
+COUNTED = "c10d-store-clients-missing"
+_COUNTS = (
+    re.compile(r"(?P<came>\d{1,6})/(?P<all>\d{1,6}) clients joined"),
+    re.compile(
+        r"world_size=(?P<all>\d{1,6}), (?:num_workers_joined|worker_count)=(?P<came>\d{1,6})"
+    ),
+)
+"""TCPStore's and the store-based barrier's count of those that came, and of all there should be."""
+_WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
+
+
+def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
+    """Those hosts, where the lines that tell of it name no other and as many are missing as run
+    there; nothing otherwise."""
+    told: dict[str, LogCite] = {}
+    for match in facts.matches:
+        if match.signature.id in FAILED and match.attempt == facts.last.n:
+            host = _host(facts, match)
+            if host is None:
+                return (), None
+            told.setdefault(host, match.cite)
+    hosts, missing = len(facts.hosts), _missing(facts)
+    if not told or missing is None or len(told) > FEW_RATIO * hosts:
+        return (), None
+    cite, came, world = missing
+    if (world - came) * hosts != len(told) * world:
+        return (), None
+    places = tuple(Place(host=host) for host in sorted(told))
+    text = (
+        f"Alone {name_places(places)} could not connect to it, and {world - came} of {world} were"
+        " missing: the others came"
+    )
+    return places, claim(text, *told.values(), cite)
+
+
+def _host(facts: Facts, match: Match) -> str | None:
+    """The host on which it was printed."""
+    if match.cite.place.host is not None:
+        return facts.node_of(match.cite.place.host)
+    peer = {facts.node_of(word) for word in _WORD.findall(match.groups.get("peer", ""))}
+    named = {facts.node_of(word) for word in _WORD.findall(match.cite.text)} - peer
+    own = named.intersection(facts.hosts)
+    if own:
+        return own.pop() if len(own) == 1 else None
+    return named_after(match.cite.source, facts.hosts)
+
+
+def _missing(facts: Facts) -> tuple[LogCite, int, int] | None:
+    """How many had come of how many, as the last line of it says."""
+    counts = [*_counted(facts)]
+    return counts[-1] if counts else None
+
+
+def _counted(facts: Facts) -> Iterator[tuple[LogCite, int, int]]:
+    for match in facts.matches:
+        if match.signature.id == COUNTED and match.attempt == facts.last.n:
+            found = next(filter(None, (one.search(match.cite.text) for one in _COUNTS)), None)
+            if found is not None and int(found["came"]) < int(found["all"]):
+                yield match.cite, int(found["came"]), int(found["all"])
