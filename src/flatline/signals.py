@@ -64,6 +64,10 @@ _TABLE = (
            "time with the clock held down by a power limit"),
     Signal("gpu_throttled_thermal_seconds_total", "seconds", "counter", GPU,
            "time with the clock held down by heat"),
+    # --- PCIe ---
+    Signal("gpu_pcie_link_width", "count", "gauge", GPU, "lanes the PCIe link runs with now"),
+    Signal("gpu_pcie_link_width_max", "count", "gauge", GPU,
+           "most lanes the PCIe link of the device and its slot has"),
     # --- memory ---
     Signal("gpu_memory_used_bytes", "bytes", "gauge", GPU, "device memory in use"),
     Signal("gpu_memory_total_bytes", "bytes", "gauge", GPU, "device memory there is"),

@@ -158,18 +158,31 @@ def test_who_was_at_work_is_cleared_with_its_host(tmp_path: Path) -> None:
     assert found.cleared == (Place(host="n1", task=1),)
 
 
+ALL = ("n1", "n2", "n3")
+EACH = ("worker0_n1.log", "worker1_n2.log", "worker2_n3.log")
+
+
 @pytest.mark.parametrize(
-    ("nodes", "world", "place", "host"),
+    ("world", "logs", "place", "host"),
     [
-        (("n1", "n2", "n3"), 3, Place(task=2), "n3"),
-        (("n1", "n2", "n3"), 24, Place(task=2), None),
-        (("n1", "n2", "n3"), 3, Place(task=3), None),
-        (("n1", "n2", "n3"), 3, Place(task=2, host="n9"), "n9"),
-        (("n1", "n2", "n3"), None, Place(task=1), None),
+        (3, (), Place(task=2), "n3"),
+        (24, (), Place(task=2), None),
+        (3, (), Place(task=3), None),
+        (3, (), Place(task=2, host="n9"), "n9"),
+        (None, (), Place(task=1), None),
+        (None, EACH, Place(task=1), "n2"),
+        (24, EACH, Place(task=1), "n2"),
+        (None, EACH[:2], Place(task=1), None),
+        (None, (*EACH, "worker3_n3.log"), Place(task=1), None),
     ],
 )
 def test_one_task_a_node_stands_in_the_order_of_the_nodes(
-    nodes: tuple[str, ...], world: int | None, place: Place, host: str | None
+    world: int | None, logs: tuple[str, ...], place: Place, host: str | None
 ) -> None:
-    facts = SimpleNamespace(job=SimpleNamespace(nodes=nodes), world_size=world)
+    """Of a known world, or of one log for each node."""
+    facts = SimpleNamespace(
+        job=SimpleNamespace(nodes=ALL),
+        world_size=world,
+        tracks=[SimpleNamespace(source=log) for log in logs],
+    )
     assert _by_order(cast(Facts, facts), place).host == host

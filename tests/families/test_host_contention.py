@@ -10,7 +10,7 @@ import pytest
 
 from families.fleet import checked, facts_of, sample, stepping
 from flatline.families.host_contention import judge
-from flatline.model import Cleared, Finding, Judgement, Place
+from flatline.model import Attempt, Cleared, Finding, Judgement, Place
 from flatline.tracks import Track
 
 Running = Callable[[int, float], float]
@@ -23,7 +23,8 @@ def track(slow: bool) -> Track:
 
 
 def judged(tmp_path: Path, running: Running, sm: Running | None = None, slow: bool = True,
-           hosts: int = 6, resident: Running | None = None) -> Judgement:  # fmt: skip
+           hosts: int = 6, resident: Running | None = None,
+           **more: object) -> Judgement:  # fmt: skip
     """Hosts read every 20 s for an hour, with some noise."""
     noise = random.Random(5)
     lines = []
@@ -41,7 +42,7 @@ def judged(tmp_path: Path, running: Running, sm: Running | None = None, slow: bo
                     label = f'Hostname="n{host}",gpu="{gpu}"'
                     active = resident(host, at)
                     lines.append(sample("DCGM_FI_PROF_GR_ENGINE_ACTIVE", label, active, at))
-    facts, source = facts_of(tmp_path, lines, track(slow))
+    facts, source = facts_of(tmp_path, lines, track(slow), **more)
     return checked(judge(facts), source)
 
 
@@ -212,3 +213,24 @@ def test_pressure_that_lasts_is_asked_at_its_moments(
 
     assert [one.culprits for one in causes] == ([(Place(host="n2"),)] if named else [])
     assert all(one.most < 0.8 for one in causes)
+
+
+ALL = (Attempt(0, "completed", hosts=tuple(f"n{host}" for host in range(6))),)
+
+
+def test_a_host_whose_gpus_alone_have_gaps_all_along(tmp_path: Path) -> None:
+    """They are given their work late by its crowded CPUs."""
+    found = judged(tmp_path, lambda host, at: 60 if host == 2 else 14, slow=False,
+                   resident=lambda host, at: 0.7 if host == 2 else 0.98, attempts=ALL)  # fmt: skip
+
+    assert isinstance(found, Finding)
+    assert (found.role, found.culprits) == ("cause", (Place(host="n2"),))
+
+
+def test_gaps_on_another_host_than_the_crowded_one(tmp_path: Path) -> None:
+    """Whatever leaves them, it is not its queue."""
+    found = judged(tmp_path, lambda host, at: 60 if host == 2 else 14, slow=False,
+                   resident=lambda host, at: 0.7 if host == 3 else 0.98, attempts=ALL)  # fmt: skip
+
+    assert isinstance(found, Finding)
+    assert found.role == "warning"

@@ -24,8 +24,9 @@ LOG = (
 )
 
 
-def exposition(held: dict[int, tuple[float, float]], busy: float = 0.0) -> str:
-    """Four GPUs every half minute: of each from which second on it holds how many MiB."""
+def exposition(held: dict[int, tuple[float, float]], busy: float = 0.0, until: float = 1e9) -> str:
+    """Four GPUs every half minute: of each from which second on it holds how many MiB, and how
+    busy all are until when."""
     lines = []
     for at in range(-300, 5700, 30):
         ms = int((T0 + at) * 1000)
@@ -33,10 +34,11 @@ def exposition(held: dict[int, tuple[float, float]], busy: float = 0.0) -> str:
             since, mib = held.get(gpu, (1e9, 0.0))
             labels = f'{{gpu="{gpu}",Hostname="cn25",modelName="NVIDIA A100"}}'
             used = mib if since <= at <= 5400 else 4
+            active = busy if at <= until else 0.0
             lines += [
                 f"DCGM_FI_DEV_FB_USED{labels} {used} {ms}",
-                f"DCGM_FI_DEV_GPU_UTIL{labels} {100 * busy} {ms}",
-                f"DCGM_FI_PROF_SM_ACTIVE{labels} {busy} {ms}",
+                f"DCGM_FI_DEV_GPU_UTIL{labels} {100 * active} {ms}",
+                f"DCGM_FI_PROF_SM_ACTIVE{labels} {active} {ms}",
                 f"DCGM_FI_DEV_POWER_USAGE{labels} {(at // 30) % 2 + 86} {ms}",
             ]
     return "\n".join(lines) + "\n"
@@ -160,3 +162,56 @@ def test_a_log_without_times_alone_is_no_hang(
 ) -> None:
     """Its host may have prepared data for all that was read."""
     assert undated(tmp_path, LOADED, exposition(held, busy)).code != "C3"
+
+
+STEPS = "".join(f"step {n}/9000 loss {4 - n / 900:.4f}\n" for n in range(10, 1500, 5))
+
+
+def test_a_card_that_stops_working_beside_a_log_without_times(tmp_path: Path) -> None:
+    """Its steps were printed while it worked: since then the run stood still."""
+    verdict = undated(tmp_path, STEPS, exposition({2: (60, 17 * GIB)}, 0.8, until=1800))
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("C3", True)
+    assert [(place.host, place.gpu) for place in verdict.culprits] == [("cn25", "2")]
+    assert verdict.onset is not None and abs(verdict.onset.timestamp() - T0 - 1860) <= 60
+
+
+@pytest.mark.parametrize(
+    ("log", "until"),
+    [
+        (STEPS, 5400.0),
+        (STEPS, 4800.0),
+        (STEPS + "Training finished, keeping the node\n", 1800.0),
+        (STEPS + "INFO:     Uvicorn running on http://0.0.0.0:8000\n", 1800.0),
+        (STEPS + "".join(f"exporting row {n}\n" for n in range(40)), 1800.0),
+    ],
+    ids=["to the end", "minutes before it", "done", "serves", "went on with something else"],
+)
+def test_near_misses_of_a_card_that_stops(tmp_path: Path, log: str, until: float) -> None:
+    """It worked on, or the program had come to its end."""
+    metrics = exposition({2: (60, 17 * GIB)}, 0.8, until)
+
+    assert undated(tmp_path, log, metrics).code != "C3"
+
+
+def test_an_idle_card_among_several_of_one_job(tmp_path: Path) -> None:
+    """The others may wait for it."""
+    several = SACCT.replace("NodeList\n", "NodeList|AllocTRES\n").replace(
+        "|cn25\n", "|cn25|cpu=32,gres/gpu=4,node=1\n"
+    )
+    (tmp_path / "sacct.txt").write_text(several)
+    (tmp_path / "job.log").write_text(STEPS + LOG.splitlines()[-1] + "\n")
+    (tmp_path / "metrics.prom").write_text(exposition({2: (60, 17 * GIB)}, 0.8, until=1800))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code != "C3"
+
+
+def test_the_limit_ends_it_as_well(tmp_path: Path) -> None:
+    """A run that stood still to its time limit."""
+    limit = SACCT.replace("CANCELLED by 14", "TIMEOUT")
+    (tmp_path / "sacct.txt").write_text(limit)
+    ended = LOG.splitlines()[-1].replace(" ***", " DUE TO TIME LIMIT ***")
+    (tmp_path / "job.log").write_text(f"{STEPS}{ended.replace('***', '***', 1)}\n")
+    (tmp_path / "metrics.prom").write_text(exposition({2: (60, 17 * GIB)}, 0.8, until=1800))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == "C3"

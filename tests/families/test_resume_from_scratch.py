@@ -190,3 +190,39 @@ def test_a_command_that_names_a_checkpoint_of_a_short_run(tmp_path: Path) -> Non
     (tmp_path / "slurm-772644.out").write_text(COMMAND.format(RESUME) + epochs(0))
 
     assert diagnose(collect(Request((str(tmp_path),)))).code != "E2"
+
+
+MEGATRON = (
+    "------------------------ arguments ------------------------\n"
+    "  load ............................................ /lustre/ckpt/ab\n"
+    "WARNING: could not find the metadata file /lustre/ckpt/ab/latest_checkpointed_iteration.txt\n"
+    "    will not load any checkpoints and will start from random\n"
+)
+SAVED = "  successfully saved checkpoint from iteration     500 to {} [ t 1/1, p 1/1 ]"
+
+
+def first_of_a_chain(folder: Path, place: str, restarts: int | None = 0) -> Verdict:
+    steps = STEPS.splitlines()
+    log = [MEGATRON, *steps[:500], SAVED.format(place), *steps[500:], "Training completed"]
+    (folder / "train.log").write_text("\n".join(log) + "\n")
+    (folder / "sacct.txt").write_text(ROW.format(restarts))
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_none_where_the_run_saves_itself(tmp_path: Path) -> None:
+    """As the first of jobs that go on from one another: sound, as far as is known."""
+    verdict = first_of_a_chain(tmp_path, "/lustre/ckpt/ab")
+
+    assert (verdict.state, verdict.confidence < 0.8) == ("healthy", True)
+    assert any("began anew" in text for text in verdict.cannot_decide)
+
+
+@pytest.mark.parametrize(
+    ("place", "restarts"),
+    [("/lustre/ckpt/ab-2", 0), ("/lustre/ckpt/a", 0), ("/scratch/ab", 0), ("/lustre/ckpt/ab", 1)],
+)
+def test_none_where_another_run_may_have_left_one(
+    tmp_path: Path, place: str, restarts: int
+) -> None:
+    """It looked elsewhere, or had run before."""
+    assert first_of_a_chain(tmp_path, place, restarts).state != "healthy"

@@ -32,6 +32,7 @@ from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.heartbeats import declared_dead
 from flatline.judging.mistaken import Mistaken, mistaken
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, Match, Place
+from flatline.rank_hosts import named_after
 
 CODE = "C4"
 NAME = "heartbeat-false-positive"
@@ -72,10 +73,12 @@ def judge(facts: Facts) -> Judgement:
 
 
 def _by_order(facts: Facts, place: Place) -> Place:
-    """With the host of a task of which nothing says where it is, where there is one task a node:
-    Slurm numbers them in the order of its nodes."""
+    """With the host of a task of which nothing says where it is, where there is one task a node,
+    or each node has one log: Slurm numbers them in the order of its nodes."""
     nodes, task = facts.job.nodes if facts.job is not None else (), place.task
-    if place.host is not None or task is None or not task < len(nodes) == facts.world_size:
+    logs = {named_after(track.source, nodes) for track in facts.tracks}
+    one_each = len(nodes) in (facts.world_size, len(facts.tracks) if logs == {*nodes} else None)
+    if place.host is not None or task is None or task >= len(nodes) or not one_each:
         return place
     return replace(place, host=nodes[task])
 

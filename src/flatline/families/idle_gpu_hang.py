@@ -90,10 +90,7 @@ def judge(facts: Facts) -> Judgement:
     if (spun := looked_once(facts, CODE)) is not None:
         return spun
     activity = next((name for name in ACTIVITY if facts.measured(name)), None)
-    needed = ("gpu_memory_used_bytes", "gpu_power_watts")
-    if facts.window is None or activity is None or not all(map(facts.measured, needed)):
-        return None
-    if facts.disposition in ENDED or facts.crashes or len(facts.ranks) > 1:
+    if activity is None or facts.window is None or not _may_be(facts):
         return None
     start, end = _held(facts, facts.window)
     worked = _worked(facts, activity, _ended(facts, end))
@@ -101,10 +98,8 @@ def judge(facts: Facts) -> Judgement:
         return worked
     last = _last_printed(facts)
     undated = last is None and facts.disposition in STOPPED and bool(facts.last_lines)
-    if undated:
-        since = _since_work(facts, activity, start, end)
-    else:
-        since = start if last is None else max(start, last + BEGUN_S)
+    dated = start if last is None else max(start, last + BEGUN_S)
+    since = _since_work(facts, activity, start, end) if undated else dated
     if since is None:
         return None
     once = end - start < STILL_S and last is not None and not facts.reached_plan
@@ -114,12 +109,27 @@ def judge(facts: Facts) -> Judgement:
     if still_s < STILL_S:
         return None
     idle, alone = _idle(facts, activity, still_s, start, end)
-    if not alone and (len(facts.hosts) > 1 or (facts.job and (facts.job.gpus or 1) > 1)):
-        return None  # the others may be its own, at work: C2
-    if len(idle) != 1:
+    if len(idle) != 1 or not (alone or _of_one_gpu(facts)):
         return None
     found = _doubted(_finding(facts, idle[0], still_s, last, end), undated, alone)
     return _once(found, idle[0], still_s) if once else found
+
+
+def _may_be(facts: Facts) -> bool:
+    """Whether memory and power were read of a run of one process that did not end by itself."""
+    measured = all(map(facts.measured, ("gpu_memory_used_bytes", "gpu_power_watts")))
+    return (
+        measured
+        and facts.disposition not in ENDED
+        and not facts.crashes
+        and (len(facts.ranks) <= 1)
+    )
+
+
+def _of_one_gpu(facts: Facts) -> bool:
+    """Whether no more than one GPU was given to it, as far as is known: others beside an idle one
+    may be its own, at work, and wait for it (C2)."""
+    return len(facts.hosts) <= 1 and (facts.job is None or (facts.job.gpus or 1) <= 1)
 
 
 def _idle(

@@ -37,6 +37,7 @@ from flatline.judging.claims import claim
 from flatline.judging.gaps import GAPS, LEAST_SPREAD, RESIDENT, SAID
 from flatline.judging.lone_worker import Lone, lone_card, lone_host, lone_worker
 from flatline.judging.own_work import Slow, own_work
+from flatline.judging.pcie import narrow
 from flatline.judging.printed_waits import Waits, printed_waits
 from flatline.judging.slow_cpus import at_moments, beside, slow_cpus
 from flatline.judging.steering import leave_out
@@ -70,6 +71,7 @@ UNSEEN_MOST = 0.79
 """Just short of confident: a host whose load nobody measured may be held by other processes."""
 OPEN = "Why it is slow: its clocks, its host's load and a trace would tell."
 WHY_CLOCKED = "Why its CPUs are slower: heat, a power cap of the host, or its governor."
+LINKED = 0.75
 _SHOWN = 3
 
 
@@ -136,7 +138,18 @@ def _all_through(facts: Facts, run: Course) -> Finding | None:
     if apart is not None:
         return _throughout(facts, apart, "slow-host")
     late = lone_card(facts, run)
-    return None if late is None else _throughout(facts, late, "late-rank")
+    return None if late is None else _on_its_link(facts, run, late)
+
+
+def _on_its_link(facts: Facts, run: Course, late: Lone) -> Finding:
+    """A card that is late throughout, with its PCIe link where that is why."""
+    told, link = _throughout(facts, late, "late-rank"), narrow(facts, late.place, *run.pace.span)
+    if link is None:
+        return told
+    why = claim("What it copies to and from its host takes longer.", *link.cites)
+    asked = tuple(text for text in told.cannot_decide if text != OPEN)
+    return replace(told, shows=(*told.shows, link), implies=(*told.implies, why),
+                   strength=LINKED, cannot_decide=asked)  # fmt: skip
 
 
 # --- the finding --------------------------------------------------------------------------------

@@ -42,8 +42,9 @@ SMALL_GAPS, NO_GAPS = 0.96, 0.985
 RESIDENT_ALWAYS = 0.97
 """Of the time, a kernel on GPUs that have none: where all have gaps, hosts' differ by some."""
 LEAST_GAP_CARDS, RESIDENT_MOSTLY, MOSTLY = 8, 0.9, 0.8
-"""Cards of which one may stand alone, how much of a stretch the median one must have a kernel for it
-to count, and the share of those in which the one must have gaps: saves and evaluations are others."""
+"""Cards of which one may stand alone, how much of a stretch the median one must have a kernel for
+it to count, and the share of those in which the one must have gaps: the others are saves and
+evaluations."""
 LATE = 0.5
 """Of its gaps, at most, its SMs may work less than the others': these wait in kernels that take
 about a quarter of the SMs at most (32 channels of NCCL on 132), it in gaps with none.  Who has

@@ -19,7 +19,7 @@ _COUNTS = (
         r"world_size=(?P<all>\d{1,6}), (?:num_workers_joined|worker_count)=(?P<came>\d{1,6})"
     ),
 )
-"""TCPStore's and the store-based barrier's count of those that came, and of all there should be."""
+"""TCPStore's and the store-based barrier's count of those that came, and of all."""
 _WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 
 

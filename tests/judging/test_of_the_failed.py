@@ -1,0 +1,50 @@
+"""Failures that name no rank, and the one process that the launcher says failed."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+STEPS = "".join(f"step {n}/900 loss {4 - n / 300:.4f}\n" for n in range(1, 300, 10))
+ASSERTS = "".join(
+    "../aten/src/ATen/native/cuda/Indexing.cu:1290: indexSelectLargeIndex: block: [204,0,0],"
+    f" thread: [{n},0,0] Assertion `srcIndex < srcSelectDimSize` failed.\n"
+    for n in range(4)
+)
+RAISED = (
+    "[rank{0}]: Traceback (most recent call last):\n"
+    '[rank{0}]:   File "/proj/fit.py", line 188, in <module>\n'
+    "[rank{0}]:     main()\n"
+    "[rank{0}]: RuntimeError: CUDA error: device-side assert triggered\n"
+)
+ENDED = "srun: error: n5: task {0}: Exited with exit code 1\n"
+
+
+def judged(folder: Path, *parts: str) -> Verdict:
+    (folder / "slurm-9.out").write_text(STEPS + ASSERTS + "".join(parts))
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_the_kernels_assertion_is_that_of_the_one_that_failed(tmp_path: Path) -> None:
+    """Kernels print without a rank."""
+    verdict = judged(tmp_path, RAISED.format(13), ENDED.format(13))
+
+    assert (verdict.code, verdict.fault_class) == ("A3", "cuda")
+    assert [(place.host, place.task) for place in verdict.culprits] == [("n5", 13)]
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        RAISED.format(12) + ENDED.format(13),  # another one raised it
+        RAISED.format(13) + ENDED.format(13) + ENDED.format(14),  # two failed
+    ],
+)
+def test_of_several_none_is_named(tmp_path: Path, ends: str) -> None:
+    """Which of them asserted nothing says."""
+    assert judged(tmp_path, ends).culprits == ()

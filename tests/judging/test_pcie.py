@@ -1,0 +1,46 @@
+"""A card that is late throughout, and whose PCIe link has lost lanes."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from families.fleet import facts_of, sample
+from flatline.judging.pcie import narrow
+from flatline.model import Place
+
+CARD = Place(host="n1", gpu="3")
+
+
+def told(tmp_path: Path, now: dict[int, int], most: dict[int, int]) -> str | None:
+    lines = [
+        sample(metric, f'gpu="{gpu}",Hostname="n1",modelName="H100"', lanes.get(gpu, 16), at)
+        for metric, lanes in (("DCGM_FI_DEV_PCIE_LINK_WIDTH", now),
+                              ("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", most))
+        for gpu in range(8)
+        for at in range(0, 900, 30)
+    ]  # fmt: skip
+    facts, source = facts_of(tmp_path, lines)
+    assert source.window is not None
+    begins, ends = (moment.timestamp() for moment in source.window)
+    found = narrow(facts, CARD, begins, ends)
+    return None if found is None else found.text
+
+
+def test_fewer_lanes_than_it_has(tmp_path: Path) -> None:
+    """The others run with all of theirs."""
+    text = told(tmp_path, {3: 4}, {})
+
+    assert text is not None
+    assert "ran with 4 of its 16 lanes" in text
+
+
+@pytest.mark.parametrize(
+    ("now", "most"),
+    [({}, {}), ({3: 8}, {3: 8}), ({5: 4}, {}), (dict.fromkeys(range(8), 8), {})],
+    ids=["all lanes", "has no more", "another card's", "everybody's"],
+)
+def test_near_misses(tmp_path: Path, now: dict[int, int], most: dict[int, int]) -> None:
+    """How the boards are wired slows no one card."""
+    assert told(tmp_path, now, most) is None

@@ -1,0 +1,84 @@
+"""The host that alone could not reach the rendezvous."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+SACCT = (
+    "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+    "44|gpt|FAILED|1:0|2026-03-04T08:00:00|2026-03-04T08:20:00|4|n[1-4]\n"
+)
+LOST = (
+    "torch.distributed.DistNetworkError: failed to recv, got 0 bytes. Connection was likely"
+    " closed. Did the remote server shutdown or crash?\n"
+)
+CANNOT = (
+    "[W304 08:00:15.797130470 socket.cpp:752] [c10d] The client socket has failed to connect to"
+    " [n1]:29500 (errno: 113 - No route to host).\n"
+    "torch.distributed.DistNetworkError: The client socket has timed out after 900000ms while"
+    " trying to connect to (n1, 29500).\n"
+)
+
+
+def judged(folder: Path, logs: dict[str, str]) -> Verdict:
+    for host, text in logs.items():
+        (folder / f"torchrun_{host}.log").write_text(f"starting\n{text}")
+    (folder / "sacct.psv").write_text(SACCT)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def missing(came: int) -> str:
+    return (
+        "torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients."
+        f" {came}/4 clients joined.\n"
+    )
+
+
+def test_the_one_of_which_all_others_came(tmp_path: Path) -> None:
+    """As many are missing as could not connect."""
+    verdict = judged(tmp_path, {"n1": missing(3), "n2": LOST, "n3": CANNOT, "n4": LOST})
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == ["n3"]
+
+
+@pytest.mark.parametrize(
+    "logs",
+    [
+        {"n1": missing(2), "n2": LOST, "n3": CANNOT, "n4": "waits\n"},
+        {"n1": missing(1), "n2": CANNOT, "n3": CANNOT, "n4": CANNOT},
+        {"n3": CANNOT},
+    ],
+    ids=["another is missing as well", "none could connect", "the others' logs were not read"],
+)
+def test_near_misses_name_nobody(tmp_path: Path, logs: dict[str, str]) -> None:
+    """The address may be wrong, or another never started."""
+    verdict = judged(tmp_path, logs)
+
+    assert (verdict.code, verdict.culprits) == ("C1", ())
+
+
+def test_a_host_that_a_line_names_itself(tmp_path: Path) -> None:
+    """Of ranks that print into one log."""
+    waits = (
+        "INFO:torch.distributed.distributed_c10d:Waiting in store based barrier to initialize"
+        " process group for rank: 0, key: store_based_barrier_key:1 (world_size=8,"
+        " num_workers_joined=6, timeout=0:30:00)\n"
+    )
+    gave_up = (
+        "RuntimeError: Timed out initializing process group in store based barrier on rank: 0, for"
+        " key: store_based_barrier_key:1 (world_size=8, worker_count=6, timeout=0:30:00)\n"
+    )
+    told = CANNOT.replace("[W304", "n3: [W304").replace("torch.dist", "n3: torch.dist")
+    (tmp_path / "slurm-44.out").write_text(20 * waits + told + gave_up)
+    (tmp_path / "sacct.psv").write_text(SACCT)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == ["n3"]
