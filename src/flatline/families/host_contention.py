@@ -394,9 +394,8 @@ def _always(
 def _gaps(facts: Facts, run: Course, hosts: Sequence[str]) -> tuple[Claim, ...]:
     """That GPUs of these hosts alone had gaps, in the slow phases or all along."""
     alone = lone_host(facts, run)
-    if alone is not None and alone.place.host in hosts:
-        return (alone.shows,)
-    return gaps_of(facts, run, hosts)
+    all_along = alone is not None and alone.place.host in hosts
+    return (alone.shows,) if alone and all_along else gaps_of(facts, run, hosts)
 
 
 def _starved(facts: Facts, hosts: _Hosts, host: str) -> Claim | None:
