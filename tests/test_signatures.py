@@ -35,7 +35,7 @@ GROUPS = {
     "sxid", "pid", "path", "module", "key", "seq", "last_enqueued", "last_completed", "op",
     "job", "node", "at", "comm_rank", "comm_size", "nvml", "bus",
     "what", "has_rank", "has_ranks", "on_host", "ranks_by_host",
-    "uuid", "world_size", "seconds", "transport",
+    "uuid", "world_size", "seconds", "transport", "score",
 }  # fmt: skip
 TAGS = {
     "only-hint",

@@ -1,12 +1,12 @@
 """
-Kernel logs whose stamps have no year, where no scheduler's record tells it: the other logs of the
-target do, or its metrics.  Without one a fault of days before cannot be told from one of the run.
+Logs whose stamps have no year, where no scheduler's record tells it: the other logs of the target
+do, or its metrics.  Without one a fault of days before cannot be told from one of the run.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
@@ -15,21 +15,30 @@ from flatline.collect.logs import Setting, read_log
 from flatline.errors import SourceError
 from flatline.tracks import KERNEL
 
+NEAR = timedelta(days=1)
+"""Metrics that a run left behind were scraped while it ran; its log may be of another zone."""
 Log = tuple[Found, Setting, LogEvents]
 
 
 def dated(logs: list[Log], window: tuple[datetime, datetime] | None) -> None:
-    """Reads those logs again, near the newest time of the others, else the end of the metrics."""
+    """Reads those logs again, near the newest time of the others, else the end of the metrics: a
+    kernel's wherever that puts it, a program's where that is beside the metrics or that time."""
     seen = [events.last_seen for _, _, events in logs if events.last_seen]
     near = max(seen, default=None if window is None else window[1])
     if near is None:
         return
     for n, (file, setting, events) in enumerate(logs):
-        if file.kind != KERNEL or not events.yearless:
+        if not events.yearless:
             continue
         setting = replace(setting, near=near)
         try:
             again = read_log(file.path, file.source, catalogue(), setting)
         except SourceError:
             continue
-        logs[n] = file, setting, again
+        if file.kind == KERNEL or _beside(again, window or (near, near)):
+            logs[n] = file, setting, again
+
+
+def _beside(events: LogEvents, window: tuple[datetime, datetime]) -> bool:
+    last = events.last_seen
+    return last is not None and window[0] - NEAR <= last <= window[1] + NEAR

@@ -24,13 +24,15 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
-from flatline.judging.heartbeats import declared_dead
+from flatline.judging.heartbeats import declared_dead, host_by_log
 from flatline.judging.mistaken import Mistaken, mistaken
+from flatline.judging.supervised import given_up
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, Match, Place
 from flatline.rank_hosts import named_after
 
@@ -60,22 +62,27 @@ def judge(facts: Facts) -> Judgement:
     accusations, accused = list(told.lines), list(told.tasks)
     if (node := mistaken(facts)) is not None:
         return _of_a_node(facts, node)
+    if (wrong := given_up(facts)) is not None:
+        return _finding(facts, wrong.lines, wrong.places, wrong.shows, wrong.at)
     if not accusations:
         absent = facts.absence(["tag:heartbeat"], "nobody was declared dead in any log")
         return None if absent is None else Cleared(CODE, absent.text, (absent,))
     if told.at is None:
         return None
+    places = distinct(facts.on_host(Place(task=task)) for task in accused)
     if len(told.own) == len(accused):
-        return _finding(facts, accusations, accused, list(told.own.values()), told.at)
+        return _finding(facts, accusations, places, list(told.own.values()), told.at)
     if told.otherwise is None:
         return None
-    return _finding(facts, accusations, accused, [told.otherwise], told.at, own=False)
+    return _finding(facts, accusations, places, [told.otherwise], told.at, own=False)
 
 
 def _by_order(facts: Facts, place: Place) -> Place:
     """With the host of a task of which nothing says where it is, where there is one task a node,
     or each node has one log: Slurm numbers them in the order of its nodes."""
     nodes, task = facts.job.nodes if facts.job is not None else (), place.task
+    if place.host is None and task is not None and not nodes:
+        return replace(place, host=host_by_log(facts, task))
     logs = {named_after(track.source, nodes) for track in facts.tracks}
     one_each = len(nodes) in (facts.world_size, len(facts.tracks) if logs == {*nodes} else None)
     if place.host is not None or task is None or task >= len(nodes) or not one_each:
@@ -85,20 +92,19 @@ def _by_order(facts: Facts, place: Place) -> Place:
 
 def _finding(
     facts: Facts,
-    accusations: list[Match],
-    accused: list[int],
-    proofs: list[Claim],
+    accusations: Sequence[Match],
+    told: tuple[Place, ...],
+    proofs: Sequence[Claim],
     declared: datetime,
     *,
     own: bool = True,
 ) -> Finding:
-    told = [facts.on_host(Place(task=task)) for task in accused]
     places = distinct(_by_order(facts, place) for place in told)
-    where = name_places(distinct(told))
+    where = name_places(told)
     worked = "still making steps" if own else "at work"
     return Finding(
         code=CODE,
-        summary=f"{where[:1].upper()}{where[1:]} {'were' if len(accused) > 1 else 'was'} declared"
+        summary=f"{where[:1].upper()}{where[1:]} {'were' if len(told) > 1 else 'was'} declared"
         f" dead while {worked}",
         attribution="job",
         strength=OWN if own else OTHERWISE,
@@ -117,7 +123,7 @@ def _finding(
         attempt=accusations[0].attempt,
         cannot_decide=(
             "What held the heartbeats back: no stack of the accused was read.",
-            *((ORDER,) if places != distinct(told) else ()),
+            *((ORDER,) if places != told and facts.job is not None else ()),
         ),
         actions=(
             Action("fix", "Raise the heartbeat timeout above the longest blocking phase."),

@@ -39,6 +39,7 @@ from flatline.judging.lone_worker import Lone, lone_card, lone_host, lone_worker
 from flatline.judging.own_work import Slow, own_work
 from flatline.judging.pcie import narrow
 from flatline.judging.printed_waits import Waits, printed_waits
+from flatline.judging.reported import Reported, reported
 from flatline.judging.slow_cpus import at_moments, beside, slow_cpus
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Course, course, shown, step_at
@@ -71,7 +72,7 @@ UNSEEN_MOST = 0.79
 """Just short of confident: a host whose load nobody measured may be held by other processes."""
 OPEN = "Why it is slow: its clocks, its host's load and a trace would tell."
 WHY_CLOCKED = "Why its CPUs are slower: heat, a power cap of the host, or its governor."
-LINKED = 0.75
+LINKED, REPORTED = 0.75, 0.8
 _SHOWN = 3
 
 
@@ -96,6 +97,9 @@ def _judged(facts: Facts) -> Finding | None:
     told = printed_waits(facts)
     if told is not None:
         return _waited_for(facts, told)
+    by_itself = reported(facts)
+    if by_itself is not None:
+        return _reported(facts, by_itself)
     slow = own_work(facts)
     if slow is not None:
         return _slow_itself(facts, slow)
@@ -181,6 +185,30 @@ def _waited_for(facts: Facts, told: Waits) -> Finding:
         actions=_actions(facts, hosts),
         resubmit="exclude" if hosts else "unknown",
     )
+
+
+def _reported(facts: Facts, told: Reported) -> Finding:
+    """By the program's own detection of stragglers."""
+    hosts = tuple(sorted({place.host for place in told.places if place.host}))
+    more = f" and {len(told.places) - 1} more" if len(told.places) > 1 else ""
+    slower = "" if told.score is None else f", at {told.score:.2f} of the fastest"
+    return Finding(
+        code=CODE,
+        summary=f"{told.places[0]}{more} worked slower than the others throughout{slower}",
+        fault_class="slow-device",
+        attribution="infrastructure",
+        shows=(told.shows,),
+        implies=(claim("A synchronised step is as long as its slowest rank's work.",
+                       *told.shows.cites),),
+        strength=REPORTED,
+        severity="degraded",
+        culprits=told.places,
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(OPEN, "Whether it has another part of the work by design."),
+        actions=_actions(facts, hosts),
+        resubmit="exclude" if hosts else "unknown",
+    )  # fmt: skip
 
 
 def _slow_itself(facts: Facts, slow: Slow) -> Finding:

@@ -11,8 +11,10 @@ from flatline.facts import Facts, Track
 from flatline.judging.claims import claim, number
 from flatline.judging.kept_power import kept_working
 from flatline.judging.pace import pace
+from flatline.judging.timeline import by_host, instant
 from flatline.judging.waiting import accused
 from flatline.model import Claim, LogCite, Match, Place
+from flatline.rank_hosts import named_after
 
 DEFAULT_TIMEOUT_S = 100.0
 """JAX's heartbeat timeout where the log states none (jax.distributed.initialize, 0.4 to 0.10)."""
@@ -60,9 +62,24 @@ def _read(facts: Facts) -> Declared:
     if len(own) < len(tasks):
         otherwise = _with_all(facts, lines, tasks, at, timeout_s)
         if otherwise is None and not _had_stopped(facts, at, timeout_s):
-            hosts = [facts.on_host(Place(task=task)).host for task in tasks]
+            hosts = [facts.on_host(Place(task=task)).host or host_by_log(facts, task)
+                     for task in tasks]  # fmt: skip
             otherwise = kept_working(facts, at.timestamp(), timeout_s, hosts)
     return Declared(tuple(lines), tuple(tasks), at, own, otherwise)
+
+
+def host_by_log(facts: Facts, task: int) -> str | None:
+    """The host that its log is named after, of those that the metrics know."""
+    read = by_host(
+        instant(facts, "max by (host) (max_over_time(gpu_power_watts[1h]))", _end(facts))
+    )
+    known = () if read is None else tuple(read.rows)
+    logs = (track.source for track in facts.tracks if number(track.place) == task)
+    return next(filter(None, (named_after(log, known) for log in logs)), None)
+
+
+def _end(facts: Facts) -> float:
+    return facts.window[1].timestamp() if facts.window is not None else 0.0
 
 
 def _declared(facts: Facts, accusations: list[Match], timeout_s: float) -> datetime | None:
@@ -88,7 +105,8 @@ def _timeout_s(facts: Facts) -> float:
 def _steps(facts: Facts, task: int, declared: datetime, timeout_s: float) -> Claim | None:
     """The accused's own steps between its last heartbeat and the declaration."""
     for track in facts.tracks:
-        made = _made(facts, track, declared, timeout_s) if number(track.place) == task else None
+        own = number(track.place) == task
+        made = made_until(facts, track, declared, timeout_s) if own else None
         if made is not None:
             return claim(f"Task {task} made steps inside the window of that accusation", *made)
     return None
@@ -107,12 +125,12 @@ def _with_all(
     track = facts.main_track(facts.last.n)
     if track is None or not set(accused) <= reported:
         return None
-    made = _made(facts, track, declared, timeout_s)
+    made = made_until(facts, track, declared, timeout_s)
     text = "Steps, which complete only with every task, went on inside that window"
     return None if made is None else claim(text, *made)
 
 
-def _made(
+def made_until(
     facts: Facts, track: Track, declared: datetime, timeout_s: float
 ) -> tuple[LogCite, ...] | None:
     """First and last dated step in the window; None where there are too few or where they stop

@@ -39,7 +39,8 @@ _HARMLESS = re.compile(
     r"|(?:no|0|without) errors?|(?:error|failure|word error|character error)[ _-]rate|wer|cer"
     r"|errors?: 0|mean \w+ error|\w+_error|if you (?:see|get))\b|^\W*(?:#|//|File \"|if\b)"
     r"|^\s*\d+ \w+ not found\b|\bnot found: \d|\bleft out\b"
-    r"|\bnan\b[ :=?]{1,3}(?:no|false|0)\b|\b(?:tests?|checks?)\b.{0,60}\bpassed\b",
+    r"|\bnan\b[ :=?]{1,3}(?:no|false|0)\b|\b(?:tests?|checks?)\b.{0,60}\bpassed\b"
+    r"|\bNCCL INFO\b",
     re.IGNORECASE,
 )
 _FETCH = (

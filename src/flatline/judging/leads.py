@@ -31,7 +31,8 @@ LOOKED_BACK = 200
 """Lines before a failure in which a step of a form that is not known is looked for."""
 STEP_LIKE = re.compile(
     r"\b(?:loss|ppl|perplexity)\b[^\w\n]{0,4}\d|"
-    r"\b(?:steps?|it|iter|iterations?|batch|epoch)\b[^\w\n]{0,3}\d{1,9} ?(?:/|of|\]|:|,)",
+    r"\b(?:steps?|it|iter|iterations?|batch|epoch)\b[^\w\n]{0,3}\d{1,9} ?(?:/|of|\]|:|,)|"
+    r"^\W{0,3}\d{2,9}\W{1,3}(?:[a-z][\w ]{0,24}: ?-?\d[\w.+-]{0,16}[;,|] ?){3}",
     re.IGNORECASE,
 )
 

@@ -23,7 +23,10 @@ _RANK = re.compile(
     r"(?=[._-]|$)",
     re.IGNORECASE,
 )
-_TASK = re.compile(r"^(?:p|proc|process|task|jax_process)[_-]?(\d{1,6})$", re.IGNORECASE)
+_TASK = re.compile(
+    r"^(?:p|proc|process|task|jax_process)[_-]?(\d{1,6})$|^(?:proc|process|task)[_-]?(\d{1,6})_[a-z]",
+    re.IGNORECASE,
+)
 _HOST = re.compile(r"^(?:host|hostname)[._-]([A-Za-z0-9][A-Za-z0-9.-]{0,252})$")
 _SLURMD = re.compile(r"^slurmd[._-]([A-Za-z][A-Za-z0-9.-]{0,252}?)\.log$")
 _KERNEL_WORD = r"(?:dmesg|kern|kernel|kmsg|journal|journalctl|syslog|messages)"
@@ -99,7 +102,7 @@ def place_of_name(relative: str) -> NamePlace | None:
             else:
                 rank = int(found["number"])
         if named := _TASK.match(stem):
-            task = int(named[1])
+            task = int(named[1] or named[2])
         if named := _HOST.match(stem) or _SLURMD.match(part):
             host = named[1]
     if named := _RAY_FOLDER.search(relative):

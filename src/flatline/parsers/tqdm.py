@@ -58,7 +58,9 @@ _IGNITE = re.compile(
     r"\[([0-9:]+)<[0-9:?]+\]"
 )
 _NUMBER = r"([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|nan|inf))(?![\w])"
-_LOSS = re.compile(r"([\w./ -]*loss[\w./]*)(?: \(batch\))? ?[=:] ?(?:tensor\()?" + _NUMBER, re.I)
+_LOSS = re.compile(
+    r"([\w./ -]*loss[\w./]*)(?:(?: \(batch\))? ?[=:] ?| (?=\d+\.))(?:tensor\()?" + _NUMBER, re.I
+)
 _LABEL_LOSS = re.compile(r"([\w./-]*loss[\w./-]*)(?: ?[=:] ?| )(?:tensor\()?" + _NUMBER, re.I)
 _RATE = re.compile(r"\b(?:lr|learning_rate) ?[=:] ?" + _NUMBER, re.I)
 _NORM = re.compile(r"\b(?:grad_?norm|gnorm) ?[=:] ?" + _NUMBER, re.I)

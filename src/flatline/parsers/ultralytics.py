@@ -42,6 +42,8 @@ _ROW = Late(
     r"(?:(?:\|[^|]{0,200}\|| [━─╸╺ ]{1,200})? *([0-9]{1,12})/([0-9]{1,12})\b|\|[^|]{0,200}$)"
 )
 """A terminal too narrow for the whole bar cuts its counts off."""
+_RESULT = Late(rf"\s*([0-9]{{1,7}})/([0-9]{{1,7}}) +[0-9.]{{1,9}}G((?: +{NUMBER}){{6,20}})\s*$")
+"""A row of YOLOv5's results.txt: box, objectness and class loss, their sum, targets, size."""
 _PLAN = Late(r"\bStarting training for ([0-9]{1,7}) epochs")
 _RESUME = Late(r"\bResuming training .{1,400}? from epoch ([0-9]{1,7}) to ([0-9]{1,7}) total")
 _DONE = Late(r"(?:^|\s)([0-9]{1,7}) epochs completed in [0-9.]{1,16} hours")
@@ -65,6 +67,8 @@ class Reader:
             return ()
         if row := _ROW.match(text):
             return self._row(row)
+        if result := _RESULT.match(text):
+            return self._result(result)
         if "Class " in text and "Images " in text:
             first, self._evaluating = not self._evaluating, True
             return (Progress("eval"),) if first else ()
@@ -75,6 +79,20 @@ class Reader:
         if done := _DONE.search(text):
             return (Progress("finished", epoch=float(done[1])),)
         return ()
+
+    def _result(self, row: re.Match[str]) -> Iterable[Progress]:
+        epoch = int(row[1])
+        self._first = min(epoch, 1) if self._first is None else self._first
+        losses = [number(value) for value in row[3].split()[:_LEAST_LOSSES]]
+        return (
+            Progress(
+                "train",
+                epoch=float(epoch),
+                loss=sum(loss for loss in losses if loss is not None),
+                loss_name="sum of losses",
+                epochs=float(int(row[2]) + 1 - self._first),
+            ),
+        )
 
     def _row(self, row: re.Match[str]) -> Iterable[Progress]:
         epoch, share = int(row[1]), int(row[4])
