@@ -10,11 +10,10 @@ from datetime import datetime, timedelta
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim, number
 from flatline.judging.kept_power import kept_working
+from flatline.judging.named_logs import host_of_log
 from flatline.judging.pace import pace
-from flatline.judging.timeline import by_host, instant
 from flatline.judging.waiting import accused
 from flatline.model import Claim, LogCite, Match, Place
-from flatline.rank_hosts import named_after
 
 DEFAULT_TIMEOUT_S = 100.0
 """JAX's heartbeat timeout where the log states none (jax.distributed.initialize, 0.4 to 0.10)."""
@@ -69,17 +68,9 @@ def _read(facts: Facts) -> Declared:
 
 
 def host_by_log(facts: Facts, task: int) -> str | None:
-    """The host that its log is named after, of those that the metrics know."""
-    read = by_host(
-        instant(facts, "max by (host) (max_over_time(gpu_power_watts[1h]))", _end(facts))
-    )
-    known = () if read is None else tuple(read.rows)
+    """The host that its log is named after."""
     logs = (track.source for track in facts.tracks if number(track.place) == task)
-    return next(filter(None, (named_after(log, known) for log in logs)), None)
-
-
-def _end(facts: Facts) -> float:
-    return facts.window[1].timestamp() if facts.window is not None else 0.0
+    return next(filter(None, (host_of_log(facts, log) for log in logs)), None)
 
 
 def _declared(facts: Facts, accusations: list[Match], timeout_s: float) -> datetime | None:

@@ -16,7 +16,7 @@ from flatline.judging.heartbeats import DEFAULT_TIMEOUT_S, made_until
 from flatline.model import Claim, LogCite, Match, Place
 from flatline.rank_hosts import named_after
 
-MARKED = "supervisor-marked-dead"
+MARKED = "supervisors-marked-dead"
 _SECONDS = re.compile(r"\b(\d{1,5})(?:\.\d{1,6})? ?s(?:ec(?:ond)?s?)?\b")
 
 

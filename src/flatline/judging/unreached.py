@@ -7,9 +7,9 @@ from collections.abc import Iterator
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
+from flatline.judging.named_logs import host_of_log, hosts_with_logs, known_hosts
 from flatline.judging.waiting import FEW_RATIO
 from flatline.model import Claim, LogCite, Match, Place
-from flatline.rank_hosts import named_after
 
 FAILED = ("c10d-store-no-route", "c10d-store-connect-timeout")
 COUNTED = "c10d-store-clients-missing"
@@ -33,7 +33,7 @@ def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
             if host is None:
                 return (), None
             told.setdefault(host, match.cite)
-    hosts, missing = len(facts.hosts), _missing(facts)
+    hosts, missing = len(facts.hosts or hosts_with_logs(facts)), _missing(facts)
     if not told or missing is None or len(told) > FEW_RATIO * hosts:
         return (), None
     cite, came, world = missing
@@ -53,10 +53,10 @@ def _host(facts: Facts, match: Match) -> str | None:
         return facts.node_of(match.cite.place.host)
     peer = {facts.node_of(word) for word in _WORD.findall(match.groups.get("peer", ""))}
     named = {facts.node_of(word) for word in _WORD.findall(match.cite.text)} - peer
-    own = named.intersection(facts.hosts)
+    own = named.intersection(known_hosts(facts))
     if own:
         return own.pop() if len(own) == 1 else None
-    return named_after(match.cite.source, facts.hosts)
+    return host_of_log(facts, match.cite.source)
 
 
 def _missing(facts: Facts) -> tuple[LogCite, int, int] | None:

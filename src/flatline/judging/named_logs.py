@@ -1,0 +1,50 @@
+"""Which host a log is of, by its name or by what it says of itself."""
+
+from __future__ import annotations
+
+import re
+
+from flatline.facts import LOG, Facts
+from flatline.judging.timeline import by_host, instant
+from flatline.rank_hosts import named_after
+
+MEASURED = ("gpu_power_watts", "gpu_utilization_ratio", "host_procs_running", "host_load1")
+HEAD_LINES = 40
+_NODE_RANK = re.compile(r"(?:\bNODE_RANK[= ]|--node[_-]rank[= ])(\d{1,5})\b")
+
+
+def known_hosts(facts: Facts) -> tuple[str, ...]:
+    """The run's hosts or, where nothing names them, those that were measured."""
+    return facts.hosts or facts.memo("named_logs.measured", _measured)
+
+
+def _measured(facts: Facts) -> tuple[str, ...]:
+    if facts.window is None:
+        return ()
+    start, end = (moment.timestamp() for moment in facts.window)
+    for signal in filter(facts.measured, MEASURED):
+        query = f"max by (host) (max_over_time({signal}[{max(1, int(end - start))}s]))"
+        read = by_host(instant(facts, query, end))
+        if read is not None:
+            return tuple(sorted(facts.node_of(host) for host in read.rows))
+    return ()
+
+
+def host_of_log(facts: Facts, source: str) -> str | None:
+    """By its name or, of a log that says which node it is, by the order of the job's nodes: Slurm
+    numbers them so."""
+    named = named_after(source, known_hosts(facts))
+    nodes = facts.job.nodes if facts.job is not None else ()
+    if named is not None or not nodes:
+        return named
+    told = {
+        int(n) for text in facts.lines(source, 1, HEAD_LINES) for n in _NODE_RANK.findall(text)
+    }
+    rank = told.pop() if len(told) == 1 else len(nodes)
+    return nodes[rank] if rank < len(nodes) else None
+
+
+def hosts_with_logs(facts: Facts) -> set[str]:
+    """Hosts of which a log is named after each."""
+    told = (named_after(read.source, known_hosts(facts)) for read in facts.log_files(LOG))
+    return {host for host in told if host is not None}
