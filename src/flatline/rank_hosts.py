@@ -21,11 +21,12 @@ MOST_WORDS = 12
 
 
 def named_after(source: str, hosts: Sequence[str]) -> str | None:
-    """The one of the run's hosts that a log is named after."""
-    name = source.rpartition("/")[2]
+    """The one of the run's hosts that a log is named after, or a folder that it is in."""
+    folder, _, name = source.rpartition("/")
     edges = [(m.start(), m.end()) for m in re.finditer(r"[A-Za-z0-9]+", name)][:MOST_WORDS]
     parts = (name[a:b] for n, (a, _) in enumerate(edges) for _, b in edges[n:])
-    told = {host.partition(".")[0] for host in hosts}.intersection(parts)
+    short = {host.partition(".")[0] for host in hosts}
+    told = short.intersection(parts) or short.intersection(folder.split("/"))
     return told.pop() if len(told) == 1 else None
 
 

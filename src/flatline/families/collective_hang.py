@@ -37,6 +37,7 @@ from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.crashes import failures
 from flatline.judging.first_wait import never_met
 from flatline.judging.idle_power import apart
+from flatline.judging.odd_ending import odd_ending
 from flatline.judging.one_look import looked_once
 from flatline.judging.pace import standstill
 from flatline.judging.recorder import analyse
@@ -193,7 +194,8 @@ def _frozen(facts: Facts) -> Finding | None:
     at = getattr(end, "at", None)
     until = "its log" if facts.disposition in ("unknown", "running") else "the run was"
     unpowered = apart(facts, at.timestamp() if at else None)
-    places = unpowered.places if unpowered else ()
+    odd = None if unpowered else odd_ending(facts)
+    places = unpowered.places if unpowered else odd.places if odd else ()
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
     return Finding(
         code=CODE,
@@ -205,7 +207,7 @@ def _frozen(facts: Facts) -> Finding | None:
         ),
         attribution="unknown",
         strength=FROZEN_AND_IDLE if unpowered else FROZEN,
-        most=unpowered.most if unpowered else 1.0,
+        most=unpowered.most if unpowered else odd.most if odd else 1.0,
         shows=(
             claim(
                 f"Progress came every {seen.interval_s:.1f} s, and then none for {seconds:.0f} s"
@@ -215,6 +217,7 @@ def _frozen(facts: Facts) -> Finding | None:
                 end,
             ),
             *((unpowered.why,) if unpowered else ()),
+            *((odd.why,) if odd and odd.why else ()),
         ),
         implies=(claim("It stood still while it held its allocation.", seen.last, end),),
         culprits=places,

@@ -330,16 +330,16 @@ def _from_baseline(facts: Facts) -> Finding | None:
         restore = known.restore_claim()
         counted = (known.level_claim(THREADS, "Threads", "{:.0f}"),) if known.rose(THREADS) else ()
         slower = known.slower
-        beside_it = (
-            f", and the run is {known.lost:.1%} slower" if slower else "; the run is no slower"
-        )
+        lost = f", and the run is {known.lost:.1%} slower" if slower else "; the run is no slower"
         own = kind == "io-pressure" and any(known.rose(name, -1) for name in ACTIVITY)
         if own or (not slower and kind != "run-queue"):
             continue  # GPUs wait as well: the run's own loaders press the storage, which is D1
+        alone = [*known.levels[signal].ours] if len(known.levels[signal].ours) == 1 else []
+        whose = f"The {what} of {alone[0]}" if alone else f"Every host's {what}"
         return _finding(
-            facts, kind, (),
-            summary=f"Every host's {what} is at {spell.format(here)} against"
-            f" {spell.format(there)} in the baseline{beside_it}",
+            facts, kind, alone,
+            summary=f"{whose} is at {spell.format(here)} against"
+            f" {spell.format(there)} in the baseline{lost}",
             shows=(level, *counted, known.pace_claim(), *([restore] if restore else []),
                    *known.unmoved((signal,))),
             strength=known.strength(0.8) if slower else 0.35,

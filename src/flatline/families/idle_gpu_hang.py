@@ -25,6 +25,7 @@ References:
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -67,7 +68,8 @@ BEGUN_S = 60.0
 """What had been begun as the last line was printed may run on so long, or is scraped so late."""
 UNDATED_S = 300.0
 """Of a run whose log dates nothing: a model is loaded by then, and memory is read by then."""
-TOLD = 5
+TOLD, ROWS = 5, 10
+_NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?")
 _AMID = re.compile(
     r"(?i)(?<!\d)\d{1,2}%\|(?!.*100%\|)|\b(?:map|tokeniz\w*|filter|download\w*)\b.{0,80}%"
     r"|\b\d[\d,]{2,15} (?:examples|rows|lines|tokens|files|documents|samples)\b"
@@ -187,7 +189,7 @@ def _still(read: Sequence[Readings], place: Place, end: float) -> list[QueryCite
 def _taken(facts: Facts, place: Place, start: float) -> bool:
     """Whether a GPU held little as the job began: what it holds was taken by it, or by a job that
     began later."""
-    first = f"min_over_time(gpu_memory_used_bytes[{UNDATED_S:.0f}s])"
+    first = f"min_over_time(gpu_memory_used_bytes[{UNDATED_S + BEGUN_S:.0f}s])"
     read = readings(instant(facts, first, start + UNDATED_S))
     before = None if read is None else read.value(place, start + UNDATED_S)
     return before is not None and before < HELD_BYTES
@@ -300,11 +302,19 @@ def _went_on(facts: Facts) -> bool:
     none says that the program is done or serves."""
     track = facts.main_track(facts.last.n)
     if track is None:
-        return False
+        return any(_repeats(facts, source) for source in facts.last_lines)
     step = facts.point(track, track.of_attempt(facts.last.n)[-1]).cite
     said = _said(facts, step.source)
     behind = [text for line, text in said if line > step.line]
     return len(behind) < TOLD and not any(map(_WAITS_OR_DONE.search, behind))
+
+
+def _repeats(facts: Facts, source: str) -> bool:
+    """Whether the log ends with rows that differ in their numbers alone, of a form not known."""
+    said = [text for _, text in _said(facts, source)]
+    shapes = Counter(" ".join(_NUMBER.sub("#", text).split()) for text in said)
+    last = " ".join(_NUMBER.sub("#", said[-1]).split()) if said else ""
+    return shapes[last] >= ROWS and last.count("#") >= 2 and not _AMID.search(said[-1])
 
 
 def _said(facts: Facts, source: str) -> list[tuple[int, str]]:

@@ -18,6 +18,7 @@ from flatline.signals import LINK, LOSS
 COUNTERS = (*LOSS, *(name for name in LINK if name.endswith("_total")),
             "rdma_symbol_errors_total", "rdma_retries_exceeded_total")  # fmt: skip
 CARRIED = "transport-of-nccl"
+DISABLED = "transport-ib-disabled"
 SOCKETS = "Socket"
 RESENT, SENT = "tcp_retransmits_total", "network_transmit_bytes_total"
 RDMA, TCP, SYMBOLS = "RDMA traffic", "TCP segments", "words on its links"
@@ -47,9 +48,13 @@ class Network:
 
 
 def on_sockets(facts: Facts) -> Match | None:
-    """The line by which NCCL says that it uses sockets, where none of the attempt says another."""
-    said = [match for match in facts.matches
-            if match.signature.id == CARRIED and match.attempt == facts.last.n]  # fmt: skip
+    """The line by which NCCL says that it uses sockets, where none of the attempt says another; or
+    by which it is told to leave InfiniBand alone, where it says nothing."""
+    said, disabled = ([match for match in facts.matches
+                       if match.signature.id == which and match.attempt == facts.last.n]
+                      for which in (CARRIED, DISABLED))  # fmt: skip
+    if not said and disabled:
+        return disabled[0]
     return said[0] if said and {m.groups["transport"] for m in said} == {SOCKETS} else None
 
 

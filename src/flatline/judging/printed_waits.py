@@ -8,13 +8,14 @@ holds in any stretch, so a run that is slow from its first step is told as well.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite, nan
 from statistics import median
 
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
+from flatline.judging.throughput import course, steps_of
 from flatline.model import Claim, Place
 from flatline.series.spread import LEAST, PEERS, bar, deviations
 
@@ -40,12 +41,32 @@ class Waits:
 
 
 def printed_waits(facts: Facts) -> Waits | None:
-    """None where fewer than four ranks print their waits, or none waits far less than the rest."""
+    """None where fewer than four ranks print their waits, or none waits far less than the rest, in
+    the whole run or in one of its slow phases."""
     tracks = {track.place: track for track in facts.tracks if _tells(facts, track)}
     if len(tracks) <= PEERS:
         return None
     by_step = {place: _by_step(facts, track) for place, track in tracks.items()}
     common = sorted(set.intersection(*(set(rows) for rows in by_step.values())))
+    told = (_in_steps(facts, tracks, by_step, steps) for steps in (common, *_slow(facts, common)))
+    return next((waits for waits in told if waits is not None), None)
+
+
+def _slow(facts: Facts, common: Sequence[int]) -> Iterator[list[int]]:
+    """Those of the steps that lie in a slow phase, phase by phase."""
+    run = course(facts)
+    for phase in run.slow if run is not None else ():
+        assert run is not None
+        first, last = steps_of(run, phase)
+        yield [step for step in common if first <= step <= last]
+
+
+def _in_steps(
+    facts: Facts,
+    tracks: Mapping[Place, Track],
+    by_step: Mapping[Place, Mapping[int, tuple[float, float]]],
+    common: Sequence[int],
+) -> Waits | None:
     if len(common) < LEAST_STEPS:
         return None
     waits = {place: median(rows[s][0] for s in common) for place, rows in by_step.items()}

@@ -13,6 +13,9 @@ import re
 from bisect import bisect_right
 from dataclasses import dataclass, replace
 
+from flatline.parsers._durations import NUMBER as _NUMBER
+from flatline.parsers._durations import Seconds, data_s, step_s, sync_s
+
 _FOREIGN = re.compile(
     r"'(?:eval_\w{0,40})?loss(?:/policy_avg)?': |'(?:train|eval)_runtime': "
     r"|%(?:\|| +[0-9]+/[0-9]+ \[)|[━╸█](?!.{0,200}\bstep: [0-9]+ loss: [0-9])"
@@ -33,10 +36,6 @@ _NOT_A_LOG = re.compile(
 )
 _CHECKPOINT = re.compile(r"check ?point|ckpt|\bresum|\brestor")
 
-_NUMBER = (
-    r"(?>[-+]?(?:0{2,8})?(?:nan|inf(?:inity)?)\b(?!\s*[:=?]\s*(?:no|false|0)\b)"
-    r"|[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,3})?)"
-)
 _AFTER_LOSS = re.compile(
     r"([\w/@-]*)['\"]?(?: (?:train|value|total|\(batch\)))?(?:\s*(?:[:=]|\bis\b)\s*|\s+)[(\[]?\s*"
     r"(?:[a-z.]{0,12}\(\[?)?(" + _NUMBER + r")(?![\w%])"
@@ -81,8 +80,9 @@ _OF = r"(?: *(?:/|of|out of) *" + _INTEGER + r"(?![\w.]))?"
 _STEP = re.compile(
     r"(?<![\w./-])(?:(global|train(?:ing)?|optim(?:izer)?|current)[ _/]?)?"
     r"(step|iter(?:ation)?|(?<!total )(?<!num )(?<!max )steps(?= ?:)"
-    r"|update|num_updates|it(?=[:=]| [0-9]{1,12}/))(?: *[:=#] *#?| +#?)\[? *" + _COUNT + _OF
-)
+    r"|update|num_updates|it(?=[:=]| {1,8}[0-9]{1,12}(?:/| +loss\b)))(?: *[:=#] *#?| +#?)\[? *"
+    + _COUNT + r"(?! ?m?s(?:ec)?\b)" + _OF
+)  # fmt: skip
 _PLANNED = re.compile(
     r"(?<!\w)(?:max|total|num|planned)_(?:train_)?(?:steps|iters|iterations)(?: *[:=] *| +)"
     + _INTEGER
@@ -115,25 +115,6 @@ _NORM = re.compile(
     + r")(?!\w)"
 )
 _RATE = re.compile(r"(?<!\w)(?:lr|learning[ _]rate)\s*[:=]?\s*(" + _NUMBER + r")(?!\w)")
-_DATA = re.compile(
-    r"(?<![\w/])(?:t_data|(?:time/)?data|data[ _]?time|data[ _]?load(?:ing|er)?(?:[ _]?time)?|load"
-    r"[ _]time|wait[ _]data|(?:data|(?:data[ _]?)?loader|input|batch)[ _]wait(?:[ _]time)?)"
-    r"(?:_(?:ms|s(?:ec)?))?\s{0,3}(?:[:=]\s{0,3})?(" + _NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
-)
-_OWN_UNIT = re.compile(r"_(ms|s|sec)[\s:=]")
-_SYNC = re.compile(
-    r"(?<![\w/])(?:(?:grad(?:ient)?[ _-]?)?(?:sync|all[ _-]?reduce)|comm(?:unication)?)"
-    r"(?:[ _]time)?\s{0,3}(?:[:=]\s{0,3}|\s{0,5})(" + _NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
-)
-_TIME = re.compile(
-    r"(?<!\w)((?:step|batch|iter(?:ation)?)[ _]time(?:_ms|_s(?:ec(?:onds)?)?)?"
-    r"|(?:step|train|iter)_(?:ms|s(?:ec(?:onds)?)?)"
-    r"|timing_s/step|step_avg|dt|time|(?:step|total|iter|batch)(?=[ =:]{1,3}[0-9]+\.[0-9]+ ?m?s))"
-    r"\s*[:=]?\s*([0-9]{1,12}(?:\.[0-9]+)?)\s*(ms|s|sec)?(?![\w.:])"
-)
-_EACH = re.compile(
-    r"(?<![\w.])([0-9]{1,12}(?:\.[0-9]+)?) ?(ms|s|sec)/(?:step|it(?:er(?:ation)?)?)(?!\w)"
-)
 _SPEED = re.compile(
     r"(?<![\w/])(tok(?:ens)?/s(?:ec)?|tokens_per_s(?:ec(?:ond)?)?|tps|wps|img/s|samples/s(?:ec)?"
     r"|(?:it(?:er)?|steps?)(?:/s(?:ec)?|s?_per_sec(?:ond)?))"
@@ -452,36 +433,16 @@ def _with_rates(
         held_out,
         norm=line.slot(norm, 1) if norm else None,
         rate=line.slot(rate, 1) if rate else None,
-        step_s=_step_s(line),
-        data_s=_part_s(line, _DATA),
-        sync_s=_part_s(line, _SYNC),
+        step_s=_seconds(line, step_s(line.low)),
+        data_s=_seconds(line, data_s(line.low)),
+        sync_s=_seconds(line, sync_s(line.low)),
         speed=_speed(line, speed) if speed else None,
         speed_unit=_speed_unit(speed[1] or speed[6]) if speed else None,
     )
 
 
-def _step_s(line: _Line) -> Slot | None:
-    """Seconds of a step: the value has a unit, or its name is that of a step's time."""
-    for found in _TIME.finditer(line.low):
-        if found[3] or found[1] not in ("time", "dt"):
-            return line.slot(found, 2, over=1e3 if "ms" in (found[3], found[1][-2:]) else 1.0)
-    each = _EACH.search(line.low)
-    return line.slot(each, 1, over=1e3 if each[2] == "ms" else 1.0) if each else None
-
-
-def _part_s(line: _Line, part: re.Pattern[str]) -> Slot | None:
-    """Seconds of a step spent so: with a unit, or in that of a step time which has none. A bare
-    `time` is a step's where the part is called a time as well; what is called one and has no unit
-    beside a step's seconds is of seconds, as clocks are read."""
-    found, whole = part.search(line.low), _TIME.search(line.low)
-    timed = found is not None and "time" in found[0]
-    unsure = {"dt"} if timed else {"dt", "time"}
-    own = _OWN_UNIT.search(found[0]) if found else None
-    unit = found and (found[2] or (own and own[1]))
-    bare = whole and not whole[3] and whole[1] not in unsure and whole[1][-3:] != "_ms"
-    if found is None or not (unit or bare or (timed and whole and whole[3] in ("s", "sec"))):
-        return None
-    return line.slot(found, 1, over=1e3 if unit == "ms" else 1.0)
+def _seconds(line: _Line, found: Seconds | None) -> Slot | None:
+    return None if found is None else line.slot(found.match, found.group, over=found.over)
 
 
 def _speed(line: _Line, found: re.Match[str]) -> Slot | None:

@@ -7,8 +7,7 @@ epoch; one planned in tokens or samples prints those, and no step is claimed.  `
 is evaluation.  The first loss below a heading is the training loss; what a console of many
 metrics calls `loss/train/...` beside it is a part.
 
-Refused: learning rate and throughput, which stand in lines of their own that say no step; OLMo's
-headings (see `olmo`).
+Refused: learning rate and samples a second; OLMo's headings (see `olmo`).
 
 Source: `ConsoleLogger._get_progress_string` and `log_to_console` of
 composer/loggers/console_logger.py, 0.12 to 0.32.
@@ -30,6 +29,7 @@ TRIGGERS = (
     r"\[Eval batch=[0-9]+/[0-9]+\]",
     r"(Train|train/)? ?(loss/train/total|CrossEntropyLoss|CE loss)[:=] ",
     r"Train l2_norm/grad/global: ",
+    r"throughput/batches_per_sec: ",
     r"checkpoint_saver: Checkpoint locally saved to ",
 )
 _HEADING = Late(
@@ -42,6 +42,7 @@ _LOSS = Late(
     r"\s*(?:Train )?(?:train/)?(loss/train/total|CrossEntropyLoss|CE loss)[:=] *(" + NUMBER + ")"
 )
 _SAVED = Late(r"Checkpoint locally saved to \S{1,400}/ep[0-9]{1,7}-ba([0-9]{1,12})")
+_RATE = Late(r"\s*(?:Train )?throughput/batches_per_sec: *(" + NUMBER + ")")
 _NORM = Late(r"\s*Train l2_norm/grad/global: *(" + NUMBER + ")")
 
 
@@ -68,9 +69,17 @@ class Reader:
         elif self._below and (loss := _LOSS.match(text)):
             self._below = False
             return (Progress("train", self._step, loss=number(loss[2]), loss_name=loss[1]),)
-        elif self._step is not None and not self._evaluates and (norm := _NORM.match(text)):
-            return (Progress("train", self._step, grad_norm=number(norm[1])),)
+        elif self._step is not None and not self._evaluates:
+            return self._beside(text)
         return ()
+
+    def _beside(self, text: str) -> Iterable[Progress]:
+        """What else is said of the step, a line each."""
+        if norm := _NORM.match(text):
+            return (Progress("train", self._step, grad_norm=number(norm[1])),)
+        rate = _RATE.match(text)
+        value = number(rate[1]) if rate else None
+        return (Progress("train", self._step, step_s=1 / value),) if value else ()
 
     def _heading(self, heading: re.Match[str]) -> Iterable[Progress]:
         n, of = int(heading[3]), int(heading[4])

@@ -1,0 +1,87 @@
+"""What lines of hand-written loops say that a step took, and which parts of it."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+NUMBER = (
+    r"(?>[-+]?(?:0{2,8})?(?:nan|inf(?:inity)?)\b(?!\s*[:=?]\s*(?:no|false|0)\b)"
+    r"|[-+]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:e[-+]?[0-9]{1,3})?)"
+)
+_DATA = re.compile(
+    r"(?<![\w/])(?:t_data|(?:time/)?data|data[ _]?time|data[ _]?load(?:ing|er)?(?:[ _]?time)?|load"
+    r"[ _]time|wait[ _]data|(?:data|(?:data[ _]?)?loader|input|batch)[ _]wait(?:[ _]time)?)"
+    r"(?:_(?:ms|s(?:ec)?))?\s{0,3}(?:[:=]\s{0,3})?(" + NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
+)
+_OWN_UNIT = re.compile(r"_(ms|s|sec)[\s:=]")
+_SYNC = re.compile(
+    r"(?<![\w/])(?:wait[ _])?(?:(?:grad(?:ient)?[ _-]?)?(?:sync|all[ _-]?reduce)"
+    r"|comm(?:unication)?)(?:[ _](?:time|wait))?"
+    r"\s{0,3}(?:[:=]\s{0,3}|\s{0,5})(" + NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
+)
+_TIME = re.compile(
+    r"(?<!\w)((?:step|batch|iter(?:ation)?)[ _]time(?:_ms|_s(?:ec(?:onds)?)?)?"
+    r"|(?:step|train|iter)_(?:ms|s(?:ec(?:onds)?)?)"
+    r"|timing_s/step|step_avg|dt|time|(?:step|total|iter|batch)"
+    r"(?=[ =:]{1,3}(?:[0-9]+\.[0-9]+ ?s|[0-9]+(?:\.[0-9]+)? ?ms)))"
+    r"\s*[:=]?\s*([0-9]{1,12}(?:\.[0-9]+)?)\s*(ms|s|sec)?(?![\w.:])"
+)
+_EACH = re.compile(
+    r"(?<![\w.])([0-9]{1,12}(?:\.[0-9]+)?) ?(ms|s|sec)/(?:step|it(?:er(?:ation)?)?)(?!\w)"
+)
+_EACH_OF = re.compile(
+    r"(?<![\w/])(ms|s|sec)/(?:batch|step|it(?:er(?:ation)?)?)\s{0,3}[:=]?\s{0,3}"
+    r"([0-9]{1,12}(?:\.[0-9]+)?)(?![\w.])"
+)
+_METERS = re.compile(
+    r"(?<!\w)time[\s:=]{1,3}([0-9]+\.[0-9]+)\W{1,4}data[\s:=]{1,3}([0-9]+\.[0-9]+)(?![\w.])"
+)
+"""The meters of a step's time and of what of it the data took, side by side."""
+
+
+class Seconds(NamedTuple):
+    """Where the number stands, and by what it is divided."""
+
+    match: re.Match[str]
+    group: int
+    over: float = 1.0
+
+
+def step_s(low: str) -> Seconds | None:
+    """Seconds of a step: the value has a unit, or its name is that of a step's time."""
+    for found in _TIME.finditer(low):
+        if found[3] or found[1] not in ("time", "dt"):
+            return Seconds(found, 2, 1e3 if "ms" in (found[3], found[1][-2:]) else 1.0)
+    if each := _EACH.search(low):
+        return Seconds(each, 1, 1e3 if each[2] == "ms" else 1.0)
+    if each := _EACH_OF.search(low):
+        return Seconds(each, 2, 1e3 if each[1] == "ms" else 1.0)
+    meters = _METERS.search(low)
+    return Seconds(meters, 1) if meters else None
+
+
+def data_s(low: str) -> Seconds | None:
+    """Seconds of a step spent waiting for data."""
+    meters = _METERS.search(low)
+    return Seconds(meters, 2) if meters else _part_s(low, _DATA)
+
+
+def sync_s(low: str) -> Seconds | None:
+    """Seconds of a step spent in collectives, waiting for others included."""
+    return _part_s(low, _SYNC)
+
+
+def _part_s(low: str, part: re.Pattern[str]) -> Seconds | None:
+    """Seconds of a step spent so: with a unit, or in that of a step time which has none. A bare
+    `time` is a step's where the part is called a time as well; what is called one and has no unit
+    beside a step's seconds is of seconds, as clocks are read; waits are of the step's own unit."""
+    found, whole = part.search(low), _TIME.search(low)
+    timed = found is not None and "time" in found[0]
+    unsure = {"dt"} if timed else {"dt", "time"}
+    own = _OWN_UNIT.search(found[0]) if found else None
+    unit = found and (found[2] or (own and own[1]) or (part is _SYNC and whole and whole[3]))
+    bare = whole and not whole[3] and whole[1] not in unsure and whole[1][-3:] != "_ms"
+    if found is None or not (unit or bare or (timed and whole and whole[3] in ("s", "sec"))):
+        return None
+    return Seconds(found, 1, 1e3 if unit == "ms" else 1.0)
