@@ -10,10 +10,11 @@ from pathlib import Path
 import pytest
 
 from flatline.collect import files
-from flatline.collect.files import BINARY, EMPTY, OTHER, Found, classify, of_job, walk
+from flatline.collect.files import BINARY, EMPTY, OTHER, Found, classify, walk
+from flatline.collect.of_job import of_job as files_of
 from flatline.errors import UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
-from flatline.model import Gap
+from flatline.model import Gap, Job, RecordCite
 
 STEPS = "".join(f"step {i}/100 loss {5 / i:.3f}\n" for i in range(1, 30))
 DMESG = "".join(f"[ {i}.000001] usb 1-1: new device\n" for i in range(10))
@@ -157,6 +158,14 @@ def test_slurm_json_of_no_known_format_is_a_gap(tmp_path: Path) -> None:
     assert (SCHEDULER, "sacct.json") in [(gap.need, gap.where) for gap in gaps]
 
 
+def of_job(
+    given: list[Found], job: str, others: set[str], hosts: tuple[str, ...] = ()
+) -> list[Found]:
+    cite = RecordCite("sacct.psv", "row 1, State", "RUNNING", "RUNNING")
+    rows = [Job(job, None, "running", "RUNNING", cite, nodes=hosts)] if hosts else []
+    return files_of(given, rows, job, others)
+
+
 def found(*sources: str, kind: str = LOG) -> list[Found]:
     return [Found(Path(source), source, kind, 1) for source in sources]
 
@@ -173,10 +182,25 @@ def test_logs_named_after_the_job_are_its_own() -> None:
 
 def test_ranks_logs_beside_the_one_named_after_the_job_are_its_own() -> None:
     """As long as nothing there is another job's."""
-    files = found("slurm-7733.out", "logs/rank_000.log", "logs/rank_016.log", "train.log")
+    files = found("slurm-7733.out", "logs/rank_000.log", "logs/rank_016.log", "task-3.err")
 
     assert of_job(files, "7733", set()) == files
     assert of_job(files, "7733", {"7721"}) == files
+
+
+def test_logs_in_folders_of_its_hosts_are_its_own() -> None:
+    """Another host's are not."""
+    files = found("slurm-7733.out", "logs/n5/stdout.log", "logs/n6.log")
+
+    assert of_job(files, "7733", set(), ("n5", "n6")) == files
+    assert of_job(files, "7733", set(), ("n5", "n7")) == files[:2]
+
+
+def test_a_log_of_no_name_beside_the_jobs_own_may_be_anybodys() -> None:
+    """Of an earlier try, of a test, of an installation."""
+    files = found("slurm-7733.out", "train.log", "pip_install.log")
+
+    assert of_job(files, "7733", set()) == files[:1]
 
 
 @pytest.mark.parametrize(

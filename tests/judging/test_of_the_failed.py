@@ -1,4 +1,4 @@
-"""Failures that name no rank, and the one process that the launcher says failed."""
+"""Failures that name no rank, and the one rank that raised what they lead to."""
 
 from __future__ import annotations
 
@@ -30,20 +30,29 @@ def judged(folder: Path, *parts: str) -> Verdict:
     return diagnose(collect(Request((str(folder),))))
 
 
-def test_the_kernels_assertion_is_that_of_the_one_that_failed(tmp_path: Path) -> None:
+def test_the_kernels_assertion_is_that_of_the_one_that_raised_it(tmp_path: Path) -> None:
     """Kernels print without a rank."""
     verdict = judged(tmp_path, RAISED.format(13), ENDED.format(13))
 
     assert (verdict.code, verdict.fault_class) == ("A3", "cuda")
-    assert [(place.host, place.task) for place in verdict.culprits] == [("n5", 13)]
+    assert [(place.host, place.rank) for place in verdict.culprits] == [("n5", 13)]
+
+
+def test_whoever_ends_after_it_is_not_named(tmp_path: Path) -> None:
+    """The rank that asserted is aborted, and its victim exits."""
+    ends = "srun: error: n1: task 3: Aborted (core dumped)\n" + ENDED.format(13)
+
+    assert judged(tmp_path, RAISED.format(3), ends).culprits[0].rank == 3
 
 
 @pytest.mark.parametrize(
     "ends",
     [
-        RAISED.format(12) + ENDED.format(13),  # another one raised it
-        RAISED.format(13) + ENDED.format(13) + ENDED.format(14),  # two failed
+        ENDED.format(13),
+        "srun: error: n1: task 3: Aborted (core dumped)\n" + ENDED.format(13),
+        RAISED.format(12) + RAISED.format(13) + ENDED.format(13),
     ],
+    ids=["nobody raised it", "the victim's exit", "two raised it"],
 )
 def test_of_several_none_is_named(tmp_path: Path, ends: str) -> None:
     """Which of them asserted nothing says."""

@@ -169,3 +169,27 @@ def test_a_count_that_goes_on_is_no_end() -> None:
     said = [list(reader.feed(f"INFO completed {n} steps")) for n in (100, 200, 300)]
 
     assert [bool(one) for one in said] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("line", "step", "took_s", "data_s", "sync_s"),
+    [
+        ("it   20/2000 loss 5.6 599.4 img/s iter 3417 ms (data 5.2 ms)", 20, 3.417, 0.0052, None),
+        ("[   10/9000] loss 4.6 (4.6)  time 1.528  data 0.122  mem 61.2G", 10, 1.528, 0.122, None),
+        ("| epoch 0 | step 10 | 0.11% | ms/batch  1932.73 | loss  4.893", 10, 1.93273, None, None),
+        ("it  25 loss 3.7 | fwd 237.8 comm_wait 118.2 | total 871.9 ms", 25, 0.8719, None, 0.1182),
+        ("step 7 loss 2.1 step_time=1.9 wait_allreduce=0.637", 7, 1.9, None, 0.637),
+    ],
+)  # fmt: skip
+def test_what_a_step_took_in_other_words(
+    line: str, step: int, took_s: float, data_s: float | None, sync_s: float | None
+) -> None:
+    """A time per iteration is no step, and parts of a step are in its unit."""
+    point = only(plain.Reader().feed(line))
+
+    assert point.step == step
+    assert point.step_s == pytest.approx(took_s)
+    assert (point.data_s, point.sync_s) == (
+        None if data_s is None else pytest.approx(data_s),
+        None if sync_s is None else pytest.approx(sync_s),
+    )

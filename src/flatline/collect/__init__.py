@@ -20,13 +20,14 @@ from flatline.collect.attempts import fold_attempts, moved, of_rows
 from flatline.collect.baseline import Chosen, lacking_of, named_baseline, sought
 from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
-from flatline.collect.files import BINARY, Found, OnProgress, of_job, told_in_lines, walk
+from flatline.collect.files import BINARY, Found, OnProgress, told_in_lines, walk
 from flatline.collect.foreign import of_other_jobs
 from flatline.collect.histories import last_of_each, not_beside_a_log
 from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting
 from flatline.collect.masking import masked
 from flatline.collect.numbers import ENDLESS, Numbers
+from flatline.collect.of_job import of_job
 from flatline.collect.placing import placed
 from flatline.collect.pool import Task, read_all
 from flatline.collect.runs import (
@@ -164,8 +165,7 @@ def read(
         gaps.append(Gap(SCHEDULER, f"no record of job {job_id} was found"))
     gaps += shared(records.jobs, rows)
     if job_id is not None or len({job.id for job in records.jobs}) > 1:
-        wanted = rows[-1].id if rows else job_id or ""
-        found = of_job(found, wanted, {job.id for job in records.jobs} - {wanted})
+        found = of_job(found, rows, job_id or "", {job.id for job in records.jobs})
     logs = _logs(found, rows, gaps, on_progress, zone)
     told = told_nodes(match for _, _, events in logs for match in events.matches)
     held = request.hosts or (rows[-1].nodes if rows else ()) or told

@@ -87,8 +87,6 @@ _GENERATED = re.compile(
 """What a model was trained on or wrote itself: text of any kind."""
 _CHANGES = re.compile(rb"\s*(?:diff --git |commit [0-9a-f]{40}\n)")
 _SETTING = re.compile(rb"[A-Za-z_][\w%()]{0,120}=|\s|$")
-_ID = r"\d+(?:_\d+)?"
-"""A job's number, or an array task's."""
 _EVENTS = re.compile(r"(^|[./])events\.out\.tfevents\.")
 ENDS_BYTES = 4096
 _KERNEL = re.compile(
@@ -454,44 +452,3 @@ def _text_kind(head: bytes) -> str:
         return KERNEL
     timed = len(_KERNEL_TIMED.findall(head)) > lines / 2
     return KERNEL if timed and _KERNEL_SAYS.search(head) else LOG
-
-
-def of_job(found: list[Found], job: str, others: set[str]) -> list[Found]:
-    """
-    The files of one job where a folder holds several.
-
-    Logs named after the job are its own; so are those named after none, as ranks' logs are, unless
-    something in the folder is named after another job: one of `others`, or a log that differs from
-    one of its own by that number alone.  A kernel log speaks of a host, whoever ran there: it is
-    kept unless it is named after another job.  Records and metrics are kept: their rows, as a
-    kernel's lines, are told apart later.
-    """
-
-    def named(job_id: str) -> str:
-        return rf"(?<!\d){re.escape(job_id)}(?!\d)"
-
-    def names(file: Found, job_id: str) -> bool:
-        return re.search(named(job_id), file.source) is not None
-
-    logs = [file for file in found if file.kind in (LOG, EVENTS)]
-    own = {id(file) for file in found if names(file, job)}
-    alike = {shape for file in logs for shape in _without(named(job), file.source)}
-    strange = {id(file) for file in found if any(names(file, other) for other in others)}
-    strange |= {id(file) for file in logs if not alike.isdisjoint(_without(_ID, file.source))}
-    strange -= own
-    several = any(id(file) in strange for file in found if file.kind in (LOG, EVENTS, KERNEL))
-
-    def keep(file: Found) -> bool:
-        if file.kind in (LOG, EVENTS) and alike and several:
-            return id(file) in own
-        return file.kind not in (LOG, KERNEL, EVENTS) or id(file) not in strange
-
-    return list(filter(keep, found))
-
-
-def _without(pattern: str, source: str) -> list[str]:
-    """The name with each place that matches left out in turn."""
-    return [
-        f"{source[: found.start()]}#{source[found.end() :]}"
-        for found in re.finditer(pattern, source)
-    ]

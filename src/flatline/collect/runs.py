@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
@@ -363,11 +364,12 @@ def _said_end(
     """The file in which a line of the program or its framework says that it was done."""
     roots = _against(matches, crashes, exits, on_record=on_record)
     ends = [m.cite for m in matches if "end-ok" in m.signature.tags and m.attempt == attempt]
-    ends += [
-        m.cite
-        for m in markers
-        if m.kind == "finished" and m.attempt == attempt and _has_the_last_word(m, tracks)
-    ]
+    done = [m for m in markers if m.kind == "finished" and m.attempt == attempt]
+    lowest = _lowest(tracks, attempt) if done else {}
+    by_log: dict[str, list[Track]] = defaultdict(list)
+    for track in tracks if done else ():
+        by_log[track.source].append(track)
+    ends += [m.cite for m in done if _has_the_last_word(m, by_log[m.cite.source], lowest)]
     return next((e.source for e in ends if not roots.after(e.source, e.line)), None)
 
 
@@ -439,35 +441,37 @@ def _dropped(crash: Crash, ignored: _Ignored) -> bool:
     return any((crash.cite.source, line) in ignored for line in above)
 
 
-def _has_the_last_word(said: Marker, tracks: Sequence[Track]) -> bool:
+def _has_the_last_word(said: Marker, tracks: Sequence[Track], lowest: Mapping[str, int]) -> bool:
     """
     Whether nothing denies that the run was over where its program said so.
 
     What was trained before the first step is a tokenizer or a cluster index; a stage, a fold and
     a rank end too: no more steps were made after it in its file, and no other rank's stream stands
-    behind those in the file by more than it prints at a time.
+    behind those in the file by more than it prints at a time: `lowest` is, by format, how far the
+    one has come that is least far.  `tracks` are those of its file.
     """
-    source, line = said.cite.source, said.cite.line
+    line = said.cite.line
     begun = bool(said.progress.step or said.progress.epoch)
     furthest: dict[str, int] = {}
     for track in tracks:
         span = track.of_attempt(said.attempt)
-        if track.source == source and span:
+        if span:
             own = track.lines[span.start : span.stop]
             begun = begun or own[0] < line
             if sum(at > line for at in own[-1 - GOES_ON_AFTER :]) > GOES_ON_AFTER:
                 return False
             top = max(track.steps[i] for i in span)
             furthest[track.format] = max(top, furthest.get(track.format, -1))
-    return begun and not any(
-        _behind(track, said.attempt, furthest.get(track.format, -1)) for track in tracks
-    )
+    return begun and all(top <= lowest.get(kind, top) for kind, top in furthest.items())
 
 
-def _behind(track: Track, attempt: int, furthest: int) -> bool:
-    """Whether a stream stopped more than two of its printing intervals before a step."""
-    steps = [track.steps[i] for i in track.of_attempt(attempt) if track.steps[i] >= 0]
-    if len(steps) < 2:
-        return False
-    interval = max(1, steps[-1] - steps[-2])
-    return furthest - max(steps) > GOES_ON_AFTER * interval
+def _lowest(tracks: Sequence[Track], attempt: int) -> dict[str, int]:
+    """By format, two printing intervals beyond the last step of the stream that is least far."""
+    lowest: dict[str, int] = {}
+    for track in tracks:
+        steps = [track.steps[i] for i in track.of_attempt(attempt) if track.steps[i] >= 0]
+        if len(steps) >= 2:
+            interval = max(1, steps[-1] - steps[-2])
+            reached = max(steps) + GOES_ON_AFTER * interval
+            lowest[track.format] = min(reached, lowest.get(track.format, reached))
+    return lowest

@@ -33,7 +33,8 @@ from dataclasses import replace
 from flatline.facts import Facts
 from flatline.judging.claims import claim, number
 from flatline.judging.echoes import echo_claim
-from flatline.judging.leads import Lead, fix, lead, not_found, of_the_failed, shows, subject
+from flatline.judging.kills import BY_LAUNCHER
+from flatline.judging.leads import Lead, fix, lead, not_found, shows, subject
 from flatline.judging.memory import Filled, filled
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, LogCite, Place
 
@@ -92,7 +93,7 @@ def judge(facts: Facts) -> Judgement:
         and facts.tagged("oom-kill")
     ):
         return None  # the host's memory, whose error in Ray has the same name
-    found = of_the_failed(facts, found)
+    found = _of_the_failed(facts, found)
     claims = [shows(found, f"{subject(found)} could not allocate GPU memory")]
     cites = [f.match.cite for f in found.group if f.match is not None][:3] or [first.cite]
     groups = first.match.groups if first.match else {}
@@ -135,6 +136,19 @@ def judge(facts: Facts) -> Judgement:
         actions=(*((_LOOK,) if stray is not None else ()), _fix(facts, found)),
         resubmit="fix_first",
     )
+
+
+def _of_the_failed(facts: Facts, found: Lead) -> Lead:
+    """One failure without a place is that of the one process that the launcher says failed."""
+    if found.culprits or len(found.group) != 1 or found.others:
+        return found
+    own = {e.place for e in facts.exits if e.attempt == found.first.attempt and e.exit_code
+           and not e.reporter.endswith(BY_LAUNCHER)} - {Place()}  # fmt: skip
+    place = next(iter(own)) if len(own) == 1 else Place()
+    if place.rank is None or place.host is None:
+        return found
+    first = replace(found.first, place=place)
+    return replace(found, first=first, group=(first,), scope="place", culprits=(place,))
 
 
 def _fix(facts: Facts, found: Lead) -> Action:

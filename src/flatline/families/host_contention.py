@@ -394,7 +394,7 @@ def _always(
 def _gaps(facts: Facts, run: Course, hosts: Sequence[str]) -> tuple[Claim, ...]:
     """That GPUs of these hosts alone had gaps, in the slow phases or all along."""
     alone = lone_host(facts, run)
-    all_along = alone is not None and alone.place.host in hosts
+    all_along = alone is not None and [alone.place.host] == [*hosts]
     return (alone.shows,) if alone and all_along else gaps_of(facts, run, hosts)
 
 

@@ -131,7 +131,8 @@ def _may_be(facts: Facts) -> bool:
 def _of_one_gpu(facts: Facts) -> bool:
     """Whether no more than one GPU was given to it, as far as is known: others beside an idle one
     may be its own, at work, and wait for it (C2)."""
-    return len(facts.hosts) <= 1 and (facts.job is None or (facts.job.gpus or 1) <= 1)
+    many = (facts.job and (facts.job.gpus or 1) > 1) or (facts.world_size or 1) > 1
+    return len(facts.hosts) <= 1 and not many
 
 
 def _idle(
@@ -153,7 +154,9 @@ def _idle(
     alone = all(len(one.rows) == 1 for one in known)
     idle = [cites for place in known[1].rows if (cites := _still(known, place, end))]
     if not alone:
-        idle = [cites for cites in idle if _taken(facts, cites[0].place, start)]
+        held = [place for place, row in known[1].rows.items() if row.last >= HELD_BYTES]
+        own = [place for place in held if _taken(facts, place, start)]
+        idle = [cites for cites in idle if [cites[0].place] == own]
     return idle, alone
 
 
@@ -298,15 +301,15 @@ def _since_work(facts: Facts, activity: str, start: float, end: float) -> float 
 
 
 def _went_on(facts: Facts) -> bool:
-    """Whether the log ends with training steps: lines that follow the last of them are few, and
-    none says that the program is done or serves."""
+    """Whether the log ends with a training step: whatever follows it may take the host's time."""
     track = facts.main_track(facts.last.n)
     if track is None:
         return any(_repeats(facts, source) for source in facts.last_lines)
     step = facts.point(track, track.of_attempt(facts.last.n)[-1]).cite
     said = _said(facts, step.source)
     behind = [text for line, text in said if line > step.line]
-    return len(behind) < TOLD and not any(map(_WAITS_OR_DONE.search, behind))
+    bar = rf"%\|.*\b\d+/{facts.planned_steps or 0} \["  # the trainer's own, below what it printed
+    return all(re.search(bar, text) for text in behind)
 
 
 def _repeats(facts: Facts, source: str) -> bool:

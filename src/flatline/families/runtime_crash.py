@@ -31,7 +31,7 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.echoes import echo_claim
-from flatline.judging.leads import fix, lead, not_found, of_the_failed, raised, shows
+from flatline.judging.leads import fix, lead, not_found, of_the_one_that_told, raised, shows
 from flatline.model import Finding, Judgement
 
 CODE = "A3"
@@ -60,7 +60,8 @@ def judge(facts: Facts) -> Judgement:
     found = lead(facts, CODE)
     if found is None:
         return not_found(facts, CODE, ["traceback", "family:A3"], "no exception in any log")
-    found = of_the_failed(facts, found)
+    if found.first.fault_class == "cuda":
+        found = of_the_one_that_told(facts, found)
     first = found.first
     implies = [claim(_KINDS.get(first.fault_class or "", first.what), first.cite)]
     echoes = echo_claim(facts, first)

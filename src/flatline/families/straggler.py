@@ -25,6 +25,7 @@ References:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -43,7 +44,7 @@ from flatline.judging.reported import Reported, reported
 from flatline.judging.slow_cpus import at_moments, beside, slow_cpus
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Course, course, shown, step_at
-from flatline.model import Action, Finding, Judgement, Place
+from flatline.model import Action, Claim, Finding, Judgement, LogCite, Place
 
 CODE = "D3"
 NAME = "straggler"
@@ -72,7 +73,9 @@ UNSEEN_MOST = 0.79
 """Just short of confident: a host whose load nobody measured may be held by other processes."""
 OPEN = "Why it is slow: its clocks, its host's load and a trace would tell."
 WHY_CLOCKED = "Why its CPUs are slower: heat, a power cap of the host, or its governor."
-LINKED, REPORTED = 0.75, 0.8
+LINKED, REPORTED = 0.75, 0.72
+LABEL = 80
+"""Characters at the beginning of a line in which who wrote it stands."""
 _SHOWN = 3
 
 
@@ -142,14 +145,14 @@ def _all_through(facts: Facts, run: Course) -> Finding | None:
     if apart is not None:
         return _throughout(facts, apart, "slow-host")
     late = lone_card(facts, run)
-    return None if late is None else _on_its_link(facts, run, late)
+    link = None if late is None else narrow(facts, late.place, *run.pace.span)
+    return None if late is None or link is None else _on_its_link(facts, late, link)
 
 
-def _on_its_link(facts: Facts, run: Course, late: Lone) -> Finding:
-    """A card that is late throughout, with its PCIe link where that is why."""
-    told, link = _throughout(facts, late, "late-rank"), narrow(facts, late.place, *run.pace.span)
-    if link is None:
-        return told
+def _on_its_link(facts: Facts, late: Lone, link: Claim) -> Finding:
+    """A card that is late throughout because its PCIe link has lost lanes: without that, it may be
+    the first stage of a pipeline, or the rank that writes and evaluates."""
+    told = _throughout(facts, late, "late-rank")
     why = claim("What it copies to and from its host takes longer.", *link.cites)
     asked = tuple(text for text in told.cannot_decide if text != OPEN)
     return replace(told, shows=(*told.shows, link), implies=(*told.implies, why),
@@ -161,7 +164,7 @@ def _on_its_link(facts: Facts, run: Course, late: Lone) -> Finding:
 
 def _waited_for(facts: Facts, told: Waits) -> Finding:
     """By what every rank printed of its own waits."""
-    places = tuple(facts.on_host(place) for place in told.places)
+    places = tuple(_named(facts, place, told.shows[0]) for place in told.places)
     hosts = tuple(sorted({place.host for place in places if place.host}))
     more = f" and {len(places) - 1} more" if len(places) > 1 else ""
     return Finding(
@@ -185,6 +188,16 @@ def _waited_for(facts: Facts, told: Waits) -> Finding:
         actions=_actions(facts, hosts),
         resubmit="exclude" if hosts else "unknown",
     )
+
+
+def _named(facts: Facts, place: Place, shows: Claim) -> Place:
+    """With the host that its own line, which is cited first, names in its label."""
+    place, line = facts.on_host(place), shows.cites[0]
+    if place.host is not None or not isinstance(line, LogCite) or line.place.rank != place.rank:
+        return place
+    words = set(re.findall(r"[\w.-]+", line.text[:LABEL]))
+    named = [host for host in facts.hosts if host in words]
+    return replace(place, host=named[0]) if len(named) == 1 else place
 
 
 def _reported(facts: Facts, told: Reported) -> Finding:

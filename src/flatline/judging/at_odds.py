@@ -1,9 +1,10 @@
 """
-Ranks that the watchdog found in another collective than all the others, under the same number.
+The rank that the watchdog found in another collective than all the others, under the same number.
 
 Each process group of NCCL's numbers its collectives from 1 on, on every rank alike: where one
-number is an all-reduce to most and an all-gather to one, that one left a call out, or made one
-more.
+number is an all-reduce to all but one, which is in an all-gather, that one left a call out, or
+made one more.  All that is read must be of one group, by its name: ranks that wait in two groups
+may have come to the same number in both.
 """
 
 from __future__ import annotations
@@ -11,32 +12,30 @@ from __future__ import annotations
 import re
 from collections import Counter
 
+from flatline.facts import Facts
 from flatline.judging.claims import number
-from flatline.judging.waiting import FEW_RATIO
 from flatline.model import Match
 
-LEAST = 3
-"""Ranks that must have told theirs."""
-OF_ONE_GROUP = 100
-"""Groups that are not named may have come to one number, as long as it is small: a judgement."""
+LEAST = 4
+"""Ranks of the world: of fewer, who is the odd one out is open."""
 PAIRED = ("SEND", "RECV", "RECVANYSOURCE", "COALESCED", "UNKNOWN")
 """Operations of which the ranks of one group do not all do the same, and those that hide which."""
-_GROUP = re.compile(r"\[PG (?:ID )?(\w{1,40})")
+_GROUP = re.compile(r"\[(PG .{1,120}?) Rank \d")
 
 
-def at_odds(victims: tuple[Match, ...]) -> tuple[Match, ...]:
-    """The lines of the few ranks that were in another operation; none where that is not plain."""
-    told = [m for m in victims if m.groups.get("seq") and m.groups.get("op")
-            and number(m.cite.place) is not None]  # fmt: skip
-    numbers = {m.groups["seq"] for m in told}
-    groups = {found[1] if (found := _GROUP.search(m.cite.text)) else None for m in told}
-    operations = Counter(m.groups["op"] for m in told)
-    if len(told) < LEAST or len(numbers) != 1 or len(groups) != 1 or len(operations) < 2:
-        return ()
-    if groups == {None} and int(numbers.pop()) < OF_ONE_GROUP:
-        return ()
+def at_odds(facts: Facts, victims: tuple[Match, ...]) -> Match | None:
+    """Its line; None where any rank of the world did not tell, or it is not plain."""
+    told = {number(m.cite.place): m for m in victims if m.groups.get("seq") and m.groups.get("op")}
+    world = facts.world_size or len(facts.ranks)
+    if world < LEAST or told.keys() != {*range(world)}:
+        return None
+    numbers = {m.groups["seq"] for m in told.values()}
+    said = (_GROUP.search(m.cite.text) for m in facts.matches if m.attempt == facts.last.n)
+    groups = {found[1] for found in said if found is not None}
+    operations = Counter(m.groups["op"] for m in told.values())
+    if len(numbers) != 1 or len(groups) != 1 or len(operations) != 2:
+        return None
     if any(operation in PAIRED for operation in operations):
-        return ()
-    (usual, _), *_ = operations.most_common(1)
-    odd = tuple(m for m in told if m.groups["op"] != usual)
-    return odd if len(odd) == 1 or len(odd) <= FEW_RATIO * len(told) else ()
+        return None
+    (_, _), (rare, times) = operations.most_common()
+    return next(m for m in told.values() if m.groups["op"] == rare) if times == 1 else None

@@ -3,11 +3,21 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from flatline.facts import Facts, Marker
 
 LOOKED_BACK = 400
 """Lines before a checkpoint is looked for in which settings are printed."""
+_EARLIER = re.compile(
+    r"(?i)\bresum(?:e|es|ed|ing)\b(?!\W{1,60}(?:none|false|auto)\b)|RESTART_COUNT[=: ]+[1-9]"
+    r"|\bprevious(?:ly)?\b|consumed_(?:train_)?samples[ .:=]+[1-9]|\biter_\d{5,}\b"
+    r"|(?:pretrained|finetune|exit_on_missing)\w*[ .:=]+(?:True|/)|\bchain\b"
+)
+"""What tells of an earlier run."""
+_LATER = re.compile(
+    r"(?i)(?:part|chunk|seg|cont|resume|restart|run)[-_.]?(?:[2-9]|\d\d)\b|-r[2-9]\b"
+)
 _LOAD = re.compile(r"\s{0,4}load \.{5,80} (/\S{1,400})")
 """Where Megatron looks for a checkpoint, as it prints its settings."""
 
@@ -18,7 +28,11 @@ def begins_where_it_saves(facts: Facts) -> bool:
     job = facts.job
     if facts.last.n > 0 or len(facts.jobs) > 1 or (job and (job.dependency or job.restarts)):
         return False
+    if job and job.name and _LATER.search(job.name):
+        return False
     fresh = [m for m in facts.markers_of("fresh") if m.progress.step is None]
+    if any(_EARLIER.search(text) for marker in fresh for text in _above(facts, marker)):
+        return False
     saved = [m.cite.text for m in facts.markers_of("checkpoint_saved")]
     places = [_looked_in(facts, marker) for marker in fresh]
     return bool(places) and all(
@@ -29,7 +43,10 @@ def begins_where_it_saves(facts: Facts) -> bool:
 
 def _looked_in(facts: Facts, marker: Marker) -> str | None:
     """The folder that the settings printed before it say it looks in."""
-    first = max(1, marker.cite.line - LOOKED_BACK)
-    lines = facts.lines(marker.cite.source, first, marker.cite.line - first)
-    named = [found[1] for line in lines if (found := _LOAD.match(line))]
+    named = [found[1] for line in _above(facts, marker) if (found := _LOAD.match(line))]
     return named[-1].rstrip("/") if named else None
+
+
+def _above(facts: Facts, marker: Marker) -> Sequence[str]:
+    first = max(1, marker.cite.line - LOOKED_BACK)
+    return facts.lines(marker.cite.source, first, marker.cite.line - first)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import LOOP_DOUBT, WEAK_ROOT, Failure, of_family
-from flatline.judging.kills import BY_LAUNCHER
 from flatline.judging.uncaught import shares_memory
 from flatline.model import (
     NOWHERE,
@@ -82,17 +81,21 @@ def lead_of(facts: Facts, found: Sequence[Failure]) -> Lead:
     return Lead(first, group, scope, culprits, others, everyone)
 
 
-def of_the_failed(facts: Facts, found: Lead) -> Lead:
-    """Failures without a place are those of the one process that the launcher says failed, where
-    none tells of another."""
+def of_the_one_that_told(facts: Facts, found: Lead) -> Lead:
+    """Failures without a place, as a kernel's own words have none, are those of the one rank that
+    raised the error which they lead to."""
     if found.culprits or any(f.place != NOWHERE for f in found.group):
         return found
-    own = {e.place for e in facts.exits if e.attempt == found.first.attempt and e.exit_code
-           and not e.reporter.endswith(BY_LAUNCHER)} - {NOWHERE}  # fmt: skip
-    place = next(iter(own)) if len(own) == 1 else NOWHERE
-    others = {number(f.place) for f in found.others} - {None}
-    if place.host is None or number(place) is None or others - {number(place)}:
+    ranks = {number(f.place) for f in found.others}
+    rank = ranks.pop() if len(ranks) == 1 else None
+    if rank is None:
         return found
+    told = next(f for f in found.others if number(f.place) == rank)
+    hosts = {e.place.host for e in facts.exits
+             if e.attempt == found.first.attempt and number(e.place) == rank}  # fmt: skip
+    place = facts.on_host(told.place)
+    if place.host is None and len(hosts) == 1:
+        place = replace(place, host=hosts.pop())
     first = replace(found.first, place=place)
     group = tuple(first if f is found.first else f for f in found.group)
     return replace(found, first=first, group=group, scope="place", culprits=(place,))

@@ -8,8 +8,9 @@ from flatline.facts import LOG, Facts
 from flatline.judging.timeline import by_host, instant
 from flatline.rank_hosts import named_after
 
-MEASURED = ("gpu_power_watts", "gpu_utilization_ratio", "host_procs_running", "host_load1")
+MEASURED = ("gpu_power_watts", "gpu_utilization_ratio", "host_procs_running")
 HEAD_LINES = 40
+_HOSTNAME = re.compile(r"\bhost(?:name)?[=: ]{1,3}([\w.-]{1,64})")
 _NODE_RANK = re.compile(r"(?:\bNODE_RANK[= ]|--node[_-]rank[= ])(\d{1,5})\b")
 
 
@@ -31,17 +32,18 @@ def _measured(facts: Facts) -> tuple[str, ...]:
 
 
 def host_of_log(facts: Facts, source: str) -> str | None:
-    """By its name or, of a log that says which node it is, by the order of the job's nodes: Slurm
-    numbers them so."""
+    """By its name or, of a log that says which node it is and names no other host, by the host
+    that srun says the task of that number was on."""
     named = named_after(source, known_hosts(facts))
-    nodes = facts.job.nodes if facts.job is not None else ()
-    if named is not None or not nodes:
+    if named is not None or facts.job is None:
         return named
-    told = {
-        int(n) for text in facts.lines(source, 1, HEAD_LINES) for n in _NODE_RANK.findall(text)
-    }
-    rank = told.pop() if len(told) == 1 else len(nodes)
-    return nodes[rank] if rank < len(nodes) else None
+    lines = facts.lines(source, 1, HEAD_LINES)
+    told = {int(n) for text in lines for n in _NODE_RANK.findall(text)}
+    hosts = {facts.node_of(e.place.host) for e in facts.exits
+             if e.reporter == "srun" and e.place.host and {e.place.task} == told}  # fmt: skip
+    host = hosts.pop() if len(hosts) == 1 else None
+    own = [n for n in _HOSTNAME.findall("\n".join(lines)) if facts.node_of(n) != host]
+    return None if own else host
 
 
 def hosts_with_logs(facts: Facts) -> set[str]:

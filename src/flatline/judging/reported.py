@@ -11,15 +11,21 @@ from flatline.judging.claims import claim, name_places
 from flatline.model import Claim, Match, Place
 
 REPORT, SCORE = "resiliency-straggler", "resiliency-score"
-LEAST, OFTEN, FEW = 3, 0.8, 0.25
+LEAST, OFTEN, FEW = 3, 0.8, 0.1
 """Reports, the share of them that must name a rank, and of all ranks the share that may be slow:
 one report is a passing one, and many ranks are a stage of a pipeline.  A judgement."""
-_RANK = re.compile(r"(?:rank=|(?<![\w.'-]))(\d{1,6})(?![\w.'-])")
+EARLY, LATE = 0.5, 0.7
+"""Of the run's steps, before which the first and behind which the last report must come."""
+HEADED = 12
+"""Lines below the heading of its table, at most."""
+_OF_STRAGGLER = re.compile(r"\brank=(\d{1,6})\b")
+_LIST = re.compile(r"\s*\d{1,6}(?:\s*,\s*\d{1,6})*\s*$")
+_RELATIVE = "GPU relative performance"
 
 
 @dataclass(frozen=True, slots=True)
 class Reported:
-    """The ranks with their hosts, slowest first, the score of the slowest, and what shows it."""
+    """The rank with its host, its score, and what shows it."""
 
     places: tuple[Place, ...]
     score: float | None
@@ -27,16 +33,17 @@ class Reported:
 
 
 def reported(facts: Facts) -> Reported | None:
-    """None where reports are few, or name now these and now those."""
-    told = [m for m in facts.matches if m.signature.id == REPORT and m.attempt == facts.last.n]
+    """None where reports are few, do not reach over most of the run, or name now these ranks and
+    now those."""
+    told = _reports(facts)
     counts = Counter(rank for m in told for rank in {*_ranks(m)})
-    slow = [rank for rank, count in counts.items() if count >= OFTEN * len(told)]
+    slow = sorted(rank for rank, count in counts.items() if count >= OFTEN * len(told))
     world = facts.world_size or len(facts.ranks)
-    if len(told) < LEAST or not slow or (world and len(slow) > FEW * world):
+    if len(told) < LEAST or not slow or not world or len(slow) > FEW * world:
         return None
-    scores = {rank: [m for m in facts.matches if m.signature.id == SCORE
-                     and m.attempt == facts.last.n and m.groups["rank"] == str(rank)]
-              for rank in slow}  # fmt: skip
+    if not _throughout(facts, told):
+        return None
+    scores = {rank: _scores(facts, rank) for rank in slow}
     slow.sort(key=lambda rank: (min((_score(m) for m in scores[rank]), default=1.0), rank))
     places = tuple(_place(facts, rank, scores[rank]) for rank in slow)
     lowest = min(scores[slow[0]], key=_score, default=None)
@@ -48,8 +55,46 @@ def reported(facts: Facts) -> Reported | None:
     return Reported(places, None if lowest is None else _score(lowest), claim(text, *cites))
 
 
+def _reports(facts: Facts) -> list[Match]:
+    """One for each report, of the log that holds most of them: several ranks may say the same."""
+    logs: dict[str, list[Match]] = {}
+    for match in facts.matches:
+        if match.signature.id == REPORT and match.attempt == facts.last.n:
+            logs.setdefault(match.cite.source, []).append(match)
+    most = max(logs.values(), key=len, default=[])
+    by_steps = {facts.steps_before(m.cite, facts.last.n): m for m in reversed(most)}
+    return sorted(by_steps.values(), key=lambda m: m.cite.line)
+
+
+def _throughout(facts: Facts, told: list[Match]) -> bool:
+    """Whether the reports reach over most of the run's steps."""
+    track = facts.main_track(facts.last.n)
+    steps = 0 if track is None else len(track.of_attempt(facts.last.n))
+    first, last = (facts.steps_before(m.cite, facts.last.n) for m in (told[0], told[-1]))
+    if not steps or first is None or last is None:
+        return False
+    return 0 < first <= EARLY * steps and last >= LATE * steps
+
+
 def _ranks(match: Match) -> list[int]:
-    return [int(rank) for rank in _RANK.findall(match.groups["key"])]
+    listed = match.groups["key"]
+    if "rank=" in listed:
+        return [int(rank) for rank in _OF_STRAGGLER.findall(listed)]
+    return [int(rank) for rank in listed.split(",")] if _LIST.match(listed) else []
+
+
+def _scores(facts: Facts, rank: int) -> list[Match]:
+    """A rank's scores beside the others', which are not those beside its own best."""
+    found = []
+    for match in facts.matches:
+        if match.signature.id != SCORE or match.groups["rank"] != str(rank):
+            continue
+        first = max(1, match.cite.line - HEADED)
+        above = facts.lines(match.cite.source, first, match.cite.line - first)
+        headings = [text for text in above if "performance:" in text]
+        if match.attempt == facts.last.n and headings and _RELATIVE in headings[-1]:
+            found.append(match)
+    return found
 
 
 def _score(match: Match) -> float:

@@ -8,15 +8,24 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim, distinct
+from flatline.judging.crashes import failures
 from flatline.judging.heartbeats import DEFAULT_TIMEOUT_S, made_until
 from flatline.model import Claim, LogCite, Match, Place
-from flatline.rank_hosts import named_after
 
 MARKED = "supervisors-marked-dead"
+MOST = 64
+SIGTERM, SIGNALLED = 15, 128
+SOON = timedelta(seconds=120)
+"""Processes are ended within a minute or two of the decision."""
+ABOVE = 200
+_ENDED = re.compile(
+    r"(?i)\b(?:exit(?:ed|s)?|exit_?code|crash\w*|killed|signal|oom|out of memory|died|core dumped"
+    r"|segmentation|reboot\w*|node.?fail\w*|down|unreachable|xid)\b"
+)
 _SECONDS = re.compile(r"\b(\d{1,5})(?:\.\d{1,6})? ?s(?:ec(?:ond)?s?)?\b")
 
 
@@ -31,21 +40,48 @@ class GivenUp:
 
 
 def given_up(facts: Facts) -> GivenUp | None:
-    """None where nobody was, or one of them is not known to have been at work."""
+    """None where nobody was, one of them is not known to have been at work, the run went on after
+    it, or anything else is known to have ended it or one of its processes."""
     lines = [m for m in facts.matches if m.signature.id == MARKED and m.attempt == facts.last.n]
-    shows, times = [], []
+    first: dict[str, Match] = {}
     for match in lines:
-        at = None if match.cite.at_assumed else match.cite.at
-        made = None if at is None else _worked(facts, match.groups["host"], at, _timeout_s(match))
-        if at is None or made is None:
-            return None
-        text = f"{match.groups['host']} made steps inside the window of that accusation"
-        shows.append(claim(text, *made))
-        times.append(at)
-    if not times:
+        first.setdefault(match.groups["host"], match)
+    if not first or len(first) > MOST or _ended_otherwise(facts):
         return None
-    places = distinct(facts.on_host(Place(host=match.groups["host"])) for match in lines)
+    shows, times = [], []
+    for host, match in first.items():
+        at = None if match.cite.at_assumed else match.cite.at
+        made = None if at is None else _worked(facts, host, at, _timeout_s(match))
+        if at is None or made is None or _went_on(facts, at) or _told_to_end(facts, host, match):
+            return None
+        shows.append(claim(f"{host} made steps inside the window of that accusation", *made))
+        times.append(at)
+    places = distinct(facts.on_host(Place(host=host)) for host in first)
     return GivenUp(tuple(lines), places, min(times), tuple(shows))
+
+
+def _ended_otherwise(facts: Facts) -> bool:
+    """Whether a process crashed or was killed, or a host went: that is why heartbeats stopped."""
+    if facts.disposition in ("completed", "node_fail", "out_of_memory", "boot_fail", "preempted"):
+        return True
+    if any(f.fatal and f.family != "C2" for f in failures(facts)):
+        return True
+    if any(e.signal not in (None, SIGTERM) or (e.exit_code or 0) > SIGNALLED for e in facts.exits):
+        return True
+    return any(m.signature.role == "root" for m in facts.matches if m.attempt == facts.last.n)
+
+
+def _told_to_end(facts: Facts, host: str, match: Match) -> bool:
+    """Whether the launcher says before it that the worker, or its process, ended by itself."""
+    first = max(1, match.cite.line - ABOVE)
+    above = facts.lines(match.cite.source, first, match.cite.line - first)
+    return any(host in text and _ENDED.search(text) for text in above)
+
+
+def _went_on(facts: Facts, at: datetime) -> bool:
+    """Whether anything of the run is dated long after: it outlived the accusation, or the clocks
+    of its logs differ."""
+    return any(seen > at + SOON for seen in facts.last_seen.values())
 
 
 def _worked(facts: Facts, host: str, at: datetime, timeout_s: float) -> tuple[LogCite, ...] | None:
@@ -55,9 +91,15 @@ def _worked(facts: Facts, host: str, at: datetime, timeout_s: float) -> tuple[Lo
 
 
 def _of(facts: Facts, track: Track, host: str) -> bool:
+    """Whether a log is that host's, whose name holds a number, as names of hosts do."""
+    if not any(map(str.isdigit, host)):
+        return False
     if track.place.host is not None:
         return facts.node_of(track.place.host) == facts.node_of(host)
-    return host in track.source.split("/")[:-1] or named_after(track.source, (host,)) == host
+    *folders, name = track.source.split("/")
+    return (
+        host in folders or re.search(rf"(?:^|[_.]){re.escape(host)}(?:[_.]|$)", name) is not None
+    )
 
 
 def _timeout_s(match: Match) -> float:

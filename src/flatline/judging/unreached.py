@@ -11,7 +11,8 @@ from flatline.judging.named_logs import host_of_log, hosts_with_logs, known_host
 from flatline.judging.waiting import FEW_RATIO
 from flatline.model import Claim, LogCite, Match, Place
 
-FAILED = ("c10d-store-no-route", "c10d-store-connect-timeout")
+FAILED = ("c10d-store-connect-timeout",)
+"""What says that it gave up: one that is told of no route tries again, and may come after all."""
 COUNTED = "c10d-store-clients-missing"
 _COUNTS = (
     re.compile(r"(?P<came>\d{1,6})/(?P<all>\d{1,6}) clients joined"),
@@ -30,7 +31,7 @@ def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     for match in facts.matches:
         if match.signature.id in FAILED and match.attempt == facts.last.n:
             host = _host(facts, match)
-            if host is None:
+            if host is None or _came_after_all(facts, match):
                 return (), None
             told.setdefault(host, match.cite)
     hosts, missing = len(facts.hosts or hosts_with_logs(facts)), _missing(facts)
@@ -45,6 +46,16 @@ def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
         " missing: the others came"
     )
     return places, claim(text, *told.values(), cite)
+
+
+def _came_after_all(facts: Facts, match: Match) -> bool:
+    """Whether the same log goes on to lose a connection that it then had."""
+    return any(
+        one.cite.source == match.cite.source
+        and one.cite.line > match.cite.line
+        and "lost-peer" in one.signature.tags
+        for one in facts.matches
+    )
 
 
 def _host(facts: Facts, match: Match) -> str | None:

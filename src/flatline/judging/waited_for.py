@@ -61,16 +61,15 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
     listed = stalled(facts, victims.first.attempt)
     if listed is not None:
         return Suspect(listed.places if listed.odd else (), listed.why, 0.9)
-    odd = at_odds(victims.matches)
-    if odd:
-        others = [m for m in victims.matches if m not in odd]
-        places = distinct(m.cite.place for m in odd)
+    odd = at_odds(facts, victims.matches)
+    if odd is not None:
+        others = [m for m in victims.matches if m is not odd]
         text = (
-            f"Under one and the same number {name_places(places)} was in {odd[0].groups['op']},"
-            f" the others in {others[0].groups['op']}."
+            f"Under one and the same number {odd.cite.place} was in {odd.groups['op']},"
+            f" all the others in {others[0].groups['op']}."
         )
-        why = claim(text, *(m.cite for m in (*odd[:2], *others[:2])))
-        return Suspect(places, why, 0.9, "mismatch")
+        why = claim(text, odd.cite, *(m.cite for m in others[:3]))
+        return Suspect((odd.cite.place,), why, 0.9, "mismatch")
     behind = lagging(victims)
     if behind:
         places = distinct(m.cite.place for m in behind)

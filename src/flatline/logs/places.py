@@ -24,7 +24,7 @@ _RANK = re.compile(
     re.IGNORECASE,
 )
 _TASK = re.compile(
-    r"^(?:p|proc|process|task|jax_process)[_-]?(\d{1,6})$|^(?:proc|process|task)[_-]?(\d{1,6})_[a-z]",
+    r"^(?:p|proc|process|task|jax_process)[_-]?(\d{1,6})$|^task[_-]?(\d{1,6})_(?=\w*-)(?=[\w-]*\d)",
     re.IGNORECASE,
 )
 _HOST = re.compile(r"^(?:host|hostname)[._-]([A-Za-z0-9][A-Za-z0-9.-]{0,252})$")

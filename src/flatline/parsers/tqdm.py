@@ -59,8 +59,10 @@ _IGNITE = re.compile(
 )
 _NUMBER = r"([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|nan|inf))(?![\w])"
 _LOSS = re.compile(
-    r"([\w./ -]*loss[\w./]*)(?:(?: \(batch\))? ?[=:] ?| (?=\d+\.))(?:tensor\()?" + _NUMBER, re.I
-)
+    r"([\w./ -]*loss[\w./]*)(?: \(batch\))? ?[=:] ?(?:tensor\()?" + _NUMBER
+    + r"|(?:^|, )((?:(?:train(?:ing)?|total|avg|batch) )?loss) (?=\d+\.\d)" + _NUMBER + "(?=,|$)",
+    re.I,
+)  # fmt: skip
 _LABEL_LOSS = re.compile(r"([\w./-]*loss[\w./-]*)(?: ?[=:] ?| )(?:tensor\()?" + _NUMBER, re.I)
 _RATE = re.compile(r"\b(?:lr|learning_rate) ?[=:] ?" + _NUMBER, re.I)
 _NORM = re.compile(r"\b(?:grad_?norm|gnorm) ?[=:] ?" + _NUMBER, re.I)
@@ -141,9 +143,9 @@ def _bar(text: str) -> _Bar | None:
 def _loss(postfix: str) -> tuple[str, str] | None:
     """Name and text of the training loss behind a bar."""
     for found in _LOSS.finditer(postfix):
-        name = found[1].strip()
+        name = (found[1] or found[3]).strip()
         if not _EVALUATES.search(name) and "scale" not in name:
-            return name, found[2]
+            return name, found[2] or found[4]
     return None
 
 

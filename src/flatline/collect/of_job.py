@@ -1,0 +1,61 @@
+"""Which files of a folder that holds several jobs are one job's."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from flatline.collect.files import Found
+from flatline.facts import EVENTS, KERNEL, LOG
+from flatline.logs.places import place_of_name
+from flatline.model import Job
+from flatline.rank_hosts import named_after
+
+_ID = r"\d+(?:[_/.-]\d+)?"
+"""A job's number, or an array task's."""
+
+
+def of_job(found: list[Found], rows: Sequence[Job], asked: str, known: set[str]) -> list[Found]:
+    """
+    The files of one job where a folder holds several.
+
+    Logs named after the job are its own; so are those named after a rank, a task or one of its
+    hosts and after no job, unless something in the folder is named after another job: one of
+    `others`, or a log that differs from one of its own by that number alone.  Where none is named
+    after the job, all are that are named after no other.  A kernel log speaks of a host, whoever
+    ran there: it is kept unless it is named after another job.  Records and metrics are kept:
+    their rows, as a kernel's lines, are told apart later.
+    """
+
+    job = rows[-1].id if rows else asked
+    hosts, others = rows[-1].nodes if rows else (), known - {job}
+
+    def named(job_id: str) -> str:
+        return rf"(?<!\d){re.escape(job_id).replace('_', '[_/.-]')}(?!\d)"
+
+    def names(file: Found, job_id: str) -> bool:
+        return re.search(named(job_id), file.source) is not None
+
+    logs = [file for file in found if file.kind in (LOG, EVENTS)]
+    own = {id(file) for file in found if names(file, job)}
+    alike = {shape for file in logs for shape in _without(named(job), file.source)}
+    strange = {id(file) for file in found if any(names(file, other) for other in others)}
+    strange |= {id(file) for file in logs if not alike.isdisjoint(_without(_ID, file.source))}
+    strange -= own
+    several = any(id(file) in strange for file in found if file.kind in (LOG, EVENTS, KERNEL))
+
+    def keep(file: Found) -> bool:
+        if file.kind in (LOG, EVENTS) and alike and id(file) not in own:
+            placed = place_of_name(file.source) or named_after(file.source, hosts)
+            return not several and placed is not None
+        return file.kind not in (LOG, KERNEL, EVENTS) or id(file) not in strange
+
+    return list(filter(keep, found))
+
+
+def _without(pattern: str, source: str) -> list[str]:
+    """The name with each place that matches left out in turn."""
+    return [
+        f"{source[: found.start()]}#{source[found.end() :]}"
+        for found in re.finditer(pattern, source)
+    ]

@@ -1,0 +1,67 @@
+"""D3 by the reports of the program's own detection of stragglers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+WARNING = (
+    "[NeMo W 2026-03-02 14:08:00 straggler_det_callback:203] STRAGGLER DETECTION WARNING: Some"
+    " GPUs have worse relative performance. Affected ranks: {}\n"
+)
+SCORES = " GPU {} performance:\n  Rank={} Node={} Score={:.2f}\n  Rank=2 Node=n1 Score=0.99\n"
+
+
+def judged(folder: Path, reports: dict[int, str], world: int = 16) -> Verdict:
+    """Six hundred steps, with what is reported behind some of them."""
+    lines = [f"world_size: {world}\n"]
+    for n in range(1, 601):
+        lines += [f"step {n}/600 loss {4 - n / 300:.4f} step_time 2.0s\n", reports.get(n, "")]
+    (folder / "train.log").write_text("".join(lines) + "Training completed\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+def every(said: str, steps: range = range(50, 600, 50)) -> dict[int, str]:
+    return dict.fromkeys(steps, said)
+
+
+SLOW = WARNING.format("[11]") + SCORES.format("relative", 11, "n2", 0.69)
+
+
+def test_a_rank_that_is_reported_throughout(tmp_path: Path) -> None:
+    """With the node that its scores name; by the program's word alone it is not sure."""
+    verdict = judged(tmp_path, every(SLOW))
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("D3", True)
+    assert [(place.host, place.rank) for place in verdict.culprits] == [("n2", 11)]
+
+
+def test_ranks_as_later_versions_print_them(tmp_path: Path) -> None:
+    """Digits of a node's name are no ranks."""
+    listed = "{StragglerId(rank=11, node='3')}"
+    verdict = judged(tmp_path, every(WARNING.format(listed)))
+
+    assert [place.rank for place in verdict.culprits] == [11]
+
+
+@pytest.mark.parametrize(
+    ("reports", "world"),
+    [
+        (every(SLOW, range(5, 20, 5)), 16),
+        (every(SLOW, range(500, 600, 20)), 16),
+        ({300: 4 * SLOW}, 16),
+        (every(WARNING.format("[8, 9, 10, 11]")), 16),
+        ({n: WARNING.format(f"[{n // 50}]") for n in range(50, 600, 50)}, 16),
+        (every(SCORES.format("individual", 11, "n2", 0.31)), 16),
+        (every(WARNING.format("[3]")), 4),
+    ],
+    ids=["at first", "at last", "once", "a stage", "now this and now that", "its own best", "few"],
+)
+def test_near_misses(tmp_path: Path, reports: dict[int, str], world: int) -> None:
+    """What passes, or is so by design, holds nobody back."""
+    assert judged(tmp_path, reports, world).code != "D3"

@@ -1,0 +1,59 @@
+"""Which host a log is of."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.judging.named_logs import host_of_log, hosts_with_logs
+
+SACCT = (
+    "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+    "44|gpt|FAILED|1:0|2026-03-04T08:00:00|2026-03-04T08:20:00|4|n[1-4]\n"
+)
+SRUN = "srun: error: n3: task 2: Exited with exit code 1\n"
+
+
+def host(folder: Path, name: str, head: str, record: str = SACCT) -> str | None:
+    (folder / name).parent.mkdir(parents=True, exist_ok=True)
+    (folder / name).write_text(head + "RuntimeError: boom\n")
+    (folder / "slurm-44.out").write_text(SRUN)
+    if record:
+        (folder / "sacct.psv").write_text(record)
+    return host_of_log(collect(Request((str(folder),))), name)
+
+
+@pytest.mark.parametrize(
+    ("name", "head", "told"),
+    [
+        ("44/node_n3.log", "", "n3"),
+        ("44/n3/launch.log", "", "n3"),
+        ("44/launch.log", "+ NNODES=4 NODE_RANK=2\n", "n3"),
+        ("44/launch.log", "+ torchrun --nnodes=4 --node_rank=2 train.py\n", "n3"),
+        ("44/launch.log", "+ NODE_RANK=1\n", None),  # srun says nothing of that task
+        ("44/launch.log", "hostname: n4\n+ NODE_RANK=2\n", None),
+        ("44/launch.log", "NODE_RANK=2\nNODE_RANK=3\n", None),
+        ("44/n3-n4.log", "", None),
+    ],
+)
+def test_by_its_name_or_what_it_says(
+    tmp_path: Path, name: str, head: str, told: str | None
+) -> None:
+    """The order of the nodes alone proves nothing: launchers number them by files of hosts."""
+    assert host(tmp_path, name, head) == told
+
+
+def test_by_measured_hosts_where_no_record_names_them(tmp_path: Path) -> None:
+    """As many logs as hosts."""
+    ms = 1_772_000_000_000
+    rows = [
+        f'node_procs_running{{instance="{name}:9100"}} 1 {ms}\n' for name in ("gpu-b01", "gpu-b02")
+    ]
+    (tmp_path / "metrics.prom").write_text("".join(rows))
+    for name in ("node0_gpu-b01.log", "node1_gpu-b02.log"):
+        (tmp_path / name).write_text("RuntimeError: boom\n")
+    facts = collect(Request((str(tmp_path),)))
+
+    assert hosts_with_logs(facts) == {"gpu-b01", "gpu-b02"}
