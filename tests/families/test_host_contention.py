@@ -234,3 +234,12 @@ def test_gaps_on_another_host_than_the_crowded_one(tmp_path: Path) -> None:
 
     assert isinstance(found, Finding)
     assert found.role == "warning"
+
+
+def test_a_crowded_host_whose_gpus_do_nothing_is_anothers(tmp_path: Path) -> None:
+    """It has no part in the run: at most a warning."""
+    found = judged(tmp_path, lambda host, at: 170 if host == 2 else 14,
+                   lambda host, at: 0.0 if host == 2 else 0.82, slow=False)  # fmt: skip
+
+    assert isinstance(found, Finding)
+    assert found.role == "warning"

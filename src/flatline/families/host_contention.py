@@ -36,6 +36,7 @@ from itertools import groupby, pairwise
 
 from flatline.facts import Facts
 from flatline.judging.anchored import UNPROVEN, anchored
+from flatline.judging.apart import TAKES_PART
 from flatline.judging.beside import Beside, beside
 from flatline.judging.bursts import Aligned, Bar, align, bursts
 from flatline.judging.claims import claim
@@ -319,8 +320,7 @@ def _from_baseline(facts: Facts) -> Finding | None:
     A cause where the run is slower than it as well, a warning where it is not; nothing where the
     settings differ, for other work asks for other threads.
     """
-    known = beside(facts)
-    if known is None or not known.alike:
+    if (known := beside(facts)) is None or not known.alike:
         return None
     for kind, (signal, what, spell) in _UNIFORM.items():
         if not known.rose(signal) or not _far(known.levels[signal]):
@@ -334,8 +334,9 @@ def _from_baseline(facts: Facts) -> Finding | None:
         own = kind == "io-pressure" and any(known.rose(name, -1) for name in ACTIVITY)
         if own or (not slower and kind != "run-queue"):
             continue  # GPUs wait as well: the run's own loaders press the storage, which is D1
-        alone = [*known.levels[signal].ours] if len(known.levels[signal].ours) == 1 else []
-        whose = f"The {what} of {alone[0]}" if alone else f"Every host's {what}"
+        ours = [*known.levels[signal].ours]
+        alone = ours if len(ours) == 1 else []
+        whose = f"The {what} of {ours[0]}" if alone else f"Every host's {what}"
         return _finding(
             facts, kind, alone,
             summary=f"{whose} is at {spell.format(here)} against"
@@ -380,9 +381,8 @@ def _always(
     have gaps; else a warning, for the head node always runs more."""
     starved = [c for host in lasting if (c := _starved(facts, hosts, host)) is not None]
     starved += _gaps(facts, run, lasting) if run is not None and not starved else ()
-    names = sorted(lasting)
     return _finding(
-        facts, kind, names,
+        facts, kind, names := sorted(lasting),
         summary=f"{', '.join(names[:_SHOWN])} stood under {kind.replace('-', ' ')} all the time"
         + (", and its GPUs worked less than the others'" if starved else ""),
         shows=(*_beside(facts, hosts, kind, names, hosts.lit[kind]), *starved),
@@ -394,8 +394,8 @@ def _always(
 def _gaps(facts: Facts, run: Course, hosts: Sequence[str]) -> tuple[Claim, ...]:
     """That GPUs of these hosts alone had gaps, in the slow phases or all along."""
     alone = lone_host(facts, run)
-    all_along = alone is not None and [alone.place.host] == [*hosts]
-    return (alone.shows,) if alone and all_along else gaps_of(facts, run, hosts)
+    own = [*hosts] == [alone.place.host if alone is not None else None]
+    return (alone.shows,) if alone and own else gaps_of(facts, run, hosts)
 
 
 def _starved(facts: Facts, hosts: _Hosts, host: str) -> Claim | None:
@@ -410,8 +410,8 @@ def _starved(facts: Facts, hosts: _Hosts, host: str) -> Claim | None:
         return None
     others = usual(facts, query, end, "SM activity of the median host",
                    exporter=read.rows[host].exporter)  # fmt: skip
-    if others is None or own.value >= STARVED * others.value:
-        return None
+    if others is None or not TAKES_PART <= own.value / others.value < STARVED:
+        return None  # one that does next to nothing is another job's, or a spare
     return claim(f"The GPUs of {host} had their SMs active {own.value:.0%} of the time, those of"
                  f" the median host {others.value:.0%}", own, others)  # fmt: skip
 
