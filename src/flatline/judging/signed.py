@@ -7,9 +7,12 @@ from dataclasses import replace
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
-from flatline.judging.leads import Lead, fix, lead, shows, subject
+from flatline.judging.leads import Lead, fix, lead, lead_of, shows, subject
 from flatline.judging.steering import leave_out
-from flatline.model import Attribution, Finding, Place, Resubmit
+from flatline.model import Attribution, Finding, LogCite, Place, Resubmit
+
+WEIGHT, LINES, BREATH_S = 0.2, 16, 5.0
+"""How much more a line must weigh, and how near it must stand: a judgement."""
 
 
 def signed(
@@ -26,6 +29,7 @@ def signed(
     found = lead(facts, code)
     if found is None:
         return None
+    found = _plainer(facts, found)
     first = found.first
     culprits = _with_host(found)
     hosts = tuple(sorted({place.host for place in culprits if place.host}))
@@ -50,6 +54,26 @@ def signed(
         cannot_decide=tuple(cannot_decide),
         actions=tuple(actions),
         resubmit=resubmit if hosts or resubmit != "exclude" else "unknown",
+    )
+
+
+def _plainer(facts: Facts, found: Lead) -> Lead:
+    """The same led by what is said in the same breath with far more weight: the port of a card
+    that falls off the bus errs first, and the card is what failed."""
+    first = found.first
+    beside = [f for f in found.others if f.cite.source == first.cite.source
+              and f.place.host == first.place.host and f.strength >= first.strength + WEIGHT
+              and 0 < f.cite.line - first.cite.line <= LINES and _within(first.cite, f.cite)]  # fmt: skip
+    if not beside:
+        return found
+    return lead_of(facts, [f for f in (*found.group, *found.others) if f.key != first.key])
+
+
+def _within(one: LogCite, other: LogCite) -> bool:
+    return (
+        one.at is not None
+        and other.at is not None
+        and abs((other.at - one.at).total_seconds()) <= BREATH_S
     )
 
 
