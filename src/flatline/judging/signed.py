@@ -7,9 +7,10 @@ from dataclasses import replace
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
+from flatline.judging.crashes import Failure
 from flatline.judging.leads import Lead, fix, lead, lead_of, shows, subject
 from flatline.judging.steering import leave_out
-from flatline.model import Attribution, Finding, LogCite, Place, Resubmit
+from flatline.model import Attribution, Finding, Place, Resubmit
 
 WEIGHT, LINES, BREATH_S = 0.2, 16, 5.0
 """How much more a line must weigh, and how near it must stand: a judgement."""
@@ -61,20 +62,19 @@ def _plainer(facts: Facts, found: Lead) -> Lead:
     """The same led by what is said in the same breath with far more weight: the port of a card
     that falls off the bus errs first, and the card is what failed."""
     first = found.first
-    beside = [f for f in found.others if f.cite.source == first.cite.source
-              and f.place.host == first.place.host and f.strength >= first.strength + WEIGHT
-              and 0 < f.cite.line - first.cite.line <= LINES and _within(first.cite, f.cite)]  # fmt: skip
-    if not beside:
+    heavier = (f for f in found.others if f.strength >= first.strength + WEIGHT)
+    if not any(_in_a_breath(first, f) for f in heavier):
         return found
     return lead_of(facts, [f for f in (*found.group, *found.others) if f.key != first.key])
 
 
-def _within(one: LogCite, other: LogCite) -> bool:
-    return (
-        one.at is not None
-        and other.at is not None
-        and abs((other.at - one.at).total_seconds()) <= BREATH_S
-    )
+def _in_a_breath(one: Failure, other: Failure) -> bool:
+    a, b = one.cite, other.cite
+    if a.source != b.source or one.place.host != other.place.host:
+        return False
+    if a.at is None or b.at is None or not 0 < b.line - a.line <= LINES:
+        return False
+    return abs((b.at - a.at).total_seconds()) <= BREATH_S
 
 
 def _told(found: Lead) -> str:
