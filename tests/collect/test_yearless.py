@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -19,7 +19,7 @@ def first_step(folder: Path, metrics_at: datetime | None, other: str = "") -> da
     (folder / "train.log").write_text(STEPS)
     if metrics_at is not None:
         ms = int(metrics_at.timestamp() * 1000)
-        rows = (f'up{{instance="n1:9100"}} 1 {ms + 30_000 * n}\n' for n in range(60))
+        rows = (f'up{{instance="n1:9100"}} 1 {ms + 30_000 * n}\n' for n in range(90))
         (folder / "metrics.prom").write_text("".join(rows))
     if other:
         (folder / "other.log").write_text(other)
@@ -47,3 +47,11 @@ def test_the_year_of_a_log_beside_it(tmp_path: Path) -> None:
 def test_metrics_of_another_time_tell_none(tmp_path: Path, month: int) -> None:
     """They are not of this run."""
     assert first_step(tmp_path, datetime(2025, month, 3, 4, 5, tzinfo=UTC)) is None
+
+
+@pytest.mark.parametrize("hours", [-5, 2, 8])
+def test_metrics_of_hours_beside_it_tell_none(tmp_path: Path, hours: int) -> None:
+    """Its clock may be of another zone, and then each of its lines would stand at a wrong time."""
+    at = datetime(2025, 8, 20, 4, 5, tzinfo=UTC) + timedelta(hours=hours)
+
+    assert first_step(tmp_path, at) is None

@@ -243,3 +243,12 @@ def test_a_crowded_host_whose_gpus_do_nothing_is_anothers(tmp_path: Path) -> Non
 
     assert isinstance(found, Finding)
     assert found.role == "warning"
+
+
+def test_hosts_whose_gpus_all_do_nothing(tmp_path: Path) -> None:
+    """Nothing is divided by what nobody does."""
+    found = judged(tmp_path, lambda host, at: 60 if host == 2 else 14,
+                   lambda host, at: 0.0, slow=False)  # fmt: skip
+
+    assert isinstance(found, Finding)
+    assert found.role == "warning"

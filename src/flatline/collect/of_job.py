@@ -20,11 +20,11 @@ def of_job(found: list[Found], rows: Sequence[Job], asked: str, known: set[str])
     The files of one job where a folder holds several.
 
     Logs named after the job are its own; so are those named after a rank, a task or one of its
-    hosts and after no job, unless something in the folder is named after another job: one of
-    `others`, or a log that differs from one of its own by that number alone.  Where none is named
-    after the job, all are that are named after no other.  A kernel log speaks of a host, whoever
-    ran there: it is kept unless it is named after another job.  Records and metrics are kept:
-    their rows, as a kernel's lines, are told apart later.
+    hosts and after no job, unless something in the folder is named after another job: another of
+    those that are `known` by records, or a log that differs from one of its own by that number
+    alone.  Where none is named after the job, all are that are named after no other.  A kernel log
+    speaks of a host, whoever ran there: it is kept unless it is named after another job.  Records
+    and metrics are kept: their rows, as a kernel's lines, are told apart later.
     """
 
     job = rows[-1].id if rows else asked

@@ -15,8 +15,9 @@ from flatline.collect.logs import Setting, read_log
 from flatline.errors import SourceError
 from flatline.tracks import KERNEL
 
-NEAR = timedelta(days=1)
-"""Metrics that a run left behind were scraped while it ran; its log may be of another zone."""
+NEAR, SCRAPED = timedelta(days=1), timedelta(minutes=15)
+"""Of another log's time, by which only the year is sought; and of metrics, scraped while it ran:
+what ends hours beside them is of another run, or of a zone that nothing states."""
 Log = tuple[Found, Setting, LogEvents]
 
 
@@ -35,10 +36,13 @@ def dated(logs: list[Log], window: tuple[datetime, datetime] | None) -> None:
             again = read_log(file.path, file.source, catalogue(), setting)
         except SourceError:
             continue
-        if file.kind == KERNEL or _beside(again, window or (near, near)):
+        if file.kind == KERNEL or _beside(again.last_seen, window, near):
             logs[n] = file, setting, again
 
 
-def _beside(events: LogEvents, window: tuple[datetime, datetime]) -> bool:
-    last = events.last_seen
-    return last is not None and window[0] - NEAR <= last <= window[1] + NEAR
+def _beside(
+    last: datetime | None, window: tuple[datetime, datetime] | None, near: datetime
+) -> bool:
+    if last is None or window is None:
+        return last is not None and abs(last - near) <= NEAR
+    return window[0] - SCRAPED <= last <= window[1] + SCRAPED

@@ -410,7 +410,7 @@ def _starved(facts: Facts, hosts: _Hosts, host: str) -> Claim | None:
         return None
     others = usual(facts, query, end, "SM activity of the median host",
                    exporter=read.rows[host].exporter)  # fmt: skip
-    if others is None or not TAKES_PART <= own.value / others.value < STARVED:
+    if others is None or not TAKES_PART * others.value <= own.value < STARVED * others.value:
         return None  # one that does next to nothing is another job's, or a spare
     return claim(f"The GPUs of {host} had their SMs active {own.value:.0%} of the time, those of"
                  f" the median host {others.value:.0%}", own, others)  # fmt: skip

@@ -322,7 +322,9 @@ def _repeats(facts: Facts, source: str) -> bool:
 
 def _said(facts: Facts, source: str) -> list[tuple[int, str]]:
     """The last lines of a log that are not Slurm's, with their numbers."""
-    last = facts.last_lines[source]
+    last = facts.last_lines.get(source)
+    if last is None:  # a history that is no text
+        return []
     first = max(1, last.line - LINES_ABOVE)
     lines = enumerate(facts.lines(source, first, last.line - first + 1), first)
     return [(n, t) for n, t in lines if t.strip() and not t.startswith(("srun:", "slurmstepd"))]

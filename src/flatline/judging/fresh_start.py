@@ -12,7 +12,7 @@ LOOKED_BACK = 400
 _EARLIER = re.compile(
     r"(?i)\bresum(?:e|es|ed|ing)\b(?!\W{1,60}(?:none|false|auto)\b)|RESTART_COUNT[=: ]+[1-9]"
     r"|\bprevious(?:ly)?\b|consumed_(?:train_)?samples[ .:=]+[1-9]|\biter_\d{5,}\b"
-    r"|(?:pretrained|finetune|exit_on_missing)\w*[ .:=]+(?:True|/)|\bchain\b"
+    r"|(?:pretrained|finetune|exit_on_missing)\w*[ .:=]+(?:True|/)"
 )
 """What tells of an earlier run."""
 _LATER = re.compile(

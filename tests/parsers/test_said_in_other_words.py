@@ -1,0 +1,65 @@
+"""Losses and paces in words that other lines of the same formats do not use."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from flatline.judging.leads import STEP_LIKE
+from flatline.parsers import composer, tqdm, ultralytics
+
+BAR = "Epoch 61/200: 100%|█████| 5994/5994 [58:27<00:00,  1.70 batches/s, {}]"
+
+
+@pytest.mark.parametrize(
+    ("postfix", "loss"),
+    [
+        ("Loss 5.8861, Raw Acc (0.51, 2.66)", 5.8861),
+        ("train loss 0.5, lr 1e-4", 0.5),
+        ("packet loss 3.0, lr 1e-4", None),
+        ("kl_loss_weight 3.0, lr 1e-4", None),
+        ("weight loss 12.0%, lr 1e-4", None),
+    ],
+)
+def test_a_loss_without_a_sign_behind_a_bar(postfix: str, loss: float | None) -> None:
+    """Other things are lost as well."""
+    told = [point.loss for point in tqdm.Reader().feed(BAR.format(postfix))]
+
+    assert [one for one in told if one is not None] == ([] if loss is None else [loss])
+
+
+def test_rows_of_a_results_file() -> None:
+    """YOLOv5's: three losses, their sum, targets and size."""
+    row = "     3/149    0.611G    0.05    0.03    0.02    0.10    27    640    0.5    0.4"
+    (point,) = ultralytics.Reader().feed(row)
+    (nothing,) = ultralytics.Reader().feed(row.replace("0.03", "nan"))
+
+    assert (point.epoch, point.loss) == (3.0, pytest.approx(0.10))
+    assert nothing.loss is not None
+    assert math.isnan(nothing.loss)
+
+
+def test_batches_a_second_are_a_steps_time() -> None:
+    """They stand below the heading that counts the step; evaluation has its own."""
+    reader = composer.Reader()
+    list(reader.feed("[batch=20/20000]:"))
+    (point,) = reader.feed("\t Train throughput/batches_per_sec: 0.5000")
+    list(reader.feed("[Eval batch=1/10] Eval on eval data:"))
+
+    assert (point.step, point.step_s) == (20, 2.0)
+    assert list(reader.feed("\t Train throughput/batches_per_sec: 0.5000")) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "like"),
+    [
+        ("[004100] d: 0.8508; g: 0.9042; real: 1.4458; time: 2.22", True),
+        ("000010 | nll: 5.2, acc: 0.1, lr: 3e-4, wall: 20", True),
+        ("[004100] workers: 4", False),
+        ("10 files: 3, dirs: 2", False),
+    ],
+)
+def test_rows_that_look_like_steps(line: str, like: bool) -> None:
+    """A counter and three numbers by name."""
+    assert (STEP_LIKE.search(line) is not None) is like
