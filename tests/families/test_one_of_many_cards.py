@@ -216,3 +216,76 @@ def test_the_limit_ends_it_as_well(tmp_path: Path) -> None:
     (tmp_path / "metrics.prom").write_text(exposition({2: (60, 17 * GIB)}, 0.8, until=1800))
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == "C3"
+
+
+def host_of(stops: float, others: dict[int, tuple[float, float, float]]) -> str:
+    """Four GPUs every half minute: GPU 2 holds memory from 60 s on, works up to `stops` and keeps
+    its memory to 5,000 s; of others from, up to and how busy they hold memory and work."""
+    lines = []
+    held = {2: (60.0, 5000.0, 0.8), **others}
+    for at in range(-300, 5700, 30):
+        for gpu in range(4):
+            since, until, busy = held.get(gpu, (1e9, 0.0, 0.0))
+            has = since <= at <= until
+            works = has and (gpu != 2 or at <= stops)
+            labels = f'{{gpu="{gpu}",Hostname="cn25",modelName="NVIDIA A100"}}'
+            for name, value in (("FB_USED", 17 * GIB if has else 4), ("POWER_USAGE", 200 if works
+                                else 60 + at // 30 % 2), ("GPU_UTIL", 100 * busy * works)):  # fmt: skip
+                lines.append(f"DCGM_FI_DEV_{name}{labels} {value} {int((T0 + at) * 1000)}")
+    return "\n".join(lines) + "\n"
+
+
+def stamped(until: int) -> str:
+    """A step every 15 s from 75 s on."""
+    steps = range(75, until, 15)
+    return "".join(
+        f"{datetime.fromtimestamp(T0 + at, UTC):%Y-%m-%d %H:%M:%S} step {n}/9000 loss"
+        f" {4 - n / 900:.4f}\n"
+        for n, at in enumerate(steps, 1)
+    )
+
+
+def timed(ms: int, count: int) -> str:
+    return "".join(
+        f"| step {n * 10:5d} | loss {4 - n / 900:.4f} | {ms}.{n % 7} ms | 88.1k tok/s |\n"
+        for n in range(1, count + 1)
+    )
+
+
+TENANTS = {0: (-300.0, 3000.0, 0.7), 1: (600.0, 1e9, 0.6)}
+
+
+def without_record(folder: Path, log: str, metrics: str) -> Verdict:
+    (folder / "job.log").write_text(log)
+    (folder / "metrics.prom").write_text(metrics)
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize("log", [stamped(1800), timed(1740, 100)], ids=["dated", "undated"])
+def test_the_card_that_stopped_as_the_log_did(tmp_path: Path, log: str) -> None:
+    """Others of its host come and go; its memory was given back in the end.  Without times the
+    steps' own add up to as long as it worked."""
+    verdict = without_record(tmp_path, log, host_of(1800, TENANTS))
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("C3", True)
+    assert [(place.host, place.gpu) for place in verdict.culprits] == [("cn25", "2")]
+
+
+@pytest.mark.parametrize(
+    ("log", "stops", "others"),
+    [
+        (stamped(1200), 1800.0, TENANTS),
+        (stamped(3600), 1800.0, TENANTS),
+        (timed(870, 100), 1800.0, TENANTS),
+        (timed(1740, 100).replace(" ms", ""), 1800.0, TENANTS),
+        (timed(1740, 100) + "Training finished, keeping the node\n", 1800.0, TENANTS),
+        (stamped(1800), 4500.0, TENANTS),
+    ],
+    ids=["stopped later", "stopped before", "steps of half the time", "no times", "done",
+         "briefly"],
+)  # fmt: skip
+def test_a_card_that_stopped_at_another_time_is_another_tenants(
+    tmp_path: Path, log: str, stops: float, others: dict[int, tuple[float, float, float]]
+) -> None:
+    """A notebook may hold its memory as long as it likes."""
+    assert without_record(tmp_path, log, host_of(stops, others)).code != "C3"

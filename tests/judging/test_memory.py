@@ -98,11 +98,11 @@ def test_of_several_full_cards_the_number_tells(
     assert failed(tmp_path, levels, OOM.format(card)) == [("n1", named)]
 
 
-@pytest.mark.parametrize(("least", "named"), [(74_000, []), (60_000, [("n1", "3")])])
-def test_cards_that_are_all_full_are_not_told_apart(
+@pytest.mark.parametrize(("least", "named"), [(74_000, [("n1", "3")]), (60_000, [("n1", "3")])])
+def test_cards_that_are_all_full_are_told_apart_by_the_number(
     tmp_path: Path, least: float, named: list[tuple[str, str]]
 ) -> None:
-    """By having failed first; where one has room, the full one is told."""
+    """As where one has room: to be full is what an allocator's cache does to every card."""
     levels = {"0": 78_000, "1": least, "3": 79_000}
     assert failed(tmp_path, levels, OOM.format(3)) == named
 

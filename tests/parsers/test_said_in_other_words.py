@@ -7,7 +7,7 @@ import math
 import pytest
 
 from flatline.judging.leads import STEP_LIKE
-from flatline.parsers import composer, tqdm, ultralytics
+from flatline.parsers import composer, plain, tqdm, ultralytics
 
 BAR = "Epoch 61/200: 100%|█████| 5994/5994 [58:27<00:00,  1.70 batches/s, {}]"
 
@@ -63,3 +63,26 @@ def test_batches_a_second_are_a_steps_time() -> None:
 def test_rows_that_look_like_steps(line: str, like: bool) -> None:
     """A counter and three numbers by name."""
     assert (STEP_LIKE.search(line) is not None) is like
+
+
+@pytest.mark.parametrize(
+    ("line", "step_s"),
+    [
+        ("step   50/19560 | loss 7.500000 | norm 3.1 | lr 1.20e-04 | (234.5 ms | 34567 tok/s)",
+         0.2345),
+        ("| step     50 | loss  5.221 | gnorm  2.93 |   2092.7 ms |  1002.1k tok/s |", 2.0927),
+        ("step 50 loss 5.221 801ms 12.3k tokens/s", 0.801),
+        ("step 50 loss 5.221 data 801 ms 12.3k tokens/s", math.nan),
+        ("step 50 loss 5.221 | eval 801 ms | 12.3k tokens/s", math.nan),
+        ("step 50 loss 5.221 | 801 ms | 3.2 steps", math.nan),
+    ],
+)  # fmt: skip
+def test_milliseconds_without_a_name_beside_throughput(line: str, step_s: float) -> None:
+    """What makes the throughput is the step's time; a part of it has a name."""
+    reader = plain.Reader()
+    told = [
+        point.step_s for n in range(50, 61) for point in reader.feed(line.replace("50", str(n), 1))
+    ]
+
+    assert told
+    assert (math.nan if told[-1] is None else told[-1]) == pytest.approx(step_s, nan_ok=True)

@@ -73,8 +73,6 @@ _ACCOUNTS = (
                rf" memory, this process has {_SIZE} memory in use"),
 )  # fmt: skip
 """Total, free and own memory as PyTorch's allocator prints them (before 2.1, since)."""
-_OTHER = re.compile(r"\bProcess \d+ has [\d.]+ [KMG]iB memory in use")
-"""The allocator's word on the other processes of a card."""
 LEAST_OTHER = 2.0 * 2**30
 """Bytes: a CUDA context and NCCL's buffers, which the older form does not count, take less."""
 _UNITS = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
@@ -108,13 +106,12 @@ def judge(facts: Facts) -> Judgement:
     echo = echo_claim(facts, first)
     if echo is not None:
         implies.append(echo)
+    if full is not None and full.alike is not None:
+        implies.append(full.alike)
     stray = _stray(cites)
     if stray is not None:
         implies.append(stray)
     own = stray is not None and _of_the_run(found)
-    # To have failed first tells none of the cards apart that the run itself had filled.
-    shared = any(_OTHER.search(cite.text) for cite in cites)
-    alike = full is not None and full.alike and stray is None and not shared
     return Finding(
         code=CODE,
         summary=f"{subject(found)} ran out of GPU memory" + (f": {sizes}" if sizes else ""),
@@ -123,8 +120,8 @@ def judge(facts: Facts) -> Judgement:
         strength=first.strength,
         shows=tuple(claims),
         implies=tuple(implies),
-        culprits=() if alike else _with_card(facts, found, full),
-        scope="all" if alike else found.scope,
+        culprits=_with_card(facts, found, full),
+        scope=found.scope,
         onset=first.cite.at,
         onset_step=facts.last_step,
         order=(first.cite.source, first.cite.line),
@@ -280,11 +277,11 @@ def _with_card(facts: Facts, found: Lead, full: Filled | None) -> tuple[Place, .
     if full is None or found.scope == "all" or len(found.culprits) > 1:
         return found.culprits
     place = next(iter(found.culprits), Place())
-    host = facts.node_of(place.host or "")
+    host = facts.node_of(place.host or "") or (full.only or "")
     here = [card for card in full.gpus if host in ("", facts.node_of(card.host or ""))]
     said = {card[1] for f in found.group
             if (card := _CARD.search(f.match.cite.text if f.match else f.cite.text))}  # fmt: skip
-    told = [card for card in here if {card.gpu} == said and place.host]
+    told = [card for card in here if {card.gpu} == said and host]
     named = here[:1] if full.alone else told
     return (
         (replace(place, host=place.host or named[0].host, gpu=named[0].gpu),)

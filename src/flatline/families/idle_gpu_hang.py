@@ -35,6 +35,7 @@ from flatline.judging.claims import claim
 from flatline.judging.gpus import BUSY_RATIO, Readings, readings
 from flatline.judging.one_look import looked_once
 from flatline.judging.pace import pace
+from flatline.judging.stopped_card import as_long_as_said, stopped_cards
 from flatline.judging.timeline import instant
 from flatline.model import Action, Cleared, Finding, Judgement, Place, QueryCite
 from flatline.signals import ACTIVITY
@@ -99,6 +100,14 @@ def judge(facts: Facts) -> Judgement:
     if worked is not None:
         return worked
     last = _last_printed(facts)
+    found = _to_the_end(facts, activity, last, start, end)
+    return found or _amid_others(facts, activity, last, start, end)
+
+
+def _to_the_end(
+    facts: Facts, activity: str, last: float | None, start: float, end: float
+) -> Finding | None:
+    """The one GPU that stood still to the end of what was read, since the last line."""
     undated = last is None and facts.disposition in STOPPED and bool(facts.last_lines)
     dated = start if last is None else max(start, last + BEGUN_S)
     since = _since_work(facts, activity, start, end) if undated else dated
@@ -115,6 +124,34 @@ def judge(facts: Facts) -> Judgement:
         return None
     found = _doubted(_finding(facts, idle[0], still_s, last, end), undated, alone)
     return _once(found, idle[0], still_s) if once else found
+
+
+def _amid_others(
+    facts: Facts, activity: str, last: float | None, start: float, end: float
+) -> Finding | None:
+    """The one GPU of a host that stopped when the log did, and held its memory on, whatever
+    others did with theirs.  Where no line is dated, a record must tell that the run was stopped,
+    or the GPU have worked as long as the steps say they took."""
+    if not _of_one_gpu(facts) or facts.reached_plan or facts.end_seen:
+        return None
+    cards = [card for card in stopped_cards(facts, activity, (start, end), IDLE, HELD_BYTES)
+             if card.until - card.last - BEGUN_S >= STILL_S]  # fmt: skip
+    if last is None:
+        cards = cards if _went_on(facts) else []
+    else:
+        late = max(BEGUN_S, 2 * _interval_s(facts))
+        cards = [card for card in cards if last - BEGUN_S <= card.last <= last + late]
+    if len(cards) != 1:
+        return None
+    one = cards[0]
+    if last is None and facts.disposition not in STOPPED and not as_long_as_said(facts, one):
+        return None
+    still_s = int(one.until - one.last - BEGUN_S)
+    idle, alone = _still_cards(facts, activity, still_s, one.until)
+    known = next((cites for cites in idle if cites[0].place == one.place), None)
+    if known is None:
+        return None
+    return _doubted(_finding(facts, known, still_s, last, one.until), last is None, alone)
 
 
 def _may_be(facts: Facts) -> bool:
@@ -138,6 +175,20 @@ def _of_one_gpu(facts: Facts) -> bool:
 def _idle(
     facts: Facts, activity: str, still_s: int, start: float, end: float
 ) -> tuple[list[list[QueryCite]], bool]:
+    """The same of those that took their memory since the start, where there are others."""
+    idle, alone = _still_cards(facts, activity, still_s, end)
+    if not alone:
+        held = readings(instant(facts, f"min_over_time(gpu_memory_used_bytes[{still_s}s])", end))
+        rows = {} if held is None else held.rows
+        own = [place for place, row in rows.items()
+               if row.last >= HELD_BYTES and _taken(facts, place, start)]  # fmt: skip
+        idle = [cites for cites in idle if [cites[0].place] == own]
+    return idle, alone
+
+
+def _still_cards(
+    facts: Facts, activity: str, still_s: int, end: float
+) -> tuple[list[list[QueryCite]], bool]:
     """The GPUs that stood still for so long before the end, and whether there is no other."""
     read = [
         readings(instant(facts, query.format(w=f"[{still_s}s]"), end))
@@ -152,12 +203,7 @@ def _idle(
     if len(known) < len(read):
         return [], True
     alone = all(len(one.rows) == 1 for one in known)
-    idle = [cites for place in known[1].rows if (cites := _still(known, place, end))]
-    if not alone:
-        held = [place for place, row in known[1].rows.items() if row.last >= HELD_BYTES]
-        own = [place for place in held if _taken(facts, place, start)]
-        idle = [cites for cites in idle if [cites[0].place] == own]
-    return idle, alone
+    return [cites for place in known[1].rows if (cites := _still(known, place, end))], alone
 
 
 def _held(facts: Facts, window: tuple[datetime, datetime]) -> tuple[float, float]:
@@ -214,7 +260,7 @@ def _among_others(found: Finding) -> Finding:
         most=SHARED,
         cannot_decide=(*found.cannot_decide,
                        "Which of the host's GPUs the job was given: no record says so; this one"
-                       " alone took memory since the job began and ran nothing."),
+                       " alone held memory and ran nothing since the log's last line."),
     )  # fmt: skip
 
 

@@ -34,8 +34,10 @@ class Filled:
     shows: Claim
     alone: bool
     """Whether every other GPU of the run was read, and had room."""
-    alike: bool
-    """Whether every GPU of all hosts of the run was nearly full."""
+    alike: Claim | None = None
+    """That every GPU of all hosts of the run was nearly full."""
+    only: str | None = None
+    """The one host whose GPUs were read, where the run is known to have no other."""
 
 
 def filled(
@@ -87,5 +89,11 @@ def filled(
     nodes = {facts.node_of(place.host or "") for place in every}
     own = [part for place, part in every.items()
            if not facts.hosts or facts.node_of(place.host or "") in facts.hosts]  # fmt: skip
-    alike = len(own) > 1 and min(own) >= FULL and nodes >= set(facts.hosts)
-    return Filled(tuple(full), claim(text, *cites), alone, alike)
+    alike = None
+    if len(own) > 1 and min(own) >= FULL and nodes >= set(facts.hosts):
+        alike = claim(
+            f"All {len(own)} GPUs of the run were at least {min(own):.0%} full then: the one that"
+            " failed is where it came first, not a place apart.", *cites,
+        )  # fmt: skip
+    only = next(iter(nodes)) if len(nodes) == 1 and set(facts.hosts) <= nodes else None
+    return Filled(tuple(full), claim(text, *cites), alone, alike, only)

@@ -34,6 +34,11 @@ _EACH_OF = re.compile(
     r"(?<![\w/])(ms|s|sec)/(?:batch|step|it(?:er(?:ation)?)?)\s{0,3}[:=]?\s{0,3}"
     r"([0-9]{1,12}(?:\.[0-9]+)?)(?![\w.])"
 )
+_BARE = re.compile(
+    r"(?:^|[|(,;0-9])\s{0,12}(?<![\w.])([0-9]{1,12}(?:\.[0-9]+)?) ?ms\s{0,4}[|,;]?\s{0,8}"
+    r"[0-9][0-9,.]{0,20}[km]?\s?(?:tok(?:en)?s?|samples?|seqs?|im(?:a)?ge?s?)/s"
+)
+"""Milliseconds without a name right before the throughput they make (llm.c prints them so)."""
 _METERS = re.compile(
     r"(?<!\w)time[\s:=]{1,3}([0-9]+\.[0-9]+)\W{1,4}data[\s:=]{1,3}([0-9]+\.[0-9]+)(?![\w.])"
 )
@@ -57,6 +62,8 @@ def step_s(low: str) -> Seconds | None:
         return Seconds(each, 1, 1e3 if each[2] == "ms" else 1.0)
     if each := _EACH_OF.search(low):
         return Seconds(each, 2, 1e3 if each[1] == "ms" else 1.0)
+    if bare := _BARE.search(low):
+        return Seconds(bare, 1, 1e3)
     meters = _METERS.search(low)
     return Seconds(meters, 1) if meters else None
 

@@ -1,0 +1,63 @@
+"""The cards of a host that worked, stopped, and held their memory on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from math import isfinite
+
+from flatline.facts import Facts
+from flatline.judging.by_steps import MOST_SLACK, spent
+from flatline.judging.gpus import readings
+from flatline.model import Place
+
+LOOK_S = 15.0
+USED = "gpu_memory_used_bytes"
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """Where, when it first and last worked and up to when it then held its memory (POSIX
+    seconds)."""
+
+    place: Place
+    first: float
+    last: float
+    until: float
+
+
+def stopped_cards(
+    facts: Facts, activity: str, window: tuple[float, float], idle: float, held: float
+) -> list[Stopped]:
+    """Those that were above `idle` within the window and whose memory, in bytes, stayed at `held`
+    or above from their last work on, to the window's end or to where it was given back."""
+    start, end = (datetime.fromtimestamp(at, UTC) for at in window)
+    worked, used = (
+        readings(facts.series(signal, start=start, end=end, step_s=LOOK_S))
+        for signal in (activity, USED)
+    )
+    found = []
+    for place, row in () if worked is None or used is None else worked.rows.items():
+        at = [t for t, value in row.points() if isfinite(value) and value > idle]
+        kept = used.rows.get(place)
+        if not at or kept is None:
+            continue
+        after = [(t, value) for t, value in kept.points() if t >= at[-1] and isfinite(value)]
+        until = at[-1]
+        for t, value in after:
+            if value < held:
+                break
+            until = t
+        found.append(Stopped(place, at[0], at[-1], until))
+    return found
+
+
+def as_long_as_said(facts: Facts, card: Stopped) -> bool:
+    """Whether it worked about as long as the steps say they took together: the log of an undated
+    run is then of this work."""
+    track = facts.main_track(facts.last.n)
+    known = None if track is None else spent(track, track.of_attempt(facts.last.n))
+    if known is None or not known.seconds:
+        return False
+    lasted = card.last - card.first
+    return abs(lasted - known.by[-1]) <= MOST_SLACK * lasted
