@@ -229,8 +229,12 @@ def host_of(stops: float, others: dict[int, tuple[float, float, float]]) -> str:
             has = since <= at <= until
             works = has and (gpu != 2 or at <= stops)
             labels = f'{{gpu="{gpu}",Hostname="cn25",modelName="NVIDIA A100"}}'
-            for name, value in (("FB_USED", 17 * GIB if has else 4), ("POWER_USAGE", 200 if works
-                                else 60 + at // 30 % 2), ("GPU_UTIL", 100 * busy * works)):  # fmt: skip
+            told = {
+                "FB_USED": 17 * GIB if has else 4,
+                "POWER_USAGE": 200 if works else 60 + at // 30 % 2,
+                "GPU_UTIL": 100 * busy * works,
+            }
+            for name, value in told.items():
                 lines.append(f"DCGM_FI_DEV_{name}{labels} {value} {int((T0 + at) * 1000)}")
     return "\n".join(lines) + "\n"
 

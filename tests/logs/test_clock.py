@@ -255,3 +255,48 @@ def test_the_year_of_slurms_last_word_serves_the_lines_before_it() -> None:
 
     assert stamp is not None
     assert stamp.at.year == 2026
+
+
+def counted(at: datetime) -> str:
+    return f'0: :::MLLOG {{"namespace": "", "time_ms": {int(at.timestamp() * 1000)}, "key": "k"}}'
+
+
+def beside(*apart_s: float, ahead_h: float = 8.0, between: int = 3) -> Clock:
+    """The clock of a log in which a line that counts from 1970 stands so many seconds before each
+    of some lines in local time."""
+    lines, at = [], datetime(2026, 3, 7, 21, 14, 9, tzinfo=UTC)
+    for apart in apart_s:
+        lines += [counted(at)]
+        local = at + timedelta(hours=ahead_h, seconds=apart)
+        lines += [f"{local:%Y-%m-%d %H:%M:%S} INFO step"] + ["loading"] * between
+        at += timedelta(minutes=7)
+    return Clock.learn(lines)
+
+
+@pytest.mark.parametrize(
+    ("apart", "ahead_h", "told_h"),
+    [
+        ((0.0,), 8.0, 8.0),
+        ((4.0, 7.0), -7.0, -7.0),
+        ((0.0, 3.0, 61.0), 5.5, 5.5),
+        ((4.0,), 8.0, None),
+        ((400.0, 612.0), 8.0, None),
+        ((0.0, 1.0), 0.0, None),
+        ((0.0, 1.0), 8.3, None),
+        ((0.0, 3600.0), 8.0, None),
+        ((0.0, -28800.0), 8.0, None),
+    ],
+    ids=["one at once", "two within seconds", "one of them late", "one alone and late",
+         "none within seconds", "UTC", "no offset in use", "two offsets", "one in UTC"],
+)  # fmt: skip
+def test_lines_that_count_from_1970_tell_the_zone_of_those_beside_them(
+    apart: tuple[float, ...], ahead_h: float, told_h: float | None
+) -> None:
+    """Whole offsets that are in use, within seconds, and the same at every place."""
+    clock = beside(*apart, ahead_h=ahead_h)
+
+    assert clock.zone_stated == (told_h is not None)
+    assert clock.zone.utcoffset(None) == timedelta(hours=told_h or 0)
+    stamp = clock.read("2026-03-08 05:14:09 INFO step")
+    assert stamp is not None
+    assert stamp.assumed == (told_h is None)

@@ -22,6 +22,7 @@ from flatline.collect.files import Found
 from flatline.collect.logs import Setting
 from flatline.collect.numbers import Numbers
 from flatline.collect.told_nodes import told_nodes
+from flatline.logs.zones import OFFSETS_H
 from flatline.model import Gap, Job
 from flatline.signals import CLOCK
 from flatline.tracks import LOG, METRICS
@@ -31,9 +32,6 @@ Logs = Sequence[tuple[Found, Setting, LogEvents]]
 Span = tuple[datetime | None, datetime | None]
 T = TypeVar("T")
 
-OFFSETS_H = (*range(-12, 15), -9.5, -3.5, -2.5, 3.5, 4.5, 5.5, 5.75, 6.5, 8.75, 9.5, 10.5, 12.75,
-             13.75)  # fmt: skip
-"""Hours before or behind UTC that are in use (IANA time zone database, 2025)."""
 SLACK = timedelta(minutes=5)
 """By which clocks differ, and a run may begin before what dates it."""
 LEAST = timedelta(minutes=10)

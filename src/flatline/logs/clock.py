@@ -16,6 +16,7 @@ from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
 from flatline.logs.layout import layouts
+from flatline.logs.zones import offset_beside
 
 FIRST_YEAR, LAST_YEAR = 2010, 2100
 """No log of GPU training is older, none is younger; other years are not dates of lines."""
@@ -104,13 +105,14 @@ class Clock:
         `year` is used where no line is fully dated, or the one that brings stamps nearest to
         `near`.  The zone counts as stated where stamps give
         an offset other than UTC's, which a program takes from its surroundings, and all the same
-        one, or where `date` printed UTC; a bare `Z` says nothing of the other stamps.
+        one, where `date` printed UTC, or where lines beside them count from 1970; a bare `Z` says
+        nothing of the other stamps.
         """
         clock = cls(zone=zone, boot=boot)
         offsets: set[str] = set()
         dated: list[str] = []
         forms: dict[bytes, str] = {}
-        lines = list(sample)
+        lines, counted = list(sample), False
         for line, alike in zip(lines, same or layouts(lines), strict=True):
             form = forms.get(alike)
             if form is None:
@@ -120,14 +122,26 @@ class Clock:
             elif form == "other":
                 text = _lead(line)
                 if found := _found(text) or _cancelled(text):
+                    counted = counted or found[0] in _COUNT
                     clock._look(text, found, dated, offsets)
         clock._last_of(dated)
         zones = {_zone(offset) if offset else UTC for offset in offsets}
         if len(zones) == 1 and (UTC not in zones or offsets == {""}):
             clock.zone, clock.zone_stated = zones.pop(), True
+        elif counted and zone is UTC:
+            clock._beside(lines)
         clock.year = clock._near.year if clock._near is not None else year
         clock._near, clock.lacks_year = clock._near or near, False
         return clock
+
+    def _beside(self, lines: Sequence[str]) -> None:
+        """Takes the zone that stamps have beside lines which count from 1970."""
+        read = Clock(self._near.year if self._near else self.year)
+        read._day_first = self._day_first
+        stamps = [stamp for line in lines if (stamp := read.read(line))]
+        offset = offset_beside((stamp.at, stamp.assumed) for stamp in stamps)
+        if offset is not None:
+            self.zone, self.zone_stated = timezone(offset), True
 
     def _look(
         self, text: str, found: tuple[str, _Groups], dated: list[str], offsets: set[str]
@@ -325,6 +339,8 @@ _SHAPES = {
 
 
 _ISO = re.compile(_PATTERNS[0][1])
+_COUNT = ("mllog", "absl", "epoch", "counted_row")
+"""The shapes that may count from 1970."""
 
 
 def _lead(line: str) -> str:
