@@ -349,6 +349,8 @@ TORCH = (
         ("net.load_state_dict(torch.load(args.resume_pretrained))", ("E2", "missing-keys"), True),
         ("net.load_state_dict(torch.load(args.resume))", ("E2", "missing-keys"), True),
         ("net.load_state_dict(checkpoint['net'])", ("E2", "missing-keys"), False),
+        ("net = load_transformer(args.dit, attn_mode)", ("A1", "asset"), False),
+        ("net = load_transformer(args.resume)", ("E2", "missing-keys"), True),
     ],
 )
 def test_keys_that_do_not_fit(

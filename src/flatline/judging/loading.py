@@ -39,6 +39,10 @@ _BORROWS = re.compile(
     r"|['\"][^'\"]{0,80}\bmodels?/"
 )
 """Of a checkpoint of one's own every weight is taken, and more than the weights."""
+_COMPONENT = re.compile(
+    r"\b_?load_(?:\w+_)?(?:transformer|unet|vae|dit|backbone|(?:text_|image_)?encoders?)\b"
+)
+"""Functions that read a part of a model, which trainers are given; a run saves the whole."""
 _OF_ITS_OWN = re.compile(r"resum|restor|\blast\b|latest", re.IGNORECASE)
 _GOES_ON = re.compile(
     rf"{_OF_ITS_OWN.pattern}|load_state\b|load_(?:from_)?checkpoint\(", re.IGNORECASE
@@ -145,14 +149,16 @@ def of_a_model(crash: Crash) -> bool:
     used = " ".join(f"{f.function} {_GIVEN.sub('', f.code or '')}" for f in crash.frames)
     if crash.exception.endswith("SafetensorError") and len(crash.frames) > 1:
         return _GOES_ON.search(used) is None
-    return _BORROWS.search(way) is not None and not _OF_ITS_OWN.search(used)
+    borrows = _BORROWS.search(way) or _COMPONENT.search(way)
+    return borrows is not None and not _OF_ITS_OWN.search(used)
 
 
 def said_pretrained(crash: Crash) -> bool:
     """Whether the names on the way say that the weights were pretrained ones, and none that a run
     went on from them."""
     way = " ".join(f"{frame.function} {frame.code or ''}" for frame in crash.frames)
-    return _PRETRAINED.search(way.lower()) is not None and not _OF_ITS_OWN.search(way)
+    given = _PRETRAINED.search(way.lower()) or _COMPONENT.search(way)
+    return given is not None and not _OF_ITS_OWN.search(way)
 
 
 def begins_anew(facts: Facts, crash: Crash) -> bool:

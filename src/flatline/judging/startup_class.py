@@ -95,6 +95,8 @@ _ABOUT_DATA = re.compile(
     r"examples|records|rows|files) |\bno (?:valid |usable )?data (?:found|in|available)\b|"
     r"\b(?:no|not found any) (?:\w+ ){0,2}(?:images?|samples?|examples?|records?|utterances?|"
     r"annotations?|sequences?|clips?) (?:were |was )?(?:found|left|available|in)\b|"
+    r"\b(?:image|label|video|audio)s? not found:? ['\"]?\S{1,400}"
+    r"\.(?:jpe?g|png|bmp|tiff?|txt|npy|mp4|wav|flac)\b|"
     r"\bnum_samples should be a positive|\bimages not found,? missing path\b|"
     r"^Dataset '[^']{1,400}' error\b|"
     r"\bfind any files\b|\bfrom 0 files\b|\bleast populated class\b|\bscene type\b|"
