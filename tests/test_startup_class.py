@@ -203,7 +203,7 @@ def test_one_line_is_enough_where_it_names_the_exception() -> None:
         ("LightGBMError", "GPU Tree Learner was not enabled in this build.", [], "env"),
         ("RuntimeError", "Cannot load cudnn shared library.", [], "env"),
         ("AssertionError", "No valid data found in yard_train.", [], "data"),
-        ("AssertionError", "Image Not Found /mnt/set/images/val/b_00417.jpg, workdir: /w", [], "data"),
+        ("AssertionError", "Image Not Found /mnt/set/images/b_0417.jpg, workdir: /w", [], "data"),
         ("ImportError", "dlopen(libcv.so): Library not loaded: /usr/lib/libz.1. Reason: image not"
          " found", [], "env"),
         ("AssertionError", "Found unexpected labels in the training set", [], "data"),

@@ -97,3 +97,17 @@ def test_a_link_that_had_come_back_or_is_of_another_host(
     verdict = cut_off(tmp_path, LINK.format("Down") + back, LOST.format(minute, host))
 
     assert not (verdict.code == "C5" and verdict.confidence > 0.8)
+
+
+@pytest.mark.parametrize(
+    "stamp",
+    ["[Mar  2 04:08:30] ", "[Mar 2 04:08] ", "[  +0.000122] ", "[Mon Mar  2 04:08:30 2026] "],
+)
+def test_kernel_logs_as_dmesg_shows_times(tmp_path: Path, stamp: str) -> None:
+    """In full, in short, and as what passed since the line above."""
+    lines = ("perf: interrupt took too long (3120 > 3117)",
+             BAD.partition("] ")[2].strip())  # fmt: skip
+    kernel = "".join(f"{stamp}{line}\n" for line in lines)
+    verdict = judged(tmp_path, "mi013.dmesg", kernel=kernel)
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("B2", ["mi013"])

@@ -171,7 +171,8 @@ def test_a_whole_host_is_named_as_one(tmp_path: Path) -> None:
         judged(tmp_path, lambda gpu, n: {**SLOW, "why": 0x48} if gpu >= 16 else {}, gpus=24)
     )
 
-    assert answer.culprits == (Place(host="n2"),)
+    assert {*answer.culprits} == {Place(host="n2", gpu=str(gpu)) for gpu in range(8)}
+    assert answer.summary.startswith("All GPUs of n2 ")
     assert answer.actions[0].targets == ("n2",)
 
 
@@ -332,7 +333,8 @@ def test_a_capped_host_is_found_whichever_exporter_watches_it(
 
     answer = found(shared(tmp_path, device, smi))
 
-    assert answer.culprits == (Place(host="n2"),)
+    assert {*answer.culprits} == {Place(host="n2", gpu=str(gpu)) for gpu in range(8)}
+    assert answer.summary.startswith("All GPUs of n2 ")
     assert answer.fault_class == "power-limit"
     medians = [c.query for c in answer.cites if getattr(c, "text", "").startswith("median")]
     assert medians
@@ -353,7 +355,8 @@ def test_what_two_exporters_read_is_not_compared(
 
 
 @pytest.mark.parametrize(("mild", "culprits"), [
-    ({"clock": 1270.0, "power": 280.0, "heat": 80.0}, (Place(host="n1"),)),
+    ({"clock": 1270.0, "power": 280.0, "heat": 80.0},
+     tuple(Place(host="n1", gpu=str(n)) for n in range(8))),
     ({"clock": 1400.0, "power": 298.0, "heat": 80.0}, None),
     ({"clock": 1270.0, "power": 280.0, "heat": 63.0}, None),
 ])  # fmt: skip

@@ -11,6 +11,8 @@ from typing import cast
 import pytest
 
 from families.fleet import T0, checked, facts_of, findings, sample
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
 from flatline.facts import Facts
 from flatline.families.heartbeat_false_positive import _by_order, judge
 from flatline.model import Attempt, Finding, LogCite, Match, Place, Progress, Signature
@@ -186,3 +188,27 @@ def test_one_task_a_node_stands_in_the_order_of_the_nodes(
         tracks=[SimpleNamespace(source=log) for log in logs],
     )
     assert _by_order(cast(Facts, facts), place).host == host
+
+
+@pytest.mark.parametrize(
+    "lead",
+    ["", "2026-03-02T04:21:57 ", "2026-03-02 04:21:57 ", "0: ", "[2026-03-02 04:21:57] n1: "],
+)
+def test_the_accused_stand_below_behind_whatever_logs_put_before_a_line(
+    tmp_path: Path, lead: str
+) -> None:
+    """Task 2 stepped on until all were ended."""
+    own = "E0302 04:21:57.000000    77 coordination_service.cc:1379] "
+    beats = f"{own}The following tasks are unhealthy (stopped sending heartbeats):"
+    for task in range(4):
+        lines = [f"2026-03-02T04:{n // 60:02d}:{n % 60:02d} completed step: {n}, seconds: 1.000,"
+                 f" TFLOP/s/device: 400.1, Tokens/s/device: 9000.0, loss: {9 - n / 400:.3f}"
+                 for n in range(1318)]  # fmt: skip
+        if task == 0:
+            lines += [f"{lead}{beats}", f"{lead}/job:jax_worker/replica:0/task:2",
+                      f"{lead}The tasks have crashed."]  # fmt: skip
+        (tmp_path / f"task{task}.log").write_text("\n".join(lines) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "C4"
+    assert [place.task for place in verdict.cleared] == [2]

@@ -18,7 +18,7 @@ GROUP = "[PG ID 0 PG GUID 0(default_pg) Rank {}] "
 def told(rank: int, op: str, seq: int = 342817, group: str = GROUP) -> Match:
     text = f"{group.format(rank)}Watchdog caught it"
     return Match(TIMEOUT, LogCite("job.log", rank + 1, text, Place(rank=rank)),
-                 {"seq": str(seq), "op": op})  # fmt: skip
+                 {"seq": str(seq), "op": op, "rank": str(rank)})  # fmt: skip
 
 
 def odd(*matches: Match, world: int = 8) -> int | None:
@@ -67,3 +67,19 @@ def test_two_of_another_operation() -> None:
 def test_a_world_that_did_not_all_tell() -> None:
     """The majority may be among those that say nothing."""
     assert odd(*MOST, told(7, "_ALLGATHER_BASE"), world=64) is None
+
+
+@pytest.mark.parametrize(("label", "named"), [("[rank{}]:[E0414 x] [Rank {}] ", 7),
+                                              ("[rank{}]:[E0414 x] [Rank 0] ", None)])  # fmt: skip
+def test_a_group_without_a_name_that_numbers_as_the_world_does(
+    label: str, named: int | None
+) -> None:
+    """No part of the ranks counts so on every one of them."""
+    lines = []
+    for rank in range(8):
+        one = told(rank, "ALLREDUCE" if rank < 7 else "_ALLGATHER_BASE")
+        text = label.format(rank, rank) + "Watchdog caught it"
+        own = {**one.groups, "rank": str(rank) if named else "0"}
+        lines.append(Match(TIMEOUT, LogCite("job.log", rank + 1, text, Place(rank=rank)), own))
+
+    assert odd(*lines) == named

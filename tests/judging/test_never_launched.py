@@ -83,3 +83,34 @@ def test_a_refusal_below_which_a_program_prints(tmp_path: Path, count: int, sure
     found = diagnose(collect(Request((str(tmp_path),))))
 
     assert (found.code, found.confidence >= 0.8) == ("F4", sure)
+
+
+PYXIS = (
+    "slurmstepd: error: pyxis: child 30117 failed with error code: 1\n"
+    "slurmstepd: error: pyxis: failed to create container filesystem\n"
+    "slurmstepd: error: spank: required plugin spank_pyxis.so: task_init() failed with rc=-1\n"
+)
+RECORD = (
+    "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+    "44|gpt|FAILED|1:0|2026-03-04T08:00:00|2026-03-04T08:02:00|4|n[1-4]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "nodes", "named"),
+    [(("n3",), "n[1-4]", ["n3"]), (("n2", "n3"), "n[1-4]", []), ((), "n[1-4]", []),
+     (("n3",), "n3", [])],
+    ids=["one of four", "two", "none is said", "there is no other"],
+)  # fmt: skip
+def test_the_one_host_whose_tasks_left_with_an_error(
+    tmp_path: Path, hosts: tuple[str, ...], nodes: str, named: list[str]
+) -> None:
+    """The container plugin names no host, srun does."""
+    exits = "".join(f"srun: error: {host}: task 3: Exited with exit code 1\n" for host in hosts)
+    (tmp_path / "slurm-44.out").write_text(PYXIS + exits)
+    (tmp_path / "sacct.psv").write_text(RECORD.replace("n[1-4]", nodes))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "F4"
+    assert [place.host for place in verdict.culprits] == named
+    assert any("only the tasks of" in one.text for one in verdict.shows) == bool(named)

@@ -82,3 +82,33 @@ def test_a_host_that_a_line_names_itself(tmp_path: Path) -> None:
 
     assert verdict.code == "C1"
     assert [place.host for place in verdict.culprits] == ["n3"]
+
+
+NO_ROUTE = "".join(f"{{host}}: {line}\n" for line in CANNOT.splitlines())
+GAVE_UP = (
+    "{host}: Traceback (most recent call last):\n"
+    "{host}: torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("cannot", "waited", "named"),
+    [
+        (("n3",), ("n1", "n2", "n4"), ["n3"]),
+        (("n3",), ("n1", "n2"), []),
+        (("n3",), ("n1", "n2", "n3", "n4"), []),
+        (("n3", "n4"), ("n1", "n2"), []),
+    ],
+    ids=["all others waited", "one was not heard of", "it waited as well", "half of them"],
+)
+def test_the_others_waited_at_the_rendezvous(
+    tmp_path: Path, cannot: tuple[str, ...], waited: tuple[str, ...], named: list[str]
+) -> None:
+    """A count of those that came is not printed there: who gave up waiting was there."""
+    text = "".join(NO_ROUTE.format(host=host) for host in cannot)
+    text += "".join(GAVE_UP.format(host=host) for host in waited)
+    (tmp_path / "slurm-44.out").write_text(text)
+    (tmp_path / "sacct.psv").write_text(SACCT)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("C1", named)

@@ -171,6 +171,7 @@ def test_a_dict_glued_to_its_bar_is_one_point() -> None:
         "{'loss': 0.25, 'reward': 1.25, 'learning_rate': 5e-05}"
     )
     assert (point.step, point.planned, point.loss) == (2, 13000, 0.25)
+    assert (point.since_s, point.step_s) == (28.0, 15.11)
 
 
 def test_a_bare_bar_is_anybodys_until_it_is_redrawn_in_place_twice() -> None:

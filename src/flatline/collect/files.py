@@ -97,10 +97,11 @@ _KERNEL = re.compile(
     re.MULTILINE,
 )
 _KERNEL_TIMED = re.compile(
-    rb"^(?:kern *:\w+ *: )?(?:\[\w{3} \w{3} +\d+ [\d:]{8} \d{4}\]"
+    rb"^(?:kern *:\w+ *: )?(?:\[(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4}|\w{3} +\d+ \d\d:[\d:]{2,5}"
+    rb"| *\+\d+\.\d{6})\]"
     rb"|\d{4}-\d\d-\d\dT[\d:]{8},\d{6}[+-]\d\d:?\d\d) (?!\[\w+\d?\]:? )",
     re.MULTILINE,
-)  # dmesg -T and --time-format=iso, which programs may print too
+)  # dmesg -T, -e and --time-format=iso, which programs may print too
 _KERNEL_SAYS = re.compile(
     rb"(?<=[\]\d] )(?:NVRM:|nvidia[ -]|mlx\d_|amdgpu|EDAC |mce:|Out of memory|oom-kill:|oom_reaper"
     rb"|Memory cgroup|\S+ invoked oom-killer|nfs: |Lustre|LNet|audit:|systemd\[1\]|IPv6: |pcieport"

@@ -56,10 +56,9 @@ from flatline.judging.gpus import (
     at_work,
     beside_peers,
     stretches,
-    whole_hosts,
 )
 from flatline.judging.heat import Heat
-from flatline.judging.slow_clocks import power_and_cooling, slow_clocks
+from flatline.judging.slow_clocks import power_and_cooling, slow_clocks, slow_ones
 from flatline.judging.slowdown import slowdown
 from flatline.judging.uniform import lower_clocks
 from flatline.model import Claim, Cleared, Finding, Judgement, Place, QueryCite, Scope
@@ -287,9 +286,10 @@ def _finding(facts: Facts, fleet: _Fleet, slow: Sequence[_Slow]) -> Finding:
     strength = _strength(worst, fault_class)
     alike = {found.place for found in slow}.issuperset(_as_hot(fleet, slow))
     low = "ran at" if alike else "ran down to"
+    who = slow_ones(scope, culprits, fleet.gpus.busy)
     return Finding(
         code=CODE,
-        summary=f"{_who(scope, culprits)} {low} {worst.ratio:.0%} of the clock of {yardstick}"
+        summary=f"{who} {low} {worst.ratio:.0%} of the clock of {yardstick}"
         f" ({_mhz(fleet.clock.value(worst.place, worst.typical))}, {fault_class})",
         fault_class=fault_class,
         attribution="infrastructure",
@@ -332,25 +332,18 @@ def _strength(worst: _Slow, fault_class: str) -> float:
 
 
 def _where(fleet: _Fleet, slow: Sequence[_Slow]) -> tuple[Scope, tuple[Place, ...]]:
-    """GPUs, worst first; a host where all its busy GPUs are slow; none where all of all are."""
+    """GPUs, worst first; none where all of all are slow."""
     places = [found.place for found in sorted(slow, key=lambda f: (f.ratio, str(f.place)))]
     if len(places) == len(fleet.gpus.busy) > 1:
         return "all", ()
     places += [place for place in _as_hot(fleet, slow) if place not in places]
-    return "place", whole_hosts(places, fleet.gpus.busy)[:_MOST_CULPRITS]
+    return "place", tuple(places[:_MOST_CULPRITS])
 
 
 def _as_hot(fleet: _Fleet, slow: Sequence[_Slow]) -> tuple[Place, ...]:
     """The GPUs of hosts whose cooling fails: not all of them need be slow enough by themselves."""
     worst = {found.place: found.typical for found in sorted(slow, key=lambda f: f.ratio)}
     return Heat(fleet.gpus, fleet.temperature).of_hosts(worst, fleet.clock, LIMITED_RATIO)
-
-
-def _who(scope: Scope, culprits: Sequence[Place]) -> str:
-    if scope == "all":
-        return "Every GPU at work"
-    head = f"All GPUs of {culprits[0]}" if culprits[0].gpu is None else str(culprits[0])
-    return head + (f" and {len(culprits) - 1} more" if len(culprits) > 1 else "")
 
 
 def _mhz(hertz: float | None) -> str:

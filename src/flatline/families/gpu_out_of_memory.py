@@ -33,7 +33,7 @@ from dataclasses import replace
 from flatline.facts import Facts
 from flatline.judging.claims import claim, number
 from flatline.judging.echoes import echo_claim
-from flatline.judging.kills import BY_LAUNCHER
+from flatline.judging.kills import own_exits
 from flatline.judging.leads import Lead, fix, lead, not_found, shows, subject
 from flatline.judging.memory import Filled, filled
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, LogCite, Place
@@ -139,8 +139,7 @@ def _of_the_failed(facts: Facts, found: Lead) -> Lead:
     """One failure without a place is that of the one process that the launcher says failed."""
     if found.culprits or len(found.group) != 1 or found.others:
         return found
-    own = {e.place for e in facts.exits if e.attempt == found.first.attempt and e.exit_code
-           and not e.reporter.endswith(BY_LAUNCHER)} - {Place()}  # fmt: skip
+    own = own_exits(facts, found.first.attempt)
     place = next(iter(own)) if len(own) == 1 else Place()
     if place.rank is None or place.host is None:
         return found

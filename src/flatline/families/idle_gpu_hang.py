@@ -59,8 +59,9 @@ HELD_BYTES = 1 << 30
 ONCE, MANY = 0.6, 10.0
 """A GPU that was looked at once, so many times longer after the last line than lines were
 apart: a judgement."""
-STEADY = 0.2
-"""Power within a fifth of its highest over all that time: nothing came and went."""
+STEADY, STEADY_W = 0.2, 15.0
+"""Power within a fifth of its highest, or within so many watts, over all that time: nothing came
+and went.  Idle cards drift by some watts; a kernel costs a card of 70 W and more some twenty."""
 SHARED = 0.62
 LOOK_S = 15.0
 TEAR_DOWN_S = 60.0
@@ -231,7 +232,7 @@ def _still(read: Sequence[Readings], place: Place, end: float) -> list[QueryCite
     if len(known) < len(cites):
         return []
     busy, held, high, low = (cite.value for cite in known)
-    idle = busy <= IDLE and held >= HELD_BYTES and high - low <= STEADY * high
+    idle = busy <= IDLE and held >= HELD_BYTES and high - low <= max(STEADY * high, STEADY_W)
     return known if idle else []
 
 

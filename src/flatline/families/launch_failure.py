@@ -24,14 +24,17 @@ References:
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 from flatline.facts import Facts
 from flatline.judging.belonging import UNKNOWN
 from flatline.judging.claims import claim, distinct, name_places
+from flatline.judging.kills import own_exits
 from flatline.judging.leads import Lead, fix, lead, shows, subject
 from flatline.judging.steering import leave_out
 from flatline.model import (
     Action,
+    Claim,
     Cleared,
     Finding,
     Job,
@@ -76,6 +79,7 @@ def judge(facts: Facts) -> Judgement:
     found = lead(facts, CODE)
     if found is None:
         return _prolog(facts) or _ran(facts)
+    found, alone = _on_one_host(facts, found)
     first = found.first
     if first.started:
         return None
@@ -86,7 +90,7 @@ def judge(facts: Facts) -> Judgement:
         attribution=first.attribution,
         strength=first.strength,
         most=UNKNOWN if not found.culprits and _goes_on(facts, first.cite) else 1.0,
-        shows=(shows(found, f"{subject(found)} did not start: {first.what}"),),
+        shows=(shows(found, f"{subject(found)} did not start: {first.what}"), *alone),
         implies=(claim("The training program did not begin on it; the fault is in how it was"
                        " launched.", first.cite),),
         culprits=found.culprits,
@@ -101,6 +105,21 @@ def judge(facts: Facts) -> Judgement:
         actions=(fix(found, "Correct the launch line, image, mount or binding, then resubmit."),),
         resubmit="fix_first",
     )  # fmt: skip
+
+
+def _on_one_host(facts: Facts, found: Lead) -> tuple[Lead, tuple[Claim, ...]]:
+    """A failure without a place is that of the one host of several whose tasks, as srun says, left
+    with an error."""
+    left = own_exits(facts, found.first.attempt)
+    hosts = {facts.node_of(place.host) if place.host else None for place in left}
+    host = next(iter(hosts)) if len(hosts) == 1 and len(facts.hosts) > 1 else None
+    of_the_job = found.first.attribution == "job"  # the same on every host, which came first
+    if host is None or found.culprits or found.scope == "all" or of_the_job:
+        return found, ()
+    place = Place(host=host)
+    said = claim(f"Of {len(facts.hosts)} hosts only the tasks of {host} left with an error",
+                 next(iter(left.values())))  # fmt: skip
+    return replace(found, scope="place", culprits=(place,)), (said,)
 
 
 def _prolog(facts: Facts) -> Finding | None:

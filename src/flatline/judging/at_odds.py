@@ -4,7 +4,8 @@ The rank that the watchdog found in another collective than all the others, unde
 Each process group of NCCL's numbers its collectives from 1 on, on every rank alike: where one
 number is an all-reduce to all but one, which is in an all-gather, that one left a call out, or
 made one more.  All that is read must be of one group, by its name: ranks that wait in two groups
-may have come to the same number in both.
+may have come to the same number in both.  Older watchdogs name no group and number each rank
+within it: that this is the rank's own number, on every rank, is so in none but the world's.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ LEAST = 4
 """Ranks of the world: of fewer, who is the odd one out is open."""
 PAIRED = ("SEND", "RECV", "RECVANYSOURCE", "COALESCED", "UNKNOWN")
 """Operations of which the ranks of one group do not all do the same, and those that hide which."""
+_RANK = re.compile(r"^\W{0,3}rank ?(\d{1,6})\]", re.IGNORECASE)
+"""As torchrun and c10d's logger label a line."""
 _GROUP = re.compile(r"\[(PG .{1,120}?) Rank \d")
 
 
@@ -33,9 +36,18 @@ def at_odds(facts: Facts, victims: tuple[Match, ...]) -> Match | None:
     said = (_GROUP.search(m.cite.text) for m in facts.matches if m.attempt == facts.last.n)
     groups = {found[1] for found in said if found is not None}
     operations = Counter(m.groups["op"] for m in told.values())
-    if len(numbers) != 1 or len(groups) != 1 or len(operations) != 2:
+    one = len(groups) == 1 or (
+        not groups and all(_of_the_world(rank, m) for rank, m in told.items())
+    )
+    if len(numbers) != 1 or not one or len(operations) != 2:
         return None
     if any(operation in PAIRED for operation in operations):
         return None
     (_, _), (rare, times) = operations.most_common()
     return next(m for m in told.values() if m.groups["op"] == rare) if times == 1 else None
+
+
+def _of_the_world(rank: int | None, match: Match) -> bool:
+    """Whether a rank counts within its group as it does in the world, by a label of its own."""
+    own = _RANK.search(match.cite.text)
+    return own is not None and int(own[1]) == rank == int(match.groups.get("rank") or -1)

@@ -35,6 +35,8 @@ TERMINATED, OUTLIVED = 15, 0.62
 child alone was ended, by whom is not said."""
 BY_LAUNCHER = ("-closed", "-forced")
 """Reporters of processes that the launcher ended; see `flatline.parsers.exits_torchelastic`."""
+SIGNALLED = 128
+"""Codes from here on are a shell's word on a signal."""
 GONE = "process-gone"
 HELPER, WRAPPED_BY = 0.6, "kaldi-job-failed"
 """A recipe of Kaldi runs hundreds of jobs: that one was killed does not say that training was."""
@@ -449,3 +451,16 @@ def _from_oom(facts: Facts, cites: tuple[Cite, ...]) -> Kill:
             if m.cite == cite and m.signature.origin in IN_ITS_OUTPUT)  # fmt: skip
     n = next(told, facts.last.n)
     return Kill(cite, place, None, at, n, fatal, "training was over", 0.9)
+
+
+def own_exits(facts: Facts, attempt: int) -> dict[Place, LogCite]:
+    """The places of processes that left with an error code of their own, and the lines that say
+    so: none that the launcher ended, nor any of which it names no place."""
+    return {
+        event.place: event.cite
+        for event in facts.exits
+        if event.attempt == attempt
+        and event.place != Place()
+        and 0 < (event.exit_code or 0) < SIGNALLED
+        and not event.reporter.endswith(BY_LAUNCHER)
+    }

@@ -7,7 +7,7 @@ explains how slow they are, needs no reason bit and no large fall.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import isfinite
@@ -17,10 +17,11 @@ from flatline.judging.anchored import UNPROVEN
 from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
+from flatline.judging.gpus import whole_hosts
 from flatline.judging.held_low import AS_LONG, SMS, held_low
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Slow, course, shown, step_at
-from flatline.model import Action, Claim, Finding, Place, QueryCite
+from flatline.model import Action, Claim, Finding, Place, QueryCite, Scope
 
 CLOCK, HEAT, LIMIT = "gpu_sm_clock_hertz", "gpu_temperature_celsius", "gpu_power_limit_watts"
 BELOW = 0.97
@@ -254,13 +255,23 @@ def _finding(
     )  # fmt: skip
 
 
+def slow_ones(scope: Scope, culprits: Sequence[Place], at_work: Iterable[Place]) -> str:
+    """One GPU, or a host of which all that work are meant, and how many more."""
+    if scope == "all":
+        return "Every GPU at work"
+    named = whole_hosts(culprits, at_work)
+    head = f"All GPUs of {named[0]}" if named[0].gpu is None else str(named[0])
+    return head + (f" and {len(named) - 1} more" if len(named) > 1 else "")
+
+
 def power_and_cooling(
     facts: Facts, hosts: tuple[str, ...], culprits: Sequence[Place]
 ) -> tuple[Action, ...]:
     """What to do about clocks that are held down."""
     if not hosts:
         return (Action("escalate", "Have power and cooling of the GPUs checked."),)
-    gpus = ",".join(p.gpu for p in culprits if p.gpu is not None and p.host == hosts[0])
+    here = (p.gpu for p in culprits if p.gpu is not None and p.host == hosts[0])
+    gpus = ",".join(sorted(here, key=lambda gpu: (len(gpu), gpu)))
     look = "nvidia-smi -q -d PERFORMANCE,CLOCK,POWER,TEMPERATURE" + (f" -i {gpus}" if gpus else "")
     return (
         leave_out(facts, hosts),

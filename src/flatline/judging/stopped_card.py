@@ -36,8 +36,10 @@ def stopped_cards(
         readings(facts.series(signal, start=start, end=end, step_s=LOOK_S))
         for signal in (activity, USED)
     )
+    if worked is None or used is None:
+        return []
     found = []
-    for place, row in () if worked is None or used is None else worked.rows.items():
+    for place, row in worked.rows.items():
         at = [t for t, value in row.points() if isfinite(value) and value > idle]
         kept = used.rows.get(place)
         if not at or kept is None:

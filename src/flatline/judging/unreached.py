@@ -13,7 +13,7 @@ from flatline.model import Claim, LogCite, Match, Place
 
 FAILED = ("c10d-store-connect-timeout",)
 """What says that it gave up: one that is told of no route tries again, and may come after all."""
-COUNTED = "c10d-store-clients-missing"
+COUNTED, WAITED = "c10d-store-clients-missing", "torchelastic-rendezvous-timeout"
 _COUNTS = (
     re.compile(r"(?P<came>\d{1,6})/(?P<all>\d{1,6}) clients joined"),
     re.compile(
@@ -26,7 +26,7 @@ _WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 
 def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """Those hosts, where the lines that tell of it name no other and as many are missing as run
-    there; nothing otherwise."""
+    there, or all others are known to have waited at the rendezvous; nothing otherwise."""
     told: dict[str, LogCite] = {}
     for match in facts.matches:
         if match.signature.id in FAILED and match.attempt == facts.last.n:
@@ -35,17 +35,34 @@ def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
                 return (), None
             told.setdefault(host, match.cite)
     hosts, missing = len(facts.hosts or hosts_with_logs(facts)), _missing(facts)
-    if not told or missing is None or len(told) > FEW_RATIO * hosts:
+    if not told or len(told) > FEW_RATIO * hosts:
         return (), None
+    places = tuple(Place(host=host) for host in sorted(told))
+    alone = f"Alone {name_places(places)} could not connect to it"
+    if missing is None:
+        waited = _waited(facts)
+        if not waited or set(told) & set(waited) or {*told, *waited} != set(facts.hosts):
+            return (), None
+        return places, claim(f"{alone}: the {len(waited)} others waited there until their timeout",
+                             *told.values(), *waited.values())  # fmt: skip
     cite, came, world = missing
     if (world - came) * hosts != len(told) * world:
         return (), None
-    places = tuple(Place(host=host) for host in sorted(told))
-    text = (
-        f"Alone {name_places(places)} could not connect to it, and {world - came} of {world} were"
-        " missing: the others came"
-    )
+    text = f"{alone}, and {world - came} of {world} were missing: the others came"
     return places, claim(text, *told.values(), cite)
+
+
+def _waited(facts: Facts) -> dict[str, LogCite]:
+    """The hosts on which a launcher gave up to wait at the rendezvous; nothing where one of these
+    lines names none."""
+    hosts: dict[str, LogCite] = {}
+    for match in facts.matches:
+        if match.signature.id == WAITED and match.attempt == facts.last.n:
+            host = _host(facts, match)
+            if host is None:
+                return {}
+            hosts.setdefault(host, match.cite)
+    return hosts
 
 
 def _came_after_all(facts: Facts, match: Match) -> bool:

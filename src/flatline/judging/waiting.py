@@ -145,6 +145,8 @@ ACCUSED_LINES = 64
 _ACCUSED = re.compile(
     rf"^\s*(?:(?:{STAMP.pattern}|\[pod/[\w./-]{{1,200}}\]\s+|[A-Z]?\d{{1,6}}:\s+)\s*){{0,3}}"
     r"(?:/job:\S{1,80}/task:)?(?P<task>\d{1,7})\s*$"
+    r"|^\s*(?:[A-Z][a-z]{2} )?(?:[^\s\d:\[|]{0,40}[\d:\[|]\S{0,60}\s+){0,5}"
+    r"/job:\S{1,80}/task:(?P<named>\d{1,7})\s*$"
 )
 """A task behind what collectors and launchers put before each line of a message."""
 
@@ -159,7 +161,7 @@ def accused(facts: Facts, match: Match) -> tuple[int, ...]:
         found = _ACCUSED.match(facts.text(match.cite.source, line))
         if found is None:
             break
-        tasks.append(int(found["task"]))
+        tasks.append(int(found["task"] or found["named"]))
     return tuple(tasks)
 
 

@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from flatline.model import Progress
 from flatline.parsers._bars import shown_s
@@ -110,6 +110,14 @@ def _bar(found: re.Match[str]) -> _Bar:
     return _Bar(int(found[1]), int(found[2]), step_s, (found[3], found[5]))
 
 
+def _at(bar: _Bar | None, point: Progress) -> Progress:
+    """A training point with the clock of the bar that it was glued to."""
+    if bar is None or point.kind != "train" or point.step != bar.n:
+        return point
+    step_s = bar.step_s if point.step_s is None else point.step_s
+    return replace(point, since_s=shown_s(bar.drawn[0]), step_s=step_s)
+
+
 def _redrawn(last: _Bar, bar: _Bar) -> bool:
     """Whether something was written through the bar: it stands again with time and rate unmoved.
 
@@ -144,15 +152,14 @@ class Reader:
         """At most one value a line; a dict glued to a bar is one training point."""
         text = text[:_LONGEST]
         bar = _BAR.match(text)
-        if bar:
-            seen = self._see(_bar(bar))
-            if "{" not in text:
-                return seen
+        seen = tuple(self._see(_bar(bar))) if bar else ()
+        if bar and "{" not in text:
+            return seen
         if found := _OUTPUT.search(text):
             return (Progress("finished", step=int(found[1])),)
-        if "{" in text and (told := self._dict(text)):
-            return told
-        return self._message(text)
+        if "{" in text and (told := tuple(self._dict(text))):
+            return tuple(_at(self._last, point) for point in told) if bar else told
+        return tuple(self._message(text)) or seen
 
     # --- bars ---------------------------------------------------------------------------------
 
