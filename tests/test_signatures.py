@@ -35,7 +35,7 @@ GROUPS = {
     "sxid", "pid", "path", "module", "key", "seq", "last_enqueued", "last_completed", "op",
     "job", "node", "at", "comm_rank", "comm_size", "nvml", "bus",
     "what", "has_rank", "has_ranks", "on_host", "ranks_by_host",
-    "uuid", "world_size", "seconds", "transport", "score",
+    "uuid", "world_size", "seconds", "transport", "score", "size", "before", "after", "hosts",
 }  # fmt: skip
 TAGS = {
     "only-hint",
@@ -48,6 +48,7 @@ TAGS = {
     "launch-blocking",
     "output-ends",
     "step-aborted", "watchdog-abort", "ignored-exception", "recompile",
+    "size-change",
     "save-begun", "names-no-call", "evaluation", "process-gone", "storage-back", "local-disk",
     "garbage-collected", "reduction-time", "profiled", "waited-for-data", "ddp-member",
     "link-down", "link-up", "script-goes-on", "said-above", "foreign-connection", "no-rdma",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from flatline.collect import Request, collect
+from flatline.collect.told_nodes import told_nodes
 
 STEPS = "".join(f"step {n}/90 loss {3 - n / 50}\n" for n in range(40))
 
@@ -45,3 +46,33 @@ def test_the_record_goes_first(tmp_path: Path) -> None:
         "JobID|JobName|State|ExitCode|NodeList\n77|train|COMPLETED|0:0|gpu[1-2]\n"
     )
     assert hosts(tmp_path, "SLURM_JOB_NODELIST=n[01-03]") == ("gpu1", "gpu2")
+
+
+NCCL = "".join(f"n{n}:31{n}:32{n} [0] NCCL INFO Using network Socket\n" for n in range(4))
+RANKS = "".join(
+    f"n{n // 2}:3{n}:4{n} [{n % 2}] NCCL INFO comm 0x55 rank {n} nranks 8 cudaDev {n % 2} busId"
+    " 1b000 - Init COMPLETE\n"
+    for n in range(8)
+)
+
+
+@pytest.mark.parametrize(
+    ("head", "found"),
+    [
+        ("run gpt on 4 hosts, 32 ranks\n" + NCCL, 4),
+        ("run gpt on 8 hosts, 64 ranks\n" + NCCL, 0),
+        ("Config: run=gpt world_size=32\n" + NCCL, 0),
+        ("Config: run=gpt world_size=8\n" + RANKS, 4),
+        ("Config: run=gpt world_size=16\n" + RANKS, 0),
+        (NCCL, 0),
+    ],
+    ids=["as many", "of more", "one card of each", "all ranks", "half of them", "nothing counts"],
+)
+def test_hosts_that_spoke_are_all_where_they_are_counted(
+    tmp_path: Path, head: str, found: int
+) -> None:
+    """Others may print nothing, and would be left out of what is looked at."""
+    (tmp_path / "train.log").write_text(head + STEPS)
+    matches = collect(Request((str(tmp_path),))).matches
+
+    assert told_nodes(matches) == tuple(f"n{n}" for n in range(found))

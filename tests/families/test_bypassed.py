@@ -97,8 +97,23 @@ def test_little_traffic_is_no_proof_of_its_cost(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("state", "plain"), [(None, "receive"), (1, "receive"), (4, None)],
-    ids=["no port measured", "no port is up", "no traffic measured"],
+    ("active", "moved", "code"), [(0.35, 9e7, "D2"), (0.6, 2e9, "D2"), (0.6, 9e7, "G1")],
+    ids=["they wait", "a link is filled", "neither"],
+)  # fmt: skip
+def test_adapters_of_which_no_state_is_measured(
+    tmp_path: Path, active: float, moved: float, code: str
+) -> None:
+    """They count traffic, so they are there; that they were up nobody says."""
+    verdict = run(tmp_path, active=active, moved=moved, state=None)
+
+    assert verdict.code == code
+    assert verdict.confidence < 0.8 or code == "G1"
+    assert any("ports were up" in one for one in verdict.cannot_decide) == (code == "D2")
+
+
+@pytest.mark.parametrize(
+    ("state", "plain"), [(1, "receive"), (4, None)],
+    ids=["no port is up", "no traffic measured"],
 )  # fmt: skip
 @pytest.mark.parametrize(("active", "sure"), [(0.35, False), (0.88, True)])
 def test_sockets_on_a_plain_network_are_a_doubt_where_gpus_wait(

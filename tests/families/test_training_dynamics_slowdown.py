@@ -136,3 +136,50 @@ def test_a_metric_that_moves_by_and_by(values: list[float], moved: bool) -> None
     """It begins to leave its level where the pace does, and comes a quarter away from it."""
     scattered = [value + 0.002 * (n * 7 % 5 - 2) for n, value in enumerate(values)]
     assert moves(scattered) is moved
+
+
+def told(folder: Path, line: str, at_step: int, slow_from: int, took_s: float = 4.4) -> Verdict:
+    """600 dated steps of 3 s, longer from one on, with a line before another."""
+    at, lines = datetime(2026, 6, 2, 9, tzinfo=UTC), []
+    for step in range(5, 605, 5):
+        took = (took_s if step > slow_from else 3.0) + 0.01 * (step % 3)
+        if step == at_step:
+            lines.append(f"{at:%Y-%m-%d %H:%M:%S} INFO {line}")
+        at += timedelta(seconds=5 * took)
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S} INFO step {step}/600 loss {2 + 40 / step:.4f}"
+                     f" step_time {took:.2f}s")  # fmt: skip
+    (folder / "train.log").write_text("\n".join(lines) + "\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+RAISED = "curriculum: seq_len 4096 -> 8192, micro_batch 4 (unchanged)"
+
+
+@pytest.mark.parametrize(
+    "line", [RAISED, "Data stage 2 starts at iteration 305: sequence_length 4096 -> 8192,"
+             " global_batch_size 1024 -> 512", "progressive resizing: resolution from 256 to 384"],
+)  # fmt: skip
+def test_a_size_that_a_line_raises(tmp_path: Path, line: str) -> None:
+    """Between the last fast step and the first slow one."""
+    verdict = told(tmp_path, line, 305, 300)
+
+    assert (verdict.code, verdict.fault_class, verdict.onset_step) == ("D6", "size", 305)
+    assert any(cite.text.endswith(line) for one in verdict.shows for cite in one.cites
+               if isinstance(cite, LogCite))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("line", "at_step", "slow_from", "took_s"),
+    [
+        (RAISED, 150, 300, 4.4),
+        (RAISED.replace("4096 -> 8192", "8192 -> 4096"), 305, 300, 4.4),
+        (RAISED.replace("4096 -> 8192", "4096 -> 4352"), 305, 300, 4.4),
+        ("seq_len 4096, hidden 8192", 305, 300, 4.4),
+    ],
+    ids=["long before", "made shorter", "a little longer", "no change"],
+)
+def test_near_misses_of_a_size_that_a_line_raises(
+    tmp_path: Path, line: str, at_step: int, slow_from: int, took_s: float
+) -> None:
+    """It costs nothing then, or not as much."""
+    assert told(tmp_path, line, at_step, slow_from, took_s).code != "D6"

@@ -35,7 +35,7 @@ from flatline.judging.claims import claim
 from flatline.judging.gpus import BUSY_RATIO, Readings, readings
 from flatline.judging.one_look import looked_once
 from flatline.judging.pace import pace
-from flatline.judging.stopped_card import as_long_as_said, stopped_cards
+from flatline.judging.stopped_card import as_long_as_said, power_at_work, stopped_cards
 from flatline.judging.timeline import instant
 from flatline.model import Action, Cleared, Finding, Judgement, Place, QueryCite
 from flatline.signals import ACTIVITY
@@ -62,6 +62,8 @@ apart: a judgement."""
 STEADY, STEADY_W = 0.2, 15.0
 """Power within a fifth of its highest, or within so many watts, over all that time: nothing came
 and went.  Idle cards drift by some watts; a kernel costs a card of 70 W and more some twenty."""
+REST = 0.5
+"""Of what the same card drew at work, on which nothing ran all that time."""
 SHARED = 0.62
 LOOK_S = 15.0
 TEAR_DOWN_S = 60.0
@@ -93,16 +95,20 @@ def judge(facts: Facts) -> Judgement:
     read."""
     if (spun := looked_once(facts, CODE)) is not None:
         return spun
-    activity = next((name for name in ACTIVITY if facts.measured(name)), None)
-    if activity is None or facts.window is None or not _may_be(facts):
+    measured = [name for name in ACTIVITY if facts.measured(name)]
+    if not measured or facts.window is None or not _may_be(facts):
         return None
     start, end = _held(facts, facts.window)
-    worked = _worked(facts, activity, _ended(facts, end))
+    worked = _worked(facts, measured[0], _ended(facts, end))
     if worked is not None:
         return worked
     last = _last_printed(facts)
-    found = _to_the_end(facts, activity, last, start, end)
-    return found or _amid_others(facts, activity, last, start, end)
+    tried = (
+        look(facts, activity, last, start, end)
+        for look in (_to_the_end, _amid_others)
+        for activity in measured  # each tells of any kernel, and one may be noisy at rest
+    )
+    return next(filter(None, tried), None)
 
 
 def _to_the_end(
@@ -135,7 +141,7 @@ def _amid_others(
     or the GPU have worked as long as the steps say they took."""
     if not _of_one_gpu(facts) or facts.reached_plan or facts.end_seen:
         return None
-    cards = [card for card in stopped_cards(facts, activity, (start, end), IDLE, HELD_BYTES)
+    cards = [card for card in stopped_cards(facts, activity, (start, end), BUSY_RATIO, HELD_BYTES)
              if card.until - card.last - BEGUN_S >= STILL_S]  # fmt: skip
     if last is None:
         cards = cards if _went_on(facts) else []
@@ -148,7 +154,8 @@ def _amid_others(
     if last is None and facts.disposition not in STOPPED and not as_long_as_said(facts, one):
         return None
     still_s = int(one.until - one.last - BEGUN_S)
-    idle, alone = _still_cards(facts, activity, still_s, one.until)
+    rest_w = REST * (power_at_work(facts, one) or 0.0)
+    idle, alone = _still_cards(facts, activity, still_s, one.until, rest_w)
     known = next((cites for cites in idle if cites[0].place == one.place), None)
     if known is None:
         return None
@@ -188,9 +195,10 @@ def _idle(
 
 
 def _still_cards(
-    facts: Facts, activity: str, still_s: int, end: float
+    facts: Facts, activity: str, still_s: int, end: float, rest_w: float = 0.0
 ) -> tuple[list[list[QueryCite]], bool]:
-    """The GPUs that stood still for so long before the end, and whether there is no other."""
+    """The GPUs that stood still for so long before the end, and whether there is no other; below
+    `rest_w` watts power may vary."""
     read = [
         readings(instant(facts, query.format(w=f"[{still_s}s]"), end))
         for query in (
@@ -204,7 +212,8 @@ def _still_cards(
     if len(known) < len(read):
         return [], True
     alone = all(len(one.rows) == 1 for one in known)
-    return [cites for place in known[1].rows if (cites := _still(known, place, end))], alone
+    still = (_still(known, place, end, rest_w) for place in known[1].rows)
+    return [cites for cites in still if cites], alone
 
 
 def _held(facts: Facts, window: tuple[datetime, datetime]) -> tuple[float, float]:
@@ -223,7 +232,7 @@ def _ended(facts: Facts, end: float) -> float:
     return end + TEAR_DOWN_S if facts.disposition in STOPPED else end
 
 
-def _still(read: Sequence[Readings], place: Place, end: float) -> list[QueryCite]:
+def _still(read: Sequence[Readings], place: Place, end: float, rest_w: float) -> list[QueryCite]:
     """Highest activity, least memory, highest and lowest power of a GPU that holds memory and on
     which nothing ran; none of another."""
     texts = "highest activity", "least memory held", "highest power", "lowest power"
@@ -232,8 +241,8 @@ def _still(read: Sequence[Readings], place: Place, end: float) -> list[QueryCite
     if len(known) < len(cites):
         return []
     busy, held, high, low = (cite.value for cite in known)
-    idle = busy <= IDLE and held >= HELD_BYTES and high - low <= max(STEADY * high, STEADY_W)
-    return known if idle else []
+    steady = high <= rest_w or high - low <= max(STEADY * high, STEADY_W)
+    return known if busy <= IDLE and held >= HELD_BYTES and steady else []
 
 
 def _taken(facts: Facts, place: Place, start: float) -> bool:

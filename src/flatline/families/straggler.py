@@ -36,6 +36,7 @@ from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
 from flatline.judging.gaps import GAPS, LEAST_SPREAD, RESIDENT, SAID
+from flatline.judging.kept_on import kept_on
 from flatline.judging.lone_worker import Lone, lone_card, lone_host, lone_worker
 from flatline.judging.own_work import Slow, own_work
 from flatline.judging.pcie import narrow
@@ -73,7 +74,7 @@ UNSEEN_MOST = 0.79
 """Just short of confident: a host whose load nobody measured may be held by other processes."""
 OPEN = "Why it is slow: its clocks, its host's load and a trace would tell."
 WHY_CLOCKED = "Why its CPUs are slower: heat, a power cap of the host, or its governor."
-LINKED, REPORTED = 0.75, 0.72
+LINKED, REPORTED, BOTH = 0.75, 0.72, 0.85
 LABEL = 80
 """Characters at the beginning of a line in which who wrote it stands."""
 _SHOWN = 3
@@ -109,7 +110,8 @@ def _judged(facts: Facts) -> Finding | None:
     run = course(facts)
     if run is None:
         return None
-    return _in_phases(facts, run) or _at_times(facts, run) or _all_through(facts, run)
+    found = _in_phases(facts, run) or _waited_in_vain(facts, run)
+    return found or _at_times(facts, run) or _all_through(facts, run)
 
 
 LOOKS = ((ACTIVITY, ABOVE, "slow-device"), (ACTIVITY, BELOW, "slow-host"),
@@ -288,6 +290,37 @@ def _at_moments(facts: Facts, ranks: Fleet, found: Anchored, kind: str) -> Findi
         actions=_actions(facts, hosts),
         resubmit="exclude" if hosts else "unknown",
     )
+
+
+def _waited_in_vain(facts: Facts, run: Course) -> Finding | None:
+    """One GPU that works on as before while the others wait, by power where nothing finer was
+    measured, and by what the steps' lines say."""
+    told = kept_on(facts, run)
+    if told is None:
+        return None
+    hosts = (told.place.host,) if told.place.host else ()
+    onset = told.phase.begins
+    return Finding(
+        code=CODE,
+        summary=f"{told.place} worked on as before while the others waited, and throughput was"
+        f" {1 - told.phase.part:.0%} down",
+        fault_class="slow-device",
+        attribution="infrastructure",
+        shows=(*told.shows, shown(facts, run, told.phase)),
+        implies=(claim("A synchronised step is as long as its slowest rank's work.",
+                       *told.shows[0].cites),),
+        strength=BOTH if told.twice else REPORTED,
+        most=1.0 if told.twice else UNSEEN_MOST,
+        severity="degraded",
+        culprits=(told.place,),
+        onset=datetime.fromtimestamp(onset, UTC) if run.pace.clocked else None,
+        onset_step=step_at(facts, onset),
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(OPEN, "Whether it has more of the work by design since then."),
+        actions=_actions(facts, hosts),
+        resubmit="exclude" if hosts else "unknown",
+    )  # fmt: skip
 
 
 def _launched_late(facts: Facts, run: Course) -> Finding | None:

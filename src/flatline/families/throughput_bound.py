@@ -294,9 +294,12 @@ def _bypassed(facts: Facts) -> Finding | None:
         return None
     known = used(facts)
     waits, works = known is not None and known.waits, known is not None and known.works
+    if seen.ready is None and not (waits or seen.fills or works):
+        return None
     moved = claim(f"Every host {seen.verb} at least {seen.least.value / 1e6:,.0f} MB/s over its"
-                  f" plain network and at most {seen.most.value / 1e6:.2f} MB/s over RDMA, whose"
-                  " ports were up", seen.least, seen.most, seen.ready)  # fmt: skip
+                  f" plain network and at most {seen.most.value / 1e6:.2f} MB/s over RDMA"
+                  + (", whose ports were up" if seen.ready else ""),
+                  *filter(None, (seen.least, seen.most, seen.ready)))  # fmt: skip
     shows = [
         moved,
         *([claim("NCCL says that it uses sockets", *seen.said)] if seen.said else []),
@@ -319,7 +322,7 @@ def _bypassed(facts: Facts) -> Finding | None:
             claim(f"{fell}; every collective pays for it.", seen.least, seen.most),
         ),
         strength=0.3 if works else 0.88 if waits else 0.8,
-        most=1.0 if waits or seen.fills else UNCOSTED,
+        most=1.0 if seen.ready and (waits or seen.fills) else UNCOSTED,
         role="warning" if works else "cause",
         severity="warning" if works else "degraded",
         scope="all",
@@ -328,6 +331,7 @@ def _bypassed(facts: Facts) -> Finding | None:
         cannot_decide=(
             *(() if seen.reasons else ("Why it fell back: NCCL_DEBUG=INFO names the transport it"
                                        " chose.",)),
+            *(() if seen.ready else ("Whether the adapters' ports were up: no exporter tells.",)),
             *(() if waits or works else ("What it costs: nothing that was read shows that"
                                          " the GPUs wait.",)),
         ),

@@ -34,6 +34,7 @@ from statistics import median
 
 from flatline.facts import Facts, Track
 from flatline.judging.again import RECOMPILED, again
+from flatline.judging.announced_sizes import announced
 from flatline.judging.claims import claim
 from flatline.judging.printed_sizes import printed_sizes
 from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, quiet
@@ -177,12 +178,36 @@ def _grown(
     if not any(phase.begins >= run.best.begins for phase in run.slow):
         return []
     least = _first(run).part / (1 - DROP)
+    moves = [move for one in sized for move in _logged(facts, run, track, one, tried)]
     return [
         replace(move, fault_class="size")
-        for one in sized
-        for move in _logged(facts, run, track, one, tried)
+        for move in (*moves, *_told(facts, run, track))
         if move.values[0] < move.values[1] and (move.values[0] / move.values[1]) ** ORDER <= least
     ]
+
+
+def _told(facts: Facts, run: Course, track: Track) -> list[_Move]:
+    """The same by lines that say so, where the first step behind one is where throughput fell."""
+    when = times(facts, track)[0] if run.pace.clocked else in_order(facts, track)
+    told = [one for one in announced(facts, track) if one.index in when]
+    (begins, fell), slack = _fall(run), _spread_s(run)
+    length = run.pace.times[-1] - run.pace.times[0]
+    chance = len(told) * (fell - begins + 2 * slack) / length
+    return [
+        _Move(one.name, when[one.index], chance, one.cite, one.cite, (one.before, one.after),
+              step=track.steps[one.index])
+        for one in told
+        if chance <= CHANCE and begins - slack <= when[one.index] <= fell + slack
+    ]  # fmt: skip
+
+
+def _spread_s(run: Course) -> float:
+    """By how much two that are read from one log may miss one another: without a clock both are
+    read from one line, or from one step's lines."""
+    spread_s = (2 * SLACK if run.pace.clocked else 1) * run.pace.interval_s
+    if not run.pace.clocked:
+        return spread_s
+    return max(spread_s, GRADUAL * (run.pace.times[-1] - run.pace.times[0]))
 
 
 def _more_a_step(facts: Facts) -> Finding | None:
@@ -252,11 +277,7 @@ def _logged(
     when = times(facts, track)[0] if run.pace.clocked else in_order(facts, track)
     at = [i for i in indexes if i in when]
     points = [(when[i], v) for i, v in zip(indexes, printed, strict=True) if i in when]
-    # without a clock both are read from one line, or from one step's lines
-    spread_s = (2 * SLACK if run.pace.clocked else 1) * run.pace.interval_s
-    if run.pace.clocked:
-        spread_s = max(spread_s, GRADUAL * (run.pace.times[-1] - run.pace.times[0]))
-    left = _left(run, points, spread_s, tried)
+    left = _left(run, points, _spread_s(run), tried)
     if left is None:
         return []
     moved, calm_at, most, chance = left

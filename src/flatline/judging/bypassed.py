@@ -41,11 +41,12 @@ REASONS = "no-rdma"
 
 @dataclass(frozen=True, slots=True)
 class Bypassed:
-    """What the hosts sent over each network, that a port is up, and what NCCL says of it."""
+    """What the hosts sent over each network, that a port is up where that was measured, and what
+    NCCL says of it."""
 
     least: QueryCite
     most: QueryCite
-    ready: QueryCite
+    ready: QueryCite | None
     verb: str
     said: tuple[LogCite, ...]
     reasons: tuple[LogCite, ...]
@@ -60,15 +61,17 @@ def bypassed(facts: Facts) -> Bypassed | None:
     known, said = pace(facts), on_sockets(facts)
     signal = next(filter(facts.measured, PLAIN if said is not None else PLAIN[:1]), None)
     needed = ("rdma_transmit_bytes_total", "rdma_port_up")
-    if known is None or signal is None or not all(map(facts.measured, needed)):
+    seen = facts.measured(needed[0]) and (facts.measured(needed[1]) or said is not None)
+    if known is None or signal is None or not seen:
         return None
     begins, ends = map(int, known.span)
     window = f"[{max(1, int(ends - begins))}s]"
     sent = f"sum by (host) (rate({signal}{window}))"
     fabric = f"sum by (host) (rate({needed[0]}{window}))"
     plain = by_host(instant(facts, sent, ends))
-    up = instant(facts, f"max({needed[1]})", ends)
-    if plain is None or len(plain.rows) < 2 or up is None or not up.rows or up.rows[0].last != 1:
+    up = instant(facts, f"max({needed[1]})", ends) if facts.measured(needed[1]) else None
+    down = up is not None and (not up.rows or up.rows[0].last != 1)
+    if plain is None or len(plain.rows) < 2 or down:
         return None
     verb = "sent" if signal == PLAIN[0] else "received"
     what = f"plain network, the host that {verb} least"
@@ -76,7 +79,7 @@ def bypassed(facts: Facts) -> Bypassed | None:
     most = usual(facts, fabric, ends, "RDMA, the host that sends most", "max({})")
     if least is None or most is None or least.value < BYTES or most.value >= UNUSED * least.value:
         return None
-    ready = up.cite(up.rows[0], "an RDMA port is up")
+    ready = None if up is None else up.cite(up.rows[0], "an RDMA port is up")
     reasons = tuple(m.cite for m in facts.tagged(REASONS) if m.attempt == facts.last.n)
     return Bypassed(least, most, ready, verb, (said.cite,) if said else (), reasons)
 

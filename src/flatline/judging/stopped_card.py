@@ -9,6 +9,7 @@ from math import isfinite
 from flatline.facts import Facts
 from flatline.judging.by_steps import MOST_SLACK, spent
 from flatline.judging.gpus import readings
+from flatline.judging.timeline import instant
 from flatline.model import Place
 
 LOOK_S = 15.0
@@ -63,3 +64,10 @@ def as_long_as_said(facts: Facts, card: Stopped) -> bool:
         return False
     lasted = card.last - card.first
     return abs(lasted - known.by[-1]) <= MOST_SLACK * lasted
+
+
+def power_at_work(facts: Facts, card: Stopped) -> float | None:
+    """What it drew on average from its first work to its last, in watts."""
+    lasted = max(1, int(card.last - card.first))
+    read = readings(instant(facts, f"avg_over_time(gpu_power_watts[{lasted}s])", card.last))
+    return None if read is None else read.value(card.place, card.last)

@@ -1,0 +1,39 @@
+"""Sizes that a program says it raises, between two steps that it prints."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from dataclasses import dataclass
+
+from flatline.facts import Facts, Track
+from flatline.model import LogCite
+
+TAG = "size-change"
+
+
+@dataclass(frozen=True, slots=True)
+class Announced:
+    """What is raised, from and to what, by which line, and the first step printed behind it."""
+
+    name: str
+    before: float
+    after: float
+    cite: LogCite
+    index: int
+
+
+def announced(facts: Facts, track: Track) -> list[Announced]:
+    """Those of the last attempt that stand in the log of its steps, in order; where each rank says
+    it, the first."""
+    span = track.of_attempt(facts.last.n)
+    lines = [track.lines[i] for i in span]
+    found: dict[int, Announced] = {}
+    for match in facts.tagged(TAG):
+        at = bisect_right(lines, match.cite.line)
+        if match.cite.source != track.source or not 0 < at < len(lines):
+            continue
+        before, after = (float(match.groups[name]) for name in ("before", "after"))
+        name = match.groups["size"].lower().replace("_", " ")
+        if before < after:
+            found.setdefault(at, Announced(f"the {name}", before, after, match.cite, span[at]))
+    return [*found.values()]

@@ -1,0 +1,137 @@
+"""The one GPU that draws as much as before in a slow phase, while all others of the run wait."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from dataclasses import dataclass, replace
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.gpus import Readings, readings
+from flatline.judging.throughput import Course, Slow
+from flatline.judging.timeline import instant
+from flatline.model import Claim, LogCite, Place
+
+POWER = "gpu_power_watts"
+LOST = 0.12
+"""Of the pace: a smaller loss leaves the others too little time to draw less."""
+FELL, HELD, APART = 0.94, 0.9, 0.6
+"""Of what a GPU drew while the run was fast: one that waits spins at a part of its power, and the
+one that is waited for computes all the time, if at less than before, and lost so much less than
+any other.  A judgement; means over minutes scatter by 1 %."""
+LEAST = 4
+"""GPUs of the run: of two either may be the one that changed."""
+LINES, SAME, BEFORE = 10, 0.9, 0.5
+"""Lines of the slow phase that name the slowest rank, the part of them that name one and the same,
+and of those of the fast phase no more may: a rank that always has most to do slows nothing."""
+MOST_LINES = 400
+_NAMED = re.compile(
+    r"(?i)\b(?:\w{1,30}_)?(?:max|slowest|straggler)_rank[\"']?\s{0,2}[=:]\s{0,2}(\d{1,6})\b"
+    r"|\b(?:slowest|straggler)(?: rank)?\s{0,2}[=:]\s{0,2}(?:rank[ =]?)?(\d{1,6})\b"
+    r"|\bslowest rank (?:is )?(\d{1,6})\b"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptOn:
+    """The card, the rank or both, the phase, and what shows it."""
+
+    place: Place
+    phase: Slow
+    shows: tuple[Claim, ...]
+
+    @property
+    def twice(self) -> bool:
+        """Whether the program's own word and the card's power are both there."""
+        return len(self.shows) > 1
+
+
+def kept_on(facts: Facts, run: Course) -> KeptOn | None:
+    """By the power of the cards, and by what the steps' lines say of the slowest rank."""
+    later = [p for p in run.slow if p.begins >= run.best.ends and p.part <= 1 - LOST]
+    if not later:
+        return None
+    phase = max(later, key=lambda p: (1 - p.part) * (p.ends - p.begins))
+    card, named = _card(facts, run, phase), _named(facts, run, phase)
+    if card is None and named is None:
+        return None
+    place, shows = card if card is not None else (Place(), None)
+    if named is not None:
+        rank = facts.on_host(named[0])
+        if place.host and rank.host and facts.node_of(place.host) != rank.host:
+            return None
+        place = replace(place, rank=rank.rank, host=place.host or rank.host)
+    claims = (shows, None if named is None else named[1])
+    return KeptOn(place, phase, tuple(one for one in claims if one is not None))
+
+
+def _card(facts: Facts, run: Course, phase: Slow) -> tuple[Place, Claim] | None:
+    """None where the cards of the run cannot be counted: its hosts are those of which the others
+    fell, and must hold as many cards as the run has ranks."""
+    fast, slow = (_means(facts, one) for one in (run.best, phase))
+    world = facts.world_size or (facts.job.gpus if facts.job else None) or 0
+    if fast is None or slow is None or world < LEAST:
+        return None
+    parts = {place: row.last / fast.rows[place].last for place, row in slow.rows.items()
+             if place in fast.rows and fast.rows[place].last > 0}  # fmt: skip
+    hosts: dict[str | None, list[Place]] = defaultdict(list)
+    for place in parts:
+        hosts[facts.node_of(place.host or "")].append(place)
+    own = [cards for host, cards in hosts.items()
+           if 2 * sum(parts[card] <= FELL for card in cards) > len(cards)
+           and (not facts.hosts or host in facts.hosts)]  # fmt: skip
+    cards = [card for some in own for card in some]
+    if len(cards) != world:
+        return None
+    first, most = sorted(cards, key=lambda card: -parts[card])[:2]
+    if (
+        parts[most] > FELL
+        or parts[first] < HELD
+        or parts[first] - parts[most] < APART * (1 - parts[most])
+    ):
+        return None
+    both = (slow, "power while it was slow"), (fast, "power before")
+    cites = [read.cite(card, read.rows[card].times[-1], text)
+             for card in (first, most) for read, text in both]  # fmt: skip
+    text = (
+        f"{first} drew {parts[first]:.0%} of what it did before; the {world - 1} others of"
+        f" the run fell to {parts[most]:.0%} and less"
+    )
+    return first, claim(text, *(cite for cite in cites if cite is not None))
+
+
+def _means(facts: Facts, phase: Slow) -> Readings | None:
+    length = max(1, int(phase.ends - phase.begins))
+    return readings(instant(facts, f"avg_over_time({POWER}[{length}s])", int(phase.ends)))
+
+
+def _named(facts: Facts, run: Course, phase: Slow) -> tuple[Place, Claim] | None:
+    """The rank that nearly all lines of the phase call the slowest, and few of those before."""
+    now, before = _told(facts, run, phase), _told(facts, run, run.best)
+    if len(now) < LINES or len(before) < LINES:
+        return None
+    rank, count = Counter(rank for rank, _ in now).most_common(1)[0]
+    earlier = sum(one == rank for one, _ in before)
+    if count < SAME * len(now) or earlier > BEFORE * len(before):
+        return None
+    own = [cite for one, cite in now if one == rank]
+    text = (
+        f"{count} of {len(now)} lines of the slow phase name rank {rank} as the slowest, of"
+        f" {len(before)} before {earlier}"
+    )
+    return Place(rank=rank), claim(text, own[0], own[-1], before[0][1])
+
+
+def _told(facts: Facts, run: Course, phase: Slow) -> list[tuple[int, LogCite]]:
+    track, indexes = run.pace.track, run.pace.indexes
+    if track is None:
+        return []
+    first, last = phase.points
+    stride = max(1, (last - first + 1) // MOST_LINES)
+    found = []
+    for at in range(first, last + 1, stride):
+        cite = facts.point(track, indexes[at]).cite
+        if told := _NAMED.search(cite.text):
+            found.append((int(next(filter(None, told.groups()))), cite))
+    return found
