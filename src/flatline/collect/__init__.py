@@ -193,7 +193,7 @@ def read(
     if numbers.server and not (rows or request.end):
         gaps.append(ENDLESS)
     gaps += hold(rows, [events for _, _, events in logs], numbers)
-    dated(logs, numbers.window)
+    dated(logs, numbers.window, when(rows, ()))
     placed(logs, records.addresses,
            lambda: (*held, *(h for one in numbers.carried() for h in one.hosts)))  # fmt: skip
     _unread(found, gaps)

@@ -39,6 +39,8 @@ class LogEvents:
     """The zone that its stamps state, where they state one and the same."""
     yearless: bool = False
     """Whether stamps stand in it that no year is known for."""
+    dayless: bool = False
+    """Whether some of them are times alone."""
 
     def keep_steps(self) -> None:
         """Leaves the progress alone that rows of data tell of: what their texts quote, nobody

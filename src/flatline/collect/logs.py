@@ -135,7 +135,7 @@ class LogReader:
         self._tracebacks()
         without_handled(self.events, self._text, self.file.line_count)
         self._close()
-        self.events.yearless = self.clock.lacks_year
+        self.events.yearless, self.events.dayless = self.clock.lacks_year, self.clock.lacks_day
         split(self.events, self.setting.attempt)
         date(tuple(self.events.tracks.values()))
         return self.events

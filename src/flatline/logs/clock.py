@@ -3,8 +3,8 @@ When a line was printed, as far as the line itself says.
 
 Only a stamp at the start of the line counts, or behind labels, brackets and levels that stand
 there: a date inside a message or a path says nothing of the line.  What a stamp leaves out (the
-year of glog, the zone of nearly all) is taken from what is known of the run, and the stamp is
-marked as assumed.  Impossible dates give None, never an error.
+year of glog, the day of a bare time, the zone of nearly all) is taken from what is known of the
+run, and the stamp is marked as assumed.  Impossible dates give None, never an error.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ FIRST_YEAR, LAST_YEAR = 2010, 2100
 """No log of GPU training is older, none is younger; other years are not dates of lines."""
 LEAD_CHARS, ROW_CHARS = 240, 2000
 HALF_YEAR = timedelta(days=183)
+BACK, FROM_NOTHING_MIN = timedelta(minutes=10), 5
+"""Merged lines of ranks are out of order by less; what counts from a start is young then."""
 
 _MONTHS = {
     name: number
@@ -67,8 +69,9 @@ class Clock:
     Reads the stamps of one file.
 
     `year` serves stamps without one; from then on a stamp is put into the year that brings it
-    nearest to the last fully known time, so a run over New Year stays in order.  `lacks_year` says
-    that a stamp was met that no year is known for.  `zone` serves
+    nearest to the last fully known time, so a run over New Year stays in order, and a time without
+    a date into the day.  `lacks_year` says that a stamp was met that no year is known for,
+    `lacks_day` that it was no more than a time.  `zone` serves
     stamps without a zone, `boot` those that count from the start of the kernel, which without it
     are no times.
     """
@@ -85,8 +88,11 @@ class Clock:
         self.zone = zone
         self.zone_stated = zone_stated
         self.boot = boot
-        self.lacks_year = False
+        self.lacks_year = self.lacks_day = False
         self._near: datetime | None = None
+        self._in_order = False
+        """Whether `_near` is what stands above."""
+        self._elapsed = False
         self._day_first = False
 
     @classmethod
@@ -131,7 +137,8 @@ class Clock:
         elif counted and zone is UTC:
             clock._beside(lines)
         clock.year = clock._near.year if clock._near is not None else year
-        clock._near, clock.lacks_year = clock._near or near, False
+        clock._near, clock._in_order = clock._near or near, False
+        clock.lacks_year = clock.lacks_day = clock._elapsed = False
         return clock
 
     def _beside(self, lines: Sequence[str]) -> None:
@@ -185,6 +192,7 @@ class Clock:
 
     def first(self, lines: Iterable[str]) -> datetime | None:
         """When the first of these lines was printed that says so."""
+        self._in_order = self._elapsed = False
         return next((stamp.at for line in lines if (stamp := self.read(line))), None)
 
     def steady(self, text: str) -> tuple[int, int] | None:
@@ -282,8 +290,29 @@ class Clock:
         return None if at is None else self._known(at, not (stated or self.zone_stated))
 
     def _known(self, at: datetime, assumed: bool) -> Stamp:
-        self._near = at
+        self._near, self._in_order = at, True
         return Stamp(at, assumed)
+
+    def _of_day(self, time: _Groups) -> Stamp | None:
+        """A time alone, in the day that brings it nearest.  What runs on from nothing at the start
+        of a file, or goes back by minutes, counts what has passed: it is no time of a day."""
+        near = self._near
+        if near is None:
+            self.lacks_day = self.lacks_year = True
+        if near is None or self._elapsed:
+            return None
+        local = near.astimezone(self.zone)
+        days = (local.date() + timedelta(days=way) for way in (-1, 0, 1))
+        tried = (_instant(d.year, d.month, d.day, time, self.zone) for d in days)
+        at = min((one for one in tried if one), key=lambda one: abs(one - near), default=None)
+        if at is None:
+            return None
+        early = time[0] == "00" and int(time[1]) < FROM_NOTHING_MIN
+        if (early and not self._in_order) or (self._in_order and near - at > BACK):
+            self._elapsed = True
+            return None
+        self.lacks_day = True
+        return self._known(at, True)
 
     def _yearless(self, month: int, day: int, time: _Groups) -> Stamp | None:
         near = self._near
@@ -325,6 +354,7 @@ _PATTERNS: tuple[tuple[str, str, Callable[[Clock, _Groups], Stamp | None]], ...]
     ),
     ("us", _OPEN + r"(\d\d)/(\d\d)/(\d{4})[ ,T]{1,2}" + _TIME + r"( [AP]M)?\b", Clock._us),
     ("short", _OPEN + r"(\d\d)[-/](\d\d) " + _TIME + r"(?![\w:])", Clock._short),
+    ("of_day", r"\[?" + _TIME + r"(?=\]|\s|\|)", Clock._of_day),
     ("elastic", r"time {1,8}: " + _DATED + r"(?!\d)", Clock._elastic),
     ("row", _FIELD + r"\"" + _DATED + r"(?:\s?(Z|UTC|GMT|[+-]\d\d:?\d\d))?\"", Clock._row),
     ("counted_row", _FIELD + r"(\d{10}(?:\.\d{1,9})?|\d{13})(?=[,}])", Clock._since_1970),
