@@ -124,3 +124,49 @@ def test_sockets_on_a_plain_network_are_a_doubt_where_gpus_wait(
     assert verdict.code == "G1"
     assert (verdict.confidence >= 0.8) is sure
     assert any("took sockets" in one for one in verdict.cannot_decide) is not sure
+
+
+def plain(folder: Path, *, active: float, sent: float, line: str, hosts: int = 2) -> Verdict:
+    """Hosts without an adapter that is counted, which send so much over the network they have."""
+    verdict = run(folder, active=active, plain="transmit", moved=sent, state=None)
+    assert verdict is not None
+    log = (folder / "train.log").read_text().replace("Using network Socket", line)
+    (folder / "train.log").write_text(log)
+    (folder / "metrics.prom").write_text(
+        "".join(
+            row
+            for row in (folder / "metrics.prom").read_text().splitlines(keepends=True)
+            if "infiniband" not in row and (hosts == 2 or "w2" not in row)
+        )
+    )
+    return diagnose(collect(Request((str(folder),))))
+
+
+CHANNEL = "Channel 00/0 : 15[3] -> 0[0] [receive] via NET/Socket/0"
+
+
+@pytest.mark.parametrize("line", ["Using network Socket", CHANNEL])
+def test_a_network_that_collectives_fill(tmp_path: Path, line: str) -> None:
+    """And GPUs that wait for it, all the run."""
+    verdict = plain(tmp_path, active=0.25, sent=3e9, line=line)
+
+    assert (verdict.code, verdict.fault_class) == ("D2", "slow-interconnect")
+    assert verdict.confidence < 0.8
+    assert any("faster network" in text for text in verdict.cannot_decide)
+
+
+@pytest.mark.parametrize(
+    ("active", "sent", "line"),
+    [
+        (0.85, 3e9, CHANNEL),
+        (0.25, 4e8, CHANNEL),
+        (0.25, 3e9, CHANNEL.replace("Socket", "IB")),
+        (0.25, 3e9, "comm 0x55 rank 0 nranks 16"),
+    ],
+    ids=["they work", "little is sent", "over the fabric", "nothing is said"],
+)
+def test_near_misses_of_a_network_that_is_filled(
+    tmp_path: Path, active: float, sent: float, line: str
+) -> None:
+    """What is sent may be data and saves, and what waits may wait for something else."""
+    assert plain(tmp_path, active=active, sent=sent, line=line).code != "D2"

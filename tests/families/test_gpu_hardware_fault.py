@@ -286,3 +286,37 @@ def test_a_link_slows_the_phases_in_which_it_errs(
             "link", ["GPU 5 on n0"])  # fmt: skip
         assert found.onset is not None
         assert abs(found.onset.timestamp() - T0 - onset) < 60
+
+
+ECC = (
+    "Traceback (most recent call last):\n"
+    '  File "/home/u/sft.py", line 129, in main\n'
+    "    trainer.train()\n"
+    "RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
+)
+XID = (
+    "2025-04-02T23:09:57.800993+00:00 {host} kernel: NVRM: Xid (PCI:0000:{bus}:00): 95,"
+    " pid=311204, name=python, Uncontained: LTC TAG (0x7,0x0). RST: Yes, D-RST: No\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "named"),
+    [
+        (XID.format(host="ax021", bus="52"), [("ax021", "PCI:0000:52:00")]),
+        ("".join(XID.format(host="ax021", bus=bus) for bus in ("52", "c1")), []),
+        (XID.format(host="ax021", bus="52") + XID.format(host="ax022", bus="52"), []),
+    ],
+    ids=["one card", "two cards", "two hosts"],
+)
+def test_the_kernel_says_which_card_the_program_speaks_of(
+    tmp_path: Path, kernel: str, named: list[tuple[str, str]]
+) -> None:
+    """The program knows its error, and neither host nor card."""
+    steps = "".join(f"step {n}/900 loss {3 - n / 50:.3f}\n" for n in range(1, 60))
+    (tmp_path / "train.log").write_text(steps + ECC)
+    (tmp_path / "kern.log").write_text(kernel)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "B2"
+    assert [(place.host, place.device) for place in verdict.culprits] == named

@@ -15,7 +15,16 @@ from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.facts import Facts
 from flatline.families.heartbeat_false_positive import _by_order, judge
-from flatline.model import Attempt, Finding, LogCite, Match, Place, Progress, Signature
+from flatline.model import (
+    Attempt,
+    Finding,
+    LogCite,
+    Match,
+    Place,
+    Progress,
+    Signature,
+    Verdict,
+)
 from flatline.tracks import Track
 
 BEAT = Signature("x.beat", "x", "root", "", "", "", ("x",), family="C2", tags=("heartbeat",))
@@ -212,3 +221,39 @@ def test_the_accused_stand_below_behind_whatever_logs_put_before_a_line(
 
     assert verdict.code == "C4"
     assert [place.task for place in verdict.cleared] == [2]
+
+
+def behind(folder: Path, steps: int) -> Verdict:
+    """Undated steps, of which so many stand behind the coordinator's word on task 2."""
+    row = (
+        "completed step: {n}, seconds: 6.0, TFLOP/s/device: 400.1, Tokens/s/device: 9000.0,"
+        " loss: {l:.3f}\n"
+    )
+    own = "E0302 04:21:57.000000    77 coordination_service.cc:1379] "
+    word = (f"{own}The following tasks are unhealthy (stopped sending heartbeats):\n"
+            "/job:jax_worker/replica:0/task:2\n")  # fmt: skip
+    for task in range(4):
+        lines = [row.format(n=n, l=9 - n / 40) for n in range(200)]
+        if task == 0:
+            lines.insert(200 - steps, word)
+        (folder / f"task{task}.log").write_text("".join(lines))
+    (folder / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+        "9|x|FAILED|1:0|2026-03-02T04:00:00|2026-03-02T04:23:00|4|n[0-3]\n"
+    )
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_steps_behind_the_word_that_a_task_is_dead(tmp_path: Path) -> None:
+    """They complete only with every task; an output that is buffered looks so too."""
+    verdict = behind(tmp_path, 15)
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("C4", True)
+    assert [place.task for place in verdict.cleared] == [2]
+    assert any("printed late" in text for text in verdict.cannot_decide)
+
+
+@pytest.mark.parametrize("steps", [0, 2, 3])
+def test_what_was_under_way_still_completes(tmp_path: Path, steps: int) -> None:
+    """Steps are dispatched ahead."""
+    assert behind(tmp_path, steps).code != "C4"

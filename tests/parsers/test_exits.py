@@ -122,7 +122,7 @@ N3 = Place(host="n3", task=2)
         ),
         (
             "srun: error: n[1-2]: tasks 0-1: Segmentation fault",
-            [Reported("srun", Place(task=t), None, 11) for t in (0, 1)],
+            [Reported("srun", Place(host=f"n{t + 1}", task=t), None, 11) for t in (0, 1)],
         ),
         ("srun: error: n3: task 2: Something new", []),
         ("srun: error: Node failure on n3", []),

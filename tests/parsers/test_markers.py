@@ -110,3 +110,28 @@ def test_torchtitan_names_the_plan_where_it_starts() -> None:
 def test_near_misses_say_nothing(line: str) -> None:
     """Intentions, conditions, failures, beginnings, new weights, and other formats' lines."""
     assert said(line) == []
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("2025-04-29 09:57:11,534 | INFO | trainer | finished 2400/2400 steps, best val_loss 1.61,"
+         " exiting 0", (2400, 2400, None)),
+        ("Finished training: steps 1500/1500.", (1500, 1500, None)),
+        ("[rank0] completed 3/3 epochs", (None, None, 3.0)),
+        ("Training completed: 1000/1000 steps in 3.2h", (1000, 1000, None)),
+        ("finished 1200/2400 steps", None),
+        ("0/0 done: 0/0 steps", None),
+        ("will have finished 20/20 steps", None),
+        ("INFO eval: completed 50/50 steps", None),
+        ("INFO warm-up: finished 20/20 steps", None),
+        ("downloaded: finished 20/20 files", None),
+    ],
+)  # fmt: skip
+def test_all_of_so_many(
+    line: str, said: tuple[int | None, int | None, float | None] | None
+) -> None:
+    """As many as there are, of training and of nothing else."""
+    found = [(p.kind, p.step, p.planned, p.epoch) for p in markers.Reader().feed(line)]
+
+    assert found == ([] if said is None else [("finished", *said)])

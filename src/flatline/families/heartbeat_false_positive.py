@@ -52,6 +52,10 @@ OWN, OTHERWISE, NODE = 0.88, 0.84, 0.68
 """How sure steps of the accused make, what shows their work less directly, and what a node's
 daemon writes, which is no work of the run's."""
 SHOWN = 3
+BUFFERED_MOST = 0.79
+BUFFERED = (
+    "Whether those steps were made before and printed late: an output that is buffered looks so."
+)
 ORDER = "Whether the tasks are on those hosts: they stand in the order of the job's nodes."
 
 
@@ -74,7 +78,11 @@ def judge(facts: Facts) -> Judgement:
         return _finding(facts, accusations, places, list(told.own.values()), told.at)
     if told.otherwise is None:
         return None
-    return _finding(facts, accusations, places, [told.otherwise], told.at, own=False)
+    found = _finding(facts, accusations, places, [told.otherwise], told.at, own=False)
+    if not told.by_order:
+        return found
+    return replace(found, strength=NODE, most=BUFFERED_MOST,
+                   cannot_decide=(*found.cannot_decide, BUFFERED))  # fmt: skip
 
 
 def _by_order(facts: Facts, place: Place) -> Place:

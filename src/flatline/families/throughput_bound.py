@@ -39,7 +39,7 @@ from flatline.facts import Facts
 from flatline.judging.again import COLLECTED, again
 from flatline.judging.beside import beside
 from flatline.judging.beside_saves import nothing_else
-from flatline.judging.bypassed import bypassed, used
+from flatline.judging.bypassed import REASONS, bypassed, filled, used
 from flatline.judging.claims import claim
 from flatline.judging.congestion import congested
 from flatline.judging.costly_steps import Cost, Stated, cost, saves_begun, stated_saves
@@ -98,6 +98,7 @@ def judge(facts: Facts) -> Judgement:
     found = (
         again(facts, CODE, COLLECTED)
         or _bypassed(facts)
+        or _on_a_plain_network(facts)
         or _serialised(facts)
         or slow_fabric(facts, CODE)
         or _crowded(facts)
@@ -343,6 +344,43 @@ def _bypassed(facts: Facts) -> Finding | None:
                    " container (ibv_devinfo inside it), NCCL_IB_DISABLE unset."),
         ),
         resubmit="unknown" if works else "fix_first",
+    )  # fmt: skip
+
+
+def _on_a_plain_network(facts: Facts) -> Finding | None:
+    """Hosts without a fast fabric that is known of, whose collectives fill the network they have
+    while all GPUs wait."""
+    sent, known = filled(facts), used(facts)
+    if sent is None or known is None or not known.waits:
+        return None
+    least, said = sent
+    why = tuple(m.cite for m in facts.tagged(REASONS) if m.attempt == facts.last.n)[:_SHOWN]
+    return Finding(
+        code=CODE,
+        summary="Collectives filled the plain network between the hosts, and all GPUs waited",
+        fault_class="slow-interconnect",
+        attribution="infrastructure",
+        shows=(
+            claim("NCCL says that it uses sockets", said, *why),
+            claim(f"Every host sent at least {least.value / 1e6:,.0f} MB/s over it", least),
+            known.shows,
+        ),
+        implies=(claim("Steps take as long as what their collectives send does.", least),),
+        strength=UNCOSTED,
+        most=UNCOSTED,
+        severity="degraded",
+        scope="all",
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=("Whether these hosts have a faster network: no adapter of one was"
+                       " measured.",),
+        actions=(
+            Action("rerun", "Have NCCL use the fast adapters where there are any: its log says"
+                   " which plugin it looked for.  Where there are none, send less: accumulate"
+                   " gradients, shard within a host.",
+                   "NCCL_DEBUG=INFO NCCL_DEBUG_SUBSYS=INIT,NET"),
+        ),
+        resubmit="fix_first",
     )  # fmt: skip
 
 

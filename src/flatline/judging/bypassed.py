@@ -84,6 +84,21 @@ def bypassed(facts: Facts) -> Bypassed | None:
     return Bypassed(least, most, ready, verb, (said.cite,) if said else (), reasons)
 
 
+def filled(facts: Facts) -> tuple[QueryCite, LogCite] | None:
+    """What the host that sent least sent over the plain network, where NCCL says that it uses it
+    between several hosts and each fills it; and the line."""
+    known, said = pace(facts), on_sockets(facts)
+    if known is None or said is None or len(facts.hosts) < 2 or not facts.measured(PLAIN[0]):
+        return None
+    begins, ends = map(int, known.span)
+    sent = f"sum by (host) (rate({PLAIN[0]}[{max(1, ends - begins)}s]))"
+    read = by_host(instant(facts, sent, ends))
+    least = usual(facts, sent, ends, "plain network, the host that sent least", "min({})")
+    if read is None or len(read.rows) < 2 or least is None or least.value < FILLS:
+        return None
+    return least, said.cite
+
+
 @dataclass(frozen=True, slots=True)
 class Used:
     """How much of its GPUs a run used while a kernel ran on all of them."""

@@ -17,6 +17,9 @@ from flatline.model import Claim, LogCite, Match, Place
 
 DEFAULT_TIMEOUT_S = 100.0
 """JAX's heartbeat timeout where the log states none (jax.distributed.initialize, 0.4 to 0.10)."""
+STEPS_BEHIND = 4
+"""Steps that are dispatched ahead complete as well: two, at most, in JAX programs that print them.
+A judgement: twice as many are none of those."""
 STEPS_NEEDED = 2
 """One dated step in the window could be the last before the silence; two show work going on."""
 UP_TO_THE_END_STEPS, UP_TO_THE_END_PART = 3.0, 0.5
@@ -36,6 +39,8 @@ class Declared:
     at: datetime | None
     own: dict[int, Claim]
     otherwise: Claim | None
+    by_order: bool = False
+    """Whether no more than the order of the log's lines shows it."""
 
     @property
     def at_work(self) -> set[int]:
@@ -63,8 +68,10 @@ def _read(facts: Facts) -> Declared:
         if otherwise is None and not _had_stopped(facts, at, timeout_s):
             hosts = [facts.on_host(Place(task=task)).host or host_by_log(facts, task)
                      for task in tasks]  # fmt: skip
-            otherwise = kept_working(facts, at.timestamp(), timeout_s, hosts)
-    return Declared(tuple(lines), tuple(tasks), at, own, otherwise)
+            last = max(m.cite.at for m in lines if m.cite.at).timestamp()
+            otherwise = kept_working(facts, at.timestamp(), timeout_s, hosts, last)
+    behind = _behind(facts, lines) if otherwise is None and len(own) < len(tasks) else None
+    return Declared(tuple(lines), tuple(tasks), at, own, otherwise or behind, behind is not None)
 
 
 def host_by_log(facts: Facts, task: int) -> str | None:
@@ -100,6 +107,21 @@ def _steps(facts: Facts, task: int, declared: datetime, timeout_s: float) -> Cla
         made = made_until(facts, track, declared, timeout_s) if own else None
         if made is not None:
             return claim(f"Task {task} made steps inside the window of that accusation", *made)
+    return None
+
+
+def _behind(facts: Facts, accusations: list[Match]) -> Claim | None:
+    """Steps that the coordinator's own log has behind its first word on it: none that was under
+    way as a task died, but so many."""
+    for line in accusations[:1]:
+        for track in facts.tracks:
+            span = track.of_attempt(line.attempt) if track.source == line.cite.source else ()
+            behind = [i for i in span if track.lines[i] > line.cite.line]
+            made = {track.steps[i] for i in behind}
+            if len(made) >= STEPS_BEHIND:
+                cites = (facts.point(track, behind[at]).cite for at in (0, -1))
+                return claim(f"{len(made)} more steps, which complete only with every task, stand"
+                             " behind that line", line.cite, *cites)  # fmt: skip
     return None
 
 

@@ -89,15 +89,20 @@ class _Read:
 
 
 def kept_working(
-    facts: Facts, until: float, seconds: float, hosts: Sequence[str | None]
+    facts: Facts,
+    until: float,
+    seconds: float,
+    hosts: Sequence[str | None],
+    ended: float | None = None,
 ) -> Claim | None:
     """
     That these hosts and most others kept their power in both halves of the `seconds` before POSIX
-    `until`; all hosts of the run where one of these is not known (None).
+    `until`; all hosts of the run where one of these is not known (None).  `ended` is when the last
+    process spoke, where that was later.
 
     None where one of them fell, or was not read.
     """
-    read = _read(facts, until, seconds)
+    read = _read(facts, until, seconds, max(until, ended or until))
     if read is None:
         return None
     wanted = facts.hosts if None in hosts else [host for host in hosts if host]
@@ -118,7 +123,7 @@ def _named(measured: Mapping[str, object], wanted: Iterable[str]) -> list[str] |
     return known if known and len(known) == len(found) else None
 
 
-def _read(facts: Facts, until: float, seconds: float) -> _Read | None:
+def _read(facts: Facts, until: float, seconds: float, ended: float) -> _Read | None:
     if facts.window is None:
         return None
     half_s, end = floor(seconds / 2), float(floor(until))
@@ -126,7 +131,7 @@ def _read(facts: Facts, until: float, seconds: float) -> _Read | None:
     cut = timeline(facts, [POWER], (began.timestamp(), end - 2 * half_s), samples=2)
     if half_s < 1 or cut is None or len(cut.ends) < LEAST:
         return None
-    ends = end, end - half_s, end + ENDED_S + MEAN_S
+    ends = end, end - half_s, float(floor(ended)) + ENDED_S + MEAN_S
     late, early, after = (
         by_host(instant(facts, _over(f"{length_s}s"), at))
         for length_s, at in zip((half_s, half_s, MEAN_S), ends, strict=True)

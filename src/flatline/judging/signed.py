@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from flatline.facts import Facts
-from flatline.judging.claims import claim, name_places
+from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.crashes import Failure
 from flatline.judging.leads import Lead, fix, lead, lead_of, shows, subject
 from flatline.judging.steering import leave_out
@@ -47,7 +47,7 @@ def signed(
         shows=(shows(found, _told(found)),),
         implies=(claim(implies, first.cite),),
         culprits=culprits,
-        scope=found.scope,
+        scope="place" if culprits and found.scope == "none" else found.scope,
         onset=first.cite.at,
         onset_step=facts.last_step,
         order=(first.cite.source, first.cite.line),
@@ -86,7 +86,10 @@ def _told(found: Lead) -> str:
 
 def _with_host(found: Lead) -> tuple[Place, ...]:
     """The culprits, with the host that other lines of the same fault stand on where no line of
-    theirs names one: a program knows its rank, the kernel its host."""
+    theirs names one: a program knows its rank, or nothing, the kernel its host and device."""
+    if found.scope == "none":
+        told = distinct(f.place for f in found.others if f.place.host and f.place.device)
+        return told if len(told) == 1 else ()
     if len(found.culprits) != 1 or found.culprits[0].host is not None:
         return found.culprits
     hosts = {failure.place.host for failure in found.others} - {None}

@@ -77,8 +77,9 @@ def _came_after_all(facts: Facts, match: Match) -> bool:
 
 def _host(facts: Facts, match: Match) -> str | None:
     """The host on which it was printed."""
-    if match.cite.place.host is not None:
-        return facts.node_of(match.cite.place.host)
+    told = facts.on_host(match.cite.place).host
+    if told is not None:
+        return told
     peer = {facts.node_of(word) for word in _WORD.findall(match.groups.get("peer", ""))}
     named = {facts.node_of(word) for word in _WORD.findall(match.cite.text)} - peer
     own = named.intersection(known_hosts(facts))

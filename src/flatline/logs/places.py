@@ -24,7 +24,8 @@ _RANK = re.compile(
     re.IGNORECASE,
 )
 _TASK = re.compile(
-    r"^(?:p|proc|process|task|jax_process)[_-]?(\d{1,6})$|^task[_-]?(\d{1,6})_(?=\w*-)(?=[\w-]*\d)",
+    r"^(?:p|proc|process|task|jax_process)[_-]?(\d{1,6})$|^task[_-]?(\d{1,6})_(?=\w*-)(?=[\w-]*\d)"
+    r"|^(?:task|worker|process)-(\d{1,6})-(?=[a-z])(?=[\w.-]*-)(?=[\w.-]*\d)",
     re.IGNORECASE,
 )
 _HOST = re.compile(r"^(?:host|hostname)[._-]([A-Za-z0-9][A-Za-z0-9.-]{0,252})$")
@@ -102,7 +103,7 @@ def place_of_name(relative: str) -> NamePlace | None:
             else:
                 rank = int(found["number"])
         if named := _TASK.match(stem):
-            task = int(named[1] or named[2])
+            task = int(named[1] or named[2] or named[3])
         if named := _HOST.match(stem) or _SLURMD.match(part):
             host = named[1]
     if named := _RAY_FOLDER.search(relative):

@@ -41,6 +41,10 @@ TRIGGERS = (
     r"(?i:train(ing)? (is |has |was )?(been )?(complete|finished|done))",
     r"Finished [Tt]raining",
     r"(?i:(finished|completed|reached) [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
+    r"(?i:(finished|completed|reached) [0-9]+ ?/ ?[0-9]+ [a-z ]{0,12}(steps|iterations|updates"
+    r"|epochs))",
+    r"(?i:(training|finished|completed|done):? (steps|iterations|updates|epochs) [0-9]+ ?/"
+    r" ?[0-9])",
     r"(?i:done:? [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
     r"(fit|train)\(\) (is )?(done|finished|complete)",
     r"\"event\": ?\"(done|finished|train_end|training_end|training_complete|end)\"",
@@ -107,6 +111,22 @@ _AT_THE_END = re.compile(
     r"|\"event\": ?\"(?:done|finished|train_end|training_end|training_complete|end)\"",
     re.I,
 )
+_ALL_OF = re.compile(
+    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
+    r"(?:(?:train(?:ing)?|run|job) )?(?:finished|completed?|reached|done)(?: training)?:? "
+    r"(?:(?:all )?([0-9]{1,12}) ?/ ?([0-9]{1,12}) (?:\w{1,12} )?"
+    r"(steps|iterations|updates|epochs)\b"
+    r"|(steps|iterations|updates|epochs):? ([0-9]{1,12}) ?/ ?([0-9]{1,12})(?![\w.]*[0-9]))"
+    r"[^\n]{0,160}$",
+    re.I,
+)
+"""Of as many as there are: fewer are how far it is."""
+_OF_PART = re.compile(
+    r"\b(?:eval\w*|valid\w*|val|test\w*|warm\w*|generat\w*|sampl\w*|preproc\w*|tokeni\w*"
+    r"|profil\w*|calibrat\w*)\b",
+    re.I,
+)
+"""What else is done in steps."""
 SEVERAL = 2
 _STEP = re.compile(
     r"(?<![a-z])(?:global[ _]?)?(?:steps?|iter(?:ation)?s?)[ _:=#(-]{0,3}"
@@ -122,6 +142,19 @@ def _position(text: str) -> tuple[int | None, float | None]:
     step = _STEP.search(text) or _PATH.search(text)
     epoch = _EPOCH.search(text)
     return int(step[1]) if step else None, float(epoch[1]) if epoch else None
+
+
+def _whole(text: str) -> tuple[Progress, ...]:
+    """The end, where a line says that all of so many steps or epochs were made."""
+    found = _ALL_OF.search(text)
+    if found is None or _OF_PART.search(text, 0, found.end(3 if found[3] else 6)):
+        return ()
+    made, of = int(found[1] or found[5]), int(found[2] or found[6])
+    if made != of or not of:
+        return ()
+    if (found[3] or found[4]).lower() == "epochs":
+        return (Progress("finished", epoch=float(made)),)
+    return (Progress("finished", step=made, planned=of),)
 
 
 class Reader:
@@ -143,6 +176,8 @@ class Reader:
             return ()
         if begun := self._begins(text):
             return begun
+        if whole := _whole(text):
+            return whole
         step_, epoch = _position(text)
         if _SAVED.search(text):
             return (Progress("checkpoint_saved", step=step_, epoch=epoch),)

@@ -25,6 +25,7 @@ TRIGGERS = (
     r"eval (metrics|summary) after step: [0-9]+",
     r"average loss after step[: ]+[0-9]+",
     r"Config param steps: [0-9]+",
+    r"MaxText[^\n]{0,400} steps=[0-9]+",
     r"restoring from this run's directory (latest )?step",
     r"No existing checkpoints found, not restoring",
     r"[Ss]aved a checkpoint at step [0-9]+",
@@ -36,7 +37,10 @@ _EVAL = re.compile(
     r"\b(?:eval (?:metrics|summary)|average loss) after step[: ]+([0-9]{1,12})"
     r"[:,].*?(?:avg_|eval_)?loss[=:] ?([^\s,]+)"
 )
-_PLAN = re.compile(r"\bConfig param steps: ([0-9]{1,12})\b")
+_PLAN = re.compile(
+    r"\bConfig param steps: ([0-9]{1,12})\b|\bMaxText\S{0,40} [^\n]{0,400} steps=([0-9]{1,12})\b"
+)
+"""As it prints its settings, and on its command line."""
 _RESTORE = re.compile(r"restoring from this run's directory (?:latest )?step +([0-9]{1,12})")
 _SAVED = re.compile(r"aved a checkpoint at step ([0-9]{1,12})")
 _THROUGHPUT = (
@@ -79,7 +83,7 @@ class Reader:
                 ),
             )
         if found := _PLAN.search(text):
-            self._planned = int(found[1])
+            self._planned = int(found[1] or found[2])
             return (Progress("plan", planned=self._planned),)
         if found := _RESTORE.search(text):
             return (Progress("resume", step=int(found[1])),)

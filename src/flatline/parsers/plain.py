@@ -40,6 +40,8 @@ TRIGGERS = (
     r"(?i:nan|inf) (?i:loss)",
     r"(?i:iter|step|epoch)[a-z]{0,6}[ :=]{1,6}[0-9]+(/[0-9]+)?[ ,|:]{1,4}"
     r"(mse|rmse|nll|ctc|bce|ce|elbo|huber)[ :=]{1,3}[0-9]",
+    r"( mse=| rmse=| nll=| ctc=| bce=| elbo=| huber=)[0-9]",
+    r" ce=[0-9]",
     r"Epoch: ?\[[0-9]+\] +\[ *[0-9]+/[0-9]+\] +eta:",
     r"\[(step|batch)=[0-9]+/[0-9]+",
     r"[Ee]poch[ :=#\[]{1,3}[0-9]",
