@@ -288,13 +288,13 @@ def test_a_link_slows_the_phases_in_which_it_errs(
         assert abs(found.onset.timestamp() - T0 - onset) < 60
 
 
-ECC = (
+ERROR = (
     "Traceback (most recent call last):\n"
     '  File "/home/u/sft.py", line 129, in main\n'
     "    trainer.train()\n"
     "RuntimeError: CUDA error: uncorrectable ECC error encountered\n"
 )
-XID = (
+SEEN = (
     "2025-04-02T23:09:57.800993+00:00 {host} kernel: NVRM: Xid (PCI:0000:{bus}:00): 95,"
     " pid=311204, name=python, Uncontained: LTC TAG (0x7,0x0). RST: Yes, D-RST: No\n"
 )
@@ -303,9 +303,9 @@ XID = (
 @pytest.mark.parametrize(
     ("kernel", "named"),
     [
-        (XID.format(host="ax021", bus="52"), [("ax021", "PCI:0000:52:00")]),
-        ("".join(XID.format(host="ax021", bus=bus) for bus in ("52", "c1")), []),
-        (XID.format(host="ax021", bus="52") + XID.format(host="ax022", bus="52"), []),
+        (SEEN.format(host="ax021", bus="52"), [("ax021", "PCI:0000:52:00")]),
+        ("".join(SEEN.format(host="ax021", bus=bus) for bus in ("52", "c1")), []),
+        (SEEN.format(host="ax021", bus="52") + SEEN.format(host="ax022", bus="52"), []),
     ],
     ids=["one card", "two cards", "two hosts"],
 )
@@ -314,7 +314,7 @@ def test_the_kernel_says_which_card_the_program_speaks_of(
 ) -> None:
     """The program knows its error, and neither host nor card."""
     steps = "".join(f"step {n}/900 loss {3 - n / 50:.3f}\n" for n in range(1, 60))
-    (tmp_path / "train.log").write_text(steps + ECC)
+    (tmp_path / "train.log").write_text(steps + ERROR)
     (tmp_path / "kern.log").write_text(kernel)
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
