@@ -35,7 +35,12 @@ from flatline.judging.claims import claim
 from flatline.judging.gpus import BUSY_RATIO, Readings, readings
 from flatline.judging.one_look import looked_once
 from flatline.judging.pace import pace
-from flatline.judging.stopped_card import as_long_as_said, power_at_work, stopped_cards
+from flatline.judging.stopped_card import (
+    as_long_as_said,
+    one_of_several,
+    power_at_work,
+    stopped_cards,
+)
 from flatline.judging.timeline import instant
 from flatline.model import Action, Cleared, Finding, Judgement, Place, QueryCite
 from flatline.signals import ACTIVITY
@@ -148,7 +153,7 @@ def _amid_others(
     else:
         late = max(BEGUN_S, 2 * _interval_s(facts))
         cards = [card for card in cards if last - BEGUN_S <= card.last <= last + late]
-    if len(cards) != 1:
+    if len(cards) != 1 or one_of_several(facts, cards[0], HELD_BYTES):
         return None
     one = cards[0]
     if last is None and facts.disposition not in STOPPED and not as_long_as_said(facts, one):

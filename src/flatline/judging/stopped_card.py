@@ -13,6 +13,8 @@ from flatline.judging.timeline import instant
 from flatline.model import Place
 
 LOOK_S = 15.0
+TOGETHER_S = 300.0
+"""Cards whose memory is taken so near to one another may be one run's: its ranks load together."""
 USED = "gpu_memory_used_bytes"
 
 
@@ -53,6 +55,25 @@ def stopped_cards(
             until = t
         found.append(Stopped(place, at[0], at[-1], until))
     return found
+
+
+def one_of_several(facts: Facts, card: Stopped, held: float) -> bool:
+    """Whether another card of its host took its memory with it, and held it on: a rank of one run
+    that stopped for another, which the others wait for."""
+    start, end = facts.window or (None, None)
+    if start is None or end is None:
+        return True
+    used = readings(facts.series(USED, start=start, end=end, step_s=LOOK_S))
+    taken = {
+        place: next((t for t, value in row.points() if value >= held), None)
+        for place, row in ({} if used is None else used.rows).items()
+        if place.host == card.place.host
+    }
+    own = taken.pop(card.place, None)
+    first = start.timestamp() + LOOK_S
+    return own is None or any(
+        at is not None and at > first and abs(at - own) <= TOGETHER_S for at in taken.values()
+    )
 
 
 def as_long_as_said(facts: Facts, card: Stopped) -> bool:
