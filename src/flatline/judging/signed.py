@@ -93,6 +93,9 @@ def _with_host(found: Lead) -> tuple[Place, ...]:
     if len(found.culprits) != 1 or found.culprits[0].host is not None:
         return found.culprits
     hosts = {failure.place.host for failure in found.others} - {None}
+    devices = {f.place.device for f in found.others if f.place.host} - {None}
     if len(hosts) != 1:
         return found.culprits
-    return (replace(found.culprits[0], host=hosts.pop()),)
+    only = found.culprits[0]
+    device = devices.pop() if len(devices) == 1 and not (only.device or only.gpu) else only.device
+    return (replace(only, host=hosts.pop(), device=device),)
