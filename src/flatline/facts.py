@@ -474,13 +474,19 @@ class Facts:
         return tuple(sorted(ranks or tasks))
 
     @cached_property
+    def world_stated(self) -> int | None:
+        """World size as the log states it."""
+        said = [m.groups.get("world_size", "") for m in self.matches]
+        return max(
+            (int(size) for size in said if size.isdecimal() and len(size) < 9), default=None
+        )
+
+    @cached_property
     def world_size(self) -> int | None:
         """World size as the log states it, else the number of ranks heard of when they are
         0..n-1 without a hole."""
-        said = [m.groups.get("world_size", "") for m in self.matches]
-        stated = [int(size) for size in said if size.isdecimal() and len(size) < 9]
-        if stated:
-            return max(stated)
+        if (stated := self.world_stated) is not None:
+            return stated
         count = len(self.ranks)
         return count if count > 1 and self.ranks == tuple(range(count)) else None
 

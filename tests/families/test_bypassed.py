@@ -97,8 +97,8 @@ def test_little_traffic_is_no_proof_of_its_cost(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("active", "moved", "code"), [(0.35, 9e7, "D2"), (0.6, 2e9, "D2"), (0.6, 9e7, "G1")],
-    ids=["they wait", "a link is filled", "neither"],
+    ("active", "moved", "code"), [(0.35, 9e7, "G1"), (0.6, 2e9, "D2"), (0.6, 9e7, "G1")],
+    ids=["they wait for little", "a link is filled", "neither"],
 )  # fmt: skip
 def test_adapters_of_which_no_state_is_measured(
     tmp_path: Path, active: float, moved: float, code: str

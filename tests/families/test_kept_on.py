@@ -30,7 +30,7 @@ def run(
     """AMD cards of a run of 24 ranks on three hosts, beside a fourth of another's; from a time on
     steps take longer and all but the `kept` draw less.  `named` is which rank each line calls the
     slowest before and since."""
-    lines, second, step = [f"run on {hosts} hosts, world={world}"] if world else [], 0.0, 0
+    lines, second, step = [f"run=gpt world={world} hosts={hosts}"] if world else [], 0.0, 0
     while second < ENDS:
         slow = second >= SLOW_FROM
         second, step = second + (4.0 * slower if slow else 4.0), step + 1

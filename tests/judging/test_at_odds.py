@@ -22,7 +22,9 @@ def told(rank: int, op: str, seq: int = 342817, group: str = GROUP) -> Match:
 
 
 def odd(*matches: Match, world: int = 8) -> int | None:
-    facts = SimpleNamespace(matches=matches, world_size=world, ranks=(), last=Attempt(0, "failed"))
+    facts = SimpleNamespace(
+        matches=matches, world_stated=world, job=None, ranks=(), last=Attempt(0, "failed")
+    )
     found = at_odds(cast(Facts, facts), matches)
     return None if found is None else found.cite.place.rank
 

@@ -15,7 +15,7 @@ from flatline.collect.logs import Setting, read_log
 from flatline.errors import SourceError
 from flatline.tracks import KERNEL
 
-NEAR, SCRAPED = timedelta(days=1), timedelta(minutes=15)
+NEAR, SCRAPED, BEFORE = timedelta(days=1), timedelta(minutes=15), timedelta(minutes=2)
 """Of another log's time, by which only the year is sought; and of metrics, scraped while it ran:
 what ends hours beside them is of another run, or of a zone that nothing states."""
 Log = tuple[Found, Setting, LogEvents]
@@ -41,8 +41,11 @@ def dated(logs: list[Log], window: tuple[datetime, datetime] | None, record: Spa
         again = _again(file, replace(setting, near=moment))
         if again is None:
             continue
+        slack = BEFORE if start is not None else SCRAPED
         fits = (
-            _beside(again.last_seen, window, moment) if within is None else _inside(again, within)
+            _beside(again.last_seen, window, moment)
+            if within is None
+            else _inside(again, within, slack)
         )
         if file.kind == KERNEL or fits:
             logs[n] = file, setting, again
@@ -60,11 +63,12 @@ def _anchor(span: tuple[datetime, datetime], *, of_record: bool) -> datetime:
     return span[0] if of_record else span[0] + (span[1] - span[0]) / 2
 
 
-def _inside(events: LogEvents, span: tuple[datetime, datetime]) -> bool:
+def _inside(events: LogEvents, span: tuple[datetime, datetime], slack: timedelta) -> bool:
+    """Of what lasted longer than a day the same time is there twice."""
     first, last = events.first_seen, events.last_seen
-    if first is None or last is None:
+    if first is None or last is None or span[1] - span[0] >= NEAR:
         return False
-    return span[0] - SCRAPED <= first and last <= span[1] + SCRAPED
+    return span[0] - slack <= first and last <= span[1] + SCRAPED
 
 
 def _beside(

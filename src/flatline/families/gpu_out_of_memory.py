@@ -281,12 +281,21 @@ def _with_card(facts: Facts, found: Lead, full: Filled | None) -> tuple[Place, .
     said = {card[1] for f in found.group
             if (card := _CARD.search(f.match.cite.text if f.match else f.cite.text))}  # fmt: skip
     told = [card for card in here if {card.gpu} == said and host]
+    if not place.host and told and not _counts_so(place, told[0]):
+        told = []
     named = here[:1] if full.alone else told
     return (
         (replace(place, host=place.host or named[0].host, gpu=named[0].gpu),)
         if named
         else found.culprits
     )
+
+
+def _counts_so(place: Place, card: Place) -> bool:
+    """Whether a rank of a run of one host, that is known by its number alone, has the card that
+    its number counts to: a process that was given one card calls it 0, whichever it is."""
+    rank, gpu = number(place), card.gpu or ""
+    return rank is not None and gpu.isdecimal() and int(gpu) == rank > 0
 
 
 def _cleared(facts: Facts) -> Cleared | None:

@@ -155,6 +155,8 @@ def _amid_others(
         cards = [card for card in cards if last - BEGUN_S <= card.last <= last + late]
     if len(cards) != 1 or one_of_several(facts, cards[0], HELD_BYTES):
         return None
+    if facts.job is not None and not _taken(facts, cards[0].place, start):
+        return None
     one = cards[0]
     if last is None and facts.disposition not in STOPPED and not as_long_as_said(facts, one):
         return None

@@ -56,6 +56,13 @@ _LAUNCHERS = re.compile(
     r"|.*\b(?:error|failed|warning|cannot|not found)\b",
     re.IGNORECASE,
 )
+_SHARED = re.compile(
+    r"(?i)\b(?:4\d\d|5\d\d)\b.{0,40}\b(?:error|too many|forbidden|unauthorized|status)"
+    r"|returned error|no such file|not found|manifest|unauthorized|denied|rate limit"
+    r"|too many requests|does not exist|import image|registry"
+)
+BESIDE = 12
+"""Lines beside the one that says that it failed."""
 _READ_LINES = 400
 CODE = "F4"
 NAME = "launch-failure"
@@ -116,10 +123,30 @@ def _on_one_host(facts: Facts, found: Lead) -> tuple[Lead, tuple[Claim, ...]]:
     of_the_job = found.first.attribution == "job"  # the same on every host, which came first
     if host is None or found.culprits or found.scope == "all" or of_the_job:
         return found, ()
+    if _ended_too(facts, found, host) and _of_all_hosts(facts, found):
+        return found, ()
     place = Place(host=host)
     said = claim(f"Of {len(facts.hosts)} hosts only the tasks of {host} left with an error",
                  next(iter(left.values())))  # fmt: skip
     return replace(found, scope="place", culprits=(place,)), (said,)
+
+
+def _ended_too(facts: Facts, found: Lead, host: str) -> bool:
+    """Whether srun ended tasks of other hosts: they may have been as far, and failed next."""
+    return any(
+        event.place.host is None or facts.node_of(event.place.host) != host
+        for event in facts.exits
+        if event.attempt == found.first.attempt
+    )
+
+
+def _of_all_hosts(facts: Facts, found: Lead) -> bool:
+    """Whether the lines around speak of what every host asks for alike: an image, a mount, a
+    registry."""
+    cite = found.first.cite
+    first = max(1, cite.line - BESIDE)
+    said = facts.lines(cite.source, first, cite.line - first + BESIDE)
+    return any(map(_SHARED.search, said))
 
 
 def _prolog(facts: Facts) -> Finding | None:

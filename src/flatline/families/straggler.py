@@ -298,14 +298,14 @@ def _waited_in_vain(facts: Facts, run: Course) -> Finding | None:
     told = kept_on(facts, run)
     if told is None:
         return None
-    hosts = (told.place.host,) if told.place.host else ()
+    hosts = (told.place.host,) if told.place.host and told.twice else ()
     onset = told.phase.begins
     return Finding(
         code=CODE,
         summary=f"{told.place} worked on as before while the others waited, and throughput was"
         f" {1 - told.phase.part:.0%} down",
         fault_class="slow-device",
-        attribution="infrastructure",
+        attribution="infrastructure" if told.twice else "unknown",
         shows=(*told.shows, shown(facts, run, told.phase)),
         implies=(claim("A synchronised step is as long as its slowest rank's work.",
                        *told.shows[0].cites),),

@@ -34,6 +34,8 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
+from math import isfinite
+from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.again import COLLECTED, again
@@ -74,6 +76,9 @@ UNCOSTED = 0.79
 """Where nothing shows that the GPUs wait for what goes over the plain network."""
 BESIDE = "Whether all of that time went into saving: no line says when a save ended."
 MORE = "What else was done in that time: the log tells of more beside its saves."
+PLAINLY, FED_LATE = 0.65, 0.2
+"""What a network that much is sent over is worth where its rate is not known, and of a step what
+may be spent on waiting for data."""
 IN_GAPS = 0.6
 """Gaps have many makers; that the setting is on names the likeliest."""
 UNLIKE_BASELINE = 0.86
@@ -295,7 +300,7 @@ def _bypassed(facts: Facts) -> Finding | None:
         return None
     known = used(facts)
     waits, works = known is not None and known.waits, known is not None and known.works
-    if seen.ready is None and not (waits or seen.fills or works):
+    if seen.ready is None and not (seen.fills or works):
         return None
     moved = claim(f"Every host {seen.verb} at least {seen.least.value / 1e6:,.0f} MB/s over its"
                   f" plain network and at most {seen.most.value / 1e6:.2f} MB/s over RDMA"
@@ -347,11 +352,21 @@ def _bypassed(facts: Facts) -> Finding | None:
     )  # fmt: skip
 
 
+def _fed_late(facts: Facts) -> bool:
+    """Whether the steps say that they wait for their data for a good part of their time."""
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return False
+    known = [(track.data_s[i], track.step_s[i]) for i in track.of_attempt(facts.last.n)]
+    parts = [data / whole for data, whole in known if isfinite(data) and whole > 0]
+    return bool(parts) and median(parts) >= FED_LATE
+
+
 def _on_a_plain_network(facts: Facts) -> Finding | None:
     """Hosts without a fast fabric that is known of, whose collectives fill the network they have
     while all GPUs wait."""
     sent, known = filled(facts), used(facts)
-    if sent is None or known is None or not known.waits:
+    if sent is None or known is None or not known.waits or _fed_late(facts):
         return None
     least, said = sent
     why = tuple(m.cite for m in facts.tagged(REASONS) if m.attempt == facts.last.n)[:_SHOWN]
@@ -366,13 +381,14 @@ def _on_a_plain_network(facts: Facts) -> Finding | None:
             known.shows,
         ),
         implies=(claim("Steps take as long as what their collectives send does.", least),),
-        strength=UNCOSTED,
-        most=UNCOSTED,
+        strength=PLAINLY,
+        most=PLAINLY,
         severity="degraded",
         scope="all",
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=("Whether these hosts have a faster network: no adapter of one was"
+        cannot_decide=("Whether it was all that the network carries, and all of it collectives'.",
+                       "Whether these hosts have a faster network: no adapter of one was"
                        " measured.",),
         actions=(
             Action("rerun", "Have NCCL use the fast adapters where there are any: its log says"

@@ -198,7 +198,15 @@ def _told(facts: Facts, run: Course, track: Track) -> list[_Move]:
               step=track.steps[one.index])
         for one in told
         if chance <= CHANCE and begins - slack <= when[one.index] <= fell + slack
+        and _slow_at_once(run, when[one.index])
     ]  # fmt: skip
+
+
+def _slow_at_once(run: Course, at: float) -> bool:
+    """Whether the first steps behind are slow: they are of the new size."""
+    first = [value for time, value in zip(run.pace.times, run.pace.values, strict=True)
+             if time >= at][:SLACK]  # fmt: skip
+    return bool(first) and max(first) < (1 - DROP) * run.best.level
 
 
 def _spread_s(run: Course) -> float:

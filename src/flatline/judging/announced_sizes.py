@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from dataclasses import dataclass
 
@@ -9,6 +10,11 @@ from flatline.facts import Facts, Track
 from flatline.model import LogCite
 
 TAG = "size-change"
+_OF_OTHER = re.compile(
+    r"(?i)\b(?:eval\w*|val|valid\w*|test\w*|vllm|rollout\w*|generat\w*|sampl\w*|infer\w*|serv\w*"
+    r"|preview\w*|wandb|source|resized?|tokeniz\w*|preproc\w*|max_model_len|shard)\b"
+)
+"""What a step does not work on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,8 @@ def announced(facts: Facts, track: Track) -> list[Announced]:
     for match in facts.tagged(TAG):
         at = bisect_right(lines, match.cite.line)
         if match.cite.source != track.source or not 0 < at < len(lines):
+            continue
+        if _OF_OTHER.search(match.cite.text):
             continue
         before, after = (float(match.groups[name]) for name in ("before", "after"))
         name = match.groups["size"].lower().replace("_", " ")

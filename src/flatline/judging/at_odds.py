@@ -29,12 +29,14 @@ _GROUP = re.compile(r"\[(PG .{1,120}?) Rank \d")
 def at_odds(facts: Facts, victims: tuple[Match, ...]) -> Match | None:
     """Its line; None where any rank of the world did not tell, or it is not plain."""
     told = {number(m.cite.place): m for m in victims if m.groups.get("seq") and m.groups.get("op")}
-    world = facts.world_size or len(facts.ranks)
+    said = (_GROUP.search(m.cite.text) for m in facts.matches if m.attempt == facts.last.n)
+    groups = {found[1] for found in said if found is not None}
+    world = max(facts.world_stated or 0, (facts.job.gpus if facts.job else None) or 0)
+    if not world and (groups or len({m.cite.source for m in told.values()}) == len(told)):
+        world = len(facts.ranks)  # of a log for each rank that of a silent one would be there
     if world < LEAST or told.keys() != {*range(world)}:
         return None
     numbers = {m.groups["seq"] for m in told.values()}
-    said = (_GROUP.search(m.cite.text) for m in facts.matches if m.attempt == facts.last.n)
-    groups = {found[1] for found in said if found is not None}
     operations = Counter(m.groups["op"] for m in told.values())
     one = len(groups) == 1 or (
         not groups and all(_of_the_world(rank, m) for rank, m in told.items())

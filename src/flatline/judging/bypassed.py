@@ -91,7 +91,8 @@ def filled(facts: Facts) -> tuple[QueryCite, LogCite] | None:
     if known is None or said is None or len(facts.hosts) < 2 or not facts.measured(PLAIN[0]):
         return None
     begins, ends = map(int, known.span)
-    sent = f"sum by (host) (rate({PLAIN[0]}[{max(1, ends - begins)}s]))"
+    # one device of each host: a bond sends again what its parts do
+    sent = f"max by (host) (rate({PLAIN[0]}[{max(1, ends - begins)}s]))"
     read = by_host(instant(facts, sent, ends))
     least = usual(facts, sent, ends, "plain network, the host that sent least", "min({})")
     if read is None or len(read.rows) < 2 or least is None or least.value < FILLS:

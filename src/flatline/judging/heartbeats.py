@@ -70,7 +70,8 @@ def _read(facts: Facts) -> Declared:
                      for task in tasks]  # fmt: skip
             last = max(m.cite.at for m in lines if m.cite.at).timestamp()
             otherwise = kept_working(facts, at.timestamp(), timeout_s, hosts, last)
-    behind = _behind(facts, lines) if otherwise is None and len(own) < len(tasks) else None
+    open_ = otherwise is None and len(own) < len(tasks) and not _lost(facts)
+    behind = _behind(facts, lines) if open_ else None
     return Declared(tuple(lines), tuple(tasks), at, own, otherwise or behind, behind is not None)
 
 
@@ -108,6 +109,14 @@ def _steps(facts: Facts, task: int, declared: datetime, timeout_s: float) -> Cla
         if made is not None:
             return claim(f"Task {task} made steps inside the window of that accusation", *made)
     return None
+
+
+def _lost(facts: Facts) -> bool:
+    """Whether anything read says that a process or a node was lost: it may be the accused."""
+    down = facts.disposition == "node_fail" or any(event.reason for event in facts.node_events)
+    killed = any(event.signal for event in facts.exits)
+    told = any(facts.tagged(tag) for tag in ("oom-kill", "node-failure", "process-gone"))
+    return down or killed or told
 
 
 def _behind(facts: Facts, accusations: list[Match]) -> Claim | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter, defaultdict
 from dataclasses import dataclass, replace
+from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
@@ -20,6 +21,10 @@ FELL, HELD, APART = 0.94, 0.9, 0.6
 """Of what a GPU drew while the run was fast: one that waits spins at a part of its power, and the
 one that is waited for computes all the time, if at less than before, and lost so much less than
 any other.  A judgement; means over minutes scatter by 1 %."""
+USUAL, WORKS = 0.15, 0.5
+"""How near the card must have been to the median of the others while the run was fast, and how
+busy: a spare, a capped one and one of another part of the work change otherwise."""
+BUSY = ("gpu_engine_active_ratio", "gpu_utilization_ratio")
 LEAST = 4
 """GPUs of the run: of two either may be the one that changed."""
 LINES, SAME, BEFORE = 10, 0.9, 0.5
@@ -27,7 +32,8 @@ LINES, SAME, BEFORE = 10, 0.9, 0.5
 and of those of the fast phase no more may: a rank that always has most to do slows nothing."""
 MOST_LINES = 400
 _NAMED = re.compile(
-    r"(?i)\b(?:\w{1,30}_)?(?:max|slowest|straggler)_rank[\"']?\s{0,2}[=:]\s{0,2}(\d{1,6})\b"
+    r"(?i)\b(?:(?:step|iter|comp(?:ute)?|fwd|bwd|forward|backward)_(?:\w{1,12}_)?max_rank"
+    r"|slowest_rank|straggler_rank)[\"']?\s{0,2}[=:]\s{0,2}(\d{1,6})\b"
     r"|\b(?:slowest|straggler)(?: rank)?\s{0,2}[=:]\s{0,2}(?:rank[ =]?)?(\d{1,6})\b"
     r"|\bslowest rank (?:is )?(\d{1,6})\b"
 )
@@ -61,16 +67,26 @@ def kept_on(facts: Facts, run: Course) -> KeptOn | None:
         rank = facts.on_host(named[0])
         if place.host and rank.host and facts.node_of(place.host) != rank.host:
             return None
+        if place.gpu is not None and not _may_be(named[0], place, facts, run):
+            return None
         place = replace(place, rank=rank.rank, host=place.host or rank.host)
     claims = (shows, None if named is None else named[1])
     return KeptOn(place, phase, tuple(one for one in claims if one is not None))
+
+
+def _may_be(rank: Place, card: Place, facts: Facts, run: Course) -> bool:
+    """Whether a rank may run on a card: the one of its host that its number counts to."""
+    read = _means(facts, run.best)
+    here = 0 if read is None else sum(place.host == card.host for place in read.rows)
+    number, gpu = rank.rank, card.gpu or ""
+    return number is not None and gpu.isdecimal() and bool(here) and int(gpu) == number % here
 
 
 def _card(facts: Facts, run: Course, phase: Slow) -> tuple[Place, Claim] | None:
     """None where the cards of the run cannot be counted: its hosts are those of which the others
     fell, and must hold as many cards as the run has ranks."""
     fast, slow = (_means(facts, one) for one in (run.best, phase))
-    world = facts.world_size or (facts.job.gpus if facts.job else None) or 0
+    world = facts.world_size or 0
     if fast is None or slow is None or world < LEAST:
         return None
     parts = {place: row.last / fast.rows[place].last for place, row in slow.rows.items()
@@ -91,6 +107,9 @@ def _card(facts: Facts, run: Course, phase: Slow) -> tuple[Place, Claim] | None:
         or parts[first] - parts[most] < APART * (1 - parts[most])
     ):
         return None
+    usual = median(fast.rows[card].last for card in cards)
+    if abs(fast.rows[first].last - usual) > USUAL * usual or not _works(facts, run.best, first):
+        return None
     both = (slow, "power while it was slow"), (fast, "power before")
     cites = [read.cite(card, read.rows[card].times[-1], text)
              for card in (first, most) for read, text in both]  # fmt: skip
@@ -99,6 +118,17 @@ def _card(facts: Facts, run: Course, phase: Slow) -> tuple[Place, Claim] | None:
         f" the run fell to {parts[most]:.0%} and less"
     )
     return first, claim(text, *(cite for cite in cites if cite is not None))
+
+
+def _works(facts: Facts, phase: Slow, card: Place) -> bool:
+    """Whether something ran on it most of the time, as far as that was measured."""
+    signal = next(filter(facts.measured, BUSY), None)
+    if signal is None:
+        return True
+    length = max(1, int(phase.ends - phase.begins))
+    read = readings(instant(facts, f"avg_over_time({signal}[{length}s])", int(phase.ends)))
+    row = None if read is None else read.rows.get(card)
+    return row is not None and row.last >= WORKS
 
 
 def _means(facts: Facts, phase: Slow) -> Readings | None:

@@ -43,6 +43,11 @@ _COMPONENT = re.compile(
     r"\b_?load_(?:\w+_)?(?:transformer|unet|vae|dit|backbone|(?:text_|image_)?encoders?)\b"
 )
 """Functions that read a part of a model, which trainers are given; a run saves the whole."""
+_KEPT = re.compile(
+    r"(?i)optim|\bopt\b|sched|\bema\b|start_?(?:step|epoch)|(?:step|epoch|iter|ckpt)[-_]?\d|ckpt"
+    r"|check_?point|\bruns?[/\\]|\bout(?:put)?s?[/\\]|exp_?dir|save_?dir|work_?dir"
+)
+"""What a run keeps of itself, and where."""
 _OF_ITS_OWN = re.compile(r"resum|restor|\blast\b|latest", re.IGNORECASE)
 _GOES_ON = re.compile(
     rf"{_OF_ITS_OWN.pattern}|load_state\b|load_(?:from_)?checkpoint\(", re.IGNORECASE
@@ -149,15 +154,15 @@ def of_a_model(crash: Crash) -> bool:
     used = " ".join(f"{f.function} {_GIVEN.sub('', f.code or '')}" for f in crash.frames)
     if crash.exception.endswith("SafetensorError") and len(crash.frames) > 1:
         return _GOES_ON.search(used) is None
-    borrows = _BORROWS.search(way) or _COMPONENT.search(way)
-    return borrows is not None and not _OF_ITS_OWN.search(used)
+    return _BORROWS.search(way) is not None and not _OF_ITS_OWN.search(used)
 
 
 def said_pretrained(crash: Crash) -> bool:
     """Whether the names on the way say that the weights were pretrained ones, and none that a run
     went on from them."""
     way = " ".join(f"{frame.function} {frame.code or ''}" for frame in crash.frames)
-    given = _PRETRAINED.search(way.lower()) or _COMPONENT.search(way)
+    part = None if _KEPT.search(f"{way} {crash.message}") else _COMPONENT.search(way)
+    given = _PRETRAINED.search(way.lower()) or part
     return given is not None and not _OF_ITS_OWN.search(way)
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
@@ -12,6 +14,9 @@ from flatline.judging.leads import Lead, fix, lead, lead_of, shows, subject
 from flatline.judging.steering import leave_out
 from flatline.model import Attribution, Finding, Place, Resubmit
 
+SLACK_S = 300.0
+"""By how much clocks of hosts differ, and what the kernel says in one breath lies apart."""
+_UPTIME = re.compile(r"(?:<\d+>)?\[ *(\d{1,10}\.\d{3,6})\]")
 WEIGHT, LINES, BREATH_S = 0.2, 16, 5.0
 """How much more a line must weigh, and how near it must stand: a judgement."""
 
@@ -32,7 +37,7 @@ def signed(
         return None
     found = _plainer(facts, found)
     first = found.first
-    culprits = _with_host(found)
+    culprits = _with_host(facts, found)
     hosts = tuple(sorted({place.host for place in culprits if place.host}))
     where = name_places(culprits)
     actions = [fix(found, advice)]
@@ -84,18 +89,33 @@ def _told(found: Lead) -> str:
     return f"{told}: {found.first.what}"
 
 
-def _with_host(found: Lead) -> tuple[Place, ...]:
+def _with_host(facts: Facts, found: Lead) -> tuple[Place, ...]:
     """The culprits, with the host that other lines of the same fault stand on where no line of
-    theirs names one: a program knows its rank, or nothing, the kernel its host and device."""
+    theirs names one: a program knows its rank, or nothing, the kernel its host and device.  The
+    device is that of a line of the run's time, or of the last that the kernel wrote."""
+    lately = [f for f in found.others if f.place.host and f.place.device and _lately(facts, f)]
+    told = distinct(f.place for f in lately)
     if found.scope == "none":
-        told = distinct(f.place for f in found.others if f.place.host and f.place.device)
         return told if len(told) == 1 else ()
     if len(found.culprits) != 1 or found.culprits[0].host is not None:
         return found.culprits
     hosts = {failure.place.host for failure in found.others} - {None}
-    devices = {f.place.device for f in found.others if f.place.host} - {None}
     if len(hosts) != 1:
         return found.culprits
     only = found.culprits[0]
-    device = devices.pop() if len(devices) == 1 and not (only.device or only.gpu) else only.device
+    device = told[0].device if len(told) == 1 and not (only.device or only.gpu) else only.device
     return (replace(only, host=hosts.pop(), device=device),)
+
+
+def _lately(facts: Facts, failure: Failure) -> bool:
+    at, attempt = failure.cite.at, facts.last
+    if at is None:
+        cite = failure.cite
+        end = next((f.lines for f in facts.files if f.source == cite.source), 0)
+        stamps = [_UPTIME.match(facts.text(cite.source, line)) for line in (cite.line, end)]
+        told = [float(stamp[1]) for stamp in stamps if stamp is not None]
+        return len(told) == 2 and told[1] - told[0] <= SLACK_S
+    start = attempt.started_at or (facts.window[0] if facts.window else None)
+    end_at = attempt.ended_at or (facts.window[1] if facts.window else None)
+    slack = timedelta(seconds=SLACK_S)
+    return (start is None or at >= start - slack) and (end_at is None or at <= end_at + slack)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from itertools import pairwise
 from math import isfinite
 
 from flatline.facts import Facts
@@ -58,8 +59,8 @@ def stopped_cards(
 
 
 def one_of_several(facts: Facts, card: Stopped, held: float) -> bool:
-    """Whether another card of its host took its memory with it, and held it on: a rank of one run
-    that stopped for another, which the others wait for."""
+    """Whether another card of its host took its memory with it, and may be another rank's of one
+    run; or gave it back as this one stopped, and may be the run's instead of it."""
     start, end = facts.window or (None, None)
     if start is None or end is None:
         return True
@@ -71,8 +72,18 @@ def one_of_several(facts: Facts, card: Stopped, held: float) -> bool:
     }
     own = taken.pop(card.place, None)
     first = start.timestamp() + LOOK_S
-    return own is None or any(
-        at is not None and at > first and abs(at - own) <= TOGETHER_S for at in taken.values()
+    freed = any(
+        before >= held > value and abs(t - card.last) <= TOGETHER_S
+        for place, row in ({} if used is None else used.rows).items()
+        if place in taken
+        for (_, before), (t, value) in pairwise(row.points())
+    )
+    return (
+        own is None
+        or freed
+        or any(
+            at is not None and at > first and abs(at - own) <= TOGETHER_S for at in taken.values()
+        )
     )
 
 

@@ -25,6 +25,9 @@ ACCUSED = 0.7
 """How sure a heartbeat that was missed makes of whom: no more than that."""
 SILENT = 0.75
 """The same of one that alone did not report, or alone computed on."""
+MANY = 8
+"""Ranks of which one is the odd one: of four, three may have left a call out.  Where no line names
+a group it may be another one of as many ranks."""
 UNLIKE_MOST = 0.79
 """Just short of confident."""
 
@@ -69,7 +72,9 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
             f" all the others in {others[0].groups['op']}."
         )
         why = claim(text, odd.cite, *(m.cite for m in others[:3]))
-        return Suspect((odd.cite.place,), why, 0.9, "mismatch")
+        named = any("[PG " in m.cite.text for m in facts.matches if m.attempt == odd.attempt)
+        most = 1.0 if named and len(victims.matches) >= MANY else UNLIKE_MOST
+        return Suspect((odd.cite.place,), why, 0.9, "mismatch", most=most)
     behind = lagging(victims)
     if behind:
         places = distinct(m.cite.place for m in behind)

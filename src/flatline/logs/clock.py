@@ -22,8 +22,8 @@ FIRST_YEAR, LAST_YEAR = 2010, 2100
 """No log of GPU training is older, none is younger; other years are not dates of lines."""
 LEAD_CHARS, ROW_CHARS = 240, 2000
 HALF_YEAR = timedelta(days=183)
-BACK, FROM_NOTHING_MIN = timedelta(minutes=10), 5
-"""Merged lines of ranks are out of order by less; what counts from a start is young then."""
+BACK = timedelta(minutes=10)
+"""Merged lines of ranks are out of order by less."""
 
 _MONTHS = {
     name: number
@@ -92,6 +92,8 @@ class Clock:
         self._near: datetime | None = None
         self._in_order = False
         """Whether `_near` is what stands above."""
+        self._anchor: datetime | None = None
+        """What the caller knows of when it began; a date farther down says less of it."""
         self._elapsed = False
         self._day_first = False
 
@@ -137,7 +139,7 @@ class Clock:
         elif counted and zone is UTC:
             clock._beside(lines)
         clock.year = clock._near.year if clock._near is not None else year
-        clock._near, clock._in_order = clock._near or near, False
+        clock._near, clock._anchor, clock._in_order = clock._near or near, near, False
         clock.lacks_year = clock.lacks_day = clock._elapsed = False
         return clock
 
@@ -296,7 +298,7 @@ class Clock:
     def _of_day(self, time: _Groups) -> Stamp | None:
         """A time alone, in the day that brings it nearest.  What runs on from nothing at the start
         of a file, or goes back by minutes, counts what has passed: it is no time of a day."""
-        near = self._near
+        near = self._near if self._in_order else self._anchor
         if near is None:
             self.lacks_day = self.lacks_year = True
         if near is None or self._elapsed:
@@ -307,7 +309,7 @@ class Clock:
         at = min((one for one in tried if one), key=lambda one: abs(one - near), default=None)
         if at is None:
             return None
-        early = time[0] == "00" and int(time[1]) < FROM_NOTHING_MIN
+        early = time[0] == "00"  # loading and compiling may take half an hour of what has passed
         if (early and not self._in_order) or (self._in_order and near - at > BACK):
             self._elapsed = True
             return None

@@ -25,7 +25,7 @@ _RANK = re.compile(
 )
 _TASK = re.compile(
     r"^(?:p|proc|process|task|jax_process)[_-]?(\d{1,6})$|^task[_-]?(\d{1,6})_(?=\w*-)(?=[\w-]*\d)"
-    r"|^(?:task|worker|process)-(\d{1,6})-(?=[a-z])(?=[\w.-]*-)(?=[\w.-]*\d)",
+    r"|^(?:worker|process)-(\d{1,6})-(?=[a-z])(?=[\w.-]*-)(?=[\w.-]*\d)",
     re.IGNORECASE,
 )
 _HOST = re.compile(r"^(?:host|hostname)[._-]([A-Za-z0-9][A-Za-z0-9.-]{0,252})$")

@@ -8,7 +8,7 @@ srun's word on how the tasks of a step ended.
 The order is that in which srun heard of them; once one task has failed, srun ends the others,
 which then stand here as Terminated or Killed too.  "Out Of Memory" is given as signal 9, by
 which the kernel's OOM killer ends a process.  Several hosts on one line leave it open which
-task was where, unless tasks are as many: Slurm numbers them in the order of the nodes.  slurmd's
+task was where, unless the first tasks are as many: one each, in the order of the nodes.  slurmd's
 own log is not read: it holds the tasks of every job of its node.
 Source: Slurm src/plugins/launch/slurm/launch_slurm.c (src/srun/launch.c since 23.11).
 """
@@ -63,7 +63,7 @@ def _reports(host_list: str, task_list: str, words: str) -> Iterator[Reported]:
     hosts = _hosts(host_list)
     host = hosts[0] if len(hosts) == 1 else None
     tasks = _tasks(task_list)
-    one_each = len(hosts) == len(tasks)
+    one_each = len(hosts) == len(tasks) and tasks == tuple(range(len(tasks)))
     for n, task in enumerate(tasks[:CAP]):
         yield Reported("srun", Place(host=hosts[n] if one_each else host, task=task), *end)
     if len(tasks) > CAP or not tasks:

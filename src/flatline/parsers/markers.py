@@ -41,9 +41,8 @@ TRIGGERS = (
     r"(?i:train(ing)? (is |has |was )?(been )?(complete|finished|done))",
     r"Finished [Tt]raining",
     r"(?i:(finished|completed|reached) [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
-    r"(?i:(finished|completed|reached) [0-9]+ ?/ ?[0-9]+ [a-z ]{0,12}(steps|iterations|updates"
-    r"|epochs))",
-    r"(?i:(training|finished|completed|done):? (steps|iterations|updates|epochs) [0-9]+ ?/"
+    r"(?i:(finished|completed|reached) [0-9]+ ?/ ?[0-9]+ [a-z ]{0,12}(steps|updates|epochs))",
+    r"(?i:(training|finished|completed|done):? (steps|updates|epochs) [0-9]+ ?/"
     r" ?[0-9])",
     r"(?i:done:? [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
     r"(fit|train)\(\) (is )?(done|finished|complete)",
@@ -115,18 +114,21 @@ _ALL_OF = re.compile(
     r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
     r"(?:(?:train(?:ing)?|run|job) )?(?:finished|completed?|reached|done)(?: training)?:? "
     r"(?:(?:all )?([0-9]{1,12}) ?/ ?([0-9]{1,12}) (?:\w{1,12} )?"
-    r"(steps|iterations|updates|epochs)\b"
-    r"|(steps|iterations|updates|epochs):? ([0-9]{1,12}) ?/ ?([0-9]{1,12})(?![\w.]*[0-9]))"
+    r"(steps|updates|epochs)\b"
+    r"|(steps|updates|epochs):? ([0-9]{1,12}) ?/ ?([0-9]{1,12})(?![\w.]*[0-9]))"
     r"[^\n]{0,160}$",
     re.I,
 )
 """Of as many as there are: fewer are how far it is."""
 _OF_PART = re.compile(
     r"\b(?:eval\w*|valid\w*|val|test\w*|warm\w*|generat\w*|sampl\w*|preproc\w*|tokeni\w*"
-    r"|profil\w*|calibrat\w*)\b",
+    r"|profil\w*|calibrat\w*|stage|phase|reward|critic|epoch)\b",
     re.I,
 )
-"""What else is done in steps."""
+"""What else is done in steps, and parts of a run."""
+_MORE = re.compile(
+    r"\b(?:of|for) (?:stage|phase|epoch)|\(\w*(?:reward|critic|stage|phase|epoch)|next", re.I
+)
 SEVERAL = 2
 _STEP = re.compile(
     r"(?<![a-z])(?:global[ _]?)?(?:steps?|iter(?:ation)?s?)[ _:=#(-]{0,3}"
@@ -151,6 +153,8 @@ def _whole(text: str) -> tuple[Progress, ...]:
         return ()
     made, of = int(found[1] or found[5]), int(found[2] or found[6])
     if made != of or not of:
+        return ()
+    if _MORE.search(text, found.end(3 if found[3] else 6)):
         return ()
     if (found[3] or found[4]).lower() == "epochs":
         return (Progress("finished", epoch=float(made)),)
