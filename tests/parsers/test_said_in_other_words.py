@@ -86,3 +86,20 @@ def test_milliseconds_without_a_name_beside_throughput(line: str, step_s: float)
 
     assert told
     assert (math.nan if told[-1] is None else told[-1]) == pytest.approx(step_s, nan_ok=True)
+
+
+@pytest.mark.parametrize(
+    ("line", "speed"),
+    [
+        ("step: 1155 loss: 3.7244 grad_norm: 0.615 tok/s/gpu: 2947 mem: 141.2GiB", 2947.0),
+        ("step 5 loss 3.1 step_time 10.040 tok/s 6527", 6527.0),
+        ("step 5 loss 3.1 801ms 12.3k tok/s", 12300.0),
+        ("step 5 loss 3.1 lr 3e-4 6527.5 tok/s/gpu", 6527.5),
+    ],
+)
+def test_a_number_before_the_name_of_a_throughput_is_another_ones(line: str, speed: float) -> None:
+    """Where a word before it names it."""
+    reader = plain.Reader()
+    told = [point.throughput for _ in range(4) for point in reader.feed(line)]
+
+    assert told[-1] == speed

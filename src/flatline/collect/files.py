@@ -105,7 +105,8 @@ _KERNEL_TIMED = re.compile(
 _KERNEL_SAYS = re.compile(
     rb"(?<=[\]\d] )(?:NVRM:|nvidia[ -]|mlx\d_|amdgpu|EDAC |mce:|Out of memory|oom-kill:|oom_reaper"
     rb"|Memory cgroup|\S+ invoked oom-killer|nfs: |Lustre|LNet|audit:|systemd\[1\]|IPv6: |pcieport"
-    rb"|pci |usb |EXT4-fs|XFS|CPU\d|perf: |Linux version|Command line: |INFO: task |ib\w* |eth\d)"
+    rb"|pci |usb |bnxt_\w+ |infiniband |ionic |irdma |ice |hfi1 |EXT4-fs|XFS|CPU\d|perf: "
+    rb"|Linux version|Command line: |INFO: task |ib\w* |eth\d)"
 )
 _DAEMON = re.compile(
     rb"^\[\d{4}-\d\d-\d\dT[\d:.]+\] (?:error: |debug\d?: {1,2}|info: )?"

@@ -72,8 +72,8 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
             f" all the others in {others[0].groups['op']}."
         )
         why = claim(text, odd.cite, *(m.cite for m in others[:3]))
-        named = any("[PG " in m.cite.text for m in facts.matches if m.attempt == odd.attempt)
-        most = 1.0 if named and len(victims.matches) >= MANY else UNLIKE_MOST
+        grouped = any("[PG " in m.cite.text for m in facts.matches if m.attempt == odd.attempt)
+        most = 1.0 if grouped and len(victims.matches) >= MANY else UNLIKE_MOST
         return Suspect((odd.cite.place,), why, 0.9, "mismatch", most=most)
     behind = lagging(victims)
     if behind:

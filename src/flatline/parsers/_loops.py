@@ -117,14 +117,16 @@ _NORM = re.compile(
 _RATE = re.compile(r"(?<!\w)(?:lr|learning[ _]rate)\s*[:=]?\s*(" + _NUMBER + r")(?!\w)")
 _SPEED = re.compile(
     r"(?<![\w/])(tok(?:ens)?/s(?:ec)?|tokens_per_s(?:ec(?:ond)?)?|tps|wps|img/s|samples/s(?:ec)?"
-    r"|(?:it(?:er)?|steps?)(?:/s(?:ec)?|s?_per_sec(?:ond)?))"
+    r"|(?:it(?:er)?|steps?)(?:/s(?:ec)?|s?_per_sec(?:ond)?))(?:/(?:gpu|device|chip))?"
     r"\s*[:=]?\s*((?>[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?))([km]?)(?!\w)"
-    r"|(?<![.,0-9])(?<!loss[ :=])(?<!loss: )(?<!loss = )"
-    r"(?<!time[ :=])(?<!time: )(?<!dt[ :=])(?<!lr[ :=])(?<!norm[ :=])"
-    r"((?>[0-9][0-9,]*(?:\.[0-9]+)?))([km]?) ?"
-    r"(tok(?:ens)?/s(?:ec)?|img/s|samples/s(?:ec)?|(?:it(?:er)?s?|steps?)/s(?:ec)?)"
+    r"|(?<![.,0-9])((?>[0-9][0-9,]*(?:\.[0-9]+)?))([km]?) ?"
+    r"((?:tok(?:ens)?|img|samples|it(?:er)?s?|steps?)/s(?:ec)?)(?:/(?:gpu|device|chip))?"
     r"(?!\w| ?[:=] ?[0-9])"
 )
+_OF_ANOTHER = re.compile(
+    r"(?:loss|time|dt|lr|rate|norm|grad|mem\w*|epoch|acc\w*|ppl|mfu|tflops?|scale|_ms|_s)\W{1,3}$"
+)
+"""A word right before a number, which is its own: the unit behind is the next number's name."""
 _CUT = re.compile(r"([0-9.]+)")
 _DIGITS = 40
 """A longer run of digits is no number that a loop prints."""
@@ -424,10 +426,21 @@ def _without_loss(line: _Line) -> Shape | None:
     return None
 
 
+def _named_speed(low: str) -> re.Match[str] | None:
+    """The first number that a unit of speed names, or stands behind, and nothing else names."""
+    at = 0
+    while found := _SPEED.search(low, at):
+        if found[1] or not _OF_ANOTHER.search(low, max(0, found.start() - 24), found.start()):
+            return found
+        at = found.end(4)
+    return None
+
+
 def _with_rates(
     line: _Line, position: Position, train: Loss | None, held_out: Loss | None
 ) -> Shape:
-    norm, rate, speed = (pattern.search(line.low) for pattern in (_NORM, _RATE, _SPEED))
+    norm, rate = (pattern.search(line.low) for pattern in (_NORM, _RATE))
+    speed = _named_speed(line.low)
     return Shape(
         "line",
         position,

@@ -44,6 +44,7 @@ TRIGGERS = (
     r"(?i:(finished|completed|reached) [0-9]+ ?/ ?[0-9]+ [a-z ]{0,12}(steps|updates|epochs))",
     r"(?i:(training|finished|completed|done):? (steps|updates|epochs) [0-9]+ ?/"
     r" ?[0-9])",
+    r"(?i:max(imum)?[ _]steps reached)",
     r"(?i:done:? [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
     r"(fit|train)\(\) (is )?(done|finished|complete)",
     r"\"event\": ?\"(done|finished|train_end|training_end|training_complete|end)\"",
@@ -126,6 +127,11 @@ _OF_PART = re.compile(
     re.I,
 )
 """What else is done in steps, and parts of a run."""
+_MOST = re.compile(
+    r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
+    r"max(?:imum)?[ _]steps reached(?:[ :(]{1,3}([0-9]{1,12})\)?)?(?:[,.;] \w{1,20})?[\s.!]*$",
+    re.I,
+)
 _MORE = re.compile(
     r"\b(?:of|for) (?:stage|phase|epoch)|\(\w*(?:reward|critic|stage|phase|epoch)|next", re.I
 )
@@ -148,6 +154,9 @@ def _position(text: str) -> tuple[int | None, float | None]:
 
 def _whole(text: str) -> tuple[Progress, ...]:
     """The end, where a line says that all of so many steps or epochs were made."""
+    if most := _MOST.search(text):
+        count = int(most[1]) if most[1] else None
+        return (Progress("finished", step=count, planned=count),)
     found = _ALL_OF.search(text)
     if found is None or _OF_PART.search(text, 0, found.end(3 if found[3] else 6)):
         return ()
