@@ -142,11 +142,18 @@ ELAPSED = "".join(f"00:{n:02d}:10 step {n} loss {3 - n / 90:.4f}\n" for n in ran
         (ELAPSED, {"metrics_at": datetime(2025, 8, 20, 0, 0, tzinfo=UTC)}),
         ("2025-08-20 00:30:00 INFO up\n" + ELAPSED, {}),
         ("2025-08-20 09:30:00 INFO up\n" + ELAPSED, {}),
+        (ELAPSED, {"record": "2025-08-20T00:20:00 2025-08-20T01:25:00"}),
+        ("[00:09:10] step 0 loss 4\n" + ELAPSED,
+         {"record": "2025-08-20T00:20:00 2025-08-20T01:25:00"}),
+        (CLOCK.replace("{}", ""), {"record": "2025-08-18T09:58:00 2025-08-20T11:05:00"}),
+        (CLOCK.replace("{}", "")
+         + "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2025-08-20T11:01:00 ***\n", {}),
         (CLOCK.replace("{}", "").replace(":10 ", ":75 "),
          {"record": "2025-08-20T09:58:00 2025-08-20T11:05:00"}),
     ],
     ids=["no day known", "hours beside", "begins before the job", "from nothing", "near midnight",
-         "back by half an hour", "back by hours", "no times"],
+         "back by half an hour", "back by hours", "elapsed after midnight",
+         "loading after midnight", "longer than a day", "a date at the end alone", "no times"],
 )  # fmt: skip
 def test_what_is_no_time_of_a_day(tmp_path: Path, text: str, known: dict[str, Any]) -> None:
     """Time that has passed, a zone of its own, another run's: left undated."""

@@ -320,3 +320,26 @@ def test_the_kernel_says_which_card_the_program_speaks_of(
 
     assert verdict.code == "B2"
     assert [(place.host, place.device) for place in verdict.culprits] == named
+
+
+UPTIME = (
+    "[{at}.008138] NVRM: Xid (PCI:0000:52:00): 94, pid=50121, name=python, Contained: SM (0x1)\n"
+)
+
+
+@pytest.mark.parametrize(("later", "named"), [(0, True), (60, True), (9 * 86400, False)])
+def test_an_old_line_of_a_kernel_log_without_times(
+    tmp_path: Path, later: int, named: bool
+) -> None:
+    """What the kernel wrote last is of now, at most."""
+    steps = "".join(f"step {n}/900 loss {3 - n / 50:.3f}\n" for n in range(1, 60))
+    (tmp_path / "train.log").write_text(steps + ERROR)
+    last = f"[{920000 + later}.000001] docker0: port 3 entered disabled state\n"
+    (tmp_path / "ax021.dmesg").write_text(UPTIME.format(at=920000) + (last if later else ""))
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|NodeList\n77|train|FAILED|1:0|ax[021-024]\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "B2"
+    assert [place.host for place in verdict.culprits] == (["ax021"] if named else [])

@@ -257,3 +257,26 @@ def test_steps_behind_the_word_that_a_task_is_dead(tmp_path: Path) -> None:
 def test_what_was_under_way_still_completes(tmp_path: Path, steps: int) -> None:
     """Steps are dispatched ahead."""
     assert behind(tmp_path, steps).code != "C4"
+
+
+@pytest.mark.parametrize(
+    "told", ["srun: error: n2: task 2: Killed\n", "slurmstepd: error: Detected 1 oom_kill event in"
+             " StepId=9.0. Some of the step tasks have been OOM Killed.\n"]
+)  # fmt: skip
+def test_steps_behind_the_word_prove_nothing_of_a_task_that_was_killed(
+    tmp_path: Path, told: str
+) -> None:
+    """Its output may have been buffered."""
+    behind(tmp_path, 15)
+    (tmp_path / "slurm-9.out").write_text(told)
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code != "C4"
+
+
+def test_nor_where_a_node_failed(tmp_path: Path) -> None:
+    """By its record."""
+    behind(tmp_path, 15)
+    record = tmp_path / "sacct.txt"
+    record.write_text(record.read_text().replace("FAILED", "NODE_FAIL"))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code != "C4"

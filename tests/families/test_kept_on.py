@@ -57,6 +57,37 @@ def run(
     return diagnose(collect(Request((str(folder),))))
 
 
+@pytest.mark.parametrize("name", ["wait_max_rank", "mem_max_rank", "loss_max_rank", "max_rank"])
+def test_the_rank_that_has_most_of_something_else(tmp_path: Path, name: str) -> None:
+    """It waits, or holds, or is LoRA's."""
+    run(tmp_path, kept=(), named=(3, 13))
+    log = tmp_path / "train.log"
+    log.write_text(log.read_text().replace("comp_max_rank", name))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code != "D3"
+
+
+@pytest.mark.parametrize("watts", [72.0, 400.0])
+def test_a_spare_or_a_capped_card_is_not_waited_for(tmp_path: Path, watts: float) -> None:
+    """It drew as much less while the run was fast."""
+    run(tmp_path)
+    metrics = tmp_path / "metrics.prom"
+    rows = metrics.read_text().splitlines(keepends=True)
+    own = 'gpu_package_power{gpu_id="5",hostname="g2"}'
+    metrics.write_text("".join(
+        f"{own} {watts} {row.split()[-1]}\n" if row.startswith(own) else row for row in rows
+    ))  # fmt: skip
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code != "D3"
+
+
+def test_a_rank_that_cannot_be_the_cards(tmp_path: Path) -> None:
+    """Its number counts to another card."""
+    verdict = run(tmp_path, named=(3, 12))
+
+    assert verdict.code != "D3"
+
+
 def places(verdict: Verdict) -> list[tuple[str | None, str | None, int | None]]:
     return [(place.host, place.gpu, place.rank) for place in verdict.culprits]
 

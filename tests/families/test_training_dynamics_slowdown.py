@@ -175,8 +175,21 @@ def test_a_size_that_a_line_raises(tmp_path: Path, line: str) -> None:
         (RAISED.replace("4096 -> 8192", "8192 -> 4096"), 305, 300, 4.4),
         (RAISED.replace("4096 -> 8192", "4096 -> 4352"), 305, 300, 4.4),
         ("seq_len 4096, hidden 8192", 305, 300, 4.4),
+        ("eval: context_length 4096 -> 8192", 305, 300, 4.4),
+        ("vllm rollout seq_len 4096 -> 8192", 305, 300, 4.4),
+        ("video resolution 480 -> 720 (source), resized to 256 crop", 305, 300, 4.4),
+        (RAISED, 280, 300, 4.4),
     ],
-    ids=["long before", "made shorter", "a little longer", "no change"],
+    ids=[
+        "long before",
+        "made shorter",
+        "a little longer",
+        "no change",
+        "evaluation's",
+        "rollout's",
+        "the source's",
+        "as fast behind it",
+    ],
 )
 def test_near_misses_of_a_size_that_a_line_raises(
     tmp_path: Path, line: str, at_step: int, slow_from: int, took_s: float

@@ -85,3 +85,25 @@ def test_a_group_without_a_name_that_numbers_as_the_world_does(
         lines.append(Match(TIMEOUT, LogCite("job.log", rank + 1, text, Place(rank=rank)), own))
 
     assert odd(*lines) == named
+
+
+@pytest.mark.parametrize(("stated", "gpus", "own_logs", "named"),
+                         [(None, None, False, None), (None, 8, False, 7), (8, 32, False, None),
+                          (None, None, True, 7)])  # fmt: skip
+def test_a_world_that_nobody_counts(
+    stated: int | None, gpus: int | None, own_logs: bool, named: int | None
+) -> None:
+    """Those that spoke into one log need not be all; of a log for each rank they are."""
+    lines = []
+    for rank in range(8):
+        one = told(rank, "ALLREDUCE" if rank < 7 else "_ALLGATHER_BASE", group="")
+        source = f"rank_{rank}.log" if own_logs else "job.log"
+        text = f"[rank{rank}]:[E0414 x] [Rank {rank}] Watchdog caught it"
+        cite = LogCite(source, rank + 1, text, Place(rank=rank))
+        lines.append(Match(TIMEOUT, cite, {**one.groups, "rank": str(rank)}))
+    job = None if gpus is None else SimpleNamespace(gpus=gpus)
+    facts = SimpleNamespace(matches=lines, world_stated=stated, job=job, ranks=tuple(range(8)),
+                            last=Attempt(0, "failed"))  # fmt: skip
+    found = at_odds(cast(Facts, facts), tuple(lines))
+
+    assert (None if found is None else found.cite.place.rank) == named

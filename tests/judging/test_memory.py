@@ -219,3 +219,30 @@ def test_the_one_process_that_failed_is_the_one_without_memory(
 
     assert verdict.code == "B1"
     assert [(place.host, place.gpu) for place in verdict.culprits] == named
+
+
+@pytest.mark.parametrize(("rank", "card", "named"), [(3, 3, "3"), (0, 0, None), (6, 0, None),
+                                                     (None, 0, None)])  # fmt: skip
+def test_of_a_host_that_only_the_metrics_name(
+    tmp_path: Path, rank: int | None, card: int, named: str | None
+) -> None:
+    """A process that was given one card calls it 0, whichever it is: of several full ones it is
+    told where the rank counts to it."""
+    prom = [
+        sample(metric, f'Hostname="n1",gpu="{gpu}"', value, n)
+        for n in range(0, 601, 30)
+        for gpu in range(8)
+        for metric, value in (
+            ("DCGM_FI_DEV_FB_USED", 79_000.0),
+            ("DCGM_FI_DEV_FB_TOTAL", 80_000.0),
+        )
+    ]
+    facts_of(tmp_path, prom)
+    when = datetime.fromtimestamp(T0 + 590, UTC).strftime("%Y-%m-%d %H:%M:%S")
+    label = "" if rank is None else f"[rank{rank}]: "
+    line = OOM.format(card).removeprefix("[rank5]: ")
+    (tmp_path / "train.log").write_text(f"{label}{when},000 {line}\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "B1"
+    assert next((place.gpu for place in verdict.culprits), None) == named

@@ -114,3 +114,28 @@ def test_the_one_host_whose_tasks_left_with_an_error(
     assert verdict.code == "F4"
     assert [place.host for place in verdict.culprits] == named
     assert any("only the tasks of" in one.text for one in verdict.shows) == bool(named)
+
+
+@pytest.mark.parametrize(
+    ("why", "named"),
+    [
+        ("URL https://reg/v2/x returned error code: 429", []),
+        ("No such file or directory: /lustre/i/x.sqsh", []),
+        ("Failed to create user namespace", ["n3"]),
+    ],
+    ids=["the registry's", "an image that all ask for", "the host's own"],
+)
+def test_the_first_of_several_is_no_place_apart(
+    tmp_path: Path, why: str, named: list[str]
+) -> None:
+    """srun ends the others once one has failed: they may have been as far."""
+    ends = (
+        "srun: error: n3: task 2: Exited with exit code 1\n"
+        "srun: error: n[1-2,4]: tasks 0-1,3: Terminated\n"
+    )
+    said = f"slurmstepd: error: pyxis:     [ERROR] {why}\n"
+    (tmp_path / "slurm-44.out").write_text(PYXIS + said + ends)
+    (tmp_path / "sacct.psv").write_text(RECORD)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("F4", named)

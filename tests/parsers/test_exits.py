@@ -124,6 +124,14 @@ N3 = Place(host="n3", task=2)
             "srun: error: n[1-2]: tasks 0-1: Segmentation fault",
             [Reported("srun", Place(host=f"n{t + 1}", task=t), None, 11) for t in (0, 1)],
         ),
+        (
+            "srun: error: n[1,3]: tasks 2,4: Segmentation fault",
+            [Reported("srun", Place(task=t), None, 11) for t in (2, 4)],
+        ),
+        (
+            "srun: error: n[1-2]: tasks 1-2: Segmentation fault",
+            [Reported("srun", Place(task=t), None, 11) for t in (1, 2)],
+        ),
         ("srun: error: n3: task 2: Something new", []),
         ("srun: error: Node failure on n3", []),
         ("srun: error: Unable to allocate resources: Requested node", []),
