@@ -194,9 +194,26 @@ def test_one_task_a_node_stands_in_the_order_of_the_nodes(
     facts = SimpleNamespace(
         job=SimpleNamespace(nodes=ALL),
         world_size=world,
-        tracks=[SimpleNamespace(source=log) for log in logs],
+        tracks=[SimpleNamespace(source=log, place=Place()) for log in logs],
     )
     assert _by_order(cast(Facts, facts), place).host == host
+
+
+@pytest.mark.parametrize(
+    ("tasks", "world", "host"),
+    [((0, 2), None, "n3"), ((0, 2), 24, None), ((2,), None, None), ((0, 5), None, None)],
+    ids=["each may have a node", "a world of more", "one alone", "more tasks than nodes"],
+)
+def test_tasks_that_were_heard_of_have_a_node_each(
+    tasks: tuple[int, ...], world: int | None, host: str | None
+) -> None:
+    """None of them is beyond the nodes, and no world of more is known."""
+    facts = SimpleNamespace(
+        job=SimpleNamespace(nodes=ALL),
+        world_size=world,
+        tracks=[SimpleNamespace(source="x.log", place=Place(task=task)) for task in tasks],
+    )
+    assert _by_order(cast(Facts, facts), Place(task=2)).host == host
 
 
 @pytest.mark.parametrize(

@@ -29,7 +29,7 @@ from dataclasses import replace
 from datetime import datetime
 
 from flatline.facts import Facts
-from flatline.judging.claims import claim, distinct, name_places
+from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.heartbeats import declared_dead, host_by_log
 from flatline.judging.mistaken import Mistaken, mistaken
 from flatline.judging.supervised import given_up
@@ -87,13 +87,16 @@ def judge(facts: Facts) -> Judgement:
 
 def _by_order(facts: Facts, place: Place) -> Place:
     """With the host of a task of which nothing says where it is, where there is one task a node,
-    or each node has one log: Slurm numbers them in the order of its nodes."""
+    or each node has one log, or no task was heard of that has no node of its own: Slurm numbers
+    them in the order of its nodes."""
     nodes, task = facts.job.nodes if facts.job is not None else (), place.task
     if place.host is None and task is not None and not nodes:
         return replace(place, host=host_by_log(facts, task))
     logs = {named_after(track.source, nodes) for track in facts.tracks}
     one_each = len(nodes) in (facts.world_size, len(facts.tracks) if logs == {*nodes} else None)
-    if place.host is not None or task is None or task >= len(nodes) or not one_each:
+    heard = {n for track in facts.tracks if (n := number(track.place)) is not None}
+    fits = len(heard) > 1 and max(heard) < len(nodes) and facts.world_size is None
+    if place.host is not None or task is None or task >= len(nodes) or not (one_each or fits):
         return place
     return replace(place, host=nodes[task])
 
