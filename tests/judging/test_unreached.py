@@ -112,3 +112,22 @@ def test_the_others_waited_at_the_rendezvous(
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert (verdict.code, [place.host for place in verdict.culprits]) == ("C1", named)
+
+
+PODS = (
+    "NAME               READY   STATUS   RESTARTS   AGE   IP           NODE\n"
+    + "".join(f"trainer-worker-{n}   0/1     Error    0          30m   10.42.3.{n}    pool-9c{n}a\n"
+              for n in range(8))
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("came", "named"), [(7, ["pool-9c6a"]), (6, []), (3, [])])
+def test_the_one_agent_that_is_missing(tmp_path: Path, came: int, named: list[str]) -> None:
+    """Its log is named after its pod, and the logs of most others were not kept."""
+    waits = missing(came).replace("/4 clients", "/8 clients")
+    (tmp_path / "worker-0.log").write_text(waits)
+    (tmp_path / "worker-6.log").write_text(CANNOT)
+    (tmp_path / "pods.txt").write_text(PODS)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("C1", named)

@@ -17,7 +17,7 @@ from flatline.collect.events import LogEvents
 from flatline.collect.files import holds_objects
 from flatline.collect.objects import of_objects
 from flatline.collect.pods import of_pods
-from flatline.facts import KERNEL
+from flatline.facts import KERNEL, LOG
 from flatline.logs.places import beside_kernel_word
 from flatline.model import Match
 from flatline.parsers.kubernetes_objects import MOST_BYTES, too_many
@@ -43,11 +43,24 @@ def placed(
             of_objects(events, _lines(file), previous=previous)
         else:
             events.matches = of_pods(events.matches, nodes, previous=previous)
+        if file.kind == LOG and setting.name.host is None and nodes:
+            host = _of_its_pod(file.path.stem, nodes)
+            if host is not None:
+                events.matches = [_at(match, host) for match in events.matches]
         if file.kind == KERNEL and setting.name.host is None:
             told = beside_kernel_word(file.source.removeprefix(BASELINE))
             host = None if told is None else _as_known(told, known())
             if host is not None:
                 events.matches = [_at(match, host) for match in events.matches]
+
+
+def _of_its_pod(stem: str, nodes: Mapping[str, str]) -> str | None:
+    """The node of the one pod that a log is named after, in full or by what stands behind the name
+    of the job (`worker-6` of `trainer-worker-6`)."""
+    if not any(map(str.isdigit, stem)):
+        return None
+    named = [name for name in nodes if name == stem or name.endswith(f"-{stem}")]
+    return nodes[named[0]] if len(named) == 1 else None
 
 
 def _lines(file: Found) -> list[str]:

@@ -35,7 +35,8 @@ def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
                 return (), None
             told.setdefault(host, match.cite)
     hosts, missing = len(facts.hosts or hosts_with_logs(facts)), _missing(facts)
-    if not told or len(told) > FEW_RATIO * hosts:
+    each = missing is not None and missing[2] - missing[1] == len(told)  # of agents, or of ranks
+    if not told or len(told) > FEW_RATIO * (missing[2] if missing and each else hosts):
         return (), None
     places = tuple(Place(host=host) for host in sorted(told))
     alone = f"Alone {name_places(places)} could not connect to it"
@@ -46,7 +47,7 @@ def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
         return places, claim(f"{alone}: the {len(waited)} others waited there until their timeout",
                              *told.values(), *waited.values())  # fmt: skip
     cite, came, world = missing
-    if (world - came) * hosts != len(told) * world:
+    if not each and (world - came) * hosts != len(told) * world:
         return (), None
     text = f"{alone}, and {world - came} of {world} were missing: the others came"
     return places, claim(text, *told.values(), cite)
