@@ -114,11 +114,10 @@ def test_the_others_waited_at_the_rendezvous(
     assert (verdict.code, [place.host for place in verdict.culprits]) == ("C1", named)
 
 
-PODS = (
-    "NAME               READY   STATUS   RESTARTS   AGE   IP           NODE\n"
-    + "".join(f"trainer-worker-{n}   0/1     Error    0          30m   10.42.3.{n}    pool-9c{n}a\n"
-              for n in range(8))
-)  # fmt: skip
+PODS = "NAME               READY   STATUS   RESTARTS   AGE   IP           NODE\n" + "".join(
+    f"trainer-worker-{n}   0/1     Error    0          30m   10.4.3.{n}    pool-9c{n}a\n"
+    for n in range(8)
+)
 
 
 @pytest.mark.parametrize(("came", "named"), [(7, ["pool-9c6a"]), (6, []), (3, [])])
