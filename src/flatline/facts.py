@@ -29,7 +29,7 @@ from flatline.model import (
     ProgressKind,
 )
 from flatline.model.dumps import Dump
-from flatline.rank_hosts import hosts_of, node_named, told_of_hosts
+from flatline.rank_hosts import hosts_of, node_named, stated_world, told_of_hosts
 from flatline.tracks import (
     DUMPS,
     EVENTS,
@@ -474,18 +474,10 @@ class Facts:
         return tuple(sorted(ranks or tasks))
 
     @cached_property
-    def world_stated(self) -> int | None:
-        """World size as the log states it."""
-        said = [m.groups.get("world_size", "") for m in self.matches]
-        return max(
-            (int(size) for size in said if size.isdecimal() and len(size) < 9), default=None
-        )
-
-    @cached_property
     def world_size(self) -> int | None:
         """World size as the log states it, else the number of ranks heard of when they are
         0..n-1 without a hole."""
-        if (stated := self.world_stated) is not None:
+        if (stated := stated_world(self.matches)) is not None:
             return stated
         count = len(self.ranks)
         return count if count > 1 and self.ranks == tuple(range(count)) else None

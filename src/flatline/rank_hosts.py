@@ -170,3 +170,9 @@ def hosts_of(
     for rank, node in completed(ranks, len(hosts), world).items():
         found["rank", rank] = {node}
     return found
+
+
+def stated_world(matches: Iterable[Match]) -> int | None:
+    """World size as a log states it."""
+    said = (match.groups.get("world_size", "") for match in matches)
+    return max((int(size) for size in said if size.isdecimal() and len(size) < 9), default=None)

@@ -21,10 +21,15 @@ def told(rank: int, op: str, seq: int = 342817, group: str = GROUP) -> Match:
                  {"seq": str(seq), "op": op, "rank": str(rank)})  # fmt: skip
 
 
+def of_world(size: int | None) -> tuple[Match, ...]:
+    """The line by which a program says how many ranks it has."""
+    cite = LogCite("job.log", 1, f"world size {size}", Place())
+    return () if size is None else (Match(TIMEOUT, cite, {"world_size": str(size)}),)
+
+
 def odd(*matches: Match, world: int = 8) -> int | None:
-    facts = SimpleNamespace(
-        matches=matches, world_stated=world, job=None, ranks=(), last=Attempt(0, "failed")
-    )
+    said = (*matches, *of_world(world))
+    facts = SimpleNamespace(matches=said, job=None, ranks=(), last=Attempt(0, "failed"))
     found = at_odds(cast(Facts, facts), matches)
     return None if found is None else found.cite.place.rank
 
@@ -102,8 +107,10 @@ def test_a_world_that_nobody_counts(
         cite = LogCite(source, rank + 1, text, Place(rank=rank))
         lines.append(Match(TIMEOUT, cite, {**one.groups, "rank": str(rank)}))
     job = None if gpus is None else SimpleNamespace(gpus=gpus)
-    facts = SimpleNamespace(matches=lines, world_stated=stated, job=job, ranks=tuple(range(8)),
-                            last=Attempt(0, "failed"))  # fmt: skip
+    said = (*lines, *of_world(stated))
+    facts = SimpleNamespace(
+        matches=said, job=job, ranks=tuple(range(8)), last=Attempt(0, "failed")
+    )
     found = at_odds(cast(Facts, facts), tuple(lines))
 
     assert (None if found is None else found.cite.place.rank) == named

@@ -16,6 +16,7 @@ from collections import Counter
 from flatline.facts import Facts
 from flatline.judging.claims import number
 from flatline.model import Match
+from flatline.rank_hosts import stated_world
 
 LEAST = 4
 """Ranks of the world: of fewer, who is the odd one out is open."""
@@ -31,7 +32,7 @@ def at_odds(facts: Facts, victims: tuple[Match, ...]) -> Match | None:
     told = {number(m.cite.place): m for m in victims if m.groups.get("seq") and m.groups.get("op")}
     said = (_GROUP.search(m.cite.text) for m in facts.matches if m.attempt == facts.last.n)
     groups = {found[1] for found in said if found is not None}
-    world = max(facts.world_stated or 0, (facts.job.gpus if facts.job else None) or 0)
+    world = max(stated_world(facts.matches) or 0, (facts.job.gpus if facts.job else None) or 0)
     if not world and (groups or len({m.cite.source for m in told.values()}) == len(told)):
         world = len(facts.ranks)  # of a log for each rank that of a silent one would be there
     if world < LEAST or told.keys() != {*range(world)}:
