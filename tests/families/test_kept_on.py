@@ -104,6 +104,14 @@ def test_the_one_card_that_works_on(tmp_path: Path, named: tuple[int, int] | Non
     assert any("as the slowest" in one.text for one in verdict.shows) == (named is not None)
 
 
+def test_where_nobody_counts_the_ranks(tmp_path: Path) -> None:
+    """The hosts whose cards fell alike are the run's."""
+    verdict = run(tmp_path, world=None)
+
+    assert (verdict.code, places(verdict)) == ("D3", [("g2", "5", None)])
+    assert verdict.confidence < 0.8
+
+
 def test_the_steps_lines_alone(tmp_path: Path) -> None:
     """No card stands out, as where power was not measured finely enough."""
     verdict = run(tmp_path, kept=(), named=(3, 13))
@@ -119,11 +127,11 @@ def test_the_steps_lines_alone(tmp_path: Path) -> None:
         ((), 0.8, 0.8, None, 24, 1.6),
         (("g2/5",), 0.86, 0.8, None, 24, 1.6),
         (("g2/5",), 0.96, 0.8, None, 32, 1.6),
-        (("g2/5",), 0.96, 0.8, None, None, 1.6),
+        (("g2/5", "g1/2"), 0.96, 0.8, None, None, 1.6),
         (("g2/5",), 0.96, 0.8, None, 24, 1.05),
         ((), 0.8, 0.8, (13, 13), 24, 1.6),
     ],
-    ids=["two", "none", "little apart", "more ranks than cards", "ranks not known", "as fast",
+    ids=["two", "none", "little apart", "more ranks than cards", "two, ranks not known", "as fast",
          "always the slowest"],
 )  # fmt: skip
 def test_near_misses(

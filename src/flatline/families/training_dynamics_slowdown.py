@@ -203,9 +203,10 @@ def _told(facts: Facts, run: Course, track: Track) -> list[_Move]:
 
 
 def _slow_at_once(run: Course, at: float) -> bool:
-    """Whether the first steps behind are slow: they are of the new size."""
+    """Whether the steps behind are slow at once: they are of the new size.  The first that is
+    printed may still tell of those before."""
     first = [value for time, value in zip(run.pace.times, run.pace.values, strict=True)
-             if time >= at][:SLACK]  # fmt: skip
+             if time >= at][1 : 1 + SLACK]  # fmt: skip
     return bool(first) and max(first) < (1 - DROP) * run.best.level
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from statistics import median
 
@@ -25,6 +26,8 @@ USUAL, WORKS = 0.15, 0.5
 """How near the card must have been to the median of the others while the run was fast, and how
 busy: a spare, a capped one and one of another part of the work change otherwise."""
 BUSY = ("gpu_engine_active_ratio", "gpu_utilization_ratio")
+TOGETHER = 0.03
+"""Cards of one run fall as far: of another's, within this by chance."""
 LEAST = 4
 """GPUs of the run: of two either may be the one that changed."""
 LINES, SAME, BEFORE = 10, 0.9, 0.5
@@ -83,22 +86,24 @@ def _may_be(rank: Place, card: Place, facts: Facts, run: Course) -> bool:
 
 
 def _card(facts: Facts, run: Course, phase: Slow) -> tuple[Place, Claim] | None:
-    """None where the cards of the run cannot be counted: its hosts are those of which the others
-    fell, and must hold as many cards as the run has ranks."""
+    """The run's hosts are those of which the others fell, and must hold as many cards as the run
+    has ranks, where that is known."""
     fast, slow = (_means(facts, one) for one in (run.best, phase))
     world = facts.world_size or 0
-    if fast is None or slow is None or world < LEAST:
+    if fast is None or slow is None or 0 < world < LEAST:
         return None
     parts = {place: row.last / fast.rows[place].last for place, row in slow.rows.items()
              if place in fast.rows and fast.rows[place].last > 0}  # fmt: skip
-    hosts: dict[str | None, list[Place]] = defaultdict(list)
+    hosts: dict[str, list[Place]] = defaultdict(list)
     for place in parts:
         hosts[facts.node_of(place.host or "")].append(place)
-    own = [cards for host, cards in hosts.items()
+    own = {host: cards for host, cards in hosts.items()
            if 2 * sum(parts[card] <= FELL for card in cards) > len(cards)
-           and (not facts.hosts or host in facts.hosts)]  # fmt: skip
-    cards = [card for some in own for card in some]
-    if len(cards) != world:
+           and (not facts.hosts or host in facts.hosts)}  # fmt: skip
+    if not world:
+        own = _as_one(own, parts, fast)
+    cards = [card for some in own.values() for card in some]
+    if len(cards) != (world or len(cards)) or len(cards) < LEAST:
         return None
     first, most = sorted(cards, key=lambda card: -parts[card])[:2]
     if (
@@ -107,17 +112,41 @@ def _card(facts: Facts, run: Course, phase: Slow) -> tuple[Place, Claim] | None:
         or parts[first] - parts[most] < APART * (1 - parts[most])
     ):
         return None
-    usual = median(fast.rows[card].last for card in cards)
-    if abs(fast.rows[first].last - usual) > USUAL * usual or not _works(facts, run.best, first):
+    if not _alike(first, cards, fast) or not _works(facts, run.best, first):
         return None
     both = (slow, "power while it was slow"), (fast, "power before")
     cites = [read.cite(card, read.rows[card].times[-1], text)
              for card in (first, most) for read, text in both]  # fmt: skip
     text = (
-        f"{first} drew {parts[first]:.0%} of what it did before; the {world - 1} others of"
+        f"{first} drew {parts[first]:.0%} of what it did before; the {len(cards) - 1} others of"
         f" the run fell to {parts[most]:.0%} and less"
     )
     return first, claim(text, *(cite for cite in cites if cite is not None))
+
+
+def _as_one(
+    own: Mapping[str, list[Place]], parts: Mapping[Place, float], fast: Readings
+) -> dict[str, list[Place]]:
+    """Where nobody counts the ranks: the hosts, two or more, whose cards fell as far as those of
+    the one host on which a single card, that had drawn what they did, kept its power."""
+    low = {host: median(p for card in cards if (p := parts[card]) <= FELL)
+           for host, cards in own.items()}  # fmt: skip
+    at = {
+        host
+        for host, cards in own.items()
+        for kept in ([card for card in cards if parts[card] > FELL],)
+        if len(kept) == 1 and _alike(kept[0], cards, fast)
+    }
+    if len(at) != 1:
+        return {}
+    level = low[next(iter(at))]
+    found = {host: cards for host, cards in own.items() if abs(low[host] - level) <= TOGETHER}
+    return found if len(found) > 1 else {}
+
+
+def _alike(card: Place, cards: Sequence[Place], fast: Readings) -> bool:
+    usual = median(fast.rows[one].last for one in cards)
+    return abs(fast.rows[card].last - usual) <= USUAL * usual
 
 
 def _works(facts: Facts, phase: Slow, card: Place) -> bool:

@@ -81,6 +81,10 @@ def _host(facts: Facts, match: Match) -> str | None:
     told = facts.on_host(match.cite.place).host
     if told is not None:
         return told
+    nodes, task = facts.job.nodes if facts.job is not None else (), match.cite.place.task
+    missing = _missing(facts)
+    if task is not None and missing is not None and missing[2] == len(nodes) > task:
+        return nodes[task]  # one agent a node: Slurm numbers them in the order of its nodes
     peer = {facts.node_of(word) for word in _WORD.findall(match.groups.get("peer", ""))}
     named = {facts.node_of(word) for word in _WORD.findall(match.cite.text)} - peer
     own = named.intersection(known_hosts(facts))
