@@ -6,7 +6,7 @@ import re
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from claims.truths import runs
@@ -50,6 +50,7 @@ def test_what_was_masked_is_restored(parts: list[str]) -> None:
 
 
 @given(texts)
+@example("node1.hpc.example.eduHOST-1.node1")
 @settings(max_examples=600, deadline=None)
 def test_no_name_is_left(text: str) -> None:
     """As a word of its own; a user or host whose name is a word of the trade is left where it may

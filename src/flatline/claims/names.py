@@ -193,7 +193,9 @@ class Names:
         shapes = [rf"(?:{any_of(stems)})[0-9]+"] if stems else []
         shapes += [any_of(hosts)] if hosts else []
         if shapes:
-            domain = r"(?P<domain>(?:\.[A-Za-z0-9-]*[A-Za-z][A-Za-z0-9-]*)+)"
+            # what looks like a placeholder is one of its own, and ends a domain
+            other = rf"(?![A-Za-z0-9-]*{_NAME.replace('?P<name>', '?:')})"
+            domain = rf"(?P<domain>(?:\.{other}[A-Za-z0-9-]*[A-Za-z][A-Za-z0-9-]*)+)"
             files = r"(?!\.(?:log|out|err|txt|json|prom|gz|py|csv|pt|pkl)\b)"
             yield (
                 re.compile(
