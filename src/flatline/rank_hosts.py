@@ -25,9 +25,15 @@ def named_after(source: str, hosts: Sequence[str]) -> str | None:
     folder, _, name = source.rpartition("/")
     edges = [(m.start(), m.end()) for m in re.finditer(r"[A-Za-z0-9]+", name)][:MOST_WORDS]
     parts = (name[a:b] for n, (a, _) in enumerate(edges) for _, b in edges[n:])
-    short = {host.partition(".")[0] for host in hosts}
+    short = {_first_label(host) for host in hosts}
     told = short.intersection(parts) or short.intersection(folder.split("/"))
     return told.pop() if len(told) == 1 else None
+
+
+def _first_label(host: str) -> str:
+    """Of a name; an address has none: its first number may be that of a rank."""
+    first = host.partition(".")[0]
+    return host if first.isdecimal() else first
 
 
 def _named_after(tracks: Iterable[Track], hosts: Sequence[str]) -> Iterable[Place]:

@@ -16,17 +16,27 @@ STEPS = "".join(
 )
 
 
-def first_step(folder: Path, metrics_at: datetime | None, other: str = "") -> datetime | None:
-    (folder / "train.log").write_text(STEPS)
-    if metrics_at is not None:
-        ms = int(metrics_at.timestamp() * 1000)
-        rows = (f'up{{instance="n1:9100"}} 1 {ms + 30_000 * n}\n' for n in range(90))
-        (folder / "metrics.prom").write_text("".join(rows))
-    if other:
-        (folder / "other.log").write_text(other)
+def scraped(folder: Path, begins: datetime, count: int) -> None:
+    """So many scrapes of one host, half a minute apart."""
+    ms = int(begins.timestamp() * 1000)
+    rows = (f'up{{instance="n1:9100"}} 1 {ms + 30_000 * n}\n' for n in range(count))
+    (folder / "metrics.prom").write_text("".join(rows))
+
+
+def first_time(folder: Path) -> datetime | None:
+    """When the first step was made, as far as that is known."""
     track = collect(Request((str(folder),))).main_track()
     assert track is not None
     return track.time(0)
+
+
+def first_step(folder: Path, metrics_at: datetime | None, other: str = "") -> datetime | None:
+    (folder / "train.log").write_text(STEPS)
+    if metrics_at is not None:
+        scraped(folder, metrics_at, 90)
+    if other:
+        (folder / "other.log").write_text(other)
+    return first_time(folder)
 
 
 def test_the_year_of_its_metrics(tmp_path: Path) -> None:
@@ -73,9 +83,7 @@ def times_alone(
     """When the first step was made of a log whose lines bear no date."""
     (folder / "train.log").write_text(text)
     if metrics_at is not None:
-        ms = int(metrics_at.timestamp() * 1000)
-        rows = (f'up{{instance="n1:9100"}} 1 {ms + 30_000 * n}\n' for n in range(150))
-        (folder / "metrics.prom").write_text("".join(rows))
+        scraped(folder, metrics_at, 150)
     if record:
         start, end = record.split()
         (folder / "sacct.txt").write_text(
@@ -83,9 +91,7 @@ def times_alone(
         )
     if other:
         (folder / "other.log").write_text(other)
-    track = collect(Request((str(folder),))).main_track()
-    assert track is not None
-    return track.time(0)
+    return first_time(folder)
 
 
 @pytest.mark.parametrize(("before", "behind"), [("", ""), ("[", "]"), ("0: ", ""), ("", ",123")])

@@ -26,9 +26,11 @@ def run(
     moved: float = 2e9,
     state: int | None = 4,
     transport: str = "Socket",
+    devices: tuple[str, ...] = ("eth0",),
 ) -> Verdict:
-    """Two hosts for 40 minutes: how busy their GPUs' processors are, what they move over the plain
-    network and which way of it is counted, the state of their idle RDMA port."""
+    """Two hosts for 40 minutes: how busy their GPUs' processors are, what they move over each
+    device of the plain network and which way of it is counted, the state of their idle RDMA
+    port."""
     lines = [
         said
         for n in (1, 2)
@@ -55,8 +57,9 @@ def run(
                 read.append(f"node_infiniband_state_id{port} {state} {at}")
             if plain is not None:
                 total = moved * max(0, min(second, 2400))
-                read.append(
-                    f'node_network_{plain}_bytes_total{{{here},device="eth0"}} {total:.0f} {at}'
+                read += (
+                    f'node_network_{plain}_bytes_total{{{here},device="{device}"}} {total:.0f} {at}'
+                    for device in devices
                 )
             card = f'{{Hostname="w{n}",gpu="0"}}'
             read.append(f"DCGM_FI_DEV_GPU_UTIL{card} {100 if busy else 0} {at}")
@@ -94,6 +97,14 @@ def test_little_traffic_is_no_proof_of_its_cost(tmp_path: Path) -> None:
 
     assert verdict.code == "D2"
     assert verdict.confidence < 0.8
+
+
+def test_a_bond_counts_again_what_its_parts_do(tmp_path: Path) -> None:
+    """Which together are no more than what one of them says."""
+    devices = ("bond0", "eth0", "eth1")
+
+    assert run(tmp_path, active=0.6, moved=4e7).code == "G1"
+    assert run(tmp_path, active=0.6, moved=4e7, devices=devices).code == "G1"
 
 
 @pytest.mark.parametrize(

@@ -45,15 +45,25 @@ def test_by_its_name_or_what_it_says(
     assert host(tmp_path, name, head) == told
 
 
+def measured(folder: Path, hosts: tuple[str, str], logs: tuple[str, str]) -> set[str]:
+    """The hosts with a log, of those of which no more is known than that they were measured."""
+    ms = 1_772_000_000_000
+    rows = (f'node_procs_running{{instance="{name}:9100"}} 1 {ms}\n' for name in hosts)
+    (folder / "metrics.prom").write_text("".join(rows))
+    for name in logs:
+        (folder / name).write_text("RuntimeError: boom\n")
+    return hosts_with_logs(collect(Request((str(folder),))))
+
+
 def test_by_measured_hosts_where_no_record_names_them(tmp_path: Path) -> None:
     """As many logs as hosts."""
-    ms = 1_772_000_000_000
-    rows = [
-        f'node_procs_running{{instance="{name}:9100"}} 1 {ms}\n' for name in ("gpu-b01", "gpu-b02")
-    ]
-    (tmp_path / "metrics.prom").write_text("".join(rows))
-    for name in ("node0_gpu-b01.log", "node1_gpu-b02.log"):
-        (tmp_path / name).write_text("RuntimeError: boom\n")
-    facts = collect(Request((str(tmp_path),)))
+    hosts = "gpu-b01", "gpu-b02"
 
-    assert hosts_with_logs(facts) == {"gpu-b01", "gpu-b02"}
+    assert measured(tmp_path, hosts, ("node0_gpu-b01.log", "node1_gpu-b02.log")) == {*hosts}
+
+
+def test_the_first_number_of_an_address_names_no_log(tmp_path: Path) -> None:
+    """It may be that of a rank; the whole address does."""
+    hosts = "10.0.0.1", "10.0.0.2"
+
+    assert measured(tmp_path, hosts, ("rank_10.log", "launch_10.0.0.2.log")) == {"10.0.0.2"}

@@ -123,6 +123,8 @@ def test_near_misses_say_nothing(line: str) -> None:
         ("max steps reached (1350), exiting", (1350, 1350, None)),
         ("INFO Maximum steps reached", (None, None, None)),
         ("stops when max steps reached", None),
+        ("INFO reward model: max steps reached (40)", None),
+        ("[stage 1] max steps reached", None),
         ("INFO stage 1: finished 20/20 steps", None),
         ("INFO completed 500/500 steps of stage 1", None),
         ("INFO reward model: finished 20/20 steps", None),

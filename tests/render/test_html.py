@@ -211,6 +211,19 @@ def test_evidence_beyond_what_is_shown_is_counted() -> None:
     assert any("more (e1121 to e" in text for text in page.texts)
 
 
+@pytest.mark.parametrize(("disposition", "drawn"), [("timeout", True), ("unknown", False)])
+def test_that_it_ended_the_run_is_drawn_where_the_end_is_known(
+    disposition: str, *, drawn: bool
+) -> None:
+    """Dumps of a hang tell that ranks waited, not that the run ended."""
+    found = verdicts.found()
+    ending = replace(found.findings[0], finding=replace(found.findings[0].finding, ended_run=True))
+    run = replace(found.run, disposition=disposition)
+    page = Page(render(replace(found, findings=(ending, *found.findings[1:]), run=run)))
+
+    assert ("it ended the attempt" in " ".join(page.texts)) is drawn
+
+
 def test_the_same_run_gives_the_same_page() -> None:
     """Nothing of the machine or the moment stands in it."""
     run = ROOT / "scenarios" / "loss_goes_nan" / "run"

@@ -65,9 +65,8 @@ def bypassed(facts: Facts) -> Bypassed | None:
     if known is None or signal is None or not seen:
         return None
     begins, ends = map(int, known.span)
-    window = f"[{max(1, int(ends - begins))}s]"
-    sent = f"sum by (host) (rate({signal}{window}))"
-    fabric = f"sum by (host) (rate({needed[0]}{window}))"
+    sent = _sent(signal, begins, ends)
+    fabric = f"sum by (host) (rate({needed[0]}[{max(1, ends - begins)}s]))"
     plain = by_host(instant(facts, sent, ends))
     up = instant(facts, f"max({needed[1]})", ends) if facts.measured(needed[1]) else None
     down = up is not None and (not up.rows or up.rows[0].last != 1)
@@ -91,13 +90,18 @@ def filled(facts: Facts) -> tuple[QueryCite, LogCite] | None:
     if known is None or said is None or len(facts.hosts) < 2 or not facts.measured(PLAIN[0]):
         return None
     begins, ends = map(int, known.span)
-    # one device of each host: a bond sends again what its parts do
-    sent = f"max by (host) (rate({PLAIN[0]}[{max(1, ends - begins)}s]))"
+    sent = _sent(PLAIN[0], begins, ends)
     read = by_host(instant(facts, sent, ends))
     least = usual(facts, sent, ends, "plain network, the host that sent least", "min({})")
     if read is None or len(read.rows) < 2 or least is None or least.value < FILLS:
         return None
     return least, said.cite
+
+
+def _sent(signal: str, begins: int, ends: int) -> str:
+    """What the busiest device of each host moved a second: a bond counts again what its parts do,
+    and a VLAN what its port does."""
+    return f"max by (host) (rate({signal}[{max(1, ends - begins)}s]))"
 
 
 @dataclass(frozen=True, slots=True)

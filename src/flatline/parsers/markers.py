@@ -154,7 +154,7 @@ def _position(text: str) -> tuple[int | None, float | None]:
 
 def _whole(text: str) -> tuple[Progress, ...]:
     """The end, where a line says that all of so many steps or epochs were made."""
-    if most := _MOST.search(text):
+    if (most := _MOST.search(text)) and not _OF_PART.search(text):
         count = int(most[1]) if most[1] else None
         return (Progress("finished", step=count, planned=count),)
     found = _ALL_OF.search(text)

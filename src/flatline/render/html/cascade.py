@@ -68,10 +68,10 @@ def _branch(
     verdict: Verdict,
 ) -> ET.Element:
     follows = [_branch(j, why, below, names, own, verdict) for j, why in below.get(judged.id, [])]
-    if judged is own and judged.finding.ended_run and verdict.state == "found":
-        ended = verdict.run.disposition.replace("_", " ")
-        end = "how the run ended is unknown" if ended == "unknown" else f"run: {ended}"
-        follows.append(h("li", _edge("it ended the attempt"), h("div.node.end", end)))
+    ended = verdict.run.disposition.replace("_", " ")
+    known = verdict.state == "found" and ended != "unknown"
+    if judged is own and judged.finding.ended_run and known:
+        follows.append(h("li", _edge("it ended the attempt"), h("div.node.end", f"run: {ended}")))
     arrow = None if mechanism is None else _edge(mechanism)
     return h("li", arrow, _node(judged, names, own), h("ul", follows) if follows else None)
 
