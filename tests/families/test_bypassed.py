@@ -57,9 +57,9 @@ def run(
                 read.append(f"node_infiniband_state_id{port} {state} {at}")
             if plain is not None:
                 total = moved * max(0, min(second, 2400))
+                name = f"node_network_{plain}_bytes_total"
                 read += (
-                    f'node_network_{plain}_bytes_total{{{here},device="{device}"}} {total:.0f} {at}'
-                    for device in devices
+                    f'{name}{{{here},device="{device}"}} {total:.0f} {at}' for device in devices
                 )
             card = f'{{Hostname="w{n}",gpu="0"}}'
             read.append(f"DCGM_FI_DEV_GPU_UTIL{card} {100 if busy else 0} {at}")
