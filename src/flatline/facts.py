@@ -86,6 +86,8 @@ class Facts:
 
     chosen = ""
     """How a baseline was chosen; "" for the run itself."""
+    parent: Facts | None = None
+    """An unfinished run that this one may go on from."""
 
     def __init__(
         self,

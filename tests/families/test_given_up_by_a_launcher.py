@@ -43,6 +43,50 @@ def test_it_made_steps_to_the_end(tmp_path: Path) -> None:
     assert [place.host for place in verdict.cleared] == ["gpu-k2"]
 
 
+NAMED = [
+    ("worker-2.log", "worker 2 (gpu-k2) declared DEAD (no heartbeat for 187s)", ("gpu-k2", 2)),
+    ("worker_2.log", "worker w2 (gpu-k2): no heartbeat for 187s, declared DEAD", ("gpu-k2", None)),
+    ("rank2.log", "rank 2 was marked as lost: last heartbeat 187 s ago", (None, None)),
+    ("trainer-2.log", "no heartbeat from task trainer-2 (gpu-k2) for 187s, marking it dead",
+     ("gpu-k2", None)),
+    ("trainer-2.log", "task trainer-2 missed heartbeats for 187s, marking DEAD",
+     ("gpu-k2", None)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("own", "line", "who"), NAMED)
+def test_it_is_named_by_a_number_or_a_name_of_its_own(
+    tmp_path: Path, own: str, line: str, who: tuple[str | None, int | None]
+) -> None:
+    """With its host in brackets, there or in an earlier line."""
+    verdict = judged_by(tmp_path, own, line, steps(END))
+
+    assert (verdict.code, verdict.culprits) == ("C4", ())
+    assert [(place.host, place.task) for place in verdict.cleared] == [who]
+    assert verdict.cleared[0].rank == (2 if own.startswith("rank") else None)
+
+
+@pytest.mark.parametrize(("own", "line", "who"), NAMED)
+def test_who_had_stopped_is_not_cleared(
+    tmp_path: Path, own: str, line: str, who: tuple[str | None, int | None]
+) -> None:
+    """Whatever it is called; and the steps of another, of another number or kind, are not its."""
+    stopped = judged_by(tmp_path / "a", own, line, steps(END - 300))
+    another = judged_by(tmp_path / "b", own.replace("2", "12"), line, steps(END))
+
+    assert {stopped.code, another.code}.isdisjoint({"C4"})
+    assert stopped.cleared == another.cleared == ()
+
+
+def judged_by(folder: Path, own: str, line: str, worker: str) -> Verdict:
+    """The accused's log is called `own`, and the launcher says `line` of it."""
+    folder.mkdir(exist_ok=True)
+    (folder / own).write_text(worker)
+    late = f"{at(END - 60)} launcher WARNING task trainer-2 (gpu-k2): heartbeat late\n"
+    (folder / "launcher.log").write_text(late + f"{at(END)} launcher ERROR {line}\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
 CRASHED = steps(END) + "Segmentation fault (core dumped)\n"
 RAISED = (
     steps(END) + 'Traceback (most recent call last):\n  File "t.py", line 3, in <module>\n'

@@ -130,3 +130,103 @@ def test_the_one_agent_that_is_missing(tmp_path: Path, came: int, named: list[st
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert (verdict.code, [place.host for place in verdict.culprits]) == ("C1", named)
+
+
+REGISTERED = (
+    "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: Barrier timed out. Id:"
+    " [Init]Wait_for_all_tasks_to_register::0. This usually happens because a task triggered it"
+    " too early.\n# of tasks that reached the barrier: {}/4.\nThe first task at the barrier:"
+    " /job:jax_worker/replica:0/task:0. Some timed out task names:\n{}"
+)
+TASK = "/job:jax_worker/replica:0/task:{}\n"
+
+
+def in_one(folder: Path, text: str) -> Verdict:
+    (folder / "slurm-44.out").write_text(text)
+    (folder / "sacct.psv").write_text(SACCT)
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        (REGISTERED.format(3, TASK.format(2)), ["n3"]),
+        (REGISTERED.format(2, TASK.format(2) + TASK.format(3)), []),
+        (REGISTERED.format(2, TASK.format(2)), []),
+        (REGISTERED.format(3, TASK.format(2)) + REGISTERED.format(3, TASK.format(1)), []),
+    ],
+    ids=["one", "half of them", "not all are named", "others say others"],
+)
+def test_tasks_that_the_barrier_of_jax_names(tmp_path: Path, text: str, hosts: list[str]) -> None:
+    """One task a node: Slurm numbers them in the order of its nodes."""
+    verdict = in_one(tmp_path, text)
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == hosts
+
+
+def labelled(*tasks: int) -> str:
+    return "".join(f"{n}: {missing(3) if n == 0 else LOST}" for n in tasks)
+
+
+def srun(*tasks: int) -> str:
+    return "".join(f"srun: error: n{n + 1}: task {n}: Exited with exit code 1\n" for n in tasks)
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        (labelled(0, 1, 3) + srun(0, 1, 3), ["n3"]),
+        (missing(3) + srun(0, 1, 3), ["n3"]),
+        (labelled(0, 1, 3), ["n3"]),
+        (labelled(0, 1), []),
+        (missing(3) + srun(0, 1), []),
+        (labelled(0, 1, 2, 3) + srun(0, 1, 2, 3), []),
+        (missing(2) + srun(0, 1, 3), []),
+    ],
+    ids=["by both", "by srun", "by labels", "two are silent", "two did not end", "all gave up",
+         "more are missing"],
+)  # fmt: skip
+def test_who_alone_did_not_give_up(tmp_path: Path, text: str, hosts: list[str]) -> None:
+    """Who came gives up when the rendezvous does."""
+    verdict = in_one(tmp_path, text)
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == hosts
+
+
+@pytest.mark.parametrize(
+    ("head", "hosts"),
+    [
+        ("[2026-03-04 08:00:00] node 2 n3: starting torchrun --master_addr=n1\n", ["n3"]),
+        ("# pod gpt-worker-1 on node n3\n", ["n3"]),
+        ("[2026-03-04 08:00:00] starting torchrun --master_addr=n1\n", []),
+        ("nodes: n1 n2 n3 n4\n", []),
+    ],
+)
+def test_a_log_whose_head_says_where_it_is(tmp_path: Path, head: str, hosts: list[str]) -> None:
+    """And not whom it connects to."""
+    (tmp_path / "0.log").write_text(missing(3))
+    (tmp_path / "2.log").write_text(head + CANNOT)
+    (tmp_path / "sacct.psv").write_text(SACCT)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == hosts
+
+
+@pytest.mark.parametrize(
+    ("ended", "hosts"), [((0, 1, 3), ["n3"]), ((0, 1), []), ((0, 1, 2, 3), [])]
+)
+def test_the_others_gave_up_behind_the_launchers_word(
+    tmp_path: Path, ended: tuple[int, ...], hosts: list[str]
+) -> None:
+    """Where that word names no host, srun does."""
+    waited = "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError\n"
+    (tmp_path / "node_n3.err").write_text(CANNOT)
+    (tmp_path / "slurm-44.out").write_text(srun(2) + waited + srun(*ended))
+    (tmp_path / "sacct.psv").write_text(SACCT)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == hosts

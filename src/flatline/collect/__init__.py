@@ -17,7 +17,7 @@ from pathlib import Path
 
 from flatline.collect.asking import Own
 from flatline.collect.attempts import fold_attempts, moved, of_rows
-from flatline.collect.baseline import Chosen, lacking_of, named_baseline, sought
+from flatline.collect.baseline import lay_beside, named_baseline, sought
 from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
 from flatline.collect.files import BINARY, Found, OnProgress, told_in_lines, walk
@@ -28,6 +28,7 @@ from flatline.collect.logs import TEXT_CHARS, Setting
 from flatline.collect.masking import masked
 from flatline.collect.numbers import ENDLESS, Numbers
 from flatline.collect.of_job import of_job
+from flatline.collect.parent import Span, lay_before, left_unfinished
 from flatline.collect.placing import placed
 from flatline.collect.pool import Task, read_all
 from flatline.collect.runs import (
@@ -43,7 +44,7 @@ from flatline.collect.sharing import hold, shared
 from flatline.collect.told_nodes import told_nodes
 from flatline.collect.yearless import dated
 from flatline.collect.zone import in_zone, lived, of_running, told_by, when, zone_of
-from flatline.errors import FlatlineError, FormatError, ManyJobs, SourceError, UsageError
+from flatline.errors import FormatError, ManyJobs, SourceError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
 from flatline.logs.reading import TextFile, clean, open_text, segments
@@ -106,39 +107,21 @@ def collect(
     already. Raises `UsageError` where the call is wrong."""
     whole = read(request, on_progress, given)
     facts = _facts(whole)
+    known = whole.records.jobs
     chosen = named_baseline(request.baseline) if request.baseline else None
     if chosen is None and request.seek_baseline:
-        chosen = sought(request.targets, facts.job, whole.records.jobs)
+        chosen = sought(request.targets, facts.job, known)
+
+    def other(targets: tuple[str, ...], job: str | None, within: Span, origin: str) -> Facts:
+        begin, end = within
+        asked = Request(targets, job, None, request.prometheus, begin, end)
+        return _facts(read(asked, on_progress, (), origin))
+
     if chosen is not None:
-        _beside(facts, request, chosen, on_progress)
+        lay_beside(facts, chosen, other, named=request.baseline is not None)
+    if facts.markers_of("fresh") and (parent := left_unfinished(facts.job, known)) is not None:
+        lay_before(facts, request.targets, parent, other)
     return facts
-
-
-def _beside(
-    facts: Facts, request: Request, chosen: Chosen, on_progress: OnProgress | None
-) -> None:
-    """The run that is compared with, collected as any other; its gaps stay its own."""
-    start, end = chosen.within
-    other = Request(chosen.targets, chosen.job, None, request.prometheus, start, end)
-    try:
-        facts.baseline = _facts(read(other, on_progress, (), BASELINE))
-    except ManyJobs as fault:
-        ids = ", ".join(job for job, _, _ in fault.jobs[:8])
-        raise UsageError(
-            f"--baseline: it holds records of {len(fault.jobs)} jobs ({ids}); name the log or the"
-            " folder of one of them, or its job id where Slurm is"
-        ) from fault
-    except FlatlineError as fault:
-        if request.baseline is not None and isinstance(fault, UsageError):
-            raise UsageError(f"--baseline: {fault}") from fault
-        facts.missed.append(Gap("a comparison with a baseline", str(fault), chosen.said))
-        return
-    facts.baseline.chosen = chosen.how
-    lacking = lacking_of(facts.baseline, chosen.said)
-    if len(lacking) > 1 and request.baseline is None:  # a record of it, and nothing else
-        facts.baseline = None
-        return
-    facts.missed += lacking
 
 
 def read(

@@ -10,17 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import timedelta
 from pathlib import Path
 
 from flatline.collect.live import JOB_ID
-from flatline.errors import FormatError, SourceError
+from flatline.collect.parent import Other, Span
+from flatline.errors import FlatlineError, FormatError, ManyJobs, SourceError, UsageError
 from flatline.facts import Facts
 from flatline.model import Gap, Job
 from flatline.parsers import record_formats
 from flatline.redact import mask
 from flatline.signals import PACE
 from flatline.sources import slurm
+from flatline.tracks import BASELINE
 
 BACK = timedelta(days=14)
 """How far back accounting is asked for an earlier run: beyond it software and nodes are others."""
@@ -36,7 +38,7 @@ class Chosen:
     how: str
     said: str
     """What a person calls it."""
-    within: tuple[datetime | None, datetime | None] = (None, None)
+    within: Span = (None, None)
     """When it ran, where accounting tells: one folder of metrics may hold both."""
 
 
@@ -105,7 +107,31 @@ def _accounted(job: Job) -> tuple[Job, ...]:
     return ()
 
 
-def lacking_of(baseline: Facts, said: str) -> list[Gap]:
+def lay_beside(facts: Facts, chosen: Chosen, other: Other, *, named: bool) -> None:
+    """The run that is compared with, collected as any other; its gaps stay its own.  Raises
+    `UsageError` where the caller `named` one that cannot be told."""
+    try:
+        facts.baseline = other(chosen.targets, chosen.job, chosen.within, BASELINE)
+    except ManyJobs as fault:
+        ids = ", ".join(job for job, _, _ in fault.jobs[:8])
+        raise UsageError(
+            f"--baseline: it holds records of {len(fault.jobs)} jobs ({ids}); name the log or the"
+            " folder of one of them, or its job id where Slurm is"
+        ) from fault
+    except FlatlineError as fault:
+        if named and isinstance(fault, UsageError):
+            raise UsageError(f"--baseline: {fault}") from fault
+        facts.missed.append(Gap("a comparison with a baseline", str(fault), chosen.said))
+        return
+    facts.baseline.chosen = chosen.how
+    lacking = _lacking(facts.baseline, chosen.said)
+    if len(lacking) > 1 and not named:  # a record of it, and nothing else
+        facts.baseline = None
+        return
+    facts.missed += lacking
+
+
+def _lacking(baseline: Facts, said: str) -> list[Gap]:
     """What the baseline lacks as a whole: nothing is told apart, or cleared, by its silence."""
     need = "a comparison with a baseline"
     lacking = []

@@ -26,11 +26,12 @@ References:
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from math import isfinite
 
 from flatline.facts import Facts, Marker, Point
 from flatline.judging.claims import claim
-from flatline.judging.fresh_start import LOOKED_BACK, begins_where_it_saves
+from flatline.judging.fresh_start import LOOKED_BACK, begins_where_it_saves, left_by_parent
 from flatline.judging.leads import fix, lead, raised, shows
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
@@ -71,6 +72,8 @@ UNCOUNTED = 1000
 """Steps: lines of progress come at least so often."""
 _A_PLACE = re.compile(r"\b(?:in|at|under) ['\"]?[\w.~/]", re.IGNORECASE)
 """A line that says where it looked may have looked in the wrong one."""
+CHAINED = 0.72
+"""How sure a shared name and plan make: whoever changed something may begin anew on purpose."""
 FRESH_SHARE = 0.5
 """A first step below half of the last saved one is a new beginning: a sound resume goes on."""
 
@@ -122,6 +125,9 @@ def _silent(facts: Facts) -> Judgement:
     if met:
         text = "whatever it began from, the program measured that its target quality was reached"
         return Cleared(CODE, text, (met[-1].cite, first.cite))
+    left_behind = left_by_parent(facts)
+    if left_behind is not None and _anew(first, left_behind):
+        return _chained(facts, first, left_behind, fresh)
     looked = [m for m in fresh if m.progress.step is None]
     if not asked and begins_where_it_saves(facts):
         text = "it looked where it saves itself, and nothing that was read tells of an earlier run"
@@ -291,6 +297,28 @@ def _went_on(facts: Facts, first: Point) -> bool:
         if m.progress.step and (m.kind == "resume" or m.attempt < facts.last.n)
     ]
     return bool(steps) and first.step is not None and first.step >= min(steps) > 1
+
+
+def _anew(first: Point, saved: Marker) -> bool:
+    return first.step is not None and first.step < FRESH_SHARE * (saved.progress.step or 0)
+
+
+def _chained(facts: Facts, first: Point, saved: Marker, fresh: list[Marker]) -> Finding:
+    """The job before this one, of the same name, saved a checkpoint and was not done."""
+    parent = facts.parent.job if facts.parent is not None else None
+    asked: list[Cite] = [*([parent.cite] if parent is not None else []), saved.cite]
+    found = _restarted(facts, first, asked, fresh)
+    called = f"Job {parent.id}, of the same name," if parent is not None else "The job before it"
+    return replace(
+        found,
+        summary="The job before this one left a checkpoint, and this one silently began anew",
+        strength=CHAINED,
+        most=CHAINED,
+        shows=(claim(f"{called} saved step {saved.progress.step} and was not done", *asked),
+               *found.shows[1:]),
+        cannot_decide=("Whether a new beginning was meant: the jobs share a name and a plan, and"
+                       " nothing that was read says more.", *found.cannot_decide),
+    )  # fmt: skip
 
 
 def _restarted(facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker]) -> Finding:

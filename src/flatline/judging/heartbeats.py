@@ -4,6 +4,8 @@ Who was declared dead for missed heartbeats, and who of them was at work all the
 
 from __future__ import annotations
 
+import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -17,6 +19,9 @@ from flatline.model import Claim, LogCite, Match, Place
 
 DEFAULT_TIMEOUT_S = 100.0
 """JAX's heartbeat timeout where the log states none (jax.distributed.initialize, 0.4 to 0.10)."""
+SAID_BEHIND = 3
+"""Lines: the accused stand on those behind the first, and then for how long they were silent."""
+_SILENT = re.compile(r"\b(?:sent a heartbeat for|[Ll]ast heartbeat received) (\d{1,6})s\b")
 STEPS_BEHIND = 4
 """Steps that are dispatched ahead complete as well: two, at most, in JAX programs that print them.
 A judgement: twice as many are none of those."""
@@ -25,6 +30,9 @@ STEPS_NEEDED = 2
 UP_TO_THE_END_STEPS, UP_TO_THE_END_PART = 3.0, 0.5
 """The last step must lie within so many step times of the declaration, and so late a part of the
 window, else it had stopped: what was under way when a process dies still completes."""
+STEPS_ENOUGH = 4
+"""Steps in the stated window of one whose log goes on behind it: what silenced its heartbeats did
+not stop it, though its last step may lie some step times back."""
 SOON_PART = 0.5
 """Of the timeout: whoever died with the line that dates another is declared dead later."""
 
@@ -60,7 +68,8 @@ def _read(facts: Facts) -> Declared:
     at = _declared(facts, lines, timeout_s)
     if at is None:
         return Declared(tuple(lines), tuple(tasks), None, {}, None)
-    steps = {task: _steps(facts, task, at, timeout_s) for task in tasks}
+    stated = _stated_s(facts, lines) == timeout_s
+    steps = {task: _steps(facts, task, at, timeout_s, stated=stated) for task in tasks}
     own = {task: shown for task, shown in steps.items() if shown is not None}
     otherwise = None
     if len(own) < len(tasks):
@@ -101,11 +110,25 @@ def _timeout_s(facts: Facts) -> float:
     return float(stated[0]) / 1000 if stated and stated[0].isdecimal() else DEFAULT_TIMEOUT_S
 
 
-def _steps(facts: Facts, task: int, declared: datetime, timeout_s: float) -> Claim | None:
-    """The accused's own steps between its last heartbeat and the declaration."""
+def _stated_s(facts: Facts, lines: Sequence[Match]) -> float | None:
+    """For how long no heartbeat came, where the coordinator says so on that line or behind it."""
+    for match in lines[:1]:
+        behind = facts.lines(match.cite.source, match.cite.line, 1 + SAID_BEHIND)
+        for found in filter(None, map(_SILENT.search, behind)):
+            return float(found[1])
+    return None
+
+
+def _steps(
+    facts: Facts, task: int, declared: datetime, timeout_s: float, *, stated: bool
+) -> Claim | None:
+    """The accused's own steps between its last heartbeat and the declaration.  Where it is
+    `stated` for how long none came, and its log goes on behind that, they need not go on to it."""
     for track in facts.tracks:
+        seen = facts.last_seen.get(track.source)
+        enough = STEPS_ENOUGH if stated and seen is not None and seen >= declared else 0
         own = number(track.place) == task
-        made = made_until(facts, track, declared, timeout_s) if own else None
+        made = made_until(facts, track, declared, timeout_s, enough) if own else None
         if made is not None:
             return claim(f"Task {task} made steps inside the window of that accusation", *made)
     return None
@@ -153,10 +176,11 @@ def _with_all(
 
 
 def made_until(
-    facts: Facts, track: Track, declared: datetime, timeout_s: float
+    facts: Facts, track: Track, declared: datetime, timeout_s: float, enough: int = 0
 ) -> tuple[LogCite, ...] | None:
     """First and last dated step in the window; None where there are too few or where they stop
-    well before the declaration."""
+    well before the declaration: by half of the window or, unless there are `enough` (0: however
+    many), by some step times."""
     inside = _inside(track, declared - timedelta(seconds=timeout_s), declared)
     if len(inside) < STEPS_NEEDED:
         return None
@@ -164,7 +188,9 @@ def made_until(
     if first.at is None or last.at is None:
         return None
     step_s = (last.at - first.at).total_seconds() / (len(inside) - 1)
-    most_s = min(UP_TO_THE_END_STEPS * max(step_s, 1.0), UP_TO_THE_END_PART * timeout_s)
+    most_s = UP_TO_THE_END_PART * timeout_s
+    if not enough or len(inside) < enough:
+        most_s = min(UP_TO_THE_END_STEPS * max(step_s, 1.0), most_s)
     return (first, last) if (declared - last.at).total_seconds() <= most_s else None
 
 

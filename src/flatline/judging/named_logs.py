@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from flatline.facts import LOG, Facts
 from flatline.judging.timeline import by_host, instant
@@ -11,6 +12,15 @@ from flatline.rank_hosts import named_after
 MEASURED = ("gpu_power_watts", "gpu_utilization_ratio", "host_procs_running")
 HEAD_LINES = 40
 _HOSTNAME = re.compile(r"\bhost(?:name)?[=: ]{1,3}([\w.-]{1,64})")
+_WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
+_ELSEWHERE = re.compile(
+    r"(?i)(?:master|addr|endpoint|rdzv|coordinator|server|store)[\w-]*[= :]+\S+"
+)
+"""Arguments that name the host which is connected to."""
+_OWN = re.compile(
+    r"(?i)(?:\bon (?:node |host )?|\bhost(?:name)?[=: ]{1,3}|\bnode(?: \d{1,5})?[=: ]{1,2}"
+    r"|^\W{0,2})([a-z][\w-]*(?:\.[\w-]+)*)"
+)
 _NODE_RANK = re.compile(r"(?:\bNODE_RANK[= ]|--node[_-]rank[= ])(\d{1,5})\b")
 
 
@@ -32,21 +42,36 @@ def _measured(facts: Facts) -> tuple[str, ...]:
 
 
 def host_of_log(facts: Facts, source: str) -> str | None:
-    """By its name or, of a log that says which node it is and names no other host, by the host
-    that srun says the task of that number was on."""
+    """By its name, by its first line that names a host of the run or, of a log that says which
+    node it is and names no other, by the host that srun says the task of that number was on."""
     named = named_after(source, known_hosts(facts))
-    if named is not None or facts.job is None:
+    if named is not None:
         return named
     lines = facts.lines(source, 1, HEAD_LINES)
+    alone = _alone_named(lines, known_hosts(facts))
     told = {int(n) for text in lines for n in _NODE_RANK.findall(text)}
     hosts = {facts.node_of(e.place.host) for e in facts.exits
              if e.reporter == "srun" and e.place.host and {e.place.task} == told}  # fmt: skip
     host = hosts.pop() if len(hosts) == 1 else None
+    if host is None or facts.job is None:
+        return alone
     own = [n for n in _HOSTNAME.findall("\n".join(lines)) if facts.node_of(n) != host]
-    return None if own else host
+    return None if own or alone not in (None, host) else host
+
+
+def _alone_named(lines: Sequence[str], hosts: Sequence[str]) -> str | None:
+    """The host that the first line of a log which names any says it is of; None where a line
+    names several, or one that is only connected to."""
+    for line in lines:
+        words = set(_WORD.findall(_ELSEWHERE.sub(" ", line)))
+        found = [host for host in hosts if host in words]
+        if found:
+            own = {told[1] for told in _OWN.finditer(line)}
+            return found[0] if len(found) == 1 and found[0] in own else None
+    return None
 
 
 def hosts_with_logs(facts: Facts) -> set[str]:
-    """Hosts of which a log is named after each."""
-    told = (named_after(read.source, known_hosts(facts)) for read in facts.log_files(LOG))
+    """Hosts of which there is a log of each."""
+    told = (host_of_log(facts, read.source) for read in facts.log_files(LOG))
     return {host for host in told if host is not None}

@@ -1,12 +1,14 @@
 """
 Workers that a site's own launcher gave up for missed heartbeats, and that made steps meanwhile.
 
-Such launchers name a worker by its host.  Its own log is the one whose lines or name bear it.
+Such launchers name a worker by its host, by a number, or by a name of their own with its host in
+brackets.  Its own log is the one whose lines or name bear one of these.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
@@ -14,18 +16,22 @@ from flatline.facts import Facts, Track
 from flatline.judging.claims import claim, distinct
 from flatline.judging.crashes import failures
 from flatline.judging.heartbeats import DEFAULT_TIMEOUT_S, made_until
-from flatline.model import Claim, LogCite, Match, Place
+from flatline.judging.kept_power import kept_working
+from flatline.model import Claim, Match, Place
 
-MARKED = "supervisors-marked-dead"
+MARKED = "worker-given-up"
 MOST = 64
 SIGTERM, SIGNALLED = 15, 128
-SOON = timedelta(seconds=120)
-"""Processes are ended within a minute or two of the decision."""
+SOON = timedelta(seconds=300)
+"""Processes are ended within minutes of the decision: launchers leave them some time to end."""
 ABOVE = 200
 _ENDED = re.compile(
     r"(?i)\b(?:exit(?:ed|s)?|exit_?code|crash\w*|killed|signal|oom|out of memory|died|core dumped"
     r"|segmentation|reboot\w*|node.?fail\w*|down|unreachable|xid)\b"
 )
+_NUMBERED = re.compile(r"([A-Za-z]{0,24})[-_.]?0{0,6}(\d{1,6})(?![\w-])")
+_IS_NAME = re.compile(r"(?=.*\d).*[A-Za-z]")
+"""Names of hosts hold a number, and more than that."""
 _SECONDS = re.compile(r"\b(\d{1,5})(?:\.\d{1,6})? ?s(?:ec(?:ond)?s?)?\b")
 
 
@@ -42,22 +48,56 @@ class GivenUp:
 def given_up(facts: Facts) -> GivenUp | None:
     """None where nobody was, one of them is not known to have been at work, the run went on after
     it, or anything else is known to have ended it or one of its processes."""
-    lines = [m for m in facts.matches if m.signature.id == MARKED and m.attempt == facts.last.n]
+    lines = [m for m in facts.tagged(MARKED) if m.attempt == facts.last.n]
     first: dict[str, Match] = {}
     for match in lines:
-        first.setdefault(match.groups["host"], match)
+        first.setdefault(_name(match), match)
     if not first or len(first) > MOST or _ended_otherwise(facts):
         return None
-    shows, times = [], []
+    shows, places, times = [], [], []
     for host, match in first.items():
-        at = None if match.cite.at_assumed else match.cite.at
-        made = None if at is None else _worked(facts, host, at, _timeout_s(match))
-        if at is None or made is None or _went_on(facts, at) or _told_to_end(facts, host, match):
+        at, worker = None if match.cite.at_assumed else match.cite.at, _worker(facts, match)
+        shown = None if at is None else _worked(facts, worker, at, _timeout_s(match))
+        if at is None or shown is None or _went_on(facts, at) or _told_to_end(facts, host, match):
             return None
-        shows.append(claim(f"{host} made steps inside the window of that accusation", *made))
+        shows.append(shown)
+        places.append(worker.place)
         times.append(at)
-    places = distinct(facts.on_host(Place(host=host)) for host in first)
-    return GivenUp(tuple(lines), places, min(times), tuple(shows))
+    told = distinct(map(facts.on_host, places))
+    return GivenUp(tuple(lines), told, min(times), tuple(shows))
+
+
+@dataclass(frozen=True, slots=True)
+class _Worker:
+    """Who was given up: what it is called, its host, and its number among its kind."""
+
+    name: str
+    host: str | None
+    kind: str
+    number: int | None
+
+    @property
+    def place(self) -> Place:
+        numbered = self.name.isdecimal()
+        rank = self.number if numbered and self.kind == "rank" else None
+        task = self.number if numbered and self.kind != "rank" else None
+        return Place(host=self.host or (None if numbered else self.name), rank=rank, task=task)
+
+
+def _name(match: Match) -> str:
+    return match.groups.get("host") or match.groups["key"]
+
+
+def _worker(facts: Facts, match: Match) -> _Worker:
+    """As the line names it; its host may stand in brackets in an earlier line on it."""
+    name, host, kind = _name(match), match.groups.get("on_host"), match.groups.get("what")
+    if host is None:
+        in_brackets = re.compile(rf"(?<![\w.-]){re.escape(name)} \(([\w.-]{{2,64}})\)")
+        above = _above(facts, match)
+        host = next((found[1] for text in above if (found := in_brackets.search(text))), None)
+    numbered = _NUMBERED.fullmatch(name)
+    kind = (numbered[1] if numbered else "") or kind or ""
+    return _Worker(name, host, kind.lower(), int(numbered[2]) if numbered else None)
 
 
 def _ended_otherwise(facts: Facts) -> bool:
@@ -71,11 +111,15 @@ def _ended_otherwise(facts: Facts) -> bool:
     return any(m.signature.role == "root" for m in facts.matches if m.attempt == facts.last.n)
 
 
+def _above(facts: Facts, match: Match) -> Sequence[str]:
+    first = max(1, match.cite.line - ABOVE)
+    return facts.lines(match.cite.source, first, match.cite.line - first)
+
+
 def _told_to_end(facts: Facts, host: str, match: Match) -> bool:
     """Whether the launcher says before it that the worker, or its process, ended by itself."""
-    first = max(1, match.cite.line - ABOVE)
-    above = facts.lines(match.cite.source, first, match.cite.line - first)
-    return any(host in text and _ENDED.search(text) for text in above)
+    named = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-])")
+    return any(named.search(text) and _ENDED.search(text) for text in _above(facts, match))
 
 
 def _went_on(facts: Facts, at: datetime) -> bool:
@@ -84,21 +128,37 @@ def _went_on(facts: Facts, at: datetime) -> bool:
     return any(seen > at + SOON for seen in facts.last_seen.values())
 
 
-def _worked(facts: Facts, host: str, at: datetime, timeout_s: float) -> tuple[LogCite, ...] | None:
-    own = (track for track in facts.tracks if _of(facts, track, host))
-    made = (made_until(facts, track, at, timeout_s) for track in own)
-    return next((cites for cites in made if cites is not None), None)
+def _worked(facts: Facts, worker: _Worker, at: datetime, timeout_s: float) -> Claim | None:
+    """Its own steps inside the window or, where no log is its own, the power of its host."""
+    own = [track for track in facts.tracks if _of(facts, track, worker)]
+    if own:
+        made = (made_until(facts, track, at, timeout_s) for track in own)
+        cites = next((cites for cites in made if cites is not None), None)
+        text = f"{worker.name} made steps inside the window of that accusation"
+        return None if cites is None else claim(text, *cites)
+    if worker.host is None:
+        return None
+    return kept_working(facts, at.timestamp(), timeout_s, [worker.host])
 
 
-def _of(facts: Facts, track: Track, host: str) -> bool:
-    """Whether a log is that host's, whose name holds a number, as names of hosts do."""
-    if not any(map(str.isdigit, host)):
-        return False
-    if track.place.host is not None:
-        return facts.node_of(track.place.host) == facts.node_of(host)
-    *folders, name = track.source.split("/")
+def _of(facts: Facts, track: Track, worker: _Worker) -> bool:
+    """Whether a log is that worker's: by its host, by its name, or by its kind and number, as
+    `worker-3.log` is that of w3."""
+    names = [name for name in (worker.host, worker.name) if name and _IS_NAME.search(name)]
+    if track.place.host is not None and any(
+        facts.node_of(track.place.host) == facts.node_of(name) for name in names
+    ):
+        return True
+    *folders, file = track.source.split("/")
+    if any(name in folders or re.search(rf"(?:^|[_.]){re.escape(name)}(?:[_.]|$)", file)
+           for name in names):  # fmt: skip
+        return True
+    numbered = _NUMBERED.match(file)
     return (
-        host in folders or re.search(rf"(?:^|[_.]){re.escape(host)}(?:[_.]|$)", name) is not None
+        numbered is not None
+        and int(numbered[2]) == worker.number
+        and bool(worker.kind)
+        and numbered[1].lower().startswith(worker.kind)
     )
 
 

@@ -1,18 +1,29 @@
-"""The few hosts that alone could not connect to the rendezvous which all others came to."""
+"""
+The few hosts that alone never came to the rendezvous which all others came to: they say that they
+could not connect, the barrier names their tasks, or all others reported that it was given up.
+"""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
-from flatline.facts import Facts
+from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, name_places
 from flatline.judging.named_logs import host_of_log, hosts_with_logs, known_hosts
 from flatline.judging.waiting import FEW_RATIO
-from flatline.model import Claim, LogCite, Match, Place
+from flatline.model import Claim, LogCite, Match, Place, ProcessExit
 
 FAILED = ("c10d-store-connect-timeout",)
 """What says that it gave up: one that is told of no route tries again, and may come after all."""
+BARRIER, BEHIND = "jax-connect-barrier-timeout", 5
+"""JAX's, and the lines behind it on which the missing tasks stand."""
+_REACHED = re.compile(r"tasks that reached the barrier: (?P<came>\d{1,6})/(?P<all>\d{1,6})")
+_TIMED_OUT = re.compile(r"(?is)timed out task names:(.{0,2000})")
+_TASK = re.compile(r"/task:(\d{1,6})")
+LOST = "c10d-store-lost"
+SIGNALLED, SHOWN, LEAST = 128, 4, 2
 COUNTED, WAITED = "c10d-store-clients-missing", "torchelastic-rendezvous-timeout"
 _COUNTS = (
     re.compile(r"(?P<came>\d{1,6})/(?P<all>\d{1,6}) clients joined"),
@@ -25,6 +36,12 @@ _WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 
 
 def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
+    """Those hosts, and what shows it; nothing where none of the three tells."""
+    ways = (one(facts) for one in (_unconnected, _not_registered, _left_over))
+    return next((found for found in ways if found[0]), ((), None))
+
+
+def _unconnected(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """Those hosts, where the lines that tell of it name no other and as many are missing as run
     there, or all others are known to have waited at the rendezvous; nothing otherwise."""
     told: dict[str, LogCite] = {}
@@ -41,8 +58,8 @@ def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     places = tuple(Place(host=host) for host in sorted(told))
     alone = f"Alone {name_places(places)} could not connect to it"
     if missing is None:
-        waited = _waited(facts)
-        if not waited or set(told) & set(waited) or {*told, *waited} != set(facts.hosts):
+        waited = _waited(facts) or _gave_up(facts)
+        if not waited or set(told) & set(waited) or not _all(facts, {*told, *waited}):
             return (), None
         return places, claim(f"{alone}: the {len(waited)} others waited there until their timeout",
                              *told.values(), *waited.values())  # fmt: skip
@@ -51,6 +68,65 @@ def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
         return (), None
     text = f"{alone}, and {world - came} of {world} were missing: the others came"
     return places, claim(text, *told.values(), cite)
+
+
+def _all(facts: Facts, hosts: set[str]) -> bool:
+    """Whether those are all hosts of the run or, where nothing names these, one for each log."""
+    return hosts == set(facts.hosts or hosts) and len(hosts) == len(
+        facts.hosts or facts.log_files(LOG)
+    )
+
+
+def _not_registered(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
+    """The tasks that JAX's coordinator names as those it waited for, where they are few and as
+    many as were missing, with their hosts."""
+    told: dict[frozenset[int], LogCite] = {}
+    for match in facts.matches:
+        if match.signature.id == BARRIER and match.attempt == facts.last.n:
+            said = "\n".join(facts.lines(match.cite.source, match.cite.line, BEHIND))
+            count, named = _REACHED.search(said), _TIMED_OUT.search(said)
+            if count is None or named is None:
+                continue
+            tasks = frozenset(int(n) for n in _TASK.findall(named[1]))
+            world = int(count["all"])
+            if len(tasks) != world - int(count["came"]) or len(tasks) > FEW_RATIO * world:
+                return (), None
+            told.setdefault(tasks, match.cite)
+    if len(told) != 1:
+        return (), None
+    ((tasks, cite),) = told.items()
+    nodes = facts.job.nodes if facts.job is not None and len(facts.job.nodes) == world else ()
+    places = [facts.on_host(Place(task=task)) for task in sorted(tasks)]
+    named_on = tuple(replace(p, host=nodes[p.task]) if p.host is None and nodes and p.task else p
+                     for p in places)  # fmt: skip
+    text = f"Of {world} tasks alone {name_places(places)} never came to the barrier"
+    return named_on, claim(text, cite)
+
+
+def _left_over(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
+    """The hosts of the job on which no task gave up, where as many are missing: who came gives up
+    when the rendezvous does.  Who did stands in srun's words, or in those of its labelled tasks,
+    which it numbers in the order of the nodes."""
+    missing, nodes = _missing(facts), facts.job.nodes if facts.job is not None else ()
+    if missing is None:
+        return (), None
+    cite, came, world = missing
+    ended = _ended(facts)
+    gave_up = {facts.node_of(e.place.host): e.cite for e in ended if e.place.host}
+    if any(e.place.host is None for e in ended) or len(gave_up) < LEAST:
+        said = [m.cite for m in facts.matches if m.signature.id in (COUNTED, LOST)]
+        tasks = {c.place.task: c for c in said if c.place.task is not None}
+        heard = len(tasks) == came and world == len(nodes) > max(tasks, default=0)
+        gave_up = {nodes[task]: c for task, c in tasks.items()} if heard else {}
+    left = [node for node in nodes if node not in gave_up]
+    if not gave_up or not left or (world - came) * len(nodes) != len(left) * world:
+        return (), None
+    if len(left) > FEW_RATIO * len(nodes):
+        return (), None
+    places = tuple(Place(host=host) for host in left)
+    text = f"On every other host a task gave up, on {name_places(places)} none did"
+    return places, claim(f"{text}, and {world - came} of {world} were missing", cite,
+                         *[*gave_up.values()][:SHOWN])  # fmt: skip
 
 
 def _waited(facts: Facts) -> dict[str, LogCite]:
@@ -64,6 +140,21 @@ def _waited(facts: Facts) -> dict[str, LogCite]:
                 return {}
             hosts.setdefault(host, match.cite)
     return hosts
+
+
+def _gave_up(facts: Facts) -> dict[str, LogCite]:
+    """The hosts of which srun says, behind a launcher's word that it gave up to wait, that a task
+    ended by itself."""
+    said = [m.cite for m in facts.matches if m.signature.id == WAITED]
+    ended = (e for e in _ended(facts) if any(
+        e.cite.source == cite.source and e.cite.line > cite.line for cite in said))  # fmt: skip
+    return {facts.node_of(e.place.host): e.cite for e in ended if e.place.host}
+
+
+def _ended(facts: Facts) -> list[ProcessExit]:
+    """Processes that ended by themselves, with an error."""
+    return [e for e in facts.exits
+            if e.exit_code and not e.signal and e.exit_code < SIGNALLED]  # fmt: skip
 
 
 def _came_after_all(facts: Facts, match: Match) -> bool:

@@ -1,0 +1,51 @@
+"""
+The run that this one may go on from: an earlier job of the same name that was not done.
+
+Jobs that need longer than a time limit are run as a chain: each goes on from the checkpoint that
+the one before it saved.  It is read only where this run says that it found no checkpoint.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime, timedelta
+
+from flatline.errors import FlatlineError
+from flatline.facts import Facts
+from flatline.model import Job
+
+BACK = timedelta(days=14)
+"""How long before: beyond it a run of the same name is another experiment's."""
+UNFINISHED = frozenset(
+    ("timeout", "deadline", "preempted", "node_fail", "out_of_memory", "failed", "cancelled")
+)
+Span = tuple[datetime | None, datetime | None]
+Other = Callable[[tuple[str, ...], str | None, Span, str], Facts]
+"""Collects another run: of these targets, this job, in that span, under that origin."""
+
+
+def left_unfinished(job: Job | None, known: Iterable[Job]) -> Job | None:
+    """The last job of the same name and user before this one, where it is not on record as
+    completed; None where no record tells."""
+    began = None if job is None else job.started_at or job.submitted_at
+    if job is None or began is None or not job.name:
+        return None
+    before = [
+        other
+        for other in known
+        if other.id != job.id
+        and (other.name, other.user) == (job.name, job.user)
+        and other.ended_at is not None
+        and began - BACK <= other.ended_at <= began
+    ]
+    last = max(before, key=lambda other: str(other.ended_at), default=None)
+    return last if last is not None and last.disposition in UNFINISHED else None
+
+
+def lay_before(facts: Facts, targets: Sequence[str], parent: Job, other: Other) -> None:
+    """The earlier run, collected as any other of the same targets; its gaps stay its own."""
+    span = parent.started_at, parent.ended_at
+    try:
+        facts.parent = other(tuple(targets), parent.id, span, "")
+    except FlatlineError:
+        facts.parent = None

@@ -1,0 +1,92 @@
+"""A job that was to go on from the one before it, of the same name, and began anew."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+from flatline.render.json import render
+from flatline.verify import verify
+
+HEAD = "JobID|JobName|User|State|ExitCode|Submit|Start|End|NNodes|NodeList\n"
+PARENT = (
+    "700|{name}|ann|{state}|0:0|2026-03-04T07:50:00|2026-03-04T08:00:00|2026-03-04T{end}|1|n1\n"
+)
+CHILD = "733|pre|ann|RUNNING|0:0|2026-03-04T10:00:00|2026-03-04T10:10:00|Unknown|1|n1\n"
+
+
+def steps(hour: int, first: int, last: int, plan: int) -> str:
+    return "".join(
+        f"2026-03-04 {hour:02d}:{n // 60:02d}:{n % 60:02d} step {n}/{plan}"
+        f" loss {3 * 0.9985**n:.4f}\n"
+        for n in range(first, last)
+    )
+
+
+def judged(
+    folder: Path,
+    *,
+    state: str = "TIMEOUT",
+    name: str = "pre",
+    saved: str = "Saved checkpoint at step 900 to /ckpt/pre/step_900\n",
+    plan: int = 3000,
+    said: str = "No checkpoint found in /scratch2/pre, starting from scratch\n",
+    first: int = 1,
+    end: str = "09:00:00",
+) -> Verdict:
+    folder.mkdir(exist_ok=True)
+    (folder / "slurm-700.out").write_text(steps(8, 1, 1000, plan) + saved)
+    (folder / "slurm-733.out").write_text(said + steps(10, first, 900, 3000))
+    row = PARENT.format(state=state, name=name, end=end)
+    (folder / "sacct.txt").write_text(HEAD + row + CHILD)
+    return diagnose(collect(Request((str(folder),), job="733")))
+
+
+@pytest.mark.parametrize("state", ["TIMEOUT", "PREEMPTED", "NODE_FAIL"])
+def test_the_job_before_it_left_a_checkpoint(tmp_path: Path, state: str) -> None:
+    """It was found nowhere, and no error says so: told, and not with confidence."""
+    verdict = judged(tmp_path, state=state)
+
+    assert (verdict.code, verdict.resubmit) == ("E2", "fix_first")
+    assert verdict.confidence < 0.8
+    assert any("900" in shown.text for shown in verdict.shows)
+    assert all(check.ok for check in verify(json.loads(render(verdict)), (str(tmp_path),)))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"state": "COMPLETED"},
+        {"state": "CANCELLED"},
+        {"state": "FAILED"},
+        {"name": "other"},
+        {"saved": ""},
+        {"plan": 1000},
+        {"said": ""},
+        {"said": "Resumed from step 900\n", "first": 901},
+        {"end": "11:00:00"},
+    ],
+    ids=["done", "ended by hand", "failed", "another", "saved nothing", "another plan",
+         "looked for none", "went on", "beside it"],
+)  # fmt: skip
+def test_a_run_of_its_own(tmp_path: Path, changed: dict[str, object]) -> None:
+    """A new beginning that is meant, or nothing that it was to go on from."""
+    assert judged(tmp_path, **changed).code != "E2"  # type: ignore[arg-type]
+
+
+def test_it_looked_in_the_very_folder(tmp_path: Path) -> None:
+    """Then it does not matter how the one before it ended."""
+    said = (
+        "  load ............................................ /ckpt/pre\n"
+        "    will not load any checkpoints and will start from random\n"
+    )
+    saved = "  successfully saved checkpoint from iteration     900 to /ckpt/pre\n"
+
+    assert judged(tmp_path / "a", state="FAILED", said=said, saved=saved).code == "E2"
+    elsewhere = said.replace("/ckpt/pre", "/ckpt/new")
+    assert judged(tmp_path / "b", state="FAILED", said=elsewhere, saved=saved).code != "E2"

@@ -1,0 +1,70 @@
+"""C4 where the accused made steps while its heartbeats did not arrive, until just before."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+BEGAN = datetime(2026, 2, 19, 21, 0, tzinfo=UTC)
+DEAD = 1800
+"""Seconds after which task 1 is declared dead."""
+ROW = (
+    "JobID|State|ExitCode|Start|End|NNodes|NodeList\n"
+    "42|FAILED|1:0|2026-02-19T21:00:00|2026-02-19T21:30:10|2|n[1-2]\n"
+)
+SAID = (
+    "{} 1403211 coordination_service.cc:1112] The following tasks are unhealthy (stopped sending"
+    " heartbeats):\n/job:jax_worker/replica:0/task:1\n"
+)
+FOR = "The tasks have not sent a heartbeat for 100s. Check the task logs for an earlier error.\n"
+FATAL = (
+    "{} 880123 client.h:80] Terminating process because the JAX distributed service detected fatal"
+    " errors. absl::Status: UNAVAILABLE: task 1 was marked unhealthy\n"
+)
+
+
+def glog(level: str, second: float) -> str:
+    return f"{level}{BEGAN + timedelta(seconds=second):%m%d %H:%M:%S.%f}"
+
+
+def steps(until: int) -> str:
+    return "".join(
+        f"{glog('I', n * 6)} 77 metric_logger.py:15] completed step: {n}, seconds: 6.000,"
+        f" TFLOP/s/device: 397.2, loss: {5 - n / 200:.3f}\n"
+        for n in range(1, until // 6 + 1)
+    )
+
+
+def judged(folder: Path, last: int, *, stated: str = FOR, lived: bool = True) -> Verdict:
+    (folder / "task_0.log").write_text(steps(last) + SAID.format(glog("E", DEAD)) + stated)
+    ended = FATAL.format(glog("F", DEAD + 2)) if lived else ""
+    (folder / "task_1.log").write_text(steps(last) + ended)
+    (folder / "sacct.txt").write_text(ROW)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_it_made_steps_while_no_heartbeat_came(tmp_path: Path) -> None:
+    """What silenced them for 100 s did not stop it for the first 70."""
+    verdict = judged(tmp_path, DEAD - 30)
+
+    assert (verdict.code, verdict.culprits) == ("C4", ())
+    assert [place.task for place in verdict.cleared] == [1]
+
+
+@pytest.mark.parametrize(
+    ("last", "stated", "lived"),
+    [(DEAD - 60, FOR, True), (DEAD - 30, "", True), (DEAD - 30, FOR, False)],
+    ids=["it stopped soon", "for how long is not said", "nothing is heard of it again"],
+)
+def test_near_misses_clear_nobody(tmp_path: Path, last: int, stated: str, lived: bool) -> None:
+    """A dead task's last steps may be as late."""
+    verdict = judged(tmp_path, last, stated=stated, lived=lived)
+
+    assert verdict.code != "C4"
+    assert verdict.cleared == ()
