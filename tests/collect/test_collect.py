@@ -131,6 +131,35 @@ def test_several_jobs_need_a_choice(tmp_path: Path) -> None:
     assert facts(tmp_path / "run-8", sacct_dot_psv=rows).jobs[0].id == "8"
 
 
+@pytest.mark.parametrize(
+    ("logs", "meant"),
+    [
+        ({"slurm-8.out": ""}, "8"),
+        ({"slurm-8.out": "", "9/train.log": ""}, "8"),
+        ({"train.log": "SLURM_JOB_ID=8 host=n2\n"}, "8"),
+        ({"train.log": "SLURM_JOBID: '7'\n", "other.log": "nothing\n"}, "7"),
+        ({"slurm-7.out": "", "slurm-8.out": ""}, None),
+        ({"a.log": "SLURM_JOB_ID=7\n", "b.log": "SLURM_JOB_ID=8\n"}, None),
+        ({"train.log": "SLURM_JOB_ID=9\n"}, None),
+        ({"train.log": "step 8\n"}, None),
+    ],
+)
+def test_the_one_job_that_logs_are_of(
+    tmp_path: Path, logs: dict[str, str], meant: str | None
+) -> None:
+    """By their names, else by what they say of themselves."""
+    folder = tmp_path / "run"
+    for name, text in logs.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text + steps(1, 20))
+    rows = SACCT + "7|a|FAILED|1:0|||n1|\n8|b|COMPLETED|0:0|||n2|\n"
+    if meant is None:
+        with pytest.raises(ManyJobs):
+            facts(folder, sacct_dot_psv=rows)
+    else:
+        assert facts(folder, sacct_dot_psv=rows).jobs[0].id == meant
+
+
 @pytest.mark.parametrize("odd", ["99", "*", "", "../x", "9" * 3000, "-1", "７"])
 def test_a_job_that_no_record_holds_is_a_gap(tmp_path: Path, odd: str) -> None:
     """Whatever its id looks like, and the logs are read all the same."""

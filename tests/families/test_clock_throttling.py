@@ -539,3 +539,23 @@ def test_a_clock_that_is_read_in_parts_of_a_gpu(tmp_path: Path) -> None:
     answer = judge(facts_of(tmp_path, lines, stepping(1170))[0])
 
     assert found(answer).culprits == (Place(host="n1", gpu="1"),)
+
+
+@pytest.mark.parametrize("drawn", [0.5, 1.0])
+def test_two_dies_of_which_the_first_tells_the_power_of_both(tmp_path: Path, drawn: float) -> None:
+    """AMD MI200: the second reads 0 W. It is held down where the package draws less, and harder at
+    work where it does not."""
+
+    def device(gpu: int, n: int) -> dict[str, float]:
+        slow = gpu // 8 == 1 and n > 14
+        power = 0.0 if gpu % 2 else 300.0 * (drawn if slow else 1.0)
+        return {"power": power, "why": NOT, **({"clock": 800.0} if slow else {})}
+
+    answer = judged(tmp_path, device, gpus=32)
+
+    if drawn < 1.0:
+        blamed = found(answer).culprits
+        assert {place.gpu for place in blamed} == {str(n) for n in range(8)}
+        assert {place.host for place in blamed} == {"n1"}
+    else:
+        assert not isinstance(answer, Finding) or found(answer).strength < 0.8

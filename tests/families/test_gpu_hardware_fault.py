@@ -343,3 +343,48 @@ def test_an_old_line_of_a_kernel_log_without_times(
 
     assert verdict.code == "B2"
     assert [place.host for place in verdict.culprits] == (["ax021"] if named else [])
+
+
+@pytest.mark.parametrize(
+    ("cards", "after_s", "gpu"),
+    [((5,), 110, "5"), ((5, 6), 110, None), ((5,), 900, None), ((), 110, None)],
+    ids=["one", "two", "much later", "none"],
+)
+def test_a_counter_that_is_read_again_after_the_reset(
+    tmp_path: Path, cards: tuple[int, ...], after_s: int, gpu: str | None
+) -> None:
+    """The kernel names an address alone; the run is over before the card can be read again."""
+    broke = datetime(2026, 3, 1, 10, 30, tzinfo=UTC)
+    steps = "".join(
+        f"{broke - timedelta(seconds=10 * (90 - n)):%Y-%m-%d %H:%M:%S} step {n}/900"
+        f" loss {3 - n / 50:.3f}\n"
+        for n in range(1, 90)
+    )
+    (tmp_path / "train.log").write_text(steps + "Fatal Python error: Aborted\n")
+    (tmp_path / "kern.log").write_text(
+        f"{broke:%Y-%m-%dT%H:%M:%S}.000000+00:00 n7 kernel: amdgpu 0000:9f:00.0: amdgpu: 2 new"
+        " uncorrectable hardware errors detected in total in umc block\n"
+    )
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|State|ExitCode|Start|End|NNodes|NodeList\n"
+        "9|FAILED|1:0|2026-03-01T10:00:00|2026-03-01T10:30:20|1|n7\n"
+    )
+    rows = [
+        f'{name}{{gpu_id="{card}",hostname="n7",card_model="MI300X"}} {value}'
+        f" {int((broke.timestamp() + second) * 1000)}\n"
+        for name in ("gpu_ecc_uncorrect_total", "gpu_average_package_power", "gpu_gfx_activity")
+        for card in range(8)
+        for second in range(-1800, 1200, 30)
+        for value in [
+            90
+            if name != "gpu_ecc_uncorrect_total"
+            else 2
+            if card in cards and second >= after_s
+            else 0
+        ]
+    ]
+    (tmp_path / "metrics.prom").write_text("".join(rows))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "B2"
+    assert [(place.host, place.gpu) for place in verdict.culprits] == [("n7", gpu)]

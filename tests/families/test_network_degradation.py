@@ -14,6 +14,7 @@ from flatline.families.network_degradation import judge
 from flatline.model import (
     NOWHERE,
     Cleared,
+    Finding,
     Judgement,
     LogCite,
     Match,
@@ -238,3 +239,76 @@ def test_a_handful_sent_again_is_usual(tmp_path: Path) -> None:
     few: Rate = lambda host, at: 2.0 if host == 3 and middle(at) else 0.1  # noqa: E731
 
     assert not findings(over_tcp(tmp_path, few, even, "Socket"))
+
+
+def received(
+    tmp_path: Path, errors: Rate, resent: Rate | None = None, device: str = "eth0"
+) -> tuple[Finding, ...]:
+    """Packets that the hosts' devices received in error and, where NCCL uses sockets, the TCP
+    segments that hosts sent again."""
+    noise = random.Random(3)
+    lines = []
+    for host in range(6):
+        counted = {"errs": 40.0, "again": 0.0, "sent": 0.0}
+        label = f'instance="n{host}:9100"'
+        for at in range(0, 7200, 30):
+            counted["errs"] += 30 * errors(host, at)
+            counted["again"] += 30 * (resent or errors)(host, at) + (noise.random() < 0.05)
+            counted["sent"] += 3e9
+            on = f'{label},device="{device}"'
+            lines += [sample("node_network_receive_errs_total", on, int(counted["errs"]), at)]
+            if resent is not None:
+                lines += [
+                    sample("node_netstat_Tcp_RetransSegs", label, int(counted["again"]), at),
+                    sample("node_network_transmit_bytes_total", on, counted["sent"], at),
+                ]
+    track = stepping(7150, lambda at: (2.5 if middle(at) else 2.0) * noise.lognormvariate(0, 0.02))
+    said = LogCite("job.log", 1, "n0:1:2 [0] NCCL INFO Using network Socket")
+    sockets = Match(NCCL, said, {"transport": "Socket"})
+    more = {"matches": [sockets]} if resent is not None else {}
+    facts, source = facts_of(tmp_path, lines, track, **more)
+    return findings(checked(judge(facts), source))
+
+
+def test_a_host_that_receives_packets_in_error(tmp_path: Path) -> None:
+    """On a network that has no counters of RDMA nothing else tells."""
+    (found,) = received(tmp_path, lambda host, at: 4 if host == 4 and middle(at) else 0)
+
+    assert (found.culprits, found.fault_class) == ((Place(host="n4"),), "link")
+
+
+def test_who_sends_again_is_the_peer_of_who_receives_in_error(tmp_path: Path) -> None:
+    """A sender counts what its peer's link destroyed."""
+    (found,) = received(
+        tmp_path,
+        lambda host, at: 4 if host == 4 and middle(at) else 0,
+        lambda host, at: 40 if host == 1 and middle(at) else 0,
+    )
+
+    assert found.culprits == (Place(host="n4"),)
+
+
+@pytest.mark.parametrize(
+    ("errors", "device"),
+    [
+        (lambda host, at: 0, "eth0"),
+        (lambda host, at: 4 if host == 4 and at < 1400 else 0, "eth0"),
+        (lambda host, at: 4 if middle(at) else 0, "eth0"),
+        (lambda host, at: 4 if host == 4 and middle(at) else 0, "docker0"),
+    ],
+    ids=["none", "while it was fast", "on every host", "of containers"],
+)
+def test_errors_that_say_nothing(tmp_path: Path, errors: Rate, device: str) -> None:
+    """And their absence clears nobody: other counters tell of other losses."""
+    assert received(tmp_path, errors, device=device) == ()
+
+
+def test_where_errors_of_another_time_leave_what_is_sent_again(tmp_path: Path) -> None:
+    """A few packets in error, in fast time, do not stand for the losses of the slow phase."""
+    (found,) = received(
+        tmp_path,
+        lambda host, at: 4 if host == 4 and at < 1400 else 0,
+        lambda host, at: 40 if host == 1 and middle(at) else 0,
+    )
+
+    assert (found.culprits, found.fault_class) == ((Place(host="n1"),), "retransmits")

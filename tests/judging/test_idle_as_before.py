@@ -77,3 +77,26 @@ def test_the_card_that_fell_to_what_it_draws_idle(tmp_path: Path) -> None:
 def test_who_waits_for_whom_is_not_told(tmp_path: Path, power: Power) -> None:
     """Where not one or two alone are as idle as before, or what they draw idle is not known."""
     assert told(tmp_path, power) == ()
+
+
+@pytest.mark.parametrize(("engine", "named"), [(0.0, True), (0.5, False)])
+def test_the_card_whose_engine_rests_while_the_others_spin(
+    tmp_path: Path, engine: float, named: bool
+) -> None:
+    """An exporter that tells how busy the engine is, and the power of every other card alone."""
+    lines = []
+    for gpu in range(8):
+        for at in range(-180, ENDED + 240, 20):
+            label = f'gpu_id="{gpu % 4}",hostname="n{gpu // 4}",card_model="MI250X"'
+            busy = level(at, 0.0, engine if gpu == 7 else 1.0, 0.98)
+            power = 0.0 if gpu % 2 else level(at, 90, 260, 440)
+            lines += [
+                sample("gpu_gfx_activity", label, 100 * busy, at),
+                sample("gpu_average_package_power", label, power, at),
+            ]
+    attempt = Attempt(0, "failed", datetime.fromtimestamp(T0, UTC),
+                      datetime.fromtimestamp(T0 + ENDED, UTC))  # fmt: skip
+    facts, _ = facts_of(tmp_path, lines, stepping(STOOD), attempts=(attempt,))
+    found = idle(facts, T0 + ENDED)
+
+    assert (found.places if found else ()) == ((Place(host="n1", gpu="3"),) if named else ())

@@ -179,6 +179,10 @@ def test_a_count_that_goes_on_is_no_end() -> None:
         ("| epoch 0 | step 10 | 0.11% | ms/batch  1932.73 | loss  4.893", 10, 1.93273, None, None),
         ("it  25 loss 3.7 | fwd 237.8 comm_wait 118.2 | total 871.9 ms", 25, 0.8719, None, 0.1182),
         ("step 7 loss 2.1 step_time=1.9 wait_allreduce=0.637", 7, 1.9, None, 0.637),
+        ("step 20 loss 8.1 step_s 2.20 h2d_s 0.04 allreduce_wait_s 0.30", 20, 2.2, None, 0.3),
+        ("step 20 loss 8.1 step_ms 2200 nccl_ms 300", 20, 2.2, None, 0.3),
+        ("it   90 | loss 2.1 | gnorm 0.6 | step 3.9s | data 0.02s", 90, 3.9, 0.02, None),
+        ("it 90/900 loss 2.08 time 4.649 (4.649) data 2.799 imgs/s 165.2", 90, 4.649, 2.799, None),
     ],
 )  # fmt: skip
 def test_what_a_step_took_in_other_words(

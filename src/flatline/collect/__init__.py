@@ -27,7 +27,7 @@ from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting
 from flatline.collect.masking import masked
 from flatline.collect.numbers import ENDLESS, Numbers
-from flatline.collect.of_job import of_job
+from flatline.collect.of_job import of_job, told_by_logs
 from flatline.collect.parent import Span, lay_before, left_unfinished
 from flatline.collect.placing import placed
 from flatline.collect.pool import Task, read_all
@@ -142,7 +142,7 @@ def read(
     found = walk(targets, gaps, origin, on_progress) if targets else []
     fetched = [(origin + name, data) for name, data in resolved.records]
     records, local = _records(found, fetched, gaps, given, of_records or zone)
-    named = sealed_name or named_by(targets)
+    named = sealed_name or _meant(targets, found, records, job_id)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     if job_id is not None and not rows:
         gaps.append(Gap(SCHEDULER, f"no record of job {job_id} was found"))
@@ -210,13 +210,24 @@ def own(targets: tuple[str, ...], job: str | None = None) -> Own:
         resolved = resolve(targets, job)
         found = walk(tuple(resolved.paths), gaps) if resolved.paths else []
         records, _ = _records(found, [*resolved.records], gaps, ())
-        rows = choose(records.jobs, resolved.job, named_by(tuple(resolved.paths)))
+        meant = _meant(tuple(resolved.paths), found, records, resolved.job)
+        rows = choose(records.jobs, resolved.job, meant)
     except ManyJobs:
         return Own()
     if not rows:
         return Own()
     start, end = when(rows, ())
     return Own(tuple(rows[-1].nodes), records.addresses, start, end)
+
+
+def _meant(
+    targets: Sequence[str], found: Sequence[Found], records: Records_, job_id: str | None
+) -> str | None:
+    """The job that the target's own name carries or, of several, that its logs are of."""
+    named, known = named_by(targets), {job.id for job in records.jobs}
+    if job_id is not None or named in known or len(known) <= 1:
+        return named
+    return told_by_logs(found, known)
 
 
 def named_by(targets: Sequence[str]) -> str | None:

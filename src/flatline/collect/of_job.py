@@ -1,18 +1,48 @@
-"""Which files of a folder that holds several jobs are one job's."""
+"""Which job logs of a folder are of, and which files of one that holds several are one job's."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence, Set
 
 from flatline.collect.files import Found
+from flatline.errors import SourceError
 from flatline.facts import EVENTS, KERNEL, LOG
 from flatline.logs.places import place_of_name
+from flatline.logs.reading import read_head
 from flatline.model import Job
 from flatline.rank_hosts import named_after
 
+MOST_LOGS, HEAD_BYTES = 64, 16_384
+"""Looked at for the job they are of: a program prints its surroundings first."""
+_STATED = re.compile(rb"\bSLURM_JOB_?ID\b['\"]?\s{0,3}[=:]\s{0,3}['\"]?(\d{1,12})\b")
 _ID = r"\d+(?:[_/.-]\d+)?"
 """A job's number, or an array task's."""
+
+
+def told_by_logs(found: Iterable[Found], known: Set[str]) -> str | None:
+    """The one job of several `known` that the logs are named after or, where none is, say at their
+    beginning that they are of; None where they tell of several."""
+    logs = [file for file in found if file.kind == LOG][:MOST_LOGS]
+    named = {job for file in logs for job in _numbers(file.source) & known}
+    if named:
+        return named.pop() if len(named) == 1 else None
+    said = {told for file in logs for told in _said(file)} & known
+    return said.pop() if len(said) == 1 else None
+
+
+def _numbers(source: str) -> set[str]:
+    return {found[0].replace("/", "_") for found in re.finditer(_ID, source)} | set(
+        re.findall(r"\d+", source)
+    )
+
+
+def _said(file: Found) -> set[str]:
+    try:
+        head = read_head(file.path, HEAD_BYTES)
+    except (OSError, SourceError):  # told of where it is read
+        return set()
+    return {told.decode() for told in _STATED.findall(head)}
 
 
 def of_job(found: list[Found], rows: Sequence[Job], asked: str, known: set[str]) -> list[Found]:

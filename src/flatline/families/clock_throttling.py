@@ -55,6 +55,7 @@ from flatline.judging.gpus import (
     Stretches,
     at_work,
     beside_peers,
+    of_packages,
     stretches,
 )
 from flatline.judging.heat import Heat
@@ -180,7 +181,7 @@ def _measure(facts: Facts) -> _Fleet | None:
         cut=cut,
         gpus=gpus,
         clock=clock,
-        power=cut.means(facts, "gpu_power_watts"),
+        power=of_packages(cut.means(facts, "gpu_power_watts")),
         temperature=cut.means(facts, "gpu_temperature_celsius"),
         limit=cut.means(facts, "gpu_power_limit_watts"),
         highest=highest,
@@ -264,7 +265,8 @@ def _decided(fleet: _Fleet, slow: _Slow, apart: set[Place]) -> bool:
     gpus, place, time = fleet.gpus, slow.place, slow.typical
     if slow.asserted or fleet.limited(slow.place, slow.typical):
         return True
-    busy, drawn = (gpus.part(signal, place, time) for signal in (gpus.activity, fleet.power))
+    package = place if fleet.power is None else fleet.power.package(place)
+    busy, drawn = gpus.part(gpus.activity, place, time), gpus.part(fleet.power, package, time)
     if busy is None or busy < AS_BUSY_RATIO or drawn is None or drawn > HARDER_RATIO:
         return False
     beside = [p for p in gpus.busy if p.host == place.host and p != place]

@@ -33,12 +33,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 
 from flatline.facts import KERNEL, Facts
 from flatline.judging.addresses import carded, numbered
 from flatline.judging.anchored import MOST, UNPROVEN
 from flatline.judging.claims import claim, distinct
+from flatline.judging.counters import counted
 from flatline.judging.crashes import of_family
 from flatline.judging.health import (
     COUNTERS,
@@ -80,6 +81,8 @@ EXPLAINS = {
 
 
 MOST_SHOWN = 4
+READ_FROM, READ_TO = timedelta(seconds=60), timedelta(seconds=240)
+"""Around a kernel's line: a reset takes a minute, a scrape comes every one or two."""
 
 
 def judge(facts: Facts) -> Judgement:
@@ -123,6 +126,9 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
     only = found.culprits[0] if len(found.culprits) == 1 else None
     if not cards and only is not None and only.device and _undated(facts, found):
         cards = {f.place for f in beside if f.place.host and f.place.gpu is not None}
+    if not cards and only is not None and only.device and found.onset is not None:
+        late = _read_late(facts, found.onset)
+        cards, shows = set(late), (*shows, *late.values())
     if len(cards) == 1 and only is not None and only.device and not only.gpu:
         card = next(iter(cards))
         # the one card that failed there, by address and by number
@@ -136,6 +142,21 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
         card = replace(only, gpu=card.gpu)
     return replace(found, shows=shows, culprits=(card,), scope="place",
                    actions=_actions(facts, named, (card,)), resubmit="exclude")  # fmt: skip
+
+
+def _read_late(facts: Facts, onset: datetime) -> dict[Place, Claim]:
+    """The cards whose counters are seen to rise within minutes of a kernel's line, though the run
+    was over by then: a card that is being reset is not read."""
+    start, end = onset - READ_FROM, onset + READ_TO
+    rose = [one for signal in COUNTERS for one in counted(facts, signal, start, end)
+            if one.rose and one.place.gpu is not None and one.place.host]  # fmt: skip
+    return {
+        facts.on_host(one.place): claim(
+            f"{facts.on_host(one.place)}: {one.signal} rose by {one.rose:g} around that line",
+            one.cite,
+        )
+        for one in rose
+    }
 
 
 def _undated(facts: Facts, found: Finding) -> bool:

@@ -30,7 +30,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby, pairwise
 
@@ -38,14 +38,16 @@ from flatline.facts import Facts
 from flatline.judging.anchored import UNPROVEN, anchored
 from flatline.judging.apart import TAKES_PART
 from flatline.judging.beside import Beside, beside
-from flatline.judging.bursts import Aligned, Bar, align, bursts
+from flatline.judging.bursts import Aligned, align
 from flatline.judging.claims import claim
 from flatline.judging.comparison import signal_levels
+from flatline.judging.data_waits import grown_waits
 from flatline.judging.gaps import gaps_of
+from flatline.judging.host_loads import QUEUE, SIGNALS, HostLoads, host_loads
 from flatline.judging.levels import ALIKE, Level
 from flatline.judging.lone_worker import lone_host
 from flatline.judging.throughput import Course, Slow, course, shown, step_at
-from flatline.judging.timeline import ByHost, Timeline, by_host, instant, timeline, usual
+from flatline.judging.timeline import by_host, instant, usual
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place, QueryCite
 from flatline.series.phases import phases
 from flatline.signals import ACTIVITY
@@ -64,24 +66,12 @@ EXPLAINS = {
     "F3": "a slowed run does not reach its plan in time",
 }
 
-QUEUE, THREADS = "host_procs_running", "host_threads"
+THREADS = "host_threads"
 PRESSURE = "host_cpu_pressure_seconds_total"
 STRAINED, LEAKED = 0.2, 3.0
 """Of the time some task waited for a CPU, and times the queue of the fastest phase: two things
 that both grow meet by chance, so that what is asked is far beyond a loader's ups and downs.  A
 judgement."""
-SIGNALS = {
-    "run-queue": (f"avg_over_time({QUEUE}[w])", QUEUE, Bar(1.5, 1.0, 8.0, counts=False)),
-    "cpu-pressure": ("rate(host_cpu_pressure_seconds_total[w])",
-                     "host_cpu_pressure_seconds_total", Bar(2.0, 0.02, 0.1, counts=False)),
-    "memory-pressure": ("rate(host_memory_pressure_seconds_total[w])",
-                        "host_memory_pressure_seconds_total", Bar(2.0, 0.02, 0.1, counts=False)),
-    "io-pressure": ("rate(host_io_pressure_seconds_total[w])",
-                    "host_io_pressure_seconds_total", Bar(2.0, 0.05, 0.2, counts=False)),
-}  # fmt: skip
-"""What is asked by fault class, and how far above the other hosts it must stand. Seventeen
-leaked threads on a queue of eighteen cost one per cent (AMD, MaxText-Slurm): below 1.5 times
-the others nothing is said; of pressure, shares of time under a few per cent are noise."""
 DEGREES = 3
 """Slow phases, each slower than the one before it.  A judgement: of three that come in any order
 one in six does so by chance, of two every other one."""
@@ -96,6 +86,8 @@ _UNIFORM = {
     "io-pressure": ("host_io_pressure_seconds_total", "time under storage pressure", "{:.0%}"),
 }  # fmt: skip
 """What is compared with a baseline by fault class: signal, its name, how a value is spelt."""
+WARNED = 0.4
+LOADERS = "Whether the queue is the run's own loaders', or what keeps them waiting."
 MOST_HOSTS = 0.5
 LASTING = 0.5
 """Above its peers in so much of the time, a host is always so."""
@@ -107,21 +99,12 @@ STARVED = 0.9
 _SHOWN = 4
 
 
-@dataclass(frozen=True, slots=True)
-class _Hosts:
-    """What was measured of the hosts over the stretches of the run."""
-
-    cut: Timeline
-    read: dict[str, ByHost]
-    lit: dict[str, dict[str, list[bool]]]
-
-
 def judge(facts: Facts) -> Judgement:
     """Look for hosts under pressure in the slow phases, then for all of them at once, then for
     one whose pressure begins as the pace falls, then for one that is always so and whose GPUs pay
     for it."""
     run = course(facts)
-    hosts = _measure(facts, run)
+    hosts = host_loads(facts, run)
     if hosts is None:  # of one host only another run tells
         return _from_baseline(facts)
     low = run.low(hosts.cut) if run is not None else []
@@ -136,7 +119,7 @@ def judge(facts: Facts) -> Judgement:
     if run is not None and run.slow:
         uniform = _uniform(facts, run, hosts, low) or _steadily(facts, run, hosts)
         if uniform is not None:
-            return uniform
+            return uniform if uniform.culprits else _of_loaders(facts, uniform)
     raised = (_at_moments(facts, run, hosts) if run is not None else None) or _from_baseline(facts)
     if raised is not None:
         return raised
@@ -149,30 +132,10 @@ def judge(facts: Facts) -> Judgement:
     return _cleared(facts, hosts)
 
 
-def _measure(facts: Facts, run: Course | None) -> _Hosts | None:
-    """None where the run queue was not measured on several hosts."""
-    if not facts.measured(QUEUE):
-        return None
-    within = run.pace.span if run is not None else None
-    least_s = 2 * run.pace.interval_s if run is not None else 0.0
-    cut = timeline(facts, [QUEUE], within, least_s)
-    if cut is None:
-        return None
-    read, lit = {}, {}
-    for kind, (query, signal, bar) in SIGNALS.items():
-        if not facts.measured(signal) and kind == "io-pressure":
-            query, signal = "avg_over_time(host_io_pressure_ratio[w])", "host_io_pressure_ratio"
-        rows = cut.hosts(facts, query) if facts.measured(signal) else None
-        if rows is not None and len(rows.rows) > 1:
-            read[kind] = rows
-            lit[kind] = bursts((rows,), cut, bar)
-    return _Hosts(cut, read, lit) if "run-queue" in read else None
-
-
 # --- findings -----------------------------------------------------------------------------------
 
 
-def _in_phases(facts: Facts, run: Course, hosts: _Hosts, kind: str, found: Aligned) -> Finding:
+def _in_phases(facts: Facts, run: Course, hosts: HostLoads, kind: str, found: Aligned) -> Finding:
     first = run.slow[0]
     worst = min(run.slow, key=lambda phase: phase.part)
     names = ", ".join(found.hosts[:_SHOWN])
@@ -187,13 +150,13 @@ def _in_phases(facts: Facts, run: Course, hosts: _Hosts, kind: str, found: Align
     )  # fmt: skip
 
 
-def _other(hosts: _Hosts, kind: str, named: Sequence[str]) -> list[str]:
+def _other(hosts: HostLoads, kind: str, named: Sequence[str]) -> list[str]:
     """Other kinds of pressure that the same hosts show."""
     return [k for k, lit in hosts.lit.items() if k != kind and set(named) & lit.keys()]
 
 
 def _uniform(
-    facts: Facts, run: Course, hosts: _Hosts, low: Sequence[bool | None]
+    facts: Facts, run: Course, hosts: HostLoads, low: Sequence[bool | None]
 ) -> Finding | None:
     """Every host's queue grew with the slow phase: the run's own past is the baseline."""
     cut, query = hosts.cut, f"quantile(0.5, avg_over_time({QUEUE}[w]))"
@@ -223,7 +186,7 @@ def _uniform(
     )  # fmt: skip
 
 
-def _steadily(facts: Facts, run: Course, hosts: _Hosts) -> Finding | None:
+def _steadily(facts: Facts, run: Course, hosts: HostLoads) -> Finding | None:
     """The same of a queue that grows from the first minute on, and leaves no level to stand above:
     longer in each phase the slower it is, until tasks wait for a CPU much of the time.  Of every
     host, or of those alone that stand above the others in both; there the pace must have fallen by
@@ -258,6 +221,15 @@ def _steadily(facts: Facts, run: Course, hosts: _Hosts) -> Finding | None:
     )  # fmt: skip
 
 
+def _of_loaders(facts: Facts, found: Finding) -> Finding:
+    """A warning where what the steps lost is what they wait more for their data: loaders that have
+    more to do make a queue on every host by themselves."""
+    if grown_waits(facts) is None:
+        return found
+    return replace(found, role="warning", severity="warning", strength=WARNED, implies=(),
+                   cannot_decide=(*found.cannot_decide, LOADERS))  # fmt: skip
+
+
 def _growing(facts: Facts, phases_: Sequence[Slow], host: str | None) -> list[QueryCite] | None:
     """The queue of a host, of the median one where none is named, in each of these phases, and
     how much its tasks waited in the last one; None where it does not grow throughout, or not so
@@ -273,7 +245,7 @@ def _growing(facts: Facts, phases_: Sequence[Slow], host: str | None) -> list[Qu
     return [*queues, waited] if grows and far else None
 
 
-def _at_moments(facts: Facts, run: Course, hosts: _Hosts) -> Finding | None:
+def _at_moments(facts: Facts, run: Course, hosts: HostLoads) -> Finding | None:
     """Where the pace alone shows no phase, or one that meets any long pressure by chance: asked at
     the moments at which a host came under pressure for long."""
     lasting = {kind: {host: _long(marks) for host, marks in lit.items()}
@@ -375,7 +347,7 @@ def _beside_cleared(facts: Facts) -> bool:
 
 
 def _always(
-    facts: Facts, run: Course | None, hosts: _Hosts, kind: str, lasting: Sequence[str]
+    facts: Facts, run: Course | None, hosts: HostLoads, kind: str, lasting: Sequence[str]
 ) -> Finding:
     """Hosts above their peers most of the time: a cause where their GPUs are less active or alone
     have gaps; else a warning, for the head node always runs more."""
@@ -398,7 +370,7 @@ def _gaps(facts: Facts, run: Course, hosts: Sequence[str]) -> tuple[Claim, ...]:
     return (alone.shows,) if alone and own else gaps_of(facts, run, hosts)
 
 
-def _starved(facts: Facts, hosts: _Hosts, host: str) -> Claim | None:
+def _starved(facts: Facts, hosts: HostLoads, host: str) -> Claim | None:
     signal = "gpu_sm_active_ratio"
     if not facts.measured(signal):
         return None
@@ -417,7 +389,7 @@ def _starved(facts: Facts, hosts: _Hosts, host: str) -> Claim | None:
 
 
 def _beside(
-    facts: Facts, hosts: _Hosts, kind: str, named: Sequence[str], lit: dict[str, list[bool]]
+    facts: Facts, hosts: HostLoads, kind: str, named: Sequence[str], lit: dict[str, list[bool]]
 ) -> list[Claim]:
     """Each host in a stretch in which it stood apart, beside the median host then."""
     query = hosts.read[kind].answer.canonical
@@ -479,7 +451,7 @@ def _finding(
 # --- cleared ------------------------------------------------------------------------------------
 
 
-def _cleared(facts: Facts, hosts: _Hosts) -> Cleared | None:
+def _cleared(facts: Facts, hosts: HostLoads) -> Cleared | None:
     """No host stood above the others for a single stretch, whatever was measured."""
     short = {host.partition(".")[0] for host in hosts.read["run-queue"].rows}
     if {host.partition(".")[0] for host in facts.hosts} - short:

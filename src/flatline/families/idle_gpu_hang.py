@@ -364,7 +364,8 @@ def _since_work(facts: Facts, activity: str, start: float, end: float) -> float 
 
 
 def _went_on(facts: Facts) -> bool:
-    """Whether the log ends with a training step: whatever follows it may take the host's time."""
+    """Whether the log ends with a training step, or what stood behind many of them: whatever else
+    follows may take the host's time."""
     track = facts.main_track(facts.last.n)
     if track is None:
         return any(_repeats(facts, source) for source in facts.last_lines)
@@ -372,14 +373,20 @@ def _went_on(facts: Facts) -> bool:
     said = _said(facts, step.source)
     behind = [text for line, text in said if line > step.line]
     bar = rf"%\|.*\b\d+/{facts.planned_steps or 0} \["  # the trainer's own, below what it printed
-    return all(re.search(bar, text) for text in behind)
+    shapes = Counter(_shape(text) for line, text in said if line < step.line)
+    return all(re.search(bar, text) or shapes[_shape(text)] >= ROWS for text in behind)
+
+
+def _shape(text: str) -> str:
+    """A line with its numbers alone left out."""
+    return " ".join(_NUMBER.sub("#", text).split())
 
 
 def _repeats(facts: Facts, source: str) -> bool:
     """Whether the log ends with rows that differ in their numbers alone, of a form not known."""
     said = [text for _, text in _said(facts, source)]
-    shapes = Counter(" ".join(_NUMBER.sub("#", text).split()) for text in said)
-    last = " ".join(_NUMBER.sub("#", said[-1]).split()) if said else ""
+    shapes = Counter(map(_shape, said))
+    last = _shape(said[-1]) if said else ""
     return shapes[last] >= ROWS and last.count("#") >= 2 and not _AMID.search(said[-1])
 
 

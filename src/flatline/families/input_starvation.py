@@ -34,6 +34,7 @@ from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
+from flatline.judging.data_waits import apart, grown_waits, lengths
 from flatline.judging.fell_idle import BUSY, FellIdle, fell_idle, less_busy
 from flatline.judging.launches import launches
 from flatline.judging.throughput import Pace, course, pace, shown, step_at, times
@@ -71,20 +72,14 @@ judgement: small models on fast devices wait for half of it in sound runs."""
 BURST, BURSTS, IN_BURSTS = 5.0, 2, 0.8
 """Times a step a wait is long, how often at least, and the share of all waiting in such waits:
 what was fetched ahead is used up each time, which a small model does not explain.  A judgement."""
-MOST_BESIDE = 0.25
-"""Of the lines: in more of them a wait beyond its step may be given in another unit."""
 ROUNDED = 1.01
 """Times its step a wait may be long: the two are read from the clock one after the other, and
 printed in few decimals."""
-GREW, EXPLAINED = 0.05, 0.6
-"""Steps longer by so much are slower; so much of it must be had from their waits for data."""
 IDLED = 1 / 3
 """Of what the waits grew by, as a share of the steps, so much must show on the GPUs: a step waits
 for the last of them, and some of a wait is behind kernels that were launched before."""
 LASTING = 0.1
 """Of the run: what began only later is looked at by itself."""
-SMOOTH = 4
-"""Lines over which a step is timed by the clock: stamps may be of whole seconds."""
 LEAST_POINTS, LEAST_S = 8, 60.0
 """Steps, and seconds of them, below which a loader has not settled."""
 FEW_POINTS, LONG_S = 4, 300.0
@@ -165,10 +160,10 @@ def _counted(facts: Facts) -> _Counted | None:
     since = run.slow[-1].begins if run is not None and run.slow else 0.0
     at, _ = times(facts, track)
     span = track.of_attempt(facts.last.n)
-    took = _lengths(track, at, span, most=1)
+    took = lengths(track, at, span, most=1)
     steps = [i for i in _warm(track, span) if 0 <= track.data_s[i] <= ROUNDED * took.get(i, NAN)
              and at.get(i, since) >= since]  # fmt: skip
-    each = _apart(track, steps)
+    each = apart(track, steps)
     whole = sum(took[i] for i in steps) * each
     part = _part(track, steps, took)
     settled = len(steps) * each >= LEAST_POINTS and whole >= LEAST_S
@@ -190,30 +185,6 @@ def _in_bursts(track: Track, steps: Sequence[int]) -> bool:
     step = median(track.step_s[i] for i in steps)
     bursts = [track.data_s[i] for i in steps if track.data_s[i] >= BURST * step > 0]
     return len(bursts) >= BURSTS and sum(bursts) >= IN_BURSTS * sum(track.data_s[i] for i in steps)
-
-
-def _lengths(
-    track: Track, at: Mapping[int, float], span: Sequence[int], most: int | None = None
-) -> dict[int, float]:
-    """
-    Seconds a step took, as each line prints them; where none does, by the clock over a few lines.
-    A wait is added where the loop's clock starts only when the batch is there: where some waits,
-    but few, are longer than the step they would be part of.
-
-    The clock's are of lines no more than `most` steps apart: a wait that stands for many steps may
-    be their sum.  They hold the pauses between steps as well, and so tell a smaller share.
-    """
-    said = {i: track.step_s[i] for i in span if isfinite(track.step_s[i])}
-    dated = [i for i in span if i in at and track.steps[i] >= 0]
-    beside = [i for i, length in said.items() if track.data_s[i] > length > 0]
-    if BURSTS <= len(beside) <= MOST_BESIDE * len(said):
-        said = {i: length + (track.data_s[i] if track.data_s[i] > 0 else 0.0)
-                for i, length in said.items()}  # fmt: skip
-    if said or (most is not None and _apart(track, dated) > most):
-        return said
-    gone = ((b, at[b] - at[a], track.steps[b] - track.steps[a])
-            for a, b in zip(dated, dated[SMOOTH:], strict=False))  # fmt: skip
-    return {i: seconds / steps for i, seconds, steps in gone if steps > 0 and seconds > 0}
 
 
 def _part(track: Track, steps: Sequence[int], took: Mapping[int, float]) -> float:
@@ -264,43 +235,24 @@ def _said(facts: Facts) -> _Counted | None:
 
 def _grown(facts: Facts) -> Finding | None:
     """That steps take longer from a moment on, by as much as they wait longer for their data."""
-    run, track = course(facts), facts.main_track(facts.last.n)
-    later = [] if run is None else [p for p in run.slow if p.begins >= run.best.ends]
-    if run is None or track is None or not later:
+    run, grew = course(facts), grown_waits(facts)
+    if run is None or grew is None:
         return None
-    at, _ = times(facts, track)
-    worst = max(later, key=lambda phase: (1 - phase.part) * (phase.ends - phase.begins))
-    lasted = _lengths(track, at, track.of_attempt(facts.last.n))
-    fast, slow = (
-        [i for i, when in at.items() if phase.begins <= when <= phase.ends
-         and 0 <= track.data_s[i] <= lasted.get(i, NAN)]
-        for phase in (run.best, worst)
-    )  # fmt: skip
-    if min(len(fast), len(slow)) < LEAST_POINTS:
-        return None
-    (had, took), (has, takes) = (
-        (median(track.data_s[i] for i in points), median(lasted[i] for i in points))
-        for points in (fast, slow)
-    )
-    if takes - took < GREW * took or has - had < EXPLAINED * (takes - took):
-        return None
-    gpus = less_busy(facts, run.best, worst, IDLED * (has - had) / takes)
+    by = IDLED * (grew.has - grew.had) / grew.takes
+    gpus = less_busy(facts, run.best, grew.phase, by)
     if gpus == ():
         return None
-    cites = [facts.point(track, i).cite for i in (fast[-1], slow[0], slow[-1])]
-    text = (
-        f"A step waited {has:.3g} s for its data in the slow phase and {had:.3g} s before; it took"
-        f" {takes:.3g} s, {took:.3g} s before"
-    )
     return replace(
-        _told(facts, _Counted(claim(text, *cites), has / takes)),
-        summary=f"Steps take {takes / took - 1:.0%} longer since they wait for their data",
-        shows=(claim(text, *cites), shown(facts, run, worst), *(gpus or ())),
+        _told(facts, _Counted(grew.shows, grew.has / grew.takes)),
+        summary=f"Steps take {grew.takes / grew.took - 1:.0%} longer since they wait for their"
+        " data",
+        shows=(grew.shows, shown(facts, run, grew.phase), *(gpus or ())),
         implies=(claim("What the steps lost is what they wait more: the rest of a step is as long"
-                       " as it was.", *cites),),
+                       " as it was.", *grew.shows.cites),),
         strength=0.8 if gpus else 0.75, role="cause", severity="degraded",
         scope="all" if gpus else "none",
-        onset=datetime.fromtimestamp(worst.begins, UTC), onset_step=step_at(facts, worst.begins),
+        onset=datetime.fromtimestamp(grew.phase.begins, UTC),
+        onset_step=step_at(facts, grew.phase.begins),
         cannot_decide=("Whether the loader has more to do or its storage answers later: the data,"
                        " and the hosts' waits for storage, would tell.",
                        *(() if gpus else ("Whether it is so on every host: the log speaks for one"
@@ -333,16 +285,10 @@ def _since(facts: Facts, idled: FellIdle) -> Finding:
     )  # fmt: skip
 
 
-def _apart(track: Track, points: Sequence[int]) -> int:
-    """How many steps a line stands for: trackers print means over as many."""
-    gaps = [track.steps[b] - track.steps[a] for a, b in pairwise(points)]
-    return max(1, int(median(gaps))) if gaps else 1
-
-
 def _warm(track: Track, points: Sequence[int]) -> list[int]:
     """The lines past the warm-up: the first few are in it unless each stands for many steps, or
     the log begins amid the steps, for a run that resumes prints much before its first."""
-    each = _apart(track, points)
+    each = apart(track, points)
     if points and track.lines[points[0]] <= AMID:
         begun = track.steps[points[0]] % (track.per_epoch or sys.maxsize)
         if begun > WARM_UP_STEPS + each:

@@ -34,7 +34,7 @@ from flatline.judging import losses
 from flatline.judging.anchored import UNPROVEN, Anchored, anchored
 from flatline.judging.bursts import Aligned, align
 from flatline.judging.claims import claim
-from flatline.judging.losses import RESENT, SYMBOLS, TCP, Network, on_sockets
+from flatline.judging.losses import PACKETS, RESENT, SYMBOLS, TCP, Network, on_sockets
 from flatline.judging.port_rates import Lowered, lowered
 from flatline.judging.quiet import NETWORK, SOCKETS, quiet
 from flatline.judging.steering import leave_out
@@ -92,7 +92,7 @@ def judge(facts: Facts) -> Judgement:
     if any(losses.slower(run, one) for one in (network, fine) if one is not None):
         return None
     watched = (SOCKETS,) if network.what == TCP else NETWORK
-    if network.doubted or network.what == SYMBOLS:
+    if network.doubted or network.what in (SYMBOLS, PACKETS):
         return None
     if run.slow and (network.lit or any(one.worse for one in quiet(facts, run, watched))):
         return None
@@ -173,7 +173,7 @@ def _by_the_counters(facts: Facts, network: Network, found: Anchored) -> Finding
 
 
 def _actions(facts: Facts, hosts: Sequence[str], what: str) -> tuple[Action, ...]:
-    look = "nstat -az TcpRetransSegs; ethtool -S IFACE" if what == TCP else (
+    look = "nstat -az TcpRetransSegs; ethtool -S IFACE" if what in (TCP, PACKETS) else (
         "rdma statistic show link")  # fmt: skip
     return (
         leave_out(facts, tuple(hosts)),

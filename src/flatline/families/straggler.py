@@ -37,8 +37,11 @@ from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
 from flatline.judging.gaps import GAPS, LEAST_SPREAD, RESIDENT, SAID
 from flatline.judging.kept_on import kept_on
+from flatline.judging.lone_power import Drew, drew_more
 from flatline.judging.lone_worker import Lone, lone_card, lone_host, lone_worker
+from flatline.judging.named_logs import known_hosts
 from flatline.judging.own_work import Slow, own_work
+from flatline.judging.pauses import in_told_pauses
 from flatline.judging.pcie import narrow
 from flatline.judging.printed_waits import Waits, printed_waits
 from flatline.judging.reported import Reported, reported
@@ -74,7 +77,7 @@ UNSEEN_MOST = 0.79
 """Just short of confident: a host whose load nobody measured may be held by other processes."""
 OPEN = "Why it is slow: its clocks, its host's load and a trace would tell."
 WHY_CLOCKED = "Why its CPUs are slower: heat, a power cap of the host, or its governor."
-LINKED, REPORTED, BOTH = 0.75, 0.72, 0.85
+LINKED, REPORTED, BOTH, DREW = 0.75, 0.72, 0.85, 0.6
 LABEL = 80
 """Characters at the beginning of a line in which who wrote it stands."""
 _SHOWN = 3
@@ -134,6 +137,8 @@ def _at_times(facts: Facts, run: Course) -> Finding | None:
         ranks, near = fleet(facts, run, signal), BRIEF if signal in RESIDENT else ratio
         moments = None if ranks is None else ranks.at_moments(near, LEAST_SPREAD)
         if ranks is not None and moments is not None:
+            if signal in RESIDENT and in_told_pauses(facts, moments.spans):
+                continue
             return _at_moments(facts, ranks, moments, kind)
     clocked = at_moments(facts, run)
     return None if clocked is None else _slow_cpus(facts, clocked)
@@ -148,7 +153,10 @@ def _all_through(facts: Facts, run: Course) -> Finding | None:
         return _throughout(facts, apart, "slow-host")
     late = lone_card(facts, run)
     link = None if late is None else narrow(facts, late.place, *run.pace.span)
-    return None if late is None or link is None else _on_its_link(facts, late, link)
+    if late is not None and link is not None:
+        return _on_its_link(facts, late, link)
+    drew = drew_more(facts, run)
+    return None if drew is None else _drew_more(facts, drew)
 
 
 def _on_its_link(facts: Facts, late: Lone, link: Claim) -> Finding:
@@ -198,7 +206,7 @@ def _named(facts: Facts, place: Place, shows: Claim) -> Place:
     if place.host is not None or not isinstance(line, LogCite) or line.place.rank != place.rank:
         return place
     words = set(re.findall(r"[\w.-]+", line.text[:LABEL]))
-    named = [host for host in facts.hosts if host in words]
+    named = [host for host in known_hosts(facts) if words & {host, host.partition(".")[0]}]
     return replace(place, host=named[0]) if len(named) == 1 else place
 
 
@@ -406,6 +414,18 @@ def _throughout(facts: Facts, alone: Lone, kind: str) -> Finding:
         ),
         actions=_actions(facts, hosts),
         resubmit="unknown",
+    )
+
+
+def _drew_more(facts: Facts, drew: Drew) -> Finding:
+    """Where nothing tells what the SMs do: by the power of a card beside all others'."""
+    told = _throughout(facts, Lone(drew.place, drew.part, drew.shows), "slow-device")
+    return replace(
+        told,
+        summary=f"{drew.place} alone drew {drew.part:.0%} more than the others in all the run, at"
+        " their clock and as busy as they",
+        strength=DREW,
+        most=UNSEEN_MOST,
     )
 
 

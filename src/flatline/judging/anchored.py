@@ -82,6 +82,11 @@ class Anchored:
         return min(burst.begins for place in self.places for burst in self.longest[place])
 
     @property
+    def spans(self) -> list[tuple[float, float]]:
+        """When the first place's bursts were, POSIX seconds."""
+        return [(burst.begins, burst.ends) for burst in self.longest[self.places[0]]]
+
+    @property
     def strength(self) -> float:
         """Several bursts are met by chance less easily than one onset."""
         return REPEATED if len(self.longest[self.places[0]]) >= REPEATS else STRENGTH

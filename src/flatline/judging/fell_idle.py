@@ -19,6 +19,9 @@ FULL, LOST, OF_LOSS = 0.85, 0.15, 0.6
 """What ran on the least busy GPU while the run was fast, what the slow phase lost of its pace, and
 the part of that by which the busiest GPU idled more.  A judgement: small models that keep a large
 GPU half busy do so from the first step."""
+WORKED = 0.05
+"""What ran on a GPU of the run while it was fast, at the least: where nothing names its hosts,
+others that were measured stand idle."""
 SAVED = 0.05
 """Of the time: saves that cost as much idle the GPUs themselves."""
 
@@ -58,9 +61,11 @@ def less_busy(
     before, and None where that is not known."""
     signal = next(filter(facts.measured, BUSY), None)
     read: dict[tuple[str, bool], QueryCite] = {}
+    before = f"[{max(1, int(fast.ends - fast.begins))}s] @ {int(fast.ends)}"
+    own = "" if facts.hosts else f" and avg_over_time({signal}{before}) > {WORKED}"
     for phase in (fast, slow) if signal is not None else ():
         mean = f"avg_over_time({signal}[{max(1, int(phase.ends - phase.begins))}s])"
-        for which, query in (("busiest", "max({})"), ("least busy", "min({})")):
+        for which, query in (("busiest", "max({})"), ("least busy", f"min({{}}{own})")):
             cite = usual(facts, mean, int(phase.ends), f"the {which} GPU", query)
             if cite is None:
                 return None

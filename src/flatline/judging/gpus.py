@@ -10,7 +10,7 @@ compared: one reads the power of a moment and another its mean, one counts reser
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import compress
 from math import ceil, isfinite
@@ -71,6 +71,22 @@ class Readings:
         times = next(iter(self.rows.values())).table.times
         said = np.nan_to_num(grid(self.rows.values(), times))
         return {*compress(self.rows, np.any(said, axis=1).tolist())}
+
+    def package(self, place: Place) -> Place:
+        """The GPU itself or, of one that has no reading, the one numbered before it that has: of
+        the two dies of a package (AMD MI200) the first tells the power of both."""
+        if place in self.rows or not (place.gpu or "").isdecimal():
+            return place
+        first = replace(place, gpu=str(int(place.gpu or "0") - 1))
+        return first if first in self.rows else place
+
+
+def of_packages(power: Readings | None) -> Readings | None:
+    """Without the GPUs that read 0 all the time, which no card draws; None where none is left."""
+    told = None if power is None else power.telling()
+    if power is None or not told:
+        return None
+    return replace(power, rows={place: row for place, row in power.rows.items() if place in told})
 
 
 def readings(answer: Answer | None) -> Readings | None:

@@ -22,6 +22,7 @@ from flatline.model import Claim, Place, QueryCite
 from flatline.series.answer import Answer, by_exporter
 
 POWER, BUSY, SMS = "gpu_power_watts", "gpu_utilization_ratio", "gpu_sm_active_ratio"
+ENGINE = "gpu_engine_active_ratio"
 SETTLE_S, LEAST_S = 60, 120
 """After the last step the waiting builds up; a shorter wait is two or three samples."""
 MOST_S = 3600
@@ -40,6 +41,7 @@ FEW_SMS_PART = 0.5
 each of NCCL's channels, 32 at most of 132), and one that computes on as many as ever, whatever
 power it draws."""
 SAID = {POWER: ("drew", "{:.0f} W"), BUSY: ("ran a kernel", "{:.0%} of it"),
+        ENGINE: ("kept its engine busy", "{:.0%} of it"),
         SMS: ("kept busy", "{:.0%} of its SMs")}  # fmt: skip
 MOST_OF_ALL = 4
 """At most one GPU in so many: where half of them are idle, who waits for whom is not told."""
@@ -83,7 +85,11 @@ def idle(facts: Facts, until: float | None, since: float | None = None) -> Idle 
     """GPUs far below the others' power from the last step on (or from `since`), until POSIX
     seconds; None where none stands apart, or nothing dates the last step or measures power."""
     held = _stood_still(facts, until, since)
-    for signal, low, rest in ((POWER, IDLE_PART, APART_PART), (BUSY, NO_KERNEL, NEARLY_ALL)):
+    for signal, low, rest in (
+        (POWER, IDLE_PART, APART_PART),
+        (BUSY, NO_KERNEL, NEARLY_ALL),
+        (ENGINE, NO_KERNEL, NEARLY_ALL),
+    ):
         read = None if held is None else held.means(facts, signal)
         if held is None or read is None:
             continue

@@ -27,7 +27,8 @@ SETTLED = 100.0
 """A gradient's norm beyond it is none of a model that was trained for long: clipping is at 1."""
 GROWN = 3.0
 _REWARD = re.compile(
-    r"(?i)\b(?:[\w/]{0,40}(?:reward|return)s?(?:[/_](?:mean|avg|average))?)['\"]?\s{0,3}[:=]\s{0,3}"
+    r"(?i)\b(?:[\w/]{0,40}(?:reward|return)s?(?:[/_](?:mean|avg|average|accuracies|margins))?)"
+    r"['\"]?\s{0,3}[:=]\s{0,3}"
     r"([-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)"
 )
 _SKIPS = re.compile(r"skipped iterations: {1,8}[1-9]")

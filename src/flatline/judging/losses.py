@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import exp
 from statistics import median
 
 from flatline.facts import Facts
-from flatline.judging.anchored import EFFECT, finest, stretch_levels
+from flatline.judging.anchored import EFFECT, anchored, finest, stretch_levels
 from flatline.judging.bursts import LEAST_COUNT, Aligned, Bar, align, bursts
 from flatline.judging.throughput import Course
 from flatline.judging.timeline import ByHost, Timeline, timeline
@@ -21,7 +21,12 @@ CARRIED = "transport-of-nccl"
 DISABLED = "transport-ib-disabled"
 SOCKETS = "Socket"
 RESENT, SENT = "tcp_retransmits_total", "network_transmit_bytes_total"
+FRAMES = "network_receive_errors_total"
 RDMA, TCP, SYMBOLS = "RDMA traffic", "TCP segments", "words on its links"
+PACKETS = "packets on its links"
+AS_WELL = 0.9
+"""Of the slow time that what is sent again covers, packets received in error must cover so much to
+tell of whose link it is: who sends again may be any of its peers."""
 USUAL = 1.0
 """TCP segments sent again in a second: a handful is usual on any network."""
 OWN_TRAFFIC = 1.2
@@ -61,7 +66,29 @@ def on_sockets(facts: Facts) -> Match | None:
 def network(facts: Facts, run: Course) -> Network | None:
     """None where no counter of what carries the collectives was measured on several hosts: of
     lost RDMA traffic or of errors of its links, or of TCP segments sent again where NCCL says that
-    it uses sockets."""
+    it uses sockets.  Packets that hosts received in error come first where they meet the slow
+    phases as well: on a network that has no counters of RDMA nothing else tells."""
+    sent_again, frames = _carried(facts, run), _frames(facts, run)
+    if frames is None:
+        return sent_again
+    of_frames = align(frames.lit, run.low(frames.cut))
+    if of_frames is None:
+        at = anchored(run.pace, frames.cut, frames.lit) if sent_again is None else None
+        return sent_again if at is None else frames
+    other = None if sent_again is None else align(sent_again.lit, run.low(sent_again.cut))
+    met = other is None or of_frames.recall >= AS_WELL * other.recall
+    return frames if met else sent_again
+
+
+def _frames(facts: Facts, run: Course) -> Network | None:
+    if not facts.measured(FRAMES):
+        return None
+    cut = timeline(facts, [FRAMES], run.pace.span, 2 * run.pace.interval_s)
+    found = None if cut is None else _read(facts, [FRAMES], cut)
+    return None if found is None or not found.lit else replace(found, what=PACKETS)
+
+
+def _carried(facts: Facts, run: Course) -> Network | None:
     if on_sockets(facts) is not None:
         signals = [signal for signal in (RESENT,) if facts.measured(signal)]
         cut = timeline(facts, signals, run.pace.span, 2 * run.pace.interval_s)

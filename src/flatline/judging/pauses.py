@@ -43,6 +43,7 @@ LONGER = 2.0
 """Times the longest of the run's other pauses: evaluations and saves of one run take alike."""
 CHANCE = 0.01
 """How often as many lines might lie in pauses that they have nothing to do with."""
+BETWEEN_STEPS = ("eval", "checkpoint_saved")
 APART_S = 60.0
 """Lines closer to one another tell of one event: kernels repeat themselves."""
 COST, COST_S = 0.03, 60.0
@@ -301,6 +302,22 @@ def between(facts: Facts, stood_: Stood, pause: Pause, *kinds: str) -> tuple[Log
         and m.cite.source == stood_.track.source
         and first <= m.cite.line <= last
     )
+
+
+def in_told_pauses(facts: Facts, spans: Sequence[tuple[float, float]]) -> bool:
+    """Whether most of those spans lies where the run stood still for an evaluation or a save, as
+    its log says between two steps: what one rank does alone then slows no step."""
+    known = stood(facts)
+    told = [] if known is None else [
+        pause for pause in known.pauses if between(facts, known, pause, *BETWEEN_STEPS)
+    ]  # fmt: skip
+    if known is None or not told:
+        return False
+    off_s = min(known.off_s, max(end - begin for begin, end in spans))
+    met = ((max(begin, pause.begins - off_s), min(end, pause.ends + off_s))
+           for begin, end in spans for pause in told)  # fmt: skip
+    whole = sum(end - begin for begin, end in spans)
+    return _length(span for span in met if span[0] < span[1]) >= COVERED * whole
 
 
 def longest_of(facts: Facts, waited: Stalled) -> Claim:

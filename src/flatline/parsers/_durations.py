@@ -16,8 +16,8 @@ _DATA = re.compile(
 )
 _OWN_UNIT = re.compile(r"_(ms|s|sec)[\s:=]")
 _SYNC = re.compile(
-    r"(?<![\w/])(?:wait[ _])?(?:(?:grad(?:ient)?[ _-]?)?(?:sync|all[ _-]?reduce)"
-    r"|comm(?:unication)?)(?:[ _](?:time|wait))?"
+    r"(?<![\w/])(?:wait[ _]|exposed[ _]|t_)?(?:(?:grad(?:ient)?[ _-]?)?(?:sync|all[ _-]?reduce)"
+    r"|comm(?:unication)?|nccl|collectives?|barrier)(?:[ _](?:time|wait))?(?:_(?:ms|s(?:ec)?))?"
     r"\s{0,3}(?:[:=]\s{0,3}|\s{0,5})(" + NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
 )
 _TIME = re.compile(
@@ -40,9 +40,11 @@ _BARE = re.compile(
 )
 """Milliseconds without a name right before the throughput they make (llm.c prints them so)."""
 _METERS = re.compile(
-    r"(?<!\w)time[\s:=]{1,3}([0-9]+\.[0-9]+)\W{1,4}data[\s:=]{1,3}([0-9]+\.[0-9]+)(?![\w.])"
+    r"(?<!\w)time[\s:=]{1,3}([0-9]+\.[0-9]+)(?:\s?\(\s{0,3}[0-9.]{1,12}\))?\W{1,4}"
+    r"data[\s:=]{1,3}([0-9]+\.[0-9]+)(?![\w.])"
 )
-"""The meters of a step's time and of what of it the data took, side by side."""
+"""The meters of a step's time and of what of it the data took, side by side; a mean in brackets
+may stand behind each (the ImageNet example of PyTorch)."""
 
 
 class Seconds(NamedTuple):

@@ -80,7 +80,9 @@ _OF = r"(?: *(?:/|of|out of) *" + _INTEGER + r"(?![\w.]))?"
 _STEP = re.compile(
     r"(?<![\w./-])(?:(global|train(?:ing)?|optim(?:izer)?|current)[ _/]?)?"
     r"(step|iter(?:ation)?|(?<!total )(?<!num )(?<!max )steps(?= ?:)"
-    r"|update|num_updates|it(?=[:=]| {1,8}[0-9]{1,12}(?:/| +loss\b)))(?: *[:=#] *#?| +#?)\[? *"
+    r"|update|num_updates"
+    r"|it(?=[:=]| {1,8}[0-9]{1,12}(?:/| {0,2}[|,:;]? +(?:[a-z]{1,8}[ _/])?loss\b)))"
+    r"(?: *[:=#] *#?| +#?)\[? *"
     + _COUNT + r"(?! ?m?s(?:ec)?\b)" + _OF
 )  # fmt: skip
 _PLANNED = re.compile(

@@ -31,13 +31,15 @@ TRIGGERS = (
     r"(?i:resum(ing|ed) )",
     r"(?i:(loaded|restored|saved|wrote) [^\n]{0,60}(checkpoint|ckpt))",
     r"(?i:checkpoint [^\n]{0,80}(loaded|restored|saved))",
-    r"(?i:(ckpt|checkpoint): (loaded|restored|saved) )",
+    r"(?i:(ckpt|checkpoint): (loaded|restored|saved|wrote) )",
     r"(?i:checkpoint save [^\n]{0,120}(took|save duration ?:) [0-9])",
     r"(?i:checkpoint save for step [0-9][^\n]{0,400} finalized)",
     r"[Ss]aved [^\n]{0,120}(step|iter|epoch)[-_]?[0-9]+[^\n]{0,20}\.(pt|pth|ckpt)",
     r"(?i:no [a-z ]{0,24}checkpoints? )",
     r"(?i:(training|starting|start) [^\n]{0,30}from scratch)",
+    r"(?i:nothing to (load|resume|restore))",
     r"Training starts at step [0-9]",
+    r"(?i:train(ing)? from (step|iteration) [0-9])",
     r"(?i:train(ing)? (is |has |was )?(been )?(complete|finished|done))",
     r"Finished [Tt]raining",
     r"(?i:(finished|completed|reached) [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
@@ -73,7 +75,13 @@ _RESUME = re.compile(
     r"\bresum(?:ing|ed) (?:the )?(?:run|job|train)",
     re.I,
 )
-_STARTS = re.compile(r"Training starts at step ([0-9]{1,12})\b(?:.*\btotal steps ([0-9]{1,12}))?")
+_STARTS = re.compile(
+    r"Training starts at step ([0-9]{1,12})\b(?:.*\btotal steps ([0-9]{1,12}))?"
+    r"|(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
+    r"(?:start(?:ing)? )?train(?:ing)? from (?:step|iteration) ([0-9]{1,12}) to"
+    r"(?: step| iteration)? ([0-9]{1,12})(?![\w.]*[0-9])",
+    re.I,
+)
 _LOADED = re.compile(
     r"\b(?:loaded|restored)\b[^\n]{0,60}?\b(?:checkpoint|ckpt)"
     r"|\bcheckpoint\b[^\n]{0,80}?\b(?:loaded|restored)\b|\bckpt: (?:loaded|restored) ",
@@ -82,7 +90,7 @@ _LOADED = re.compile(
 _SAVED = re.compile(
     r"\b(?:saved|wrote)\b[^\n]{0,60}?\b(?:checkpoint|ckpt)"
     r"|\bsaved\b[^\n]{0,120}?(?:step|iter|epoch)[-_]?[0-9]{1,12}[^\n]{0,20}\.(?:pt|pth|ckpt)\b"
-    r"|\bcheckpoint\b[^\n]{0,80}?\bsaved\b|\bckpt: saved "
+    r"|\bcheckpoint\b[^\n]{0,80}?\bsaved\b|\b(?:ckpt|checkpoint): (?:saved|wrote) "
     r"|\bcheckpoint save\b[^\n]{0,120}?\b(?:took|save duration ?:) [0-9]"
     r"|\bcheckpoint save for step [0-9][^\n]{0,400}? finalized successfully",
     re.I,
@@ -91,7 +99,8 @@ _FRESH = re.compile(
     r"\bno (?:(?:existing|previous|prior|valid|saved|latest|training|resumable) )*checkpoints? "
     r"(?:was |were |is |are )?(?:found|exists?|available|detected|present|to resume)"
     r"|\bno checkpoints? (?:in|at|under) \S{1,200}(?:[,;:] (?:start|begin|train)|\s*$)"
-    r"|\b(?:training|starting|start)\b[^\n.]{0,30}?\bfrom scratch\b",
+    r"|\b(?:training|starting|start)\b[^\n.]{0,30}?\bfrom scratch\b"
+    r"|\b(?:resume|ckpt|checkpoint)\w*\b[^\n]{0,40}?\bnothing to (?:load|resume|restore)\b",
     re.I,
 )
 _FINISHED = re.compile(
@@ -129,7 +138,9 @@ _OF_PART = re.compile(
 """What else is done in steps, and parts of a run."""
 _MOST = re.compile(
     r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
-    r"max(?:imum)?[ _]steps reached(?:[ :(]{1,3}([0-9]{1,12})\)?)?(?:[,.;] \w{1,20})?[\s.!]*$",
+    r"max(?:imum)?[ _]steps reached(?:[ :(]{1,3}([0-9]{1,12})\)?)?"
+    r"(?:[,.;] (?:(?:the )?(?:final|last) (?:checkpoint|model|weights)\b[^\n]{0,200}|\w{1,20}))?"
+    r"[\s.!]*$",
     re.I,
 )
 _MORE = re.compile(
@@ -181,7 +192,8 @@ class Reader:
         """At most one value a line, and none where it is not the plain statement of a fact."""
         text = text[:2_000]
         if found := _STARTS.search(text):
-            step, planned = int(found[1]), int(found[2]) if found[2] else None
+            at, to = (found[1], found[2]) if found[1] else (found[3], found[4])
+            step, planned = int(at), int(to) if to else None
             if step <= 1:
                 return (Progress("fresh", step=step, planned=planned),)
             return (Progress("resume", step=step - 1, planned=planned),)
