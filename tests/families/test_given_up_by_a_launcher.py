@@ -46,6 +46,8 @@ def test_it_made_steps_to_the_end(tmp_path: Path) -> None:
 NAMED = [
     ("worker-2.log", "worker 2 (gpu-k2) declared DEAD (no heartbeat for 187s)", ("gpu-k2", 2)),
     ("worker_2.log", "worker w2 (gpu-k2): no heartbeat for 187s, declared DEAD", ("gpu-k2", None)),
+    ("worker_10.0.0.2.log", "10.0.0.2: no heartbeat for 187s: marking worker DEAD",
+     ("10.0.0.2", None)),
     ("rank2.log", "rank 2 was marked as lost: last heartbeat 187 s ago", (None, None)),
     ("trainer-2.log", "no heartbeat from task trainer-2 (gpu-k2) for 187s, marking it dead",
      ("gpu-k2", None)),

@@ -30,8 +30,8 @@ _ENDED = re.compile(
     r"|segmentation|reboot\w*|node.?fail\w*|down|unreachable|xid)\b"
 )
 _NUMBERED = re.compile(r"([A-Za-z]{0,24})[-_.]?0{0,6}(\d{1,6})(?![\w-])")
-_IS_NAME = re.compile(r"(?=.*\d).*[A-Za-z]")
-"""Names of hosts hold a number, and more than that."""
+_IS_NAME = re.compile(r"(?=.*\d).*[A-Za-z.]")
+"""Names of hosts, and addresses, hold a number, and more than that."""
 _SECONDS = re.compile(r"\b(\d{1,5})(?:\.\d{1,6})? ?s(?:ec(?:ond)?s?)?\b")
 
 
