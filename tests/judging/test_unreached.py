@@ -165,6 +165,26 @@ def test_tasks_that_the_barrier_of_jax_names(tmp_path: Path, text: str, hosts: l
     assert [place.host for place in verdict.culprits] == hosts
 
 
+def test_many_tasks_of_one_host(tmp_path: Path) -> None:
+    """Whose logs say which task each is of, and where it runs."""
+    told = "".join(TASK.format(n) for n in (12, 13, 14, 15))
+    for n in range(16):
+        head = f"train.py:61] jax 0.4.35, task {n}/16 on n{1 + n // 4}\n"
+        last = (
+            "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: failed to connect to all"
+            " addresses; last error: UNKNOWN: ipv4:10.0.0.4:52388: connect: No route to host\n"
+            if n >= 12
+            else REGISTERED.format(12, told).replace("12/4", "12/16")
+        )
+        (tmp_path / f"gc.{n}.log").write_text(head + last)
+    (tmp_path / "sacct.psv").write_text(SACCT)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "C1"
+    assert {place.host for place in verdict.culprits} == {"n4"}
+    assert [place.task for place in verdict.culprits] == [12, 13, 14, 15]
+
+
 def labelled(*tasks: int) -> str:
     return "".join(f"{n}: {missing(3) if n == 0 else LOST}" for n in tasks)
 
@@ -202,6 +222,8 @@ def test_who_alone_did_not_give_up(tmp_path: Path, text: str, hosts: list[str]) 
         ("# pod gpt-worker-1 on node n3\n", ["n3"]),
         ("[2026-03-04 08:00:00] starting torchrun --master_addr=n1\n", []),
         ("nodes: n1 n2 n3 n4\n", []),
+        ("n3: ready\nn1: ready\n", []),
+        ("host n3 connects to n1\n", ["n3"]),
     ],
 )
 def test_a_log_whose_head_says_where_it_is(tmp_path: Path, head: str, hosts: list[str]) -> None:

@@ -26,6 +26,7 @@ from flatline.collect.histories import last_of_each, not_beside_a_log
 from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting
 from flatline.collect.masking import masked
+from flatline.collect.numbered import numbered
 from flatline.collect.numbers import ENDLESS, Numbers
 from flatline.collect.of_job import of_job, told_by_logs
 from flatline.collect.parent import Span, lay_before, left_unfinished
@@ -295,6 +296,7 @@ def _logs(
     names = {
         f.source: place_of_name(f.source.removeprefix(BASELINE)) or NamePlace() for f in files
     }
+    names |= numbered(files, names)
     many = bool(rows) and len(rows[-1].nodes) > 1
     hosts = {name.host for name in names.values() if name.host}
     year = next((r.started_at.year for r in reversed(rows) if r.started_at), None)

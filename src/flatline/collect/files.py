@@ -55,10 +55,11 @@ _STEP_CELL = (
 _ROW = re.compile(rb"\s*" + _STEP_CELL)
 """The first row of what a program wrote of its steps, where other such files are data."""
 _LATER_ROW = re.compile(
-    rb"^(?=" + _STEP_CELL + rb")\{[^\n]{0,4000}?\"(?:\w{1,16}[/_])?loss\": ?(?:-?[0-9]|NaN)",
+    rb"^(?=" + _STEP_CELL.replace(b"|epoch)", b"|epoch|it|update)") + rb")"
+    rb"\{[^\n]{0,4000}?\"(?:\w{1,16}[/_])?loss\": ?(?:-?[0-9]|NaN)",
     re.MULTILINE,
 )
-"""One below what a program wrote of its start."""
+"""One below what a program wrote of its start; with a loss, shorter names are a step's as well."""
 _LOGGED_ROW = re.compile(
     rb"\s*\{(?=[^\n]{0,4000}?\"(?:ts|time|@?timestamp|asctime|datetime|date)\": ?[\"0-9{])"
     rb"[^\n]{0,4000}?\"(?:(?:log[._]?)?level|level_?name|severity|lvl)\": ?"
@@ -106,7 +107,8 @@ _KERNEL_SAYS = re.compile(
     rb"(?<=[\]\d] )(?:NVRM:|nvidia[ -]|mlx\d_|amdgpu|EDAC |mce:|Out of memory|oom-kill:|oom_reaper"
     rb"|Memory cgroup|\S+ invoked oom-killer|nfs: |Lustre|LNet|audit:|systemd\[1\]|IPv6: |pcieport"
     rb"|pci |usb |bnxt_\w+ |infiniband |ionic |irdma |ice |hfi1 |EXT4-fs|XFS|CPU\d|perf: "
-    rb"|Linux version|Command line: |INFO: task |ib\w* |eth\d)"
+    rb"|Linux version|Command line: |INFO: task |ib\w* |eth\d"
+    rb"|cxi_\w+ |tg3 |igb |ixgbe |i40e |nvme )"
 )
 _DAEMON = re.compile(
     rb"^\[\d{4}-\d\d-\d\dT[\d:.]+\] (?:error: |debug\d?: {1,2}|info: )?"

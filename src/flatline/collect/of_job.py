@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence, Set
 
 from flatline.collect.files import Found
@@ -16,6 +17,7 @@ from flatline.rank_hosts import named_after
 MOST_LOGS, HEAD_BYTES = 64, 16_384
 """Looked at for the job they are of: a program prints its surroundings first."""
 _STATED = re.compile(rb"\bSLURM_JOB_?ID\b['\"]?\s{0,3}[=:]\s{0,3}['\"]?(\d{1,12})\b")
+_DIGITS = re.compile(r"\d+")
 _ID = r"\d+(?:[_/.-]\d+)?"
 """A job's number, or an array task's."""
 
@@ -50,9 +52,10 @@ def of_job(found: list[Found], rows: Sequence[Job], asked: str, known: set[str])
     The files of one job where a folder holds several.
 
     Logs named after the job are its own; so are those named after a rank, a task or one of its
-    hosts and after no job, unless something in the folder is named after another job: another of
-    those that are `known` by records, or a log that differs from one of its own by that number
-    alone.  Where none is named after the job, all are that are named after no other.  A kernel log
+    hosts, or that differ from one another by a number alone, and after no job, unless something in
+    the folder is named after another job: another of those that are `known` by records, or a log
+    that differs from one of its own by that number alone.  Where none is named after the job, all
+    are that are named after no other.  A kernel log
     speaks of a host, whoever ran there: it is kept unless it is named after another job.  Records
     and metrics are kept: their rows, as a kernel's lines, are told apart later.
     """
@@ -72,12 +75,14 @@ def of_job(found: list[Found], rows: Sequence[Job], asked: str, known: set[str])
     strange = {id(file) for file in found if any(names(file, other) for other in others)}
     strange |= {id(file) for file in logs if not alike.isdisjoint(_without(_ID, file.source))}
     strange -= own
+    series = Counter(_DIGITS.sub("#", file.source) for file in logs if id(file) not in own)
     several = any(id(file) in strange for file in found if file.kind in (LOG, EVENTS, KERNEL))
 
     def keep(file: Found) -> bool:
         if file.kind in (LOG, EVENTS) and alike and id(file) not in own:
             placed = place_of_name(file.source) or named_after(file.source, hosts)
-            return not several and placed is not None
+            one_of_many = series[_DIGITS.sub("#", file.source)] > 1
+            return not several and (placed is not None or one_of_many)
         return file.kind not in (LOG, KERNEL, EVENTS) or id(file) not in strange
 
     return list(filter(keep, found))

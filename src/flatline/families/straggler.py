@@ -43,6 +43,7 @@ from flatline.judging.named_logs import known_hosts
 from flatline.judging.own_work import Slow, own_work
 from flatline.judging.pauses import in_told_pauses
 from flatline.judging.pcie import narrow
+from flatline.judging.printed_tables import tabled_waits
 from flatline.judging.printed_waits import Waits, printed_waits
 from flatline.judging.reported import Reported, reported
 from flatline.judging.slow_cpus import at_moments, beside, slow_cpus
@@ -101,7 +102,7 @@ def judge(facts: Facts) -> Judgement:
 
 
 def _judged(facts: Facts) -> Finding | None:
-    told = printed_waits(facts)
+    told = printed_waits(facts) or tabled_waits(facts)
     if told is not None:
         return _waited_for(facts, told)
     by_itself = reported(facts)

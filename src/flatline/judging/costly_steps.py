@@ -32,6 +32,9 @@ WAITED_FOR = ("host_io_pressure_seconds_total", "host_io_pressure_ratio")
 _TOOK = re.compile(
     r"(?:\bin |\(|\btook |[Dd]uration ?: )([0-9]{1,6}(?:\.[0-9]{1,6})?) ?s(?:ec(?:onds?)?)?\b"
 )
+TIMER_LINES = 3
+_TIMER = re.compile(r"^\s*save-checkpoint \.{3,80}: \([0-9.]{1,16}, ([0-9.]{1,16})\)")
+"""Milliseconds, of the rank that took least and of the one that took most."""
 _NO_SAVE = re.compile(
     r"\b(?:not|never|skip(?:s|ped|ping)?|without|finished|done|after|error|while) saving\b",
     re.IGNORECASE,
@@ -122,9 +125,9 @@ def stated_saves(facts: Facts) -> Stated | None:
     if undated is not None:
         outside, clock = (undated.wall_s, undated.slack_s), "the record of the run"
     told = [
-        (float(found[1]), marker.cite)
+        (seconds, marker.cite)
         for marker in facts.markers_of("checkpoint_saved")
-        if marker.attempt == facts.last.n and (found := _TOOK.search(marker.cite.text))
+        if marker.attempt == facts.last.n and (seconds := _said(facts, marker.cite)) is not None
     ]
     own = _own_times(facts) if outside is None else None
     if told and own is not None:
@@ -137,6 +140,15 @@ def stated_saves(facts: Facts) -> Stated | None:
         return None
     lost = min(sum(seconds for seconds, _ in told), outside[1])
     return Stated(lost, outside[0], len(told), tuple(cite for _, cite in told), clock)
+
+
+def _said(facts: Facts, saved: LogCite) -> float | None:
+    """Seconds that a line on a save says it took, or Megatron's timer on the lines behind it."""
+    if found := _TOOK.search(saved.text):
+        return float(found[1])
+    behind = facts.lines(saved.source, saved.line + 1, TIMER_LINES)
+    timed = next(filter(None, map(_TIMER.search, behind)), None)
+    return float(timed[1]) / 1e3 if timed is not None else None
 
 
 def _held_by_saves(facts: Facts, told: Sequence[tuple[float, LogCite]]) -> Stated | None:

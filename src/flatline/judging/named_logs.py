@@ -14,7 +14,8 @@ HEAD_LINES = 40
 _HOSTNAME = re.compile(r"\bhost(?:name)?[=: ]{1,3}([\w.-]{1,64})")
 _WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _ELSEWHERE = re.compile(
-    r"(?i)(?:master|addr|endpoint|rdzv|coordinator|server|store)[\w-]*[= :]+\S+"
+    r"(?i)\b(?:addresses of|connect\w*(?: to)?|reach\w*|from|peer) [(\[]?\S+"
+    r"|(?:master|addr|endpoint|rdzv|coordinator|server|store)[\w-]*[= :]+\S+"
 )
 """Arguments that name the host which is connected to."""
 _OWN = re.compile(
@@ -60,15 +61,16 @@ def host_of_log(facts: Facts, source: str) -> str | None:
 
 
 def _alone_named(lines: Sequence[str], hosts: Sequence[str]) -> str | None:
-    """The host that the first line of a log which names any says it is of; None where a line
-    names several, or one that is only connected to."""
+    """The one host that the first lines of a log name, where one of them says that it is of it;
+    whom it connects to does not count, and a log of several hosts names others soon."""
+    named: dict[str, bool] = {}
     for line in lines:
         words = set(_WORD.findall(_ELSEWHERE.sub(" ", line)))
-        found = [host for host in hosts if host in words]
-        if found:
-            own = {told[1] for told in _OWN.finditer(line)}
-            return found[0] if len(found) == 1 and found[0] in own else None
-    return None
+        own = {told[1] for told in _OWN.finditer(line)}
+        for host in words.intersection(hosts):
+            named[host] = named.get(host, False) or host in own
+    (alone, says), *others = named.items() or [("", False)]
+    return alone if says and not others else None
 
 
 def hosts_with_logs(facts: Facts) -> set[str]:

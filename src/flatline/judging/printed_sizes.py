@@ -1,4 +1,4 @@
-"""How much work a step has, where a loop prints it: sequence length, batch size."""
+"""How much work a step has, where a loop prints it: sequence length, batch size, crop."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ MOST_POINTS = 600
 """Lines that are read anew; a curriculum changes a handful of times."""
 _SIZE = re.compile(
     r"(?<![\w.])((?:max_?|avg_?|mean_?|average[_ ]?|cur(?:rent)?[_ ]?)?(?:seq(?:uence)?[_ -]?"
-    r"len(?:gth)?|context[_ -]?len(?:gth)?)|(?:global[_ ]|micro[_ ]|local[_ ]|train[_ ])?"
-    r"batch[_ ]?size)(?:[\"']?\s{0,3}[=:]\s{0,8}|\s{1,3})"
+    r"len(?:gth)?|context[_ -]?len(?:gth)?|crop(?:[_ ]size)?|(?:num[_ ]|n[_ ])?frames)"
+    r"|(?:image|img|input)[_ ]?(?:size|res(?:olution)?)|resolution|msa(?:[_ ](?:depth|size|seqs))?"
+    r"|(?:global[_ ]|micro[_ ]|local[_ ]|train[_ ])?batch[_ ]?size)"
+    r"(?:[\"']?\s{0,3}[=:]\s{0,8}|\s{1,3})"
     r"([0-9](?:[0-9]|,(?=[0-9]{3})){0,11}(?:\.[0-9]{1,9})?)(?![\w.])",
     re.IGNORECASE,
 )

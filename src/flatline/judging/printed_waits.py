@@ -95,7 +95,7 @@ def _by_step(facts: Facts, track: Track) -> dict[int, tuple[float, float]]:
     """(wait, length) in seconds of each step that printed its wait; the length by the clock where
     it was not printed."""
     span = [i for i in track.of_attempt(facts.last.n) if track.steps[i] >= 0]
-    each = _by_clock(track, span)
+    each = by_clock(track, span)
     rows = {
         track.steps[i]: (
             track.sync_s[i],
@@ -106,7 +106,7 @@ def _by_step(facts: Facts, track: Track) -> dict[int, tuple[float, float]]:
     return {step: row for step, row in rows.items() if 0 <= row[0] <= row[1]}
 
 
-def _by_clock(track: Track, span: Sequence[int]) -> float:
+def by_clock(track: Track, span: Sequence[int]) -> float:
     """Seconds a step took on the whole, NaN where the lines have no times."""
     dated = [i for i in span if isfinite(track.at[i])]
     steps = track.steps[dated[-1]] - track.steps[dated[0]] if dated else 0

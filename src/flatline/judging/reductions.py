@@ -15,14 +15,19 @@ from dataclasses import dataclass
 from math import isfinite
 from statistics import median
 
-from flatline.facts import Facts
+from flatline.facts import Facts, Track
+from flatline.judging.printed_waits import by_clock
 from flatline.model import LogCite
 
 LEAST_LINES = 3
 """The first is left out: communicators are made and kernels compiled in it."""
+LEAST_STEPS = 10
+"""Lines of steps that tell it: by chance one of a few is long."""
+_ACROSS = re.compile(r": \([0-9.]{1,16}, [0-9.]{1,16}\)")
+"""The shortest and the longest of all ranks."""
 _PART = re.compile(r"\b([a-z][\w-]*) ?\.{0,80}: \(?([0-9]{1,12}(?:\.[0-9]{1,12})?)")
 _REDUCED = re.compile(
-    r"(?:bwd|backward)_allreduce(_microstep)?|backward-params-all-reduce|all-grads-sync"
+    r"(?:bwd|backward)_allreduce(_microstep)?|backward-(?:params-)?all-?reduce|all-grads-sync"
 )
 _WHOLE = re.compile(
     r"(?:fwd|bwd|forward|backward|step)(?:_microstep)?|(?:forward|backward)-compute|optimizer"
@@ -44,6 +49,7 @@ def reduction(facts: Facts) -> Reduction | None:
     """None where fewer than three lines of the last attempt tell it."""
     kinds: dict[str, list[tuple[float, float, LogCite]]] = defaultdict(list)
     usual = _usual_ms(facts)
+    least: dict[str, bool] = {}
     for match in facts.tagged("reduction-time"):
         if match.attempt != facts.last.n:
             continue
@@ -51,14 +57,43 @@ def reduction(facts: Facts) -> Reduction | None:
         kind = next((name for name in parts if _REDUCED.fullmatch(name)), None)
         if kind is None:
             continue
-        whole = usual if kind == "all-grads-sync" else _whole(parts, kind)
+        across = _ACROSS.search(match.cite.text) is not None
+        whole = usual if across else _whole(parts, kind)
         if whole:
             kinds[kind].append((parts[kind], whole, match.cite))
+            least[kind] = across
     for kind in sorted(kinds, key=lambda kind: kind.endswith("_microstep")):
         told = kinds[kind][1:]
         if len(told) >= LEAST_LINES - 1:
-            return _sum(told, least=kind == "all-grads-sync")
-    return None
+            return _sum(told, least=least[kind])
+    return _of_steps(facts)
+
+
+def _of_steps(facts: Facts) -> Reduction | None:
+    """By what the lines of steps say of it; of several ranks that do, at each step by the one that
+    waited least, whose share it is where all of them are heard."""
+    tracks = [track for track in facts.tracks if _tells(facts, track)]
+    if not tracks:
+        return None
+    main = tracks[0]
+    waits: dict[int, float] = {}
+    for track in tracks:
+        own = {track.steps[i]: track.sync_s[i] for i in track.of_attempt(facts.last.n)
+               if isfinite(track.sync_s[i]) and track.steps[i] >= 0}  # fmt: skip
+        waits = own if not waits else {s: min(waits[s], own[s]) for s in waits.keys() & own.keys()}
+    span = [i for i in main.of_attempt(facts.last.n) if main.steps[i] in waits][1:]
+    each = by_clock(main, span)
+    told = [(1e3 * waits[main.steps[i]], 1e3 * whole, facts.point(main, i).cite) for i in span
+            if isfinite(whole := main.step_s[i] if isfinite(main.step_s[i]) else each)
+            and waits[main.steps[i]] <= whole]  # fmt: skip
+    if len(told) < LEAST_STEPS or 2 * len(told) < len(span):
+        return None
+    return _sum(told, least=len(tracks) > 1 and len(tracks) == facts.world_size)
+
+
+def _tells(facts: Facts, track: Track) -> bool:
+    told = [i for i in track.of_attempt(facts.last.n) if isfinite(track.sync_s[i])]
+    return len(told) >= LEAST_STEPS
 
 
 def _whole(parts: dict[str, float], kind: str) -> float:

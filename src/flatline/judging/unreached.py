@@ -17,10 +17,13 @@ from flatline.model import Claim, LogCite, Match, Place, ProcessExit
 
 FAILED = ("c10d-store-connect-timeout",)
 """What says that it gave up: one that is told of no route tries again, and may come after all."""
-BARRIER, BEHIND = "jax-connect-barrier-timeout", 5
-"""JAX's, and the lines behind it on which the missing tasks stand."""
+BARRIER, BEHIND = "jax-connect-barrier-timeout", 80
+"""JAX's, and how many lines behind it the missing tasks may stand on, one each."""
 _REACHED = re.compile(r"tasks that reached the barrier: (?P<came>\d{1,6})/(?P<all>\d{1,6})")
-_TIMED_OUT = re.compile(r"(?is)timed out task names:(.{0,2000})")
+_TIMED_OUT = re.compile(
+    r"(?i)timed out task names:"
+    r"((?:\s{0,4}(?:\d{1,6}: ?)?/job:\w{1,40}/replica:\d{1,6}/task:\d{1,6},?\s{0,4})+)"
+)
 _TASK = re.compile(r"/task:(\d{1,6})")
 LOST = "c10d-store-lost"
 SIGNALLED, SHOWN, LEAST = 128, 4, 2
@@ -97,10 +100,17 @@ def _not_registered(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     ((tasks, cite),) = told.items()
     nodes = facts.job.nodes if facts.job is not None and len(facts.job.nodes) == world else ()
     places = [facts.on_host(Place(task=task)) for task in sorted(tasks)]
-    named_on = tuple(replace(p, host=nodes[p.task]) if p.host is None and nodes and p.task else p
-                     for p in places)  # fmt: skip
+    named_on = tuple(place if place.host is not None else replace(place, host=(
+        _by_log(facts, place.task) or (nodes[place.task or 0] if nodes else None)
+    )) for place in places)  # fmt: skip
     text = f"Of {world} tasks alone {name_places(places)} never came to the barrier"
     return named_on, claim(text, cite)
+
+
+def _by_log(facts: Facts, task: int | None) -> str | None:
+    """The host that the log of a task is of."""
+    logs = (read.source for read in facts.log_files(LOG) if read.place.task == task)
+    return next(filter(None, (host_of_log(facts, log) for log in logs)), None)
 
 
 def _left_over(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:

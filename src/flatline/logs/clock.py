@@ -41,11 +41,11 @@ _LEAD = (
 )
 _OPEN = (
     r"(?:\[?(?:NeMo [A-Z] |[A-Z]{4,8}\|)?"
-    r"|\{\"(?:@?timestamp|time|asctime|ts|text)\": ?\"|time=\"?|\()"
+    r"|\{\"(?:@?timestamp|time|asctime|ts|at|text)\": ?\"|time=\"?|\()"
 )
 _TIME = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
 _DATED = r"(\d{4})[-/](\d\d)[-/](\d\d)[T_ ,]" + _TIME
-_FIELD = r"\{(?=\")[^{}\n]{0,1900}?\"_?(?:@?timestamp|time|asctime|datetime|ts|created)\": ?"
+_FIELD = r"\{(?=\")[^{}\n]{0,1900}?\"_?(?:@?timestamp|time|asctime|datetime|ts|at|created)\": ?"
 """Of a row of JSON as loggers write one: structlog has its time last, others its level first."""
 _SLURM = re.compile(r"\*\*\* .{0,200}? AT " + _DATED + r"(?!\d)")
 _ABSL = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d{10}\.")

@@ -14,7 +14,7 @@ DOUBTED, PASSED_ON, SAID = 0.6, 0.0, 1.0
 """What is left of the strength of a line, by whether it says itself what stands in it."""
 LOGGED = re.compile(
     r"\"(?:level|level_?name|severity|lvl|log_?level)\":"
-    r"|\"(?:@?timestamp|time|asctime|ts)\": ?[\"\d{]"
+    r"|\"(?:@?timestamp|time|asctime|ts|at)\": ?[\"\d{]"
     r"|\"(?:stream|type)\": ?\"std(?:err|out)\"|\b(?:errors?|exceptions?|failures?)(?:: |=)\[[\"']"
     r"|(?:Error|Exception|Exit|Warning)\([\"'\d]",
     re.IGNORECASE,

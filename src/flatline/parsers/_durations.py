@@ -23,7 +23,7 @@ _SYNC = re.compile(
 _TIME = re.compile(
     r"(?<!\w)((?:step|batch|iter(?:ation)?)[ _]time(?:_ms|_s(?:ec(?:onds)?)?)?"
     r"|(?:step|train|iter)_(?:ms|s(?:ec(?:onds)?)?)"
-    r"|timing_s/step|step_avg|dt|time|(?:step|total|iter|batch)"
+    r"|timing_s/step|step_avg|dt|(?:time|t)/(?:it(?:er)?|step)|time|(?:step|total|iter|batch)"
     r"(?=[ =:]{1,3}(?:[0-9]+\.[0-9]+ ?s|[0-9]+(?:\.[0-9]+)? ?ms)))"
     r"\s*[:=]?\s*([0-9]{1,12}(?:\.[0-9]+)?)\s*(ms|s|sec)?(?![\w.:])"
 )

@@ -45,7 +45,9 @@ _AT_STEP = re.compile(
     r"#?[0-9]{1,12}\s*[:=]\s*(" + _NUMBER + r")(?![\w%])"
 )
 _NAMED_LOSS = re.compile(
-    r"(?<![\w/@.-])(mse|rmse|nll|ctc|bce|ce|elbo|huber)(?: *[:=] *| +)(" + _NUMBER + r")(?![\w%])"
+    r"(?<![\w/@.-])(mse|rmse|mae|nll|ctc|bce|ce|elbo|huber)(?: *[:=] *| +)("
+    + _NUMBER
+    + r")(?![\w%])"
 )
 """Losses by what they are: read where no word of the line is \"loss\"."""
 _COST = re.compile(
@@ -81,7 +83,7 @@ _STEP = re.compile(
     r"(?<![\w./-])(?:(global|train(?:ing)?|optim(?:izer)?|current)[ _/]?)?"
     r"(step|iter(?:ation)?|(?<!total )(?<!num )(?<!max )steps(?= ?:)"
     r"|update|num_updates"
-    r"|it(?=[:=]| {1,8}[0-9]{1,12}(?:/| {0,2}[|,:;]? +(?:[a-z]{1,8}[ _/])?loss\b)))"
+    r"|it(?= ?[:=]| {1,8}[0-9]{1,12}(?:/| {0,2}[|,:;]? +(?:[a-z]{1,8}[ _/])?loss\b)))"
     r"(?: *[:=#] *#?| +#?)\[? *"
     + _COUNT + r"(?! ?m?s(?:ec)?\b)" + _OF
 )  # fmt: skip
@@ -118,7 +120,8 @@ _NORM = re.compile(
 )
 _RATE = re.compile(r"(?<!\w)(?:lr|learning[ _]rate)\s*[:=]?\s*(" + _NUMBER + r")(?!\w)")
 _SPEED = re.compile(
-    r"(?<![\w/])(tok(?:ens)?/s(?:ec)?|tokens_per_s(?:ec(?:ond)?)?|tps|wps|img/s|samples/s(?:ec)?"
+    r"(?<![\w/])(tok(?:ens)?/s(?:ec)?|tok(?:ens)?_per_s(?:ec(?:ond)?)?|tps|wps|img/s"
+    r"|samples/s(?:ec)?|samples_per_s(?:ec(?:ond)?)?"
     r"|(?:it(?:er)?|steps?)(?:/s(?:ec)?|s?_per_sec(?:ond)?))(?:/(?:gpu|device|chip))?"
     r"\s*[:=]?\s*((?>[0-9][0-9,]*(?:\.[0-9]+)?(?:e[-+]?[0-9]+)?))([km]?)(?!\w)"
     r"|(?<![.,0-9])((?>[0-9][0-9,]*(?:\.[0-9]+)?))([km]?) ?"

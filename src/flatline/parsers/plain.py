@@ -38,8 +38,8 @@ TRIGGERS = (
     r"(?i:loss|xent)[^0-9\n]{0,40}[0-9]",
     r"(?i:loss|xent)[^\n]{0,32}(?i:nan|inf)",
     r"(?i:nan|inf) (?i:loss)",
-    r"(?i:iter|step|epoch)[a-z]{0,6}[ :=]{1,6}[0-9]+(/[0-9]+)?[ ,|:]{1,4}"
-    r"(mse|rmse|nll|ctc|bce|ce|elbo|huber)[ :=]{1,3}[0-9]",
+    r"(?i:iter|step|epoch)[a-z]{0,6}[ :=]{1,6}[0-9]+((/| of )[0-9]+)?[ ,|:]{1,4}"
+    r"(mse|rmse|mae|nll|ctc|bce|ce|elbo|huber)[ :=]{1,3}[0-9]",
     r"( mse=| rmse=| nll=| ctc=| bce=| elbo=| huber=)[0-9]",
     r" ce=[0-9]",
     r"Epoch: ?\[[0-9]+\] +\[ *[0-9]+/[0-9]+\] +eta:",

@@ -1,0 +1,73 @@
+"""
+Which process wrote each log of a series, where its own first lines say so.
+
+Names like `train.05.log` hold a number that may be anything.  Where every log of such a series
+says at its beginning that it is process 5 of 8, each another one, the number is the process's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+
+from flatline.collect.files import Found
+from flatline.errors import SourceError
+from flatline.facts import LOG
+from flatline.logs.places import NamePlace
+from flatline.logs.reading import read_head
+
+LEAST, MOST, HEAD_BYTES = 2, 4096, 4096
+"""Logs of a series that are looked at, and how far into each."""
+_DIGITS = re.compile(r"\d+")
+_SAYS = re.compile(
+    rb"\b(?P<what>process|task|rank)(?:[ _](?:id|index))?[ =:]{1,2}(?P<n>\d{1,6}) ?(?:/|of) ?"
+    rb"(?P<of>\d{1,6})\b",
+    re.IGNORECASE,
+)
+
+
+def numbered(files: Sequence[Found], names: Mapping[str, NamePlace]) -> dict[str, NamePlace]:
+    """The places of logs whose names say none; nothing of a series of which one says nothing, or
+    two say the same."""
+    series: dict[str, list[Found]] = defaultdict(list)
+    for file in files:
+        if file.kind == LOG and names[file.source] == NamePlace() and _DIGITS.search(file.source):
+            series[_DIGITS.sub("#", file.source)].append(file)
+    placed: dict[str, NamePlace] = {}
+    for logs in series.values():
+        if LEAST <= len(logs) <= MOST:
+            placed |= _together(logs)
+    return placed
+
+
+def _together(logs: Sequence[Found]) -> dict[str, NamePlace]:
+    said: dict[str, tuple[bytes, int, int]] = {}
+    for file in logs:
+        told = _said(file)
+        if told is None or str(told[1]) not in _numbers(file.source):
+            return {}
+        said[file.source] = told
+    kinds = {(what, of) for what, _, of in said.values()}
+    if len(kinds) != 1 or len({n for _, n, _ in said.values()}) < len(said):
+        return {}
+    return {
+        source: NamePlace(rank=n) if what == b"rank" else NamePlace(task=n)
+        for source, (what, n, _) in said.items()
+    }
+
+
+def _numbers(source: str) -> set[str]:
+    """Without the noughts before them, as they are counted."""
+    return {str(int(digits)) for digits in _DIGITS.findall(source)}
+
+
+def _said(file: Found) -> tuple[bytes, int, int] | None:
+    """What it is, its number, and of how many."""
+    try:
+        found = _SAYS.search(read_head(file.path, HEAD_BYTES))
+    except (OSError, SourceError):  # told of where it is read
+        return None
+    if found is None or int(found["n"]) >= int(found["of"]):
+        return None
+    return found["what"].lower(), int(found["n"]), int(found["of"])

@@ -1,0 +1,136 @@
+"""
+Which rank the others wait for, where one line tells a part of the steps of every rank.
+
+A loop may gather the times of all ranks on one and print them side by side.  Of waits the last one
+has the shortest, of work the longest; either must cost a part of a step, line after line.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from math import isfinite
+from statistics import median
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim
+from flatline.judging.named_logs import known_hosts
+from flatline.judging.printed_waits import HALF, LEAST_PART, MOST_SHARE, OFTEN, Waits, by_clock
+from flatline.model import LogCite, Place
+
+TOLD = "per-rank-times"
+LEAST_LINES, LEAST_RANKS, MOST_CHARS, HEAD_LINES = 4, 4, 16_384, 60
+ALIKE = 0.5
+"""Of what the one is apart, no other rank may be as far from the middle."""
+_PAIR = re.compile(
+    r"(?<![\w.:])r?(\d{1,5}) ?[=:] ?(\d{1,9}(?:\.\d{1,9})?)(?: ?(?:ms|s))?(?![\w.:])"
+)
+_LAYOUT = re.compile(
+    r"(?<![\w.])r?(\d{1,5}) ?[=:] ?([A-Za-z][\w.-]{1,120})(?:[/:](\d{1,2}))?(?!\w)"
+)
+_LAID = re.compile(r"(?i)\branks?\b.{0,24}\b(?:layout|map|mapping|placement|hosts?|nodes?)\b")
+_WAIT = re.compile(r"(?i)wait|idle|all[-_ ]?reduce|sync|halo|barrier|comm")
+_WORK = re.compile(r"(?i)comput|forward|backward|fwd|bwd|work|h2d|copy|load|data|step|time")
+_OF_EACH = re.compile(r"(?i)per[- ]rank")
+_MS = re.compile(r"(?i)\bms\b|\[ms\]|\(ms\)")
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """Seconds of each rank, by one line."""
+
+    cite: LogCite
+    by: Mapping[int, float]
+
+
+def tabled_waits(facts: Facts) -> Waits | None:
+    """None where no such lines stand, or no rank is apart in nearly all of them."""
+    tables: dict[tuple[bool, str], list[_Row]] = defaultdict(list)
+    for match in facts.tagged(TOLD):
+        if match.attempt == facts.last.n:
+            for waits, label, row in _parts(facts, match.cite):
+                tables[waits, label].append(row)
+    step_s = _step_s(facts)
+    found = (
+        _apart(facts, rows, step_s, label, waits=waits)
+        for (waits, label), rows in sorted(tables.items(), key=lambda item: not item[0][0])
+    )
+    return next(filter(None, found), None)
+
+
+def _parts(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
+    """Whether it is a wait, what it is called, and the times of a line's parts."""
+    text = "".join(facts.lines(cite.source, cite.line, 1, MOST_CHARS))
+    for part in text.split("|"):
+        pairs = list(_PAIR.finditer(part))
+        by = {int(pair[1]): float(pair[2]) for pair in pairs}
+        if len(by) < LEAST_RANKS or sorted(by) != [*range(len(by))] or len(pairs) > len(by):
+            continue
+        label = _OF_EACH.split(part[: pairs[0].start()])[-1]
+        named = " ".join(re.findall(r"[A-Za-z][\w/-]*", label)[-6:]).lower()
+        scale = 1e-3 if _MS.search(label) else 1.0
+        waits = _WAIT.search(label) is not None
+        if waits or _WORK.search(label):
+            yield waits, named, _Row(cite, {rank: scale * took for rank, took in by.items()})
+
+
+def _step_s(facts: Facts) -> float | None:
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    span = [i for i in track.of_attempt(facts.last.n) if track.steps[i] >= 0]
+    told = [track.step_s[i] for i in span if isfinite(track.step_s[i])]
+    length = median(told) if told else by_clock(track, span)
+    return length if isfinite(length) and length > 0 else None
+
+
+def _apart(
+    facts: Facts, rows: Sequence[_Row], step_s: float | None, label: str, *, waits: bool
+) -> Waits | None:
+    ranks = set(rows[0].by)
+    if len(rows) < LEAST_LINES or step_s is None or any(set(row.by) != ranks for row in rows):
+        return None
+    typical = {rank: median(row.by[rank] for row in rows) for rank in ranks}
+    usual = median(typical.values())
+    sign = -1.0 if waits else 1.0
+    far = {rank: sign * (took - usual) for rank, took in typical.items()}
+    late = max(far, key=lambda rank: (far[rank], -rank))
+    others = max(abs(away) for rank, away in far.items() if rank != late)
+    if far[late] < LEAST_PART * step_s or others > ALIKE * far[late]:
+        return None
+    if (waits and typical[late] > HALF * usual) or len(ranks) * MOST_SHARE < 1:
+        return None
+    often = sum(_first(row.by, sign) == late for row in rows)
+    if often < OFTEN * len(rows):
+        return None
+    where = _placed(facts, rows[0].cite.source, late)
+    text = (
+        f"By {len(rows)} lines that tell it of {len(ranks)} ranks, {where} took"
+        f" {typical[late]:.3g} s of {step_s:.3g} ({label}, median), the median rank {usual:.3g}"
+        " s: the others wait"
+    )
+    return Waits((where,), far[late] / step_s, (claim(text, *(r.cite for r in _shown(rows))),))
+
+
+def _first(by: Mapping[int, float], sign: float) -> int:
+    return max(by, key=lambda rank: sign * by[rank])
+
+
+def _shown(rows: Sequence[_Row]) -> list[_Row]:
+    return [rows[0], rows[len(rows) // 2], rows[-1]]
+
+
+def _placed(facts: Facts, source: str, rank: int) -> Place:
+    """With the host, and the card, that the log's own list of its ranks gives it."""
+    place = facts.on_host(Place(rank=rank))
+    hosts = {host.partition(".")[0]: host for host in known_hosts(facts)}
+    for text in facts.lines(source, 1, HEAD_LINES, MOST_CHARS):
+        listed = {int(n): (host, gpu) for n, host, gpu in _LAYOUT.findall(text)}
+        if _LAID.search(text) and rank in listed and sorted(listed) == [*range(len(listed))]:
+            host, gpu = listed[rank]
+            known = hosts.get(host.partition(".")[0])
+            if known is not None and place.host in (None, known):
+                return Place(host=known, gpu=gpu or None, rank=rank)
+    return place

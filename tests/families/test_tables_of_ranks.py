@@ -1,0 +1,93 @@
+"""D3 where one line tells the times of every rank."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+BEGAN = datetime(2026, 6, 3, 4, 30, tzinfo=UTC)
+Times = Callable[[int, int], float]
+"""(rank, line) -> seconds."""
+
+
+def waits(rank: int, n: int) -> float:
+    return (0.16 if rank == 5 else 0.9) + 0.01 * ((rank + n) % 3)
+
+
+def works(rank: int, n: int) -> float:
+    return (1.8 if rank == 5 else 1.05) + 0.01 * ((rank + n) % 3)
+
+
+def judged(
+    folder: Path, *tables: tuple[str, Times], lines: int = 8, head: str = "", ranks: int = 8
+) -> Verdict:
+    """A loop of two seconds a step that prints such tables every two hundred of them."""
+    text, at = [head] if head else [], BEGAN
+    for n in range(1, 200 * lines + 1):
+        at += timedelta(seconds=2)
+        stamp = f"{at:%Y-%m-%d %H:%M:%S},000 INFO"
+        if n % 25 == 0:
+            text.append(f"{stamp} step {n}/30000 loss {2 - n / 4000:.4f} step 2.000s")
+        if n % 200 == 0:
+            text += (
+                f"{stamp} timers.py:52 {label}: "
+                + " ".join(f"r{r}={took(r, n // 200):.3f}" for r in range(ranks))
+                for label, took in tables
+            )
+    (folder / "train.log").write_text("\n".join(text) + "\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize(
+    "table",
+    [("per-rank wait in all-reduce [s]", waits), ("per-rank compute [s]", works),
+     ("per-rank compute [ms]", lambda rank, n: 1e3 * works(rank, n))],
+    ids=["waits", "work", "milliseconds"],
+)  # fmt: skip
+def test_the_rank_that_all_others_wait_for(tmp_path: Path, table: tuple[str, Times]) -> None:
+    """It waits least, or works longest."""
+    verdict = judged(tmp_path, table)
+
+    assert verdict.code == "D3"
+    assert [place.rank for place in verdict.culprits] == [5]
+
+
+@pytest.mark.parametrize(
+    ("table", "lines", "ranks"),
+    [
+        (("per-rank wait [s]", lambda rank, n: 0.9 + 0.01 * (rank % 3)), 8, 8),
+        (("per-rank wait [s]", lambda rank, n: 0.16 if rank == n % 8 else 0.9), 8, 8),
+        (("per-rank wait [s]", lambda rank, n: 0.16 if rank in (5, 6) else 0.9), 8, 8),
+        (("per-rank wait [s]", lambda rank, n: 0.05 if rank == 5 else 0.1), 8, 8),
+        (("per-rank memory [GiB]", works), 8, 8),
+        (("per-rank wait [s]", waits), 2, 8),
+        (("per-rank wait [s]", lambda rank, n: 0.16 if rank == 1 else 0.9), 8, 3),
+    ],
+    ids=["none", "another each time", "two", "too little of a step", "no times", "two lines",
+         "few ranks"],
+)  # fmt: skip
+def test_near_misses_name_nobody(
+    tmp_path: Path, table: tuple[str, Times], lines: int, ranks: int
+) -> None:
+    """By chance, by design, or of something else."""
+    assert judged(tmp_path, table, lines=lines, ranks=ranks).code != "D3"
+
+
+def test_its_card_stands_in_the_logs_own_list(tmp_path: Path) -> None:
+    """Which is believed of hosts that were measured."""
+    ms = int(BEGAN.timestamp() * 1000)
+    rows = (f'DCGM_FI_DEV_GPU_UTIL{{Hostname="n{n}",gpu="{g}"}} 99 {ms + 1000 * t}\n'
+            for n in (1, 2) for g in range(4) for t in range(0, 3200, 30))  # fmt: skip
+    (tmp_path / "metrics.prom").write_text("".join(rows))
+    layout = "rank layout: " + " ".join(f"{r}=n{1 + r // 4}/{r % 4}" for r in range(8))
+    verdict = judged(tmp_path, ("per-rank wait [s]", waits), head=layout)
+
+    assert verdict.code == "D3"
+    assert [(p.host, p.gpu, p.rank) for p in verdict.culprits] == [("n2", "1", 5)]
