@@ -171,6 +171,9 @@ def test_many_tasks_of_one_host(tmp_path: Path) -> None:
     for n in range(16):
         head = f"train.py:61] jax 0.4.35, task {n}/16 on n{1 + n // 4}\n"
         last = (
+            "Traceback (most recent call last):\n"
+            '  File "/opt/jax/lib/python3.11/site-packages/jax/_src/distributed.py", line 122, in'
+            " initialize\n    self.client.connect()\n"
             "jaxlib.xla_extension.XlaRuntimeError: DEADLINE_EXCEEDED: failed to connect to all"
             " addresses; last error: UNKNOWN: ipv4:10.0.0.4:52388: connect: No route to host\n"
             if n >= 12

@@ -36,7 +36,7 @@ def test_hosts_fold_as_slurm_lists_them(names: list[str], folded: str) -> None:
 
 def test_a_fold_of_hosts_unfolds_to_the_same_hosts() -> None:
     """Slurm's own reading of the list gives the names back."""
-    hostlist = pytest.importorskip("flatline.parsers._hostlist")
+    hostlist = pytest.importorskip("flatline.logs.hostlists")
     names = [f"gpu{n:03d}" for n in (1, 2, 3, 9, 10, 99, 100, 101)] + ["login"]
     assert sorted(hostlist.expand(fold_hosts(names))) == sorted(names)
 

@@ -18,7 +18,7 @@ from typing import Any, Self
 from flatline.claims import naming
 from flatline.claims.naming import LEFT, RIGHT, WORDS, Kind, any_of, hosts_in
 from flatline.errors import FormatError
-from flatline.parsers._hostlist import expand
+from flatline.logs.hostlists import expand
 
 Spans = list[tuple[int, int, str]]
 """(start, end, placeholder)"""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Literal
 
 from flatline.errors import FormatError
-from flatline.parsers._hostlist import expand
+from flatline.logs.hostlists import expand
 
 Kind = Literal["HOST", "HOSTS", "DOMAIN", "USER", "PROJECT", "PATH", "IP", "MAIL", "TEXT"]
 """`TEXT` stands for what already looked like a placeholder."""

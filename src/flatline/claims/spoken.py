@@ -11,7 +11,7 @@ from flatline.claims.measuring import asked
 from flatline.claims.model import Evidence, Known
 from flatline.claims.units import COUNTED, NUMBER, converted, number_of, same, unit_named
 from flatline.errors import FormatError
-from flatline.parsers._hostlist import expand
+from flatline.logs.hostlists import expand
 
 STAMP = re.compile(
     r"(?P<date>\d{4}-\d\d-\d\d)(?:[T_ ]{1,2}(?P<time>\d\d:\d\d(?::\d\d(?:[.,]\d{1,9})?)?))?"

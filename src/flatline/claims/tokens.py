@@ -10,7 +10,7 @@ from flatline.claims.spoken import HOSTLIST, LABELLED, MEASURE, STAMP, Spoken, l
 from flatline.claims.units import number_of, unit_named
 from flatline.errors import FormatError
 from flatline.families import all_families
-from flatline.parsers._hostlist import expand
+from flatline.logs.hostlists import expand
 
 _URL = re.compile(r"(?i)\b(?:[a-z][a-z0-9+.-]{1,12}://|www\.)\S+|\bmailto:\S+")
 _ID = re.compile(r"(?<![\w.-])[et]\d{1,7}(?:\s?[-–]\s?[et]\d{1,7})?(?![\w.-])")

@@ -325,7 +325,7 @@ def request_said(options: argparse.Namespace) -> Request:
 def _hosts(listed: str | None) -> tuple[str, ...]:
     if not listed:
         return ()
-    from flatline.parsers._hostlist import expand
+    from flatline.logs.hostlists import expand
 
     try:
         return expand(listed)

@@ -125,7 +125,7 @@ def _output(options: argparse.Namespace) -> tuple[Path, bool]:
 def _hosts(listed: str | None) -> tuple[str, ...]:
     if not listed:
         return ()
-    from flatline.parsers._hostlist import expand
+    from flatline.logs.hostlists import expand
 
     try:
         return expand(listed)

@@ -19,6 +19,8 @@ BACK = timedelta(days=14)
 UNFINISHED = frozenset(
     ("timeout", "deadline", "preempted", "node_fail", "out_of_memory", "failed", "cancelled")
 )
+NO_NAMES = frozenset(("bash", "sh", "zsh", "interactive", "wrap", "python", "test", "debug"))
+"""What jobs are called that nobody named."""
 Span = tuple[datetime | None, datetime | None]
 Other = Callable[[tuple[str, ...], str | None, Span, str], Facts]
 """Collects another run: of these targets, this job, in that span, under that origin."""
@@ -28,7 +30,7 @@ def left_unfinished(job: Job | None, known: Iterable[Job]) -> Job | None:
     """The last job of the same name and user before this one, where it is not on record as
     completed; None where no record tells."""
     began = None if job is None else job.started_at or job.submitted_at
-    if job is None or began is None or not job.name:
+    if job is None or began is None or not job.name or job.name.lower() in NO_NAMES:
         return None
     before = [
         other

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from flatline.errors import FormatError
+from flatline.logs.hostlists import expand
 from flatline.model import Match
-from flatline.parsers._hostlist import expand
 
 TOLD = "slurmenv-nodes"
 CUT = 400

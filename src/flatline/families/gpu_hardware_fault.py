@@ -126,7 +126,8 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
     only = found.culprits[0] if len(found.culprits) == 1 else None
     if not cards and only is not None and only.device and _undated(facts, found):
         cards = {f.place for f in beside if f.place.host and f.place.gpu is not None}
-    if not cards and only is not None and only.device and found.onset is not None:
+    read_on = found.fault_class in ("bus", "link")
+    if not cards and only is not None and only.device and not read_on and found.onset is not None:
         late = _read_late(facts, found.onset)
         cards, shows = set(late), (*shows, *late.values())
     if len(cards) == 1 and only is not None and only.device and not only.gpu:
@@ -148,7 +149,8 @@ def _read_late(facts: Facts, onset: datetime) -> dict[Place, Claim]:
     """The cards whose counters are seen to rise within minutes of a kernel's line, though the run
     was over by then: a card that is being reset is not read."""
     start, end = onset - READ_FROM, onset + READ_TO
-    rose = [one for signal in COUNTERS for one in counted(facts, signal, start, end)
+    signals = [signal for signal, (kind, _) in COUNTERS.items() if kind == "memory"]
+    rose = [one for signal in signals for one in counted(facts, signal, start, end)
             if one.rose and one.place.gpu is not None and one.place.host]  # fmt: skip
     return {
         facts.on_host(one.place): claim(

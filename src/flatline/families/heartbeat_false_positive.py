@@ -67,7 +67,9 @@ def judge(facts: Facts) -> Judgement:
     if (node := mistaken(facts)) is not None:
         return _of_a_node(facts, node)
     if (wrong := given_up(facts)) is not None:
-        return _finding(facts, wrong.lines, wrong.places, wrong.shows, wrong.at)
+        found = _finding(facts, wrong.lines, wrong.places, wrong.shows, wrong.at,
+                         own=wrong.by_steps)  # fmt: skip
+        return found if wrong.by_steps else replace(found, strength=NODE, most=BUFFERED_MOST)
     if not accusations:
         absent = facts.absence(["tag:heartbeat"], "nobody was declared dead in any log")
         return None if absent is None else Cleared(CODE, absent.text, (absent,))

@@ -224,10 +224,21 @@ def _steadily(facts: Facts, run: Course, hosts: HostLoads) -> Finding | None:
 def _of_loaders(facts: Facts, found: Finding) -> Finding:
     """A warning where what the steps lost is what they wait more for their data: loaders that have
     more to do make a queue on every host by themselves."""
-    if grown_waits(facts) is None:
+    if grown_waits(facts) is None or _more_threads(facts):
         return found
     return replace(found, role="warning", severity="warning", strength=WARNED, implies=(),
                    cannot_decide=(*found.cannot_decide, LOADERS))  # fmt: skip
+
+
+def _more_threads(facts: Facts) -> bool:
+    """Whether the hosts had many more threads in the slow phase: loaders are started once."""
+    run = course(facts)
+    if run is None or not run.slow or not facts.measured(THREADS):
+        return False
+    asked = [_over(facts, f"avg_over_time({THREADS}[{{}}])", phase, None)
+             for phase in (run.best, run.slow[-1])]  # fmt: skip
+    before, then = asked
+    return before is not None and then is not None and then.value >= LEAKED * before.value
 
 
 def _growing(facts: Facts, phases_: Sequence[Slow], host: str | None) -> list[QueryCite] | None:

@@ -37,7 +37,7 @@ from flatline.judging.claims import claim
 from flatline.judging.data_waits import apart, grown_waits, lengths
 from flatline.judging.fell_idle import BUSY, FellIdle, fell_idle, less_busy
 from flatline.judging.launches import launches
-from flatline.judging.throughput import Pace, course, pace, shown, step_at, times
+from flatline.judging.throughput import Pace, Slow, course, pace, shown, step_at, times
 from flatline.judging.timeline import instant, usual
 from flatline.judging.uniform import as_fast, idler
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, QueryCite
@@ -75,6 +75,8 @@ what was fetched ahead is used up each time, which a small model does not explai
 ROUNDED = 1.01
 """Times its step a wait may be long: the two are read from the clock one after the other, and
 printed in few decimals."""
+QUEUE, RAISED, DOUBTED = "host_procs_running", 1.5, 0.79
+BY_OTHERS = "Whether other processes took the loaders' CPUs (D5): the run queues grew as well."
 IDLED = 1 / 3
 """Of what the waits grew by, as a share of the steps, so much must show on the GPUs: a step waits
 for the last of them, and some of a wait is behind kernels that were launched before."""
@@ -242,6 +244,7 @@ def _grown(facts: Facts) -> Finding | None:
     gpus = less_busy(facts, run.best, grew.phase, by)
     if gpus == ():
         return None
+    queued = _queued(facts, run.best, grew.phase)
     return replace(
         _told(facts, _Counted(grew.shows, grew.has / grew.takes)),
         summary=f"Steps take {grew.takes / grew.took - 1:.0%} longer since they wait for their"
@@ -249,15 +252,30 @@ def _grown(facts: Facts) -> Finding | None:
         shows=(grew.shows, shown(facts, run, grew.phase), *(gpus or ())),
         implies=(claim("What the steps lost is what they wait more: the rest of a step is as long"
                        " as it was.", *grew.shows.cites),),
-        strength=0.8 if gpus else 0.75, role="cause", severity="degraded",
+        strength=0.8 if gpus else 0.75, most=DOUBTED if queued else 1.0,
+        role="cause", severity="degraded",
         scope="all" if gpus else "none",
         onset=datetime.fromtimestamp(grew.phase.begins, UTC),
         onset_step=step_at(facts, grew.phase.begins),
-        cannot_decide=("Whether the loader has more to do or its storage answers later: the data,"
+        cannot_decide=(*((BY_OTHERS,) if queued else ()),
+                       "Whether the loader has more to do or its storage answers later: the data,"
                        " and the hosts' waits for storage, would tell.",
                        *(() if gpus else ("Whether it is so on every host: the log speaks for one"
                                           " rank.",))),
     )  # fmt: skip
+
+
+def _queued(facts: Facts, fast: Slow, slow: Slow) -> bool:
+    """Whether the run queue of the median host grew as well."""
+    if not facts.measured(QUEUE):
+        return False
+    before, then = (
+        usual(facts, f"avg_over_time({QUEUE}[{max(1, int(p.ends - p.begins))}s])", int(p.ends),
+              "the median host") for p in (fast, slow)
+    )  # fmt: skip
+    return (
+        before is not None and then is not None and then.value >= RAISED * max(1.0, before.value)
+    )
 
 
 def _since(facts: Facts, idled: FellIdle) -> Finding:

@@ -61,6 +61,8 @@ MOST_HOSTS = 0.5
 CONSTANT = 0.9
 """Bursting in so much of the time leaves nothing to compare with."""
 OPEN = "Which end of the link is at fault: the switch's own counters would tell."
+UNSURE = 0.79
+"""Just short of confident: nothing says that the collectives cross the device."""
 _SHOWN = 4
 
 
@@ -128,6 +130,7 @@ def _finding(facts: Facts, run: Course, network: Network, found: Aligned) -> Fin
             ),
         ),
         strength=0.9 if len(slow) > 1 else 0.8,
+        most=UNSURE if network.what == PACKETS and on_sockets(facts) is None else 1.0,
         severity="degraded",
         culprits=tuple(Place(host=host) for host in hosts),
         onset=datetime.fromtimestamp(onset, UTC),

@@ -117,9 +117,10 @@ def _silent(facts: Facts) -> Judgement:
     fresh = [m for m in facts.markers_of("fresh") if m.attempt == facts.last.n]
     left = _unfinished(facts, looked=bool(fresh))
     asked = _asked(facts, left)
-    if asked and (fresh or _from_the_start(facts, first, left)):
+    went_on = _went_on(facts, first)
+    if asked and not went_on and (fresh or _from_the_start(facts, first, left)):
         return _restarted(facts, first, asked, fresh)
-    if asked and _went_on(facts, first):
+    if asked and went_on:
         return Cleared(CODE, f"training went on at step {first.step}", (asked[-1], first.cite))
     met = [m for m in facts.tagged("target-reached") if m.attempt == facts.last.n]
     if met:

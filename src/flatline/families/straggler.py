@@ -77,6 +77,7 @@ HOST_LOADS = ("host_procs_running", "host_cpu_pressure_seconds_total")
 UNSEEN_MOST = 0.79
 """Just short of confident: a host whose load nobody measured may be held by other processes."""
 OPEN = "Why it is slow: its clocks, its host's load and a trace would tell."
+BY_DESIGN = "Whether it has another part of the work than the others by design."
 WHY_CLOCKED = "Why its CPUs are slower: heat, a power cap of the host, or its governor."
 LINKED, REPORTED, BOTH, DREW = 0.75, 0.72, 0.85, 0.6
 LABEL = 80
@@ -191,11 +192,12 @@ def _waited_for(facts: Facts, told: Waits) -> Finding:
             ),
         ),
         strength=0.85,
+        most=UNSEEN_MOST if told.doubted else 1.0,
         severity="degraded",
         culprits=places,
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=(OPEN,),
+        cannot_decide=(OPEN, *((BY_DESIGN,) if told.doubted else ())),
         actions=_actions(facts, hosts),
         resubmit="exclude" if hosts else "unknown",
     )
@@ -411,7 +413,7 @@ def _throughout(facts: Facts, alone: Lone, kind: str) -> Finding:
         ended_run=False,
         cannot_decide=(
             OPEN if alone.cpus is None else WHY_CLOCKED,
-            "Whether it has another part of the work than the others by design.",
+            BY_DESIGN,
         ),
         actions=_actions(facts, hosts),
         resubmit="unknown",

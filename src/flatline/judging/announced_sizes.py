@@ -40,8 +40,11 @@ def announced(facts: Facts, track: Track) -> list[Announced]:
             continue
         if _OF_OTHER.search(match.cite.text):
             continue
-        before, after = (float(match.groups[name]) for name in ("before", "after"))
-        name = match.groups["size"].lower().replace("_", " ")
+        before, after = (
+            float(match.groups.get(one) or match.groups[other])
+            for one, other in (("before", "size_asked"), ("after", "size_total"))
+        )
+        name = (match.groups.get("size") or match.groups["what"]).lower().replace("_", " ")
         if before < after:
             found.setdefault(at, Announced(f"the {name}", before, after, match.cite, span[at]))
     return [*found.values()]

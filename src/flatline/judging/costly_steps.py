@@ -30,7 +30,8 @@ SEVERAL, STATED_HELD = 2.0, 0.9
 did: seconds are rounded."""
 WAITED_FOR = ("host_io_pressure_seconds_total", "host_io_pressure_ratio")
 _TOOK = re.compile(
-    r"(?:\bin |\(|\btook |[Dd]uration ?: )([0-9]{1,6}(?:\.[0-9]{1,6})?) ?s(?:ec(?:onds?)?)?\b"
+    r"(?:\bin |\(|\btook |[Dd]uration ?: |\bsave time[ :=]{1,3})"
+    r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?s(?:ec(?:onds?)?)?\b"
 )
 TIMER_LINES = 3
 _TIMER = re.compile(r"^\s*save-checkpoint \.{3,80}: \([0-9.]{1,16}, ([0-9.]{1,16})\)")

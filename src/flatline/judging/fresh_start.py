@@ -22,6 +22,12 @@ _EARLIER = re.compile(
 _LATER = re.compile(
     r"(?i)(?:part|chunk|seg|cont|resume|restart|run)[-_.]?(?:[2-9]|\d\d)\b|-r[2-9]\b"
 )
+MENDED = ("failed", "cancelled", "out_of_memory")
+"""Whoever ended it, or mends it, may well begin anew."""
+_BEGINS_FROM = re.compile(
+    r"(?i)\b(?:init\w*|pretrained|warm[- ]?start\w*|fine-?tun\w*)\b[^\n]{0,40}\bfrom\b"
+)
+_IN = re.compile(r"\b(?:in|at|under|below) (/\S{1,400}?)(?=[,;:]?(?:\s|$))")
 _LOAD = re.compile(r"\s{0,4}load \.{5,80} (/\S{1,400})")
 """Where Megatron looks for a checkpoint, as it prints its settings."""
 
@@ -67,7 +73,19 @@ def left_by_parent(facts: Facts) -> Marker | None:
         return None
     places = [place for marker in fresh if (place := _looked_in(facts, marker))]
     there = any(_names(saved[-1], place) for place in places)
-    return saved[-1] if there or parent.disposition not in ("failed", "cancelled") else None
+    if there:
+        return saved[-1]
+    told = [text for marker in fresh for text in (*_above(facts, marker), marker.cite.text)]
+    if parent.disposition in MENDED or any(_BEGINS_FROM.search(text) for text in told):
+        return None
+    looked = {*places, *(found[1] for marker in fresh if (found := _IN.search(marker.cite.text)))}
+    return None if any(_sibling(saved[-1].cite.text, place) for place in looked) else saved[-1]
+
+
+def _sibling(saved: str, place: str) -> bool:
+    """Whether the folder differs from the one that was saved to by a number alone: of a sweep."""
+    scheme = re.sub(r"\d+", "#", place.rstrip("/"))
+    return "#" in scheme and scheme in re.sub(r"\d+", "#", saved)
 
 
 def _names(saved: Marker, place: str) -> bool:

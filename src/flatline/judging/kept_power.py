@@ -54,10 +54,14 @@ class _Read:
         return max(values, default=(0.0, 0.0))
 
     def part(self, host: str) -> float:
-        """The lower half, of the level; 0 where one was not read."""
+        """The lower half, of the level; 0 where the later one was not read.  The earlier one is
+        not, where metrics come less often than it is long."""
         level, _ = self.level(host)
-        halves = zip(self.halves, self.ends, strict=False)
-        return min(read.value(host, end) or 0.0 for read, end in halves) / level if level else 0.0
+        late, early = (read.value(host, end) for read, end in
+                       zip(self.halves, self.ends, strict=False))  # fmt: skip
+        if late is None or not level:
+            return 0.0
+        return min(late, late if early is None else early) / level
 
     def held(self, host: str) -> bool:
         """Whether a host kept its level, or had means as low often and its level in each half."""
@@ -159,11 +163,12 @@ def _told(read: _Read, host: str, count: int, seconds: float) -> Claim | None:
     after = (
         None if read.after is None else read.after.cite(host, read.ends[2], f"{host} afterwards")
     )
-    if best is None or None in cites:
+    if best is None or cites[0] is None or (None in cites and not steady):
         return None
     drew = " and ".join(f"{cite.value:.0f}" for cite in reversed(cites) if cite)
     who = f"The GPUs of {host}" + (f", as those of all {count} hosts," if count > 1 else "")
-    half = f"in both halves of the {seconds:.0f} s before, they"
+    both = "in both halves" if None not in cites else "in the later half, in which alone they were"
+    half = f"{both}{' read,' if None in cites else ''} of the {seconds:.0f} s before, they"
     end = f", {after.value:.0f} W afterwards" if after else ""
     if steady:
         text = f"{who} kept their power: {half} drew {drew} W each, at most {level:.0f} W in all"

@@ -36,6 +36,8 @@ _NAMED = re.compile(
     r"(?i)\b([\w/@.-]{0,60}(?:loss|kl|norm|grad|clip|ratio)[\w/@.-]{0,30})['\"]?\s{0,3}[:=]\s{0,3}"
     r"['\"]?([-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)"
 )
+LEARNT = 0.55
+"""Of pairs in the right order: by chance half of them are."""
 EXPLODED = 30.0
 """Times a number of the first steps: none that is looked after grows so."""
 SAMPLED = 6
@@ -114,6 +116,10 @@ def policy_rewarded(facts: Facts) -> tuple[Point, Point] | None:
     if min(len(first), len(last)) < SAMPLED or median(last) <= median(first):
         return None
     if _exploded(begun, ended):
+        return None
+    if any("accuracies" in text for text in begun) and (
+        median(last) < LEARNT or median(sizes[-third:]) > median(sizes[:third])
+    ):
         return None
     return facts.point(track, points[0]), facts.point(track, points[-1])
 

@@ -29,6 +29,8 @@ ALWAYS = 0.9
 """Of the stretches it must stand above all others."""
 AS_BUSY = 0.9
 """Of the time each card must have a kernel: one that has gaps has less to do."""
+HOTTER = 1.33
+"""Times the median card's temperature: a card that is hotter draws more for the same work."""
 SAME = {"gpu_sm_clock_hertz": 0.03, "gpu_memory_used_bytes": 0.15, "gpu_power_limit_watts": 0.01}
 """How near it must be to the median card in what else makes a card draw more: its clock, a larger
 part of the model, another limit.  Its power limit is not asked where it is not measured."""
@@ -45,7 +47,7 @@ class Drew:
 
 def drew_more(facts: Facts, run: Course) -> Drew | None:
     """None where the SMs are measured, which tell more, the pace fell, or it does not stand alone;
-    nor of the first card, whose rank has duties of its own."""
+    nor of a host's first card or its last, whose ranks have duties, or a stage, of their own."""
     every = None if run.slow or facts.measured(SMS) or not facts.hosts else fleet(
         facts, run, POWER)  # fmt: skip
     ranks = None if every is None else every.alike()
@@ -64,7 +66,9 @@ def drew_more(facts: Facts, run: Course) -> Drew | None:
         return None
     if max(others) > ALIKE * middle or not _always(ranks, found):
         return None
-    if (facts.node_of(found.host or ""), found.gpu) == (facts.hosts[0], "0"):
+    own = [place.gpu or "" for place in levels if place.host == found.host]
+    numbers = [int(gpu) for gpu in own if gpu.isdecimal()]
+    if found.gpu in ("0", str(max(numbers, default=0))):
         return None
     return _told(facts, run, found) if _like_the_others(facts, run, found) else None
 
@@ -91,7 +95,8 @@ def _like_the_others(facts: Facts, run: Course, found: Place) -> bool:
         middle = median(read.values())
         if abs(read[found] - middle) > near * middle:
             return False
-    return True
+    heat = _means(facts, run, "gpu_temperature_celsius")
+    return found not in heat or heat[found] <= HOTTER * median(heat.values())
 
 
 def _means(facts: Facts, run: Course, signal: str) -> dict[Place, float]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import exp
@@ -24,6 +25,8 @@ RESENT, SENT = "tcp_retransmits_total", "network_transmit_bytes_total"
 FRAMES = "network_receive_errors_total"
 RDMA, TCP, SYMBOLS = "RDMA traffic", "TCP segments", "words on its links"
 PACKETS = "packets on its links"
+NEAR_LINES = 6
+_USING = re.compile(r"\[\d{1,2}\]([A-Za-z][\w.-]{0,30}):")
 AS_WELL = 0.9
 """Of the slow time that what is sent again covers, packets received in error must cover so much to
 tell of whose link it is: who sends again may be any of its peers."""
@@ -81,11 +84,31 @@ def network(facts: Facts, run: Course) -> Network | None:
 
 
 def _frames(facts: Facts, run: Course) -> Network | None:
+    """Of the devices that NCCL names where it uses sockets, or of all where no counter of RDMA
+    was read and NCCL says nothing of its adapters: others carry something else."""
     if not facts.measured(FRAMES):
         return None
+    said = on_sockets(facts)
+    carried = any(m.signature.id == CARRIED and m.groups.get("transport") != SOCKETS
+                  for m in facts.matches)  # fmt: skip
+    if said is None and (carried or any(map(facts.measured, COUNTERS))):
+        return None
     cut = timeline(facts, [FRAMES], run.pace.span, 2 * run.pace.interval_s)
-    found = None if cut is None else _read(facts, [FRAMES], cut)
+    found = None if cut is None else _read(facts, [FRAMES], cut, _devices(facts, said))
     return None if found is None or not found.lit else replace(found, what=PACKETS)
+
+
+def _devices(facts: Facts, said: Match | None) -> str:
+    """A selector of the devices that NCCL says it uses; of bonds, and of those that are not
+    named, all."""
+    if said is None:
+        return ""
+    first = max(1, said.cite.line - NEAR_LINES)
+    near = facts.lines(said.cite.source, first, 2 * NEAR_LINES)
+    named = {name for text in near if "NET/Socket" in text for name in _USING.findall(text)}
+    if not named or any(name.startswith(("bond", "br", "team")) for name in named):
+        return ""
+    return '{device=~"' + "|".join(sorted(named)) + '"}'
 
 
 def _carried(facts: Facts, run: Course) -> Network | None:
@@ -109,10 +132,10 @@ def closely(facts: Facts, run: Course, whole: Network) -> Network | None:
     return None if cut is None else _read(facts, known, cut)
 
 
-def _read(facts: Facts, known: Sequence[str], cut: Timeline) -> Network | None:
+def _read(facts: Facts, known: Sequence[str], cut: Timeline, devices: str = "") -> Network | None:
     read: dict[str, ByHost] = {}
     for signal in known:
-        rows = cut.hosts(facts, f"sum by (host) (increase({signal}[w]))")
+        rows = cut.hosts(facts, f"sum by (host) (increase({signal}{devices}[w]))")
         if rows is not None and len(rows.rows) > 1:
             read[signal] = rows
     what = RDMA if any(signal in LOSS for signal in read) else SYMBOLS

@@ -11,6 +11,8 @@ _AT_THE_DOOR = (
     "_dist_broadcast_coalesced", "_sync_module_states", "_verify_param_shape_across_processes",
 )  # fmt: skip
 """And the first of all collectives, in which a model is wrapped."""
+_OF_JAX = "jax/_src/distributed.py"
+_JAX = "initialize", _OF_JAX
 _BY_ITS_WORDS = re.compile(r"retrieving ncclUniqueId from \[\d{1,6}\] via c10d key-value store")
 _CONNECTION = re.compile(
     r"\bConnection (?:reset by peer|refused|closed|timed out|was likely closed)|\bBroken pipe\b"
@@ -26,7 +28,10 @@ _UNREACHED = re.compile(
 
 def at_the_door(crash: Crash) -> bool:
     """Whether it was raised while the process group was made."""
-    return any(frame.function in _AT_THE_DOOR for frame in crash.frames)
+    return any(
+        frame.function in _AT_THE_DOOR or (frame.function, frame.file[-len(_OF_JAX) :]) == _JAX
+        for frame in crash.frames
+    )
 
 
 def turned_away(crash: Crash) -> bool:

@@ -10,7 +10,7 @@ from flatline.judging.timeline import by_host, instant
 from flatline.rank_hosts import named_after
 
 MEASURED = ("gpu_power_watts", "gpu_utilization_ratio", "host_procs_running")
-HEAD_LINES = 40
+HEAD_LINES, MOST_HEADS = 40, 256
 _HOSTNAME = re.compile(r"\bhost(?:name)?[=: ]{1,3}([\w.-]{1,64})")
 _WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 _ELSEWHERE = re.compile(
@@ -19,7 +19,8 @@ _ELSEWHERE = re.compile(
 )
 """Arguments that name the host which is connected to."""
 _OWN = re.compile(
-    r"(?i)(?:\bon (?:node |host )?|\bhost(?:name)?[=: ]{1,3}|\bnode(?: \d{1,5})?[=: ]{1,2}"
+    r"(?i)(?:\b(?:running|start\w*|task|rank|process|worker|agent|pod)\b[^\n]{0,60}? on"
+    r" (?:node |host )?|\bhost(?:name)?[=: ]{1,3}|\bnode(?: \d{1,5})?[=: ]{1,2}"
     r"|^\W{0,2})([a-z][\w-]*(?:\.[\w-]+)*)"
 )
 _NODE_RANK = re.compile(r"(?:\bNODE_RANK[= ]|--node[_-]rank[= ])(\d{1,5})\b")
@@ -50,6 +51,8 @@ def host_of_log(facts: Facts, source: str) -> str | None:
         return named
     lines = facts.lines(source, 1, HEAD_LINES)
     alone = _alone_named(lines, known_hosts(facts))
+    if alone is not None and alone in _named_in_others(facts, source):
+        alone = None  # the host of a batch script stands above each of its logs
     told = {int(n) for text in lines for n in _NODE_RANK.findall(text)}
     hosts = {facts.node_of(e.place.host) for e in facts.exits
              if e.reporter == "srun" and e.place.host and {e.place.task} == told}  # fmt: skip
@@ -58,6 +61,19 @@ def host_of_log(facts: Facts, source: str) -> str | None:
         return alone
     own = [n for n in _HOSTNAME.findall("\n".join(lines)) if facts.node_of(n) != host]
     return None if own or alone not in (None, host) else host
+
+
+def _named_in_others(facts: Facts, source: str) -> set[str]:
+    """The hosts that the heads of other logs name alone; nothing of the logs of processes, of
+    which a host has several."""
+    reads = {read.source: read.place for read in facts.log_files(LOG)[:MOST_HEADS]}
+    own = reads.get(source)
+    if own is not None and (own.task is not None or own.rank is not None):
+        return set()
+    heads = facts.memo("named_logs.heads", lambda facts: {
+        one: _alone_named(facts.lines(one, 1, HEAD_LINES), known_hosts(facts)) for one in reads
+    })  # fmt: skip
+    return {host for one, host in heads.items() if one != source and host is not None}
 
 
 def _alone_named(lines: Sequence[str], hosts: Sequence[str]) -> str | None:

@@ -8,6 +8,9 @@ from flatline.facts import Facts, Track
 
 MOST_POINTS = 600
 """Lines that are read anew; a curriculum changes a handful of times."""
+STAGES = 12
+_MEANS = re.compile(r"seq|context|batch")
+"""What is packed or padded may be another in each step; a count of frames so far is no size."""
 _SIZE = re.compile(
     r"(?<![\w.])((?:max_?|avg_?|mean_?|average[_ ]?|cur(?:rent)?[_ ]?)?(?:seq(?:uence)?[_ -]?"
     r"len(?:gth)?|context[_ -]?len(?:gth)?|crop(?:[_ ]size)?|(?:num[_ ]|n[_ ])?frames)"
@@ -30,4 +33,8 @@ def printed_sizes(facts: Facts, track: Track) -> list[tuple[str, list[int], list
             at, values = found.setdefault(" ".join(re.split(r"[_ -]", name.lower())), ([], []))
             at.append(index)
             values.append(float(value.replace(",", "")))
-    return [(f"the {name}", *read) for name, read in found.items() if len(set(read[1])) > 1]
+    return [
+        (f"the {name}", *read)
+        for name, read in found.items()
+        if len(set(read[1])) > 1 and (_MEANS.search(name) or len(set(read[1])) <= STAGES)
+    ]

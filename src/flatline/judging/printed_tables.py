@@ -34,7 +34,13 @@ _LAID = re.compile(r"(?i)\branks?\b.{0,24}\b(?:layout|map|mapping|placement|host
 _WAIT = re.compile(r"(?i)wait|idle|all[-_ ]?reduce|sync|halo|barrier|comm")
 _WORK = re.compile(r"(?i)comput|forward|backward|fwd|bwd|work|h2d|copy|load|data|step|time")
 _OF_EACH = re.compile(r"(?i)per[- ]rank")
-_MS = re.compile(r"(?i)\bms\b|\[ms\]|\(ms\)")
+_UNIT = re.compile(r"(?i)(?:[\[(_ ]|(?<=[0-9]))(ms|us|µs|s|sec(?:onds)?)(?:[\])]|\s*:?\s*$)")
+_SCALES = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "s": 1.0, "sec": 1.0, "seconds": 1.0}
+_NO_PART = re.compile(
+    r"(?i)norm|loss|grad\b|mem|gi?b\b|util|ratio|throughput|flop|offset|skew|drift|uptime|avg|checkpoint"
+    r"|ckpt|sav(?:e|ing)|writ|eval|valid|init|start-?up|volume|epoch|token|shard|since|total|sum\b|last\b"
+)
+"""What is no part of a step, or one of many steps together."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +75,11 @@ def _parts(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
         if len(by) < LEAST_RANKS or sorted(by) != [*range(len(by))] or len(pairs) > len(by):
             continue
         label = _OF_EACH.split(part[: pairs[0].start()])[-1]
+        unit = _UNIT.search(label) or _UNIT.search(pairs[0][0])
+        if unit is None or _NO_PART.search(label):
+            continue
         named = " ".join(re.findall(r"[A-Za-z][\w/-]*", label)[-6:]).lower()
-        scale = 1e-3 if _MS.search(label) else 1.0
+        scale = _SCALES[unit[1].lower()]
         waits = _WAIT.search(label) is not None
         if waits or _WORK.search(label):
             yield waits, named, _Row(cite, {rank: scale * took for rank, took in by.items()})
@@ -100,7 +109,11 @@ def _apart(
     others = max(abs(away) for rank, away in far.items() if rank != late)
     if far[late] < LEAST_PART * step_s or others > ALIKE * far[late]:
         return None
-    if (waits and typical[late] > HALF * usual) or len(ranks) * MOST_SHARE < 1:
+    if (
+        max(typical.values()) > step_s
+        or (waits and typical[late] > HALF * usual)
+        or len(ranks) * MOST_SHARE < 1
+    ):
         return None
     often = sum(_first(row.by, sign) == late for row in rows)
     if often < OFTEN * len(rows):
@@ -111,7 +124,8 @@ def _apart(
         f" {typical[late]:.3g} s of {step_s:.3g} ({label}, median), the median rank {usual:.3g}"
         " s: the others wait"
     )
-    return Waits((where,), far[late] / step_s, (claim(text, *(r.cite for r in _shown(rows))),))
+    shown = claim(text, *(row.cite for row in _shown(rows)))
+    return Waits((where,), far[late] / step_s, (shown,), doubted=True)
 
 
 def _first(by: Mapping[int, float], sign: float) -> int:

@@ -38,6 +38,8 @@ class Waits:
     places: tuple[Place, ...]
     part: float
     shows: tuple[Claim, ...]
+    doubted: bool = False
+    """Whether it may as well have another part of the work by design."""
 
 
 def printed_waits(facts: Facts) -> Waits | None:

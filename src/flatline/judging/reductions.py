@@ -25,6 +25,11 @@ LEAST_STEPS = 10
 """Lines of steps that tell it: by chance one of a few is long."""
 _ACROSS = re.compile(r": \([0-9.]{1,16}, [0-9.]{1,16}\)")
 """The shortest and the longest of all ranks."""
+_TIMED = re.compile(
+    r"(?i)(?:sync|all[-_ ]?reduce|comm(?:unication)?|nccl|collectives?|barrier)"
+    r"(?:[ _](?:time|wait)(?:_m?s)?\b|_m?s\b|[ :=]{1,4}[0-9.]{1,12} ?m?s(?:ec)?\b)"
+)
+"""What says that it is a time: a share, a size and a loss may be called so as well."""
 _PART = re.compile(r"\b([a-z][\w-]*) ?\.{0,80}: \(?([0-9]{1,12}(?:\.[0-9]{1,12})?)")
 _REDUCED = re.compile(
     r"(?:bwd|backward)_allreduce(_microstep)?|backward-(?:params-)?all-?reduce|all-grads-sync"
@@ -87,6 +92,8 @@ def _of_steps(facts: Facts) -> Reduction | None:
             if isfinite(whole := main.step_s[i] if isfinite(main.step_s[i]) else each)
             and waits[main.steps[i]] <= whole]  # fmt: skip
     if len(told) < LEAST_STEPS or 2 * len(told) < len(span):
+        return None
+    if not all(_TIMED.search(cite.text) for *_, cite in told[:LEAST_STEPS]):
         return None
     return _sum(told, least=len(tracks) > 1 and len(tracks) == facts.world_size)
 

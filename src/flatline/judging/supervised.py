@@ -11,13 +11,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import isfinite
 
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim, distinct
 from flatline.judging.crashes import failures
 from flatline.judging.heartbeats import DEFAULT_TIMEOUT_S, made_until
 from flatline.judging.kept_power import kept_working
-from flatline.model import Claim, Match, Place
+from flatline.judging.named_logs import host_of_log
+from flatline.model import Claim, LogCite, Match, Place
 
 MARKED = "worker-given-up"
 MOST = 64
@@ -30,6 +32,13 @@ _ENDED = re.compile(
     r"|segmentation|reboot\w*|node.?fail\w*|down|unreachable|xid)\b"
 )
 _NUMBERED = re.compile(r"([A-Za-z]{0,24})[-_.]?0{0,6}(\d{1,6})(?![\w-])")
+WORDS = {"w": "worker", "t": "task", "r": "rank", "p": "process"}
+_OF_ANOTHER = re.compile(
+    r"(?i)\b(?:rollout|data|actor|env|environment|reward|inference|eval\w*|sampl\w*|loader"
+    r"|dataloader|serving|cache|io)[-_ ](?:worker|task|process)\b"
+)
+"""Workers that make no steps."""
+WITHOUT_S = 60.0
 _IS_NAME = re.compile(r"(?=.*\d).*[A-Za-z.]")
 """Names of hosts, and addresses, hold a number, and more than that."""
 _SECONDS = re.compile(r"\b(\d{1,5})(?:\.\d{1,6})? ?s(?:ec(?:ond)?s?)?\b")
@@ -43,6 +52,7 @@ class GivenUp:
     places: tuple[Place, ...]
     at: datetime
     shows: tuple[Claim, ...]
+    by_steps: bool = True
 
 
 def given_up(facts: Facts) -> GivenUp | None:
@@ -58,13 +68,16 @@ def given_up(facts: Facts) -> GivenUp | None:
     for host, match in first.items():
         at, worker = None if match.cite.at_assumed else match.cite.at, _worker(facts, match)
         shown = None if at is None else _worked(facts, worker, at, _timeout_s(match))
-        if at is None or shown is None or _went_on(facts, at) or _told_to_end(facts, host, match):
+        if at is None or shown is None or _went_on(facts, at, worker):
+            return None
+        if _told_to_end(facts, host, match) or _OF_ANOTHER.search(match.cite.text):
             return None
         shows.append(shown)
         places.append(worker.place)
         times.append(at)
     told = distinct(map(facts.on_host, places))
-    return GivenUp(tuple(lines), told, min(times), tuple(shows))
+    by_steps = all(isinstance(cite, LogCite) for one in shows for cite in one.cites)
+    return GivenUp(tuple(lines), told, min(times), tuple(shows), by_steps)
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +105,10 @@ def _worker(facts: Facts, match: Match) -> _Worker:
     """As the line names it; its host may stand in brackets in an earlier line on it."""
     name, host, kind = _name(match), match.groups.get("on_host"), match.groups.get("what")
     if host is None:
-        in_brackets = re.compile(rf"(?<![\w.-]){re.escape(name)} \(([\w.-]{{2,64}})\)")
+        word = rf"{re.escape(kind)} " if name.isdecimal() and kind else ""
+        in_brackets = re.compile(
+            rf"(?<![\w.-]){word}{re.escape(name)} \((?=[\w.-]{{0,63}}\d)([\w.-]{{2,64}})\)"
+        )
         above = _above(facts, match)
         host = next((found[1] for text in above if (found := in_brackets.search(text))), None)
     numbered = _NUMBERED.fullmatch(name)
@@ -116,26 +132,36 @@ def _above(facts: Facts, match: Match) -> Sequence[str]:
     return facts.lines(match.cite.source, first, match.cite.line - first)
 
 
+def _last(facts: Facts, track: Track) -> float:
+    times = [t for i in track.of_attempt(facts.last.n) if isfinite(t := track.at[i])]
+    return max(times, default=0.0)
+
+
 def _told_to_end(facts: Facts, host: str, match: Match) -> bool:
     """Whether the launcher says before it that the worker, or its process, ended by itself."""
     named = re.compile(rf"(?<![\w.-]){re.escape(host)}(?![\w-])")
-    return any(named.search(text) and _ENDED.search(text) for text in _above(facts, match))
+    said = (*_above(facts, match), match.cite.text)
+    return any(named.search(text) and _ENDED.search(text) for text in said)
 
 
-def _went_on(facts: Facts, at: datetime) -> bool:
-    """Whether anything of the run is dated long after: it outlived the accusation, or the clocks
-    of its logs differ."""
-    return any(seen > at + SOON for seen in facts.last_seen.values())
+def _went_on(facts: Facts, at: datetime, worker: _Worker) -> bool:
+    """Whether anything of the run is dated long after, or steps that the accused had no part in:
+    it outlived the accusation, or the clocks of its logs differ."""
+    if any(seen > at + SOON for seen in facts.last_seen.values()):
+        return True
+    own = max((_last(facts, track) for track in facts.tracks if _of(facts, track, worker)),
+              default=0.0)  # fmt: skip
+    last = max((_last(facts, track) for track in facts.tracks), default=0.0)
+    return last > max(at.timestamp(), own) + WITHOUT_S
 
 
 def _worked(facts: Facts, worker: _Worker, at: datetime, timeout_s: float) -> Claim | None:
     """Its own steps inside the window or, where no log is its own, the power of its host."""
     own = [track for track in facts.tracks if _of(facts, track, worker)]
     if own:
-        made = (made_until(facts, track, at, timeout_s) for track in own)
-        cites = next((cites for cites in made if cites is not None), None)
+        made = [made_until(facts, track, at, timeout_s) for track in own]
         text = f"{worker.name} made steps inside the window of that accusation"
-        return None if cites is None else claim(text, *cites)
+        return None if None in made or made[0] is None else claim(text, *made[0])
     if worker.host is None:
         return None
     return kept_working(facts, at.timestamp(), timeout_s, [worker.host])
@@ -154,12 +180,12 @@ def _of(facts: Facts, track: Track, worker: _Worker) -> bool:
            for name in names):  # fmt: skip
         return True
     numbered = _NUMBERED.match(file)
-    return (
-        numbered is not None
-        and int(numbered[2]) == worker.number
-        and bool(worker.kind)
-        and numbered[1].lower().startswith(worker.kind)
-    )
+    if numbered is None or int(numbered[2]) != worker.number:
+        return False
+    if numbered[1].lower() not in (worker.kind, WORDS.get(worker.kind, worker.kind)):
+        return False
+    where = host_of_log(facts, track.source)
+    return worker.host is None or where in (None, facts.node_of(worker.host))
 
 
 def _timeout_s(match: Match) -> float:

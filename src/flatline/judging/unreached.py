@@ -9,10 +9,12 @@ import re
 from collections.abc import Iterator
 from dataclasses import replace
 
+from flatline.errors import FormatError
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, name_places
 from flatline.judging.named_logs import host_of_log, hosts_with_logs, known_hosts
 from flatline.judging.waiting import FEW_RATIO
+from flatline.logs.hostlists import expand
 from flatline.model import Claim, LogCite, Match, Place, ProcessExit
 
 FAILED = ("c10d-store-connect-timeout",)
@@ -26,6 +28,7 @@ _TIMED_OUT = re.compile(
 )
 _TASK = re.compile(r"/task:(\d{1,6})")
 LOST = "c10d-store-lost"
+_EXITED = re.compile(r"\bsrun: error: (\S{1,4000}): tasks? ")
 SIGNALLED, SHOWN, LEAST = 128, 4, 2
 COUNTED, WAITED = "c10d-store-clients-missing", "torchelastic-rendezvous-timeout"
 _COUNTS = (
@@ -50,7 +53,7 @@ def _unconnected(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     told: dict[str, LogCite] = {}
     for match in facts.matches:
         if match.signature.id in FAILED and match.attempt == facts.last.n:
-            host = _host(facts, match)
+            host = _host(facts, match) or _ended_next(facts, match)
             if host is None or _came_after_all(facts, match):
                 return (), None
             told.setdefault(host, match.cite)
@@ -99,6 +102,9 @@ def _not_registered(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
         return (), None
     ((tasks, cite),) = told.items()
     nodes = facts.job.nodes if facts.job is not None and len(facts.job.nodes) == world else ()
+    known = [facts.on_host(Place(task=n)).host or _by_log(facts, n) for n in range(world)]
+    if any(a not in (None, b) for a, b in zip(known, nodes, strict=False)):
+        nodes = ()  # their order is another
     places = [facts.on_host(Place(task=task)) for task in sorted(tasks)]
     named_on = tuple(place if place.host is not None else replace(place, host=(
         _by_log(facts, place.task) or (nodes[place.task or 0] if nodes else None)
@@ -121,9 +127,10 @@ def _left_over(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     if missing is None:
         return (), None
     cite, came, world = missing
-    ended = _ended(facts)
-    gave_up = {facts.node_of(e.place.host): e.cite for e in ended if e.place.host}
-    if any(e.place.host is None for e in ended) or len(gave_up) < LEAST:
+    ended = [e for e in _ended(facts) if isinstance(e.cite, LogCite)
+             and e.cite.source == cite.source and e.cite.line > cite.line]  # fmt: skip
+    gave_up = {facts.node_of(host): e.cite for e in ended for host in _of_exit(e)}
+    if not all(map(_of_exit, ended)) or len(gave_up) < LEAST:
         said = [m.cite for m in facts.matches if m.signature.id in (COUNTED, LOST)]
         tasks = {c.place.task: c for c in said if c.place.task is not None}
         heard = len(tasks) == came and world == len(nodes) > max(tasks, default=0)
@@ -158,7 +165,28 @@ def _gave_up(facts: Facts) -> dict[str, LogCite]:
     said = [m.cite for m in facts.matches if m.signature.id == WAITED]
     ended = (e for e in _ended(facts) if any(
         e.cite.source == cite.source and e.cite.line > cite.line for cite in said))  # fmt: skip
-    return {facts.node_of(e.place.host): e.cite for e in ended if e.place.host}
+    return {facts.node_of(host): e.cite for e in ended for host in _of_exit(e)}
+
+
+def _of_exit(event: ProcessExit) -> tuple[str, ...]:
+    """The hosts that srun's line on an exit names."""
+    listed = _EXITED.search(event.cite.text) if isinstance(event.cite, LogCite) else None
+    try:
+        return expand(listed[1]) if listed is not None else ()
+    except FormatError:
+        return ()
+
+
+def _ended_next(facts: Facts, match: Match) -> str | None:
+    """The one host whose task srun says has ended next behind a line of a log that many write,
+    before anybody gave up to wait."""
+    source, line = match.cite.source, match.cite.line
+    waits = min((m.cite.line for m in facts.matches if m.signature.id == WAITED
+                 and m.cite.source == source and m.cite.line > line), default=None)  # fmt: skip
+    behind = [e for e in _ended(facts) if isinstance(e.cite, LogCite) and e.cite.source == source
+              and line < e.cite.line and (waits is not None and e.cite.line < waits)]  # fmt: skip
+    hosts = {facts.node_of(host) for e in behind for host in _of_exit(e)}
+    return hosts.pop() if len(hosts) == 1 else None
 
 
 def _ended(facts: Facts) -> list[ProcessExit]:

@@ -21,9 +21,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 
 from flatline.errors import FormatError
+from flatline.logs.hostlists import expand
 from flatline.model import Disposition, Job
 from flatline.parsers._exits import ended
-from flatline.parsers._hostlist import expand
 
 OOM_MARK = 125
 LAST_SIGNAL = 64  # SIGRTMAX of Linux

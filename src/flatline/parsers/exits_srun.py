@@ -19,10 +19,10 @@ import re
 from collections.abc import Iterable, Iterator
 
 from flatline.errors import FormatError
+from flatline.logs.hostlists import expand
 from flatline.model import Place
 from flatline.parsers import Reported
 from flatline.parsers._exits import ended, named
-from flatline.parsers._hostlist import expand
 
 FORMAT = "exits-srun"
 FRAMEWORK = None

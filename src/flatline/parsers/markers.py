@@ -49,6 +49,7 @@ TRIGGERS = (
     r"(?i:max(imum)?[ _]steps reached)",
     r"(?i:done:? [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
     r"(fit|train)\(\) (is )?(done|finished|complete)",
+    r"(?i:all (training )?(steps|iterations|epochs) (are )?(done|finished|complete))",
     r"\"event\": ?\"(done|finished|train_end|training_end|training_complete|end)\"",
 )
 
@@ -77,9 +78,9 @@ _RESUME = re.compile(
 )
 _STARTS = re.compile(
     r"Training starts at step ([0-9]{1,12})\b(?:.*\btotal steps ([0-9]{1,12}))?"
-    r"|(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
+    r"|(?:^|\bINFO[:\] |-]{1,4}|[0-9]:[0-9]{2}(?:[.,][0-9]{1,9})?Z?[\] ]{1,3})"
     r"(?:start(?:ing)? )?train(?:ing)? from (?:step|iteration) ([0-9]{1,12}) to"
-    r"(?: step| iteration)? ([0-9]{1,12})(?![\w.]*[0-9])",
+    r"(?: step| iteration)? ([0-9]{1,12})\.?\s*$",
     re.I,
 )
 _LOADED = re.compile(
@@ -100,7 +101,8 @@ _FRESH = re.compile(
     r"(?:was |were |is |are )?(?:found|exists?|available|detected|present|to resume)"
     r"|\bno checkpoints? (?:in|at|under) \S{1,200}(?:[,;:] (?:start|begin|train)|\s*$)"
     r"|\b(?:training|starting|start)\b[^\n.]{0,30}?\bfrom scratch\b"
-    r"|\b(?:resume|ckpt|checkpoint)\w*\b[^\n]{0,40}?\bnothing to (?:load|resume|restore)\b",
+    r"|\b(?:auto[-_ ]?resume|ckpt|checkpoint): (?:[\w -]{1,24}: )?"
+    r"nothing to (?:load|resume|restore)\b",
     re.I,
 )
 _FINISHED = re.compile(
@@ -116,7 +118,9 @@ _AT_THE_END = re.compile(
     r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
     r"(?:(?:finished|completed|reached|done:?) ([0-9]{1,12}) (?:optimi[sz]er |training |train )?"
     r"(?:steps|iterations|updates|epochs)(?:, \w{1,12})?"
-    r"|(?:fit|train)\(\) (?:is )?(?:done|finished|complete)[^\n]{0,60})[\s.!]*$"
+    r"|(?:fit|train)\(\) (?:is )?(?:done|finished|complete)[^\n]{0,60}"
+    r"|all (?:training )?(?:steps|iterations|epochs) (?:are )?(?:done|finished|completed?))"
+    r"[\s.!]*$"
     r"|\"event\": ?\"(?:done|finished|train_end|training_end|training_complete|end)\"",
     re.I,
 )

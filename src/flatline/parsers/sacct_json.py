@@ -16,8 +16,8 @@ import re
 from datetime import datetime, timedelta
 
 from flatline.errors import FormatError
+from flatline.logs.hostlists import LIMIT
 from flatline.model import Job, RecordCite, Records, Step
-from flatline.parsers._hostlist import LIMIT
 from flatline.parsers._slurm import (
     ENDED,
     disposition,

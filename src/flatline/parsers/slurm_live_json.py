@@ -18,8 +18,8 @@ from datetime import datetime
 from typing import Any
 
 from flatline.errors import FormatError
+from flatline.logs.hostlists import LIMIT
 from flatline.model import Job, NodeEvent, Place, RecordCite, Records
-from flatline.parsers._hostlist import LIMIT
 from flatline.parsers._slurm import (
     BOOTED,
     ENDED,

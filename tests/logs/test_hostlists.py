@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flatline.errors import FormatError
-from flatline.parsers._hostlist import LIMIT, expand
+from flatline.logs.hostlists import LIMIT, expand
 
 MLPERF = Path(__file__).parents[3] / "shared/realdata/mlperf"
 
