@@ -85,6 +85,12 @@ def test_a_line_says_all_it_says() -> None:
             None,
             2.25,
         ),
+        (
+            "I1009 21:18:40.195406 3 metric_writers.py:41] [50] steps_per_sec=1.2, train/loss=1.5",
+            50,
+            None,
+            1.5,
+        ),
         ("[p0] step 20 loss 491520.0", 20, None, 491520.0),
         ('{"step": 10, "loss": 2.25, "lr": 0.0001}', 10, None, 2.25),
         ("step: 10  acc: 0  loss:  2.25  grad: 1.2e+00  wps: 1.2e+4  lr: 1e-4", 10, None, 2.25),
@@ -122,6 +128,8 @@ def test_shapes_without_epochs(line: str, step: int, planned: int | None, loss: 
             1,
             None,
         ),
+        ("12:00:00 INFO ep 1 10/100 loss=2.5", 10, None, 1, 2.5),
+        ("[epoch   2/120] train_dice_ce=0.75 val_dice=0.4", None, None, 2, 0.75),
         ("Epoch(train)  [1][ 10/100]  lr: 1.0e-03  time: 0.5  loss: 2.5", 10, None, 1, 2.5),
         ("Epoch [1][10/100]\tlr: 1.000e-02, eta: 0:10:00, time: 0.5, loss: 2.5", 10, None, 1, 2.5),
         (

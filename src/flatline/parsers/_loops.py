@@ -45,9 +45,8 @@ _AT_STEP = re.compile(
     r"#?[0-9]{1,12}\s*[:=]\s*(" + _NUMBER + r")(?![\w%])"
 )
 _NAMED_LOSS = re.compile(
-    r"(?<![\w/@.-])(mse|rmse|mae|nll|ctc|bce|ce|elbo|huber)(?: *[:=] *| +)("
-    + _NUMBER
-    + r")(?![\w%])"
+    r"(?<![\w/@.-])((?:train[_/])?(?:dice_?)?(?:mse|rmse|mae|nll|ctc|bce|ce|elbo|huber))"
+    r"(?: *[:=] *| +)(" + _NUMBER + r")(?![\w%])"
 )
 """Losses by what they are: read where no word of the line is \"loss\"."""
 _COST = re.compile(
@@ -103,9 +102,13 @@ _NESTED = re.compile(
     r" *\]?:? *\[ *([0-9]{1,12}) */ *([0-9]{1,12})( \([ 0-9.]{1,6}%\))?"
 )
 _TWO = re.compile(r"(?:^|\s)()\[([0-9]{1,9})/([0-9]{1,9})\] ?\[([0-9]{1,12})/([0-9]{1,12})\]()")
+_INNER = re.compile(
+    r"(?:^|[\s\]])(ep|epoch) ([0-9]{1,9})(?:/([0-9]{1,9}))?[,:|]? +([0-9]{1,12})/([0-9]{1,12})()"
+    r"[ ,|:]{1,4}(?:train[ _/])?loss\b"
+)
 _PAIR = re.compile(r"(?:^|[\s:])\[ *([0-9]{1,9}), +([0-9]{1,12})\] +loss")
 _ONE = re.compile(r"(?:^|\s)\[ *([0-9]{1,12}) */ *([0-9]{1,12}) *\]")
-_CLU = re.compile(r"logging_writer\.py:[0-9]+\] \[([0-9]{1,12})\]()")
+_CLU = re.compile(r"(?:logging|metrics?)_writers?\.py:[0-9]+\] \[([0-9]{1,12})\]()")
 _HEADER = re.compile(r"\[(?:step|batch)=([0-9]{1,12})/([0-9]{1,12})[^\]]{0,80}\]:?\s*$")
 _BELOW = re.compile(
     r"\s*(?:train )?(?:train/)?(loss/train/total|crossentropyloss|ce loss)[:=] *(" + _NUMBER + ")"
@@ -333,8 +336,11 @@ def _chief(losses: list[Loss], held_out: bool) -> Loss | None:
 
 
 def _nested(line: _Line) -> Position | None:
-    found = _NESTED.search(line.low) or _TWO.search(line.low)
-    if found is None:
+    bracket = "[" in line.low
+    found = (bracket and (_NESTED.search(line.low) or _TWO.search(line.low))) or _INNER.search(
+        line.low
+    )
+    if not found:
         return None
     epoch, epochs, n, of = (line.slot(found, group) for group in (2, 3, 4, 5))
     samples = bool(found[1] and found[6])
@@ -366,12 +372,11 @@ def _counter(line: _Line, epoch: bool) -> Position | None:
 
 
 def _position(line: _Line) -> Position | None:
-    if "[" in line.low:
-        if (found := _nested(line)) is not None:
-            return found
-        if pair := _PAIR.search(line.low):
-            step, epoch = line.slot(pair, 2), line.slot(pair, 1)
-            return Position(pair.start(), step, epoch=epoch, own=True)
+    if (found := _nested(line)) is not None:
+        return found
+    if "[" in line.low and (pair := _PAIR.search(line.low)):
+        step, epoch = line.slot(pair, 2), line.slot(pair, 1)
+        return Position(pair.start(), step, epoch=epoch, own=True)
     named = _EPOCH.search(line.low) if "epoch" in line.low else None
     counter = _counter(line, named is not None)
     if named is None:

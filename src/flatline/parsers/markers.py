@@ -5,8 +5,8 @@ Resume: "Resuming from checkpoint ... step 1000", "Resumed training at epoch 3",
 "Training starts at step 1001".  Fresh: "No checkpoint found", "training from scratch", "Training
 starts at step 1".  Saved: the past tense with the word checkpoint, or of a weights file named
 after its step.  Loaded: the same with a step or an epoch, for weights to start from are called
-checkpoints too.  Finished: "Training complete"
-or "Finished Training" as the whole message.
+checkpoints too.  Finished: "Training complete" or "Finished Training" as the whole message, and
+that ignite's or Ultralytics' handler stopped it early.
 
 Refused: intentions and conditions ("will resume", "to resume, run", "if no checkpoint", options,
 configuration), beginnings ("Saving checkpoint", "Loading checkpoint"), failures to do so,
@@ -34,6 +34,9 @@ TRIGGERS = (
     r"(?i:(ckpt|checkpoint): (loaded|restored|saved|wrote) )",
     r"(?i:checkpoint save [^\n]{0,120}(took|save duration ?:) [0-9])",
     r"(?i:checkpoint save for step [0-9][^\n]{0,400} finalized)",
+    r"(?i:ckpt[-_ :][^\n]{0,60}written in [0-9])",
+    r"(?i:checkpoint[-_ :][^\n]{0,60}written in [0-9])",
+    r"(?i:checkpoint[-_ ][^\n]{0,60} [GMT]i?B in [0-9])",
     r"[Ss]aved [^\n]{0,120}(step|iter|epoch)[-_]?[0-9]+[^\n]{0,20}\.(pt|pth|ckpt)",
     r"(?i:no [a-z ]{0,24}checkpoints? )",
     r"(?i:(training|starting|start) [^\n]{0,30}from scratch)",
@@ -42,6 +45,7 @@ TRIGGERS = (
     r"(?i:train(ing)? from (step|iteration) [0-9])",
     r"(?i:train(ing)? (is |has |was )?(been )?(complete|finished|done))",
     r"Finished [Tt]raining",
+    r"EarlyStopping: (Stop training|Training stopped early)",
     r"(?i:(finished|completed|reached) [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
     r"(?i:(finished|completed|reached) [0-9]+ ?/ ?[0-9]+ [a-z ]{0,12}(steps|updates|epochs))",
     r"(?i:(training|finished|completed|done):? (steps|updates|epochs) [0-9]+ ?/"
@@ -93,7 +97,10 @@ _SAVED = re.compile(
     r"|\bsaved\b[^\n]{0,120}?(?:step|iter|epoch)[-_]?[0-9]{1,12}[^\n]{0,20}\.(?:pt|pth|ckpt)\b"
     r"|\bcheckpoint\b[^\n]{0,80}?\bsaved\b|\b(?:ckpt|checkpoint): (?:saved|wrote) "
     r"|\bcheckpoint save\b[^\n]{0,120}?\b(?:took|save duration ?:) [0-9]"
-    r"|\bcheckpoint save for step [0-9][^\n]{0,400}? finalized successfully",
+    r"|\bcheckpoint save for step [0-9][^\n]{0,400}? finalized successfully"
+    r"|^(?!.*\b(?:load|read|restor|fetch|(?:up|down)load|cop[iy]|mov))"
+    r".{0,120}?\b(?:checkpoint|ckpt)[-_ :][^\n]{0,60}?"
+    r"(?:\bwritten|: [0-9.]{1,8} [GMT]i?B) in [0-9.]{1,8} ?s(?:ec(?:onds?)?)?\b",
     re.I,
 )
 _FRESH = re.compile(
@@ -110,10 +117,13 @@ _FINISHED = re.compile(
     r"(?:train(?:ing)?(?: run)? (?:is |has |was )?(?:been )?(?:completed?|finished|done)"
     r"|finished training)"
     r"(?: successfully)?(?: (?:in|after):? [0-9][^,;]{0,60}"
+    r"| at (?:global )?(?:step|iteration|epoch) [0-9]{1,12}|, best [^\n]{1,80}"
     r"|: [0-9][0-9,]{0,14} (?:steps|iterations|updates|epochs)\b[^\n]{0,120})?"
     r"(?:[,;.]? (?:exiting|bye|shutting down|good ?bye|cleaning up)(?: now)?)?[\s.!*=#-]*$",
     re.I,
 )
+_STOPPED_EARLY = re.compile(r"\bEarlyStopping: (?:Stop training|Training stopped early\b)")
+"""By handlers of ignite and Ultralytics.  A hand-written loop may say so of a fold or a stage."""
 _AT_THE_END = re.compile(
     r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
     r"(?:(?:finished|completed|reached|done:?) ([0-9]{1,12}) (?:optimi[sz]er |training |train )?"
@@ -212,7 +222,10 @@ class Reader:
             return (Progress("checkpoint_saved", step=step_, epoch=epoch),)
         if (step_ is not None or epoch is not None) and _LOADED.search(text):
             return (Progress("checkpoint_loaded", step=step_, epoch=epoch),)
-        return (Progress("finished", step=step_, epoch=epoch),) if self._ends(text) else ()
+        if not self._ends(text):
+            return ()
+        step_, epoch = _position(text.partition(", best ")[0])
+        return (Progress("finished", step=step_, epoch=epoch),)
 
     def _begins(self, text: str) -> tuple[Progress, ...]:
         if _FRESH.search(text):
@@ -225,7 +238,7 @@ class Reader:
         return (Progress("resume", step=step, epoch=epoch),)
 
     def _ends(self, text: str) -> bool:
-        if _FINISHED.search(text):
+        if _FINISHED.search(text) or _STOPPED_EARLY.search(text):
             return True
         ended = _AT_THE_END.search(text)
         return ended is not None and self._final(ended[1])

@@ -42,6 +42,8 @@ TRIGGERS = (
     r"(mse|rmse|mae|nll|ctc|bce|ce|elbo|huber)[ :=]{1,3}[0-9]",
     r"( mse=| rmse=| nll=| ctc=| bce=| elbo=| huber=)[0-9]",
     r" ce=[0-9]",
+    r"train_ce=([0-9]|nan)",
+    r"train_dice_?ce=([0-9]|nan)",
     r"Epoch: ?\[[0-9]+\] +\[ *[0-9]+/[0-9]+\] +eta:",
     r"\[(step|batch)=[0-9]+/[0-9]+",
     r"[Ee]poch[ :=#\[]{1,3}[0-9]",
