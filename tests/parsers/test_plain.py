@@ -441,3 +441,18 @@ def test_rows_of_json(line: str, kind: str, step_s: float | None) -> None:
     (point,) = said(line)
 
     assert (point.kind, point.step, point.loss, point.step_s) == (kind, 5, 2.5, step_s)
+
+
+@pytest.mark.parametrize(
+    ("line", "took_s"),
+    [
+        ("step 10 loss 0.8042 sec/step 1.050", 1.05),
+        ("step 10 lr 0.1 loss 0.8042, s/step: 1.05", 1.05),
+        ("step 10 loss 0.8042 1.05 s/step", 1.05),
+        ("step 10 loss 0.8042 grad_norm 0.5 ms/step 105.0", 0.105),
+    ],
+)
+def test_a_unit_behind_a_loss_is_the_next_numbers(line: str, took_s: float) -> None:
+    """And the loss no step's time."""
+    (point,) = said(line)
+    assert (point.loss, point.step_s) == (0.8042, took_s)

@@ -27,6 +27,12 @@ ALIKE = 0.5
 _PAIR = re.compile(
     r"(?<![\w.:])r?(\d{1,5}) ?[=:] ?(\d{1,9}(?:\.\d{1,9})?)(?: ?(?:ms|s))?(?![\w.:])"
 )
+_NAMED = re.compile(r"([a-z][\w/+-]{0,30})[ =](-?\d{1,6}(?:\.\d{1,9})?)(ms|s)?,? ?")
+_GROUP = re.compile(
+    r"(?:^|: |\| ?)r(\d{1,5}):? "
+    r"((?:[a-z][\w/+-]{0,30}[ =]-?\d{1,6}(?:\.\d{1,9})?(?:ms|s)?,? ?){2,12})"
+)
+"""A rank's parts side by side, and the ranks behind one another."""
 _LAYOUT = re.compile(
     r"(?<![\w.])r?(\d{1,5}) ?[=:] ?([A-Za-z][\w.-]{1,120})(?:[/:](\d{1,2}))?(?!\w)"
 )
@@ -35,6 +41,7 @@ _WAIT = re.compile(r"(?i)wait|idle|all[-_ ]?reduce|sync|halo|barrier|comm")
 _WORK = re.compile(r"(?i)comput|forward|backward|fwd|bwd|work|h2d|copy|load|data|step|time")
 _OF_EACH = re.compile(r"(?i)per[- ]rank")
 _UNIT = re.compile(r"(?i)(?:[\[(_ ]|(?<=[0-9]))(ms|us|µs|s|sec(?:onds)?)(?:[\])]|\s*:?\s*$)")
+_UNIT_ABOVE = re.compile(r"[\[(](ms|us|s|sec)(?:/step|/iter|/it)?\b[^\])]{0,40}[\])]:")
 _SCALES = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "s": 1.0, "sec": 1.0, "seconds": 1.0}
 _NO_PART = re.compile(
     r"(?i)norm|loss|grad\b|mem|gi?b\b|util|ratio|throughput|flop|offset|skew|drift|uptime|avg|checkpoint"
@@ -69,20 +76,43 @@ def tabled_waits(facts: Facts) -> Waits | None:
 def _parts(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
     """Whether it is a wait, what it is called, and the times of a line's parts."""
     text = "".join(facts.lines(cite.source, cite.line, 1, MOST_CHARS))
-    for part in text.split("|"):
-        pairs = list(_PAIR.finditer(part))
-        by = {int(pair[1]): float(pair[2]) for pair in pairs}
-        if len(by) < LEAST_RANKS or sorted(by) != [*range(len(by))] or len(pairs) > len(by):
-            continue
-        label = _OF_EACH.split(part[: pairs[0].start()])[-1]
-        unit = _UNIT.search(label) or _UNIT.search(pairs[0][0])
-        if unit is None or _NO_PART.search(label):
+    for label, unit, by in (*_by_part(text), *_by_rank(text)):
+        if len(by) < LEAST_RANKS or sorted(by) != [*range(len(by))] or _NO_PART.search(label):
             continue
         named = " ".join(re.findall(r"[A-Za-z][\w/-]*", label)[-6:]).lower()
-        scale = _SCALES[unit[1].lower()]
+        scale = _SCALES[unit.lower()]
         waits = _WAIT.search(label) is not None
         if waits or _WORK.search(label):
             yield waits, named, _Row(cite, {rank: scale * took for rank, took in by.items()})
+
+
+def _by_part(text: str) -> Iterator[tuple[str, str, dict[int, float]]]:
+    """Of each part its name, its unit and the ranks' times: `wait [s]: r0=0.9 r1=0.1`."""
+    for part in text.split("|"):
+        pairs = list(_PAIR.finditer(part))
+        by = {int(pair[1]): float(pair[2]) for pair in pairs}
+        if not by or len(pairs) > len(by):
+            continue
+        label = _OF_EACH.split(part[: pairs[0].start()])[-1]
+        unit = _UNIT.search(label) or _UNIT.search(pairs[0][0])
+        if unit is not None:
+            yield label, unit[1], by
+
+
+def _by_rank(text: str) -> Iterator[tuple[str, str, dict[int, float]]]:
+    """The same by rank: `(s/step): r0 h2d 0.1 wait 0.9 | r1 h2d 0.9 wait 0.1`."""
+    groups = list(_GROUP.finditer(text))
+    if not groups:
+        return
+    above = _UNIT_ABOVE.search(text, max(0, groups[0].start() - 60), groups[0].start() + 1)
+    table: dict[tuple[str, str], dict[int, float]] = defaultdict(dict)
+    for group in groups:
+        for name, took, own in _NAMED.findall(group[2]):
+            if unit := own or (above[1] if above else ""):
+                table[name, unit].setdefault(int(group[1]), float(took))
+    for (name, unit), by in table.items():
+        if len(by) == len(groups):
+            yield name, unit, by
 
 
 def _step_s(facts: Facts) -> float | None:

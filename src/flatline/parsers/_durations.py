@@ -35,6 +35,8 @@ _EACH_OF = re.compile(
     r"(?<![\w/])(ms|s|sec)/(?:batch|step|it(?:er(?:ation)?)?)\s{0,3}[:=]?\s{0,3}"
     r"([0-9]{1,12}(?:\.[0-9]+)?)(?![\w.])"
 )
+_OF_ANOTHER = re.compile(r"(?:loss|lr|rate|norm|grad|acc\w*|ppl|mem\w*|scale|epoch)\W{1,3}$")
+"""The word before a number, whose value it is: the unit behind is of the next one."""
 _BARE = re.compile(
     r"(?:^|[|(,;0-9])\s{0,12}(?<![\w.])([0-9]{1,12}(?:\.[0-9]+)?) ?ms\s{0,4}[|,;]?\s{0,8}"
     r"[0-9][0-9,.]{0,20}[km]?\s?(?:tok(?:en)?s?|samples?|seqs?|im(?:a)?ge?s?)/s"
@@ -61,7 +63,8 @@ def step_s(low: str) -> Seconds | None:
     for found in _TIME.finditer(low):
         if found[3] or found[1] not in ("time", "dt"):
             return Seconds(found, 2, 1e3 if "ms" in (found[3], found[1][-2:]) else 1.0)
-    if each := _EACH.search(low):
+    each = _EACH.search(low)
+    if each and not _OF_ANOTHER.search(low, max(0, each.start() - 24), each.start()):
         return Seconds(each, 1, 1e3 if each[2] == "ms" else 1.0)
     if each := _EACH_OF.search(low):
         return Seconds(each, 2, 1e3 if each[1] == "ms" else 1.0)
