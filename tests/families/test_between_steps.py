@@ -16,9 +16,13 @@ EVERY, LONG_S = 250, 70
 """Steps from one evaluation to the next, and how long one takes."""
 
 
-def evaluated(folder: Path, *, told: bool) -> Verdict:
-    """Four cards of a host, of which the first is given its work late every few minutes: while the
-    program evaluates, as it says, or for no reason that it gives."""
+UTIL, ACTIVE = "DCGM_FI_DEV_GPU_UTIL", "DCGM_FI_PROF_SM_ACTIVE"
+ALIKE, FIRST, OTHERS = {UTIL: 99, ACTIVE: 0.7}, {UTIL: 20, ACTIVE: 0.64}, {UTIL: 99, ACTIVE: 0.4}
+
+
+def evaluated(folder: Path, *, told: bool, metric: str = UTIL) -> Verdict:
+    """Four cards of a host, of which the first is given its work late every few minutes, or works
+    while the others do not: while the program evaluates, as it says, or for no reason it gives."""
     at, lines, idles = BEGAN, [], []
     for n in range(1, 2001):
         at += timedelta(seconds=1.9 + 0.01 * (n % 3))
@@ -38,23 +42,25 @@ def evaluated(folder: Path, *, told: bool) -> Verdict:
     while second < at:
         late = any(begin <= second <= end for begin, end in idles)
         for gpu in range(4):
-            used = (20 if gpu == 0 else 99) if late else 99
+            used = ((OTHERS if gpu else FIRST) if late else ALIKE)[metric]
             label = f'Hostname="n1",gpu="{gpu}",modelName="A100"'
             ms = int(second.timestamp() * 1000)
-            rows.append(f"DCGM_FI_DEV_GPU_UTIL{{{label}}} {used} {ms}\n")
+            rows.append(f"{metric}{{{label}}} {used} {ms}\n")
         second += timedelta(seconds=15)
     (folder / "metrics.prom").write_text("".join(sorted(rows, key=lambda row: row.split("}")[0])))
     return diagnose(collect(Request((str(folder),))))
 
 
-def test_a_card_that_has_gaps_while_the_run_evaluates(tmp_path: Path) -> None:
+@pytest.mark.parametrize("metric", [UTIL, ACTIVE])
+def test_a_card_that_stands_apart_while_the_run_evaluates(tmp_path: Path, metric: str) -> None:
     """The others wait for it then, and no step is slower for it."""
-    assert evaluated(tmp_path, told=True).code == "F3"
+    assert evaluated(tmp_path, told=True, metric=metric).code == "F3"
 
 
-def test_one_that_has_them_for_no_reason_that_is_given(tmp_path: Path) -> None:
-    """It is given its work late."""
-    verdict = evaluated(tmp_path, told=False)
+@pytest.mark.parametrize("metric", [UTIL, ACTIVE])
+def test_one_that_does_for_no_reason_that_is_given(tmp_path: Path, metric: str) -> None:
+    """It is given its work late, or has more of it."""
+    verdict = evaluated(tmp_path, told=False, metric=metric)
 
     assert verdict.code == "D3"
     assert [(place.host, place.gpu) for place in verdict.culprits] == [("n1", "0")]

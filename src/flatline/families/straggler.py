@@ -139,7 +139,7 @@ def _at_times(facts: Facts, run: Course) -> Finding | None:
         ranks, near = fleet(facts, run, signal), BRIEF if signal in RESIDENT else ratio
         moments = None if ranks is None else ranks.at_moments(near, LEAST_SPREAD)
         if ranks is not None and moments is not None:
-            if signal in RESIDENT and in_told_pauses(facts, moments.spans):
+            if in_told_pauses(facts, moments.spans):
                 continue
             return _at_moments(facts, ranks, moments, kind)
     clocked = at_moments(facts, run)
