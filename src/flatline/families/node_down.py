@@ -25,7 +25,7 @@ References:
 from __future__ import annotations
 
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
@@ -66,6 +66,8 @@ GIVEN_UP = 0.62
 """What Ray missed, or a node's state without a job, says little of why a run ended."""
 READ, QUIET_S = "gpu_power_watts", 120
 """Scrapes come every 15 to 60 s, and a node is given up after SlurmdTimeout, 300 s by default."""
+BACK_S = 600
+"""How far before the record a host's readings are followed: twice SlurmdTimeout's default."""
 AT_ONCE_S = 5.0
 """The controller ends the job and records the node within seconds of each other."""
 AT_THE_END_S = 90.0
@@ -98,6 +100,7 @@ def judge(facts: Facts) -> Judgement:
     if best is not None and not (failed or events) and best.signature.strength <= GIVEN_UP:
         shown = claim(f"The log says it: {best.signature.meaning}", *cites[:3])
         found = replace(found, strength=best.signature.strength, shows=(shown,))
+    found = _since_last_read(facts, found)
     quiet, why = ((), None) if found.culprits else _gone_quiet(facts)
     if why is None:
         return found
@@ -196,6 +199,30 @@ def _gone_quiet(facts: Facts) -> tuple[tuple[str, ...], Claim | None]:
         f"In the last {QUIET_S} s of the run {', '.join(gone)} was read no more, the others were"
     )
     return gone, claim(text, *cites[:4])
+
+
+def _since_last_read(facts: Facts, found: Finding) -> Finding:
+    """From where the readings of the lost hosts ended and those of others went on: a node's record
+    is written only when it has not answered for SlurmdTimeout."""
+    hosts = {place.host for place in found.culprits if place.host}
+    if found.onset is None or not hosts or not facts.measured(READ):
+        return found
+    query, at = f"count by (host) (count_over_time({READ}[{QUIET_S}s]))", found.onset.timestamp()
+    for back in range(0, BACK_S, QUIET_S):
+        ends = int(at) - back
+        read = by_host(instant(facts, query, ends))
+        if read is None or not set(read.rows) - hosts:
+            return found
+        last = sorted(hosts & set(read.rows))
+        if not last:
+            continue
+        if not back:
+            return found
+        text = f"{last[0]} was read no more for {back} s before that, others were"
+        told = claim(text, read.cite(last[0], ends, f"cards read in {QUIET_S} s"))
+        return replace(found, onset=datetime.fromtimestamp(ends, UTC), onset_within_s=QUIET_S,
+                       shows=(*found.shows, told))  # fmt: skip
+    return found
 
 
 def _down_before_end(facts: Facts, rows: list[Job], slack_s: float) -> tuple[NodeEvent, ...]:
