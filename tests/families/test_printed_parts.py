@@ -39,7 +39,7 @@ def megatron(saves_ms: float = 0.0, reduces: tuple[float, float] | None = None) 
             )
         if saves_ms and n % 20 == 0:
             lines.append(
-                f"  successfully saved checkpoint at iteration {n:7d} to /work/ckpts\n"
+                f"  successfully saved checkpoint at iteration {n:7d} to /scratch/ckpts\n"
                 "(min, max) time across ranks (ms):\n"
                 "    save-checkpoint ................................:"
                 f" ({saves_ms - 40:.2f}, {saves_ms:.2f})\n"

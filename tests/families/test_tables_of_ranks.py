@@ -67,10 +67,14 @@ def test_the_rank_that_all_others_wait_for(tmp_path: Path, table: tuple[str, Tim
         (("per-rank wait [s]", lambda rank, n: 0.16 if rank in (5, 6) else 0.9), 8, 8),
         (("per-rank wait [s]", lambda rank, n: 0.05 if rank == 5 else 0.1), 8, 8),
         (("per-rank memory [GiB]", works), 8, 8),
+        (("per-rank wait", waits), 8, 8),
+        (("per-rank checkpoint wait [s]", waits), 8, 8),
+        (("per-rank wait [s]", lambda rank, n: 9 * waits(rank, n)), 8, 8),
         (("per-rank wait [s]", waits), 2, 8),
         (("per-rank wait [s]", lambda rank, n: 0.16 if rank == 1 else 0.9), 8, 3),
     ],
-    ids=["none", "another each time", "two", "too little of a step", "no times", "two lines",
+    ids=["none", "another each time", "two", "too little of a step", "no times", "no unit",
+         "a save", "longer than a step", "two lines",
          "few ranks"],
 )  # fmt: skip
 def test_near_misses_name_nobody(
@@ -78,6 +82,24 @@ def test_near_misses_name_nobody(
 ) -> None:
     """By chance, by design, or of something else."""
     assert judged(tmp_path, table, lines=lines, ranks=ranks).code != "D3"
+
+
+def grouped(took: Times, head: str) -> str:
+    """The ranks behind one another, each with its parts, in tables of a line."""
+    each = (f"r{rank} fwdbwd 0.300 allreduce {took(rank, 1):.3f}" for rank in range(8))
+    return f"{head}: {' | '.join(each)}"
+
+
+@pytest.mark.parametrize(
+    ("head", "late"),
+    [("timers (s/step, last 200)", True), ("timers", False), ("memory (GiB)", False)],
+)
+def test_ranks_behind_one_another(tmp_path: Path, head: str, late: bool) -> None:
+    """Their unit stands above them; without one nothing is a time."""
+    verdict = judged(tmp_path, (grouped(waits, head) + " | of", lambda _, n: float(n)))
+
+    assert (verdict.code == "D3") == late
+    assert [place.rank for place in verdict.culprits] == ([5] if late else [])
 
 
 def test_its_card_stands_in_the_logs_own_list(tmp_path: Path) -> None:

@@ -35,7 +35,8 @@ _EACH_OF = re.compile(
     r"(?<![\w/])(ms|s|sec)/(?:batch|step|it(?:er(?:ation)?)?)\s{0,3}[:=]?\s{0,3}"
     r"([0-9]{1,12}(?:\.[0-9]+)?)(?![\w.])"
 )
-_OF_ANOTHER = re.compile(r"(?:loss|lr|rate|norm|grad|acc\w*|ppl|mem\w*|scale|epoch)\W{1,3}$")
+OTHERS = r"loss|lr|rate|norm|grad|mem\w*|epoch|acc\w*|ppl|scale"
+_OF_ANOTHER = re.compile(rf"(?:{OTHERS})\W{{1,3}}$")
 """The word before a number, whose value it is: the unit behind is of the next one."""
 _BARE = re.compile(
     r"(?:^|[|(,;0-9])\s{0,12}(?<![\w.])([0-9]{1,12}(?:\.[0-9]+)?) ?ms\s{0,4}[|,;]?\s{0,8}"

@@ -14,7 +14,7 @@ from bisect import bisect_right
 from dataclasses import dataclass, replace
 
 from flatline.parsers._durations import NUMBER as _NUMBER
-from flatline.parsers._durations import Seconds, data_s, step_s, sync_s
+from flatline.parsers._durations import OTHERS, Seconds, data_s, step_s, sync_s
 
 _FOREIGN = re.compile(
     r"'(?:eval_\w{0,40})?loss(?:/policy_avg)?': |'(?:train|eval)_runtime': "
@@ -131,9 +131,7 @@ _SPEED = re.compile(
     r"((?:tok(?:ens)?|img|samples|it(?:er)?s?|steps?)/s(?:ec)?)(?:/(?:gpu|device|chip))?"
     r"(?!\w| ?[:=] ?[0-9])"
 )
-_OF_ANOTHER = re.compile(
-    r"(?:loss|time|dt|lr|rate|norm|grad|mem\w*|epoch|acc\w*|ppl|mfu|tflops?|scale|_ms|_s)\W{1,3}$"
-)
+_OF_ANOTHER = re.compile(rf"(?:{OTHERS}|time|dt|mfu|tflops?|_ms|_s)\W{{1,3}}$")
 """A word right before a number, which is its own: the unit behind is the next number's name."""
 _CUT = re.compile(r"([0-9.]+)")
 _DIGITS = 40
@@ -336,11 +334,9 @@ def _chief(losses: list[Loss], held_out: bool) -> Loss | None:
 
 
 def _nested(line: _Line) -> Position | None:
-    bracket = "[" in line.low
-    found = (bracket and (_NESTED.search(line.low) or _TWO.search(line.low))) or _INNER.search(
-        line.low
-    )
-    if not found:
+    shapes = (_NESTED, _TWO, _INNER) if "[" in line.low else (_INNER,)
+    found = next(filter(None, (shape.search(line.low) for shape in shapes)), None)
+    if found is None:
         return None
     epoch, epochs, n, of = (line.slot(found, group) for group in (2, 3, 4, 5))
     samples = bool(found[1] and found[6])
