@@ -26,6 +26,8 @@ LOG, KERNEL, SCHEDULER, METRICS, DUMPS, EVENTS = (
 BASELINE = "baseline:"
 """What the source of every citation into the baseline begins with, and that of none into the run
 itself."""
+EARLIER = "the run before this one"
+"""What a gap lacks where that is on record and could not be read."""
 
 
 @dataclass(frozen=True, slots=True)

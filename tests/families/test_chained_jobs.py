@@ -8,7 +8,11 @@ from pathlib import Path
 import pytest
 
 from flatline.collect import Request, collect
+from flatline.collect.parent import Span, lay_before
 from flatline.diagnose import diagnose
+from flatline.errors import SourceError
+from flatline.facts import Facts
+from flatline.judging.fresh_start import begins_where_it_saves
 from flatline.model import Verdict
 from flatline.render.json import render
 from flatline.verify import verify
@@ -90,3 +94,24 @@ def test_it_looked_in_the_very_folder(tmp_path: Path) -> None:
     assert judged(tmp_path / "a", state="FAILED", said=said, saved=saved).code == "E2"
     elsewhere = said.replace("/ckpt/pre", "/ckpt/new")
     assert judged(tmp_path / "b", state="FAILED", said=elsewhere, saved=saved).code != "E2"
+
+
+def test_an_earlier_run_that_cannot_be_read_clears_nothing(tmp_path: Path) -> None:
+    """What it left is not known, and that is said."""
+    (tmp_path / "slurm-733.out").write_text(
+        "  load ............................................ /ckpt/pre\n"
+        "    will not load any checkpoints and will start from random\n"
+        + steps(10, 1, 900, 3000)
+        + "  successfully saved checkpoint from iteration     900 to /ckpt/pre\n"
+    )
+    (tmp_path / "sacct.txt").write_text(HEAD + CHILD)
+    facts = collect(Request((str(tmp_path),), job="733"))
+    assert begins_where_it_saves(facts)
+
+    def unread(targets: tuple[str, ...], job: str | None, within: Span, origin: str) -> Facts:
+        raise SourceError("permission denied")
+
+    assert facts.job is not None
+    lay_before(facts, (str(tmp_path),), facts.job, unread)
+    assert not begins_where_it_saves(facts)
+    assert any("permission denied" in gap.reason for gap in facts.gaps)

@@ -12,7 +12,8 @@ from datetime import datetime, timedelta
 
 from flatline.errors import FlatlineError
 from flatline.facts import Facts
-from flatline.model import Job
+from flatline.model import Gap, Job
+from flatline.tracks import EARLIER
 
 BACK = timedelta(days=14)
 """How long before: beyond it a run of the same name is another experiment's."""
@@ -49,5 +50,5 @@ def lay_before(facts: Facts, targets: Sequence[str], parent: Job, other: Other) 
     span = parent.started_at, parent.ended_at
     try:
         facts.parent = other(tuple(targets), parent.id, span, "")
-    except FlatlineError:
-        facts.parent = None
+    except FlatlineError as fault:
+        facts.missed.append(Gap(EARLIER, str(fault), f"job {parent.id}"))

@@ -36,6 +36,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.data_waits import apart, grown_waits, lengths
 from flatline.judging.fell_idle import BUSY, FellIdle, fell_idle, less_busy
+from flatline.judging.host_loads import QUEUE
 from flatline.judging.launches import launches
 from flatline.judging.throughput import Pace, Slow, course, pace, shown, step_at, times
 from flatline.judging.timeline import instant, usual
@@ -75,7 +76,7 @@ what was fetched ahead is used up each time, which a small model does not explai
 ROUNDED = 1.01
 """Times its step a wait may be long: the two are read from the clock one after the other, and
 printed in few decimals."""
-QUEUE, RAISED, DOUBTED = "host_procs_running", 1.5, 0.79
+RAISED, DOUBTED = 1.5, 0.79
 BY_OTHERS = "Whether other processes took the loaders' CPUs (D5): the run queues grew as well."
 IDLED = 1 / 3
 """Of what the waits grew by, as a share of the steps, so much must show on the GPUs: a step waits

@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from flatline.facts import Facts, Marker
+from flatline.tracks import EARLIER
 
 LOOKED_BACK = 400
 """Lines before a checkpoint is looked for in which settings are printed."""
@@ -40,6 +41,7 @@ def begins_where_it_saves(facts: Facts) -> bool:
         facts.last.n > 0
         or len(facts.jobs) > 1
         or facts.parent is not None
+        or any(gap.need == EARLIER for gap in facts.missed)
         or (job and (job.dependency or job.restarts))
     ):
         return False
