@@ -30,6 +30,11 @@ def read(text: str, year: int | None = 2024) -> tuple[str, bool] | None:
         ("[1714542128.419000] [node4:655226:0] UCC WARN", "2024-05-01T05:42:08.419000"),
         ("I0000 00:00:1714542128.419000    4846 port.cc:153]", "2024-05-01T05:42:08.419000"),
         ("Wed May  1 05:42:27 UTC 2024", "2024-05-01T05:42:27"),
+        ("1714542128.419 rank=0 n=300", "2024-05-01T05:42:08.419000"),
+        ("ts=1714542128.4 msg=update n=150", "2024-05-01T05:42:08.400000"),
+        ("@1714542128 E0 B0087/0900 L=0.2", "2024-05-01T05:42:08"),
+        ('{"at": 1714542128.41, "i": 580}', "2024-05-01T05:42:08.410000"),
+        ('{"wall": "2024-05-01T05:42:27.5Z", "n": 28}', "2024-05-01T05:42:27.500000"),
     ),
 )
 def test_a_stated_time_is_not_assumed(text: str, at: str) -> None:
@@ -43,6 +48,11 @@ def test_a_stated_time_is_not_assumed(text: str, at: str) -> None:
         "2024-05-01 05:42:27,000 x",
         "[2024-05-01 05:42:27,000] [INFO] x",
         "2024/05/01 05:42:27 x",
+        "2024.05.01 05:42:27 x",
+        "01-05-2024 05:42:27,000 | INFO | x",
+        "01.05.2024 05:42:27 x",
+        "01/May/2024 05:42:27 iter=3",
+        "[01/May/2024:05:42:27 x",
         "2024-05-01,05:42:27 | INFO | x",
         "05/01/2024 05:42:27 - INFO - x",
         "[05/01/2024 05:42:27 AM] x",
@@ -300,3 +310,45 @@ def test_lines_that_count_from_1970_tell_the_zone_of_those_beside_them(
     stamp = clock.read("2026-03-08 05:14:09 INFO step")
     assert stamp is not None
     assert stamp.assumed == (told_h is None)
+
+
+def test_dashes_part_the_month_from_a_day_that_is_no_month() -> None:
+    assert read("05-31-2024 05:42:27 x") == ("2024-05-31T05:42:27", True)
+    assert read("31-05-2024 05:42 x") == ("2024-05-31T05:42:00", True)
+
+
+@pytest.mark.parametrize(
+    "line", ["| {n:4d} | {at} | 2.13 |", '{{"t": "{at}", "u": {n}}}', "update {n} of 9 clock {at}"]
+)
+def test_a_time_within_the_lines_where_nothing_else_says_when(line: str) -> None:
+    """It runs on; the day is the one that the caller knows."""
+    near = datetime(2026, 6, 3, 20, tzinfo=UTC)
+    lines = [
+        line.format(n=n, at=f"{(23 + n // 6) % 24:02d}:{n % 6 * 10:02d}:05") for n in range(9)
+    ]
+    clock = Clock.learn(lines, near=near)
+    stamps = [stamp for text in lines if (stamp := clock.read(text))]
+
+    assert len(stamps) == len(lines)
+    assert stamps[0].at == datetime(2026, 6, 3, 23, 0, 5, tzinfo=UTC)
+    assert stamps[-1].at == datetime(2026, 6, 4, 0, 20, 5, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["step {n} eta {back}", "step {n} left 0 {back}", "node {back} answered {n}", "step {n}"],
+)
+def test_what_counts_down_is_no_time_of_the_line(line: str) -> None:
+    near = datetime(2026, 6, 3, 20, tzinfo=UTC)
+    lines = [line.format(n=n, back=f"0{9 - n}:30:00") for n in range(9)]
+    clock = Clock.learn(lines, near=near)
+
+    assert not any(map(clock.read, lines))
+
+
+def test_a_time_within_a_line_beside_lines_with_stamps_is_no_stamp() -> None:
+    lines = [f"2026-06-03 20:0{n}:00 x" for n in range(5)]
+    lines += [f"copied at 1{n}:00:00" for n in range(6)]
+    clock = Clock.learn(lines)
+
+    assert clock.read(lines[-1]) is None

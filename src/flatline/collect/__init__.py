@@ -43,6 +43,7 @@ from flatline.collect.runs import (
 )
 from flatline.collect.sharing import hold, shared
 from flatline.collect.told_nodes import told_nodes
+from flatline.collect.unnamed import telling
 from flatline.collect.yearless import dated
 from flatline.collect.zone import in_zone, lived, of_running, told_by, when, zone_of
 from flatline.errors import FormatError, ManyJobs, SourceError
@@ -383,7 +384,7 @@ def _facts(read: Reading) -> Facts:
     crashes = [moved(c, fold) for _, _, events in logs for c in events.crashes]
     exits = [moved(e, fold) for _, _, events in logs for e in events.exits]
     markers = [moved(k, fold) for _, _, events in logs for k in events.markers]
-    tracks = [t for _, _, events in logs for t in events.tracks.values()]
+    tracks = telling([t for _, _, events in logs for t in events.tracks.values()])
     for track in tracks:
         track.attempts = array("h", [fold.get((track.source, n), n) for n in track.attempts])
     reader = LineReader(found, gaps)

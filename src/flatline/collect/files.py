@@ -13,6 +13,7 @@ from pathlib import Path
 
 from flatline.collect.forked import forked, most_workers
 from flatline.collect.islands import printed_by_a_job
+from flatline.collect.unnamed import rows_of_steps
 from flatline.errors import UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
 from flatline.logs.event_files import is_event_file
@@ -390,8 +391,9 @@ def _kind(relative: str, head: bytes) -> str:
         return METRICS
     if not is_text(head):
         return BINARY
-    if name.endswith(".jsonl") and any(
-        (_ROW.match(head), _LOGGED_ROW.match(head), _LATER_ROW.search(head))
+    if name.endswith(".jsonl") and (
+        any((_ROW.match(head), _LOGGED_ROW.match(head), _LATER_ROW.search(head)))
+        or rows_of_steps(head)
     ):
         return LOG
     if name.endswith((".csv", ".tsv")):

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from array import array
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 from pathlib import Path
 
@@ -14,12 +14,15 @@ from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
 from flatline.collect.handled import SAID, without_handled
 from flatline.collect.looking_back import LookBack
+from flatline.collect.own_words import in_own_words
 from flatline.collect.refining import countable, masked_groups, refined
 from flatline.collect.same_step import date
 from flatline.collect.shares import Shares
+from flatline.collect.shown_steps import without_shown
 from flatline.collect.steps import StepLines, Stream
 from flatline.collect.tables import Tables
 from flatline.collect.thinning import halve, thinned
+from flatline.collect.unnamed import filled, lacking, unnamed_steps
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
 from flatline.logs.event_files import RENDERED
@@ -41,8 +44,6 @@ from flatline.parsers import LineReader, Reported
 from flatline.redact import around, excerpt, mask
 from flatline.tracks import SHOWN
 
-SHOWN_POINTS = 64
-"""Points that stand together at the end of a stream: more are no sample."""
 TEXT_CHARS = 600
 """What is kept of a cited line; the citation still holds, for it is looked for in the line."""
 MATCHES_PER_SIGNATURE = 2_000
@@ -111,7 +112,7 @@ class LogReader:
         self.clock = clock
         self.setting = setting
         self.events = LogEvents(file.source)
-        self._steps = StepLines(self.events, labels, clock, setting.attempt, POINTS_PER_STREAM)
+        self._steps = self._by_column()
         self._readers: dict[tuple[str, str], LineReader] = {}
         self._streams: dict[str, Stream] = {}
         self._heads: list[tuple[int, str]] = []
@@ -124,14 +125,19 @@ class LogReader:
         self._back = LookBack(self._near.lines, labels, clock)
         self._seq = 0
 
-    def read(self) -> LogEvents:
-        hits = self.book.scanner.scan(self.file)
-        take = self._steps.take
-        for hit in thinned(hits, self.book.formats, self._left):
-            if not take(hit):
-                self._hit(hit)
-        self._steps.settle_all()
-        self._without_shown()
+    def read(self, sample: Sequence[str] = ()) -> LogEvents:
+        """`sample` are some of its lines, by which steps that no format knows are found."""
+        clock = copy(self.clock)
+        self._scan()
+        if lacking(self.events.tracks, self._near.line, self.labels):
+            book = unnamed_steps(sample, self.labels, clock)
+            if book is not None:
+                self.book, self.clock, self._streams = book, clock, {}
+                self._steps = self._by_column()
+                self._scan()
+                filled(self.events.tracks)
+        without_shown(self.events, self._near, self.labels)
+        self.events.markers += in_own_words(self.events, self._near.lines, self._cited)
         self._tracebacks()
         without_handled(self.events, self._text, self.file.line_count)
         self._close()
@@ -139,6 +145,21 @@ class LogReader:
         split(self.events, self.setting.attempt)
         date(tuple(self.events.tracks.values()))
         return self.events
+
+    def _cited(self, line: int, place: Place, key: str) -> LogCite:
+        return self._cite(line, place, self._back.before(line, key))
+
+    def _by_column(self) -> StepLines:
+        attempt = self.setting.attempt
+        return StepLines(self.events, self.labels, self.clock, attempt, POINTS_PER_STREAM)
+
+    def _scan(self) -> None:
+        hits = self.book.scanner.scan(self.file)
+        take = self._steps.take
+        for hit in thinned(hits, self.book.formats, self._left):
+            if not take(hit):
+                self._hit(hit)
+        self._steps.settle_all()
 
     # --- one hit ---
 
@@ -185,26 +206,6 @@ class LogReader:
             if rest.key == labelled.key:
                 break
         return labelled
-
-    def _without_shown(self) -> None:
-        """Drops what a stream ends with where it stands in a text that the program prints: a plan
-        is not reached by a sample that tells of it."""
-        for key, track in list(self.events.tracks.items()):
-            first = len(track) - 1
-            while first > 0 and track.lines[first] - track.lines[first - 1] == 1:
-                first -= 1
-            last = track.lines[-1] if first >= 0 else 0
-            if first < 0 or last - track.lines[first] > SHOWN_POINTS:
-                continue
-            text = self._near.line(track.lines[first])
-            bare = self.labels.split(text)
-            if len(text) > TEXT_CHARS or self._near.of(bare, track.lines[first], bare.text, last):
-                continue
-            for column in fields(track):
-                if isinstance(held := getattr(track, column.name), array):
-                    del held[first:]
-            if not len(track):
-                del self.events.tracks[key]
 
     def _bare(self, labelled: Labelled, cite: LogCite) -> None:
         """Keeps an exception line without a traceback: excerpts, boxed and filtered output."""
@@ -494,7 +495,7 @@ def read_log(path: Path, source: str, book: Catalogue, setting: Setting) -> LogE
         clock = Clock.learn(
             sample, year=setting.year, near=setting.near, zone=setting.zone, same=same
         )
-        events = LogReader(file, book, labels, clock, setting).read()
+        events = LogReader(file, book, labels, clock, setting).read(sample)
         events.first_seen = clock.first(sample)
         events.stated = clock.zone if clock.zone_stated else None
         return events

@@ -109,10 +109,13 @@ def _by_step(facts: Facts, track: Track) -> dict[int, tuple[float, float]]:
 
 
 def by_clock(track: Track, span: Sequence[int]) -> float:
-    """Seconds a step took on the whole, NaN where the lines have no times."""
-    dated = [i for i in span if isfinite(track.at[i])]
-    steps = track.steps[dated[-1]] - track.steps[dated[0]] if dated else 0
-    return (track.at[dated[-1]] - track.at[dated[0]]) / steps if steps > 0 else nan
+    """Seconds a step took on the whole, by the log's clock or the program's; NaN without both."""
+    for clock in (track.at, track.since_s):
+        dated = [i for i in span if isfinite(clock[i])]
+        steps = track.steps[dated[-1]] - track.steps[dated[0]] if dated else 0
+        if steps > 0:
+            return (clock[dated[-1]] - clock[dated[0]]) / steps
+    return nan
 
 
 def _often(

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import Any
 
+from flatline.logs.inside import inside, runs_on
 from flatline.logs.layout import layouts
 from flatline.logs.zones import offset_beside
 
@@ -44,14 +45,21 @@ _OPEN = (
     r"|\{\"(?:@?timestamp|time|asctime|ts|at|text)\": ?\"|time=\"?|\()"
 )
 _TIME = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
-_DATED = r"(\d{4})[-/](\d\d)[-/](\d\d)[T_ ,]" + _TIME
-_FIELD = r"\{(?=\")[^{}\n]{0,1900}?\"_?(?:@?timestamp|time|asctime|datetime|ts|at|created)\": ?"
+_MINUTES = r"(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?![\w:])"
+_MINUTE = re.compile(r"\d[-.]\d{4} \d\d:\d")
+_DATED = r"(\d{4})[-/.](\d\d)[-/.](\d\d)[T_ ,]" + _TIME
+_FIELD = (
+    r"\{(?=\")[^{}\n]{0,1900}?\"_?(?:@?timestamp|(?:wall_?|event_?)?time|asctime|datetime|date|ts|at|t"
+    r"|created|wall|when|now|logged_at|utc)\": ?"
+)
 """Of a row of JSON as loggers write one: structlog has its time last, others its level first."""
 _SLURM = re.compile(r"\*\*\* .{0,200}? AT " + _DATED + r"(?!\d)")
 _ABSL = re.compile(r"[IWEF]\d{4} \d\d:\d\d:\d{10}\.")
 """The one shape that asks for certain digits."""
 _CLOCK = re.compile(r":\d\d:\d")
 _COUNTED = re.compile(r"\[ *\d+\.\d{3}")
+_SINCE_1970 = re.compile(r"[^\d\n]{0,40}\d{10}(?:\.\d|[^\w.])")
+_SAYS_WHEN = r"(?:@|(?:ts|time|t|at)[=:])"
 _UTC_NAMES = ("Z", "UTC", "GMT")
 _Groups = tuple[str | Any, ...]  # as `re.Match.group` is typed: an optional group may be None
 
@@ -96,6 +104,8 @@ class Clock:
         """What the caller knows of when it began; a date farther down says less of it."""
         self._elapsed = False
         self._day_first = False
+        self._inside = False
+        """Whether times stand within the lines, and nothing else says when."""
 
     @classmethod
     def learn(
@@ -133,6 +143,7 @@ class Clock:
                     counted = counted or found[0] in _COUNT
                     clock._look(text, found, dated, offsets)
         clock._last_of(dated)
+        clock._inside = not (dated or clock._near or "other" in forms.values()) and runs_on(lines)
         zones = {_zone(offset) if offset else UTC for offset in offsets}
         if len(zones) == 1 and (UTC not in zones or offsets == {""}):
             clock.zone, clock.zone_stated = zones.pop(), True
@@ -184,7 +195,8 @@ class Clock:
         text = _lead(text)
         found = _found(text) or _cancelled(text)
         if found is None:
-            return None
+            within = inside(text) if self._inside else None
+            return self._of_day(within) if within is not None else None
         shape, groups = found
         return _SHAPES[shape][0](self, groups)
 
@@ -205,7 +217,7 @@ class Clock:
         """
         text = _lead(text)
         form, match = _form(text), _STAMP.match(text)
-        if form == "none":
+        if form == "none" and not self._inside:
             return 0, 0
         if form != "dated" or match is None:
             return None
@@ -245,6 +257,17 @@ class Clock:
         stamp = self._full(year, month, day, time, None)
         return None if stamp is None else Stamp(stamp.at, True)
 
+    def _dotted(self, groups: _Groups) -> Stamp | None:
+        """The day first, as where dates have dots; between dashes the month, where it must be."""
+        first, between, second, year, hour, minute, sec, part = groups
+        month_first = between == "-" and int(second) > 12
+        month, day = (first, second) if month_first else (second, first)
+        return self._full(year, month, day, (hour, minute, sec or "00", part), None)
+
+    def _apache(self, groups: _Groups) -> Stamp | None:
+        day, month, year, *time = groups
+        return self._full(year, str(_MONTHS[month]), day, tuple(time), None)
+
     def _glog(self, groups: _Groups) -> Stamp | None:
         year, month, day, *time = groups
         if year is not None:
@@ -277,7 +300,8 @@ class Clock:
         return Stamp(self.boot.astimezone(UTC) + timedelta(seconds=seconds), True)
 
     def _since_1970(self, groups: _Groups) -> Stamp | None:
-        return self._epoch_s(float(groups[0] or 0) / (1000 if len(groups[0] or "") == 13 else 1))
+        said = groups[0] or "0"
+        return self._epoch_s(float(said) / (1000 if said.isdigit() and len(said) == 13 else 1))
 
     def _epoch_s(self, seconds: float) -> Stamp | None:
         at = datetime(1970, 1, 1, tzinfo=UTC) + timedelta(seconds=seconds)
@@ -355,6 +379,11 @@ _PATTERNS: tuple[tuple[str, str, Callable[[Clock, _Groups], Stamp | None]], ...]
         Clock._named,
     ),
     ("us", _OPEN + r"(\d\d)/(\d\d)/(\d{4})[ ,T]{1,2}" + _TIME + r"( [AP]M)?\b", Clock._us),
+    ("dotted", _OPEN + r"(\d\d)([-.])(\d\d)[-.](\d{4})[ ,T]{1,2}" + _MINUTES, Clock._dotted),
+    ("apache", r"\[?(\d{1,2})[/ -](" + "|".join(_MONTHS) + r")[/ -](\d{4})[: ]" + _TIME
+     + r"(?![\w:])", Clock._apache),
+    ("counted", r"(?:" + _SAYS_WHEN + r"|\[)?(\d{10}\.\d{1,9})(?=[\s\])|,:])", Clock._since_1970),
+    ("marked", _SAYS_WHEN + r"(\d{10})(?=[\s\])|,:])", Clock._since_1970),
     ("short", _OPEN + r"(\d\d)[-/](\d\d) " + _TIME + r"(?![\w:])", Clock._short),
     ("of_day", r"\[?" + _TIME + r"(?=\]|\s|\|)", Clock._of_day),
     ("elastic", r"time {1,8}: " + _DATED + r"(?!\d)", Clock._elastic),
@@ -371,7 +400,7 @@ _SHAPES = {
 
 
 _ISO = re.compile(_PATTERNS[0][1])
-_COUNT = ("mllog", "absl", "epoch", "counted_row")
+_COUNT = ("mllog", "absl", "epoch", "counted_row", "counted", "marked")
 """The shapes that may count from 1970."""
 
 
@@ -385,7 +414,8 @@ def _found(text: str) -> tuple[str, _Groups] | None:
     at all, which is told without trying every shape behind every lead."""
     if text[:1].isdigit() and (found := _ISO.match(text)):
         return "iso", found.groups()
-    timed = _CLOCK.search(text) or _COUNTED.search(text) or text.startswith('{"')
+    counted = _COUNTED.search(text) or _SINCE_1970.match(text)
+    timed = counted or _CLOCK.search(text) or _MINUTE.search(text) or text.startswith('{"')
     if not timed and '"time_ms"' not in text:
         return None
     found = _STAMP.match(text)

@@ -1,0 +1,145 @@
+"""
+Saves and the end of a run in a program's own words, told by where they stand among its steps.
+
+No list of words tells a save from a plan to save, but a line about a checkpoint that stands
+between two steps, again and again, was printed when one was saved.  What follows the last step and
+says that so many are done, as many as were counted, is the end.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from flatline.collect.events import LogEvents
+from flatline.facts import Marker, Track
+from flatline.logs.reading import clean
+from flatline.model import LogCite, Place, Progress, ProgressKind
+
+MOST_BETWEEN = 12
+"""Lines between two steps that are read."""
+MOST_READ = 4_000
+"""Gaps between steps that are looked into; of more every so many."""
+LEAST_SAVES = 3
+LAST_LINES = 12
+LEAST_END = 10
+"""A count below it stands in too many lines."""
+_SAVED = re.compile(
+    r"(?i)(?:ckpt|check-?point|snapshot|weights|optimizer|state(?:_dict)?|\.(?:pth?|safetensors|ckpt)\b"
+    r"|model|\bsteps?\b)"
+)
+_DONE = re.compile(
+    r"(?i)\b(?:sav(?:e|ed)|wr(?:ote|itten)|dumped|stored|flushed|persisted|exported|committed"
+    r"|done|finished|complete[d]?|end)\b|[0-9]\.?[0-9]* ?s(?:ec(?:onds?)?)?\b"
+    r"|\"(?:dur|sec|took|secs|seconds)\w{0,6}\": ?[0-9]"
+)
+_NOT_SAVED = re.compile(
+    r"(?i)\b(?:load(?:ed|ing)?|restor\w*|resum\w*|fail\w*|error|skip\w*|not|no|next|every|will|begin\w*"
+    r"|start\w*|evaluat\w*|eval|valid\w*|val|generat\w*|sampl\w*|download\w*|warn\w*|cannot|async\w*)\b"
+    r"|(?:writing|saving|begin|start)\W*$"
+)
+_ENDED = re.compile(
+    r"(?i)\b(?:done|complete[d]?|finish(?:ed|es)?|reached|exit(?:ing|ed|s)?|closed|closing|ended|bye"
+    r"|trained)\b"
+)
+_NOT_ENDED = re.compile(
+    r"(?i)\b(?:signal|sig[a-z]{3,4}|preempt\w*|time[- ]?(?:limit|out|is)|wall\w*|limit|error"
+    r"|fail\w*|kill\w*|cancel\w*|interrupt\w*|abort\w*|exception|oom|nan|requeue\w*|resum\w*|early|patience"
+    r"|user|requested|not|never|eval\w*|epoch|stage|phase|fold|warm\w*|stop\w*|budget"
+    r"|deadline|maintenance|next|continu\w*|will|diverg\w*)\b"
+)
+_SAVE = re.compile(r"(?i)sav|ckpt|check-?point|snapshot|wr(?:ote|itten)|dump|stored|flush")
+_WHOLE = re.compile(r"(?i)\b(?:all|train\w*|loop|run|job|manager|reached)\b")
+_MASKED = re.compile(r"[0-9.]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """A line, and the step that it says is saved, or the last that was made."""
+
+    line: int
+    step: int
+
+
+Lines = Callable[[int, int], Sequence[bytes]]
+"""Those of the file from a first to a last."""
+Cite = Callable[[int, Place, str], LogCite]
+"""A line as it is cited, given where its stream is and which it is."""
+Gap = tuple[int, int, Sequence[str]]
+"""A step, the first of the lines behind it and before the next, and these lines."""
+
+
+def in_own_words(events: LogEvents, lines: Lines, cite: Cite) -> list[Marker]:
+    """What the longest curve of a file shows of what no format told."""
+    tracks, kinds = events.tracks, {marker.kind for marker in events.markers}
+    key = max(tracks, key=lambda one: len(tracks[one]), default=None)
+    if key is None or {"checkpoint_saved", "finished"} <= kinds:
+        return []
+    track = tracks[key]
+    gaps = list(_between(track, lines))
+    told: list[tuple[ProgressKind, Said]] = []
+    if "checkpoint_saved" not in kinds:
+        told += [("checkpoint_saved", one) for one in _saves(track, gaps)]
+    plans = (*(marker.progress.planned for marker in events.markers), track.planned)
+    last = _end(track, lines, gaps) if "finished" not in kinds else None
+    if last is not None and max(plan or 0 for plan in plans) <= last.step + 1:
+        told.append(("finished", last))
+    return [
+        Marker(kind, Progress(kind, one.step), cite(one.line, track.place, key[0]), None,
+               track.attempts[-1])
+        for kind, one in told
+    ]  # fmt: skip
+
+
+def _between(track: Track, lines: Lines) -> Iterator[Gap]:
+    """What stands between two steps."""
+    gaps = [
+        (track.steps[i], a + 1, b - 1)
+        for i, (a, b) in enumerate(pairwise(track.lines))
+        if 1 < b - a <= MOST_BETWEEN + 1
+    ]
+    for step, first, last in gaps[:: max(1, len(gaps) // MOST_READ)]:
+        yield step, first, [clean(raw) for raw in lines(first, last)]
+
+
+def _saves(track: Track, gaps: Iterable[Gap]) -> list[Said]:
+    """Lines between two steps of a stream that say that a checkpoint was saved, where they do so
+    again and again."""
+    found = []
+    for step, first, texts in gaps:
+        said = [n for n, text in enumerate(texts, first) if _says_saved(text, step)]
+        if said and step >= 0:
+            found.append(Said(said[-1], step))
+    return found if len(found) >= LEAST_SAVES and 2 * len(found) <= len(track) else []
+
+
+def _says_saved(text: str, step: int) -> bool:
+    if not _SAVE.search(text) or not _DONE.search(text) or _NOT_SAVED.search(text):
+        return False
+    return bool(_SAVED.search(text)) or _counted(text, step)
+
+
+def _counted(text: str, *counts: int) -> bool:
+    of = "|".join(map(str, counts))
+    return re.search(rf"(?<![0-9.,:-])0*(?:{of})(?![0-9:-]|[.,][0-9])", text) is not None
+
+
+def _end(track: Track, lines: Lines, gaps: Iterable[Gap]) -> Said | None:
+    """The line behind the last step that says that all of the steps are done, as many as were
+    made; not one that is printed between steps as well."""
+    last = track.steps[-1] if len(track) else -1
+    if last < LEAST_END:
+        return None
+    first = track.lines[-1] + 1
+    before = {_MASKED.sub("0", text) for *_, texts in gaps for text in texts}
+    for n, raw in enumerate(lines(first, first + LAST_LINES - 1), first):
+        text = clean(raw)
+        if not _counted(text, last, last + 1) or _MASKED.sub("0", text) in before:
+            continue
+        if not _ENDED.search(text) or _NOT_ENDED.search(text):
+            continue
+        if not _SAVE.search(text) or _WHOLE.search(text):
+            return Said(n, last)
+    return None

@@ -1,0 +1,160 @@
+"""
+What to look for in a log in which no format found a step: lines of a loop whose words nothing
+knows, learned from a sample of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from copy import copy
+from functools import partial
+from math import isfinite
+from types import SimpleNamespace
+from typing import cast
+
+from flatline.collect.catalogue import Catalogue
+from flatline.logs.clock import Clock
+from flatline.logs.labels import Labels
+from flatline.logs.scan import Scanner
+from flatline.parsers import LineFormat, plain, unnamed
+from flatline.parsers._learned import Curve, Seen, learn, told_times
+from flatline.parsers._numbered import LONGEST, cells, row
+from flatline.tracks import Track
+
+LEAST_ROWS = 5
+MOST = 3
+"""Kinds of lines of a file that are learned: one has several where a part of them says more."""
+HEAD_BYTES = 16_384
+HEADING_WITHIN = 6
+"""Lines above a table's first row in which its heading stands."""
+_HEADING = re.compile(r"[A-Za-z][\w/()% .|-]{0,30}(?:\s{2,}|\||,|\t)\s*[A-Za-z|(]")
+_WORD = re.compile(r"[a-z]{2,}")
+_NUMBERED = r"^[ |]{0,8}[0-9]{1,9}[ |,]"
+"""Rows of a table in which no word stands."""
+NAN = float("nan")
+ADDED = ("step_s", "data_s", "sync_s", "since_s", "throughput")
+"""Columns that are taken over where a track of another format has none."""
+
+
+def unnamed_steps(sample: Sequence[str], labels: Labels, clock: Clock) -> Catalogue | None:
+    """What finds such lines in a file of which a sample is given; None where none stand there."""
+    curves: list[Curve] = []
+    for streams, heading in _alike(sample, labels, copy(clock)):
+        curve = learn(streams, heading)
+        if curve is not None and all(curve.head != one.head for one in curves):
+            curves.append(curve)
+        if len(curves) == MOST:
+            break
+    if not curves:
+        return None
+    patterns = list(dict.fromkeys(map(_pattern, curves)))
+    form = SimpleNamespace(
+        FORMAT=unnamed.FORMAT, FRAMEWORK=None, TRIGGERS=(),
+        Reader=partial(unnamed.Reader, tuple(curves)),
+    )  # fmt: skip
+    return Catalogue(
+        scanner=Scanner(patterns, slow=True),
+        signatures=(),
+        formats=dict.fromkeys(range(len(patterns)), cast(LineFormat, form)),
+        traceback_id=-1,
+        bare_id=-1,
+        digest="",
+    )
+
+
+def rows_of_steps(head: bytes) -> bool:
+    """Whether a file of JSON, a row a line, begins with steps of a loop: a data set does not."""
+    lines = head[:HEAD_BYTES].decode("utf-8", "replace").split("\n")[:-1]
+    rows = [text for text in lines if text.startswith("{") and len(text) < LONGEST]
+    if len(rows) < LEAST_ROWS:
+        return False
+    return any(learn(*one) is not None for one in _alike(rows, Labels(), Clock()))
+
+
+def _alike(
+    sample: Sequence[str], labels: Labels, clock: Clock
+) -> Iterator[tuple[list[list[Seen]], str | None]]:
+    """Lines of one shape, by stream, and the heading above them; the most common shape first."""
+    groups: dict[tuple[str, ...], dict[str, list[Seen]]] = defaultdict(lambda: defaultdict(list))
+    first: dict[tuple[str, ...], int] = {}
+    for n, text in enumerate(sample):
+        if not text or len(text) > LONGEST or not any(map(str.isdigit, text)):
+            continue
+        labelled = labels.split(text)
+        line = row(labelled.text)
+        if not line.numbers:
+            continue
+        stamp = clock.either(text, labelled.text)
+        at = stamp.at.timestamp() if stamp is not None else NAN
+        groups[line.shape][labelled.key].append(Seen(line, at))
+        first.setdefault(line.shape, n)
+    count = {shape: sum(map(len, streams.values())) for shape, streams in groups.items()}
+    for shape in sorted(groups, key=lambda one: (-count[one], first[one])):
+        if count[shape] < LEAST_ROWS:
+            return
+        yield list(groups[shape].values()), _heading(sample, first[shape], labels)
+
+
+def _heading(sample: Sequence[str], first: int, labels: Labels) -> str | None:
+    """The line of a table's names above its first row, with as many cells."""
+    wanted = len(cells(labels.split(sample[first]).text.lower()))
+    for text in reversed(sample[max(0, first - HEADING_WITHIN) : first]):
+        bare = labels.split(text).text
+        if wanted > 2 and _HEADING.search(bare) and len(cells(bare.lower())) == wanted:
+            return bare
+    return None
+
+
+def _pattern(curve: Curve) -> str:
+    """What finds a curve's lines: the longest word before the count, or behind it."""
+    for gaps in (curve.head, curve.shape):
+        words = [word for gap in gaps for word in _WORD.findall(gap)]
+        if words:
+            return f"(?i:{max(words, key=len)})"
+    return _NUMBERED
+
+
+def lacking(
+    tracks: Mapping[tuple[str, str], Track], line: Callable[[int], str], labels: Labels
+) -> bool:
+    """Whether a file may say more of its steps than was read: nothing was, or a line of a
+    hand-written loop names a time that its track has not."""
+    for track in tracks.values():
+        if track.format != plain.FORMAT or not len(track):
+            continue
+        text = labels.split(line(track.lines[len(track) // 2])).text
+        for what in told_times(row(text)):
+            if not any(map(isfinite, getattr(track, what))):
+                return True
+    return not tracks
+
+
+def filled(tracks: dict[tuple[str, str], Track]) -> None:
+    """Puts what was learned of the lines of hand-written loops into their own tracks."""
+    for key in [key for key in tracks if key[1] == unnamed.FORMAT]:
+        own, more = tracks.get((key[0], plain.FORMAT)), tracks[key]
+        if own is None:
+            continue
+        at = {line: n for n, line in enumerate(more.lines)}
+        both = [(i, at[line]) for i, line in enumerate(own.lines) if line in at]
+        if not both:
+            continue
+        for name in ADDED:
+            mine, its = getattr(own, name), getattr(more, name)
+            for i, n in both:
+                if not isfinite(mine[i]):
+                    mine[i] = its[n]
+        del tracks[key]
+
+
+def telling(tracks: Iterable[Track]) -> list[Track]:
+    """The tracks that speak for a run: where another format read its steps, of these only those
+    that say what part of a step was spent waiting."""
+    told = list(tracks)
+    named = [track for track in told if track.format != unnamed.FORMAT]
+    if not any(map(len, named)):
+        return told
+    waits = [t for t in told if t.format == unnamed.FORMAT and any(map(isfinite, t.sync_s))]
+    return [*named, *waits]

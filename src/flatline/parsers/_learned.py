@@ -1,0 +1,361 @@
+"""
+Lines of a training loop of which no format knows a word: learned from a sample of the log.
+
+Lines of one shape belong together.  One of their numbers is the step: whole, and rising from line
+to line by the same stride.  What the others are `_roles` tells by their names, by a table's
+heading and by how they go.  Lines that count something else (an evaluation, a download, a build)
+are told by the words around the count, and a count beside which nothing speaks of training is left
+alone.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from math import isfinite
+from statistics import median
+
+from flatline.model import Progress
+from flatline.parsers import _roles
+from flatline.parsers._numbered import Row, cell_of, cells
+from flatline.parsers._roles import Role, words
+
+LEAST_RISES = 4
+RISES, FALLS, SAME_STRIDE, WHOLE_STRIDES = 0.75, 0.25, 0.4, 0.9
+"""Of the pairs of lines so many rise; of these so many fall (an epoch begins anew), keep the usual
+stride, and are whole strides apart (a sample leaves lines out)."""
+MOST_NUMBERS = 48
+LINKS = ("/", "of", "out of", "|", "]/")
+"""What stands between a count and what it goes to."""
+LATEST_STAMP = 1e9
+"""Seconds since 1970 are no step."""
+_NO_COUNT = words(
+    r"tok\w*|samples?|seen|consumed|examples?|bytes?|mem\w*|[kmgt]i?b|rank|gpu|pid|port|time|elapsed",
+    r"eta|secs?|ms|seconds?|ts|clock|wall|lr|loss|size|len\w*|seq\w*|rows|queue|epochs?|hits?|workers?",
+    r"pod|host|task|container|replica|instance|shard|node|attempt|retry|trial|fold|request|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec",
+)
+_STEP_WORD = words(r"step|iter\w*|it|upd\w*|batch|i|n|k|s|u")
+_MEASURE = re.compile(r"(?:[kmgt]i?b|bytes|m?s|sec|seconds|min|minutes|h|hours|%)(?![a-z/])")
+_PLAN_WORD = re.compile(
+    r"^(?:of|total|out of|n|max|end|limit|planned|\w*(?:max|total|num)_?\w*|\w+_max|steps)$"
+)
+_EPOCH = re.compile(r"(?:^|[^a-z])(?:epoch|ep|e)$")
+_HELD_OUT = re.compile(
+    r"(?<![a-z])(?:val|valid(?:ation)?|eval(?:uat\w{1,4})?|test(?:ing)?|dev|held[- ]out"
+    r"|infer\w{0,6}|predict\w{0,4})(?![a-z])"
+)
+_TRAINS = re.compile(
+    r"(?<![a-z])(?:train(?:ing|ed)?|optim\w{0,7}|grad(?:ient)?|updat\w{1,3})(?![a-z])"
+)
+_NO_LOOP = re.compile(
+    r"denois|decod|bench|warm[-_ ]?up|calibrat|tokeni[sz]|pre-?process|prepar|download|upload"
+    r"|load(?:ing|ed)|extract|index|cach|compil|captur|prob(?:e|ing)|sanity|search|tun(?:e|ing)\b"
+    r"|writ|reading|shard|retry|attempt|tr(?:y|ies)\b|fetch|copy|restor|resum|saved|ckpt"
+    r"|check ?point|quantiz|generat|sampling|init|snapshot|request|nvcc|[cg]\+\+|\bgcc|building"
+    r"|linking|install|merg|convert|collect|pack|filter|scan"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Seen:
+    """A line of the sample, and when it was printed in POSIX seconds, NaN where it does not say
+    so."""
+
+    row: Row
+    at: float
+
+
+@dataclass(frozen=True)
+class Curve:
+    """Which number of a line is what, by its place in lines of one shape, by its name in others
+    that begin alike."""
+
+    shape: tuple[str, ...]
+    at: int
+    roles: dict[int, Role]
+    named: dict[tuple[str, str], Role]
+    loss_name: str
+    falling: bool
+    own: bool
+
+    @property
+    def head(self) -> tuple[str, ...]:
+        return self.shape[: self.at + 1]
+
+    def read(self, row: Row) -> Progress | None:
+        """What a line says; None where it is none of these."""
+        if len(row.numbers) <= self.at or row.shape[: self.at + 1] != self.head:
+            return None
+        step = row.numbers[self.at].count
+        if step is None:
+            return None
+        said: dict[str, float] = {}
+        alike = row.shape == self.shape
+        unit = None
+        for n, number in enumerate(row.numbers):
+            role = self.roles.get(n) if alike else self.named.get((number.name, number.unit))
+            if role is not None and role.what not in said:
+                said[role.what] = number.value * role.scale
+                unit = role.unit or unit
+        return Progress(
+            "train",
+            step,
+            _whole(said.get("planned")),
+            said.get("epoch"),
+            said.get("loss"),
+            self.loss_name,
+            said.get("grad_norm"),
+            said.get("lr"),
+            said.get("step_s"),
+            said.get("throughput"),
+            unit,
+            data_s=said.get("data_s"),
+            sync_s=said.get("sync_s"),
+            since_s=said.get("since_s"),
+            falling=self.falling,
+        )
+
+
+def _whole(value: float | None) -> int | None:
+    return int(value) if value is not None and isfinite(value) else None
+
+
+def learn(streams: Sequence[Sequence[Seen]], heading: str | None = None) -> Curve | None:
+    """
+    From lines of one shape, by stream and in order; `heading` is the table's, if they are rows of
+    one.  None where they are no training steps.
+    """
+    first = streams[0][0].row
+    if not 0 < len(first.numbers) <= MOST_NUMBERS:
+        return None
+    names = _names(first, heading)
+    at = _counter(streams, names)
+    if at is None or not _may_train(first, at, names):
+        return None
+    columns = [
+        [seen.row.numbers[n].value for stream in streams for seen in stream]
+        for n in range(len(first.numbers))
+    ]
+    told = _Columns(streams, at, names, columns)
+    roles = told.roles()
+    more = len(roles) < len(names) - 1  # something is measured at each step
+    trains = (more and _TRAINS.search(" ".join(first.shape[: at + 2]))) or any(
+        _roles.PARTS.search(name) for name, _ in names
+    )
+    rewarded = any(_roles.REWARD.search(name) for name, _ in names)
+    if not (roles.keys() - told.beside or trains or rewarded):
+        return None
+    loss = next((n for n, role in roles.items() if role.what == "loss"), None)
+    named = {names[n]: role for n, role in roles.items() if names[n][0] and n > at}
+    return Curve(
+        first.shape, at, roles, named, names[loss][0] if loss is not None else "loss",
+        falling=not rewarded, own=told.own,
+    )  # fmt: skip
+
+
+def told_times(row: Row) -> set[str]:
+    """Which times of a step a line seems to name, at a glance."""
+    found = set()
+    for number in row.numbers:
+        make = _roles.part_role(number.name)
+        scale = _roles.seconds(number.name, number.unit)
+        if scale is not None and make is not None:
+            found.add(make(1.0).what)
+        elif scale is not None and _roles.STEP.match(number.name):
+            found.add("step_s")
+    return found
+
+
+def _names(row: Row, heading: str | None) -> list[tuple[str, str]]:
+    """Name and unit of each number; where the line itself gives none, the heading's."""
+    names = [(number.name, number.unit) for number in row.numbers]
+    headed = cells(heading.lower()) if heading is not None else []
+    if len(headed) != len(cells(row.low)):
+        return names
+    return [
+        (headed[cell][1], unit) if cell >= 0 else (name, unit)
+        for (name, unit), cell in zip(names, cell_of(row), strict=True)
+    ]
+
+
+def _may_train(row: Row, at: int, names: Sequence[tuple[str, str]]) -> bool:
+    """Whether the words around the count are none of something else."""
+    around = " ".join(row.shape[: at + 1])
+    behind = [word for gap in row.shape[at + 1 : at + 3] for word in gap.split()[:2]]
+    said = " ".join((around, names[at][0], *behind))
+    if _NO_LOOP.search(said):
+        return False
+    return not _HELD_OUT.search(said) or bool(_TRAINS.search(said))
+
+
+def _counter(streams: Sequence[Sequence[Seen]], names: Sequence[tuple[str, str]]) -> int | None:
+    """Which number counts the steps."""
+    best: tuple[tuple[bool, bool, int], int] | None = None
+    first = streams[0][0].row
+    for n, (name, unit) in enumerate(names):
+        measured = _MEASURE.match(first.shape[n + 1]) if n + 1 < len(first.shape) else None
+        alone = unit in ("", *LINKS) or _STEP_WORD.search(unit)
+        part_of_name = re.search(r"[a-z]-$", first.shape[n])
+        if (
+            measured
+            or part_of_name
+            or not alone
+            or _NO_COUNT.search(name)
+            or not _counts(streams, n)
+        ):
+            continue
+        linked = n + 1 < len(names) and first.shape[n + 1] in LINKS
+        rank = not linked, not _STEP_WORD.search(name), n
+        if best is None or rank < best[0]:
+            best = rank, n
+    return None if best is None else best[1]
+
+
+def _counts(streams: Sequence[Sequence[Seen]], n: int) -> bool:
+    strides: Counter[int] = Counter()
+    falls = same = 0
+    for stream in streams:
+        counts = [seen.row.numbers[n].count for seen in stream]
+        if any(count is None or count >= LATEST_STAMP for count in counts):
+            return False
+        for before, after in pairwise(count for count in counts if count is not None):
+            if after > before:
+                strides[after - before] += 1
+            falls += after < before
+            same += after == before
+    rises = strides.total()
+    if rises < LEAST_RISES or rises < RISES * (rises + falls + same) or falls > FALLS * rises:
+        return False
+    usual, often = strides.most_common(1)[0]
+    whole = sum(count for stride, count in strides.items() if stride % usual == 0)
+    return often >= SAME_STRIDE * rises and whole >= WHOLE_STRIDES * rises
+
+
+class _Columns:
+    """The numbers of lines of one shape, told apart."""
+
+    def __init__(
+        self,
+        streams: Sequence[Sequence[Seen]],
+        at: int,
+        names: Sequence[tuple[str, str]],
+        columns: Sequence[Sequence[float]],
+    ) -> None:
+        self.streams, self.at, self.names, self.columns = streams, at, names, columns
+        self.beside: set[int] = set()
+        """What speaks of no training by itself."""
+        self.own = False
+
+    def roles(self) -> dict[int, Role]:
+        found: dict[int, Role] = {}
+        self._plan(found)
+        self._epoch(found)
+        since = self._since()
+        wall_s = self._wall_s(since)
+        for n, (name, unit) in enumerate(self.names):
+            if n == self.at or n in found:
+                continue
+            if role := self._named(name, unit, self.columns[n], found):
+                found[n] = role
+        self._times(found, wall_s)
+        if since is not None and not self._dated():
+            found.setdefault(since[0], Role("since_s", since[1]))
+            self.beside.add(since[0])
+        return found
+
+    def _plan(self, found: dict[int, Role]) -> None:
+        most = max(self.columns[self.at])
+        for n in (self.at + 1, *range(self.at + 2, len(self.names))):
+            if n >= len(self.names):
+                return
+            column, rows = self.columns[n], [seen.row for one in self.streams for seen in one]
+            linked = n == self.at + 1 and rows[0].shape[n] in LINKS
+            whole = all(row.numbers[n].count is not None for row in rows)
+            fixed = len({*column}) == 1 and column[0] >= most
+            if whole and fixed and (linked or _PLAN_WORD.match(self.names[n][0])):
+                found[n] = Role("planned")
+                self.beside.add(n)
+                return
+
+    def _epoch(self, found: dict[int, Role]) -> None:
+        for n, (name, _) in enumerate(self.names):
+            if n != self.at and n not in found and _EPOCH.search(name):
+                found[n] = Role("epoch")
+                self.beside.add(n)
+                return
+
+    def _named(
+        self, name: str, unit: str, values: Sequence[float], found: dict[int, Role]
+    ) -> Role | None:
+        held = {role.what for role in found.values()}
+        if "throughput" not in held and (kind := _roles.throughput(name, unit)):
+            thousand = 1e3 if (unit or name).startswith("k") else 1.0
+            return Role("throughput", thousand, kind)
+        if _roles.part_role(name):
+            return None  # with the times
+        if "loss" not in held and unit not in ("ms", "s", "%") and _roles.loss_like(name, values):
+            return Role("loss")
+        if "lr" not in held and _roles.RATE.search(name):
+            return Role("lr")
+        if "grad_norm" not in held and _roles.NORM.search(name):
+            return Role("grad_norm")
+        return None
+
+    def _times(self, found: dict[int, Role], wall_s: float | None) -> None:
+        """The step's time and the parts of it, which have its unit where they state none."""
+        free = [n for n in range(len(self.names)) if n != self.at and n not in found]
+        chosen = _roles.steps_time([(*self.names[n], self.columns[n]) for n in free], wall_s)
+        by = chosen[1] if chosen is not None else None
+        if chosen is not None and by is not None:
+            found[free[chosen[0]]] = Role("step_s", by)
+        took = by * median(self.columns[free[chosen[0]]]) if chosen and by else wall_s
+        for n in free:
+            name, unit = self.names[n]
+            make, own = _roles.part_role(name), _roles.seconds(name, unit)
+            scale = own if own is not None else by
+            if n in found or make is None or scale is None:
+                continue
+            role = make(scale)
+            told = [value for value in self.columns[n] if isfinite(value)]
+            if role.what in {one.what for one in found.values()} or not told:
+                continue
+            if min(told) >= 0 and (took is None or scale * median(told) <= took):
+                found[n] = role
+
+    def _dated(self) -> bool:
+        at = [seen.at for stream in self.streams for seen in stream]
+        return 2 * sum(map(isfinite, at)) > len(at)
+
+    def _since(self) -> tuple[int, float] | None:
+        """Which number is what has passed since the start."""
+        for n, (name, unit) in enumerate(self.names):
+            scale = _roles.seconds(name, unit)
+            if n == self.at or not (_roles.SINCE.match(name) or (not name and n < self.at)):
+                continue
+            runs = [[seen.row.numbers[n].value for seen in stream] for stream in self.streams]
+            if (
+                all(a <= b for run in runs for a, b in pairwise(run))
+                and max(max(run) for run in runs) < LATEST_STAMP
+                and any(run[0] < run[-1] for run in runs)
+            ):
+                return n, scale or 1.0
+        return None
+
+    def _wall_s(self, since: tuple[int, float] | None) -> float | None:
+        """What a step took by the clock, or by what has passed."""
+        steps: list[float] = []
+        dated = self._dated()
+        for stream in self.streams:
+            if dated:
+                times = [seen.at for seen in stream]
+            elif since is not None:
+                times = [seen.row.numbers[since[0]].value * since[1] for seen in stream]
+            else:
+                return None
+            counts = [seen.row.numbers[self.at].value for seen in stream]
+            pairs = pairwise(zip(times, counts, strict=True))
+            steps += [(u - t) / (m - n) for (t, n), (u, m) in pairs if m > n and u > t]
+        return median(steps) if len(steps) >= LEAST_RISES else None

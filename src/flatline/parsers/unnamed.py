@@ -1,0 +1,52 @@
+"""
+Training loops in words that no other format knows, as each program makes its own: `s 150 | ce
+4.418 | gn 0.50 | 8.75 s`, rows of JSON with short keys, tables under a heading.
+
+Asked only of files in which nothing else told of a step, for the lines that a sample of the file
+taught it (`_learned`).
+
+Source: the step lines of some hundred programs, none of which agree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from flatline.model import Progress
+from flatline.parsers._learned import Curve
+from flatline.parsers._numbered import row
+from flatline.parsers.plain import Reader as Plain
+
+FORMAT = "unnamed"
+FRAMEWORK = None
+TRIGGERS = ()
+
+
+class Reader(Plain):
+    """Reads one stream by what was learned, and counts on over its epochs as `plain` does."""
+
+    def __init__(self, curves: Sequence[Curve] = ()) -> None:
+        super().__init__()
+        self._curves = curves
+        self._passed = self._latest = 0
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """One training point, or nothing."""
+        line = row(text)
+        for curve in self._curves:
+            point = curve.read(line)
+            if point is not None:
+                return (self._counted(point),)
+        return ()
+
+    def _counted(self, point: Progress) -> Progress:
+        """With the step counted over the whole run, where a count begins anew with each epoch."""
+        step = point.step
+        if step is None:
+            return point
+        if point.epoch is not None:
+            epochs = int(point.epochs) if point.epochs else None
+            over, planned = self._over_epochs(step, point.planned, (point.epoch, epochs), None)
+            return replace(point, step=over, planned=planned)
+        return point

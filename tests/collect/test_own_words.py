@@ -1,0 +1,128 @@
+"""Saves and the end of a run in words of its own, told by where they stand among the steps."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.facts import Facts
+
+BEGAN = datetime(2026, 6, 3, 4, 30, tzinfo=UTC)
+STEPS = 120
+
+
+def facts(
+    folder: Path,
+    *behind: str,
+    between: Callable[[int], str] | None = None,
+    head: str = "",
+    save_s: int = 60,
+) -> Facts:
+    """A loop of ten seconds a step that says something behind each tenth, and at its end."""
+    at, text = BEGAN, [head] if head else []
+    for n in range(1, STEPS + 1):
+        at += timedelta(seconds=10)
+        stamp = f"{at:%Y-%m-%d %H:%M:%S}"
+        text.append(f"{stamp} step {n} loss {3 - n / 100:.4f} dt 10.0s")
+        if between is not None and n % 10 == 0:
+            at += timedelta(seconds=save_s)
+            text.append(f"{at:%Y-%m-%d %H:%M:%S} {between(n)}")
+    text += [f"{at:%Y-%m-%d %H:%M:%S} {line}" for line in behind]
+    (folder / "train.log").write_text("\n".join(text) + "\n")
+    return collect(Request((str(folder),)))
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        lambda n: f"[ckpt] global_step{n} done in 60.1s (blocking); pruned global_step{n - 10}",
+        lambda n: f"ckpt {n} 60.1s",
+        lambda n: "snapshot written in 60.3s",
+        lambda n: f"saved {n}",
+        lambda n: f'{{"ev": "ckpt.end", "n": {n}, "dur_s": 60.3}}',
+    ],
+)
+def test_saves_between_steps(tmp_path: Path, line: Callable[[int], str]) -> None:
+    """One in ten steps that holds the run for six of them."""
+    read = facts(tmp_path, between=line)
+    saved = [m.progress.step for m in read.markers_of("checkpoint_saved")]
+
+    assert saved == list(range(10, STEPS, 10))
+    assert diagnose(read).code == "D2"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        lambda n: f"eval at {n}: best metrics of model 3 stored in 60.2 s",
+        lambda n: f"loading checkpoint {n} done in 60.1 s",
+        lambda n: f"checkpoint {n} skipped, next one written in 20 s",
+        lambda n: f"wrote 64 samples to grid_{n}x.png",
+        lambda n: f"async checkpoint {n} done in 60.1 s",
+        lambda n: "gc took 60.1 s",
+    ],
+)
+def test_what_is_no_save(tmp_path: Path, line: Callable[[int], str]) -> None:
+    read = facts(tmp_path, between=line)
+
+    assert read.markers_of("checkpoint_saved") == ()
+    assert diagnose(read).code != "D2"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"all {STEPS} optimiser updates done, ema weights saved",
+        f"pretraining complete after {STEPS} iterations",
+        f"train.py: exiting after {STEPS} steps",
+        f"manager closed after step {STEPS - 1}; steps={STEPS} finished.",
+        f"{STEPS}/{STEPS} complete, shutting down cleanly",
+        f'{{"finished": true, "u": {STEPS}, "best_ce": 1.5}}',
+        f"output saved to /out; train loop complete ({STEPS} steps)",
+    ],
+)
+def test_the_end_that_counts_the_steps(tmp_path: Path, line: str) -> None:
+    read = facts(tmp_path, "writing the last weights", line)
+
+    assert [m.progress.step for m in read.markers_of("finished")] == [STEPS]
+    assert read.disposition == "completed"
+    assert diagnose(read).code == "G1"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f"exiting after {STEPS} steps: time limit is near",
+        f"received SIGTERM at step {STEPS}, exiting",
+        f"stopped early at step {STEPS}, done",
+        f"finished evaluation of step {STEPS}: eval loss 2.0",
+        f"checkpoint {STEPS} saved, done in 3.1 s",
+        "all 12000 steps done",
+        "done",
+        f"10:{STEPS}:07 done",
+    ],
+)
+def test_what_is_no_end(tmp_path: Path, line: str) -> None:
+    """Another count, a reason to end sooner, a part of the work."""
+    assert facts(tmp_path, line).markers_of("finished") == ()
+
+
+def test_an_end_before_the_plan_is_none(tmp_path: Path) -> None:
+    read = facts(tmp_path, f"exiting after {STEPS} steps", head="max_steps=3000")
+
+    assert read.planned_steps == 3000
+    assert read.markers_of("finished") == ()
+
+
+def test_what_is_printed_between_steps_is_no_end(tmp_path: Path) -> None:
+    read = facts(
+        tmp_path, f"run {STEPS} reached, all shards flushed",
+        between=lambda n: f"run {n} reached, all shards flushed", save_s=1,
+    )  # fmt: skip
+
+    assert read.markers_of("finished") == ()
