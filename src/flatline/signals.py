@@ -60,6 +60,14 @@ _TABLE = (
     Signal("gpu_memory_clock_hertz", "hertz", "gauge", GPU, "clock of the device memory now"),
     Signal("gpu_clock_event_reasons", "bitmask", "gauge", GPU,
            "why the clock stands below what was asked for, as the bits of `ClockEvent`"),
+    *(Signal(f"gpu_clock_event_{event}", "flag", "gauge", GPU, f"one of those bits: {words}")
+      for event, words in (
+          ("software_power_cap", "held by the power limit in force"),
+          ("hardware_slowdown", "slowed by heat, a power brake or a surge"),
+          ("hardware_thermal_slowdown", "slowed by the device for its heat"),
+          ("software_thermal_slowdown", "slowed by the driver for its heat"),
+          ("power_brake", "slowed by the host's power supply"),
+      )),
     Signal("gpu_throttled_power_seconds_total", "seconds", "counter", GPU,
            "time with the clock held down by a power limit"),
     Signal("gpu_throttled_thermal_seconds_total", "seconds", "counter", GPU,

@@ -398,7 +398,7 @@ def _kind(relative: str, head: bytes) -> str:
         return LOG
     if name.endswith((".csv", ".tsv")):
         first = head.partition(b"\n")[0].decode("utf-8", "replace")
-        return LOG if headed.heading(first) else OTHER
+        return LOG if headed.heading(first) or rows_of_steps(head) else OTHER
     if _no_output(relative, head):
         return OTHER
     if head.lstrip()[:1] in (b"{", b"[") and name.endswith(".json"):

@@ -2,7 +2,8 @@
 Which process wrote each log of a series, where its own first lines say so.
 
 Names like `train.05.log` hold a number that may be anything.  Where every log of such a series
-says at its beginning that it is process 5 of 8, each another one, the number is the process's.
+says at its beginning that it is process 5 of 8, each another one, the number is the process's; so
+it is where each says "rank=5", and all from 0 on are there.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ LEAST, MOST, HEAD_BYTES = 2, 4096, 4096
 """Logs of a series that are looked at, and how far into each."""
 _DIGITS = re.compile(r"\d+")
 _SAYS = re.compile(
-    rb"\b(?P<what>process|task|rank)(?:[ _](?:id|index))?[ =:]{1,2}(?P<n>\d{1,6}) ?(?:/|of) ?"
-    rb"(?P<of>\d{1,6})\b",
+    rb"\b(?P<what>process|task|rank)(?:[ _](?:id|index))?[ =:]{1,2}(?P<n>\d{1,6})"
+    rb"(?: ?(?:/|of) ?(?P<of>\d{1,6})\b|(?![\w.]| ?/))",
     re.IGNORECASE,
 )
 
@@ -48,8 +49,9 @@ def _together(logs: Sequence[Found]) -> dict[str, NamePlace]:
         if told is None or str(told[1]) not in _numbers(file.source):
             return {}
         said[file.source] = told
-    kinds = {(what, of) for what, _, of in said.values()}
-    if len(kinds) != 1 or len({n for _, n, _ in said.values()}) < len(said):
+    kinds, counts = {(what, of) for what, _, of in said.values()}, {n for _, n, _ in said.values()}
+    all_there = counts == {*range(len(said))} or 0 not in {of for _, of in kinds}
+    if len(kinds) != 1 or len(counts) < len(said) or not all_there:
         return {}
     return {
         source: NamePlace(rank=n) if what == b"rank" else NamePlace(task=n)
@@ -63,11 +65,12 @@ def _numbers(source: str) -> set[str]:
 
 
 def _said(file: Found) -> tuple[bytes, int, int] | None:
-    """What it is, its number, and of how many."""
+    """What it is, its number, and of how many, 0 where it does not say that."""
     try:
         found = _SAYS.search(read_head(file.path, HEAD_BYTES))
     except (OSError, SourceError):  # told of where it is read
         return None
-    if found is None or int(found["n"]) >= int(found["of"]):
+    if found is None:
         return None
-    return found["what"].lower(), int(found["n"]), int(found["of"])
+    number, of = int(found["n"]), int(found["of"] or 0)
+    return (found["what"].lower(), number, of) if not of or number < of else None

@@ -27,7 +27,7 @@ LAST_LINES = 12
 LEAST_END = 10
 """A count below it stands in too many lines."""
 _SAVED = re.compile(
-    r"(?i)(?:ckpt|check-?point|snapshot|weights|optimizer|state(?:_dict)?|\.(?:pth?|safetensors|ckpt)\b"
+    r"(?i)(?:\bsaves?\b|ckpt|check-?point|snapshot|weights|optimizer|state(?:_dict)?|\.(?:pth?|safetensors|ckpt)\b"
     r"|model|\bsteps?\b)"
 )
 _DONE = re.compile(
@@ -49,6 +49,17 @@ _NOT_ENDED = re.compile(
     r"|fail\w*|kill\w*|cancel\w*|interrupt\w*|abort\w*|exception|oom|nan|requeue\w*|resum\w*|early|patience"
     r"|user|requested|not|never|eval\w*|epoch|stage|phase|fold|warm\w*|stop\w*|budget"
     r"|deadline|maintenance|next|continu\w*|will|diverg\w*)\b"
+)
+HEAD_LINES = 80
+_COUNTS = (
+    r"(?:optimi[sz]er |gradient |training |global )?"
+    r"(?:steps|updates|iterations|iters|batches|rounds)\b"
+)
+_PLANNED = re.compile(
+    r"(?i)\b(?:goal|plan\w{0,4}|target|total|budget|max(?:imum)?|will (?:run|train|make)"
+    r"|scheduled?|train(?:ing)? for|running(?: for)?)[^0-9\n,;|]{0,24}"
+    rf"([0-9][0-9,_]{{0,11}}) {_COUNTS}|(?<![\w.])([0-9][0-9,_]{{0,11}}) {_COUNTS}(?: are)?"
+    r" (?:planned|to go|to do|in all|in total|ahead)\b"
 )
 _SAVE = re.compile(r"(?i)sav|ckpt|check-?point|snapshot|wr(?:ote|itten)|dump|stored|flush")
 _WHOLE = re.compile(r"(?i)\b(?:all|train\w*|loop|run|job|manager|reached)\b")
@@ -86,11 +97,18 @@ def in_own_words(events: LogEvents, lines: Lines, cite: Cite) -> list[Marker]:
     last = _end(track, lines, gaps) if "finished" not in kinds else None
     if last is not None and max(plan or 0 for plan in plans) <= last.step + 1:
         told.append(("finished", last))
+    planned = _plan(track, lines) if not any(plans) else None
+    if planned is not None:
+        told.append(("config", planned))
     return [
-        Marker(kind, Progress(kind, one.step), cite(one.line, track.place, key[0]), None,
+        Marker(kind, _point(kind, one.step), cite(one.line, track.place, key[0]), None,
                track.attempts[-1])
         for kind, one in told
     ]  # fmt: skip
+
+
+def _point(kind: ProgressKind, count: int) -> Progress:
+    return Progress(kind, planned=count) if kind == "config" else Progress(kind, count)
 
 
 def _between(track: Track, lines: Lines) -> Iterator[Gap]:
@@ -132,14 +150,29 @@ def _end(track: Track, lines: Lines, gaps: Iterable[Gap]) -> Said | None:
     last = track.steps[-1] if len(track) else -1
     if last < LEAST_END:
         return None
+    epoch = track.epoch[-1]
+    epochs = rf"(?<![0-9.])(?:{epoch:.0f}|{epoch + 1:.0f}) epochs\b" if epoch == epoch else r"(?!)"
     first = track.lines[-1] + 1
     before = {_MASKED.sub("0", text) for *_, texts in gaps for text in texts}
     for n, raw in enumerate(lines(first, first + LAST_LINES - 1), first):
         text = clean(raw)
-        if not _counted(text, last, last + 1) or _MASKED.sub("0", text) in before:
+        if not (_counted(text, last, last + 1) or re.search(epochs, text)):
+            continue
+        if _MASKED.sub("0", text) in before:
             continue
         if not _ENDED.search(text) or _NOT_ENDED.search(text):
             continue
         if not _SAVE.search(text) or _WHOLE.search(text):
             return Said(n, last)
     return None
+
+
+def _plan(track: Track, lines: Lines) -> Said | None:
+    """What a line above the first step says that there are to be, of which no more were made."""
+    most, found = max(track.steps), {}
+    first = max(1, track.lines[0] - HEAD_LINES)
+    for n, raw in enumerate(lines(first, track.lines[0] - 1), first):
+        for told in _PLANNED.finditer(clean(raw)):
+            found[int(re.sub("[,_]", "", told[1] or told[2]))] = n
+    ((planned, line),) = found.items() if len(found) == 1 else ((0, 0),)
+    return Said(line, planned) if planned >= max(most, LEAST_END) else None

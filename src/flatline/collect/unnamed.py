@@ -19,8 +19,9 @@ from flatline.logs.clock import Clock
 from flatline.logs.labels import Labels
 from flatline.logs.scan import Scanner
 from flatline.parsers import LineFormat, plain, unnamed
-from flatline.parsers._learned import Curve, Seen, learn, told_times
-from flatline.parsers._numbered import LONGEST, cells, row
+from flatline.parsers import headed as headed_rows
+from flatline.parsers._learned.curves import Curve, Seen, learn, told_times
+from flatline.parsers._learned.numbered import LONGEST, headed, row
 from flatline.tracks import Track
 
 LEAST_ROWS = 5
@@ -34,6 +35,7 @@ _WORD = re.compile(r"[a-z]{2,}")
 _NUMBERED = r"^[ |]{0,8}[0-9]{1,9}[ |,]"
 """Rows of a table in which no word stands."""
 NAN = float("nan")
+HAND_WRITTEN = (plain.FORMAT, headed_rows.FORMAT)
 ADDED = ("step_s", "data_s", "sync_s", "since_s", "throughput")
 """Columns that are taken over where a track of another format has none."""
 
@@ -65,9 +67,8 @@ def unnamed_steps(sample: Sequence[str], labels: Labels, clock: Clock) -> Catalo
 
 
 def rows_of_steps(head: bytes) -> bool:
-    """Whether a file of JSON, a row a line, begins with steps of a loop: a data set does not."""
-    lines = head[:HEAD_BYTES].decode("utf-8", "replace").split("\n")[:-1]
-    rows = [text for text in lines if text.startswith("{") and len(text) < LONGEST]
+    """Whether a file of rows begins with steps of a loop: a data set does not."""
+    rows = head[:HEAD_BYTES].decode("utf-8", "replace").split("\n")[:-1]
     if len(rows) < LEAST_ROWS:
         return False
     return any(learn(*one) is not None for one in _alike(rows, Labels(), Clock()))
@@ -99,10 +100,10 @@ def _alike(
 
 def _heading(sample: Sequence[str], first: int, labels: Labels) -> str | None:
     """The line of a table's names above its first row, with as many cells."""
-    wanted = len(cells(labels.split(sample[first]).text.lower()))
+    line = row(labels.split(sample[first]).text)
     for text in reversed(sample[max(0, first - HEADING_WITHIN) : first]):
         bare = labels.split(text).text
-        if wanted > 2 and _HEADING.search(bare) and len(cells(bare.lower())) == wanted:
+        if len(line.numbers) > 1 and _HEADING.search(bare) and headed(line, bare) is not None:
             return bare
     return None
 
@@ -122,8 +123,10 @@ def lacking(
     """Whether a file may say more of its steps than was read: nothing was, or a line of a
     hand-written loop names a time that its track has not."""
     for track in tracks.values():
-        if track.format != plain.FORMAT or not len(track):
+        if track.format not in HAND_WRITTEN or not len(track):
             continue
+        if track.format == headed_rows.FORMAT and not any(map(isfinite, track.step_s)):
+            return True
         text = labels.split(line(track.lines[len(track) // 2])).text
         for what in told_times(row(text)):
             if not any(map(isfinite, getattr(track, what))):
@@ -134,7 +137,8 @@ def lacking(
 def filled(tracks: dict[tuple[str, str], Track]) -> None:
     """Puts what was learned of the lines of hand-written loops into their own tracks."""
     for key in [key for key in tracks if key[1] == unnamed.FORMAT]:
-        own, more = tracks.get((key[0], plain.FORMAT)), tracks[key]
+        more = tracks[key]
+        own = next((tracks[key[0], one] for one in HAND_WRITTEN if (key[0], one) in tracks), None)
         if own is None:
             continue
         at = {line: n for n, line in enumerate(more.lines)}

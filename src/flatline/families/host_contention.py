@@ -35,7 +35,7 @@ from datetime import UTC, datetime
 from itertools import groupby, pairwise
 
 from flatline.facts import Facts
-from flatline.judging.anchored import UNPROVEN, anchored
+from flatline.judging.anchored import UNPROVEN, anchored, unlike
 from flatline.judging.apart import TAKES_PART
 from flatline.judging.beside import Beside, beside
 from flatline.judging.bursts import Aligned, align
@@ -261,8 +261,9 @@ def _at_moments(facts: Facts, run: Course, hosts: HostLoads) -> Finding | None:
     the moments at which a host came under pressure for long."""
     lasting = {kind: {host: _long(marks) for host, marks in lit.items()}
                for kind, lit in hosts.lit.items() if lit}  # fmt: skip
+    cuts = unlike([[*lit.values()] for lit in lasting.values()])
     for kind, lit in lasting.items():
-        found = anchored(run.pace, hosts.cut, lit, cuts=len(lasting))
+        found = anchored(run.pace, hosts.cut, lit, cuts=cuts)
         if found is None or len(found.places) > MOST_HOSTS * len(hosts.read[kind].rows):
             continue
         names = ", ".join(found.places[:_SHOWN])

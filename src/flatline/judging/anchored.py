@@ -209,6 +209,16 @@ def _unlike(rows: Iterable[Sequence[bool]]) -> int:
     return len(kept)
 
 
+def unlike(kinds: Sequence[Sequence[Sequence[bool]]]) -> int:
+    """Of so many kinds of bursts, each of its places, how many are not those of another kind: a
+    queue and the pressure that it makes are one."""
+    kept: list[Sequence[Sequence[bool]]] = []
+    for rows in kinds:
+        if not any(all(_unlike([row, *one]) == _unlike(one) for row in rows) for one in kept):
+            kept.append(rows)
+    return len(kept)
+
+
 def _stretches(
     pace: Pace, cut: Timeline, marks: Sequence[bool], outside: float
 ) -> tuple[Slow, ...]:

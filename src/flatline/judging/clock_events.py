@@ -74,7 +74,27 @@ class ClockEvents:
         return usual, self.readings.cite(place, at, text)
 
 
+MASK = "gpu_clock_event_reasons"
+EACH = (
+    ClockEvent.SOFTWARE_POWER_CAP,
+    ClockEvent.HARDWARE_SLOWDOWN,
+    ClockEvent.HARDWARE_THERMAL_SLOWDOWN,
+    ClockEvent.SOFTWARE_THERMAL_SLOWDOWN,
+    ClockEvent.POWER_BRAKE,
+)
+"""Bits that some exporters give a metric each, with or without the mask."""
+
+
+def reasons_told(facts: Facts) -> str | None:
+    """What asks for the reasons; None where none are measured."""
+    if facts.measured(MASK):
+        return MASK
+    each = {f"gpu_clock_event_{str(bit.name).lower()}": bit.value for bit in EACH}
+    return " + ".join(f"{n} * {name}" for name, n in each.items() if facts.measured(name)) or None
+
+
 def clock_reasons(facts: Facts, cut: Stretches) -> ClockEvents:
     """The reasons that the run's GPUs gave in these stretches."""
-    read = cut.samples(facts, "gpu_clock_event_reasons", _READINGS_A_STRETCH)
+    asked = reasons_told(facts)
+    read = cut.samples(facts, asked, _READINGS_A_STRETCH) if asked is not None else None
     return ClockEvents(read, cut.length_s)

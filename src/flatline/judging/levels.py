@@ -36,7 +36,7 @@ APART = 6.0
 _SET_APART = frozenset(
     {
         "gpu_xid",
-        "gpu_clock_event_reasons",
+        *(name for name in SIGNALS if name.startswith("gpu_clock_event_")),
         "host_boot_time_seconds",
         "host_clock_offset_seconds",
         "gpu_power_limit_watts",

@@ -13,7 +13,8 @@ _MEANS = re.compile(r"seq|context|batch")
 """What is packed or padded may be another in each step; a count of frames so far is no size."""
 _SIZE = re.compile(
     r"(?<![\w.])((?:max_?|avg_?|mean_?|average[_ ]?|cur(?:rent)?[_ ]?)?(?:seq(?:uence)?[_ -]?"
-    r"len(?:gth)?|context[_ -]?len(?:gth)?|crop(?:[_ ]size)?|(?:num[_ ]|n[_ ])?frames)"
+    r"len(?:gth)?|(?:context|ctx)(?:[_ -]?len(?:gth)?)?|crop(?:[_ ]size)?"
+    r"|(?:num[_ ]|n[_ ])?frames)"
     r"|(?:image|img|input)[_ ]?(?:size|res(?:olution)?)|resolution|msa(?:[_ ](?:depth|size|seqs))?"
     r"|(?:global[_ ]|micro[_ ]|local[_ ]|train[_ ])?batch[_ ]?size)"
     r"(?:[\"']?\s{0,3}[=:]\s{0,8}|\s{1,3})"

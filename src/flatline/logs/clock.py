@@ -47,10 +47,10 @@ _OPEN = (
 _TIME = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
 _MINUTES = r"(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?![\w:])"
 _MINUTE = re.compile(r"\d[-.]\d{4} \d\d:\d")
-_DATED = r"(\d{4})[-/.](\d\d)[-/.](\d\d)[T_ ,]" + _TIME
+_DATED = r"(\d{4})[-/.](\d\d)[-/.](\d\d)[T_ ,-]" + _TIME
 _FIELD = (
     r"\{(?=\")[^{}\n]{0,1900}?\"_?(?:@?timestamp|(?:wall_?|event_?)?time|asctime|datetime|date|ts|at|t"
-    r"|created|wall|when|now|logged_at|utc)\": ?"
+    r"|created|wall|when|now|logged_at|utc|unix)\": ?"
 )
 """Of a row of JSON as loggers write one: structlog has its time last, others its level first."""
 _SLURM = re.compile(r"\*\*\* .{0,200}? AT " + _DATED + r"(?!\d)")

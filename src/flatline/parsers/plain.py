@@ -29,6 +29,7 @@ from collections.abc import Iterable
 
 from flatline.model import PRINTED, Progress, ProgressKind
 from flatline.parsers import Columns
+from flatline.parsers._epochs import Epochs
 from flatline.parsers._loops import Position, Shape, Slot, cut, learn
 
 FORMAT = "plain"
@@ -113,12 +114,7 @@ class Reader:
 
     def __init__(self) -> None:
         self._shapes: dict[str, Shape | None] = {}
-        self._first_epoch: float | None = None
-        self._epoch: float | None = None
-        self._n = 0
-        self._base = 0
-        self._stride = 1
-        self._own: bool | None = None
+        self._epochs = Epochs()
         self._below: int | None = None
         self._epoch_above: float | None = None
         self._placed = False
@@ -223,7 +219,7 @@ class Reader:
         parts: list[str],
     ) -> Progress:
         loss = shape.train
-        own = self._own and position.epoch is not None and not position.samples
+        own = self._epochs.own and position.epoch is not None and not position.samples
         return Progress(
             "train",
             *where,
@@ -259,44 +255,5 @@ class Reader:
             return n, of if n is not None and of is not None and of >= n else None, epoch
         if not math.isfinite(epoch):
             return None
-        step, planned = self._over_epochs(n, of, (epoch, epochs), position.own)
+        step, planned = self._epochs.over(n, of, (epoch, epochs), position.own)
         return step, planned, epoch
-
-    def _over_epochs(
-        self, n: int, of: int | None, epoch_of: tuple[float, int | None], own: bool | None
-    ) -> tuple[int, int | None]:
-        """
-        (step, planned) of a counter beside an epoch.
-
-        It is its epoch's own where its shape says so, where the epoch contradicts it, or once it
-        fell as the epoch rose; it is the whole run's once both rose.  Until that is known its
-        total is no plan.
-        """
-        epoch, epochs = epoch_of
-        if self._first_epoch is None or epoch < self._first_epoch:
-            self._first_epoch = epoch
-        rose = self._epoch is not None and epoch > self._epoch
-        fell = rose and n < self._n
-        if own is not None:
-            self._own = own
-        elif fell or _contradicts(n, of, epoch, epochs):
-            self._own = True
-        elif rose and self._own is None:
-            self._own = False
-        if fell:
-            self._base += self._n + self._stride
-        elif epoch == self._epoch and n > self._n:
-            self._stride = n - self._n
-        self._epoch, self._n = epoch, n
-        if of is None or not self._own:
-            return self._base + n, of if self._own is False else None
-        zero = min(self._first_epoch, 1)
-        plan = epochs * of if epochs and self._first_epoch <= 1 else None
-        return int(epoch - zero) * of + n, plan
-
-
-def _contradicts(n: int, of: int | None, epoch: float, epochs: int | None) -> bool:
-    """Whether n of `of` cannot be the whole run's, because the epoch says otherwise."""
-    if not of or not epochs or epochs < 2:
-        return False
-    return not (epoch - 1.5) / epochs <= n / of <= (epoch + 1.5) / epochs

@@ -14,22 +14,21 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from flatline.model import Progress
-from flatline.parsers._learned import Curve
-from flatline.parsers._numbered import row
-from flatline.parsers.plain import Reader as Plain
+from flatline.parsers._epochs import Epochs
+from flatline.parsers._learned.curves import Curve
+from flatline.parsers._learned.numbered import row
 
 FORMAT = "unnamed"
 FRAMEWORK = None
 TRIGGERS = ()
 
 
-class Reader(Plain):
-    """Reads one stream by what was learned, and counts on over its epochs as `plain` does."""
+class Reader:
+    """Reads one stream by what was learned, and counts on over its epochs."""
 
     def __init__(self, curves: Sequence[Curve] = ()) -> None:
-        super().__init__()
         self._curves = curves
-        self._passed = self._latest = 0
+        self._epochs = Epochs()
 
     def feed(self, text: str) -> Iterable[Progress]:
         """One training point, or nothing."""
@@ -42,11 +41,7 @@ class Reader(Plain):
 
     def _counted(self, point: Progress) -> Progress:
         """With the step counted over the whole run, where a count begins anew with each epoch."""
-        step = point.step
-        if step is None:
+        if point.step is None or point.epoch is None:
             return point
-        if point.epoch is not None:
-            epochs = int(point.epochs) if point.epochs else None
-            over, planned = self._over_epochs(step, point.planned, (point.epoch, epochs), None)
-            return replace(point, step=over, planned=planned)
-        return point
+        step, planned = self._epochs.over(point.step, point.planned, (point.epoch, None), None)
+        return replace(point, step=step, planned=planned)

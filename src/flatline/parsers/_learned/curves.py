@@ -2,7 +2,7 @@
 Lines of a training loop of which no format knows a word: learned from a sample of the log.
 
 Lines of one shape belong together.  One of their numbers is the step: whole, and rising from line
-to line by the same stride.  What the others are `_roles` tells by their names, by a table's
+to line by the same stride.  What the others are `roles` tells by their names, by a table's
 heading and by how they go.  Lines that count something else (an evaluation, a download, a build)
 are told by the words around the count, and a count beside which nothing speaks of training is left
 alone.
@@ -12,16 +12,16 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from math import isfinite
 from statistics import median
 
 from flatline.model import Progress
-from flatline.parsers import _roles
-from flatline.parsers._numbered import Row, cell_of, cells
-from flatline.parsers._roles import Role, words
+from flatline.parsers._learned import roles as meaning
+from flatline.parsers._learned.numbered import Row, headed
+from flatline.parsers._learned.roles import COMPUTING, Role, words
 
 LEAST_RISES = 4
 RISES, FALLS, SAME_STRIDE, WHOLE_STRIDES = 0.75, 0.25, 0.4, 0.9
@@ -33,7 +33,7 @@ LINKS = ("/", "of", "out of", "|", "]/")
 LATEST_STAMP = 1e9
 """Seconds since 1970 are no step."""
 _NO_COUNT = words(
-    r"tok\w*|samples?|seen|consumed|examples?|bytes?|mem\w*|[kmgt]i?b|rank|gpu|pid|port|time|elapsed",
+    r"tok\w*|samples?|seen|consumed|examples?|bytes?|mem\w*|[kgt]i?b|mib|rank|gpu|pid|port|time|elapsed",
     r"eta|secs?|ms|seconds?|ts|clock|wall|lr|loss|size|len\w*|seq\w*|rows|queue|epochs?|hits?|workers?",
     r"pod|host|task|container|replica|instance|shard|node|attempt|retry|trial|fold|request|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec",
 )
@@ -79,7 +79,6 @@ class Curve:
     named: dict[tuple[str, str], Role]
     loss_name: str
     falling: bool
-    own: bool
 
     @property
     def head(self) -> tuple[str, ...]:
@@ -97,7 +96,11 @@ class Curve:
         unit = None
         for n, number in enumerate(row.numbers):
             role = self.roles.get(n) if alike else self.named.get((number.name, number.unit))
-            if role is not None and role.what not in said:
+            if role is None:
+                continue
+            if role.what == COMPUTING:
+                said[COMPUTING] = said.get(COMPUTING, 0.0) + number.value * role.scale
+            elif role.what not in said:
                 said[role.what] = number.value * role.scale
                 unit = role.unit or unit
         return Progress(
@@ -109,7 +112,7 @@ class Curve:
             self.loss_name,
             said.get("grad_norm"),
             said.get("lr"),
-            said.get("step_s"),
+            said.get("step_s", _together(said)),
             said.get("throughput"),
             unit,
             data_s=said.get("data_s"),
@@ -117,6 +120,12 @@ class Curve:
             since_s=said.get("since_s"),
             falling=self.falling,
         )
+
+
+def _together(said: Mapping[str, float]) -> float | None:
+    """What a step took by its parts, where it waited and computed."""
+    waits = [said[what] for what in ("data_s", "sync_s") if what in said]
+    return said[COMPUTING] + sum(waits) if COMPUTING in said and waits else None
 
 
 def _whole(value: float | None) -> int | None:
@@ -143,16 +152,17 @@ def learn(streams: Sequence[Sequence[Seen]], heading: str | None = None) -> Curv
     roles = told.roles()
     more = len(roles) < len(names) - 1  # something is measured at each step
     trains = (more and _TRAINS.search(" ".join(first.shape[: at + 2]))) or any(
-        _roles.PARTS.search(name) for name, _ in names
+        meaning.PARTS.search(name) for name, _ in names
     )
-    rewarded = any(_roles.REWARD.search(name) for name, _ in names)
+    rewarded = any(meaning.REWARD.search(name) for name, _ in names)
     if not (roles.keys() - told.beside or trains or rewarded):
         return None
     loss = next((n for n, role in roles.items() if role.what == "loss"), None)
     named = {names[n]: role for n, role in roles.items() if names[n][0] and n > at}
+    called = next(filter(None, names[loss]), "loss") if loss is not None else "loss"
     return Curve(
-        first.shape, at, roles, named, names[loss][0] if loss is not None else "loss",
-        falling=not rewarded, own=told.own,
+        first.shape, at, roles, named, called,
+        falling=not rewarded,
     )  # fmt: skip
 
 
@@ -160,11 +170,11 @@ def told_times(row: Row) -> set[str]:
     """Which times of a step a line seems to name, at a glance."""
     found = set()
     for number in row.numbers:
-        make = _roles.part_role(number.name)
-        scale = _roles.seconds(number.name, number.unit)
+        make = meaning.part_role(number.name)
+        scale = meaning.seconds(number.name, number.unit)
         if scale is not None and make is not None:
-            found.add(make(1.0).what)
-        elif scale is not None and _roles.STEP.match(number.name):
+            found |= {make(1.0).what} - {COMPUTING}
+        elif scale is not None and meaning.STEP.match(number.name):
             found.add("step_s")
     return found
 
@@ -172,13 +182,10 @@ def told_times(row: Row) -> set[str]:
 def _names(row: Row, heading: str | None) -> list[tuple[str, str]]:
     """Name and unit of each number; where the line itself gives none, the heading's."""
     names = [(number.name, number.unit) for number in row.numbers]
-    headed = cells(heading.lower()) if heading is not None else []
-    if len(headed) != len(cells(row.low)):
+    above = headed(row, heading) if heading is not None else None
+    if above is None:
         return names
-    return [
-        (headed[cell][1], unit) if cell >= 0 else (name, unit)
-        for (name, unit), cell in zip(names, cell_of(row), strict=True)
-    ]
+    return [(told or name, unit) for (name, unit), told in zip(names, above, strict=True)]
 
 
 def _may_train(row: Row, at: int, names: Sequence[tuple[str, str]]) -> bool:
@@ -197,7 +204,7 @@ def _counter(streams: Sequence[Sequence[Seen]], names: Sequence[tuple[str, str]]
     first = streams[0][0].row
     for n, (name, unit) in enumerate(names):
         measured = _MEASURE.match(first.shape[n + 1]) if n + 1 < len(first.shape) else None
-        alone = unit in ("", *LINKS) or _STEP_WORD.search(unit)
+        alone = not re.search(r"[a-z%]", unit) or unit in LINKS or _STEP_WORD.search(unit)
         part_of_name = re.search(r"[a-z]-$", first.shape[n])
         if (
             measured
@@ -247,7 +254,6 @@ class _Columns:
         self.streams, self.at, self.names, self.columns = streams, at, names, columns
         self.beside: set[int] = set()
         """What speaks of no training by itself."""
-        self.own = False
 
     def roles(self) -> dict[int, Role]:
         found: dict[int, Role] = {}
@@ -261,6 +267,7 @@ class _Columns:
             if role := self._named(name, unit, self.columns[n], found):
                 found[n] = role
         self._times(found, wall_s)
+        self._unnamed_loss(found)
         if since is not None and not self._dated():
             found.setdefault(since[0], Role("since_s", since[1]))
             self.beside.add(since[0])
@@ -291,39 +298,73 @@ class _Columns:
         self, name: str, unit: str, values: Sequence[float], found: dict[int, Role]
     ) -> Role | None:
         held = {role.what for role in found.values()}
-        if "throughput" not in held and (kind := _roles.throughput(name, unit)):
+        if "throughput" not in held and (kind := meaning.throughput(name, unit)):
             thousand = 1e3 if (unit or name).startswith("k") else 1.0
             return Role("throughput", thousand, kind)
-        if _roles.part_role(name):
+        if meaning.part_role(name):
             return None  # with the times
-        if "loss" not in held and unit not in ("ms", "s", "%") and _roles.loss_like(name, values):
+        if (
+            "loss" not in held
+            and meaning.loss_like(name or unit, values)
+            and (not name or unit not in ("ms", "s", "%"))
+        ):
             return Role("loss")
-        if "lr" not in held and _roles.RATE.search(name):
+        if "lr" not in held and meaning.RATE.search(name):
             return Role("lr")
-        if "grad_norm" not in held and _roles.NORM.search(name):
+        if "grad_norm" not in held and meaning.NORM.search(name):
             return Role("grad_norm")
         return None
+
+    def _unnamed_loss(self, found: dict[int, Role]) -> None:
+        """The first column that behaves as a loss, where none is called one."""
+        if any(role.what == "loss" for role in found.values()):
+            return
+        like = [
+            n
+            for n, (name, unit) in enumerate(self.names)
+            if n != self.at
+            and n not in found
+            and not self.streams[0][0].row.numbers[n].clocked
+            and meaning.falls_unsteadily(name, unit, self.columns[n])
+        ]
+        if like:
+            found[like[0]] = Role("loss")
 
     def _times(self, found: dict[int, Role], wall_s: float | None) -> None:
         """The step's time and the parts of it, which have its unit where they state none."""
         free = [n for n in range(len(self.names)) if n != self.at and n not in found]
-        chosen = _roles.steps_time([(*self.names[n], self.columns[n]) for n in free], wall_s)
+        chosen = meaning.steps_time([(*self.names[n], self.columns[n]) for n in free], wall_s)
         by = chosen[1] if chosen is not None else None
         if chosen is not None and by is not None:
             found[free[chosen[0]]] = Role("step_s", by)
         took = by * median(self.columns[free[chosen[0]]]) if chosen and by else wall_s
+        parts_by = self._parts_scale(free, took)
         for n in free:
             name, unit = self.names[n]
-            make, own = _roles.part_role(name), _roles.seconds(name, unit)
-            scale = own if own is not None else by
+            make, own = meaning.part_role(name), meaning.seconds(name, unit)
+            scale = own if own is not None else by if by is not None else parts_by
             if n in found or make is None or scale is None:
                 continue
-            role = make(scale)
-            told = [value for value in self.columns[n] if isfinite(value)]
-            if role.what in {one.what for one in found.values()} or not told:
+            role, told = make(scale), [v for v in self.columns[n] if isfinite(v)]
+            twice = role.what != COMPUTING and role.what in {one.what for one in found.values()}
+            if twice or not told or min(told) < 0:
                 continue
-            if min(told) >= 0 and (took is None or scale * median(told) <= took):
+            if took is None or scale * median(told) <= took:
                 found[n] = role
+
+    def _parts_scale(self, free: Sequence[int], took: float | None) -> float | None:
+        """What parts of a step that state no unit are multiplied by: together they are about what
+        it took by the clock; without one they are taken for seconds."""
+        bare = [
+            median(told)
+            for n in free
+            if meaning.part_role(self.names[n][0]) and meaning.seconds(*self.names[n]) is None
+            if (told := [v for v in self.columns[n] if isfinite(v)])
+        ]
+        if took is None:
+            return 1.0
+        low, high = (share * took for share in meaning.FITS)
+        return next((by for by in (1.0, 1e-3) if low <= by * sum(bare) <= high), None)
 
     def _dated(self) -> bool:
         at = [seen.at for stream in self.streams for seen in stream]
@@ -332,8 +373,10 @@ class _Columns:
     def _since(self) -> tuple[int, float] | None:
         """Which number is what has passed since the start."""
         for n, (name, unit) in enumerate(self.names):
-            scale = _roles.seconds(name, unit)
-            if n == self.at or not (_roles.SINCE.match(name) or (not name and n < self.at)):
+            scale = meaning.seconds(name, unit)
+            clocked = self.streams[0][0].row.numbers[n].clocked
+            said = meaning.SINCE.match(name) or (not name and n < self.at)
+            if n == self.at or not (clocked or said):
                 continue
             runs = [[seen.row.numbers[n].value for seen in stream] for stream in self.streams]
             if (

@@ -29,10 +29,10 @@ ASIDE = words(
 LOSS = words(
     r"[a-z]*loss(?:es)?|xent|x-?entropy|cross[_ -]?ent(?:ropy)?|n?ll|b?ce|(?:info)?nce|n?r?mse",
     r"mae|l[12]|huber|elbo|silog|mlm|ppl|perplexity|bp[bcd]|chamfer|recon(?:struction)?|denoising",
-    r"contrastive|bits?(?:[/_ -]|[_ -]per[_ -])(?:byte|char|dim|token)|distill(?:ation)?",
+    r"contrastive|nats|ctc|bits?(?:[/_ -]|[_ -]per[_ -])(?:byte|char|dim|token)|distill(?:ation)?",
 )
 WEAK_LOSS = words(
-    r"lm|obj(?:ective)?|energy|err(?:or)?|cost|l|residual|misfit|train(?:ing)?|nelbo|nats|bits|score",
+    r"lm|obj(?:ective)?|energy|err(?:or)?|cost|l|residual|misfit|train(?:ing)?|nelbo|bits|score",
 )
 """Losses where they fall."""
 RATE = words(r"lr|learning[_ ]rate|eta_t|step[_ ]?size")
@@ -40,24 +40,37 @@ NORM = words(r"gn|gnorm|g|grads?n?|grad(?:ient)?s?[_ -]?norm|norm|clip[_ ]norm|g
 REWARD = words(
     r"rew(?:ard)?s?|ep(?:isode)?_?(?:ret(?:urn)?|rew|len)|returns?|advantages?|kl|entropy"
 )
+PLANNED = words(
+    r"lr|rate|temp(?:erature)?|eps(?:ilon)?|beta|mem\w*|gib|gb|wait|queue|tok\w*|len|size|seq|acc|util\w*",
+    r"time|secs?|eta|dt|ms|free|left|noise|sigma|power|clock|mhz|norm|gn|grad\w*|g|share|ratio",
+)
 PARTS = words(r"fwd|bwd|forward|backward|opt(?:im(?:izer)?)?|mfu|tflops?")
+COMPUTE = re.compile(
+    r"(?:^|[^a-z])(?:fb|fwd|bwd|forward|backward|comp(?:ute)?|kernels?|opt(?:im(?:izer)?)?|env"
+    r"|roll-?outs?|simul\w*|learn(?:ing)?|act(?:ing)?|gen(?:eration)?)"
+    r"(?:[_ ](?:time|step))?(?:[_ ]m?s(?:ec)?)?$"
+)
 DATA = re.compile(
-    r"(?:^|[^a-z])(?:data|fetch|(?:data)?loader?|dataload(?:ing|er)?|input|read|io|prefetch"
-    r"|batch[_ ]?wait|wait[_ ](?:for[_ ])?(?:batch|data|input|loader))"
+    r"(?:^|[^a-z])(?:data|fetch|(?:data)?loader?|dataload(?:ing|er)?|dl|input|read|io|prefetch|feed"
+    r"|batch[_ ]?wait|wait[_ ](?:for[_ ])?(?:batch|data|input|loader)|blocked"
+    r"|starv(?:ed|ation)|stall(?:ed)?)"
     r"(?:[_ ](?:wait|time|load|ing))?(?:[_ ]m?s(?:ec)?)?$"
 )
 SYNC = re.compile(
     r"all[_ -]?reduce|reduce[_ -]?scatter|all[_ -]?gather|(?:^|[^a-z])(?:(?:grad[_ ])?sync"
-    r"|comm(?:unication|s)?|collectives?|barrier|exposed|[nr]ccl)(?:$|[^a-z])"
+    r"|comm(?:unication|s)?|collectives?|barrier|exposed|[nr]ccl|ar|rs|ag)(?:$|[^a-z])"
 )
 _OF_STEP = r"it(?:er(?:ation)?)?|step|update|upd|batch|mb|opt"
 _UNIT = r"m?s(?:ec(?:s|onds)?)?|seconds"
 STEP = re.compile(
-    rf"^(?:(?:train|global|opt|full|wall|total)[_ ./-])?(?:(?:{_OF_STEP})[_ ./-]?"
-    rf"(?:time|dur(?:ation)?|{_UNIT}|took|wall|latency|t)?|time|dur(?:ation)?|dt|t|took|pace"
-    rf"|cadence|{_UNIT}|(?:{_UNIT})[_ /](?:per[_ ])?(?:{_OF_STEP}))(?:[_ (\[](?:{_UNIT})[)\]]?)?$"
+    rf"^(?:(?:train|global|opt|full|wall|total|t)[_ ./-])?(?:(?:{_OF_STEP})[_ ./-]?"
+    rf"(?:time|dur(?:ation)?|{_UNIT}|took|wall|latency|t)?|time|dur(?:ation)?|[bs]?t|dt|took|pace"
+    rf"|cadence|(?:done |took )?in|elapsed|{_UNIT}|(?:{_UNIT})[_ /](?:per[_ ])?(?:{_OF_STEP}))"
+    rf"(?:[_ (\[](?:{_UNIT})[)\]]?)?$"
 )
-SINCE = re.compile(r"^(?:t|time|elapsed|wall(?:[_ ]?(?:time|clock))?|clock|since|at|\+)$")
+SINCE = re.compile(
+    r"^(?:t|time|elapsed|wall(?:[_ ]?(?:time|clock))?|clock|since|at|\+)(?:[_ ](?:s|secs?))?$"
+)
 _A_SECOND = re.compile(
     r"^(?:[kmg]?([a-z]{2,12})(?:/|_per_)s(?:ec(?:ond)?)?"
     r"|(tok(?:en)?s?|samples?|smpls?|seqs?|im(?:a)?gs?|images|frames?|clips?|graphs?|t|w|f|s)"
@@ -73,7 +86,12 @@ _SECOND = re.compile(
     r"(?:^|[_ (\[/])s(?:ec(?:s|onds?)?)?(?:$|[)\]/ ])"
     r"|^s(?:ec(?:s|onds)?)?[_ /](?:per[_ ])?(?:[a-z]|$)"
 )
+COMPUTING = "computing"
+"""What a step computes, which no point has: with its waits it is what the step took."""
 FALLS, SHOWS_A_WAY = 0.985, 6
+LEAST_TOLD, FALLEN, UNSTEADY = 20, 0.9, (0.05, 0.6)
+"""Numbers that are enough, what is left of them in the last third, and the part of them that lie
+above the one before: a schedule falls without a rise."""
 FITS = (0.3, 1.25)
 """Of what the clock says a step took: what it may print of it."""
 
@@ -103,6 +121,18 @@ def falls(values: Sequence[float]) -> bool:
     if len(told) < SHOWS_A_WAY or min(told) < 0:
         return False
     return mean(told[-third:]) < FALLS * mean(told[:third])
+
+
+def falls_unsteadily(name: str, unit: str, values: Sequence[float]) -> bool:
+    """Whether numbers that nothing names a loss behave as one: they fall, and not by a plan."""
+    told = [value for value in values if isfinite(value)]
+    if unit or ASIDE.search(name) or PLANNED.search(name) or len(told) < LEAST_TOLD:
+        return False
+    third, pairs = len(told) // 3, list(pairwise(told))
+    rises = sum(after > before for before, after in pairs) / len(pairs)
+    whole = all(value.is_integer() for value in told)
+    fallen = mean(told[-third:]) < FALLEN * mean(told[:third])
+    return min(told) > 0 and not whole and fallen and UNSTEADY[0] <= rises <= UNSTEADY[1]
 
 
 def throughput(name: str, unit: str) -> str | None:
@@ -166,4 +196,6 @@ def part_role(name: str) -> Callable[[float], Role] | None:
         return lambda scale: Role("data_s", scale)
     if SYNC.search(name):
         return lambda scale: Role("sync_s", scale)
+    if COMPUTE.search(name):
+        return lambda scale: Role(COMPUTING, scale)
     return None

@@ -20,22 +20,31 @@ _NUMBER = (
 )
 _OF_DAY = r"[0-9]{2}:[0-9]{2}(?::[0-9]{2})?"
 _TIME = (
-    rf"[0-9]{{4}}[-/.][0-9]{{2}}[-/.][0-9]{{2}}(?:[t ,_]{{1,2}}{_OF_DAY})?"
+    rf"[0-9]{{4}}[-/.][0-9]{{2}}[-/.][0-9]{{2}}(?:[t ,_-]{{1,2}}{_OF_DAY})?"
     rf"|[0-9]{{1,2}}[-/. ](?:[0-9]{{2}}|[a-z]{{3}})[-/. ][0-9]{{4}}[t :,]{{1,2}}{_OF_DAY}"
-    rf"|(?:[0-9]+ days?, )?[0-9]{{1,3}}:[0-9]{{2}}(?::[0-9]{{2}})?"
+    r"|[0-9]{1,3}:[0-9]{2}"
+)
+_LENGTH = (
+    r"(?:(?P<days>[0-9]{1,4}) days?, )?(?P<h>[0-9]{1,3}):(?P<m>[0-9]{2})"
+    r":(?P<s>[0-9]{2}(?:\.[0-9]{1,9})?)"
 )
 _TOKEN = re.compile(
-    rf"(?P<time>(?<![\w.])(?:{_TIME})(?:[.,][0-9]{{1,9}})?(?:z|[+-][0-9]{{2}}:?[0-9]{{2}})?(?![0-9]))"
+    rf"(?P<length>(?<![\w.:-]){_LENGTH}(?![\w:-]|[.,][0-9]))"
+    rf"|(?P<time>(?<![\w.])(?:{_TIME}|{_OF_DAY})(?:[.,][0-9]{{1,9}})?(?:z|[+-][0-9]{{2}}:?[0-9]{{2}})?(?![0-9]))"
     r"|(?P<number>(?:(?<![\w.])|(?<=[\s(\[|,:/@#<][a-z])(?=[0-9]+[/\s,|\])]))"
     rf"(?:{_NUMBER}|[-+]?(?:nan|inf)(?![\w])))"
 )
 _TOUCHES = re.compile(r"[a-zµ%]{1,6}(?:/[a-z]{1,8})?(?![\w])")
+_A_TIME = re.compile(r"(?:m?s|secs?|seconds|minutes|min|hours)(?![\w/=:])")
 _PARTS = re.compile(r"[|,;()\[\]{}<>\"]+|\s{2,}|: | - |::")
 _SIGNS = " \t'\"=:@#~*≈‖-+/\\."
 _SAID = re.compile(r".*[=:]\S* ")
 """What another word has already been said to be: `phase=train n`."""
 _DIGITS = str.maketrans("0123456789", "0" * 10)
 LEAST_COMMAS = 3
+MOST_WORDS = 5
+SPARE = 2
+"""Cells that a heading may have beyond its rows': when it was printed."""
 LONGEST = 1_024
 """Characters of a line that are read."""
 
@@ -50,6 +59,8 @@ class Number:
     unit: str
     gap: str
     at: int
+    clocked: bool = False
+    """Whether it stands there as hours, minutes and seconds; `text` is in seconds."""
 
     @property
     def value(self) -> float:
@@ -58,6 +69,8 @@ class Number:
     @property
     def count(self) -> int | None:
         """The number, where it is printed as a whole one."""
+        if self.clocked:
+            return None
         plain = self.text.replace(",", "")
         return int(plain) if plain.isdecimal() and len(plain) <= 15 else None
 
@@ -95,9 +108,17 @@ def row(text: str) -> Row:
             continue
         name = _name(gaps[n], first=n == 0 or tokens[n - 1].lastgroup == "time")
         unit = _unit(gaps[n + 1], named=bool(name), last=n + 1 == len(tokens))
-        numbers.append(Number(token["number"], name, unit, _plain(before), token.start()))
+        text, clocked = token["number"], token.lastgroup == "length"
+        if clocked:
+            text = str(_seconds(token))
+        numbers.append(Number(text, name, unit, _plain(before), token.start(), clocked))
         before = ""
     return Row(low, tuple(numbers), _plain(before + gaps[-1]))
+
+
+def _seconds(token: re.Match[str]) -> float:
+    days, hours, minutes = (int(token[part] or 0) for part in ("days", "h", "m"))
+    return 86_400.0 * days + 3_600.0 * hours + 60.0 * minutes + float(token["s"])
 
 
 def _plain(gap: str) -> str:
@@ -124,8 +145,23 @@ def _unit(gap: str, *, named: bool, last: bool) -> str:
         return touches[0]
     parts = _PARTS.split(gap, maxsplit=1)
     word = parts[0].strip()
+    if _A_TIME.match(word):
+        return " ".join(word.split()[:2])
     alone = len(parts) > 1 or last or not named
-    return word if alone and word and len(word.split()) <= 2 and not word.endswith("=") else ""
+    return word if alone and len(word.split()) <= 2 and not word.endswith("=") else ""
+
+
+def headed(row: Row, heading: str) -> list[str] | None:
+    """The names that a table's heading, in any case, gives the numbers of a row, "" for those that
+    are not the first of their cell; None where it has fewer cells."""
+    names = [name for _, name in cells(heading.lower())]
+    wanted = len(cells(row.low))
+    own = sum(bool(number.name) for number in row.numbers)
+    if not wanted <= len(names) <= wanted + SPARE or 2 * own > len(row.numbers):
+        return None
+    if any(len(name.split()) > MOST_WORDS for name in names[:wanted]):
+        return None
+    return [names[cell] if cell >= 0 else "" for cell in cell_of(row)]
 
 
 def cells(low: str) -> list[tuple[int, str]]:
