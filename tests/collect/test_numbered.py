@@ -30,6 +30,13 @@ def test_of_ranks(tmp_path: Path) -> None:
     assert places(tmp_path, said) == {f"run7-{n}.out": (n, None) for n in range(3)}
 
 
+def test_of_ranks_all_of_which_are_there(tmp_path: Path) -> None:
+    """Where none says of how many."""
+    said = {f"tele/r{n:02d}.log": f"#rank={n} host=h{n} cols: a|b\n" for n in range(3)}
+    (tmp_path / "tele").mkdir()
+    assert places(tmp_path, said) == {f"tele/r{n:02d}.log": (n, None) for n in range(3)}
+
+
 @pytest.mark.parametrize(
     "heads",
     [
@@ -39,8 +46,19 @@ def test_of_ranks(tmp_path: Path) -> None:
         {"a.1.log": "process 1/4 up\n", "a.2.log": "process 3/4 up\n"},
         {"a.1.log": "process 1/4 up\n", "a.2.log": "process 2/8 up\n"},
         {"a.1.log": "processed 1/4 files\n", "a.2.log": "processed 2/4 files\n"},
+        {"a.1.log": "rank=1 up\n", "a.2.log": "rank=2 up\n"},
+        {"a.0.log": "rank=0 up\n", "a.1.log": "rank=1 of 4 up\n"},
     ],
-    ids=["one log", "one is silent", "the same twice", "another number", "another whole", "files"],
+    ids=[
+        "one log",
+        "one is silent",
+        "the same twice",
+        "another number",
+        "another whole",
+        "files",
+        "not all of them",
+        "of how many by one alone",
+    ],
 )
 def test_near_misses_say_nothing(tmp_path: Path, heads: dict[str, str]) -> None:
     """A number in a name may be anything."""

@@ -559,3 +559,36 @@ def test_two_dies_of_which_the_first_tells_the_power_of_both(tmp_path: Path, dra
         assert {place.host for place in blamed} == {"n1"}
     else:
         assert not isinstance(answer, Finding) or found(answer).strength < 0.8
+
+
+def test_reasons_that_have_a_metric_each(tmp_path: Path) -> None:
+    """nvidia_gpu_exporter's, without the mask: half of a run's GPUs stand apart from nobody, and
+    say why themselves."""
+    names = {
+        "utilization_gpu_ratio": 0.99, "power_draw_watts": 300.0, "temperature_gpu": 60.0,
+        "clocks_current_sm_clock_hz": 1.41e9, "clocks_throttle_reasons_hw_slowdown": 0.0,
+        "clocks_throttle_reasons_hw_power_brake_slowdown": 0.0,
+    }  # fmt: skip
+    held = {
+        "power_draw_watts": 150.0, "clocks_current_sm_clock_hz": 0.66e9,
+        "clocks_throttle_reasons_hw_slowdown": 1.0,
+        "clocks_throttle_reasons_hw_power_brake_slowdown": 1.0,
+    }  # fmt: skip
+    lines = []
+    for name, value in names.items():
+        for gpu in range(8):
+            for n in range(60):
+                low = gpu >= 4 and n >= 20
+                labels = f'instance="n{gpu // 4}:9835",uuid="GPU-{gpu}"'
+                read = held.get(name, value) if low else value
+                lines.append(f"nvidia_smi_{name}{{{labels}}} {read} {(T0 + 30 * n) * 1000}")
+    file = tmp_path / "metrics.prom"
+    file.write_text("\n".join(lines), "utf-8")
+    source = MetricsSource([(file, file.name)])
+    answer = found(judge(Facts(targets=("run",), ask=source.ask, window=source.window,
+                               measured=source.measured)))  # fmt: skip
+
+    assert answer.fault_class == "power-brake"
+    assert {place.host for place in answer.culprits} == {"n1"}
+    for cite in answer.cites:
+        assert source.replay(cite) == cite.value  # type: ignore[arg-type]

@@ -6,7 +6,7 @@ import random
 from collections.abc import Callable
 from datetime import UTC, datetime
 
-from flatline.judging.anchored import MOST, Anchored, anchored
+from flatline.judging.anchored import MOST, Anchored, anchored, unlike
 from flatline.judging.throughput import Pace
 from flatline.judging.timeline import Timeline
 
@@ -137,3 +137,13 @@ def test_noise_that_wanders_seldom_meets_a_burst() -> None:
             lit[name] = lambda at, begin=begin, length=length: begin <= at < begin + length
         found += asked(levels.__getitem__, lit, noise=0.02, seed=seed) is not None
     assert found <= 6
+
+
+def test_kinds_that_burst_alike_are_one() -> None:
+    """A queue makes the pressure that is measured beside it."""
+    on, off = [False] * 11 + [True] * 19, [True] * 9 + [False] * 21
+
+    assert unlike([[on], [[*on[1:], True]]]) == 1
+    assert unlike([[on], [off]]) == 2
+    assert unlike([[on], [on, off]]) == 2
+    assert unlike([]) == 0

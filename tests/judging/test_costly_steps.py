@@ -242,6 +242,27 @@ def test_saves_that_no_clock_weighs_are_a_warning(tmp_path: Path) -> None:
     assert any(f.finding.code == "D2" and f.finding.role == "warning" for f in verdict.findings)
 
 
+def test_a_time_of_an_evaluation_beside_a_save_is_not_the_saves(tmp_path: Path) -> None:
+    """NeMo's line on both."""
+    lines = []
+    for step in range(400):
+        lines.append(
+            f"Training epoch 0, iteration {step}/399 | lr: 0.0003 | global_step: {step} |"
+            f" reduced_train_loss: {2 + 40 / (step + 9):.3f} | train_step_timing in s: 5.0"
+        )
+        if step % 100 == 99:
+            lines.append(
+                f"Epoch 0, global step {step + 1}: val_loss reached 2.1; gen_eval set-a 0.24"
+                f" (398 s); saving model to '/out/step={step + 1}.ckpt' as top 2"
+            )
+    lines.append("`Trainer.fit` stopped: `max_steps=400` reached.")
+    (tmp_path / "slurm-18.out").write_text("\n".join(lines) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "G1"
+    assert not any(f.finding.code == "D2" for f in verdict.findings)
+
+
 @pytest.mark.parametrize(
     ("save_s", "said", "code"),
     [

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -83,8 +84,42 @@ def test_a_policy_that_stayed_finite(tmp_path: Path) -> None:
     assert "the reward rose" in str(told.cannot_decide)
 
 
+def test_a_reward_that_rises_throughout_needs_no_gradient(tmp_path: Path) -> None:
+    told = verdict(tmp_path, policy(graded=False))
+
+    assert (told.code, told.confidence < 0.8) == ("G1", True)
+    assert "the reward rose" in str(told.cannot_decide)
+
+
+def test_a_reward_on_a_line_of_its_own(tmp_path: Path) -> None:
+    """Below its step, as rsl_rl prints it; one that wanders says nothing."""
+
+    def lines(reward: Callable[[int], float]) -> list[str]:
+        return [
+            line
+            for n in range(60)
+            for line in (
+                f"iter {n + 1} of 60 | value_err {0.9 - n / 100:.4f} | policy_obj -0.02 | 4.2s",
+                f"    mean_return {reward(n):.2f}",
+            )
+        ]
+
+    rising = lines(lambda n: 24 + 3 * n + 5 * (n % 3))
+    wandering = lines(lambda n: 24 + 40 * (n * 37 % 11))
+
+    for one, code in ((rising, "G1"), (wandering, None)):
+        assert verdict(tmp_path, one).code == code
+
+
 @pytest.mark.parametrize(
-    "lines", [policy(graded=False), policy(last="nan"), policy(rise=-0.005), policy(rise=0.0)]
+    "lines",
+    [
+        policy(graded=False, rise=-0.005),
+        policy(graded=False, rise=0.0),
+        policy(last="nan"),
+        policy(rise=-0.005),
+        policy(rise=0.0),
+    ],
 )
 def test_a_policy_of_which_less_is_known(tmp_path: Path, lines: list[str]) -> None:
     assert verdict(tmp_path, lines).code != "G1"

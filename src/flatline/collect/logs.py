@@ -129,13 +129,12 @@ class LogReader:
         """`sample` are some of its lines, by which steps that no format knows are found."""
         clock = copy(self.clock)
         self._scan()
-        if lacking(self.events.tracks, self._near.line, self.labels):
-            book = unnamed_steps(sample, self.labels, clock)
-            if book is not None:
-                self.book, self.clock, self._streams = book, clock, {}
-                self._steps = self._by_column()
-                self._scan()
-                filled(self.events.tracks)
+        more = lacking(self.events.tracks, self._near.line, self.labels)
+        if more and (book := unnamed_steps(sample, self.labels, clock)) is not None:
+            self.book, self.clock, self._streams = book, clock, {}
+            self._steps = self._by_column()
+            self._scan()
+            filled(self.events.tracks)
         without_shown(self.events, self._near, self.labels)
         self.events.markers += in_own_words(self.events, self._near.lines, self._cited)
         self._tracebacks()

@@ -85,16 +85,15 @@ EACH = (
 """Bits that some exporters give a metric each, with or without the mask."""
 
 
-def reasons_told(facts: Facts) -> str | None:
-    """What asks for the reasons; None where none are measured."""
-    if facts.measured(MASK):
-        return MASK
+def told_each(facts: Facts) -> str | None:
+    """What asks for the reasons where each has a metric; None where none has."""
     each = {f"gpu_clock_event_{str(bit.name).lower()}": bit.value for bit in EACH}
     return " + ".join(f"{n} * {name}" for name, n in each.items() if facts.measured(name)) or None
 
 
 def clock_reasons(facts: Facts, cut: Stretches) -> ClockEvents:
     """The reasons that the run's GPUs gave in these stretches."""
-    asked = reasons_told(facts)
-    read = cut.samples(facts, asked, _READINGS_A_STRETCH) if asked is not None else None
+    read = cut.samples(facts, MASK, _READINGS_A_STRETCH)
+    if read is None and (asked := told_each(facts)) is not None:
+        read = cut.samples(facts, asked, _READINGS_A_STRETCH)
     return ClockEvents(read, cut.length_s)

@@ -33,6 +33,10 @@ _TOOK = re.compile(
     r"(?:\bin |\(|\btook |[Dd]uration ?: |\bsave time[ :=]{1,3})"
     r"([0-9]{1,6}(?:\.[0-9]{1,6})?) ?s(?:ec(?:onds?)?)?\b"
 )
+_OF_AN_EVALUATION = re.compile(
+    r"(?i)(?:eval|valid|generat|sampl|test)(?!.*(?:sav|writ|wrote|checkpoint|ckpt))"
+)
+"""What a time behind it is of: the line tells of a save as well, farther on."""
 TIMER_LINES = 3
 _TIMER = re.compile(r"^\s*save-checkpoint \.{3,80}: \([0-9.]{1,16}, ([0-9.]{1,16})\)")
 """Milliseconds, of the rank that took least and of the one that took most."""
@@ -145,7 +149,8 @@ def stated_saves(facts: Facts) -> Stated | None:
 
 def _said(facts: Facts, saved: LogCite) -> float | None:
     """Seconds that a line on a save says it took, or Megatron's timer on the lines behind it."""
-    if found := _TOOK.search(saved.text):
+    found = _TOOK.search(saved.text)
+    if found and not _OF_AN_EVALUATION.search(saved.text, 0, found.start()):
         return float(found[1])
     behind = facts.lines(saved.source, saved.line + 1, TIMER_LINES)
     timed = next(filter(None, map(_TIMER.search, behind)), None)

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from math import isfinite, log
 from statistics import median
 
-from flatline.facts import Facts, Point
+from flatline.facts import Facts, Point, Track
 from flatline.judging.loss import Curve
 from flatline.judging.shapes import (
     CHANCES,
@@ -27,8 +27,8 @@ SETTLED = 100.0
 """A gradient's norm beyond it is none of a model that was trained for long: clipping is at 1."""
 GROWN = 3.0
 _REWARD = re.compile(
-    r"(?i)\b(?:[\w/]{0,40}(?:reward|return)s?(?:[/_](?:mean|avg|average|accuracies|margins))?)"
-    r"['\"]?\s{0,3}[:=]\s{0,3}"
+    r"(?i)\b(?:[\w/]{0,40}(?:reward|return|ep_?re[tw])s?(?:[/_](?:mean|avg|average|accuracies|margins))?)"
+    r"(?:['\"]?\s{0,3}[:=]\s{0,3}|\s{1,3})"
     r"([-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)"
 )
 _SKIPS = re.compile(r"skipped iterations: {1,8}[1-9]")
@@ -40,7 +40,10 @@ LEARNT = 0.55
 """Of pairs in the right order: by chance half of them are."""
 EXPLODED = 30.0
 """Times a number of the first steps: none that is looked after grows so."""
-SAMPLED = 6
+SAMPLED, SOME, BEHIND = 6, 60, 10
+"""Steps at either end, and over the run, that are looked at for a reward; lines of one step."""
+REWARDED_Z = 4.0
+"""Of a rank correlation with the step: rewards scatter, and by chance one in 30,000 rises so."""
 _ADVERSARY = re.compile(r"(?i)(?:^|[_/. ])(?:[dg]|disc\w*|gen(?:erator)?)(?:$|[_/. ])")
 
 
@@ -99,7 +102,7 @@ def policy_rewarded(facts: Facts) -> tuple[Point, Point] | None:
     span = track.of_attempt(facts.last.n)
     points = [i for i in span if track.has_loss[i]]
     norms = [track.grad_norm[i] for i in span if track.has_grad[i]]
-    if len(points) < SHAPE_POINTS or not _settled(norms):
+    if len(points) < SHAPE_POINTS or (norms and not _settled(norms)):
         return None
     sizes = [abs(track.loss[i]) for i in points]
     if not all(map(isfinite, sizes)):
@@ -108,12 +111,12 @@ def policy_rewarded(facts: Facts) -> tuple[Point, Point] | None:
     if max(sizes[-third:]) > OF_ANOTHER_SCALE * max(sizes[:third]):
         return None
     begun, ended = (
-        ["".join(facts.lines(track.source, track.lines[i], 1, _LONGEST)) for i in part]
-        for part in (points[:SAMPLED], points[-SAMPLED:])
+        [_said(facts, track, i) for i in part] for part in (points[:SAMPLED], points[-SAMPLED:])
     )
-    first, last = ([float(r[1]) for text in part if (r := _REWARD.search(text))]
-                   for part in (begun, ended))  # fmt: skip
+    first, last = _rewards(begun), _rewards(ended)
     if min(len(first), len(last)) < SAMPLED or median(last) <= median(first):
+        return None
+    if not norms and not _rises(facts, track, points):
         return None
     if _exploded(begun, ended):
         return None
@@ -122,6 +125,26 @@ def policy_rewarded(facts: Facts) -> tuple[Point, Point] | None:
     ):
         return None
     return facts.point(track, points[0]), facts.point(track, points[-1])
+
+
+def _said(facts: Facts, track: Track, index: int) -> str:
+    """A step's line, and those behind it that are of the same step."""
+    first = track.lines[index]
+    after = track.lines[index + 1] if index + 1 < len(track) else first + BEHIND
+    count = max(1, min(after - first, BEHIND))
+    return "\n".join(facts.lines(track.source, first, count, _LONGEST))
+
+
+def _rewards(texts: Sequence[str]) -> list[float]:
+    return [float(found[1]) for text in texts if (found := _REWARD.search(text))]
+
+
+def _rises(facts: Facts, track: Track, points: Sequence[int]) -> bool:
+    """Whether the reward rises over the whole run: where no gradient is told, nothing else says
+    that something is learnt."""
+    some = points[:: max(1, len(points) // SOME)]
+    rewards = _rewards([_said(facts, track, i) for i in some])
+    return len(rewards) >= SHAPE_POINTS and trend(rewards) > REWARDED_Z
 
 
 def _exploded(begun: Sequence[str], ended: Sequence[str]) -> bool:

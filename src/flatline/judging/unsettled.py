@@ -17,7 +17,7 @@ from flatline.judging import losses
 from flatline.judging.anchored import EFFECT as SLOWER
 from flatline.judging.bypassed import waiting_on_sockets
 from flatline.judging.claims import claim
-from flatline.judging.clock_events import BAD, clock_reasons, reasons_told
+from flatline.judging.clock_events import BAD, MASK, clock_reasons, told_each
 from flatline.judging.gpus import Gpus, Readings, at_work, beside_peers, stretches
 from flatline.judging.heat import Heat
 from flatline.judging.held_low import held_low
@@ -82,7 +82,7 @@ def unsettled(facts: Facts, paced: bool) -> tuple[Unsettled, ...]:
 
 def _held_down(facts: Facts) -> Iterator[Unsettled]:
     """The GPU that said for longest that its clock was held down while it worked."""
-    cut = stretches(facts, CLOCK) if reasons_told(facts) is not None else None
+    cut = stretches(facts, CLOCK) if facts.measured(MASK) or told_each(facts) else None
     clock = None if cut is None else cut.means(facts, CLOCK)
     gpus = (None if cut is None or clock is None
             else at_work(facts, cut, clock, lambda place, row: None))  # fmt: skip

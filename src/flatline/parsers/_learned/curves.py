@@ -22,6 +22,7 @@ from flatline.model import Progress
 from flatline.parsers._learned import roles as meaning
 from flatline.parsers._learned.numbered import Row, headed
 from flatline.parsers._learned.roles import COMPUTING, Role, words
+from flatline.parsers._loops import UNFALLING
 
 LEAST_RISES = 4
 RISES, FALLS, SAME_STRIDE, WHOLE_STRIDES = 0.75, 0.25, 0.4, 0.9
@@ -162,7 +163,7 @@ def learn(streams: Sequence[Sequence[Seen]], heading: str | None = None) -> Curv
     called = next(filter(None, names[loss]), "loss") if loss is not None else "loss"
     return Curve(
         first.shape, at, roles, named, called,
-        falling=not rewarded,
+        falling=not (rewarded or UNFALLING.search(called)),
     )  # fmt: skip
 
 
