@@ -27,9 +27,10 @@ ASIDE = words(
 )
 """What is no loss or pace of the step, or stands beside it."""
 LOSS = words(
-    r"[a-z]*loss(?:es)?|xent|x-?entropy|cross[_ -]?ent(?:ropy)?|n?ll|b?ce|(?:info)?nce|n?r?mse",
-    r"mae|l[12]|huber|elbo|silog|mlm|ppl|perplexity|bp[bcd]|chamfer|recon(?:struction)?|denoising",
-    r"contrastive|nats|ctc|bits?(?:[/_ -]|[_ -]per[_ -])(?:byte|char|dim|token)|distill(?:ation)?",
+    r"[a-z]*loss(?:es)?|xent|x-?entropy|cross[_ -]?ent(?:ropy)?|n?ll|b?ce|(?:info_?)?n[c]e",
+    r"n?r?mse|mae|l[12]|huber|elbo|silog|mlm|ppl|perplexity|bp[bcd]|chamfer|denoising",
+    r"recon(?:struction)?|contrastive|nats|ctc|distill(?:ation)?",
+    r"bits?(?:[/_ -]|[_ -]per[_ -])(?:byte|char|dim|token)",
 )
 WEAK_LOSS = words(
     r"lm|obj(?:ective)?|energy|err(?:or)?|cost|l|residual|misfit|train(?:ing)?|nelbo|bits|score",
@@ -77,7 +78,7 @@ _A_SECOND = re.compile(
     r"(?:_?p|_)s(?:ec)?)(?:$|[/ ])"
 )
 _NO_SAMPLES = re.compile(
-    r"[kmgt]?i?(?:b|bits?|bytes?)|files?|docs?|documents?|lines?|rows?|req(?:uest)?s?|records?|u"
+    r"[kmgt]?i?(?:b|bits?|bytes?)|files?|docs?|documents?|lines?|rows?|reqs?|requests?|u|records?"
     r"|objs?|objects?|ops|calls?|msgs?|messages?|chunks?|shards?|keys?|fp"
 )
 """What is counted by the second where nothing trains: bytes, files, documents, requests."""
