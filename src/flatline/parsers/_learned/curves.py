@@ -49,7 +49,7 @@ _HELD_OUT = re.compile(
     r"|infer\w{0,6}|predict\w{0,4})(?![a-z])"
 )
 _TRAINS = re.compile(
-    r"(?<![a-z])(?:train(?:ing|ed)?|optim\w{0,7}|grad(?:ient)?|updat\w{1,3})(?![a-z])"
+    r"(?<![a-z])(?:train(?:ing|ed)?|optim\w{0,7}|grad(?:ient)?|update[ds]?|updating)(?![a-z])"
 )
 _NO_LOOP = re.compile(
     r"denois|decod|bench|warm[-_ ]?up|calibrat|tokeni[sz]|pre-?process|prepar|download|upload"
