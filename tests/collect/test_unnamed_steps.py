@@ -71,6 +71,22 @@ LOOPS: dict[str, tuple[Line, dict[str, float]]] = {
         lambda n: f"upd {20 * n} fwd+bwd 500ms allreduce_wait {300 + n}ms data 21ms",
         {"step": 780, "sync_s": 0.339, "data_s": 0.021},
     ),
+    "a time whose name says nothing": (
+        lambda n: f"sweep={100 * n} logloss={loss(n):.5f} tick_ms=198.6 own_ms=120.5 gate_ms=78.1",
+        {"step": 3900, "loss": loss(39), "step_s": 0.1986, "sync_s": 0.0781},
+    ),
+    "parts alone": (
+        lambda n: f"E00 B{40 * n:05d}  L {loss(n):.4f}  dl 0.031  fb 0.425",
+        {"step": 1560, "loss": loss(39), "data_s": 0.031, "step_s": 0.456},
+    ),
+    "a loss that nothing names": (
+        lambda n: f"round {n} of 900 closed, H={loss(n) + (n * 7 % 5) / 60:.4f}, elapsed 19.9",
+        {"step": 39, "planned": 900, "loss": loss(39) + 3 / 60, "step_s": 19.9},
+    ),
+    "its unit is its name": (
+        lambda n: f"host-7|iter {2 * n}/950|{loss(n):.4f} nats|gnorm 3.08|9.9 sec",
+        {"step": 78, "planned": 950, "loss": loss(39), "step_s": 9.9},
+    ),
     "rewards": (
         lambda n: f"rollout {n} of 64 :: rewards={n / 3:.2f} entropy=0.31",
         {"step": 39, "planned": 64},
@@ -111,6 +127,49 @@ def test_rows_below_a_heading(tmp_path: Path) -> None:
     assert list(track.steps[:3]) == [10, 20, 30]
     assert track.loss_name == "train nll"
     assert (track.step_s[0], track.grad_norm[0], track.lr[0]) == (4.39, 0.58, 5e-6)
+
+
+def test_data_that_is_counted_numbers_no_steps(tmp_path: Path) -> None:
+    """When it was counted tells how the run went on all the same."""
+    track = only(facts(tmp_path, lambda n: f"poses_seen={51_200 * n} rmse={loss(n):.3f} kcal/mol"))
+
+    assert set(track.steps) == {-1}
+    assert track.at[1] - track.at[0] == 20
+    assert track.loss_name == "rmse"
+
+
+def test_a_schedule_is_no_loss(tmp_path: Path) -> None:
+    track = only(facts(tmp_path, lambda n: f"iter {n} of 64 | tau {3 - n / 25:.4f} | lr 1e-4"))
+
+    assert not any(track.has_loss)
+
+
+def test_times_that_a_hand_written_loop_says_in_its_own_words(tmp_path: Path) -> None:
+    """They are put beside what is read of it; so are those of a table."""
+    track = only(
+        facts(tmp_path, lambda n: f"step {20 * n} loss {loss(n):.3f} u_ms=990 grad_xchg_ms=3 "
+              "wait_batch_ms=400")
+    )  # fmt: skip
+
+    assert track.format == "plain"
+    assert (track.step_s[5], track.data_s[5]) == (0.99, 0.4)
+
+
+def test_rows_between_commas(tmp_path: Path) -> None:
+    """In a file that is named as tables of data are; nothing of it is taken for thousands."""
+    track = only(
+        facts(
+            tmp_path,
+            lambda n: f"{1780461000 + 20 * n}.5,{30 * n},{loss(n):.4f},0.66,0.41,0",
+            head="#unix,k,ctc,total_s,blocked_s,queue_len",
+            name="log.csv",
+            dated=False,
+        )
+    )
+
+    assert (track.steps[-1], track.loss_name) == (1170, "ctc")
+    assert (track.step_s[-1], track.data_s[-1]) == (0.66, 0.41)
+    assert track.at[1] - track.at[0] == 20
 
 
 def test_rows_of_json(tmp_path: Path) -> None:

@@ -62,6 +62,23 @@ def test_the_job_before_it_left_a_checkpoint(tmp_path: Path, state: str) -> None
     assert all(check.ok for check in verify(json.loads(render(verdict)), (str(tmp_path),)))
 
 
+def test_a_name_that_says_that_it_goes_on(tmp_path: Path) -> None:
+    """The records of the two have the same name but for that; and a fresh start in other words."""
+    said = "no earlier weights under store, cold start\n"
+    (tmp_path / "a").mkdir()
+    (tmp_path / "a" / "slurm-700.out").write_text(
+        steps(8, 1, 1000, 3000) + "Saved checkpoint at step 900 to /ckpt/pre/step_900\n"
+    )
+    (tmp_path / "a" / "slurm-733.out").write_text(said + steps(10, 1, 900, 3000))
+    row = PARENT.format(state="TIMEOUT", name="pre", end="09:00:00")
+    for name, code in (("pre-cont", "E2"), ("pre-other", "G1")):
+        child = CHILD.replace("|pre|", f"|{name}|")
+        (tmp_path / "a" / "sacct.txt").write_text(HEAD + row + child)
+        verdict = diagnose(collect(Request((str(tmp_path / "a"),), job="733")))
+
+        assert verdict.code == code
+
+
 @pytest.mark.parametrize(
     "changed",
     [

@@ -53,6 +53,8 @@ NAMED = [
      ("gpu-k2", None)),
     ("trainer-2.log", "task trainer-2 missed heartbeats for 187s, marking DEAD",
      ("gpu-k2", None)),
+    ("worker_gpu-k2.log", "NODE DEAD: gpu-k2, no heartbeat for 187s; stopping generation 4",
+     ("gpu-k2", None)),
 ]  # fmt: skip
 
 

@@ -22,7 +22,8 @@ LEAST, MOST, HEAD_BYTES = 2, 4096, 4096
 """Logs of a series that are looked at, and how far into each."""
 _DIGITS = re.compile(r"\d+")
 _SAYS = re.compile(
-    rb"\b(?P<what>process|task|rank)(?:[ _](?:id|index))?[ =:]{1,2}(?P<n>\d{1,6})"
+    rb"\b(?P<what>process|proc|task|rank|worker|slot|member|replica|trainer)(?:[ _](?:id|index))?"
+    rb"[ =:]{1,2}(?P<n>\d{1,6})"
     rb"(?: ?(?:/|of) ?(?P<of>\d{1,6})\b|(?![\w.]| ?/))",
     re.IGNORECASE,
 )

@@ -27,7 +27,7 @@ LAST_LINES = 12
 LEAST_END = 10
 """A count below it stands in too many lines."""
 _SAVED = re.compile(
-    r"(?i)(?:\bsaves?\b|ckpt|check-?point|snapshot|weights|optimizer|state(?:_dict)?|\.(?:pth?|safetensors|ckpt)\b"
+    r"(?i)(?:\bsaves?\b|\bpersist|ckpt|check-?point|snapshot|weights|optimizer|state(?:_dict)?|\.(?:pth?|safetensors|ckpt)\b"
     r"|model|\bsteps?\b)"
 )
 _DONE = re.compile(
@@ -61,7 +61,10 @@ _PLANNED = re.compile(
     rf"([0-9][0-9,_]{{0,11}}) {_COUNTS}|(?<![\w.])([0-9][0-9,_]{{0,11}}) {_COUNTS}(?: are)?"
     r" (?:planned|to go|to do|in all|in total|ahead)\b"
 )
-_SAVE = re.compile(r"(?i)sav|ckpt|check-?point|snapshot|wr(?:ote|itten)|dump|stored|flush")
+_SAVE = re.compile(
+    r"(?i)sav|ckpt|check-?point|snapshot|wr(?:ote|itten)|dump|stored|flush|persist|state ->"
+    r"|\.(?:pth?|safetensors)\b"
+)
 _WHOLE = re.compile(r"(?i)\b(?:all|train\w*|loop|run|job|manager|reached)\b")
 _MASKED = re.compile(r"[0-9.]+")
 

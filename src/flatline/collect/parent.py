@@ -1,5 +1,6 @@
 """
-The run that this one may go on from: an earlier job of the same name that was not done.
+The run that this one may go on from: an earlier job of the same name that was not done, but for
+an end that says that it goes on.
 
 Jobs that need longer than a time limit are run as a chain: each goes on from the checkpoint that
 the one before it saved.  It is read only where this run says that it found no checkpoint.
@@ -7,6 +8,7 @@ the one before it saved.  It is read only where this run says that it found no c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime, timedelta
 
@@ -22,6 +24,10 @@ UNFINISHED = frozenset(
 )
 NO_NAMES = frozenset(("bash", "sh", "zsh", "interactive", "wrap", "python", "test", "debug"))
 """What jobs are called that nobody named."""
+_GOES_ON = re.compile(
+    r"(?i)[-_.](?:cont(?:inue[ds]?|inuation)?|resume[ds]?|restart(?:ed)?|(?:part|chunk|seg)[-_.]?\d{1,3})$"
+)
+"""What is put behind the name of the job that one goes on from."""
 Span = tuple[datetime | None, datetime | None]
 Other = Callable[[tuple[str, ...], str | None, Span, str], Facts]
 """Collects another run: of these targets, this job, in that span, under that origin."""
@@ -37,7 +43,8 @@ def left_unfinished(job: Job | None, known: Iterable[Job]) -> Job | None:
         other
         for other in known
         if other.id != job.id
-        and (other.name, other.user) == (job.name, job.user)
+        and other.user == job.user
+        and other.name in (job.name, _GOES_ON.sub("", job.name))
         and other.ended_at is not None
         and began - BACK <= other.ended_at <= began
     ]

@@ -120,8 +120,8 @@ def _pattern(curve: Curve) -> str:
 def lacking(
     tracks: Mapping[tuple[str, str], Track], line: Callable[[int], str], labels: Labels
 ) -> bool:
-    """Whether a file may say more of its steps than was read: nothing was, or a line of a
-    hand-written loop names a time that its track has not."""
+    """Whether a file may say more of its steps than was read: nothing, or not how they went in
+    time, or a line of a hand-written loop names a time that its track has not."""
     for track in tracks.values():
         if track.format not in HAND_WRITTEN or not len(track):
             continue
@@ -131,7 +131,12 @@ def lacking(
         for what in told_times(row(text)):
             if not any(map(isfinite, getattr(track, what))):
                 return True
-    return not tracks
+    return not any(_clocked(track) for track in tracks.values())
+
+
+def _clocked(track: Track) -> bool:
+    """Whether anything says how the steps of a track went in time."""
+    return any(any(map(isfinite, clock)) for clock in (track.at, track.step_s, track.since_s))
 
 
 def filled(tracks: dict[tuple[str, str], Track]) -> None:

@@ -33,10 +33,12 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby, pairwise
+from math import isfinite
 
 from flatline.facts import Facts
 from flatline.judging.anchored import UNPROVEN, anchored, unlike
 from flatline.judging.apart import TAKES_PART
+from flatline.judging.belonging import scoped
 from flatline.judging.beside import Beside, beside
 from flatline.judging.bursts import Aligned, align
 from flatline.judging.claims import claim
@@ -86,7 +88,7 @@ _UNIFORM = {
     "io-pressure": ("host_io_pressure_seconds_total", "time under storage pressure", "{:.0%}"),
 }  # fmt: skip
 """What is compared with a baseline by fault class: signal, its name, how a value is spelt."""
-WARNED = 0.4
+WARNED, DOUBTED = 0.4, 0.79
 LOADERS = "Whether the queue is the run's own loaders', or what keeps them waiting."
 MOST_HOSTS = 0.5
 LASTING = 0.5
@@ -125,7 +127,8 @@ def judge(facts: Facts) -> Judgement:
         return raised
     for kind, lit in hosts.lit.items():
         lasting = [host for host, on in lit.items() if sum(on) >= LASTING * len(on)]
-        if lasting and len(lasting) <= MOST_HOSTS * len(hosts.read[kind].rows):
+        few = lasting and len(lasting) <= MOST_HOSTS * len(hosts.read[kind].rows)
+        if few and scoped(facts):
             return _always(facts, run, hosts, kind, lasting)
     if any(hosts.lit.values()) or (facts.baseline is not None and not _beside_cleared(facts)):
         return None
@@ -224,10 +227,19 @@ def _steadily(facts: Facts, run: Course, hosts: HostLoads) -> Finding | None:
 def _of_loaders(facts: Facts, found: Finding) -> Finding:
     """A warning where what the steps lost is what they wait more for their data: loaders that have
     more to do make a queue on every host by themselves."""
-    if grown_waits(facts) is None or _more_threads(facts):
+    if _more_threads(facts):
         return found
+    if grown_waits(facts) is None:
+        return found if _waits_told(facts) else replace(
+            found, most=DOUBTED, cannot_decide=(*found.cannot_decide, LOADERS))  # fmt: skip
     return replace(found, role="warning", severity="warning", strength=WARNED, implies=(),
                    cannot_decide=(*found.cannot_decide, LOADERS))  # fmt: skip
+
+
+def _waits_told(facts: Facts) -> bool:
+    """Whether the steps say what they wait for their data."""
+    track = facts.main_track(facts.last.n)
+    return track is not None and any(map(isfinite, track.data_s))
 
 
 def _more_threads(facts: Facts) -> bool:

@@ -13,7 +13,8 @@ _MEANS = re.compile(r"seq|context|batch")
 """What is packed or padded may be another in each step; a count of frames so far is no size."""
 _SIZE = re.compile(
     r"(?<![\w.])((?:max_?|avg_?|mean_?|average[_ ]?|cur(?:rent)?[_ ]?)?(?:seq(?:uence)?[_ -]?"
-    r"len(?:gth)?|(?:context|ctx)(?:[_ -]?len(?:gth)?)?|crop(?:[_ ]size)?"
+    r"len(?:gth)?|(?:context|ctx|window)(?:[_ -]?len(?:gth)?)?|crop(?:[_ ]size)?|bucket"
+    r"|residues|patches|horizon|unroll|clip_len|tokens_per_\w{1,12}"
     r"|(?:num[_ ]|n[_ ])?frames)"
     r"|(?:image|img|input)[_ ]?(?:size|res(?:olution)?)|resolution|msa(?:[_ ](?:depth|size|seqs))?"
     r"|(?:global[_ ]|micro[_ ]|local[_ ]|train[_ ])?batch[_ ]?size)"

@@ -41,7 +41,9 @@ _OF_ANOTHER = re.compile(
 WITHOUT_S = 60.0
 _IS_NAME = re.compile(r"(?=.*\d).*[A-Za-z.]")
 """Names of hosts, and addresses, hold a number, and more than that."""
-_SECONDS = re.compile(r"\b(\d{1,5})(?:\.\d{1,6})? ?s(?:ec(?:ond)?s?)?\b")
+_SECONDS = re.compile(
+    r"\b(\d{1,5})(?:\.\d{1,6})? ?s(?:ec(?:ond)?s?)?\b|_s(?:ec(?:onds)?)?\": ?(\d{1,5})\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -179,16 +181,19 @@ def _of(facts: Facts, track: Track, worker: _Worker) -> bool:
     if any(name in folders or re.search(rf"(?:^|[_.]){re.escape(name)}(?:[_.]|$)", file)
            for name in names):  # fmt: skip
         return True
+    said = host_of_log(facts, track.source)
+    alike = any(name in file for name in names)  # of another whose name begins so
+    if not alike and said is not None and any(said == facts.node_of(name) for name in names):
+        return True
     numbered = _NUMBERED.match(file)
     if numbered is None or int(numbered[2]) != worker.number:
         return False
     if numbered[1].lower() not in (worker.kind, WORDS.get(worker.kind, worker.kind)):
         return False
-    where = host_of_log(facts, track.source)
-    return worker.host is None or where in (None, facts.node_of(worker.host))
+    return worker.host is None or said in (None, facts.node_of(worker.host))
 
 
 def _timeout_s(match: Match) -> float:
     """How long it was silent by that line, or JAX's default."""
     found = _SECONDS.search(match.cite.text, match.cite.text.find("heartbeat"))
-    return float(found[1]) if found is not None else DEFAULT_TIMEOUT_S
+    return float(found[1] or found[2]) if found is not None else DEFAULT_TIMEOUT_S

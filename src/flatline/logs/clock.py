@@ -42,11 +42,11 @@ _LEAD = (
 )
 _OPEN = (
     r"(?:\[?(?:NeMo [A-Z] |[A-Z]{4,8}\|)?"
-    r"|\{\"(?:@?timestamp|time|asctime|ts|at|text)\": ?\"|time=\"?|\()"
+    r"|\{\"(?:@?timestamp|time|asctime|ts|at|text)\": ?\"|(?:time|ts|t|at)=\"?|\()"
 )
 _TIME = r"(\d\d):(\d\d):(\d\d)(?:[.,](\d{1,9}))?"
 _MINUTES = r"(\d\d):(\d\d)(?::(\d\d)(?:[.,](\d{1,9}))?)?(?![\w:])"
-_MINUTE = re.compile(r"\d[-.]\d{4} \d\d:\d")
+_MINUTE = re.compile(r"\d[-.]\d{4} \d\d:\d|\d{6}[-_T]\d{6}")
 _DATED = r"(\d{4})[-/.](\d\d)[-/.](\d\d)[T_ ,-]" + _TIME
 _FIELD = (
     r"\{(?=\")[^{}\n]{0,1900}?\"_?(?:@?timestamp|(?:wall_?|event_?)?time|asctime|datetime|date|ts|at|t"
@@ -264,6 +264,10 @@ class Clock:
         month, day = (first, second) if month_first else (second, first)
         return self._full(year, month, day, (hour, minute, sec or "00", part), None)
 
+    def _compact(self, groups: _Groups) -> Stamp | None:
+        year, month, day, *time = groups
+        return self._full(f"20{year}", month, day, tuple(time), None)
+
     def _apache(self, groups: _Groups) -> Stamp | None:
         day, month, year, *time = groups
         return self._full(year, str(_MONTHS[month]), day, tuple(time), None)
@@ -385,7 +389,9 @@ _PATTERNS: tuple[tuple[str, str, Callable[[Clock, _Groups], Stamp | None]], ...]
     ("counted", r"(?:" + _SAYS_WHEN + r"|\[)?(\d{10}\.\d{1,9})(?=[\s\])|,:])", Clock._since_1970),
     ("marked", _SAYS_WHEN + r"(\d{10})(?=[\s\])|,:])", Clock._since_1970),
     ("short", _OPEN + r"(\d\d)[-/](\d\d) " + _TIME + r"(?![\w:])", Clock._short),
-    ("of_day", r"\[?" + _TIME + r"(?=\]|\s|\|)", Clock._of_day),
+    ("of_day", r"\[?" + _TIME + r"(?=\]|\s|[|;,])", Clock._of_day),
+    ("compact", r"\[?(?:20)?(\d\d)(0[1-9]|1[0-2])([0-3]\d)[-_T]([0-2]\d)([0-5]\d)([0-5]\d)"
+     r"(?:[.,](\d{1,9}))?(?=[\s\]|:,Z])", Clock._compact),
     ("elastic", r"time {1,8}: " + _DATED + r"(?!\d)", Clock._elastic),
     ("row", _FIELD + r"\"" + _DATED + r"(?:\s?(Z|UTC|GMT|[+-]\d\d:?\d\d))?\"", Clock._row),
     ("counted_row", _FIELD + r"(\d{10}(?:\.\d{1,9})?|\d{13})(?=[,}])", Clock._since_1970),

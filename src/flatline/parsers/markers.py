@@ -39,6 +39,7 @@ TRIGGERS = (
     r"(?i:checkpoint[-_ ][^\n]{0,60} [GMT]i?B in [0-9])",
     r"[Ss]aved [^\n]{0,120}(step|iter|epoch)[-_]?[0-9]+[^\n]{0,20}\.(pt|pth|ckpt)",
     r"(?i:no [a-z ]{0,24}checkpoints? )",
+    r"(?i:no (earlier|previous|prior|existing|saved) (weights|state|snapshots?) )",
     r"(?i:(training|starting|start) [^\n]{0,30}from scratch)",
     r"(?i:nothing to (load|resume|restore))",
     r"Training starts at step [0-9]",
@@ -107,6 +108,8 @@ _FRESH = re.compile(
     r"\bno (?:(?:existing|previous|prior|valid|saved|latest|training|resumable) )*checkpoints? "
     r"(?:was |were |is |are )?(?:found|exists?|available|detected|present|to resume)"
     r"|\bno checkpoints? (?:in|at|under) \S{1,200}(?:[,;:] (?:start|begin|train)|\s*$)"
+    r"|\bno (?:earlier|previous|prior|existing|saved) (?:weights|state|snapshots?) "
+    r"(?:found|available|present|under|in|at)\b"
     r"|\b(?:training|starting|start)\b[^\n.]{0,30}?\bfrom scratch\b"
     r"|\b(?:auto[-_ ]?resume|ckpt|checkpoint): (?:[\w -]{1,24}: )?"
     r"nothing to (?:load|resume|restore)\b",

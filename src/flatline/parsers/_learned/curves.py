@@ -33,8 +33,10 @@ LINKS = ("/", "of", "out of", "|", "]/")
 """What stands between a count and what it goes to."""
 LATEST_STAMP = 1e9
 """Seconds since 1970 are no step."""
+_OF_DATA = words(r"tok\w*|samples?|seen|consumed|examples?|images|frames|env_steps|timesteps")
+"""What else a loop counts, of which a step takes many."""
 _NO_COUNT = words(
-    r"tok\w*|samples?|seen|consumed|examples?|bytes?|mem\w*|[kgt]i?b|mib|rank|gpu|pid|port|time|elapsed",
+    r"bytes?|mem\w*|[kgt]i?b|mib|rank|gpu|pid|port|time|elapsed",
     r"eta|secs?|ms|seconds?|ts|clock|wall|lr|loss|size|len\w*|seq\w*|rows|queue|epochs?|hits?|workers?",
     r"pod|host|task|container|replica|instance|shard|node|attempt|retry|trial|fold|request|jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec",
 )
@@ -56,7 +58,7 @@ _NO_LOOP = re.compile(
     r"|load(?:ing|ed)|extract|index|cach|compil|captur|prob(?:e|ing)|sanity|search|tun(?:e|ing)\b"
     r"|writ|reading|shard|retry|attempt|tr(?:y|ies)\b|fetch|copy|restor|resum|saved|ckpt"
     r"|check ?point|quantiz|generat|sampling|init|snapshot|request|nvcc|[cg]\+\+|\bgcc|building"
-    r"|linking|install|merg|convert|collect|pack|filter|scan"
+    r"|\bstor(?:e|ed|ing)\b|persist|wrote|export|dump|flush|linking|install|merg|convert|collect|pack|filter|scan"
 )
 
 
@@ -80,6 +82,8 @@ class Curve:
     named: dict[tuple[str, str], Role]
     loss_name: str
     falling: bool
+    of_data: bool
+    """Whether what is counted is data, of which a step takes many: it numbers no steps."""
 
     @property
     def head(self) -> tuple[str, ...]:
@@ -104,10 +108,11 @@ class Curve:
             elif role.what not in said:
                 said[role.what] = number.value * role.scale
                 unit = role.unit or unit
+        planned = _whole(said.get("planned"))
         return Progress(
             "train",
-            step,
-            _whole(said.get("planned")),
+            None if self.of_data else step,
+            None if self.of_data else planned,
             said.get("epoch"),
             said.get("loss"),
             self.loss_name,
@@ -156,6 +161,7 @@ def learn(streams: Sequence[Sequence[Seen]], heading: str | None = None) -> Curv
         meaning.PARTS.search(name) for name, _ in names
     )
     rewarded = any(meaning.REWARD.search(name) for name, _ in names)
+    policy = any(meaning.RETURN.search(name) for name, _ in names)
     if not (roles.keys() - told.beside or trains or rewarded):
         return None
     loss = next((n for n, role in roles.items() if role.what == "loss"), None)
@@ -163,7 +169,7 @@ def learn(streams: Sequence[Sequence[Seen]], heading: str | None = None) -> Curv
     called = next(filter(None, names[loss]), "loss") if loss is not None else "loss"
     return Curve(
         first.shape, at, roles, named, called,
-        falling=not (rewarded or UNFALLING.search(called)),
+        falling=not (policy or UNFALLING.search(called)), of_data=told.of_data,
     )  # fmt: skip
 
 
@@ -201,22 +207,17 @@ def _may_train(row: Row, at: int, names: Sequence[tuple[str, str]]) -> bool:
 
 def _counter(streams: Sequence[Sequence[Seen]], names: Sequence[tuple[str, str]]) -> int | None:
     """Which number counts the steps."""
-    best: tuple[tuple[bool, bool, int], int] | None = None
+    best: tuple[tuple[bool, bool, bool, int], int] | None = None
     first = streams[0][0].row
     for n, (name, unit) in enumerate(names):
         measured = _MEASURE.match(first.shape[n + 1]) if n + 1 < len(first.shape) else None
-        alone = not re.search(r"[a-z%]", unit) or unit in LINKS or _STEP_WORD.search(unit)
         part_of_name = re.search(r"[a-z]-$", first.shape[n])
-        if (
-            measured
-            or part_of_name
-            or not alone
-            or _NO_COUNT.search(name)
-            or not _counts(streams, n)
-        ):
+        if measured or part_of_name or _MEASURE.match(unit):
+            continue
+        if _NO_COUNT.search(name) or not _counts(streams, n):
             continue
         linked = n + 1 < len(names) and first.shape[n + 1] in LINKS
-        rank = not linked, not _STEP_WORD.search(name), n
+        rank = bool(_OF_DATA.search(name)), not linked, not _STEP_WORD.search(name), n
         if best is None or rank < best[0]:
             best = rank, n
     return None if best is None else best[1]
@@ -253,6 +254,7 @@ class _Columns:
         columns: Sequence[Sequence[float]],
     ) -> None:
         self.streams, self.at, self.names, self.columns = streams, at, names, columns
+        self.of_data = bool(_OF_DATA.search(names[at][0]))
         self.beside: set[int] = set()
         """What speaks of no training by itself."""
 
@@ -390,6 +392,8 @@ class _Columns:
 
     def _wall_s(self, since: tuple[int, float] | None) -> float | None:
         """What a step took by the clock, or by what has passed."""
+        if self.of_data:
+            return None
         steps: list[float] = []
         dated = self._dated()
         for stream in self.streams:

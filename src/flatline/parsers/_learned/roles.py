@@ -38,9 +38,8 @@ WEAK_LOSS = words(
 """Losses where they fall."""
 RATE = words(r"lr|learning[_ ]rate|eta_t|step[_ ]?size")
 NORM = words(r"gn|gnorm|g|grads?n?|grad(?:ient)?s?[_ -]?norm|norm|clip[_ ]norm|gradnorm")
-REWARD = words(
-    r"rew(?:ard)?s?|ep(?:isode)?_?(?:ret(?:urn)?|rew|len)|returns?|advantages?|kl|entropy"
-)
+RETURN = words(r"rew(?:ard)?s?|ep(?:isode)?_?(?:ret(?:urn)?|rew|len)|returns?|advantages?")
+REWARD = words(r"kl|entropy", RETURN.pattern)
 PLANNED = words(
     r"lr|rate|temp(?:erature)?|eps(?:ilon)?|beta|mem\w*|gib|gb|wait|queue|tok\w*|len|size|seq|acc|util\w*",
     r"time|secs?|eta|dt|ms|free|left|noise|sigma|power|clock|mhz|norm|gn|grad\w*|g|share|ratio",
@@ -48,18 +47,20 @@ PLANNED = words(
 PARTS = words(r"fwd|bwd|forward|backward|opt(?:im(?:izer)?)?|mfu|tflops?")
 COMPUTE = re.compile(
     r"(?:^|[^a-z])(?:fb|fwd|bwd|forward|backward|comp(?:ute)?|kernels?|opt(?:im(?:izer)?)?|env"
-    r"|roll-?outs?|simul\w*|learn(?:ing)?|act(?:ing)?|gen(?:eration)?)"
+    r"|own|device|body|work|self|roll-?outs?|simul\w*|learn(?:ing)?|act(?:ing)?|gen(?:eration)?)"
     r"(?:[_ ](?:time|step))?(?:[_ ]m?s(?:ec)?)?$"
 )
 DATA = re.compile(
     r"(?:^|[^a-z])(?:data|fetch|(?:data)?loader?|dataload(?:ing|er)?|dl|input|read|io|prefetch|feed"
-    r"|batch[_ ]?wait|wait[_ ](?:for[_ ])?(?:batch|data|input|loader)|blocked"
+    r"|batch[_ ]?wait|blocked|(?:a?wait|waiting)[_ ](?:for[_ ])?(?:next[_ ])?"
+    r"(?:batch|data|input|loader|samples?)"
     r"|starv(?:ed|ation)|stall(?:ed)?)"
     r"(?:[_ ](?:wait|time|load|ing))?(?:[_ ]m?s(?:ec)?)?$"
 )
 SYNC = re.compile(
     r"all[_ -]?reduce|reduce[_ -]?scatter|all[_ -]?gather|(?:^|[^a-z])(?:(?:grad[_ ])?sync"
-    r"|comm(?:unication|s)?|collectives?|barrier|exposed|[nr]ccl|ar|rs|ag)(?:$|[^a-z])"
+    r"|comm(?:unication|s)?|collectives?|barrier|exposed|[nr]ccl|ar|rs|ag|exchange|gate|peers?"
+    r"|push|pull|a2a|all[_ -]?to[_ -]?all|halo)(?:$|[^a-z])"
 )
 _OF_STEP = r"it(?:er(?:ation)?)?|step|update|upd|batch|mb|opt"
 _UNIT = r"m?s(?:ec(?:s|onds)?)?|seconds"
@@ -73,7 +74,7 @@ SINCE = re.compile(
     r"^(?:t|time|elapsed|wall(?:[_ ]?(?:time|clock))?|clock|since|at|\+)(?:[_ ](?:s|secs?))?$"
 )
 _A_SECOND = re.compile(
-    r"^(?:[kmg]?([a-z]{2,12})(?:/|_per_)s(?:ec(?:ond)?)?"
+    r"^(?:[kmg]?([a-z]{2,12})(?:/|[_ ]per[_ ])s(?:ec(?:ond)?)?"
     r"|(tok(?:en)?s?|samples?|smpls?|seqs?|im(?:a)?gs?|images|frames?|clips?|graphs?|t|w|f|s)"
     r"(?:_?p|_)s(?:ec)?)(?:$|[/ ])"
 )
@@ -93,6 +94,8 @@ FALLS, SHOWS_A_WAY = 0.985, 6
 LEAST_TOLD, FALLEN, UNSTEADY = 20, 0.9, (0.05, 0.6)
 """Numbers that are enough, what is left of them in the last third, and the part of them that lie
 above the one before: a schedule falls without a rise."""
+AS_LONG = (0.9, 1.1)
+"""The same of a time whose name says nothing: what takes as long is the step."""
 FITS = (0.3, 1.25)
 """Of what the clock says a step took: what it may print of it."""
 
@@ -171,9 +174,12 @@ def steps_time(
         told = [value for value in values if isfinite(value)]
         scale = seconds(name, unit)
         named = bool(STEP.match(name)) or (not name and scale is not None)
-        if not told or not named or min(told) <= 0 or ASIDE.search(name):
+        if not told or min(told) <= 0 or ASIDE.search(name) or _rises(told):
             continue
-        if _rises(told):
+        if wall_s is not None and scale is not None:
+            low, high = (share * wall_s for share in AS_LONG)
+            named = named or low <= scale * median(told) <= high
+        if not named:
             continue
         tried = (scale,) if scale is not None else (1.0, 1e-3) if wall_s is not None else ()
         for by in tried:
