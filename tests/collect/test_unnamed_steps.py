@@ -138,6 +138,18 @@ def test_data_that_is_counted_numbers_no_steps(tmp_path: Path) -> None:
     assert track.loss_name == "rmse"
 
 
+def test_ranks_that_print_in_turn(tmp_path: Path) -> None:
+    """Without a label: each step stands there once for each of them."""
+    track = only(
+        facts(
+            tmp_path, lambda n: f"it {n // 8 * 10} of 400 (r{n % 8}) nll={loss(n):.3f}", count=160
+        )
+    )
+
+    assert (track.steps[0], track.steps[-1]) == (0, 190)
+    assert len(track) == 160
+
+
 def test_a_schedule_is_no_loss(tmp_path: Path) -> None:
     track = only(facts(tmp_path, lambda n: f"iter {n} of 64 | tau {3 - n / 25:.4f} | lr 1e-4"))
 

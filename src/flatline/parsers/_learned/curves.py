@@ -25,9 +25,12 @@ from flatline.parsers._learned.roles import COMPUTING, Role, words
 from flatline.parsers._loops import UNFALLING
 
 LEAST_RISES = 4
-RISES, FALLS, SAME_STRIDE, WHOLE_STRIDES = 0.75, 0.25, 0.4, 0.9
-"""Of the pairs of lines so many rise; of these so many fall (an epoch begins anew), keep the usual
-stride, and are whole strides apart (a sample leaves lines out)."""
+RISES, IN_TURN = 0.75, 1 / 17
+"""Of the pairs of lines so many rise; or so many where ranks print the same step in turn, of a
+count that is linked to its plan or called a step."""
+FALLS, SAME_STRIDE, WHOLE_STRIDES = 0.25, 0.4, 0.9
+"""Of the rises so many fall (an epoch begins anew), keep the usual stride, and are whole strides
+apart (a sample leaves lines out)."""
 MOST_NUMBERS = 48
 LINKS = ("/", "of", "out of", "|", "]/")
 """What stands between a count and what it goes to."""
@@ -214,33 +217,38 @@ def _counter(streams: Sequence[Sequence[Seen]], names: Sequence[tuple[str, str]]
         part_of_name = re.search(r"[a-z]-$", first.shape[n])
         if measured or part_of_name or _MEASURE.match(unit):
             continue
-        if _NO_COUNT.search(name) or not _counts(streams, n):
+        if _NO_COUNT.search(name):
             continue
         linked = n + 1 < len(names) and first.shape[n + 1] in LINKS
+        sure = linked or _STEP_WORD.search(name)
+        if _counts(streams, n) < (IN_TURN if sure else RISES):
+            continue
         rank = bool(_OF_DATA.search(name)), not linked, not _STEP_WORD.search(name), n
         if best is None or rank < best[0]:
             best = rank, n
     return None if best is None else best[1]
 
 
-def _counts(streams: Sequence[Sequence[Seen]], n: int) -> bool:
+def _counts(streams: Sequence[Sequence[Seen]], n: int) -> float:
+    """In what part of the pairs of lines a number rises, where it does so as a count; else 0."""
     strides: Counter[int] = Counter()
-    falls = same = 0
+    falls = pairs = 0
     for stream in streams:
         counts = [seen.row.numbers[n].count for seen in stream]
         if any(count is None or count >= LATEST_STAMP for count in counts):
-            return False
+            return 0.0
         for before, after in pairwise(count for count in counts if count is not None):
             if after > before:
                 strides[after - before] += 1
             falls += after < before
-            same += after == before
+            pairs += 1
     rises = strides.total()
-    if rises < LEAST_RISES or rises < RISES * (rises + falls + same) or falls > FALLS * rises:
-        return False
+    if rises < LEAST_RISES or falls > FALLS * rises:
+        return 0.0
     usual, often = strides.most_common(1)[0]
     whole = sum(count for stride, count in strides.items() if stride % usual == 0)
-    return often >= SAME_STRIDE * rises and whole >= WHOLE_STRIDES * rises
+    kept = often >= SAME_STRIDE * rises and whole >= WHOLE_STRIDES * rises
+    return rises / pairs if kept else 0.0
 
 
 class _Columns:
