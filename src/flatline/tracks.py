@@ -23,6 +23,8 @@ LOG, KERNEL, SCHEDULER, METRICS, DUMPS, EVENTS = (
     "training events",
 )
 """Stores: the kinds of telemetry a run can leave behind."""
+LEARNED = "unnamed"
+"""The format of steps whose words no format knows: what their numbers are was learned."""
 BASELINE = "baseline:"
 """What the source of every citation into the baseline begins with, and that of none into the run
 itself."""

@@ -24,7 +24,7 @@ _DIGITS = re.compile(r"\d+")
 _SAYS = re.compile(
     rb"\b(?P<what>process|proc|task|rank|worker|slot|member|replica|trainer)(?:[ _](?:id|index))?"
     rb"[ =:]{1,2}(?P<n>\d{1,6})"
-    rb"(?: ?(?:/|of) ?(?P<of>\d{1,6})\b|(?![\w.]| ?/))",
+    rb"(?: ?(?:/|of) ?(?P<of>\d{1,6})\b|(?![\w.]| ?/))|(?<![\w./-])r(?P<r>\d{1,6})(?![\w.-])",
     re.IGNORECASE,
 )
 
@@ -73,5 +73,7 @@ def _said(file: Found) -> tuple[bytes, int, int] | None:
         return None
     if found is None:
         return None
+    if found["r"] is not None:
+        return b"rank", int(found["r"]), 0
     number, of = int(found["n"]), int(found["of"] or 0)
     return (found["what"].lower(), number, of) if not of or number < of else None

@@ -33,17 +33,15 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import groupby, pairwise
-from math import isfinite
 
 from flatline.facts import Facts
 from flatline.judging.anchored import UNPROVEN, anchored, unlike
 from flatline.judging.apart import TAKES_PART
-from flatline.judging.belonging import scoped
 from flatline.judging.beside import Beside, beside
 from flatline.judging.bursts import Aligned, align
 from flatline.judging.claims import claim
 from flatline.judging.comparison import signal_levels
-from flatline.judging.data_waits import grown_waits
+from flatline.judging.data_waits import fed_late, grown_waits, waits_told
 from flatline.judging.gaps import gaps_of
 from flatline.judging.host_loads import QUEUE, SIGNALS, HostLoads, host_loads
 from flatline.judging.levels import ALIKE, Level
@@ -128,7 +126,7 @@ def judge(facts: Facts) -> Judgement:
     for kind, lit in hosts.lit.items():
         lasting = [host for host, on in lit.items() if sum(on) >= LASTING * len(on)]
         few = lasting and len(lasting) <= MOST_HOSTS * len(hosts.read[kind].rows)
-        if few and scoped(facts):
+        if few and not fed_late(facts):
             return _always(facts, run, hosts, kind, lasting)
     if any(hosts.lit.values()) or (facts.baseline is not None and not _beside_cleared(facts)):
         return None
@@ -230,16 +228,10 @@ def _of_loaders(facts: Facts, found: Finding) -> Finding:
     if _more_threads(facts):
         return found
     if grown_waits(facts) is None:
-        return found if _waits_told(facts) else replace(
+        return found if waits_told(facts) else replace(
             found, most=DOUBTED, cannot_decide=(*found.cannot_decide, LOADERS))  # fmt: skip
     return replace(found, role="warning", severity="warning", strength=WARNED, implies=(),
                    cannot_decide=(*found.cannot_decide, LOADERS))  # fmt: skip
-
-
-def _waits_told(facts: Facts) -> bool:
-    """Whether the steps say what they wait for their data."""
-    track = facts.main_track(facts.last.n)
-    return track is not None and any(map(isfinite, track.data_s))
 
 
 def _more_threads(facts: Facts) -> bool:

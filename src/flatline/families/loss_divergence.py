@@ -45,6 +45,7 @@ from flatline.judging.shapes import CHANCES, SHAPE_POINTS, beyond_chance
 from flatline.judging.standing import Standing, both_at_chance, fell_to_chance, standing_still
 from flatline.judging.uniform import apart_in_loss
 from flatline.model import PRINTED, Action, Cleared, Finding, Judgement
+from flatline.tracks import LEARNED
 
 CODE = "E1"
 NAME = "loss-divergence"
@@ -79,6 +80,7 @@ _STRENGTH = {
 }
 
 
+DOUBTED = 0.79
 AT_CHANCE, STANDS, BOTH, FELL = 0.55, 0.45, 0.7, 0.65
 """An accuracy alone never makes it sure; one of held-out cases may be its evaluation's fault. A
 loss at chance beside it is no evaluation's, nor is one that it once found good."""
@@ -295,14 +297,17 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
         strength = 0.7
     if seen.shape == "non-finite" and seen.count == 1 and not (seen.throughout or seen.skipped):
         strength = 0.55
-    if seen.track.loss_name == PRINTED:
-        strength = 0.6
+    learned = seen.track.format == LEARNED and seen.shape != "non-finite"
+    idle = seen.shape in ("flat-no-gradient", "flat-no-rate") and not any(seen.track.lr)
+    if seen.track.loss_name == PRINTED or learned or idle:
+        strength = min(strength, 0.6)
     return Finding(
         code=CODE,
         summary=text,
         fault_class=seen.shape,
         attribution="training",
         strength=strength,
+        most=DOUBTED if learned or idle else 1.0,
         severity="degraded",
         shows=tuple(shows),
         implies=(
@@ -318,6 +323,10 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
         cannot_decide=(
             "Why it diverged (learning rate, precision, data): the configuration behind the curve"
             " is not in the log.",
+            *(("Whether this number is a loss that is to fall: what the line's numbers are was"
+               " learned from the log.",) if learned else ()),
+            *(("Whether it trains at all: with a rate of 0 a model is evaluated as well.",)
+              if idle else ()),
             *(("Whether the data was changed there on purpose.",)
               if seen.shape == "stepped-up" else ()),
             *(("Whether the model began trained: its loss may then have little to fall.",)

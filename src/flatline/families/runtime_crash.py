@@ -33,6 +33,7 @@ from flatline.judging.claims import claim
 from flatline.judging.echoes import echo_claim
 from flatline.judging.leads import fix, lead, not_found, of_the_one_that_told, raised, shows
 from flatline.model import Finding, Judgement
+from flatline.tracks import LEARNED
 
 CODE = "A3"
 NAME = "runtime-crash"
@@ -53,6 +54,17 @@ _KINDS = {
     "cuda": "A kernel failed on the device; the line it is reported at is often a later one.",
     "io": "A file or a remote service could not be read or written.",
 }
+
+
+COUNTED = "Whether what counted before it was training: no loss stands beside the count."
+DOUBTED = 0.79
+
+
+def _counts_alone(facts: Facts) -> bool:
+    """Whether all steps that were read are of a loop whose words no format knows, and which names
+    no loss: what prepares data counts as well."""
+    made = [track for track in facts.tracks if len(track)]
+    return bool(made) and all(t.format == LEARNED and not any(t.has_loss) for t in made)
 
 
 def judge(facts: Facts) -> Judgement:
@@ -82,6 +94,8 @@ def judge(facts: Facts) -> Judgement:
                 else "it may have come before the first."
             )
         )
+    elif _counts_alone(facts):
+        cannot.append(COUNTED)
     elif first.started is None:
         cannot.append("How far training had come: no step of this stream can be dated.")
     return Finding(
@@ -90,6 +104,7 @@ def judge(facts: Facts) -> Judgement:
         fault_class=first.fault_class,
         attribution=first.attribution if first.attribution != "unknown" else "job",
         strength=first.strength,
+        most=DOUBTED if _counts_alone(facts) else 1.0,
         shows=(shows(found),),
         implies=tuple(implies),
         culprits=found.culprits,

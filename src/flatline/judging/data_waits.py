@@ -18,6 +18,8 @@ MOST_BESIDE = 0.25
 """Of the lines: in more of them a wait beyond its step may be given in another unit."""
 GREW, EXPLAINED = 0.05, 0.6
 """Steps longer by so much are slower; so much of it must be had from their waits for data."""
+FED_LATE = 0.2
+"""Of a step that is spent on waiting for data: loaders that keep up take next to nothing."""
 SMOOTH = 4
 """Lines over which a step is timed by the clock: stamps may be of whole seconds."""
 BURSTS, LEAST_POINTS = 2, 8
@@ -100,3 +102,19 @@ def apart(track: Track, points: Sequence[int]) -> int:
     """How many steps a line stands for: trackers print means over as many."""
     gaps = [track.steps[b] - track.steps[a] for a, b in pairwise(points)]
     return max(1, int(median(gaps))) if gaps else 1
+
+
+def waits_told(facts: Facts) -> bool:
+    """Whether the steps say what they wait for their data."""
+    track = facts.main_track(facts.last.n)
+    return track is not None and any(map(isfinite, track.data_s))
+
+
+def fed_late(facts: Facts) -> bool:
+    """Whether its steps wait so much of their time for data that a queue may be its loaders'."""
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return False
+    told = zip(track.data_s, track.step_s, strict=True)
+    parts = [data / step for data, step in told if isfinite(data) and step > 0]
+    return bool(parts) and median(parts) >= FED_LATE

@@ -15,8 +15,9 @@ from statistics import median
 
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
+from flatline.judging.named_logs import host_of_log
 from flatline.judging.throughput import course, steps_of
-from flatline.model import Claim, Place
+from flatline.model import NOWHERE, Claim, Place
 from flatline.series.spread import LEAST, PEERS, bar, deviations
 
 LEAST_STEPS = 10
@@ -45,7 +46,8 @@ class Waits:
 def printed_waits(facts: Facts) -> Waits | None:
     """None where fewer than four ranks print their waits, or none waits far less than the rest, in
     the whole run or in one of its slow phases."""
-    tracks = {track.place: track for track in facts.tracks if _tells(facts, track)}
+    tracks = {_place(facts, track): track for track in facts.tracks if _tells(facts, track)}
+    tracks.pop(NOWHERE, None)
     if len(tracks) <= PEERS:
         return None
     by_step = {place: _by_step(facts, track) for place, track in tracks.items()}
@@ -90,7 +92,15 @@ def _in_steps(
 def _tells(facts: Facts, track: Track) -> bool:
     span = track.of_attempt(facts.last.n)
     told = sum(isfinite(track.sync_s[i]) for i in span)
-    return bool(track.place) and told >= LEAST_STEPS and bool(_by_step(facts, track))
+    return told >= LEAST_STEPS and bool(_by_step(facts, track))
+
+
+def _place(facts: Facts, track: Track) -> Place:
+    """Whose steps they are; of a log of which nothing is known but that it names a host, that."""
+    if track.place:
+        return track.place
+    host = host_of_log(facts, track.source)
+    return Place(host=host) if host is not None else NOWHERE
 
 
 def _by_step(facts: Facts, track: Track) -> dict[int, tuple[float, float]]:

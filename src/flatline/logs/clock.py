@@ -388,6 +388,7 @@ _PATTERNS: tuple[tuple[str, str, Callable[[Clock, _Groups], Stamp | None]], ...]
      + r"(?![\w:])", Clock._apache),
     ("counted", r"(?:" + _SAYS_WHEN + r"|\[)?(\d{10}\.\d{1,9})(?=[\s\])|,:])", Clock._since_1970),
     ("marked", _SAYS_WHEN + r"(\d{10})(?=[\s\])|,:])", Clock._since_1970),
+    ("short_year", r"\[?(2\d)[/.-](0[1-9]|1[0-2])[/.-]([0-3]\d)[ T-]" + _TIME, Clock._compact),
     ("short", _OPEN + r"(\d\d)[-/](\d\d) " + _TIME + r"(?![\w:])", Clock._short),
     ("of_day", r"\[?" + _TIME + r"(?=\]|\s|[|;,])", Clock._of_day),
     ("compact", r"\[?(?:20)?(\d\d)(0[1-9]|1[0-2])([0-3]\d)[-_T]([0-2]\d)([0-5]\d)([0-5]\d)"

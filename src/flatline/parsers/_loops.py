@@ -36,6 +36,12 @@ _NOT_A_LOG = re.compile(
 )
 _CHECKPOINT = re.compile(r"check ?point|ckpt|\bresum|\brestor")
 
+_PREPARES = re.compile(
+    r"\b(?:caching|tokeni[sz]ing|pre-?processing|downloading|encoding|extracting|indexing"
+    r"|quanti[sz]ing|calibrating|deduplicating|filtering) "
+)
+"""What counts up before any training does."""
+
 _AFTER_LOSS = re.compile(
     r"([\w/@-]*)['\"]?(?: (?:train|value|total|\(batch\)))?(?:\s*(?:[:=]|\bis\b)\s*|\s+)[(\[]?\s*"
     r"(?:[a-z.]{0,12}\(\[?)?(" + _NUMBER + r")(?![\w%])"
@@ -405,7 +411,7 @@ def learn(text: str, low: str, parts: list[str]) -> Shape | None:
         bare = _BARE.match(low)
         return _alone("bare", "loss", line.slot(bare, 1) if bare else None)
     first = min(position.at, losses[0].at)
-    spoken = _CHECKPOINT.search(low)
+    spoken = _CHECKPOINT.search(low) or _PREPARES.search(low)
     if spoken and spoken.start() < first:
         return None
     train, held_out = _chief(losses, held_out=False), _chief(losses, held_out=True)

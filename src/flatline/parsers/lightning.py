@@ -52,7 +52,12 @@ _RICH = re.compile(
     r"Epoch ([0-9]{1,9})(?:/(-?[0-9]{1,9}))? +[━╸╺ ]*([0-9]{1,12})/([0-9]{1,12}|--)"
     r" +[0-9]+:[0-9:]+ • *(?:[-0-9:]+)? +([0-9.]+)it/s(.*)"
 )
-_LOSS = re.compile(r"(?:^|[\s,])([\w./-]*loss[\w./-]*)[=:] ?" + _NUMBER, re.I)
+_LOSS = re.compile(
+    r"(?:^|[\s,])([\w./-]*loss[\w./-]*"
+    r"|train(?:ing)?[/_.](?:crps|nll|r?mse|mae|b?ce|xent|elbo|kld?|l[12])(?:_step|_epoch)?)[=:] ?"
+    + _NUMBER,
+    re.I,
+)
 _HELD_OUT = re.compile(r"(?:^|[^a-z])(?:val|valid|validation|eval|test)(?:$|[^a-z])", re.I)
 _RATE = re.compile(r"(?:^|[\s,])lr[\w./-]*[=:] ?" + _NUMBER)
 _EVAL_BAR = re.compile(

@@ -17,8 +17,9 @@ from flatline.model import Progress
 from flatline.parsers._epochs import Epochs
 from flatline.parsers._learned.curves import Curve
 from flatline.parsers._learned.numbered import row
+from flatline.tracks import LEARNED
 
-FORMAT = "unnamed"
+FORMAT = LEARNED
 FRAMEWORK = None
 TRIGGERS = ()
 

@@ -45,6 +45,7 @@ _NO_COUNT = words(
 )
 _STEP_WORD = words(r"step|iter\w*|it|upd\w*|batch|i|n|k|s|u")
 _MEASURE = re.compile(r"(?:[kmgt]i?b|bytes|m?s|sec|seconds|min|minutes|h|hours|%)(?![a-z/])")
+_BYTES = re.compile(r"(?<![a-z])[kmgt]i?b/s(?![a-z])")
 _PLAN_WORD = re.compile(
     r"^(?:of|total|out of|n|max|end|limit|planned|\w*(?:max|total|num)_?\w*|\w+_max|steps)$"
 )
@@ -57,7 +58,8 @@ _TRAINS = re.compile(
     r"(?<![a-z])(?:train(?:ing|ed)?|optim\w{0,7}|grad(?:ient)?|update[ds]?|updating)(?![a-z])"
 )
 _NO_LOOP = re.compile(
-    r"denois|decod|bench|warm[-_ ]?up|calibrat|tokeni[sz]|pre-?process|prepar|download|upload"
+    r"\bprep\b|\blayer\b|minhash|dedup|roofline|gemm|\bfile\b"
+    r"|denois|decod|bench|warm[-_ ]?up|calibrat|tokeni[sz]|pre-?process|prepar|download|upload"
     r"|load(?:ing|ed)|extract|index|cach|compil|captur|prob(?:e|ing)|sanity|search|tun(?:e|ing)\b"
     r"|writ|reading|shard|retry|attempt|tr(?:y|ies)\b|fetch|copy|restor|resum|saved|ckpt"
     r"|check ?point|quantiz|generat|sampling|init|snapshot|request|nvcc|[cg]\+\+|\bgcc|building"
@@ -159,6 +161,8 @@ def learn(streams: Sequence[Sequence[Seen]], heading: str | None = None) -> Curv
     ]
     told = _Columns(streams, at, names, columns)
     roles = told.roles()
+    if _BYTES.search(first.text) and not any(role.what == "loss" for role in roles.values()):
+        return None
     more = len(roles) < len(names) - 1  # something is measured at each step
     trains = (more and _TRAINS.search(" ".join(first.shape[: at + 2]))) or any(
         meaning.PARTS.search(name) for name, _ in names
@@ -350,6 +354,7 @@ class _Columns:
             found[free[chosen[0]]] = Role("step_s", by)
         took = by * median(self.columns[free[chosen[0]]]) if chosen and by else wall_s
         parts_by = self._parts_scale(free, took)
+        self._bare_waits(found, free, by if by is not None else parts_by)
         for n in free:
             name, unit = self.names[n]
             make, own = meaning.part_role(name), meaning.seconds(name, unit)
@@ -362,6 +367,22 @@ class _Columns:
                 continue
             if took is None or scale * median(told) <= took:
                 found[n] = role
+
+    def _bare_waits(self, found: dict[int, Role], free: Sequence[int], by: float | None) -> None:
+        """Waits beside what is computed, for nobody knows what: for the others, where no wait for
+        data stands beside them."""
+        names = [self.names[n][0] for n in free]
+        if any(meaning.DATA.search(name) for name in names):
+            return
+        if any(meaning.SYNC.search(name) for name in names) or not any(
+            meaning.COMPUTE.search(name) for name in names
+        ):
+            return
+        for n in free:
+            scale = meaning.seconds(*self.names[n]) or by
+            if n not in found and meaning.BARE_WAIT.search(self.names[n][0]) and scale:
+                found[n] = Role("sync_s", scale)
+                return
 
     def _parts_scale(self, free: Sequence[int], took: float | None) -> float | None:
         """What parts of a step that state no unit are multiplied by: together they are about what

@@ -47,7 +47,7 @@ PLANNED = words(
 PARTS = words(r"fwd|bwd|forward|backward|opt(?:im(?:izer)?)?|mfu|tflops?")
 COMPUTE = re.compile(
     r"(?:^|[^a-z])(?:fb|fwd|bwd|forward|backward|comp(?:ute)?|kernels?|opt(?:im(?:izer)?)?|env"
-    r"|own|device|body|work|self|roll-?outs?|simul\w*|learn(?:ing)?|act(?:ing)?|gen(?:eration)?)"
+    r"|own|busy|device|body|work|self|roll-?outs?|simul\w*|learn(?:ing)?|act(?:ing)?|gen(?:eration)?)"
     r"(?:[_ ](?:time|step))?(?:[_ ]m?s(?:ec)?)?$"
 )
 DATA = re.compile(
@@ -61,6 +61,9 @@ SYNC = re.compile(
     r"all[_ -]?reduce|reduce[_ -]?scatter|all[_ -]?gather|(?:^|[^a-z])(?:(?:grad[_ ])?sync"
     r"|comm(?:unication|s)?|collectives?|barrier|exposed|[nr]ccl|ar|rs|ag|exchange|gate|peers?"
     r"|push|pull|a2a|all[_ -]?to[_ -]?all|halo)(?:$|[^a-z])"
+)
+BARE_WAIT = re.compile(
+    r"^(?:t_)?(?:a?wait(?:ing|ed)?|idle|stall(?:ed)?)(?:[_ ](?:time|m?s(?:ec)?))*$"
 )
 _OF_STEP = r"it(?:er(?:ation)?)?|step|update|upd|batch|mb|opt"
 _UNIT = r"m?s(?:ec(?:s|onds)?)?|seconds"
