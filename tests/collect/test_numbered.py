@@ -37,6 +37,14 @@ def test_of_ranks_all_of_which_are_there(tmp_path: Path) -> None:
     assert places(tmp_path, said) == {f"tele/r{n:02d}.log": (n, None) for n in range(3)}
 
 
+def test_of_ranks_in_a_letter(tmp_path: Path) -> None:
+    """As the lines of each begin."""
+    said = {
+        f"roll.{n:02d}.log": f"(node-{n // 2} r{n}) + 30.0s device {n % 2}\n" for n in range(4)
+    }
+    assert places(tmp_path, said) == {f"roll.{n:02d}.log": (n, None) for n in range(4)}
+
+
 @pytest.mark.parametrize(
     "heads",
     [

@@ -126,3 +126,45 @@ def test_what_is_printed_between_steps_is_no_end(tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert read.markers_of("finished") == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "goal: 500 steps",
+        "500 updates planned, snapshot every 40 updates",
+        "clip-audio: 500 batches to go",
+        "plan=500 rounds",
+        "training for 500 iterations",
+    ],
+)
+def test_a_plan_in_words(tmp_path: Path, line: str) -> None:
+    read = facts(tmp_path, head=line)
+
+    assert read.planned_steps == 500
+    assert not read.reached_plan
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "snapshot every 40 updates",
+        "max 50 steps of warm-up",
+        "reads 500 shards",
+        "500 steps or 90 s",
+    ],
+)
+def test_what_is_no_plan(tmp_path: Path, line: str) -> None:
+    """Fewer than were made, or nothing that says so."""
+    assert facts(tmp_path, head=line).planned_steps is None
+
+
+def test_epochs_that_were_all_made(tmp_path: Path) -> None:
+    text = "".join(
+        f"epoch={n // 40} iter={25 * (n % 40)} train.loss={3 - n / 100:.4f}\n" for n in range(240)
+    )
+    for last, count in (("fit finished: 6 epochs", 1), ("fit finished: 60 epochs", 0)):
+        (tmp_path / "train.log").write_text(f"{text}{last}\n")
+        read = collect(Request((str(tmp_path),)))
+
+        assert len(read.markers_of("finished")) == count

@@ -284,6 +284,26 @@ def test_of_the_ranks_beside_one_that_prints_losses_the_waits_are_kept(tmp_path:
     assert [place.rank for place in verdict.culprits] == [6]
 
 
+def test_a_wait_for_nobody_knows_what_is_for_the_others(tmp_path: Path) -> None:
+    """Beside what is computed. The logs are named after the job's hosts."""
+    for host in range(6):
+        late = host == 3
+
+        def line(n: int, late: bool = late) -> str:
+            work, wait = (190 + n % 3, 2) if late else (120 + n % 5, 70 + n % 7)
+            return f"sweep={100 * n}/9000 score={loss(n):.4f} compute_ms={work} wait_ms={wait}"
+
+        facts(tmp_path, line, name=f"diff_foehn-g{host:02d}.txt")
+    (tmp_path / "sacct.psv").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+        "44|ens|RUNNING|0:0|2026-06-03T04:29:00|Unknown|6|foehn-g[00-05]\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "D3"
+    assert [place.host for place in verdict.culprits] == ["foehn-g03"]
+
+
 def test_beside_a_log_that_prints_losses_other_counts_are_left_out(tmp_path: Path) -> None:
     facts(tmp_path, lambda n: f"rollout {n} | rewards 3.{n}", name="actor.log")
     read = facts(tmp_path, lambda n: f"step {n} loss 0.5")
