@@ -24,6 +24,8 @@ MOST_READ = 4_000
 """Gaps between steps that are looked into; of more every so many."""
 LEAST_SAVES = 3
 LAST_LINES = 12
+LONGEST = 1_000
+"""Bytes of a line that are read: nobody says it in more."""
 LEAST_END = 10
 """A count below it stands in too many lines."""
 _SAVED = re.compile(
@@ -122,7 +124,11 @@ def _between(track: Track, lines: Lines) -> Iterator[Gap]:
         if 1 < b - a <= MOST_BETWEEN + 1
     ]
     for step, first, last in gaps[:: max(1, len(gaps) // MOST_READ)]:
-        yield step, first, [clean(raw) for raw in lines(first, last)]
+        yield step, first, [_text(raw) for raw in lines(first, last)]
+
+
+def _text(raw: bytes) -> str:
+    return clean(raw[:LONGEST])
 
 
 def _saves(track: Track, gaps: Iterable[Gap]) -> list[Said]:
@@ -158,7 +164,7 @@ def _end(track: Track, lines: Lines, gaps: Iterable[Gap]) -> Said | None:
     first = track.lines[-1] + 1
     before = {_MASKED.sub("0", text) for *_, texts in gaps for text in texts}
     for n, raw in enumerate(lines(first, first + LAST_LINES - 1), first):
-        text = clean(raw)
+        text = _text(raw)
         if not (_counted(text, last, last + 1) or re.search(epochs, text)):
             continue
         if _MASKED.sub("0", text) in before:
@@ -175,7 +181,7 @@ def _plan(track: Track, lines: Lines) -> Said | None:
     most, found = max(track.steps), {}
     first = max(1, track.lines[0] - HEAD_LINES)
     for n, raw in enumerate(lines(first, track.lines[0] - 1), first):
-        for told in _PLANNED.finditer(clean(raw)):
+        for told in _PLANNED.finditer(_text(raw)):
             found[int(re.sub("[,_]", "", told[1] or told[2]))] = n
     ((planned, line),) = found.items() if len(found) == 1 else ((0, 0),)
     return Said(line, planned) if planned >= max(most, LEAST_END) else None

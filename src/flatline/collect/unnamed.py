@@ -24,13 +24,19 @@ from flatline.parsers._learned.curves import Curve, Seen, learn, told_times
 from flatline.parsers._learned.numbered import LONGEST, headed, row
 from flatline.tracks import Track
 
-LEAST_ROWS = 5
+LEAST_ROWS, ALIKE = 5, 3
+"""Lines of one shape, at least, and those that agree in all but digits, as few of a shape do."""
+FIRST, OTHERS = 40, 20
+"""Of lines that agree so many are looked at, at their beginning, in their middle and at their end:
+what a count does is seen where lines follow one another."""
 MOST = 3
 """Kinds of lines of a file that are learned: one has several where a part of them says more."""
 HEAD_BYTES = 16_384
 HEADING_WITHIN = 6
 """Lines above a table's first row in which its heading stands."""
 _HEADING = re.compile(r"[A-Za-z][\w/()% .|-]{0,30}(?:\s{2,}|\||,|\t)\s*[A-Za-z|(]")
+_COUNTS = re.compile(r"(?<![\w.])[0-9]+(?:\.[0-9]+)?(?![\w])")
+_DIGITS = re.compile(r"[0-9]+")
 _WORD = re.compile(r"[a-z]{2,}")
 _NUMBERED = r"^[ |]{0,8}[0-9]{1,9}[ |,]"
 """Rows of a table in which no word stands."""
@@ -69,7 +75,8 @@ def unnamed_steps(sample: Sequence[str], labels: Labels, clock: Clock) -> Catalo
 def rows_of_steps(head: bytes) -> bool:
     """Whether a file of rows begins with steps of a loop: a data set does not."""
     rows = head[:HEAD_BYTES].decode("utf-8", "replace").split("\n")[:-1]
-    if len(rows) < LEAST_ROWS:
+    second = rows[1] if len(rows) > 1 else ""  # the first may be a heading
+    if len(rows) < LEAST_ROWS or len(second) > LONGEST or len(_COUNTS.findall(second)) < 2:
         return False
     return any(learn(*one) is not None for one in _alike(rows, Labels(), Clock()))
 
@@ -80,9 +87,8 @@ def _alike(
     """Lines of one shape, by stream, and the heading above them; the most common shape first."""
     groups: dict[tuple[str, ...], dict[str, list[Seen]]] = defaultdict(lambda: defaultdict(list))
     first: dict[tuple[str, ...], int] = {}
-    for n, text in enumerate(sample):
-        if not text or len(text) > LONGEST or not any(map(str.isdigit, text)):
-            continue
+    for n in _often(sample):
+        text = sample[n]
         labelled = labels.split(text)
         line = row(labelled.text)
         if not line.numbers:
@@ -96,6 +102,23 @@ def _alike(
         if count[shape] < LEAST_ROWS:
             return
         yield list(groups[shape].values()), _heading(sample, first[shape], labels)
+
+
+def _often(sample: Sequence[str]) -> list[int]:
+    """Which lines stand there several times with other numbers; of very many those of three
+    stretches."""
+    alike: dict[str, list[int]] = defaultdict(list)
+    for n, text in enumerate(sample):
+        if text and len(text) <= LONGEST:
+            digits = _DIGITS.sub("0", " ".join(text.split()))
+            if "0" in digits:
+                alike[digits].append(n)
+    chosen: list[int] = []
+    for lines in alike.values():
+        if len(lines) >= ALIKE:
+            middle = len(lines) // 2
+            chosen += {*lines[:FIRST], *lines[middle : middle + OTHERS], *lines[-OTHERS:]}
+    return sorted(chosen)
 
 
 def _heading(sample: Sequence[str], first: int, labels: Labels) -> str | None:

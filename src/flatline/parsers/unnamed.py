@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from flatline.model import Progress
+from flatline.parsers import Columns
 from flatline.parsers._epochs import Epochs
 from flatline.parsers._learned.curves import Curve
 from flatline.parsers._learned.numbered import row
@@ -39,6 +40,17 @@ class Reader:
             if point is not None:
                 return (self._counted(point),)
         return ()
+
+    def columns(self, text: str) -> Columns | None:
+        """Where lines of this shape have their numbers; None where an epoch, which counts on over
+        what was read before, or anything but a number stands in one of the places."""
+        line = row(text)
+        if line.low != text.lower():
+            return None
+        for curve in self._curves:
+            if curve.read(line) is not None:
+                return curve.columns(line)
+        return None
 
     def _counted(self, point: Progress) -> Progress:
         """With the step counted over the whole run, where a count begins anew with each epoch."""

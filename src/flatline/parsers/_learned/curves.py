@@ -19,6 +19,7 @@ from math import isfinite
 from statistics import median
 
 from flatline.model import Progress
+from flatline.parsers import Columns
 from flatline.parsers._learned import roles as meaning
 from flatline.parsers._learned.numbered import Row, headed
 from flatline.parsers._learned.roles import COMPUTING, Role, words
@@ -31,6 +32,10 @@ count that is linked to its plan or called a step."""
 FALLS, SAME_STRIDE, WHOLE_STRIDES = 0.25, 0.4, 0.9
 """Of the rises so many fall (an epoch begins anew), keep the usual stride, and are whole strides
 apart (a sample leaves lines out)."""
+_CUT_OUT = {
+    "planned", "loss", "grad_norm", "lr", "step_s", "data_s", "sync_s", "throughput", "since_s",
+}  # fmt: skip
+"""What a line says that lines of the same layout are cut for."""
 MOST_NUMBERS = 48
 LINKS = ("/", "of", "out of", "|", "]/")
 """What stands between a count and what it goes to."""
@@ -102,10 +107,9 @@ class Curve:
         if step is None:
             return None
         said: dict[str, float] = {}
-        alike = row.shape == self.shape
         unit = None
         for n, number in enumerate(row.numbers):
-            role = self.roles.get(n) if alike else self.named.get((number.name, number.unit))
+            role = self._role(row, n)
             if role is None:
                 continue
             if role.what == COMPUTING:
@@ -131,6 +135,28 @@ class Curve:
             since_s=said.get("since_s"),
             falling=self.falling,
         )
+
+    def columns(self, row: Row) -> Columns | None:
+        """Where the numbers of a line of this curve stand; None where they do not stand there by
+        themselves."""
+        told: dict[str, tuple[int, float]] = {}
+        for n in range(len(row.numbers)):
+            role = self._role(row, n)
+            if role is not None:
+                told.setdefault(role.what, (n, role.scale))
+        if "step_s" in told:
+            told.pop(COMPUTING, None)
+        clocked = any(row.numbers[n].clocked for n, _ in told.values())
+        if self.of_data or clocked or "loss" not in told or not told.keys() <= _CUT_OUT:
+            return None
+        numbers = [(row.numbers[n], by) for n, by in ((self.at, 1.0), *told.values())]
+        places = tuple((one.at, one.at + len(one.text), by, 1.0) for one, by in numbers)
+        return Columns(("step", *told), places, self.loss_name, self.falling)
+
+    def _role(self, row: Row, n: int) -> Role | None:
+        if row.shape == self.shape:
+            return self.roles.get(n)
+        return self.named.get((row.numbers[n].name, row.numbers[n].unit))
 
 
 def _together(said: Mapping[str, float]) -> float | None:
