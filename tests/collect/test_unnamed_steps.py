@@ -265,6 +265,7 @@ def test_what_has_passed_dates_steps_that_nothing_dates(tmp_path: Path) -> None:
         lambda n: f"iter {40 - n}/40 | lr 1e-4",
         lambda n: "iter 7/40 | lr 1e-4",
         lambda n: f"request {n} took {n} ms",
+        lambda n: f"backup piece {n} took 19.8 s",
         lambda n: f"used {n} GB of 40 GB, train 3",
         lambda n: f"elapsed {n * n % 7 + 30 * n} s, lr 1e-4",
         lambda n: f"{7 * n * n % 40} of 40 done, lr 1e-4",

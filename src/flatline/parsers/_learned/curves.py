@@ -195,14 +195,18 @@ def learn(streams: Sequence[Sequence[Seen]], heading: str | None = None) -> Curv
     )
     rewarded = any(meaning.REWARD.search(name) for name, _ in names)
     policy = any(meaning.RETURN.search(name) for name, _ in names)
-    if not (roles.keys() - told.beside or trains or rewarded):
+    telling = {role.what for n, role in roles.items() if n not in told.beside}
+    called = _STEP_WORD.search(names[at][0]) or "planned" in {r.what for r in roles.values()}
+    if telling == {"step_s"} and not called:  # whatever is done again and again takes its time
+        telling = set()
+    if not (telling or trains or rewarded):
         return None
     loss = next((n for n, role in roles.items() if role.what == "loss"), None)
     named = {names[n]: role for n, role in roles.items() if names[n][0] and n > at}
-    called = next(filter(None, names[loss]), "loss") if loss is not None else "loss"
+    loss_name = next(filter(None, names[loss]), "loss") if loss is not None else "loss"
     return Curve(
-        first.shape, at, roles, named, called,
-        falling=not (policy or UNFALLING.search(called)), of_data=told.of_data,
+        first.shape, at, roles, named, loss_name,
+        falling=not (policy or UNFALLING.search(loss_name)), of_data=told.of_data,
     )  # fmt: skip
 
 
