@@ -22,6 +22,8 @@ from flatline.logs.zones import offset_beside
 FIRST_YEAR, LAST_YEAR = 2010, 2100
 """No log of GPU training is older, none is younger; other years are not dates of lines."""
 LEAD_CHARS, ROW_CHARS = 240, 2000
+INDENTED = 12
+"""Blanks behind which no stamp is looked for: to try all leads there takes a tenth of a second."""
 HALF_YEAR = timedelta(days=183)
 BACK = timedelta(minutes=10)
 """Merged lines of ranks are out of order by less."""
@@ -216,10 +218,11 @@ class Clock:
         tell.
         """
         text = _lead(text)
-        form, match = _form(text), _STAMP.match(text)
+        form = _form(text)
         if form == "none" and not self._inside:
             return 0, 0
-        if form != "dated" or match is None:
+        match = _STAMP.match(text) if form == "dated" else None
+        if match is None:
             return None
         _, numbers = _SHAPES["iso"]
         begin, end = match.start(numbers[0]), max(map(match.end, numbers[:7]))
@@ -423,7 +426,7 @@ def _found(text: str) -> tuple[str, _Groups] | None:
         return "iso", found.groups()
     counted = _COUNTED.search(text) or _SINCE_1970.match(text)
     timed = counted or _CLOCK.search(text) or _MINUTE.search(text) or text.startswith('{"')
-    if not timed and '"time_ms"' not in text:
+    if (not timed and '"time_ms"' not in text) or text[:INDENTED].isspace():
         return None
     found = _STAMP.match(text)
     if found is None:
