@@ -105,6 +105,12 @@ def test_the_end_that_counts_the_steps(tmp_path: Path, line: str) -> None:
         "all 12000 steps done",
         "done",
         f"10:{STEPS}:07 done",
+        f"process exited with code 1 after step {STEPS}",
+        f"training process died, exited after step {STEPS}",
+        f"connection closed by peer at step {STEPS}",
+        f"worker 3 lost, closing the run at step {STEPS}",
+        f"train loop reached {STEPS}: loss threshold crossed, exiting",
+        f"restarting: run ended at step {STEPS}",
     ],
 )
 def test_what_is_no_end(tmp_path: Path, line: str) -> None:

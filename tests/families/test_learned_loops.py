@@ -8,6 +8,7 @@ from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.model import Verdict
 from flatline.parsers import plain
+from flatline.parsers._learned import roles
 
 TRACEBACK = (
     "Traceback (most recent call last):\n"
@@ -30,8 +31,8 @@ def test_a_number_that_rises_may_be_one_that_is_to_rise(tmp_path: Path) -> None:
     verdict = judged(tmp_path, lines)
 
     assert verdict.confidence < 0.8
-    if verdict.code == "E1":
-        assert "learned from the log" in str(verdict.cannot_decide)
+    assert verdict.code == "E1"
+    assert "learned from the log" in str(verdict.cannot_decide)
 
 
 def test_one_that_is_no_number_is_sure_all_the_same(tmp_path: Path) -> None:
@@ -40,6 +41,24 @@ def test_one_that_is_no_number_is_sure_all_the_same(tmp_path: Path) -> None:
 
     assert (verdict.code, verdict.fault_class) == ("E1", "non-finite")
     assert verdict.confidence >= 0.8
+
+
+def test_a_number_that_nothing_calls_a_loss_may_be_none(tmp_path: Path) -> None:
+    """It fell as a loss does; what becomes of it is no failure of training."""
+    lines = [
+        f"fr {100 * n} qz {3 - n / 40 + (n * 3 % 5) / 20 if n < 40 else 'nan'} lr 1e-4"
+        for n in range(60)
+    ]
+    verdict = judged(tmp_path, lines)
+
+    assert verdict.confidence < 0.8
+    assert verdict.fault_class != "non-finite"
+
+
+def test_a_return_is_told_by_any_of_its_words() -> None:
+    told = [bool(roles.REWARD.search(name)) for name in ("mean_reward", "kl", "ep_ret", "skl")]
+
+    assert told == [True, True, True, False]
 
 
 def test_a_model_that_is_evaluated_has_a_rate_of_0(tmp_path: Path) -> None:

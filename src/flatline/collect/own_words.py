@@ -50,7 +50,9 @@ _NOT_ENDED = re.compile(
     r"(?i)\b(?:signal|sig[a-z]{3,4}|preempt\w*|time[- ]?(?:limit|out|is)|wall\w*|limit|error"
     r"|fail\w*|kill\w*|cancel\w*|interrupt\w*|abort\w*|exception|oom|nan|requeue\w*|resum\w*|early|patience"
     r"|user|requested|not|never|eval\w*|epoch|stage|phase|fold|warm\w*|stop\w*|budget"
-    r"|deadline|maintenance|next|continu\w*|will|diverg\w*)\b"
+    r"|deadline|maintenance|next|continu\w*|will|diverg\w*|code|status|crash\w*|died|dead|lost|fatal"
+    r"|panic\w*|assert\w*|core|non-?zero|unexpected\w*|traceback|connection|sockets?|peers?|pipe"
+    r"|hangs?|hung|stuck|timeout|timed|restart\w*|memory|threshold|abnormal\w*)\b"
 )
 HEAD_LINES = 80
 _COUNTS = (

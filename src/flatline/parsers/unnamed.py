@@ -2,8 +2,8 @@
 Training loops in words that no other format knows, as each program makes its own: `s 150 | ce
 4.418 | gn 0.50 | 8.75 s`, rows of JSON with short keys, tables under a heading.
 
-Asked only of files in which nothing else told of a step, for the lines that a sample of the file
-taught it (`_learned`).
+Asked only of files in which nothing else told of a step, or how long one took, for the lines that
+a sample of the file taught it (`_learned`).
 
 Source: the step lines of some hundred programs, none of which agree.
 """

@@ -107,10 +107,10 @@ class Curve:
         if step is None:
             return None
         said: dict[str, float] = {}
-        unit = None
+        unit, alike = None, row.shape == self.shape
         for n, number in enumerate(row.numbers):
-            role = self._role(row, n)
-            if role is None:
+            role = self._role(row, n, alike)
+            if role is None or (role.guessed and not isfinite(number.value)):
                 continue
             if role.what == COMPUTING:
                 said[COMPUTING] = said.get(COMPUTING, 0.0) + number.value * role.scale
@@ -140,8 +140,11 @@ class Curve:
         """Where the numbers of a line of this curve stand; None where they do not stand there by
         themselves."""
         told: dict[str, tuple[int, float]] = {}
+        alike = row.shape == self.shape
         for n in range(len(row.numbers)):
-            role = self._role(row, n)
+            role = self._role(row, n, alike)
+            if role is not None and role.guessed:
+                return None
             if role is not None:
                 told.setdefault(role.what, (n, role.scale))
         if "step_s" in told:
@@ -153,8 +156,8 @@ class Curve:
         places = tuple((one.at, one.at + len(one.text), by, 1.0) for one, by in numbers)
         return Columns(("step", *told), places, self.loss_name, self.falling)
 
-    def _role(self, row: Row, n: int) -> Role | None:
-        if row.shape == self.shape:
+    def _role(self, row: Row, n: int, alike: bool) -> Role | None:
+        if alike:
             return self.roles.get(n)
         return self.named.get((row.numbers[n].name, row.numbers[n].unit))
 
@@ -373,7 +376,7 @@ class _Columns:
             and meaning.falls_unsteadily(name, unit, self.columns[n])
         ]
         if like:
-            found[like[0]] = Role("loss")
+            found[like[0]] = Role("loss", guessed=True)
 
     def _times(self, found: dict[int, Role], wall_s: float | None) -> None:
         """The step's time and the parts of it, which have its unit where they state none."""

@@ -38,8 +38,9 @@ WEAK_LOSS = words(
 """Losses where they fall."""
 RATE = words(r"lr|learning[_ ]rate|eta_t|step[_ ]?size")
 NORM = words(r"gn|gnorm|g|grads?n?|grad(?:ient)?s?[_ -]?norm|norm|clip[_ ]norm|gradnorm")
-RETURN = words(r"rew(?:ard)?s?|ep(?:isode)?_?(?:ret(?:urn)?|rew|len)|returns?|advantages?")
-REWARD = words(r"kl|entropy", RETURN.pattern)
+_RETURNS = r"rew(?:ard)?s?|ep(?:isode)?_?(?:ret(?:urn)?|rew|len)|returns?|advantages?"
+RETURN = words(_RETURNS)
+REWARD = words(r"kl|entropy", _RETURNS)
 PLANNED = words(
     r"lr|rate|temp(?:erature)?|eps(?:ilon)?|beta|mem\w*|gib|gb|wait|queue|tok\w*|len|size|seq|acc|util\w*",
     r"time|secs?|eta|dt|ms|free|left|noise|sigma|power|clock|mhz|norm|gn|grad\w*|g|share|ratio",
@@ -110,6 +111,8 @@ class Role:
     what: str
     scale: float = 1.0
     unit: str | None = None
+    guessed: bool = False
+    """By how the numbers go alone: one that is no number says nothing."""
 
 
 def loss_like(name: str, values: Sequence[float]) -> bool:
