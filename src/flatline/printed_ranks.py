@@ -30,6 +30,7 @@ _OF_ANOTHER = re.compile(
 )
 _OF_A_GROUP = re.compile(r"(?i)\b(?:node|local|pp|tp|dp|ep|cp|group|stage)[ _-]?rank[ =:]{0,2}$")
 """Ranks that are counted within a part of the run, or of nodes."""
+_SAYS_HOST = re.compile(r"(?i)(?:host|node)(?:[ _]?name)?['\"]?[ =:]{1,3}['\"]?$")
 _LAUNCHER = re.compile(r"torchrun|torch\.distributed|accelerate |deepspeed |horovodrun|mpirun")
 _A_NODE = re.compile(r"--ntasks-per-node[= ](\d{1,4})\b")
 Host = Callable[[Match], str | None]
@@ -134,8 +135,10 @@ def _host_beside(match: Match, known: Mapping[str, str]) -> str | None:
     between = match.cite.text.partition(number)[2].partition(host)[0]
     if _OF_ANOTHER.search(between):
         return None
-    if not known or _OF_A_GROUP.search(match.cite.text.partition(number)[0]):
+    if _OF_A_GROUP.search(match.cite.text.partition(number)[0]):
         return None
+    if not known:  # without a record the line itself must say that it is a host's name
+        return host if _SAYS_HOST.search(between) and re.search(r"\d", host) else None
     return known.get(host.partition(".")[0].lower()) or _host_in(match.cite.text, known)
 
 

@@ -123,6 +123,21 @@ def _in_blocks(
     yield from (Place(host=hosts[n], rank=task) for task, n in told if n is not None)
 
 
+def _as_tasks(exits: Iterable[ProcessExit], heard: set[int], world: int | None) -> Iterable[Place]:
+    """
+    The hosts of the tasks that srun spoke of, where so many tasks can only be the ranks.
+
+    Each task starts as many ranks: one whose number is half of the world's or more is one of as
+    many tasks as there are ranks.
+    """
+    told = {e.place.task: e.place.host for e in exits
+            if e.reporter == "srun" and e.place.task is not None}  # fmt: skip
+    most = max(told, default=0)
+    if world is None or not world / 2 <= most < world or max(heard, default=0) >= world:
+        return
+    yield from (Place(host=host, rank=task) for task, host in told.items())
+
+
 def node_named(host: str, nodes: Mapping[str, str]) -> str:
     """The node behind an address, or a pod's name or domain; the host itself where none is."""
     return nodes.get(host) or nodes.get(host.partition(".")[0], host)
@@ -141,12 +156,14 @@ def told_of_hosts(
     spoke = [m.cite.place.rank for m in matches] + [track.place.rank for track in tracks]
     heard = {rank for rank in spoke if rank is not None}
     said = (place for place, *_ in communicating(matches, hosts, heard, world))
+    exits = tuple(exits)
     by_tasks = _by_tasks(exits, hosts, heard, world)
     in_blocks = _in_blocks(exits, hosts, heard, world or gpus)
     printed = as_printed(
         matches, hosts, world, lambda match: named_after(match.cite.source, hosts)
     )
-    return (*_named_after(tracks, hosts), *said, *by_tasks, *in_blocks, *printed)
+    as_tasks = _as_tasks(exits, heard, stated_world(matches))
+    return (*_named_after(tracks, hosts), *said, *by_tasks, *in_blocks, *printed, *as_tasks)
 
 
 Key = tuple[str, int | None]

@@ -118,6 +118,21 @@ def test_what_is_no_end(tmp_path: Path, line: str) -> None:
     assert facts(tmp_path, line).markers_of("finished") == ()
 
 
+@pytest.mark.parametrize(("count", "ended"), [(STEPS + 10, True), (STEPS + 30, False)])
+def test_an_end_that_lies_behind_the_last_step_that_was_printed(
+    tmp_path: Path, count: int, ended: bool
+) -> None:
+    """Each tenth was: the last may be as far behind."""
+    facts(tmp_path, f"Training done: reached num_train_steps {count}")
+    log = tmp_path / "train.log"
+    rows = log.read_text().splitlines()
+    kept = [row for row in rows if " loss " not in row or int(row.split()[3]) % 10 == 0]
+    log.write_text("\n".join(kept) + "\n")
+
+    found = collect(Request((str(tmp_path),))).markers_of("finished")
+    assert [m.progress.step for m in found] == ([count] if ended else [])
+
+
 def test_an_end_before_the_plan_is_none(tmp_path: Path) -> None:
     read = facts(tmp_path, f"exiting after {STEPS} steps", head="max_steps=3000")
 

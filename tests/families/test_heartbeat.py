@@ -171,6 +171,13 @@ def test_who_was_at_work_is_cleared_with_its_host(tmp_path: Path) -> None:
 
 ALL = ("n1", "n2", "n3")
 EACH = ("worker0_n1.log", "worker1_n2.log", "worker2_n3.log")
+UNTOLD: dict[str, object] = {
+    "hosts": ALL,
+    "exits": (),
+    "node_of": str,
+    "lines": lambda *_: ("x",),
+}
+"""Nothing in a log says where it is of."""
 
 
 @pytest.mark.parametrize(
@@ -193,6 +200,7 @@ def test_one_task_a_node_stands_in_the_order_of_the_nodes(
     """Of a known world, or of one log for each node."""
     facts = SimpleNamespace(
         job=SimpleNamespace(nodes=ALL),
+        **UNTOLD,
         world_size=world,
         tracks=[SimpleNamespace(source=log, place=Place()) for log in logs],
     )
@@ -210,6 +218,7 @@ def test_tasks_that_were_heard_of_have_a_node_each(
     """None of them is beyond the nodes, and no world of more is known."""
     facts = SimpleNamespace(
         job=SimpleNamespace(nodes=ALL),
+        **UNTOLD,
         world_size=world,
         tracks=[SimpleNamespace(source="x.log", place=Place(task=task)) for task in tasks],
     )

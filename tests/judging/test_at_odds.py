@@ -31,7 +31,7 @@ def odd(*matches: Match, world: int = 8) -> int | None:
     said = (*matches, *of_world(world))
     facts = SimpleNamespace(matches=said, job=None, ranks=(), last=Attempt(0, "failed"))
     found = at_odds(cast(Facts, facts), matches)
-    return None if found is None else found.cite.place.rank
+    return None if found is None else found[0].cite.place.rank
 
 
 MOST = [told(rank, "ALLREDUCE") for rank in range(7)]
@@ -71,9 +71,27 @@ def test_two_of_another_operation() -> None:
     assert odd(*MOST[:6], told(6, "BROADCAST"), told(7, "BROADCAST")) is None
 
 
-def test_a_world_that_did_not_all_tell() -> None:
-    """The majority may be among those that say nothing."""
-    assert odd(*MOST, told(7, "_ALLGATHER_BASE"), world=64) is None
+@pytest.mark.parametrize(("told_by", "world", "named"), [(8, 64, (7, False)), (8, 8, (7, True)),
+                                                          (3, 64, None)])  # fmt: skip
+def test_a_world_that_did_not_all_tell(
+    told_by: int, world: int, named: tuple[int, bool] | None
+) -> None:
+    """The one is named, but not surely: the majority may be among those that say nothing."""
+    lines = (*MOST[8 - told_by :], told(7, "_ALLGATHER_BASE"))
+    said = (*lines, *of_world(world))
+    facts = SimpleNamespace(matches=said, job=None, ranks=(), last=Attempt(0, "failed"))
+
+    found = at_odds(cast(Facts, facts), lines)
+
+    assert (None if found is None else (found[0].cite.place.rank, found[1])) == named
+
+
+def test_a_group_without_a_name_that_did_not_all_tell() -> None:
+    """Two groups may have come to the same number."""
+    lines = [told(r, "ALLREDUCE", group=f"[rank{r}]:[E0414 x] [Rank {r}] ") for r in range(7)]
+    other = told(7, "_ALLGATHER_BASE", group="[rank7]:[E0414 x] [Rank 7] ")
+
+    assert odd(*lines, other, world=64) is None
 
 
 @pytest.mark.parametrize(("label", "named"), [("[rank{}]:[E0414 x] [Rank {}] ", 7),
@@ -113,4 +131,4 @@ def test_a_world_that_nobody_counts(
     )
     found = at_odds(cast(Facts, facts), tuple(lines))
 
-    assert (None if found is None else found.cite.place.rank) == named
+    assert (None if found is None else found[0].cite.place.rank) == named

@@ -59,6 +59,18 @@ def test_lines_that_share_the_ranks_out(lines: Sequence[str]) -> None:
     assert told(lines) == WHOLE
 
 
+@pytest.mark.parametrize(
+    ("line", "known"),
+    [("[rank {}] host={} local_rank=0 device=cuda:0", True),
+     ("[rank {}] hostname: {}", True),
+     ("Hello from rank {}/8 on {}", False)],
+)  # fmt: skip
+def test_without_a_record_a_line_must_say_that_it_names_a_host(line: str, known: bool) -> None:
+    """`on something` may be anything then."""
+    lines = [line.format(rank, host) for rank, host in EACH]
+    assert told(lines, hosts=()) == (WHOLE if known else {})
+
+
 def test_an_agents_ranks_are_of_the_host_its_log_is_named_after() -> None:
     """torchrun's agent says which it has, not where."""
     lines = ["  global_ranks=[4, 5, 6, 7]", "  global_ranks=[0, 1, 2, 3]"]

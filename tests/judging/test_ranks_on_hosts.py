@@ -144,3 +144,27 @@ def test_the_communicator_of_all_ranks_tells() -> None:
 def test_a_communicator_of_some_ranks_tells_nothing(lines: Sequence[Match]) -> None:
     """It counts them anew, and is the largest where no other was made."""
     assert set(told(lines)[:4]) == {None}
+
+
+@pytest.mark.parametrize(
+    ("task", "world", "named"),
+    [(5, 8, "n2"), (4, 8, "n2"), (3, 8, None), (5, None, None), (9, 8, None)],
+    ids=["beyond the half", "at the half", "two ranks a task", "world unknown", "more tasks"],
+)
+def test_a_task_whose_number_only_a_rank_has(
+    task: int, world: int | None, named: str | None
+) -> None:
+    """Each task starts as many ranks: more than half as many tasks are the ranks themselves."""
+    row = RecordCite("sacct.txt", "row 1", "FAILED", "JobID=1")
+    job = Job("1", "train", "failed", "FAILED", row, nodes=("n1", "n2"))
+    cite = LogCite("slurm-1.out", 9, "srun: error", Place(host="n2", task=task))
+    signature = Signature("c10d-world-size", "c10d", "marker", "", "", "", ("x",))
+    said = Match(signature, LogCite("slurm-1.out", 1, "", Place()), {"world_size": str(world)})
+    known = Facts(
+        targets=("run",),
+        jobs=[job],
+        exits=[ProcessExit("srun", cite, cite.place, exit_code=1)],
+        matches=[said] if world else [],
+    )
+
+    assert host_of(task, known) == named

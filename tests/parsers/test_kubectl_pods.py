@@ -38,6 +38,18 @@ def test_pods_and_their_addresses_by_node() -> None:
     assert kubectl_pods.resolve(WIDE, "row 2, NODE") == "wk2"
 
 
+@pytest.mark.parametrize(
+    "above",
+    [b"$ date -u\nWed Jun 18 22:19:50 UTC 2025\n$ kubectl get pods -o wide\n",
+     b"me@login:~$ date\nThu 19 Jun 2025 00:19:50 AM CEST\n"],
+)  # fmt: skip
+def test_the_time_above_the_table(above: bytes) -> None:
+    """As it is asked for before the pods are listed."""
+    rows = WIDE[WIDE.index(b"NAME") :]
+    assert kubectl_pods.recognise("pods.txt", above + rows)
+    assert kubectl_pods.parse(above + rows, "pods.txt") == kubectl_pods.parse(WIDE, "pods.txt")
+
+
 def test_what_stands_on_two_nodes_tells_neither() -> None:
     """The same name in two namespaces, and an address that was given anew."""
     assert kubectl_pods.parse(SPACES, "pods.txt").addresses == {

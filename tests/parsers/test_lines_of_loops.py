@@ -181,6 +181,7 @@ def test_a_count_that_goes_on_is_no_end() -> None:
         ("step 7 loss 2.1 step_time=1.9 wait_allreduce=0.637", 7, 1.9, None, 0.637),
         ("step 20 loss 8.1 step_s 2.20 h2d_s 0.04 allreduce_wait_s 0.30", 20, 2.2, None, 0.3),
         ("step 20 loss 8.1 step_ms 2200 nccl_ms 300", 20, 2.2, None, 0.3),
+        ("step 40 loss 4.2 | step_time 2.3s fwd 1.4s wait(allreduce) 0.8s", 40, 2.3, None, 0.8),
         ("it   90 | loss 2.1 | gnorm 0.6 | step 3.9s | data 0.02s", 90, 3.9, 0.02, None),
         ("it 90/900 loss 2.08 time 4.649 (4.649) data 2.799 imgs/s 165.2", 90, 4.649, 2.799, None),
     ],

@@ -61,7 +61,7 @@ def slow(minute: float) -> bool:
     return 30 <= minute < 60
 
 
-def leave(folder: Path, zone_h: int) -> None:
+def leave(folder: Path, zone_h: int, *, running: bool = False) -> None:
     """The run's log and record in local time: steps of 2 s, of 2.8 in the slow half hour."""
     (folder / "run").mkdir()
     noise, at, rows, off = random.Random(4), 0.0, [], timedelta(hours=zone_h)
@@ -76,9 +76,10 @@ def leave(folder: Path, zone_h: int) -> None:
     begun, ended = (
         f"{BEGAN + off + timedelta(minutes=m):%Y-%m-%dT%H:%M:%S}" for m in (-2, MINUTES)
     )
+    state, ended = ("RUNNING", "Unknown") if running else ("COMPLETED", ended)
     (folder / "run" / "sacct.txt").write_text(
         "JobID|JobName|Partition|State|ExitCode|Start|End|Elapsed|NNodes|NodeList\n"
-        f"71|train|gpu|COMPLETED|0:0|{begun}|{ended}|01:32:00|4|n[0-3]\n"
+        f"71|train|gpu|{state}|0:0|{begun}|{ended}|01:32:00|4|n[0-3]\n"
     )
 
 
@@ -128,6 +129,29 @@ def test_a_host_that_node_exporter_names(tmp_path: Path, zone_h: int) -> None:
     files, live = both(tmp_path, contended())
     assert files.code == "D5"
     assert [str(place) for place in files.culprits] == ["n2"]
+    assert same(files, live)
+
+
+def idle_before() -> list[str]:
+    """What the GPUs drew in the half hour before the run took them."""
+    return [
+        f'nvidia_smi_{what}{{uuid="{uuid}",instance="n{host}:9835"}} {value}'
+        f" {int((BEGAN + timedelta(minutes=minute)).timestamp() * 1000)}"
+        for (host, gpu), uuid in UUIDS.items() for minute in range(-30, -2)
+        for what, value in (("power_draw_watts", 70), ("index", gpu),
+                            ("clocks_current_sm_clock_hz", 2.1e8))
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize("zone_h", [0, 3])
+def test_a_run_that_still_goes_is_asked_for_to_where_its_record_was_taken(
+    tmp_path: Path, zone_h: int
+) -> None:
+    """In local time it is where its GPUs took up work, and the samples end."""
+    leave(tmp_path, zone_h, running=True)
+    files, live = both(tmp_path, idle_before() + throttled())
+    assert live.code == "B3"
+    assert [str(place) for place in live.culprits] == ["GPU 6 on n1"]
     assert same(files, live)
 
 

@@ -15,6 +15,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import partial
 from pathlib import Path
 
+from flatline.collect.appended import without_earlier_jobs
 from flatline.collect.asking import Own
 from flatline.collect.attempts import fold_attempts, moved, of_rows
 from flatline.collect.baseline import lay_beside, named_baseline, sought
@@ -27,7 +28,7 @@ from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting
 from flatline.collect.masking import masked
 from flatline.collect.numbered import numbered
-from flatline.collect.numbers import ENDLESS, Numbers
+from flatline.collect.numbers import ENDLESS, OPEN, Numbers
 from flatline.collect.of_job import of_job, told_by_logs
 from flatline.collect.parent import Span, lay_before, left_unfinished
 from flatline.collect.placing import placed
@@ -45,7 +46,7 @@ from flatline.collect.sharing import hold, shared
 from flatline.collect.told_nodes import told_nodes
 from flatline.collect.unnamed import telling
 from flatline.collect.yearless import dated
-from flatline.collect.zone import in_zone, lived, of_running, told_by, when, zone_of
+from flatline.collect.zone import alive, in_zone, lived, of_running, told_by, when, zone_of
 from flatline.errors import FormatError, ManyJobs, SourceError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
@@ -162,6 +163,8 @@ def read(
         server=request.prometheus,
         asked=(request.start, request.end),
         run=lived(rows, logs),
+        recorded=when(rows, ()) if rows and rows[-1].ended_at and held else OPEN,
+        alive=alive(rows, records.now, logs),
         origin=origin,
     )
     if zone is UTC and of_records is None:
@@ -170,8 +173,9 @@ def read(
             moved = read(request, on_progress, given, origin, told_zone)
             moved.gaps.extend(told_by(told_zone, found, asked))
             return moved
-        if (taken := of_running(rows, local, records.now, logs, numbers)) is not None:
-            taken_in, whole = taken
+        running = of_running(rows, local, records.now, logs, numbers, asked)
+        if running is not None:
+            taken_in, whole = running
             return read(request, on_progress, given, origin, taken_in if whole else UTC, taken_in)
     elif of_records is not None:
         gaps.append(Gap("time zone", f"records state none; their times are read as {of_records}"))
@@ -179,6 +183,7 @@ def read(
         gaps.append(ENDLESS)
     gaps += hold(rows, [events for _, _, events in logs], numbers)
     dated(logs, numbers.window, when(rows, ()))
+    gaps += without_earlier_jobs([events for _, _, events in logs], rows, records.jobs)
     placed(logs, records.addresses,
            lambda: (*held, *(h for one in numbers.carried() for h in one.hosts)))  # fmt: skip
     _unread(found, gaps)

@@ -45,8 +45,10 @@ class Numbers:
     Sources are made only where there is something to ask: they import NumPy.  A source that
     cannot be made is a gap; a question it refuses is a gap, and the answer is None: not
     measurable.  `asked` is the time the caller names, `run` the run's own as its records have it,
-    by which a server or a database, which holds every run of a site, is narrowed.  `origin` stands
-    before a server's address where the run is one that is compared with.
+    by which a server or a database, which holds every run of a site, is narrowed; files to what
+    the scheduler `recorded` of it.  Of a run that has no end a server is asked to `alive`, until
+    when it is known to have been there.  `origin` stands before a server's address where the run
+    is one that is compared with.
     """
 
     def __init__(
@@ -59,6 +61,8 @@ class Numbers:
         server: str | None = None,
         asked: Window = OPEN,
         run: Window = OPEN,
+        recorded: Window = OPEN,
+        alive: datetime | None = None,
         origin: str = "",
     ) -> None:
         self._gaps = gaps
@@ -72,7 +76,8 @@ class Numbers:
         narrow = (asked[0] or run[0], asked[1] or run[1])
         texts = [file for file in files if not file.path.is_dir()]
         if texts:
-            self._add(texts[0].source, lambda: _in_memory(texts, gaps), asked)
+            whole = (asked[0] or recorded[0], asked[1] or recorded[1])
+            self._add(texts[0].source, lambda: _in_memory(texts, gaps), whole)
         for file in files:
             if file.path.is_dir():
                 undated = capsule.is_store(file.path) and file.path.name.endswith(capsule.UNDATED)
@@ -80,7 +85,8 @@ class Numbers:
                 self._add(file.source, partial(_folder, file), within)
         if server is not None:
             where = address(server)
-            if self._add(where, lambda: _server(where, narrow), narrow):
+            reach = (narrow[0], narrow[1] or alive)
+            if self._add(where, lambda: _server(where, reach), reach):
                 self.server = origin + where
                 self._sources[-1].name = self.server
 

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import median
 
 from flatline.collect.events import LogEvents
 from flatline.facts import Marker, Track
@@ -26,6 +27,8 @@ LEAST_SAVES = 3
 LAST_LINES = 12
 LONGEST = 1_000
 """Bytes of a line that are read: nobody says it in more."""
+RECENT = 10
+"""Steps by which it is told how many lie between two that are printed."""
 LEAST_END = 10
 """A count below it stands in too many lines."""
 _SAVED = re.compile(
@@ -70,6 +73,7 @@ _SAVE = re.compile(
     r"|\.(?:pth?|safetensors)\b"
 )
 _WHOLE = re.compile(r"(?i)\b(?:all|train\w*|loop|run|job|manager|reached)\b")
+_COUNT = re.compile(r"(?<![0-9.,:-])0*([0-9]{1,12})(?![0-9:-]|[.,][0-9])")
 _MASKED = re.compile(r"[0-9.]+")
 
 
@@ -150,9 +154,15 @@ def _says_saved(text: str, step: int) -> bool:
     return bool(_SAVED.search(text)) or _counted(text, step)
 
 
-def _counted(text: str, *counts: int) -> bool:
-    of = "|".join(map(str, counts))
-    return re.search(rf"(?<![0-9.,:-])0*(?:{of})(?![0-9:-]|[.,][0-9])", text) is not None
+def _counted(text: str, count: int) -> bool:
+    return count in map(int, _COUNT.findall(text))
+
+
+def _reached(text: str, last: int, every: int) -> int | None:
+    """A number in the text that may be how many steps there were, of which each so-manieth was
+    printed and this one last."""
+    counts = (int(said) for said in _COUNT.findall(text))
+    return next((n for n in counts if last <= n <= last + every), None)
 
 
 def _end(track: Track, lines: Lines, gaps: Iterable[Gap]) -> Said | None:
@@ -161,20 +171,23 @@ def _end(track: Track, lines: Lines, gaps: Iterable[Gap]) -> Said | None:
     last = track.steps[-1] if len(track) else -1
     if last < LEAST_END:
         return None
+    recent = [b - a for a, b in pairwise(track.steps[-RECENT:])]
+    every = max(1, int(median(recent or [1])))
     epoch = track.epoch[-1]
     epochs = rf"(?<![0-9.])(?:{epoch:.0f}|{epoch + 1:.0f}) epochs\b" if epoch == epoch else r"(?!)"
     first = track.lines[-1] + 1
     before = {_MASKED.sub("0", text) for *_, texts in gaps for text in texts}
     for n, raw in enumerate(lines(first, first + LAST_LINES - 1), first):
         text = _text(raw)
-        if not (_counted(text, last, last + 1) or re.search(epochs, text)):
+        made = _reached(text, last, every)
+        if made is None and not re.search(epochs, text):
             continue
         if _MASKED.sub("0", text) in before:
             continue
         if not _ENDED.search(text) or _NOT_ENDED.search(text):
             continue
         if not _SAVE.search(text) or _WHOLE.search(text):
-            return Said(n, last)
+            return Said(n, last if made is None else made)
     return None
 
 

@@ -90,7 +90,10 @@ def _short(host: str) -> str:
 
 
 def _at(match: Match, host: str) -> Match:
-    place = match.cite.place
+    place, told = match.cite.place, match.groups
     if place.host is not None:
         return match
+    if any(n is not None and told.get(key) == str(n)
+           for key, n in (("task", place.task), ("rank", place.rank))):  # fmt: skip
+        return match  # it tells of one that may be on another host
     return replace(match, cite=replace(match.cite, place=replace(place, host=host)))

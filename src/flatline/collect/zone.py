@@ -17,6 +17,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from typing import TypeVar
 
+from flatline.collect.by_clock import spans
 from flatline.collect.events import LogEvents
 from flatline.collect.files import Found
 from flatline.collect.logs import Setting
@@ -56,8 +57,10 @@ def when(rows: Sequence[Job], logs: Logs) -> Span:
     """When the run began and ended, as its records and else its dated log lines have it."""
     started = [row.started_at for row in rows if row.started_at]
     ended = rows[-1].ended_at if rows else None
-    told = _told(logs)
+    clocked = [span for _, _, events in logs for span in spans(events)]
+    told = _told(logs) + [first for first, _ in clocked]
     seen = [events.last_seen for _, _, events in logs if events.last_seen]
+    seen += [last for _, last in clocked]
     first = min(started, default=None) or min(told, default=None)
     return first, ended or max(seen, default=None)
 
@@ -68,22 +71,44 @@ def lived(rows: Sequence[Job], logs: Logs) -> Span:
     return first, None if rows and rows[-1].disposition == "running" else last
 
 
+def alive(rows: Sequence[Job], taken: datetime | None, logs: Logs) -> datetime | None:
+    """Until when the run is known to have been there: to its end, or while it runs to the moment
+    its records were `taken` and to the last line of its logs."""
+    _, last = when(rows, logs)
+    if not rows or rows[-1].disposition != "running":
+        return last
+    return max((at for at in (taken, last) if at is not None), default=None)
+
+
 def of_running(
-    rows: Sequence[Job], local: bool, taken: datetime | None, logs: Logs, numbers: Numbers
+    rows: Sequence[Job],
+    local: bool,
+    taken: datetime | None,
+    logs: Logs,
+    numbers: Numbers,
+    server: str | None = None,
 ) -> tuple[tzinfo, bool] | None:
     """
     The zone of records of a job that runs, and whether its logs are of that zone as well.
 
     They were taken as the metrics end, but for an offset that is in use.  Containers keep UTC on
     nodes that keep another time: the logs are of the zone in which they end nearer to that moment.
+    A `server` may go on for hours: there the GPUs must have taken up work as the job began.
     """
-    end, start = numbers.end, rows[-1].started_at if rows else None
+    start = rows[-1].started_at if rows else None
     runs = bool(rows) and rows[-1].disposition == "running" and local
-    if not runs or taken is None or end is None or start is None:
+    if not runs or taken is None or start is None:
+        return None
+    if server is not None:
+        around = (start - FARTHEST, taken + FARTHEST)
+        numbers = Numbers([], [], rows[-1].nodes, server=server, run=around)
+    if (end := numbers.end) is None:
         return None
     offsets = (timedelta(hours=hours) for hours in OFFSETS_H if hours)
     at = next((one for one in offsets if abs(taken - end - one) <= EDGE), None)
-    if at is None or not _own(rows, logs, numbers) or not _begins(start - at, numbers):
+    if at is None or not _own(rows, logs, numbers):
+        return None
+    if not _begins(start - at, numbers, told=server is not None):
         return None
     seen = [e.last_seen for _, _, e in logs if e.zone_assumed and e.last_seen]
     last = max(seen, default=None)
@@ -91,13 +116,16 @@ def of_running(
     return timezone(at), there
 
 
-def _begins(start: datetime, numbers: Numbers) -> bool:
-    """Whether nothing shows that its GPUs took up work at another time."""
+def _begins(start: datetime, numbers: Numbers, *, told: bool) -> bool:
+    """Whether nothing shows that its GPUs took up work at another time, or it is `told` that they
+    did then."""
     first, last = numbers.window or (None, None)
     if first is None or last is None or last - first > LONGEST:
-        return True
+        return not told
     began, *_ = _worked(first, last, numbers)
-    return began is None or -SLACK <= began - start <= STARTS
+    if began is None:
+        return not told
+    return -SLACK <= began - start <= STARTS
 
 
 def _told(logs: Logs) -> list[datetime]:
@@ -152,12 +180,14 @@ def zone_of(
 def _whole(
     files: Sequence[Found], rows: Sequence[Job], run: Span, numbers: Numbers, server: str | None
 ) -> Numbers | None:
-    """All metrics that may tell: what was read was narrowed to the run as read in UTC.  None where
-    that holds it already."""
+    """All metrics that may tell: what was read, but for text without a record, was narrowed to the
+    run as read in UTC.  None where that holds it already."""
     known, nodes = numbers.window, rows[-1].nodes if rows else ()
     start, end = run
     if files:
-        return None if known and not _may_fit(run, known, files) else Numbers(files, [], nodes)
+        narrowed = bool(rows) or any(file.path.is_dir() for file in files)
+        stays = known and not (_stands_out(run, known) if narrowed else _fitting(run, known))
+        return None if stays else Numbers(files, [], nodes)
     if server is None or not nodes or start is None or end is None:
         return None
     if rows[-1].disposition == "running" or (known and not _stands_out(run, known)):
@@ -189,13 +219,6 @@ def _own(rows: Sequence[Job], logs: Logs, numbers: Numbers) -> bool | None:
     if here & mine:
         return True
     return False if nodes and here and len(here) == len(read) else None
-
-
-def _may_fit(run: Span, known: Span, files: Sequence[Found]) -> bool:
-    """Whether it is worth to read all metrics anew: databases were narrowed to the run as it was
-    read, so of them only this much is known; text was read whole."""
-    narrowed = any(file.path.is_dir() for file in files)
-    return _stands_out(run, known) if narrowed else bool(_fitting(run, known))
 
 
 def _stated(rows: Sequence[Job], logs: Logs) -> tzinfo | None:

@@ -81,6 +81,8 @@ EXPLAINS = {
 
 
 MOST_SHOWN = 4
+SCRAPED_S = 120.0
+"""By how much later a sample shows what happened: scrapes come every minute or two."""
 READ_FROM, READ_TO = timedelta(seconds=60), timedelta(seconds=240)
 """Around a kernel's line: a reset takes a minute, a scrape comes every one or two."""
 
@@ -124,7 +126,7 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
     shows = (*found.shows, *map(_shown, beside[:MOST_SHOWN]))
     cards = {f.place for f in beside if f in ending and f.place.host and f.place.gpu is not None}
     only = found.culprits[0] if len(found.culprits) == 1 else None
-    if not cards and only is not None and only.device and _undated(facts, found):
+    if not cards and only is not None and (only.device or only.host) and _undated(facts, found):
         cards = {f.place for f in beside if f.place.host and f.place.gpu is not None}
     read_on = found.fault_class in ("bus", "link")
     if not cards and only is not None and only.device and not read_on and found.onset is not None:
@@ -206,6 +208,7 @@ def _finding(facts: Facts, within: Sequence[Fault]) -> Finding:
         severity="fatal" if ended else "warning",
         culprits=culprits,
         onset=onset,
+        onset_within_s=SCRAPED_S,
         onset_step=facts.last_step if ended else None,
         attempt=facts.last.n,
         ended_run=ended,

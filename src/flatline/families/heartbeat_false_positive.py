@@ -98,8 +98,10 @@ def _by_order(facts: Facts, place: Place) -> Place:
     one_each = len(nodes) in (facts.world_size, len(facts.tracks) if logs == {*nodes} else None)
     heard = {n for track in facts.tracks if (n := number(track.place)) is not None}
     fits = len(heard) > 1 and max(heard) < len(nodes) and facts.world_size is None
-    if place.host is not None or task is None or task >= len(nodes) or not (one_each or fits):
+    if place.host is not None or task is None:
         return place
+    if task >= len(nodes) or not (one_each or fits):
+        return replace(place, host=host_by_log(facts, task))
     return replace(place, host=nodes[task])
 
 

@@ -246,22 +246,23 @@ def _finding(
 ) -> Finding:
     named = dict.fromkeys([*hosts, *(event.host for event in events)])
     places = distinct(Place(host=host) for host in named)
-    where = name_places(places) or "A node of the run"
+    lowered = name_places(places) or "a node of the run"
+    where = lowered[:1].upper() + lowered[1:]
     shown: list[Claim] = []
     if cites:
-        shown.append(claim(f"The scheduler ended the run because {where} failed", *cites))
+        shown.append(claim(f"The scheduler ended the run because {lowered} failed", *cites))
     reasons = [event for event in events if event.reason]
     if events:
         said = f"; the reason on record: {reasons[0].reason}" if reasons else ""
         shown.append(
-            claim(f"{where[:1].upper()}{where[1:]} left service before the end{said}",
+            claim(f"{where} left service before the end{said}",
                   *[event.cite for event in events[:4]])
         )  # fmt: skip
     targets = tuple(named)
     onset = min((e.at for e in events if e.at), default=None) or _at(cites)
     return Finding(
         code=CODE,
-        summary=f"The cluster lost {where} under the run" if targets else "A node was lost",
+        summary=f"The cluster lost {lowered} under the run" if targets else "A node was lost",
         attribution="infrastructure",
         strength=0.95 if cites and targets else 0.85,
         shows=tuple(shown),

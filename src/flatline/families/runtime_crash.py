@@ -32,6 +32,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.echoes import echo_claim
 from flatline.judging.leads import fix, lead, not_found, of_the_one_that_told, raised, shows
+from flatline.judging.said_done import once_done
 from flatline.model import Finding, Judgement
 from flatline.tracks import LEARNED
 
@@ -79,6 +80,10 @@ def judge(facts: Facts) -> Judgement:
     echoes = echo_claim(facts, first)
     if echoes is not None:
         implies.append(echoes)
+    done = once_done(facts, first.cite, first.attempt) if facts.reached_plan else None
+    if done is not None:
+        text = "Training was done by then: all planned steps were made, and the program said so."
+        implies.append(claim(text, done, first.cite))
     cannot = []
     if first.fault_class == "cuda":
         cannot.append(
@@ -100,11 +105,11 @@ def judge(facts: Facts) -> Judgement:
         cannot.append("How far training had come: no step of this stream can be dated.")
     return Finding(
         code=CODE,
-        summary=raised(found),
+        summary=raised(found) + ("" if done is None else ", once training was done"),
         fault_class=first.fault_class,
         attribution=first.attribution if first.attribution != "unknown" else "job",
         strength=first.strength,
-        most=DOUBTED if _counts_alone(facts) else 1.0,
+        most=DOUBTED if _counts_alone(facts) or done is not None else 1.0,
         shows=(shows(found),),
         implies=tuple(implies),
         culprits=found.culprits,

@@ -211,10 +211,11 @@ def _slow_at_once(run: Course, at: float) -> bool:
 
 
 def _spread_s(run: Course) -> float:
-    """By how much two that are read from one log may miss one another: without a clock both are
-    read from one line, or from one step's lines."""
-    spread_s = (2 * SLACK if run.pace.clocked else 1) * run.pace.interval_s
-    if not run.pace.clocked:
+    """By how much two that are read from one log may miss one another: without a clock, or laid on
+    one by what steps print, both are read from one line, or from one step's lines."""
+    printed = not run.pace.clocked or bool(run.pace.laid_by)
+    spread_s = (1 if printed else 2 * SLACK) * run.pace.interval_s
+    if printed:
         return spread_s
     return max(spread_s, GRADUAL * (run.pace.times[-1] - run.pace.times[0]))
 

@@ -4,8 +4,9 @@ The rank that the watchdog found in another collective than all the others, unde
 Each process group of NCCL's numbers its collectives from 1 on, on every rank alike: where one
 number is an all-reduce to all but one, which is in an all-gather, that one left a call out, or
 made one more.  All that is read must be of one group, by its name: ranks that wait in two groups
-may have come to the same number in both.  Older watchdogs name no group and number each rank
-within it: that this is the rank's own number, on every rank, is so in none but the world's.
+may have come to the same number in both.  Then not all ranks need to have told.  Older watchdogs
+name no group and number each rank within it: that this is the rank's own number, on every rank,
+is so in none but the world's.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from flatline.model import Match
 from flatline.rank_hosts import stated_world
 
 LEAST = 4
-"""Ranks of the world: of fewer, who is the odd one out is open."""
+"""Ranks that told: of fewer, who is the odd one out is open."""
 PAIRED = ("SEND", "RECV", "RECVANYSOURCE", "COALESCED", "UNKNOWN")
 """Operations of which the ranks of one group do not all do the same, and those that hide which."""
 _RANK = re.compile(r"^\W{0,3}rank ?(\d{1,6})\]", re.IGNORECASE)
@@ -27,15 +28,16 @@ _RANK = re.compile(r"^\W{0,3}rank ?(\d{1,6})\]", re.IGNORECASE)
 _GROUP = re.compile(r"\[(PG .{1,120}?) Rank \d")
 
 
-def at_odds(facts: Facts, victims: tuple[Match, ...]) -> Match | None:
-    """Its line; None where any rank of the world did not tell, or it is not plain."""
+def at_odds(facts: Facts, victims: tuple[Match, ...]) -> tuple[Match, bool] | None:
+    """Its line, and whether all ranks of a named group told; None where it is not plain."""
     told = {number(m.cite.place): m for m in victims if m.groups.get("seq") and m.groups.get("op")}
     said = (_GROUP.search(m.cite.text) for m in facts.matches if m.attempt == facts.last.n)
     groups = {found[1] for found in said if found is not None}
     world = max(stated_world(facts.matches) or 0, (facts.job.gpus if facts.job else None) or 0)
     if not world and (groups or len({m.cite.source for m in told.values()}) == len(told)):
         world = len(facts.ranks)  # of a log for each rank that of a silent one would be there
-    if world < LEAST or told.keys() != {*range(world)}:
+    whole = world >= LEAST and told.keys() == {*range(world)}
+    if not whole and (len(groups) != 1 or len(told) < LEAST or None in told):
         return None
     numbers = {m.groups["seq"] for m in told.values()}
     operations = Counter(m.groups["op"] for m in told.values())
@@ -46,8 +48,10 @@ def at_odds(facts: Facts, victims: tuple[Match, ...]) -> Match | None:
         return None
     if any(operation in PAIRED for operation in operations):
         return None
-    (_, _), (rare, times) = operations.most_common()
-    return next(m for m in told.values() if m.groups["op"] == rare) if times == 1 else None
+    _, (rare, times) = operations.most_common()
+    if times != 1:
+        return None
+    return next(m for m in told.values() if m.groups["op"] == rare), whole and bool(groups)
 
 
 def _of_the_world(rank: int | None, match: Match) -> bool:

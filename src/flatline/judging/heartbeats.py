@@ -22,6 +22,7 @@ DEFAULT_TIMEOUT_S = 100.0
 SAID_BEHIND = 3
 """Lines: the accused stand on those behind the first, and then for how long they were silent."""
 _SILENT = re.compile(r"\b(?:sent a heartbeat for|[Ll]ast heartbeat received) (\d{1,6})s\b")
+_LAST_NUMBER = re.compile(r"(.*?)(\d{1,6})(\D*)")
 STEPS_BEHIND = 4
 """Steps that are dispatched ahead complete as well: two, at most, in JAX programs that print them.
 A judgement: twice as many are none of those."""
@@ -85,9 +86,26 @@ def _read(facts: Facts) -> Declared:
 
 
 def host_by_log(facts: Facts, task: int) -> str | None:
-    """The host that its log is named after."""
-    logs = (track.source for track in facts.tracks if number(track.place) == task)
-    return next(filter(None, (host_of_log(facts, log) for log in logs)), None)
+    """The host that its log is named after, or where the pod runs that it is named after."""
+    logs = [track.source for track in facts.tracks if number(track.place) == task]
+    return next(filter(None, (host_of_log(facts, log) for log in logs or _numbered(facts, task))),
+                None)  # fmt: skip
+
+
+def _numbered(facts: Facts, task: int) -> list[str]:
+    """The log of that task by its name, or that of its number where logs of one name are numbered
+    from nought on; none where one says of itself which it is."""
+    logs = {track.source for track in facts.tracks}
+    if any(number(track.place) is not None for track in facts.tracks):
+        return []
+    own = re.compile(rf"(?i)(?<![a-z0-9])(?:task|proc(?:ess)?)[_-]?0*{task}(?![0-9])")
+    if called := [log for log in logs if own.search(log)]:
+        return called
+    named = {log: found for log in logs if (found := _LAST_NUMBER.fullmatch(log)) is not None}
+    stems = {(found[1], found[3]) for found in named.values()}
+    numbers = {int(found[2]): log for log, found in named.items()}
+    whole = len(stems) == 1 and len(named) == len(logs) and numbers.keys() == {*range(len(logs))}
+    return [numbers[task]] if whole and task in numbers else []
 
 
 def _declared(facts: Facts, accusations: list[Match], timeout_s: float) -> datetime | None:

@@ -17,6 +17,7 @@ from flatline.facts import LOG, Facts
 from flatline.judging.claims import distinct, number, same_rank
 from flatline.judging.crashes import failures, survived
 from flatline.judging.echoes import echoes_of
+from flatline.judging.said_done import once_done
 from flatline.judging.wrappers import is_wrapper
 from flatline.model import Cite, Crash, LogCite, Match, Place, ProcessExit
 
@@ -221,7 +222,7 @@ def _from_exits(facts: Facts) -> Iterable[Kill]:
                     if event.first or event.reporter == "srun"
                     else 0.85,
                 ),
-                done=_once_done(facts, event),
+                done=once_done(facts, event.cite, event.attempt) is not None,
                 helper=event.reporter == "run.pl"
                 and not _trains(facts.text(event.cite.source, 1)),
             )
@@ -250,7 +251,7 @@ def _from_lines(facts: Facts) -> Iterable[Kill]:
             fatal=failure.fatal and not why_not,
             why_not=why_not or "training went on",
             strength=failure.strength,
-            done=_once_done(facts, event),
+            done=once_done(facts, event.cite, event.attempt) is not None,
             helper=_wrapped(facts, failure.cite) and not _trains(failure.cite.text),
             gone=failure.what if gone else "",
         )
@@ -279,25 +280,6 @@ def _wrapped(facts: Facts, cite: LogCite) -> bool:
         and 0 < event.cite.line - cite.line <= WRAPPED_LINES
         for event in facts.exits
     )
-
-
-def _once_done(facts: Facts, event: ProcessExit) -> bool:
-    """Whether the program, or its framework, had said before in the same file that it was done,
-    and made no further steps."""
-    line = facts.memo("said done", _said_done).get((event.cite.source, event.attempt))
-    return line is not None and line < event.cite.line
-
-
-def _said_done(facts: Facts) -> dict[tuple[str, int], int]:
-    """The first such line of each file and attempt."""
-    said = [(m.cite, m.attempt) for m in facts.tagged("end-ok")]
-    said += [(m.cite, m.attempt) for m in facts.markers_of("finished")]
-    lines: dict[tuple[str, int], int] = {}
-    for cite, attempt in said:
-        if not facts.went_on(cite, attempt):
-            key = cite.source, attempt
-            lines[key] = min(cite.line, lines.get(key, cite.line))
-    return lines
 
 
 def _before(facts: Facts, event: ProcessExit) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from pathlib import PurePosixPath
 
 from flatline.facts import LOG, Facts
 from flatline.judging.timeline import by_host, instant
@@ -44,9 +45,13 @@ def _measured(facts: Facts) -> tuple[str, ...]:
 
 
 def host_of_log(facts: Facts, source: str) -> str | None:
-    """By its name, by its first line that names a host of the run or, of a log that says which
-    node it is and names no other, by the host that srun says the task of that number was on."""
+    """By its name, which may be that of a pod, by its first line that names a host of the run or,
+    of a log that says which node it is and names no other, by the host that srun says the task of
+    that number was on."""
+    stem = PurePosixPath(source).stem
     named = named_after(source, known_hosts(facts))
+    if named is None and (node := facts.node_of(stem)) != stem:
+        named = node
     if named is not None:
         return named
     lines = facts.lines(source, 1, HEAD_LINES)

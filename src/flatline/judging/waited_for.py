@@ -27,7 +27,7 @@ SILENT = 0.75
 """The same of one that alone did not report, or alone computed on."""
 MANY = 8
 """Ranks of which one is the odd one: of four, three may have left a call out.  Where no line names
-a group it may be another one of as many ranks."""
+a group it may be another one of as many ranks; where some did not tell, most may be as it is."""
 UNLIKE_MOST = 0.79
 """Just short of confident."""
 
@@ -64,16 +64,16 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
     listed = stalled(facts, victims.first.attempt)
     if listed is not None:
         return Suspect(listed.places if listed.odd else (), listed.why, 0.9)
-    odd = at_odds(facts, victims.matches)
-    if odd is not None:
+    if (unlike := at_odds(facts, victims.matches)) is not None:
+        odd, whole = unlike
         others = [m for m in victims.matches if m is not odd]
         text = (
             f"Under one and the same number {odd.cite.place} was in {odd.groups['op']},"
-            f" all the others in {others[0].groups['op']}."
+            f" all the others that told in {others[0].groups['op']}."
         )
         why = claim(text, odd.cite, *(m.cite for m in others[:3]))
-        grouped = any("[PG " in m.cite.text for m in facts.matches if m.attempt == odd.attempt)
-        most = 1.0 if grouped and len(victims.matches) >= MANY else UNLIKE_MOST
+        told = {number(m.cite.place) for m in victims.matches}
+        most = 1.0 if whole and len(told) >= MANY else UNLIKE_MOST
         return Suspect((odd.cite.place,), why, 0.9, "mismatch", most=most)
     behind = lagging(victims)
     if behind:

@@ -16,9 +16,10 @@ _DATA = re.compile(
 )
 _OWN_UNIT = re.compile(r"_(ms|s|sec)[\s:=]")
 _SYNC = re.compile(
-    r"(?<![\w/])(?:wait[ _]|exposed[ _]|t_)?(?:(?:grad(?:ient)?[ _-]?)?(?:sync|all[ _-]?reduce)"
-    r"|comm(?:unication)?|(?:nccl|collectives?|barrier)(?=[ _](?:time|wait)|_m?s\b))"
-    r"(?:[ _](?:time|wait))?(?:_(?:ms|s(?:ec)?))?"
+    r"(?<![\w/])(?:wait[ _(]|exposed[ _]|t_)?(?:(?:grad(?:ient)?[ _-]?)?(?:sync|all[ _-]?reduce)"
+    r"|comm(?:unication)?|(?:nccl|collectives?|barrier)(?=[ _](?:time|wait)|_m?s\b)"
+    r"|(?<=wait[ _(])(?:nccl|collectives?|barrier))"
+    r"\)?(?:[ _](?:time|wait))?(?:_(?:ms|s(?:ec)?))?"
     r"\s{0,3}(?:[:=]\s{0,3}|\s{0,5})(" + NUMBER + r") ?(s|ms|sec)?(?![\w/%])"
 )
 _TIME = re.compile(

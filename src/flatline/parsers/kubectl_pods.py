@@ -20,7 +20,11 @@ from flatline.parsers._slurm import named_once
 FORMAT = "kubectl-pods"
 _APART = re.compile(r" {2,}|\t+")
 _NEEDED = {"NAME", "READY", "STATUS", "NODE"}
-_PROMPT = re.compile(r"[^|]{0,120}[$#>%] ?kubectl [^|]{1,200}")
+_PROMPT = re.compile(
+    r"[^|]{0,120}[$#>%] ?(?:kubectl [^|]{1,200}|date(?: -\S{1,40})?)"
+    r"|[A-Z][a-z]{2} (?:[A-Z][a-z]{2} {1,2}\d{1,2}|\d{1,2} [A-Z][a-z]{2}) [\w: ]{4,40}"
+)
+"""The command, and the time that was asked for above it."""
 _NONE = ("", "<none>")
 
 

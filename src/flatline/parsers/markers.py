@@ -77,6 +77,8 @@ _NOT_SAID = re.compile(
 _RESUME = re.compile(
     r"\bresum(?:ing|ed|es)\b(?= *(?:from|training|at|checkpoint|optimi[sz]er|step|epoch|:|\())"
     r".*?(?:from|at|checkpoint|ckpt|step|epoch|iter)"
+    r"|\bresum(?:ing|ed) (?!down|up|transf|data|stream)\S{1,80} from "
+    r"(?=[^\n]{0,200}\b(?:step|iter(?:ation)?|epoch)[ _=-]?[0-9])"
     r"|\bat (?:step|iteration|epoch) [0-9]{1,12}\b[^\n]{0,40}"
     r"\bresum(?:ing|ed) (?:the )?(?:run|job|train)",
     re.I,

@@ -1,0 +1,68 @@
+"""A log that was appended to holds what an earlier job wrote."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+
+BEGAN = datetime(2026, 3, 4, 8, tzinfo=UTC)
+HEADER = "JobID|JobName|State|ExitCode|Submit|Start|End|Elapsed|NNodes|NodeList\n"
+
+
+def row(job: str, state: str, first_min: int, last_min: int) -> str:
+    start, end = (f"{BEGAN + timedelta(minutes=m):%FT%T}" for m in (first_min, last_min))
+    return (
+        f"{job}|lm|{state}|{'0:0' if state == 'COMPLETED' else '1:0'}|{start}|{start}|{end}|"
+        + (f"00:{last_min - first_min:02d}:00|1|n1\n")
+    )
+
+
+def steps(first_min: int, count: int) -> str:
+    return "".join(
+        f"{BEGAN + timedelta(minutes=first_min, seconds=20 * n):%F %T} INFO step {n}/90 loss"
+        f" {4 - n / 50:.3f}\n"
+        for n in range(1, count + 1)
+    )
+
+
+def folder(path: Path, rows: str, log: str) -> Request:
+    (path / "sacct.txt").write_text(HEADER + rows)
+    (path / "train.log").write_text(log)
+    return Request((str(path),), job="72")
+
+
+def error(at_min: int) -> str:
+    return (f"{BEGAN + timedelta(minutes=at_min):%F %T} ERROR CUDA out of memory. Tried to"
+            " allocate 2.00 GiB (GPU 0; 79.10 GiB total capacity)\n")  # fmt: skip
+
+
+def test_the_steps_of_the_job_before_are_not_this_ones(tmp_path: Path) -> None:
+    rows = row("71", "COMPLETED", 0, 32) + row("72", "FAILED", 40, 45)
+    read = collect(folder(tmp_path, rows, steps(1, 90) + error(41)))
+
+    assert read.last_step is None
+    assert [match.cite.line for match in read.matches if match.signature.family == "B1"] == [91]
+    (gap,) = [gap for gap in read.gaps if "job 71" in gap.reason]
+    assert "up to 90" in gap.reason
+
+
+@pytest.mark.parametrize(
+    ("rows", "log"),
+    [
+        (row("72", "FAILED", 40, 45), steps(1, 90) + error(41)),
+        (row("71", "COMPLETED", 0, 41) + row("72", "FAILED", 40, 75), steps(1, 90) + error(41)),
+        (row("71", "COMPLETED", 0, 32) + row("72", "FAILED", 40, 75),
+         steps(1, 5) + steps(41, 50) + steps(3, 2)),
+    ],
+    ids=["no other job is known", "both ran at once", "two streams in one file"],
+)  # fmt: skip
+def test_near_misses(tmp_path: Path, rows: str, log: str) -> None:
+    """Nothing is left out."""
+    read = collect(folder(tmp_path, rows, log))
+
+    assert read.last_step is not None
+    assert not [gap for gap in read.gaps if "which ended before" in gap.reason]
