@@ -131,6 +131,7 @@ _TABLE = (
     Signal("rdma_receive_bytes_total", "bytes", "counter", PORT, "bytes received over RDMA"),
     Signal("network_transmit_bytes_total", "bytes", "counter", DEVICE, "bytes sent"),
     Signal("network_receive_bytes_total", "bytes", "counter", DEVICE, "bytes received"),
+    Signal("network_speed_bytes", "bytes", "gauge", DEVICE, "bytes a second the link carries"),
     Signal("network_receive_errors_total", "count", "counter", DEVICE,
            "packets received in error: checksums, frames, overruns"),
     Signal("tcp_retransmits_total", "count", "counter", HOST, "TCP segments sent again"),

@@ -27,9 +27,10 @@ from flatline import __version__
 from flatline.capsule.archive import pack
 from flatline.capsule.names import file_name
 from flatline.capsule.texts import masked_dump_of, masked_record, write_log
-from flatline.collect import RECORD_BYTES, Reading, Request, named_by, read
+from flatline.collect import RECORD_BYTES, Reading, Request, read
 from flatline.collect.files import Found, OnProgress
 from flatline.collect.numbers import Read
+from flatline.collect.of_job import named_by
 from flatline.errors import FormatError, SourceError, UsageError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER
 from flatline.model import Gap

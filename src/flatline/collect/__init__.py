@@ -7,7 +7,6 @@ attempts, how it ended, and what could not be read.
 
 from __future__ import annotations
 
-import re
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -15,7 +14,7 @@ from datetime import UTC, datetime, tzinfo
 from functools import partial
 from pathlib import Path
 
-from flatline.collect.appended import without_earlier_jobs
+from flatline.collect.appended import of_this_run
 from flatline.collect.asking import Own
 from flatline.collect.attempts import fold_attempts, moved, of_rows
 from flatline.collect.baseline import lay_beside, named_baseline, sought
@@ -29,7 +28,7 @@ from flatline.collect.logs import TEXT_CHARS, Setting
 from flatline.collect.masking import masked
 from flatline.collect.numbered import numbered
 from flatline.collect.numbers import ENDLESS, OPEN, Numbers
-from flatline.collect.of_job import of_job, told_by_logs
+from flatline.collect.of_job import in_its_time, meant, of_job
 from flatline.collect.parent import Span, lay_before, left_unfinished
 from flatline.collect.placing import placed
 from flatline.collect.pool import Task, read_all
@@ -46,7 +45,16 @@ from flatline.collect.sharing import hold, shared
 from flatline.collect.told_nodes import told_nodes
 from flatline.collect.unnamed import telling
 from flatline.collect.yearless import dated
-from flatline.collect.zone import alive, in_zone, lived, of_running, told_by, when, zone_of
+from flatline.collect.zone import (
+    alive,
+    in_zone,
+    lived,
+    of_running,
+    recorded,
+    told_by,
+    when,
+    zone_of,
+)
 from flatline.errors import FormatError, ManyJobs, SourceError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
@@ -145,37 +153,25 @@ def read(
     found = walk(targets, gaps, origin, on_progress) if targets else []
     fetched = [(origin + name, data) for name, data in resolved.records]
     records, local = _records(found, fetched, gaps, given, of_records or zone)
-    named = sealed_name or _meant(targets, found, records, job_id)
+    named = sealed_name or meant(targets, found, {job.id for job in records.jobs}, job_id)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     if job_id is not None and not rows:
         gaps.append(Gap(SCHEDULER, f"no record of job {job_id} was found"))
     gaps += shared(records.jobs, rows)
+    unsure: list[Found] = []
     if job_id is not None or len({job.id for job in records.jobs}) > 1:
-        found = of_job(found, rows, job_id or "", {job.id for job in records.jobs})
-    logs = _logs(found, rows, gaps, on_progress, zone)
-    told = told_nodes(match for _, _, events in logs for match in events.matches)
-    held = request.hosts or (rows[-1].nodes if rows else ()) or told
-    numbers = Numbers(
-        [f for f in found if f.kind == METRICS],
-        gaps,
-        held,
-        records.addresses,
-        server=request.prometheus,
-        asked=(request.start, request.end),
-        run=lived(rows, logs),
-        recorded=when(rows, ()) if rows and rows[-1].ended_at and held else OPEN,
-        alive=alive(rows, records.now, logs),
-        origin=origin,
-    )
+        found = of_job(found, rows, job_id or "", {job.id for job in records.jobs}, unsure)
+    logs = _logs([*found, *unsure], rows, gaps, on_progress, zone)
+    found, logs = in_its_time(found, unsure, logs, rows)
+    held, numbers = _numbers(request, found, gaps, records, rows, logs, origin)
     if zone is UTC and of_records is None:
         asked = None if request.start or request.end or origin else numbers.server
         if (told_zone := zone_of(found, rows, local, logs, numbers, asked)) is not None:
             moved = read(request, on_progress, given, origin, told_zone)
             moved.gaps.extend(told_by(told_zone, found, asked))
             return moved
-        running = of_running(rows, local, records.now, logs, numbers, asked)
-        if running is not None:
-            taken_in, whole = running
+        if (runs := of_running(rows, local, records.now, logs, numbers, asked)) is not None:
+            taken_in, whole = runs
             return read(request, on_progress, given, origin, taken_in if whole else UTC, taken_in)
     elif of_records is not None:
         gaps.append(Gap("time zone", f"records state none; their times are read as {of_records}"))
@@ -183,13 +179,33 @@ def read(
         gaps.append(ENDLESS)
     gaps += hold(rows, [events for _, _, events in logs], numbers)
     dated(logs, numbers.window, when(rows, ()))
-    gaps += without_earlier_jobs([events for _, _, events in logs], rows, records.jobs)
+    gaps += of_this_run([events for _, _, events in logs], rows, records.jobs)
     placed(logs, records.addresses,
            lambda: (*held, *(h for one in numbers.carried() for h in one.hosts)))  # fmt: skip
     _unread(found, gaps)
     dumps = _dumps(found, gaps)
     gaps[:] = _folded(list(dict.fromkeys(masked(gap) for gap in gaps)))
     return Reading(request, found, fetched, records, rows, logs, dumps, numbers, gaps, str(zone))
+
+
+def _numbers(
+    request: Request,
+    found: Sequence[Found],
+    gaps: list[Gap],
+    records: Records_,
+    rows: Sequence[Job],
+    logs: Sequence[tuple[Found, Setting, LogEvents]],
+    origin: str,
+) -> tuple[tuple[str, ...], Numbers]:
+    """The hosts that the run is known to have held, and its metrics."""
+    told = told_nodes(match for _, _, events in logs for match in events.matches)
+    held = request.hosts or (rows[-1].nodes if rows else ()) or told
+    return held, Numbers(
+        [f for f in found if f.kind == METRICS], gaps, held, records.addresses,
+        server=request.prometheus, asked=(request.start, request.end), run=lived(rows, logs),
+        recorded=recorded(rows) if held else OPEN, alive=alive(rows, records.now, logs),
+        origin=origin,
+    )  # fmt: skip
 
 
 def _as_sealed(request: Request, on_progress: OnProgress | None) -> tuple[Request, str | None]:
@@ -217,32 +233,15 @@ def own(targets: tuple[str, ...], job: str | None = None) -> Own:
         resolved = resolve(targets, job)
         found = walk(tuple(resolved.paths), gaps) if resolved.paths else []
         records, _ = _records(found, [*resolved.records], gaps, ())
-        meant = _meant(tuple(resolved.paths), found, records, resolved.job)
-        rows = choose(records.jobs, resolved.job, meant)
+        known = {job.id for job in records.jobs}
+        named = meant(tuple(resolved.paths), found, known, resolved.job)
+        rows = choose(records.jobs, resolved.job, named)
     except ManyJobs:
         return Own()
     if not rows:
         return Own()
     start, end = when(rows, ())
     return Own(tuple(rows[-1].nodes), records.addresses, start, end)
-
-
-def _meant(
-    targets: Sequence[str], found: Sequence[Found], records: Records_, job_id: str | None
-) -> str | None:
-    """The job that the target's own name carries or, of several, that its logs are of."""
-    named, known = named_by(targets), {job.id for job in records.jobs}
-    if job_id is not None or named in known or len(known) <= 1:
-        return named
-    return told_by_logs(found, known)
-
-
-def named_by(targets: Sequence[str]) -> str | None:
-    """The job id a single target's own name carries, as in `outputs/8308` or `slurm-8308.out`."""
-    if len(targets) != 1:
-        return None
-    numbers = re.findall(r"\d+(?:_\d+)?", Path(targets[0]).resolve().name)
-    return numbers[0] if len(numbers) == 1 else None
 
 
 def _records(

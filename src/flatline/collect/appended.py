@@ -15,11 +15,17 @@ from datetime import timedelta
 from math import isfinite
 
 from flatline.collect.events import LogEvents
+from flatline.collect.side_steps import without_side_steps
 from flatline.model import Gap, Job
 from flatline.tracks import LOG, Track
 
 SLACK = timedelta(minutes=2)
 """By which clocks of hosts and of the controller differ."""
+
+
+def of_this_run(logs: Sequence[LogEvents], rows: Sequence[Job], known: Sequence[Job]) -> list[Gap]:
+    """Leaves what is of the run and its own steps, and says what was left out."""
+    return [*without_earlier_jobs(logs, rows, known), *without_side_steps(logs, rows)]
 
 
 def without_earlier_jobs(

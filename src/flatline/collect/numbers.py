@@ -74,14 +74,14 @@ class Numbers:
         self.server: str | None = None
         """The address of a server that answered."""
         narrow = (asked[0] or run[0], asked[1] or run[1])
+        own = (asked[0] or recorded[0], asked[1] or recorded[1])
         texts = [file for file in files if not file.path.is_dir()]
         if texts:
-            whole = (asked[0] or recorded[0], asked[1] or recorded[1])
-            self._add(texts[0].source, lambda: _in_memory(texts, gaps), whole)
+            self._add(texts[0].source, lambda: _in_memory(texts, gaps), own)
         for file in files:
             if file.path.is_dir():
                 undated = capsule.is_store(file.path) and file.path.name.endswith(capsule.UNDATED)
-                within = asked if undated else narrow
+                within = own if undated else narrow
                 self._add(file.source, partial(_folder, file), within)
         if server is not None:
             where = address(server)

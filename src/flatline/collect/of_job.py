@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence, Set
+from datetime import timedelta
+from pathlib import Path
+from typing import TypeVar
 
+from flatline.collect.events import LogEvents
 from flatline.collect.files import Found
 from flatline.collect.numbered import numbered
 from flatline.errors import SourceError
@@ -14,14 +18,35 @@ from flatline.logs.reading import read_head
 from flatline.model import Job
 from flatline.rank_hosts import named_after
 
+S = TypeVar("S")
 MOST_LOGS, HEAD_BYTES = 64, 16_384
 """Looked at for the job they are of: a program prints its surroundings first."""
 LEAST_DIGITS = 4
+SLACK = timedelta(minutes=2)
+"""By which clocks of hosts and of the controller differ."""
 _STATED = re.compile(
     rb"((?i:prev\w*|parent|after\w*|last|old|chain\w*)\W{1,3})?\bSLURM_JOB_?ID\b['\"]?\s{0,3}[=:]\s{0,3}['\"]?(\d{1,12})\b"
 )
 _ID = r"\d+(?:[_/.-]\d+)?"
 """A job's number, or an array task's."""
+
+
+def meant(
+    targets: Sequence[str], found: Sequence[Found], known: Set[str], job_id: str | None
+) -> str | None:
+    """The job that the target's own name carries or, of several, that its logs are of."""
+    named = named_by(targets)
+    if job_id is not None or named in known or len(known) <= 1:
+        return named
+    return told_by_logs(found, known)
+
+
+def named_by(targets: Sequence[str]) -> str | None:
+    """The job id a single target's own name carries, as in `outputs/8308` or `slurm-8308.out`."""
+    if len(targets) != 1:
+        return None
+    numbers = re.findall(r"\d+(?:_\d+)?", Path(targets[0]).resolve().name)
+    return numbers[0] if len(numbers) == 1 else None
 
 
 def told_by_logs(found: Iterable[Found], known: Set[str]) -> str | None:
@@ -53,14 +78,21 @@ def _said(file: Found) -> set[str]:
     return {told.decode() for other, told in _STATED.findall(head) if not other}
 
 
-def of_job(found: list[Found], rows: Sequence[Job], asked: str, known: set[str]) -> list[Found]:
+def of_job(
+    found: list[Found],
+    rows: Sequence[Job],
+    asked: str,
+    known: set[str],
+    unsure: list[Found] | None = None,
+) -> list[Found]:
     """
     The files of one job where a folder holds several.
 
     Logs named after the job are its own; so are those named after a rank, a task or one of its
     hosts, or that say which process wrote each, and after no job, unless something in
     the folder is named after another job: another of those that are `known` by records, or a log
-    that differs from one of its own by that number alone.  Where none is named after the job, all
+    that differs from one of its own by that number alone.  A log of another name there may be
+    anybody's: it is `unsure`.  Where none is named after the job, all
     are that are named after no other.  A kernel log
     speaks of a host, whoever ran there: it is kept unless it is named after another job.  Records
     and metrics are kept: their rows, as a kernel's lines, are told apart later.
@@ -87,10 +119,41 @@ def of_job(found: list[Found], rows: Sequence[Job], asked: str, known: set[str])
     def keep(file: Found) -> bool:
         if file.kind in (LOG, EVENTS) and alike and id(file) not in own:
             placed = place_of_name(file.source) or named_after(file.source, hosts)
-            return not several and (placed is not None or file.source in told)
+            said = placed is not None or file.source in told
+            if unsure is not None and file.kind == LOG and not (several or said):
+                unsure.append(file)
+            return not several and said
         return file.kind not in (LOG, KERNEL, EVENTS) or id(file) not in strange
 
     return list(filter(keep, found))
+
+
+Log = tuple[Found, S, LogEvents]
+
+
+def in_its_time(
+    found: Sequence[Found], unsure: Sequence[Found], logs: Sequence[Log[S]], rows: Sequence[Job]
+) -> tuple[list[Found], list[Log[S]]]:
+    """The files with those of which it was unsure, and the logs, where what they date shows them
+    to be the job's."""
+    kept = [one for one in logs if one[0] not in unsure or _in_its_time(one[2], rows)]
+    return [*found, *(file for file, *_ in kept if file in unsure)], kept
+
+
+def _in_its_time(events: LogEvents, rows: Sequence[Job]) -> bool:
+    """Whether a log that has steps, or tells of the job or of a node of it, has dates, and all of
+    them lie within the job's time by its record: a log of no name is the job's then."""
+    began = min((row.started_at for row in rows if row.started_at), default=None)
+    ended = rows[-1].ended_at if rows else None
+    first, last = events.first_seen, events.last_seen
+    if began is None or ended is None or first is None or last is None:
+        return False
+    job = rows[-1]
+    named = any(m.groups.get("job") == job.id or m.cite.place.host in job.nodes
+                for m in events.matches)  # fmt: skip
+    if not (events.tracks or named):
+        return False
+    return began - SLACK <= first and last <= ended + SLACK
 
 
 def _without(pattern: str, source: str) -> list[str]:

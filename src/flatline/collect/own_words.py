@@ -67,6 +67,8 @@ _PLANNED = re.compile(
     r"|scheduled?|train(?:ing)? for|running(?: for)?)[^0-9\n,;|]{0,24}"
     rf"([0-9][0-9,_]{{0,11}}) {_COUNTS}|(?<![\w.])([0-9][0-9,_]{{0,11}}) {_COUNTS}(?: are)?"
     r" (?:planned|to go|to do|in all|in total|ahead)\b"
+    r"|\btotal[_ ](?:steps|updates|iterations|iters)\b['\"]?\s{0,3}[=:]\s{0,3}([0-9][0-9,_]{0,11})"
+    r"(?![0-9.])"
 )
 _SAVE = re.compile(
     r"(?i)sav|ckpt|check-?point|snapshot|wr(?:ote|itten)|dump|stored|flush|persist|state ->"
@@ -197,6 +199,6 @@ def _plan(track: Track, lines: Lines) -> Said | None:
     first = max(1, track.lines[0] - HEAD_LINES)
     for n, raw in enumerate(lines(first, track.lines[0] - 1), first):
         for told in _PLANNED.finditer(_text(raw)):
-            found[int(re.sub("[,_]", "", told[1] or told[2]))] = n
+            found[int(re.sub("[,_]", "", told[1] or told[2] or told[3]))] = n
     ((planned, line),) = found.items() if len(found) == 1 else ((0, 0),)
     return Said(line, planned) if planned >= max(most, LEAST_END) else None

@@ -71,6 +71,11 @@ def lived(rows: Sequence[Job], logs: Logs) -> Span:
     return first, None if rows and rows[-1].disposition == "running" else last
 
 
+def recorded(rows: Sequence[Job]) -> Span:
+    """When the run began and ended, by records alone that tell both."""
+    return when(rows, ()) if rows and rows[-1].ended_at else (None, None)
+
+
 def alive(rows: Sequence[Job], taken: datetime | None, logs: Logs) -> datetime | None:
     """Until when the run is known to have been there: to its end, or while it runs to the moment
     its records were `taken` and to the last line of its logs."""

@@ -39,9 +39,9 @@ from flatline.judging.first_wait import never_met
 from flatline.judging.idle_power import apart
 from flatline.judging.odd_ending import odd_ending
 from flatline.judging.one_look import looked_once
-from flatline.judging.pace import standstill
+from flatline.judging.pace import silent_while_it_runs, standstill
 from flatline.judging.recorder import analyse
-from flatline.judging.spinning import spinning
+from flatline.judging.spinning import on_the_only_card, spinning
 from flatline.judging.stalled import REPORT
 from flatline.judging.steering import scheduler
 from flatline.judging.waited_for import ACCUSED, Suspect, on_card, recorded, suspected
@@ -185,15 +185,20 @@ def _from_dumps(facts: Facts) -> Finding | None:
 
 
 def _frozen(facts: Facts) -> Finding | None:
-    """Several ranks went silent together long before the run was ended from outside."""
-    still = standstill(facts)
+    """Several ranks went silent together long before the run was ended from outside, or while it
+    runs and its GPUs wait for one that does not work."""
+    ended = standstill(facts)
+    still = ended or silent_while_it_runs(facts)
     many = (facts.world_size or len(facts.ranks)) > 1 or len(facts.hosts) > 1
     if still is None or not many:
         return None
     seen, seconds, derived, end = still
     at = getattr(end, "at", None)
     until = "its log" if facts.disposition in ("unknown", "running") else "the run was"
-    unpowered = apart(facts, at.timestamp() if at else None)
+    until = f"{until} ended" if ended else "its record was taken"
+    unpowered = apart(facts, at.timestamp() if ended and at else None)
+    if unpowered is None and ended is None:
+        return None
     odd = None if unpowered else odd_ending(facts)
     places = unpowered.places if unpowered else odd.places if odd else ()
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
@@ -211,7 +216,7 @@ def _frozen(facts: Facts) -> Finding | None:
         shows=(
             claim(
                 f"Progress came every {seen.interval_s:.1f} s, and then none for {seconds:.0f} s"
-                f" until {until} ended",
+                f" until {until}",
                 derived,
                 seen.last,
                 end,
@@ -240,7 +245,7 @@ def _frozen(facts: Facts) -> Finding | None:
 def _spun(facts: Facts) -> Finding | None:
     """All GPUs fell to what waiting draws, for as long as no step accounts for."""
     held = spinning(facts)
-    if held is None:
+    if held is None or on_the_only_card(facts) is not None:
         return None
     since = datetime.fromtimestamp(held.since, UTC)
     ended = facts.last.ended_at

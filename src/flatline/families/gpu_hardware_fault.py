@@ -126,7 +126,7 @@ def _placed(facts: Facts, found: Finding, within: Sequence[Fault]) -> Finding:
     shows = (*found.shows, *map(_shown, beside[:MOST_SHOWN]))
     cards = {f.place for f in beside if f in ending and f.place.host and f.place.gpu is not None}
     only = found.culprits[0] if len(found.culprits) == 1 else None
-    if not cards and only is not None and (only.device or only.host) and _undated(facts, found):
+    if not cards and only is not None and only.device and _undated(facts, found):
         cards = {f.place for f in beside if f.place.host and f.place.gpu is not None}
     read_on = found.fault_class in ("bus", "link")
     if not cards and only is not None and only.device and not read_on and found.onset is not None:
@@ -179,7 +179,9 @@ def _as_it_ended(facts: Facts, found: Finding, at: float) -> bool:
     died = [e.at for e in facts.exits if e.at is not None and e.attempt == found.attempt
             and not (isinstance(e.cite, LogCite) and e.cite.at_assumed)]  # fmt: skip
     onset = found.onset if found.onset and not floor(found, found.onset) else None
-    moment = onset or min(died, default=None) or facts.last.ended_at
+    ended = [m.cite.at for m in facts.standing("cancelled")
+             if m.attempt == found.attempt and m.cite.at and not m.cite.at_assumed]  # fmt: skip
+    moment = onset or min(died or ended, default=None) or facts.last.ended_at
     return moment is not None and abs(moment.timestamp() - at) <= SLACK_S
 
 

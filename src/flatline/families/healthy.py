@@ -42,6 +42,7 @@ from flatline.judging.level_kept import kept_level, policy_rewarded
 from flatline.judging.loss import curve
 from flatline.judging.pace import pace
 from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
+from flatline.judging.said_done import sent_in_vain
 from flatline.judging.slow_cpus import standing_apart
 from flatline.judging.throughput import (
     Slow,
@@ -55,7 +56,7 @@ from flatline.judging.throughput import (
 from flatline.judging.timeline import usual
 from flatline.judging.uneven import uneven
 from flatline.judging.unsettled import LEFT_OUT, unsettled
-from flatline.model import Cite, Claim, Finding, Job, Judgement
+from flatline.model import Cite, Claim, Finding, Job, Judgement, Step
 
 CODE = "G1"
 NAME = "healthy"
@@ -82,6 +83,7 @@ SAVING, MUCH = "What saving cost: see the warning.", 0.25
 SETTING = "What a setting costs that makes each kernel launch wait: see the warning."
 LEVEL = "Whether it still learnt: its loss kept the level that the run went on at."
 POLICY = "Whether it learnt what it should: its loss is not meant to fall; the reward rose."
+UNSENT = "Whether what was saved is whole: it was not looked at, and sending it failed."
 LEFT_LATE = "Why its processes did not leave once training was done: no stack of them was read."
 MUCH_SLOWER = 0.95
 """Below this part of its best level a phase is slow: repeats of one run differ by 2 %
@@ -97,16 +99,18 @@ def judge(facts: Facts) -> Judgement:
     if facts.disposition == "running":
         return _advancing(facts)
     left_late = facts.disposition == "timeout" and facts.reached_plan and _done(facts)
-    if facts.disposition != "completed" and not left_late:
+    unsent = sent_in_vain(facts) if facts.disposition == "failed" else None
+    if facts.disposition != "completed" and not left_late and unsent is None:
         return None
     track = facts.main_track(facts.last.n)
     if track is None:
         return None
     span = track.of_attempt(facts.last.n)
     first, last = facts.point(track, span[0]), facts.point(track, span[-1])
-    if facts.stops_short or (not facts.end_seen and _last_step_failed(facts.job)):
+    short = facts.stops_short or (not facts.end_seen and _last_step_failed(facts.job))
+    if short and unsent is None:
         return None
-    ends: list[Cite] = [m.cite for m in facts.tagged("end-ok")[-1:]]
+    ends: list[Cite] = [m.cite for m in facts.tagged("end-ok")[-1:]] or [*filter(None, [unsent])]
     job = facts.job
     if job is not None and job.disposition == "completed":
         ends.append(job.cite)
@@ -123,7 +127,7 @@ def judge(facts: Facts) -> Judgement:
     open_, rough = unsettled(facts, paced=slow is None), uneven(facts) if slow is None else None
     doubts = (*_doubts(facts, faults, outside), *((UNEVEN,) if rough else ()),
               *(one.question for one in open_),
-              *((LEFT_LATE,) if left_late else ()))  # fmt: skip
+              *((LEFT_LATE,) if left_late else ()), *((UNSENT,) if unsent else ()))  # fmt: skip
     if not gpus_seen(facts) or slow is not None or doubts:
         strength = min(strength, BLIND_CEILING)
     return Finding(
@@ -133,6 +137,7 @@ def judge(facts: Facts) -> Judgement:
             if slow else ", though a GPU showed a fault meanwhile" if faults
             else ", some steps taking far longer than most; nothing read says why" if rough
             else "; its processes held on until the time limit" if left_late
+            else "; its result could not be sent to where it was to go" if unsent
             else ", passing over what did not fit in GPU memory" if any(
                 one.question == LEFT_OUT for one in open_)
             else " and nothing that was read contradicts it"),
@@ -351,11 +356,15 @@ def _paced(facts: Facts, slow: Slow | None) -> tuple[Claim, ...]:
 
 
 def _last_step_failed(job: Job | None) -> bool:
-    """Whether the last program the job ran failed on record, though its script ended well: the
-    status of a script is that of its last command."""
+    """Whether the program of the job that ended last failed on record, though its script ended
+    well: the status of a script is that of its last command."""
     steps = [step for step in job.steps if step.id.isdigit()] if job is not None else []
-    last = max(steps, key=lambda step: int(step.id), default=None)
+    last = max(steps, key=lambda step: (_ended(step), int(step.id)), default=None)
     return last is not None and last.disposition not in ("completed", "cancelled", "unknown")
+
+
+def _ended(step: Step) -> float:
+    return 0.0 if step.ended_at is None else step.ended_at.timestamp()
 
 
 def _reached(step: int | None, plan: int | None) -> str:

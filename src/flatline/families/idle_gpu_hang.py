@@ -35,6 +35,7 @@ from flatline.judging.claims import claim
 from flatline.judging.gpus import BUSY_RATIO, Readings, readings
 from flatline.judging.one_look import looked_once
 from flatline.judging.pace import pace
+from flatline.judging.spinning import on_the_only_card, spinning
 from flatline.judging.stopped_card import (
     as_long_as_said,
     one_of_several,
@@ -69,7 +70,11 @@ STEADY, STEADY_W = 0.2, 15.0
 and went.  Idle cards drift by some watts; a kernel costs a card of 70 W and more some twenty."""
 REST = 0.5
 """Of what the same card drew at work, on which nothing ran all that time."""
+RESTS = 0.3
+"""The same of a card that rests: idle ones draw a fifth of their limit."""
 SHARED = 0.62
+UNSURE = 0.79
+"""Just short of confident."""
 LOOK_S = 15.0
 TEAR_DOWN_S = 60.0
 """A cancelled job's processes are ended within Slurm's KillWait of 30 s, and scraped as late."""
@@ -104,6 +109,8 @@ def judge(facts: Facts) -> Judgement:
     if not measured or facts.window is None or not _may_be(facts):
         return None
     start, end = _held(facts, facts.window)
+    if (at_rest := _unpowered(facts)) is not None:
+        return at_rest
     worked = _worked(facts, measured[0], _ended(facts, end))
     if worked is not None:
         return worked
@@ -114,6 +121,40 @@ def judge(facts: Facts) -> Judgement:
         for activity in measured  # each tells of any kernel, and one may be noisy at rest
     )
     return next(filter(None, tried), None)
+
+
+def _unpowered(facts: Facts) -> Finding | None:
+    """The only GPU of the run fell to rest by its power, for as long as no step accounts for,
+    though its activity says that a kernel ran: a gauge that sticks, or a kernel that spins."""
+    held, place = spinning(facts), on_the_only_card(facts)
+    if held is None or place is None:
+        return None
+    drawn = [cite.value for cite in held.shows[-1].cites if isinstance(cite, QueryCite)]
+    then, before = drawn[:2]
+    if then > RESTS * before:
+        return None
+    return Finding(
+        code=CODE,
+        summary=f"{place} drew {then:.0f} W, at work {before:.0f} W, for the last"
+        f" {held.seconds / 60:.0f} minutes, and nothing was printed",
+        attribution="unknown",
+        shows=held.shows,
+        implies=(claim("The process holds the device and gives it nothing to do.",
+                       *held.shows[-1].cites),),
+        strength=SHARED,
+        most=UNSURE,
+        culprits=(place,),
+        onset=datetime.fromtimestamp(held.since, UTC),
+        onset_step=facts.last_step,
+        attempt=facts.last.n,
+        cannot_decide=("Whether a kernel spins there, as its activity says, or that gauge sticks:"
+                       " a stack dump of the process would tell.",),
+        actions=(
+            Action("collect", "Dump the stack of the process before it is cancelled.",
+                   "py-spy dump --pid PID"),
+        ),
+        resubmit="unknown",
+    )  # fmt: skip
 
 
 def _to_the_end(

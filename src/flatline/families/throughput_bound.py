@@ -388,8 +388,8 @@ def _on_a_plain_network(facts: Facts) -> Finding | None:
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=("Whether it was all that the network carries, and all of it collectives'.",
-                       "Whether these hosts have a faster network: no adapter of one was"
-                       " measured.",),
+                       "Whether these hosts have a faster network that is theirs to use: their"
+                       " adapters would tell.",),
         actions=(
             Action("rerun", "Have NCCL use the fast adapters where there are any: its log says"
                    " which plugin it looked for.  Where there are none, send less: accumulate"

@@ -25,7 +25,7 @@ _OBJECT = re.compile(
 """What a row of `kubectl get events` or `kubectl get pods` is of: they list a whole namespace."""
 _TROUBLE = re.compile(
     r"\b(?:down|drain\w*|fail\w*|errors?|ECC|S?Xid|exclud\w*|unreach\w*|respond\w*|left out|faulty"
-    r"|broken|offline|unhealthy|not in)\b",
+    r"|broken|offline|unhealthy|not in|(?:node)?not ?ready)\b",
     re.IGNORECASE,
 )
 WATCHED = ("kernel", "nvidia", "amdgpu", "slurmctld", "checks", "transport", "storage")
@@ -188,10 +188,12 @@ def _stranger(facts: Facts, cite: LogCite) -> str | None:
     return None if name is None or _heard(facts, name) else name
 
 
-def _heard(facts: Facts, name: str) -> bool:
-    """Whether anything but what tells of its trouble names a host."""
+def _heard(facts: Facts, name: str, *, of_lines: bool = True) -> bool:
+    """Whether anything but what tells of its trouble names a host; `of_lines` are the hosts that
+    any line of the run speaks of."""
     short = name.partition(".")[0].lower()
-    nodes = [node for job in facts.jobs for node in job.nodes] + list(facts.last.hosts)
+    nodes = [node for job in facts.jobs for node in job.nodes]
+    nodes += facts.last.hosts if of_lines else ()
     places = [
         *(track.place.host for track in facts.tracks),
         *(read.place.host for read in facts.files),
@@ -218,7 +220,9 @@ def _strange(facts: Facts, cite: LogCite) -> str | None:
         return f"process {of['process']}"
     name = of.get("name") or of.get("node") or of.get("row")
     if name and (of["node"] or of["kind"] == "node"):
-        return None if facts.node_of(name) in facts.hosts else f"node {name}"
+        others = (m.cite.place.host for m in facts.matches if m.signature.origin != "kubernetes")
+        own = facts.node_of(name) in map(facts.node_of, filter(None, others))
+        return None if own or _heard(facts, name, of_lines=False) else f"node {name}"
     name = name or next((match.groups["pod"] for match in told if "pod" in match.groups), None)
     if name is None:
         return None

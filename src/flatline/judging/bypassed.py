@@ -24,6 +24,9 @@ traffic and logging do not come near."""
 FILLS = 1e9
 """Bytes a second, most of what 10 Gbit/s carry: collectives that need so much wait for sockets.  A
 judgement: ports of a fabric carry ten times as much and more."""
+SPEED, FULL, ALIKE = "network_speed_bytes", 0.8, 0.8
+"""What a device can carry, and the part of it that collectives over TCP come to: its framing alone
+takes a twentieth.  Hosts that send for one run send alike."""
 UNUSED = 0.01
 """RDMA traffic below this part of the plain network's is none."""
 PLAIN = ("network_transmit_bytes_total", "network_receive_bytes_total")
@@ -87,15 +90,29 @@ def filled(facts: Facts) -> tuple[QueryCite, LogCite] | None:
     """What the host that sent least sent over the plain network, where NCCL says that it uses it
     between several hosts and each fills it; and the line."""
     known, said = pace(facts), on_sockets(facts)
-    if known is None or said is None or len(facts.hosts) < 2 or not facts.measured(PLAIN[0]):
+    if known is None or said is None or not facts.measured(PLAIN[0]):
         return None
     begins, ends = map(int, known.span)
     sent = _sent(PLAIN[0], begins, ends)
     read = by_host(instant(facts, sent, ends))
     least = usual(facts, sent, ends, "plain network, the host that sent least", "min({})")
-    if read is None or len(read.rows) < 2 or least is None or least.value < FILLS:
+    if read is None or len(read.rows) < 2 or least is None:
+        return None
+    rates = [row.last for row in read.rows.values()]
+    if len(facts.hosts) < 2 and min(rates) < ALIKE * max(rates):
+        return None  # who took part is not known, and not all sent as much
+    if least.value < FILLS and not _fills_its_link(facts, begins, ends):
         return None
     return least, said.cite
+
+
+def _fills_its_link(facts: Facts, begins: int, ends: int) -> bool:
+    """Whether every host sends about as much as its busiest device can."""
+    if not facts.measured(SPEED):
+        return False
+    rate = f"rate({PLAIN[0]}[{max(1, ends - begins)}s])"
+    read = by_host(instant(facts, f"max by (host) ({rate} / {SPEED})", ends))
+    return read is not None and all(row.last >= FULL for row in read.rows.values())
 
 
 def _sent(signal: str, begins: int, ends: int) -> str:

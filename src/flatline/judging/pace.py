@@ -135,6 +135,20 @@ def standstill(facts: Facts) -> tuple[Pace, float, DerivedCite, Cite] | None:
     return seen, seconds, derived, ended[1]
 
 
+def silent_while_it_runs(facts: Facts) -> tuple[Pace, float, DerivedCite, Cite] | None:
+    """The same of a job that its record says is running: its log may be a copy from before, so
+    that other evidence must show that it stands still."""
+    seen, job = pace(facts), facts.job
+    if seen is None or seen.interval_s is None or job is None or facts.now is None:
+        return None
+    if facts.disposition != "running" or facts.end_seen:
+        return None
+    seconds, derived = silence(seen, facts.now, job.cite)
+    if seconds < max(STILL_INTERVALS * seen.interval_s, STILL_S, seen.pauses_s):
+        return None
+    return seen, seconds, derived, job.cite
+
+
 def _waits_on(facts: Facts, seen: Pace) -> tuple[datetime, Cite] | None:
     """The end of a log that for long has said one thing again and again, and no step."""
     last = facts.last_lines.get(seen.last.source) if isinstance(seen.last, LogCite) else None

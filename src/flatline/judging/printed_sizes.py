@@ -9,12 +9,12 @@ from flatline.facts import Facts, Track
 MOST_POINTS = 600
 """Lines that are read anew; a curriculum changes a handful of times."""
 STAGES = 12
-_MEANS = re.compile(r"seq|context|batch|response|completion|output|generation|prompt")
+_MEANS = re.compile(r"seq\w* ?len|context|batch|response|completion|output|generation|prompt")
 """What is packed, padded or generated may be another in each step; a count of frames so far is no
 size."""
 _SIZE = re.compile(
     r"(?<![\w.])((?:max_?|avg_?|mean_?|average[_ ]?|cur(?:rent)?[_ ]?|global_)?"
-    r"(?:seq(?:uence)?[_ -]?len(?:gth)?(?:/(?:mean|avg))?"
+    r"(?:seq(?:uence)?(?:[_ -]?len(?:gth)?)?(?:/(?:mean|avg))?"
     r"|(?:response|completion|output|generation|prompt)s?[_ /](?:mean_|avg_)?len(?:gth)?s?"
     r"(?:/(?:mean|avg))?|(?:context|ctx|window)(?:[_ -]?len(?:gth)?)?|crop(?:[_ ]size)?|bucket"
     r"|residues|patches|horizon|unroll|clip_len|tokens_per_\w{1,12}|(?:num[_ ]|n[_ ])?frames)"

@@ -15,8 +15,9 @@ from flatline.facts import Facts
 from flatline.judging.by_steps import Laid, added_up, laid
 from flatline.judging.by_work import laid_by_work
 from flatline.judging.claims import claim
-from flatline.judging.timeline import Timeline, timeline, usual
-from flatline.model import Cite, Claim
+from flatline.judging.gpus import readings
+from flatline.judging.timeline import Timeline, instant, timeline, usual
+from flatline.model import Cite, Claim, Place
 from flatline.series.phases import phases
 
 POWER, BUSY = "gpu_power_watts", ("gpu_utilization_ratio", "gpu_engine_active_ratio")
@@ -76,6 +77,18 @@ def spinning(facts: Facts) -> Spinning | None:
     shows = _shows(facts, known, (since, until), cut.ends[best.last - 1],
                    (signal, busy_in), by_work is None)  # fmt: skip
     return None if shows is None else Spinning(since, waited_s, shows, by_work is None)
+
+
+def on_the_only_card(facts: Facts) -> Place | None:
+    """The one GPU that was measured, where no more than one is known to have been given to the
+    run: nobody is there that it could wait for in a collective."""
+    many = (facts.job and (facts.job.gpus or 1) > 1) or (facts.world_size or 1) > 1
+    if many or len(facts.hosts) > 1 or facts.window is None:
+        return None
+    start, end = facts.window
+    lasted = max(1, int((end - start).total_seconds()))
+    read = readings(instant(facts, f"max_over_time({POWER}[{lasted}s])", end.timestamp()))
+    return next(iter(read.rows)) if read is not None and len(read.rows) == 1 else None
 
 
 def _lived(facts: Facts, measured: bool) -> tuple[float, float] | None:
