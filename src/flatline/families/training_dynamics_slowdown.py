@@ -215,8 +215,9 @@ def _spread_s(run: Course) -> float:
     one by what steps print, both are read from one line, or from one step's lines."""
     printed = not run.pace.clocked or bool(run.pace.laid_by)
     spread_s = (1 if printed else 2 * SLACK) * run.pace.interval_s
-    if printed:
-        return spread_s
+    if printed:  # the first slow point lies as far behind the border as the last good one before
+        begins, fell = _fall(run)
+        return max(spread_s, 1.01 * (fell - begins))
     return max(spread_s, GRADUAL * (run.pace.times[-1] - run.pace.times[0]))
 
 

@@ -8,12 +8,15 @@ good enough to show that a run goes on, and no proof that one stands still.
 
 from __future__ import annotations
 
-from datetime import timedelta
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from datetime import datetime, timedelta
 from itertools import pairwise
 from math import isfinite
 from statistics import median
 
-from flatline.facts import Facts
+from flatline.facts import Facts, Track
+from flatline.judging.own_clock import own_clock
 from flatline.judging.pace import RECENT, Pace
 from flatline.judging.timeline import usual
 from flatline.model import LogCite, QueryCite
@@ -47,6 +50,9 @@ def lately(facts: Facts) -> tuple[Pace, LogCite] | None:
     took = {b: (track.steps[b] - track.steps[a]) * track.step_s[b] for a, b in pairwise(span)}
     if anchor is None or anchor.at is None:
         return None
+    if clocked := _by_clock(track, own_clock(track, span), dated):
+        at, interval_s = clocked
+        return Pace(facts.point(track, span[-1]).cite, at, interval_s), anchor
     if any(not isfinite(length) or length <= 0 for length in took.values()):
         return None
     since = [i for i in span if track.lines[i] > anchor.line]
@@ -54,6 +60,23 @@ def lately(facts: Facts) -> tuple[Pace, LogCite] | None:
     usual = median(list(took.values())[-RECENT:])
     at = anchor.at + timedelta(seconds=seconds)
     return Pace(facts.point(track, span[-1]).cite, at, usual), anchor
+
+
+def _by_clock(
+    track: Track, ran: Mapping[int, float], dated: Sequence[LogCite]
+) -> tuple[datetime, float] | None:
+    """When the last step was made at the earliest, by the program's own clock and what was printed
+    before a step; and what that clock usually runs from one step to the next."""
+    lines, times = [track.lines[i] for i in ran], [*ran.values()]
+    began = [
+        cite.at - timedelta(seconds=times[below])
+        for cite in dated
+        if cite.at is not None and (below := bisect_right(lines, cite.line)) < len(lines)
+    ]
+    if len(ran) < LEAST or not began:
+        return None
+    usual_s = median(b - a for a, b in pairwise(times[-RECENT:]))
+    return max(began) + timedelta(seconds=times[-1]), usual_s
 
 
 def counted(facts: Facts, intervals: float) -> tuple[tuple[QueryCite, QueryCite], float] | None:

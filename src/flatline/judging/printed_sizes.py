@@ -25,6 +25,10 @@ _SIZE = re.compile(
     re.IGNORECASE,
 )
 """Means of what was packed or padded are fractions; rows of JSON quote their names."""
+_CONSUMED = re.compile(
+    r"consumed samples:\s+(\d{1,15})\b.{0,20}?\bconsumed tokens:\s+(\d{1,18})\b"
+)
+"""Of Megatron-DeepSpeed, whose curriculum makes the samples longer."""
 
 
 def printed_sizes(facts: Facts, track: Track) -> list[tuple[str, list[int], list[float]]]:
@@ -32,8 +36,17 @@ def printed_sizes(facts: Facts, track: Track) -> list[tuple[str, list[int], list
     span = track.of_attempt(facts.last.n)
     stride = max(1, len(span) // MOST_POINTS)
     found: dict[str, tuple[list[int], list[float]]] = {}
+    before: tuple[int, int] | None = None
     for index in span[::stride]:
-        for name, value in _SIZE.findall(facts.point(track, index).cite.text):
+        text = facts.point(track, index).cite.text
+        if told := _CONSUMED.search(text):
+            samples, tokens = int(told[1]), int(told[2])
+            if before is not None and samples > before[0]:
+                at, values = found.setdefault("tokens of a sample", ([], []))
+                at.append(index)
+                values.append(round((tokens - before[1]) / (samples - before[0]), 1))
+            before = samples, tokens
+        for name, value in _SIZE.findall(text):
             at, values = found.setdefault(" ".join(re.split(r"[_ -]", name.lower())), ([], []))
             at.append(index)
             values.append(float(value.replace(",", "")))

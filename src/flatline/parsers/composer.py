@@ -1,16 +1,16 @@
 """
 MosaicML Composer and LLM Foundry: a heading `[batch=15/20]:`, its metrics a line each below it.
 
-The heading is the step; the lines below give it its loss and its gradient norm, as further points
-of the same step.  A run planned in epochs prints `[epoch=2][batch=3/8]:`, which counts within the
-epoch; one planned in tokens or samples prints those, and no step is claimed.  `[Eval batch=...]`
-is evaluation.  The first loss below a heading is the training loss; what a console of many
-metrics calls `loss/train/...` beside it is a part.
+The heading is the step; the lines below give it its loss, its gradient norm and the program's own
+clock, as further points of the same step.  A run planned in epochs prints
+`[epoch=2][batch=3/8]:`, which counts within the epoch; one planned in tokens or samples prints
+those, and no step is claimed.  `[Eval batch=...]` is evaluation.  The first loss below a heading
+is the training loss; what a console of many metrics calls `loss/train/...` beside it is a part.
 
 Refused: learning rate and samples a second; OLMo's headings (see `olmo`).
 
 Source: `ConsoleLogger._get_progress_string` and `log_to_console` of
-composer/loggers/console_logger.py, 0.12 to 0.32.
+composer/loggers/console_logger.py, 0.12 to 0.32; `SpeedMonitor` of composer/callbacks.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ TRIGGERS = (
     r"(Train|train/)? ?(loss/train/total|CrossEntropyLoss|CE loss)[:=] ",
     r"Train l2_norm/grad/global: ",
     r"throughput/batches_per_sec: ",
+    r"Train (time|wall_clock)/train: ",
     r"checkpoint_saver: Checkpoint locally saved to ",
 )
 _HEADING = Late(
@@ -43,6 +44,8 @@ _LOSS = Late(
 )
 _SAVED = Late(r"Checkpoint locally saved to \S{1,400}/ep[0-9]{1,7}-ba([0-9]{1,12})")
 _RATE = Late(r"\s*(?:Train )?throughput/batches_per_sec: *(" + NUMBER + ")")
+_CLOCK = Late(r"\s*Train (time|wall_clock)/train: *(" + NUMBER + ")")
+"""Hours since training began, saves between batches in them; seconds before 0.16."""
 _NORM = Late(r"\s*Train l2_norm/grad/global: *(" + NUMBER + ")")
 
 
@@ -77,6 +80,10 @@ class Reader:
         """What else is said of the step, a line each."""
         if norm := _NORM.match(text):
             return (Progress("train", self._step, grad_norm=number(norm[1])),)
+        if clock := _CLOCK.match(text):
+            ran = number(clock[2])
+            over = 3600.0 if clock[1] == "time" else 1.0
+            return () if ran is None else (Progress("train", self._step, since_s=over * ran),)
         rate = _RATE.match(text)
         value = number(rate[1]) if rate else None
         return (Progress("train", self._step, step_s=1 / value),) if value else ()
