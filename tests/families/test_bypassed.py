@@ -181,3 +181,22 @@ def test_near_misses_of_a_network_that_is_filled(
 ) -> None:
     """What is sent may be data and saves, and what waits may wait for something else."""
     assert plain(tmp_path, active=active, sent=sent, line=line).code != "D2"
+
+
+@pytest.mark.parametrize(("speed", "found"), [(1.25e8, True), (1.25e9, False)],
+                         ids=["1 Gbit/s", "10 Gbit/s"])  # fmt: skip
+def test_a_link_is_filled_by_what_it_carries(tmp_path: Path, speed: float, found: bool) -> None:
+    """A slow one by little."""
+    plain(tmp_path, active=0.25, sent=1.14e8, line="Using network Socket")
+    text = (tmp_path / "metrics.prom").read_text()
+    sent = "node_network_transmit_bytes_total{"
+    speeds = {
+        f"{row.partition('} ')[0].replace(sent, 'node_network_speed_bytes{')}}} {speed:.0f}"
+        f" {row.rpartition(' ')[2]}"
+        for row in text.splitlines() if row.startswith(sent)
+    }  # fmt: skip
+    (tmp_path / "metrics.prom").write_text(text + "\n".join(sorted(speeds)) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code == "D2") is found
+    assert not found or verdict.confidence < 0.8

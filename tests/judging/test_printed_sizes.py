@@ -1,0 +1,48 @@
+"""What a step works on, as loops print it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.judging.printed_sizes import printed_sizes
+
+
+@pytest.mark.parametrize(
+    ("line", "name", "values"),
+    [
+        (lambda n, size: f"step {n}/400 seq {size} loss 3.1 400 ms/step", "the seq", {512, 1024}),
+        (lambda n, size: f"step:{n} - global_seqlen/mean:{size + n % 7}.5 - actor/pg_loss:0.1"
+         " - perf/time_per_step:58.7", "the global seqlen/mean", None),
+        (lambda n, size: f"step {n} loss 2.1 response_length/mean {size + n % 5} step_time 2.0s",
+         "the response length/mean", None),
+        (lambda n, size: f" iteration {n}/ 400 | consumed samples: {512 * n} | consumed tokens:"
+         f" {512 * (512 * min(n, 100) + 1024 * max(n - 100, 0))} | elapsed time per iteration"
+         f" (ms): 900.0 | lm loss: 3.0 |", "the tokens of a sample", {512, 1024}),
+    ],
+)  # fmt: skip
+def test_sizes_of_several_words(
+    tmp_path: Path, line: Callable[[int, int], str], name: str, values: set[int] | None
+) -> None:
+    rows = [line(n, 512 if n <= 100 else 1024) for n in range(1, 201)]
+    (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
+    facts = collect(Request((str(tmp_path),)))
+    track = facts.main_track(0)
+
+    assert track is not None
+    found = {said: set(read) for said, _, read in printed_sizes(facts, track)}
+    assert name in found
+    assert values is None or found[name] == values
+
+
+def test_a_count_that_goes_up_is_no_size(tmp_path: Path) -> None:
+    rows = [f"step {n} seq {n} loss 2.1 step_time 2.0s" for n in range(1, 201)]
+    (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
+    facts = collect(Request((str(tmp_path),)))
+    track = facts.main_track(0)
+
+    assert track is not None
+    assert printed_sizes(facts, track) == []
