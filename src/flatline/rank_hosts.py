@@ -123,7 +123,9 @@ def _in_blocks(
     yield from (Place(host=hosts[n], rank=task) for task, n in told if n is not None)
 
 
-def _as_tasks(exits: Iterable[ProcessExit], heard: set[int], world: int | None) -> Iterable[Place]:
+def _as_tasks(
+    exits: Iterable[ProcessExit], heard: set[int], world: int | None, gpus: int | None
+) -> Iterable[Place]:
     """
     The hosts of the tasks that srun spoke of, where so many tasks can only be the ranks.
 
@@ -134,6 +136,8 @@ def _as_tasks(exits: Iterable[ProcessExit], heard: set[int], world: int | None) 
             if e.reporter == "srun" and e.place.task is not None}  # fmt: skip
     most = max(told, default=0)
     if world is None or not world / 2 <= most < world or max(heard, default=0) >= world:
+        return
+    if gpus not in (None, world):  # what was stated may be the size of a part
         return
     yield from (Place(host=host, rank=task) for task, host in told.items())
 
@@ -162,7 +166,7 @@ def told_of_hosts(
     printed = as_printed(
         matches, hosts, world, lambda match: named_after(match.cite.source, hosts)
     )
-    as_tasks = _as_tasks(exits, heard, stated_world(matches))
+    as_tasks = _as_tasks(exits, heard, stated_world(matches), gpus)
     return (*_named_after(tracks, hosts), *said, *by_tasks, *in_blocks, *printed, *as_tasks)
 
 

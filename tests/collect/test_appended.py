@@ -66,3 +66,16 @@ def test_near_misses(tmp_path: Path, rows: str, log: str) -> None:
 
     assert read.last_step is not None
     assert not [gap for gap in read.gaps if "which ended before" in gap.reason]
+
+
+def test_a_kernels_lines_of_a_job_before_stay(tmp_path: Path) -> None:
+    """A card that failed under it may still be there."""
+    rows = row("71", "COMPLETED", 0, 32) + row("72", "FAILED", 40, 45)
+    request = folder(tmp_path, rows, steps(41, 6))
+    said = ((10, "63, pid=1, Row Remapper: New row marked"), (43, "31, pid=2, MMU Fault"))
+    lines = [f"{BEGAN + timedelta(minutes=m):%FT%T}+00:00 n1 kernel: NVRM: Xid (PCI:0000:3b:00):"
+             f" {xid}" for m, xid in said]  # fmt: skip
+    (tmp_path / "kern.log").write_text("\n".join(lines) + "\n")
+    read = collect(request)
+
+    assert {m.cite.line for m in read.matches if m.cite.source == "kern.log"} == {1, 2}

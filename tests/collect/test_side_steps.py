@@ -50,6 +50,27 @@ def test_near_misses(tmp_path: Path, killed: str, trainer: str) -> None:
     assert diagnose(collect(run(tmp_path, killed, trainer))).code == "A2"
 
 
+@pytest.mark.parametrize("until_min", [28, 20], ids=["amid", "well before"])
+def test_the_trainer_may_be_the_shorter_step(tmp_path: Path, until_min: int) -> None:
+    """A monitor may go on to the job's end: no training step stands behind the kill."""
+    request = run(tmp_path, killed="1")
+    log = tmp_path / "train.log"
+    log.write_text("".join(log.read_text().splitlines(keepends=True)[: 2 * until_min]))
+
+    assert diagnose(collect(request)).code != "G1"
+
+
+def test_a_longer_step_that_was_over_before(tmp_path: Path) -> None:
+    """Data were prepared; then the trainer was killed."""
+    request = run(tmp_path, killed="1")
+    records = (tmp_path / "sacct.txt").read_text().splitlines()
+    moved = records[-1].replace("05:00:00|2026-05-05T05:30", "06:01:00|2026-05-05T06:31")
+    (tmp_path / "sacct.txt").write_text("\n".join([*records[:-1], moved]) + "\n")
+    read = collect(request)
+
+    assert not [gap for gap in read.gaps if "is not of the step" in gap.reason]
+
+
 def test_a_log_of_another_time_is_not_the_jobs(tmp_path: Path) -> None:
     """It may be of an earlier try: nothing but the job's time says whose it is."""
     request = run(tmp_path, killed="1", name="old.log")

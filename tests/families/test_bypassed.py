@@ -183,8 +183,8 @@ def test_near_misses_of_a_network_that_is_filled(
     assert plain(tmp_path, active=active, sent=sent, line=line).code != "D2"
 
 
-@pytest.mark.parametrize(("speed", "found"), [(1.25e8, True), (1.25e9, False)],
-                         ids=["1 Gbit/s", "10 Gbit/s"])  # fmt: skip
+@pytest.mark.parametrize(("speed", "found"), [(1.25e8, True), (1.25e9, False), (0.0, False)],
+                         ids=["1 Gbit/s", "10 Gbit/s", "not known"])  # fmt: skip
 def test_a_link_is_filled_by_what_it_carries(tmp_path: Path, speed: float, found: bool) -> None:
     """A slow one by little."""
     plain(tmp_path, active=0.25, sent=1.14e8, line="Using network Socket")

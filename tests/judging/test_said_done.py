@@ -8,9 +8,10 @@ import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
-from flatline.model import Verdict
+from flatline.model import LogCite, Verdict
 
 STEPS = "".join(f"step {n}/600 loss {3 * 0.9985**n:.4f}\n" for n in range(1, 601))
+EARLY = STEPS.replace("step 301/", "Saved checkpoint at step 300 to /out/300\nstep 301/")
 DONE = "Training complete\n"
 SAVED = "Saved checkpoint at step 600 to /out/final\n"
 SENDS = "uploading /out/final to s3://models/run-7\n"
@@ -55,6 +56,8 @@ def test_training_was_done(tmp_path: Path, last: str) -> None:
     assert (verdict.code, verdict.state) == ("G1", "healthy")
     assert verdict.confidence < 0.8
     assert "could not be sent" in verdict.headline
+    failed = [cite.text for cite in verdict.shows[0].cites if isinstance(cite, LogCite)][-1]
+    assert failed.startswith(last.splitlines()[-1][:60])
     assert [f.finding.role for f in verdict.findings if f.finding.code in ("A3", "C6")] == [
         "warning"
     ]
@@ -65,11 +68,14 @@ def test_training_was_done(tmp_path: Path, last: str) -> None:
     [
         ((STEPS[:9000], SAVED, SENDS, EXPIRED), "A3"),
         ((STEPS, DONE, SENDS, EXPIRED), "A3"),
+        ((EARLY, DONE, SENDS, EXPIRED), "A3"),
+        ((STEPS, SAVED, DONE, "wandb: uploading artifact run-7-history\n", REPORTS), "A3"),
         ((STEPS, SAVED, DONE, REPORTS), "A3"),
         ((STEPS, SAVED, DONE, SENDS, EXPIRED, FULL),
          None),
     ],
-    ids=["amid the steps", "nothing was saved", "nothing is sent", "another failure"],
+    ids=["amid the steps", "nothing was saved", "saved long before", "sent beside it",
+         "nothing is sent", "another failure"],
 )  # fmt: skip
 def test_near_misses(tmp_path: Path, parts: tuple[str, ...], code: str | None) -> None:
     verdict = judged(tmp_path, *parts)

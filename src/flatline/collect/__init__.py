@@ -179,7 +179,8 @@ def read(
         gaps.append(ENDLESS)
     gaps += hold(rows, [events for _, _, events in logs], numbers)
     dated(logs, numbers.window, when(rows, ()))
-    gaps += of_this_run([events for _, _, events in logs], rows, records.jobs)
+    own = [events for file, _, events in logs if file.kind == LOG]
+    gaps += of_this_run(own, rows, records.jobs)
     placed(logs, records.addresses,
            lambda: (*held, *(h for one in numbers.carried() for h in one.hosts)))  # fmt: skip
     _unread(found, gaps)

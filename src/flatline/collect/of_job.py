@@ -135,12 +135,14 @@ def in_its_time(
     found: Sequence[Found], unsure: Sequence[Found], logs: Sequence[Log[S]], rows: Sequence[Job]
 ) -> tuple[list[Found], list[Log[S]]]:
     """The files with those of which it was unsure, and the logs, where what they date shows them
-    to be the job's."""
-    kept = [one for one in logs if one[0] not in unsure or _in_its_time(one[2], rows)]
+    to be the job's: with steps only where no log that is surely its own has any."""
+    stepless = not any(events.tracks for file, _, events in logs if file not in unsure)
+    kept = [one for one in logs
+            if one[0] not in unsure or _in_its_time(one[2], rows, stepless=stepless)]  # fmt: skip
     return [*found, *(file for file, *_ in kept if file in unsure)], kept
 
 
-def _in_its_time(events: LogEvents, rows: Sequence[Job]) -> bool:
+def _in_its_time(events: LogEvents, rows: Sequence[Job], *, stepless: bool) -> bool:
     """Whether a log that has steps, or tells of the job or of a node of it, has dates, and all of
     them lie within the job's time by its record: a log of no name is the job's then."""
     began = min((row.started_at for row in rows if row.started_at), default=None)
@@ -151,7 +153,7 @@ def _in_its_time(events: LogEvents, rows: Sequence[Job]) -> bool:
     job = rows[-1]
     named = any(m.groups.get("job") == job.id or m.cite.place.host in job.nodes
                 for m in events.matches)  # fmt: skip
-    if not (events.tracks or named):
+    if not ((events.tracks and stepless) or named):
         return False
     return began - SLACK <= first and last <= ended + SLACK
 

@@ -2,19 +2,23 @@
 What is told of a step that ran beside the one that trained: a monitor, a log shipper.
 
 Slurm's daemons name the step they speak of, and the records say what became of each.  A step that
-failed while a longer one of the same job completed did not end the training.
+failed while another went on, with training steps dated behind its end, did not end the training.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from datetime import datetime, timedelta
+from math import inf, isfinite
 
 from flatline.collect.events import LogEvents
-from flatline.model import Gap, Job
+from flatline.model import Gap, Job, Step
 from flatline.tracks import LOG
 
 SOUND = ("completed", "running")
+SLACK = timedelta(minutes=2)
+"""By which clocks of hosts and of the controller differ."""
 BEHIND = 2
 """Lines: srun says right behind it which task that was."""
 _STEP = re.compile(r"\bStepId=(\d{1,12})\.(\d{1,6})\b")
@@ -25,7 +29,10 @@ def without_side_steps(logs: Sequence[LogEvents], rows: Sequence[Job]) -> list[G
     if not rows:
         return []
     job, gaps = rows[-1], []
-    side = _side(job)
+    made = [
+        track.at[i] for one in logs for track in one.tracks.values() for i in range(len(track))
+    ]
+    side = _side(job, max(filter(isfinite, made), default=-inf))
     for events in logs if side else ():
         told = {
             (found[2], cite.line)
@@ -45,18 +52,20 @@ def without_side_steps(logs: Sequence[LogEvents], rows: Sequence[Job]) -> list[G
     return gaps
 
 
-def _side(job: Job) -> dict[str, str]:
-    """Name by number of each step that failed while a longer one went on."""
+def _side(job: Job, stepped: float) -> dict[str, str]:
+    """Name by number of each step that failed while another of the job went on and completed, or
+    still runs, and the training went on as well: until `stepped` (POSIX seconds)."""
     steps = [step for step in job.steps if step.id.isdigit() and step.started_at]
-    sound = [
-        (step.ended_at - step.started_at).total_seconds()
-        for step in steps
-        if step.disposition == "completed" and step.ended_at and step.started_at
-    ]
-    going = any(step.disposition == "running" for step in steps)
     return {
         step.id: step.name
         for step in steps
-        if step.disposition not in SOUND and step.ended_at and step.started_at
-        and (going or max(sound, default=0.0) > (step.ended_at - step.started_at).total_seconds())
+        if step.disposition not in SOUND and step.ended_at is not None
+        and stepped > (step.ended_at + SLACK).timestamp()
+        and any(_went_on(other, step.ended_at) for other in steps)
     }  # fmt: skip
+
+
+def _went_on(step: Step, at: datetime) -> bool:
+    if step.disposition not in SOUND or step.started_at is None or step.started_at > at:
+        return False
+    return step.ended_at is None or step.ended_at > at

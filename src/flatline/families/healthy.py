@@ -110,12 +110,16 @@ def judge(facts: Facts) -> Judgement:
     short = facts.stops_short or (not facts.end_seen and _last_step_failed(facts.job))
     if short and unsent is None:
         return None
-    ends: list[Cite] = [m.cite for m in facts.tagged("end-ok")[-1:]] or [*filter(None, [unsent])]
+    ends: list[Cite] = [m.cite for m in facts.tagged("end-ok")[-1:]]
     job = facts.job
     if job is not None and job.disposition == "completed":
         ends.append(job.cite)
     plan = facts.planned_steps
     shows = [claim(_reached(facts.last_step, plan), *([*ends] or [last.cite]), last.cite)]
+    if unsent is not None:
+        shows = [
+            claim("The program said that it was done, and failed as it sent its result", *unsent)
+        ]
     if len(span) > 1 and track.has_loss[span[0]] and track.has_loss[span[-1]]:
         shows.append(
             claim(f"The {track.loss_name} went from {first.loss:g} to {last.loss:g}",

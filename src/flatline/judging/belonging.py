@@ -188,12 +188,10 @@ def _stranger(facts: Facts, cite: LogCite) -> str | None:
     return None if name is None or _heard(facts, name) else name
 
 
-def _heard(facts: Facts, name: str, *, of_lines: bool = True) -> bool:
-    """Whether anything but what tells of its trouble names a host; `of_lines` are the hosts that
-    any line of the run speaks of."""
+def _heard(facts: Facts, name: str) -> bool:
+    """Whether anything but what tells of its trouble names a host."""
     short = name.partition(".")[0].lower()
-    nodes = [node for job in facts.jobs for node in job.nodes]
-    nodes += facts.last.hosts if of_lines else ()
+    nodes = [node for job in facts.jobs for node in job.nodes] + list(facts.last.hosts)
     places = [
         *(track.place.host for track in facts.tracks),
         *(read.place.host for read in facts.files),
@@ -222,7 +220,7 @@ def _strange(facts: Facts, cite: LogCite) -> str | None:
     if name and (of["node"] or of["kind"] == "node"):
         others = (m.cite.place.host for m in facts.matches if m.signature.origin != "kubernetes")
         own = facts.node_of(name) in map(facts.node_of, filter(None, others))
-        return None if own or _heard(facts, name, of_lines=False) else f"node {name}"
+        return None if own or _heard(facts, name) else f"node {name}"
     name = name or next((match.groups["pod"] for match in told if "pod" in match.groups), None)
     if name is None:
         return None

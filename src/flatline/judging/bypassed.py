@@ -111,7 +111,7 @@ def _fills_its_link(facts: Facts, begins: int, ends: int) -> bool:
     if not facts.measured(SPEED):
         return False
     rate = f"rate({PLAIN[0]}[{max(1, ends - begins)}s])"
-    read = by_host(instant(facts, f"max by (host) ({rate} / {SPEED})", ends))
+    read = by_host(instant(facts, f"max by (host) ({rate} / ({SPEED} > 0))", ends))
     return read is not None and all(row.last >= FULL for row in read.rows.values())
 
 
