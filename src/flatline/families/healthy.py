@@ -56,7 +56,7 @@ from flatline.judging.throughput import (
 from flatline.judging.timeline import usual
 from flatline.judging.uneven import uneven
 from flatline.judging.unsettled import LEFT_OUT, unsettled
-from flatline.model import Cite, Claim, Finding, Job, Judgement, Step
+from flatline.model import Cite, Claim, Finding, Job, Judgement, LogCite, Step
 
 CODE = "G1"
 NAME = "healthy"
@@ -110,16 +110,8 @@ def judge(facts: Facts) -> Judgement:
     short = facts.stops_short or (not facts.end_seen and _last_step_failed(facts.job))
     if short and unsent is None:
         return None
-    ends: list[Cite] = [m.cite for m in facts.tagged("end-ok")[-1:]]
-    job = facts.job
-    if job is not None and job.disposition == "completed":
-        ends.append(job.cite)
     plan = facts.planned_steps
-    shows = [claim(_reached(facts.last_step, plan), *([*ends] or [last.cite]), last.cite)]
-    if unsent is not None:
-        shows = [
-            claim("The program said that it was done, and failed as it sent its result", *unsent)
-        ]
+    shows = [_ended_so(facts, plan, last.cite, unsent)]
     if len(span) > 1 and track.has_loss[span[0]] and track.has_loss[span[-1]]:
         shows.append(
             claim(f"The {track.loss_name} went from {first.loss:g} to {last.loss:g}",
@@ -157,6 +149,20 @@ def judge(facts: Facts) -> Judgement:
         cannot_decide=(*_open(facts, slow), *doubts),
         resubmit="unnecessary",
     )  # fmt: skip
+
+
+def _ended_so(
+    facts: Facts, plan: int | None, last: LogCite, unsent: tuple[LogCite, LogCite] | None
+) -> Claim:
+    """What says that the run ended, and how far it had come."""
+    if unsent is not None:
+        text = "The program said that it was done, and failed as it sent its result"
+        return claim(text, *unsent)
+    ends: list[Cite] = [m.cite for m in facts.tagged("end-ok")[-1:]]
+    job = facts.job
+    if job is not None and job.disposition == "completed":
+        ends.append(job.cite)
+    return claim(_reached(facts.last_step, plan), *(ends or [last]), last)
 
 
 def _done(facts: Facts) -> bool:
