@@ -51,7 +51,7 @@ from flatline.judging.throughput import (
 )
 from flatline.judging.timeline import timeline
 from flatline.judging.uniform import other_dynamics
-from flatline.model import Action, Cite, Cleared, Finding, Judgement
+from flatline.model import Action, Cite, Cleared, Finding, Judgement, LogCite
 from flatline.series.spread import SIGMA, mad
 
 CODE = "D6"
@@ -87,7 +87,9 @@ anything else that is printed."""
 SLACK = 2
 """Stretches by which the two may miss one another: logs and events are written later."""
 _TOKENS = re.compile(
-    r"(?i)(?<![a-z])(?:tok(?:en)?s?(?:[_ ]?/[_ ]?s|[_ ]?per[_ ]?s(?:ec|\b))|(?:tps|wps)\b)"
+    r"(?i)(?:(?P<before>\d[\d,]*(?:\.\d+)?) ?)?"
+    r"(?<![a-z])(?:tok(?:en)?s?(?:[_ ]?/[_ ]?s|[_ ]?per[_ ]?s(?:ec|\b))|(?:tps|wps)\b)"
+    r"(?:[a-z/_ ()'\"]{0,30}[:= ]{1,4}(?P<after>\d[\d,]*(?:\.\d+)?))?"
 )
 
 
@@ -242,10 +244,20 @@ def _more_a_step(facts: Facts) -> Finding | None:
     move = min(grown, key=lambda m: m.chance)
     longer = f"Steps take {1 / part - 1:.0%} longer since {move.name} grew"
     found = replace(_finding(facts, run, move, ()), summary=longer)
-    if _TOKENS.search(facts.point(run.pace.track, run.pace.indexes[-1]).cite.text) is None:
+    last = facts.point(run.pace.track, run.pace.indexes[-1]).cite.text
+    if _TOKENS.search(last) is None or _fewer_tokens(move):
         return found
     held = f"{longer}; the tokens a second that are printed held"
     return replace(found, summary=held, strength=0.3, role="warning", severity="warning")
+
+
+def _fewer_tokens(move: _Move) -> bool:
+    """Whether the tokens a second that the log prints fell where the size grew."""
+    said = [_TOKENS.search(cite.text) if isinstance(cite, LogCite) else None
+            for cite in (move.before, move.after)]  # fmt: skip
+    told = [one["after"] or one["before"] for one in said if one is not None]
+    rates = [float(text.replace(",", "")) for text in told if text]
+    return len(rates) == len(said) and rates[1] < (1 - DROP) * rates[0]
 
 
 def _in_order(facts: Facts, run: Course) -> Judgement:

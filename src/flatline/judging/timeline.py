@@ -78,11 +78,15 @@ def by_host(answer: Answer | None) -> ByHost | None:
 
 
 def alone(rows: Iterable[tuple[K, Row]]) -> dict[K, Row]:
-    """Those that stand alone under their key."""
-    found: dict[K, Row | None] = {}
+    """Those that stand alone under their key, or that alone move there: beside the exporter of a
+    host a forgotten one may go on serving its last reading."""
+    found: dict[K, list[Row]] = {}
     for key, row in rows:
-        found[key] = None if key in found else row
-    return {key: row for key, row in found.items() if row is not None}
+        found.setdefault(key, []).append(row)
+    for key, several in found.items():
+        if len(several) > 1:
+            found[key] = [row for row in several if not row.still]
+    return {key: several[0] for key, several in found.items() if len(several) == 1}
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from flatline.model import Claim, LogCite, Match, Place, ProcessExit
 
 FAILED = ("c10d-store-connect-timeout",)
 """What says that it gave up: one that is told of no route tries again, and may come after all."""
+RETRIED = "c10d-store-retry"
 BARRIER, BEHIND = "jax-connect-barrier-timeout", 80
 """JAX's, and how many lines behind it the missing tasks may stand on, one each."""
 _REACHED = re.compile(r"tasks that reached the barrier: (?P<came>\d{1,6})/(?P<all>\d{1,6})")
@@ -43,7 +44,7 @@ _WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 
 def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """Those hosts, and what shows it; nothing where none of the three tells."""
-    ways = (one(facts) for one in (_unconnected, _not_registered, _left_over))
+    ways = (one(facts) for one in (_unconnected, _not_registered, _left_over, _still_tried))
     return next((found for found in ways if found[0]), ((), None))
 
 
@@ -144,6 +145,29 @@ def _left_over(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     text = f"On every other host a task gave up, on {name_places(places)} none did"
     return places, claim(f"{text}, and {world - came} of {world} were missing", cite,
                          *[*gave_up.values()][:SHOWN])  # fmt: skip
+
+
+def _still_tried(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
+    """The hosts that alone say more than once that a try to connect failed, where as many are
+    missing as run there."""
+    missing, told = _missing(facts), dict[str, list[LogCite]]()
+    for match in facts.matches:
+        if match.signature.id == RETRIED and match.attempt == facts.last.n:
+            labelled = facts.node_of(match.cite.text.partition(": ")[0])
+            host = labelled if labelled in facts.hosts else _host(facts, match)
+            if host is None:
+                return (), None
+            told.setdefault(host, []).append(match.cite)
+    hosts = len(facts.hosts or hosts_with_logs(facts))
+    if missing is None or not told or any(len(said) < LEAST for said in told.values()):
+        return (), None
+    cite, came, world = missing
+    if len(told) > FEW_RATIO * hosts or (world - came) * hosts != len(told) * world:
+        return (), None
+    places = tuple(Place(host=host) for host in sorted(told))
+    text = f"Alone {name_places(places)} tried again and again to connect"
+    return places, claim(f"{text}, and {world - came} of {world} were missing", cite,
+                         *(said[-1] for said in told.values()))  # fmt: skip
 
 
 def _waited(facts: Facts) -> dict[str, LogCite]:

@@ -76,6 +76,12 @@ class Row:
         return compress(zip(self.table.times[first:last], values, strict=True), present)
 
     @property
+    def still(self) -> bool:
+        """Whether all of its values are the same one, but for what rounding makes of its mean."""
+        values = self.table.values[self.number][self.table.present[self.number]]
+        return not len(values) or bool((abs(values - values[0]) <= STILL * abs(values[0])).all())
+
+    @property
     def last(self) -> float:
         """The newest value. Raises IndexError where there is none."""
         return float(self.table.values[self.number][self.table.present[self.number]][-1])
@@ -112,6 +118,8 @@ def by_exporter(rows: Mapping[K, Row]) -> dict[str, list[K]]:
 
 Pin = Callable[[Row, float], tuple[str, float]]
 """Narrows an answer's native query to one row at one time: the query and its value."""
+STILL = 1e-9
+"""Relative; the mean of a constant differs from it by some 1e-16 for each sample."""
 
 
 @dataclass(frozen=True, slots=True)
