@@ -36,7 +36,7 @@ from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 
 from flatline.facts import KERNEL, Facts
-from flatline.judging.addresses import carded, numbered
+from flatline.judging.addresses import by_kernel, carded, numbered
 from flatline.judging.anchored import MOST, UNPROVEN
 from flatline.judging.claims import claim, distinct
 from flatline.judging.counters import counted
@@ -102,7 +102,8 @@ def judge(facts: Facts) -> Judgement:
     worn = worn_links(facts)
     slowed = () if worn is None else (_slowed(facts, worn, timed),)
     if found is not None:
-        return (carded(facts, numbered(facts, _placed(facts, found, timed))), *slowed)
+        placed = numbered(facts, _placed(facts, found, timed))
+        return (carded(facts, by_kernel(facts, placed)), *slowed)
     findings = [*slowed]
     if worn is not None:
         timed = tuple(f for f in timed if f.fault_class != "link" or f.place not in worn.places)

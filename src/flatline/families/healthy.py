@@ -90,6 +90,8 @@ MUCH_SLOWER = 0.95
 (docs/design/slow-runs.md)."""
 NEWS_INTERVALS = 5.0
 """Progress that is older than so many of its usual intervals has stopped, or its log has."""
+MUCH_LESS = 0.9
+"""Below it nobody would call a run healthy that goes on so."""
 LONG_SHARE = 0.1
 """Of the run's time; less is an evaluation or a save that the log does not name."""
 
@@ -267,7 +269,10 @@ def _advancing(facts: Facts) -> Finding | None:
     news = None if track is None or job is None else _news(facts, job)
     if news is None or track is None or job is None:
         return None
-    slow = _slow(facts)
+    slow, run = _slow(facts), course_to_tell(facts)
+    to_the_end = run is not None and slow is not None and slow.points[1] == len(run.pace.values) - 1
+    if slow is not None and slow.part < MUCH_LESS and to_the_end:
+        return None  # what slows it goes on
     first = facts.point(track, track.of_attempt(facts.last.n)[0])
     went = f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing says why" if slow else ""
     return Finding(

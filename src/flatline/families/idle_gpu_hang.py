@@ -97,6 +97,8 @@ LINES_ABOVE = 200
 _STAMP = re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 ENDED_BY = ("cancelled", "time-limit")
 STOPPED = ("cancelled", "timeout")
+UNENDED = (*STOPPED, "running")
+"""Of which a record says that no end of the program came before."""
 ENDED = ("completed", "failed", "node_fail", "out_of_memory", "preempted", "boot_fail")
 
 
@@ -161,7 +163,7 @@ def _to_the_end(
     facts: Facts, activity: str, last: float | None, start: float, end: float
 ) -> Finding | None:
     """The one GPU that stood still to the end of what was read, since the last line."""
-    undated = last is None and facts.disposition in STOPPED and bool(facts.last_lines)
+    undated = last is None and facts.disposition in UNENDED and bool(facts.last_lines)
     dated = start if last is None else max(start, last + BEGUN_S)
     since = _since_work(facts, activity, start, end) if undated else dated
     if since is None:
@@ -199,7 +201,7 @@ def _amid_others(
     if facts.job is not None and not _taken(facts, cards[0].place, start):
         return None
     one = cards[0]
-    if last is None and facts.disposition not in STOPPED and not as_long_as_said(facts, one):
+    if last is None and facts.disposition not in UNENDED and not as_long_as_said(facts, one):
         return None
     still_s = int(one.until - one.last - BEGUN_S)
     rest_w = REST * (power_at_work(facts, one) or 0.0)

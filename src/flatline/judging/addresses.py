@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from flatline.facts import Facts
@@ -47,6 +48,8 @@ _PCI = re.compile(
 _UUID = re.compile(r"(?:GPU-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re.IGNORECASE)
 """Exporters cut the beginning off that the driver prints."""
 Address = tuple[int, int, int]
+SAME = timedelta(minutes=1)
+"""What the runtime and the kernel say of one error lies within seconds; clocks of a host are one."""
 
 
 def address(text: str) -> Address | None:
@@ -98,6 +101,32 @@ def carded(facts: Facts, found: Finding) -> Finding:
     shows = claim(f"NCCL counts card {card} of {host} as rank {place.rank}", cite)
     return replace(found, culprits=(replace(place, host=host, gpu=card),),
                    shows=(*found.shows, shows))  # fmt: skip
+
+
+def by_kernel(facts: Facts, found: Finding) -> Finding:
+    """A finding whose one culprit is a rank that names no card, with the one of its host that the
+    kernel tells of in the same minute."""
+    place = found.culprits[0] if len(found.culprits) == 1 else Place()
+    at, host = found.onset, facts.on_host(place).host
+    if place.rank is None or place.gpu is not None or place.device is not None:
+        return found
+    if at is None or host is None:
+        return found
+    said = {
+        match.cite.place.device: match.cite
+        for match in reversed(facts.matches)
+        if match.signature.family == found.code
+        and match.cite.place.device is not None
+        and facts.node_of(match.cite.place.host or "") == facts.node_of(host)
+        and match.cite.at is not None
+        and abs(match.cite.at - at) <= SAME
+    }
+    if len(said) != 1:
+        return found
+    ((device, cite),) = said.items()
+    shows = claim(f"The kernel of {host} tells of {device} then", cite)
+    named = replace(place, host=host, device=device)
+    return numbered(facts, replace(found, culprits=(named,), shows=(*found.shows, shows)))
 
 
 def _told(facts: Facts, place: Place) -> tuple[str, Claim] | None:

@@ -2,11 +2,12 @@
 Hosts whose bursts of something line up with the run's slow phases.
 
 A burst is a stretch in which a host stands far above the others then.  Hosts whose bursts lie in
-slow phases are taken together, and what they cover of the slow time is the score.  Its chance is
-measured by cutting the run at random into as many slow phases and choosing the hosts anew each
-time, so that choosing the best of many hosts counts against the result.  Turning the throughput
-round against the hosts instead calls phases that come at even distances chance: half a turn later
-they meet as well.
+slow phases are taken together; what they cover of the slow time, times the share of their bursts
+that lies in it, is the score.  Its chance is measured by cutting the run at random into as many
+slow phases and choosing the hosts anew each time, so that choosing the best of many hosts counts
+against the result.  What they cover alone is no score: any slow phase within a long burst is
+covered whole.  Turning the throughput round against the hosts instead calls phases that come at
+even distances chance: half a turn later they meet as well.
 """
 
 from __future__ import annotations
@@ -114,16 +115,18 @@ def align(lit: Mapping[str, Sequence[bool]], low: Sequence[bool | None]) -> Alig
     if not any(slow) or all(slow):
         return None
     by_host = {host: _bits(marks[at] for at in kept) for host, marks in lit.items()}
-    hosts, recall = _covering(by_host, slow)
+    hosts, recall, precise = _covering(by_host, slow)
     if not hosts or recall < RECALL:
         return None
+    score = recall * precise
     dice = Random(
         len(slow)
     )  # the same draws for the same run: a verdict does not change by itself
     phases = sum(mark and not before for before, mark in pairwise([False, *slow]))
     as_well, most = 0, CHANCE * (1 + DRAWS) - 1
     for _ in range(DRAWS):
-        as_well += _covering(by_host, _cut_at_random(len(slow), phases, dice))[1] >= recall
+        _, covered, within = _covering(by_host, _cut_at_random(len(slow), phases, dice))
+        as_well += covered * within >= score
         if as_well > most:
             return None
     return Aligned(hosts, recall, (1 + as_well) / (1 + DRAWS))
@@ -144,9 +147,12 @@ def _bits(marks: Iterable[bool]) -> int:
     return sum(1 << at for at, mark in enumerate(marks) if mark)
 
 
-def _covering(by_host: Mapping[str, int], slow: Sequence[bool]) -> tuple[tuple[str, ...], float]:
-    """The hosts whose bursts lie in the slow time, and the share of it they cover together. A
-    border may be off by a stretch: the clocks and the windows are not the same."""
+def _covering(
+    by_host: Mapping[str, int], slow: Sequence[bool]
+) -> tuple[tuple[str, ...], float, float]:
+    """The hosts whose bursts lie in the slow time, the share of it they cover together, and the
+    share of their bursts that lies in it. A border may be off by a stretch: the clocks and the
+    windows are not the same."""
     low = _bits(slow)
     near, together = _widened(low), 0
     chosen: dict[str, int] = {}
@@ -156,9 +162,11 @@ def _covering(by_host: Mapping[str, int], slow: Sequence[bool]) -> tuple[tuple[s
             chosen[host] = inside
             together |= marks
     if not chosen:
-        return (), 0.0
+        return (), 0.0, 0.0
+    lit = sum(by_host[host].bit_count() for host in chosen)
     order = sorted(chosen, key=lambda host: (-chosen[host], host))
-    return tuple(order), (_widened(together) & low).bit_count() / low.bit_count()
+    recall = (_widened(together) & low).bit_count() / low.bit_count()
+    return tuple(order), recall, sum(chosen.values()) / lit
 
 
 def _widened(marks: int) -> int:

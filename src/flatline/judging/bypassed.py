@@ -68,10 +68,11 @@ def bypassed(facts: Facts) -> Bypassed | None:
     if known is None or signal is None or not seen:
         return None
     begins, ends = map(int, known.span)
-    sent = _sent(signal, begins, ends)
-    fabric = f"sum by (host) (rate({needed[0]}[{max(1, ends - begins)}s]))"
+    own = _own(facts)
+    sent = _sent(signal + own, begins, ends)
+    fabric = f"sum by (host) (rate({needed[0]}{own}[{max(1, ends - begins)}s]))"
     plain = by_host(instant(facts, sent, ends))
-    up = instant(facts, f"max({needed[1]})", ends) if facts.measured(needed[1]) else None
+    up = instant(facts, f"max({needed[1]}{own})", ends) if facts.measured(needed[1]) else None
     down = up is not None and (not up.rows or up.rows[0].last != 1)
     if plain is None or len(plain.rows) < 2 or down:
         return None
@@ -93,7 +94,7 @@ def filled(facts: Facts) -> tuple[QueryCite, LogCite] | None:
     if known is None or said is None or not facts.measured(PLAIN[0]):
         return None
     begins, ends = map(int, known.span)
-    sent = _sent(PLAIN[0], begins, ends)
+    sent = _sent(PLAIN[0] + _own(facts), begins, ends)
     read = by_host(instant(facts, sent, ends))
     least = usual(facts, sent, ends, "plain network, the host that sent least", "min({})")
     if read is None or len(read.rows) < 2 or least is None:
@@ -110,9 +111,18 @@ def _fills_its_link(facts: Facts, begins: int, ends: int) -> bool:
     """Whether every host sends about as much as its busiest device can."""
     if not facts.measured(SPEED):
         return False
-    rate = f"rate({PLAIN[0]}[{max(1, ends - begins)}s])"
-    read = by_host(instant(facts, f"max by (host) ({rate} / ({SPEED} > 0))", ends))
+    own = _own(facts)
+    rate = f"rate({PLAIN[0]}{own}[{max(1, ends - begins)}s])"
+    read = by_host(instant(facts, f"max by (host) ({rate} / ({SPEED}{own} > 0))", ends))
     return read is not None and all(row.last >= FULL for row in read.rows.values())
+
+
+def _own(facts: Facts) -> str:
+    """What narrows a signal to the hosts that were heard of, where no record tells the run's: a
+    site's metrics hold those of others."""
+    if len(facts.hosts) < 2 or (facts.job is not None and facts.job.nodes):
+        return ""
+    return '{host=~"' + "|".join(host.replace(".", "[.]") for host in facts.hosts) + '"}'
 
 
 def _sent(signal: str, begins: int, ends: int) -> str:
@@ -138,9 +148,10 @@ def used(facts: Facts) -> Used | None:
         return None
     begins, ends = map(int, known.span)
     window = f"[{max(1, int(ends - begins))}s]"
-    mean = f"avg_over_time({ran}{window})"
+    own = _own(facts)
+    mean = f"avg_over_time({ran}{own}{window})"
     runs = usual(facts, mean, ends, "a kernel ran, the least busy GPU", "min({})")
-    for query, of in _shares(facts, window):
+    for query, of in _shares(facts, own, window):
         most = usual(facts, query, ends, f"{of}, the GPU that used most", "max({})")
         middle = usual(facts, query, ends, f"{of}, the median GPU")
         if runs is None or most is None or middle is None or runs.value < RUNS:
@@ -153,11 +164,12 @@ def used(facts: Facts) -> Used | None:
     return None
 
 
-def _shares(facts: Facts, window: str) -> Iterator[tuple[str, str]]:
+def _shares(facts: Facts, own: str, window: str) -> Iterator[tuple[str, str]]:
     if facts.measured(ACTIVE):
-        yield f"avg_over_time({ACTIVE}{window})", "processors"
+        yield f"avg_over_time({ACTIVE}{own}{window})", "processors"
     if facts.measured(POWER) and facts.measured(LIMIT):
-        yield f"avg_over_time({POWER}{window}) / avg_over_time({LIMIT}{window})", "power limit"
+        drawn, limit = (f"avg_over_time({one}{own}{window})" for one in (POWER, LIMIT))
+        yield f"{drawn} / {limit}", "power limit"
 
 
 def waiting_on_sockets(facts: Facts) -> Claim | None:

@@ -27,6 +27,9 @@ CLOCK, HEAT, LIMIT = "gpu_sm_clock_hertz", "gpu_temperature_celsius", "gpu_power
 BELOW = 0.97
 """Of the others' clock: repeats of a run differ by 2 % (docs/design/slow-runs.md), and less would
 slow nothing by DROP of `throughput`."""
+RESTS = 3.0
+"""Times what is left of its clock at most what is left of the pace: the one published case fell to
+0.14 of its clock and a third of its pace.  A card that fell farther rests; its job ended."""
 FARTHER = (0.93, 0.9)
 """Asked next: a clock that sinks slowly has fallen below the others' long before the pace has
 fallen by DROP.  Of three bars one is met by chance more often: not sure without SM activity."""
@@ -181,13 +184,16 @@ def _clock(
     facts: Facts, measured: Fleet, place: Place, worst: Slow, fast: Slow | None = None
 ) -> Claim | None:
     """None where it did not fall below its own past: where the others wait for it their clocks
-    rise, and it only looks low beside them."""
+    rise, and it only looks low beside them; nor where it fell so far that it had no part in the
+    run, which would have fallen further."""
     say = "ran its SMs at {own} in the slow phase, the median GPU at {others}"
     said = measured.beside(facts, place, worst, ("SM clock", say, _mhz), fast)
     if said is None:
         return None
     read = [cite.value for cite in said.cites if isinstance(cite, QueryCite)]
-    return said if len(read) == 3 and read[0] <= BELOW * read[2] else None
+    if len(read) < 3 or read[0] > BELOW * read[2]:
+        return None
+    return said if worst.part <= RESTS * read[0] / read[2] else None
 
 
 def _mhz(hertz: float) -> str:
