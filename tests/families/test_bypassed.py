@@ -200,3 +200,28 @@ def test_a_link_is_filled_by_what_it_carries(tmp_path: Path, speed: float, found
 
     assert (verdict.code == "D2") is found
     assert not found or verdict.confidence < 0.8
+
+
+def test_hosts_of_others_in_the_metrics_of_a_site(tmp_path: Path) -> None:
+    """Without a record the hosts are those that NCCL's lines name; another fills its fabric and
+    rests on the plain network."""
+    run(tmp_path, active=0.35)
+    (tmp_path / "sacct.txt").unlink()
+    other = []
+    for second in range(-60, 2460, 30):
+        at, here = int((BEGAN.timestamp() + second) * 1000), 'instance="w3:9100"'
+        sent = 5e12 + 5e9 * (second + 60)
+        port = f'{{{here},device="mlx5_0",port="1"}}'
+        other += [
+            f"node_infiniband_port_data_transmitted_bytes_total{port} {sent:.0f} {at}",
+            f"node_infiniband_state_id{port} 4 {at}",
+            f'node_network_receive_bytes_total{{{here},device="eth0"}} {second + 100} {at}',
+            f'DCGM_FI_DEV_GPU_UTIL{{Hostname="w3",gpu="0"}} 0 {at}',
+            f'DCGM_FI_PROF_SM_ACTIVE{{Hostname="w3",gpu="0"}} 0 {at}',
+        ]
+    (tmp_path / "others.prom").write_text("\n".join(other) + "\n")
+
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, verdict.fault_class) == ("D2", "slow-interconnect")
+    assert not verdict.culprits

@@ -526,6 +526,23 @@ def test_a_clock_that_falls_as_the_run_slows(
         assert (answer.most > 0.8) == confident
 
 
+@pytest.mark.parametrize(("lowest", "named"), [(1260.0, True), (253.0, False)])
+def test_a_card_that_rests_beside_a_run_that_slows(
+    tmp_path: Path, lowest: float, named: bool
+) -> None:
+    """A neighbour whose job ended as this run slowed by a tenth: at a fifth of its clock a card
+    of the run would have slowed it by far more."""
+
+    def device(gpu: int, n: int) -> dict[str, float]:
+        clock = lowest if gpu == 9 and 60 < n < 120 else 1410.0
+        rests = {"util": 0} if clock < 1000 else {}
+        return {"clock": clock, "sms": nan, "why": nan, **rests}
+
+    facts = _paced(tmp_path, device, 5400, lambda at: 2.2 if 1800 < at < 3600 else 2.0)
+
+    assert isinstance(judge(facts), Finding) == named
+
+
 def test_a_clock_that_is_read_in_parts_of_a_gpu(tmp_path: Path) -> None:
     """AMD's exporter counts clocks by an index of their own: their mean has no quantile over a
     range, but at each moment."""

@@ -24,17 +24,20 @@ def going(
     dated: bool = True,
     host: str = "k01",
     taken_s: float = 0.0,
+    slower: float = 1.0,
 ) -> Verdict:
     """NeMo's log of the last hour of a run of five: undated steps between saves that are dated, by
     clocks so many hours before UTC; `taken_s` from the metrics' end to the record."""
     began, last = NOW - timedelta(hours=5), NOW - timedelta(seconds=silent_s)
     lines = []
     for step in range(1500, 1860, 10):
+        each = EACH_S * (slower if step > 1700 else 1.0)
         lines.append(
             f"Training epoch 0, iteration {step - 1}/9999 | lr: 0.0001 | global_step: {step - 1} |"
-            f" reduced_train_loss: {2 + 100 / step:.3f} | train_step_timing in s: {EACH_S:.2f}"
+            f" reduced_train_loss: {2 + 100 / step:.3f} | train_step_timing in s: {each:.2f}"
         )
-        at = last - timedelta(seconds=(1850 - step) * EACH_S) + timedelta(hours=logs_h)
+        left_s = (1850 - max(step, 1700)) * EACH_S * slower + max(0, 1700 - step) * EACH_S
+        at = last - timedelta(seconds=left_s) + timedelta(hours=logs_h)
         if dated and step % 100 == 0:
             saved = f"[NeMo I {at:%Y-%m-%d %H:%M:%S} nemo_logging:393] Async checkpoint save for"
             lines.append(f"{saved} step {step} (/out/step={step}.ckpt) finalized successfully.")
@@ -86,3 +89,14 @@ def test_metrics_of_other_hosts_move_no_record(tmp_path: Path) -> None:
 def test_a_record_taken_later_than_the_metrics_end(tmp_path: Path) -> None:
     """By no offset in use: the run may have stopped since."""
     assert going(tmp_path, taken_s=2400.0).code != "G1"
+
+
+@pytest.mark.parametrize(("slower", "code"), [(1.05, "G1"), (1.4, None)])
+def test_one_that_is_slow_to_its_end_is_not_sound(
+    tmp_path: Path, slower: float, code: str | None
+) -> None:
+    """Whatever slows it goes on; what that is was not read."""
+    verdict = going(tmp_path, slower=slower)
+
+    assert verdict.code == code
+    assert code or "fell by 2" in verdict.headline

@@ -110,6 +110,28 @@ def test_tokens_a_second_that_hold_are_no_loss(tmp_path: Path) -> None:
     assert [one.role for one in verdict.findings if one.finding.code == "D6"] == ["warning"]
 
 
+@pytest.mark.parametrize("rate", ["tok/s {}", "tokens_per_second: {:.1f}", "{:,} tokens/s"])
+@pytest.mark.parametrize(("then", "code"), [(801067, "D6"), (1880000, None)])
+def test_fewer_tokens_beside_flops_that_hold(
+    tmp_path: Path, rate: str, then: int, code: str | None
+) -> None:
+    """FLOPs count the attention of longer sequences as work done; the tokens are what it learns
+    from."""
+    at, lines = datetime(2026, 3, 27, 8, tzinfo=UTC), []
+    for step in range(10, 1210, 10):
+        long = step > 600
+        took = (5.2 if long else 2.2) + step % 7 / 1000
+        at += timedelta(seconds=10 * took)
+        said = rate.format((then if long else 1906500) + step % 11)
+        lines.append(
+            f"{at:%Y-%m-%d %H:%M:%S} [INFO] step {step}/4000 loss {2 + 40 / step:.4f} seq_len"
+            f" {16384 if long else 4096} step_time {took:.3f}s tflops(hw) {438 + step % 3} {said}"
+        )
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
 def moves(values: list[float]) -> bool:
     """Whether a metric of 100 stretches began to move where throughput did, at the fortieth."""
     slow = Slow(400.0, 1000.0, 0.7, 0.7, (40, 100))

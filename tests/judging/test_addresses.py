@@ -10,7 +10,7 @@ import pytest
 from families.fleet import facts_of, sample
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
-from flatline.judging.addresses import NAMED, address, bus_id, carded, numbered
+from flatline.judging.addresses import NAMED, address, bus_id, by_kernel, carded, numbered
 from flatline.judging.claims import claim
 from flatline.model import Finding, LogCite, Match, Place, Signature
 from flatline.rank_hosts import COMMUNICATOR
@@ -246,3 +246,43 @@ def test_without_one_clock_the_card_whose_errors_rose(
 
     assert found.code == "B2"
     assert [place.gpu for place in found.culprits] == [expected]
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        (((47, "3d:00"),), "1"),
+        (((47, "3d:00"), (48, "bd:00")), None),
+        (((12, "3d:00"),), None),
+    ],
+    ids=["one then", "two then", "half an hour before"],
+)
+def test_a_rank_whose_card_its_kernel_tells(
+    tmp_path: Path, lines: tuple[tuple[int, str], ...], expected: str | None
+) -> None:
+    """The runtime's error names a rank, the kernel of its host a card, within seconds."""
+    read = [
+        sample("DCGM_FI_DEV_POWER_USAGE", f'gpu="{gpu}",Hostname="{host}"'
+               f',pci_bus_id="00000000:{BUSES[gpu].upper()}:00.0"', 400.0, at)
+        for gpu in range(4) for host in ("n1", "n2") for at in (0, 30, 60)
+    ]  # fmt: skip
+    at = datetime(2026, 2, 2, 18, 47, 46, tzinfo=UTC)
+    said = LogCite("job.out", 9, "CUDA error: uncorrectable ECC error", Place(rank=5), at)
+    xid = Signature(
+        id="xid", pattern="Xid", role="root", family="B2", meaning="x", not_proof="x",
+        source="x", samples=("Xid",), near_misses=(), origin="x", attribution="infrastructure",
+    )  # fmt: skip
+    kernel = [
+        Match(xid, LogCite("kern.log", n, f"Xid (PCI:0000:{bus})",
+                           Place(host="n2", device=f"PCI:0000:{bus}"), at.replace(minute=minute)),
+              groups={})
+        for n, (minute, bus) in enumerate(lines, 1)
+    ]  # fmt: skip
+    facts, _ = facts_of(tmp_path, read, matches=kernel)
+    found = Finding("B2", "ecc", shows=(claim("ECC", said),), implies=(), strength=0.9,
+                    attribution="infrastructure", culprits=(Place(host="n2", rank=5),),
+                    onset=at)  # fmt: skip
+
+    (place,) = by_kernel(facts, found).culprits
+
+    assert (place.rank, place.gpu) == (5, expected)

@@ -78,3 +78,16 @@ def test_chance_seldom_finds_a_host_among_many() -> None:
             lit[str(host)] = during((begin, begin + made.randrange(2, 24)))
         found += align(lit, LOW) is not None
     assert found <= 4
+
+
+def test_one_fall_that_one_host_alone_goes_with_to_the_end() -> None:
+    """A border off by a stretch, and a second half that is covered whole: of the random cuts that
+    lie within it few leave as little of the burst outside."""
+    low = [False] * 21 + [True] * 25
+    lit = [False] * 20 + [True] * 26
+
+    found = align({"a": lit}, low)
+
+    assert found is not None
+    assert found.chance <= 0.03
+    assert align({"a": [False] * 12 + [True] * 34}, low) is None

@@ -2,17 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 
 from families.fleet import T0, facts_of, sample, stepping
+from flatline.judging.gpus import readings
 from flatline.judging.idle_power import idle
 from flatline.judging.slow_cpus import slow_cpus
 from flatline.judging.throughput import course
 from flatline.model import Place
 
 STOOD, HOSTS, CARDS = 900, 5, 4
+
+
+def when(second: int) -> datetime:
+    return datetime.fromtimestamp(T0 + second, UTC)
 
 
 def card(host: int, gpu: int, watts: float, at: float) -> list[str]:
@@ -69,3 +76,28 @@ def test_cpu_clocks_are_not_held_against_what_another_exporter_reads(
     assert run is not None
 
     assert (slow_cpus(facts, run, names[slow], names) is not None) == meant
+
+
+@pytest.mark.parametrize(
+    ("old", "shown"),
+    [(lambda at: 500.0, 300.0), (lambda at: 500.0 + at / 50, None)],
+    ids=["stands still", "moves as well"],
+)
+def test_a_second_exporter_of_one_host_that_serves_its_last_reading(
+    tmp_path: Path, old: Callable[[int], float], shown: float | None
+) -> None:
+    """Of two that tell of one card the one that moves is read; where both move neither is."""
+    lines = []
+    for at in range(0, 1500, 20):
+        for gpu in range(CARDS):
+            now = 600.0 - 300.0 * (at > STOOD) + at % 40
+            for port, watts in ((9400, now), (9401, old(at))):
+                labels = f'gpu="{gpu}",Hostname="n0",instance="n0:{port}"'
+                lines.append(sample("DCGM_FI_DEV_POWER_USAGE", labels, watts, at))
+    facts, _ = facts_of(tmp_path, lines, stepping(STOOD))
+
+    read = readings(facts.series("avg_over_time(gpu_power_watts[60s])",
+                                 start=when(60), end=when(1440), step_s=60.0))  # fmt: skip
+
+    at_end = None if read is None else read.value(Place(host="n0", gpu="0"), T0 + 1440)
+    assert at_end == (None if shown is None else pytest.approx(shown, abs=40))

@@ -255,3 +255,39 @@ def test_the_others_gave_up_behind_the_launchers_word(
 
     assert verdict.code == "C1"
     assert [place.host for place in verdict.culprits] == hosts
+
+
+def tried(host: str, minute: int) -> str:
+    return (
+        f"{host}: [W304 08:{minute:02d}:07 socket.cpp:758] [c10d] The IPv6 network addresses"
+        " of (n1, 29511) cannot be retrieved (gai error: -3 - Temporary failure in name"
+        " resolution).\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("retries", "came", "hosts"),
+    [
+        ({"n3": 5}, 12, ["n3"]),
+        ({"n3": 5}, 8, []),
+        ({"n3": 5, "n4": 5}, 12, []),
+        ({"n3": 1}, 12, []),
+    ],
+    ids=["alone", "more are missing", "another tries as well", "it tried once"],
+)
+def test_who_alone_tries_again_and_again(
+    tmp_path: Path, retries: dict[str, int], came: int, hosts: list[str]
+) -> None:
+    """All hosts in one log, each line behind the name of its host."""
+    lines = [tried(host, minute) for host, count in retries.items() for minute in range(count)]
+    end = (
+        "n1: torch.distributed.DistStoreError: Timed out after 901 seconds waiting for clients."
+        f" {came}/16 clients joined.\n"
+    )
+    (tmp_path / "job.log").write_text("n2: starting\n" + "".join(lines) + end)
+    (tmp_path / "sacct.psv").write_text(SACCT)
+
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == hosts

@@ -355,3 +355,14 @@ def test_a_time_within_a_line_beside_lines_with_stamps_is_no_stamp() -> None:
     clock = Clock.learn(lines)
 
     assert clock.read(lines[-1]) is None
+
+
+def test_the_name_of_a_host_before_a_date() -> None:
+    """pdsh and mpirun put it there; a word without a number before one is a field of its own."""
+    clock = Clock(2026)
+
+    for text in ("hx-05: [W217 22:17:37 socket.cpp:758] [c10d] The", "n1: 2026-02-17 22:17:37 x"):
+        stamp = clock.read(text)
+        assert stamp is not None
+        assert stamp.at == datetime(2026, 2, 17, 22, 17, 37, tzinfo=UTC)
+    assert clock.read("deadline: 2027-01-01 00:00:00") is None

@@ -270,8 +270,8 @@ def _advancing(facts: Facts) -> Finding | None:
     if news is None or track is None or job is None:
         return None
     slow, run = _slow(facts), course_to_tell(facts)
-    to_the_end = run is not None and slow is not None and slow.points[1] == len(run.pace.values) - 1
-    if slow is not None and slow.part < MUCH_LESS and to_the_end:
+    last = len(run.pace.values) - 1 if run is not None else None
+    if slow is not None and slow.part < MUCH_LESS and slow.points[1] == last:
         return None  # what slows it goes on
     first = facts.point(track, track.of_attempt(facts.last.n)[0])
     went = f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing says why" if slow else ""

@@ -49,7 +49,7 @@ _UUID = re.compile(r"(?:GPU-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re
 """Exporters cut the beginning off that the driver prints."""
 Address = tuple[int, int, int]
 SAME = timedelta(minutes=1)
-"""What the runtime and the kernel say of one error lies within seconds; clocks of a host are one."""
+"""What the runtime and the kernel of one host say of one error lies within seconds."""
 
 
 def address(text: str) -> Address | None:

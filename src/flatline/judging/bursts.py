@@ -2,16 +2,17 @@
 Hosts whose bursts of something line up with the run's slow phases.
 
 A burst is a stretch in which a host stands far above the others then.  Hosts whose bursts lie in
-slow phases are taken together; what they cover of the slow time, times the share of their bursts
-that lies in it, is the score.  Its chance is measured by cutting the run at random into as many
-slow phases and choosing the hosts anew each time, so that choosing the best of many hosts counts
-against the result.  What they cover alone is no score: any slow phase within a long burst is
-covered whole.  Turning the throughput round against the hosts instead calls phases that come at
-even distances chance: half a turn later they meet as well.
+slow phases are taken together, and what they cover of the slow time is the score; where they
+hardly burst in fast time, that times the share of their bursts that lies in it as well, for any
+phase within a long burst is covered whole.  Its chance is measured by cutting the run at random
+into as many slow phases and choosing the hosts anew each time, so that choosing the best of many
+hosts counts against the result.  Turning the throughput round against the hosts instead calls
+phases that come at even distances chance: half a turn later they meet as well.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -118,18 +119,27 @@ def align(lit: Mapping[str, Sequence[bool]], low: Sequence[bool | None]) -> Alig
     hosts, recall, precise = _covering(by_host, slow)
     if not hosts or recall < RECALL:
         return None
-    score = recall * precise
-    dice = Random(
-        len(slow)
-    )  # the same draws for the same run: a verdict does not change by itself
+    # the same draws for the same run: a verdict does not change by itself
+    dice, as_well = Random(len(slow)), Counter[str]()
     phases = sum(mark and not before for before, mark in pairwise([False, *slow]))
-    as_well, most = 0, CHANCE * (1 + DRAWS) - 1
+    ways = ["covered"] if _bursts_on(by_host, hosts, slow) else ["covered", "alone"]
     for _ in range(DRAWS):
         _, covered, within = _covering(by_host, _cut_at_random(len(slow), phases, dice))
-        as_well += covered * within >= score
-        if as_well > most:
+        as_well["covered"] += covered >= recall
+        as_well["alone"] += covered * within >= recall * precise
+        if min(as_well[way] for way in ways) > CHANCE * (1 + DRAWS) - 1:
             return None
-    return Aligned(hosts, recall, (1 + as_well) / (1 + DRAWS))
+    return Aligned(hosts, recall, (1 + min(as_well[way] for way in ways)) / (1 + DRAWS))
+
+
+def _bursts_on(by_host: Mapping[str, int], hosts: Sequence[str], slow: Sequence[bool]) -> bool:
+    """Whether these hosts burst in a good part of the fast time as well: what lies in nearly all
+    of a run that is nearly all slow has hardly a burst outside."""
+    near, together = _widened(_bits(slow)), 0
+    for host in hosts:
+        together |= by_host[host]
+    fast = len(slow) - sum(slow)
+    return (together & ~near).bit_count() > (1 - PRECISION) * fast
 
 
 def _cut_at_random(count: int, phases: int, dice: Random) -> list[bool]:
