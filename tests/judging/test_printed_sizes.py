@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from flatline.collect import Request, collect
-from flatline.judging.printed_sizes import printed_sizes
+from flatline.judging.printed_sizes import printed_balance, printed_sizes
 
 
 @pytest.mark.parametrize(
@@ -46,3 +46,33 @@ def test_a_count_that_goes_up_is_no_size(tmp_path: Path) -> None:
 
     assert track is not None
     assert printed_sizes(facts, track) == []
+
+
+@pytest.mark.parametrize(
+    ("said", "values"),
+    [
+        ("expert load max/mean: {:.2f}", {1.18, 1.96}),
+        ("moe/load_imbalance={:.2f}", {1.18, 1.96}),
+        ("max_vio: {:.2f}", {1.18, 1.96}),
+        ("'router_load_max/mean': {:.2f}", {1.18, 1.96}),
+        ("aux_loss: {:.2f}", None),
+        ("load: {:.2f}", None),
+        ("expert parallel size {:.2f}", None),
+    ],
+)
+def test_how_evenly_experts_share_the_work(
+    tmp_path: Path, said: str, values: set[float] | None
+) -> None:
+    """Words of routers; another loss beside the main one, or the load of a host, is none."""
+    rows = [
+        f"step {n}/400 loss 3.1 {said.format(1.18 if n <= 100 else 1.96)} 400 ms/step"
+        for n in range(1, 201)
+    ]
+    (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
+    facts = collect(Request((str(tmp_path),)))
+    track = facts.main_track(0)
+    assert track is not None
+
+    found = printed_balance(facts, track)
+
+    assert (None if found is None else set(found[1])) == values

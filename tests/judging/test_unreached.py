@@ -291,3 +291,27 @@ def test_who_alone_tries_again_and_again(
 
     assert verdict.code == "C1"
     assert [place.host for place in verdict.culprits] == hosts
+
+
+@pytest.mark.parametrize(
+    ("others", "hosts"),
+    [("tasks 1-2,4-5", ["p3"]), ("tasks 1-2,5", [])],
+    ids=["all of them", "one is not heard of"],
+)
+def test_tasks_that_srun_counts_where_no_record_names_the_hosts(
+    tmp_path: Path, others: str, hosts: list[str]
+) -> None:
+    """One launcher a node in one log: one could not connect, the others gave up to wait."""
+    on = "p[2,4-6]" if hosts else "p[2,4-5]"
+    (tmp_path / "job.log").write_text(
+        "[p3] torch.distributed.DistNetworkError: The client socket has timed out after 900000ms"
+        " while trying to connect to (p1, 29611).\n"
+        "srun: error: p3: task 3: Exited with exit code 1\n"
+        "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError\n"
+        "srun: error: p1: task 0: Exited with exit code 1\n"
+        f"srun: error: {on}: {others}: Exited with exit code 1\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == hosts

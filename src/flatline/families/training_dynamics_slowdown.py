@@ -36,7 +36,7 @@ from flatline.facts import Facts, Track
 from flatline.judging.again import RECOMPILED, again
 from flatline.judging.announced_sizes import announced
 from flatline.judging.claims import claim
-from flatline.judging.printed_sizes import printed_sizes
+from flatline.judging.printed_sizes import printed_balance, printed_sizes
 from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, quiet
 from flatline.judging.throughput import (
     DROP,
@@ -271,7 +271,7 @@ def _in_order(facts: Facts, run: Course) -> Judgement:
 def _balance(facts: Facts, track: Track) -> tuple[list[int], list[float]] | None:
     """The points at which the log prints the balance loss, and its values."""
     at = [i for i in track.of_attempt(facts.last.n) if isfinite(track.balance[i])]
-    return (at, [track.balance[i] for i in at]) if at else None
+    return (at, [track.balance[i] for i in at]) if at else printed_balance(facts, track)
 
 
 def _move(facts: Facts, run: Course, signal: str, tried: int) -> _Move | None:

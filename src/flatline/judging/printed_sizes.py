@@ -1,4 +1,7 @@
-"""How much work a step has, where a loop prints it: sequence length, batch size, crop."""
+"""
+How much work a step has, where a loop prints it: sequence length, batch size, crop; and how evenly
+its experts share it.
+"""
 
 from __future__ import annotations
 
@@ -29,6 +32,27 @@ _CONSUMED = re.compile(
     r"consumed samples:\s+(\d{1,15})\b.{0,20}?\bconsumed tokens:\s+(\d{1,18})\b"
 )
 """Of Megatron-DeepSpeed, whose curriculum makes the samples longer."""
+
+
+_BALANCE = re.compile(
+    r"(?i)(?<![\w.])(?:(?:expert|router|moe)s?[ _/](?:load|imbalance|balance|aux|lb)\w{0,20}"
+    r"(?:[ _/](?:max/mean|max_over_mean|imbalance|ratio|loss))?|moe[ _]loss|load[ _]imbalance"
+    r"|max[_ ]?vio(?:lation)?|(?:load[_ ]balanc\w{1,4}|lb)[ _]loss)[\"']?\s{0,3}[=: ]\s{0,8}"
+    r"([0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]{1,3})?)(?![\w.])"
+)
+"""Of routers: most loaded expert beside the mean, and losses that even them out.  A helper's loss
+of another kind says nothing of the work."""
+
+
+def printed_balance(facts: Facts, track: Track) -> tuple[list[int], list[float]] | None:
+    """Points and values of the first such number that the step lines print."""
+    span = track.of_attempt(facts.last.n)
+    told = [
+        (index, float(found[1]))
+        for index in span[:: max(1, len(span) // MOST_POINTS)]
+        if (found := _BALANCE.search(facts.point(track, index).cite.text)) is not None
+    ]
+    return ([index for index, _ in told], [value for _, value in told]) if told else None
 
 
 def printed_sizes(facts: Facts, track: Track) -> list[tuple[str, list[int], list[float]]]:

@@ -60,6 +60,7 @@ def _unconnected(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
             told.setdefault(host, match.cite)
     hosts, missing = len(facts.hosts or hosts_with_logs(facts)), _missing(facts)
     each = missing is not None and missing[2] - missing[1] == len(told)  # of agents, or of ranks
+    hosts = max(hosts, len(told) + len(_gave_up(facts)))
     if not told or len(told) > FEW_RATIO * (missing[2] if missing and each else hosts):
         return (), None
     places = tuple(Place(host=host) for host in sorted(told))
@@ -78,7 +79,11 @@ def _unconnected(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
 
 
 def _all(facts: Facts, hosts: set[str]) -> bool:
-    """Whether those are all hosts of the run or, where nothing names these, one for each log."""
+    """Whether those are all hosts of the run or, where nothing names these, one for each log or
+    for each task that srun saw end, which it counts from 0."""
+    tasks = {e.place.task for e in _ended(facts) if e.place.task is not None}
+    if facts.job is None and tasks == set(range(len(hosts))) and set(facts.hosts) <= hosts:
+        return True
     return hosts == set(facts.hosts or hosts) and len(hosts) == len(
         facts.hosts or facts.log_files(LOG)
     )
