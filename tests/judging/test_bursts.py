@@ -86,8 +86,9 @@ def test_one_fall_that_one_host_alone_goes_with_to_the_end() -> None:
     low = [False] * 21 + [True] * 25
     lit = [False] * 20 + [True] * 26
 
-    found = align({"a": lit}, low)
+    found = align({"a": lit}, low, rare=True)
 
     assert found is not None
     assert found.chance <= 0.03
-    assert align({"a": [False] * 12 + [True] * 34}, low) is None
+    assert align({"a": lit}, low) is None
+    assert align({"a": [False] * 12 + [True] * 34}, low, rare=True) is None

@@ -72,6 +72,8 @@ STRAINED, LEAKED = 0.2, 3.0
 """Of the time some task waited for a CPU, and times the queue of the fastest phase: two things
 that both grow meet by chance, so that what is asked is far beyond a loader's ups and downs.  A
 judgement."""
+RARE = ("memory-pressure",)
+"""Of no host that has memory left, where a queue grows with a run's time for many reasons."""
 DEGREES = 3
 """Slow phases, each slower than the one before it.  A judgement: of three that come in any order
 one in six does so by chance, of two every other one."""
@@ -109,7 +111,7 @@ def judge(facts: Facts) -> Judgement:
         return _from_baseline(facts)
     low = run.low(hosts.cut) if run is not None else []
     for kind, lit in hosts.lit.items():
-        found = align(lit, low) if run is not None else None
+        found = align(lit, low, rare=kind in RARE) if run is not None else None
         if (
             run is not None
             and found is not None

@@ -2,10 +2,10 @@
 Hosts whose bursts of something line up with the run's slow phases.
 
 A burst is a stretch in which a host stands far above the others then.  Hosts whose bursts lie in
-slow phases are taken together, and what they cover of the slow time is the score; where they
-hardly burst in fast time, that times the share of their bursts that lies in it as well, for any
-phase within a long burst is covered whole.  Its chance is measured by cutting the run at random
-into as many slow phases and choosing the hosts anew each time, so that choosing the best of many
+slow phases are taken together, and what they cover of the slow time is the score; of rare bursts
+that hardly reach into fast time also that times the share of them that lies in it, for any phase
+within a long burst is covered whole.  Its chance is measured by cutting the run at random into as
+many slow phases and choosing the hosts anew each time, so that choosing the best of many
 hosts counts against the result.  Turning the throughput round against the hosts instead calls
 phases that come at even distances chance: half a turn later they meet as well.
 """
@@ -109,8 +109,11 @@ def marked(
     return lit
 
 
-def align(lit: Mapping[str, Sequence[bool]], low: Sequence[bool | None]) -> Aligned | None:
-    """Hosts whose bursts make up the slow phases; None where none do, or chance might."""
+def align(
+    lit: Mapping[str, Sequence[bool]], low: Sequence[bool | None], *, rare: bool = False
+) -> Aligned | None:
+    """Hosts whose bursts make up the slow phases; None where none do, or chance might.  Bursts of
+    what sound hosts never show are `rare`: it counts for them that they leave fast time alone."""
     kept = [at for at, slow in enumerate(low) if slow is not None]
     slow = [bool(low[at]) for at in kept]
     if not any(slow) or all(slow):
@@ -122,7 +125,7 @@ def align(lit: Mapping[str, Sequence[bool]], low: Sequence[bool | None]) -> Alig
     # the same draws for the same run: a verdict does not change by itself
     dice, as_well = Random(len(slow)), Counter[str]()
     phases = sum(mark and not before for before, mark in pairwise([False, *slow]))
-    ways = ["covered"] if _bursts_on(by_host, hosts, slow) else ["covered", "alone"]
+    ways = ["covered", "alone"] if rare and not _bursts_on(by_host, hosts, slow) else ["covered"]
     for _ in range(DRAWS):
         _, covered, within = _covering(by_host, _cut_at_random(len(slow), phases, dice))
         as_well["covered"] += covered >= recall
