@@ -202,11 +202,19 @@ def test_a_link_is_filled_by_what_it_carries(tmp_path: Path, speed: float, found
     assert not found or verdict.confidence < 0.8
 
 
-def test_hosts_of_others_in_the_metrics_of_a_site(tmp_path: Path) -> None:
-    """Without a record the hosts are those that NCCL's lines name; another fills its fabric and
-    rests on the plain network."""
+@pytest.mark.parametrize("domain", ["", ".cluster.site"])
+@pytest.mark.parametrize("others", [True, False])
+def test_hosts_of_others_in_the_metrics_of_a_site(
+    tmp_path: Path, others: bool, domain: str
+) -> None:
+    """Without a record the hosts are those that NCCL's lines name, be it in full; another fills
+    its fabric and rests on the plain network."""
     run(tmp_path, active=0.35)
     (tmp_path / "sacct.txt").unlink()
+    log = (tmp_path / "train.log").read_text()
+    for host in ("w1", "w2"):
+        log = log.replace(f"{host}:910", f"{host}{domain}:910")
+    (tmp_path / "train.log").write_text(log)
     other = []
     for second in range(-60, 2460, 30):
         at, here = int((BEGAN.timestamp() + second) * 1000), 'instance="w3:9100"'
@@ -219,7 +227,8 @@ def test_hosts_of_others_in_the_metrics_of_a_site(tmp_path: Path) -> None:
             f'DCGM_FI_DEV_GPU_UTIL{{Hostname="w3",gpu="0"}} 0 {at}',
             f'DCGM_FI_PROF_SM_ACTIVE{{Hostname="w3",gpu="0"}} 0 {at}',
         ]
-    (tmp_path / "others.prom").write_text("\n".join(other) + "\n")
+    if others:
+        (tmp_path / "others.prom").write_text("\n".join(other) + "\n")
 
     verdict = diagnose(collect(Request((str(tmp_path),))))
 

@@ -295,19 +295,22 @@ def test_a_card_that_stopped_at_another_time_is_another_tenants(
     assert without_record(tmp_path, log, host_of(stops, others)).code != "C3"
 
 
-@pytest.mark.parametrize(("until", "code"), [(1800.0, "C3"), (5400.0, None)])
+@pytest.mark.parametrize(
+    ("until", "state", "found"),
+    [(1800.0, "RUNNING", True), (5400.0, "RUNNING", False), (1800.0, "COMPLETED", False)],
+    ids=["rests", "works on", "its end is known"],
+)
 def test_a_card_that_stopped_while_its_job_is_recorded_as_running(
-    tmp_path: Path, until: float, code: str | None
+    tmp_path: Path, until: float, state: str, found: bool
 ) -> None:
     """Its log bears no time: the card has rested for an hour when the record was taken."""
-    (tmp_path / "sacct.txt").write_text(
-        SACCT.replace("CANCELLED by 1007", "RUNNING").replace("2026-02-11T21:32:09", "Unknown")
-    )
+    rows = SACCT.replace("CANCELLED by 14", state).replace("2026-02-11T21:32:10", "Unknown")
+    (tmp_path / "sacct.txt").write_text(rows)
     (tmp_path / "job.log").write_text(STEPS)
     (tmp_path / "metrics.prom").write_text(exposition({2: (60, 17 * GIB)}, 0.8, until))
 
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
-    assert (verdict.code if code else None) == code
-    assert verdict.code == "C3" or code is None
+    assert rows != SACCT
+    assert (verdict.code == "C3") is found
     assert verdict.confidence < 0.8

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import gzip
 import json
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from types import SimpleNamespace
@@ -12,10 +14,11 @@ import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
-from flatline.families.training_dynamics_slowdown import _left
+from flatline.families.training_dynamics_slowdown import _fewer_tokens, _left, _Move
 from flatline.judging.throughput import Course, Slow
 from flatline.model import LogCite, Verdict
 
+EXPERTS = Path(__file__).parents[1] / "scenarios" / "experts_out_of_balance_as_pace_falls" / "run"
 LONGER = Path(__file__).parents[1] / "scenarios" / "sequences_longer_as_pace_falls" / "run"
 
 
@@ -130,6 +133,43 @@ def test_fewer_tokens_beside_flops_that_hold(
     (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fewer"),
+    [
+        ("tok/s 1906500", "tok/s 801067", True),
+        ("tok/s 1906500", "tok/s 1880000", False),
+        ("tokens/s: 950k", "tokens/s: 1.1M", False),
+        ("950k tok/s", "1.1M tok/s", False),
+        ("tok/s 1906500", "loss 2.1", False),
+    ],
+)
+def test_tokens_are_fewer_by_plain_numbers_alone(before: str, after: str, fewer: bool) -> None:
+    cites = [LogCite("train.log", n, f"step {n} {said}") for n, said in enumerate((before, after))]
+
+    assert _fewer_tokens(_Move("the seq len", 0.0, 0.01, *cites, (4096.0, 16384.0))) is fewer
+
+
+@pytest.mark.parametrize(("then", "named"), [(1.96, True), (1.18, False)])
+def test_what_a_router_prints_tells_of_its_balance(
+    tmp_path: Path, then: float, named: bool
+) -> None:
+    """Beside system signals that hold; the balance loss itself was not recorded."""
+    lines = []
+    for line in (EXPERTS / "job.log").read_text().splitlines():
+        step = re.search(r"completed step: (\d+),", line)
+        load = then if step and int(step[1]) >= 252 else 1.18
+        lines.append(f"{line}, expert load max/mean: {load + len(lines) % 3 / 100:.2f}")
+    (tmp_path / "job.log").write_text("\n".join(lines) + "\n")
+    read = gzip.decompress((EXPERTS / "metrics.prom.gz").read_bytes()).decode().splitlines()
+    kept = [line for line in read if "moe_lb_loss" not in line]
+    (tmp_path / "metrics.prom").write_text("\n".join(kept) + "\n")
+
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code == "D6") is named
+    assert not named or "balance of the experts" in verdict.headline
 
 
 def moves(values: list[float]) -> bool:

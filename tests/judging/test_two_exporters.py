@@ -79,20 +79,25 @@ def test_cpu_clocks_are_not_held_against_what_another_exporter_reads(
 
 
 @pytest.mark.parametrize(
-    ("old", "shown"),
-    [(lambda at: 500.0, 300.0), (lambda at: 500.0 + at / 50, None)],
-    ids=["stands still", "moves as well"],
+    ("old", "card", "shown"),
+    [
+        (lambda at: 500.0, "a", 300.0),
+        (lambda at: 500.0 + at / 50, "a", None),
+        (lambda at: 500.0, "b", None),
+    ],
+    ids=["stands still", "moves as well", "of a namesake"],
 )
 def test_a_second_exporter_of_one_host_that_serves_its_last_reading(
-    tmp_path: Path, old: Callable[[int], float], shown: float | None
+    tmp_path: Path, old: Callable[[int], float], card: str, shown: float | None
 ) -> None:
-    """Of two that tell of one card the one that moves is read; where both move neither is."""
+    """Of two that tell of one card the one that moves is read; where both move neither is, nor of
+    two cards of one name."""
     lines = []
     for at in range(0, 1500, 20):
         for gpu in range(CARDS):
             now = 600.0 - 300.0 * (at > STOOD) + at % 40
-            for port, watts in ((9400, now), (9401, old(at))):
-                labels = f'gpu="{gpu}",Hostname="n0",instance="n0:{port}"'
+            for uuid, port, watts in (("a", 9400, now), (card, 9401, old(at))):
+                labels = f'gpu="{gpu}",UUID="{uuid}{gpu}",Hostname="n0",instance="n0:{port}"'
                 lines.append(sample("DCGM_FI_DEV_POWER_USAGE", labels, watts, at))
     facts, _ = facts_of(tmp_path, lines, stepping(STOOD))
 

@@ -268,12 +268,19 @@ def tried(host: str, minute: int) -> str:
 @pytest.mark.parametrize(
     ("retries", "came", "hosts"),
     [
-        ({"n3": 5}, 12, ["n3"]),
-        ({"n3": 5}, 8, []),
-        ({"n3": 5, "n4": 5}, 12, []),
+        ({"n3": 14}, 12, ["n3"]),
+        ({"n3": 14}, 8, []),
+        ({"n3": 14, "n4": 14}, 12, []),
         ({"n3": 1}, 12, []),
+        ({"n3": 4}, 12, []),
     ],
-    ids=["alone", "more are missing", "another tries as well", "it tried once"],
+    ids=[
+        "alone",
+        "more are missing",
+        "another tries as well",
+        "it tried once",
+        "the store came late, another host never did",
+    ],
 )
 def test_who_alone_tries_again_and_again(
     tmp_path: Path, retries: dict[str, int], came: int, hosts: list[str]

@@ -365,4 +365,5 @@ def test_the_name_of_a_host_before_a_date() -> None:
         stamp = clock.read(text)
         assert stamp is not None
         assert stamp.at == datetime(2026, 2, 17, 22, 17, 37, tzinfo=UTC)
-    assert clock.read("deadline: 2027-01-01 00:00:00") is None
+    for text in ("deadline: 2027-01-01 00:00:00", "s3_until: 2027-01-01 00:00:00"):
+        assert clock.read(text) is None

@@ -91,7 +91,7 @@ MUCH_SLOWER = 0.95
 NEWS_INTERVALS = 5.0
 """Progress that is older than so many of its usual intervals has stopped, or its log has."""
 MUCH_LESS = 0.9
-"""Below it nobody would call a run healthy that goes on so."""
+"""Of its best level: a run that goes on below it is not called sound.  A judgement."""
 LONG_SHARE = 0.1
 """Of the run's time; less is an evaluation or a save that the log does not name."""
 
@@ -270,8 +270,7 @@ def _advancing(facts: Facts) -> Finding | None:
     if news is None or track is None or job is None:
         return None
     slow, run = _slow(facts), course_to_tell(facts)
-    last = len(run.pace.values) - 1 if run is not None else None
-    if slow is not None and slow.part < MUCH_LESS and slow.points[1] == last:
+    if slow is not None and run is not None and run.phases[-1].part < MUCH_LESS:
         return None  # what slows it goes on
     first = facts.point(track, track.of_attempt(facts.last.n)[0])
     went = f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing says why" if slow else ""

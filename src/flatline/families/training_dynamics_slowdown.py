@@ -87,10 +87,11 @@ anything else that is printed."""
 SLACK = 2
 """Stretches by which the two may miss one another: logs and events are written later."""
 _TOKENS = re.compile(
-    r"(?i)(?:(?P<before>\d[\d,]*(?:\.\d+)?) ?)?"
+    r"(?i)(?:(?<![\w.,])(?P<before>\d[\d,]*(?:\.\d+)?) ?)?"
     r"(?<![a-z])(?:tok(?:en)?s?(?:[_ ]?/[_ ]?s|[_ ]?per[_ ]?s(?:ec|\b))|(?:tps|wps)\b)"
-    r"(?:[a-z/_ ()'\"]{0,30}[:= ]{1,4}(?P<after>\d[\d,]*(?:\.\d+)?))?"
+    r"(?:[a-z/_ ()'\"]{0,30}[:= ]{1,4}(?P<after>\d[\d,]*(?:\.\d+)?)(?![\w.]))?"
 )
+"""A number with a letter behind it (`950k`, `1.1M`) is none: of two the letters may differ."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +149,7 @@ def judge(facts: Facts) -> Judgement:
     moves = [move for signal in measured
              if (move := _move(facts, run, signal, tried)) is not None]  # fmt: skip
     if track is not None and balance is not None:
-        moves += _logged(facts, run, track, (MOVED["training_balance_loss"], *balance), tried)
+        moves += _logged(facts, run, track, balance, tried)
     grown = [] if track is None else _grown(facts, run, track, sized, tried)
     blind = not any(facts.measured(signal) for one in NETWORK for signal in one.signals)
     system = quiet(facts, run, (*WATCHED, SOCKETS) if blind else WATCHED)
@@ -268,10 +269,14 @@ def _in_order(facts: Facts, run: Course) -> Judgement:
     return _finding(facts, run, min(grown, key=lambda m: m.chance), ()) if grown else None
 
 
-def _balance(facts: Facts, track: Track) -> tuple[list[int], list[float]] | None:
-    """The points at which the log prints the balance loss, and its values."""
+def _balance(facts: Facts, track: Track) -> tuple[str, list[int], list[float]] | None:
+    """The points at which the log prints how evenly the experts share the work, and the values:
+    the balance loss, or what else a router tells."""
     at = [i for i in track.of_attempt(facts.last.n) if isfinite(track.balance[i])]
-    return (at, [track.balance[i] for i in at]) if at else printed_balance(facts, track)
+    if at:
+        return MOVED["training_balance_loss"], at, [track.balance[i] for i in at]
+    printed = printed_balance(facts, track)
+    return None if printed is None else ("the balance of the experts", *printed)
 
 
 def _move(facts: Facts, run: Course, signal: str, tried: int) -> _Move | None:

@@ -116,6 +116,7 @@ def by_kernel(facts: Facts, found: Finding) -> Finding:
         match.cite.place.device: match.cite
         for match in reversed(facts.matches)
         if match.signature.family == found.code
+        and match.signature.role == "root"
         and match.cite.place.device is not None
         and facts.node_of(match.cite.place.host or "") == facts.node_of(host)
         and match.cite.at is not None

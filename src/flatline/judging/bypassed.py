@@ -8,6 +8,7 @@ is, and draws little.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -38,6 +39,7 @@ limit) what the busiest GPU used at most where they wait, and the median one at 
 work.  A judgement: generated runs and public profiles of large models at work show 0.7 to 0.9."""
 RAN, ACTIVE = ("gpu_utilization_ratio", "gpu_engine_active_ratio"), "gpu_sm_active_ratio"
 POWER, LIMIT = "gpu_power_watts", "gpu_power_limit_watts"
+ADDRESS = re.compile(r"[\d.]+|.*:.*")
 REASONS = "no-rdma"
 """The tag of lines by which NCCL says why it uses no adapter."""
 
@@ -68,8 +70,8 @@ def bypassed(facts: Facts) -> Bypassed | None:
     if known is None or signal is None or not seen:
         return None
     begins, ends = map(int, known.span)
-    own = _own(facts)
-    sent = _sent(signal + own, begins, ends)
+    own = _own(facts, needed[0], ends)
+    sent = _sent(signal + _own(facts, signal, ends), begins, ends)
     fabric = f"sum by (host) (rate({needed[0]}{own}[{max(1, ends - begins)}s]))"
     plain = by_host(instant(facts, sent, ends))
     up = instant(facts, f"max({needed[1]}{own})", ends) if facts.measured(needed[1]) else None
@@ -94,7 +96,7 @@ def filled(facts: Facts) -> tuple[QueryCite, LogCite] | None:
     if known is None or said is None or not facts.measured(PLAIN[0]):
         return None
     begins, ends = map(int, known.span)
-    sent = _sent(PLAIN[0] + _own(facts), begins, ends)
+    sent = _sent(PLAIN[0] + _own(facts, PLAIN[0], ends), begins, ends)
     read = by_host(instant(facts, sent, ends))
     least = usual(facts, sent, ends, "plain network, the host that sent least", "min({})")
     if read is None or len(read.rows) < 2 or least is None:
@@ -111,18 +113,23 @@ def _fills_its_link(facts: Facts, begins: int, ends: int) -> bool:
     """Whether every host sends about as much as its busiest device can."""
     if not facts.measured(SPEED):
         return False
-    own = _own(facts)
+    own = _own(facts, PLAIN[0], ends)
     rate = f"rate({PLAIN[0]}{own}[{max(1, ends - begins)}s])"
     read = by_host(instant(facts, f"max by (host) ({rate} / ({SPEED}{own} > 0))", ends))
     return read is not None and all(row.last >= FULL for row in read.rows.values())
 
 
-def _own(facts: Facts) -> str:
+def _own(facts: Facts, signal: str, at: float) -> str:
     """What narrows a signal to the hosts that were heard of, where no record tells the run's: a
-    site's metrics hold those of others."""
+    site's metrics hold those of others.  Nothing where not each of them is found there, be it
+    that the metrics know it by another name."""
     if len(facts.hosts) < 2 or (facts.job is not None and facts.job.nodes):
         return ""
-    return '{host=~"' + "|".join(host.replace(".", "[.]") for host in facts.hosts) + '"}'
+    heard = {host if ADDRESS.fullmatch(host) else host.partition(".")[0] for host in facts.hosts}
+    names = "|".join(name.replace(".", "[.]") for name in sorted(heard))
+    narrowed = f'{{host=~"(?:{names})(?:[.].*)?"}}'
+    read = by_host(instant(facts, f"sum by (host) ({signal}{narrowed})", at))
+    return narrowed if read is not None and len(read.rows) == len(heard) else ""
 
 
 def _sent(signal: str, begins: int, ends: int) -> str:
@@ -148,7 +155,7 @@ def used(facts: Facts) -> Used | None:
         return None
     begins, ends = map(int, known.span)
     window = f"[{max(1, int(ends - begins))}s]"
-    own = _own(facts)
+    own = _own(facts, ran, ends)
     mean = f"avg_over_time({ran}{own}{window})"
     runs = usual(facts, mean, ends, "a kernel ran, the least busy GPU", "min({})")
     for query, of in _shares(facts, own, window):

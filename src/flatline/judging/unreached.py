@@ -1,6 +1,7 @@
 """
 The few hosts that alone never came to the rendezvous which all others came to: they say that they
-could not connect, the barrier names their tasks, or all others reported that it was given up.
+could not connect, or try again to the end, the barrier names their tasks, or all others reported
+that it was given up.
 """
 
 from __future__ import annotations
@@ -19,7 +20,10 @@ from flatline.model import Claim, LogCite, Match, Place, ProcessExit
 
 FAILED = ("c10d-store-connect-timeout",)
 """What says that it gave up: one that is told of no route tries again, and may come after all."""
-RETRIED = "c10d-store-retry"
+RETRIED, LONG = "c10d-store-retry", 0.5
+"""Of the time that was waited: who alone went on so long had not come.  Shorter ones are tries of
+before the store was there."""
+_SECONDS = re.compile(r"Timed out after (\d{1,9}) seconds")
 BARRIER, BEHIND = "jax-connect-barrier-timeout", 80
 """JAX's, and how many lines behind it the missing tasks may stand on, one each."""
 _REACHED = re.compile(r"tasks that reached the barrier: (?P<came>\d{1,6})/(?P<all>\d{1,6})")
@@ -43,7 +47,7 @@ _WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 
 
 def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
-    """Those hosts, and what shows it; nothing where none of the three tells."""
+    """Those hosts, and what shows it; nothing where none of these tells."""
     ways = (one(facts) for one in (_unconnected, _not_registered, _left_over, _still_tried))
     return next((found for found in ways if found[0]), ((), None))
 
@@ -153,8 +157,8 @@ def _left_over(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
 
 
 def _still_tried(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
-    """The hosts that alone say more than once that a try to connect failed, where as many are
-    missing as run there."""
+    """The hosts that alone say for a good part of the wait that a try to connect failed, where as
+    many are missing as run there."""
     missing, told = _missing(facts), dict[str, list[LogCite]]()
     for match in facts.matches:
         if match.signature.id == RETRIED and match.attempt == facts.last.n:
@@ -164,7 +168,10 @@ def _still_tried(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
                 return (), None
             told.setdefault(host, []).append(match.cite)
     hosts = len(facts.hosts or hosts_with_logs(facts))
-    if missing is None or not told or any(len(said) < LEAST for said in told.values()):
+    waited = _SECONDS.search(missing[0].text) if missing is not None else None
+    if missing is None or waited is None or not told:
+        return (), None
+    if any(_lasted_s(said) < LONG * int(waited[1]) for said in told.values()):
         return (), None
     cite, came, world = missing
     if len(told) > FEW_RATIO * hosts or (world - came) * hosts != len(told) * world:
@@ -173,6 +180,12 @@ def _still_tried(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     text = f"Alone {name_places(places)} tried again and again to connect"
     return places, claim(f"{text}, and {world - came} of {world} were missing", cite,
                          *(said[-1] for said in told.values()))  # fmt: skip
+
+
+def _lasted_s(said: list[LogCite]) -> float:
+    """From the first to the last of them that is dated."""
+    times = [cite.at for cite in said if cite.at is not None]
+    return (max(times) - min(times)).total_seconds() if times else 0.0
 
 
 def _waited(facts: Facts) -> dict[str, LogCite]:

@@ -40,7 +40,7 @@ _LEAD = (
     r"|\([^()]{1,120}\)\s"  # (Actor pid=1, ip=10.0.0.2)
     r"|[A-Z]{4,8}[: ]\s{0,2}(?:-\s)?"  # INFO:
     r"|<\d{1,3}>|\s{1,8}"  # printk's level; indentation
-    r"|[\w.-]{1,64}?\d[\w.-]{0,20}: "  # pdsh, mpirun: the host
+    r"|[A-Za-z\d.-]{1,64}?\d[A-Za-z\d.-]{0,20}: "  # pdsh, mpirun: the host
     r"(?=\[?(?:[IWEF]\d{3,4} \d\d:|20\d\d[-/]\d\d))"
     r"){0,5}?"
 )
