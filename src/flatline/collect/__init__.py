@@ -153,16 +153,17 @@ def read(
     found = walk(targets, gaps, origin, on_progress) if targets else []
     fetched = [(origin + name, data) for name, data in resolved.records]
     records, local = _records(found, fetched, gaps, given, of_records or zone)
-    named = sealed_name or meant(targets, found, {job.id for job in records.jobs}, job_id)
+    ids = {job.id for job in records.jobs}
+    named = sealed_name or meant(targets, found, ids, job_id)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     if job_id is not None and not rows:
         gaps.append(Gap(SCHEDULER, f"no record of job {job_id} was found"))
     gaps += shared(records.jobs, rows)
     unsure: list[Found] = []
-    if job_id is not None or len({job.id for job in records.jobs}) > 1:
-        found = of_job(found, rows, job_id or "", {job.id for job in records.jobs}, unsure)
+    if job_id is not None or len(ids) > 1:
+        found = of_job(found, rows, job_id or "", ids, unsure, gaps)
     logs = _logs([*found, *unsure], rows, gaps, on_progress, zone)
-    found, logs = in_its_time(found, unsure, logs, rows)
+    found, logs = in_its_time(found, unsure, logs, rows, gaps)
     held, numbers = _numbers(request, found, gaps, records, rows, logs, origin)
     if zone is UTC and of_records is None:
         asked = None if request.start or request.end or origin else numbers.server
@@ -234,8 +235,7 @@ def own(targets: tuple[str, ...], job: str | None = None) -> Own:
         resolved = resolve(targets, job)
         found = walk(tuple(resolved.paths), gaps) if resolved.paths else []
         records, _ = _records(found, [*resolved.records], gaps, ())
-        known = {job.id for job in records.jobs}
-        named = meant(tuple(resolved.paths), found, known, resolved.job)
+        named = meant(tuple(resolved.paths), found, {j.id for j in records.jobs}, resolved.job)
         rows = choose(records.jobs, resolved.job, named)
     except ManyJobs:
         return Own()

@@ -15,7 +15,7 @@ from flatline.errors import SourceError
 from flatline.facts import EVENTS, KERNEL, LOG
 from flatline.logs.places import NamePlace, place_of_name
 from flatline.logs.reading import read_head
-from flatline.model import Job
+from flatline.model import Gap, Job
 from flatline.rank_hosts import named_after
 
 S = TypeVar("S")
@@ -84,6 +84,7 @@ def of_job(
     asked: str,
     known: set[str],
     unsure: list[Found] | None = None,
+    gaps: list[Gap] | None = None,
 ) -> list[Found]:
     """
     The files of one job where a folder holds several.
@@ -122,23 +123,36 @@ def of_job(
             said = placed is not None or file.source in told
             if unsure is not None and file.kind == LOG and not (several or said):
                 unsure.append(file)
+            elif gaps is not None and several and id(file) not in strange:
+                gaps.append(_left(file))
             return not several and said
         return file.kind not in (LOG, KERNEL, EVENTS) or id(file) not in strange
 
     return list(filter(keep, found))
 
 
+def _left(file: Found) -> Gap:
+    why = "nothing says that it is this job's: left out; named itself as a target, it is read"
+    return Gap(LOG, why, file.source)
+
+
 Log = tuple[Found, S, LogEvents]
 
 
 def in_its_time(
-    found: Sequence[Found], unsure: Sequence[Found], logs: Sequence[Log[S]], rows: Sequence[Job]
+    found: Sequence[Found],
+    unsure: Sequence[Found],
+    logs: Sequence[Log[S]],
+    rows: Sequence[Job],
+    gaps: list[Gap],
 ) -> tuple[list[Found], list[Log[S]]]:
     """The files with those of which it was unsure, and the logs, where what they date shows them
     to be the job's: with steps only where no log that is surely its own has any."""
     stepless = not any(events.tracks for file, _, events in logs if file not in unsure)
     kept = [one for one in logs
             if one[0] not in unsure or _in_its_time(one[2], rows, stepless=stepless)]  # fmt: skip
+    read = {id(file) for file, *_ in kept}
+    gaps += (_left(file) for file in unsure if id(file) not in read)
     return [*found, *(file for file, *_ in kept if file in unsure)], kept
 
 
@@ -148,14 +162,16 @@ def _in_its_time(events: LogEvents, rows: Sequence[Job], *, stepless: bool) -> b
     began = min((row.started_at for row in rows if row.started_at), default=None)
     ended = rows[-1].ended_at if rows else None
     first, last = events.first_seen, events.last_seen
-    if began is None or ended is None or first is None or last is None:
+    if began is None or first is None or last is None:
         return False
     job = rows[-1]
+    if ended is None and job.disposition != "running":
+        return False
     named = any(m.groups.get("job") == job.id or m.cite.place.host in job.nodes
                 for m in events.matches)  # fmt: skip
     if not ((events.tracks and stepless) or named):
         return False
-    return began - SLACK <= first and last <= ended + SLACK
+    return began - SLACK <= first and (ended is None or last <= ended + SLACK)
 
 
 def _without(pattern: str, source: str) -> list[str]:

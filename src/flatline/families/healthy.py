@@ -54,6 +54,7 @@ from flatline.judging.throughput import (
     unaccounted,
 )
 from flatline.judging.timeline import usual
+from flatline.judging.trained_step import trained_well
 from flatline.judging.uneven import uneven
 from flatline.judging.unsettled import LEFT_OUT, unsettled
 from flatline.model import Cite, Claim, Finding, Job, Judgement, LogCite, Step
@@ -102,7 +103,8 @@ def judge(facts: Facts) -> Judgement:
         return _advancing(facts)
     left_late = facts.disposition == "timeout" and facts.reached_plan and _done(facts)
     unsent = sent_in_vain(facts) if facts.disposition == "failed" else None
-    if facts.disposition != "completed" and not left_late and unsent is None:
+    apart = trained_well(facts)
+    if facts.disposition != "completed" and not left_late and unsent is None and apart is None:
         return None
     track = facts.main_track(facts.last.n)
     if track is None:
@@ -113,7 +115,7 @@ def judge(facts: Facts) -> Judgement:
     if short and unsent is None:
         return None
     plan = facts.planned_steps
-    shows = [_ended_so(facts, plan, last.cite, unsent)]
+    shows = [_ended_so(facts, plan, last.cite, unsent), *((apart.shows,) if apart else ())]
     if len(span) > 1 and track.has_loss[span[0]] and track.has_loss[span[-1]]:
         shows.append(
             claim(f"The {track.loss_name} went from {first.loss:g} to {last.loss:g}",
@@ -125,7 +127,8 @@ def judge(facts: Facts) -> Judgement:
     open_, rough = unsettled(facts, paced=slow is None), uneven(facts) if slow is None else None
     doubts = (*_doubts(facts, faults, outside), *((UNEVEN,) if rough else ()),
               *(one.question for one in open_),
-              *((LEFT_LATE,) if left_late else ()), *((UNSENT,) if unsent else ()))  # fmt: skip
+              *((LEFT_LATE,) if left_late else ()), *((UNSENT,) if unsent else ()),
+              *((apart.question,) if apart and apart.question else ()))  # fmt: skip
     if not gpus_seen(facts) or slow is not None or doubts:
         strength = min(strength, BLIND_CEILING)
     return Finding(
@@ -136,6 +139,7 @@ def judge(facts: Facts) -> Judgement:
             else ", some steps taking far longer than most; nothing read says why" if rough
             else "; its processes held on until the time limit" if left_late
             else "; its result could not be sent to where it was to go" if unsent
+            else f"; {apart.what}" if apart
             else ", passing over what did not fit in GPU memory" if any(
                 one.question == LEFT_OUT for one in open_)
             else " and nothing that was read contradicts it"),

@@ -72,7 +72,7 @@ STRAINED, LEAKED = 0.2, 3.0
 """Of the time some task waited for a CPU, and times the queue of the fastest phase: two things
 that both grow meet by chance, so that what is asked is far beyond a loader's ups and downs.  A
 judgement."""
-RARE = ("memory-pressure",)
+RARE = ("memory-pressure", "cpu-pressure")
 """Of no host that has memory left, where a queue grows with a run's time for many reasons."""
 DEGREES = 3
 """Slow phases, each slower than the one before it.  A judgement: of three that come in any order

@@ -25,7 +25,7 @@ References:
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
@@ -145,7 +145,8 @@ def judge(facts: Facts) -> Judgement:
     if not later:
         return None
     sized = [] if track is None else printed_sizes(facts, track)
-    tried = max(len(measured), int(balance is not None)) + len(sized)  # it is one, told twice
+    # a balance is one, told twice
+    tried = max(len(measured), int(balance is not None)) + _unlike(sized)
     moves = [move for signal in measured
              if (move := _move(facts, run, signal, tried)) is not None]  # fmt: skip
     if track is not None and balance is not None:
@@ -189,11 +190,19 @@ def _grown(
     ]
 
 
+def _unlike(sized: Sequence[tuple[str, list[int], list[float]]]) -> int:
+    """How many of these change apart from one another: prompts and what answers them are one."""
+    jumps = ([abs(b - a) for a, b in pairwise(values)] for _, _, values in sized)
+    return len({at[one.index(max(one)) + 1]
+                for one, (_, at, _) in zip(jumps, sized, strict=True)})  # fmt: skip
+
+
 def _told(facts: Facts, run: Course, track: Track) -> list[_Move]:
     """The same by lines that say so, where the first step behind one is where throughput fell."""
     when = times(facts, track)[0] if run.pace.clocked else in_order(facts, track)
     told = [one for one in announced(facts, track) if one.index in when]
-    (begins, fell), slack = _fall(run), _spread_s(run)
+    begins, fell = _falls(run)[0]
+    slack = _spread_s(run, (begins, fell))
     length = run.pace.times[-1] - run.pace.times[0]
     chance = len(told) * (fell - begins + 2 * slack) / length
     return [
@@ -213,14 +222,13 @@ def _slow_at_once(run: Course, at: float) -> bool:
     return bool(first) and max(first) < (1 - DROP) * run.best.level
 
 
-def _spread_s(run: Course) -> float:
+def _spread_s(run: Course, fall: tuple[float, float]) -> float:
     """By how much two that are read from one log may miss one another: without a clock, or laid on
     one by what steps print, both are read from one line, or from one step's lines."""
     printed = not run.pace.clocked or bool(run.pace.laid_by)
     spread_s = (1 if printed else 2 * SLACK) * run.pace.interval_s
     if printed:  # the first slow point lies as far behind the border as the last good one before
-        begins, fell = _fall(run)
-        return max(spread_s, 1.01 * (fell - begins))
+        return max(spread_s, 1.01 * (fall[1] - fall[0]))
     return max(spread_s, GRADUAL * (run.pace.times[-1] - run.pace.times[0]))
 
 
@@ -237,7 +245,7 @@ def _more_a_step(facts: Facts) -> Finding | None:
         return None
     part = min(phase.part for phase in later)
     sized = printed_sizes(facts, run.pace.track)
-    grown = [move for move in _grown(facts, run, run.pace.track, sized, len(sized))
+    grown = [move for move in _grown(facts, run, run.pace.track, sized, _unlike(sized))
              if "batch" not in move.name
              or part < (1 - DROP) * move.values[0] / move.values[1]]  # fmt: skip
     if not grown:
@@ -265,7 +273,7 @@ def _in_order(facts: Facts, run: Course) -> Judgement:
     """What steps without a clock show by themselves: the size that they print with their pace."""
     track = run.pace.track
     sized = [] if track is None else printed_sizes(facts, track)
-    grown = [] if track is None else _grown(facts, run, track, sized, len(sized))
+    grown = [] if track is None else _grown(facts, run, track, sized, _unlike(sized))
     return _finding(facts, run, min(grown, key=lambda m: m.chance), ()) if grown else None
 
 
@@ -287,7 +295,7 @@ def _move(facts: Facts, run: Course, signal: str, tried: int) -> _Move | None:
         return None
     row = answer.rows[0]
     points = [(t, v) for t, v in row.points() if isfinite(v)]
-    left = _left(run, points, SLACK * cut.length_s, tried)
+    left = _left(run, points, lambda fall: SLACK * cut.length_s, tried)
     if left is None:
         return None
     moved, calm_at, most, chance = left
@@ -305,7 +313,7 @@ def _logged(
     when = times(facts, track)[0] if run.pace.clocked else in_order(facts, track)
     at = [i for i in indexes if i in when]
     points = [(when[i], v) for i, v in zip(indexes, printed, strict=True) if i in when]
-    left = _left(run, points, _spread_s(run), tried)
+    left = _left(run, points, lambda fall: _spread_s(run, fall), tried)
     if left is None:
         return []
     moved, calm_at, most, chance = left
@@ -315,11 +323,26 @@ def _logged(
 
 
 def _left(
-    run: Course, points: Sequence[tuple[float, float]], slack: float, tried: int
+    run: Course,
+    points: Sequence[tuple[float, float]],
+    slack: Callable[[tuple[float, float]], float],
+    tried: int,
 ) -> tuple[int, int, int, float] | None:
     """Where the values left their level, where they last stood at it and were farthest from it,
     and how likely that met the fall by chance; None where it is not when throughput fell."""
-    begins, fell = _fall(run)
+    falls = _falls(run)
+    met = (_met(run, points, fall, slack(fall), tried * len(falls)) for fall in falls)
+    return next(filter(None, met), None)
+
+
+def _met(
+    run: Course,
+    points: Sequence[tuple[float, float]],
+    fall: tuple[float, float],
+    slack: float,
+    tried: int,
+) -> tuple[int, int, int, float] | None:
+    begins, fell = fall
     calm = [value for time, value in points if time <= begins - slack]
     if len(calm) < 8:
         return None
@@ -341,13 +364,16 @@ def _left(
     return moved, moved - 1, most, chance
 
 
-def _fall(run: Course) -> tuple[float, float]:
-    """From when throughput last stood at its best level to the first slow phase."""
+def _falls(run: Course) -> tuple[tuple[float, float], ...]:
+    """From when throughput last stood at its best level to the first slow phase; and, where it had
+    drifted below that by less than a fall, the border of the phase before this."""
     first = _first(run)
     pairs = zip(run.pace.times, run.pace.values, strict=True)
     good = [time for time, value in pairs
             if time <= first.begins and value >= (1 - AT_LEVEL) * run.best.level]  # fmt: skip
-    return (good[-1] if good else first.begins), first.begins
+    before = [p.ends for p in run.phases if run.best.ends <= p.begins and p.ends <= first.begins]
+    begins = good[-1] if good else first.begins
+    return tuple((at, first.begins) for at in (begins, *before[-1:]))
 
 
 def _first(run: Course) -> Slow:

@@ -163,8 +163,9 @@ def used(facts: Facts) -> Used | None:
         middle = usual(facts, query, ends, f"{of}, the median GPU")
         if runs is None or most is None or middle is None or runs.value < RUNS:
             return None
+        always = f"{runs.value:.0%} of the time" + (" or more" if runs.value < 0.995 else "")
         text = (
-            f"A kernel ran on every GPU {runs.value:.0%} of the time or more, and yet none used"
+            f"A kernel ran on every GPU {always}, and yet none used"
             f" more than {most.value:.0%} of its {of}"
         )
         return Used(claim(text, runs, most), most.value < WAITS, middle.value >= WORKS)

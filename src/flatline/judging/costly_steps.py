@@ -164,7 +164,9 @@ def _held_by_saves(facts: Facts, told: Sequence[tuple[float, LogCite]]) -> State
     span = [] if track is None else track.of_attempt(facts.last.n)
     at = [(track.lines[i], track.at[i]) for i in span if track and isfinite(track.at[i])]
     if track is None or len(at) < LINES:
-        return None if track is None else _begun_and_ended(facts, track, told)
+        if track is None or not told:
+            return None
+        return _begun_and_ended(facts, track, told) or _between_steps(facts, track, told)
     usual = sorted(b - a for (_, a), (_, b) in pairwise(at))[len(at) // 4]
     held: list[tuple[float, float, LogCite]] = []
     for seconds, cite in told:
@@ -217,6 +219,38 @@ def _begun_and_ended(
     # an output that its buffer holds back looks so too: the hosts must have waited for storage
     sure = job is not None and any(facts.measured(signal) for signal in WAITED_FOR)
     return Stated(lost, last - first, len(pairs), cites, "the log's clock", sure)
+
+
+def _between_steps(
+    facts: Facts, track: Track, told: Sequence[tuple[float, LogCite]]
+) -> Stated | None:
+    """Where nothing in the log has a time: saves between whose beginning and end no step was
+    printed, each longer than several steps are by the run's record.  Of an output that a buffer
+    holds back not every two saves would have steps between them."""
+    (began, ended), job = facts.lived, facts.job
+    ended = ended or facts.now
+    if job is None or job.started_at is None or began is None or ended is None:
+        return None
+    begun = sorted(
+        m.cite.line for m in facts.tagged("save-begun") if m.cite.source == track.source
+    )
+    steps = [track.lines[i] for i in track.of_attempt(facts.last.n)]
+    made = []
+    for _, end in told:
+        before = bisect_left(begun, end.line)
+        start = begun[before - 1] if before else None
+        if start is None or end.source != track.source or "async" in end.text:
+            return None
+        made.append(bisect_left(steps, end.line))
+        if bisect_left(steps, start) != made[-1]:
+            return None
+    lost, wall = sum(took for took, _ in told), (ended - began).total_seconds()
+    each = (wall - lost) / max(1, len(steps))
+    often = len(steps) >= LINES * len(told) and len(set(made)) == len(made)
+    if not often or lost >= wall or min(took for took, _ in told) < SEVERAL * each:
+        return None
+    cites = tuple(end for _, end in told)
+    return Stated(lost, wall, len(told), cites, "the record of the run")
 
 
 def _moment(cite: LogCite) -> float:

@@ -12,10 +12,11 @@ from datetime import datetime, timedelta
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim, number
 from flatline.judging.kept_power import kept_working
-from flatline.judging.named_logs import host_of_log
+from flatline.judging.named_logs import host_of_log, known_hosts
 from flatline.judging.pace import pace
 from flatline.judging.waiting import accused
 from flatline.model import Claim, LogCite, Match, Place
+from flatline.rank_hosts import named_after
 
 DEFAULT_TIMEOUT_S = 100.0
 """JAX's heartbeat timeout where the log states none (jax.distributed.initialize, 0.4 to 0.10)."""
@@ -101,11 +102,18 @@ def _numbered(facts: Facts, task: int) -> list[str]:
     own = re.compile(rf"(?i)(?<![a-z0-9])(?:task|proc(?:ess)?)[_-]?0*{task}(?![0-9])")
     if called := [log for log in logs if own.search(log)]:
         return called
-    named = {log: found for log in logs if (found := _LAST_NUMBER.fullmatch(log)) is not None}
+    named = {log: found for log in logs
+             if (found := _LAST_NUMBER.fullmatch(_unhosted(facts, log))) is not None}  # fmt: skip
     stems = {(found[1], found[3]) for found in named.values()}
     numbers = {int(found[2]): log for log, found in named.items()}
     whole = len(stems) == 1 and len(named) == len(logs) and numbers.keys() == {*range(len(logs))}
     return [numbers[task]] if whole and task in numbers else []
+
+
+def _unhosted(facts: Facts, log: str) -> str:
+    """Its name without the host that it is named after, which has numbers of its own."""
+    host = named_after(log, known_hosts(facts))
+    return log if host is None else log.replace(host, "", 1)
 
 
 def _declared(facts: Facts, accusations: list[Match], timeout_s: float) -> datetime | None:
@@ -142,10 +150,11 @@ def _steps(
 ) -> Claim | None:
     """The accused's own steps between its last heartbeat and the declaration.  Where it is
     `stated` for how long none came, and its log goes on behind that, they need not go on to it."""
+    called = _numbered(facts, task)
     for track in facts.tracks:
         seen = facts.last_seen.get(track.source)
         enough = STEPS_ENOUGH if stated and seen is not None and seen >= declared else 0
-        own = number(track.place) == task
+        own = number(track.place) == task or track.source in called
         made = made_until(facts, track, declared, timeout_s, enough) if own else None
         if made is not None:
             return claim(f"Task {task} made steps inside the window of that accusation", *made)

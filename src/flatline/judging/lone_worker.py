@@ -24,8 +24,10 @@ from flatline.model import Claim, Place
 from flatline.series.answer import grid
 
 ACTIVITY = "gpu_sm_active_ratio"
-LONGER, ALIKE = 1.05, 1.02
-"""Times the median of the others: what it must reach, and no other may."""
+LONGER, ALIKE, AMONG = 1.05, 1.02, 0.2
+"""Times the median of the others: what it must reach, and no other may; nor be above them by more
+than a fifth of what it is, where that is more.  A judgement: with one of 32 set five times as far
+away as the next, what scatters among sound cards makes neither."""
 ALWAYS = 0.9
 """Of the stretches it must stand so."""
 LEAST_GPUS, LEAST_HOSTS = 32, 4
@@ -86,13 +88,18 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
         return None
     found = max(typical, key=lambda place: (typical[place], str(place)))
     others = max(ratio for place, ratio in typical.items() if place != found)
-    if typical[found] < LONGER or others > ALIKE or always[found] < ALWAYS:
+    if typical[found] < LONGER or others > _alike(typical[found]) or always[found] < ALWAYS:
         return None
     first = facts.hosts[0] if facts.hosts else facts.node_of(found.host or "")
     if (facts.node_of(found.host or ""), found.gpu) == (first, "0"):
         return None
     shows = _shown(facts, ranks, found)
     return None if shows is None else Lone(found, typical[found] - 1.0, shows)
+
+
+def _alike(far: float) -> float:
+    """How far above the median any other may be, beside one that is so far."""
+    return max(ALIKE, 1.0 + AMONG * (far - 1.0))
 
 
 def _of_the_run(facts: Facts, ranks: Fleet) -> bool:

@@ -123,7 +123,9 @@ _FINISHED = re.compile(
     r"|finished training)"
     r"(?: successfully)?(?: (?:in|after):? [0-9][^,;]{0,60}"
     r"| at (?:global )?(?:step|iteration|epoch) [0-9]{1,12}|, best [^\n]{1,80}"
-    r"|: [0-9][0-9,]{0,14} (?:steps|iterations|updates|epochs)\b[^\n]{0,120})?"
+    r"|: [0-9][0-9,]{0,14} (?:steps|iterations|updates|epochs)\b[^\n]{0,120}"
+    r"|(?:[:;,]| [-(]) ?(?:reached|at|after) (?:the )?(?:last|final|max(?:imum)?|planned|target)"
+    r"[ _](?:step|iteration|update|epoch)s?\b[^\n]{0,60})?"
     r"(?:[,;.]? (?:exiting|bye|shutting down|good ?bye|cleaning up)(?: now)?)?[\s.!*=#-]*$",
     re.I,
 )

@@ -52,7 +52,7 @@ def moved(series: Sequence[Sampled], start: float, end: float) -> bool:
     return False
 
 
-def stood_still(by_host: Mapping[str, Sequence[Sampled]]) -> Mapping[str, tuple[float, float]]:
+def stood_still(by_host: Mapping[str, Sequence[Sampled]]) -> dict[str, tuple[float, float]]:
     """Hosts whose every series stood still while those of most other hosts moved."""
     found = {}
     for host, series in by_host.items():

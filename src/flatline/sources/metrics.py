@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING, Any
 from flatline.errors import FormatError, SourceError
 from flatline.model import Gap, Place, QueryCite
 from flatline.series.smi import form_of
-from flatline.signals import NEEDS, RESTLESS, SIGNALS
+from flatline.signals import NEEDS, SIGNALS
 
 if TYPE_CHECKING:
     from flatline.series.answer import Answer, Placed, Row
@@ -111,12 +111,13 @@ class MetricsSource:
         names = self._engine.names()
         bound = [e for v in vocabularies() if (e := bind(v, names)) is not None]
         self._exporters = self._named(bound, addresses or {}, gaps)
+        self._late = self._thawed(gaps)
         self.name, self.engine = self._engine.source, self._engine.name
         if names and not self._exporters:
             gaps.append(Gap("GPU metrics", "no exporter that is known wrote these", self.name))
         self.scope = scope or Scope()
         self._within = within
-        self._origins = Origins(self._engine, self._exporters, self.scope, self.window)
+        self._origins = Origins(self._engine, self._exporters, self.scope, self.window, self._late)
         self._gaps = (*gaps, *self._origins.gaps)
         self._placed: dict[str, dict[Labels, Placed]] = {}
         self._answers: dict[tuple[str, float, float, float, str | None], Answer] = {}
@@ -143,8 +144,24 @@ class MetricsSource:
             whole, unnamed = named(one, hosts, {**names, **told})
             whole = indexed(whole, natives(self._engine, whole, "gpu"), known)
             out.append(whole := in_pieces(whole, described))
-            gaps.extend((*whole.gaps, *unnamed, *self._still(whole)))
+            gaps.extend((*whole.gaps, *unnamed))
         return out
+
+    def _thawed(self, gaps: list[Gap]) -> frozenset[str]:
+        """The exporters that served an old reading again, which the engine is to be without; only
+        what is in memory is looked at sample by sample."""
+        from flatline.series.engine import Embedded
+        from flatline.series.storage import MemoryStore, Series
+        from flatline.sources.frozen import Frozen
+
+        series = getattr(getattr(self._engine, "store", None), "series", None)
+        if not isinstance(series, Series):
+            return frozenset()
+        found = Frozen(series, self._exporters)
+        gaps.extend(found.gaps)
+        if found.late:
+            self._engine = Embedded(MemoryStore(found.without()), self._engine.source)
+        return found.late
 
     def _numbered(self, bound: Sequence[Exporter]) -> list[tuple[str, str]]:
         """(UUID, index) of every GPU that has both, where an exporter names GPUs by UUID."""
@@ -178,34 +195,12 @@ class MetricsSource:
             return []
         return [(of.get("instance", ""), of.get("nodename", "")) for of, _ in self._lately(UNAME)]
 
-    def _still(self, exporter: Exporter) -> list[Gap]:
-        """Hosts whose exporter went on serving one old reading."""
-        from flatline.series.quality import stood_still
-        from flatline.series.storage import NAME, each
-
-        rule = exporter.labels.get("host")
-        series = getattr(getattr(self._engine, "store", None), "series", None)
-        if series is None:  # only what is in memory is looked at sample by sample
-            return []
-        metrics = {c.metric for name, c in exporter.carriers.items() if name in RESTLESS}
-        by_host: dict[str, list[Any]] = {}
-        for labels, times, values in each(series):
-            of = dict(labels)
-            if rule is not None and of.get(NAME) in metrics and of.get(rule.label):
-                by_host.setdefault(exporter.host(of[rule.label]), []).append((times, values))
-        return [
-            Gap(f"{exporter.name} metrics of every host at every time",
-                f"nothing that moves on other hosts moved from {_instant(start):%H:%M:%S} to"
-                f" {_instant(end):%H:%M:%S} UTC: an old reading, served again", host)
-            for host, (start, end) in stood_still(by_host).items()
-        ]  # fmt: skip
-
     def narrow(self, gpus: Mapping[str, tuple[str, ...]]) -> None:
         """Leaves out what other GPUs of these hosts did."""
         from flatline.vocab.origins import Origins
 
         self.scope = replace(self.scope, gpus=gpus)
-        self._origins = Origins(self._engine, self._exporters, self.scope, self.window)
+        self._origins = Origins(self._engine, self._exporters, self.scope, self.window, self._late)
         self._gaps = (*self._gaps, *self._origins.gaps)
         self._answers = {}
 

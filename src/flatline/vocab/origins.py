@@ -59,9 +59,12 @@ class Origins:
         exporters: Sequence[Exporter],
         scope: Scope,
         window: tuple[datetime, datetime] | None,
+        late: frozenset[str] = frozenset(),
     ) -> None:
-        """`window` is the time of the run that there are samples of."""
+        """`window` is the time of the run that there are samples of; those that are `late` fell
+        silent within it, and answer where no other does."""
         self._engine, self._scope, self._window = engine, scope, window
+        self._late = late
         self.exporters = tuple(exporters)
         self.groups: dict[str, Groups] = {}
         self.gaps: list[Gap] = []
@@ -173,9 +176,8 @@ class Origins:
             able = [e for e in self.exporters if all(s in e.carriers for s in wanted)]
             if len(able) > 1:
                 here = [e for e in able if "host" not in e.labels or self._hosts(e, wanted)]
-                able = sorted(
-                    here or able, key=lambda e: -sum(self._series(e, wanted[0]).values())
-                )
+                able = sorted(here or able, key=lambda e: (
+                    e.name in self._late, -sum(self._series(e, wanted[0]).values())))  # fmt: skip
             self._known[wanted] = tuple(self._apart(able, wanted))
         return self._known[wanted]
 

@@ -135,8 +135,9 @@ def restrictions(
             by_name.setdefault(spelling, []).append(native)
     gaps: list[Gap] = []
     by_gpus: dict[tuple[str, ...], list[str]] = {}
-    for host in scope.hosts:
-        values = by_name.get(host) or by_name.get(host.partition(".")[0]) or []
+    found = {host: by_name.get(host) or by_name.get(host.partition(".")[0]) or []
+             for host in scope.hosts}  # fmt: skip
+    for host, values in _without_namesakes(exporter, found).items():
         if not values:
             gaps.append(Gap("metrics of every host", "none carry this host's name", host))
         by_gpus.setdefault(tuple(scope.gpus.get(host, ())), []).extend(values)
@@ -153,6 +154,24 @@ def restrictions(
         if values
     ]
     return tuple(groups) or ((Matcher(rule.label, "=", scope.hosts[0]),),), tuple(gaps)
+
+
+def _without_namesakes(
+    exporter: Exporter, found: Mapping[str, Sequence[str]]
+) -> dict[str, Sequence[str]]:
+    """The host values of each host; of one that stands there under several domains those alone of
+    the domain that the hosts with one have: another cluster may have a host of that name."""
+
+    def domain(native: str) -> str:
+        return exporter.host(native).lower().partition(".")[2]
+
+    domains = {host: {*map(domain, values)} for host, values in found.items()}
+    usual = {one for here in domains.values() if len(here) == 1 for one in here}
+    return {
+        host: [v for v in values if domain(v) in usual]
+        if len(usual) == 1 and usual < domains[host] else values
+        for host, values in found.items()
+    }  # fmt: skip
 
 
 def _natively(exporter: Exporter, indexes: Sequence[str]) -> Sequence[str]:
