@@ -33,6 +33,7 @@ from flatline.rank_hosts import hosts_of, node_named, stated_world, told_of_host
 from flatline.tracks import (
     DUMPS,
     EVENTS,
+    GOES_ON_AFTER,
     KERNEL,
     LOG,
     METRICS,
@@ -43,6 +44,7 @@ from flatline.tracks import (
     Point,
     Reach,
     Track,
+    leaving,
     plan_of,
     reached,
     stands_for,
@@ -51,7 +53,6 @@ from flatline.tracks import (
 __all__ = [
     "DUMPS",
     "EVENTS",
-    "GOES_ON_AFTER",
     "KERNEL",
     "LOG",
     "METRICS",
@@ -64,8 +65,6 @@ __all__ = [
     "stands_for",
 ]
 T = TypeVar("T")
-GOES_ON_AFTER = 2
-"""Steps printed after a line before it counts as survived: ranks print a step or two late."""
 ZONES_S = 15 * 3600.0
 """Two clocks that each show some zone's time, and do not say which, differ by up to 26 hours; in
 one machine room a kernel in UTC and a scheduler in local time by 14."""
@@ -231,7 +230,9 @@ class Facts:
         return self.memo(f"standing {tag}", lambda facts: facts._standing(tag))
 
     def _standing(self, tag: str) -> tuple[Match, ...]:
-        told = (m for m in self.tagged(tag) if not self.went_on(m.cite, m.attempt))
+        long = {file.source: file.lines for file in self.files}
+        told = (m for m in self.tagged(tag) if not self.went_on(m.cite, m.attempt)
+                or leaving(tag, m.cite.line, long.get(m.cite.source, 0)))  # fmt: skip
         return tuple(m for m in told if not self.outside(m.cite))
 
     def outside(self, cite: LogCite) -> bool:

@@ -25,11 +25,21 @@ LOG, KERNEL, SCHEDULER, METRICS, DUMPS, EVENTS = (
 """Stores: the kinds of telemetry a run can leave behind."""
 LEARNED = "unnamed"
 """The format of steps whose words no format knows: what their numbers are was learned."""
+GOES_ON_AFTER = 2
+"""Steps printed after a line before it counts as survived: ranks print a step or two late."""
+LEAVING_LINES = 60
+"""Slurm leaves a program that it ends some time (KillWait, 30 s): the last lines may be steps."""
 BASELINE = "baseline:"
 """What the source of every citation into the baseline begins with, and that of none into the run
 itself."""
 EARLIER = "the run before this one"
 """What a gap lacks where that is on record and could not be read."""
+
+
+def leaving(tag: str, line: int, lines: int) -> bool:
+    """Whether steps behind a line of a file of so many may be those of a program that is being
+    ended for its time."""
+    return tag == "time-limit" and 0 < lines <= line + LEAVING_LINES
 
 
 @dataclass(frozen=True, slots=True)

@@ -380,13 +380,18 @@ def classify(path: Path, relative: str, gaps: list[Gap]) -> tuple[str, int]:
     return kind, size
 
 
+_JOBS_OUTPUT = re.compile(r"^slurm[-_.]\d{3,12}(?:_\d{1,7})?\.(?:out|err)$")
+"""As Slurm names what a job printed, where nobody else does."""
+
+
 def _kind(relative: str, head: bytes) -> str:
     name = relative.rpartition("/")[2]
     if recognise_dump(name, head):
         return DUMPS
     for record_format in record_formats():
         if record_format.recognise(name, head):
-            return LOG if printed_by_a_job(record_format, head) else SCHEDULER
+            spoken = _JOBS_OUTPUT.search(name) or printed_by_a_job(record_format, head)
+            return LOG if spoken else SCHEDULER
     if metrics.recognise(name, head):
         return METRICS
     if not is_text(head):

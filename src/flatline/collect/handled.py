@@ -8,10 +8,9 @@ from dataclasses import replace
 
 from flatline.collect.blocks import Blocks
 from flatline.collect.events import LogEvents
-from flatline.facts import GOES_ON_AFTER
 from flatline.logs.handled import failed, gave_up, handled, says_so_itself
 from flatline.model import Crash, LogCite, Match, Place
-from flatline.tracks import HANDLED
+from flatline.tracks import GOES_ON_AFTER, HANDLED
 
 Said = Callable[[int], str]
 """A line without its labels; "" where there is none."""

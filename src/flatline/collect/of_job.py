@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Sequence, Set
 from datetime import timedelta
 from pathlib import Path
 from typing import TypeVar
@@ -12,7 +12,7 @@ from flatline.collect.events import LogEvents
 from flatline.collect.files import Found
 from flatline.collect.numbered import numbered
 from flatline.errors import SourceError
-from flatline.facts import EVENTS, KERNEL, LOG
+from flatline.facts import EVENTS, KERNEL, LOG, SCHEDULER
 from flatline.logs.places import NamePlace, place_of_name
 from flatline.logs.reading import read_head
 from flatline.model import Gap, Job
@@ -49,11 +49,12 @@ def named_by(targets: Sequence[str]) -> str | None:
     return numbers[0] if len(numbers) == 1 else None
 
 
-def told_by_logs(found: Iterable[Found], known: Set[str]) -> str | None:
-    """The one job of several `known` that the logs are named after or, where none is, say at their
-    beginning that they are of; None where they tell of several."""
-    logs = [file for file in found if file.kind == LOG][:MOST_LOGS]
-    named = {job for file in logs for job in known if _is_named(file.source, job)}
+def told_by_logs(found: Sequence[Found], known: Set[str]) -> str | None:
+    """The one job of several `known` that the logs, or files of records, are named after or, where
+    none is, say at their beginning that they are of; None where they tell of several."""
+    told = [file for file in found if file.kind in (LOG, SCHEDULER)]
+    logs = [file for file in told if file.kind == LOG][:MOST_LOGS]
+    named = {job for file in told[:MOST_LOGS] for job in known if _is_named(file.source, job)}
     if named:
         return named.pop() if len(named) == 1 else None
     said = {told for file in logs for told in _said(file)} & known

@@ -10,7 +10,7 @@ from datetime import datetime
 
 from flatline.collect.elsewhere import died_elsewhere, failed_elsewhere
 from flatline.errors import ManyJobs
-from flatline.facts import GOES_ON_AFTER, Marker, Track
+from flatline.facts import Marker, Track
 from flatline.model import (
     Attempt,
     Crash,
@@ -22,7 +22,7 @@ from flatline.model import (
     Records,
 )
 from flatline.redact import mask
-from flatline.tracks import Plan, plan_of, reached
+from flatline.tracks import GOES_ON_AFTER, LEAVING_LINES, Plan, leaving, plan_of, reached
 
 RUNNING: frozenset[Disposition] = frozenset({"running", "pending", "suspended"})
 _MARKS: tuple[tuple[str, Disposition], ...] = (
@@ -169,7 +169,8 @@ def how_it_ended(
     ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
     own = {track.source for track in tracks if track.of_attempt(attempt)}
     bygone = {track.source for track in tracks} - own if own else set()  # an earlier job's log
-    last = _after_all_steps([m for m in matches if m.cite.source not in bygone], tracks)
+    own_lines = [m for m in matches if m.cite.source not in bygone]
+    last = _after_all_steps(own_lines, tracks, lines or {})
     tags = {tag for match in last for tag in match.signature.tags}
     if ended is not None and all(_elsewhere(match, ended) for match in last):
         tags.discard("node-failure")
@@ -266,16 +267,21 @@ def how_a_try_ended(events: Events, n: int) -> Disposition:
     return "failed" if reached_end(mine, own, left, tracks, markers, n) is None else "completed"
 
 
-def _after_all_steps(matches: Sequence[Match], tracks: Sequence[Track]) -> list[Match]:
-    """Lines after which no steps were printed in their own file."""
+def _after_all_steps(
+    matches: Sequence[Match], tracks: Sequence[Track], lines: Mapping[str, int]
+) -> list[Match]:
+    """Lines after which no steps were printed in their own file, or few as it was being ended."""
     ends: dict[str, list[Sequence[int]]] = {}
     for track in tracks:
-        ends.setdefault(track.source, []).append(track.lines[-1 - GOES_ON_AFTER :])
+        ends.setdefault(track.source, []).append(track.lines[-1 - LEAVING_LINES :])
 
     def goes_on(match: Match) -> bool:
         cite = match.cite
+        long = lines.get(cite.source, 0)
+        ends_it = any(leaving(tag, cite.line, long) for tag in match.signature.tags)
+        most = LEAVING_LINES if ends_it else GOES_ON_AFTER
         later = (sum(line > cite.line for line in end) for end in ends.get(cite.source, ()))
-        return any(count > GOES_ON_AFTER for count in later)
+        return any(count > most for count in later)
 
     return [match for match in matches if not goes_on(match)]
 

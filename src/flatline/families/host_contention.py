@@ -117,7 +117,8 @@ def judge(facts: Facts) -> Judgement:
             and found is not None
             and len(found.hosts) <= MOST_HOSTS * len(hosts.read[kind].rows)
         ):
-            return _in_phases(facts, run, hosts, kind, found)
+            told = _in_phases(facts, run, hosts, kind, found)
+            return _of_loaders(facts, told) if _all_press(facts, kind, found.hosts) else told
     if run is not None and run.slow:
         uniform = _uniform(facts, run, hosts, low) or _steadily(facts, run, hosts)
         if uniform is not None:
@@ -133,6 +134,13 @@ def judge(facts: Facts) -> Judgement:
     if any(hosts.lit.values()) or (facts.baseline is not None and not _beside_cleared(facts)):
         return None
     return _cleared(facts, hosts)
+
+
+def _all_press(facts: Facts, kind: str, hosts: Sequence[str]) -> bool:
+    """Whether these are all of the run's hosts that are known, and wait for storage: what its own
+    loaders read makes that as well."""
+    named = {facts.node_of(host) for host in hosts}
+    return kind == "io-pressure" and named >= {*facts.hosts}
 
 
 # --- findings -----------------------------------------------------------------------------------

@@ -219,14 +219,16 @@ def _turned_away(facts: Facts, crash: Crash) -> Finding:
 
 
 def _broke(facts: Facts, line: LogCite, trace: LogCite) -> Finding:
+    by_store = "TCP client failed" in trace.text
+    what = "connecting to the store" if by_store else "the call that sets NCCL up"
     return Finding(
         code=CODE,
-        summary="The ranks never formed their process group: NCCL lost a connection while it"
-        " was set up",
+        summary="The ranks never formed their process group: "
+        + ("a connection to its store broke off as it was made" if by_store
+           else "NCCL lost a connection while it was set up"),
         attribution="unknown",
         strength=ALONE,
-        shows=(claim("A peer closed its connection within the call that sets NCCL up",
-                     line, trace),),
+        shows=(claim(f"A peer closed its connection within {what}", line, trace),),
         implies=(claim("The process that says so is a victim: its peer or the path to it went.",
                        line),),
         scope="all",

@@ -73,6 +73,10 @@ _AT_FIRST = re.compile(
 _HISTORY = re.compile(r"\bwandb: {1,12}(?:\S{0,60}[/_])?loss\S{0,40} [▁▂▃▄▅▆▇█ ]{2,}$")
 HISTORY_LINES = 60
 """What wandb prints as a run ends, of a loss that was logged more than once."""
+_EPOCH = re.compile(r"_?(?:train_(?:one_)?epoch|(?:run_)?(?:train|training)_epoch|fit_epoch)")
+_VALIDATES = re.compile(
+    r"_?(?:do_|run_)?(?:valid(?:ate|ation)?|val|eval(?:uate|uation)?)(?:_epoch)?"
+)
 _LOOPS = re.compile(
     r"(?:run_)?train(?:ing)?_(?:and_)?(?:val|eval)[a-z]{0,8}_loop|(?:_?(?:inner_)?train(?:ing)?(?:_?(?:step|loop|epoch|one_epoch|model|batch))?|fit(?:_generator"
     r"|_loop)?|run_epoch|_?process_(?:next_)?(?:data|batch)|do_train|one_epoch)",
@@ -116,6 +120,15 @@ def within_the_loop(crash: Crash) -> bool:
         or _SAVES.search(frame.code or "")
         for frame in crash.frames
     ) or (in_a_loop(crash) and any(_SAVING.fullmatch(frame.function) for frame in crash.frames))
+
+
+def validates(crash: Crash) -> bool:
+    """Whether an epoch of training had come to its validation.  What checks the model before the
+    first step is seldom called from within an epoch."""
+    names = [frame.function for frame in crash.frames]
+    epoch = next((n for n, name in enumerate(names) if _EPOCH.fullmatch(name)), None)
+    inside = [] if epoch is None else names[epoch + 1 :]
+    return any(map(_VALIDATES.fullmatch, inside)) and not any("sanity" in n for n in names)
 
 
 def _called(code: str) -> str:

@@ -59,7 +59,10 @@ def closed_at_the_end(facts: Facts) -> LogCite | None:
     launcher tells how processes ended, or where anything else failed.
     """
     logs = {read.source: read.lines for read in facts.files if read.lines}
-    if not logs or facts.job is not None or facts.exits or facts.disposition == "completed":
+    if not logs or facts.job is not None or facts.disposition == "completed":
+        return None
+    # that those which tell of it ended with an error is what such an error does
+    if len(facts.exits) > len(logs) or any(e.signal or e.exit_code != 1 for e in facts.exits):
         return None
     ended = facts.markers_of("finished") or facts.tagged("end-ok")
     if facts.disposition in BY_SCHEDULER or ended or facts.tagged("heartbeat"):

@@ -22,6 +22,7 @@ from flatline.judging.begun import (
     keeps_a_model,
     logged,
     names_its_step,
+    validates,
     within_a_bar,
     within_the_loop,
 )
@@ -437,7 +438,7 @@ def _phase(facts: Facts, crash: Crash) -> tuple[bool | None, bool, bool]:
     begun = begun or known or begun
     in_doubt = begun is False and not facts.has_progress and in_a_loop(crash)
     begun = None if in_doubt else begun
-    halfway = within_a_bar(facts, crash) or keeps_a_model(crash)
+    halfway = within_a_bar(facts, crash) or keeps_a_model(crash) or validates(crash)
     halfway = halfway and not begun and not facts.has_progress
     return begun or halfway or begun, in_doubt, halfway
 

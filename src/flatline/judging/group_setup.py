@@ -18,8 +18,12 @@ TRACE = 24
 """Lines below: a failed call says so in each of its callers, and several processes at once."""
 BEFORE, AT_WORK = 200, 60
 """Of so many lines above, as many that are none of NCCL's tell of a program that is at work."""
-_INIT = re.compile(r"\binit\.c[cu]:\d{1,5} -> [1-9]\b|\bbootstrap\.c[cu]:\d{1,5} -> [1-9]\b")
-"""`NCCLCHECK` in src/init.cc and src/bootstrap.cc (init.cu before NCCL 2.4)."""
+_INIT = re.compile(
+    r"\binit\.c[cu]:\d{1,5} -> [1-9]\b|\bbootstrap\.c[cu]:\d{1,5} -> [1-9]\b"
+    r"|\bTCP client failed to connect/validate to host\b"
+)
+"""`NCCLCHECK` in src/init.cc and src/bootstrap.cc (init.cu before NCCL 2.4); and torch's store,
+to which a process connects once, before its group is made (TCPStore.cpp)."""
 
 
 def lost_in_the_making(facts: Facts) -> tuple[LogCite, LogCite] | None:

@@ -158,6 +158,32 @@ def _steps(
         made = made_until(facts, track, declared, timeout_s, enough) if own else None
         if made is not None:
             return claim(f"Task {task} made steps inside the window of that accusation", *made)
+    own_logs = [track for track in facts.tracks
+                if number(track.place) == task or track.source in called]  # fmt: skip
+    return _same_steps(facts, task, own_logs, declared, timeout_s)
+
+
+def _same_steps(
+    facts: Facts, task: int, own: Sequence[Track], declared: datetime, timeout_s: float
+) -> Claim | None:
+    """That it printed the steps which others made in that time: its own clock may be off."""
+    for other in facts.tracks if own else ():
+        made = (
+            made_until(facts, other, declared, timeout_s)
+            if not any(other is one for one in own)
+            else None
+        )
+        if made is None:
+            continue
+        inside = _inside(other, declared - timedelta(seconds=timeout_s), declared)
+        wanted = [other.steps[inside[at]] for at in (0, -1)]
+        for track in own:
+            at = {track.steps[i]: i for i in track.of_attempt(facts.last.n)}
+            if all(step in at for step in wanted):
+                mine = (facts.point(track, at[step]).cite for step in wanted)
+                text = (f"Task {task} made steps {wanted[0]} to {wanted[1]} as well, which others"
+                        " date inside the window of that accusation")  # fmt: skip
+                return claim(text, *made, *mine)
     return None
 
 

@@ -98,9 +98,12 @@ _WORDS: tuple[tuple[str, str, str, str | None, str], ...] = (
      "A setting is refused."),
 )  # fmt: skip
 _BARE_WORDS = re.compile(
-    r"(?i)^.{0,60}\b(?:fatal|error|critical)\b ?[:\])](?!\s*[-+]?(?:\d+\.\d|\d+e[-+]?\d|nan|inf))"
+    r"(?i)^.{0,60}(?<!train )(?<!test )(?<!validation )(?<!val )(?<!eval )"
+    r"\b(?:fatal|error|critical)\b ?[:\])]"
+    r"(?!\s*(?:[a-z][\w ]{0,24}[:=]\s*)?[-+]?(?:\d+\.\d|\d+e[-+]?\d|nan|inf))"
+    r"(?!.{0,60}\b(?:exit(?:ed)?|crashed|failed) with (?:exit ?)?(?:code|status) -?\d)"
 )
-"""Not an error that is measured."""
+"""Not an error that is measured, nor a launcher's word that a process ended."""
 
 
 def _signature(name: str, early: str, late: str, words: str, meaning: str) -> Signature:

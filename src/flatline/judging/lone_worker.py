@@ -32,6 +32,10 @@ ALWAYS = 0.9
 """Of the stretches it must stand so."""
 LEAST_GPUS, LEAST_HOSTS = 32, 4
 """Fewer may each have a part of the model of their own."""
+FEW_GPUS, FEW_HOSTS, FAR = 8, 2, 1.2
+"""Of so few one that is so far above all others, and neither the first nor the last of them, which
+hold the embedding and the output of a model that is cut into stages.  A judgement: stages that are
+laid out evenly differ by less."""
 
 RESIDENT, GAPS = ("gpu_engine_active_ratio", "gpu_utilization_ratio"), 0.9
 """Whether a kernel was there, waiting in a collective included; and of the others' such time."""
@@ -71,30 +75,46 @@ class Lone:
 
 
 def lone_worker(facts: Facts, run: Course) -> Lone | None:
-    """None where SM activity was not measured, too few GPUs were, none stands alone, or the pace
-    fell: what is always so does not explain a fall."""
-    if run.slow:
-        return None
-    every = fleet(facts, run, ACTIVITY)
+    """None where no activity was measured, too few GPUs were, none stands alone, or the pace
+    fell: what is always so does not explain a fall.  Where waiting counts as work none does."""
+    every = None
+    for signal in (ACTIVITY, *RESIDENT) if not run.slow else ():
+        every = every or fleet(facts, run, signal)
     ranks = None if every is None else every.alike()
     if ranks is not None and not facts.hosts:
         ranks = ranks.working()
-    if ranks is None or len(ranks.read.rows) < LEAST_GPUS or not _of_the_run(facts, ranks):
+    count = 0 if ranks is None else len(ranks.read.rows)
+    if ranks is None or count < FEW_GPUS or not _of_the_run(facts, ranks):
         return None
-    if len({place.host for place in ranks.read.rows}) < LEAST_HOSTS:
-        return None
-    typical, always = _ratios(ranks)
-    if not typical:
+    hosts = len({place.host for place in ranks.read.rows})
+    many = count >= LEAST_GPUS and hosts >= LEAST_HOSTS
+    typical, always = _ratios(ranks, LEAST_GPUS if many else FEW_GPUS)
+    if hosts < FEW_HOSTS or not typical:
         return None
     found = max(typical, key=lambda place: (typical[place], str(place)))
     others = max(ratio for place, ratio in typical.items() if place != found)
     if typical[found] < LONGER or others > _alike(typical[found]) or always[found] < ALWAYS:
+        return None
+    if not many and (typical[found] < FAR or found in _ends(facts, ranks)):
         return None
     first = facts.hosts[0] if facts.hosts else facts.node_of(found.host or "")
     if (facts.node_of(found.host or ""), found.gpu) == (first, "0"):
         return None
     shows = _shown(facts, ranks, found)
     return None if shows is None else Lone(found, typical[found] - 1.0, shows)
+
+
+def _ends(facts: Facts, ranks: Fleet) -> set[Place]:
+    """The first and the last card of the first and the last host, whichever way cards are
+    numbered."""
+    order = {host: n for n, host in enumerate(facts.hosts)}
+    by_host: dict[str, list[Place]] = {}
+    for place in ranks.read.rows:
+        by_host.setdefault(facts.node_of(place.host or ""), []).append(place)
+    named = sorted(by_host, key=lambda host: (order.get(host, len(order)), host))
+    cards = [sorted(by_host[host], key=lambda p: (len(p.gpu or ""), p.gpu or ""))
+             for host in (named[0], named[-1])]  # fmt: skip
+    return {card for held in cards for card in (held[0], held[-1])}
 
 
 def _alike(far: float) -> float:
@@ -141,7 +161,7 @@ def _began_and_ended(facts: Facts, ranks: Fleet) -> bool:
     return bool(with_it and rested and max(np.ptp(first), np.ptp(last)) <= TOGETHER)
 
 
-def _ratios(ranks: Fleet) -> tuple[dict[Place, float], dict[Place, float]]:
+def _ratios(ranks: Fleet, least: int) -> tuple[dict[Place, float], dict[Place, float]]:
     """Of each GPU its usual activity as a part of the median GPU's, and in which share of the
     stretches it stands above all others."""
     import numpy as np  # where numbers were read alone
@@ -150,7 +170,7 @@ def _ratios(ranks: Fleet) -> tuple[dict[Place, float], dict[Place, float]]:
 
     known = np.isfinite(ranks.values)
     middle = medians(ranks.values.T)
-    told = (known.sum(axis=0) >= LEAST_GPUS) & (middle > 0)
+    told = (known.sum(axis=0) >= least) & (middle > 0)
     values, middle, known = ranks.values[:, told], middle[told], known[:, told]
     places = [*ranks.read.rows]
     if not middle.size:

@@ -31,7 +31,15 @@ _ENDED = re.compile(
     r"(?i)\b(?:exit(?:ed|s)?|exit_?code|crash\w*|killed|signal|oom|out of memory|died|core dumped"
     r"|segmentation|reboot\w*|node.?fail\w*|down|unreachable|xid)\b"
 )
+ACTS = 40
+"""Lines behind the accusation in which the launcher tells what it did about it."""
+_ENDS = re.compile(
+    r"(?i)\b(?:terminat\w+|kill(?:ing|ed)|stopp(?:ing|ed)|abort(?:ing|ed)|evict\w+|SIGTERM"
+    r"|(?:tearing|shutting) down)\b"
+)
 _NUMBERED = re.compile(r"([A-Za-z]{0,24})[-_.]?0{0,6}(\d{1,6})(?![\w-])")
+_BEFORE = r"(?:^|[_.]|-(?=[a-z]\d))"
+"""What may stand before a worker's name in that of its log: a host's may end like another's."""
 WORDS = {"w": "worker", "t": "task", "r": "rank", "p": "process"}
 _OF_ANOTHER = re.compile(
     r"(?i)\b(?:rollout|data|actor|env|environment|reward|inference|eval\w*|sampl\w*|loader"
@@ -70,7 +78,7 @@ def given_up(facts: Facts) -> GivenUp | None:
     for host, match in first.items():
         at, worker = None if match.cite.at_assumed else match.cite.at, _worker(facts, match)
         shown = None if at is None else _worked(facts, worker, at, _timeout_s(match))
-        if at is None or shown is None or _went_on(facts, at, worker):
+        if at is None or shown is None or _went_on(facts, _acted(facts, match, at), worker):
             return None
         if _told_to_end(facts, host, match) or _OF_ANOTHER.search(match.cite.text):
             return None
@@ -146,6 +154,15 @@ def _told_to_end(facts: Facts, host: str, match: Match) -> bool:
     return any(named.search(text) and _ENDED.search(text) for text in said)
 
 
+def _acted(facts: Facts, match: Match, at: datetime) -> datetime:
+    """When it was acted upon: at once, or in the end where the launcher, having left the worker
+    some time to come back, says behind it that it ends the run for it."""
+    word = re.compile(rf"(?<![\w.-]){re.escape(_name(match))}(?![\w-])|(?i:\bdead\b)")
+    behind = facts.lines(match.cite.source, match.cite.line + 1, ACTS)
+    for_it = any(_ENDS.search(text) and word.search(text) for text in behind)
+    return max((at, *facts.last_seen.values())) if for_it else at
+
+
 def _went_on(facts: Facts, at: datetime, worker: _Worker) -> bool:
     """Whether anything of the run is dated long after, or steps that the accused had no part in:
     it outlived the accusation, or the clocks of its logs differ."""
@@ -178,7 +195,7 @@ def _of(facts: Facts, track: Track, worker: _Worker) -> bool:
     ):
         return True
     *folders, file = track.source.split("/")
-    if any(name in folders or re.search(rf"(?:^|[_.]){re.escape(name)}(?:[_.]|$)", file)
+    if any(name in folders or re.search(rf"{_BEFORE}{re.escape(name)}(?:[_.]|$)", file)
            for name in names):  # fmt: skip
         return True
     said = host_of_log(facts, track.source)

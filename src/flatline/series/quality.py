@@ -11,12 +11,17 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from flatline.series.storage import Floats
+from flatline.series.storage import Floats, Series
 
 STILL_S = 300.0
 """Shorter than this a reading may truly not change: collectors that fail are restarted within
 minutes, and a power rounded to watts holds for seconds."""
 STILL_SAMPLES = 10
+BLANKS = np.array([
+    *(2.0**47 + n for n in range(4)), float(0x7FFFFFFFFFFFFFF0), float(2**64 - 1)
+])  # fmt: skip
+"""What stands for no value: DCGM's blank, not found, not supported and not permitted, as numbers
+with a fraction and as whole ones (dcgm_structs.h), and all ones, as AMD's drivers give it."""
 Sampled = tuple[Floats, Floats]
 """Times and values of one series."""
 
@@ -41,6 +46,16 @@ def longest_still(series: Sequence[Sampled]) -> tuple[float, float] | None:
     start, end = float(moments[longest]), float(moments[longest + 1])
     inside = max(int(np.count_nonzero((t >= start) & (t < end))) for t in sampled)
     return (start, end) if end - start >= STILL_S and inside >= STILL_SAMPLES else None
+
+
+def without_blanks(series: Series) -> tuple[Series, int]:
+    """The series without samples that say that there is no value, and how many these are."""
+    if not (np.abs(series.values) >= BLANKS.min()).any():
+        return series, 0
+    kept = ~np.isin(series.values, BLANKS)
+    ends = np.concatenate(([0], np.cumsum(kept)))
+    return (Series(series.labels, series.times[kept], series.values[kept], ends[series.offsets]),
+            int(series.values.size - kept.sum()))  # fmt: skip
 
 
 def moved(series: Sequence[Sampled], start: float, end: float) -> bool:

@@ -404,12 +404,17 @@ class MetricsSource:
 def in_memory(files: Sequence[tuple[Path, str]], gaps: list[Gap]) -> Engine:
     """Prometheus text and OpenMetrics read whole; what could not be is a gap."""
     from flatline.series.engine import Embedded
+    from flatline.series.quality import without_blanks
     from flatline.series.storage import MemoryStore, SeriesBuilder
 
     builder = SeriesBuilder()
     asked = _carried()
     read = [source for path, source in files if read_file(path, source, builder, gaps, asked)]
-    store = MemoryStore(builder.build())
+    series, blank = without_blanks(builder.build())
+    store = MemoryStore(series)
+    if blank:
+        gaps.append(Gap("every sample of the metrics", f"{blank} samples hold the number by which"
+                        " a driver says that it has none (as 2^64-1): left out"))  # fmt: skip
     if builder.conflicts:
         gaps.append(Gap("every sample of the metrics",
                         f"{builder.conflicts} samples have another value at the same time"
