@@ -190,14 +190,15 @@ UNTOLD: dict[str, object] = {
         (None, (), Place(task=1), None),
         (None, EACH, Place(task=1), "n2"),
         (24, EACH, Place(task=1), "n2"),
-        (None, EACH[:2], Place(task=1), None),
-        (None, (*EACH, "worker3_n3.log"), Place(task=1), None),
+        (None, EACH[:2], Place(task=1), "n2"),
+        (None, (*EACH, "worker3_n3.log"), Place(task=1), "n2"),
+        (None, ("worker1_n1.log", "worker2_n2.log"), Place(task=1), None),
     ],
 )
 def test_one_task_a_node_stands_in_the_order_of_the_nodes(
     world: int | None, logs: tuple[str, ...], place: Place, host: str | None
 ) -> None:
-    """Of a known world, or of one log for each node."""
+    """Of a known world, of one log for each node, or of logs that are numbered from nought on."""
     facts = SimpleNamespace(
         job=SimpleNamespace(nodes=ALL),
         **UNTOLD,

@@ -179,9 +179,15 @@ def moves(values: list[float]) -> bool:
     times = [10.0 * n for n in range(100)]
     paces = [1.0] * 40 + [0.7] * 60
     run = SimpleNamespace(
-        best=best, slow=(slow,), pace=SimpleNamespace(times=times, values=paces, interval_s=10.0)
+        best=best,
+        slow=(slow,),
+        phases=(best, slow),
+        pace=SimpleNamespace(times=times, values=paces, interval_s=10.0),
     )
-    return _left(cast(Course, run), list(zip(times, values, strict=True)), 40.0, 1) is not None
+    return (
+        _left(cast(Course, run), list(zip(times, values, strict=True)), lambda _: 40.0, 1)
+        is not None
+    )
 
 
 @pytest.mark.parametrize(

@@ -30,7 +30,7 @@ def refined(place: Place, groups: dict[str, str]) -> Place:
 
     rank, task = whole("rank"), whole("task")
     return Place(
-        host=groups.get("on_host") or groups.get("host") or place.host,
+        host=(groups.get("host") and groups.get("on_host")) or groups.get("host") or place.host,
         gpu=groups.get("gpu") or place.gpu,
         device=groups.get("device") or place.device,
         domain=place.domain,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
@@ -271,19 +272,24 @@ def _after_all_steps(
     matches: Sequence[Match], tracks: Sequence[Track], lines: Mapping[str, int]
 ) -> list[Match]:
     """Lines after which no steps were printed in their own file, or few as it was being ended."""
-    ends: dict[str, list[Sequence[int]]] = {}
-    for track in tracks:
-        ends.setdefault(track.source, []).append(track.lines[-1 - LEAVING_LINES :])
 
     def goes_on(match: Match) -> bool:
-        cite = match.cite
-        long = lines.get(cite.source, 0)
+        cite, long = match.cite, lines.get(match.cite.source, 0)
         ends_it = any(leaving(tag, cite.line, long) for tag in match.signature.tags)
-        most = LEAVING_LINES if ends_it else GOES_ON_AFTER
-        later = (sum(line > cite.line for line in end) for end in ends.get(cite.source, ()))
-        return any(count > most for count in later)
+        for track in tracks:
+            if track.source == cite.source:
+                first = bisect_right(track.lines, cite.line)
+                begins = ends_it and _further(track, first)
+                if len(track) - first > (LEAVING_LINES if begins else GOES_ON_AFTER):
+                    return True
+        return False
 
     return [match for match in matches if not goes_on(match)]
+
+
+def _further(track: Track, first: int) -> bool:
+    """Whether the points from one on are of later steps than those before: no new attempt's."""
+    return min(track.steps[first:], default=0) > max(track.steps[:first], default=-1)
 
 
 def _first_failing(exits: Sequence[ProcessExit]) -> ProcessExit | None:

@@ -36,7 +36,6 @@ from itertools import groupby, pairwise
 
 from flatline.facts import Facts
 from flatline.judging.anchored import UNPROVEN, anchored, unlike
-from flatline.judging.apart import TAKES_PART
 from flatline.judging.beside import Beside, beside
 from flatline.judging.bursts import Aligned, align
 from flatline.judging.claims import claim
@@ -46,6 +45,8 @@ from flatline.judging.gaps import gaps_of
 from flatline.judging.host_loads import QUEUE, SIGNALS, HostLoads, host_loads
 from flatline.judging.levels import ALIKE, Level
 from flatline.judging.lone_worker import lone_host
+from flatline.judging.starved import KIND as CPU
+from flatline.judging.starved import less_active, starving
 from flatline.judging.throughput import Course, Slow, course, shown, step_at
 from flatline.judging.timeline import by_host, instant, usual
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place, QueryCite
@@ -72,7 +73,7 @@ STRAINED, LEAKED = 0.2, 3.0
 """Of the time some task waited for a CPU, and times the queue of the fastest phase: two things
 that both grow meet by chance, so that what is asked is far beyond a loader's ups and downs.  A
 judgement."""
-RARE = ("memory-pressure", "cpu-pressure")
+RARE = ("memory-pressure",)
 """Of no host that has memory left, where a queue grows with a run's time for many reasons."""
 DEGREES = 3
 """Slow phases, each slower than the one before it.  A judgement: of three that come in any order
@@ -96,8 +97,6 @@ LASTING = 0.5
 LASTS = 5
 """Stretches, a twentieth of a run whose pace is known well: saves and evaluations are shorter, and
 the host that writes them is under pressure meanwhile."""
-STARVED = 0.9
-"""A host whose GPUs are active less than this part of the others' pays for its queue."""
 _SHOWN = 4
 
 
@@ -110,15 +109,8 @@ def judge(facts: Facts) -> Judgement:
     if hosts is None:  # of one host only another run tells
         return _from_baseline(facts)
     low = run.low(hosts.cut) if run is not None else []
-    for kind, lit in hosts.lit.items():
-        found = align(lit, low, rare=kind in RARE) if run is not None else None
-        if (
-            run is not None
-            and found is not None
-            and len(found.hosts) <= MOST_HOSTS * len(hosts.read[kind].rows)
-        ):
-            told = _in_phases(facts, run, hosts, kind, found)
-            return _of_loaders(facts, told) if _all_press(facts, kind, found.hosts) else told
+    if run is not None and (told := _in_bursts(facts, run, hosts, low)) is not None:
+        return told
     if run is not None and run.slow:
         uniform = _uniform(facts, run, hosts, low) or _steadily(facts, run, hosts)
         if uniform is not None:
@@ -134,6 +126,23 @@ def judge(facts: Facts) -> Judgement:
     if any(hosts.lit.values()) or (facts.baseline is not None and not _beside_cleared(facts)):
         return None
     return _cleared(facts, hosts)
+
+
+def _in_bursts(
+    facts: Facts, run: Course, hosts: HostLoads, low: Sequence[bool | None]
+) -> Finding | None:
+    def few(kind: str, found: Aligned | None) -> bool:
+        return found is not None and len(found.hosts) <= MOST_HOSTS * len(hosts.read[kind].rows)
+
+    for kind, lit in hosts.lit.items():
+        found = align(lit, low, rare=kind in RARE)
+        if found is not None and few(kind, found):
+            told = _in_phases(facts, run, hosts, kind, found)
+            return _of_loaders(facts, told) if _all_press(facts, kind, found.hosts) else told
+    starved = starving(hosts, low)
+    if starved is None or not few(CPU, starved):
+        return None
+    return replace(_in_phases(facts, run, hosts, CPU, starved), most=DOUBTED)
 
 
 def _all_press(facts: Facts, kind: str, hosts: Sequence[str]) -> bool:
@@ -377,7 +386,7 @@ def _always(
 ) -> Finding:
     """Hosts above their peers most of the time: a cause where their GPUs are less active or alone
     have gaps; else a warning, for the head node always runs more."""
-    starved = [c for host in lasting if (c := _starved(facts, hosts, host)) is not None]
+    starved = [c for host in lasting if (c := less_active(facts, hosts, host)) is not None]
     starved += _gaps(facts, run, lasting) if run is not None and not starved else ()
     return _finding(
         facts, kind, names := sorted(lasting),
@@ -394,24 +403,6 @@ def _gaps(facts: Facts, run: Course, hosts: Sequence[str]) -> tuple[Claim, ...]:
     alone = lone_host(facts, run)
     own = [*hosts] == [alone.place.host if alone is not None else None]
     return (alone.shows,) if alone and own else gaps_of(facts, run, hosts)
-
-
-def _starved(facts: Facts, hosts: HostLoads, host: str) -> Claim | None:
-    signal = "gpu_sm_active_ratio"
-    if not facts.measured(signal):
-        return None
-    span_s = max(1, int(hosts.cut.ends[-1] - hosts.cut.start.timestamp()))
-    query, end = f"avg by (host) (avg_over_time({signal}[{span_s}s]))", hosts.cut.ends[-1]
-    read = by_host(instant(facts, query, end))
-    own = None if read is None else read.cite(host, end, "SM activity of its GPUs")
-    if read is None or own is None:
-        return None
-    others = usual(facts, query, end, "SM activity of the median host",
-                   exporter=read.rows[host].exporter)  # fmt: skip
-    if others is None or not TAKES_PART * others.value <= own.value < STARVED * others.value:
-        return None  # one that does next to nothing is another job's, or a spare
-    return claim(f"The GPUs of {host} had their SMs active {own.value:.0%} of the time, those of"
-                 f" the median host {others.value:.0%}", own, others)  # fmt: skip
 
 
 def _beside(

@@ -95,7 +95,8 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
     others = max(ratio for place, ratio in typical.items() if place != found)
     if typical[found] < LONGER or others > _alike(typical[found]) or always[found] < ALWAYS:
         return None
-    if not many and (typical[found] < FAR or found in _ends(facts, ranks)):
+    far = typical[found] >= FAR and ranks.signal == ACTIVITY and found not in _ends(facts, ranks)
+    if not (many or far):
         return None
     first = facts.hosts[0] if facts.hosts else facts.node_of(found.host or "")
     if (facts.node_of(found.host or ""), found.gpu) == (first, "0"):

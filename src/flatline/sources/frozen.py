@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 import numpy as np
 
 from flatline.model import Gap
-from flatline.series.quality import Sampled, longest_still, stood_still
+from flatline.series.quality import STILL_SAMPLES, Sampled, longest_still, stood_still
 from flatline.series.storage import NAME, Floats, Series, each
 from flatline.signals import ACTIVITY, RESTLESS
 from flatline.vocab import Exporter
@@ -24,6 +24,8 @@ BUSY = 0.2
 rest, and no card at work draws the same power to the last digit for minutes."""
 NOISY = ("gpu_power_watts", "gpu_energy_joules_total", "gpu_sm_active_ratio")
 """One of these must be read: memory and clocks of a card at work may hold."""
+CHANGES = 0.8
+"""Of the samples: power is read to the milliwatt, and differs each time."""
 Span = tuple[float, float]
 Read = tuple[str, Floats, Floats]
 
@@ -70,8 +72,9 @@ class Frozen:
         for host, read in hosts.items():
             busy = _of(read, ACTIVITY)
             every = [(times, values) for _, times, values in read]
-            still = longest_still(every) if busy and _of(read, NOISY) else None
-            if still is not None and _busy(busy, still):
+            noisy = _of(read, NOISY)
+            still = longest_still(every) if busy and noisy else None
+            if still is not None and _busy(busy, still) and _restless(noisy, still):
                 spans[host] = _whole(every, still)
                 beside.setdefault(host, still)
         for host, (start, end) in beside.items():
@@ -111,6 +114,17 @@ def _busy(series: Sequence[Sampled], still: Span) -> bool:
     read = [values[(times >= still[0]) & (times <= still[1])] for times, values in series]
     told = [float(values[-1]) for values in read if len(values)]
     return bool(told) and min(told) >= BUSY
+
+
+def _restless(series: Sequence[Sampled], still: Span) -> bool:
+    """Whether what is noisy changed from one sample to the next as long as it was read: an
+    exporter that rounds, or a reading that truly holds, shows one value for several."""
+    moved = known = 0
+    for times, values in series:
+        outside = values[(times < still[0]) | (times > still[1])]
+        moved += int(np.count_nonzero(np.diff(outside)))
+        known += max(0, len(outside) - 1)
+    return known >= STILL_SAMPLES * len(series) and moved >= CHANGES * known
 
 
 def _whole(series: Sequence[Sampled], still: Span) -> Span:
