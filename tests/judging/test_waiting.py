@@ -156,9 +156,10 @@ def test_no_victims_no_wait() -> None:
 
 def lag(*enqueued: str) -> list[int | None]:
     matches = [victim(rank, last_enqueued=n) for rank, n in enumerate(enqueued)]
-    found = waiting(facts(matches), "timeout")
+    known = facts(matches)
+    found = waiting(known, "timeout")
     assert found is not None
-    return [match.cite.place.rank for match in lagging(found)]
+    return [match.cite.place.rank for match in lagging(known, found)]
 
 
 @pytest.mark.parametrize(

@@ -47,9 +47,9 @@ from flatline.collect.unnamed import telling
 from flatline.collect.yearless import dated
 from flatline.collect.zone import (
     alive,
+    apart,
     in_zone,
     lived,
-    of_running,
     recorded,
     told_by,
     when,
@@ -171,9 +171,9 @@ def read(
             moved = read(request, on_progress, given, origin, told_zone)
             moved.gaps.extend(told_by(told_zone, found, asked))
             return moved
-        if (runs := of_running(rows, local, records.now, logs, numbers, asked)) is not None:
-            taken_in, whole = runs
-            return read(request, on_progress, given, origin, taken_in if whole else UTC, taken_in)
+        zones = apart(found, rows, local, records.now, logs, numbers, asked)
+        if zones is not None:
+            return read(request, on_progress, given, origin, zones[1], zones[0])
     elif of_records is not None:
         gaps.append(Gap("time zone", f"records state none; their times are read as {of_records}"))
     if numbers.server and not (rows or request.end):

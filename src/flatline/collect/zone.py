@@ -85,6 +85,35 @@ def alive(rows: Sequence[Job], taken: datetime | None, logs: Logs) -> datetime |
     return max((at for at in (taken, last) if at is not None), default=None)
 
 
+def apart(
+    found: Sequence[Found],
+    rows: Sequence[Job],
+    local: bool,
+    taken: datetime | None,
+    logs: Logs,
+    numbers: Numbers,
+    server: str | None = None,
+) -> tuple[tzinfo, tzinfo] | None:
+    """The zones of records and of logs, where neither states one and they have another each."""
+    running = of_running(rows, local, taken, logs, numbers, server)
+    if running is not None:
+        return running[0], running[0] if running[1] else UTC
+    zone = _by_records(rows, logs) if local and rows and rows[-1].ended_at else None
+    files = [file for file in found if file.kind == METRICS]
+    if zone is None or server is not None:
+        return None
+    if not files:
+        return UTC, zone
+    whole = Numbers(files, [], rows[-1].nodes)
+    (start, end), (first, last) = when(rows, ()), whole.window or (None, None)
+    if start is None or end is None or first is None or last is None or last - first > LONGEST:
+        return None
+    began, ended, held = _worked(first, last, whole)
+    down = ended or held
+    fits = began and down and -SLACK <= began - start <= STARTS and -SLACK <= end - down <= ENDS
+    return (UTC, zone) if fits and _own(rows, logs, whole) else None
+
+
 def of_running(
     rows: Sequence[Job],
     local: bool,

@@ -38,7 +38,7 @@ from flatline.judging.claims import claim
 from flatline.judging.gaps import GAPS, LEAST_SPREAD, RESIDENT, SAID
 from flatline.judging.kept_on import kept_on
 from flatline.judging.lone_power import Drew, drew_more
-from flatline.judging.lone_worker import Lone, lone_card, lone_host, lone_worker
+from flatline.judging.lone_worker import Lone, lone_card, lone_host, lone_worker, lone_workers
 from flatline.judging.named_logs import known_hosts
 from flatline.judging.own_work import Slow, own_work
 from flatline.judging.pauses import in_told_pauses
@@ -147,7 +147,7 @@ def _at_times(facts: Facts, run: Course) -> Finding | None:
 
 
 def _all_through(facts: Facts, run: Course) -> Finding | None:
-    alone = lone_worker(facts, run)
+    alone = lone_worker(facts, run) or lone_workers(facts, run)
     if alone is not None:
         return _throughout(facts, alone, "slow-device")
     apart = lone_host(facts, run)

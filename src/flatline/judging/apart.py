@@ -7,7 +7,7 @@ slows nothing.  What stands apart must also be large enough to explain the slown
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import groupby
 from math import isfinite
@@ -18,6 +18,7 @@ from flatline.judging.anchored import Anchored, anchored
 from flatline.judging.bursts import Aligned, align, marked
 from flatline.judging.claims import claim
 from flatline.judging.gpus import BUSY_RATIO, Readings, readings, whole_hosts
+from flatline.judging.shifted import shifted
 from flatline.judging.throughput import Course, Slow
 from flatline.judging.timeline import Timeline, instant, timeline, usual
 from flatline.model import Claim, Place
@@ -161,7 +162,27 @@ class Fleet:
                     for at in standing(values[peers], ratio=ratio, floor=floor)]  # fmt: skip
 
         lit = marked([([*self.read.rows], self.values)], above)
-        return {str(place): marks for place, marks in lit.items()}
+        off = self._of_another_clock({place.host or "" for place in lit})
+        return {str(place): marks for place, marks in lit.items() if place.host not in off}
+
+    def _of_another_clock(self, hosts: Set[str]) -> frozenset[str]:
+        """Hosts whose readings are earlier or later than the others': they stand apart whenever
+        all pause."""
+        import numpy as np  # as in `_at_work`
+
+        if not hosts:
+            return frozenset()
+        rows: dict[str, list[int]] = {}
+        for at, place in enumerate(self.read.rows):
+            rows.setdefault(place.host or "", []).append(at)
+        known = np.where(np.isfinite(self.values), self.values, 0.0)
+        count = np.isfinite(self.values)
+        means = {
+            host: np.where(count[own].any(axis=0),
+                           known[own].sum(axis=0) / np.maximum(count[own].sum(axis=0), 1), np.nan)
+            for host, own in rows.items()
+        }  # fmt: skip
+        return shifted(means, hosts)
 
     def places(self, names: Sequence[str]) -> tuple[Place, ...]:
         """The GPUs, or their host where it is all of a host's."""

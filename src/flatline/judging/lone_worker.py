@@ -9,7 +9,7 @@ as many GPUs as share it, and rank 0 has duties of its own.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from statistics import median
 
@@ -32,7 +32,7 @@ ALWAYS = 0.9
 """Of the stretches it must stand so."""
 LEAST_GPUS, LEAST_HOSTS = 32, 4
 """Fewer may each have a part of the model of their own."""
-FEW_GPUS, FEW_HOSTS, FAR = 8, 2, 1.2
+FEW_GPUS, FEW_HOSTS, FEW_CARDS, FAR = 8, 2, 2, 1.2
 """Of so few one that is so far above all others, and neither the first nor the last of them, which
 hold the embedding and the output of a model that is cut into stages.  A judgement: stages that are
 laid out evenly differ by less."""
@@ -103,6 +103,42 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
         return None
     shows = _shown(facts, ranks, found)
     return None if shows is None else Lone(found, typical[found] - 1.0, shows)
+
+
+def lone_workers(facts: Facts, run: Course) -> Lone | None:
+    """One host of several all of whose cards work far longer than any other throughout, and that
+    is neither the first nor the last of them.  None where the pace fell, as above."""
+    every = fleet(facts, run, ACTIVITY) if not run.slow else None
+    ranks = None if every is None else every.alike()
+    if ranks is None or not _of_the_run(facts, ranks):
+        return None
+    typical, _ = _ratios(ranks, FEW_GPUS)
+    by_host: dict[str, list[float]] = {}
+    for place, ratio in typical.items():
+        by_host.setdefault(facts.node_of(place.host or ""), []).append(ratio)
+    far = [host for host, parts in by_host.items() if min(parts) >= FAR]
+    if len(by_host) < LEAST_HOSTS or len(far) != 1 or len(by_host[far[0]]) < FEW_CARDS:
+        return None
+    most = max(ratio for host, parts in by_host.items() if host != far[0] for ratio in parts)
+    order = [host for host in facts.hosts if host in by_host] or sorted(by_host)
+    if most > _alike(min(by_host[far[0]])) or far[0] in (order[0], order[-1]):
+        return None
+    mine = [row for row, p in enumerate(ranks.read.rows) if facts.node_of(p.host or "") == far[0]]
+    place = Place(host=[*ranks.read.rows][mine[0]].host)
+    shows = _shown(facts, ranks, place) if _throughout(ranks, mine) else None
+    return None if shows is None else Lone(place, median(by_host[far[0]]) - 1.0, shows)
+
+
+def _throughout(ranks: Fleet, mine: Sequence[int]) -> bool:
+    """Whether each of these cards stands above the median of the others nearly always."""
+    import numpy as np  # as in `_ratios`
+
+    from flatline.series.standing import medians
+
+    others = medians(np.delete(ranks.values, mine, axis=0).T)
+    known = np.isfinite(others) & (others > 0)
+    above = ranks.values[list(mine)][:, known] >= LONGER * others[known]
+    return bool(known.any() and above.all(axis=0).mean() >= ALWAYS)
 
 
 def _ends(facts: Facts, ranks: Fleet) -> set[Place]:

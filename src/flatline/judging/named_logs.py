@@ -14,11 +14,12 @@ MEASURED = ("gpu_power_watts", "gpu_utilization_ratio", "host_procs_running")
 HEAD_LINES, MOST_HEADS = 40, 256
 _HOSTNAME = re.compile(r"\bhost(?:name)?[=: ]{1,3}([\w.-]{1,64})")
 _WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
-_ELSEWHERE = re.compile(
-    r"(?i)\b(?:addresses of|connect\w*(?: to)?|reach\w*|from|peer) [(\[]?\S+"
+ELSEWHERE = re.compile(
+    r"(?i)\b(?:addresses of|connect[\w/]*(?: to)?(?: host)?|reach\w*|from|peer) [(\[]?\S+"
+    r"|\b[a-z]\w{1,12}://\S+"
     r"|(?:master|addr|endpoint|rdzv|coordinator|server|store)[\w-]*[= :]+\S+"
 )
-"""Arguments that name the host which is connected to."""
+"""Arguments and addresses that name the host which is connected to."""
 _OWN = re.compile(
     r"(?i)(?:\b(?:running|start\w*|task|rank|process|worker|agent|pod)\b[^\n]{0,60}? on"
     r" (?:node |host )?|\bhost(?:name)?[=: ]{1,3}|\bnode(?: \d{1,5})?[=: ]{1,2}"
@@ -86,7 +87,7 @@ def _alone_named(lines: Sequence[str], hosts: Sequence[str]) -> str | None:
     whom it connects to does not count, and a log of several hosts names others soon."""
     named: dict[str, bool] = {}
     for line in lines:
-        words = set(_WORD.findall(_ELSEWHERE.sub(" ", line)))
+        words = set(_WORD.findall(ELSEWHERE.sub(" ", line)))
         own = {told[1] for told in _OWN.finditer(line)}
         for host in words.intersection(hosts):
             named[host] = named.get(host, False) or host in own

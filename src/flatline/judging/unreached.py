@@ -13,7 +13,7 @@ from dataclasses import replace
 from flatline.errors import FormatError
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, name_places
-from flatline.judging.named_logs import host_of_log, hosts_with_logs, known_hosts
+from flatline.judging.named_logs import ELSEWHERE, host_of_log, hosts_with_logs, known_hosts
 from flatline.judging.waiting import FEW_RATIO
 from flatline.logs.hostlists import expand
 from flatline.model import Claim, LogCite, Match, Place, ProcessExit
@@ -257,7 +257,8 @@ def _host(facts: Facts, match: Match) -> str | None:
     if task is not None and missing is not None and missing[2] == len(nodes) > task:
         return nodes[task]  # one agent a node: Slurm numbers them in the order of its nodes
     peer = {facts.node_of(word) for word in _WORD.findall(match.groups.get("peer", ""))}
-    named = {facts.node_of(word) for word in _WORD.findall(match.cite.text)} - peer
+    own_words = _WORD.findall(ELSEWHERE.sub(" ", match.cite.text))
+    named = {facts.node_of(word) for word in own_words} - peer
     own = named.intersection(known_hosts(facts))
     if own:
         return own.pop() if len(own) == 1 else None

@@ -75,7 +75,7 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
         told = {number(m.cite.place) for m in victims.matches}
         most = 1.0 if whole and len(told) >= MANY else UNLIKE_MOST
         return Suspect((odd.cite.place,), why, 0.9, "mismatch", most=most)
-    behind = lagging(victims)
+    behind = lagging(facts, victims)
     if behind:
         places = distinct(m.cite.place for m in behind)
         why = claim(

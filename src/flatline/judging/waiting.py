@@ -29,6 +29,8 @@ TURNED_AWAY = 4
 _EITHER = "(either an error or timeout)"
 """ProcessGroupNCCL's words for both: of a rank that told of an error before, it was that."""
 WRAPPED, WRAPPED_LINES = "nccl-watchdog-timeout-wrapped", 3
+_GROUP = re.compile(r"\[PG (?:ID \d{1,6} PG GUID (\S{1,80})|(\d{1,6}))(?= Rank)")
+"""Its own name of a process group, or its number before there were names."""
 _SEQUENCE = re.compile(r"\bSeqNum=(\d{1,12})")
 FIRST_ONE = 0.75
 """Ranks that never completed a collective may never have met (C1): not to be told surely."""
@@ -220,20 +222,31 @@ def _host_of(facts: Facts, source: str, ranks: Sequence[int]) -> str | None:
     return told.pop() if len(told) == 1 else None if told else named_after(source, facts.hosts)
 
 
-def lagging(victims: Waiting) -> tuple[Match, ...]:
+def lagging(facts: Facts, victims: Waiting) -> tuple[Match, ...]:
     """
-    The watchdog lines whose last enqueued collective is behind that of their peers.
+    The lines by which ranks had not enqueued the collective that their peers wait in, or fewer
+    where none says which that is; each rank by its first such line in one group.
 
-    Such a rank never entered the collective the others wait in (training-time rule of NCCL
-    users; `ProcessGroupNCCL` prints both numbers since torch 2.3).
+    Such a rank never entered the collective the others wait in (training-time rule of NCCL users;
+    `ProcessGroupNCCL` prints both numbers since torch 2.3, also as a rank learns of a time-out
+    through the store).
     """
-    numbered = {}
-    for match in victims.matches:
-        enqueued = match.groups.get("last_enqueued")
-        if enqueued is not None and enqueued.isdigit():
-            numbered[match] = int(enqueued)
-    if len(numbered) < 2:
-        return ()
-    most = max(numbered.values())
-    behind = [match for match, enqueued in numbered.items() if enqueued < most]
-    return tuple(behind) if len(behind) <= len(numbered) / 2 else ()
+    groups: dict[str, dict[int | None, Match]] = {}
+    for match in facts.matches:
+        told = match.groups.get("last_enqueued", "")
+        if match.attempt == victims.first.attempt and told.isdigit():
+            named = _GROUP.search(match.cite.text)
+            of = groups.setdefault((named[1] or named[2]) if named else "", {})
+            of.setdefault(number(match.cite.place), match)
+    if "" in groups and len(groups) == 2:
+        alone = groups.pop("")
+        (whole,) = groups.values()
+        whole.update({rank: match for rank, match in alone.items() if rank not in whole})
+    for ranks in groups.values():
+        numbered = {match: int(match.groups["last_enqueued"]) for match in ranks.values()}
+        stuck = [int(seq) for m in numbered if (seq := m.groups.get("seq", "")).isdigit()]
+        least = min(stuck, default=max(numbered.values()))
+        behind = [match for match, enqueued in numbered.items() if enqueued < least]
+        if 0 < len(behind) <= len(numbered) / 2:
+            return tuple(behind)
+    return ()
