@@ -42,6 +42,7 @@ from flatline.judging.level_kept import kept_level, policy_rewarded
 from flatline.judging.loss import curve
 from flatline.judging.pace import pace
 from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
+from flatline.judging.printed_sizes import resized
 from flatline.judging.said_done import sent_in_vain
 from flatline.judging.slow_cpus import standing_apart
 from flatline.judging.throughput import (
@@ -136,6 +137,7 @@ def judge(facts: Facts) -> Judgement:
         summary="The run completed" + (f" its {done} planned steps" if done else "") + (
             f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing that was read says why"
             if slow else ", though a GPU showed a fault meanwhile" if faults
+            else f", steps taking longer as {grew} grew" if rough and (grew := resized(facts))
             else ", some steps taking far longer than most; nothing read says why" if rough
             else "; its processes held on until the time limit" if left_late
             else "; its result could not be sent to where it was to go" if unsent

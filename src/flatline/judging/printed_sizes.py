@@ -12,6 +12,8 @@ from flatline.facts import Facts, Track
 MOST_POINTS = 600
 """Lines that are read anew; a curriculum changes a handful of times."""
 STAGES = 12
+LARGER = 1.25
+"""Times the first one: less is another draw of what is packed or generated.  A judgement."""
 _MEANS = re.compile(r"seq\w* ?len|context|batch|response|completion|output|generation|prompt")
 """What is packed, padded or generated may be another in each step; a count of frames so far is no
 size."""
@@ -79,3 +81,10 @@ def printed_sizes(facts: Facts, track: Track) -> list[tuple[str, list[int], list
         for name, read in found.items()
         if len(set(read[1])) > 1 and (_MEANS.search(name) or len(set(read[1])) <= STAGES)
     ]
+
+
+def resized(facts: Facts) -> str | None:
+    """A size that the steps print and that grew: longer steps have more to do then."""
+    track = facts.main_track(facts.last.n)
+    sized = [] if track is None else printed_sizes(facts, track)
+    return next((name for name, _, values in sized if max(values) >= LARGER * values[0] > 0), None)

@@ -97,6 +97,14 @@ def _part_s(low: str, part: re.Pattern[str]) -> Seconds | None:
     own = _OWN_UNIT.search(found[0]) if found else None
     unit = found and (found[2] or (own and own[1]) or (part is _SYNC and whole and whole[3]))
     bare = whole and not whole[3] and whole[1] not in unsure and whole[1][-3:] != "_ms"
-    if found is None or not (unit or bare or (timed and whole and whole[3] in ("s", "sec"))):
+    clocked = whole is not None and whole[3] in ("s", "sec")
+    if found is None or not (unit or bare or (clocked and (timed or _meter(found, whole)))):
         return None
     return Seconds(found, 1, 1e3 if unit == "ms" else 1.0)
+
+
+def _meter(part: re.Match[str], whole: re.Match[str] | None) -> bool:
+    """Whether it is `Data: 0.011` beside `Time: 1.168s`, as timm prints it: a part of it, with
+    decimals."""
+    named = part[0].startswith(("data:", "data ")) and "." in part[1]
+    return named and whole is not None and float(part[1]) <= float(whole[2])

@@ -148,18 +148,20 @@ class MetricsSource:
         return out
 
     def _thawed(self, gaps: list[Gap]) -> frozenset[str]:
-        """The exporters that served an old reading again, which the engine is to be without; only
-        what is in memory is looked at sample by sample."""
+        """The exporters that served an old reading again, which the engine is to be without, as
+        of numbers in a wrong unit; only what is in memory is looked at sample by sample."""
         from flatline.series.engine import Embedded
         from flatline.series.storage import MemoryStore, Series
-        from flatline.sources.frozen import Frozen
+        from flatline.vocab.frozen import Frozen
+        from flatline.vocab.units import in_their_unit
 
         series = getattr(getattr(self._engine, "store", None), "series", None)
         if not isinstance(series, Series):
             return frozenset()
-        found = Frozen(series, self._exporters)
-        gaps.extend(found.gaps)
-        if found.late:
+        told, off = in_their_unit(series, self._exporters)
+        found = Frozen(told, self._exporters)
+        gaps.extend((*off, *found.gaps))
+        if off or found.late:
             self._engine = Embedded(MemoryStore(found.without()), self._engine.source)
         return found.late
 
