@@ -46,6 +46,7 @@ def test_it_made_steps_to_the_end(tmp_path: Path) -> None:
 NAMED = [
     ("worker-2.log", "worker 2 (gpu-k2) declared DEAD (no heartbeat for 187s)", ("gpu-k2", 2)),
     ("worker_2.log", "worker w2 (gpu-k2): no heartbeat for 187s, declared DEAD", ("gpu-k2", None)),
+    ("train-w2.log", "worker w2 (gpu-k2): no heartbeat for 187s, declared DEAD", ("gpu-k2", None)),
     ("worker_10.0.0.2.log", "10.0.0.2: no heartbeat for 187s: marking worker DEAD",
      ("10.0.0.2", None)),
     ("rank2.log", "rank 2 was marked as lost: last heartbeat 187 s ago", (None, None)),
@@ -118,6 +119,71 @@ def test_near_misses_clear_nobody(tmp_path: Path, worker: str, launcher: str) ->
     assert verdict.cleared == ()
 
 
-def test_the_log_of_another_worker_proves_nothing(tmp_path: Path) -> None:
+@pytest.mark.parametrize("host", ["gpu-k2-b", "mk-gpu-k2"])
+def test_the_log_of_another_worker_proves_nothing(tmp_path: Path, host: str) -> None:
     """Its name holds that of the accused."""
-    assert judged(tmp_path, steps(END), host="gpu-k2-b").code != "C4"
+    assert judged(tmp_path, steps(END), host=host).code != "C4"
+
+
+LEFT = 600
+"""Seconds that the launcher leaves a worker to come back."""
+
+
+def left_some_time(folder: Path, line: str, acts: str, ran: float, *, behind: int = 0) -> Verdict:
+    """What the launcher says as that time is over, and how long all had gone on."""
+    (folder / "worker-6.log").write_text(steps(ran))
+    (folder / "worker-7.log").write_text(steps(ran))
+    said = f"{at(END)} launcher ERROR {line}, {LEFT}s left to come back\n"
+    said += "".join(f"{at(END + n)} launcher INFO gang waits\n" for n in range(behind))
+    (folder / "launcher.log").write_text(f"{said}{at(END + LEFT)} launcher ERROR {acts}\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+SILENCED = "task w6 (gpu-k6): no heartbeat for 187s, marking DEAD"
+
+
+@pytest.mark.parametrize(
+    ("line", "acts"),
+    [
+        (SILENCED, "grace period over, terminating gang (reason: task w6 dead)"),
+        (SILENCED, "time is up for w6: sending SIGTERM to all"),
+        (SILENCED, "a task is dead, shutting down"),
+        ("gpu-k6: no heartbeat for 187s: marking worker DEAD", "killing the gang for gpu-k6"),
+    ],
+    ids=["it is dead", "by its name", "a task is dead", "by its host"],
+)
+def test_who_was_left_some_time_to_come_back(tmp_path: Path, line: str, acts: str) -> None:
+    """All worked on until the launcher ended them for it."""
+    if "w6" not in line:
+        (tmp_path / "worker_gpu-k6.log").write_text(steps(END + LEFT))
+    verdict = left_some_time(tmp_path, line, acts, END + LEFT)
+
+    assert (verdict.code, verdict.culprits) == ("C4", ())
+    assert [place.host for place in verdict.cleared] == ["gpu-k6"]
+
+
+@pytest.mark.parametrize(
+    ("acts", "behind"),
+    [
+        ("grace period over, terminating gang (reason: quota of project)", 0),
+        ("terminating gang (reason: task w66 failed)", 0),
+        ("stopping: task gpu-w6 has failed", 0),
+        ("grace period over: w6 is dead", 0),
+        ("terminating gang (reason: task w6 dead)", 60),
+    ],
+    ids=["for another reason", "for another worker", "for one called alike", "nothing is ended",
+         "long after"],
+)  # fmt: skip
+def test_a_run_that_was_not_ended_for_it(tmp_path: Path, acts: str, behind: int) -> None:
+    """It outlived the accusation."""
+    verdict = left_some_time(tmp_path, SILENCED, acts, END + LEFT, behind=behind)
+
+    assert verdict.code != "C4"
+    assert verdict.cleared == ()
+
+
+def test_who_stopped_before_it_was_left_some_time_is_not_cleared(tmp_path: Path) -> None:
+    """It was ended for it, and had not been at work."""
+    acts = "grace period over, terminating gang (reason: task w6 dead)"
+
+    assert left_some_time(tmp_path, SILENCED, acts, END - 200).code != "C4"

@@ -14,7 +14,12 @@ import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
-from flatline.families.training_dynamics_slowdown import _fewer_tokens, _left, _Move
+from flatline.families.training_dynamics_slowdown import (
+    _fewer_tokens,
+    _left,
+    _Move,
+    _unlike,
+)
 from flatline.judging.throughput import Course, Slow
 from flatline.model import LogCite, Verdict
 
@@ -264,3 +269,73 @@ def test_near_misses_of_a_size_that_a_line_raises(
 ) -> None:
     """It costs nothing then, or not as much."""
     assert told(tmp_path, line, at_step, slow_from, took_s).code != "D6"
+
+
+FALLS = 300
+"""The last step before the pace falls."""
+
+
+def drifted(
+    folder: Path, *, jumps: int = FALLS, prompts: int | None = None, length: float = 3600.0
+) -> Verdict:
+    """600 steps, 4 % longer from step 201 on and far longer from step 301 on; responses, and maybe
+    prompts, of another mean length behind a step of their own."""
+    at, lines = datetime(2026, 6, 2, 9, tzinfo=UTC), []
+    for step in range(2, 602, 2):
+        took = 5.1 if step > FALLS else 3.12 if step > 200 else 3.0
+        at += timedelta(seconds=2 * (took + 0.01 * (step % 3)))
+        said = {"time": f"{at:%Y-%m-%dT%H:%M:%S}Z", "step": step, "loss": 2 + 40 / step,
+                "step_time_s": took + 0.01 * (step % 3),
+                "response_length/mean": (length if step > jumps else 2048.0) + step % 11}  # fmt: skip
+        if prompts is not None:
+            said["prompt_length/mean"] = (900.0 if step > prompts else 512.0) + step % 7
+        lines.append(json.dumps(said))
+    (folder / "metrics.jsonl").write_text("\n".join(lines) + "\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize("prompts", [None, FALLS])
+def test_a_sharp_fall_behind_a_drift(tmp_path: Path, prompts: int | None) -> None:
+    """Responses are longer from there on, and the prompts that they answer."""
+    verdict = drifted(tmp_path, prompts=prompts)
+
+    assert (verdict.code, verdict.fault_class) == ("D6", "size")
+    assert verdict.onset_step == FALLS + 2
+
+
+@pytest.mark.parametrize(
+    ("jumps", "prompts", "length"),
+    [
+        (200, None, 3600.0),
+        (250, None, 3600.0),
+        (350, None, 3600.0),
+        (FALLS, 100, 3600.0),
+        (FALLS, None, 2200.0),
+        (FALLS, None, 1200.0),
+    ],
+    ids=["as it drifted", "between the two", "later", "prompts change at another step",
+         "little longer", "shorter"],
+)  # fmt: skip
+def test_near_misses_of_a_fall_behind_a_drift(
+    tmp_path: Path, jumps: int, prompts: int | None, length: float
+) -> None:
+    """The one does not explain the other, or chance might: of two that change one is met twice as
+    often."""
+    assert drifted(tmp_path, jumps=jumps, prompts=prompts, length=length).code != "D6"
+
+
+def sizes(*jumps: int) -> list[tuple[str, list[int], list[float]]]:
+    """As many sizes as there are steps at which one of them changes most."""
+    return [
+        (f"size {n}", [*range(20)], [100.0 + at % 3 + (50.0 if at >= jump else 0.0)
+                                     for at in range(20)])
+        for n, jump in enumerate(jumps)
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("jumps", "tries"), [((), 0), ((9,), 1), ((9, 9, 9), 1), ((9, 12), 2), ((9, 12, 9), 2)]
+)
+def test_sizes_that_jump_together_are_one_try(jumps: tuple[int, ...], tries: int) -> None:
+    """Prompts, their responses and both together change at one step."""
+    assert _unlike(sizes(*jumps)) == tries

@@ -110,7 +110,7 @@ def judged(
     return diagnose(collect(Request((str(folder),))))
 
 
-@pytest.mark.parametrize("off_s", [-420, -150, -4000])
+@pytest.mark.parametrize("off_s", [-420, -150, -900])
 def test_steps_by_a_clock_that_is_minutes_off(tmp_path: Path, off_s: int) -> None:
     """Others date the same steps inside the window."""
     verdict = judged(tmp_path, off_s)
@@ -124,7 +124,7 @@ def test_steps_by_a_clock_that_is_minutes_off(tmp_path: Path, off_s: int) -> Non
 
 @pytest.mark.parametrize(
     ("off_s", "until", "others"),
-    [(-420, 1200, DEAD), (-420, 1310, DEAD), (-4000, 1000, DEAD), (-420, 1250, 1250)],
+    [(-420, 1200, DEAD), (-420, 1310, DEAD), (-900, 1000, DEAD), (-420, 1250, 1250)],
     ids=["before the window", "just before its end", "long before", "all had stopped"],
 )
 def test_a_log_that_stops_at_an_earlier_step(
@@ -137,13 +137,20 @@ def test_a_log_that_stops_at_an_earlier_step(
     assert verdict.cleared == ()
 
 
-@pytest.mark.parametrize("off_s", [0, -420])
-def test_the_accused_is_known_by_the_number_of_its_log(tmp_path: Path, off_s: int) -> None:
+@pytest.mark.parametrize(
+    ("off_s", "how"), [(0, "inside the window"), (-420, "which others date inside the window")]
+)
+def test_the_accused_is_known_by_the_number_of_its_log(
+    tmp_path: Path, off_s: int, how: str
+) -> None:
     """With the host that stands behind it."""
     verdict = judged(tmp_path, off_s, logs=WORKERS)
 
     assert verdict.code == "C4"
     assert [(place.task, place.host) for place in verdict.cleared] == [(2, HOSTS[2])]
+    (shown,) = [one.text for one in verdict.shows if "made steps" in one.text]
+    assert shown.endswith(f"{how} of that accusation")
+    assert ("as well" in shown) is (off_s != 0)
 
 
 def test_the_steps_of_another_are_not_the_accuseds(tmp_path: Path) -> None:

@@ -43,6 +43,7 @@ from datetime import UTC, datetime
 from shlex import quote
 
 from flatline.facts import KERNEL, Facts
+from flatline.judging.all_asleep import all_asleep
 from flatline.judging.blocked import BLOCKED, PROCS, TIMES, Blocked, blocked
 from flatline.judging.claims import claim, name_places
 from flatline.judging.crashes import Failure
@@ -135,8 +136,12 @@ def judge(facts: Facts) -> Judgement:
         if apart is not None:
             return _waited(facts, apart)
     if first is None:
-        return _asleep(facts) or unserved(facts, CODE, _SERVER) or _ran_out(facts)
+        return (_asleep(facts) or unserved(facts, CODE, _SERVER) or _all_wait(facts)
+                or _ran_out(facts))  # fmt: skip
     found = _said(facts, first)
+    asleep = _all_wait(facts, first) if _of_another_time(facts, first) else None
+    if asleep is not None:
+        return asleep
     return None if found is None else _by_its_count(facts, found, first)
 
 
@@ -345,6 +350,44 @@ def _asleep(facts: Facts) -> Finding | None:
             Action("escalate", _SERVER, "dmesg -T; cat /proc/mounts", (str(host.host),)),
         ),
         resubmit="exclude",
+    )  # fmt: skip
+
+
+def _of_another_time(facts: Facts, told: Lead) -> bool:
+    """Whether the first line is dated after the run: its clock may be that of another zone."""
+    at, (_, ended) = told.first.cite.at, facts.lived
+    return at is not None and not told.first.cite.at_assumed and ended is not None and at > ended
+
+
+def _all_wait(facts: Facts, told: Lead | None = None) -> Finding | None:
+    """Tasks of most hosts that wait for storage from the last step on, where no line of its time
+    says so."""
+    found = all_asleep(facts)
+    if found is None:
+        return None
+    said = () if told is None else (
+        shows(told, f"A kernel says, by a clock that is ahead of the run's: {told.first.what}"),
+    )  # fmt: skip
+    return Finding(
+        code=CODE,
+        summary=f"The run stood still as tasks on {found.hosts} of {found.of} hosts waited for"
+        " storage",
+        attribution="infrastructure",
+        strength=UNREAD,
+        most=DOUBTED,
+        shows=(found.still, found.shows, *said),
+        implies=(
+            claim("What waits in a collective sleeps otherwise: they waited for a disk or a server"
+                  " that they share.", *found.shows.cites),
+        ),
+        scope="shared",
+        domain=None if told is None else _shared(told),
+        onset=found.since,
+        onset_step=facts.last_step,
+        attempt=facts.last.n,
+        cannot_decide=("Which storage it was: kernel logs of the hosts would name it.", _OPEN),
+        actions=(Action("escalate", _SERVER, "dmesg -T; cat /proc/mounts"),),
+        resubmit="fix_first",
     )  # fmt: skip
 
 

@@ -46,6 +46,7 @@ from flatline.judging.claims import claim
 from flatline.judging.congestion import congested
 from flatline.judging.costly_steps import Cost, Stated, cost, saves_begun, stated_saves
 from flatline.judging.launches import launches
+from flatline.judging.one_rail import one_rail
 from flatline.judging.reductions import reduction
 from flatline.judging.settings import NOT_SET, settings
 from flatline.judging.throughput import checkpoint_steps
@@ -104,6 +105,7 @@ def judge(facts: Facts) -> Judgement:
         again(facts, CODE, COLLECTED)
         or _bypassed(facts)
         or _on_a_plain_network(facts)
+        or one_rail(facts, CODE)
         or _serialised(facts)
         or slow_fabric(facts, CODE)
         or _crowded(facts)

@@ -1,0 +1,135 @@
+"""Which logs of a folder are one job's, and what is said of those that are left out."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.collect.files import classify
+from flatline.errors import ManyJobs
+from flatline.facts import LOG, SCHEDULER, Facts
+
+BEGAN = datetime(2026, 5, 5, 5, tzinfo=UTC)
+HEADER = "JobID|JobName|State|ExitCode|Start|End|NodeList\n"
+NOTE = "resubmitted by hand after the maintenance\nsee the wiki\n"
+
+
+def row(of: str, state: str = "COMPLETED", first_min: float = 0, until_min: float = 90) -> str:
+    begins, ends = (BEGAN + timedelta(minutes=at) for at in (first_min, until_min))
+    end = "Unknown" if state in ("RUNNING", "PENDING") else f"{ends:%FT%T}"
+    code = "1:0" if state == "FAILED" else "0:0"
+    return f"{of}|lm|{state}|{code}|{begins:%FT%T}|{end}|ux17\n"
+
+
+def steps(first_min: float = 1, count: int = 120) -> str:
+    at = [BEGAN + timedelta(minutes=first_min, seconds=30 * n) for n in range(count)]
+    return "".join(
+        f"{when:%F %T} INFO step {n}/500 loss {4 - n / 50:.3f}\n" for n, when in enumerate(at, 1)
+    )
+
+
+def read(folder: Path, files: dict[str, str], job: str | None = "1003") -> Facts:
+    for name, text in files.items():
+        (folder / name).write_text(text)
+    return collect(Request((str(folder),), job=job))
+
+
+def left_out(facts: Facts) -> list[str | None]:
+    return [gap.where for gap in facts.gaps if gap.need == LOG and "left out" in gap.reason]
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "COMPLETED"])
+def test_a_log_of_no_name_is_the_jobs_by_its_time(tmp_path: Path, state: str) -> None:
+    """Where what is named after the job has no steps: also of one that runs on."""
+    facts = read(tmp_path, {"sacct.txt": HEADER + row("1003", state), "train.log": steps(),
+                            "train.log.1003.note": NOTE})  # fmt: skip
+    logs = {file.source for file in facts.files if file.kind == LOG}
+
+    assert facts.last_step == 120
+    assert logs == {"train.log", "train.log.1003.note"}
+    assert not left_out(facts)
+
+
+@pytest.mark.parametrize(
+    ("state", "log", "note"),
+    [
+        ("RUNNING", steps(-90), NOTE),
+        ("RUNNING", steps(-30), NOTE),
+        ("COMPLETED", steps(60), NOTE),
+        ("PENDING", steps(), NOTE),
+        ("RUNNING", steps(), steps(2)),
+        ("RUNNING", "step 1/500 loss 4.0\nstep 2/500 loss 3.9\n", NOTE),
+        ("RUNNING", f"{BEGAN + timedelta(minutes=3):%F %T} INFO installed torch\n", NOTE),
+    ],
+    ids=["of hours before", "begun before it", "gone on behind it", "of a job that waits",
+         "beside steps of its own", "without dates", "without steps"],
+)  # fmt: skip
+def test_a_log_that_is_left_out_is_told(tmp_path: Path, state: str, log: str, note: str) -> None:
+    """It may be an earlier try's."""
+    facts = read(tmp_path, {"sacct.txt": HEADER + row("1003", state), "train.log": log,
+                            "train.log.1003.note": note})  # fmt: skip
+
+    assert left_out(facts) == ["train.log"]
+    assert "train.log" not in {file.source for file in facts.files}
+
+
+def test_beside_logs_of_other_jobs_those_of_no_name_are_told(tmp_path: Path) -> None:
+    """Another job's own are not: nobody asked for them."""
+    facts = read(tmp_path, {"sacct.txt": HEADER + row("1003") + row("1004"),
+                            "slurm-1003.out": steps(), "slurm-1004.out": steps(),
+                            "rank_0.log": steps()})  # fmt: skip
+
+    assert left_out(facts) == ["rank_0.log"]
+    assert {file.source for file in facts.files if file.kind == LOG} == {"slurm-1003.out"}
+
+
+PRINTED = HEADER + row("1003") + row("1004", "FAILED")
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("slurm-1003.out", LOG), ("slurm-1003_7.out", LOG), ("slurm.1003.err", LOG),
+        ("slurm-1003.txt", SCHEDULER), ("sacct-1003.out", SCHEDULER), ("slurm.out", SCHEDULER),
+        ("slurm-records.out", SCHEDULER), ("my-slurm-1003.out", SCHEDULER),
+    ],
+)  # fmt: skip
+def test_what_a_job_printed_is_its_log(tmp_path: Path, name: str, kind: str) -> None:
+    """As Slurm names it, though it holds nothing but records."""
+    (tmp_path / name).write_text(PRINTED)
+
+    assert classify(tmp_path / name, name, [])[0] == kind
+
+
+@pytest.mark.parametrize("holds", [PRINTED, PRINTED + steps()], ids=["records", "and steps"])
+def test_what_a_job_printed_of_others_names_it(tmp_path: Path, holds: str) -> None:
+    facts = read(tmp_path, {"records.psv": PRINTED, "slurm-1003.out": holds}, None)
+
+    assert facts.job is not None
+    assert facts.job.id == "1003"
+
+
+@pytest.mark.parametrize(
+    ("name", "job"),
+    [
+        ("sacct-1004.txt", "1004"),
+        ("job_1003.psv", "1003"),
+        ("sacct-9999.txt", None),
+        ("sacct.txt", None),
+    ],
+)
+def test_a_file_of_records_of_several_names_one(
+    tmp_path: Path, name: str, job: str | None
+) -> None:
+    """After which somebody called it."""
+    if job is None:
+        with pytest.raises(ManyJobs):
+            read(tmp_path, {name: PRINTED}, None)
+        return
+    facts = read(tmp_path, {name: PRINTED}, None)
+
+    assert facts.job is not None
+    assert facts.job.id == job
