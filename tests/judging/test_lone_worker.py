@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from families.fleet import facts_of, sample, stepping
-from flatline.judging.lone_worker import lone_card, lone_worker
+from flatline.judging.lone_worker import lone_card, lone_worker, lone_workers
 from flatline.judging.throughput import course
 from flatline.model import Attempt, Place
 
@@ -110,3 +110,198 @@ def test_near_misses_of_a_card_with_gaps(tmp_path: Path, resident: Level, sm: Le
 def test_gaps_that_were_there_before_the_pace_fell(tmp_path: Path) -> None:
     """They do not explain a fall."""
     assert gaps(tmp_path, late, lambda host, gpu, at: 0.5, slow=True) is None
+
+
+SM, ENGINE = "DCGM_FI_PROF_SM_ACTIVE", "DCGM_FI_PROF_GR_ENGINE_ACTIVE"
+Card = Callable[[int, int], float]
+"""(host, GPU) -> times what the others work."""
+
+
+def far(
+    tmp_path: Path,
+    card: Card,
+    hosts: int = 5,
+    cards: int = 8,
+    signals: tuple[str, ...] = (SM,),
+    lasting: Callable[[float], bool] = lambda at: True,
+) -> Place | None:
+    """The one card of the run's hosts, which work as ever but for it while it lasts."""
+    return apart(tmp_path, card, tuple(f"n{n}" for n in range(hosts)), cards, signals, lasting)[0]
+
+
+def apart(
+    tmp_path: Path,
+    card: Card,
+    hosts: tuple[str, ...],
+    cards: int = 8,
+    signals: tuple[str, ...] = (SM,),
+    lasting: Callable[[float], bool] = lambda at: True,
+    slow: bool = False,
+) -> tuple[Place | None, Place | None]:
+    """The lone card and the lone host of those hosts, in the run's order, of cards that scatter."""
+    lines = [
+        sample(signal, f'gpu="{gpu}",Hostname="{host}",modelName="H100"',
+               (0.5 + (at + 7 * gpu) % 9 / 1000) * (card(int(host[1:]), gpu) if lasting(at) else 1),
+               at)
+        for signal in signals
+        for host in sorted(hosts)
+        for gpu in range(cards)
+        for at in range(0, ENDS, 30)
+    ]  # fmt: skip
+    track = stepping(ENDS, lambda at: 8.0 if slow and at > 2000 else 6.0 + at % 7 / 100)
+    facts, _ = facts_of(tmp_path, lines, track, attempts=(Attempt(0, "completed", hosts=hosts),))
+    run = course(facts)
+    assert run is not None
+    found, whole = lone_worker(facts, run), lone_workers(facts, run)
+    return (None if found is None else found.place), (None if whole is None else whole.place)
+
+
+def one(host: int, gpu: int, times: float, *, beside: float = 1.0) -> Card:
+    """That card, and another one on each host that is `beside` it."""
+
+    def card(of: int, at: int) -> float:
+        return times if (of, at) == (host, gpu) else beside if at == 5 else 1.0
+
+    return card
+
+
+LONE = Place(host="n2", gpu="3")
+
+
+@pytest.mark.parametrize(
+    ("times", "beside", "found"),
+    [(1.47, 1.04, LONE), (1.47, 1.08, LONE), (1.47, 1.12, None), (1.08, 1.04, None),
+     (1.08, 1.01, LONE)],
+    ids=["little", "a sixth", "a quarter", "half", "an eighth"],
+)  # fmt: skip
+def test_what_scatters_beside_one_that_is_far_away(
+    tmp_path: Path, times: float, beside: float, found: Place | None
+) -> None:
+    """As a part of how far the one is."""
+    assert far(tmp_path, one(2, 3, times, beside=beside)) == found
+
+
+@pytest.mark.parametrize("signals", [(ENGINE,), ("DCGM_FI_DEV_GPU_UTIL",)])
+def test_by_whether_a_kernel_was_there(tmp_path: Path, signals: tuple[str, ...]) -> None:
+    """Where the activity of SMs was not measured."""
+    card = one(2, 3, 1.3)
+    scale = 100.0 if "UTIL" in signals[0] else 1.0
+
+    assert far(tmp_path, lambda h, g: scale * card(h, g), signals=signals) == LONE
+
+
+def test_activity_of_the_sms_outweighs_that_of_the_engine(tmp_path: Path) -> None:
+    """Waiting in a collective is a kernel as well."""
+    lines = [
+        sample(signal, f'gpu="{gpu}",Hostname="n{host}",modelName="H100"',
+               0.65 if (signal, host, gpu) == (ENGINE, 2, 3) else 0.5 + at % 7 / 1000, at)
+        for signal in (SM, ENGINE) for host in range(5) for gpu in range(8)
+        for at in range(0, ENDS, 30)
+    ]  # fmt: skip
+    tries = (Attempt(0, "completed", hosts=tuple(f"n{n}" for n in range(5))),)
+    facts, _ = facts_of(tmp_path, lines, stepping(ENDS, lambda at: 6.0), attempts=tries)
+    run = course(facts)
+
+    assert run is not None
+    assert lone_worker(facts, run) is None
+
+
+@pytest.mark.parametrize("where", [(0, 3), (1, 3), (1, 6), (0, 1)])
+def test_one_of_few_that_is_far_above_all(tmp_path: Path, where: tuple[int, int]) -> None:
+    """Sixteen cards on two hosts."""
+    found = far(tmp_path, one(*where, 1.3), hosts=2)
+
+    assert found == Place(host=f"n{where[0]}", gpu=str(where[1]))
+
+
+@pytest.mark.parametrize(
+    ("card", "hosts", "cards", "signals"),
+    [
+        (one(0, 0, 1.3), 2, 8, (SM,)),
+        (one(0, 7, 1.3), 2, 8, (SM,)),
+        (one(1, 0, 1.3), 2, 8, (SM,)),
+        (one(1, 7, 1.3), 2, 8, (SM,)),
+        (one(1, 3, 1.15), 2, 8, (SM,)),
+        (one(1, 3, 1.3, beside=1.1), 2, 8, (SM,)),
+        (one(1, 3, 1.3), 2, 8, (ENGINE,)),
+        (one(0, 3, 1.3), 1, 16, (SM,)),
+        (one(1, 1, 1.3), 2, 3, (SM,)),
+    ],
+    ids=["the first", "the last of the first host", "the first of the last host", "the last",
+         "not far", "others scatter", "by the engine alone", "one host", "fewer than eight"],
+)  # fmt: skip
+def test_one_of_few_may_hold_a_part_of_its_own(
+    tmp_path: Path, card: Card, hosts: int, cards: int, signals: tuple[str, ...]
+) -> None:
+    """The embedding or the output of a model; of many cards the same is told."""
+    assert far(tmp_path, card, hosts, cards, signals) is None
+
+
+def test_one_of_few_that_was_far_above_for_a_time(tmp_path: Path) -> None:
+    """It must stand so nearly always."""
+    card = one(1, 3, 1.3)
+
+    assert far(tmp_path, card, hosts=2, lasting=lambda at: at < 3000) is None
+    assert far(tmp_path, card, hosts=2, lasting=lambda at: at < 3500) is not None
+
+
+NAMED = ("n1", "n2", "n3", "n4")
+
+
+def whole(host: int, least: float, most: float = 0.0, *, beside: float = 1.0) -> Card:
+    """All cards of a host, the first of them by the least; and one of another host."""
+
+    def card(of: int, at: int) -> float:
+        if of != host:
+            return beside if (of, at) == (3, 5) else 1.0
+        return least if at == 0 else most or least
+
+    return card
+
+
+@pytest.mark.parametrize("host", ["n2", "n3"])
+def test_a_whole_host_that_is_far_above_all_others(tmp_path: Path, host: str) -> None:
+    """All of its cards; no one of them stands alone."""
+    card, found = apart(tmp_path, whole(int(host[1:]), 1.25, 1.3), NAMED)
+
+    assert (card, found) == (None, Place(host=host))
+
+
+def test_the_order_of_hosts_is_the_runs(tmp_path: Path) -> None:
+    """Which of them are the ends is no matter of their names."""
+    shuffled = ("n2", "n1", "n4", "n3")
+
+    assert apart(tmp_path, whole(1, 1.3), shuffled)[1] == Place(host="n1")
+    assert apart(tmp_path, whole(2, 1.3), shuffled)[1] is None
+
+
+@pytest.mark.parametrize(
+    ("card", "hosts", "cards", "signals", "until", "slow"),
+    [
+        (whole(1, 1.3), NAMED, 8, (SM,), ENDS, False),
+        (whole(4, 1.3), NAMED, 8, (SM,), ENDS, False),
+        (whole(2, 1.1, 1.3), NAMED, 8, (SM,), ENDS, False),
+        (whole(2, 1.3, beside=1.15), NAMED, 8, (SM,), ENDS, False),
+        (lambda of, at: 1.3 if of in (2, 3) else 1.0, (*NAMED, "n5", "n6"), 8, (SM,), ENDS, False),
+        (whole(2, 1.3), NAMED[:3], 8, (SM,), ENDS, False),
+        (whole(2, 1.3), (*NAMED, "n5", "n6", "n7", "n8"), 1, (SM,), ENDS, False),
+        (whole(2, 1.3), NAMED, 8, (ENGINE,), ENDS, False),
+        (whole(2, 1.3), NAMED, 8, (SM,), 3000, False),
+        (whole(2, 1.3), NAMED, 8, (SM,), ENDS, True),
+    ],
+    ids=["the first", "the last", "but for one card", "another card stands apart", "two of them",
+         "of three", "a card a host", "by the engine alone", "for a time", "the pace fell"],
+)  # fmt: skip
+def test_near_misses_of_a_whole_host(
+    tmp_path: Path,
+    card: Card,
+    hosts: tuple[str, ...],
+    cards: int,
+    signals: tuple[str, ...],
+    until: int,
+    slow: bool,
+) -> None:
+    """A stage of a model, or what does not last."""
+    found = apart(tmp_path, card, hosts, cards, signals, lambda at: at < until, slow)
+
+    assert found[1] is None

@@ -56,9 +56,8 @@ def _moved(facts: Facts, named: str, begins: int, ends: int) -> tuple[Claim, lis
         if row.place.host and row.place.device:
             hosts.setdefault(row.place.host, {})[row.place.device] = row.last
     active = {(row.place.host, row.place.device) for row in up.rows if row.last == 1}
-    waited = {
-        (row.place.host, row.place.device): row.last for row in (waits.rows if waits else ())
-    }
+    held = () if waits is None else waits.rows
+    waited = {(row.place.host, row.place.device): row.last for row in held}
     bound = [host for host, rates in hosts.items() if _bound(named, host, rates, active, waited)]
     if len(bound) < 2 or len(bound) < MOSTLY * len(hosts):
         return None
@@ -73,7 +72,8 @@ def _moved(facts: Facts, named: str, begins: int, ends: int) -> tuple[Claim, lis
     most, idle = sum(rates[d] for d in own) / 1e6, max(rates[d] for d in left) / 1e6
     text = (
         f"{first} sent {most:,.0f} MB/s over {', '.join(own)}, which had to wait, and {idle:.2f}"
-        f" MB/s at most over {', '.join(left)}, which are up; so {len(bound)} of {len(hosts)} hosts"
+        f" MB/s at most over {', '.join(left)}, which are up; so {len(bound)} of {len(hosts)}"
+        " hosts"
     )
     return claim(text, *cites), left
 
