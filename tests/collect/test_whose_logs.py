@@ -14,6 +14,7 @@ from flatline.facts import LOG, SCHEDULER, Facts
 
 BEGAN = datetime(2026, 5, 5, 5, tzinfo=UTC)
 HEADER = "JobID|JobName|State|ExitCode|Start|End|NodeList\n"
+FULL = "2026-05-05 05:03:00 ERROR RuntimeError: CUDA out of memory. Tried to allocate 2.00 GiB\n"
 NOTE = "resubmitted by hand after the maintenance\nsee the wiki\n"
 
 
@@ -62,7 +63,7 @@ def test_a_log_of_no_name_is_the_jobs_by_its_time(tmp_path: Path, state: str) ->
         ("PENDING", steps(), NOTE),
         ("RUNNING", steps(), steps(2)),
         ("RUNNING", "step 1/500 loss 4.0\nstep 2/500 loss 3.9\n", NOTE),
-        ("RUNNING", f"{BEGAN + timedelta(minutes=3):%F %T} INFO installed torch\n", NOTE),
+        ("RUNNING", FULL, NOTE),
     ],
     ids=["of hours before", "begun before it", "gone on behind it", "of a job that waits",
          "beside steps of its own", "without dates", "without steps"],

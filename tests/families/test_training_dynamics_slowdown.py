@@ -151,9 +151,9 @@ def test_fewer_tokens_beside_flops_that_hold(
     ],
 )
 def test_tokens_are_fewer_by_plain_numbers_alone(before: str, after: str, fewer: bool) -> None:
-    cites = [LogCite("train.log", n, f"step {n} {said}") for n, said in enumerate((before, after))]
+    first, last = (LogCite("train.log", n, f"step {n} {t}") for n, t in ((0, before), (1, after)))
 
-    assert _fewer_tokens(_Move("the seq len", 0.0, 0.01, *cites, (4096.0, 16384.0))) is fewer
+    assert _fewer_tokens(_Move("the seq len", 0.0, 0.01, first, last, (4096.0, 16384.0))) is fewer
 
 
 @pytest.mark.parametrize(("then", "named"), [(1.96, True), (1.18, False)])
@@ -161,7 +161,7 @@ def test_what_a_router_prints_tells_of_its_balance(
     tmp_path: Path, then: float, named: bool
 ) -> None:
     """Beside system signals that hold; the balance loss itself was not recorded."""
-    lines = []
+    lines: list[str] = []
     for line in (EXPERTS / "job.log").read_text().splitlines():
         step = re.search(r"completed step: (\d+),", line)
         load = then if step and int(step[1]) >= 252 else 1.18

@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from families.fleet import facts_of, sample, stepping
+from families.fleet import checked, facts_of, findings, sample, stepping
+from flatline.facts import Facts
+from flatline.families.straggler import judge
 from flatline.judging.lone_worker import lone_card, lone_worker, lone_workers
 from flatline.judging.throughput import course
 from flatline.model import Attempt, Place
+from flatline.sources.metrics import MetricsSource
 
 ENDS = 3600
 Level = Callable[[int, int, float], float]
@@ -138,22 +141,39 @@ def apart(
     lasting: Callable[[float], bool] = lambda at: True,
     slow: bool = False,
 ) -> tuple[Place | None, Place | None]:
-    """The lone card and the lone host of those hosts, in the run's order, of cards that scatter."""
+    """The lone card and the lone host of the run's hosts, by cards that scatter."""
+    facts, _ = measured(tmp_path, card, hosts, cards, signals, lasting, slow)
+    run = course(facts)
+    assert run is not None
+    found, whole = lone_worker(facts, run), lone_workers(facts, run)
+    return (None if found is None else found.place), (None if whole is None else whole.place)
+
+
+def measured(
+    tmp_path: Path,
+    card: Card,
+    hosts: tuple[str, ...],
+    cards: int = 8,
+    signals: tuple[str, ...] = (SM,),
+    lasting: Callable[[float], bool] = lambda at: True,
+    slow: bool = False,
+) -> tuple[Facts, MetricsSource]:
+    """A run on these hosts, in this order."""
+
+    def level(host: str, gpu: int, at: float) -> float:
+        usual = 0.5 + (at + 7 * gpu) % 9 / 1000
+        return usual * card(int(host[1:]), gpu) if lasting(at) else usual
+
     lines = [
         sample(signal, f'gpu="{gpu}",Hostname="{host}",modelName="H100"',
-               (0.5 + (at + 7 * gpu) % 9 / 1000) * (card(int(host[1:]), gpu) if lasting(at) else 1),
-               at)
+               level(host, gpu, at), at)
         for signal in signals
         for host in sorted(hosts)
         for gpu in range(cards)
         for at in range(0, ENDS, 30)
     ]  # fmt: skip
     track = stepping(ENDS, lambda at: 8.0 if slow and at > 2000 else 6.0 + at % 7 / 100)
-    facts, _ = facts_of(tmp_path, lines, track, attempts=(Attempt(0, "completed", hosts=hosts),))
-    run = course(facts)
-    assert run is not None
-    found, whole = lone_worker(facts, run), lone_workers(facts, run)
-    return (None if found is None else found.place), (None if whole is None else whole.place)
+    return facts_of(tmp_path, lines, track, attempts=(Attempt(0, "completed", hosts=hosts),))
 
 
 def one(host: int, gpu: int, times: float, *, beside: float = 1.0) -> Card:
@@ -265,6 +285,14 @@ def test_a_whole_host_that_is_far_above_all_others(tmp_path: Path, host: str) ->
     card, found = apart(tmp_path, whole(int(host[1:]), 1.25, 1.3), NAMED)
 
     assert (card, found) == (None, Place(host=host))
+
+
+def test_a_whole_host_is_what_the_others_wait_for(tmp_path: Path) -> None:
+    """What is cited of it gives the same numbers again."""
+    facts, source = measured(tmp_path, whole(2, 1.3), NAMED)
+    (found,) = findings(checked(judge(facts), source))
+
+    assert (found.code, found.culprits) == ("D3", (Place(host="n2"),))
 
 
 def test_the_order_of_hosts_is_the_runs(tmp_path: Path) -> None:
