@@ -282,11 +282,11 @@ def drifted(
     prompts, of another mean length behind a step of their own."""
     at, lines = datetime(2026, 6, 2, 9, tzinfo=UTC), []
     for step in range(2, 602, 2):
-        took = 5.1 if step > FALLS else 3.12 if step > 200 else 3.0
-        at += timedelta(seconds=2 * (took + 0.01 * (step % 3)))
+        took = (5.1 if step > FALLS else 3.12 if step > 200 else 3.0) + 0.01 * (step % 3)
+        mean = (length if step > jumps else 2048.0) + step % 11
+        at += timedelta(seconds=2 * took)
         said = {"time": f"{at:%Y-%m-%dT%H:%M:%S}Z", "step": step, "loss": 2 + 40 / step,
-                "step_time_s": took + 0.01 * (step % 3),
-                "response_length/mean": (length if step > jumps else 2048.0) + step % 11}  # fmt: skip
+                "step_time_s": took, "response_length/mean": mean}  # fmt: skip
         if prompts is not None:
             said["prompt_length/mean"] = (900.0 if step > prompts else 512.0) + step % 7
         lines.append(json.dumps(said))

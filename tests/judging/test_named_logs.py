@@ -67,3 +67,22 @@ def test_the_first_number_of_an_address_names_no_log(tmp_path: Path) -> None:
     hosts = "10.0.0.1", "10.0.0.2"
 
     assert measured(tmp_path, hosts, ("rank_10.log", "launch_10.0.0.2.log")) == {"10.0.0.2"}
+
+
+@pytest.mark.parametrize(
+    ("head", "told"),
+    [
+        ("host n3: python train.py --dist-url tcp://n1:29517\n", "n3"),
+        ("host n3: env://n1 file:///n2/rdzv\n", "n3"),
+        ("host n3\nTCP client failed to connect/validate to host n1:29500\n", "n3"),
+        ("host n3\nThe client socket has failed to connect to [n1]:29517\n", "n3"),
+        ("host n3\nconnecting to host n1\n", "n3"),
+        ("python train.py --dist-url tcp://n1:29517\n", None),
+        ("connect/validate to host n1\n", None),
+        ("running on tcp://n3:29517\n", None),
+        ("host n3: ready\nhost n1: ready\n", None),
+    ],
+)
+def test_addresses_name_whom_it_connects_to(tmp_path: Path, head: str, told: str | None) -> None:
+    """A line may name both."""
+    assert host(tmp_path, "launch.log", head) == told

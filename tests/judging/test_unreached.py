@@ -322,3 +322,59 @@ def test_tasks_that_srun_counts_where_no_record_names_the_hosts(
 
     assert verdict.code == "C1"
     assert [place.host for place in verdict.culprits] == hosts
+
+
+VISU = SACCT.replace("n[1-4]", "visu[03,05,07-08]")
+STARTED = "host {}: python train.py --dist-url tcp://visu03:29517\n"
+AGAIN = (
+    "[W304 08:{minute:02d}:07.097130470 socket.cpp:752] [c10d] The client socket has failed to"
+    " connect to [visu03]:29517 (errno: 113 - No route to host).\n"
+)
+VALIDATES = (
+    "[W304 08:{minute:02d}:07.097130470 TCPStore.cpp:346] [c10d] TCP client failed to"
+    " connect/validate to host visu03:29517 - retrying (try={minute}, timeout=900000ms,"
+    " delay=60000ms): Connection reset by peer\n"
+)
+ADDRESSES = (
+    "[W304 08:{minute:02d}:07.097130470 socket.cpp:758] [c10d] The IPv6 network addresses of"
+    " (visu03, 29517) cannot be retrieved (gai error: -3 - Temporary failure in name"
+    " resolution).\n"
+)
+
+
+def logs_of(folder: Path, tries: dict[str, str], line: str, came: int = 3) -> Verdict:
+    """Logs that are not named after hosts: of the head, and of those that try for 14 minutes."""
+    (folder / "0.log").write_text(STARTED.format("visu03") + missing(came))
+    for n, (head, text) in enumerate(tries.items(), 1):
+        again = "".join(line.format(minute=minute) for minute in range(14))
+        (folder / f"{n}.log").write_text(head + (again if text == "tries" else text))
+    (folder / "sacct.psv").write_text(VISU)
+    return diagnose(collect(Request((str(folder),))))
+
+
+OTHERS = {STARTED.format("visu05"): LOST, STARTED.format("visu08"): LOST}
+
+
+@pytest.mark.parametrize("line", [AGAIN, VALIDATES, ADDRESSES], ids=["socket", "store", "address"])
+def test_who_tries_is_told_by_the_first_line_of_its_log(tmp_path: Path, line: str) -> None:
+    """And is never the host that it connects to."""
+    verdict = logs_of(tmp_path, {STARTED.format("visu07"): "tries", **OTHERS}, line)
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == ["visu07"]
+
+
+@pytest.mark.parametrize(
+    ("tries", "came"),
+    [
+        ({"python train.py --dist-url tcp://visu03:29517\n": "tries", **OTHERS}, 3),
+        ({"started with tcp://visu07:29517 tcp://visu03:29517\n": "tries", **OTHERS}, 3),
+        ({STARTED.format("visu07"): "tries", **OTHERS}, 2),
+        ({STARTED.format("visu07"): "tries", STARTED.format("visu08"): "tries"}, 3),
+    ],
+    ids=["it says nothing of itself", "only in URLs", "more are missing", "another tries as well"],
+)
+def test_near_misses_of_who_tries(tmp_path: Path, tries: dict[str, str], came: int) -> None:
+    verdict = logs_of(tmp_path, tries, AGAIN, came)
+
+    assert (verdict.code, verdict.culprits) == ("C1", ())

@@ -160,13 +160,19 @@ def _alike(far: float) -> float:
 
 
 def _of_the_run(facts: Facts, ranks: Fleet) -> bool:
-    """Whether all that were read are the run's hosts, and hold cards of one model: another job's
-    host or card always differs, as one of another model does."""
+    """Whether all that were read are the run's hosts, or as many cards as it has ranks and all at
+    work, and hold cards of one model: another job's host or card always differs, as one of another
+    model does."""
     hosts = {facts.node_of(host) for host in {place.host or "" for place in ranks.read.rows}}
     models = {row.labels.get("model") for row in ranks.read.rows.values()}
     if len(models) != 1:
         return False
-    return hosts <= set(facts.hosts) or (not facts.last.hosts and _began_and_ended(facts, ranks))
+    if hosts <= set(facts.hosts):
+        return True
+    every = facts.world_size == len(ranks.read.rows) and bool(
+        (ranks.values > BUSY_RATIO).any(1).all()
+    )
+    return not facts.last.hosts and (every or _began_and_ended(facts, ranks))
 
 
 def _began_and_ended(facts: Facts, ranks: Fleet) -> bool:

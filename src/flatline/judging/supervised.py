@@ -77,8 +77,10 @@ def given_up(facts: Facts) -> GivenUp | None:
     shows, places, times = [], [], []
     for host, match in first.items():
         at, worker = None if match.cite.at_assumed else match.cite.at, _worker(facts, match)
-        shown = None if at is None else _worked(facts, worker, at, _timeout_s(match))
-        if at is None or shown is None or _went_on(facts, _acted(facts, match, at), worker):
+        acted = None if at is None else _acted(facts, match, at)
+        if at is None or acted is None or _went_on(facts, acted, worker):
+            return None
+        if (shown := _worked(facts, worker, at, _timeout_s(match), acted)) is None:
             return None
         if _told_to_end(facts, host, match) or _OF_ANOTHER.search(match.cite.text):
             return None
@@ -174,7 +176,9 @@ def _went_on(facts: Facts, at: datetime, worker: _Worker) -> bool:
     return last > max(at.timestamp(), own) + WITHOUT_S
 
 
-def _worked(facts: Facts, worker: _Worker, at: datetime, timeout_s: float) -> Claim | None:
+def _worked(
+    facts: Facts, worker: _Worker, at: datetime, timeout_s: float, acted: datetime
+) -> Claim | None:
     """Its own steps inside the window or, where no log is its own, the power of its host."""
     own = [track for track in facts.tracks if _of(facts, track, worker)]
     if own:
@@ -183,7 +187,7 @@ def _worked(facts: Facts, worker: _Worker, at: datetime, timeout_s: float) -> Cl
         return None if None in made or made[0] is None else claim(text, *made[0])
     if worker.host is None:
         return None
-    return kept_working(facts, at.timestamp(), timeout_s, [worker.host])
+    return kept_working(facts, at.timestamp(), timeout_s, [worker.host], acted.timestamp())
 
 
 def _of(facts: Facts, track: Track, worker: _Worker) -> bool:
