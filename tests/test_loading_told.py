@@ -376,3 +376,67 @@ def test_what_hydra_was_to_build(tmp_path: Path, target: str, wanted: str) -> No
     )
     found = verdict(tmp_path, text)
     assert (found.code, found.fault_class) == ("A1", wanted)
+
+
+ZERO = (
+    "deepspeed.runtime.zero.utils.ZeRORuntimeException: The checkpoint being loaded used a DP"
+    " world size of 8 but the current world size is 16. Automatic adjustment of ZeRO's optimizer"
+    " state partitioning with a new world size is not currently supported."
+)
+MISFIT = (
+    "RuntimeError: Error(s) in loading state_dict for GPT:\n\tsize mismatch for head.weight:"
+    " copying a param with shape torch.Size([90, 8]) from checkpoint, the shape in current model"
+    " is torch.Size([7, 8])."
+)
+TAKEN = own("loaded_dir, state = model[0].load_checkpoint(load_dir)", "load_checkpoint")
+DEEPSPEED = (
+    '  File "/venv/lib/python3.8/site-packages/deepspeed/runtime/engine.py", line 1402, in'
+    " _load_zero_checkpoint\n    zero_sd_list = self._get_all_zero_checkpoints(load_dir, tag)\n"
+)
+
+
+@pytest.mark.parametrize(
+    "code",
+    ["pretrain(datasets, model_provider, forward_step)", "pretrain_gpt.main()", "pretrain_step(x)",
+     "run_pretrain_llama(args)"],
+)  # fmt: skip
+def test_what_trains_a_model_from_its_beginning_loads_no_pretrained_one(
+    tmp_path: Path, code: str
+) -> None:
+    """Megatron's programs are called so."""
+    zero = verdict(tmp_path, raised(ZERO, own(code, "<module>"), TAKEN, DEEPSPEED))
+    misfit = verdict(tmp_path, raised(MISFIT, own(code, "<module>"), TAKEN))
+
+    assert (zero.code, zero.fault_class) == ("E2", "size-mismatch")
+    assert (misfit.code, misfit.fault_class) == ("E2", "size-mismatch")
+    assert min(zero.confidence, misfit.confidence) >= 0.8
+
+
+@pytest.mark.parametrize(
+    "code", ["build(args.pretrained_model)", "init(pretrain=args.weights)", "load_pretrain_gpt2()"]
+)
+def test_weights_that_are_called_pretrained(tmp_path: Path, code: str) -> None:
+    """Whatever loads them."""
+    misfit = verdict(tmp_path, raised(MISFIT, own(code, "<module>"), TAKEN))
+
+    assert (misfit.code, misfit.fault_class) == ("A1", "asset")
+
+
+@pytest.mark.parametrize(
+    ("size", "classes"),
+    [(0, ("data", "data")), (3000, ("config", "code")), (10, ("config", "code"))],
+)
+def test_a_row_of_a_data_set_that_holds_none(
+    tmp_path: Path, size: int, classes: tuple[str, str]
+) -> None:
+    """Before the first step or later; of one that holds some the program asked too far."""
+    text = raised(
+        f"IndexError: Invalid key: 3051 is out of bounds for size {size}", own("rows[i]")
+    )
+    steps = "".join(f"step {n}/500 loss {4 / n:.4f}\n" for n in range(1, 60))
+    first, later = verdict(tmp_path, f"loading\n{text}"), verdict(tmp_path, steps + text)
+
+    assert (first.code, later.code) == ("A1", "A3")
+    assert (first.fault_class, later.fault_class) == classes
+    matched = {m.signature.id for m in collect(Request((str(tmp_path),))).matches}
+    assert ("dataloader-dataset-empty" in matched) is (size == 0)

@@ -112,3 +112,44 @@ def test_a_checkpoint_to_go_on_from_that_is_not_there(tmp_path: Path) -> None:
     said = "UserWarning: No checkpoint file exists at `resume_from_checkpoint`. Start from scratch"
     found = verdict(tmp_path, "GPU available: True", said)
     assert (found.code, found.confidence < 0.8) == ("E2", True)
+
+
+STORE_LOST = (
+    "[W1102 11:20:14.001 TCPStore.cpp:125] [c10d] recvValue failed on SocketImpl(fd=84,"
+    " addr=[node09]:32259, remote=[node07]:29500): Connection reset by peer"
+)
+CANNOT = (
+    "[W1102 11:20:14.101 TCPStore.cpp:340] [c10d] TCP client failed to connect/validate to host"
+    " 10.1.4.7:29500 - retrying (try=0, timeout=60000ms, delay=448ms): Connection reset by peer"
+)
+EXITED = "srun: error: node9: task 0: Exited with exit code 1"
+
+
+@pytest.mark.parametrize(
+    "behind", [(), ("torch.distributed.DistNetworkError: Connection reset by peer",), (EXITED,)]
+)
+def test_a_store_whose_connection_breaks_as_it_is_made(
+    tmp_path: Path, behind: tuple[str, ...]
+) -> None:
+    """A process connects to it once, before its group is made."""
+    found = verdict(tmp_path, "starting", STORE_LOST, CANNOT, *behind)
+
+    assert (found.code, found.confidence < 0.8) == ("C1", True)
+    assert "connection to its store broke off" in found.headline
+    assert "NCCL" not in found.headline
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (*STEPS, STORE_LOST, CANNOT),
+        ("starting", STORE_LOST),
+        ("starting", CANNOT),
+        (*(f"shard {n} was read" for n in range(70)), STORE_LOST, CANNOT),
+        ("starting", STORE_LOST, *(f"shard {n} was read" for n in range(30)), CANNOT),
+        ("starting", STORE_LOST, CANNOT, EXITED.replace("Exited with exit code 1", "Killed")),
+    ],
+    ids=["after steps", "it was connected", "it tries again", "at work", "long before", "killed"],
+)
+def test_near_misses_of_a_store_that_breaks_off(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    assert verdict(tmp_path, *lines).code != "C1"

@@ -87,7 +87,6 @@ def test_the_log_is_laid_into_the_record(tmp_path: Path, off_h: float, measured:
     [
         pytest.param(SHORT, powers(), id="fits-several"),
         pytest.param(SHORT, None, id="fits-several-and-alone"),
-        pytest.param(log(), powers(OFF), id="work-beside-the-log"),
         pytest.param(log(), powers(timedelta(hours=3)), id="work-elsewhere"),
         pytest.param(log(), powers(host="node7"), id="work-of-another-host"),
         pytest.param(log(), powers(up=timedelta(hours=1)), id="work-taken-up-long-after"),
@@ -103,6 +102,14 @@ def test_near_misses(tmp_path: Path, text: str, metrics: str | None) -> None:
 
     assert facts.last.started_at == BEGAN
     assert abs(first_step(facts) - read_as) < timedelta(seconds=1)
+
+
+def test_work_beside_the_log_makes_the_record_local(tmp_path: Path) -> None:
+    """A container keeps UTC where its node does not: the log stays where it is."""
+    facts = read(tmp_path, log(), powers(OFF))
+
+    assert facts.last.started_at == BEGAN + OFF
+    assert first_step(facts) == BEGAN + OFF + timedelta(minutes=1)
 
 
 def test_steps_that_end_long_before_the_limit_are_not_ended_by_it(tmp_path: Path) -> None:

@@ -76,3 +76,48 @@ def test_a_traceback_without_its_end_explains_no_lost_peer(tmp_path: Path) -> No
             "    trainer.fit(model)", '  File "/x/trainer.py", line 529, in fit',
             "    call._call("]  # fmt: skip
     assert verdict(tmp_path, *text).code == "C5"
+
+
+ENDED = "srun: error: n{0}: task {1}: {2}"
+CODE = "Exited with exit code {}"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        ENDED.format(2, 4, CODE.format(1)),
+        "ERROR:composer.cli.launcher:Rank 4 crashed with exit code 1.",
+    ],
+)
+def test_that_who_lost_its_peer_ended_with_an_error_hides_nothing(
+    tmp_path: Path, line: str
+) -> None:
+    """It is what such an error does."""
+    found = verdict(tmp_path, "Writing partitioned embeddings", *TRACE, line)
+
+    assert (found.code, found.attribution, found.culprits) == ("C5", "unknown", ())
+    assert found.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    "ends",
+    [
+        (ENDED.format(2, 4, "Killed"),),
+        (ENDED.format(2, 4, "Terminated"),),
+        (ENDED.format(2, 4, "Segmentation fault (core dumped)"),),
+        (ENDED.format(2, 4, CODE.format(2)),),
+        (ENDED.format(2, 4, CODE.format(137)),),
+        (ENDED.format(2, 4, CODE.format(1)), ENDED.format(1, 0, CODE.format(1))),
+    ],
+    ids=["killed", "ended", "crashed", "another code", "killed in a shell", "another as well"],
+)
+def test_other_ends_say_what_went(tmp_path: Path, ends: tuple[str, ...]) -> None:
+    """A signal, a code of its own, or a process of which there is no log."""
+    assert verdict(tmp_path, "Writing partitioned embeddings", *TRACE, *ends).code != "C5"
+
+
+def test_both_of_two_ended_with_an_error(tmp_path: Path) -> None:
+    """Each in its own log."""
+    reset = [RESET.format(n, "recv") + ENDED.format(n, n - 1, CODE.format(1)) for n in (1, 2)]
+
+    assert verdict(tmp_path, reset[0], rank5=reset[1] + "\n").code == "C5"

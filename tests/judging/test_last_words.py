@@ -104,3 +104,46 @@ def test_what_stands_before_the_last_step_ended_nothing(tmp_path: Path) -> None:
     line = "[ERROR] engine: could not open /scratch/up.sock\n"
     assert verdict(tmp_path, STEPS + line).code == "A3"
     assert verdict(tmp_path, STEPS + line + "step 60/500 loss 0.0667\n").code is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Train Error: Avg loss: 0.219",
+        "Train error: ",
+        "Test Error: ",
+        "Validation error: ",
+        "val error: ",
+        "eval error: ",
+        "validation error: rmse = 0.21",
+        "Eval Error: 3.1e-4",
+        "error: avg loss = nan",
+        "ERROR:composer.cli.launcher:Rank 0 crashed with exit code 1.",
+        "ERROR:root:worker 3 exited with code -9",
+        "[ERROR] job failed with status 2",
+    ],
+)
+@pytest.mark.parametrize("above", ["loading\n", STEPS], ids=["before the first step", "later"])
+def test_what_is_measured_or_said_of_a_process_is_no_error(
+    tmp_path: Path, above: str, line: str
+) -> None:
+    """Programs print how far off a model is, launchers that a process ended."""
+    assert verdict(tmp_path, f"{above}{line}\n").code is None
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "ERROR: something broke",
+        "constraint error: the mesh broke",
+        "ERROR: train step broke",
+        "ERROR: layer: broken",
+        "Train Error: Avg loss: 0.219, ERROR: something broke",
+        "ERROR:root:worker 3 crashed with a bad mesh",
+        "ERROR: retries used up, code 7",
+    ],
+)
+def test_what_broke_is_one(tmp_path: Path, line: str) -> None:
+    """Without a number behind it."""
+    assert verdict(tmp_path, f"loading\n{line}\n").code == "A1"
+    assert verdict(tmp_path, f"{STEPS}{line}\n").code == "A3"

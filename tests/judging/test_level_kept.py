@@ -10,6 +10,7 @@ import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
+from flatline.judging.level_kept import _rewards
 from flatline.model import Verdict
 
 SACCT = (
@@ -135,3 +136,49 @@ def test_steps_beyond_a_thousand_went_on(tmp_path: Path) -> None:
     lines = ["Resuming training from checkpoint /fsx/ckpt/smol/7000", *rows]
 
     assert verdict(tmp_path, lines).code == "G1"
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("'rewards/accuracy/mean': 0.45", [0.45]),
+        ("'rewards/accuracy_reward/mean': 0.45", [0.45]),
+        ("'rewards/accuracy': 0.45", [0.45]),
+        ("rewards/format_reward_func: -0.45", [-0.45]),
+        ("critic/rewards/mean:0.45", [0.45]),
+        ("'reward_std': 0.1, 'rewards/accuracy/mean': 0.45", [0.45]),
+        ("mean_return 0.45", [0.45]),
+        ("'reward_std': 0.1", []),
+        ("'rewards/accuracy/std': 0.1", []),
+        ("'rewards/accuracy_std': 0.1", []),
+        ("critic/rewards/max:1.0 critic/rewards/min:0.0", []),
+        ("reward_clip_ratio: 0.2 reward_len: 7", []),
+        ("rewards/a/b/c: 0.1", []),
+    ],
+)
+def test_what_a_reward_is_called(text: str, told: list[float]) -> None:
+    """How far rewards scatter is none, nor is the best of them."""
+    assert _rewards([text]) == told
+
+
+def trl(name: str) -> list[str]:
+    """Rows of a trainer of policies, of which one number rises."""
+    return [
+        f"{{'loss': {0.001 * (n * 7 % 5):.4f}, 'grad_norm': 0.21, 'learning_rate': 1e-06,"
+        f" '{name}': {0.4 + n / 200:.4f}, 'kl': 0.0012, 'epoch': {n / 48:.2f}}}"
+        for n in range(1, 49)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "code"),
+    [
+        ("rewards/accuracy/mean", "G1"),
+        ("reward", "G1"),
+        ("reward_std", None),
+        ("rewards/accuracy/std", None),
+    ],
+)
+def test_the_reward_of_one_kind_that_rises(tmp_path: Path, name: str, code: str | None) -> None:
+    """A scatter that grows is nothing that was learnt."""
+    assert (verdict(tmp_path, trl(name)).code == "G1") is (code == "G1")

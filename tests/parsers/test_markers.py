@@ -67,6 +67,11 @@ def said(line: str) -> list[Progress]:
             None,
         ),
         ("EarlyStopping - INFO - EarlyStopping: Stop training", "finished", None, None),
+        ("training finished: reached the last step (1636/1636)", "finished", 1636, None),
+        ("INFO training complete; at max steps", "finished", None, None),
+        ("Training done - after final epoch, exiting", "finished", None, None),
+        ("[rank0] training completed (reached target step)", "finished", None, None),
+        ("Training finished, reached maximum_iterations", "finished", None, None),
     ],
 )
 def test_facts(line: str, kind: str, step: int | None, epoch: float | None) -> None:
@@ -116,6 +121,11 @@ def test_torchtitan_names_the_plan_where_it_starts() -> None:
         "checkpoint-40 is written in 4 shards",
         "Training complete at step 300 of stage 1",
         "Training finished, bests below",
+        "Training finished: reached the wall-clock limit (1636/5000)",
+        "Training finished: lost the last step",
+        "Training finished reached the last step",
+        "Training not finished: reached the last step of stage 1",
+        "Training finished: reached the last steppe",
         "early_stopping: True",
         "[Early Stopping]",
         "Will early stop at epoch 5",

@@ -50,6 +50,7 @@ from flatline.collect.zone import (
     apart,
     in_zone,
     lived,
+    of_logs,
     recorded,
     told_by,
     when,
@@ -168,11 +169,10 @@ def read(
     if zone is UTC and of_records is None:
         asked = None if request.start or request.end or origin else numbers.server
         if (told_zone := zone_of(found, rows, local, logs, numbers, asked)) is not None:
-            moved = read(request, on_progress, given, origin, told_zone)
+            moved = read(request, on_progress, given, origin, *of_logs(rows, logs, told_zone))
             moved.gaps.extend(told_by(told_zone, found, asked))
             return moved
-        zones = apart(found, rows, local, records.now, logs, numbers, asked)
-        if zones is not None:
+        if (zones := apart(found, rows, local, records.now, logs, numbers, asked)) is not None:
             return read(request, on_progress, given, origin, zones[1], zones[0])
     elif of_records is not None:
         gaps.append(Gap("time zone", f"records state none; their times are read as {of_records}"))
@@ -200,8 +200,8 @@ def _numbers(
     origin: str,
 ) -> tuple[tuple[str, ...], Numbers]:
     """The hosts that the run is known to have held, and its metrics."""
-    told = told_nodes(match for _, _, events in logs for match in events.matches)
-    held = request.hosts or (rows[-1].nodes if rows else ()) or told
+    nodes = rows[-1].nodes if rows else ()
+    held = request.hosts or nodes or told_nodes(m for *_, e in logs for m in e.matches)
     return held, Numbers(
         [f for f in found if f.kind == METRICS], gaps, held, records.addresses,
         server=request.prometheus, asked=(request.start, request.end), run=lived(rows, logs),

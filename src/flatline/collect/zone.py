@@ -94,7 +94,8 @@ def apart(
     numbers: Numbers,
     server: str | None = None,
 ) -> tuple[tzinfo, tzinfo] | None:
-    """The zones of records and of logs, where neither states one and they have another each."""
+    """The zones of records and of logs, where neither states one and they have another each: of
+    the two the GPUs' work tells which is UTC."""
     running = of_running(rows, local, taken, logs, numbers, server)
     if running is not None:
         return running[0], running[0] if running[1] else UTC
@@ -104,14 +105,31 @@ def apart(
         return None
     if not files:
         return UTC, zone
-    whole = Numbers(files, [], rows[-1].nodes)
+    whole, off = Numbers(files, [], rows[-1].nodes), zone.utcoffset(None) or timedelta(0)
     (start, end), (first, last) = when(rows, ()), whole.window or (None, None)
     if start is None or end is None or first is None or last is None or last - first > LONGEST:
         return None
     began, ended, held = _worked(first, last, whole)
     down = ended or held
-    fits = began and down and -SLACK <= began - start <= STARTS and -SLACK <= end - down <= ENDS
-    return (UTC, zone) if fits and _own(rows, logs, whole) else None
+    if began is None or down is None or not _own(rows, logs, whole):
+        return None
+    if -SLACK <= began - start <= STARTS and -SLACK <= end - down <= ENDS:
+        return UTC, zone
+    if -SLACK <= began - (start + off) <= STARTS and -SLACK <= end + off - down <= ENDS:
+        return timezone(-off), UTC
+    return None
+
+
+def of_logs(rows: Sequence[Job], logs: Logs, zone: tzinfo) -> tuple[tzinfo, tzinfo | None]:
+    """The zone of logs, and that of records where it is another: as in a container, that keeps UTC
+    where its node does not, they may lie within a record of that zone as they are."""
+    own = [e for file, _, e in logs if file.kind == LOG and e.zone_assumed]
+    seen = [at for e in own for at in (e.first_seen, e.last_seen) if at]
+    (start, end), off = when(rows, ()), zone.utcoffset(None)
+    if not rows or not seen or start is None or end is None or off is None:
+        return zone, None
+    there = _within((min(seen), max(seen)), (start - off, end - off))
+    return (UTC, zone) if there else (zone, None)
 
 
 def of_running(

@@ -239,7 +239,9 @@ def _between_steps(
     for _, end in told:
         before = bisect_left(begun, end.line)
         start = begun[before - 1] if before else None
-        if start is None or end.source != track.source or "async" in end.text:
+        if start is None or end.source != track.source:
+            return None
+        if "async" in facts.text(end.source, start) + end.text:
             return None
         made.append(bisect_left(steps, end.line))
         if bisect_left(steps, start) != made[-1]:

@@ -27,7 +27,7 @@ SETTLED = 100.0
 """A gradient's norm beyond it is none of a model that was trained for long: clipping is at 1."""
 GROWN = 3.0
 _REWARD = re.compile(
-    r"(?i)\b(?:[\w/]{0,40}(?:reward|return|ep_?re[tw])s?"
+    r"(?i)\b(?:[\w/]{0,40}(?:reward|return|ep_?re[tw]|(?<=critic/)score)s?"
     r"(?:[/_](?:(?!std|max|min|var|len|clip)\w){1,40}){0,2})"
     r"(?:['\"]?\s{0,3}[:=]\s{0,3}|\s{1,3})"
     r"([-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)"

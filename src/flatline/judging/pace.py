@@ -9,7 +9,9 @@ from itertools import pairwise
 from statistics import median
 
 from flatline.facts import Facts
+from flatline.judging.timeline import instant
 from flatline.model import Cite, DerivedCite, LogCite
+from flatline.signals import ACTIVITY
 
 LIKE_BEFORE = 1.5
 """A pause up to so many times the longest that the run came back from is nothing new."""
@@ -115,6 +117,10 @@ STILL_INTERVALS = 10.0
 STILL_S = 30.0
 """A run that has printed nothing for ten of its usual intervals, and for longer than a checkpoint
 of a small model takes, stands still or does something it had not done before."""
+TELLING = ("gpu_power_watts", *ACTIVITY, "host_procs_running")
+TAKEN_S, READ_ON_S = 120.0, 300.0
+"""Within so long of the last step's line metrics end that were taken with it, and before the end
+of the run by so much or more."""
 
 
 def standstill(facts: Facts) -> tuple[Pace, float, DerivedCite, Cite] | None:
@@ -132,7 +138,27 @@ def standstill(facts: Facts) -> tuple[Pace, float, DerivedCite, Cite] | None:
     seconds, derived = silence(seen, *ended)
     if seconds < max(STILL_INTERVALS * seen.interval_s, STILL_S, seen.pauses_s):
         return None
+    if _read_until_then(facts, seen, ended[0]):
+        return None
     return seen, seconds, derived, ended[1]
+
+
+def _read_until_then(facts: Facts, seen: Pace, ended: datetime) -> bool:
+    """Whether the metrics of the run's hosts end with the log, long before the run did: what was
+    read was taken then, and tells nothing of the rest."""
+    slack_s = max(TAKEN_S, 2 * (seen.interval_s or 0.0))
+    silent_s = int((ended - seen.at).total_seconds() - slack_s)
+    if silent_s < READ_ON_S or facts.window is None or facts.window[1] <= seen.at:
+        return False
+    signals = [name for name in TELLING if facts.measured(name)]
+
+    def read(name: str, at: datetime, length_s: int) -> bool:
+        query = f"count(count_over_time({name}[{length_s}s]))"
+        answer = instant(facts, query, float(int(at.timestamp())))
+        return answer is not None and bool(answer.rows)
+
+    return any(read(name, seen.at, int(slack_s)) for name in signals) and not any(
+        read(name, ended, silent_s) for name in signals)  # fmt: skip
 
 
 def silent_while_it_runs(facts: Facts) -> tuple[Pace, float, DerivedCite, Cite] | None:

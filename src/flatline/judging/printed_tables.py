@@ -20,8 +20,11 @@ from flatline.judging.named_logs import known_hosts
 from flatline.judging.printed_waits import HALF, LEAST_PART, MOST_SHARE, OFTEN, Waits, by_clock
 from flatline.model import LogCite, Place
 
-TOLD = "per-rank-times"
+TOLD, ROWS = "per-rank-times", "per-rank-rows"
+MOST_TABLES, MOST_RANKS, ROWS_READ, ABOVE = 48, 16_384, 64, 1
 LEAST_LINES, LEAST_RANKS, MOST_CHARS, HEAD_LINES = 4, 4, 16_384, 60
+PER_HOST = (4, 8, 16)
+"""Ranks that a host has, one a card, where a block of them stands for it."""
 ALIKE = 0.5
 """Of what the one is apart, no other rank may be as far from the middle."""
 _PAIR = re.compile(
@@ -33,6 +36,9 @@ _GROUP = re.compile(
     r"((?:[a-z][\w/+-]{0,30}[ =]-?\d{1,6}(?:\.\d{1,9})?(?:ms|s)?,? ?){2,12})"
 )
 """A rank's parts side by side, and the ranks behind one another."""
+_OF_RANK = re.compile(r"\brank {0,4}(\d{1,5})\s{0,2}:?\s{1,4}(\d{1,9}\.\d{1,6})(?=\s|$)")
+_TIMER = re.compile(r"\s{1,8}([a-z][a-z0-9-]{2,60}):")
+_UNIT_WORD = re.compile(r"(?i)\b(ms|us|seconds|sec)\b")
 _LAYOUT = re.compile(
     r"(?<![\w.])r?(\d{1,5}) ?[=:] ?([A-Za-z][\w.-]{1,120})(?:[/:](\d{1,2}))?(?!\w)"
 )
@@ -65,6 +71,10 @@ def tabled_waits(facts: Facts) -> Waits | None:
         if match.attempt == facts.last.n:
             for waits, label, row in _parts(facts, match.cite):
                 tables[waits, label].append(row)
+    told = [m.cite for m in facts.tagged(ROWS) if m.attempt == facts.last.n]
+    for cite in told[:: 1 + len(told) // MOST_TABLES]:
+        for waits, label, row in _rows(facts, cite):
+            tables[waits, label].append(row)
     step_s = _step_s(facts)
     found = (
         _apart(facts, rows, step_s, label, waits=waits)
@@ -84,6 +94,35 @@ def _parts(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
         waits = _WAIT.search(label) is not None
         if waits or _WORK.search(label):
             yield waits, named, _Row(cite, {rank: scale * took for rank, took in by.items()})
+
+
+def _rows(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
+    """The same of a table, one rank or some on a line, under the line that says of what."""
+    by: dict[int, float] = {}
+    first = cite.line
+    while len(by) < MOST_RANKS:
+        lines = facts.lines(cite.source, first, ROWS_READ)
+        for text in lines:
+            pairs = _OF_RANK.findall(text)
+            if not pairs or _OF_RANK.sub("", text).strip():
+                break
+            by.update((int(rank), float(took)) for rank, took in pairs)
+        else:
+            if len(lines) == ROWS_READ:
+                first += ROWS_READ
+                continue
+        break
+    above = facts.lines(cite.source, max(1, cite.line - ABOVE), min(ABOVE, cite.line - 1))
+    label = above[-1] if above else ""
+    unit = _UNIT.search(label) or _UNIT_WORD.search(label)
+    own = _TIMER.fullmatch(label.rstrip())
+    if len(by) < LEAST_RANKS or sorted(by) != [*range(len(by))] or not (unit or own):
+        return
+    scale = _SCALES[unit[1].lower()] if unit else 1e-3  # Megatron's are milliseconds, told once
+    waits = _WAIT.search(label) is not None
+    if not _NO_PART.search(label) and (waits or _WORK.search(label)):
+        name = own[1] if own else " ".join(re.findall(r"[A-Za-z][\w/+-]*", label)[:6]).lower()
+        yield waits, name, _Row(cite, {rank: scale * took for rank, took in by.items()})
 
 
 def _by_part(text: str) -> Iterator[tuple[str, str, dict[int, float]]]:
@@ -135,31 +174,44 @@ def _apart(
     usual = median(typical.values())
     sign = -1.0 if waits else 1.0
     far = {rank: sign * (took - usual) for rank, took in typical.items()}
-    late = max(far, key=lambda rank: (far[rank], -rank))
-    others = max(abs(away) for rank, away in far.items() if rank != late)
-    if far[late] < LEAST_PART * step_s or others > ALIKE * far[late]:
+    late = _late(far, LEAST_PART * step_s)
+    if not late or max(typical.values()) > step_s or len(ranks) * MOST_SHARE < len(late):
         return None
-    if (
-        max(typical.values()) > step_s
-        or (waits and typical[late] > HALF * usual)
-        or len(ranks) * MOST_SHARE < 1
-    ):
+    mine = [typical[rank] for rank in late]
+    if waits and max(mine) > HALF * usual:
         return None
-    often = sum(_first(row.by, sign) == late for row in rows)
+    often = sum(set(_firsts(row.by, sign, len(late))) == set(late) for row in rows)
     if often < OFTEN * len(rows):
         return None
-    where = _placed(facts, rows[0].cite.source, late)
+    source = rows[0].cite.source
+    places = tuple(_placed(facts, source, rank) for rank in late)
+    who = f"{places[0]}" if len(late) == 1 else f"ranks {late[0]} to {late[-1]}"
     text = (
-        f"By {len(rows)} lines that tell it of {len(ranks)} ranks, {where} took"
-        f" {typical[late]:.3g} s of {step_s:.3g} ({label}, median), the median rank {usual:.3g}"
+        f"By {len(rows)} lines that tell it of {len(ranks)} ranks, {who} took"
+        f" {median(mine):.3g} s of {step_s:.3g} ({label}, median), the median rank {usual:.3g}"
         " s: the others wait"
     )
     shown = claim(text, *(row.cite for row in _shown(rows)))
-    return Waits((where,), far[late] / step_s, (shown,), doubted=True)
+    return Waits(places, median(far[rank] for rank in late) / step_s, (shown,), doubted=True)
 
 
-def _first(by: Mapping[int, float], sign: float) -> int:
-    return max(by, key=lambda rank: sign * by[rank])
+def _late(far: Mapping[int, float], least: float) -> list[int]:
+    """The one rank that is far enough from the middle, or a block of them as long as a host has
+    ranks, where no other is near."""
+    late = sorted(rank for rank, away in far.items() if away >= least)
+    if not late:
+        return []
+    count, others = len(late), [abs(away) for rank, away in far.items() if rank not in late]
+    block = late == [*range(late[0], late[0] + count)]
+    whole = block and late[0] % count == 0 and len(far) % count == 0
+    if count > 1 and not (whole and count in PER_HOST):
+        late = [max(late, key=lambda rank: (far[rank], -rank))]
+        others = [abs(away) for rank, away in far.items() if rank not in late]
+    return late if max(others, default=0.0) <= ALIKE * min(far[rank] for rank in late) else []
+
+
+def _firsts(by: Mapping[int, float], sign: float, count: int) -> list[int]:
+    return sorted(by, key=lambda rank: -sign * by[rank])[:count]
 
 
 def _shown(rows: Sequence[_Row]) -> list[_Row]:
