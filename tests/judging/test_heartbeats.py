@@ -97,8 +97,10 @@ def judged(
 ) -> Verdict:
     """Steps of a second each; the clock of the accused is off, and its log stops at a step."""
     dead = BEGAN + timedelta(seconds=DEAD)
-    said = (f"E{dead:%m%d %H:%M:%S.%f}    77 coordination_service.cc:1379] The following tasks are"
-            " unhealthy (stopped sending heartbeats):\n/job:jax_worker/replica:0/task:2\n")  # fmt: skip
+    said = (
+        f"E{dead:%m%d %H:%M:%S.%f}    77 coordination_service.cc:1379] The following tasks are"
+        " unhealthy (stopped sending heartbeats):\n/job:jax_worker/replica:0/task:2\n"
+    )
     for task, name in enumerate(logs):
         off, last = (off_s, until) if task == 2 else (0, others)
         lines = [f"{BEGAN + timedelta(seconds=n + off):%Y-%m-%dT%H:%M:%S} completed step: {n},"

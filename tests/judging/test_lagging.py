@@ -107,8 +107,8 @@ def test_what_a_rank_said_in_the_group_outweighs_a_line_without_one() -> None:
 ANNOUNCED = (
     "[rank{rank}]:[E714 04:11:52.110956967 ProcessGroupNCCL.cpp:1746] [PG ID 0 PG GUID"
     " 0(default_pg) Rank {rank}] Received a dump signal due to a collective timeout from {whom}"
-    " and we will try our best to dump the debug info. Last enqueued NCCL work: {n}, last completed"
-    " NCCL work: {n}.\n"
+    " and we will try our best to dump the debug info. Last enqueued NCCL work: {n}, last"
+    " completed NCCL work: {n}.\n"
 )
 TIMED_OUT = (
     "[rank{rank}]:[E714 04:11:52.100000000 ProcessGroupNCCL.cpp:632] [Rank {rank}] Watchdog caught"

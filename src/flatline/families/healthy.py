@@ -28,7 +28,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from statistics import median
 
-from flatline.facts import METRICS, SCHEDULER, Facts
+from flatline.facts import METRICS, SCHEDULER, Facts, Point, Track
 from flatline.judging.belonging import doubtful, gpus_seen, scoped, timeless
 from flatline.judging.by_steps import spent
 from flatline.judging.by_work import WORK, at_work
@@ -55,7 +55,6 @@ from flatline.judging.throughput import (
     unaccounted,
 )
 from flatline.judging.timeline import usual
-from flatline.judging.to_the_end import to_the_end
 from flatline.judging.trained_step import trained_well
 from flatline.judging.uneven import uneven
 from flatline.judging.unsettled import LEFT_OUT, unsettled
@@ -87,7 +86,6 @@ SETTING = "What a setting costs that makes each kernel launch wait: see the warn
 LEVEL = "Whether it still learnt: its loss kept the level that the run went on at."
 POLICY = "Whether it learnt what it should: its loss is not meant to fall; the reward rose."
 UNSENT = "Whether what was saved is whole: it was not looked at, and sending it failed."
-ENDS = "Whether it goes on, or how it ended: no record and no line tells."
 LEFT_LATE = "Why its processes did not leave once training was done: no stack of them was read."
 MUCH_SLOWER = 0.95
 """Below this part of its best level a phase is slow: repeats of one run differ by 2 %
@@ -103,9 +101,7 @@ LONG_SHARE = 0.1
 def judge(facts: Facts) -> Judgement:
     """The planned end, progress, and the word of the scheduler or the program that it ended."""
     if facts.disposition == "running":
-        return None if facts.job is None else _advancing(facts, _news(facts, facts.job))
-    if facts.disposition == "unknown":
-        return _advancing(facts, to_the_end(facts))
+        return _advancing(facts)
     left_late = facts.disposition == "timeout" and facts.reached_plan and _done(facts)
     unsent = sent_in_vain(facts) if facts.disposition == "failed" else None
     apart = trained_well(facts)
@@ -121,11 +117,7 @@ def judge(facts: Facts) -> Judgement:
         return None
     plan = facts.planned_steps
     shows = [_ended_so(facts, plan, last.cite, unsent), *((apart.shows,) if apart else ())]
-    if len(span) > 1 and track.has_loss[span[0]] and track.has_loss[span[-1]]:
-        shows.append(
-            claim(f"The {track.loss_name} went from {first.loss:g} to {last.loss:g}",
-                  first.cite, last.cite)
-        )  # fmt: skip
+    shows += _loss_fell(facts, track, first, last)
     done = plan if facts.reached_plan or (plan and (facts.last_step or 0) >= plan) else None
     strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if done else 0.0)
     slow, faults, outside = _slow(facts), _faulty(facts), _outside(facts)
@@ -161,6 +153,15 @@ def judge(facts: Facts) -> Judgement:
         cannot_decide=(*_open(facts, slow), *doubts),
         resubmit="unnecessary",
     )  # fmt: skip
+
+
+def _loss_fell(facts: Facts, track: Track, first: Point, last: Point) -> tuple[Claim, ...]:
+    if first.index == last.index or not (
+        track.has_loss[first.index] and track.has_loss[last.index]
+    ):
+        return ()
+    text = f"The {track.loss_name} went from {first.loss:g} to {last.loss:g}"
+    return (claim(text, first.cite, last.cite),)
 
 
 def _ended_so(
@@ -273,11 +274,11 @@ def _pauses(facts: Facts, paused: Stood, named: Sequence[Pause]) -> tuple[Claim,
     return (claim(text, *ends),)
 
 
-def _advancing(facts: Facts, news: Claim | None) -> Finding | None:
-    """A run that still goes, or went to the end of what was read, and whose last progress is no
-    older than its pauses make it."""
-    track, known = facts.main_track(facts.last.n), facts.disposition == "running"
-    if news is None or track is None:
+def _advancing(facts: Facts) -> Finding | None:
+    """A run that still goes, and whose last progress is no older than its pauses make it."""
+    track, job = facts.main_track(facts.last.n), facts.job
+    news = None if track is None or job is None else _news(facts, job)
+    if news is None or track is None or job is None:
         return None
     slow, run = _slow(facts), course_to_tell(facts)
     if slow is not None and run is not None and run.phases[-1].part < MUCH_LESS:
@@ -286,11 +287,9 @@ def _advancing(facts: Facts, news: Claim | None) -> Finding | None:
     went = f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing says why" if slow else ""
     return Finding(
         code=CODE,
-        summary=("The run is still going and advances" if known
-                 else "The run advances to the end of what was read")
-        + (went or "; nothing that was read is wrong"),
+        summary=f"The run is still going and advances{went or '; nothing that was read is wrong'}",
         attribution="none",
-        strength=0.75 if gpus_seen(facts) and known else 0.7,
+        strength=0.75 if gpus_seen(facts) else 0.7,
         most=BLIND_CEILING,
         severity="none",
         shows=(
@@ -302,7 +301,7 @@ def _advancing(facts: Facts, news: Claim | None) -> Finding | None:
         scope="none",
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=("How it ends." if known else ENDS, *_open(facts, slow)),
+        cannot_decide=("How it ends.", *_open(facts, slow)),
         resubmit="unnecessary",
     )  # fmt: skip
 

@@ -59,7 +59,7 @@ GRACE_S = 120.0
 
 def judge(facts: Facts) -> Judgement:
     """A timeout counts only with progress up to the wall; without dated progress, weakly."""
-    lines = facts.standing("time-limit")
+    lines = [match for match in facts.standing("time-limit") if match.attempt == facts.last.n]
     job = facts.job
     timed_out = facts.disposition == "timeout" or (job is None and bool(lines))
     if not timed_out:

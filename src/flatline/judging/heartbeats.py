@@ -8,6 +8,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import isfinite
+from statistics import median
 
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim, number
@@ -35,6 +37,9 @@ window, else it had stopped: what was under way when a process dies still comple
 STEPS_ENOUGH = 4
 """Steps in the stated window of one whose log goes on behind it: what silenced its heartbeats did
 not stop it, though its last step may lie some step times back."""
+OFF_S = 30.0
+"""By so much a log's clock may be off and still tell when a step was made: ranks print a step
+within seconds of one another.  A judgement."""
 SOON_PART = 0.5
 """Of the timeout: whoever died with the line that dates another is declared dead later."""
 
@@ -156,11 +161,25 @@ def _steps(
         enough = STEPS_ENOUGH if stated and seen is not None and seen >= declared else 0
         own = number(track.place) == task or track.source in called
         made = made_until(facts, track, declared, timeout_s, enough) if own else None
-        if made is not None:
+        if made is not None and _off_s(facts, track) <= OFF_S:
             return claim(f"Task {task} made steps inside the window of that accusation", *made)
     own_logs = [track for track in facts.tracks
                 if number(track.place) == task or track.source in called]  # fmt: skip
     return _same_steps(facts, task, own_logs, declared, timeout_s)
+
+
+def _off_s(facts: Facts, own: Track) -> float:
+    """By how many seconds its clock differs from that of the first other log that dates the same
+    steps; 0 where none does."""
+    mine = {own.steps[i]: own.at[i] for i in own.of_attempt(facts.last.n) if isfinite(own.at[i])}
+    for track in facts.tracks:
+        if track is own or track.source == own.source:
+            continue
+        apart = [abs(mine[step] - at) for i in track.of_attempt(facts.last.n)
+                 if (step := track.steps[i]) in mine and isfinite(at := track.at[i])]  # fmt: skip
+        if apart:
+            return median(apart)
+    return 0.0
 
 
 def _same_steps(

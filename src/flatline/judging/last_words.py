@@ -100,7 +100,7 @@ _WORDS: tuple[tuple[str, str, str, str | None, str], ...] = (
 _BARE_WORDS = re.compile(
     r"(?i)^.{0,60}(?<!train )(?<!test )(?<!validation )(?<!val )(?<!eval )"
     r"\b(?:fatal|error|critical)\b ?[:\])]"
-    r"(?!\s*(?:[a-z][\w ]{0,24}[:=]\s*)?[-+]?(?:\d+\.\d|\d+e[-+]?\d|nan|inf))"
+    r"(?!\s*(?:[a-z][\w ]{0,24}[:=]\s*)?[-+]?(?:\d+\.\d|\d+e[-+]?\d|(?:nan|inf)\b))"
     r"(?!.{0,60}\b(?:exit(?:ed)?|crashed|failed) with (?:exit ?)?(?:code|status) -?\d)"
 )
 """Not an error that is measured, nor a launcher's word that a process ended."""

@@ -55,7 +55,7 @@ _GOES_ON = re.compile(
 """Of a format that weights are published in, and checkpoints of a library's trainer kept in."""
 _GIVEN = re.compile(r"^\s*[\w., ]{1,80}=(?!=)")
 """What is read into: any file of weights is a `checkpoint` there."""
-_PRETRAINED = re.compile(r"pre_?train(?!\(|_(?:gpt|bert|t5|llama|mixtral|vlm|step)\b)")
+_PRETRAINED = re.compile(r"pre_?train(?![\s(]|_(?:gpt|bert|t5|llama|mixtral|vlm|step)\b)")
 _CALLED_SO = re.compile(r"(?i)pre[-_]?trained|(?<![\w-])pre[-_]?train(?:_model)?s?[/\\]")
 _OWN_NAME = re.compile(
     r"(?i)resum|restor|\blast\b|latest|(?:checkpoint|iter|global_step|step|epoch|ckpt)[-_=]?\d"

@@ -52,6 +52,8 @@ def _follows(own: Floats, others: Floats, lag: int) -> float:
     import numpy as np  # as above
 
     first, last = max(0, lag), min(len(own), len(own) + lag)
+    if last - first < LEAST:
+        return 0.0
     a, b = own[first:last], others[first - lag : last - lag]
     known = np.isfinite(a) & np.isfinite(b)
     if known.sum() < LEAST or not a[known].std() or not b[known].std():

@@ -19,6 +19,7 @@ from flatline.judging.crashes import failures
 from flatline.judging.heartbeats import DEFAULT_TIMEOUT_S, made_until
 from flatline.judging.kept_power import kept_working
 from flatline.judging.named_logs import host_of_log
+from flatline.logs.clock import Clock
 from flatline.model import Claim, LogCite, Match, Place
 
 MARKED = "worker-given-up"
@@ -36,6 +37,9 @@ ACTS = 40
 _ENDS = re.compile(
     r"(?i)\b(?:terminat\w+|kill(?:ing|ed)|stopp(?:ing|ed)|abort(?:ing|ed)|evict\w+|SIGTERM"
     r"|(?:tearing|shutting) down)\b"
+)
+_GOES_ON = re.compile(
+    r"(?i)\b(?:replac\w+|came back|back again|recover\w*|ok again|countdown|respawn\w*|resum\w+)\b"
 )
 _NUMBERED = re.compile(r"([A-Za-z]{0,24})[-_.]?0{0,6}(\d{1,6})(?![\w-])")
 _BEFORE = r"(?:^|[_.]|-(?=[a-z]\d))"
@@ -157,12 +161,16 @@ def _told_to_end(facts: Facts, host: str, match: Match) -> bool:
 
 
 def _acted(facts: Facts, match: Match, at: datetime) -> datetime:
-    """When it was acted upon: at once, or in the end where the launcher, having left the worker
-    some time to come back, says behind it that it ends the run for it."""
+    """When it was acted upon: at once, or where the launcher, having left the worker some time to
+    come back, says behind it, by its own clock, that it ends the run for it."""
     word = re.compile(rf"(?<![\w.-]){re.escape(_name(match))}(?![\w-])|(?i:\bdead\b)")
-    behind = facts.lines(match.cite.source, match.cite.line + 1, ACTS)
-    for_it = any(_ENDS.search(text) and word.search(text) for text in behind)
-    return max((at, *facts.last_seen.values())) if for_it else at
+    clock = Clock()
+    said = clock.either(match.cite.text, match.cite.text)
+    for text in facts.lines(match.cite.source, match.cite.line + 1, ACTS):
+        then = clock.either(text, text)
+        if _ENDS.search(text) and word.search(text) and not _GOES_ON.search(text):
+            return at if said is None or then is None else at + (then.at - said.at)
+    return at
 
 
 def _went_on(facts: Facts, at: datetime, worker: _Worker) -> bool:
