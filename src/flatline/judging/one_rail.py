@@ -19,7 +19,7 @@ from flatline.judging.throughput import pace
 from flatline.judging.timeline import instant
 from flatline.model import Action, Claim, Finding, LogCite, QueryCite
 
-SAID = "nccl-ib-hca-set"
+SAID = "nccl-topology-ib-hca"
 SENT, UP, WAITS = "rdma_transmit_bytes_total", "rdma_port_up", "rdma_transmit_wait_total"
 STRENGTH, WARNED, MOST = 0.65, 0.35, 0.79
 MOSTLY = 0.9
@@ -35,7 +35,7 @@ def one_rail(facts: Facts, code: str) -> Finding | None:
     known = pace(facts)
     if said is None or known is None or not (facts.measured(SENT) and facts.measured(UP)):
         return None
-    moved = _moved(facts, said.groups.get("devices", ""), *map(int, known.span))
+    moved = _moved(facts, said.groups.get("what", ""), *map(int, known.span))
     if moved is None:
         return None
     costs = used(facts)
