@@ -150,17 +150,18 @@ def _finding(
 
 def _of_a_node(facts: Facts, node: Mistaken) -> Finding:
     """A node of Ray's that was given up while its raylet was at work."""
-    where = name_places(node.places) or "a node"
-    left = node.left
+    where, left = name_places(node.places) or "a node", node.left
+    who = "its raylet was" if node.host is None else "its workers were"
+    said = "The raylet found its node given up and left" if node.host is None else (
+        f"Ray marked {where} dead for heartbeats that were missed")  # fmt: skip
     return Finding(
         code=CODE,
-        summary=f"Ray gave up {where} while its raylet was at work",
+        summary=f"Ray gave up {where} while {who} at work",
         attribution="job",
-        strength=NODE,
-        most=NODE,
+        strength=NODE if node.host is None else OWN,
+        most=NODE if node.host is None else 1.0,
         shows=(
-            claim("The raylet found its node given up and left", left.cite,
-                  *(m.cite for m in node.given_up[:2])),
+            claim(said, left.cite, *(m.cite for m in node.given_up[:2])),
             node.wrote,
         ),
         implies=(claim("The node is up: its heartbeats were late or lost.", left.cite),),

@@ -1,8 +1,9 @@
 """
-A node that Ray gave up while it was at work, by what its own raylet wrote.
+A node that Ray gave up while it was at work, by what its own raylet wrote, or its workers.
 
 A raylet that finds itself given up says so and leaves; so does one whose host stood still for a
-minute.  What it wrote between, by its own clock, tells the two apart.
+minute.  What it wrote between, by its own clock, tells the two apart.  Steps that a log named
+after the node dates behind the moment at which it was given up leave no doubt.
 """
 
 from __future__ import annotations
@@ -10,17 +11,24 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from math import isfinite
 
-from flatline.facts import Facts
+from flatline.facts import LOG, Facts, FileRead
 from flatline.judging.claims import claim
+from flatline.logs.clock import Clock
 from flatline.model import Claim, LogCite, Match, Place
+from flatline.rank_hosts import named_after
 
 TAG, GIVEN_UP = "ray-mistaken", "ray-node-lost"
 WINDOW_S = 30.0
 """`num_heartbeats_timeout` of 300 in tenths of a second (Ray 1.x); five health checks three
 seconds apart, of ten seconds at most each (Ray 2.x, ray_config_def.h)."""
+STEPS = 4
+"""Steps behind it, more than are under way when a process dies."""
 BACK, LEAST = 400, 2
 """Lines looked at above its leave, and those that show that it was at work."""
+_NODE_NAME = re.compile(r"\bnode name: ([\w.-]{1,120}?)\.? has been marked dead\b")
+_STEP = re.compile(r"(?i)\b(?:global_?step|step|iter(?:ation)?)\b[\s:=#]{1,3}(\d{1,12})\b")
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} \w ")
 
 
@@ -32,10 +40,14 @@ class Mistaken:
     left: Match
     wrote: Claim
     given_up: tuple[Match, ...]
+    host: str | None = None
+    """The node whose workers made steps behind it."""
 
     @property
     def places(self) -> tuple[Place, ...]:
         """The node, where it is named."""
+        if self.host is not None:
+            return (Place(host=self.host),)
         hosts = {m.groups["host"] for m in self.given_up if m.groups.get("host")}
         if len(hosts) == 1:
             return (Place(host=hosts.pop()),)
@@ -50,7 +62,48 @@ def mistaken(facts: Facts) -> Mistaken | None:
             text = "The raylet of the node wrote lines of its own inside the window"
             shown = claim(text, wrote[0], wrote[-1])
             return Mistaken(left, shown, facts.standing(GIVEN_UP))
+    lost = (m for m in facts.tagged(GIVEN_UP) if m.attempt == facts.last.n)
+    return next(filter(None, (_stepped_on(facts, match) for match in lost)), None)
+
+
+def _stepped_on(facts: Facts, match: Match) -> Mistaken | None:
+    """By the steps of a log that is named after the node."""
+    named = _NODE_NAME.search(facts.text(match.cite.source, match.cite.line))
+    since = _given_up_by(facts, match)
+    if named is None or since is None or named[1] == match.groups.get("host"):
+        return None
+    host = facts.node_of(named[1])
+    for read in facts.log_files(LOG):
+        if read.source == match.cite.source or named_after(read.source, [host]) is None:
+            continue
+        behind = _steps_behind(facts, read, since)
+        if len(behind) >= STEPS:
+            cites = (LogCite(read.source, line, facts.text(read.source, line), read.place)
+                     for line in (min(behind.values()), max(behind.values())))  # fmt: skip
+            text = f"Workers on {host} made {len(behind)} steps more behind that"
+            return Mistaken(match, claim(text, *cites), (match,), host)
     return None
+
+
+def _steps_behind(facts: Facts, read: FileRead, since: float) -> dict[int, int]:
+    """The first line of each step that a log dates behind a moment, looked for at its end."""
+    clock, first = Clock(), max(1, read.lines - BACK + 1)
+    found: dict[int, int] = {}
+    for number, text in enumerate(facts.lines(read.source, first, BACK), first):
+        stamp, step = clock.either(text, text), _STEP.search(text)
+        if stamp is not None and step is not None and stamp.at.timestamp() > since:
+            found.setdefault(int(step[1]), number)
+    return found
+
+
+def _given_up_by(facts: Facts, match: Match) -> float | None:
+    """By when at the latest: its own time, or that of the next step in its log (POSIX seconds)."""
+    if match.cite.at is not None and not match.cite.at_assumed:
+        return match.cite.at.timestamp()
+    later = [track.at[i] for track in facts.tracks if track.source == match.cite.source
+             for i in track.of_attempt(facts.last.n)
+             if track.lines[i] > match.cite.line and isfinite(track.at[i])]  # fmt: skip
+    return min(later, default=None)
 
 
 def _wrote(facts: Facts, leave: LogCite) -> list[LogCite]:

@@ -65,7 +65,12 @@ _EVAL_BAR = re.compile(
 )
 _COUNT = re.compile(r"\b([0-9]{1,12})/[0-9]{1,12}\b")
 _STOPPED = re.compile(r"Trainer\.fit`? stopped: `?max_(steps|epochs)=([0-9]{1,12})`? reached")
-_RESTORED = re.compile(r"Restored all states from the checkpoint(?: file)?(?: at)? +(\S+)")
+_RESTORED = re.compile(
+    r"Restored all states from the checkpoint(?: file)?+(?: at)?+ +"
+    r"(?!\S*/\.(?:scale_batch_size|lr_find)_)(\S+)"
+)
+"""The tuner restores what it had saved itself before it tried (tuner/batch_size_scaling.py,
+tuner/lr_finder.py): that is where the run begins."""
 _PATH_STEP = re.compile(r"\bstep[=_-]?([0-9]{1,12})")
 _PATH_EPOCH = re.compile(r"\bepoch[=_-]?([0-9]{1,9})")
 _SAVED = re.compile(
