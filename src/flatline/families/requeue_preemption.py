@@ -72,6 +72,7 @@ def judge(facts: Facts) -> Judgement:
                        *cites[:2]),),
         scope="none",
         onset=next((r.ended_at for r in (taken or list(facts.jobs)) if r.ended_at), None),
+        order=(lines[0].cite.source, lines[0].cite.line) if lines else None,
         attempt=facts.last.n - rerun,  # what became of the rerun is its own doing
         ended_run=ended,
         cannot_decide=(
