@@ -124,6 +124,26 @@ def test_messages(line: str, kind: str, step: int | None, epoch: float | None) -
     assert (value.kind, value.step, value.epoch) == (kind, step, epoch)
 
 
+@pytest.mark.parametrize(
+    ("path", "is_resume"),
+    [
+        ("/x/.scale_batch_size_3f1c.ckpt", False),
+        ("/x/.lr_find_9a0e-41.ckpt", False),
+        ("/x/scale_batch_size_3f1c.ckpt", True),
+        ("/x/lr_find_best.ckpt", True),
+        ("/x/.lr_find/last.ckpt", True),
+        ("/x/.hidden/epoch=3-step=400.ckpt", True),
+        ("/x/last.ckpt", True),
+    ],
+)
+@pytest.mark.parametrize("said_of", ["the checkpoint at ", "the checkpoint file at "])
+def test_what_the_tuner_restores_is_no_resume(path: str, is_resume: bool, said_of: str) -> None:
+    """It saved that itself before it tried; any other is one."""
+    kinds = [value.kind for value in said(f"Restored all states from {said_of}{path}")]
+
+    assert kinds == (["resume"] if is_resume else [])
+
+
 def test_a_checkpoint_of_the_best_model_is_also_an_evaluation() -> None:
     """It names the monitored loss."""
     step, evaluation, saved = said(

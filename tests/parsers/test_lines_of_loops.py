@@ -57,6 +57,12 @@ def test_a_wait_set_in_columns() -> None:
         ("step_time 0.5s data_wait 8", 0.5, None),
         ("step_time=0.5s data_time=0.2", 0.5, 0.2),
         ("step_time=500ms data_time=0.2", 0.5, None),
+        ("Time: 1.168s, 877.0/s  LR: 3e-4  Data: 0.011", 1.168, 0.011),
+        ("Time: 1.168s, 877.0/s  LR: 3e-4  Data 0.011", 1.168, 0.011),
+        ("Time: 1.168s, 877.0/s  LR: 3e-4  Data: 1.511", 1.168, None),
+        ("Time: 1.168s, 877.0/s  LR: 3e-4  Data: 1", 1.168, None),
+        ("Time: 1168ms, 877.0/s  LR: 3e-4  Data: 0.011", 1.168, None),
+        ("Time: 1.168s, 877.0/s  LR: 3e-4  Metadata: 0.011", 1.168, None),
     ],
 )
 def test_what_a_step_waited_for_data(tail: str, step_s: float, data_s: float | None) -> None:

@@ -41,7 +41,8 @@ _SAVES = re.compile(
 )
 """A file of weights, or one that is named after what a loop counts."""
 _OF_STEPS = re.compile(r"\b(?:at|of|after|for) (?:\w+ )?[1-9][0-9]{0,9} (?:epoch|iter|step)"
-                       r"|\b(?:iteration|step|epoch)[ =:]{1,12}[1-9]|checkpoint-[1-9]")  # fmt: skip
+                       r"|\b(?:iteration|step|epoch)[ =:]{1,12}[1-9]"
+                       r"|checkpoint-[1-9]")  # fmt: skip
 _AT_A_STEP = re.compile(
     r"\b(?:at|in|on|during|after) (?:(?:the|training|train|global|optimizer) ){0,2}"
     r"(?:(?:iteration|iter|epoch)[ _=:#]{1,3}(?:[2-9]|[1-9][0-9]{1,9})"

@@ -12,6 +12,7 @@ import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from math import isfinite
+from statistics import median
 
 from flatline.facts import LOG, Facts, FileRead
 from flatline.judging.claims import claim
@@ -23,6 +24,8 @@ TAG, GIVEN_UP = "ray-mistaken", "ray-node-lost"
 WINDOW_S = 30.0
 """`num_heartbeats_timeout` of 300 in tenths of a second (Ray 1.x); five health checks three
 seconds apart, of ten seconds at most each (Ray 2.x, ray_config_def.h)."""
+OFF_S = 30.0
+"""Ranks print a step within seconds of one another.  A judgement."""
 STEPS = 4
 """Steps behind it, more than are under way when a process dies."""
 BACK, LEAST = 400, 2
@@ -86,14 +89,22 @@ def _stepped_on(facts: Facts, match: Match) -> Mistaken | None:
 
 
 def _steps_behind(facts: Facts, read: FileRead, since: float) -> dict[int, int]:
-    """The first line of each step that a log dates behind a moment, looked for at its end."""
+    """The first line of each step that a log dates behind a moment, looked for at its end; none
+    where its clock differs from that of others which date the same steps."""
     clock, first = Clock(), max(1, read.lines - BACK + 1)
     found: dict[int, int] = {}
+    others = {track.steps[i]: track.at[i] for track in facts.tracks if track.source != read.source
+              for i in track.of_attempt(facts.last.n) if isfinite(track.at[i])}  # fmt: skip
+    apart: list[float] = []
     for number, text in enumerate(facts.lines(read.source, first, BACK), first):
         stamp, step = clock.either(text, text), _STEP.search(text)
-        if stamp is not None and step is not None and stamp.at.timestamp() > since:
+        if stamp is None or step is None:
+            continue
+        if (at := others.get(int(step[1]))) is not None:
+            apart.append(abs(stamp.at.timestamp() - at))
+        if stamp.at.timestamp() > since:
             found.setdefault(int(step[1]), number)
-    return found
+    return found if median(apart or [0.0]) <= OFF_S else {}
 
 
 def _given_up_by(facts: Facts, match: Match) -> float | None:

@@ -148,7 +148,7 @@ def _read_until_then(facts: Facts, seen: Pace, ended: datetime) -> bool:
     read was taken then, and tells nothing of the rest."""
     slack_s = max(TAKEN_S, 2 * (seen.interval_s or 0.0))
     silent_s = int((ended - seen.at).total_seconds() - slack_s)
-    if silent_s < READ_ON_S or facts.window is None or facts.window[1] <= seen.at:
+    if silent_s < READ_ON_S or facts.window is None:
         return False
     signals = [name for name in TELLING if facts.measured(name)]
 

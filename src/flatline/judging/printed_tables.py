@@ -51,7 +51,8 @@ _UNIT_ABOVE = re.compile(r"[\[(](ms|us|s|sec)(?:/step|/iter|/it)?\b[^\])]{0,40}[
 _SCALES = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "s": 1.0, "sec": 1.0, "seconds": 1.0}
 _NO_PART = re.compile(
     r"(?i)norm|loss|grad\b|mem|gi?b\b|util|ratio|throughput|flop|offset|skew|drift|uptime|avg|checkpoint"
-    r"|ckpt|sav(?:e|ing)|writ|eval|valid|init|start-?up|volume|epoch|token|shard|since|total|sum\b|last\b"
+    r"|ckpt|sav(?:e|ing)|writ|eval|valid|init|start-?up|volume|epoch|token|shard|since|total|sum\b"
+    r"|last\b(?! \d{1,6} (?:step|iter))"
 )
 """What is no part of a step, or one of many steps together."""
 

@@ -25,21 +25,21 @@ class Range:
 
     most: float
     factors: tuple[float, ...]
+    least: float = 0.02
+    """Of the bound, what is left must be: a factor that leaves less explains nothing."""
 
 
 RANGES = {
     "gpu_sm_active_ratio": Range(1.5, (100.0,)),
     "gpu_engine_active_ratio": Range(1.5, (100.0,)),
     "gpu_utilization_ratio": Range(1.5, (100.0,)),
-    "gpu_power_watts": Range(4e3, (1e3, 1e6)),
+    "gpu_power_watts": Range(4e3, (1e3, 1e6), 0.005),
     "gpu_sm_clock_hertz": Range(1e10, (1e3, 1e6)),
-    "gpu_memory_used_bytes": Range(2.0**42, (2.0**10, 2.0**20, 2.0**30)),
-    "gpu_memory_total_bytes": Range(2.0**42, (2.0**10, 2.0**20, 2.0**30)),
+    "gpu_memory_used_bytes": Range(2.0**42, (2.0**10, 2.0**20, 2.0**30), 1e-4),
+    "gpu_memory_total_bytes": Range(2.0**42, (2.0**10, 2.0**20, 2.0**30), 1e-4),
 }
 """Far above what is sold: a card draws some 1,400 W at most, clocks below 3 GHz and holds less
 than a terabyte."""
-LEAST = 0.02
-"""Of the bound, what is left must be: a factor that leaves less explains nothing."""
 
 
 def in_their_unit(series: Series, exporters: Sequence[Exporter]) -> tuple[Series, list[Gap]]:
@@ -76,5 +76,5 @@ def _factor(series: Series, rows: Sequence[int], scale: float, known: Range) -> 
         highest = max(highest, float(finite.max()) * scale if finite.size else 0.0)
     if highest <= known.most:
         return None
-    fits = [f for f in known.factors if LEAST * known.most <= highest / f <= known.most]
+    fits = [f for f in known.factors if known.least * known.most <= highest / f <= known.most]
     return fits[0] if fits else None

@@ -1,0 +1,106 @@
+"""One host's exporter writes numbers in another unit than those of the others."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+from flatline.sources.metrics import MetricsSource
+
+T0 = 1_700_000_000
+OFF = "n2"
+UTIL = "nvidia_smi_utilization_gpu_ratio"
+ACTIVE, POWER, CLOCK, USED = (
+    "DCGM_FI_PROF_SM_ACTIVE",
+    "DCGM_FI_DEV_POWER_USAGE",
+    "DCGM_FI_DEV_SM_CLOCK",
+    "DCGM_FI_DEV_FB_USED",
+)
+
+
+def labels(metric: str, host: str) -> str:
+    if metric == UTIL:
+        return f'instance="{host}:9835",uuid="GPU-{host}"'
+    return f'Hostname="{host}",gpu="0",UUID="GPU-{host}"'
+
+
+def read(
+    folder: Path, metric: str, signal: str, values: Mapping[str, float]
+) -> tuple[dict[str, float], list[tuple[str, str | None, str]]]:
+    """What is read of each host in the signal's unit, and the gaps that tell of a unit."""
+    file = folder / "m.prom"
+    file.write_text("".join(
+        f"{metric}{{{labels(metric, host)}}} {value} {(T0 + 15 * n) * 1000}\n"
+        for host, value in values.items() for n in range(6)
+    ))  # fmt: skip
+    source = MetricsSource([(file, file.name)])
+    rows = source.ask(signal).rows
+    gaps = [(gap.need, gap.where, gap.reason) for gap in source.gaps if "unit" in gap.need]
+    return {str(row.place.host): row.last for row in rows}, gaps
+
+
+@pytest.mark.parametrize(
+    ("metric", "signal", "off", "right", "native"),
+    [
+        (UTIL, "gpu_utilization_ratio", 27, 0.27, 0.31),
+        (ACTIVE, "gpu_sm_active_ratio", 88.5, 0.885, 0.9),
+        (POWER, "gpu_power_watts", 640e3, 640.0, 650.0),
+        (CLOCK, "gpu_sm_clock_hertz", 1.98e9, 1.98e9, 1965.0),
+        (CLOCK, "gpu_sm_clock_hertz", 1.98e6, 1.98e9, 1965.0),
+        (USED, "gpu_memory_used_bytes", 120 * 2**30, 120.0 * 2**30, 118 * 2**10),
+        (USED, "gpu_memory_used_bytes", 120 * 2**20, 120.0 * 2**30, 118 * 2**10),
+    ],
+    ids=["per cent", "per cent of activity", "mW", "Hz", "kHz", "bytes", "KiB"],
+)
+def test_it_is_read_in_the_unit_of_its_metric(
+    tmp_path: Path, metric: str, signal: str, off: float, right: float, native: float
+) -> None:
+    """With a gap that names the host; the others stay as they are."""
+    scale = {CLOCK: 1e6, USED: 2.0**20}.get(metric, 1.0)
+    found, gaps = read(tmp_path, metric, signal, {"n1": native, OFF: off, "n3": native})
+
+    assert found == pytest.approx({"n1": native * scale, OFF: right, "n3": native * scale})
+    ((need, where, reason),) = gaps
+    assert (need, where) == (f"{metric} in one unit", OFF)
+    assert "divided by" in reason
+
+
+def test_each_host_by_its_own_factor(tmp_path: Path) -> None:
+    """One in mW, one in µW."""
+    values = {"n1": 640.0, "n2": 640e3, "n3": 640e6}
+    found, gaps = read(tmp_path, POWER, "gpu_power_watts", values)
+
+    assert found == pytest.approx(dict.fromkeys(values, 640.0))
+    assert [(where, reason.rpartition(" ")[2]) for _, where, reason in gaps] == [
+        ("n2", "1,000"), ("n3", "1,000,000"),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("metric", "signal", "value"),
+    [
+        (UTIL, "gpu_utilization_ratio", 1.0),
+        (UTIL, "gpu_utilization_ratio", 1.4),
+        (UTIL, "gpu_utilization_ratio", 2.0),
+        (UTIL, "gpu_utilization_ratio", 5e4),
+        (POWER, "gpu_power_watts", 1400.0),
+        (POWER, "gpu_power_watts", 3900.0),
+        (POWER, "gpu_power_watts", 9e12),
+        (CLOCK, "gpu_sm_clock_hertz", 2985.0),
+        (CLOCK, "gpu_sm_clock_hertz", 1.8e18),
+        (USED, "gpu_memory_used_bytes", 280 * 2**10),
+        ("DCGM_FI_DEV_GPU_TEMP", "gpu_temperature_celsius", 64e3),
+    ],
+    ids=["all of it", "a little above", "less than any factor leaves", "far beyond a share",
+         "the most that is sold", "above that", "far beyond a power", "the fastest clock",
+         "far beyond a clock", "the largest memory", "a signal without a range"],
+)  # fmt: skip
+def test_near_misses(tmp_path: Path, metric: str, signal: str, value: float) -> None:
+    """In range, or off by no such factor: a host is read as it wrote."""
+    scale = {CLOCK: 1e6, USED: 2.0**20}.get(metric, 1.0)
+    found, gaps = read(tmp_path, metric, signal, {"n1": 1.0, OFF: value})
+
+    assert found[OFF] == pytest.approx(value * scale)
+    assert gaps == []
