@@ -35,7 +35,7 @@ _ENDED = re.compile(
 ACTS = 40
 """Lines behind the accusation in which the launcher tells what it did about it."""
 _ENDS = re.compile(
-    r"(?i)\b(?:terminat\w+|kill(?:ing|ed)|stopp(?:ing|ed)|abort(?:ing|ed)|evict\w+|SIGTERM"
+    r"(?i)\b(?:terminat\w+|kill(?:ing|ed)|stop(?:ping|ped)|abort(?:ing|ed)|evict\w+|SIGTERM"
     r"|(?:tearing|shutting) down)\b"
 )
 _GOES_ON = re.compile(
