@@ -33,6 +33,7 @@ from datetime import UTC, datetime
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.gpus import BUSY_RATIO, Readings, readings
+from flatline.judging.last_printed import last_printed
 from flatline.judging.one_look import looked_once
 from flatline.judging.pace import pace
 from flatline.judging.spinning import on_the_only_card, spinning
@@ -94,8 +95,6 @@ _WAITS_OR_DONE = re.compile(
 )
 UNDATED = "When it printed its last line: none bears a time."
 LINES_ABOVE = 200
-_STAMP = re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
-ENDED_BY = ("cancelled", "time-limit")
 STOPPED = ("cancelled", "timeout")
 UNENDED = (*STOPPED, "running")
 """Of which a record says that no end of the program came before."""
@@ -116,7 +115,7 @@ def judge(facts: Facts) -> Judgement:
     worked = _worked(facts, measured[0], _ended(facts, end))
     if worked is not None:
         return worked
-    last = _last_printed(facts)
+    last = last_printed(facts)
     tried = (
         look(facts, activity, last, start, end)
         for look in (_to_the_end, _amid_others)
@@ -335,17 +334,6 @@ def _worked(facts: Facts, activity: str, end: float) -> Cleared | None:
     return Cleared(CODE, "the GPU was at work to the end", known) if known else None
 
 
-def _last_printed(facts: Facts) -> float | None:
-    """When the run last printed anything that is dated; None where it never did."""
-    seen = pace(facts)
-    times = [moment.timestamp() - before
-             for source, moment in facts.last_seen.items()
-             if (before := _cancelled_s(facts, source)) is not None]  # fmt: skip
-    if seen is not None:
-        times.append(seen.at.timestamp())
-    return max(times, default=None)
-
-
 def _once(found: Finding, known: Sequence[QueryCite], still_s: int) -> Finding:
     """The same where the GPU was looked at once."""
     place, held = known[0].place, known[1].value / 2**30
@@ -362,30 +350,6 @@ def _once(found: Finding, known: Sequence[QueryCite], still_s: int) -> Finding:
                        "Whether what held the memory is the run, and whether it stood still in"
                        " between: the GPU was looked at once."),
     )  # fmt: skip
-
-
-def _cancelled_s(facts: Facts, source: str) -> float | None:
-    """How long before the scheduler's line of its cancel, or of its limit, the program had dated
-    one in this log; 0 where no such line is the last, None where the program dated none."""
-    last = facts.last_lines.get(source)
-    told = next(
-        (m for tag in ENDED_BY for m in facts.tagged(tag) if m.cite.source == source), None
-    )
-    if last is None or told is None or told.cite.line < last.line:
-        return 0.0
-    first = max(1, told.cite.line - LINES_ABOVE)
-    above = facts.lines(source, first, told.cite.line - first)
-    said = [
-        text for text in above if text.strip() and not text.startswith(("srun:", "slurmstepd"))
-    ]
-    own = _STAMP.search(said[-1]) if said else None  # lines without a time may be of any time
-    at = _STAMP.search(told.cite.text)
-    if said and not any(map(_STAMP.search, said)):
-        return None
-    if own is None or at is None:
-        return 0.0
-    before, cancelled = datetime.fromisoformat(own[0]), datetime.fromisoformat(at[0])
-    return max(0.0, (cancelled - before).total_seconds())
 
 
 def _since_work(facts: Facts, activity: str, start: float, end: float) -> float | None:

@@ -1,0 +1,60 @@
+"""When a run last printed anything that is dated."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime
+from math import isfinite
+
+from flatline.facts import Facts
+from flatline.judging.pace import pace
+
+LINES_ABOVE = 200
+_STAMP = re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+ENDED_BY = ("cancelled", "time-limit")
+
+
+def last_printed(facts: Facts) -> float | None:
+    """When the run last printed anything that is dated; None where it never did."""
+    seen = pace(facts)
+    times = [moment.timestamp() - before
+             for source, moment in facts.last_seen.items()
+             if not _steps_undated_behind(facts, source)
+             and (before := _cancelled_s(facts, source)) is not None]  # fmt: skip
+    if seen is not None:
+        times.append(seen.at.timestamp())
+    return max(times, default=None)
+
+
+def _steps_undated_behind(facts: Facts, source: str) -> bool:
+    """Whether the log dates none of its steps, with which it ends: what it dated stands above."""
+    track, last = facts.main_track(facts.last.n), facts.last_lines.get(source)
+    if track is None or track.source != source or last is None:
+        return False
+    span = track.of_attempt(facts.last.n)
+    dated = last.at is not None and not last.at_assumed and last.line > track.lines[span[-1]]
+    return not dated and not any(isfinite(track.at[i]) for i in span)
+
+
+def _cancelled_s(facts: Facts, source: str) -> float | None:
+    """How long before the scheduler's line of its cancel, or of its limit, the program had dated
+    one in this log; 0 where no such line is the last, None where the program dated none."""
+    last = facts.last_lines.get(source)
+    told = next(
+        (m for tag in ENDED_BY for m in facts.tagged(tag) if m.cite.source == source), None
+    )
+    if last is None or told is None or told.cite.line < last.line:
+        return 0.0
+    first = max(1, told.cite.line - LINES_ABOVE)
+    above = facts.lines(source, first, told.cite.line - first)
+    said = [
+        text for text in above if text.strip() and not text.startswith(("srun:", "slurmstepd"))
+    ]
+    own = _STAMP.search(said[-1]) if said else None  # lines without a time may be of any time
+    at = _STAMP.search(told.cite.text)
+    if said and not any(map(_STAMP.search, said)):
+        return None
+    if own is None or at is None:
+        return 0.0
+    before, cancelled = datetime.fromisoformat(own[0]), datetime.fromisoformat(at[0])
+    return max(0.0, (cancelled - before).total_seconds())
