@@ -208,14 +208,20 @@ def _profiled(facts: Facts) -> _Counted | None:
     ran = [float(told.pop(key).groups["seconds"]) for key in DEVICES & told.keys()]
     whole, of = next(((match, unit) for match, unit in named if match is not None), (None, ""))
     waits = next(iter(told.values()), None)
-    if whole is None or waits is None:
+    if waits is None:
         return None
-    total, waited = float(whole.groups["seconds"]), float(waits.groups["seconds"])
+    waited, part = float(waits.groups["seconds"]), waits.groups.get("score")
+    if whole is None and part is None:
+        return None
+    # below the table stands its total, and on the line itself what part of it that is
+    total = float(whole.groups["seconds"]) if whole else waited / max(float(part or 0), 1.0) * 100
+    of = of or "CPU time"
     busy = bool(ran) and max(ran) >= MILD * total
     if busy or total < LEAST_S or not SEVERE * total <= waited <= total:
         return None
     text = f"By its profiler the loop waited for batches for {waited:.0f} of the {total:.0f} s of"
-    return _Counted(claim(f"{text} {of}", waits.cite, whole.cite), waited / total)
+    cites = (waits.cite, *([whole.cite] if whole is not None else []))
+    return _Counted(claim(f"{text} {of}", *cites), waited / total)
 
 
 def _said(facts: Facts) -> _Counted | None:
