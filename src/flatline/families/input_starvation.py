@@ -38,6 +38,7 @@ from flatline.judging.data_waits import apart, grown_waits, lengths
 from flatline.judging.fell_idle import BUSY, FellIdle, fell_idle, less_busy
 from flatline.judging.host_loads import QUEUE
 from flatline.judging.launches import launches
+from flatline.judging.outside_steps import outside_steps
 from flatline.judging.throughput import Pace, Slow, course, pace, shown, step_at, times
 from flatline.judging.timeline import instant, usual
 from flatline.judging.uniform import as_fast, idler
@@ -110,7 +111,7 @@ def judge(facts: Facts) -> Judgement:
 def _ungrown(facts: Facts) -> Judgement:
     known = pace(facts)
     signal = next((name for name in BUSY if facts.measured(name)), None)
-    counted = _counted(facts) or _profiled(facts) or _said(facts)
+    counted = _counted(facts) or _profiled(facts) or _said(facts) or _outside(facts)
     if known is None or signal is None:
         return None if counted is None else _told(facts, counted)
     begins, ends = map(int, _span(facts, known))
@@ -240,6 +241,12 @@ def _said(facts: Facts) -> _Counted | None:
     text = f"The program says that steps waited for their data, {waits:.3g} s each"
     beside = f" beside {step_s:.3g} s of work" if took else ""
     return _Counted(claim(text + beside, *(m.cite for m in said[:4])), waits / (waits + step_s))
+
+
+def _outside(facts: Facts) -> _Counted | None:
+    """The same of a loop that tells what its steps took, and that its loader fell behind."""
+    told = outside_steps(facts)
+    return None if told is None or told[1] < MOSTLY else _Counted(*told)
 
 
 def _grown(facts: Facts) -> Finding | None:
