@@ -86,12 +86,14 @@ def test_a_world_that_did_not_all_tell(
     assert (None if found is None else (found[0].cite.place.rank, found[1])) == named
 
 
-def test_a_group_without_a_name_that_did_not_all_tell() -> None:
-    """Two groups may have come to the same number."""
-    lines = [told(r, "ALLREDUCE", group=f"[rank{r}]:[E0414 x] [Rank {r}] ") for r in range(7)]
-    other = told(7, "_ALLGATHER_BASE", group="[rank7]:[E0414 x] [Rank 7] ")
+@pytest.mark.parametrize(("seq", "named"), [(342817, 7), (41, None)])
+def test_a_group_without_a_name_that_did_not_all_tell(seq: int, named: int | None) -> None:
+    """Two groups may have come to the same number, near to where they began."""
+    label = "[rank{0}]:[E0414 x] [Rank {0}] "
+    lines = [told(r, "ALLREDUCE", seq, group=label.format(r)) for r in range(7)]
+    other = told(7, "_ALLGATHER_BASE", seq, group=label.format(7))
 
-    assert odd(*lines, other, world=64) is None
+    assert odd(*lines, other, world=64) == named
 
 
 @pytest.mark.parametrize(("label", "named"), [("[rank{}]:[E0414 x] [Rank {}] ", 7),
@@ -116,10 +118,11 @@ def test_a_group_without_a_name_that_numbers_as_the_world_does(
 def test_a_world_that_nobody_counts(
     stated: int | None, gpus: int | None, own_logs: bool, named: int | None
 ) -> None:
-    """Those that spoke into one log need not be all; of a log for each rank they are."""
+    """Those that spoke into one log need not be all; of a log for each rank they are, of which
+    even a low number tells."""
     lines = []
     for rank in range(8):
-        one = told(rank, "ALLREDUCE" if rank < 7 else "_ALLGATHER_BASE", group="")
+        one = told(rank, "ALLREDUCE" if rank < 7 else "_ALLGATHER_BASE", 41, group="")
         source = f"rank_{rank}.log" if own_logs else "job.log"
         text = f"[rank{rank}]:[E0414 x] [Rank {rank}] Watchdog caught it"
         cite = LogCite(source, rank + 1, text, Place(rank=rank))

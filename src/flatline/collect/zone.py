@@ -101,13 +101,15 @@ def apart(
         return running[0], running[0] if running[1] else UTC
     zone = _by_records(rows, logs) if local and rows and rows[-1].ended_at else None
     files = [file for file in found if file.kind == METRICS]
-    if zone is None or server is not None:
+    start, end = when(rows, ())
+    if zone is None or start is None or end is None:
         return None
-    if not files:
+    if not files and server is None:
         return UTC, zone
-    whole, off = Numbers(files, [], rows[-1].nodes), zone.utcoffset(None) or timedelta(0)
-    (start, end), (first, last) = when(rows, ()), whole.window or (None, None)
-    if start is None or end is None or first is None or last is None or last - first > LONGEST:
+    around = (start - FARTHEST, end + FARTHEST)
+    whole = Numbers(files, [], rows[-1].nodes, server=server, run=around)
+    off, (first, last) = zone.utcoffset(None) or timedelta(0), whole.window or (None, None)
+    if first is None or last is None or last - first > LONGEST:
         return None
     began, ended, held = _worked(first, last, whole)
     down = ended or held

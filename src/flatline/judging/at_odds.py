@@ -4,9 +4,10 @@ The rank that the watchdog found in another collective than all the others, unde
 Each process group of NCCL's numbers its collectives from 1 on, on every rank alike: where one
 number is an all-reduce to all but one, which is in an all-gather, that one left a call out, or
 made one more.  All that is read must be of one group, by its name: ranks that wait in two groups
-may have come to the same number in both.  Then not all ranks need to have told.  Older watchdogs
-name no group and number each rank within it: that this is the rank's own number, on every rank,
-is so in none but the world's.
+may have come to the same number in both.  Older watchdogs name no group and number each rank
+within it: that this is the rank's own number, on every rank, is so in none but the world's, or
+by chance in that of the first ranks.  Then not all ranks need to have told, if the number is high:
+two groups seldom come to the same one far from where they began.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from flatline.rank_hosts import stated_world
 
 LEAST = 4
 """Ranks that told: of fewer, who is the odd one out is open."""
+FAR = 1000
+"""Collectives, behind which it is no chance that ranks of no named group are at the same one."""
 PAIRED = ("SEND", "RECV", "RECVANYSOURCE", "COALESCED", "UNKNOWN")
 """Operations of which the ranks of one group do not all do the same, and those that hide which."""
 _RANK = re.compile(r"^\W{0,3}rank ?(\d{1,6})\]", re.IGNORECASE)
@@ -37,13 +40,15 @@ def at_odds(facts: Facts, victims: tuple[Match, ...]) -> tuple[Match, bool] | No
     if not world and (groups or len({m.cite.source for m in told.values()}) == len(told)):
         world = len(facts.ranks)  # of a log for each rank that of a silent one would be there
     whole = world >= LEAST and told.keys() == {*range(world)}
-    if not whole and (len(groups) != 1 or len(told) < LEAST or None in told):
-        return None
-    numbers = {m.groups["seq"] for m in told.values()}
-    operations = Counter(m.groups["op"] for m in told.values())
     one = len(groups) == 1 or (
         not groups and all(_of_the_world(rank, m) for rank, m in told.items())
     )
+    if not whole and (not one or len(told) < LEAST or None in told):
+        return None
+    numbers = {m.groups["seq"] for m in told.values()}
+    operations = Counter(m.groups["op"] for m in told.values())
+    if not (whole or groups) and min(map(int, numbers)) < FAR:
+        return None
     if len(numbers) != 1 or not one or len(operations) != 2:
         return None
     if any(operation in PAIRED for operation in operations):

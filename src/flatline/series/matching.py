@@ -10,8 +10,8 @@ by name; none is matched differently.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from threading import Lock
 from typing import Literal
@@ -23,6 +23,7 @@ Op = Literal["=", "!=", "=~", "!~"]
 REPEATS = 200
 """Largest count of `{n,m}` that is compiled: RE2 stops at 1000, but each state costs here."""
 _ALTERNATIVES = re.compile(r"[\w:/ @%,;=<>~!#&'\"-]*(?:\|[\w:/ @%,;=<>~!#&'\"-]*)*", re.ASCII)
+_SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$])")
 _SAFE_ESCAPES = frozenset("dDwWtnrf.*+?()[]{}|^$\\/-")
 _SPACE = {"s": r"[\t\n\f\r ]", "S": r"[^\t\n\f\r ]"}
 _COUNT = re.compile(r"\{(\d+)(,?)(\d*)\}")
@@ -36,6 +37,25 @@ class Matcher:
     name: str
     op: Op
     value: str
+
+
+def quoted(text: str) -> str:
+    """The pattern of one text."""
+    return _SPECIAL.sub(r"\\\1", text)
+
+
+def one_of(label: str, values: Iterable[str]) -> Matcher:
+    """What a label must be that has one of these values."""
+    distinct = sorted(set(values))
+    if len(distinct) == 1:
+        return Matcher(label, "=", distinct[0])
+    return Matcher(label, "=~", "|".join(map(quoted, distinct)))
+
+
+def none_of(label: str, values: Iterable[str]) -> Matcher:
+    """What it must be to have none of them."""
+    found = one_of(label, values)
+    return replace(found, op="!=" if found.op == "=" else "!~")
 
 
 def accepts(matcher: Matcher) -> Callable[[str], bool]:

@@ -102,100 +102,22 @@ class MetricsSource:
         within: Window = OPEN,
     ) -> None:
         """Files are read into memory and asked by the embedded engine, unless one is given."""
-        from flatline.vocab import bind, vocabularies
         from flatline.vocab.origins import Origins
+        from flatline.vocab.readings import Readings
         from flatline.vocab.rewrite import Scope
 
         gaps: list[Gap] = []
         self._engine = in_memory(files, gaps) if engine is None else engine
-        names = self._engine.names()
-        bound = [e for v in vocabularies() if (e := bind(v, names)) is not None]
-        self._exporters = self._named(bound, addresses or {}, gaps)
-        self._late = self._thawed(gaps)
         self.name, self.engine = self._engine.source, self._engine.name
-        if names and not self._exporters:
-            gaps.append(Gap("GPU metrics", "no exporter that is known wrote these", self.name))
         self.scope = scope or Scope()
         self._within = within
+        read = Readings(self._engine, self.scope, addresses or {}, self.window)
+        self._engine, self._exporters, self._late = read.engine, read.exporters, read.late
+        gaps += read.gaps
         self._origins = Origins(self._engine, self._exporters, self.scope, self.window, self._late)
         self._gaps = (*gaps, *self._origins.gaps)
         self._placed: dict[str, dict[Labels, Placed]] = {}
         self._answers: dict[tuple[str, float, float, float, str | None], Answer] = {}
-
-    def _named(
-        self, bound: Sequence[Exporter], addresses: Mapping[str, str], gaps: list[Gap]
-    ) -> list[Exporter]:
-        """The exporters with the names of hosts that stand in their data as addresses."""
-        from flatline.vocab.gpus import indexed, indexes
-        from flatline.vocab.hosts import named, names_of
-        from flatline.vocab.origins import natives
-        from flatline.vocab.spellings import in_one_spelling
-        from flatline.vocab.users import in_pieces
-
-        def described(metric: str) -> list[dict[str, str]]:
-            return [of for of, _ in self._lately(metric)]
-
-        names = names_of(self._answering() if bound else (), addresses)
-        known = indexes(self._numbered(bound))
-        out = []
-        for exporter in bound:
-            one, told = in_one_spelling(exporter, described)
-            hosts = natives(self._engine, one, "host")
-            whole, unnamed = named(one, hosts, {**names, **told})
-            whole = indexed(whole, natives(self._engine, whole, "gpu"), known)
-            out.append(whole := in_pieces(whole, described))
-            gaps.extend((*whole.gaps, *unnamed))
-        return out
-
-    def _thawed(self, gaps: list[Gap]) -> frozenset[str]:
-        """The exporters that served an old reading again, which the engine is to be without, as
-        of numbers in a wrong unit; only what is in memory is looked at sample by sample."""
-        from flatline.series.engine import Embedded
-        from flatline.series.storage import MemoryStore, Series
-        from flatline.vocab.frozen import Frozen
-        from flatline.vocab.units import in_their_unit
-
-        series = getattr(getattr(self._engine, "store", None), "series", None)
-        if not isinstance(series, Series):
-            return frozenset()
-        told, off = in_their_unit(series, self._exporters)
-        found = Frozen(told, self._exporters)
-        gaps.extend((*off, *found.gaps))
-        if off or found.late:
-            self._engine = Embedded(MemoryStore(found.without()), self._engine.source)
-        return found.late
-
-    def _numbered(self, bound: Sequence[Exporter]) -> list[tuple[str, str]]:
-        """(UUID, index) of every GPU that has both, where an exporter names GPUs by UUID."""
-        from flatline.vocab.gpus import LABELLED, VALUED
-
-        if not any(e.labels["gpu"].spells == "uuid" for e in bound if "gpu" in e.labels):
-            return []
-        found: list[tuple[str, str]] = []
-        names = self._engine.names()
-        for metric, uuid, index in LABELLED:
-            if {uuid, index} <= names.get(metric, frozenset()):
-                found += [(of[uuid], of[index]) for of, _ in self._lately(metric)
-                          if uuid in of and index in of]  # fmt: skip
-        valued = self._lately(VALUED) if VALUED in names else ()
-        return [*found, *((of.get("uuid", ""), f"{value:g}") for of, value in valued)]
-
-    def _lately(self, metric: str) -> list[tuple[dict[str, str], float]]:
-        """Labels and last value of each series of a metric."""
-        span = self._engine.span
-        if span is None:
-            return []
-        length_s = max(1, ceil(span[1] - span[0]) + 1)
-        found = self._engine.run(f"last_over_time({metric}[{length_s}s])", span[1], span[1], 0.0)
-        return [(dict(of), float(found.values[n, -1])) for n, of in enumerate(found.labels)]
-
-    def _answering(self) -> list[tuple[str, str]]:
-        """Which host answers at an instance, wherever node_exporter was read."""
-        from flatline.vocab.hosts import UNAME
-
-        if UNAME not in self._engine.names():
-            return []
-        return [(of.get("instance", ""), of.get("nodename", "")) for of, _ in self._lately(UNAME)]
 
     def narrow(self, gpus: Mapping[str, tuple[str, ...]]) -> None:
         """Leaves out what other GPUs of these hosts did."""

@@ -123,6 +123,17 @@ class Vocabulary:
 
 
 @dataclass(frozen=True, slots=True)
+class Mend:
+    """What is to be done to the readings of one host: `factors` has by what a metric's numbers are
+    divided, `served` when an old page was served again, `blanks` when a metric's samples say that
+    there is no value; from and to in seconds since 1970."""
+
+    factors: Mapping[str, float] = field(default_factory=dict)
+    served: tuple[float, float] | None = None
+    blanks: Mapping[str, tuple[float, float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class Exporter:
     """A vocabulary bound to data: the one label and the one metric that are there.
 
@@ -139,6 +150,8 @@ class Exporter:
     users: tuple[str, ...] = ()
     spellings: tuple[LabelRule, ...] = ()
     """All labels that name the host of some series, where there are several."""
+    mends: Mapping[str, Mend] = field(default_factory=dict)
+    """What is wrong with the readings of a host, by what the data calls it."""
 
     def canonical(self, native: Mapping[str, str]) -> dict[str, str]:
         """The canonical labels native ones come to."""

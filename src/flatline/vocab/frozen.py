@@ -50,6 +50,10 @@ class Frozen:
         """The exporters that fell silent so: another one is asked first."""
         return frozenset(name for name, spans in self._spans.items() if spans)
 
+    def spans(self, exporter: str) -> Mapping[str, Span]:
+        """When each host of an exporter was served an old page that is to be left out."""
+        return self._spans.get(exporter, {})
+
     def without(self) -> Series:
         """The series without what was served again."""
         kept = np.ones(len(self._series.times), dtype=bool)

@@ -9,13 +9,12 @@ vector matching are spelled out over the canonical labels of the signals involve
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from flatline.errors import QueryRejected
 from flatline.model import Gap
-from flatline.series.matching import Matcher, Op, accepts
+from flatline.series.matching import Matcher, Op, accepts, none_of, one_of, quoted
 from flatline.series.promql.parse import parse
 from flatline.series.promql.tree import (
     Aggregate,
@@ -36,6 +35,7 @@ from flatline.series.promql.tree import (
 from flatline.signals import GPUS_HELD, SIGNALS, Signal
 from flatline.vocab import LABELS, Carrier, Exporter, LabelRule
 from flatline.vocab.kinds import COUNTING, LINEAR, NOT_OF_MEANS, labels_of_result
+from flatline.vocab.mends import mended
 
 Groups = tuple[tuple[Matcher, ...], ...]
 """Alternative sets of native matchers; a series is meant that satisfies one of them."""
@@ -53,7 +53,6 @@ JOINED: Mapping[str, str] = {
 """What a function of a device's series comes to where it is in pieces, else their greatest; a
 window that spans a change of users weighs its pieces alike.  What a counter grew by is not added
 up: the piece without a user spans those with one."""
-_SPECIAL = re.compile(r"([\\.+*?()|\[\]{}^$])")
 _PORT = "(:[0-9]+)?"
 
 
@@ -147,8 +146,8 @@ def restrictions(
         by_gpus = {(): [value for values in by_gpus.values() for value in values]}
     groups = [
         (
-            _one_of(rule, values),
-            *(() if not gpus or gpu is None else (_one_of(gpu, _natively(exporter, gpus)),)),
+            one_of(rule.label, values),
+            *(() if not gpus or gpu is None else (one_of(gpu.label, _natively(exporter, gpus)),)),
         )
         for gpus, values in by_gpus.items()
         if values
@@ -178,17 +177,6 @@ def _natively(exporter: Exporter, indexes: Sequence[str]) -> Sequence[str]:
     """GPUs as the data names them: by index, or by the UUIDs that have these on any host."""
     found = [native for native, index in exporter.gpus.items() if index in indexes]
     return found or indexes
-
-
-def _one_of(rule: LabelRule, values: Sequence[str]) -> Matcher:
-    distinct = sorted(set(values))
-    if len(distinct) == 1:
-        return Matcher(rule.label, "=", distinct[0])
-    return Matcher(rule.label, "=~", "|".join(map(_quoted, distinct)))
-
-
-def _quoted(text: str) -> str:
-    return _SPECIAL.sub(r"\\\1", text)
 
 
 class _Rewriter:
@@ -243,7 +231,10 @@ class _Rewriter:
             raise QueryRejected(f"{selector.name} is a mean here: {function} of it cannot be had")
         if function in COUNTING:
             return 0
-        if function in LINEAR or carrier is None or carrier.scale == 1:
+        if function in LINEAR or carrier is None:
+            return 1
+        off = any(carrier.metric in m.factors for m in self.exporter.mends.values())
+        if carrier.scale == 1 and not off:
             return 1
         raise QueryRejected(f"{function} of {selector.name} cannot be put in another unit")
 
@@ -262,17 +253,20 @@ class _Rewriter:
             raise _Missing(signal)
         own = (*carrier.matchers, *(self._matcher(m, signal) for m in selector.matchers))
         out: Expr | None = None
+        parts = 0
         for group in self.groups:
             native = replace(selector, name=carrier.metric,
                              matchers=self._spelled(carrier, (*own, *group)))  # fmt: skip
-            part = self._relabelled(carrier, self._flag(carrier, native, wrap(native)))
-            out = part if out is None else Binary("or", out, part)
+            for meant, mend in mended(self.exporter, carrier, native):
+                flagged = mend(self._flag(carrier, meant, wrap(meant)), degree)
+                part = self._relabelled(carrier, flagged)
+                out, parts = part if out is None else Binary("or", out, part), parts + 1
         assert out is not None
         if self.exporter.users:
             out = Aggregate(joined, out, labels=self.exporter.users, without=True)
         if carrier.collapse:
             out = Aggregate("avg", out, labels=carrier.collapse, without=True)
-        elif len(self.groups) > 1:
+        elif parts > 1:
             out = Paren(out)
         if degree == 0 or carrier.scale == 1:
             return out
@@ -312,7 +306,7 @@ class _Rewriter:
             return replace(matcher, name=rule.label)
         pattern = matcher.value
         if matcher.op in ("=", "!="):
-            pattern = _quoted(pattern)
+            pattern = quoted(pattern)
         op: Op = "=~" if matcher.op in ("=", "=~") else "!~"
         return Matcher(rule.label, op, f"(?:{pattern}){_PORT}")
 
@@ -323,9 +317,7 @@ class _Rewriter:
         values = [native for native, name in known.items() if meant(name)]
         if not values:
             return replace(matcher, name=rule.label)
-        found = _one_of(rule, values)
-        op: Op = found.op if matcher.op in ("=", "=~") else ("!=" if found.op == "=" else "!~")
-        return replace(found, op=op)
+        return (one_of if matcher.op in ("=", "=~") else none_of)(rule.label, values)
 
     def _natives(self, labels: Iterable[str]) -> tuple[str, ...]:
         """The data's names of canonical labels, host first; those it has none for are left out:

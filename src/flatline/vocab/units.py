@@ -74,6 +74,11 @@ def _factor(series: Series, rows: Sequence[int], scale: float, known: Range) -> 
         part = series.values[series.offsets[row] : series.offsets[row + 1]]
         finite = part[np.isfinite(part)]
         highest = max(highest, float(finite.max()) * scale if finite.size else 0.0)
+    return factor_of(highest, known)
+
+
+def factor_of(highest: float, known: Range) -> float | None:
+    """By what a highest reading is off; None where it may be right, or nothing fits."""
     if highest <= known.most:
         return None
     fits = [f for f in known.factors if known.least * known.most <= highest / f <= known.most]
