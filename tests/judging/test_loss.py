@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -231,6 +231,29 @@ def test_a_step_up_that_falls_again_is_told_apart() -> None:
 
     assert found is not None
     assert (found.shape, found.onset and found.onset.step) == ("stepped-up", 120)
+
+
+@pytest.mark.parametrize(
+    ("up", "told"),
+    [
+        (lambda i: 7.6, "stuck"),
+        (lambda i: 7.6 + 0.8 * math.exp(-i / 2), "stuck"),
+        (lambda i: 7.6 - 0.004 * i, "unclear"),
+        (lambda i: 6.4, "falling"),
+        (lambda i: 5.1 + 2.5 * min(1.0, i / 60), "unclear"),
+        (lambda i: 7.6 if i < 40 else 5.1, "falling"),
+    ],
+    ids=["at once", "it overshot", "falls again", "too little", "by and by", "comes back"],
+)
+def test_a_leap_that_is_not_made_good(up: Callable[[int], float], told: str) -> None:
+    """From 5.1 to 7.6 nats, no half more, and level since; data that is changed falls on."""
+    dice = random.Random(8)
+    down = [5.1 + 6.8 * math.exp(-i / 30) + dice.gauss(0, 0.02) for i in range(150)]
+    found = drawn([*down, *(up(i) + dice.gauss(0, 0.02) for i in range(100))])
+
+    assert found is not None
+    assert found.shape == told
+    assert told != "stuck" or (found.onset is not None and found.onset.step == 150)
 
 
 def test_a_loss_that_sinks_without_bound() -> None:

@@ -66,6 +66,7 @@ _STRENGTH = {
     "non-finite": 0.93,
     "spiked": 0.82,
     "stepped-up": 0.5,
+    "stuck": 0.7,
     "rising-at-end": 0.7,
     "never-fell": 0.5,
     "risen": 0.5,
@@ -267,6 +268,7 @@ def _told(seen: Curve, where: str) -> str:
         "non-finite": f"The {name} or its gradient became non-finite{where} and stayed so",
         "spiked": f"The {name} rose{where} far above what it had been and did not come back",
         "stepped-up": f"The {name} rose{where} far above its level and falls again from there",
+        "stuck": f"The {name} leapt{where} from its best level and has not fallen since",
         "rising-at-end": f"The {name} has climbed steadily{where} from its best level to the end",
         "dead-plateau": f"The {name} stopped dead{where}: every value since is the very same",
         "undecided": f"The {name} is ln {cases} from the first lines on: each of {cases} cases is"
@@ -328,7 +330,7 @@ def _finding(facts: Facts, seen: Curve) -> Finding:
             *(("Whether it trains at all: with a rate of 0 a model is evaluated as well.",)
               if idle else ()),
             *(("Whether the data was changed there on purpose.",)
-              if seen.shape == "stepped-up" else ()),
+              if seen.shape in ("stepped-up", "stuck") else ()),
             *(("Whether the model began trained: its loss may then have little to fall.",)
               if seen.shape == "flat-from-start" else ()),
             *((f"The shape rests on {seen.count} point{'s' * (seen.count > 1)}.",)

@@ -28,6 +28,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from flatline.facts import KERNEL, Facts
 from flatline.judging.both_ends import broke, closed_at_the_end
@@ -278,13 +279,20 @@ def _at_fault(
     first = lines[0]
     shown = claim(f"{name_places(places)}: {first.what}", *(f.cite for f in lines[:4]))
     also = [claim(f"Peers: {f.what}", f.cite) for f in others[:1]]
+    seen = [f.strength for f in others if _soon_behind(f, first)]
     return replace(
         found,
         summary=f"{first.what.rstrip('.')} ({name_places(places)})",
-        strength=max(found.strength, first.strength),
+        strength=max(found.strength, first.strength, *seen),
         shows=(shown, *also),
         culprits=places,
         scope="place",
         actions=(leave_out(facts, hosts), found.actions[-1]),
         resubmit="exclude",
     )
+
+
+def _soon_behind(peer: Failure, own: Failure) -> bool:
+    """Whether a peer's transport gave up within minutes of what befell a host's own link."""
+    one, other = own.cite.at, peer.cite.at
+    return one is not None and other is not None and timedelta(0) <= other - one <= BEFORE

@@ -34,6 +34,7 @@ from flatline.judging.shapes import (
     overshot_at,
     rises_at_end,
     stayed_high,
+    stuck_since,
     trend,
     undecided,
 )
@@ -43,6 +44,7 @@ Shape = Literal[
     "non-finite",
     "spiked",
     "stepped-up",
+    "stuck",
     "rising-at-end",
     "never-fell",
     "risen",
@@ -345,6 +347,9 @@ def _shape(
         since = [value for index, value in values if index >= onset]
         falls_again = len(since) >= SHAPE_POINTS and trend(since) < -RISE_Z
         return ("stepped-up" if falls_again else "spiked"), onset
+    stuck = stuck_since(numbers, start, best, end)
+    if stuck is not None:
+        return "stuck", values[stuck][0]
     sloped = _slope(values, start, best, end)
     if sloped[0] == "unclear" and len(numbers) >= SHAPE_POINTS and _no_rate(facts, track, losses):
         return "flat-no-rate", values[0][0]

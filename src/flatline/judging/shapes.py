@@ -36,6 +36,10 @@ OF_ANOTHER_SCALE = 10.0
 """Times its first value: what rose so far had exploded. A judgement, between a detector's
 eightfold rise while boxes are first matched and the hundredfold one of too high a rate."""
 LOST_SHARE = 0.25
+STUCK_RATIO, STUCK_SHARE = 1.25, 1 / 3
+"""A level that was leapt to, above the best one and of the whole descent, and that is not fallen
+from again: a loss in nats of 5 that is lost for good comes to no half more. A judgement, between
+another mix of data, whose loss falls on, and a model that is back at the words' frequencies."""
 TREND_POINTS = 60
 """Medians a long row is reduced to before its trend is tested."""
 TREND_Z = 1.645
@@ -127,6 +131,22 @@ def stayed_high(start: Level, best: Level, end: Level) -> bool:
     return end.middle >= SPIKE_RATIO * best.middle and lost >= LOST_SHARE * (
         start.middle - best.middle
     )
+
+
+def stuck_since(numbers: Sequence[float], start: Level, best: Level, end: Level) -> int | None:
+    """Where a row leapt from about its best level to one far above it and did not fall again."""
+    lost = end.middle - best.middle
+    if best.middle <= 0 or end.middle < STUCK_RATIO * best.middle:
+        return None
+    if lost < STUCK_SHARE * (start.middle - best.middle):
+        return None
+    limit = (best.middle + end.middle) / 2
+    first = len(numbers) - next((n for n, x in enumerate(reversed(numbers)) if x < limit), 0)
+    before, since = numbers[max(0, first - HEAD) : first], numbers[first:]
+    if len(since) < SHAPE_POINTS or not before or median(before) - best.middle > lost / 4:
+        return None
+    settled = since[HEAD:]  # what it overshot by is no descent
+    return None if trend(settled) < -TREND_Z or min(settled) < limit else first
 
 
 def rises_at_end(numbers: Sequence[float], start: Level, best: Level) -> float | None:
