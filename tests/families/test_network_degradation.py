@@ -120,6 +120,27 @@ def test_bursts_that_follow_one_another_closely(tmp_path: Path, later_s: int, fo
     assert all(f.strength < 0.8 for f in answer)
 
 
+@pytest.mark.parametrize(("later_s", "found"), [(0, True), (900, False)])
+def test_one_phase_of_a_log_of_few_points(tmp_path: Path, later_s: int, found: bool) -> None:
+    """40 points, of which 12 are slow."""
+    noise = random.Random(7)
+    lines, total = [], 0.0
+    for at in range(0, 4000, 15):
+        total += 15 * 40.0 * (1600 < at - later_s < 2800)
+        for host in range(6):
+            label = f'host="n{host}",device="r0",port="1"'
+            lines.append(sample("hw_rdma_tx_retx_pkts_total", label, (host == 3) * total, at))
+    track = Track("job.log", NOWHERE, None, "plain")
+    for n in range(1, 41):
+        took = (2.9 if 1600 < 100 * n <= 2800 else 2.0) * noise.lognormvariate(0, 0.004)
+        progress = Progress("train", step=50 * n, loss=2.0, step_s=took)
+        track.add(progress, n, datetime.fromtimestamp(T0 + 100 * n, UTC), 0)
+    facts, source = facts_of(tmp_path, lines, track)
+    answer = [f for f in findings(checked(judge(facts), source)) if f.role == "cause"]
+
+    assert [f.culprits for f in answer] == ([(Place(host="n3"),)] if found else [])
+
+
 def test_loss_in_fast_time_leaves_it_open(tmp_path: Path) -> None:
     """Something else slowed the run; neither found nor cleared."""
     assert judged(tmp_path, lambda host, at: 40 if host == 4 and at < 1400 else 0) is None

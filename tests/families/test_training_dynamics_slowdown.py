@@ -15,7 +15,9 @@ import pytest
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.families.training_dynamics_slowdown import (
-    _fewer_tokens,
+    _SAMPLES,
+    _TOKENS,
+    _fewer,
     _left,
     _Move,
     _unlike,
@@ -153,7 +155,47 @@ def test_fewer_tokens_beside_flops_that_hold(
 def test_tokens_are_fewer_by_plain_numbers_alone(before: str, after: str, fewer: bool) -> None:
     first, last = (LogCite("train.log", n, f"step {n} {t}") for n, t in ((0, before), (1, after)))
 
-    assert _fewer_tokens(_Move("the seq len", 0.0, 0.01, first, last, (4096.0, 16384.0))) is fewer
+    assert _fewer(_TOKENS, move(first, last)) is fewer
+
+
+def move(first: LogCite, last: LogCite) -> _Move:
+    return _Move("the seq len", 0.0, 0.01, first, last, (4096.0, 16384.0))
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fewer"),
+    [
+        ("docs/s 212.0", "docs/s 71.3", True),
+        ("samples_per_second: 1,024", "samples_per_second: 256", True),
+        ("imgs/sec=40", "imgs/sec=39.9", False),
+        ("sequences per s: 40", "loss 2.1", False),
+        ("sampled/s: 40", "sampled/s: 20", False),
+    ],
+)
+def test_samples_are_fewer(before: str, after: str, fewer: bool) -> None:
+    first, last = (LogCite("train.log", n, f"step {n} {t}") for n, t in ((0, before), (1, after)))
+
+    assert _fewer(_SAMPLES, move(first, last)) is fewer
+
+
+@pytest.mark.parametrize(("docs", "code"), [(72, "D6"), (211, None)])
+def test_fewer_documents_beside_tokens_that_hold(
+    tmp_path: Path, docs: int, code: str | None
+) -> None:
+    """As many tokens a second are learnt from, but what was planned in documents is late."""
+    at, lines = datetime(2026, 5, 4, 8, tzinfo=UTC), []
+    for step in range(10, 1210, 10):
+        long = step > 600
+        took = (6.4 if long else 2.2) + step % 7 / 1000
+        at += timedelta(seconds=10 * took)
+        lines.append(
+            f"{at:%Y-%m-%d %H:%M:%S} step {step}/4000 loss {2 + 40 / step:.4f} seqlen mean"
+            f" {5950 if long else 2050} step_time {took:.3f}s tok/s {881000 + step % 11}"
+            f" docs/s {docs if long else 212}.{step % 9}"
+        )
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code
 
 
 @pytest.mark.parametrize(("then", "named"), [(1.96, True), (1.18, False)])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from families.fleet import sample
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 
@@ -210,3 +211,36 @@ def test_waits_that_come_in_bursts(tmp_path: Path, burst: float, code: str | Non
     (tmp_path / "train.log").write_text("".join(lines))
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+@pytest.mark.parametrize(
+    ("util", "told"),
+    [
+        (lambda card, at: 27 + at // 30 % 4, True),
+        (lambda card, at: 27 if at < 2400 else 95, False),  # some job kept them busy
+        (lambda card, at: 95 if card == 3 else 27, False),
+        (lambda card, at: 0, False),  # none was used at all: another host's
+    ],
+    ids=["never busy", "busy for a while", "one is busy", "nothing ran"],
+)
+def test_waits_of_undated_steps_beside_gpus(
+    tmp_path: Path, util: Callable[[int, int], float], told: bool
+) -> None:
+    """When the run was is not known, so GPUs tell only where none was ever busy. It ended well:
+    of its waits alone, 0.7 of the time, it would only be warned."""
+    (tmp_path / "train.log").write_text(
+        "".join(
+            f"step {n}/80 loss {2 + 4 / n:.4f} step_time 2.00s data_time 1.4{n % 5}s\n"
+            for n in range(1, 81)
+        )
+        + "training finished\n"
+    )
+    (tmp_path / "metrics.prom").write_text(
+        "".join(
+            sample("DCGM_FI_DEV_GPU_UTIL", f'gpu="{card}",Hostname="n1"', util(card, at), at)
+            + "\n"
+            for card in range(4)
+            for at in range(0, 3600, 30)
+        )
+    )
+    assert (diagnose(collect(Request((str(tmp_path),)))).code == "D1") is told

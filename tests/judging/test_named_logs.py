@@ -36,12 +36,18 @@ def host(folder: Path, name: str, head: str, record: str = SACCT) -> str | None:
         ("44/launch.log", "hostname: n4\n+ NODE_RANK=2\n", None),
         ("44/launch.log", "NODE_RANK=2\nNODE_RANK=3\n", None),
         ("44/n3-n4.log", "", None),
+        ("44/launch.log", "+ torchrun --node-rank=1 --master_addr=n1 train.py\n", "n2"),
+        ("44/launch.log", "MASTER_ADDR=n1 NODE_RANK=3\n", "n4"),
+        ("44/launch.log", "+ torchrun --node-rank=1 --master_addr=n3 train.py\n", None),
+        ("44/launch.log", "MASTER_ADDR=n1 NODE_RANK=4\n", None),
+        ("44/launch.log", "[launcher] launching on n4\n", "n4"),
     ],
 )
 def test_by_its_name_or_what_it_says(
     tmp_path: Path, name: str, head: str, told: str | None
 ) -> None:
-    """The order of the nodes alone proves nothing: launchers number them by files of hosts."""
+    """The order of the nodes alone proves nothing: launchers number them by files of hosts. Where
+    the first of them is the master, it is Slurm's."""
     assert host(tmp_path, name, head) == told
 
 

@@ -84,6 +84,7 @@ IDLED = 1 / 3
 for the last of them, and some of a wait is behind kernels that were launched before."""
 LASTING = 0.1
 """Of the run: what began only later is looked at by itself."""
+AWHILE_S = 300
 LEAST_POINTS, LEAST_S = 8, 60.0
 """Steps, and seconds of them, below which a loader has not settled."""
 FEW_POINTS, LONG_S = 4, 300.0
@@ -113,7 +114,7 @@ def _ungrown(facts: Facts) -> Judgement:
     signal = next((name for name in BUSY if facts.measured(name)), None)
     counted = _counted(facts) or _profiled(facts) or _said(facts) or _outside(facts)
     if known is None or signal is None:
-        return None if counted is None else _told(facts, counted)
+        return None if counted is None else _told(facts, counted, _never_busy(facts, signal))
     begins, ends = map(int, _span(facts, known))
     window = f"[{max(1, int(ends - begins))}s]"
     mean = f"avg_over_time({signal}{window})"
@@ -329,10 +330,26 @@ def _warm(track: Track, points: Sequence[int]) -> list[int]:
             if n >= WARM_UP or (each >= WARM_UP_STEPS <= track.steps[i] - each)]  # fmt: skip
 
 
-def _told(facts: Facts, counted: _Counted) -> Finding:
-    """The loop's own word, where no GPU was measured: how busy they were is not known. A run that
-    reached its plan all the same is only warned of, unless it did little else."""
-    sound = facts.disposition == "completed" or facts.reached_plan
+def _never_busy(facts: Facts, signal: str | None) -> Claim | None:
+    """That of the GPUs measured in all the time there is, whosever they were, none was busy."""
+    if signal is None or facts.window is None:
+        return None
+    first, last = (moment.timestamp() for moment in facts.window)
+    query = (
+        f"max_over_time(avg_over_time({signal}[{AWHILE_S}s])[{max(1, int(last - first))}s:60s])"
+    )
+    most = usual(facts, query, last, "the busiest GPU in its busiest five minutes", "max({})")
+    if most is None or not 0.01 < most.value < MILD:
+        return None
+    text = f"On no GPU that was measured something ran for more than {most.value:.0%} of the time"
+    return claim(text, most)
+
+
+def _told(facts: Facts, counted: _Counted, idle: Claim | None = None) -> Finding:
+    """The loop's own word, where no GPU was measured, or it is not known when: how busy they were
+    is not known, but where none ever was. A run that reached its plan all the same is only warned
+    of, unless it did little else."""
+    sound = (facts.disposition == "completed" or facts.reached_plan) and idle is None
     mostly = counted.share >= (HARDLY if sound else MOSTLY) or (counted.bursts and not sound)
     return Finding(
         code=CODE,
@@ -341,7 +358,7 @@ def _told(facts: Facts, counted: _Counted) -> Finding:
         else "The training loop waited for its data most of the time",
         fault_class="loader",
         attribution="job",
-        shows=(counted.shows,),
+        shows=(counted.shows, *(() if idle is None else (idle,))),
         implies=(
             claim(
                 "Were its data there at once, the loop itself would need"
@@ -351,13 +368,15 @@ def _told(facts: Facts, counted: _Counted) -> Finding:
         )
         if mostly
         else (),
-        strength=0.65 if mostly else 0.5,
+        strength=0.5 if not mostly else 0.65 if idle is None else 0.75,
         role="cause" if mostly else "warning",
         severity="degraded" if mostly else "warning",
         scope="all",
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=("Whether the GPUs stood still meanwhile: none was measured.",),
+        cannot_decide=("Whether the GPUs stood still meanwhile: none was measured.",)
+        if idle is None
+        else (),
         actions=(Action("fix", "More loader workers and prefetching, data prepared beforehand."),),
     )
 

@@ -58,6 +58,8 @@ EXPLAINS = {
 
 MOST_HOSTS = 0.5
 """More than this share of the hosts is the fabric, not some hosts."""
+RARE = (losses.RDMA, losses.SYMBOLS)
+"""Of which a sound link has none for minutes; TCP sends again wherever a queue is full."""
 CONSTANT = 0.9
 """Bursting in so much of the time leaves nothing to compare with."""
 OPEN = "Which end of the link is at fault: the switch's own counters would tell."
@@ -76,7 +78,7 @@ def judge(facts: Facts) -> Judgement:
     if run is None or network is None:
         return None
     low = run.low(network.cut)
-    found = align(network.lit, low)
+    found = align(network.lit, low, rare=network.what in RARE)
     hosts = {host for read in network.read.values() for host in read.rows}
     if found is not None:
         found = losses.without_echoes(network, found, low)

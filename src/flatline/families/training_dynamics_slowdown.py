@@ -77,6 +77,8 @@ CHANCE = 0.15
 BLIND = 0.6
 """Where the network may have slowed as well: no link moves a router's balance, but one that loses
 packets slows a run as much."""
+FEWER_SAMPLES = 0.6
+"""Of samples that became longer, fewer a second: the same tokens, and what was planned is late."""
 NOT_READ = "Whether the network slowed as well: no counter of it was read."
 GRADUAL = 0.02
 """Of the run: a balance is lost over some time, and the pace shows it only once it costs more than
@@ -92,6 +94,12 @@ _TOKENS = re.compile(
     r"(?:[a-z/_ ()'\"]{0,30}[:= ]{1,4}(?P<after>\d[\d,]*(?:\.\d+)?)(?![\w.]))?"
 )
 """A number with a letter behind it (`950k`, `1.1M`) is none: of two the letters may differ."""
+_SAMPLES = re.compile(
+    r"(?i)(?<![a-z])(?:doc|sample|seq(?:uence)?|example|sentence|utt(?:erance)?|im(?:a)?g(?:e)?)s?"
+    r"(?:[_ ]?/[_ ]?s(?:ec)?\b|[_ ]per[_ ]s(?:ec(?:ond)?)?\b)[\"']?[:= ]{1,6}"
+    r"(?P<after>\d[\d,]*(?:\.\d+)?)(?![\w.])(?P<before>)"
+)
+"""The same of samples."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -236,7 +244,7 @@ def _more_a_step(facts: Facts) -> Finding | None:
     """Steps that became longer with their sequences, while the throughput that the log prints held
     or rose: it counts the work done a second, of which a step has more.  Batches that grow are
     meant to, unless the steps became longer by more than they did; and where it counts tokens the
-    run learns from as many as before: a warning."""
+    run learns from as many as before: a warning, unless it counts samples as well, and fewer."""
     run = course_of_steps(facts)
     if run is None or run.pace.track is None or not run.pace.clocked:
         return None
@@ -254,15 +262,17 @@ def _more_a_step(facts: Facts) -> Finding | None:
     longer = f"Steps take {1 / part - 1:.0%} longer since {move.name} grew"
     found = replace(_finding(facts, run, move, ()), summary=longer)
     last = facts.point(run.pace.track, run.pace.indexes[-1]).cite.text
-    if _TOKENS.search(last) is None or _fewer_tokens(move):
+    if _TOKENS.search(last) is None or _fewer(_TOKENS, move):
         return found
+    if _fewer(_SAMPLES, move):
+        return replace(found, strength=min(found.strength, FEWER_SAMPLES))
     held = f"{longer}; the tokens a second that are printed held"
     return replace(found, summary=held, strength=0.3, role="warning", severity="warning")
 
 
-def _fewer_tokens(move: _Move) -> bool:
-    """Whether the tokens a second that the log prints fell where the size grew."""
-    said = [_TOKENS.search(cite.text) if isinstance(cite, LogCite) else None
+def _fewer(rate: re.Pattern[str], move: _Move) -> bool:
+    """Whether what the log prints a second fell where the size grew."""
+    said = [rate.search(cite.text) if isinstance(cite, LogCite) else None
             for cite in (move.before, move.after)]  # fmt: skip
     told = [one["after"] or one["before"] for one in said if one is not None]
     rates = [float(text.replace(",", "")) for text in told if text]

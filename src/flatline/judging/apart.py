@@ -237,7 +237,7 @@ def fleet(facts: Facts, run: Course, signal: str) -> Fleet | None:
 def _fleet(facts: Facts, run: Course, signal: str) -> Fleet | None:
     if not facts.measured(signal):
         return None
-    cut = timeline(facts, [signal], run.pace.span, 2 * run.pace.interval_s)
+    cut = timeline(facts, [signal], run.pace.span, run.stretch_s)
     read = None if cut is None else readings(cut.ask(facts, f"avg_over_time({signal}[w])"))
     if cut is None or read is None:
         return None

@@ -1,5 +1,5 @@
 """
-The rank that the watchdog found in another collective than all the others, under the same number.
+The ranks that the watchdog found in another collective than all others, under the same number.
 
 Each process group of NCCL's numbers its collectives from 1 on, on every rank alike: where one
 number is an all-reduce to all but one, which is in an all-gather, that one left a call out, or
@@ -22,6 +22,8 @@ from flatline.rank_hosts import stated_world
 
 LEAST = 4
 """Ranks that told: of fewer, who is the odd one out is open."""
+FEW = 1 / 8
+"""Of all ranks, as many as may have left a call out together: of one stage, or of one pair."""
 FAR = 1000
 """Collectives, behind which it is no chance that ranks of no named group are at the same one."""
 PAIRED = ("SEND", "RECV", "RECVANYSOURCE", "COALESCED", "UNKNOWN")
@@ -31,8 +33,9 @@ _RANK = re.compile(r"^\W{0,3}rank ?(\d{1,6})\]", re.IGNORECASE)
 _GROUP = re.compile(r"\[(PG .{1,120}?) Rank \d")
 
 
-def at_odds(facts: Facts, victims: tuple[Match, ...]) -> tuple[Match, bool] | None:
-    """Its line, and whether all ranks of a named group told; None where it is not plain."""
+def at_odds(facts: Facts, victims: tuple[Match, ...]) -> tuple[tuple[Match, ...], bool] | None:
+    """Its line, or those of a few that are in one other together, and whether all ranks of a named
+    group told; None where it is not plain."""
     told = {number(m.cite.place): m for m in victims if m.groups.get("seq") and m.groups.get("op")}
     said = (_GROUP.search(m.cite.text) for m in facts.matches if m.attempt == facts.last.n)
     groups = {found[1] for found in said if found is not None}
@@ -54,9 +57,11 @@ def at_odds(facts: Facts, victims: tuple[Match, ...]) -> tuple[Match, bool] | No
     if any(operation in PAIRED for operation in operations):
         return None
     _, (rare, times) = operations.most_common()
-    if times != 1:
+    all_told = whole or (not world and told.keys() == {*range(len(told))})
+    if times > 1 and (not all_told or times > FEW * len(told)):
         return None
-    return next(m for m in told.values() if m.groups["op"] == rare), whole and bool(groups)
+    odd = tuple(m for m in told.values() if m.groups["op"] == rare)
+    return odd, whole and bool(groups) and times == 1
 
 
 def _of_the_world(rank: int | None, match: Match) -> bool:

@@ -93,7 +93,7 @@ def _frames(facts: Facts, run: Course) -> Network | None:
                   for m in facts.matches)  # fmt: skip
     if said is None and (carried or any(map(facts.measured, COUNTERS))):
         return None
-    cut = timeline(facts, [FRAMES], run.pace.span, 2 * run.pace.interval_s)
+    cut = timeline(facts, [FRAMES], run.pace.span, run.stretch_s)
     found = None if cut is None else _read(facts, [FRAMES], cut, _devices(facts, said))
     return None if found is None or not found.lit else replace(found, what=PACKETS)
 
@@ -114,12 +114,12 @@ def _devices(facts: Facts, said: Match | None) -> str:
 def _carried(facts: Facts, run: Course) -> Network | None:
     if on_sockets(facts) is not None:
         signals = [signal for signal in (RESENT,) if facts.measured(signal)]
-        cut = timeline(facts, signals, run.pace.span, 2 * run.pace.interval_s)
+        cut = timeline(facts, signals, run.pace.span, run.stretch_s)
         return None if cut is None else _resent(facts, cut)
     known = [signal for signal in COUNTERS if facts.measured(signal)]
     if not known:
         return None
-    cut = timeline(facts, known, run.pace.span, 2 * run.pace.interval_s)
+    cut = timeline(facts, known, run.pace.span, run.stretch_s)
     return None if cut is None else _read(facts, known, cut)
 
 

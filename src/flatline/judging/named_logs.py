@@ -21,10 +21,11 @@ ELSEWHERE = re.compile(
 )
 """Arguments and addresses that name the host which is connected to."""
 _OWN = re.compile(
-    r"(?i)(?:\b(?:running|start\w*|task|rank|process|worker|agent|pod)\b[^\n]{0,60}? on"
+    r"(?i)(?:\b(?:running|start\w*|launch\w*|task|rank|process|worker|agent|pod)\b[^\n]{0,60}? on"
     r" (?:node |host )?|\bhost(?:name)?[=: ]{1,3}|\bnode(?: \d{1,5})?[=: ]{1,2}"
     r"|^\W{0,2})([a-z][\w-]*(?:\.[\w-]+)*)"
 )
+_MASTER = re.compile(r"(?i)\bmaster[_-]addr[=: ]{1,2}[\"']?([\w.-]{1,80})")
 _NODE_RANK = re.compile(r"(?:\bNODE_RANK[= ]|--node[_-]rank[= ])(\d{1,5})\b")
 
 
@@ -48,7 +49,7 @@ def _measured(facts: Facts) -> tuple[str, ...]:
 def host_of_log(facts: Facts, source: str) -> str | None:
     """By its name, which may be that of a pod, by its first line that names a host of the run or,
     of a log that says which node it is and names no other, by the host that srun says the task of
-    that number was on."""
+    that number was on, or by the node of that number where the first one is the master."""
     stem = PurePosixPath(source).stem
     named = named_after(source, known_hosts(facts))
     if named is None and (node := facts.node_of(stem)) != stem:
@@ -62,11 +63,21 @@ def host_of_log(facts: Facts, source: str) -> str | None:
     told = {int(n) for text in lines for n in _NODE_RANK.findall(text)}
     hosts = {facts.node_of(e.place.host) for e in facts.exits
              if e.reporter == "srun" and e.place.host and {e.place.task} == told}  # fmt: skip
-    host = hosts.pop() if len(hosts) == 1 else None
+    host = hosts.pop() if len(hosts) == 1 else _numbered(facts, lines, told)
     if host is None or facts.job is None:
         return alone
     own = [n for n in _HOSTNAME.findall("\n".join(lines)) if facts.node_of(n) != host]
     return None if own or alone not in (None, host) else host
+
+
+def _numbered(facts: Facts, lines: Sequence[str], told: set[int]) -> str | None:
+    """The node of the job with the number that a launcher was given: Slurm numbers them in the
+    order of its list, the first of which scripts take for the master."""
+    nodes = facts.job.nodes if facts.job is not None else ()
+    masters = {facts.node_of(host) for line in lines for host in _MASTER.findall(line)}
+    if len(told) != 1 or not nodes or masters != {nodes[0]} or max(told) >= len(nodes):
+        return None
+    return nodes[min(told)]
 
 
 def _named_in_others(facts: Facts, source: str) -> set[str]:

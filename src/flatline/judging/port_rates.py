@@ -63,7 +63,7 @@ def lowered(facts: Facts, run: Course) -> Lowered | None:
 
 def _with_the_pace(facts: Facts, run: Course, before: Mapping[str, float]) -> list[str]:
     """Those of these hosts whose rate was low while the run was slow, and then alone."""
-    cut = timeline(facts, [RATE], run.pace.span, 2 * run.pace.interval_s)
+    cut = timeline(facts, [RATE], run.pace.span, run.stretch_s)
     read = None if cut is None else cut.hosts(facts, f"min by (host) (min_over_time({RATE}[w]))")
     if cut is None or read is None:
         return []

@@ -24,7 +24,7 @@ _SIZE = re.compile(
     r"(?:/(?:mean|avg))?|(?:context|ctx|window)(?:[_ -]?len(?:gth)?)?|crop(?:[_ ]size)?|bucket"
     r"|residues|patches|horizon|unroll|clip_len|tokens_per_\w{1,12}|(?:num[_ ]|n[_ ])?frames)"
     r"|(?:image|img|input)[_ ]?(?:size|res(?:olution)?)|resolution|msa(?:[_ ](?:depth|size|seqs))?"
-    r"|(?:global[_ ]|micro[_ ]|local[_ ]|train[_ ])?batch[_ ]?size)"
+    r"|(?:global[_ ]|micro[_ ]|local[_ ]|train[_ ])?batch[_ ]?size)(?:[ _](?:mean|avg))?"
     r"(?:[\"']?\s{0,3}[=:]\s{0,8}|\s{1,3})"
     r"([0-9](?:[0-9]|,(?=[0-9]{3})){0,11}(?:\.[0-9]{1,9})?)(?![\w.])",
     re.IGNORECASE,

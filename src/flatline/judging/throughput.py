@@ -95,6 +95,10 @@ class Slow:
     points: tuple[int, int]
 
 
+FEW_STRETCHES = 20
+"""Of 14, one that may be off by one at each end meets one cut of the run in 13."""
+
+
 @dataclass(frozen=True, slots=True)
 class Course:
     """The phases of a run's throughput: `best` is the highest level that lasted."""
@@ -123,6 +127,14 @@ class Course:
     def slow(self) -> tuple[Slow, ...]:
         """Phases below the best by more than DROP, but for the warm-up."""
         return tuple(phase for phase in self.settled if phase.part < 1 - DROP)
+
+    @property
+    def stretch_s(self) -> float:
+        """How finely what was measured is laid beside the phases: two points of the pace to a
+        stretch, or one where that leaves so few that one phase may meet anything."""
+        begins, ends = self.pace.span
+        few = ends - begins < FEW_STRETCHES * 2 * self.pace.interval_s
+        return (1 if few else 2) * self.pace.interval_s
 
     def low(self, cut: Timeline) -> list[bool | None]:
         """Per stretch whether most of it lies in a slow phase; None where no pace is known, or the

@@ -66,15 +66,17 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
         return Suspect(listed.places if listed.odd else (), listed.why, 0.9)
     if (unlike := at_odds(facts, victims.matches)) is not None:
         odd, whole = unlike
-        others = [m for m in victims.matches if m is not odd]
+        places = distinct(m.cite.place for m in odd)
+        others = [m for m in victims.matches if m not in odd]
         text = (
-            f"Under one and the same number {odd.cite.place} was in {odd.groups['op']},"
+            f"Under one and the same number {name_places(places)}"
+            f" {'was' if len(places) == 1 else 'were'} in {odd[0].groups['op']},"
             f" all the others that told in {others[0].groups['op']}."
         )
-        why = claim(text, odd.cite, *(m.cite for m in others[:3]))
+        why = claim(text, *(m.cite for m in odd[:3]), *(m.cite for m in others[:3]))
         told = {number(m.cite.place) for m in victims.matches}
         most = 1.0 if whole and len(told) >= MANY else UNLIKE_MOST
-        return Suspect((odd.cite.place,), why, 0.9, "mismatch", most=most)
+        return Suspect(places, why, 0.9, "mismatch", most=most)
     behind = lagging(facts, victims)
     if behind:
         places = distinct(m.cite.place for m in behind)

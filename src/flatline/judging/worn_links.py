@@ -55,7 +55,7 @@ def worn_links(facts: Facts) -> Worn | None:
     run = course(facts) if known else None
     cut = (
         None if run is None
-        else timeline(facts, known, run.pace.span, 2 * run.pace.interval_s)
+        else timeline(facts, known, run.pace.span, run.stretch_s)
     )  # fmt: skip
     if run is None or cut is None:
         return None
