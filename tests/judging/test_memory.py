@@ -246,3 +246,58 @@ def test_of_a_host_that_only_the_metrics_name(
 
     assert verdict.code == "B1"
     assert next((place.gpu for place in verdict.culprits), None) == named
+
+
+INSIDE = (
+    "[rank12]: torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 9.32 GiB. GPU 4 has a"
+    " total capacity of 139.72 GiB of which 3.05 GiB is free. {} Of the allocated memory 32.61 GiB"
+    " is allocated by PyTorch, and 1.02 GiB is reserved by PyTorch but unallocated."
+)
+HELD = "Process {} has {} memory in use."
+
+
+@pytest.mark.parametrize(
+    ("held", "blamed"),
+    [
+        (("101.76 GiB", "34.88 GiB"), "infrastructure"),
+        (("34.88 GiB", "101.76 GiB"), "infrastructure"),
+        (("34.88 GiB",), "job"),  # its own, by the number it has outside
+        (("40.00 GiB", "60.00 GiB", "34.88 GiB"), "unknown"),  # two others: ranks, perhaps
+        (("34.88 GiB", "35.10 GiB", "60.00 GiB"), "job"),  # two are as large as this one
+        (("12.00 GiB", "34.88 GiB"), "job"),
+    ],
+)
+def test_another_process_beside_this_one_in_a_container(
+    tmp_path: Path, held: tuple[str, ...], blamed: str
+) -> None:
+    """Its own memory is listed under a pid that it does not know itself."""
+    said = " ".join(HELD.format(3311842 + n, size) for n, size in enumerate(held))
+    (tmp_path / "train.log").write_text(INSIDE.format(said) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, verdict.attribution) == ("B1", blamed)
+
+
+@pytest.mark.parametrize(
+    ("cards", "gpus", "named"),
+    [(8, 16, "4"), (8, 8, None), (4, 8, None), (8, None, None)],
+    ids=["all of both hosts", "half of each", "fewer cards than that number", "not on record"],
+)
+def test_the_card_by_its_number_where_the_job_has_all(
+    tmp_path: Path, cards: int, gpus: int | None, named: str | None
+) -> None:
+    """Rank 12 of two hosts of eight counts to card 4."""
+    tres = f"gres/gpu={gpus}" if gpus else "cpu=96"
+    (tmp_path / "sacct.psv").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList|AllocTRES\n"
+        f"6|t|FAILED|1:0|2023-11-14T22:13:20|2023-11-14T22:23:30|2|n[0-1]|{tres}\n"
+    )
+    (tmp_path / "metrics.prom").write_text("\n".join(
+        sample("DCGM_FI_DEV_FB_USED", f'Hostname="n{host}",gpu="{gpu}"', 30_000, n)
+        for n in range(0, 601, 30) for host in range(2) for gpu in range(cards)
+    ) + "\n")  # fmt: skip
+    text = INSIDE.format(HELD.format(9, "101.76 GiB")) + "\n" + FAILED
+    (tmp_path / "slurm-6.out").write_text(text.format(n=0, host="n1", rank=12, local=4, code=1))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert [place.gpu for place in verdict.culprits] == [named]

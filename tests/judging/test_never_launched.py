@@ -122,8 +122,10 @@ def test_the_one_host_whose_tasks_left_with_an_error(
         ("URL https://reg/v2/x returned error code: 429", []),
         ("No such file or directory: /lustre/i/x.sqsh", []),
         ("Failed to create user namespace", ["n3"]),
+        ("failed to mount: /raid/d at /run/enroot/d: No such file or directory", ["n3"]),
+        ("tar: usr/lib/x.so: Cannot write: No space left on device", ["n3"]),
     ],
-    ids=["the registry's", "an image that all ask for", "the host's own"],
+    ids=["the registry's", "an image that all ask for", "the host's own", "its mount", "its disk"],
 )
 def test_the_first_of_several_is_no_place_apart(
     tmp_path: Path, why: str, named: list[str]

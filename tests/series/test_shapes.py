@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flatline.series.alignment import meet
-from flatline.series.phases import Phase, kuiper, phases
+from flatline.series.phases import Phase, _together, kuiper, phases
 from flatline.series.spread import MANY, apart, bar, deviations, mad
 from flatline.series.standing import medians, standing
 
@@ -136,6 +136,39 @@ def test_single_spikes_are_no_phase() -> None:
     values = [20.0 if n % 10 == 9 else 100.0 + n % 3 for n in range(100)]
 
     assert len(phases(values)) == 1
+
+
+@pytest.mark.parametrize(
+    ("parts", "lengths"),
+    [
+        (((10, 100), (6, 80), (10, 100)), [10, 6, 10]),
+        (((18, 100), (8, 80)), [18, 8]),
+        (((10, 100), (6, 130), (10, 100)), [10, 6, 10]),
+        (((10, 100), (1, 91), (6, 80), (1, 88), (10, 100)), [11, 7, 10]),
+        (((10, 100), (3, 80), (13, 100)), [26]),  # too short to be a phase
+        (((80, 100), (6, 80), (80, 100)), [166]),  # too small a part
+        (((8, 100), (4, 80), (2, 100), (4, 80), (8, 100)), [26]),  # and not all together
+    ],
+)
+def test_few_points_that_stand_apart_are_a_phase(
+    parts: tuple[tuple[int, float], ...], lengths: list[int]
+) -> None:
+    """Too few for their sum to stray far, but one after the other and far off."""
+    assert [len(phase) for phase in phases(noisy(*parts, noise=0.004))] == lengths
+
+
+def test_noise_that_wanders_is_cut_no_more_often() -> None:
+    """By the points that stand apart: what wanders has some at every level."""
+    made = random.Random(4)
+    stood = 0
+    for _ in range(300):
+        at, values = 0.0, []
+        for _ in range(40):
+            at = 0.8 * at + made.gauss(0, 0.02)
+            values.append(100 * (1 + at))
+        stood += bool(_together(values, 0.01, 4))
+
+    assert stood <= 6
 
 
 def test_noise_is_seldom_cut() -> None:

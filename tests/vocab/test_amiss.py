@@ -118,11 +118,14 @@ def test_another_exporter_answers_instead(tmp_path: Path) -> None:
 OFF = [
     ("DCGM_FI_DEV_POWER_USAGE", "gpu_power_watts", 650.0, 640e3),
     ("DCGM_FI_DEV_SM_CLOCK", "gpu_sm_clock_hertz", 1965.0, 1.98e9),
+    ("DCGM_FI_DEV_SM_CLOCK", "gpu_sm_clock_hertz", 1965.0, 1.98),
     ("DCGM_FI_PROF_SM_ACTIVE", "gpu_sm_active_ratio", 0.9, 88.5),
 ]
 
 
-@pytest.mark.parametrize(("metric", "signal", "native", "off"), OFF, ids=[o[1] for o in OFF])
+@pytest.mark.parametrize(
+    ("metric", "signal", "native", "off"), OFF, ids=[f"{o[1]} as {o[3]:g}" for o in OFF]
+)
 def test_a_number_in_another_unit(
     tmp_path: Path, metric: str, signal: str, native: float, off: float
 ) -> None:
@@ -142,6 +145,15 @@ def test_a_number_in_another_unit(
     answer = one.ask(f"max_over_time({signal}[60s])")
     for told_row in answer.rows:
         assert one.replay(answer.cite(told_row, "it")) == pytest.approx(told_row.last)
+
+
+def test_a_clock_that_is_low_for_a_while_is_none_of_another_unit(tmp_path: Path) -> None:
+    values = [*[1965.0] * 60, *[2.0] * 20, *[1965.0] * 60]
+    lines = [line for host in ("n1", "n2") for line in card("DCGM_FI_DEV_SM_CLOCK", host, values)]
+    source = far(tmp_path, lines)
+
+    assert source.ask("min_over_time(gpu_sm_clock_hertz[1500s])").rows[0].last == 2e6
+    assert not [gap for gap in source.gaps if "unit" in gap.need]
 
 
 def test_two_metrics_of_one_host(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from flatline.sources.metrics import MetricsSource
 T0 = 1_700_000_000
 OFF = "n2"
 UTIL = "nvidia_smi_utilization_gpu_ratio"
+HERTZ = "nvidia_smi_clocks_current_sm_clock_hz"
 ACTIVE, POWER, CLOCK, USED = (
     "DCGM_FI_PROF_SM_ACTIVE",
     "DCGM_FI_DEV_POWER_USAGE",
@@ -21,7 +22,7 @@ ACTIVE, POWER, CLOCK, USED = (
 
 
 def labels(metric: str, host: str) -> str:
-    if metric == UTIL:
+    if metric in (UTIL, HERTZ):
         return f'instance="{host}:9835",uuid="GPU-{host}"'
     return f'Hostname="{host}",gpu="0",UUID="GPU-{host}"'
 
@@ -49,10 +50,22 @@ def read(
         (POWER, "gpu_power_watts", 640e3, 640.0, 650.0),
         (CLOCK, "gpu_sm_clock_hertz", 1.98e9, 1.98e9, 1965.0),
         (CLOCK, "gpu_sm_clock_hertz", 1.98e6, 1.98e9, 1965.0),
+        (HERTZ, "gpu_sm_clock_hertz", 1980, 1.98e9, 1.965e9),
+        (HERTZ, "gpu_sm_clock_hertz", 1.98e6, 1.98e9, 1.965e9),
         (USED, "gpu_memory_used_bytes", 120 * 2**30, 120.0 * 2**30, 118 * 2**10),
         (USED, "gpu_memory_used_bytes", 120 * 2**20, 120.0 * 2**30, 118 * 2**10),
     ],
-    ids=["per cent", "per cent of activity", "mW", "Hz", "kHz", "bytes", "KiB"],
+    ids=[
+        "per cent",
+        "per cent of activity",
+        "mW",
+        "Hz",
+        "kHz",
+        "MHz as Hz",
+        "kHz as Hz",
+        "bytes",
+        "KiB",
+    ],
 )
 def test_it_is_read_in_the_unit_of_its_metric(
     tmp_path: Path, metric: str, signal: str, off: float, right: float, native: float
@@ -64,7 +77,7 @@ def test_it_is_read_in_the_unit_of_its_metric(
     assert found == pytest.approx({"n1": native * scale, OFF: right, "n3": native * scale})
     ((need, where, reason),) = gaps
     assert (need, where) == (f"{metric} in one unit", OFF)
-    assert "divided by" in reason
+    assert ("multiplied by" if off < right else "divided by") in reason or scale > 1
 
 
 def test_each_host_by_its_own_factor(tmp_path: Path) -> None:
@@ -90,17 +103,21 @@ def test_each_host_by_its_own_factor(tmp_path: Path) -> None:
         (POWER, "gpu_power_watts", 9e12),
         (CLOCK, "gpu_sm_clock_hertz", 2985.0),
         (CLOCK, "gpu_sm_clock_hertz", 1.8e18),
+        (HERTZ, "gpu_sm_clock_hertz", 1.32e8),
+        (HERTZ, "gpu_sm_clock_hertz", 19.0),
         (USED, "gpu_memory_used_bytes", 280 * 2**10),
         ("DCGM_FI_DEV_GPU_TEMP", "gpu_temperature_celsius", 64e3),
     ],
     ids=["all of it", "a little above", "less than any factor leaves", "far beyond a share",
          "the most that is sold", "above that", "far beyond a power", "the fastest clock",
-         "far beyond a clock", "the largest memory", "a signal without a range"],
+         "far beyond a clock", "a clock at rest", "far below a clock",
+         "the largest memory", "a signal without a range"],
 )  # fmt: skip
 def test_near_misses(tmp_path: Path, metric: str, signal: str, value: float) -> None:
     """In range, or off by no such factor: a host is read as it wrote."""
     scale = {CLOCK: 1e6, USED: 2.0**20}.get(metric, 1.0)
-    found, gaps = read(tmp_path, metric, signal, {"n1": 1.0, OFF: value})
+    usual = {CLOCK: 1500.0, HERTZ: 1.5e9}.get(metric, 1.0)
+    found, gaps = read(tmp_path, metric, signal, {"n1": usual, OFF: value})
 
     assert found[OFF] == pytest.approx(value * scale)
     assert gaps == []

@@ -35,8 +35,10 @@ from flatline.judging.claims import claim, number
 from flatline.judging.echoes import echo_claim
 from flatline.judging.kills import own_exits
 from flatline.judging.leads import Lead, fix, lead, not_found, shows, subject
-from flatline.judging.memory import Filled, filled
-from flatline.model import Action, Claim, Cleared, Finding, Judgement, LogCite, Place
+from flatline.judging.memory import Filled, counted_card, filled
+from flatline.judging.steering import leave_out
+from flatline.judging.strays import several, size_bytes, stray
+from flatline.model import Action, Claim, Cleared, Finding, Judgement, Place
 
 _LESS = (
     "Lower the memory each GPU needs (micro-batch, activation checkpointing, sharding, sequence"
@@ -65,18 +67,6 @@ _CARD = re.compile(r"\bGPU (\d{1,3})\b")
 """As PyTorch's allocator names the device it asked."""
 NAME_ALONE = "ray-task-gpu-memory"
 """An exception known by its name alone."""
-_SIZE = r"([\d.]+ (?:bytes|[KMG]iB))"
-_ACCOUNTS = (
-    re.compile(rf"{_SIZE} total capacity; {_SIZE[1:-1]} already allocated; {_SIZE} free;"
-               rf" {_SIZE} reserved in total"),
-    re.compile(rf"total capaci?ty of {_SIZE} of which {_SIZE} is free\. Including non-PyTorch"
-               rf" memory, this process has {_SIZE} memory in use"),
-)  # fmt: skip
-"""Total, free and own memory as PyTorch's allocator prints them (before 2.1, since)."""
-LEAST_OTHER = 2.0 * 2**30
-"""Bytes: a CUDA context and NCCL's buffers, which the older form does not count, take less."""
-_UNITS = {"B": 1, "KB": 1e3, "MB": 1e6, "GB": 1e9, "KIB": 2**10, "MIB": 2**20, "GIB": 2**30,
-          "BYTES": 1, "TIB": 2**40}  # fmt: skip
 
 
 def judge(facts: Facts) -> Judgement:
@@ -99,28 +89,22 @@ def judge(facts: Facts) -> Judgement:
     full = filled(facts, first.cite.at, found.culprits, said)
     if full is not None:
         claims.append(full.shows)
-    text = "The run needs more GPU memory than the card has left; the hardware did its work."
+    other = stray(cites)
     if sizes:
         claims.append(claim(sizes, *cites))
-    implies = [claim(text if first.fault_class != "nccl-buffers" else first.what, first.cite)]
-    echo = echo_claim(facts, first)
-    if echo is not None:
-        implies.append(echo)
-    if full is not None and full.alike is not None:
-        implies.append(full.alike)
-    stray = _stray(cites)
-    if stray is not None:
-        implies.append(stray)
-    own = stray is not None and _of_the_run(found)
+    own = other is not None and _of_the_run(found)
+    culprits = _with_card(facts, found, full)
+    hosts = tuple(place.host for place in culprits if place.host)
+    elsewhere = other is not None and not own and len(hosts) == 1
     return Finding(
         code=CODE,
         summary=f"{subject(found)} ran out of GPU memory" + (f": {sizes}" if sizes else ""),
         fault_class=first.fault_class,
-        attribution="job" if stray is None else "unknown" if own else "infrastructure",
+        attribution="job" if other is None else "unknown" if own else "infrastructure",
         strength=first.strength,
         shows=tuple(claims),
-        implies=tuple(implies),
-        culprits=_with_card(facts, found, full),
+        implies=_implied(facts, found, full, other),
+        culprits=culprits,
         scope=found.scope,
         onset=first.cite.at,
         onset_step=facts.last_step,
@@ -130,9 +114,23 @@ def judge(facts: Facts) -> Judgement:
             "Which setting to change: the log does not hold the memory plan of the run.",
             *((_WHOSE,) if own else ()),
         ),
-        actions=(*((_LOOK,) if stray is not None else ()), _fix(facts, found)),
-        resubmit="fix_first",
+        actions=(
+            *((leave_out(facts, hosts),) if elsewhere else ()),
+            *((_LOOK,) if other is not None else ()),
+            _fix(facts, found),
+        ),
+        resubmit="exclude" if elsewhere else "fix_first",
     )
+
+
+def _implied(
+    facts: Facts, found: Lead, full: Filled | None, other: Claim | None
+) -> tuple[Claim, ...]:
+    first = found.first
+    text = "The run needs more GPU memory than the card has left; the hardware did its work."
+    alike = full.alike if full is not None else None
+    said = claim(text if first.fault_class != "nccl-buffers" else first.what, first.cite)
+    return tuple(filter(None, (said, echo_claim(facts, first), alike, other)))
 
 
 def _of_the_failed(facts: Facts, found: Lead) -> Lead:
@@ -168,18 +166,6 @@ def _under_tensorflow(facts: Facts, found: Lead) -> bool:
     )
 
 
-def size_bytes(text: str) -> float | None:
-    """Bytes of a size as allocators print it (`91.60 GiB`, `20.00 MiB`, `1073741824`)."""
-    found = re.fullmatch(r"\s*([\d.,]+)\s*([KMGT]?i?B|bytes)?\s*", text, re.IGNORECASE)
-    if found is None:
-        return None
-    try:
-        number = float(found[1].replace(",", ""))
-    except ValueError:
-        return None
-    return number * _UNITS.get((found[2] or "B").upper(), 1)
-
-
 def _sizes(groups: object) -> str | None:
     sizes = groups if isinstance(groups, dict) else {}
     asked, total, free = (sizes.get(k) for k in ("size_asked", "size_total", "size_free"))
@@ -208,46 +194,6 @@ def _readable(size: str) -> str:
     return f"{number:.0f} bytes"
 
 
-def _stray(cites: list[LogCite]) -> Claim | None:
-    """That other processes hold most of the card, where the allocator itself says so."""
-    for cite in cites:
-        found = re.search(
-            r"Process \d+ has ([\d.]+ [KMG]iB) memory in use\."
-            r".*?this process has ([\d.]+ [KMG]iB) memory in use",
-            cite.text,
-        )
-        if found is None:
-            rest = _unaccounted(cite)
-            if rest is not None:
-                return rest
-            continue
-        other, own = size_bytes(found[1]), size_bytes(found[2])
-        if other and own and other > own:
-            return claim(
-                f"Another process holds {found[1]} of the card while this one has {found[2]}:"
-                " it is the other that leaves too little.", cite,
-            )  # fmt: skip
-    return None
-
-
-def _unaccounted(cite: LogCite) -> Claim | None:
-    """The same by subtraction: what is neither free nor this process's."""
-    for pattern in _ACCOUNTS:
-        found = pattern.search(cite.text)
-        sizes = [] if found is None else [size_bytes(size) for size in found.groups()]
-        if len(sizes) != 3 or None in sizes:
-            continue
-        total, free, own = (size or 0.0 for size in sizes)
-        rest = total - free - own
-        if rest > own and rest >= LEAST_OTHER:
-            return claim(
-                f"Of the card's {total / 2**30:.1f} GiB this process holds {own / 2**30:.1f} and"
-                f" {free / 2**30:.1f} are free: others hold the {rest / 2**30:.1f} that are"
-                " missing.", cite,
-            )  # fmt: skip
-    return None
-
-
 _WHOSE = (
     "Whose the other processes on the card are: several, or several ranks on one card, are as"
     " likely ranks of this run that all chose the same GPU."
@@ -259,7 +205,7 @@ def _of_the_run(found: Lead) -> bool:
     cards: dict[str, set[object]] = {}
     for failure in found.group:
         text = failure.match.cite.text if failure.match else failure.cite.text
-        if len(re.findall(r"Process \d+ has ", text)) != 1:
+        if several(text):
             return True
         if card := _CARD.search(text):
             cards.setdefault(card[1], set()).add(number(failure.place))
@@ -271,15 +217,19 @@ def _with_card(facts: Facts, found: Lead, full: Filled | None) -> tuple[Place, .
     The one place that failed with its card: the only one that was full, or the full one whose
     number the message says.
 
-    The number alone tells no card: a process counts those it was given.
+    The number alone tells no card, for a process counts those it was given: only where these were
+    all of its host's.
     """
-    if full is None or found.scope == "all" or len(found.culprits) > 1:
+    if found.scope == "all" or len(found.culprits) > 1:
         return found.culprits
     place = next(iter(found.culprits), Place())
-    host = facts.node_of(place.host or "") or (full.only or "")
-    here = [card for card in full.gpus if host in ("", facts.node_of(card.host or ""))]
     said = {card[1] for f in found.group
             if (card := _CARD.search(f.match.cite.text if f.match else f.cite.text))}  # fmt: skip
+    if full is None:
+        counted = counted_card(facts, place, next(iter(said))) if len(said) == 1 else None
+        return found.culprits if counted is None else (counted,)
+    host = facts.node_of(place.host or "") or (full.only or "")
+    here = [card for card in full.gpus if host in ("", facts.node_of(card.host or ""))]
     told = [card for card in here if {card.gpu} == said and host]
     if not place.host and told and not _counts_so(place, told[0]):
         told = []

@@ -61,6 +61,11 @@ _SHARED = re.compile(
     r"|returned error|no such file|not found|manifest|unauthorized|denied|rate limit"
     r"|too many requests|does not exist|import image|registry"
 )
+_ITS_OWN = re.compile(
+    r"(?i)\bno space left on device|\bmount\b.{0,200}\bno such file|\bnot mounted"
+    r"|\bstale file handle|\binput/output error|\btransport endpoint"
+)
+"""What a host has of its own: who asks for what nobody has is seldom alone in it."""
 BESIDE = 12
 """Lines beside the one that says that it failed."""
 _READ_LINES = 400
@@ -87,6 +92,7 @@ def judge(facts: Facts) -> Judgement:
     if found is None:
         return _prolog(facts) or _ran(facts)
     found, alone = _on_one_host(facts, found)
+    others = alone and any(_ended_too(facts, found, p.host) for p in found.culprits if p.host)
     first = found.first
     if first.started:
         return None
@@ -105,9 +111,11 @@ def judge(facts: Facts) -> Judgement:
         onset=first.cite.at,
         order=(first.cite.source, first.cite.line),
         attempt=first.attempt,
-        cannot_decide=() if first.attribution != "unknown" else (
-            "Whether the launch line or the node is at fault: the same line on another node"
-            " would tell.",
+        cannot_decide=(
+            *(("Whether the others would have failed as well: they were ended before.",)
+              if others else ()),
+            *(("Whether the launch line or the node is at fault: the same line on another node"
+               " would tell.",) if first.attribution == "unknown" else ()),
         ),
         actions=(fix(found, "Correct the launch line, image, mount or binding, then resubmit."),),
         resubmit="fix_first",
@@ -141,12 +149,12 @@ def _ended_too(facts: Facts, found: Lead, host: str) -> bool:
 
 
 def _of_all_hosts(facts: Facts, found: Lead) -> bool:
-    """Whether the lines around speak of what every host asks for alike: an image, a mount, a
-    registry."""
+    """Whether the lines around speak of what every host asks for alike, as an image or a registry,
+    and of nothing that a host has of its own, as a mount or a disk."""
     cite = found.first.cite
     first = max(1, cite.line - BESIDE)
     said = facts.lines(cite.source, first, cite.line - first + BESIDE)
-    return any(map(_SHARED.search, said))
+    return any(map(_SHARED.search, said)) and not any(map(_ITS_OWN.search, said))
 
 
 def _prolog(facts: Facts) -> Finding | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from flatline.facts import Facts
@@ -97,3 +97,18 @@ def filled(
         )  # fmt: skip
     only = next(iter(nodes)) if len(nodes) == 1 and set(facts.hosts) <= nodes else None
     return Filled(tuple(full), claim(text, *cites), alone, alike, only)
+
+
+def counted_card(facts: Facts, place: Place, said: str) -> Place | None:
+    """A rank on a known host with the card of this number, where the job had every card that its
+    hosts have and the rank's number counts to it: one that was given a card alone calls it 0."""
+    if facts.window is None or place.host is None or place.rank is None or facts.job is None:
+        return None
+    host, end = facts.node_of(place.host), int(facts.window[1].timestamp())
+    span = max(1, end - int(facts.window[0].timestamp()))
+    read = readings(instant(facts, f"max_over_time(gpu_memory_used_bytes[{span}s])", end))
+    here = {p.gpu for p in read.rows if facts.node_of(p.host or "") == host} if read else set()
+    own = facts.job.gpus == len(here) * len(facts.hosts)
+    if not own or said not in here or not 0 < int(said) == place.rank % len(here):
+        return None
+    return replace(place, gpu=said)

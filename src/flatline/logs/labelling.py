@@ -42,6 +42,8 @@ _BARE = re.compile(r"\[(\d{1,6})\](?: |$)")
 _DIGITS = re.compile(r"\d+")
 _PADDED = re.compile(r"[Gg][Pp][Uu]-?0\d{1,4}")
 """`gpu0: ` is a device; a cluster that calls its machines so pads their numbers."""
+_RAISED = re.compile(r"(?:[a-z]\w*\.)*[A-Z]\w*(?:Error|Exception|Warning|Timeout)")
+"""`torch.distributed.DistStoreError: ` stands at the start of a line as well."""
 _WORDS = frozenset(
     (
         "batch",
@@ -174,7 +176,9 @@ def _machine(name: str) -> bool:
     word = _DIGITS.split(name.lower())[0].strip("-.")
     if _PADDED.fullmatch(name):
         return True
-    return word not in _WORDS and (name == "localhost" or bool(re.search(r"[\d.-]", name)))
+    if word in _WORDS or _RAISED.fullmatch(name):
+        return False
+    return name == "localhost" or bool(re.search(r"[\d.-]", name))
 
 
 def _labels(values: Sequence[str | None]) -> bool:

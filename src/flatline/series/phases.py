@@ -5,6 +5,10 @@ A series is cut where its ranks, summed up, stray furthest from what any order w
 highest and the lowest point of that sum, which finds a dip in the middle as well as a step.  The
 chance of straying so far is Kuiper's (its asymptotic form).  A series without a change is tried
 once, each phase that was found once more.  Ranks make single spikes harmless.
+
+Ranks know nothing of how far off a few points are, of which a sum never strays far.  Where the
+highest or the lowest points all follow one another, with nothing between them and the rest, they
+are a phase by the odds of that alone.
 """
 
 from __future__ import annotations
@@ -12,13 +16,18 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import exp
+from math import comb, exp
 from statistics import median
 
 CHANCE = 0.01
 """How often a series without a change, or a phase, may be cut all the same."""
 LEAST = 4
 """Points a phase has at least."""
+SHARE = 0.1
+"""Of all points: fewer that stand apart are an incident and no phase."""
+GAP = 1 / 3
+"""Of the step between two levels: more than that is free of points, but for one at each end that
+was read while the level changed."""
 EFFECT = 0.03
 """A change of level smaller than this is none that matters: pinned repeats of a run differ by
 0.3 to 1 %, runs on other nodes by 2 %."""
@@ -92,14 +101,34 @@ def _cuts(
         strayed = _strayed(values[low:high])
         at_top = max(range(len(strayed)), key=strayed.__getitem__)
         at_bottom = min(range(len(strayed)), key=strayed.__getitem__)
+        ends = sorted({at_top, at_bottom})
         if kuiper(strayed[at_top] - strayed[at_bottom]) > chance:
-            continue
-        cuts = [low + at for at in sorted({at_top, at_bottom})
-                if least <= at <= high - low - least]  # fmt: skip
+            ends = _together(values[low:high], chance, least)
+        cuts = [low + at for at in ends if least <= at <= high - low - least]
         yield from cuts
         if cuts:
             bounds = [low, *cuts, high]
             todo += list(itertools.pairwise(bounds))
+
+
+def _together(values: Sequence[float], chance: float, least: int) -> list[int]:
+    """Where the points begin and end that follow one another and stand apart from all others: of
+    any number of the highest or the lowest, those with the widest gap. None where chance might."""
+    count = len(values)
+    order = sorted(range(count), key=values.__getitem__)
+    found: tuple[float, list[int]] = (0.0, [])
+    for ranked in (order, order[::-1]):
+        first, last = count, 0
+        for many, at in enumerate(ranked[: count // 2], 1):
+            first, last = min(first, at), max(last, at)
+            if last - first + 1 != many or many < max(least, SHARE * count):
+                continue
+            gap = abs(values[ranked[many]] - values[at])
+            step = abs(values[ranked[many // 2]] - values[ranked[(many + count) // 2]])
+            odds = count * (count - many + 1) / comb(count, many)
+            if odds <= chance and gap > max(GAP * step, found[0]):
+                found = gap, [first, last + 1]
+    return found[1]
 
 
 def _strayed(values: Sequence[float]) -> list[float]:

@@ -33,7 +33,7 @@ from flatline.signals import ACTIVITY, GPU, SIGNALS
 from flatline.vocab import Carrier, Exporter, Mend
 from flatline.vocab.frozen import BUSY, NOISY, Frozen
 from flatline.vocab.rewrite import Groups
-from flatline.vocab.units import RANGES, factor_of
+from flatline.vocab.units import RANGES, factor_of, told
 
 if TYPE_CHECKING:
     from flatline.series.engine import Engine
@@ -81,9 +81,13 @@ class _Asked:
         query: Expr = Binary(">=", self._highest(every), Number(float(BLANKS.min())))
         ranged = {c.metric: c for c in self._carriers if c.signal in RANGES}
         for metric, c in ranged.items():
-            most = RANGES[c.signal].most / c.scale
-            above = Binary(">", self._highest([metric], c), Number(most))
-            query = Binary("or", query, above, matching=Matching(True, (NAME, self._label)))
+            known, highest = RANGES[c.signal], self._highest([metric], c)
+            beyond: list[Expr] = [Binary(">", highest, Number(known.most / c.scale))]
+            if known.floor:
+                below = Binary("<", highest, Number(known.floor / c.scale))
+                beyond.append(Binary(">", below, Number(0.0)))
+            for one in beyond:
+                query = Binary("or", query, one, matching=Matching(True, (NAME, self._label)))
         step_s = max(1.0, ceil((self._last - self._first) / LOOKS))
         found = self._run(query, step_s)
         for labels, times, values in _rows(found):
@@ -97,10 +101,9 @@ class _Asked:
                 mend = replace(mend, blanks={**mend.blanks, metric: span})
                 gaps.append(self._blank(metric, host))
             factor = _factor(ranged.get(metric), values[~blank])
-            if factor is not None:
+            if factor is not None and (factor > 1 or self._never_more(ranged[metric], host)):
                 mend = replace(mend, factors={**mend.factors, metric: factor})
-                said = f"beyond what any card can be; divided by {factor:,.0f}"
-                gaps.append(Gap(f"{metric} in one unit", said, self._exporter.host(host)))
+                gaps.append(told(metric, factor, self._exporter.host(host)))
             if mend != Mend():
                 mends[host] = mend
 
@@ -146,6 +149,13 @@ class _Asked:
                 labels: Labels = tuple(sorted({**of, NAME: named}.items()))
                 builder.extend(builder.row(labels), scraped[once], values[once])
         return builder.build()
+
+    def _never_more(self, carrier: Carrier, host: str) -> bool:
+        """Whether all that a host read of it is below what a card has."""
+        step_s = max(1.0, ceil((self._last - self._first) / LOOKS))
+        highest = Aggregate("max", self._selector([carrier.metric], host), labels=(self._label,))
+        floor = RANGES[carrier.signal].floor / carrier.scale
+        return all((values < floor).all() for *_, values in _rows(self._run(highest, step_s)))
 
     def _blank(self, metric: str, host: str) -> Gap:
         reason = "samples hold the number by which a driver says that it has none: left out"

@@ -2,8 +2,8 @@
 Hosts whose exporter writes a number in another unit than its metric is of.
 
 Versions of one exporter differ between the hosts of a site: a share as per cent, watts as
-milliwatts, megahertz as hertz.  Where what a host reads is beyond what any card can be, and one
-such factor explains it, it is divided by that.
+milliwatts, megahertz as hertz, or hertz as megahertz.  Where what a host reads is beyond what any
+card can be, and one such factor explains it, it is divided by that.
 """
 
 from __future__ import annotations
@@ -27,6 +27,8 @@ class Range:
     factors: tuple[float, ...]
     least: float = 0.02
     """Of the bound, what is left must be: a factor that leaves less explains nothing."""
+    floor: float = 0.0
+    """What the highest reading of a card that is there is at least."""
 
 
 RANGES = {
@@ -34,12 +36,12 @@ RANGES = {
     "gpu_engine_active_ratio": Range(1.5, (100.0,)),
     "gpu_utilization_ratio": Range(1.5, (100.0,)),
     "gpu_power_watts": Range(4e3, (1e3, 1e6), 0.005),
-    "gpu_sm_clock_hertz": Range(1e10, (1e3, 1e6)),
+    "gpu_sm_clock_hertz": Range(1e10, (1e3, 1e6, 1e-3, 1e-6), floor=5e7),
     "gpu_memory_used_bytes": Range(2.0**42, (2.0**10, 2.0**20, 2.0**30), 1e-4),
     "gpu_memory_total_bytes": Range(2.0**42, (2.0**10, 2.0**20, 2.0**30), 1e-4),
 }
-"""Far above what is sold: a card draws some 1,400 W at most, clocks below 3 GHz and holds less
-than a terabyte."""
+"""Far from what is sold: a card draws some 1,400 W at most, clocks below 3 GHz, at rest above
+100 MHz, and holds less than a terabyte."""
 
 
 def in_their_unit(series: Series, exporters: Sequence[Exporter]) -> tuple[Series, list[Gap]]:
@@ -62,8 +64,7 @@ def in_their_unit(series: Series, exporters: Sequence[Exporter]) -> tuple[Series
         values = values.copy() if values is series.values else values
         for row in own:
             values[series.offsets[row] : series.offsets[row + 1]] /= factor
-        said = f"beyond what any card can be; divided by {factor:,.0f}"
-        gaps.append(Gap(f"{metric} in one unit", said, host))
+        gaps.append(told(metric, factor, host))
     return Series(series.labels, series.times, values, series.offsets), gaps
 
 
@@ -79,7 +80,14 @@ def _factor(series: Series, rows: Sequence[int], scale: float, known: Range) -> 
 
 def factor_of(highest: float, known: Range) -> float | None:
     """By what a highest reading is off; None where it may be right, or nothing fits."""
-    if highest <= known.most:
+    if known.floor <= highest <= known.most or highest <= 0:
         return None
-    fits = [f for f in known.factors if known.least * known.most <= highest / f <= known.most]
+    least = max(known.floor, known.least * known.most)
+    fits = [f for f in known.factors if least <= highest / f <= known.most]
     return fits[0] if fits else None
+
+
+def told(metric: str, factor: float, host: str) -> Gap:
+    """What is said of a host whose readings were divided by that."""
+    how = f"divided by {factor:,.0f}" if factor > 1 else f"multiplied by {1 / factor:,.0f}"
+    return Gap(f"{metric} in one unit", f"beyond what any card can be; {how}", host)
