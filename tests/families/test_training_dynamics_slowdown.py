@@ -22,9 +22,11 @@ from flatline.families.training_dynamics_slowdown import (
     _Move,
     _unlike,
 )
+from flatline.judging.printed_sizes import _BALANCE
 from flatline.judging.throughput import Course, Slow
 from flatline.model import LogCite, Verdict
 
+SLOW_MS = 1_772_619_000_000
 EXPERTS = Path(__file__).parents[1] / "scenarios" / "experts_out_of_balance_as_pace_falls" / "run"
 LONGER = Path(__file__).parents[1] / "scenarios" / "sequences_longer_as_pace_falls" / "run"
 
@@ -118,6 +120,24 @@ def test_tokens_a_second_that_hold_are_no_loss(tmp_path: Path) -> None:
 
     assert verdict.code is None
     assert [one.role for one in verdict.findings if one.finding.code == "D6"] == ["warning"]
+
+
+@pytest.mark.parametrize(("longer_from", "code"), [(15, "D6"), (20, None), (10, None)])
+def test_few_long_steps(tmp_path: Path, longer_from: int, code: str | None) -> None:
+    """30 of them, of reinforcement learning, slow from the fifteenth on: most of the time is slow,
+    but the lengths move at that very step."""
+    at, lines = datetime(2026, 6, 2, 9, tzinfo=UTC), []
+    for step in range(1, 31):
+        took = (240 if step >= 15 else 62) + 0.5 * (step % 3)
+        at += timedelta(seconds=took)
+        length = (5900 if step >= longer_from else 1150) + 7 * (step % 4)
+        lines.append(
+            f"{at:%Y-%m-%d %H:%M:%S} step:{step} - actor/pg_loss:0.0{step} - critic/rewards/mean:"
+            f"0.{300 + 5 * step} - response_length/mean:{length} - timing_s/step:{took:.3f}"
+        )
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code
 
 
 @pytest.mark.parametrize("rate", ["tok/s {}", "tokens_per_second: {:.1f}", "{:,} tokens/s"])
@@ -217,6 +237,37 @@ def test_what_a_router_prints_tells_of_its_balance(
 
     assert (verdict.code == "D6") is named
     assert not named or "balance of the experts" in verdict.headline
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [("expert load max/mean: ", True), ("max_expert_load=", True), ("moe loss: ", True),
+     ("aux_balance_loss=", True), ("load_balancing_loss: ", True), ("router/balance_loss=", True),
+     ("aux_loss=", False), ("gpu load: ", False)],
+)  # fmt: skip
+def test_what_routers_call_it(name: str, told: bool) -> None:
+    assert (_BALANCE.search(f"step=4 loss=2.1 {name}1.25 lr=2e-4") is not None) is told
+
+
+@pytest.mark.parametrize(
+    ("hosts", "code"),
+    [(("chi41", "chi42", "chi43", "chi44", "chi45", "chi46"), "D6"), (("chi41",), None)],
+    ids=["every GPU draws less", "those of one host do"],
+)
+def test_power_that_falls_as_the_gpus_wait(
+    tmp_path: Path, hosts: tuple[str, ...], code: str | None
+) -> None:
+    """They wait for the most loaded expert, all of them; where some draw less, that may be why."""
+    (tmp_path / "job.log").write_bytes((EXPERTS / "job.log").read_bytes())
+    read = gzip.decompress((EXPERTS / "metrics.prom.gz").read_bytes()).decode().splitlines()
+    lines = []
+    for name, value, at in (line.split() for line in read if not line.startswith("#")):
+        own = name.startswith("hw_gpu_power_watts") and any(f'"{host}"' in name for host in hosts)
+        less = 0.7 if own and int(at) > SLOW_MS else 1.0
+        lines.append(f"{name} {less * float(value)} {at}")
+    (tmp_path / "metrics.prom").write_text("\n".join(lines) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code
 
 
 def moves(values: list[float]) -> bool:

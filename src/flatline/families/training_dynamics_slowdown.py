@@ -323,7 +323,7 @@ def _logged(
     when = times(facts, track)[0] if run.pace.clocked else in_order(facts, track)
     at = [i for i in indexes if i in when]
     points = [(when[i], v) for i, v in zip(indexes, printed, strict=True) if i in when]
-    left = _left(run, points, lambda fall: _spread_s(run, fall), tried)
+    left = _left(run, points, lambda fall: _spread_s(run, fall), tried, beside=True)
     if left is None:
         return []
     moved, calm_at, most, chance = left
@@ -337,11 +337,15 @@ def _left(
     points: Sequence[tuple[float, float]],
     slack: Callable[[tuple[float, float]], float],
     tried: int,
+    beside: bool = False,
 ) -> tuple[int, int, int, float] | None:
     """Where the values left their level, where they last stood at it and were farthest from it,
     and how likely that met the fall by chance; None where it is not when throughput fell."""
     falls = _falls(run)
-    met = (_met(run, points, fall, slack(fall), tried * len(falls)) for fall in falls)
+    many = tried * len(falls)
+    met = [_met(run, points, fall, slack(fall), many) for fall in falls]
+    if beside:
+        met += [_met_beside(points, fall, many) for fall in falls]
     return next(filter(None, met), None)
 
 
@@ -353,25 +357,47 @@ def _met(
     tried: int,
 ) -> tuple[int, int, int, float] | None:
     begins, fell = fall
-    calm = [value for time, value in points if time <= begins - slack]
-    if len(calm) < 8:
+    left = _leaves(points, sum(time <= begins - slack for time, _ in points))
+    if left is None:
         return None
-    level = median(calm)
-    noise = max(FAR * SIGMA * mad(calm), FLUTTER * abs(level))
-    away = [abs(value - level) > noise for _, value in points]
-    far = max(FAR * SIGMA * mad(calm), PART * abs(level))
-    if not any(abs(a - level) > far < abs(b - level) for (_, a), (_, b) in pairwise(points)):
-        return None
-    moved = next((at for at in range(len(points) - 1) if away[at] and away[at + 1]), None)
-    if moved is None:
-        return None
+    moved, most = left
     time = points[moved][0]
     window = fell - begins + 2 * slack
     chance = tried * window / (run.pace.times[-1] - run.pace.times[0])
     if not begins - slack <= time <= fell + slack or chance > CHANCE:
         return None
-    most = max(range(moved, len(points)), key=lambda at: abs(points[at][1] - level))
     return moved, moved - 1, most, chance
+
+
+def _met_beside(
+    points: Sequence[tuple[float, float]], fall: tuple[float, float], tried: int
+) -> tuple[int, int, int, float] | None:
+    """What is printed with the pace moves at the same points: of few, these are counted, not the time
+    that they took, which is longer where they are slow."""
+    near = [at for at, (time, _) in enumerate(points) if fall[0] <= time <= fall[1]]
+    left = _leaves(points, near[0]) if near else None
+    chance = tried * (len(near) + 1) / max(1, len(points))
+    if left is None or not near[0] <= left[0] <= near[-1] + 1 or chance > CHANCE:
+        return None
+    moved, most = left
+    return moved, moved - 1, most, chance
+
+
+def _leaves(points: Sequence[tuple[float, float]], calm: int) -> tuple[int, int] | None:
+    """Where the values leave the level of so many first ones, and where they are farthest."""
+    known = [value for _, value in points[:calm]]
+    if len(known) < 8:
+        return None
+    level = median(known)
+    noise = max(FAR * SIGMA * mad(known), FLUTTER * abs(level))
+    away = [abs(value - level) > noise for _, value in points]
+    far = max(FAR * SIGMA * mad(known), PART * abs(level))
+    if not any(abs(a - level) > far < abs(b - level) for (_, a), (_, b) in pairwise(points)):
+        return None
+    moved = next((at for at in range(len(points) - 1) if away[at] and away[at + 1]), None)
+    if moved is None:
+        return None
+    return moved, max(range(moved, len(points)), key=lambda at: abs(points[at][1] - level))
 
 
 def _falls(run: Course) -> tuple[tuple[float, float], ...]:

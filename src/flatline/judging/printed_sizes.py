@@ -37,10 +37,12 @@ _CONSUMED = re.compile(
 
 
 _BALANCE = re.compile(
-    r"(?i)(?<![\w.])(?:(?:expert|router|moe)s?[ _/](?:load|imbalance|balance|aux|lb)\w{0,20}"
+    r"(?i)(?<![\w.])(?:"
+    r"(?:max[ _])?(?:expert|router|moe)s?[ _/](?:load|imbalance|balance|aux|lb)\w{0,20}"
     r"(?:[ _/](?:max/mean|max_over_mean|imbalance|ratio|loss))?|moe[ _]loss|load[ _]imbalance"
-    r"|max[_ ]?vio(?:lation)?|(?:load[_ ]balanc\w{1,4}|lb)[ _]loss)[\"']?\s{0,3}[=: ]\s{0,8}"
-    r"([0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]{1,3})?)(?![\w.])"
+    r"|max[_ ]?vio(?:lation)?"
+    r"|(?:(?:(?:aux|router|moe)[_ ])?(?:load[_ ])?balanc\w{1,4}|lb)[ _]loss"
+    r")[\"']?\s{0,3}[=: ]\s{0,8}([0-9]+(?:\.[0-9]+)?(?:e[-+]?[0-9]{1,3})?)(?![\w.])"
 )
 """Of routers: most loaded expert beside the mean, and losses that even them out.  A helper's loss
 of another kind says nothing of the work."""

@@ -52,11 +52,13 @@ WATCHED = (
             "max(avg_over_time({}[w]))", "up", 0.05),
     Watched("lowest SM clock", ("gpu_sm_clock_hertz",), "min(avg_over_time({}[w]))", "down"),
     Watched("temperature", ("gpu_temperature_celsius",), "max(avg_over_time({}[w]))", "up", 80.0),
-    Watched("lowest GPU power", ("gpu_power_watts",), "min(avg_over_time({}[w]))", "down"),
+    Watched("lowest GPU power beside the median", ("gpu_power_watts",),
+            "min(avg_over_time({0}[w])) / quantile(0.5, avg_over_time({0}[w]))", "down"),
 )  # fmt: skip
 KINDS = (("RDMA traffic sent again",), ("run queue",), ("lowest SM clock",),
-         ("lowest GPU power",))  # fmt: skip
-"""What must have been measured; the others count where they were."""
+         ("lowest GPU power beside the median",))  # fmt: skip
+"""What must have been measured; the others count where they were.  Power falls on every GPU where
+they wait more, for whatever: a limit that is all GPUs' lowers their clock."""
 
 
 @dataclass(frozen=True, slots=True)
