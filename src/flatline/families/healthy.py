@@ -309,8 +309,10 @@ def _advancing(facts: Facts) -> Finding | None:
 def _news(facts: Facts, job: Job) -> Claim | None:
     """The last sign of progress, and that it is no older than its pauses make it: by its lines, or
     by its step counter in the metrics where they bear no times."""
-    reckoned = lately(facts)
-    seen, since = reckoned or (pace(facts), None)
+    reckoned, dated = lately(facts), pace(facts)
+    if reckoned is not None and dated is not None and dated.at > reckoned[0].at:
+        reckoned = None  # a dated line is later than the sum of what the steps say
+    seen, since = reckoned or (dated, None)
     if facts.now is None:
         return None
     if seen is None or seen.interval_s is None:

@@ -32,7 +32,7 @@ from datetime import UTC, datetime
 from flatline.facts import Facts
 from flatline.judging import losses
 from flatline.judging.anchored import UNPROVEN, Anchored, anchored
-from flatline.judging.bursts import Aligned, align
+from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
 from flatline.judging.losses import PACKETS, RESENT, SYMBOLS, TCP, Network, on_sockets
 from flatline.judging.port_rates import Lowered, lowered
@@ -58,8 +58,6 @@ EXPLAINS = {
 
 MOST_HOSTS = 0.5
 """More than this share of the hosts is the fabric, not some hosts."""
-RARE = (losses.RDMA, losses.SYMBOLS)
-"""Of which a sound link has none for minutes; TCP sends again wherever a queue is full."""
 CONSTANT = 0.9
 """Bursting in so much of the time leaves nothing to compare with."""
 OPEN = "Which end of the link is at fault: the switch's own counters would tell."
@@ -78,7 +76,7 @@ def judge(facts: Facts) -> Judgement:
     if run is None or network is None:
         return None
     low = run.low(network.cut)
-    found = align(network.lit, low, rare=network.what in RARE)
+    found = losses.aligned(network, network.lit, low)
     hosts = {host for read in network.read.values() for host in read.rows}
     if found is not None:
         found = losses.without_echoes(network, found, low)

@@ -372,8 +372,8 @@ def _met(
 def _met_beside(
     points: Sequence[tuple[float, float]], fall: tuple[float, float], tried: int
 ) -> tuple[int, int, int, float] | None:
-    """What is printed with the pace moves at the same points: of few, these are counted, not the time
-    that they took, which is longer where they are slow."""
+    """What is printed with the pace moves at the same points: of few, these are counted, not the
+    time that they took, which is longer where they are slow."""
     near = [at for at, (time, _) in enumerate(points) if fall[0] <= time <= fall[1]]
     left = _leaves(points, near[0]) if near else None
     chance = tried * (len(near) + 1) / max(1, len(points))

@@ -19,7 +19,7 @@ from flatline.judging.bursts import Aligned, align, marked
 from flatline.judging.claims import claim
 from flatline.judging.gpus import BUSY_RATIO, Readings, readings, whole_hosts
 from flatline.judging.shifted import shifted
-from flatline.judging.throughput import Course, Slow
+from flatline.judging.throughput import FEW_STRETCHES, Course, Slow
 from flatline.judging.timeline import Timeline, instant, timeline, usual
 from flatline.model import Claim, Place
 from flatline.series.answer import by_exporter, grid
@@ -82,11 +82,13 @@ class Fleet:
 
     def in_slow_phases(self, ratio: float, floor: float) -> Aligned | None:
         """The GPUs beyond `ratio` of the others of their model (above, or below where it is less
-        than 1), by their spread and by `floor` at least."""
+        than 1), by their spread and by `floor` at least.  That one works more than its peers is
+        rare; they work less for many reasons."""
         low = self.run.low(self.cut)
         slow, fast = ([at for at, mark in enumerate(low) if mark is wanted]
                       for wanted in (True, False))  # fmt: skip
-        found = align(self._at_work(self._apart(ratio, floor), lambda _: (slow, fast)), low)
+        lit = self._at_work(self._apart(ratio, floor), lambda _: (slow, fast))
+        found = align(lit, low, rare=ratio > 1)
         if found is None or not self._few(found.hosts):
             return None
         needed = EXPLAINS_SHARE * (1.0 - min(phase.part for phase in self.run.slow))
@@ -238,6 +240,8 @@ def _fleet(facts: Facts, run: Course, signal: str) -> Fleet | None:
     if not facts.measured(signal):
         return None
     cut = timeline(facts, [signal], run.pace.span, run.stretch_s)
+    if cut is not None and len(cut.ends) < FEW_STRETCHES:
+        cut = timeline(facts, [signal], run.pace.span, run.stretch_s, samples=1)
     read = None if cut is None else readings(cut.ask(facts, f"avg_over_time({signal}[w])"))
     if cut is None or read is None:
         return None

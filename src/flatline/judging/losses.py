@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.anchored import EFFECT, anchored, finest, stretch_levels
-from flatline.judging.bursts import LEAST_COUNT, Aligned, Bar, align, bursts
+from flatline.judging.bursts import APART_RATIO, LEAST_COUNT, Aligned, Bar, align, bursts
 from flatline.judging.throughput import Course
 from flatline.judging.timeline import ByHost, Timeline, timeline
 from flatline.model import Match
@@ -25,6 +25,8 @@ RESENT, SENT = "tcp_retransmits_total", "network_transmit_bytes_total"
 FRAMES = "network_receive_errors_total"
 RDMA, TCP, SYMBOLS = "RDMA traffic", "TCP segments", "words on its links"
 PACKETS = "packets on its links"
+RARE = (RDMA, SYMBOLS)
+"""Of which a sound link has none for minutes; TCP sends again wherever a queue is full."""
 NEAR_LINES = 6
 _USING = re.compile(r"\[\d{1,2}\]([A-Za-z][\w.-]{0,30}):")
 AS_WELL = 0.9
@@ -166,23 +168,32 @@ def _sends_more(cut: Timeline, sent: ByHost, host: str, marks: Sequence[bool]) -
     return median(inside) > OWN_TRAFFIC * median(outside)
 
 
-def without_echoes(found: Network, aligned: Aligned, low: Sequence[bool | None]) -> Aligned:
+def aligned(
+    found: Network, lit: Mapping[str, Sequence[bool]], low: Sequence[bool | None]
+) -> Aligned | None:
+    """The hosts whose bursts of these make up the slow phases."""
+    return align(lit, low, rare=found.what in RARE)
+
+
+def without_echoes(found: Network, known: Aligned, low: Sequence[bool | None]) -> Aligned:
     """The same without hosts that count a small part of what another does in the signal that each
-    counts most in, where the others cover as much of the slow time."""
+    counts most in, or hardly more than the usual host, where the others cover as much of the slow
+    time: all peers of a failing link count what it loses."""
     counted = {
         signal: {host: sum(v for _, v in row.points() if v > 0) for host, row in read.rows.items()}
         for signal, read in found.read.items()
     }
 
     def part(host: str) -> float:
-        own, most = max(
-            ((of.get(host, 0.0), max(of.values())) for of in counted.values()), default=(0.0, 0.0)
-        )
-        return own / most if most else 0.0
+        own, most, usual = max(
+            ((of.get(host, 0.0), max(of.values()), median(of.values()))
+             for of in counted.values() if of), default=(0.0, 0.0, 0.0)
+        )  # fmt: skip
+        return own / most if most and own >= APART_RATIO * usual else 0.0
 
-    kept = {host: found.lit[host] for host in aligned.hosts if part(host) >= ECHO}
-    alone = align(kept, low) if len(kept) < len(aligned.hosts) else None
-    return alone if alone is not None and alone.recall >= aligned.recall else aligned
+    kept = {host: found.lit[host] for host in known.hosts if part(host) >= ECHO}
+    alone = aligned(found, kept, low) if len(kept) < len(known.hosts) else None
+    return alone if alone is not None and alone.recall >= known.recall else known
 
 
 def slower(run: Course, found: Network) -> dict[str, float]:
