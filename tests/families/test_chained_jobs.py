@@ -113,6 +113,23 @@ def test_it_looked_in_the_very_folder(tmp_path: Path) -> None:
     assert judged(tmp_path / "b", state="FAILED", said=elsewhere, saved=saved).code != "E2"
 
 
+@pytest.mark.parametrize(
+    ("said", "saved", "code"),
+    [
+        ("# continue pre from job 700\n", "Saved checkpoint at step 900 to /ckpt/pre\n", "E2"),
+        ("resuming run of 700 ...\n", "Saved checkpoint at step 900 to /ckpt/pre\n", "E2"),
+        ("# continue pre from job 690\n", "Saved checkpoint at step 900 to /ckpt/pre\n", "G1"),
+        ("# continue with lr 700\n", "", "G1"),
+        ("# after job 700\n", "Saved checkpoint at step 900 to /ckpt/pre\n", "G1"),
+    ],
+)
+def test_a_script_that_says_which_job_it_goes_on_from(
+    tmp_path: Path, said: str, saved: str, code: str
+) -> None:
+    """It looked in another folder, of which no line says that it is empty."""
+    assert judged(tmp_path, said=said, saved=saved).code == code
+
+
 def test_an_earlier_run_that_cannot_be_read_clears_nothing(tmp_path: Path) -> None:
     """What it left is not known, and that is said."""
     (tmp_path / "slurm-733.out").write_text(

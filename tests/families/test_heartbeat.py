@@ -250,6 +250,29 @@ def test_the_accused_stand_below_behind_whatever_logs_put_before_a_line(
     assert [place.task for place in verdict.cleared] == [2]
 
 
+@pytest.mark.parametrize(("named", "cleared"), [((2,), [2]), ((1, 2), [1, 2])])
+def test_the_accused_stand_on_the_line_itself(
+    tmp_path: Path, named: tuple[int, ...], cleared: list[int]
+) -> None:
+    """All of them stepped on."""
+    tasks = ", ".join(f"/job:jax_worker/replica:0/task:{n}" for n in named)
+    word = (
+        "E0302 04:21:57.000000    77 coordination_service.cc:1379] The following tasks are"
+        f" unhealthy (stopped sending heartbeats): {tasks}"
+    )
+    for task in range(4):
+        lines = [f"2026-03-02T04:{n // 60:02d}:{n % 60:02d} completed step: {n}, seconds: 1.000,"
+                 f" TFLOP/s/device: 400.1, Tokens/s/device: 9000.0, loss: {9 - n / 400:.3f}"
+                 for n in range(1318)]  # fmt: skip
+        (tmp_path / f"task{task}.log").write_text(
+            "\n".join([*lines, *([word] if not task else [])])
+        )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "C4"
+    assert [place.task for place in verdict.cleared] == cleared
+
+
 def behind(folder: Path, steps: int) -> Verdict:
     """Undated steps, of which so many stand behind the coordinator's word on task 2."""
     row = (

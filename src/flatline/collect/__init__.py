@@ -29,7 +29,7 @@ from flatline.collect.masking import masked
 from flatline.collect.numbered import numbered
 from flatline.collect.numbers import ENDLESS, OPEN, Numbers
 from flatline.collect.of_job import in_its_time, meant, of_job
-from flatline.collect.parent import Span, lay_before, left_unfinished
+from flatline.collect.parent import Span, lay_before, to_be_read
 from flatline.collect.placing import placed
 from flatline.collect.pool import Task, read_all
 from flatline.collect.runs import (
@@ -131,7 +131,7 @@ def collect(
 
     if chosen is not None:
         lay_beside(facts, chosen, other, named=request.baseline is not None)
-    if facts.markers_of("fresh") and (parent := left_unfinished(facts.job, known)) is not None:
+    if (parent := to_be_read(facts, known)) is not None:
         lay_before(facts, request.targets, parent, other)
     return facts
 

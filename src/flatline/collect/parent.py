@@ -3,7 +3,8 @@ The run that this one may go on from: an earlier job of the same name that was n
 an end that says that it goes on.
 
 Jobs that need longer than a time limit are run as a chain: each goes on from the checkpoint that
-the one before it saved.  It is read only where this run says that it found no checkpoint.
+the one before it saved.  It is read only where this run says that it found no checkpoint, or that
+it goes on from that job.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from datetime import datetime, timedelta
 
 from flatline.errors import FlatlineError
 from flatline.facts import Facts
+from flatline.judging.fresh_start import goes_on_from
 from flatline.model import Gap, Job
 from flatline.tracks import EARLIER
 
@@ -50,6 +52,14 @@ def left_unfinished(job: Job | None, known: Iterable[Job]) -> Job | None:
     ]
     last = max(before, key=lambda other: str(other.ended_at), default=None)
     return last if last is not None and last.disposition in UNFINISHED else None
+
+
+def to_be_read(facts: Facts, known: Iterable[Job]) -> Job | None:
+    """The job that this one goes on from, where there is a reason to read it."""
+    parent = left_unfinished(facts.job, known)
+    if parent is None or facts.markers_of("fresh") or goes_on_from(facts, parent.id):
+        return parent
+    return None
 
 
 def lay_before(facts: Facts, targets: Sequence[str], parent: Job, other: Other) -> None:

@@ -31,7 +31,12 @@ from math import isfinite
 
 from flatline.facts import Facts, Marker, Point
 from flatline.judging.claims import claim
-from flatline.judging.fresh_start import LOOKED_BACK, begins_where_it_saves, left_by_parent
+from flatline.judging.fresh_start import (
+    LOOKED_BACK,
+    begins_where_it_saves,
+    continued,
+    left_by_parent,
+)
 from flatline.judging.leads import fix, lead, raised, shows
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
@@ -118,7 +123,8 @@ def _silent(facts: Facts) -> Judgement:
     left = _unfinished(facts, looked=bool(fresh))
     asked = _asked(facts, left)
     went_on = _went_on(facts, first)
-    if asked and not went_on and (fresh or _from_the_start(facts, first, left)):
+    anew = fresh or _from_the_start(facts, first, left) or _before_its_parent(facts, first)
+    if asked and not went_on and anew:
         return _restarted(facts, first, asked, fresh)
     if asked and went_on:
         return Cleared(CODE, f"training went on at step {first.step}", (asked[-1], first.cite))
@@ -194,6 +200,7 @@ def _asked(facts: Facts, left: frozenset[int]) -> list[Cite]:
     ]
     said += [m.cite for m in earlier[-1:]]
     said += [m.cite for m in facts.tagged("resume-asked") if m.attempt == facts.last.n][:1]
+    said += continued(facts)
     job = facts.job
     line = (job.submit_line or "").lower() if job else ""
     wanted = _NAMED.search(line) or (_WANTED.search(line) and not _first_try(facts))
@@ -298,6 +305,12 @@ def _went_on(facts: Facts, first: Point) -> bool:
         if m.progress.step and (m.kind == "resume" or m.attempt < facts.last.n)
     ]
     return bool(steps) and first.step is not None and first.step >= min(steps) > 1
+
+
+def _before_its_parent(facts: Facts, first: Point) -> bool:
+    """Whether it begins far before the step that the job which it goes on from had come to."""
+    reached = facts.parent.last_step if facts.parent is not None and continued(facts) else None
+    return reached is not None and first.step is not None and first.step < FRESH_SHARE * reached
 
 
 def _anew(first: Point, saved: Marker) -> bool:

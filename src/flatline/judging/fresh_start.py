@@ -9,6 +9,7 @@ import re
 from collections.abc import Sequence
 
 from flatline.facts import Facts, Marker
+from flatline.model import LogCite
 from flatline.tracks import EARLIER
 
 LOOKED_BACK = 400
@@ -23,6 +24,8 @@ _EARLIER = re.compile(
 _LATER = re.compile(
     r"(?i)(?:part|chunk|seg|cont|resume|restart|run)[-_.]?(?:[2-9]|\d\d)\b|-r[2-9]\b"
 )
+HEAD = 200
+"""Lines of a log in which a script says what it is about."""
 MENDED = ("failed", "cancelled", "out_of_memory")
 """Whoever ended it, or mends it, may well begin anew."""
 _BEGINS_FROM = re.compile(
@@ -82,6 +85,27 @@ def left_by_parent(facts: Facts) -> Marker | None:
         return None
     looked = {*places, *(found[1] for marker in fresh if (found := _IN.search(marker.cite.text)))}
     return None if any(_sibling(saved[-1].cite.text, place) for place in looked) else saved[-1]
+
+
+def continued(facts: Facts) -> list[LogCite]:
+    """The line that says that this job goes on from the one before it, where that saved
+    something."""
+    parent = facts.parent
+    if parent is None or parent.job is None or not parent.markers_of("checkpoint_saved"):
+        return []
+    return goes_on_from(facts, parent.job.id)
+
+
+def goes_on_from(facts: Facts, job: str) -> list[LogCite]:
+    """The line in a log's head that says so of a job, which it calls by its id."""
+    track = facts.main_track(facts.last.n)
+    called = re.compile(
+        r"(?i)\b(?:continu|resum|restart)(?:e|es|ed|ing|ation)?\b[^\n]{0,60}"
+        rf"(?<![\w./-]){re.escape(job)}(?![\w-])"
+    )
+    lines = facts.lines(track.source, 1, HEAD) if track is not None else ()
+    return [LogCite(track.source, n, text, track.place)
+            for n, text in enumerate(lines, 1) if track and called.search(text)][:1]  # fmt: skip
 
 
 def _sibling(saved: str, place: str) -> bool:

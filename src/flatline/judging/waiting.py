@@ -144,6 +144,7 @@ def silent(facts: Facts, victims: Waiting) -> tuple[tuple[Place, ...], DerivedCi
 
 
 ACCUSED_LINES = 64
+_LISTED = re.compile(r"/task:(\d{1,6})\b")
 _ACCUSED = re.compile(
     rf"^\s*(?:(?:{STAMP.pattern}|\[pod/[\w./-]{{1,200}}\]\s+|[A-Z]?\d{{1,6}}:\s+)\s*){{0,3}}"
     r"(?:/job:\S{1,80}/task:)?(?P<task>\d{1,7})\s*$"
@@ -158,7 +159,9 @@ def accused(facts: Facts, match: Match) -> tuple[int, ...]:
     named = match.groups.get("task", "")
     if named.isdigit():
         return (int(named),)
-    tasks = []
+    tasks = [int(n) for n in _LISTED.findall(match.cite.text.partition("heartbeats)")[2])]
+    if tasks:
+        return tuple(tasks)
     for line in range(match.cite.line + 1, match.cite.line + 1 + ACCUSED_LINES):
         found = _ACCUSED.match(facts.text(match.cite.source, line))
         if found is None:
