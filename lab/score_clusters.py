@@ -53,7 +53,9 @@ def exact(truth: dict[str, Any], verdict: Verdict) -> bool:
         f"{h.split('.')[0]}:{n}" for h, _, n in (g.rpartition(":") for g in truth.get("gpus", ()))
     }
     if short or cards:
-        return hosts == (short or {card.split(":")[0] for card in cards}) and (not cards or gpus == cards)
+        return hosts == (short or {card.split(":")[0] for card in cards}) and (
+            not cards or gpus == cards
+        )
     if truth.get("ranks"):
         return ranks == set(truth["ranks"])
     return True

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Sequence
 from math import isfinite, log
 from statistics import median
@@ -26,6 +27,8 @@ words, is a model's that knows nothing."""
 SETTLED = 100.0
 """A gradient's norm beyond it is none of a model that was trained for long: clipping is at 1."""
 GROWN = 3.0
+MOST_ALIKE = 0.25
+"""Of the losses may be one and the same number: more is one that stands, however it is printed."""
 _REWARD = re.compile(
     r"(?i)\b(?:[\w/]{0,40}(?:reward|return|ep_?re[tw]|(?<=critic/)score)s?"
     r"(?:[/_](?!(?:\w{1,40}_)?(?:std|max|min|var|len|clip|model|weights?|loss)(?![a-z]))"
@@ -33,6 +36,7 @@ _REWARD = re.compile(
     r"(?:['\"]?\s{0,3}[:=]\s{0,3}|\s{1,3})"
     r"([-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)"
 )
+_PAIRS = re.compile(r"\brewards/accuracies['\"]?\s{0,3}[:=]\s{0,3}(\d(?:\.\d{1,12})?)")
 _SKIPS = re.compile(r"skipped iterations: {1,8}[1-9]")
 _NAMED = re.compile(
     r"(?i)\b([\w/@.-]{0,60}(?:loss|kl|norm|grad|clip|ratio)[\w/@.-]{0,30})['\"]?\s{0,3}[:=]\s{0,3}"
@@ -68,7 +72,7 @@ def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
     norms = [track.grad_norm[i] for i in span if track.has_grad[i]]
     if (
         _knows_nothing(facts, (seen.head, seen.tail), "lm" in track.loss_name.lower())
-        or len(set(losses)) < len(losses) / 2
+        or max(Counter(losses).values()) > MOST_ALIKE * len(losses)
     ):
         return None
     if not _settled(norms) or max(norms) > SETTLED or trend(losses) > RISE_Z:
@@ -138,7 +142,10 @@ def _said(facts: Facts, track: Track, index: int) -> str:
 
 
 def _rewards(texts: Sequence[str]) -> list[float]:
-    return [float(found[1]) for text in texts if (found := _REWARD.search(text))]
+    """The first reward of each; of pairs, how many are in the right order, for the reward of the
+    chosen ones may well fall."""
+    told = (_PAIRS.search(text) or _REWARD.search(text) for text in texts)
+    return [float(found[1]) for found in told if found]
 
 
 def _rises(facts: Facts, track: Track, points: Sequence[int]) -> bool:
