@@ -134,3 +134,31 @@ def test_a_file_of_records_of_several_names_one(
 
     assert facts.job is not None
     assert facts.job.id == job
+
+
+HELD = "2026-05-05 05:00:10 srun: error: ux17: task 0: Exited with exit code 1\n"
+
+
+@pytest.mark.parametrize(
+    ("log", "note", "until_min", "left"),
+    [
+        (steps(-120), HELD, 3, ["last.log"]),
+        (steps(-60 * 24, 6), HELD, 90, ["last.log"]),
+        (steps(-120, 60), HELD, 90, []),
+        (steps(-120), HELD + steps(1, 3), 3, []),
+        (steps(-1, 6), HELD, 3, []),
+        (NOTE + "step 1/500 loss 4.0\nstep 2/500 loss 3.9\n", HELD, 3, []),
+    ],
+    ids=["an hour of two hours before", "of the day before", "may be of another zone",
+         "may be what it goes on from", "begins as the job does", "without dates"],
+)  # fmt: skip
+def test_what_was_over_before_the_job_is_not_its_log(
+    tmp_path: Path, log: str, note: str, until_min: float, left: list[str]
+) -> None:
+    """A folder that is used again holds what the last run left there."""
+    record = row("1003", "FAILED", until_min=until_min)
+    facts = read(tmp_path, {"sacct.txt": HEADER + record, "last.log": log,
+                            "slurm-1003.out": note}, None)  # fmt: skip
+
+    assert left_out(facts) == left
+    assert ("last.log" in {file.source for file in facts.files}) is not bool(left)

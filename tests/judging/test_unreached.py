@@ -378,3 +378,41 @@ def test_near_misses_of_who_tries(tmp_path: Path, tries: dict[str, str], came: i
     verdict = logs_of(tmp_path, tries, AGAIN, came)
 
     assert (verdict.code, verdict.culprits) == ("C1", ())
+
+
+def gave_up(minute: int) -> str:
+    return (
+        f"E0304 08:{minute:02d}:09.118000 812 torch/distributed/elastic/multiprocessing/errors]\n"
+        "Traceback (most recent call last):\n"
+        '  File "/env/bin/torchrun", line 8, in <module>\n'
+        "torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("tries", "silent", "hosts"),
+    [
+        ({"n3": range(1, 15)}, None, ["n3"]),
+        ({"n3": range(1, 4)}, None, []),
+        ({"n3": range(1, 15)}, "n2", []),
+        ({"n2": range(1, 15), "n3": range(1, 15)}, None, []),
+        ({"n2": range(1, 4), "n3": range(1, 15)}, "n2", []),
+    ],
+    ids=["alone", "soon no more", "another was not heard of", "half of them", "two, one briefly"],
+)
+def test_who_tries_until_the_others_give_up(
+    tmp_path: Path, tries: dict[str, range], silent: str | None, hosts: list[str]
+) -> None:
+    """Where nobody counts who came."""
+    logs = {
+        host: "".join(AGAIN.format(minute=minute) for minute in tries[host])
+        if host in tries
+        else gave_up(16)
+        for host in ("n1", "n2", "n3", "n4")
+    }
+    if silent is not None and silent not in tries:
+        logs[silent] = "waits\n"
+    verdict = judged(tmp_path, logs)
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == hosts

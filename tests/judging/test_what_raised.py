@@ -142,3 +142,32 @@ RuntimeError: unexpected EOF, expected 3120884 more bytes. The file might be cor
     assert found.code == family
     if family == "A1":
         assert found.fault_class == "asset"
+
+
+@pytest.mark.parametrize(
+    ("head", "rank"),
+    [
+        ("2026-04-01 10:01:40 | ERROR | my_lm.loop | [rank 3, local 1] ", 3),
+        ("2026-04-01 10:01:40 ERROR [rank3] ", 3),
+        ("2026-04-01 10:01:40 ERROR lost [rank3] ", None),
+    ],
+    ids=["with more in brackets", "plain", "another is spoken of"],
+)
+def test_a_logger_says_whose_traceback_it_is(tmp_path: Path, head: str, rank: int | None) -> None:
+    """In the first line alone; quoted code is no line that was said."""
+    steps = "".join(
+        f"2026-04-01 10:00:{n:02d} | INFO | my_lm.loop | step {n} loss {4 - n / 50:.3f}\n"
+        for n in range(1, 60)
+    )
+    raised = (
+        "Traceback (most recent call last):\n"
+        '  File "/code/my_lm/loop.py", line 88, in run\n'
+        "    batch = next(batches)\n"
+        '  File "/code/my_lm/rows.py", line 31, in __next__\n'
+        '    raise ValueError("CUDA out of memory. Tried to allocate 9 GiB" if full else said)\n'
+        "ValueError: row 712 of shard 9 has 12 tokens, wanted 4096\n"
+    )
+    verdict = judged(tmp_path, steps + head + raised)
+
+    assert verdict.code == "A3"
+    assert [place.rank for place in verdict.culprits] == ([] if rank is None else [rank])

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 from flatline.logs.clock import Clock
 from flatline.logs.labels import Labels, place_of_name
 from flatline.logs.reading import clean, is_text, open_text, plain, segments
-from flatline.logs.traceback import read_traceback, stream_lines
+from flatline.logs.streams import stream_lines
+from flatline.logs.traceback import read_traceback
 
 SCRAPS = (
     b"Traceback (most recent call last):", b'  File "/a.py", line 1, in f', b"    x()", b"\n",

@@ -10,7 +10,8 @@ from flatline.logs.clock import Clock
 from flatline.logs.labels import Labels
 from flatline.logs.reading import clean, is_text, open_text, read_head
 from flatline.logs.scan import Scanner
-from flatline.logs.traceback import read_traceback, stream_lines
+from flatline.logs.streams import stream_lines
+from flatline.logs.traceback import read_traceback
 
 SHARED = Path(__file__).parents[3] / "shared"
 LOGS = sorted(

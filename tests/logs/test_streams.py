@@ -8,7 +8,8 @@ import pytest
 
 from flatline.logs.labels import Labels
 from flatline.logs.reading import clean, open_text
-from flatline.logs.traceback import read_traceback, stream_lines
+from flatline.logs.streams import stream_lines
+from flatline.logs.traceback import read_traceback
 
 TRACE = ("Traceback (most recent call last):", '  File "/a.py", line 1, in f', "    x()",
          "ValueError: boom {n}")  # fmt: skip
@@ -72,3 +73,24 @@ def test_a_head_behind_carriage_returns_keeps_its_label(tmp_path: Path) -> None:
     found = stream(tmp_path, text, 41, "")
 
     assert found == [(41, TRACE[0]), (43, TRACE[1]), (44, "OSError: x")]
+
+
+HEAD = "2024-05-01 05:42:27 ERROR [rank6] Traceback (most recent call last):"
+
+
+def test_a_logger_names_the_rank_above_the_frames_alone(tmp_path: Path) -> None:
+    """Its record has one prefix; lines that others label stand between."""
+    others = ["gpu01:11:12 [0] NCCL INFO Channel 00", "[rank3]: ValueError: theirs"]
+    text = "\n".join([HEAD, TRACE[1], *others, *TRACE[2:]]) + "\n"
+
+    assert [line for _, line in stream(tmp_path, text, 1, "r6")] == [HEAD, *TRACE[1:]]
+
+
+def test_labelled_frames_stay_with_their_head(tmp_path: Path) -> None:
+    """What nobody labels is another's then, or is no frame."""
+    labelled = [f"[rank6]: {line}" for line in TRACE]
+    between = "\n".join([labelled[0], "step 5", *labelled[1:]]) + "\n"
+    below = "\n".join([HEAD, "step 5", TRACE[1]]) + "\n"
+
+    assert [line for _, line in stream(tmp_path, between, 1, "r6")] == list(TRACE)
+    assert [line for _, line in stream(tmp_path, below, 1, "r6")] == [HEAD]

@@ -31,13 +31,8 @@ from flatline.logs.layout import layouts
 from flatline.logs.literals import SAID as OWN
 from flatline.logs.reading import TextFile, clean, open_text, sample_lines
 from flatline.logs.scan import Hit
-from flatline.logs.traceback import (
-    MESSAGE_CHARS,
-    RawCrash,
-    read_exception,
-    read_traceback,
-    stream_lines,
-)
+from flatline.logs.streams import key_below, stream_lines
+from flatline.logs.traceback import MESSAGE_CHARS, RawCrash, read_exception, read_traceback
 from flatline.logs.tracetext import CODE, FRAME, HEAD, exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
 from flatline.parsers import LineReader, Reported
@@ -374,13 +369,13 @@ class LogReader:
         consumed: dict[str, int] = {}
         for head, key in self._heads[:TRACEBACKS_PER_FILE]:
             own = self.labels.split(self._near.line(head))
-            if head <= consumed.get(key, 0) or not (share := self._near.of(own, head, HEAD)):
+            below = key_below(self.file, self.labels, head, key)
+            if head <= consumed.get(below, 0) or not (share := self._near.of(own, head, HEAD)):
                 continue
-            lines = stream_lines(self.file, self.labels, head, key)
-            raw = read_traceback(lines)
+            raw = read_traceback(stream_lines(self.file, self.labels, head, key))
             if raw is None:
                 continue
-            consumed[key] = raw.end_line
+            consumed[below] = raw.end_line
             self._crash(raw, key, share)
         if len(self._heads) > TRACEBACKS_PER_FILE:
             left = len(self._heads) - TRACEBACKS_PER_FILE
@@ -434,8 +429,9 @@ class LogReader:
 
     def _drop_quoted_code(self) -> None:
         """Matches on a frame's source line are code that was quoted, not lines that were said."""
-        inside = Blocks((c.cite.place, c.head.line + 1, c.cite.line - 1)
-                         for c in self.events.crashes)  # fmt: skip
+        inside = Blocks((place, c.head.line + 1, c.cite.line - 1)
+                         for c in self.events.crashes
+                         for place in {c.cite.place, self._place_below(c.head.line)})  # fmt: skip
 
         def quoted(match: Match) -> bool:
             line, place = match.cite.line, match.cite.place
@@ -444,6 +440,10 @@ class LogReader:
             return self.labels.split(self._near.line(line)).text.startswith("  ")
 
         self.events.matches = [m for m in self.events.matches if not quoted(m)]
+
+    def _place_below(self, head: int) -> Place:
+        """Of the frames: loggers may name the rank in the head alone."""
+        return self.place(self.labels.split(self._near.line(head + 1)))
 
     def _text(self, line: int) -> str:
         return next(iter(Bared(self.labels, self._near.lines(line, line))), "")

@@ -24,6 +24,8 @@ MOST_LOGS, HEAD_BYTES = 64, 16_384
 LEAST_DIGITS = 4
 SLACK = timedelta(minutes=2)
 """By which clocks of hosts and of the controller differ."""
+ZONE_STEP, ZONES = timedelta(minutes=15), 56
+"""Zones differ by quarters of an hour, from UTC by fourteen hours at most."""
 _STATED = re.compile(
     rb"((?i:prev\w*|parent|after\w*|last|old|chain\w*)\W{1,3})?\bSLURM_JOB_?ID\b['\"]?\s{0,3}[=:]\s{0,3}['\"]?(\d{1,12})\b"
 )
@@ -149,12 +151,42 @@ def in_its_time(
 ) -> tuple[list[Found], list[Log[S]]]:
     """The files with those of which it was unsure, and the logs, where what they date shows them
     to be the job's: with steps only where no log that is surely its own has any."""
+    found, logs = _without_earlier(found, logs, rows, gaps)
     stepless = not any(events.tracks for file, _, events in logs if file not in unsure)
     kept = [one for one in logs
             if one[0] not in unsure or _in_its_time(one[2], rows, stepless=stepless)]  # fmt: skip
     read = {id(file) for file, *_ in kept}
     gaps += (_left(file) for file in unsure if id(file) not in read)
     return [*found, *(file for file, *_ in kept if file in unsure)], kept
+
+
+def _without_earlier(
+    found: Sequence[Found], logs: Sequence[Log[S]], rows: Sequence[Job], gaps: list[Gap]
+) -> tuple[Sequence[Found], Sequence[Log[S]]]:
+    """Without logs that were over before the job began, where those named after it show no step:
+    what the last run left there.  A run with steps may have begun with that one's."""
+    own = [events for file, _, events in logs
+           if rows and file.kind == LOG and _is_named(file.source, rows[-1].id)]  # fmt: skip
+    if not own or any(events.tracks for events in own):
+        return found, logs
+    over = {id(file): file.source for file, _, events in logs
+            if file.kind == LOG and _was_over(events, rows)
+            and not _is_named(file.source, rows[-1].id)}  # fmt: skip
+    gaps += (Gap(LOG, "all that it dates was over before the job began: left out", source)
+             for source in over.values())  # fmt: skip
+    return ([file for file in found if id(file) not in over],
+            [one for one in logs if id(one[0]) not in over])  # fmt: skip
+
+
+def _was_over(events: LogEvents, rows: Sequence[Job]) -> bool:
+    """Whether all dates of a log lie before the job's time by its record, and no zone would lay
+    them within it: a container's clock may be UTC's where the record is local."""
+    began = min((row.started_at for row in rows if row.started_at), default=None)
+    ended, first, last = rows[-1].ended_at, events.first_seen, events.last_seen
+    if began is None or ended is None or first is None or last is None or last > began - SLACK:
+        return False
+    offsets = (n * ZONE_STEP for n in range(1, ZONES + 1))
+    return not any(began - SLACK <= first + at and last + at <= ended + SLACK for at in offsets)
 
 
 def _in_its_time(events: LogEvents, rows: Sequence[Job], *, stepless: bool) -> bool:

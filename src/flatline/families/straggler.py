@@ -31,6 +31,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 
 from flatline.facts import Facts
+from flatline.judging.addresses import carded
 from flatline.judging.anchored import UNPROVEN, Anchored
 from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
@@ -49,6 +50,7 @@ from flatline.judging.reported import Reported, reported
 from flatline.judging.slow_cpus import at_moments, beside, slow_cpus
 from flatline.judging.steering import leave_out
 from flatline.judging.throughput import Course, course, shown, step_at
+from flatline.judging.waited_for import on_its_card
 from flatline.model import Action, Claim, Finding, Judgement, LogCite, Place
 
 CODE = "D3"
@@ -105,13 +107,18 @@ def judge(facts: Facts) -> Judgement:
 def _judged(facts: Facts) -> Finding | None:
     told = printed_waits(facts) or tabled_waits(facts)
     if told is not None:
-        return _waited_for(facts, told)
+        return carded(facts, _waited_for(facts, told))
     by_itself = reported(facts)
     if by_itself is not None:
-        return _reported(facts, by_itself)
+        return carded(facts, _reported(facts, by_itself))
     slow = own_work(facts)
     if slow is not None:
-        return _slow_itself(facts, slow)
+        return carded(facts, _slow_itself(facts, slow))
+    return _measured(facts)
+
+
+def _measured(facts: Facts) -> Finding | None:
+    """By what the GPUs did while the run was slow."""
     run = course(facts)
     if run is None:
         return None
@@ -177,6 +184,7 @@ def _on_its_link(facts: Facts, late: Lone, link: Claim) -> Finding:
 def _waited_for(facts: Facts, told: Waits) -> Finding:
     """By what every rank printed of its own waits."""
     places = tuple(_named(facts, place, told.shows[0]) for place in told.places)
+    places, cards = on_its_card(facts, places, _measured)
     hosts = tuple(sorted({place.host for place in places if place.host}))
     more = f" and {len(places) - 1} more" if len(places) > 1 else ""
     return Finding(
@@ -185,7 +193,7 @@ def _waited_for(facts: Facts, told: Waits) -> Finding:
         f" {told.part:.0%} of each step for it",
         fault_class="late-rank",
         attribution="infrastructure",
-        shows=told.shows,
+        shows=(*told.shows, *cards),
         implies=(
             claim(
                 "A synchronised step is as long as its slowest rank's work.", *told.shows[0].cites

@@ -158,7 +158,7 @@ def _left_over(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
 
 def _still_tried(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """The hosts that alone say for a good part of the wait that a try to connect failed, where as
-    many are missing as run there."""
+    many are missing as run there, or all others gave up to wait for them."""
     missing, told = _missing(facts), dict[str, list[LogCite]]()
     for match in facts.matches:
         if match.signature.id == RETRIED and match.attempt == facts.last.n:
@@ -168,8 +168,10 @@ def _still_tried(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
                 return (), None
             told.setdefault(host, []).append(match.cite)
     hosts = len(facts.hosts or hosts_with_logs(facts))
-    waited = _SECONDS.search(missing[0].text) if missing is not None else None
-    if missing is None or waited is None or not told:
+    if missing is None:
+        return _tried_until(facts, told)
+    waited = _SECONDS.search(missing[0].text)
+    if waited is None or not told:
         return (), None
     if any(_lasted_s(said) < LONG * int(waited[1]) for said in told.values()):
         return (), None
@@ -180,6 +182,27 @@ def _still_tried(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     text = f"Alone {name_places(places)} tried again and again to connect"
     return places, claim(f"{text}, and {world - came} of {world} were missing", cite,
                          *(said[-1] for said in told.values()))  # fmt: skip
+
+
+def _tried_until(
+    facts: Facts, told: dict[str, list[LogCite]]
+) -> tuple[tuple[Place, ...], Claim | None]:
+    """The same where nobody counts who came: those went on to try until all others gave up."""
+    waited = _waited(facts) or _gave_up(facts)
+    ends = min((cite.at for cite in waited.values() if cite.at is not None), default=None)
+    begins = min((c.at for said in told.values() for c in said if c.at is not None), default=None)
+    begins = facts.last.started_at or begins
+    if ends is None or begins is None or set(told) & set(waited):
+        return (), None
+    if not _all(facts, {*told, *waited}) or len(told) > FEW_RATIO * len({*told, *waited}):
+        return (), None
+    length_s = (ends - begins).total_seconds()
+    if any(_lasted_s(said) < LONG * length_s for said in told.values()):
+        return (), None
+    places = tuple(Place(host=host) for host in sorted(told))
+    text = f"Alone {name_places(places)} tried again and again to connect"
+    return places, claim(f"{text}: the {len(waited)} others waited there until their timeout",
+                         *(said[-1] for said in told.values()), *waited.values())  # fmt: skip
 
 
 def _lasted_s(said: list[LogCite]) -> float:

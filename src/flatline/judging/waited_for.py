@@ -7,6 +7,7 @@ card that was not in the collective tell them.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from flatline.facts import Facts
@@ -19,7 +20,7 @@ from flatline.judging.lately import last_counted
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.stalled import stalled
 from flatline.judging.waiting import Waiting, accused, lagging, silent
-from flatline.model import Claim, Match, Place
+from flatline.model import Claim, Finding, Match, Place
 
 ACCUSED = 0.7
 """How sure a heartbeat that was missed makes of whom: no more than that."""
@@ -155,13 +156,18 @@ def _with_rank(facts: Facts, suspect: Suspect, everyone: Waiting) -> Suspect:
 
 
 def may_run_on(facts: Facts, place: Place, card: Place) -> bool:
+    """Whether nothing that is known speaks against it that a rank runs on a GPU."""
+    return runs_on(facts, place, card) is not False
+
+
+def runs_on(facts: Facts, place: Place, card: Place) -> bool | None:
     """
-    Whether a rank may run on a GPU: one of its host or, where that is not known, the one that its
+    Whether a rank runs on a GPU: one of its host or, where that is not known, the one that its
     number counts to.
 
     Launchers number the ranks of a host on, and a rank takes the GPU of its number there,
-    whichever order the hosts are in; in turns, the first of every host come first.  Where ranks
-    are not as many on every host, or GPUs have no numbers, it may be any.
+    whichever order the hosts are in; in turns, the first of every host come first.  None where
+    ranks are not as many on every host, or GPUs have no numbers: it may be any.
     """
     host, own = facts.on_host(place).host, facts.node_of(card.host or "")
     if host is not None:
@@ -170,10 +176,25 @@ def may_run_on(facts: Facts, place: Place, card: Place) -> bool:
     hosts = len(facts.hosts) or 1
     each, rest = divmod(world, hosts)
     if place.rank is None or card.gpu is None or not card.gpu.isdecimal() or rest or each < 2:
-        return True
+        return None
     index, gpu = facts.hosts.index(own) if own in facts.hosts else -1, int(card.gpu)
     in_turns = (place.rank % hosts, place.rank // hosts)
     return gpu == place.rank % each or (index, gpu) == in_turns
+
+
+def on_its_card(
+    facts: Facts, places: tuple[Place, ...], measured: Callable[[Facts], Finding | None]
+) -> tuple[tuple[Place, ...], tuple[Claim, ...]]:
+    """The one rank that is late with the card that alone was `measured` to work apart from the
+    others, and what shows that, where the card is that rank's; else the places as they are."""
+    if len(places) != 1 or places[0].rank is None or places[0].gpu is not None:
+        return places, ()
+    apart = measured(facts)
+    card = apart.culprits[0] if apart and len(apart.culprits) == 1 else Place()
+    if apart is None or not card.host or not card.gpu or not runs_on(facts, places[0], card):
+        return places, ()
+    named = replace(places[0], host=facts.node_of(card.host), gpu=card.gpu)
+    return (named,), apart.shows[:1]
 
 
 def _doubted(suspect: Suspect, place: Place, card: Place) -> Suspect:

@@ -65,13 +65,15 @@ _SYSLOG = re.compile(
 """Lines of syslog and journalctl, by daemons that run on nodes: a program's own
 `2026-03-02T04:10:58 INFO main:` has the same shape."""
 _OWN = re.compile(
-    r"\[(?:(?:[Rr]ank|RANK)[ :=_-]?(\d{1,6})|PG [^\[\]]{0,120}\(default_pg\) Rank (\d{1,6}))\]"
+    r"\[(?:(?:[Rr]ank|RANK)[ :=_-]?(\d{1,6})"
+    r"(?:, ?(?!ranks?\b)[A-Za-z]\w{0,30}[ =:]{1,2}[^\[\],]{0,60}\d[^\[\],]{0,40})?"
+    r"|PG [^\[\]]{0,120}\(default_pg\) Rank (\d{1,6}))\]"
     r"|\b(?:rank|RANK)=(\d{1,6})(?=[\s,|]|$)"
 )
 _PROCESS = re.compile(r"\[p(\d{1,6})\](?: |$)")
 _LOGGER = re.compile(
     r"(?:(?:\[[^\[\]]{0,120}\]|\([^()]{0,120}\)|[IWEF]\d{3,4}\b|[\w./-]{1,80}:\d{1,6}\]"
-    r"|[\d:.,/TZ+-]+|[A-Z]{4,8}\b|[\w.]{1,60}:|-|\|)[:|]?\s*+)*+"
+    r"|[\d:.,/TZ+-]+|[A-Z]{4,8}\b|[\w.]{1,60}:|(?<=\| )[\w.]{1,60}(?= \|)|-|\|)[:|]?\s*+)*+"
 )
 _LINE_START = re.compile(
     r"[\[({]|\d{4}[-/]\d\d|\d\d:\d\d|[IWEF]\d{3,4} |[A-Z]{4,8}\b|Traceback |  File "

@@ -314,11 +314,11 @@ class MetricsSource:
 
     def _stands_at(self, labels: Labels, place: Place) -> bool:
         """Whether a series of a native query is the one of a place: its labels, as far as an
-        exporter reads them as a place, are the same."""
+        exporter reads them as a place, are the same, by whichever name of its host."""
         from flatline.series.answer import place_of
 
-        native = dict(labels)
-        places = {place_of(exporter.canonical(native)) for exporter in self._exporters}
+        native, plain = dict(labels), [replace(one, hosts={}) for one in self._exporters]
+        places = {place_of(one.canonical(native)) for one in (*self._exporters, *plain)}
         return place in places or not places
 
 

@@ -18,7 +18,7 @@ from flatline.vocab.gpus import LABELLED, VALUED, indexed, indexes
 from flatline.vocab.hosts import UNAME, named, names_of
 from flatline.vocab.origins import natives
 from flatline.vocab.rewrite import Scope, restrictions
-from flatline.vocab.spellings import in_one_spelling
+from flatline.vocab.spellings import in_one_spelling, of_containers
 from flatline.vocab.users import in_pieces
 
 if TYPE_CHECKING:
@@ -41,13 +41,15 @@ class Readings:
         self.engine, self.gaps = engine, list[Gap]()
         names = engine.names()
         bound = [e for v in vocabularies() if (e := bind(v, names)) is not None]
-        self.exporters = self._named(bound, addresses)
+        self.exporters = self._named(bound, addresses, scope.hosts)
         if names and not self.exporters:
             reason = "no exporter that is known wrote these"
             self.gaps.append(Gap("GPU metrics", reason, engine.source))
         self.late = self._put_right(scope, window)
 
-    def _named(self, bound: Sequence[Exporter], addresses: Mapping[str, str]) -> list[Exporter]:
+    def _named(
+        self, bound: Sequence[Exporter], addresses: Mapping[str, str], own: Sequence[str]
+    ) -> list[Exporter]:
         """The exporters with the names of hosts that stand in their data as addresses."""
 
         def described(metric: str) -> list[dict[str, str]]:
@@ -59,6 +61,7 @@ class Readings:
         for exporter in bound:
             one, told = in_one_spelling(exporter, described)
             hosts = natives(self.engine, one, "host")
+            told = {**told, **of_containers(one, hosts, described, names, own)}
             whole, unnamed = named(one, hosts, {**names, **told})
             whole = indexed(whole, natives(self.engine, whole, "gpu"), known)
             out.append(whole := in_pieces(whole, described))

@@ -4,6 +4,8 @@ Hosts that some of an exporter's series name by one label and some by another.
 Exporters are upgraded a host at a time, and a new version may spell a label in another way
 (dcgm-exporter's `Hostname` became `hostname`).  A query can group by one label alone: by the one
 that Prometheus adds to every series, as long as it says the same as the names do.
+
+An exporter that runs in a container names that one, and is scraped at the address of its host.
 """
 
 from __future__ import annotations
@@ -12,6 +14,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from flatline.vocab import Exporter, two_spellings
+from flatline.vocab.hosts import bare
 
 LEAST_PAIRED = 2
 """Spellings that name a host themselves."""
@@ -41,3 +44,42 @@ def in_one_spelling(
     left_out = {two_spellings(exporter.name, "host", own[0], other) for other in own[1:]}
     gaps = tuple(gap for gap in exporter.gaps if gap not in left_out)
     return replace(exporter, labels={**exporter.labels, "host": scrape}, gaps=gaps), names
+
+
+def of_containers(
+    exporter: Exporter,
+    natives: Iterable[str],
+    series: Callable[[str], Iterable[Mapping[str, str]]],
+    names: Mapping[str, str],
+    known: Iterable[str],
+) -> Mapping[str, str]:
+    """
+    The hosts behind the names that are no host's: who answers at the address of the scrape.
+
+    `names` has the host of each address, `known` are hosts of the run beside these.  Nothing of a
+    name that was scraped at several addresses, nor of an address that goes with several names: a
+    gateway hands on what other hosts measured, and stands on one of its own.
+    """
+    scrape = next((rule for rule in exporter.spellings if rule.port), None)
+    rule = exporter.labels.get("host")
+    hosts = {_short(host) for host in (*names.values(), *known)}
+    if scrape is None or rule is None or rule == scrape or not names:
+        return {}
+    strange = {native for native in natives if native and _short(native) not in hosts}
+    targets: dict[str, set[str]] = {}
+    held: dict[str, set[str]] = {}
+    for metric in {carrier.metric: None for carrier in exporter.carriers.values()}:
+        if strange <= targets.keys():
+            break
+        for labels in series(metric):
+            name, target = labels.get(rule.label, ""), bare(labels.get(scrape.label, ""))
+            targets.setdefault(name, set()).add(target)
+            held.setdefault(target, set()).add(name)
+    alone = {name: next(iter(targets[name])) for name in strange & targets.keys()
+             if len(targets[name]) == 1}  # fmt: skip
+    return {name: names[target] for name, target in alone.items()
+            if target in names and len(held[target]) == 1}  # fmt: skip
+
+
+def _short(host: str) -> str:
+    return host.partition(".")[0].lower()
