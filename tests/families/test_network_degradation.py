@@ -141,6 +141,53 @@ def test_one_phase_of_a_log_of_few_points(tmp_path: Path, later_s: int, found: b
     assert [f.culprits for f in answer] == ([(Place(host="n3"),)] if found else [])
 
 
+def short(folder: Path, per_host: dict[int, dict[str, Rate]], slow_from: int = 1000) -> Judgement:
+    """36 minutes, read each minute, of which the end is slow; by metric the counts a second."""
+    noise = random.Random(7)
+    lines = []
+    for host in range(8):
+        for metric in ("node_infiniband_symbol_error_total",
+                       "node_infiniband_out_of_sequence_total"):  # fmt: skip
+            rate, total = per_host.get(host, {}).get(metric), 0.0
+            for at in range(0, 2160, 60):
+                total += 60 * rate(host, at) if rate else 0.0
+                label = f'instance="n{host}:9100",device="mlx5_0",port="1"'
+                lines.append(sample(metric, label, int(total), at))
+    track = Track("job.log", NOWHERE, None, "plain")
+    for n in range(1, 70):
+        took = (2.3 if 30 * n > slow_from else 2.0) * noise.lognormvariate(0, 0.004)
+        progress = Progress("train", step=20 * n, loss=2.0, step_s=took)
+        track.add(progress, n, datetime.fromtimestamp(T0 + 30 * n, UTC), 0)
+    facts, source = facts_of(folder, lines, track)
+    return checked(judge(facts), source)
+
+
+def late(host: int, at: float) -> float:
+    return 4.0 if at > 950 else 0.0
+
+
+def test_the_end_of_a_failing_link_and_its_peers(tmp_path: Path) -> None:
+    """Where it comes in it counts symbols in error, its peers packets that are missing; of one
+    phase of few stretches never surely."""
+    gone = {"node_infiniband_out_of_sequence_total": late}
+    own = {"node_infiniband_symbol_error_total": late}
+    (found,) = findings(short(tmp_path, {4: gone, 5: own, 6: gone}))
+
+    assert (found.culprits, found.role) == ((Place(host="n5"),), "cause")
+    assert found.most < 0.8
+
+
+@pytest.mark.parametrize(
+    "rate", [lambda host, at: 4.0, lambda host, at: 4.0 if at > 300 else 0.0,
+             lambda host, at: 4.0 if at > 1500 else 0.0],
+    ids=["all the time", "long before", "long after"],
+)  # fmt: skip
+def test_what_did_not_begin_with_the_fall(tmp_path: Path, rate: Rate) -> None:
+    answer = short(tmp_path, {5: {"node_infiniband_out_of_sequence_total": rate}})
+
+    assert not [f for f in findings(answer) if f.role == "cause"]
+
+
 def test_loss_in_fast_time_leaves_it_open(tmp_path: Path) -> None:
     """Something else slowed the run; neither found nor cleared."""
     assert judged(tmp_path, lambda host, at: 40 if host == 4 and at < 1400 else 0) is None

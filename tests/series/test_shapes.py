@@ -147,7 +147,9 @@ def test_single_spikes_are_no_phase() -> None:
         (((10, 100), (1, 91), (6, 80), (1, 88), (10, 100)), [11, 7, 10]),
         (((10, 100), (3, 80), (13, 100)), [26]),  # too short to be a phase
         (((80, 100), (6, 80), (80, 100)), [166]),  # too small a part
-        (((8, 100), (4, 80), (2, 100), (4, 80), (8, 100)), [26]),  # and not all together
+        (((8, 100), (5, 80), (8, 100), (5, 80), (8, 100)), [8, 5, 8, 5, 8]),
+        (((4, 100), (3, 80), (4, 100), (3, 80), (12, 100)), [26]),  # two that are too short
+        (((4, 100), (4, 80)) * 3, [24]),  # as many of few points come by chance
     ],
 )
 def test_few_points_that_stand_apart_are_a_phase(

@@ -27,6 +27,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 
 from flatline.facts import Facts
@@ -61,6 +62,8 @@ MOST_HOSTS = 0.5
 CONSTANT = 0.9
 """Bursting in so much of the time leaves nothing to compare with."""
 OPEN = "Which end of the link is at fault: the switch's own counters would tell."
+ONCE = 0.65
+"""One phase of a short run: other things may have begun with it."""
 UNSURE = 0.79
 """Just short of confident: nothing says that the collectives cross the device."""
 _SHOWN = 4
@@ -76,12 +79,14 @@ def judge(facts: Facts) -> Judgement:
     if run is None or network is None:
         return None
     low = run.low(network.cut)
-    found = losses.aligned(network, network.lit, low)
     hosts = {host for read in network.read.values() for host in read.rows}
+    sure = losses.aligned(network, network.lit, low)
+    found = sure or losses.once(network, low)
     if found is not None:
         found = losses.without_echoes(network, found, low)
-        return _finding(facts, run, network, found) if (
-            len(found.hosts) <= MOST_HOSTS * len(hosts)) else None  # fmt: skip
+        few = len(found.hosts) <= MOST_HOSTS * len(hosts)
+        told = _finding(facts, run, network, found) if few else None
+        return told if sure or told is None else replace(told, strength=ONCE, most=UNSURE)
     at = anchored(run.pace, network.cut, network.lit)
     fine = losses.closely(facts, run, network) if at is None else None
     if fine is not None:

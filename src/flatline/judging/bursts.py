@@ -110,7 +110,11 @@ def marked(
 
 
 def align(
-    lit: Mapping[str, Sequence[bool]], low: Sequence[bool | None], *, rare: bool = False
+    lit: Mapping[str, Sequence[bool]],
+    low: Sequence[bool | None],
+    *,
+    rare: bool = False,
+    chance: float = CHANCE,
 ) -> Aligned | None:
     """Hosts whose bursts make up the slow phases; None where none do, or chance might.  Bursts of
     what sound hosts never show are `rare`: it counts for them that they leave fast time alone."""
@@ -133,7 +137,7 @@ def align(
         _, covered, within = _covering(by_host, _cut_at_random(len(slow), phases, dice))
         as_well["covered"] += covered >= recall
         as_well["alone"] += covered * within >= recall * precise
-        if min(as_well[way] for way in ways) > CHANCE * (1 + DRAWS) - 1:
+        if min(as_well[way] for way in ways) > chance * (1 + DRAWS) - 1:
             return None
     return Aligned(hosts, recall, (1 + min(as_well[way] for way in ways)) / (1 + DRAWS))
 

@@ -70,10 +70,9 @@ def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
         return None
     losses = [track.loss[i] for i in span if track.has_loss[i]]
     norms = [track.grad_norm[i] for i in span if track.has_grad[i]]
-    if (
-        _knows_nothing(facts, (seen.head, seen.tail), "lm" in track.loss_name.lower())
-        or max(Counter(losses).values()) > MOST_ALIKE * len(losses)
-    ):
+    if _knows_nothing(facts, (seen.head, seen.tail), "lm" in track.loss_name.lower()) or max(
+        Counter(losses).values()
+    ) > MOST_ALIKE * len(losses):
         return None
     if not _settled(norms) or max(norms) > SETTLED or trend(losses) > RISE_Z:
         return None

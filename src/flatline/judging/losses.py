@@ -10,7 +10,7 @@ from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.anchored import EFFECT, anchored, finest, stretch_levels
-from flatline.judging.bursts import APART_RATIO, LEAST_COUNT, Aligned, Bar, align, bursts
+from flatline.judging.bursts import APART_RATIO, CHANCE, LEAST_COUNT, Aligned, Bar, align, bursts
 from flatline.judging.throughput import Course
 from flatline.judging.timeline import ByHost, Timeline, timeline
 from flatline.model import Match
@@ -41,6 +41,11 @@ ECHO = 0.05
 """Of what the host that lost most counts in the same signal: its peers see some of its losses, as
 packets that come out of order or are late.  A judgement; where hosts lose by their own links they
 are within a few times of one another."""
+ONCE, BEFORE = 0.15, 3
+"""How often chance may cover a phase as well where hosts lost nothing in so many stretches before
+it: what begins with the run's fall is seldom there at all.  A judgement."""
+AT_THE_LINK = ("rdma_symbol_errors_total", "rdma_receive_errors_total")
+"""Counted where they come in; who sends through that link counts what got lost on it."""
 LEAST_SHARE = 0.1
 """Of the run's time: what bursts less costs it little, however slow it is then."""
 
@@ -175,6 +180,18 @@ def aligned(
     return align(lit, low, rare=found.what in RARE)
 
 
+def once(found: Network, low: Sequence[bool | None]) -> Aligned | None:
+    """The same where one phase of few stretches may meet anything by chance, of hosts that lost
+    nothing before it."""
+    if found.what not in RARE:
+        return None
+    met = align(found.lit, low, rare=True, chance=ONCE)
+    before = next((at for at, slow in enumerate(low) if slow), 0)
+    calm = max(0, before - 1)
+    quiet = met is not None and not any(any(found.lit[host][:calm]) for host in met.hosts)
+    return met if quiet and calm >= BEFORE else None
+
+
 def without_echoes(found: Network, known: Aligned, low: Sequence[bool | None]) -> Aligned:
     """The same without hosts that count a small part of what another does in the signal that each
     counts most in, or hardly more than the usual host, where the others cover as much of the slow
@@ -192,8 +209,19 @@ def without_echoes(found: Network, known: Aligned, low: Sequence[bool | None]) -
         return own / most if most and own >= APART_RATIO * usual else 0.0
 
     kept = {host: found.lit[host] for host in known.hosts if part(host) >= ECHO}
-    alone = aligned(found, kept, low) if len(kept) < len(known.hosts) else None
-    return alone if alone is not None and alone.recall >= known.recall else known
+    here = [read for signal, read in found.read.items() if signal in AT_THE_LINK]
+    at_the_link = {
+        host: found.lit[host] for host in bursts(here, found.cut) if host in known.hosts
+    }
+    for fewer in (at_the_link, kept):
+        alone = (
+            align(fewer, low, rare=found.what in RARE, chance=max(known.chance, CHANCE))
+            if 0 < len(fewer) < len(known.hosts)
+            else None
+        )
+        if alone is not None and alone.recall >= known.recall:
+            return alone
+    return known
 
 
 def slower(run: Course, found: Network) -> dict[str, float]:

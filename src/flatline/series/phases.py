@@ -6,9 +6,9 @@ highest and the lowest point of that sum, which finds a dip in the middle as wel
 chance of straying so far is Kuiper's (its asymptotic form).  A series without a change is tried
 once, each phase that was found once more.  Ranks make single spikes harmless.
 
-Ranks know nothing of how far off a few points are, of which a sum never strays far.  Where the
-highest or the lowest points all follow one another, with nothing between them and the rest, they
-are a phase by the odds of that alone.
+Ranks know nothing of how far off a few points are, of which a sum never strays far, nor does it
+where dips come and go.  Where the highest or the lowest points follow one another in a run or a
+few, with nothing between them and the rest, they are phases by the odds of that alone.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from math import comb, exp
+from math import ceil, comb, exp
 from statistics import median
 
 CHANCE = 0.01
@@ -112,23 +112,41 @@ def _cuts(
 
 
 def _together(values: Sequence[float], chance: float, least: int) -> list[int]:
-    """Where the points begin and end that follow one another and stand apart from all others: of
-    any number of the highest or the lowest, those with the widest gap. None where chance might."""
+    """Where the runs of points begin and end that stand apart from all others: of any number of
+    the highest or the lowest, those with the widest gap that make few runs. None where chance
+    might make as few."""
     count = len(values)
     order = sorted(range(count), key=values.__getitem__)
     found: tuple[float, list[int]] = (0.0, [])
     for ranked in (order, order[::-1]):
-        first, last = count, 0
-        for many, at in enumerate(ranked[: count // 2], 1):
-            first, last = min(first, at), max(last, at)
-            if last - first + 1 != many or many < max(least, SHARE * count):
-                continue
-            gap = abs(values[ranked[many]] - values[at])
+        for many in range(max(least, ceil(SHARE * count)), count // 2 + 1):
+            gap = abs(values[ranked[many]] - values[ranked[many - 1]])
             step = abs(values[ranked[many // 2]] - values[ranked[(many + count) // 2]])
-            odds = count * (count - many + 1) / comb(count, many)
-            if odds <= chance and gap > max(GAP * step, found[0]):
-                found = gap, [first, last + 1]
+            if gap <= max(GAP * step, found[0]):
+                continue
+            runs = _runs(sorted(ranked[:many]))
+            if min(end - first for first, end in runs) < least:
+                continue
+            if count * _odds(count, many, len(runs)) <= chance:
+                found = gap, [edge for run in runs for edge in run]
     return found[1]
+
+
+def _runs(points: Sequence[int]) -> list[tuple[int, int]]:
+    """The runs of neighbours among these, first..last + 1."""
+    runs: list[tuple[int, int]] = []
+    for at in points:
+        if runs and runs[-1][1] == at:
+            runs[-1] = runs[-1][0], at + 1
+        else:
+            runs.append((at, at + 1))
+    return runs
+
+
+def _odds(count: int, many: int, runs: int) -> float:
+    """How often so many of these points, drawn at random, make so few runs."""
+    ways = sum(comb(count - many + 1, n) * comb(many - 1, n - 1) for n in range(1, runs + 1))
+    return ways / comb(count, many)
 
 
 def _strayed(values: Sequence[float]) -> list[float]:
