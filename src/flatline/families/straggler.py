@@ -126,6 +126,7 @@ def _measured(facts: Facts) -> Finding | None:
     return found or _at_times(facts, run) or _all_through(facts, run)
 
 
+# That one works more than its peers is rare; they work less for many reasons.
 LOOKS = ((ACTIVITY, ABOVE, "slow-device"), (ACTIVITY, BELOW, "slow-host"),
          *((signal, GAPS, "slow-host") for signal in RESIDENT))  # fmt: skip
 
@@ -135,7 +136,9 @@ def _in_phases(facts: Facts, run: Course) -> Finding | None:
         return None
     for signal, ratio, kind in LOOKS:
         ranks = fleet(facts, run, signal)
-        found = None if ranks is None else ranks.in_slow_phases(ratio, LEAST_SPREAD)
+        found = (
+            None if ranks is None else ranks.in_slow_phases(ratio, LEAST_SPREAD, rare=ratio > 1)
+        )
         if ranks is not None and found is not None:
             return _finding(facts, run, ranks, found, kind)
     return _launched_late(facts, run)
@@ -347,7 +350,7 @@ def _launched_late(facts: Facts, run: Course) -> Finding | None:
     apart from the others'."""
     for signal in RESIDENT:
         ranks = fleet(facts, run, signal)
-        found = None if ranks is None else ranks.in_slow_phases(BRIEF, LEAST_SPREAD)
+        found = None if ranks is None else ranks.in_slow_phases(BRIEF, LEAST_SPREAD, rare=False)
         if ranks is None or found is None:
             continue
         hosts = {place.host or "" for place in ranks.read.rows}

@@ -80,15 +80,14 @@ class Fleet:
     def names(self) -> dict[str, Place]:
         return {str(place): place for place in self.read.rows}
 
-    def in_slow_phases(self, ratio: float, floor: float) -> Aligned | None:
+    def in_slow_phases(self, ratio: float, floor: float, *, rare: bool) -> Aligned | None:
         """The GPUs beyond `ratio` of the others of their model (above, or below where it is less
-        than 1), by their spread and by `floor` at least.  That one works more than its peers is
-        rare; they work less for many reasons."""
+        than 1), by their spread and by `floor` at least; `rare` as in `align`."""
         low = self.run.low(self.cut)
         slow, fast = ([at for at, mark in enumerate(low) if mark is wanted]
                       for wanted in (True, False))  # fmt: skip
         lit = self._at_work(self._apart(ratio, floor), lambda _: (slow, fast))
-        found = align(lit, low, rare=ratio > 1)
+        found = align(lit, low, rare=rare)
         if found is None or not self._few(found.hosts):
             return None
         needed = EXPLAINS_SHARE * (1.0 - min(phase.part for phase in self.run.slow))

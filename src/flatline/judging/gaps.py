@@ -28,7 +28,7 @@ def gaps_of(facts: Facts, run: Course, hosts: Collection[str]) -> tuple[Claim, .
     alone; nothing where that is not so or was not measured."""
     for signal in RESIDENT:
         ranks = fleet(facts, run, signal) if run.slow else None
-        found = None if ranks is None else ranks.in_slow_phases(GAPS, LEAST_SPREAD)
+        found = None if ranks is None else ranks.in_slow_phases(GAPS, LEAST_SPREAD, rare=False)
         if ranks is None or found is None:
             continue
         places = [ranks.names()[name] for name in found.hosts]

@@ -58,7 +58,7 @@ def _with_the_run(facts: Facts, code: str) -> Finding | None:
     if run is None or measured is None:
         return None
     looks = (BELOW, *FARTHER) if run.slow else ()
-    asked = ((part, measured.in_slow_phases(part, LEAST_HERTZ)) for part in looks)
+    asked = ((part, measured.in_slow_phases(part, LEAST_HERTZ, rare=True)) for part in looks)
     beyond, found, spared = BELOW, None, False
     for part, apart in asked:
         beyond, found = part, _waited_for(facts, measured, apart) if apart is not None else None
