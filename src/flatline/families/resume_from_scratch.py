@@ -74,6 +74,8 @@ _A_PLACE = re.compile(r"\b(?:in|at|under) ['\"]?[\w.~/]", re.IGNORECASE)
 """A line that says where it looked may have looked in the wrong one."""
 CHAINED = 0.72
 """How sure a shared name and plan make: whoever changed something may begin anew on purpose."""
+FAR_EPOCHS = 2
+"""An epoch before which no checkpoint need have been written: most programs write one an epoch."""
 FRESH_SHARE = 0.5
 """A first step below half of the last saved one is a new beginning: a sound resume goes on."""
 
@@ -120,6 +122,8 @@ def _silent(facts: Facts) -> Judgement:
     went_on = _went_on(facts, first)
     if asked and not went_on and (fresh or _from_the_start(facts, first, left)):
         return _restarted(facts, first, asked, fresh)
+    if not asked and (far := _far_before(facts, first, left, fresh)) is not None:
+        return _looked_in_vain(facts, first, far, fresh)
     if asked and went_on:
         return Cleared(CODE, f"training went on at step {first.step}", (asked[-1], first.cite))
     met = [m for m in facts.tagged("target-reached") if m.attempt == facts.last.n]
@@ -253,6 +257,38 @@ def _counts_anew(facts: Facts, first: Point, left: frozenset[int]) -> bool:
         return bool(track.epoch[at] <= 1 and track.epoch[at] < FRESH_SHARE * epochs)
     steps = max((t.steps[i] for t, i in before), default=-1)
     return steps > 0 and 0 <= track.steps[at] < FRESH_SHARE * steps
+
+
+def _far_before(
+    facts: Facts, first: Point, left: frozenset[int], fresh: list[Marker]
+) -> Point | None:
+    """The last point of a try that the same log shows epochs into its training, and that had not
+    begun by looking for a checkpoint in vain, where this one did and is in its first epoch."""
+    track, looked = first.track, [m for m in fresh if m.progress.step is None]
+    tried = left - {m.attempt for m in facts.markers_of("fresh")}
+    if not looked or not isfinite(track.epoch[first.index]) or track.epoch[first.index] > 1:
+        return None
+    before = [i for n in sorted(tried) for i in track.of_attempt(n) if isfinite(track.epoch[i])]
+    if not before or track.epoch[before[0]] < FAR_EPOCHS:
+        return None
+    return facts.point(track, before[-1])
+
+
+def _looked_in_vain(facts: Facts, first: Point, far: Point, fresh: list[Marker]) -> Finding:
+    """The same program looks for its checkpoint after a try that had gone on from one."""
+    found = _restarted(facts, first, [far.cite], fresh)
+    epoch = far.track.epoch[far.index]
+    return replace(
+        found,
+        summary=f"Training had come to epoch {epoch:g}; begun again, it found no checkpoint and"
+        " silently began anew",
+        strength=CHAINED,
+        most=CHAINED,
+        shows=(claim(f"The try before this one had come to epoch {epoch:g}", far.cite),
+               *found.shows[1:]),
+        cannot_decide=("Whether a new beginning was meant: nothing that was read says so.",
+                       *found.cannot_decide),
+    )  # fmt: skip
 
 
 def _first_try(facts: Facts) -> bool:

@@ -35,6 +35,7 @@ from flatline.judging.anchored import UNPROVEN, Anchored
 from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
+from flatline.judging.fell_behind import Behind, fell_behind
 from flatline.judging.gaps import GAPS, LEAST_SPREAD, RESIDENT, SAID
 from flatline.judging.kept_on import kept_on
 from flatline.judging.lone_power import Drew, drew_more
@@ -48,7 +49,7 @@ from flatline.judging.printed_waits import Waits, printed_waits
 from flatline.judging.reported import Reported, reported
 from flatline.judging.slow_cpus import at_moments, beside, slow_cpus
 from flatline.judging.steering import leave_out
-from flatline.judging.throughput import Course, course, shown, step_at
+from flatline.judging.throughput import Course, course, shown, step_at, steps_of
 from flatline.model import Action, Claim, Finding, Judgement, LogCite, Place
 
 CODE = "D3"
@@ -106,9 +107,10 @@ def _judged(facts: Facts) -> Finding | None:
     told = printed_waits(facts) or tabled_waits(facts)
     if told is not None:
         return _waited_for(facts, told)
-    by_itself = reported(facts)
-    if by_itself is not None:
+    if (by_itself := reported(facts)) is not None:
         return _reported(facts, by_itself)
+    if (behind := fell_behind(facts)) is not None:
+        return _behind(facts, behind)
     slow = own_work(facts)
     if slow is not None:
         return _slow_itself(facts, slow)
@@ -234,6 +236,19 @@ def _reported(facts: Facts, told: Reported) -> Finding:
         cannot_decide=(OPEN, "Whether it has another part of the work by design."),
         actions=_actions(facts, hosts),
         resubmit="exclude" if hosts else "unknown",
+    )  # fmt: skip
+
+
+def _behind(facts: Facts, behind: Behind) -> Finding:
+    """By the program's own timing, in the slow time alone."""
+    run, phase, found = behind.run, behind.phase, _reported(facts, behind.told)
+    return replace(
+        found,
+        summary=f"{behind.told.places[0]} worked at {behind.told.score:.2f} of the fastest since"
+        f" throughput was {1 - phase.part:.0%} down",
+        shows=(*found.shows, shown(facts, run, phase)),
+        onset=datetime.fromtimestamp(phase.begins, UTC) if run.pace.clocked else None,
+        onset_step=steps_of(run, phase)[0], cannot_decide=(OPEN,),
     )  # fmt: skip
 
 

@@ -36,6 +36,7 @@ from flatline.facts import Facts, Track
 from flatline.judging.again import RECOMPILED, again
 from flatline.judging.announced_sizes import announced
 from flatline.judging.claims import claim
+from flatline.judging.left_uncompiled import GaveUp, left_uncompiled
 from flatline.judging.printed_sizes import printed_balance, printed_sizes
 from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, quiet
 from flatline.judging.throughput import (
@@ -47,6 +48,7 @@ from flatline.judging.throughput import (
     in_order,
     shown,
     step_at,
+    steps_of,
     times,
 )
 from flatline.judging.timeline import timeline
@@ -134,6 +136,8 @@ def judge(facts: Facts) -> Judgement:
     compiled = again(facts, CODE, RECOMPILED)
     if compiled is not None:
         return compiled
+    if (gave_up := left_uncompiled(facts)) is not None:
+        return _uncompiled(facts, gave_up)
     run = course_in_order(facts)
     raised = other_dynamics(facts, CODE, MOVED.items())
     if run is None or raised is not None:
@@ -177,6 +181,31 @@ def judge(facts: Facts) -> Judgement:
         most=BLIND,
         cannot_decide=(NOT_READ, *found.cannot_decide),
     )
+
+
+def _uncompiled(facts: Facts, told: GaveUp) -> Finding:
+    run, phase, cite = told.run, told.phase, told.said.cite
+    step = steps_of(run, phase)[0]
+    return Finding(
+        code=CODE,
+        summary=f"Throughput fell by {1 - phase.part:.0%} at step {step}, where the compiler gave a"
+        " function up: it is run uncompiled since",
+        fault_class=RECOMPILED.fault_class,
+        attribution="training",
+        shows=(claim("Torch says that it compiles a function no more", cite),
+               shown(facts, run, phase)),
+        implies=(claim("Calls of kinds that were not compiled before run step by step.", cite),),
+        strength=0.75,
+        severity="degraded",
+        scope="all",
+        onset=cite.at,
+        onset_step=step,
+        attempt=facts.last.n,
+        ended_run=False,
+        cannot_decide=(RECOMPILED.open_,),
+        actions=(RECOMPILED.action,),
+        resubmit="fix_first",
+    )  # fmt: skip
 
 
 def _grown(
