@@ -40,7 +40,7 @@ _BY_TYPE = tuple(
         (r"cudadrv\.|(?:Nvvm|Linker|CompilationError|PTXError|OutOfResources|NoSuchDisplay"
          r"|DisplayConnection)\w*$", "env"),
         (r"Permission(?:Denied)?Error$", "env"),
-        (r"(ModuleNotFound|Import|PackageNotFound|DistributionNotFound|VersionConflict|Glibc)"
+        (r"(ModuleNotFound|Import|(?:Package|Namespace)NotFound|DistributionNotFound|VersionConflict|Glibc)"
          r"\w*(Error)?$", "env"),
         (r"(RepositoryNotFound|EntryNotFound|LocalEntryNotFound|GatedRepo|HFValidation|"
          r"RevisionNotFound|HfHubHTTP|SafetensorError|OfflineModeIsEnabled)\w*$", "asset"),
@@ -112,7 +112,7 @@ _ABOUT_DATA = re.compile(
     re.IGNORECASE,
 )
 _SETTING = re.compile(
-    r"\bnum_(?:classes|labels)\b|\bvocab_size\b|\bhave any device set\b"
+    r"\b[Bb]atch[ _]?size\b.{0,60}\bdivisible\b|\bnum_(?:classes|labels)\b|\bvocab_size\b|\bhave any device set\b"
     r"|is not (?:registered|in the [\w ]{1,40}registry)"
     r"|\bconfig key\b|\bunrecognized (?:configuration|argument)"
     r"|\b(?:must|should) be one of\b|\balready (?:been )?(?:registered|used|defined"
