@@ -122,10 +122,15 @@ def _silent(facts: Facts) -> Judgement:
     went_on = _went_on(facts, first)
     if asked and not went_on and (fresh or _from_the_start(facts, first, left)):
         return _restarted(facts, first, asked, fresh)
-    if not asked and (far := _far_before(facts, first, left, fresh)) is not None:
-        return _looked_in_vain(facts, first, far, fresh)
     if asked and went_on:
         return Cleared(CODE, f"training went on at step {first.step}", (asked[-1], first.cite))
+    return _not_asked(facts, first, asked, fresh, left)
+
+
+def _not_asked(
+    facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker], left: frozenset[int]
+) -> Judgement:
+    """Where no resume was asked for, or nothing tells whether it was heeded."""
     met = [m for m in facts.tagged("target-reached") if m.attempt == facts.last.n]
     if met:
         text = "whatever it began from, the program measured that its target quality was reached"
@@ -134,6 +139,9 @@ def _silent(facts: Facts) -> Judgement:
     if left_behind is not None and _anew(first, left_behind):
         return _chained(facts, first, left_behind, fresh)
     looked = [m for m in fresh if m.progress.step is None]
+    far = None if asked else _far_before(facts, first, left, fresh)
+    if far is not None:
+        return _looked_in_vain(facts, first, far, fresh)
     if not asked and begins_where_it_saves(facts):
         text = "it looked where it saves itself, and nothing that was read tells of an earlier run"
         return Cleared(CODE, text, (looked[0].cite, first.cite))

@@ -104,18 +104,15 @@ def judge(facts: Facts) -> Judgement:
 
 
 def _judged(facts: Facts) -> Finding | None:
-    told = printed_waits(facts) or tabled_waits(facts)
-    if told is not None:
+    if (told := printed_waits(facts) or tabled_waits(facts)) is not None:
         return _waited_for(facts, told)
     if (by_itself := reported(facts)) is not None:
         return _reported(facts, by_itself)
     if (behind := fell_behind(facts)) is not None:
         return _behind(facts, behind)
-    slow = own_work(facts)
-    if slow is not None:
+    if (slow := own_work(facts)) is not None:
         return _slow_itself(facts, slow)
-    run = course(facts)
-    if run is None:
+    if (run := course(facts)) is None:
         return None
     found = _in_phases(facts, run) or _waited_in_vain(facts, run)
     return found or _at_times(facts, run) or _all_through(facts, run)

@@ -36,7 +36,7 @@ from flatline.facts import Facts, Track
 from flatline.judging.again import RECOMPILED, again
 from flatline.judging.announced_sizes import announced
 from flatline.judging.claims import claim
-from flatline.judging.left_uncompiled import GaveUp, left_uncompiled
+from flatline.judging.left_uncompiled import left_uncompiled
 from flatline.judging.printed_sizes import printed_balance, printed_sizes
 from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, quiet
 from flatline.judging.throughput import (
@@ -133,11 +133,9 @@ class _Move:
 def judge(facts: Facts) -> Judgement:
     """The training slowed itself: everything else was measured and stayed as it was, and a
     training metric moved when throughput began to fall."""
-    compiled = again(facts, CODE, RECOMPILED)
+    compiled = again(facts, CODE, RECOMPILED) or _uncompiled(facts)
     if compiled is not None:
         return compiled
-    if (gave_up := left_uncompiled(facts)) is not None:
-        return _uncompiled(facts, gave_up)
     run = course_in_order(facts)
     raised = other_dynamics(facts, CODE, MOVED.items())
     if run is None or raised is not None:
@@ -183,13 +181,17 @@ def judge(facts: Facts) -> Judgement:
     )
 
 
-def _uncompiled(facts: Facts, told: GaveUp) -> Finding:
+def _uncompiled(facts: Facts) -> Finding | None:
+    """Steps that are slow since the compiler gave one of their functions up."""
+    told = left_uncompiled(facts)
+    if told is None:
+        return None
     run, phase, cite = told.run, told.phase, told.said.cite
     step = steps_of(run, phase)[0]
     return Finding(
         code=CODE,
-        summary=f"Throughput fell by {1 - phase.part:.0%} at step {step}, where the compiler gave a"
-        " function up: it is run uncompiled since",
+        summary=f"Throughput fell by {1 - phase.part:.0%} at step {step}, where the compiler gave"
+        " a function up: it is run uncompiled since",
         fault_class=RECOMPILED.fault_class,
         attribution="training",
         shows=(claim("Torch says that it compiles a function no more", cite),

@@ -153,7 +153,7 @@ def stated_saves(facts: Facts) -> Stated | None:
 
 
 def _by_its_lines(facts: Facts) -> Stated | None:
-    """Where steps carry no times, and a library dates what it writes of a checkpoint: from its word
+    """Where a library dates what it writes of a checkpoint: from its word
     that it begins to the last file that it names before the next line of a step."""
     track = facts.main_track(facts.last.n)
     begun = [m.cite for m in facts.tagged("save-begun") if m.attempt == facts.last.n]

@@ -1,4 +1,4 @@
-"""A rank that the program's own timing of kernels shows behind the others while the run is slow."""
+"""A rank that the program's own timing of kernels shows behind, while the run is slow."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ class Behind:
 
 
 def fell_behind(facts: Facts) -> Behind | None:
-    """None where reports are few, do not agree, or show the rank as far behind in the fast time."""
+    """None where reports are few, do not agree, or show the rank behind in the fast time, too."""
     reports = _reports(facts)
     run = (course(facts) or course_in_order(facts)) if len(reports) >= REPORTS + FAST else None
     if run is None or run.pace.track is None or not run.slow:
@@ -63,9 +63,9 @@ def fell_behind(facts: Facts) -> Behind | None:
     low = [r.scores[rank] for r, p in slow if _accounts(r, rank, p)]
     score, worst = min(low, key=lambda pair: pair[0])
     place = _place(facts, rank, [m for _, m in low])
-    text = (f"In {len(low)} of {len(slow)} reports of the slow time {name_places([place])} is behind"
-            f" the others by the program's own timing of its kernels, down to {score:.2f} of the"
-            " fastest; in none of the fast time")  # fmt: skip
+    text = (f"In {len(low)} of {len(slow)} reports of the slow time {name_places([place])} is"
+            " behind the others by the program's own timing of its kernels, down to"
+            f" {score:.2f} of the fastest; in none of the fast time")  # fmt: skip
     cites: list[Cite] = [low[0][1].cite, low[-1][1].cite, worst.cite]
     return Behind(Reported((place,), score, claim(text, *dict.fromkeys(cites))), run, slow[0][1])
 

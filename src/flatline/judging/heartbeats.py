@@ -102,8 +102,8 @@ def host_by_log(facts: Facts, task: int) -> str | None:
 
 
 def _numbered(facts: Facts, task: int) -> list[str]:
-    """The log of that task by its name, of its host where it was alone there, or that of its number
-    where logs of one name are numbered from nought on; none where one says itself which it is."""
+    """The log of that task by its name, of its host where it was alone there, or of its number
+    where logs of one name are numbered from nought; none where one says itself which it is."""
     logs = {track.source for track in facts.tracks}
     if any(number(track.place) is not None for track in facts.tracks):
         return []

@@ -1,4 +1,4 @@
-"""The same steps of two tries in one log, of which the later is much slower, and what it has set."""
+"""The same steps of two tries in one log, the later much slower, and what was set in between."""
 
 from __future__ import annotations
 

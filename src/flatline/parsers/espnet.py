@@ -41,7 +41,8 @@ _RESULTS = Late(
 _SAYS = {
     name: Late(rf"(?<![\w]){label}=({NUMBER})")
     for name, label in (
-        ("loss", "loss"), ("generator", "generator_loss"), ("grad_norm", "grad_norm"), ("lr", "(?:optim0_lr0|lr_0)"),
+        ("loss", "loss"), ("generator", "generator_loss"),
+        ("grad_norm", "grad_norm"), ("lr", "(?:optim0_lr0|lr_0)"),
         ("step_s", "train_time"), ("data_s", "iter_time"), ("total", "total_count"),
     )
 }  # fmt: skip

@@ -3,8 +3,8 @@ Levanter (and all that logs a tqdm bar by tqdm_loggable): `Progress on:train 19.
 
 Counts are written for people, so from a thousand on (`1.23kit`) they have three digits: the step
 is then about right, and no plan is claimed, for a run would seem to reach it too early.  Bars that
-are not called `train` are evaluation where they are called `eval`, else nothing.  Checkpoints are named
-after their step.
+are not called `train` are evaluation where they are called `eval`, else nothing.  Checkpoints are
+named after their step.
 
 Source: `tqdm_logging.format_meter` of tqdm_loggable 0.1 to 0.2; levanter/callbacks (`pbar_logger`,
 whose postfix is the loss); the other lines are Levanter's own and say no step.

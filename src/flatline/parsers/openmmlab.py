@@ -7,8 +7,9 @@ epochs"; an `eta` of nought with the last batch of an epoch shows that this was 
 `(val)` and `(test)` lines, and mmcv's `Epoch(val)`, are evaluation.
 
 Source: `LogProcessor.get_log_after_iter` and `get_log_after_epoch`, open-mmlab/mmengine
-runner/log_processor.py; `find_latest_checkpoint`, runner/checkpoint.py; `TextLoggerHook._log_info` and `EpochBasedRunner.run`, open-mmlab/mmcv
-1.x runner; `CheckpointHook` ("Saving checkpoint at 3 epochs", said before it is written, is no
+runner/log_processor.py; `find_latest_checkpoint`, runner/checkpoint.py;
+`TextLoggerHook._log_info` and `EpochBasedRunner.run`, open-mmlab/mmcv 1.x runner;
+`CheckpointHook` ("Saving checkpoint at 3 epochs", said before it is written, is no
 proof of one).
 """
 

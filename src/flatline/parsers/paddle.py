@@ -51,7 +51,8 @@ RULES = (
          says=fields(lr=r"\blearning_rate: #", loss=r"(?<![\w])loss: #", **_RATES)),
     rule("train", r"\bepoch: \[(?P<epoch>[0-9]{1,7})/(?P<epochs>[0-9]{1,7})\], "
          r"(?:global_step|iter): (?P<step>[0-9]{1,12})", unit="samples/s",
-         says=fields(loss=r"(?:(?<!\w)loss|\bCTCLoss(?![^\n]*[ ,]loss: )): #", lr=r"\blr: #", **_RATES)),
+         says=fields(loss=r"(?:(?<!\w)loss|\bCTCLoss(?![^\n]*[ ,]loss: )): #", lr=r"\blr: #",
+                     **_RATES)),
     rule("train", r"\[TRAIN\] epoch: (?P<epoch>[0-9]{1,7}), iter: (?P<step>[0-9]{1,12})/"
          r"(?P<planned>[0-9]{1,12})", unit="samples/s", says=fields(loss=r"(?<![\w])loss: #",
          lr=r"\blr: #", **_RATES)),
