@@ -11,6 +11,9 @@ from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 
 BEGAN = datetime(2026, 4, 24, 4, 40, tzinfo=UTC)
+ENDED = (
+    "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-04-24T08:00:00 DUE TO TIME LIMIT ***\n"
+)
 
 
 def line(second: float, said: str) -> str:
@@ -29,10 +32,7 @@ def log(save_s: float, *, last: bool = True) -> str:
         text += line(second, f"Saving model checkpoint to /out/checkpoint-{10 * n}")
         second += save_s
         text += line(second, f"config file saved in /out/checkpoint-{10 * n}/c.json") * last
-    return (
-        text
-        + "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-04-24T08:00:00 DUE TO TIME LIMIT\n"
-    )
+    return text + ENDED
 
 
 @pytest.mark.parametrize(
