@@ -47,7 +47,7 @@ TAGS = {
     "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose", "resume-asked",
     "launch-blocking",
     "output-ends",
-    "step-aborted", "watchdog-abort", "ignored-exception", "recompile",
+    "step-aborted", "watchdog-abort", "ignored-exception", "recompile", "compile-limit",
     "size-change",
     "save-begun", "names-no-call", "evaluation", "process-gone", "storage-back", "local-disk",
     "garbage-collected", "reduction-time", "profiled", "waited-for-data", "ddp-member",

@@ -20,6 +20,9 @@ def frame(file: str, function: str, code: str = "") -> Frame:
 @pytest.mark.parametrize(
     ("exception", "said", "frames", "wanted"),
     [
+        ("gymnasium.error.NamespaceNotFound", "Namespace MINI not found.", [], "env"),
+        ("AssertionError", "Global batch size (30) must be divisible by the number of ranks (4)",
+         [frame(OWN + "data/build.py", "build_loader", "assert size % world == 0")], "config"),
         ("KeyError", "'lr'", [frame(OWN + "t.py", "main", "lr = cfg['opt']['lr']")], "config"),
         ("KeyError", "'vit9'", [frame(OWN + "t.py", "main", "n = MODELS[args.arch]()")], "config"),
         ("KeyError", "'text'", [frame(OWN + "train.py", "tok", "f(batch[args.column])")], "data"),

@@ -226,3 +226,36 @@ def test_none_where_another_run_may_have_left_one(
 ) -> None:
     """It looked elsewhere, or had run before."""
     assert first_of_a_chain(tmp_path, place, restarts).state != "healthy"
+
+
+def mmengine(epoch: int, n: int) -> str:
+    return (
+        f"03/03 03:{n:02d}:41 - mmengine - INFO - Epoch(train)  [{epoch}][{10 * n}/600]"
+        f"  lr: 8.1e-04  eta: 1 day, 8:11:20  time: 0.4  loss: {7 - epoch / 9:.4f}\n"
+    )
+
+
+LOOKED = "03/03 11:28:12 - mmengine - INFO - Did not find last_checkpoint to be resumed.\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "looked", "code"),
+    [
+        ((17, ""), LOOKED, "E2"),
+        ((17, ""), "", "undetermined"),  # nothing was looked for
+        ((1, ""), LOOKED, "undetermined"),  # nothing need have been saved
+        ((17, LOOKED), LOOKED, "undetermined"),  # such a program always looks
+    ],
+)
+def test_a_try_that_was_far_and_one_that_finds_nothing(
+    tmp_path: Path, first: tuple[int, str], looked: str, code: str
+) -> None:
+    """In one log, with no line on what the first one saved."""
+    epoch, said = first
+    parts = [said, *(mmengine(epoch, n) for n in range(20, 50)), "\n", looked]
+    parts += [mmengine(1, n) for n in range(1, 15)]
+    (tmp_path / "train.log").write_text("".join(parts))
+    found = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (found.code or "undetermined") == code
+    assert found.confidence < 0.8

@@ -158,3 +158,35 @@ def test_the_accused_is_known_by_the_number_of_its_log(
 def test_the_steps_of_another_are_not_the_accuseds(tmp_path: Path) -> None:
     """Its own log, by its number, stops early."""
     assert judged(tmp_path, 0, 1200, logs=WORKERS).code != "C4"
+
+
+@pytest.mark.parametrize(
+    ("launched", "last_s", "cleared"),
+    [
+        ("srun: error: n{0}: task {0}: Aborted (core dumped)\n", 1798, True),
+        ("srun: error: n{0}: task {0}: Aborted (core dumped)\n", 1600, False),  # it had stopped
+        ("srun: error: n0: task {0}: Aborted (core dumped)\n", 1798, False),  # several on a host
+    ],
+)
+def test_the_log_of_the_host_that_it_had_for_itself(
+    tmp_path: Path, launched: str, last_s: int, cleared: bool
+) -> None:
+    """A launcher says which task was where; the line says for how long none was heard."""
+    began = datetime(2026, 2, 19, 21, tzinfo=UTC)
+    said = (
+        "E0219 21:30:00.000000 7 coordination_service.cc:1142] UNAVAILABLE: The following tasks"
+        " are unhealthy (stopped sending heartbeats for 100s):\n/job:jax_worker/task:2\n"
+    )
+    for host in range(3):
+        until = last_s if host == 2 else 1798
+        steps = "".join(
+            f"[{began + timedelta(seconds=n):%Y-%m-%d %H:%M:%S}] completed step: {n // 6},"
+            f" seconds: 6.0, TFLOP/s/device: 397.2, loss: {5 - n / 900:.3f}\n"
+            for n in range(6, until, 6)
+        )
+        (tmp_path / f"train.n{host}.out").write_text(steps + (said if host == 0 else ""))
+    nodes = "SLURM_JOB_NODELIST=n[0-2]\n"
+    (tmp_path / "slurm-7.out").write_text(nodes + "".join(launched.format(n) for n in range(3)))
+    found = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (found.code == "C4") is cleared

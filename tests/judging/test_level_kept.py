@@ -182,3 +182,29 @@ def trl(name: str) -> list[str]:
 def test_the_reward_of_one_kind_that_rises(tmp_path: Path, name: str, code: str | None) -> None:
     """A scatter that grows is nothing that was learnt."""
     assert (verdict(tmp_path, trl(name)).code == "G1") is (code == "G1")
+
+
+def unrewarded(reward: float, *, norm: float = 0.0, moves: float = 0.0) -> list[str]:
+    return [
+        f"{{'loss': 0.0, 'grad_norm': {norm}, 'learning_rate': 1e-06, 'rewards/format':"
+        f" {reward + moves * (n % 5)}, 'reward': {reward}, 'kl': 0.0, 'epoch': {n / 100:.2f}}}"
+        for n in range(80)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        pytest.param(unrewarded(0.0), True, id="never-any"),
+        pytest.param(unrewarded(1.0), False, id="always-the-best"),
+        pytest.param(unrewarded(0.0, norm=0.3), False, id="weights-move"),
+        pytest.param(unrewarded(0.0, moves=0.1), False, id="gradients-are-not-measured"),
+        pytest.param(unrewarded(0.0)[:20], False, id="the-first-steps"),
+    ],
+)
+def test_a_policy_without_any_reward(tmp_path: Path, lines: list[str], found: bool) -> None:
+    """No answer was better than another, and no gradient came of it."""
+    (tmp_path / "train.out").write_text("\n".join(lines) + "\n")
+    said = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (said.code == "E1") is found

@@ -173,9 +173,10 @@ def _of_several_jobs(
 def _started_again(events: LogEvents) -> Callable[[int, int], bool]:
     """Tells whether the program began again between two lines of progress though its steps go on,
     as where a launcher restarts its workers from a checkpoint: it said from which step it goes
-    on, or a process ended and a beginning follows."""
+    on, or a process ended, or its machine was taken back, and a beginning follows."""
     begun = sorted(m.cite.line for m in events.markers if m.kind in _BEGINNINGS[:3])
-    ended = sorted(e.cite.line for e in events.exits)
+    taken = (m.cite.line for m in events.matches if "preempted" in m.signature.tags)
+    ended = sorted([*(e.cite.line for e in events.exits), *taken])
     numbered = sorted(
         m.cite.line for m in events.markers if m.kind == "resume" and m.progress.step
     )

@@ -39,7 +39,7 @@ from math import exp, isfinite
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
-from flatline.judging.level_kept import kept_level, policy_rewarded
+from flatline.judging.level_kept import kept_level, never_rewarded, policy_rewarded
 from flatline.judging.loss import Curve, curve
 from flatline.judging.shapes import CHANCES, SHAPE_POINTS, beyond_chance
 from flatline.judging.standing import Standing, both_at_chance, fell_to_chance, standing_still
@@ -121,6 +121,8 @@ def judge(facts: Facts) -> Judgement:
 
 def _untold(facts: Facts, seen: Curve | None) -> Judgement:
     """Where no loss shows whether anything was learnt."""
+    if seen is None and (unmoved := never_rewarded(facts)) is not None:
+        return _finding(facts, unmoved)
     still = fell_to_chance(facts) or standing_still(facts)
     if still is not None:
         return _still(facts, still)

@@ -93,4 +93,7 @@ _FATES: dict[str, tuple[str, Resubmit]] = {
 
 
 def _fate(facts: Facts) -> tuple[str, Resubmit]:
+    last = facts.last
+    if facts.disposition == "unknown" and len(facts.attempts) > 1 and last.last_step is not None:
+        return f"the rerun came to step {last.last_step}", "unknown"
     return _FATES.get(facts.disposition, ("nothing read shows a rerun", "as_is"))

@@ -79,6 +79,8 @@ _A_PLACE = re.compile(r"\b(?:in|at|under) ['\"]?[\w.~/]", re.IGNORECASE)
 """A line that says where it looked may have looked in the wrong one."""
 CHAINED = 0.72
 """How sure a shared name and plan make: whoever changed something may begin anew on purpose."""
+FAR_EPOCHS = 2
+"""An epoch before which no checkpoint need have been written: most programs write one an epoch."""
 FRESH_SHARE = 0.5
 """A first step below half of the last saved one is a new beginning: a sound resume goes on."""
 
@@ -128,6 +130,13 @@ def _silent(facts: Facts) -> Judgement:
         return _restarted(facts, first, asked, fresh)
     if asked and went_on:
         return Cleared(CODE, f"training went on at step {first.step}", (asked[-1], first.cite))
+    return _not_asked(facts, first, asked, fresh, left)
+
+
+def _not_asked(
+    facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker], left: frozenset[int]
+) -> Judgement:
+    """Where no resume was asked for, or nothing tells whether it was heeded."""
     met = [m for m in facts.tagged("target-reached") if m.attempt == facts.last.n]
     if met:
         text = "whatever it began from, the program measured that its target quality was reached"
@@ -136,6 +145,9 @@ def _silent(facts: Facts) -> Judgement:
     if left_behind is not None and _anew(first, left_behind):
         return _chained(facts, first, left_behind, fresh)
     looked = [m for m in fresh if m.progress.step is None]
+    far = None if asked else _far_before(facts, first, left, fresh)
+    if far is not None:
+        return _looked_in_vain(facts, first, far, fresh)
     if not asked and begins_where_it_saves(facts):
         text = "it looked where it saves itself, and nothing that was read tells of an earlier run"
         return Cleared(CODE, text, (looked[0].cite, first.cite))
@@ -260,6 +272,38 @@ def _counts_anew(facts: Facts, first: Point, left: frozenset[int]) -> bool:
         return bool(track.epoch[at] <= 1 and track.epoch[at] < FRESH_SHARE * epochs)
     steps = max((t.steps[i] for t, i in before), default=-1)
     return steps > 0 and 0 <= track.steps[at] < FRESH_SHARE * steps
+
+
+def _far_before(
+    facts: Facts, first: Point, left: frozenset[int], fresh: list[Marker]
+) -> Point | None:
+    """The last point of a try that the same log shows epochs into its training, and that had not
+    begun by looking for a checkpoint in vain, where this one did and is in its first epoch."""
+    track, looked = first.track, [m for m in fresh if m.progress.step is None]
+    tried = left - {m.attempt for m in facts.markers_of("fresh")}
+    if not looked or not isfinite(track.epoch[first.index]) or track.epoch[first.index] > 1:
+        return None
+    before = [i for n in sorted(tried) for i in track.of_attempt(n) if isfinite(track.epoch[i])]
+    if not before or track.epoch[before[0]] < FAR_EPOCHS:
+        return None
+    return facts.point(track, before[-1])
+
+
+def _looked_in_vain(facts: Facts, first: Point, far: Point, fresh: list[Marker]) -> Finding:
+    """The same program looks for its checkpoint after a try that had gone on from one."""
+    found = _restarted(facts, first, [far.cite], fresh)
+    epoch = far.track.epoch[far.index]
+    return replace(
+        found,
+        summary=f"Training had come to epoch {epoch:g}; begun again, it found no checkpoint and"
+        " silently began anew",
+        strength=CHAINED,
+        most=CHAINED,
+        shows=(claim(f"The try before this one had come to epoch {epoch:g}", far.cite),
+               *found.shows[1:]),
+        cannot_decide=("Whether a new beginning was meant: nothing that was read says so.",
+                       *found.cannot_decide),
+    )  # fmt: skip
 
 
 def _first_try(facts: Facts) -> bool:

@@ -25,10 +25,10 @@ References:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime
+from typing import Any
 
 from flatline.facts import Facts
 from flatline.judging.addresses import carded
@@ -36,11 +36,12 @@ from flatline.judging.anchored import UNPROVEN, Anchored
 from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
+from flatline.judging.fell_behind import Behind, fell_behind
 from flatline.judging.gaps import GAPS, LEAST_SPREAD, RESIDENT, SAID
 from flatline.judging.kept_on import kept_on
 from flatline.judging.lone_power import Drew, drew_more
 from flatline.judging.lone_worker import Lone, lone_card, lone_host, lone_worker, lone_workers
-from flatline.judging.named_logs import known_hosts
+from flatline.judging.named_logs import labelled
 from flatline.judging.own_work import Slow, own_work
 from flatline.judging.pauses import in_told_pauses
 from flatline.judging.pcie import narrow
@@ -49,9 +50,9 @@ from flatline.judging.printed_waits import Waits, printed_waits
 from flatline.judging.reported import Reported, reported
 from flatline.judging.slow_cpus import at_moments, beside, slow_cpus
 from flatline.judging.steering import leave_out
-from flatline.judging.throughput import Course, course, shown, step_at
+from flatline.judging.throughput import Course, course, shown, step_at, steps_of
 from flatline.judging.waited_for import on_its_card
-from flatline.model import Action, Claim, Finding, Judgement, LogCite, Place
+from flatline.model import Action, Claim, Finding, Judgement, Place
 
 CODE = "D3"
 NAME = "straggler"
@@ -78,12 +79,16 @@ BRIEF = 0.97
 HOST_LOADS = ("host_procs_running", "host_cpu_pressure_seconds_total")
 UNSEEN_MOST = 0.79
 """Just short of confident: a host whose load nobody measured may be held by other processes."""
+WHY = {
+    "slow-device": "Its own work takes longer than the others', which wait for it in the"
+    " collectives.",
+    "slow-host": "It is given its work late, and the others wait for it in the collectives.",
+    "late-rank": "It is given its work late, and the others wait for it in the collectives.",
+}
 OPEN = "Why it is slow: its clocks, its host's load and a trace would tell."
 BY_DESIGN = "Whether it has another part of the work than the others by design."
 WHY_CLOCKED = "Why its CPUs are slower: heat, a power cap of the host, or its governor."
 LINKED, REPORTED, BOTH, DREW = 0.75, 0.72, 0.85, 0.6
-LABEL = 80
-"""Characters at the beginning of a line in which who wrote it stands."""
 _SHOWN = 3
 
 
@@ -105,15 +110,9 @@ def judge(facts: Facts) -> Judgement:
 
 
 def _judged(facts: Facts) -> Finding | None:
-    told = printed_waits(facts) or tabled_waits(facts)
-    if told is not None:
-        return carded(facts, _waited_for(facts, told))
-    by_itself = reported(facts)
-    if by_itself is not None:
-        return carded(facts, _reported(facts, by_itself))
-    slow = own_work(facts)
-    if slow is not None:
-        return carded(facts, _slow_itself(facts, slow))
+    for look, tell in READ:
+        if (told := look(facts)) is not None:
+            return carded(facts, tell(facts, told))
     return _measured(facts)
 
 
@@ -186,7 +185,7 @@ def _on_its_link(facts: Facts, late: Lone, link: Claim) -> Finding:
 
 def _waited_for(facts: Facts, told: Waits) -> Finding:
     """By what every rank printed of its own waits."""
-    places = tuple(_named(facts, place, told.shows[0]) for place in told.places)
+    places = tuple(labelled(facts, place, told.shows[0]) for place in told.places)
     places, cards = on_its_card(facts, places, _measured)
     hosts = tuple(sorted({place.host for place in places if place.host}))
     more = f" and {len(places) - 1} more" if len(places) > 1 else ""
@@ -214,16 +213,6 @@ def _waited_for(facts: Facts, told: Waits) -> Finding:
     )
 
 
-def _named(facts: Facts, place: Place, shows: Claim) -> Place:
-    """With the host that its own line, which is cited first, names in its label."""
-    place, line = facts.on_host(place), shows.cites[0]
-    if place.host is not None or not isinstance(line, LogCite) or line.place.rank != place.rank:
-        return place
-    words = set(re.findall(r"[\w.-]+", line.text[:LABEL]))
-    named = [host for host in known_hosts(facts) if words & {host, host.partition(".")[0]}]
-    return replace(place, host=named[0]) if len(named) == 1 else place
-
-
 def _reported(facts: Facts, told: Reported) -> Finding:
     """By the program's own detection of stragglers."""
     hosts = tuple(sorted({place.host for place in told.places if place.host}))
@@ -245,6 +234,19 @@ def _reported(facts: Facts, told: Reported) -> Finding:
         cannot_decide=(OPEN, "Whether it has another part of the work by design."),
         actions=_actions(facts, hosts),
         resubmit="exclude" if hosts else "unknown",
+    )  # fmt: skip
+
+
+def _behind(facts: Facts, behind: Behind) -> Finding:
+    """By the program's own timing, in the slow time alone."""
+    run, phase, found = behind.run, behind.phase, _reported(facts, behind.told)
+    return replace(
+        found,
+        summary=f"{behind.told.places[0]} worked at {behind.told.score:.2f} of the fastest since"
+        f" throughput was {1 - phase.part:.0%} down",
+        shows=(*found.shows, shown(facts, run, phase)),
+        onset=datetime.fromtimestamp(phase.begins, UTC) if run.pace.clocked else None,
+        onset_step=steps_of(run, phase)[0], cannot_decide=(OPEN,),
     )  # fmt: skip
 
 
@@ -298,7 +300,7 @@ def _at_moments(facts: Facts, ranks: Fleet, found: Anchored, kind: str) -> Findi
         fault_class=kind,
         attribution="infrastructure",
         shows=tuple(shows),
-        implies=(found.told(shows), claim(_why(kind), *shows[0].cites)),
+        implies=(found.told(shows), claim(WHY[kind], *shows[0].cites)),
         strength=found.strength,
         most=found.most,
         severity="degraded",
@@ -410,7 +412,7 @@ def _throughout(facts: Facts, alone: Lone, kind: str) -> Finding:
         attribution="infrastructure",
         shows=(alone.shows, *((alone.cpus,) if alone.cpus else ())),
         implies=(
-            claim(_why(kind), *alone.shows.cites),
+            claim(WHY[kind], *alone.shows.cites),
             *(
                 (claim("Its CPUs are slower: they launch the work.", *alone.cpus.cites),)
                 if alone.cpus
@@ -443,12 +445,6 @@ def _drew_more(facts: Facts, drew: Drew) -> Finding:
     )
 
 
-def _why(kind: str) -> str:
-    if kind == "slow-device":
-        return "Its own work takes longer than the others', which wait for it in the collectives."
-    return "It is given its work late, and the others wait for it in the collectives."
-
-
 def _said(ranks: Fleet) -> tuple[str, str, Callable[[float], str]]:
     """How a reading of this signal is told."""
     if ranks.signal == ACTIVITY:
@@ -473,7 +469,7 @@ def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str)
         fault_class=kind,
         attribution="infrastructure",
         shows=(*beside, *(shown(facts, run, phase) for phase in run.slow[:_SHOWN])),
-        implies=(claim(_why(kind), *(cite for one in beside for cite in one.cites)),)
+        implies=(claim(WHY[kind], *(cite for one in beside for cite in one.cites)),)
         if beside
         else (),
         strength=0.75 if kind == "slow-device" else 0.65,
@@ -491,9 +487,12 @@ def _finding(facts: Facts, run: Course, ranks: Fleet, found: Aligned, kind: str)
 
 
 def _actions(facts: Facts, hosts: tuple[str, ...]) -> tuple[Action, ...]:
-    if not hosts:
-        return ()
-    return (
-        leave_out(facts, hosts),
-        Action("collect", "Trace a few steps on this rank and on another.", None, hosts),
-    )
+    trace = Action("collect", "Trace a few steps on this rank and on another.", None, hosts)
+    return (leave_out(facts, hosts), trace) if hosts else ()
+
+
+READ: tuple[tuple[Callable[[Facts], Any], Callable[[Facts, Any], Finding]], ...] = (
+    (lambda facts: printed_waits(facts) or tabled_waits(facts), _waited_for),
+    (reported, _reported), (fell_behind, _behind), (own_work, _slow_itself),
+)  # fmt: skip
+"""What tells of ranks in words, the first that does, and how it is told."""

@@ -50,6 +50,7 @@ from flatline.judging.one_rail import one_rail
 from flatline.judging.reductions import reduction
 from flatline.judging.settings import NOT_SET, settings
 from flatline.judging.throughput import checkpoint_steps
+from flatline.judging.tries_beside import slower_than_before
 from flatline.judging.uniform import as_fast, slow_fabric
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, LogCite
 from flatline.signals import LOSS
@@ -106,6 +107,7 @@ def judge(facts: Facts) -> Judgement:
         or _bypassed(facts)
         or _on_a_plain_network(facts)
         or one_rail(facts, CODE)
+        or slower_than_before(facts, CODE)
         or _serialised(facts)
         or slow_fabric(facts, CODE)
         or _crowded(facts)

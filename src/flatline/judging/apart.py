@@ -27,6 +27,8 @@ from flatline.series.answer import by_exporter, grid
 if TYPE_CHECKING:
     from flatline.series.storage import Floats
 
+STILL = 0.2
+"""Of what the one host's readings changed by, the other's may have changed."""
 MOST_SHARE = 0.25
 """More GPUs than this share are a pipeline stage or another part of the model, not a rank."""
 HOSTS = 3
@@ -88,7 +90,9 @@ class Fleet:
                       for wanted in (True, False))  # fmt: skip
         lit = self._at_work(self._apart(ratio, floor), lambda _: (slow, fast))
         found = align(lit, low, rare=rare)
-        if found is None or not self._few(found.hosts):
+        if found is None or not (
+            self._few(found.hosts) or (rare and self._alone_changed(found.hosts, slow, fast))
+        ):
             return None
         needed = EXPLAINS_SHARE * (1.0 - min(phase.part for phase in self.run.slow))
         return found if self._differs(found.hosts, slow) >= needed else None
@@ -136,6 +140,30 @@ class Fleet:
         one = len(hosts) == 1 and len(whole) == len(names)
         several = len({place.host for place in self.read.rows}) >= HOSTS
         return len(names) <= MOST_SHARE * len(self.read.rows) or (one and several)
+
+    def _alone_changed(
+        self, names: Sequence[str], slow: Sequence[int], fast: Sequence[int]
+    ) -> bool:
+        """Whether these are one whole host of two, and the other reads in the slow phases what it
+        read in the fast ones: which of two is the odd one, their difference does not tell."""
+        from flatline.series.standing import medians
+
+        named = self.names()
+        own = [row for row, place in enumerate(self.read.rows) if str(place) in set(names)]
+        others = [row for row in range(len(self.read.rows)) if row not in own]
+        hosts = {named[name].host for name in names}
+        rest = {place.host for place in self.read.rows} - hosts
+        whole = not any(place.host in hosts for row, place in enumerate(self.read.rows)
+                        if row in others)  # fmt: skip
+        if len(hosts) != 1 or len(rest) != 1 or not whole or not slow or not fast:
+            return False
+
+        def moved(rows: list[int]) -> float:
+            then, now = (float(medians(self.values[rows][:, at].reshape(1, -1))[0])
+                         for at in (fast, slow))  # fmt: skip
+            return abs(now / then - 1) if then else 0.0
+
+        return moved(others) <= STILL * moved(own)
 
     def _differs(self, names: Sequence[str], slow: Sequence[int]) -> float:
         """By what part of the median GPU the farthest of these differs over these stretches."""

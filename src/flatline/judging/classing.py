@@ -56,6 +56,8 @@ _MISSING = re.compile(r"(?:FileNotFound|ModuleNotFound|Import|Permission|HfHub|R
 _SELECTS = re.compile(r"(?:^|[._])(?:set_?[dD]evice|_?lazy_init|cuda_init|_cuda_setDevice)\b")
 _CUDA = re.compile(r"CUDA error|CUDA kernel errors|HIP error|cudaError|CUBLAS_STATUS|CUDNN_STATUS")
 
+IN_A_WORKER = "torch-worker-failed"
+
 
 def resolve(signature: Signature, begun: bool | None) -> tuple[str, str | None]:
     """Family and fault class of a root signature in its phase."""
@@ -116,6 +118,9 @@ def _read(
     """By what was being read, where the line tells no more than that it failed."""
     if (family, fault_class) == ("A1", "data") and reads_weights(crash):
         return ("E2", "corrupt") if resumes(crash) else ("A1", "asset")
+    in_a_worker = family == "A1" and best.signature.id == IN_A_WORKER
+    if in_a_worker and startup_class(crash.exception, crash.message) == "env":
+        return "A1", "env"  # a worker is the first to load what decodes its samples
     if family == "A1" and (fault_class is None or crash.exception.endswith("JSONDecodeError")):
         said = None if crash.complete else class_of_line(best.cite.text, crash.frames)
         return "A1", said or _at_startup(crash)

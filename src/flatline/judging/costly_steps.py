@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import isfinite, nan
 from statistics import median
@@ -13,6 +13,7 @@ from statistics import median
 from flatline.facts import Facts, Track
 from flatline.judging.by_steps import laid, spent
 from flatline.judging.throughput import WARM_UP_STEPS, lasted, unaccounted
+from flatline.logs.clock import Clock
 from flatline.model import LogCite, Match, Place
 
 PLAIN = 4
@@ -37,6 +38,9 @@ _OF_AN_EVALUATION = re.compile(
     r"(?i)(?:eval|valid|generat|sampl|test)(?!.*(?:sav|writ|wrote|checkpoint|ckpt))"
 )
 """What a time behind it is of: the line tells of a save as well, farther on."""
+_FOLDER = re.compile(r"[\w./~-]{1,300}/checkpoint-[0-9]{1,12}\b")
+MOST_FILES = 40
+"""Lines that transformers writes of one checkpoint, at most."""
 TIMER_LINES = 3
 _TIMER = re.compile(r"^\s*save-checkpoint \.{3,80}: \([0-9.]{1,16}, ([0-9.]{1,16})\)")
 """Milliseconds, of the rank that took least and of the one that took most."""
@@ -140,11 +144,38 @@ def stated_saves(facts: Facts) -> Stated | None:
         cites = tuple(cite for _, cite in told)
         return Stated(saved, saved + own, len(told), cites, "their own word", sure=False)
     if outside is None:
-        return _held_by_saves(facts, told)
+        return _held_by_saves(facts, told) or _by_its_lines(facts)
     if not told:
-        return None
+        lines = _by_its_lines(facts)
+        return lines and replace(lines, lost_s=min(lines.lost_s, outside[1]), wall_s=outside[0])
     lost = min(sum(seconds for seconds, _ in told), outside[1])
     return Stated(lost, outside[0], len(told), tuple(cite for _, cite in told), clock)
+
+
+def _by_its_lines(facts: Facts) -> Stated | None:
+    """Where a library dates what it writes of a checkpoint: from its word
+    that it begins to the last file that it names before the next line of a step."""
+    track = facts.main_track(facts.last.n)
+    begun = [m.cite for m in facts.tagged("save-begun") if m.attempt == facts.last.n]
+    begun = [c for c in begun if c.at and not c.at_assumed and _FOLDER.search(c.text)]
+    if track is None or len(begun) < LINES:
+        return None
+    steps = [track.lines[i] for i in track.of_attempt(facts.last.n)]
+    clock, took, ended = Clock(), [], 0.0
+    for cite in begun:
+        folder, at = _FOLDER.search(cite.text), bisect_right(steps, cite.line)
+        until = steps[at] if at < len(steps) else cite.line + MOST_FILES
+        count = min(until - cite.line, MOST_FILES) - 1
+        named = [text for text in facts.lines(cite.source, cite.line + 1, max(count, 0))
+                 if folder and folder[0] + "/" in text]  # fmt: skip
+        stamps = [stamp for text in named if (stamp := clock.either(text, text)) is not None]
+        if cite.source == track.source and stamps:
+            ended = stamps[-1].at.timestamp()
+            took.append(ended - _moment(cite))
+    if len(took) < LINES or len(took) < STATED_HELD * len(begun):
+        return None
+    wall = ended - _moment(begun[0])
+    return Stated(sum(took), wall, len(took), tuple(begun), "the log's clock")
 
 
 def _said(facts: Facts, saved: LogCite) -> float | None:

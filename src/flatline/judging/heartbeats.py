@@ -24,7 +24,10 @@ DEFAULT_TIMEOUT_S = 100.0
 """JAX's heartbeat timeout where the log states none (jax.distributed.initialize, 0.4 to 0.10)."""
 SAID_BEHIND = 3
 """Lines: the accused stand on those behind the first, and then for how long they were silent."""
-_SILENT = re.compile(r"\b(?:sent a heartbeat for|[Ll]ast heartbeat received) (\d{1,6})s\b")
+_SILENT = re.compile(
+    r"\b(?:sent a heartbeat for|[Ll]ast heartbeat received|stopped sending heartbeats for)"
+    r" (\d{1,6}) ?s\b"
+)
 _LAST_NUMBER = re.compile(r"(.*?)(\d{1,6})(\D*)")
 STEPS_BEHIND = 4
 """Steps that are dispatched ahead complete as well: two, at most, in JAX programs that print them.
@@ -99,13 +102,13 @@ def host_by_log(facts: Facts, task: int) -> str | None:
 
 
 def _numbered(facts: Facts, task: int) -> list[str]:
-    """The log of that task by its name, or that of its number where logs of one name are numbered
-    from nought on; none where one says of itself which it is."""
+    """The log of that task by its name, of its host where it was alone there, or of its number
+    where logs of one name are numbered from nought; none where one says itself which it is."""
     logs = {track.source for track in facts.tracks}
     if any(number(track.place) is not None for track in facts.tracks):
         return []
     own = re.compile(rf"(?i)(?<![a-z0-9])(?:task|proc(?:ess)?)[_-]?0*{task}(?![0-9])")
-    if called := [log for log in logs if own.search(log)]:
+    if called := [log for log in logs if own.search(log)] or _of_its_host(facts, task, logs):
         return called
     named = {log: found for log in logs
              if (found := _LAST_NUMBER.fullmatch(_unhosted(facts, log))) is not None}  # fmt: skip
@@ -113,6 +116,17 @@ def _numbered(facts: Facts, task: int) -> list[str]:
     numbers = {int(found[2]): log for log, found in named.items()}
     whole = len(stems) == 1 and len(named) == len(logs) and numbers.keys() == {*range(len(logs))}
     return [numbers[task]] if whole and task in numbers else []
+
+
+def _of_its_host(facts: Facts, task: int, logs: set[str]) -> list[str]:
+    """The one log of the host that a launcher says this task, and no other, was on."""
+    on = {(facts.node_of(e.place.host), e.place.task) for e in facts.exits
+          if e.place.host and e.place.task is not None}  # fmt: skip
+    hosts = {host for host, number in on if number == task}
+    if len(hosts) != 1 or len([one for one in on if one[0] in hosts]) > 1:
+        return []
+    found = [log for log in sorted(logs) if host_of_log(facts, log) in hosts]
+    return found if len(found) == 1 else []
 
 
 def _unhosted(facts: Facts, log: str) -> str:

@@ -9,7 +9,7 @@ from math import isfinite, log
 from statistics import median
 
 from flatline.facts import Facts, Point, Track
-from flatline.judging.loss import Curve
+from flatline.judging.loss import ZERO_GRADIENT, Curve
 from flatline.judging.shapes import (
     CHANCES,
     LATE_STEP,
@@ -48,6 +48,8 @@ EXPLODED = 30.0
 """Times a number of the first steps: none that is looked after grows so."""
 SAMPLED, SOME, BEHIND = 6, 60, 10
 """Steps at either end, and over the run, that are looked at for a reward; lines of one step."""
+MANY = 30
+"""Steps without any reward: the first may have none in a run that learns.  A judgement."""
 REWARDED_Z = 4.0
 """Of a rank correlation with the step: rewards scatter, and by chance one in 30,000 rises so."""
 _ADVERSARY = re.compile(r"(?i)(?:^|[_/. ])(?:[dg]|disc\w*|gen(?:erator)?)(?:$|[_/. ])")
@@ -130,6 +132,26 @@ def policy_rewarded(facts: Facts) -> tuple[Point, Point] | None:
     ):
         return None
     return facts.point(track, points[0]), facts.point(track, points[-1])
+
+
+def never_rewarded(facts: Facts) -> Curve | None:
+    """A policy's loss that is one number, with no gradient in any step and one reward throughout,
+    none above nought: no answer was better than another, and no weight moved.  A reward at its
+    best leaves no gradient either, and a gradient that was not measured is printed as nought."""
+    track = facts.main_track(facts.last.n)
+    if track is None or track.falling or _ADVERSARY.search(track.loss_name):
+        return None
+    points = [i for i in track.of_attempt(facts.last.n) if track.has_loss[i]]
+    still = all(track.has_grad[i] and abs(track.grad_norm[i]) <= ZERO_GRADIENT for i in points)
+    if len(points) < MANY or not still or len({track.loss[i] for i in points}) > 1:
+        return None
+    some = points[:: max(1, len(points) // SOME)]
+    rewards = {tuple(map(float, _REWARD.findall(_said(facts, track, i)))) for i in some}
+    if len(rewards) > 1 or not (told := rewards.pop()) or max(told) > 0:
+        return None
+    ends = (facts.point(track, points[0]), facts.point(track, points[-1]))
+    level = track.loss[points[0]]
+    return Curve("flat-no-gradient", track, ends, ends[0], level, level, level, len(points))
 
 
 def _said(facts: Facts, track: Track, index: int) -> str:

@@ -56,7 +56,11 @@ _GOES_ON = re.compile(
 _GIVEN = re.compile(r"^\s*[\w., ]{1,80}=(?!=)")
 """What is read into: any file of weights is a `checkpoint` there."""
 _PRETRAINED = re.compile(r"pre_?train(?![\s(]|_(?:gpt|bert|t5|llama|mixtral|vlm|step)\b)")
-_CALLED_SO = re.compile(r"(?i)pre[-_]?trained|(?<![\w-])pre[-_]?train(?:_model)?s?[/\\]")
+_CALLED_SO = re.compile(
+    r"(?i)pre[-_]?trained|(?<![\w-])pre[-_]?train(?:_model)?s?[/\\]"
+    r"|(?<![\w-])released?[-_](?:model|weight|checkpoint|ckpt)s?[/\\]"
+    r"|[-_]v\d{1,2}\.\d{1,2}\.\d{1,2}\.(?:pth?|ckpt|safetensors)\b"
+)
 _OWN_NAME = re.compile(
     r"(?i)resum|restor|\blast\b|latest|(?:checkpoint|iter|global_step|step|epoch|ckpt)[-_=]?\d"
 )

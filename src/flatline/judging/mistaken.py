@@ -31,6 +31,10 @@ STEPS = 4
 BACK, LEAST = 400, 2
 """Lines looked at above its leave, and those that show that it was at work."""
 _NODE_NAME = re.compile(r"\bnode name: ([\w.-]{1,120}?)\.? has been marked dead\b")
+_LABEL = re.compile(r"\(\w{1,80} pid=\d{1,9}, ip=([\w.:-]{1,64})\)")
+TOGETHER_S, UNDER_WAY = 5.0, 2.0
+"""By which workers date one step apart, and step times that the last lies back: what had begun
+when a node went still completes."""
 _STEP = re.compile(r"(?i)\b(?:global_?step|step|iter(?:ation)?)\b[\s:=#]{1,3}(\d{1,12})\b")
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} \w ")
 
@@ -65,8 +69,9 @@ def mistaken(facts: Facts) -> Mistaken | None:
             text = "The raylet of the node wrote lines of its own inside the window"
             shown = claim(text, wrote[0], wrote[-1])
             return Mistaken(left, shown, facts.standing(GIVEN_UP))
-    lost = (m for m in facts.tagged(GIVEN_UP) if m.attempt == facts.last.n)
-    return next(filter(None, (_stepped_on(facts, match) for match in lost)), None)
+    lost = [m for m in facts.tagged(GIVEN_UP) if m.attempt == facts.last.n]
+    found = (look(facts, match) for look in (_stepped_on, _kept_step) for match in lost)
+    return next(filter(None, found), None)
 
 
 def _stepped_on(facts: Facts, match: Match) -> Mistaken | None:
@@ -86,6 +91,51 @@ def _stepped_on(facts: Facts, match: Match) -> Mistaken | None:
             text = f"Workers on {host} made {len(behind)} steps more behind that"
             return Mistaken(match, claim(text, *cites), (match,), host)
     return None
+
+
+def _kept_step(facts: Facts, match: Match) -> Mistaken | None:
+    """By the steps that its workers, which Ray labels with their node, date in the window, up to
+    the last that any worker made: a node that was gone makes none in it."""
+    host, since = match.groups.get("host"), _given_up_by(facts, match)
+    if not host or since is None:
+        return None
+    own, others = _labelled(facts, match.cite, host, since)
+    shared = [at - others[step] for step, (at, _) in own.items() if step in others]
+    if len(own) < STEPS or len(shared) < STEPS or max(map(abs, shared)) > TOGETHER_S:
+        return None
+    last = max(own)
+    each_s = (own[last][0] - own[min(own)][0]) / (len(own) - 1)
+    if last < max(others) or since - own[last][0] > min(
+        max(UNDER_WAY * each_s, TOGETHER_S), WINDOW_S / 3
+    ):
+        return None
+    text = (f"Workers on {host} made {len(own)} steps in the last {WINDOW_S:.0f} s before that, in"
+            " step with the others")  # fmt: skip
+    cites = (own[min(own)][1], own[last][1])
+    return Mistaken(match, claim(text, *cites), (match,), facts.node_of(host))
+
+
+def _labelled(
+    facts: Facts, given_up: LogCite, host: str, since: float
+) -> tuple[dict[int, tuple[float, LogCite]], dict[int, float]]:
+    """When its workers made each step of the window, and when the others did."""
+    clock, first = Clock(), max(1, given_up.line - BACK)
+    own: dict[int, tuple[float, LogCite]] = {}
+    others: dict[int, float] = {}
+    lines = facts.lines(given_up.source, first, given_up.line - first)
+    for number, text in enumerate(lines, first):
+        label = _LABEL.search(text)
+        stamp, step = (clock.either(text, text), _STEP.search(text)) if label else (None, None)
+        if label is None or stamp is None or step is None:
+            continue
+        at, n = stamp.at.timestamp(), int(step[1])
+        if not since - WINDOW_S <= at <= since:
+            continue
+        if label[1] == host:
+            own[n] = (at, LogCite(given_up.source, number, text))
+        else:
+            others[n] = at
+    return own, others
 
 
 def _steps_behind(facts: Facts, read: FileRead, since: float) -> dict[int, int]:

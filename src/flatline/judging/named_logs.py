@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 
 from flatline.facts import LOG, Facts
 from flatline.judging.timeline import by_host, instant
+from flatline.model import Claim, LogCite, Place
 from flatline.rank_hosts import named_after
 
 MEASURED = ("gpu_power_watts", "gpu_utilization_ratio", "host_procs_running")
@@ -25,6 +27,8 @@ _OWN = re.compile(
     r" (?:node |host )?|\bhost(?:name)?[=: ]{1,3}|\bnode(?: \d{1,5})?[=: ]{1,2}"
     r"|^\W{0,2})([a-z][\w-]*(?:\.[\w-]+)*)"
 )
+LABEL = 80
+"""Characters at the beginning of a line in which who wrote it stands."""
 _MASTER = re.compile(r"(?i)\bmaster[_-]addr[=: ]{1,2}[\"']?([\w.-]{1,80})")
 _NODE_RANK = re.compile(r"(?:\bNODE_RANK[= ]|--node[_-]rank[= ])(\d{1,5})\b")
 
@@ -110,3 +114,13 @@ def hosts_with_logs(facts: Facts) -> set[str]:
     """Hosts of which there is a log of each."""
     told = (host_of_log(facts, read.source) for read in facts.log_files(LOG))
     return {host for host in told if host is not None}
+
+
+def labelled(facts: Facts, place: Place, shows: Claim) -> Place:
+    """With the host that its own line, which is cited first, names in its label."""
+    place, line = facts.on_host(place), shows.cites[0]
+    if place.host is not None or not isinstance(line, LogCite) or line.place.rank != place.rank:
+        return place
+    words = set(re.findall(r"[\w.-]+", line.text[:LABEL]))
+    named = [host for host in known_hosts(facts) if words & {host, host.partition(".")[0]}]
+    return replace(place, host=named[0]) if len(named) == 1 else place

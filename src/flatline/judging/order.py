@@ -10,6 +10,7 @@ from flatline.model import Finding, LogCite
 
 NEIGHBOURS = 64
 """Lines in which the ranks of a host tell that its device failed."""
+KERNELS = ("kernel", "nvidia", "amdgpu")
 OF_ONE_PROCESS = ("A2", "A3", "B1", "B2")
 """Families whose line is the death of the process that wrote it; its peers' lines follow from it
 however late it is written out."""
@@ -22,6 +23,8 @@ def later(facts: Facts, a: Finding, b: Finding) -> bool | None:
     if a.order and b.order and a.order[0] == b.order[0]:
         if a.order[1] == b.order[1] or _buffered(facts, a, b):
             return None
+        if _told_again(facts, max(a, b, key=lambda f: f.order[1] if f.order else 0)):
+            return None
         return a.order[1] > b.order[1]
     first, second = a.noticed or a.onset, b.noticed or b.onset
     if first is None or second is None:
@@ -31,6 +34,18 @@ def later(facts: Facts, a: Finding, b: Finding) -> bool | None:
     if delta > room_s and not floor(b, second):
         return True
     return False if delta < -room_s and not floor(a, first) else None
+
+
+def _told_again(facts: Facts, finding: Finding) -> bool:
+    """Whether its line is a kernel's without a time, in a log of a program: an epilog or a script
+    prints at the end what a kernel had said before."""
+    said = _spoken(finding)
+    if said is None or (said.at is not None and not said.at_assumed):
+        return False
+    return said.source not in facts.kernel_files and any(
+        m.signature.origin in KERNELS and (m.cite.source, m.cite.line) == finding.order
+        for m in facts.matches
+    )
 
 
 def _buffered(facts: Facts, a: Finding, b: Finding) -> bool:

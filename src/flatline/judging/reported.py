@@ -89,12 +89,17 @@ def _scores(facts: Facts, rank: int) -> list[Match]:
     for match in facts.matches:
         if match.signature.id != SCORE or match.groups["rank"] != str(rank):
             continue
-        first = max(1, match.cite.line - HEADED)
-        above = facts.lines(match.cite.source, first, match.cite.line - first)
-        headings = [text for text in above if "performance:" in text]
-        if match.attempt == facts.last.n and headings and _RELATIVE in headings[-1]:
+        if match.attempt == facts.last.n and among_all(facts, match):
             found.append(match)
     return found
+
+
+def among_all(facts: Facts, match: Match) -> bool:
+    """Whether a score stands in a table of ranks beside one another."""
+    first = max(1, match.cite.line - HEADED)
+    above = facts.lines(match.cite.source, first, match.cite.line - first)
+    headings = [text for text in above if "performance:" in text]
+    return bool(headings) and _RELATIVE in headings[-1]
 
 
 def _score(match: Match) -> float:

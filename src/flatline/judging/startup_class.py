@@ -40,7 +40,7 @@ _BY_TYPE = tuple(
         (r"cudadrv\.|(?:Nvvm|Linker|CompilationError|PTXError|OutOfResources|NoSuchDisplay"
          r"|DisplayConnection)\w*$", "env"),
         (r"Permission(?:Denied)?Error$", "env"),
-        (r"(ModuleNotFound|Import|PackageNotFound|DistributionNotFound|VersionConflict|Glibc)"
+        (r"(ModuleNotFound|Import|(?:Package|Namespace)NotFound|DistributionNotFound|VersionConflict|Glibc)"
          r"\w*(Error)?$", "env"),
         (r"(RepositoryNotFound|EntryNotFound|LocalEntryNotFound|GatedRepo|HFValidation|"
          r"RevisionNotFound|HfHubHTTP|SafetensorError|OfflineModeIsEnabled)\w*$", "asset"),
@@ -112,9 +112,9 @@ _ABOUT_DATA = re.compile(
     re.IGNORECASE,
 )
 _SETTING = re.compile(
-    r"\bnum_(?:classes|labels)\b|\bvocab_size\b|\bhave any device set\b"
+    r"\bnum_(?:classes|labels)\b|\b[Bb]atch[ _]?size\b.{0,60}\bdivisible\b|\bvocab_size\b"
     r"|is not (?:registered|in the [\w ]{1,40}registry)"
-    r"|\bconfig key\b|\bunrecognized (?:configuration|argument)"
+    r"|\bconfig key\b|\bhave any device set\b|\bunrecognized (?:configuration|argument)"
     r"|\b(?:must|should) be one of\b|\balready (?:been )?(?:registered|used|defined"
     r"|exists? in [\w ]{0,40}registry)\b|\b[Oo]verride '[^']{1,80}' not found"
     r"|\b(?i:you (?:should|must|need to)|please) (?:provide|specify|give|pass|set) (?:an? |the )?"

@@ -41,6 +41,7 @@ _BRACKET = re.compile(
     r"|rank(?P<rank>\d{1,6})\]:(?: |$)?"  # torch's exception hook and c10d
     r"|(?P<role>[A-Za-z_]{1,24})(?P<local>\d{1,6})\]:"  # torchrun --tee
     r"|(?P<pod>pod/[\w./-]{1,200})\](?: |$)"  # kubectl logs --prefix
+    r"|(?:epi|pro)log (?P<hook>[A-Za-z][\w.-]{0,80})\]:?(?: |$)"  # what sites call their hooks
     r"|(?P<bare>\d{1,6})\](?: |$)"  # mpiexec -l, -prepend-rank
     r")"
 )
@@ -290,6 +291,9 @@ class Labels:
         elif kind == "algo":
             found.host = match["algo"]
             self._rank(int(match["sage"]), found)
+        elif kind == "hook":
+            found.host = found.host or match["hook"]
+            found.keys.append(match["hook"])
         elif kind == "pod":
             found.keys.append(match["pod"])
             found.host = found.host or match["pod"].split("/")[1]

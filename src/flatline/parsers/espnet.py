@@ -8,7 +8,10 @@ where none of the epoch's batches was told of, and an evaluation.  `iter_time` i
 data, `train_time` the whole of a batch's seconds.
 
 ESPnet leaves out an update whose gradient is no number and says so, which is sound now and then.
-Where it left out every one since the line before, the gradient of that line is no number.
+Where it left out every one since the line before, the gradient of that line is no number.  Having
+left out all of an epoch's it stops, and says that it has finished as it says after the last one.
+
+Its GAN tasks (VITS, vocoders) have a generator's loss, which is not meant to fall.
 
 Source: `SubReporter.log_message`, `Reporter.log_message` of espnet2/train/reporter.py and
 `Trainer.train_one_epoch` and `Trainer.run` of espnet2/train/trainer.py, 0.7 to 202412.
@@ -29,6 +32,7 @@ TRIGGERS = (
     r"[0-9]epoch results: \[train\] ",
     r"The grad norm is (nan|-?inf)\. Skipping updating the model",
     r"The training was finished at [0-9]{1,7} epochs",
+    r"The gradients at all steps are invalid in this epoch",
 )
 _BATCHES = Late(r"\b([0-9]{1,7})epoch:train:([0-9]{1,12})-([0-9]{1,12})batch: ")
 _RESULTS = Late(
@@ -37,7 +41,8 @@ _RESULTS = Late(
 _SAYS = {
     name: Late(rf"(?<![\w]){label}=({NUMBER})")
     for name, label in (
-        ("loss", "loss"), ("grad_norm", "grad_norm"), ("lr", "(?:optim0_lr0|lr_0)"),
+        ("loss", "loss"), ("generator", "generator_loss"),
+        ("grad_norm", "grad_norm"), ("lr", "(?:optim0_lr0|lr_0)"),
         ("step_s", "train_time"), ("data_s", "iter_time"), ("total", "total_count"),
     )
 }  # fmt: skip
@@ -57,6 +62,7 @@ class Reader:
         self._base: int | None = 0
         self._left_out = 0
         self._told: float | None = None
+        self._gave_up = False
 
     def feed(self, text: str) -> Iterable[Progress]:
         """A training point for a line of batches, an evaluation for an epoch's results."""
@@ -66,7 +72,10 @@ class Reader:
         if results := _RESULTS.search(text):
             return self._results(float(results[1]), results[2], results[3] or "")
         if "The training was finished at " in text:
-            return (Progress("finished"),)
+            return () if self._gave_up else (Progress("finished"),)
+        if "The gradients at all steps are invalid" in text:
+            self._gave_up = True
+            return ()
         self._left_out += 1
         return ()
 
@@ -79,11 +88,14 @@ class Reader:
             norm = math.nan
         self._left_out = 0
         self._told = float(epoch)
+        loss, generator = _said("loss", text), _said("generator", text)
         return Progress(
             "train",
             step=None if self._base is None else self._base + end,
             epoch=float(epoch),
-            loss=_said("loss", text),
+            loss=generator if loss is None else loss,
+            loss_name="generator_loss" if loss is None and generator is not None else "loss",
+            falling=loss is not None or generator is None,
             grad_norm=norm,
             lr=_said("lr", text),
             step_s=_said("step_s", text),

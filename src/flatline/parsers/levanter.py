@@ -3,7 +3,8 @@ Levanter (and all that logs a tqdm bar by tqdm_loggable): `Progress on:train 19.
 
 Counts are written for people, so from a thousand on (`1.23kit`) they have three digits: the step
 is then about right, and no plan is claimed, for a run would seem to reach it too early.  Bars that
-are not called `train` are evaluation where they are called `eval`, else nothing.
+are not called `train` are evaluation where they are called `eval`, else nothing.  Checkpoints are
+named after their step.
 
 Source: `tqdm_logging.format_meter` of tqdm_loggable 0.1 to 0.2; levanter/callbacks (`pbar_logger`,
 whose postfix is the loss); the other lines are Levanter's own and say no step.
@@ -18,7 +19,13 @@ from flatline.parsers._rules import LONGEST, NUMBER, Late, number
 
 FORMAT = "levanter"
 FRAMEWORK = "levanter"
-TRIGGERS = (r"Progress on:[a-z]+ [0-9.]+[kM]?it/[0-9.]+[kM]?it",)
+TRIGGERS = (
+    r"Progress on:[a-z]+ [0-9.]+[kM]?it/[0-9.]+[kM]?it",
+    r"checkpoint\.py:[0-9]+ - INFO :: Loading checkpoint from [^\n]{1,300}/step-[0-9]",
+)
+_LOADS = Late(
+    r"\bcheckpoint\.py:[0-9]{1,5} - INFO :: Loading checkpoint from \S{1,300}/step-([0-9]{1,12})"
+)
 _LINE = Late(
     r"\bProgress on:(train|eval) ([0-9.]{1,12})([kM]?)it/([0-9.]{1,12})([kM]?)it"
     r"(?: rate:([0-9.]{1,12})(s/it|it/s))?"
@@ -35,6 +42,8 @@ class Reader:
 
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line."""
+        if loads := _LOADS.search(text[:LONGEST]):
+            return (Progress("checkpoint_loaded", step=int(loads[1])),)
         found = _LINE.search(text[:LONGEST])
         done, total = (number(found[2]), number(found[4])) if found else (None, None)
         if found is None or done is None or total is None:

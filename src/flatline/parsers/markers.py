@@ -6,7 +6,7 @@ Resume: "Resuming from checkpoint ... step 1000", "Resumed training at epoch 3",
 starts at step 1".  Saved: the past tense with the word checkpoint, or of a weights file named
 after its step.  Loaded: the same with a step or an epoch, for weights to start from are called
 checkpoints too.  Finished: "Training complete" or "Finished Training" as the whole message, and
-that ignite's or Ultralytics' handler stopped it early.
+that ignite's or Ultralytics' handler stopped it early; "Finished." of a module named train.
 
 Refused: intentions and conditions ("will resume", "to resume, run", "if no checkpoint", options,
 configuration), beginnings ("Saving checkpoint", "Loading checkpoint"), failures to do so,
@@ -46,6 +46,7 @@ TRIGGERS = (
     r"(?i:train(ing)? from (step|iteration) [0-9])",
     r"(?i:train(ing)? (is |has |was )?(been )?(complete|finished|done))",
     r"Finished [Tt]raining",
+    r"train\.py:[0-9]+\] Finished\.",
     r"EarlyStopping: (Stop training|Training stopped early)",
     r"(?i:(finished|completed|reached) [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
     r"(?i:(finished|completed|reached) [0-9]+ ?/ ?[0-9]+ [a-z ]{0,12}(steps|updates|epochs))",
@@ -120,7 +121,7 @@ _FRESH = re.compile(
 _FINISHED = re.compile(
     r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
     r"(?:train(?:ing)?(?: run)? (?:is |has |was )?(?:been )?(?:completed?|finished|done)"
-    r"|finished training)"
+    r"|finished training|(?<=train\.py:)[0-9]{1,5}\] finished(?=\.\s*$))"
     r"(?: successfully)?(?: (?:in|after):? [0-9][^,;]{0,60}"
     r"| at (?:global )?(?:step|iteration|epoch) [0-9]{1,12}|, best [^\n]{1,80}"
     r"|: [0-9][0-9,]{0,14} (?:steps|iterations|updates|epochs)\b[^\n]{0,120}"

@@ -7,8 +7,9 @@ epochs"; an `eta` of nought with the last batch of an epoch shows that this was 
 `(val)` and `(test)` lines, and mmcv's `Epoch(val)`, are evaluation.
 
 Source: `LogProcessor.get_log_after_iter` and `get_log_after_epoch`, open-mmlab/mmengine
-runner/log_processor.py; `TextLoggerHook._log_info` and `EpochBasedRunner.run`, open-mmlab/mmcv
-1.x runner; `CheckpointHook` ("Saving checkpoint at 3 epochs", said before it is written, is no
+runner/log_processor.py; `find_latest_checkpoint`, runner/checkpoint.py;
+`TextLoggerHook._log_info` and `EpochBasedRunner.run`, open-mmlab/mmcv 1.x runner;
+`CheckpointHook` ("Saving checkpoint at 3 epochs", said before it is written, is no
 proof of one).
 """
 
@@ -25,6 +26,7 @@ TRIGGERS = (
     r"(Epoch|Iter)\((val|test)\) +\[",
     r"workflow: \[.*max: [0-9]+ (epochs|iters)",
     r"resumed (from )?epoch: [0-9]+, iter:? [0-9]+",
+    r"Did not find last_checkpoint to be resumed",
 )
 _FIELDS = {
     "s": r"\btime: #",
@@ -46,6 +48,7 @@ RULES = (
     rule("plan", r"\bworkflow: \[.{1,200}\], max: (?P<planned>[0-9]{1,12}) iters"),
     rule("resume", r"\bresumed (?:from )?epoch: (?P<epoch>[0-9]{1,7}), iter:? "
          r"(?P<step>[0-9]{1,12})"),
+    rule("fresh", r"\bDid not find last_checkpoint to be resumed"),
 )  # fmt: skip
 
 

@@ -8,11 +8,18 @@ print the step of the whole run.  `batch_cost` is seconds a step, `ips` samples 
 Source: `log_info` of ppcls/engine/train/utils.py; `LogPrinter` of ppdet/engine/callbacks.py;
 `train` of PaddleOCR tools/program.py; `train` of paddleseg/core/train.py; the examples of
 PaddleNLP (`global step 10, epoch: 1, batch: 9, loss: ...`); `__train_epoch` of PPASR.
+
+PaddleOCR's plan is its epochs times the length of its loader, and its last words are its best
+metric, which it repeats behind every evaluation's own (`cur metric`).
 """
 
 from __future__ import annotations
 
-from flatline.parsers._rules import RuleReader, fields, rule
+from collections.abc import Iterable
+from dataclasses import replace
+
+from flatline.model import Progress
+from flatline.parsers._rules import Late, RuleReader, fields, rule
 
 FORMAT = "paddle"
 FRAMEWORK = "paddle"
@@ -23,6 +30,8 @@ TRIGGERS = (
     r"\[TRAIN\] epoch: [0-9]+, iter: [0-9]+/[0-9]",
     r"Train epoch: \[[0-9]+/[0-9]+\], batch: \[",
     r"global step [0-9]+, epoch: [0-9]+, batch: [0-9]",
+    r"train dataloader has [0-9]+ iters",
+    r"(?:cur|best) metric, [a-z_]{1,24}: ",
 )
 _RATES = {
     "s": r"\b(?:batch_cost|avg_batch_cost): #",
@@ -42,7 +51,8 @@ RULES = (
          says=fields(lr=r"\blearning_rate: #", loss=r"(?<![\w])loss: #", **_RATES)),
     rule("train", r"\bepoch: \[(?P<epoch>[0-9]{1,7})/(?P<epochs>[0-9]{1,7})\], "
          r"(?:global_step|iter): (?P<step>[0-9]{1,12})", unit="samples/s",
-         says=fields(loss=r"(?<![\w])loss: #", lr=r"\blr: #", **_RATES)),
+         says=fields(loss=r"(?:(?<!\w)loss|\bCTCLoss(?![^\n]*[ ,]loss: )): #", lr=r"\blr: #",
+                     **_RATES)),
     rule("train", r"\[TRAIN\] epoch: (?P<epoch>[0-9]{1,7}), iter: (?P<step>[0-9]{1,12})/"
          r"(?P<planned>[0-9]{1,12})", unit="samples/s", says=fields(loss=r"(?<![\w])loss: #",
          lr=r"\blr: #", **_RATES)),
@@ -53,7 +63,34 @@ RULES = (
          r"batch: [0-9]{1,12}", says=fields(loss=r"(?<![\w])loss: #", lr=r"\blr: #",
          per_s=r"\bspeed: # step/s")),
 )  # fmt: skip
+_LOADER = Late(r"\btrain dataloader has ([0-9]{1,9}) iters")
+_METRIC = Late(r"\b(cur|best) metric, [a-z_]{1,24}: ")
 
 
-def Reader() -> RuleReader:
-    return RuleReader(RULES)
+class Reader(RuleReader):
+    """Knows the length of the loader, and whether the last epoch was left without a word since."""
+
+    def __init__(self) -> None:
+        super().__init__(RULES)
+        self._length: int | None = None
+        self._last = self._measured = False
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """At most one value a line."""
+        if loader := _LOADER.search(text):
+            self._length = int(loader[1])
+            return ()
+        if metric := _METRIC.search(text):
+            ended = metric[1] == "best" and self._last and not self._measured
+            self._measured = metric[1] == "cur"
+            return (Progress("finished"),) if ended else ()
+        return tuple(self._planned(said) for said in super().feed(text))
+
+    def _planned(self, said: Progress) -> Progress:
+        if said.kind != "train":
+            return said
+        self._measured = False
+        self._last = said.epoch is not None and said.epoch == said.epochs
+        if said.planned is not None or said.epochs is None or not self._length:
+            return said
+        return replace(said, planned=int(said.epochs) * self._length)

@@ -1,0 +1,114 @@
+"""A rank that the program's own timing of kernels shows behind, while the run is slow."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim, name_places
+from flatline.judging.reported import SCORE, Reported, among_all
+from flatline.judging.throughput import DROP, Course, Slow, course, course_in_order
+from flatline.model import Cite, Match, Place
+
+LEAST_WORK = "megatron-least-throughput"
+REPORTS, OFTEN = 3, 0.8
+"""Reports of the slow time, and the share of them that must show it.  A judgement."""
+FAST = 2
+"""Reports of the fast time, in none of which it may be far behind."""
+ACCOUNTS = 0.1
+"""A synchronised step is as slow as its slowest rank: its score is the part of the best pace that
+the run still has, but for what a step does besides its kernels."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Report:
+    """How far the run was, and the ranks that the report lists as slowest, with their scores."""
+
+    points: int
+    scores: dict[int, tuple[float, Match]]
+
+
+@dataclass(frozen=True, slots=True)
+class Behind:
+    """The rank, and the slow phase in which it is behind."""
+
+    told: Reported
+    run: Course
+    phase: Slow
+
+
+def fell_behind(facts: Facts) -> Behind | None:
+    """None where reports are few, do not agree, or show the rank behind in the fast time, too."""
+    reports = _reports(facts)
+    run = (course(facts) or course_in_order(facts)) if len(reports) >= REPORTS + FAST else None
+    if run is None or run.pace.track is None or not run.slow:
+        return None
+    span = run.pace.track.of_attempt(facts.last.n)
+    phases = [_phase_at(run, span[min(r.points, len(span)) - 1]) for r in reports]
+    slow = [(r, p) for r, p in zip(reports, phases, strict=True) if p.part < 1 - DROP]
+    fast = [r for r, p in zip(reports, phases, strict=True) if p.part >= 1 - DROP]
+    if len(slow) < REPORTS or len(fast) < FAST:
+        return None
+    named = {
+        rank
+        for rank in {rank for r, _ in slow for rank in r.scores}
+        if sum(_accounts(r, rank, p) for r, p in slow) >= OFTEN * len(slow)
+        and not any(_accounts(r, rank, slow[0][1]) for r in fast)
+    }
+    if len(named) != 1:
+        return None
+    (rank,) = named
+    low = [r.scores[rank] for r, p in slow if _accounts(r, rank, p)]
+    score, worst = min(low, key=lambda pair: pair[0])
+    place = _place(facts, rank, [m for _, m in low])
+    text = (f"In {len(low)} of {len(slow)} reports of the slow time {name_places([place])} is"
+            " behind the others by the program's own timing of its kernels, down to"
+            f" {score:.2f} of the fastest; in none of the fast time")  # fmt: skip
+    cites: list[Cite] = [low[0][1].cite, low[-1][1].cite, worst.cite]
+    return Behind(Reported((place,), score, claim(text, *dict.fromkeys(cites))), run, slow[0][1])
+
+
+def _phase_at(run: Course, index: int) -> Slow:
+    """The phase in which a point of the track lies."""
+    at = bisect_right(run.pace.indexes, index) - 1
+    return next((p for p in run.phases if p.points[0] <= at <= p.points[1]), run.phases[0])
+
+
+def _accounts(report: _Report, rank: int, phase: Slow) -> bool:
+    """Whether the rank is as far behind as the run is slower."""
+    found = report.scores.get(rank)
+    return found is not None and found[0] <= phase.part + ACCOUNTS
+
+
+def _reports(facts: Facts) -> list[_Report]:
+    """Those of the last attempt, in order; of several logs the one that holds most."""
+    logs: dict[str, list[Match]] = {}
+    for match in facts.matches:
+        if match.signature.id in (SCORE, LEAST_WORK) and match.attempt == facts.last.n:
+            logs.setdefault(match.cite.source, []).append(match)
+    found: dict[int, dict[int, tuple[float, Match]]] = {}
+    for match in max(logs.values(), key=len, default=[]):
+        scores = _scores(facts, match)
+        points = facts.steps_before(match.cite, facts.last.n) if scores else None
+        if points:
+            table = found.setdefault(points, {})
+            table |= {rank: (score, match) for rank, score in scores.items()}
+    return [_Report(points, scores) for points, scores in sorted(found.items())]
+
+
+def _scores(facts: Facts, match: Match) -> dict[int, float]:
+    """Ranks with their part of the fastest's work a second."""
+    if match.signature.id == SCORE:
+        beside = among_all(facts, match)
+        return {int(match.groups["rank"]): float(match.groups["score"])} if beside else {}
+    pairs = [one.partition("/") for one in match.groups["key"].split(",")]
+    work = {int(rank): float(value) for value, _, rank in pairs}
+    most = max(work.values())
+    return {rank: value / most for rank, value in work.items()} if most else {}
+
+
+def _place(facts: Facts, rank: int, told: Sequence[Match]) -> Place:
+    nodes = {facts.node_of(m.groups["node"]) for m in told if m.groups.get("node")}
+    return facts.on_host(Place(rank=rank, host=nodes.pop() if len(nodes) == 1 else None))

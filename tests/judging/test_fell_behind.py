@@ -1,0 +1,67 @@
+"""A rank that is behind by the program's own timing while the run is slow."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+SCORES = (
+    "GPU {} performance:\n Worst performing 2/16 ranks:\n  Rank={} Node=n3 Score={:.2f}\n"
+    "  Rank=2 Node=n1 Score=0.98\n"
+)
+LEAST = (
+    "INFO:megatron.core.utils:^^^^ Bottom 3 Ranks with lowest  Etpt(TF): {:.2f}/{}, 398.10/2,"
+    " 399.00/4\n"
+)
+
+
+def relative(rank: int, score: float) -> str:
+    return SCORES.format("relative", rank, score)
+
+
+def individual(rank: int, score: float) -> str:
+    return SCORES.format("individual", rank, score)
+
+
+def least(rank: int, score: float) -> str:
+    return LEAST.format(399 * score, rank)
+
+
+def judged(folder: Path, reports: dict[int, str]) -> Verdict:
+    """Half of the steps take 2 s, the other half 4 s."""
+    lines = ["world_size: 16\n"]
+    for n in range(1, 601):
+        took = 2.0 if n <= 300 else 4.0
+        lines += [f"step {n}/600 loss {4 - n / 300:.4f} step_time {took}s\n", reports.get(n, "")]
+    (folder / "train.log").write_text("".join(lines) + "Training completed\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize("say", [relative, least])
+def test_behind_since_the_run_is_slow(tmp_path: Path, say) -> None:  # type: ignore[no-untyped-def]
+    """And not before: the reports of the fast time are the control."""
+    said = {n: say(9, 0.51 if n > 300 else 0.97) for n in range(40, 600, 40)}
+    verdict = judged(tmp_path, said)
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("D3", True)
+    assert [place.rank for place in verdict.culprits] == [9]
+
+
+@pytest.mark.parametrize(
+    "reports",
+    [
+        {n: relative(9, 0.51) for n in range(40, 600, 40)},  # always: more to do by design
+        {n: relative(9, 0.90 if n > 300 else 0.97) for n in range(40, 600, 40)},  # too little
+        {n: relative(n % 16, 0.51 if n > 300 else 0.97) for n in range(37, 600, 37)},
+        {n: individual(9, 0.51 if n > 300 else 0.97) for n in range(40, 600, 40)},
+        {n: relative(9, 0.51 if n > 500 else 0.97) for n in range(40, 600, 40)},  # late
+    ],
+)
+def test_what_explains_no_slow_time(tmp_path: Path, reports: dict[int, str]) -> None:
+    """A rank that is always so, now this and now that, by too little, or later on."""
+    assert judged(tmp_path, reports).code != "D3"
