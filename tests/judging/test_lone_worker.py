@@ -226,10 +226,13 @@ def test_activity_of_the_sms_outweighs_that_of_the_engine(tmp_path: Path) -> Non
     assert lone_worker(facts, run) is None
 
 
+@pytest.mark.parametrize("times", [1.3, 1.08])
 @pytest.mark.parametrize("where", [(0, 3), (1, 3), (1, 6), (0, 1)])
-def test_one_of_few_that_is_far_above_all(tmp_path: Path, where: tuple[int, int]) -> None:
-    """Sixteen cards on two hosts."""
-    found = far(tmp_path, one(*where, 1.3), hosts=2)
+def test_one_of_few_that_is_far_above_all(
+    tmp_path: Path, where: tuple[int, int], times: float
+) -> None:
+    """Sixteen cards on two hosts; or not so far, but the others are all alike."""
+    found = far(tmp_path, one(*where, times), hosts=2)
 
     assert found == Place(host=f"n{where[0]}", gpu=str(where[1]))
 
@@ -241,14 +244,18 @@ def test_one_of_few_that_is_far_above_all(tmp_path: Path, where: tuple[int, int]
         (one(0, 7, 1.3), 2, 8, (SM,)),
         (one(1, 0, 1.3), 2, 8, (SM,)),
         (one(1, 7, 1.3), 2, 8, (SM,)),
-        (one(1, 3, 1.15), 2, 8, (SM,)),
+        (one(1, 3, 1.15), 2, 6, (SM,)),
+        (one(1, 3, 1.15, beside=1.02), 2, 8, (SM,)),
+        (one(1, 3, 1.04), 2, 8, (SM,)),
+        (one(1, 7, 1.1), 2, 8, (SM,)),
         (one(1, 3, 1.3, beside=1.1), 2, 8, (SM,)),
         (one(1, 3, 1.3), 2, 8, (ENGINE,)),
         (one(0, 3, 1.3), 1, 16, (SM,)),
         (one(1, 1, 1.3), 2, 3, (SM,)),
     ],
     ids=["the first", "the last of the first host", "the first of the last host", "the last",
-         "not far", "others scatter", "by the engine alone", "one host", "fewer than eight"],
+         "not far, of twelve", "not far, and others scatter", "hardly above", "the last, not far",
+         "others scatter", "by the engine alone", "one host", "fewer than eight"],
 )  # fmt: skip
 def test_one_of_few_may_hold_a_part_of_its_own(
     tmp_path: Path, card: Card, hosts: int, cards: int, signals: tuple[str, ...]

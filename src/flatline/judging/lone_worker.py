@@ -37,6 +37,9 @@ FEW_GPUS, FEW_HOSTS, FEW_CARDS, FAR = 8, 2, 2, 1.2
 hold the embedding and the output of a model that is cut into stages.  A judgement: stages that are
 laid out evenly differ by less."""
 
+SOME_GPUS, NEXT = 16, 0.1
+"""Of so many one that is ten times as far above the usual as any other is none of several stages
+either, of which one alone is no larger than all others."""
 RESIDENT, GAPS = ("gpu_engine_active_ratio", "gpu_utilization_ratio"), 0.9
 """Whether a kernel was there, waiting in a collective included; and of the others' such time."""
 BRIEF = 0.97
@@ -95,7 +98,9 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
     others = max(ratio for place, ratio in typical.items() if place != found)
     if typical[found] < LONGER or others > _alike(typical[found]) or always[found] < ALWAYS:
         return None
-    far = typical[found] >= FAR and ranks.signal == ACTIVITY and found not in _ends(facts, ranks)
+    lone = count >= SOME_GPUS and others - 1 <= NEXT * (typical[found] - 1)
+    far = (lone or typical[found] >= FAR) and ranks.signal == ACTIVITY and (
+        found not in _ends(facts, ranks))  # fmt: skip
     if not (many or far):
         return None
     first = facts.hosts[0] if facts.hosts else facts.node_of(found.host or "")
