@@ -125,3 +125,63 @@ def test_rows_that_are_left_out(tmp_path: Path) -> None:
     assert (
         ranks_of(judged(tmp_path / "tail", [row for row in whole if "rank  0" not in row])) == []
     )
+
+
+HEAD = "per-rank mean seconds over the last 100 steps (data | fwd_bwd | allreduce)"
+
+
+def columns(
+    late: bool, rank: int = 5, head: str = HEAD, where: str = " n{host} gpu{gpu}", apart: int = 1
+) -> list[str]:
+    """Of twelve ranks on three hosts; the late one fetches its data for long, and waits least."""
+    rows = []
+    for r in range(12):
+        own = late and rank <= r < rank + apart
+        at = where.format(host=r // 4, gpu=r % 4)
+        values = (1.2 if own else 0.02, 1.02 + r % 3 / 100, 0.03 if own else 1.21 if late else 0.2)
+        rows.append(f"    rank {r:2d}{at}  " + " | ".join(f"{value:.3f}" for value in values))
+    return [head, *rows]
+
+
+def among(folder: Path, tables: Sequence[list[str]]) -> Verdict:
+    text = []
+    for n in range(1, EVERY * len(tables) + 1):
+        at = BEGAN + timedelta(seconds=2.4 * n)
+        if n % 10 == 0:
+            text.append(f"{at:%Y-%m-%d %H:%M:%S} step {n} loss {9 - n / 400:.4f} step_time 2.4")
+        if n % EVERY == 0:
+            text += tables[n // EVERY - 1]
+    (folder / "train.log").write_text("\n".join(text) + "\n")
+    (folder / "sacct.psv").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+        f"8|t|COMPLETED|0:0|{BEGAN:%Y-%m-%dT%H:%M:%S}|2026-06-03T05:30:00|3|n[0-2]\n"
+    )
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize("since", [0, 6])
+def test_parts_of_a_step_in_columns(tmp_path: Path, since: int) -> None:
+    """Late all the time, or from some table on; where it runs stands in its row."""
+    verdict = among(tmp_path, [columns(n >= since) for n in range(14)])
+
+    assert verdict.code == "D3"
+    (place,) = verdict.culprits
+    assert (place.rank, place.host, place.gpu) == (5, "n1", "1")
+
+
+@pytest.mark.parametrize(
+    "tables",
+    [
+        [columns(False)] * 14,
+        [columns(True, rank=n % 12) for n in range(14)],
+        [columns(True, head="per-rank memory (alloc | reserved | peak)")] * 14,
+        [columns(True, head="per-rank values (data | fwd_bwd | allreduce)")] * 14,
+        [columns(True, head="per-rank seconds (data | fwd_bwd)")] * 14,
+        [columns(n > 11) for n in range(14)],
+        [columns(True, apart=3)] * 14,
+    ],
+    ids=["none", "another each time", "no times", "no unit", "another count of columns",
+         "twice", "three"],
+)  # fmt: skip
+def test_columns_that_name_nobody(tmp_path: Path, tables: Sequence[list[str]]) -> None:
+    assert among(tmp_path, tables).code != "D3"

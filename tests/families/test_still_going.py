@@ -100,3 +100,32 @@ def test_one_that_is_slow_to_its_end_is_not_sound(
 
     assert verdict.code == code
     assert code or "fell by 2" in verdict.headline
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "below", "code"),
+    [(40, True, "G1"), (900, True, None), (40, False, None)],
+    ids=["goes on", "stands still", "nothing dates its steps"],
+)
+def test_steps_each_with_a_dated_line_below(
+    tmp_path: Path, silent_s: float, below: bool, code: str | None
+) -> None:
+    """As of a trainer that prints its numbers bare, and a timer that says when."""
+    lines = ["[2026-07-08 18:00:01] loading the policy"]
+    for step in range(1, 61):
+        lines.append(
+            f"(TaskRunner pid=8411) step:{step} - actor/pg_loss:0.0{step} - actor/grad_norm:"
+            f"0.2{step % 7} - critic/rewards/mean:0.{400 + 4 * step} - timing_s/step:70.{step}"
+        )
+        at = NOW - timedelta(seconds=silent_s + 73 * (60 - step))
+        if below:
+            lines.append(f"(TaskRunner pid=8411) {at:%Y-%m-%d %H:%M:%S},538 [INFO] timer: done")
+    (tmp_path / "slurm-41.out").write_text("\n".join(lines) + "\n")
+    (tmp_path / "scontrol.txt").write_text(
+        "JobId=41 JobName=grpo\n   JobState=RUNNING Reason=None ExitCode=0:0\n"
+        "   RunTime=01:30:00 TimeLimit=1-00:00:00\n"
+        f"   StartTime={NOW - timedelta(minutes=90):%Y-%m-%dT%H:%M:%S} EndTime=Unknown\n"
+        "   NodeList=k01 NumNodes=1\n"
+    )
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

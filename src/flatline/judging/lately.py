@@ -19,6 +19,7 @@ from flatline.facts import Facts, Track
 from flatline.judging.own_clock import own_clock
 from flatline.judging.pace import RECENT, Pace
 from flatline.judging.timeline import usual
+from flatline.logs.clock import Clock
 from flatline.model import LogCite, QueryCite
 
 COUNTED_S, BEHIND = 120.0, 5
@@ -30,9 +31,11 @@ LEAST = 3
 """Points: an interval is told from no fewer."""
 
 
-def lately(facts: Facts) -> tuple[Pace, LogCite] | None:
-    """The last progress of the main track with the dated line it is reckoned from; None where its
-    points are dated, do not say what they took, or no dated line stands before the last."""
+def lately(facts: Facts) -> tuple[Pace, LogCite | None] | None:
+    """The last progress of the main track with the dated line it is reckoned from, where that is
+    not its own; None where its
+    points are dated, do not say what they took, or no dated line stands before the last or below
+    each."""
     track = facts.main_track(facts.last.n)
     if track is None:
         return None
@@ -48,6 +51,8 @@ def lately(facts: Facts) -> tuple[Pace, LogCite] | None:
     dated = [cite for cite in own if cite.at and not cite.at_assumed and cite.line < last]
     anchor = max(dated, key=lambda cite: cite.line, default=None)
     took = {b: (track.steps[b] - track.steps[a]) * track.step_s[b] for a, b in pairwise(span)}
+    if (told := _line_below(facts, track, span[-RECENT:])) is not None:
+        return told
     if anchor is None or anchor.at is None:
         return None
     if clocked := _by_clock(track, own_clock(track, span), dated):
@@ -60,6 +65,23 @@ def lately(facts: Facts) -> tuple[Pace, LogCite] | None:
     usual = median(list(took.values())[-RECENT:])
     at = anchor.at + timedelta(seconds=seconds)
     return Pace(facts.point(track, span[-1]).cite, at, usual), anchor
+
+
+def _line_below(facts: Facts, track: Track, span: Sequence[int]) -> tuple[Pace, None] | None:
+    """By the dated line that stands right below each of the last steps."""
+    clock, cites = Clock(), list[LogCite]()
+    for index in span:
+        line = track.lines[index] + 1
+        text = "".join(facts.lines(track.source, line, 1))
+        stamp = clock.read(text)
+        if stamp is None or (index + 1 < len(track) and track.lines[index + 1] <= line):
+            return None
+        cites.append(LogCite(track.source, line, text, track.place, stamp.at, stamp.assumed))
+    times = [cite.at for cite in cites if cite.at is not None]
+    if len(times) < LEAST or times != sorted(times):
+        return None
+    apart_s = median((b - a).total_seconds() for a, b in pairwise(times))
+    return Pace(cites[-1], times[-1], apart_s), None
 
 
 def _by_clock(

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite
 from statistics import median
 
@@ -23,6 +23,8 @@ from flatline.model import LogCite, Place
 TOLD, ROWS = "per-rank-times", "per-rank-rows"
 MOST_TABLES, MOST_RANKS, ROWS_READ, ABOVE = 48, 16_384, 64, 1
 LEAST_LINES, LEAST_RANKS, MOST_CHARS, HEAD_LINES = 4, 4, 16_384, 60
+STARTS = 8
+"""Beginnings that are tried: a rank may have become slow in any of so many parts."""
 PER_HOST = (4, 8, 16)
 """Ranks that a host has, one a card, where a block of them stands for it."""
 ALIKE = 0.5
@@ -37,6 +39,14 @@ _GROUP = re.compile(
 )
 """A rank's parts side by side, and the ranks behind one another."""
 _OF_RANK = re.compile(r"\brank {0,4}(\d{1,5})\s{0,2}:?\s{1,4}(\d{1,9}\.\d{1,6})(?=\s|$)")
+_ROW = re.compile(
+    r"\brank {0,4}(\d{1,5})\b:?(?P<where>(?: {1,4}[A-Za-z][\w.-]{0,80}){0,3})[ |]{1,6}"
+    r"(?P<values>\d{1,9}\.\d{1,6}(?:(?: {0,3}[|,] {0,3}| {1,6})\d{1,9}\.\d{1,6}){1,7})\s*$"
+)
+"""A rank, perhaps where it runs, and the parts of its steps side by side."""
+_COLUMNS = re.compile(r"\(([a-z][\w+-]{0,30}(?: ?[|,/] ?[a-z][\w+-]{0,30}){1,7})\)", re.IGNORECASE)
+"""What the line above calls these parts."""
+_CARD = re.compile(r"(?i)\b(?:gpu|cuda|dev(?:ice)?)[:_-]?(\d{1,2})\b")
 _TIMER = re.compile(r"\s{1,8}([a-z][a-z0-9-]{2,60}):")
 _UNIT_WORD = re.compile(r"(?i)\b(ms|us|seconds|sec)\b")
 _LAYOUT = re.compile(
@@ -74,12 +84,13 @@ def tabled_waits(facts: Facts) -> Waits | None:
                 tables[waits, label].append(row)
     told = [m.cite for m in facts.tagged(ROWS) if m.attempt == facts.last.n]
     for cite in told[:: 1 + len(told) // MOST_TABLES]:
-        for waits, label, row in _rows(facts, cite):
+        for waits, label, row in (*_rows(facts, cite), *_columns(facts, cite)):
             tables[waits, label].append(row)
     step_s = _step_s(facts)
     found = (
-        _apart(facts, rows, step_s, label, waits=waits)
+        _apart(facts, rows[begin:], step_s, label, waits=waits)
         for (waits, label), rows in sorted(tables.items(), key=lambda item: not item[0][0])
+        for begin in dict.fromkeys(len(rows) * n // STARTS for n in range(STARTS))
     )
     return next(filter(None, found), None)
 
@@ -126,6 +137,48 @@ def _rows(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
         yield waits, name, _Row(cite, {rank: scale * took for rank, took in by.items()})
 
 
+def _columns(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
+    """The same of a table with the parts of a step in its columns."""
+    above = "".join(facts.lines(cite.source, max(1, cite.line - ABOVE), min(ABOVE, cite.line - 1)))
+    named, unit = _COLUMNS.search(above), _UNIT.search(above) or _UNIT_WORD.search(above)
+    if named is None or unit is None or _NO_PART.search(_COLUMNS.sub("", above)):
+        return
+    names = re.split(r" ?[|,/] ?", named[1])
+    rows: dict[int, list[float]] = {}
+    first = cite.line
+    while len(rows) < MOST_RANKS:
+        found = [_ROW.search(text) for text in facts.lines(cite.source, first, ROWS_READ)]
+        read = [one for one in found[: found.index(None) if None in found else None] if one]
+        rows |= {int(one[1]): [float(v) for v in re.findall(r"[\d.]+", one["values"])]
+                 for one in read}  # fmt: skip
+        if len(read) < ROWS_READ:
+            break
+        first += ROWS_READ
+    if len(rows) < LEAST_RANKS or sorted(rows) != [*range(len(rows))]:
+        return
+    if any(len(values) != len(names) for values in rows.values()):
+        return
+    scale = _SCALES[unit[1].lower()]
+    for at, name in enumerate(names):
+        waits = _WAIT.search(name) is not None
+        if not _NO_PART.search(name) and (waits or _WORK.search(name)):
+            by = {rank: scale * values[at] for rank, values in rows.items()}
+            yield waits, name.lower(), _Row(cite, by)
+
+
+def _in_its_row(facts: Facts, cite: LogCite, place: Place) -> Place:
+    """With the host and the card that stand beside a rank in such a table."""
+    line = cite.line + (place.rank or 0)
+    row = _ROW.search("".join(facts.lines(cite.source, line, 1)))
+    if row is None or int(row[1]) != place.rank:
+        return place
+    named = [facts.node_of(word) for word in row["where"].split()]
+    hosts, card = [host for host in named if host in facts.hosts], _CARD.search(row["where"])
+    if len(hosts) != 1 or place.host not in (None, hosts[0]):
+        return place
+    return replace(place, host=hosts[0], gpu=card[1] if card else place.gpu)
+
+
 def _by_part(text: str) -> Iterator[tuple[str, str, dict[int, float]]]:
     """Of each part its name, its unit and the ranks' times: `wait [s]: r0=0.9 r1=0.1`."""
     for part in text.split("|"):
@@ -168,7 +221,7 @@ def _step_s(facts: Facts) -> float | None:
 def _apart(
     facts: Facts, rows: Sequence[_Row], step_s: float | None, label: str, *, waits: bool
 ) -> Waits | None:
-    ranks = set(rows[0].by)
+    ranks = set(rows[0].by) if rows else set()
     if len(rows) < LEAST_LINES or step_s is None or any(set(row.by) != ranks for row in rows):
         return None
     typical = {rank: median(row.by[rank] for row in rows) for rank in ranks}
@@ -185,7 +238,8 @@ def _apart(
     if often < OFTEN * len(rows):
         return None
     source = rows[0].cite.source
-    places = tuple(_placed(facts, source, rank) for rank in late)
+    places = tuple(_in_its_row(facts, rows[0].cite, _placed(facts, source, rank))
+                   for rank in late)  # fmt: skip
     who = f"{places[0]}" if len(late) == 1 else f"ranks {late[0]} to {late[-1]}"
     text = (
         f"By {len(rows)} lines that tell it of {len(ranks)} ranks, {who} took"
