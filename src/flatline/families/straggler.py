@@ -45,7 +45,7 @@ from flatline.judging.own_work import Slow, own_work
 from flatline.judging.pauses import in_told_pauses
 from flatline.judging.pcie import narrow
 from flatline.judging.printed_tables import tabled_waits
-from flatline.judging.printed_waits import Waits, printed_waits
+from flatline.judging.printed_waits import Waits, printed_waits, waited_beside
 from flatline.judging.reported import Reported, reported
 from flatline.judging.slow_cpus import at_moments, beside, slow_cpus
 from flatline.judging.steering import leave_out
@@ -114,7 +114,9 @@ def _judged(facts: Facts) -> Finding | None:
     slow = own_work(facts)
     if slow is not None:
         return carded(facts, _slow_itself(facts, slow))
-    return _measured(facts)
+    measured = _measured(facts)
+    late = waited_beside(facts) if measured is None else None
+    return measured if late is None else carded(facts, _waited_for(facts, late))
 
 
 def _measured(facts: Facts) -> Finding | None:
