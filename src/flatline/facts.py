@@ -440,9 +440,10 @@ class Facts:
             yield read.place
 
     def places_of(self, rank: int) -> tuple[Place, ...]:
-        """Places heard of that carry this rank (or task, where no rank was printed), fullest
+        """Places heard of that carry this rank (or task, where no rank was ever printed), fullest
         first."""
-        found = {p for p in self._places() if rank == (p.task if p.rank is None else p.rank)}
+        ranked = any(p.rank is not None for p in self._places())
+        found = {p for p in self._places() if rank == (p.rank if ranked else p.task)}
         return tuple(sorted(found, key=lambda p: (p.host is None, p.task is None, str(p))))
 
     def on_host(self, place: Place) -> Place:
@@ -453,8 +454,7 @@ class Facts:
         for key in (("rank", place.rank), ("task", place.task)):
             hosts = self._hosts_of.get(key, set())
             if hosts:
-                one = len(hosts) == 1
-                return replace(place, host=min(hosts)) if one else place
+                return replace(place, host=min(hosts)) if len(hosts) == 1 else place
         return place
 
     def node_of(self, host: str) -> str:
@@ -466,7 +466,7 @@ class Facts:
     @cached_property
     def _hosts_of(self) -> dict[tuple[str, int | None], set[str]]:
         sizes = self.world_size, self.job.gpus if self.job else None
-        told = told_of_hosts(self.tracks, self.hosts, self.matches, sizes, self.exits)
+        told = told_of_hosts(self.tracks, self.hosts, self.matches, sizes, self.exits, self.jobs)
         return hosts_of((*self._places(), *told), self.hosts, sizes, self.node_of)
 
     @cached_property

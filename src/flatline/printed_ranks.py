@@ -17,7 +17,8 @@ from flatline.model import Match, Place
 RANKS, RANK, MAPPING, AGENT, BLOCKS = (
     f"placement-{what}" for what in ("ranks", "rank", "deepspeed", "agent", "blocks")
 )
-ONE_EACH = (RANK, f"{RANK}-set", "placement-process")
+LABEL = "placement-rank-label"
+ONE_EACH = (RANK, f"{RANK}-set", LABEL, "placement-process")
 MOST = 1000
 """Ranks whose lines are enough, however many there are: of one log so many of a kind are kept."""
 _WORD = re.compile(r"[A-Za-z0-9][\w.-]*[A-Za-z0-9]|[A-Za-z0-9]")
@@ -137,6 +138,8 @@ def _host_beside(match: Match, known: Mapping[str, str]) -> str | None:
         return None
     if _OF_A_GROUP.search(match.cite.text.partition(number)[0]):
         return None
+    if match.signature.id == LABEL:  # any word may stand there
+        return known.get(host.partition(".")[0].lower())
     if not known:  # without a record the line itself must say that it is a host's name
         return host if _SAYS_HOST.search(between) and re.search(r"\d", host) else None
     return known.get(host.partition(".")[0].lower()) or _host_in(match.cite.text, known)

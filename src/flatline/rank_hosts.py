@@ -11,7 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from flatline.model import LogCite, Match, Place, ProcessExit
+from flatline.model import Job, LogCite, Match, Place, ProcessExit
 from flatline.printed_ranks import as_printed, completed
 from flatline.tracks import Track
 
@@ -142,6 +142,23 @@ def _as_tasks(
     yield from (Place(host=host, rank=task) for task, host in told.items())
 
 
+def _on_the_only(
+    jobs: Sequence[Job],
+    hosts: Sequence[str],
+    sizes: tuple[int | None, int | None],
+    heard: set[int],
+) -> Iterable[Place]:
+    """The ranks, and the tasks, of a job that held one node each time, and has no more of them
+    than that has GPUs: a run of several jobs is larger than the record of one."""
+    world, gpus = sizes
+    count = max(world or 0, *(rank + 1 for rank in heard), 0)
+    held = {node for job in jobs for node in job.nodes}
+    if len(hosts) != 1 or held != {*hosts} or (gpus and count > gpus):
+        return
+    for n in range(gpus or count):
+        yield Place(host=hosts[0], rank=n, task=n)
+
+
 def node_named(host: str, nodes: Mapping[str, str]) -> str:
     """The node behind an address, or a pod's name or domain; the host itself where none is."""
     return nodes.get(host) or nodes.get(host.partition(".")[0], host)
@@ -153,9 +170,10 @@ def told_of_hosts(
     matches: Sequence[Match],
     sizes: tuple[int | None, int | None],
     exits: Iterable[ProcessExit],
+    jobs: Sequence[Job],
 ) -> Iterable[Place]:
-    """Which host a rank has, by what is no label of a line: the log's name, NCCL, srun, and what
-    was printed; of a world of a size, and of so many GPUs."""
+    """Which host a rank has, by what is no label of a line: the log's name, NCCL, srun, what was
+    printed, and the record of a job of one node; of a world of a size, and of so many GPUs."""
     world, gpus = sizes
     spoke = [m.cite.place.rank for m in matches] + [track.place.rank for track in tracks]
     heard = {rank for rank in spoke if rank is not None}
@@ -167,7 +185,8 @@ def told_of_hosts(
         matches, hosts, world, lambda match: named_after(match.cite.source, hosts)
     )
     as_tasks = _as_tasks(exits, heard, stated_world(matches), gpus)
-    return (*_named_after(tracks, hosts), *said, *by_tasks, *in_blocks, *printed, *as_tasks)
+    alone, named = _on_the_only(jobs, hosts, sizes, heard), _named_after(tracks, hosts)
+    return (*named, *said, *by_tasks, *in_blocks, *printed, *as_tasks, *alone)
 
 
 Key = tuple[str, int | None]

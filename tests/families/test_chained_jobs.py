@@ -130,6 +130,40 @@ def test_a_script_that_says_which_job_it_goes_on_from(
     assert judged(tmp_path, said=said, saved=saved).code == code
 
 
+ASKS = "+ torchrun fit.py --dir /data/exp4 --auto-resume\n"
+LOOKS = (
+    "looking for a checkpoint in {}\nno checkpoint found, initialising from pretrained weights\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "now", "looks", "code", "sure"),
+    [
+        (ASKS, ASKS, "/data/exp4/states", "E2", True),
+        (ASKS, ASKS, "/home/ann/exp4/ckpt", "E2", False),
+        (ASKS, ASKS, "/data/exp4/ckpt", "E2", False),
+        (ASKS, ASKS.replace("exp4", "exp5"), "/data/exp5/ckpt", "G1", False),
+        (ASKS, ASKS.replace(" --auto-resume", ""), "/data/exp4/states", "G1", False),
+        ("", "", "/data/exp4/states", "G1", False),
+    ],
+    ids=["another folder of the output", "elsewhere", "emptied", "another output", "not asked",
+         "no command"],
+)  # fmt: skip
+def test_one_command_asked_both_to_go_on(
+    tmp_path: Path, before: str, now: str, looks: str, code: str, sure: bool
+) -> None:
+    """It begins from pretrained weights only as it found nothing."""
+    saved = "Saved checkpoint at step 900 to /data/exp4/ckpt/step_900\n"
+    (tmp_path / "slurm-700.out").write_text(before + steps(8, 1, 1000, 3000) + saved)
+    (tmp_path / "slurm-733.out").write_text(now + LOOKS.format(looks) + steps(10, 1, 900, 3000))
+    row = PARENT.format(state="TIMEOUT", name="pre", end="09:00:00")
+    (tmp_path / "sacct.txt").write_text(HEAD + row + CHILD)
+    verdict = diagnose(collect(Request((str(tmp_path),), job="733")))
+
+    assert (verdict.code, verdict.confidence >= 0.8) == (code, sure)
+    assert all(check.ok for check in verify(json.loads(render(verdict)), (str(tmp_path),)))
+
+
 def test_an_earlier_run_that_cannot_be_read_clears_nothing(tmp_path: Path) -> None:
     """What it left is not known, and that is said."""
     (tmp_path / "slurm-733.out").write_text(

@@ -69,3 +69,66 @@ def test_nccl_says_which_card_a_rank_has(tmp_path: Path) -> None:
     lines = "".join(NCCL.format(host=7 + rank // 4, gpu=rank % 4, rank=rank) for rank in range(8))
 
     assert told(judged(tmp_path, None, nccl=lines)) == [(6, "kx8", "2")]
+
+
+ALONE = (
+    "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList|AllocTRES\n"
+    "92|lm|COMPLETED|0:0|2026-03-04T05:00:00|2026-03-04T05:40:00|1|kx7|gres/gpu=8,node=1\n"
+)
+
+
+def on_one_host(folder: Path, narrow: int | None) -> Verdict:
+    """Eight ranks of one host, of which a card's link has lost lanes."""
+    rows = [
+        f'{metric}{{gpu="{gpu}",Hostname="kx7"}} {lanes} {(T0 + 3600 + at) * 1000}'
+        for at in range(-300, 2700, 60)
+        for gpu in range(8)
+        for metric, lanes in (
+            ("DCGM_FI_DEV_PCIE_LINK_WIDTH", 8 if gpu == narrow else 16),
+            ("DCGM_FI_DEV_PCIE_MAX_LINK_WIDTH", 16),
+        )
+    ]
+    (folder / "dcgm.prom").write_text("\n".join(rows) + "\n")
+    (folder / "train.log").write_text(printed(6) + "2026-03-04 05:39:50 INFO done\n")
+    (folder / "sacct.psv").write_text(ALONE)
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize(("narrow", "gpu"), [(6, "6"), (2, None), (None, None)])
+def test_the_card_of_its_number_that_has_lost_lanes(
+    tmp_path: Path, narrow: int | None, gpu: str | None
+) -> None:
+    """The record of a job of one node says where its ranks are."""
+    assert told(on_one_host(tmp_path, narrow)) == [(6, "kx7", gpu)]
+
+
+@pytest.mark.parametrize(
+    ("late", "lag", "code"), [(5, 12, "D3"), (5, 2, "G1"), (0, 12, "G1"), (7, 12, "G1")]
+)
+def test_all_wait_for_something_else_as_well(
+    tmp_path: Path, late: int, lag: int, code: str
+) -> None:
+    """A rank that costs a tenth of each step; the first and the last have duties of their own, and
+    then nobody is told, nor that the run is sound."""
+    lines = "".join(
+        f"2026-03-04 05:{(60 + 15 * n) // 60:02d}:{15 * n % 60:02d} INFO [rank{rank}]"
+        f" step={12 * n} loss={4 - n / 100:.3f} step_s=1.25"
+        f" sync_wait_s={0.300 + (n + rank) % 5 / 500 - (lag / 100 if rank == late else 0):.3f}\n"
+        for n in range(1, 140)
+        for rank in range(8)
+    )
+    (tmp_path / "train.log").write_text(lines + "2026-03-04 05:39:50 INFO done\n")
+    (tmp_path / "sacct.psv").write_text(SACCT)
+    rows = [
+        f'DCGM_FI_DEV_POWER_USAGE{{gpu="{gpu}",Hostname="{host}"}} 500 {(T0 + 3600 + at) * 1000}'
+        for at in range(0, 2400, 60)
+        for host in ("kx7", "kx8")
+        for gpu in range(4)
+    ]
+    (tmp_path / "dcgm.prom").write_text("\n".join(rows) + "\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == code
+    assert (verdict.confidence >= 0.8) == (lag == 2)
+    if code == "D3":
+        assert [place.rank for place in verdict.culprits] == [late]

@@ -51,8 +51,11 @@ EACH = [(rank, "n1" if rank < 4 else "n2") for rank in range(8)]
         [f"Hello from rank {rank}/8 on {host} (local rank {rank % 4})" for rank, host in EACH],
         [f"SLURM_PROCID={n} SLURM_LOCALID={n % 4} SLURMD_NODENAME={host}" for n, host in EACH],
         ["+ srun -n 8 --ntasks-per-node=4 --distribution=block python train.py"],
+        [f"[rank {rank}] {host} jax 0.5, 4 devices" for rank, host in EACH],
+        [f"[rank{rank}]: {host}.site.org is up" for rank, host in EACH],
     ],
-    ids=["ranges", "lists", "DeepSpeed", "each", "said aloud", "Slurm's numbers", "blocks"],
+    ids=["ranges", "lists", "DeepSpeed", "each", "said aloud", "Slurm's numbers", "blocks",
+         "behind a label", "with its domain"],
 )  # fmt: skip
 def test_lines_that_share_the_ranks_out(lines: Sequence[str]) -> None:
     """As many to each host, and no rank twice."""
@@ -148,3 +151,9 @@ def test_no_neighbours_without_a_world() -> None:
     """How many a host has is not known then."""
     assert completed(BLOCK, 2, None) == {}
     assert completed(BLOCK, 3, 8) == {}
+
+
+def test_any_word_may_stand_behind_a_label() -> None:
+    """Only a host of the record is one, and not one that stands further on."""
+    assert told([f"[rank {rank}] step{rank} of n1" for rank, _ in EACH]) == {}
+    assert told([f"[rank {rank}] k{host} ready" for rank, host in EACH]) == {}

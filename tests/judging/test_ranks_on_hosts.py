@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 import pytest
 
 from flatline.facts import Facts
+from flatline.judging.leads import spread
 from flatline.model import Job, LogCite, Match, Place, ProcessExit, RecordCite, Signature
 from flatline.rank_hosts import COMMUNICATOR
 
@@ -168,3 +169,50 @@ def test_a_task_whose_number_only_a_rank_has(
     )
 
     assert host_of(task, known) == named
+
+
+def of_rows(*rows: tuple[str, ...], heard: int = 4, gpus: int | None = 4) -> Facts:
+    """A job whose record has rows of these nodes, and so many ranks that spoke."""
+    cite = RecordCite("sacct.txt", "row 1", "FAILED", "JobID=1")
+    jobs = [Job("1", "train", "failed", "FAILED", cite, nodes=nodes, gpus=gpus) for nodes in rows]
+    said = [Match(SAID, LogCite("a.out", n, "", Place(rank=n)), {}) for n in range(heard)]
+    return Facts(targets=("run",), matches=said, jobs=jobs)
+
+
+def test_a_job_of_one_node_has_its_ranks_there() -> None:
+    assert host_of(2, of_rows(("n1",))) == "n1"
+    assert of_rows(("n1",)).on_host(Place(task=0)).host == "n1"
+    assert of_rows(("n1",)).on_host(Place(gpu="0")).host is None
+
+
+@pytest.mark.parametrize(
+    "known",
+    [
+        of_rows(("n1",), heard=8),
+        of_rows(("n1",), ("n2",)),
+        of_rows(("n1", "n2")),
+        of_rows(),
+    ],
+    ids=["part of a larger run", "moved", "two nodes", "no record"],
+)
+def test_near_misses_of_one_node(known: Facts) -> None:
+    assert host_of(2, known) is None
+
+
+def test_a_task_is_no_rank_where_ranks_speak() -> None:
+    """srun's task 1 started the ranks of the second host."""
+    known = facts({"n1": [0], "n2": [1]}, (0, 2, 3, 4, 5, 6, 7), gpus=8)
+
+    assert known.places_of(1) == ()
+    assert known.places_of(2) == (Place(rank=2),)
+
+
+def test_what_fails_on_a_part_of_the_hosts_is_not_everywhere() -> None:
+    """Though no other rank was heard of."""
+    failed = [Place(host="n2", rank=n) for n in (4, 5)]
+    known = facts({}, (4, 5), gpus=8)
+
+    assert spread(known, failed) == ("place", tuple(failed))
+    both = [Place(host="n1", rank=4), Place(host="n2", rank=5)]
+    assert spread(known, both)[0] == "all"
+    assert spread(known, [Place(rank=4), Place(rank=5)])[0] == "all"

@@ -37,6 +37,8 @@ class LogEvents:
     zone_assumed: bool = False
     stated: tzinfo | None = None
     """The zone that its stamps state, where they state one and the same."""
+    named: frozenset[float] = frozenset()
+    """Hours ahead of UTC that the name of a zone in it may mean."""
     yearless: bool = False
     """Whether stamps stand in it that no year is known for."""
     dayless: bool = False

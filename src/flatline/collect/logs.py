@@ -496,5 +496,5 @@ def read_log(path: Path, source: str, book: Catalogue, setting: Setting) -> LogE
         )
         events = LogReader(file, book, labels, clock, setting).read(sample)
         events.first_seen = clock.first(sample)
-        events.stated = clock.zone if clock.zone_stated else None
+        events.stated, events.named = clock.zone if clock.zone_stated else None, clock.named
         return events

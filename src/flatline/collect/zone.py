@@ -147,7 +147,8 @@ def of_running(
 
     They were taken as the metrics end, but for an offset that is in use.  Containers keep UTC on
     nodes that keep another time: the logs are of the zone in which they end nearer to that moment.
-    A `server` may go on for hours: there the GPUs must have taken up work as the job began.
+    A `server` may go on for hours: there the GPUs must have taken up work as the job began, unless
+    a log names the zone.
     """
     start = rows[-1].started_at if rows else None
     runs = bool(rows) and rows[-1].disposition == "running" and local
@@ -162,7 +163,8 @@ def of_running(
     at = next((one for one in offsets if abs(taken - end - one) <= EDGE), None)
     if at is None or not _own(rows, logs, numbers):
         return None
-    if not _begins(start - at, numbers, told=server is not None):
+    named = any(at == timedelta(hours=h) for f, _, e in logs if f.kind == LOG for h in e.named)
+    if not _begins(start - at, numbers, told=server is not None and not named):
         return None
     seen = [e.last_seen for _, _, e in logs if e.zone_assumed and e.last_seen]
     last = max(seen, default=None)
@@ -215,7 +217,8 @@ def zone_of(
     if not rows and not any(events.zone_assumed for _, _, events in logs):
         return None
     files = [file for file in found if file.kind == METRICS]
-    states = any(e.stated is not None or (e.first_seen and not e.zone_assumed) for _, _, e in logs)
+    states = any(e.stated is not None or (e.first_seen and not e.zone_assumed)
+                 for file, _, e in logs if file.kind == LOG)  # fmt: skip
     whole = _whole(files, rows, run, numbers, None if states else server)
     if whole is None or (not files and _own(rows, logs, whole) is not True):
         return None

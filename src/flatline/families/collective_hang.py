@@ -33,6 +33,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
+from flatline.judging.addresses import carded
 from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.crashes import failures
 from flatline.judging.first_wait import never_met
@@ -92,7 +93,7 @@ def judge(facts: Facts) -> Judgement:
     weak = victims.first.signature.strength
     if weak < 0.5 or "shown" in victims.first.signature.tags:
         strength = min(strength, weak if weak < HINT else 0.5)
-    return Finding(
+    found = Finding(
         code=CODE,
         summary=_summary(facts, victims, suspect, fault_class),
         fault_class=fault_class,
@@ -112,7 +113,8 @@ def judge(facts: Facts) -> Judgement:
         cannot_decide=tuple(_cannot(suspect, fault_class)),
         actions=_actions(facts, suspect),
         resubmit="unknown",
-    )  # fmt: skip
+    )
+    return carded(facts, found)
 
 
 def _fatal(facts: Facts, victims: Waiting) -> bool:

@@ -39,10 +39,13 @@ from flatline.judging.health import within
 from flatline.judging.lately import counted, lately
 from flatline.judging.launches import launches
 from flatline.judging.level_kept import kept_level, policy_rewarded
+from flatline.judging.lone_worker import works_beside
 from flatline.judging.loss import curve
+from flatline.judging.own_work import longest
 from flatline.judging.pace import pace
 from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
 from flatline.judging.printed_sizes import resized
+from flatline.judging.printed_waits import waits_least
 from flatline.judging.said_done import sent_in_vain
 from flatline.judging.slow_cpus import standing_apart
 from flatline.judging.throughput import (
@@ -83,6 +86,7 @@ them."""
 SAVING, MUCH = "What saving cost: see the warning.", 0.25
 """Of the time, as much as makes it a cause of slowness where a clock tells (D2)."""
 SETTING = "What a setting costs that makes each kernel launch wait: see the warning."
+HELD = "Whether one rank holds the others back: it alone does more in every step, or waits less."
 LEVEL = "Whether it still learnt: its loss kept the level that the run went on at."
 POLICY = "Whether it learnt what it should: its loss is not meant to fall; the reward rose."
 UNSENT = "Whether what was saved is whole: it was not looked at, and sending it failed."
@@ -197,6 +201,7 @@ def _doubts(
         MEANWHILE: bool(outside),
         SETTING: waits is not None and not waits.cheap,
         SAVING: saves is not None and not saves.sure and saves.lost_s >= MUCH * saves.wall_s,
+        HELD: _held_back(facts),
         LEVEL: kept_level(facts, curve(facts)) is not None,
         POLICY: policy_rewarded(facts) is not None,
         ANEW: begins_where_it_saves(facts),
@@ -206,6 +211,14 @@ def _doubts(
         CPUS: standing_apart(facts) is not None,
     }
     return tuple(text for text, holds in told.items() if holds)
+
+
+def _held_back(facts: Facts) -> bool:
+    """Whether one rank, or its card, stands apart in each step by what slows a run, though nothing
+    tells that it is not so by design."""
+    run = course_to_tell(facts)
+    worked = run is not None and run.pace.clocked and works_beside(facts, run)
+    return worked or waits_least(facts) or longest(facts)
 
 
 def _outside(facts: Facts) -> tuple[Claim, ...]:

@@ -45,10 +45,11 @@ from flatline.judging.gaps import gaps_of
 from flatline.judging.host_loads import QUEUE, SIGNALS, HostLoads, host_loads
 from flatline.judging.levels import ALIKE, Level
 from flatline.judging.lone_worker import lone_host
+from flatline.judging.own_past import LEAKED, PRESSURE, STRAINED, grown, over
 from flatline.judging.starved import KIND as CPU
 from flatline.judging.starved import less_active, starving
 from flatline.judging.throughput import Course, Slow, course, shown, step_at
-from flatline.judging.timeline import by_host, instant, usual
+from flatline.judging.timeline import usual
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Place, QueryCite
 from flatline.series.phases import phases
 from flatline.signals import ACTIVITY
@@ -68,11 +69,6 @@ EXPLAINS = {
 }
 
 THREADS = "host_threads"
-PRESSURE = "host_cpu_pressure_seconds_total"
-STRAINED, LEAKED = 0.2, 3.0
-"""Of the time some task waited for a CPU, and times the queue of the fastest phase: two things
-that both grow meet by chance, so that what is asked is far beyond a loader's ups and downs.  A
-judgement."""
 RARE = ("memory-pressure",)
 """Of no host that has memory left, where a queue grows with a run's time for many reasons."""
 DEGREES = 3
@@ -106,8 +102,8 @@ def judge(facts: Facts) -> Judgement:
     for it."""
     run = course(facts)
     hosts = host_loads(facts, run)
-    if hosts is None:  # of one host only another run tells
-        return _from_baseline(facts)
+    if hosts is None:  # of one host only another run tells, or its own past
+        return _from_baseline(facts) or (_on_one_host(facts, run) if run is not None else None)
     low = run.low(hosts.cut) if run is not None else []
     if run is not None and (told := _in_bursts(facts, run, hosts, low)) is not None:
         return told
@@ -241,6 +237,26 @@ def _steadily(facts: Facts, run: Course, hosts: HostLoads) -> Finding | None:
     )  # fmt: skip
 
 
+def _on_one_host(facts: Facts, run: Course) -> Finding | None:
+    """Of the one host of a run, where its CPUs came under pressure as the run became slower."""
+    found = grown(facts, run)
+    if found is None:
+        return None
+    (before, then), (little, much) = found.queue, found.pressure
+    return _of_loaders(facts, _finding(
+        facts, "run-queue", (found.host,),
+        summary=f"The run queue of {found.host} grew from {before.value:.0f} to {then.value:.0f}"
+        " as throughput fell",
+        shows=(claim(f"{then.value:.0f} tasks ran or waited in the slow phase, {before.value:.0f}"
+                     " in the fast one", then, before),
+               claim(f"Tasks waited for a CPU {much.value:.0%} of the time, {little.value:.0%}"
+                     " before", much, little),
+               *(shown(facts, run, phase) for phase in run.slow[:_SHOWN])),
+        strength=0.75,
+        onset=run.slow[0].begins,
+    ))  # fmt: skip
+
+
 def _of_loaders(facts: Facts, found: Finding) -> Finding:
     """A warning where what the steps lost is what they wait more for their data: loaders that have
     more to do make a queue on every host by themselves."""
@@ -258,7 +274,7 @@ def _more_threads(facts: Facts) -> bool:
     run = course(facts)
     if run is None or not run.slow or not facts.measured(THREADS):
         return False
-    asked = [_over(facts, f"avg_over_time({THREADS}[{{}}])", phase, None)
+    asked = [over(facts, f"avg_over_time({THREADS}[{{}}])", phase, None)
              for phase in (run.best, run.slow[-1])]  # fmt: skip
     before, then = asked
     return before is not None and then is not None and then.value >= LEAKED * before.value
@@ -268,8 +284,8 @@ def _growing(facts: Facts, phases_: Sequence[Slow], host: str | None) -> list[Qu
     """The queue of a host, of the median one where none is named, in each of these phases, and
     how much its tasks waited in the last one; None where it does not grow throughout, or not so
     far."""
-    asked = [_over(facts, f"avg_over_time({QUEUE}[{{}}])", phase, host) for phase in phases_]
-    waited = (_over(facts, f"rate({PRESSURE}[{{}}])", phases_[-1], host)
+    asked = [over(facts, f"avg_over_time({QUEUE}[{{}}])", phase, host) for phase in phases_]
+    waited = (over(facts, f"rate({PRESSURE}[{{}}])", phases_[-1], host)
               if facts.measured(PRESSURE) else None)  # fmt: skip
     queues = [cite for cite in asked if cite is not None]
     if waited is None or waited.value < STRAINED or len(queues) < len(asked):
@@ -308,16 +324,6 @@ def _long(marks: Sequence[bool]) -> list[bool]:
     """Without what is as short as a save or an evaluation, which slow a run as well."""
     parts = [(lit, len(list(group))) for lit, group in groupby(marks)]
     return [lit and length >= LASTS for lit, length in parts for _ in range(length)]
-
-
-def _over(facts: Facts, query: str, phase: Slow, host: str | None) -> QueryCite | None:
-    """What a host, or the median one, read over a phase."""
-    end = float(int(phase.ends))
-    asked = query.format(f"{max(1, int(phase.ends - phase.begins))}s")
-    if host is None:
-        return usual(facts, asked, end, "the median host")
-    read = by_host(instant(facts, asked, end))
-    return None if read is None else read.cite(host, end, host)
 
 
 def _from_baseline(facts: Facts) -> Finding | None:

@@ -33,9 +33,11 @@ from flatline.facts import Facts, Marker, Point
 from flatline.judging.claims import claim
 from flatline.judging.fresh_start import (
     LOOKED_BACK,
+    asked_as_before,
     begins_where_it_saves,
     continued,
     left_by_parent,
+    looked_beside,
 )
 from flatline.judging.leads import fix, lead, raised, shows
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
@@ -77,6 +79,8 @@ UNCOUNTED = 1000
 """Steps: lines of progress come at least so often."""
 _A_PLACE = re.compile(r"\b(?:in|at|under) ['\"]?[\w.~/]", re.IGNORECASE)
 """A line that says where it looked may have looked in the wrong one."""
+BESIDE = 0.85
+"""The same where one command asks both to go on, and they kept and sought in two folders of it."""
 CHAINED = 0.72
 """How sure a shared name and plan make: whoever changed something may begin anew on purpose."""
 FAR_EPOCHS = 2
@@ -364,18 +368,23 @@ def _anew(first: Point, saved: Marker) -> bool:
 def _chained(facts: Facts, first: Point, saved: Marker, fresh: list[Marker]) -> Finding:
     """The job before this one, of the same name, saved a checkpoint and was not done."""
     parent = facts.parent.job if facts.parent is not None else None
+    command, beside = asked_as_before(facts), looked_beside(facts, saved)
     asked: list[Cite] = [*([parent.cite] if parent is not None else []), saved.cite]
+    asked += [command] if command is not None and beside else []
     found = _restarted(facts, first, asked, fresh)
     called = f"Job {parent.id}, of the same name," if parent is not None else "The job before it"
     return replace(
         found,
         summary="The job before this one left a checkpoint, and this one silently began anew",
-        strength=CHAINED,
-        most=CHAINED,
-        shows=(claim(f"{called} saved step {saved.progress.step} and was not done", *asked),
+        strength=BESIDE if beside else CHAINED,
+        most=1.0 if beside else CHAINED,
+        shows=(claim(f"{called} saved step {saved.progress.step} and was not done"
+                     + (", and this one's command, the same, asks to go on; it looked in another"
+                        " folder of the same output" if beside else ""), *asked),
                *found.shows[1:]),
-        cannot_decide=("Whether a new beginning was meant: the jobs share a name and a plan, and"
-                       " nothing that was read says more.", *found.cannot_decide),
+        cannot_decide=found.cannot_decide if beside else (
+            "Whether a new beginning was meant: the jobs share a name and a plan, and nothing that"
+            " was read says more.", *found.cannot_decide),
     )  # fmt: skip
 
 

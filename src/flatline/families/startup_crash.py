@@ -31,7 +31,7 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.crashes import Failure
-from flatline.judging.leads import fix, lead, phase, raised, shows
+from flatline.judging.leads import Lead, fix, lead, phase, raised, shows
 from flatline.judging.steering import leave_out
 from flatline.model import Action, Attribution, Cleared, Finding, Judgement, Resubmit
 
@@ -63,7 +63,8 @@ def judge(facts: Facts) -> Judgement:
     if found is None:
         return _passed(facts)
     first = found.first
-    one_host = _one_host_of_several(facts, found.first.place.host, found.scope)
+    host = first.place.host or _of_its_own(found)
+    one_host = _one_host_of_several(facts, host, found.scope)
     attribution: Attribution = "infrastructure" if one_host else first.attribution
     if attribution == "unknown":
         attribution = "job"
@@ -79,9 +80,9 @@ def judge(facts: Facts) -> Judgement:
         fix(found, _FIXES.get(first.fault_class or "", "Fix the error and resubmit.")),
     )
     resubmit: Resubmit = "fix_first"
-    if one_host and first.place.host:
+    if one_host and host:
         why = ", the one host that fails"
-        actions = (leave_out(facts, (first.place.host,), why), *actions)
+        actions = (leave_out(facts, (host,), why), *actions)
         resubmit = "exclude"
     return Finding(
         code=CODE,
@@ -121,6 +122,14 @@ def _means(fault_class: str | None, what: str) -> str:
 
 def _one_host_of_several(facts: Facts, host: str | None, scope: str) -> bool:
     return host is not None and len(facts.hosts) > 1 and scope == "place"
+
+
+def _of_its_own(found: Lead) -> str | None:
+    """The one host of several ranks that failed for what their node provides, however that is
+    known: what else fails one rank alone is its own."""
+    hosts = {place.host for place in found.culprits}
+    several = len(found.culprits) > 1 and len(hosts) == 1
+    return hosts.pop() if several and found.first.fault_class == "env" else None
 
 
 def _passed(facts: Facts) -> Cleared | None:

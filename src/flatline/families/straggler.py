@@ -46,7 +46,7 @@ from flatline.judging.own_work import Slow, own_work
 from flatline.judging.pauses import in_told_pauses
 from flatline.judging.pcie import narrow
 from flatline.judging.printed_tables import tabled_waits
-from flatline.judging.printed_waits import Waits, printed_waits
+from flatline.judging.printed_waits import Waits, printed_waits, waited_beside
 from flatline.judging.reported import Reported, reported
 from flatline.judging.slow_cpus import at_moments, beside, slow_cpus
 from flatline.judging.steering import leave_out
@@ -113,7 +113,9 @@ def _judged(facts: Facts) -> Finding | None:
     for look, tell in READ:
         if (told := look(facts)) is not None:
             return carded(facts, tell(facts, told))
-    return _measured(facts)
+    measured = _measured(facts)
+    late = waited_beside(facts) if measured is None else None
+    return measured if late is None else carded(facts, _waited_for(facts, late))
 
 
 def _measured(facts: Facts) -> Finding | None:

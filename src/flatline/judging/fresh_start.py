@@ -31,6 +31,15 @@ MENDED = ("failed", "cancelled", "out_of_memory")
 _BEGINS_FROM = re.compile(
     r"(?i)\b(?:init\w*|pretrained|warm[- ]?start\w*|fine-?tun\w*)\b[^\n]{0,40}\bfrom\b"
 )
+_ASKS = re.compile(
+    r"(?i)\s--?(?:auto[-_]?resume|resume(?:[-_]from[-_]checkpoint)?)"
+    r"(?:[= ](?:auto|latest|last|true|1)\b|(?=\s+-|\s*$))"
+)
+"""What a command asks for that is to go on from whatever is there."""
+_LOOKING = re.compile(
+    r"(?i)\b(?:look|search|check)(?:s|ed|ing)? for (?:an? |the )?(?:\w+ )?checkpoints?\b"
+)
+_FILE = re.compile(r"(?<![\w.])/[\w./-]{1,400}")
 _IN = re.compile(r"\b(?:in|at|under|below) (/\S{1,400}?)(?=[,;:]?(?:\s|$))")
 _LOAD = re.compile(r"\s{0,4}load \.{5,80} (/\S{1,400})")
 """Where Megatron looks for a checkpoint, as it prints its settings."""
@@ -81,10 +90,50 @@ def left_by_parent(facts: Facts) -> Marker | None:
     if there:
         return saved[-1]
     told = [text for marker in fresh for text in (*_above(facts, marker), marker.cite.text)]
-    if parent.disposition in MENDED or any(_BEGINS_FROM.search(text) for text in told):
+    anew = any(_BEGINS_FROM.search(text) for text in told) and asked_as_before(facts) is None
+    if parent.disposition in MENDED or anew:
         return None
-    looked = {*places, *(found[1] for marker in fresh if (found := _IN.search(marker.cite.text)))}
-    return None if any(_sibling(saved[-1].cite.text, place) for place in looked) else saved[-1]
+    looked = {*places, *_looked(facts, fresh)}
+    others = [place for place in looked if not _names(saved[-1], place.rstrip("/"))]
+    return None if any(_sibling(saved[-1].cite.text, place) for place in others) else saved[-1]
+
+
+def _looked(facts: Facts, fresh: Sequence[Marker]) -> set[str]:
+    """The folders that the program says it looks in for a checkpoint."""
+    said = [marker.cite.text for marker in fresh]
+    said += [text for marker in fresh for text in _above(facts, marker) if _LOOKING.search(text)]
+    return {found[1] for text in said if (found := _IN.search(text))}
+
+
+def asked_as_before(facts: Facts) -> LogCite | None:
+    """The command that asks to go on from what is there, word for word that of the job before."""
+    mine = _command(facts)
+    theirs = None if mine is None or facts.parent is None else _command(facts.parent)
+    return mine if mine and theirs and mine.text.strip() == theirs.text.strip() else None
+
+
+def looked_beside(facts: Facts, saved: Marker) -> bool:
+    """Whether the program looked in another folder than the one before it saved to, both in the
+    one that their common command names."""
+    command = asked_as_before(facts)
+    looked = _looked(facts, facts.markers_of("fresh")) if command is not None else set()
+    within = {place.rstrip("/").rpartition("/")[0] for place in looked}
+    if command is None or len(within) != 1:
+        return False
+    folder = within.pop()
+    named = folder in {path.rstrip("/") for path in _FILE.findall(command.text)}
+    files = [path for path in _FILE.findall(saved.cite.text) if path.startswith(folder + "/")]
+    found = any(path.startswith(place.rstrip("/") + "/") for path in files for place in looked)
+    return named and bool(files) and not found
+
+
+def _command(facts: Facts) -> LogCite | None:
+    """The line in a log's head that shows such a command."""
+    track = facts.main_track(facts.last.n)
+    lines = facts.lines(track.source, 1, HEAD) if track is not None else ()
+    shown = (LogCite(track.source, n, text, track.place) for n, text in enumerate(lines, 1)
+             if track and _ASKS.search(text))  # fmt: skip
+    return next(shown, None)
 
 
 def continued(facts: Facts) -> list[LogCite]:

@@ -106,14 +106,17 @@ def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, .
     Where something stands: everywhere alike (no culprits), at named places, or unknown.
 
     One rank of a run of which only one rank was ever heard is not "everywhere": it is where the
-    one log was.
+    one log was.  Nor are all that were heard of on half of the run's hosts or fewer: the ranks of
+    the others had nothing to tell.
     """
     named = distinct(facts.on_host(place) for place in distinct(places))
     if not named:
         return "none", ()
     ranks = {n for n in map(number, named) if n is not None}
     known = facts.world_size or len(facts.ranks)
-    if known > 1 and ranks and len(ranks) >= EVERYWHERE * known:
+    on = {place.host for place in named}
+    elsewhere = None not in on and 2 * len(on) <= len(facts.hosts)
+    if known > 1 and ranks and len(ranks) >= EVERYWHERE * known and not elsewhere:
         return "all", ()
     if known <= 1 and len(ranks) <= 1 and not any(place.host for place in named):
         return "place", named

@@ -110,6 +110,21 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
     return None if shows is None else Lone(found, typical[found] - 1.0, shows)
 
 
+def works_beside(facts: Facts, run: Course) -> bool:
+    """Whether one of several cards, and not the first, which has duties of its own, has its SMs
+    at work longer than all others nearly always: as above, of fewer cards and by less."""
+    every = fleet(facts, run, ACTIVITY)
+    ranks = None if every is None else every.alike()
+    if ranks is None or len(ranks.read.rows) < LEAST_HOSTS or not _of_the_run(facts, ranks):
+        return False
+    typical, always = _ratios(ranks, LEAST_HOSTS)
+    found = max(typical, key=lambda place: (typical[place], str(place)), default=None)
+    if found is None or found.gpu == "0" or always[found] < ALWAYS:
+        return False
+    others = max((ratio for place, ratio in typical.items() if place != found), default=0.0)
+    return typical[found] >= LONGER and others <= _alike(typical[found])
+
+
 def lone_workers(facts: Facts, run: Course) -> Lone | None:
     """One host of several all of whose cards work far longer than any other throughout, and that
     is neither the first nor the last of them.  None where the pace fell, as above."""

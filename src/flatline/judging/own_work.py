@@ -114,7 +114,7 @@ class Slow:
 
 def own_work(facts: Facts) -> Slow | None:
     """None where no rank takes longest nearly every time, or it may only have more to do."""
-    ranks, rows = _read(facts).whole()
+    ranks, rows = facts.memo("own work", _read).whole()
     least = 1 + ceil(log(1 / CHANCE) / log(len(ranks))) if ranks else 0
     if not ranks or len(rows) < least:
         return None
@@ -133,7 +133,15 @@ def own_work(facts: Facts) -> Slow | None:
     return None
 
 
-def _longest(rows: Sequence[Mapping[Place, _Spent]]) -> Place | None:
+def longest(facts: Facts) -> bool:
+    """Whether one rank works longest on what it does by itself nearly every time, by however
+    little, and the steps are longer for it; it may only have more to do."""
+    ranks, rows = facts.memo("own work", _read).whole()
+    enough = bool(ranks) and len(rows) > log(1 / CHANCE) / log(len(ranks))
+    return enough and _longest(rows, 1.0) is not None
+
+
+def _longest(rows: Sequence[Mapping[Place, _Spent]], longer: float = LONGER) -> Place | None:
     """The rank whose own work is the longest nearly every time, by far and at a cost."""
     first = [
         max((one.own_s or 0.0, n, rank) for n, (rank, one) in enumerate(row.items()))[2]
@@ -142,7 +150,7 @@ def _longest(rows: Sequence[Mapping[Place, _Spent]]) -> Place | None:
     rank = max(set(first), key=first.count)
     others = [other for other in rows[0] if other != rank]
     often = first.count(rank) >= OFTEN * len(rows)
-    return rank if often and _ratio(rows, rank, others) >= LONGER and (
+    return rank if often and _ratio(rows, rank, others) >= longer and (
         _part(rows, rank, others) >= LEAST_PART
     ) else None  # fmt: skip
 

@@ -9,7 +9,7 @@ holds in any stretch, so a run that is slow from its first step is told as well.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import isfinite, nan
 from statistics import median
 
@@ -46,14 +46,56 @@ class Waits:
 def printed_waits(facts: Facts) -> Waits | None:
     """None where fewer than four ranks print their waits, or none waits far less than the rest, in
     the whole run or in one of its slow phases."""
-    tracks = {_place(facts, track): track for track in facts.tracks if _tells(facts, track)}
-    tracks.pop(NOWHERE, None)
+    tracks, by_step, common = _told(facts)
     if len(tracks) <= PEERS:
         return None
-    by_step = {place: _by_step(facts, track) for place, track in tracks.items()}
-    common = sorted(set.intersection(*(set(rows) for rows in by_step.values())))
     told = (_in_steps(facts, tracks, by_step, steps) for steps in (common, *_slow(facts, common)))
     return next((waits for waits in told if waits is not None), None)
+
+
+def waited_beside(facts: Facts) -> Waits | None:
+    """The one rank that comes last where all wait for something else as well, so that it waits
+    more than half of what the others do.  Neither the first nor the last one, which have duties of
+    their own: and the others may have less to do by design."""
+    tracks, by_step, common = _told(facts)
+    if len(tracks) <= PEERS:
+        return None
+    found = _in_steps(facts, tracks, by_step, common, most=1.0)
+    ends = {min(tracks, key=_number), max(tracks, key=_number)}
+    if found is None or len(found.places) != 1 or ends & {*found.places}:
+        return None
+    return replace(found, doubted=True)
+
+
+def waits_least(facts: Facts) -> bool:
+    """Whether one rank of any number waits less than all others nearly always, by what counts as a
+    slow-down of the steps."""
+    tracks, by_step, common = _told(facts)
+    if len(tracks) < 2 or len(common) < LEAST_STEPS:
+        return False
+    waits = {place: median(rows[s][0] for s in common) for place, rows in by_step.items()}
+    step_s = median(rows[s][1] for rows in by_step.values() for s in common)
+    least = min(waits, key=waits.__getitem__)
+    usual = median(wait for place, wait in waits.items() if place != least)
+    return usual - waits[least] >= LEAST_PART * step_s and _often(by_step, [least], common)
+
+
+By = Mapping[Place, Mapping[int, tuple[float, float]]]
+
+
+def _told(facts: Facts) -> tuple[Mapping[Place, Track], By, list[int]]:
+    """The tracks that tell of waits by their places, what each tells by step, and the steps of
+    which all of them do."""
+    tracks = {_place(facts, track): track for track in facts.tracks if _tells(facts, track)}
+    tracks.pop(NOWHERE, None)
+    by_step = {place: _by_step(facts, track) for place, track in tracks.items()}
+    steps = [set(rows) for rows in by_step.values()]
+    return tracks, by_step, sorted(set.intersection(*steps)) if steps else []
+
+
+def _number(place: Place) -> tuple[int, str]:
+    number = place.task if place.rank is None else place.rank
+    return -1 if number is None else number, str(place)
 
 
 def _slow(facts: Facts, common: Sequence[int]) -> Iterator[list[int]]:
@@ -68,8 +110,9 @@ def _slow(facts: Facts, common: Sequence[int]) -> Iterator[list[int]]:
 def _in_steps(
     facts: Facts,
     tracks: Mapping[Place, Track],
-    by_step: Mapping[Place, Mapping[int, tuple[float, float]]],
+    by_step: By,
     common: Sequence[int],
+    most: float = HALF,
 ) -> Waits | None:
     if len(common) < LEAST_STEPS:
         return None
@@ -81,7 +124,7 @@ def _in_steps(
         place
         for place in sorted(far, key=waits.__getitem__)
         if far[place][1] <= -bar(len(far))
-        and waits[place] <= min(HALF * usual, usual - LEAST_PART * step_s)
+        and waits[place] <= min(most * usual, usual - LEAST_PART * step_s)
     ]
     if not late or len(late) > MOST_SHARE * len(waits) or not _often(by_step, late, common):
         return None
@@ -129,7 +172,7 @@ def by_clock(track: Track, span: Sequence[int]) -> float:
 
 
 def _often(
-    by_step: Mapping[Place, Mapping[int, tuple[float, float]]],
+    by_step: By,
     late: Sequence[Place],
     common: Sequence[int],
 ) -> bool:

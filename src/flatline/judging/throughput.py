@@ -265,7 +265,23 @@ def _of_log(facts: Facts) -> Pace | None:
         if 0 <= track.steps[a] < track.steps[b] and at[b] > at[a]
         and not any(track.steps[a] < step <= track.steps[b] for step in saved)
     ]  # fmt: skip
-    return _made(track, at, steps, "steps/s")
+    return _made(track, at, steps, "steps/s") or _by_epochs(facts, track, at)
+
+
+def _by_epochs(facts: Facts, track: Track, at: Mapping[int, float]) -> Pace | None:
+    """Of a log that counts no steps, its epochs: each has as many, and what it prints first in one
+    comes at the same place of each."""
+    span = [i for i in track.of_attempt(facts.last.n) if i in at]
+    if any(track.steps[i] >= 0 for i in span):
+        return None
+    first: dict[float, int] = {}
+    for i in span:
+        if isfinite(track.epoch[i]):
+            first.setdefault(track.epoch[i], i)
+    made = [(b, (track.epoch[b] - track.epoch[a]) / (at[b] - at[a]))
+            for a, b in pairwise(first.values())
+            if track.epoch[a] < track.epoch[b] and at[b] > at[a]]  # fmt: skip
+    return _made(track, at, made, "epochs/s")
 
 
 def _in_order(facts: Facts) -> Pace | None:

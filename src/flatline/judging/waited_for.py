@@ -17,6 +17,7 @@ from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.heartbeats import declared_dead
 from flatline.judging.idle_power import computing, idle
 from flatline.judging.lately import last_counted
+from flatline.judging.pcie import the_narrow
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.stalled import stalled
 from flatline.judging.waiting import Waiting, accused, lagging, silent
@@ -167,10 +168,11 @@ def runs_on(facts: Facts, place: Place, card: Place) -> bool | None:
 
     Launchers number the ranks of a host on, and a rank takes the GPU of its number there,
     whichever order the hosts are in; in turns, the first of every host come first.  None where
-    ranks are not as many on every host, or GPUs have no numbers: it may be any.
+    ranks are not as many on every host, or GPUs have no numbers: it may be any.  The one host of a
+    job leaves its number to tell.
     """
     host, own = facts.on_host(place).host, facts.node_of(card.host or "")
-    if host is not None:
+    if host is not None and (host != own or len(facts.hosts) > 1):
         return host == own
     world = facts.world_size or (facts.job.gpus if facts.job else None) or 0
     hosts = len(facts.hosts) or 1
@@ -186,15 +188,19 @@ def on_its_card(
     facts: Facts, places: tuple[Place, ...], measured: Callable[[Facts], Finding | None]
 ) -> tuple[tuple[Place, ...], tuple[Claim, ...]]:
     """The one rank that is late with the card that alone was `measured` to work apart from the
-    others, and what shows that, where the card is that rank's; else the places as they are."""
+    others, or alone has a narrow link, and what shows that, where the card is that rank's; else
+    the places as they are."""
     if len(places) != 1 or places[0].rank is None or places[0].gpu is not None:
         return places, ()
     apart = measured(facts)
     card = apart.culprits[0] if apart and len(apart.culprits) == 1 else Place()
-    if apart is None or not card.host or not card.gpu or not runs_on(facts, places[0], card):
+    shows = apart.shows[:1] if apart else ()
+    if not card.gpu and facts.window is not None:
+        link = the_narrow(facts, *(moment.timestamp() for moment in facts.window))
+        card, shows = (link[0], link[1:]) if link is not None else (card, shows)
+    if not card.host or not card.gpu or not runs_on(facts, places[0], card):
         return places, ()
-    named = replace(places[0], host=facts.node_of(card.host), gpu=card.gpu)
-    return (named,), apart.shows[:1]
+    return (replace(places[0], host=facts.node_of(card.host), gpu=card.gpu),), shows
 
 
 def _doubted(suspect: Suspect, place: Place, card: Place) -> Suspect:

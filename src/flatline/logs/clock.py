@@ -17,7 +17,7 @@ from typing import Any
 
 from flatline.logs.inside import inside, runs_on
 from flatline.logs.layout import layouts
-from flatline.logs.zones import offset_beside
+from flatline.logs.zones import NAMED_H, offset_beside
 
 FIRST_YEAR, LAST_YEAR = 2010, 2100
 """No log of GPU training is older, none is younger; other years are not dates of lines."""
@@ -39,7 +39,7 @@ _LEAD = (
     r"|\s{0,6}(?:P\d{1,4}\s{1,3})?\d{1,6}:\s"  # srun --label
     r"|\([^()]{1,120}\)\s"  # (Actor pid=1, ip=10.0.0.2)
     r"|[A-Z]{4,8}[: ]\s{0,2}(?:-\s)?"  # INFO:
-    r"|<\d{1,3}>|\s{1,8}"  # printk's level; indentation
+    r"|<\d{1,3}>|\s{1,8}|[=#*-]{2,8}\s"  # printk's level; indentation; a heading
     r"|[A-Za-z\d.-]{1,64}?\d[A-Za-z\d.-]{0,20}: "  # pdsh, mpirun: the host
     r"(?=\[?(?:[IWEF]\d{3,4} \d\d:|20\d\d[-/]\d\d))"
     r"){0,5}?"
@@ -101,6 +101,7 @@ class Clock:
         self.zone_stated = zone_stated
         self.boot = boot
         self.lacks_year = self.lacks_day = False
+        self.named: frozenset[float] = frozenset()
         self._near: datetime | None = None
         self._in_order = False
         """Whether `_near` is what stands above."""
@@ -176,6 +177,8 @@ class Clock:
             offsets.add(groups[8])
         elif shape == "named" and groups[7] in _UTC_NAMES:
             offsets.add("")
+        elif shape == "named":
+            self.named |= NAMED_H.get(groups[7] or "", frozenset())
         elif shape == "us" and int(groups[0]) > 12:
             self._day_first = True
         if shape == "iso":

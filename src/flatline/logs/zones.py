@@ -9,6 +9,18 @@ from itertools import pairwise
 OFFSETS_H = (*range(-12, 15), -9.5, -3.5, -2.5, 3.5, 4.5, 5.5, 5.75, 6.5, 8.75, 9.5, 10.5, 12.75,
              13.75)  # fmt: skip
 """Hours before or behind UTC that are in use (IANA time zone database, 2025)."""
+NAMED_H: dict[str, frozenset[float]] = {
+    name: frozenset(hours)
+    for name, *hours in (
+        ("AEDT", 11), ("AEST", 10), ("BST", 1, 6), ("CDT", -5, -4), ("CEST", 2), ("CET", 1),
+        ("CST", -6, -5, 8), ("EDT", -4), ("EEST", 3), ("EET", 2), ("EST", -5), ("HKT", 8),
+        ("IST", 1, 2, 5.5), ("JST", 9), ("KST", 9), ("MDT", -6), ("MSK", 3), ("MST", -7),
+        ("NZDT", 13), ("NZST", 12), ("PDT", -7), ("PST", -8, 8), ("SAST", 2), ("WEST", 1),
+        ("WIB", 7),
+    )
+}  # fmt: skip
+"""Hours ahead of UTC that a name may mean which `date` prints (the same database); other processes
+of a node may be in another zone, so that it tells of no stamp but its own."""
 NEAR, ALONE = timedelta(seconds=10), timedelta(seconds=2)
 """How near to an offset in use two neighbours must lie, and one pair where there is no other: by
 chance one in a hundred, and in four hundred, does."""

@@ -118,6 +118,15 @@ _FRESH = re.compile(
     r"nothing to (?:load|resume|restore)\b",
     re.I,
 )
+_INSTEAD = re.compile(
+    r"\bno (?:(?:existing|previous|prior|valid|saved|latest|training|resumable) )*checkpoints? "
+    r"(?:was |were |is |are )?(?:found|available|detected|present)\s{0,2}[,;:(-]",
+    re.I,
+)
+"""That none is there, before what the program does instead: begin with other weights, say."""
+_GIVES_UP = re.compile(
+    r"(?i)\b(?:errors?|cannot|can't|fail\w*|abort\w*|exit\w*|skip\w*|evaluat\w*|test\w*|not)\b"
+)
 _FINISHED = re.compile(
     r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
     r"(?:train(?:ing)?(?: run)? (?:is |has |was )?(?:been )?(?:completed?|finished|done)"
@@ -219,6 +228,8 @@ class Reader:
             if step <= 1:
                 return (Progress("fresh", step=step, planned=planned),)
             return (Progress("resume", step=step - 1, planned=planned),)
+        if (none := _INSTEAD.search(text)) and not _NOT_SAID.search(text, 0, none.end()):
+            return () if _GIVES_UP.search(text, none.end()) else (Progress("fresh"),)
         if _FOREIGN.search(text) or _NOT_SAID.search(text):
             return ()
         if begun := self._begins(text):

@@ -1,0 +1,86 @@
+"""The one host of a run beside its own past: its CPUs came under pressure as it became slower."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+BEGAN = datetime(2026, 3, 4, 5, tzinfo=UTC)
+SACCT = (
+    "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList|AllocTRES\n"
+    "92|seg|RUNNING|0:0|2026-03-04T05:00:00|Unknown|1|kx7|gres/gpu=2,node=1\n"
+)
+FAST_S, SLOW_S, EPOCHS, TURN = 60, 90, 48, 20
+
+
+def epochs(turn: int | None) -> tuple[str, float, float]:
+    """nnU-Net's lines, which count epochs alone, when it turned slow, and when the log ends."""
+    at, lines, turned = BEGAN + timedelta(seconds=30), [], 0.0
+    for n in range(EPOCHS):
+        slow = turn is not None and n >= turn
+        turned = turned or ((at - BEGAN).total_seconds() if slow else 0.0)
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S}.000000: Epoch {n} \n")
+        at += timedelta(seconds=SLOW_S if slow else FAST_S)
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S}.000000: train_loss {-0.2 - n / 100:.4f} \n")
+    return "".join(lines), turned, (at - BEGAN).total_seconds()
+
+
+def judged(
+    folder: Path,
+    *,
+    turn: int | None = TURN,
+    queue: float = 90,
+    waits: float = 0.8,
+    off_s: float = 0,
+) -> Verdict:
+    """A queue and a share of waiting that begin as the run turned slow, or so much later."""
+    log, turned, ends = epochs(turn)
+    since = (turned or 1200.0) + off_s
+    rows, waited = [], 0.0
+    for at in range(0, int(ends), 15):
+        on = at >= since
+        waited += 15 * (waits if on else 0.04)
+        stamp = int((BEGAN.timestamp() + at) * 1000)
+        rows += [
+            f'node_procs_running{{instance="kx7:9100"}} {queue if on else 12 + at % 4} {stamp}',
+            f'node_pressure_cpu_waiting_seconds_total{{instance="kx7:9100"}} {waited:.2f} {stamp}',
+            f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",Hostname="kx7"}} 250 {stamp}',
+        ]
+    (folder / "node.prom").write_text("\n".join(rows) + "\n")
+    (folder / "slurm-92.out").write_text(log)
+    (folder / "sacct.psv").write_text(SACCT)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_the_queue_grew_as_the_run_became_slower(tmp_path: Path) -> None:
+    """Told, and not with confidence: its own loaders make a queue as well."""
+    verdict = judged(tmp_path)
+
+    assert verdict.code == "D5"
+    assert [place.host for place in verdict.culprits] == ["kx7"]
+    assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("changed", "sound"),
+    [
+        ({"queue": 14, "waits": 0.04}, False),
+        ({"queue": 25}, False),
+        ({"waits": 0.1}, False),
+        ({"off_s": 900}, False),
+        ({"off_s": -600}, False),
+        ({"turn": None}, True),
+    ],
+    ids=["no queue", "a little longer", "nobody waited", "later", "before", "as fast as ever"],
+)
+def test_near_misses(tmp_path: Path, changed: dict[str, float], sound: bool) -> None:
+    """What goes on being slow for no reason known is not called sound either."""
+    verdict = judged(tmp_path, **changed)  # type: ignore[arg-type]
+
+    assert verdict.code == ("G1" if sound else None)
