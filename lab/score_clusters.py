@@ -35,6 +35,7 @@ from flatline.model import Verdict
 from servers import prometheus  # type: ignore[import-not-found]
 
 CONFIDENT = 0.8
+WHOLE = 4
 _SAMPLE = re.compile(r"^([a-zA-Z_:][^\s{]*(?:\{.*\})?) (\S+) (\d{13})\s*$")
 
 
@@ -53,9 +54,9 @@ def exact(truth: dict[str, Any], verdict: Verdict) -> bool:
         f"{h.split('.')[0]}:{n}" for h, _, n in (g.rpartition(":") for g in truth.get("gpus", ()))
     }
     if short or cards:
-        return hosts == (short or {card.split(":")[0] for card in cards}) and (
-            not cards or gpus == cards
-        )
+        whole = not gpus and len(cards) >= WHOLE  # all of a host's, named as the host
+        named_so = not cards or whole or gpus == cards
+        return hosts == (short or {card.split(":")[0] for card in cards}) and named_so
     if truth.get("ranks"):
         return ranks == set(truth["ranks"])
     return True

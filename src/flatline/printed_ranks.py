@@ -9,6 +9,7 @@ leave out is laid beside its neighbours where all that is known lies in blocks, 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from math import ceil
 
@@ -156,21 +157,44 @@ def _in_order(told: Iterable[Match], hosts: Sequence[str], world: int | None) ->
     yield from (Place(host=hosts[rank // each], rank=rank) for rank in range(each * len(hosts)))
 
 
-def completed(of: Mapping[int, set[str]], hosts: int, world: int | None) -> dict[int, str]:
-    """The hosts of ranks of which nothing was said, beside those of their neighbours: where the
-    ranks of every host are a block, or every so-manieth, and half of one's are known."""
-    each, rest = divmod(world or 0, hosts or 1)
+def completed(
+    of: Mapping[int, set[str]], hosts: Sequence[str], world: int | None
+) -> dict[int, str]:
+    """
+    The hosts of ranks of which nothing was said, beside those of their neighbours: where the ranks
+    of every host are a block, or every so-manieth.
+
+    Half of a host's ranks tell it; or one of them, where only one of the two ways fits what is
+    known of every host, or blocks alone put all that is known on the hosts in their order.
+    """
+    each, rest = divmod(world or 0, len(hosts) or 1)
     known = {rank: min(names) for rank, names in of.items() if len(names) == 1}
-    if each < 2 or rest or hosts < 2 or len(known) < len(of):
+    if each < 2 or rest or len(hosts) < 2 or len(known) < len(of):
         return {}
-    for parts in ([r // each for r in range(each * hosts)], [*range(hosts)] * each):
-        on: dict[int, list[str]] = {}
-        for rank, host in known.items():
-            on.setdefault(parts[rank] if rank < len(parts) else -1, []).append(host)
-        one_each = all(len({*names}) == 1 for names in on.values())
-        if not one_each or len({names[0] for names in on.values()}) < max(2, len(on)):
+    count = each * len(hosts)
+    ways = [[r // each for r in range(count)], [*range(len(hosts))] * each]
+    laid = [_laid(known, parts) for parts in ways]
+    fit = [bool(on) and len({*on.values()}) == len(on) for on in laid]
+    ordered = [all(hosts[n] == host for n, host in on.items()) for on in laid]
+    for at, (parts, on) in enumerate(zip(ways, laid, strict=True)):
+        if not fit[at]:
             continue
-        beside = {n: names[0] for n, names in on.items() if 2 * len(names) >= each}
-        missing = (rank for rank in range(len(parts)) if rank not in of)
-        return {rank: beside[parts[rank]] for rank in missing if parts[rank] in beside}
+        told = Counter(parts[rank] for rank in known)
+        lone = (len(on) == len(hosts) and not fit[1 - at]) or (
+            at == 0 and ordered[0] and not (fit[1] and ordered[1])
+        )
+        if not lone and len(on) < 2:
+            continue
+        beside = {n: host for n, host in on.items() if lone or 2 * told[n] >= each}
+        return {rank: beside[parts[rank]] for rank in range(count)
+                if rank not in of and parts[rank] in beside}  # fmt: skip
     return {}
+
+
+def _laid(known: Mapping[int, str], parts: Sequence[int]) -> dict[int, str]:
+    """The one host of each part; nothing where one has several, or a rank is in none."""
+    on: dict[int, str] = {}
+    for rank, host in known.items():
+        if rank >= len(parts) or on.setdefault(parts[rank], host) != host:
+            return {}
+    return on

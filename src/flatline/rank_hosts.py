@@ -211,9 +211,9 @@ def hosts_of(
                 found.setdefault(key, set()).add(node)
     ranks = {n: on for (kind, n), on in found.items() if kind == "rank" and n is not None}
     world, gpus = sizes
-    if world is None and gpus and 2 * len(ranks) > gpus > max(ranks):
+    if world is None and gpus and ranks and gpus > max(ranks):
         world = gpus
-    for rank, node in completed(ranks, len(hosts), world).items():
+    for rank, node in completed(ranks, hosts, world).items():
         found["rank", rank] = {node}
     return found
 

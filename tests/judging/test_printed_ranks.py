@@ -135,22 +135,42 @@ TURNS = {rank: {HOSTS[rank % 2]} for rank in (0, 1, 2, 3, 4, 6, 7)}
         (TURNS, {5: "n2"}),
         (BLOCK | {3: {"n2"}}, {}),
         (BLOCK | {3: {"n1", "n2"}}, {}),
-        ({0: {"n1"}, 4: {"n2"}}, {}),
+        ({0: {"n1"}, 4: {"n2"}}, {1: "n1", 2: "n1", 3: "n1", 5: "n2", 6: "n2", 7: "n2"}),
+        ({0: {"n2"}, 4: {"n1"}}, {1: "n2", 2: "n2", 3: "n2", 5: "n1", 6: "n1", 7: "n1"}),
+        ({4: {"n2"}}, {5: "n2", 6: "n2", 7: "n2"}),
+        ({4: {"n1"}}, {}),
+        ({1: {"n2"}}, {}),
+        ({0: {"n1"}}, {}),
+        ({0: {"n1"}, 1: {"n1"}, 4: {"n1"}}, {}),
         ({rank: {"n1"} for rank in range(6)}, {}),
     ],
-    ids=["blocks", "hosts in any order", "in turns", "neither", "two hosts", "few", "one host"],
+    ids=[
+        "blocks",
+        "hosts in any order",
+        "in turns",
+        "neither",
+        "two hosts",
+        "one of each",
+        "one of each, in any order",
+        "one beyond the first block",
+        "blocks in another order, or turns",
+        "turns, or blocks in another order",
+        "the first",
+        "one host of both",
+        "one host",
+    ],
 )
 def test_who_said_nothing_is_where_its_neighbours_are(
     of: Mapping[int, set[str]], found: Mapping[int, str]
 ) -> None:
     """Where all that is known lies in blocks, or in turns, and half of a host's is."""
-    assert completed(of, 2, 8) == found
+    assert completed(of, HOSTS, 8) == found
 
 
 def test_no_neighbours_without_a_world() -> None:
     """How many a host has is not known then."""
-    assert completed(BLOCK, 2, None) == {}
-    assert completed(BLOCK, 3, 8) == {}
+    assert completed(BLOCK, HOSTS, None) == {}
+    assert completed(BLOCK, (*HOSTS, "n3"), 8) == {}
 
 
 def test_any_word_may_stand_behind_a_label() -> None:
