@@ -120,8 +120,7 @@ def _judged(facts: Facts) -> Finding | None:
 
 def _measured(facts: Facts) -> Finding | None:
     """By what the GPUs did while the run was slow."""
-    run = course(facts)
-    if run is None:
+    if (run := course(facts)) is None:
         return None
     found = _in_phases(facts, run) or _waited_in_vain(facts, run)
     return found or _at_times(facts, run) or _all_through(facts, run)
@@ -217,20 +216,21 @@ def _waited_for(facts: Facts, told: Waits) -> Finding:
 
 def _reported(facts: Facts, told: Reported) -> Finding:
     """By the program's own detection of stragglers."""
-    hosts = tuple(sorted({place.host for place in told.places if place.host}))
-    more = f" and {len(told.places) - 1} more" if len(told.places) > 1 else ""
+    places, cards = on_its_card(facts, told.places, _measured)
+    hosts = tuple(sorted({place.host for place in places if place.host}))
+    more = f" and {len(places) - 1} more" if len(places) > 1 else ""
     slower = "" if told.score is None else f", at {told.score:.2f} of the fastest"
     return Finding(
         code=CODE,
-        summary=f"{told.places[0]}{more} worked slower than the others throughout{slower}",
+        summary=f"{places[0]}{more} worked slower than the others throughout{slower}",
         fault_class="slow-device",
         attribution="infrastructure",
-        shows=(told.shows,),
+        shows=(told.shows, *cards),
         implies=(claim("A synchronised step is as long as its slowest rank's work.",
                        *told.shows.cites),),
         strength=REPORTED,
         severity="degraded",
-        culprits=told.places,
+        culprits=places,
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=(OPEN, "Whether it has another part of the work by design."),
