@@ -129,3 +129,27 @@ def test_steps_each_with_a_dated_line_below(
     )
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+@pytest.mark.parametrize(
+    ("each_s", "code"), [(114.0, "G1"), (70.0, None)], ids=["goes on", "stood still for long"]
+)
+def test_undated_steps_that_fill_the_time_of_the_job(
+    tmp_path: Path, each_s: float, code: str | None
+) -> None:
+    """Counted from its start on record they end too early, never too late."""
+    lines = []
+    for step in range(1, 22):
+        lines += [f"========================= Step {step}/1000 =========================",
+                  "📊 Training Results:", f"  • Loss: 0.000{step % 7}",
+                  f"  • Avg Reward: 0.{3800 + 60 * step}",
+                  "⏱️  Timing:", f"  • Total step time: {each_s + step % 3:.2f}s"]  # fmt: skip
+    (tmp_path / "slurm-41.out").write_text("\n".join(lines) + "\n")
+    start = NOW - timedelta(seconds=2760)
+    (tmp_path / "scontrol.txt").write_text(
+        "JobId=41 JobName=grpo\n   JobState=RUNNING Reason=None ExitCode=0:0\n"
+        "   RunTime=00:46:00 TimeLimit=1-00:00:00\n"
+        f"   StartTime={start:%Y-%m-%dT%H:%M:%S} EndTime=Unknown\n   NodeList=k01 NumNodes=1\n"
+    )
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

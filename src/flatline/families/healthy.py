@@ -340,7 +340,11 @@ def _news(facts: Facts, job: Job) -> Claim | None:
         return None
     if since is not None and silent_s < -seen.interval_s:  # steps that took less than they say
         return None
-    how = ", by what its steps say they took since a dated line," if since else ","
+    how = (
+        "," if since is None
+        else ", by what its steps say they took since a dated line," if isinstance(since, LogCite)
+        else " at most, by what its steps say they took since the job began,"
+    )  # fmt: skip
     text = (f"Its last progress is {max(0.0, silent_s):.0f} s old{how} and comes every"
             f" {seen.interval_s:.0f} s or so")  # fmt: skip
     return claim(text, seen.last, since, job.cite)

@@ -23,12 +23,13 @@ References:
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 from itertools import pairwise
 
-from flatline.facts import Facts, Track
+from flatline.facts import Facts, Point, Track
 from flatline.judging.claims import claim
 from flatline.judging.shapes import FEW_STEPS
-from flatline.model import Action, Cite, Cleared, Finding, Judgement
+from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, LogCite
 
 CODE = "E3"
 NAME = "undertrained"
@@ -40,6 +41,13 @@ DECIDED_BY = (
 EXPLAINS: dict[str, str] = {}
 WARM_UP_POINTS = 8
 """A learning rate that only rose over so many printed values was still in its warm-up."""
+HEAD_LINES = 2_000
+"""Above the first step: settings are printed there."""
+_WARM_UP = re.compile(
+    r"(?i)(?<![a-z])warm[-_]?up(?:[_ -]?(?:num[_-]?)?(?:steps|iters|iterations|updates))?"
+    r"['\"]?(?:\s{0,3}[=:]\s{0,3}|\s\.{2,60}\s|\s)(\d{1,9})(?![\w.%])"
+)
+"""As settings are printed; a part of the run (0.03), tokens and samples are no steps."""
 _ON_PURPOSE = re.compile(r"(?i)bench|profil|smoke|debug|sanity|dry.?run|unit.?test|perf\b")
 
 
@@ -59,7 +67,7 @@ def judge(facts: Facts) -> Judgement:
     if planned >= FEW_STEPS and ran < FEW_STEPS:
         return None
     if planned >= FEW_STEPS and facts.disposition == "completed" and track is not None:
-        warming = _still_warming_up(facts, track)
+        warming = _still_warming_up(facts, track) or _planned_within(facts, track, planned)
         if warming is not None:
             return warming
     if planned >= FEW_STEPS:
@@ -145,6 +153,30 @@ def _made(facts: Facts, track: Track | None) -> tuple[int, Cite] | None:
     return (told, counted.cite) if counted is not None and told else None
 
 
+def _planned_within(facts: Facts, track: Track, planned: int) -> Finding | None:
+    """A run whose settings say that its warm-up is no shorter than what it was planned for."""
+    span = track.of_attempt(facts.last.n)
+    last = facts.point(track, span[-1])
+    head = facts.lines(track.source, 1, min(HEAD_LINES, track.lines[span[0]]))
+    said = [(int(found[1]), n, text) for n, text in enumerate(head, 1)
+            for found in _WARM_UP.finditer(text)]  # fmt: skip
+    if not said or last.step is None or any(steps < planned for steps, *_ in said):
+        return None
+    rates = [track.lr[i] for i in span if track.lr[i] == track.lr[i]]
+    if any(b <= a for a, b in pairwise(rates)):
+        return None  # it heeds another
+    steps, line, text = said[0]
+    cite = LogCite(track.source, line, text, track.place)
+    return replace(
+        _within(facts, last, (
+            claim(f"Its warm-up is of {steps} steps, and it was planned for {planned}", cite,
+                  last.cite),
+        )),
+        summary=f"The run completed inside its warm-up of {steps} steps: it was planned for"
+        f" {planned}",
+    )  # fmt: skip
+
+
 def _still_warming_up(facts: Facts, track: Track) -> Finding | None:
     """A run that ended as planned while its learning rate had only ever risen."""
     span = [i for i in track.of_attempt(facts.last.n) if track.lr[i] == track.lr[i]]
@@ -152,6 +184,12 @@ def _still_warming_up(facts: Facts, track: Track) -> Finding | None:
     if len(rates) < WARM_UP_POINTS or any(b <= a for a, b in pairwise(rates)):
         return None
     first, last = facts.point(track, span[0]), facts.point(track, span[-1])
+    shows = claim(f"The learning rate rose from {rates[0]:g} to {rates[-1]:g} and never fell",
+                  first.cite, last.cite)  # fmt: skip
+    return _within(facts, last, (shows,))
+
+
+def _within(facts: Facts, last: Point, shows: tuple[Claim, ...]) -> Finding:
     return Finding(
         code=CODE,
         summary="The run completed inside its warm-up: the learning rate rose to the last step",
@@ -159,13 +197,7 @@ def _still_warming_up(facts: Facts, track: Track) -> Finding | None:
         attribution="job",
         strength=0.7,
         severity="degraded",
-        shows=(
-            claim(
-                f"The learning rate rose from {rates[0]:g} to {rates[-1]:g} and never fell",
-                first.cite,
-                last.cite,
-            ),
-        ),
+        shows=shows,
         implies=(claim("Training ended before it reached its working rate.", last.cite),),
         scope="none",
         onset_step=last.step,

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from itertools import pairwise
-from math import isfinite
+from math import inf, isfinite
 from statistics import median
 
 from flatline.facts import Facts, Track
@@ -20,7 +20,7 @@ from flatline.judging.own_clock import own_clock
 from flatline.judging.pace import RECENT, Pace
 from flatline.judging.timeline import usual
 from flatline.logs.clock import Clock
-from flatline.model import LogCite, QueryCite
+from flatline.model import Cite, LogCite, QueryCite
 
 COUNTED_S, BEHIND = 120.0, 5
 """A counter is scraped some times in as long, and may lag the log by so many steps: of another run
@@ -31,11 +31,13 @@ LEAST = 3
 """Points: an interval is told from no fewer."""
 
 
-def lately(facts: Facts) -> tuple[Pace, LogCite | None] | None:
-    """The last progress of the main track with the dated line it is reckoned from, where that is
-    not its own; None where its
-    points are dated, do not say what they took, or no dated line stands before the last or below
-    each."""
+def lately(facts: Facts) -> tuple[Pace, Cite | None] | None:
+    """
+    The last progress of the main track with what it is reckoned from, where that is not its own
+    line: a dated line before it, or the job's start on record.
+
+    None where its points are dated, do not say what they took, or nothing tells when that began.
+    """
     track = facts.main_track(facts.last.n)
     if track is None:
         return None
@@ -54,17 +56,38 @@ def lately(facts: Facts) -> tuple[Pace, LogCite | None] | None:
     if (told := _line_below(facts, track, span[-RECENT:])) is not None:
         return told
     if anchor is None or anchor.at is None:
-        return None
+        return _since_its_start(facts, track, span)
     if clocked := _by_clock(track, own_clock(track, span), dated):
         at, interval_s = clocked
         return Pace(facts.point(track, span[-1]).cite, at, interval_s), anchor
     if any(not isfinite(length) or length <= 0 for length in took.values()):
-        return None
+        return _since_its_start(facts, track, span)
     since = [i for i in span if track.lines[i] > anchor.line]
     seconds = sum(took[i] for i in since[1:])
     usual = median(list(took.values())[-RECENT:])
     at = anchor.at + timedelta(seconds=seconds)
     return Pace(facts.point(track, span[-1]).cite, at, usual), anchor
+
+
+def _since_its_start(facts: Facts, track: Track, span: range) -> tuple[Pace, Cite] | None:
+    """As early as it can have been, where the job began on record and did nothing but these
+    steps."""
+    job, ran = facts.job, own_clock(track, span)
+    if job is None or job.started_at is None or facts.last.n > 0:
+        return None
+    if ran:
+        lengths = [b - a for a, b in pairwise(ran.values())]
+        seconds = max(ran.values())
+    else:
+        took = {track.steps[i]: track.step_s[i] for i in span if isfinite(track.step_s[i])}
+        many = {b: b - a for a, b in pairwise(sorted(set(track.steps[span.start : span.stop])))}
+        told = [step for step in many if step in took or step != max(many)]
+        lengths = [many[step] * took.get(step, inf) for step in told]
+        seconds = sum(lengths)
+    if len(lengths) + 1 < LEAST or any(not isfinite(one) or one <= 0 for one in lengths):
+        return None
+    at = job.started_at + timedelta(seconds=seconds)
+    return Pace(facts.point(track, span[-1]).cite, at, median(lengths[-RECENT:])), job.cite
 
 
 def _line_below(facts: Facts, track: Track, span: Sequence[int]) -> tuple[Pace, None] | None:

@@ -56,9 +56,9 @@ _ADVERSARY = re.compile(r"(?i)(?:^|[_/. ])(?:[dg]|disc\w*|gen(?:erator)?)(?:$|[_
 
 
 def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
-    """The first and the last loss of a run that went on from a checkpoint, late, whose losses stay
-    at the level it went on at while its gradients move, none of it that of a model that knows
-    nothing; None elsewhere."""
+    """The first and the last loss of a run that went on from a checkpoint, late (which its first
+    step tells as well), whose losses stay at the level it went on at while its gradients move,
+    none of it that of a model that knows nothing; None elsewhere."""
     if seen is None or seen.shape != "unclear" or seen.count < SHAPE_POINTS:
         return None
     if seen.head is None or seen.tail is None or not 0 < seen.tail <= RISEN * seen.head:
@@ -66,6 +66,7 @@ def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
     track, span = seen.track, seen.track.of_attempt(facts.last.n)
     went_on = any(m.attempt == facts.last.n
                   for m in facts.markers_of("checkpoint_loaded", "resume"))  # fmt: skip
+    went_on = went_on or not any(m.attempt == facts.last.n for m in facts.markers_of("fresh"))
     if not went_on or track.steps[span[0]] < LATE_STEP or any(track.skipped[i] for i in span):
         return None
     if any(_SKIPS.search(facts.text(track.source, track.lines[i])) for i in span[-SAMPLED:]):
