@@ -164,6 +164,19 @@ def test_one_command_asked_both_to_go_on(
     assert all(check.ok for check in verify(json.loads(render(verdict)), (str(tmp_path),)))
 
 
+@pytest.mark.parametrize(
+    ("looked", "code"),
+    [("/out/whisper/job_733", "E2"), ("/out/whisper/job_734", "G1"), ("/out/whisper/run_2", "E2")],
+    ids=["its own id", "a number of another kind", "elsewhere"],
+)
+def test_a_folder_of_the_jobs_own_id(tmp_path: Path, looked: str, code: str) -> None:
+    """No job finds there what another saved; folders that differ else by a number are a sweep."""
+    said = f"resume=auto: no checkpoint found in {looked}, starting from the base model\n"
+    saved = "Saved checkpoint at step 900 to /out/whisper/job_700/step_900\n"
+
+    assert judged(tmp_path, said=said, saved=saved).code == code
+
+
 def test_an_earlier_run_that_cannot_be_read_clears_nothing(tmp_path: Path) -> None:
     """What it left is not known, and that is said."""
     (tmp_path / "slurm-733.out").write_text(

@@ -122,7 +122,7 @@ def _silent(facts: Facts) -> Judgement:
     if track is None:
         return None
     span = track.of_attempt(facts.last.n)
-    first = facts.point(track, span[0])
+    first = facts.point(track, next((i for i in span if track.steps[i] >= 0), span[0]))
     if loaded:
         return Cleared(CODE, "a checkpoint was loaded", (loaded[0].cite, first.cite))
     fresh = [m for m in facts.markers_of("fresh") if m.attempt == facts.last.n]

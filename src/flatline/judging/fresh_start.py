@@ -94,8 +94,20 @@ def left_by_parent(facts: Facts) -> Marker | None:
     if parent.disposition in MENDED or anew:
         return None
     looked = {*places, *_looked(facts, fresh)}
+    if any(_of_its_own_id(facts, saved[-1].cite.text, place) for place in looked):
+        return saved[-1]
     others = [place for place in looked if not _names(saved[-1], place.rstrip("/"))]
     return None if any(_sibling(saved[-1].cite.text, place) for place in others) else saved[-1]
+
+
+def _of_its_own_id(facts: Facts, saved: str, place: str) -> bool:
+    """Whether it looked in a folder that bears its own job's id, as the one that was saved to
+    bears its parent's: no job finds what another saved there."""
+    own = facts.job.id if facts.job is not None else ""
+    parent = facts.parent.job.id if facts.parent is not None and facts.parent.job else ""
+    return (
+        bool(own and parent) and own in place and place.replace(own, parent).rstrip("/") in saved
+    )
 
 
 def _looked(facts: Facts, fresh: Sequence[Marker]) -> set[str]:

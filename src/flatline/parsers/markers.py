@@ -120,7 +120,8 @@ _FRESH = re.compile(
 )
 _INSTEAD = re.compile(
     r"\bno (?:(?:existing|previous|prior|valid|saved|latest|training|resumable) )*checkpoints? "
-    r"(?:was |were |is |are )?(?:found|available|detected|present)\s{0,2}[,;:(-]",
+    r"(?:was |were |is |are )?(?:found|available|detected|present)"
+    r"(?: (?:in|at|under) \S{1,200}?)?\s{0,2}[,;:(-]",
     re.I,
 )
 """That none is there, before what the program does instead: begin with other weights, say."""
