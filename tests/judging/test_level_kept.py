@@ -54,7 +54,13 @@ def resumed(
         pytest.param(resumed(24_000, noise=0.0), None, id="to-the-last-digit"),
         pytest.param(resumed(24_000, norm=9000.0), None, id="with-gradients-of-thousands"),
         pytest.param(resumed(24_000, norm=0.0), None, id="without-a-gradient"),
-        pytest.param(resumed(24_000)[2:], None, id="nothing-was-loaded"),
+        pytest.param(resumed(24_000)[2:], "G1", id="by-its-first-step-alone"),
+        pytest.param(resumed(100)[2:], None, id="too-early-and-nothing-was-loaded"),
+        pytest.param(
+            ["could not find checkpoint, training from scratch", *resumed(24_000)[2:]],
+            None,
+            id="begun-anew",
+        ),
     ],
 )
 def test_a_late_resume_that_keeps_its_level(

@@ -28,6 +28,9 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.crashes import NAMES_NO_CALL, Failure, failures
@@ -44,6 +47,7 @@ from flatline.judging.registration import (
     turned_away_first,
     waited_for,
 )
+from flatline.judging.still_trying import Trying, still_trying
 from flatline.judging.unreached import unreached
 from flatline.judging.waiting import FIRST_ONE
 from flatline.model import Action, Claim, Cleared, Crash, Finding, Judgement, LogCite, Place
@@ -56,6 +60,8 @@ DECIDED_BY = (
 )
 ALONE = 0.55
 """Victims of a store that went away look as those of one that was never reached."""
+TRYING = 0.78
+"""The run had not ended: whoever is waited for may still come."""
 MOST_NAMED = 64
 EXPLAINS = {
     "F3": "ranks waiting for a rendezvous that never completes hold the allocation to the wall",
@@ -69,20 +75,8 @@ def judge(facts: Facts) -> Judgement:
     """Blame the rendezvous only where no step was made before it failed."""
     found = lead(facts, CODE)
     if found is None:
-        if (doubled := numbered_twice(facts)) is not None:
-            return _misnumbered(facts, doubled)
-        if (absent := waited_for(facts)) is not None:
-            return _incomplete(facts, absent)
-        alone = turned_away_first(facts)
-        if alone is not None:
-            return _turned_away(facts, alone)
-        if (unmet := never_met(facts)) is not None:
-            return _unmet(facts, unmet)
-        if (broke := lost_in_the_making(facts)) is not None:
-            return _broke(facts, *broke)
-        if checked := checked_in_vain(facts):
-            return _checked(facts, checked)
-        return looked_once(facts, CODE) or _met(facts)
+        told = (tell(facts, read) for look, tell in TOLD if (read := look(facts)))
+        return next(told, None) or looked_once(facts, CODE) or _met(facts)
     first = found.first
     if first.started or _only_an_echo(facts, first):
         return None
@@ -306,6 +300,37 @@ def _unmet(facts: Facts, unmet: Unmet) -> Finding:
     )  # fmt: skip
 
 
+def _trying(facts: Facts, trying: Trying) -> Finding:
+    """Tries that go on to the end of what was read."""
+    who = name_places(trying.places)
+    return Finding(
+        code=CODE,
+        summary="The ranks never formed their process group: "
+        + (f"{who} cannot reach the store of rank 0" if who else "rank 0's store is not reached"),
+        attribution="unknown",
+        strength=TRYING,
+        shows=(trying.shows,),
+        implies=(
+            claim("Those that came wait until the rendezvous times out or the job is ended.",
+                  trying.first),
+        ),
+        culprits=trying.places[:MOST_NAMED],
+        scope="place" if trying.places else "all",
+        onset=trying.at,
+        order=(trying.first.source, trying.first.line),
+        attempt=facts.last.n,
+        cannot_decide=(
+            "Which of an unreachable address, a firewall, a wrong name or a rank that never"
+            " started is the trigger: these lines look alike for all of them.",
+        ),
+        actions=(
+            Action("collect", "From that host, resolve and reach MASTER_ADDR:MASTER_PORT; see"
+                   " whether rank 0 listens there."),
+        ),
+        resubmit="unknown",
+    )  # fmt: skip
+
+
 def _brief(found: Lead) -> str:
     if found.first.signature is None:
         return raised(found)
@@ -321,3 +346,11 @@ def _met(facts: Facts) -> Cleared | None:
         return None
     first = facts.point(track, track.of_attempt(facts.last.n)[0])
     return Cleared(CODE, "the ranks met: training steps were made", (first.cite,))
+
+
+TOLD: tuple[tuple[Callable[[Facts], Any], Callable[[Facts, Any], Finding]], ...] = (
+    (numbered_twice, _misnumbered), (waited_for, _incomplete), (turned_away_first, _turned_away),
+    (never_met, _unmet), (lost_in_the_making, lambda facts, lines: _broke(facts, *lines)),
+    (checked_in_vain, _checked), (still_trying, _trying),
+)  # fmt: skip
+"""What else tells of it, the first that does, and how it is told."""

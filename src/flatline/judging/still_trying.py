@@ -1,0 +1,94 @@
+"""
+Hosts that go on trying to reach the store of rank 0, to the end of what was read.
+
+A try that fails is harmless where the store is not there yet, and one address family may be closed
+for good.  One that finds no route, is refused or times out, from the start of a run on for many
+minutes and to the last lines of its log, while no step was ever made, is a rendezvous that hangs.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from flatline.facts import Facts
+from flatline.judging.claims import claim, name_places
+from flatline.judging.named_logs import host_of_log
+from flatline.logs.clock import Clock
+from flatline.model import Claim, LogCite, Match, Place
+
+RETRIED = "c10d-store-retry"
+LEAST = timedelta(minutes=10)
+"""Stores are there within minutes; c10d itself waits for ten at most unless told otherwise
+(`default_pg_timeout` of torch.distributed)."""
+TIMES, NEAR, LAST_LINES = 4, 4, 6
+"""Tries, at least; lines around one of which some must be dated; and how near to its log's end the
+last one stands."""
+_NO_WAY = re.compile(r"(?i)errno: (?:101|110|111|113)\b|no route to host|connection refused"
+                     r"|network is unreachable|timed out|retrying \(try=\d")  # fmt: skip
+"""Unreachable, timed out, refused, no route (Linux, errno.h); not an address family that is
+closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Trying:
+    """The hosts, what shows it, the first such line, and when that was."""
+
+    places: tuple[Place, ...]
+    shows: Claim
+    first: LogCite
+    at: datetime
+
+
+def still_trying(facts: Facts) -> Trying | None:
+    """None where a step was made, the run ended by itself, or no log goes on trying for long."""
+    if facts.has_progress or facts.disposition in ("completed", "failed", "out_of_memory"):
+        return None
+    tries: dict[str, list[Match]] = {}
+    for match in facts.matches:
+        if match.signature.id == RETRIED and match.attempt == facts.last.n and (
+            _NO_WAY.search(match.cite.text)
+        ):  # fmt: skip
+            tries.setdefault(match.cite.source, []).append(match)
+    lasting = {source: lasts for source, own in tries.items()
+               if (lasts := _lasting(facts, source, own)) is not None}  # fmt: skip
+    if not lasting:
+        return None
+    hosts = {source: host_of_log(facts, source) for source in lasting}
+    named = {host for host in hosts.values() if host is not None}
+    few = None not in hosts.values() and 0 < len(named) < len(facts.hosts)
+    places = tuple(Place(host=host) for host in sorted(named)) if few else ()
+    length = min(lasts for lasts, _ in lasting.values())
+    cites = [tries[source][at].cite for source in list(lasting)[:3] for at in (0, -1)]
+    who = name_places(places) if places else "It"
+    text = (
+        f"{who[:1].upper()}{who[1:]} tried again and again to reach the store of rank 0, for"
+        f" {length.total_seconds() / 60:.0f} minutes and to the end of its log"
+    )
+    source = min(lasting, key=lambda one: lasting[one][1])
+    return Trying(places, claim(text, *cites), tries[source][0].cite, lasting[source][1])
+
+
+def _lasting(
+    facts: Facts, source: str, tries: Sequence[Match]
+) -> tuple[timedelta, datetime] | None:
+    """For how long a log tells of tries, to its end, and since when."""
+    lines = next((read.lines for read in facts.files if read.source == source), 0)
+    if len(tries) < TIMES or tries[-1].cite.line <= lines - LAST_LINES:
+        return None
+    begins, ends = (_dated(facts, tries[at].cite) for at in (0, -1))
+    if begins is None or ends is None or ends - begins < LEAST:
+        return None
+    return ends - begins, begins
+
+
+def _dated(facts: Facts, cite: LogCite) -> datetime | None:
+    """When a line was printed, by itself or by a dated one that stands beside it."""
+    if cite.at is not None:
+        return cite.at
+    clock, first = Clock(), max(1, cite.line - NEAR)
+    stamps = [clock.read(text) for text in facts.lines(cite.source, first, 2 * NEAR + 1)]
+    told = [stamp.at for stamp in stamps if stamp is not None]
+    return told[len(told) // 2] if told else None

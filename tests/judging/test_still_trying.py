@@ -1,0 +1,80 @@
+"""C1 of a run that still goes and whose processes try again and again to connect."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+BEGAN = datetime(2026, 1, 15, 9, 30, tzinfo=UTC)
+NO_ROUTE = "errno: 113 - No route to host"
+FAMILY = "errno: 97 - Address family not supported by protocol"
+
+
+def tried(
+    folder: Path,
+    *,
+    why: str = NO_ROUTE,
+    minutes: int = 40,
+    behind: str = "",
+    hosts: tuple[str, ...] = ("n4",),
+    state: str = "RUNNING",
+) -> Verdict:
+    """Logs of four hosts, of which some try each minute."""
+    for host in ("n1", "n2", "n3", "n4"):
+        lines = [f"{host}: launching", f"{BEGAN:%Y-%m-%d %H:%M:%S} waiting for the process group"]
+        for minute in range(minutes if host in hosts else 0):
+            at = BEGAN + timedelta(minutes=minute)
+            lines += [
+                f"[W socket.cpp:697] [c10d] The client socket has failed to connect to [n1]:29533"
+                f" ({why}).",
+                f"[{at:%Y-%m-%d %H:%M:%S}] still waiting",
+            ]
+        (folder / f"{host}.out").write_text("\n".join(lines) + "\n" + behind)
+    end = "Unknown" if state == "RUNNING" else "2026-01-15T10:30:00"
+    (folder / "sacct.psv").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|Elapsed|NNodes|NodeList\n"
+        f"4|llm|{state}|0:0|2026-01-15T09:29:00|{end}|00:46:00|4|n[1-4]\n"
+    )
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize("state", ["RUNNING", "TIMEOUT"])
+@pytest.mark.parametrize("why", [NO_ROUTE, "errno: 111 - Connection refused"])
+def test_the_host_that_goes_on_trying(tmp_path: Path, state: str, why: str) -> None:
+    verdict = tried(tmp_path, state=state, why=why)
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("C1", ["n4"])
+    assert verdict.confidence < 0.8
+
+
+def test_all_hosts_but_the_first(tmp_path: Path) -> None:
+    verdict = tried(tmp_path, hosts=("n2", "n3", "n4"))
+
+    assert verdict.code == "C1"
+
+
+STEPS = "".join(f"step {n}/900 loss {3 - n / 100:.3f}\n" for n in range(1, 30))
+
+
+@pytest.mark.parametrize(
+    ("why", "minutes", "behind", "state"),
+    [
+        (FAMILY, 40, "", "RUNNING"),
+        (NO_ROUTE, 5, "", "RUNNING"),
+        (NO_ROUTE, 40, STEPS, "RUNNING"),
+        (NO_ROUTE, 40, "init_process_group done\n" * 9, "RUNNING"),
+        (NO_ROUTE, 40, "", "COMPLETED"),
+    ],
+    ids=["an address family that is closed", "five minutes", "steps follow", "it came through",
+         "the job completed"],
+)  # fmt: skip
+def test_tries_that_say_nothing(
+    tmp_path: Path, why: str, minutes: int, behind: str, state: str
+) -> None:
+    assert tried(tmp_path, why=why, minutes=minutes, behind=behind, state=state).code != "C1"
