@@ -26,6 +26,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 from flatline.facts import METRICS, SCHEDULER, Facts, Point, Track
@@ -311,7 +312,9 @@ def _news(facts: Facts, job: Job) -> Claim | None:
     by its step counter in the metrics where they bear no times."""
     reckoned, dated = lately(facts), pace(facts)
     if reckoned is not None and dated is not None and dated.at > reckoned[0].at:
-        reckoned = None  # a dated line is later than the sum of what the steps say
+        # a dated line is later than the sum of what the steps say; how far apart they are holds
+        dated = replace(dated, interval_s=dated.interval_s or reckoned[0].interval_s)
+        reckoned = None
     seen, since = reckoned or (dated, None)
     if facts.now is None:
         return None
