@@ -18,6 +18,8 @@ RANKS, RANK, MAPPING, AGENT, BLOCKS = (
     f"placement-{what}" for what in ("ranks", "rank", "deepspeed", "agent", "blocks")
 )
 ONE_EACH = (RANK, f"{RANK}-set", "placement-process")
+LEAST_HOSTS = 3
+"""Of so many one rank each, in order, is no chance; of two it may be."""
 MOST = 1000
 """Ranks whose lines are enough, however many there are: of one log so many of a kind are kept."""
 _WORD = re.compile(r"[A-Za-z0-9][\w.-]*[A-Za-z0-9]|[A-Za-z0-9]")
@@ -155,19 +157,23 @@ def _in_order(told: Iterable[Match], hosts: Sequence[str], world: int | None) ->
 
 def completed(of: Mapping[int, set[str]], hosts: int, world: int | None) -> dict[int, str]:
     """The hosts of ranks of which nothing was said, beside those of their neighbours: where the
-    ranks of every host are a block, or every so-manieth, and half of one's are known."""
+    ranks of every host are a block, or every so-manieth, and half of one's are known; or one of
+    each of several hosts, and they fit the one alone."""
     each, rest = divmod(world or 0, hosts or 1)
     known = {rank: min(names) for rank, names in of.items() if len(names) == 1}
     if each < 2 or rest or hosts < 2 or len(known) < len(of):
         return {}
+    fits: list[tuple[list[int], dict[int, list[str]]]] = []
     for parts in ([r // each for r in range(each * hosts)], [*range(hosts)] * each):
         on: dict[int, list[str]] = {}
         for rank, host in known.items():
             on.setdefault(parts[rank] if rank < len(parts) else -1, []).append(host)
         one_each = all(len({*names}) == 1 for names in on.values())
-        if not one_each or len({names[0] for names in on.values()}) < max(2, len(on)):
-            continue
-        beside = {n: names[0] for n, names in on.items() if 2 * len(names) >= each}
+        if one_each and len({names[0] for names in on.values()}) >= max(2, len(on)):
+            fits.append((parts, on))
+    for parts, on in fits[:1]:
+        alone = len(fits) == 1 and len(on) == hosts >= LEAST_HOSTS
+        beside = {n: names[0] for n, names in on.items() if alone or 2 * len(names) >= each}
         missing = (rank for rank in range(len(parts)) if rank not in of)
         return {rank: beside[parts[rank]] for rank in missing if parts[rank] in beside}
     return {}

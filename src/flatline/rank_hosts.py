@@ -192,8 +192,9 @@ def hosts_of(
                 found.setdefault(key, set()).add(node)
     ranks = {n: on for (kind, n), on in found.items() if kind == "rank" and n is not None}
     world, gpus = sizes
-    if world is None and gpus and 2 * len(ranks) > gpus > max(ranks):
-        world = gpus
+    if world is None and gpus and ranks and gpus > max(ranks):
+        last = max(ranks) >= gpus - gpus // max(len(hosts), 1)
+        world = gpus if last or 2 * len(ranks) > gpus else None
     for rank, node in completed(ranks, len(hosts), world).items():
         found["rank", rank] = {node}
     return found

@@ -144,6 +144,19 @@ def test_who_said_nothing_is_where_its_neighbours_are(
     assert completed(of, 2, 8) == found
 
 
+@pytest.mark.parametrize(
+    ("names", "hosts", "host"),
+    [("n1 n2 n3 n4", 4, "n2"), ("n1 n2 n3 n3", 4, None), ("n1 n2 n3", 4, None),
+     ("n1 n2 n3", 3, None)],
+    ids=["one each", "two of one", "a host is missing", "as well in turns"],
+)  # fmt: skip
+def test_one_rank_of_each_host(names: str, hosts: int, host: str | None) -> None:
+    """Of four on each: the sixth is in the second block, unless they may be in turns."""
+    of = {4 * n: {name} for n, name in enumerate(names.split())}
+
+    assert completed(of, hosts, 4 * hosts).get(5) == host
+
+
 def test_no_neighbours_without_a_world() -> None:
     """How many a host has is not known then."""
     assert completed(BLOCK, 2, None) == {}

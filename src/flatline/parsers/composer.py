@@ -4,8 +4,9 @@ MosaicML Composer and LLM Foundry: a heading `[batch=15/20]:`, its metrics a lin
 The heading is the step; the lines below give it its loss, its gradient norm and the program's own
 clock, as further points of the same step; any may stand behind a stamp or a label.  A run planned
 in epochs prints `[epoch=2][batch=3/8]:`, which counts within the epoch; one planned in tokens or
-samples prints those, and no step is claimed.  `[Eval batch=...]` is evaluation.  The first loss below a heading
-is the training loss; what a console of many metrics calls `loss/train/...` beside it is a part.
+samples prints those, and no step is claimed.  `[Eval batch=...]` is evaluation.  The first loss
+below a heading is the training loss; what a console of many metrics calls `loss/train/...` beside
+it is a part.
 
 Refused: learning rate and samples a second; OLMo's headings (see `olmo`).
 
