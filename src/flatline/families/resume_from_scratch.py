@@ -35,6 +35,7 @@ from flatline.judging.fresh_start import (
     LOOKED_BACK,
     begins_where_it_saves,
     continued,
+    due_from_parent,
     left_by_parent,
 )
 from flatline.judging.leads import fix, lead, raised, shows
@@ -141,7 +142,7 @@ def _not_asked(
     if met:
         text = "whatever it began from, the program measured that its target quality was reached"
         return Cleared(CODE, text, (met[-1].cite, first.cite))
-    left_behind = left_by_parent(facts)
+    left_behind = left_by_parent(facts) or due_from_parent(facts)
     if left_behind is not None and _anew(first, left_behind):
         return _chained(facts, first, left_behind, fresh)
     looked = [m for m in fresh if m.progress.step is None]
@@ -374,8 +375,8 @@ def _chained(facts: Facts, first: Point, saved: Marker, fresh: list[Marker]) -> 
         most=CHAINED,
         shows=(claim(f"{called} saved step {saved.progress.step} and was not done", *asked),
                *found.shows[1:]),
-        cannot_decide=("Whether a new beginning was meant: the jobs share a name and a plan, and"
-                       " nothing that was read says more.", *found.cannot_decide),
+        cannot_decide=("Whether a new beginning was meant: the jobs share a name and, as far as is"
+                       " known, a plan; nothing that was read says more.", *found.cannot_decide),
     )  # fmt: skip
 
 
