@@ -106,19 +106,19 @@ def _went_on(facts: Facts, match: Match, host: str, since: float) -> Mistaken | 
         if read.source == match.cite.source or named_after(read.source, [host]) is None:
             continue
         made = _steps_since(facts, read, since - WINDOW_S)
-        behind = {step: one for step, one in made.items() if one[0] > since}
-        text = f"Workers on {host} made {len(behind)} steps more behind that"
-        if len(behind) < STEPS:
-            times = [at for at, _ in made.values()]
-            throughout = _up_to(since, times) and max(times) - min(times) >= THROUGHOUT * WINDOW_S
-            behind = made if throughout else {}
-            text = (f"Workers on {host} made {len(behind)} steps in the {WINDOW_S:.0f} s before"
+        told = {step: one for step, one in made.items() if one[0] > since}
+        text = f"Workers on {host} made {len(told)} steps more behind that"
+        if len(told) < STEPS:
+            told = {step: one for step, one in made.items() if one[0] <= since}
+            times = [at for at, _ in told.values()]
+            if not _up_to(since, times) or max(times) - min(times) < THROUGHOUT * WINDOW_S:
+                continue
+            text = (f"Workers on {host} made {len(told)} steps in the {WINDOW_S:.0f} s before"
                     " that, and went on up to it")  # fmt: skip
-        if len(behind) >= STEPS:
-            lines = sorted(line for _, line in behind.values())
-            cites = (LogCite(read.source, line, facts.text(read.source, line), read.place)
-                     for line in (lines[0], lines[-1]))  # fmt: skip
-            return Mistaken(match, claim(text, *cites), (match,), host)
+        lines = sorted(line for _, line in told.values())
+        cites = (LogCite(read.source, line, facts.text(read.source, line), read.place)
+                 for line in (lines[0], lines[-1]))  # fmt: skip
+        return Mistaken(match, claim(text, *cites), (match,), host)
     return None
 
 
