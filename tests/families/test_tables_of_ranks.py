@@ -130,6 +130,7 @@ def loads(rank: int, n: int) -> float:
     [
         ("loader wait per rank [ms]", loads, "{}", True),
         ("data time per rank (ms)", loads, "[{}]", True),
+        ("fetch time across ranks (ms)", loads, "{}", True),
         ("all-reduce wait per rank [ms]", waits, "{}", True),
         ("wait for data per rank [ms]", waits, "{}", False),
         ("tokens per rank [k]", loads, "{}", False),
@@ -138,6 +139,7 @@ def loads(rank: int, n: int) -> float:
     ids=[
         "its loader",
         "in brackets",
+        "across ranks",
         "waits",
         "it alone had data",
         "no time",

@@ -54,8 +54,8 @@ _WORK = re.compile(
 )
 _OF_EACH = re.compile(r"(?i)per[- ]rank")
 _LIST = re.compile(
-    r"(?i)\bper[- ]ranks?\b([^|\n:=]{0,60})[:=] ?\[?((?:\d{1,9}(?:\.\d{1,9})?,? {1,2}){3,}"
-    r"\d{1,9}(?:\.\d{1,9})?)\]?\s*(?:$|\|)"
+    r"(?i)\b(?:per|by|across|over|all)[- ]ranks?\b([^|\n:=]{0,60})[:=] ?"
+    r"\[?((?:\d{1,9}(?:\.\d{1,9})?,? {1,2}){3,}\d{1,9}(?:\.\d{1,9})?)\]?\s*(?:$|\|)"
 )
 """The ranks' times in their order, without their numbers."""
 _NAME_ENDS = re.compile(r"[\]|:]|\d(?=\s)")
