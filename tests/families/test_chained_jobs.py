@@ -196,3 +196,59 @@ def test_an_earlier_run_that_cannot_be_read_clears_nothing(tmp_path: Path) -> No
     lay_before(facts, (str(tmp_path),), facts.job, unread)
     assert not begins_where_it_saves(facts)
     assert any("permission denied" in gap.reason for gap in facts.gaps)
+
+
+LOADS = "Checkpointing is on: checkpoints are loaded from and saved to out/733/ckpt\n"
+
+
+def queued(
+    folder: Path,
+    *,
+    state: str = "TIMEOUT",
+    submitted: str = "07:52:00",
+    limit: str = "01:00:00",
+    said: str = LOADS,
+    saved: str = "checkpoint saved in 11 s\n",
+    begins: str = "Training starts at step 1\n",
+) -> Verdict:
+    """A job of an hour that was queued with the one before it, which made 1,000 of 3,000 steps."""
+    (folder / "slurm-700.out").write_text(
+        steps(8, 1, 900, 3000) + saved + steps(8, 900, 1000, 3000)
+    )
+    (folder / "slurm-733.out").write_text(begins + said + steps(9, 1, 900, 3000))
+    head = HEAD.replace("|Submit", "|Timelimit|Submit")
+    day = "2026-03-04T"
+    (folder / "sacct.txt").write_text(
+        f"{head}700|pre|ann|{state}|0:0|01:00:00|{day}07:50:00|{day}08:00:00|{day}09:00:00|1|n1\n"
+        f"733|pre|ann|RUNNING|0:0|{limit}|{day}{submitted}|{day}09:00:30|Unknown|1|n1\n"
+    )
+    return diagnose(collect(Request((str(folder),), job="733")))
+
+
+def test_queued_with_the_job_before_it_and_too_short_alone(tmp_path: Path) -> None:
+    """It looks in a folder of its own, and no line says that it found nothing there; which step
+    was saved is told by the step before."""
+    verdict = queued(tmp_path)
+
+    assert (verdict.code, verdict.resubmit) == ("E2", "fix_first")
+    assert verdict.confidence < 0.8
+    assert any("step 899" in shown.text for shown in verdict.shows)
+    assert all(check.ok for check in verify(json.loads(render(verdict)), (str(tmp_path),)))
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"state": "FAILED"},
+        {"submitted": "09:00:10"},
+        {"limit": "06:00:00"},
+        {"said": ""},
+        {"said": LOADS + "weights initialised from out/base\n"},
+        {"saved": ""},
+        {"begins": ""},
+    ],
+    ids=["mended since", "queued since", "time enough", "loads none", "from given weights",
+         "saved nothing", "says no beginning"],
+)  # fmt: skip
+def test_a_run_of_a_sweep_that_was_queued_at_once(tmp_path: Path, changed: dict[str, str]) -> None:
+    assert queued(tmp_path, **changed).code != "E2"

@@ -153,3 +153,31 @@ def test_undated_steps_that_fill_the_time_of_the_job(
     )
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+@pytest.mark.parametrize(("ago_s", "code"), [(15, "G1"), (1500, None)])
+def test_a_bar_that_began_late_and_a_save_since(
+    tmp_path: Path, ago_s: float, code: str | None
+) -> None:
+    """The first steps took minutes, so that the bar tells of too early; the save is dated, and
+    steps are as far apart as the bar says."""
+    began = datetime(2026, 7, 9, 6, tzinfo=UTC)
+    lines = [f"[INFO|trainer.py:2415] {began:%F %T},000 >>   Total optimization steps = 900"]
+    for n in range(10, 310, 10):
+        took = 240 + 4 * n
+        lines.append(
+            f" {n // 9}%|#   | {n}/900 [{took // 60:02d}:{took % 60:02d}<55:00,  4.00s/it]"
+        )
+        lines.append(f"{{'loss': {2 - n / 500}, 'learning_rate': 1e-05, 'epoch': {n / 900:.2f}}}")
+    saved = began + timedelta(seconds=240 + 4 * 300 + 3)
+    lines.append(f"[INFO|trainer.py:3984] {saved:%F %T},000 >> Saving model checkpoint to"
+                 " /out/checkpoint-300")  # fmt: skip
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    lasted = int((saved - began).total_seconds() + ago_s + 60)
+    start = began - timedelta(seconds=60)
+    elapsed = f"{lasted // 3600:02d}:{lasted // 60 % 60:02d}:{lasted % 60:02d}"
+    (tmp_path / "sacct.txt").write_text(
+        f"JobID|State|ExitCode|Start|End|Elapsed\n7|RUNNING|0:0|{start:%FT%T}|Unknown|{elapsed}\n"
+    )
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

@@ -113,3 +113,64 @@ def test_its_card_stands_in_the_logs_own_list(tmp_path: Path) -> None:
 
     assert verdict.code == "D3"
     assert [(p.host, p.gpu, p.rank) for p in verdict.culprits] == [("n2", "1", 5)]
+
+
+def in_order(took: Times, head: str, form: str = "{}") -> str:
+    """The ranks' times in their order, in milliseconds and without their numbers."""
+    listed = " ".join(f"{1e3 * took(rank, 1):.0f}" for rank in range(8))
+    return f"it 40 {head}: {form.format(listed)}"
+
+
+def loads(rank: int, n: int) -> float:
+    return (0.7 if rank == 5 else 0.01) + 0.001 * ((rank + n) % 3)
+
+
+@pytest.mark.parametrize(
+    ("head", "took", "form", "late"),
+    [
+        ("loader wait per rank [ms]", loads, "{}", True),
+        ("data time per rank (ms)", loads, "[{}]", True),
+        ("fetch time across ranks (ms)", loads, "{}", True),
+        ("all-reduce wait per rank [ms]", waits, "{}", True),
+        ("wait for data per rank [ms]", waits, "{}", False),
+        ("tokens per rank [k]", loads, "{}", False),
+        ("loss per rank [ms]", loads, "{}", False),
+    ],
+    ids=[
+        "its loader",
+        "in brackets",
+        "across ranks",
+        "waits",
+        "it alone had data",
+        "no time",
+        "no part of a step",
+    ],
+)
+def test_ranks_in_their_order(
+    tmp_path: Path, head: str, took: Times, form: str, late: bool
+) -> None:
+    """A wait for data is its own: who waits longest for that is waited for."""
+    verdict = judged(tmp_path, (in_order(took, head, form) + " | of", lambda _, n: float(n)))
+
+    assert (verdict.code == "D3") == late
+    assert [place.rank for place in verdict.culprits] == ([5] if late else [])
+
+
+@pytest.mark.parametrize("cards", [[0, 1, 2, 3], [0, 0, 0, 0], [4, 5, 6, 7]],
+                         ids=["its own", "each sees one", "others of the node"])  # fmt: skip
+def test_its_card_stands_in_its_own_line(tmp_path: Path, cards: list[int]) -> None:
+    """Where the ranks of its host name all that were read of it, each another."""
+    ms = int(BEGAN.timestamp() * 1000)
+    rows = (f'DCGM_FI_DEV_POWER_USAGE{{Hostname="n{n}",gpu="{g}"}} 99 {ms + 1000 * t}\n'
+            for n in (1, 2) for g in range(4) for t in range(0, 3200, 30))  # fmt: skip
+    (tmp_path / "metrics.prom").write_text("".join(rows))
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|State|ExitCode|Start|End|NNodes|NodeList\n"
+        f"5|RUNNING|0:0|{BEGAN:%FT%T}|Unknown|2|n[1-2]\n"
+    )
+    head = "\n".join(f"rank {r}/8 on n{1 + r // 4} cuda:{cards[r % 4]}" for r in range(8))
+    verdict = judged(tmp_path, ("per-rank wait [s]", waits), head=head)
+
+    assert verdict.code == "D3"
+    gpu = "1" if cards[1] == 1 else None
+    assert [(p.host, p.gpu, p.rank) for p in verdict.culprits] == [("n2", gpu, 5)]

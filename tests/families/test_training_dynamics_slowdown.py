@@ -122,6 +122,31 @@ def test_tokens_a_second_that_hold_are_no_loss(tmp_path: Path) -> None:
     assert [one.role for one in verdict.findings if one.finding.code == "D6"] == ["warning"]
 
 
+@pytest.mark.parametrize(
+    ("state", "took_s", "length", "code"),
+    [("RUNNING", 6.0, 4096.0, "D6"), ("TIMEOUT", 6.0, 4096.0, "D6"),
+     ("RUNNING", 3.5, 2390.0, "G1"), ("COMPLETED", 6.0, 4096.0, "G1")],
+    ids=["still going", "at its limit", "by a sixth", "done"],
+)  # fmt: skip
+def test_a_plan_in_steps_is_late_though_tokens_hold(
+    tmp_path: Path, state: str, took_s: float, length: float, code: str
+) -> None:
+    """Said with little confidence: as much is learnt from, and one that is done lost nothing."""
+    last_s = 300 * 3 + 300 * took_s
+    ended = datetime(2026, 6, 2, 9, tzinfo=UTC) + timedelta(seconds=last_s + 20)
+    elapsed = str(timedelta(seconds=int(last_s + 80))).zfill(8)
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|State|ExitCode|Start|End|Elapsed\n3|"
+        f"{state}|0:0|2026-06-02T08:59:00|"
+        f"{'Unknown' if state == 'RUNNING' else f'{ended:%FT%T}'}|{elapsed}\n"
+    )
+    verdict = rows(tmp_path, length=length, took_s=took_s, more="tokens_per_sec")
+
+    assert verdict.code == code
+    assert verdict.confidence < 0.8
+    assert code == "G1" or "held" in verdict.headline
+
+
 @pytest.mark.parametrize(("longer_from", "code"), [(15, "D6"), (20, None), (10, None)])
 def test_few_long_steps(tmp_path: Path, longer_from: int, code: str | None) -> None:
     """30 of them, of reinforcement learning, slow from the fifteenth on: most of the time is slow,

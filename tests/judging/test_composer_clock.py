@@ -57,3 +57,17 @@ def test_whether_a_run_still_advances(tmp_path: Path, silent_min: int, code: str
     )
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+def test_lines_behind_a_stamp(tmp_path: Path) -> None:
+    """A launcher may put one before every line, those of the metrics as well."""
+    text, at, lines = log(300, 4.0, 4.0, 50)[0], BEGAN, []
+    for line in text.splitlines():
+        at += timedelta(seconds=4.0 * line.startswith("[batch="))
+        lines.append(f"[{at:%F %T}] {line}" if line[0] in "[\t" else line)
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    facts = collect(Request((str(tmp_path),)))
+    track = facts.main_track()
+
+    assert track is not None
+    assert sum(track.has_loss) == 300

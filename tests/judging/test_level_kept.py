@@ -57,7 +57,7 @@ def resumed(
         pytest.param(resumed(24_000)[2:], "G1", id="by-its-first-step-alone"),
         pytest.param(resumed(100)[2:], None, id="too-early-and-nothing-was-loaded"),
         pytest.param(
-            ["could not find checkpoint, training from scratch", *resumed(24_000)[2:]],
+            ["No checkpoint found, training from scratch", *resumed(24_000)[2:]],
             None,
             id="begun-anew",
         ),

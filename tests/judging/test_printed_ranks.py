@@ -167,6 +167,21 @@ def test_who_said_nothing_is_where_its_neighbours_are(
     assert completed(of, HOSTS, 8) == found
 
 
+@pytest.mark.parametrize(
+    ("names", "hosts", "host"),
+    [("n1 n2 n3 n4", 4, "n2"), ("n1 n2 n3 n3", 4, None), ("n1 n2 n3", 4, "n2"),
+     ("n2 n1 n3", 4, None), ("n1 n2 n3", 3, None)],
+    ids=["one each", "two of one", "a host is missing", "one is, and in another order",
+         "as well in turns"],
+)  # fmt: skip
+def test_one_rank_of_each_host(names: str, hosts: int, host: str | None) -> None:
+    """Of four on each: the sixth is in the second block, unless they may be in turns."""
+    of = {4 * n: {name} for n, name in enumerate(names.split())}
+
+    all_hosts = tuple(f"n{n + 1}" for n in range(hosts))
+    assert completed(of, all_hosts, 4 * hosts).get(5) == host
+
+
 def test_no_neighbours_without_a_world() -> None:
     """How many a host has is not known then."""
     assert completed(BLOCK, HOSTS, None) == {}

@@ -26,6 +26,7 @@ References:
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from statistics import median
 
 from flatline.facts import METRICS, SCHEDULER, Facts, Point, Track
@@ -324,20 +325,18 @@ def _news(facts: Facts, job: Job) -> Claim | None:
     by its step counter in the metrics where they bear no times."""
     reckoned, dated = lately(facts), pace(facts)
     if reckoned is not None and dated is not None and dated.at > reckoned[0].at:
-        reckoned = None  # a dated line is later than the sum of what the steps say
+        # a dated line is later than the sum of what the steps say; how far apart they are holds
+        dated = replace(dated, interval_s=dated.interval_s or reckoned[0].interval_s)
+        reckoned = None
     seen, since = reckoned or (dated, None)
     if facts.now is None:
         return None
     if seen is None or seen.interval_s is None:
-        found = counted(facts, NEWS_INTERVALS)
-        if found is None:
-            return None
-        (rose, stands), within_s = found
-        text = f"Its step counter rose {rose.value:.0f} times in the last {within_s:.0f} s"
-        return claim(text, rose, stands, job.cite)
+        return _by_its_counter(facts, job)
     silent_s = (facts.now - seen.at).total_seconds()
     if silent_s > max(NEWS_INTERVALS * seen.interval_s, seen.pauses_s):
-        return None
+        at_most = since is not None and not isinstance(since, LogCite)
+        return _by_its_counter(facts, job) if at_most else None
     if since is not None and silent_s < -seen.interval_s:  # steps that took less than they say
         return None
     how = (
@@ -348,6 +347,15 @@ def _news(facts: Facts, job: Job) -> Claim | None:
     text = (f"Its last progress is {max(0.0, silent_s):.0f} s old{how} and comes every"
             f" {seen.interval_s:.0f} s or so")  # fmt: skip
     return claim(text, seen.last, since, job.cite)
+
+
+def _by_its_counter(facts: Facts, job: Job) -> Claim | None:
+    found = counted(facts, NEWS_INTERVALS)
+    if found is None:
+        return None
+    (rose, stands), within_s = found
+    text = f"Its step counter rose {rose.value:.0f} times in the last {within_s:.0f} s"
+    return claim(text, rose, stands, job.cite)
 
 
 def _median_gpu(facts: Facts, length_s: int, until: float) -> Cite | None:

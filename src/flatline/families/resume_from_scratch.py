@@ -36,6 +36,7 @@ from flatline.judging.fresh_start import (
     asked_as_before,
     begins_where_it_saves,
     continued,
+    due_from_parent,
     left_by_parent,
     looked_beside,
 )
@@ -145,7 +146,7 @@ def _not_asked(
     if met:
         text = "whatever it began from, the program measured that its target quality was reached"
         return Cleared(CODE, text, (met[-1].cite, first.cite))
-    left_behind = left_by_parent(facts)
+    left_behind = left_by_parent(facts) or due_from_parent(facts)
     if left_behind is not None and _anew(first, left_behind):
         return _chained(facts, first, left_behind, fresh)
     looked = [m for m in fresh if m.progress.step is None]
@@ -383,8 +384,8 @@ def _chained(facts: Facts, first: Point, saved: Marker, fresh: list[Marker]) -> 
                         " folder of the same output" if beside else ""), *asked),
                *found.shows[1:]),
         cannot_decide=found.cannot_decide if beside else (
-            "Whether a new beginning was meant: the jobs share a name and a plan, and nothing that"
-            " was read says more.", *found.cannot_decide),
+            "Whether a new beginning was meant: the jobs share a name and, as far as is known, a"
+            " plan; nothing that was read says more.", *found.cannot_decide),
     )  # fmt: skip
 
 

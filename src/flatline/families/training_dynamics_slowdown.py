@@ -81,6 +81,8 @@ BLIND = 0.6
 packets slows a run as much."""
 FEWER_SAMPLES = 0.6
 """Of samples that became longer, fewer a second: the same tokens, and what was planned is late."""
+NOT_DONE, MUCH_LONGER = ("running", "timeout"), 0.8
+"""Of the pace in steps, by which a plan in steps is kept: by a judgement, a quarter longer."""
 NOT_READ = "Whether the network slowed as well: no counter of it was read."
 GRADUAL = 0.02
 """Of the run: a balance is lost over some time, and the pace shows it only once it costs more than
@@ -275,7 +277,8 @@ def _more_a_step(facts: Facts) -> Finding | None:
     """Steps that became longer with their sequences, while the throughput that the log prints held
     or rose: it counts the work done a second, of which a step has more.  Batches that grow are
     meant to, unless the steps became longer by more than they did; and where it counts tokens the
-    run learns from as many as before: a warning, unless it counts samples as well, and fewer."""
+    run learns from as many as before: a warning, unless it counts samples as well, and fewer, or
+    the run is not done, and its steps will take longer than they promised."""
     run = course_of_steps(facts)
     if run is None or run.pace.track is None or not run.pace.clocked:
         return None
@@ -297,8 +300,10 @@ def _more_a_step(facts: Facts) -> Finding | None:
         return found
     if _fewer(_SAMPLES, move):
         return replace(found, strength=min(found.strength, FEWER_SAMPLES))
-    held = f"{longer}; the tokens a second that are printed held"
-    return replace(found, summary=held, strength=0.3, role="warning", severity="warning")
+    found = replace(found, summary=f"{longer}; the tokens a second that are printed held")
+    if facts.disposition in NOT_DONE and part <= MUCH_LONGER:
+        return replace(found, strength=FEWER_SAMPLES, most=BLIND)
+    return replace(found, strength=0.3, role="warning", severity="warning")
 
 
 def _fewer(rate: re.Pattern[str], move: _Move) -> bool:

@@ -19,6 +19,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.timeline import instant
 from flatline.model import Cite, Claim, Finding, Match, Place
+from flatline.printed_ranks import ONE_EACH
 from flatline.rank_hosts import COMMUNICATOR, communicating
 
 if TYPE_CHECKING:
@@ -47,6 +48,9 @@ _PCI = re.compile(
 )
 _UUID = re.compile(r"(?:GPU-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re.IGNORECASE)
 """Exporters cut the beginning off that the driver prints."""
+_CARD = re.compile(
+    r"(?i)(?:\bcuda:|\b(?:gpu|device)(?: ?[=:#] ?| )|\blocal[ _-]?rank(?: ?[=:] ?| ))(\d{1,2})\b"
+)
 Address = tuple[int, int, int]
 SAME = timedelta(minutes=1)
 """What the runtime and the kernel of one host say of one error lies within seconds."""
@@ -83,24 +87,51 @@ def numbered(facts: Facts, found: Finding) -> Finding:
 
 
 def carded(facts: Facts, found: Finding) -> Finding:
-    """A finding whose one culprit is a rank, with that rank's card where NCCL said which one it
-    has; as it is where that is not known."""
+    """A finding whose one culprit is a rank, with that rank's card where NCCL or the ranks
+    themselves said which one it has; as it is where that is not known."""
     place = found.culprits[0] if len(found.culprits) == 1 else Place()
     if place.rank is None or place.gpu is not None or place.device is not None:
         return found
+    said = _of_a_rank(facts, place) or _as_it_says(facts, place)
+    if said is None:
+        return found
+    host, card, why = said
+    return replace(found, culprits=(replace(place, host=host, gpu=card),),
+                   shows=(*found.shows, why))  # fmt: skip
+
+
+def _of_a_rank(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
+    """Host and card of a rank, as NCCL counts them."""
     told = communicating(facts.matches, facts.hosts, facts.ranks, facts.world_size)
     said = {(facts.node_of(at.host), at.gpu, bus): cite for at, bus, cite in told
             if at.rank == place.rank and at.host}  # fmt: skip
     ((host, card, bus), cite) = next(iter(said.items()), ((None, None, ""), None))
     if cite is None or host is None or len(said) > 1 or card is None:
-        return found
+        return None
     labelled = {index for index, _ in _by_labels(facts, host, bus_id(bus))}
     sound = labelled == {card} if labelled else _counts_alike(facts, host, card)
     if not sound or place.host not in (None, host):
-        return found
-    shows = claim(f"NCCL counts card {card} of {host} as rank {place.rank}", cite)
-    return replace(found, culprits=(replace(place, host=host, gpu=card),),
-                   shows=(*found.shows, shows))  # fmt: skip
+        return None
+    return host, card, claim(f"NCCL counts card {card} of {host} as rank {place.rank}", cite)
+
+
+def _as_it_says(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
+    """The same by the line in which it names its host, where every rank of that host names a card
+    in its own, and together they are all that were read of it: none is numbered anew."""
+    host = facts.on_host(place).host
+    cards: dict[int, tuple[str, Cite]] = {}
+    for match in facts.matches:
+        said = _CARD.search(match.cite.text) if match.signature.id in ONE_EACH[:2] else None
+        if said is None:
+            continue
+        rank = int(match.groups["has_rank"])
+        if facts.on_host(Place(rank=rank)).host == host:
+            cards[rank] = said[1], match.cite
+    told = sorted(card for card, _ in cards.values())
+    if host is None or place.rank not in cards or told != sorted(_read_of(facts, host)):
+        return None
+    card, cite = cards[place.rank]
+    return host, card, claim(f"Rank {place.rank} says that it has card {card} of {host}", cite)
 
 
 def by_kernel(facts: Facts, found: Finding) -> Finding:

@@ -53,7 +53,7 @@ from flatline.judging.startup_class import (
     of_a_tracker,
 )
 from flatline.judging.tripping import tripped_over
-from flatline.judging.uncaught import uncaught
+from flatline.judging.uncaught import raised_by, uncaught
 from flatline.judging.wrappers import clears_away, is_interrupt, is_wrapper, of_a_dead_parent
 from flatline.model import Attribution, Crash, LogCite, Match, Place, Signature
 
@@ -417,7 +417,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         attribution=attribution,
         strength=strength,
         cite=crash.cite if best is None or crash.complete else best.cite,
-        place=crash.cite.place,
+        place=raised_by(facts, crash),
         what=best.signature.meaning if best else uncaught(crash),
         started=begun,
         fatal=not gone_on,

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from flatline.facts import Facts, Marker
 from flatline.model import LogCite
@@ -40,6 +41,11 @@ _LOOKING = re.compile(
     r"(?i)\b(?:look|search|check)(?:s|ed|ing)? for (?:an? |the )?(?:\w+ )?checkpoints?\b"
 )
 _FILE = re.compile(r"(?<![\w.])/[\w./-]{1,400}")
+_LOADS_FROM = re.compile(
+    r"(?i)\b(?:checkpoints?|ckpts?|state)\b[^\n]{0,40}\b(?:load|restor|resum)\w{0,4}\b[^\n]{0,24}\bfrom\b"
+)
+NEAR = 10
+"""Lines below the one that says where it begins in which it still says what it does."""
 _IN = re.compile(r"\b(?:in|at|under|below) (/\S{1,400}?)(?=[,;:]?(?:\s|$))")
 _LOAD = re.compile(r"\s{0,4}load \.{5,80} (/\S{1,400})")
 """Where Megatron looks for a checkpoint, as it prints its settings."""
@@ -146,6 +152,52 @@ def _command(facts: Facts) -> LogCite | None:
     shown = (LogCite(track.source, n, text, track.place) for n, text in enumerate(lines, 1)
              if track and _ASKS.search(text))  # fmt: skip
     return next(shown, None)
+
+
+def due_from_parent(facts: Facts) -> Marker | None:
+    """
+    The last checkpoint, with its step, of a job before this one that was stopped, where this one
+    says where it loads checkpoints from, was queued before the other had ended, and cannot reach
+    its plan within its own limit either.
+
+    Jobs of a sweep are queued at once as well, but each is given the time that it needs.
+    """
+    parent, job = facts.parent, facts.job
+    began = [m for m in facts.markers_of("fresh") if m.progress.step in (0, 1)]
+    if parent is None or parent.job is None or job is None or not began:
+        return None
+    queued, ended = job.submitted_at, parent.job.ended_at
+    if parent.disposition in MENDED or queued is None or ended is None or queued > ended:
+        return None
+    if len({parent.planned_steps, facts.planned_steps} - {None}) != 1 or not _too_long(facts):
+        return None
+    told = (*_above(facts, began[0]), *facts.lines(began[0].cite.source, began[0].cite.line, NEAR))
+    if not any(map(_LOADS_FROM.search, told)) or any(map(_BEGINS_FROM.search, told)):
+        return None
+    saved = [_with_step(parent, m) for m in parent.markers_of("checkpoint_saved")]
+    return max(saved, key=lambda m: m.progress.step or 0, default=None)
+
+
+def _too_long(facts: Facts) -> bool:
+    """Whether its plan takes longer than its limit, at the pace of the job before it."""
+    parent, job, plan = facts.parent, facts.job, facts.planned_steps
+    if parent is None or parent.job is None or job is None or not plan or not job.limit_s:
+        return False
+    first, last = parent.last.first_step, parent.last.last_step
+    began, ended = parent.job.started_at, parent.job.ended_at
+    if first is None or last is None or last <= first or began is None or ended is None:
+        return False
+    return plan * (ended - began).total_seconds() / (last - first) > job.limit_s
+
+
+def _with_step(run: Facts, saved: Marker) -> Marker:
+    """A checkpoint with the step that was printed before it, where it does not say which it is."""
+    track = run.main_track()
+    if saved.progress.step or track is None or track.source != saved.cite.source:
+        return saved
+    made = [step for step, line in zip(track.steps, track.lines, strict=True)
+            if line < saved.cite.line]  # fmt: skip
+    return replace(saved, progress=replace(saved.progress, step=max(made, default=None)))
 
 
 def continued(facts: Facts) -> list[LogCite]:

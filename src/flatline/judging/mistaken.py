@@ -16,6 +16,7 @@ from statistics import median
 
 from flatline.facts import LOG, Facts, FileRead
 from flatline.judging.claims import claim
+from flatline.judging.named_logs import host_of_log
 from flatline.logs.clock import Clock
 from flatline.model import Claim, LogCite, Match, Place
 from flatline.rank_hosts import named_after
@@ -30,8 +31,12 @@ STEPS = 4
 """Steps behind it, more than are under way when a process dies."""
 BACK, LEAST = 400, 2
 """Lines looked at above its leave, and those that show that it was at work."""
+BELOW = 40
+"""Lines below one that bears no time in which the next that does is looked for."""
 _NODE_NAME = re.compile(r"\bnode name: ([\w.-]{1,120}?)\.? has been marked dead\b")
 _LABEL = re.compile(r"\(\w{1,80} pid=\d{1,9}, ip=([\w.:-]{1,64})\)")
+THROUGHOUT = 0.5
+"""Of the window: a host that stood still and woke makes short steps at its end alone."""
 TOGETHER_S, UNDER_WAY = 5.0, 2.0
 """By which workers date one step apart, and step times that the last lies back: what had begun
 when a node went still completes."""
@@ -69,6 +74,8 @@ def mistaken(facts: Facts) -> Mistaken | None:
             text = "The raylet of the node wrote lines of its own inside the window"
             shown = claim(text, wrote[0], wrote[-1])
             return Mistaken(left, shown, facts.standing(GIVEN_UP))
+        if (stepped := _left_at_work(facts, left)) is not None:
+            return stepped
     lost = [m for m in facts.tagged(GIVEN_UP) if m.attempt == facts.last.n]
     found = (look(facts, match) for look in (_stepped_on, _kept_step) for match in lost)
     return next(filter(None, found), None)
@@ -80,17 +87,47 @@ def _stepped_on(facts: Facts, match: Match) -> Mistaken | None:
     since = _given_up_by(facts, match)
     if named is None or since is None or named[1] == match.groups.get("host"):
         return None
-    host = facts.node_of(named[1])
+    return _went_on(facts, match, facts.node_of(named[1]), since)
+
+
+def _left_at_work(facts: Facts, left: Match) -> Mistaken | None:
+    """The same of a raylet that leaves: its node was given up before."""
+    host = left.cite.place.host or host_of_log(facts, left.cite.source)
+    since = _given_up_by(facts, left)
+    if host is None or since is None:
+        return None
+    return _went_on(facts, left, facts.node_of(host), since)
+
+
+def _went_on(facts: Facts, match: Match, host: str, since: float) -> Mistaken | None:
+    """Steps of the node behind the moment by which it was given up, or those of the window before
+    it, up to then: a node that was gone made none of either."""
     for read in facts.log_files(LOG):
         if read.source == match.cite.source or named_after(read.source, [host]) is None:
             continue
-        behind = _steps_behind(facts, read, since)
-        if len(behind) >= STEPS:
-            cites = (LogCite(read.source, line, facts.text(read.source, line), read.place)
-                     for line in (min(behind.values()), max(behind.values())))  # fmt: skip
-            text = f"Workers on {host} made {len(behind)} steps more behind that"
-            return Mistaken(match, claim(text, *cites), (match,), host)
+        made = _steps_since(facts, read, since - WINDOW_S)
+        told = {step: one for step, one in made.items() if one[0] > since}
+        text = f"Workers on {host} made {len(told)} steps more behind that"
+        if len(told) < STEPS:
+            told = {step: one for step, one in made.items() if one[0] <= since}
+            times = [at for at, _ in told.values()]
+            if not _up_to(since, times) or max(times) - min(times) < THROUGHOUT * WINDOW_S:
+                continue
+            text = (f"Workers on {host} made {len(told)} steps in the {WINDOW_S:.0f} s before"
+                    " that, and went on up to it")  # fmt: skip
+        lines = sorted(line for _, line in told.values())
+        cites = (LogCite(read.source, line, facts.text(read.source, line), read.place)
+                 for line in (lines[0], lines[-1]))  # fmt: skip
+        return Mistaken(match, claim(text, *cites), (match,), host)
     return None
+
+
+def _up_to(since: float, times: list[float]) -> bool:
+    """Whether steps go on up to a moment: what had begun when a node went still completes."""
+    if len(times) < STEPS:
+        return False
+    each_s = (max(times) - min(times)) / (len(times) - 1)
+    return since - max(times) <= min(max(UNDER_WAY * each_s, TOGETHER_S), WINDOW_S / 3)
 
 
 def _kept_step(facts: Facts, match: Match) -> Mistaken | None:
@@ -104,10 +141,7 @@ def _kept_step(facts: Facts, match: Match) -> Mistaken | None:
     if len(own) < STEPS or len(shared) < STEPS or max(map(abs, shared)) > TOGETHER_S:
         return None
     last = max(own)
-    each_s = (own[last][0] - own[min(own)][0]) / (len(own) - 1)
-    if last < max(others) or since - own[last][0] > min(
-        max(UNDER_WAY * each_s, TOGETHER_S), WINDOW_S / 3
-    ):
+    if last < max(others) or not _up_to(since, [at for at, _ in own.values()]):
         return None
     text = (f"Workers on {host} made {len(own)} steps in the last {WINDOW_S:.0f} s before that, in"
             " step with the others")  # fmt: skip
@@ -138,11 +172,11 @@ def _labelled(
     return own, others
 
 
-def _steps_behind(facts: Facts, read: FileRead, since: float) -> dict[int, int]:
-    """The first line of each step that a log dates behind a moment, looked for at its end; none
-    where its clock differs from that of others which date the same steps."""
+def _steps_since(facts: Facts, read: FileRead, since: float) -> dict[int, tuple[float, int]]:
+    """When each step was first dated that a log dates behind a moment, and on which line, looked
+    for at its end; none where its clock differs from that of others which date the same steps."""
     clock, first = Clock(), max(1, read.lines - BACK + 1)
-    found: dict[int, int] = {}
+    found: dict[int, tuple[float, int]] = {}
     others = {track.steps[i]: track.at[i] for track in facts.tracks if track.source != read.source
               for i in track.of_attempt(facts.last.n) if isfinite(track.at[i])}  # fmt: skip
     apart: list[float] = []
@@ -150,20 +184,26 @@ def _steps_behind(facts: Facts, read: FileRead, since: float) -> dict[int, int]:
         stamp, step = clock.either(text, text), _STEP.search(text)
         if stamp is None or step is None:
             continue
+        made = stamp.at.timestamp()
         if (at := others.get(int(step[1]))) is not None:
-            apart.append(abs(stamp.at.timestamp() - at))
-        if stamp.at.timestamp() > since:
-            found.setdefault(int(step[1]), number)
+            apart.append(abs(made - at))
+        if made > since:
+            found.setdefault(int(step[1]), (made, number))
     return found if median(apart or [0.0]) <= OFF_S else {}
 
 
 def _given_up_by(facts: Facts, match: Match) -> float | None:
-    """By when at the latest: its own time, or that of the next step in its log (POSIX seconds)."""
+    """By when at the latest: its own time, or that of the next step or dated line in its log
+    (POSIX seconds)."""
+    source, line = match.cite.source, match.cite.line
     if match.cite.at is not None and not match.cite.at_assumed:
         return match.cite.at.timestamp()
-    later = [track.at[i] for track in facts.tracks if track.source == match.cite.source
+    later = [track.at[i] for track in facts.tracks if track.source == source
              for i in track.of_attempt(facts.last.n)
-             if track.lines[i] > match.cite.line and isfinite(track.at[i])]  # fmt: skip
+             if track.lines[i] > line and isfinite(track.at[i])]  # fmt: skip
+    clock = Clock()
+    stamps = (clock.either(text, text) for text in facts.lines(source, line + 1, BELOW))
+    later += [stamp.at.timestamp() for stamp in stamps if stamp is not None][:1]
     return min(later, default=None)
 
 

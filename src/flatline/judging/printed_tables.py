@@ -54,8 +54,22 @@ _LAYOUT = re.compile(
 )
 _LAID = re.compile(r"(?i)\branks?\b.{0,24}\b(?:layout|map|mapping|placement|hosts?|nodes?)\b")
 _WAIT = re.compile(r"(?i)wait|idle|all[-_ ]?reduce|sync|halo|barrier|comm")
-_WORK = re.compile(r"(?i)comput|forward|backward|fwd|bwd|work|h2d|copy|load|data|step|time")
+_FOR_DATA = re.compile(
+    r"(?i)(?:data|load|input|batch|fetch)\w*[ _-]wait|wait\w*[ _-](?:(?:for|on)[ _-])?(?:the )?"
+    r"(?:next )?(?:data|load|input|batch)"
+)
+"""A wait that the others share no part of: it makes a rank late."""
+_WORK = re.compile(
+    r"(?i)comput|forward|backward|fwd|bwd|work|h2d|copy|load|data|input|batch|fetch|step|time"
+)
 _OF_EACH = re.compile(r"(?i)per[- ]rank")
+_LIST = re.compile(
+    r"(?i)\b(?:per|by|across|over|all)[- ]ranks?\b([^|\n:=]{0,60})[:=] ?"
+    r"\[?((?:\d{1,9}(?:\.\d{1,9})?,? {1,2}){3,}\d{1,9}(?:\.\d{1,9})?)\]?\s*(?:$|\|)"
+)
+"""The ranks' times in their order, without their numbers."""
+_NAME_ENDS = re.compile(r"[\]|:]|\d(?=\s)")
+"""What stands before a list's name: a stamp, a source, a step."""
 _UNIT = re.compile(r"(?i)(?:[\[(_ ]|(?<=[0-9]))(ms|us|µs|s|sec(?:onds)?)(?:[\])]|\s*:?\s*$)")
 _UNIT_ABOVE = re.compile(r"[\[(](ms|us|s|sec)(?:/step|/iter|/it)?\b[^\])]{0,40}[\])]:")
 _SCALES = {"ms": 1e-3, "us": 1e-6, "µs": 1e-6, "s": 1.0, "sec": 1.0, "seconds": 1.0}
@@ -98,12 +112,12 @@ def tabled_waits(facts: Facts) -> Waits | None:
 def _parts(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
     """Whether it is a wait, what it is called, and the times of a line's parts."""
     text = "".join(facts.lines(cite.source, cite.line, 1, MOST_CHARS))
-    for label, unit, by in (*_by_part(text), *_by_rank(text)):
+    for label, unit, by in (*_by_part(text), *_by_rank(text), *_by_list(text, facts.world_size)):
         if len(by) < LEAST_RANKS or sorted(by) != [*range(len(by))] or _NO_PART.search(label):
             continue
         named = " ".join(re.findall(r"[A-Za-z][\w/-]*", label)[-6:]).lower()
         scale = _SCALES[unit.lower()]
-        waits = _WAIT.search(label) is not None
+        waits = _waits(label)
         if waits or _WORK.search(label):
             yield waits, named, _Row(cite, {rank: scale * took for rank, took in by.items()})
 
@@ -131,7 +145,7 @@ def _rows(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
     if len(by) < LEAST_RANKS or sorted(by) != [*range(len(by))] or not (unit or own):
         return
     scale = _SCALES[unit[1].lower()] if unit else 1e-3  # Megatron's are milliseconds, told once
-    waits = _WAIT.search(label) is not None
+    waits = _waits(label)
     if not _NO_PART.search(label) and (waits or _WORK.search(label)):
         name = own[1] if own else " ".join(re.findall(r"[A-Za-z][\w/+-]*", label)[:6]).lower()
         yield waits, name, _Row(cite, {rank: scale * took for rank, took in by.items()})
@@ -206,6 +220,21 @@ def _by_rank(text: str) -> Iterator[tuple[str, str, dict[int, float]]]:
     for (name, unit), by in table.items():
         if len(by) == len(groups):
             yield name, unit, by
+
+
+def _by_list(text: str, ranks: int | None) -> Iterator[tuple[str, str, dict[int, float]]]:
+    """The same of all ranks in their order: `loader wait per rank [ms]: 9 8 640 9`."""
+    for found in _LIST.finditer(text):
+        before = _NAME_ENDS.split(text[: found.start()])[-1]
+        by = dict(enumerate(map(float, found[2].replace(",", " ").split())))
+        unit = _UNIT.search(f"{found[1].rstrip()} ") or _UNIT.search(found[1])
+        if unit is not None and len(by) == (ranks or len(by)):
+            yield f"{before}{found[1]}", unit[1], by
+
+
+def _waits(label: str) -> bool:
+    """Whether it is a wait for other ranks."""
+    return _WAIT.search(label) is not None and _FOR_DATA.search(label) is None
 
 
 def _step_s(facts: Facts) -> float | None:

@@ -1,10 +1,12 @@
-"""An exception that nothing caught, in words, what it is of, and whether of shared memory."""
+"""An exception that nothing caught: in words, what it is of, whose, whether of shared memory."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
-from flatline.model import Crash
+from flatline.facts import Facts
+from flatline.model import Crash, Place
 
 _SHARED = re.compile(r"/shared_memory\.py|/base/shared/|_posixshmem|\bSharedMemory\(|/dev/shm")
 """Where processes of one host share memory: multiprocessing, MosaicML streaming."""
@@ -20,6 +22,22 @@ _LATE_BY_FRAME: tuple[tuple[str, str], ...] = (
      r"/data/[^/]*\.py", "data"),
 )  # fmt: skip
 INNERMOST = 6
+_CHILD = re.compile(r"-- Process (\d{1,5}) terminated with the following error")
+"""What `torch.multiprocessing.spawn` puts above the traceback of a process that it started."""
+MOST_LINES = 400
+
+
+def raised_by(facts: Facts, crash: Crash) -> Place:
+    """Where it stands; of a process that was spawned with one for each GPU of the one host, whose
+    number is its rank there, that.  On several hosts each counts its own."""
+    place, job = crash.cite.place, facts.job
+    if place.rank is not None or place.task is not None or len(facts.hosts) != 1:
+        return place
+    length = min(crash.end_line - crash.head.line + 1, MOST_LINES)
+    lines = facts.lines(crash.head.source, crash.head.line, length)
+    told = {int(found[1]) for text in lines if (found := _CHILD.search(text))}
+    ranks = facts.world_size or (job.gpus if job is not None else None) or 0
+    return replace(place, rank=told.pop()) if len(told) == 1 and max(told) < ranks else place
 
 
 def shares_memory(crash: Crash | None) -> bool:

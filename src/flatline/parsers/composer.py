@@ -2,10 +2,11 @@
 MosaicML Composer and LLM Foundry: a heading `[batch=15/20]:`, its metrics a line each below it.
 
 The heading is the step; the lines below give it its loss, its gradient norm and the program's own
-clock, as further points of the same step.  A run planned in epochs prints
-`[epoch=2][batch=3/8]:`, which counts within the epoch; one planned in tokens or samples prints
-those, and no step is claimed.  `[Eval batch=...]` is evaluation.  The first loss below a heading
-is the training loss; what a console of many metrics calls `loss/train/...` beside it is a part.
+clock, as further points of the same step; any may stand behind a stamp or a label.  A run planned
+in epochs prints `[epoch=2][batch=3/8]:`, which counts within the epoch; one planned in tokens or
+samples prints those, and no step is claimed.  `[Eval batch=...]` is evaluation.  The first loss
+below a heading is the training loss; what a console of many metrics calls `loss/train/...` beside
+it is a part.
 
 Refused: learning rate and samples a second; OLMo's headings (see `olmo`).
 
@@ -40,13 +41,14 @@ _HEADING = Late(
 _OTHER = Late(r"(?:^|\s)\[(?:token|sample)=[0-9]{1,16}/[0-9]{1,16}\]:?\s*$")
 _EVAL = Late(r"\[Eval batch=([0-9]{1,12})/([0-9]{1,12})\]")
 _LOSS = Late(
-    r"\s*(?:Train )?(?:train/)?(loss/train/total|CrossEntropyLoss|CE loss)[:=] *(" + NUMBER + ")"
+    r"(?:^|\s)(?:Train )?(?:train/)?(loss/train/total|CrossEntropyLoss|CE loss)[:=] *"
+    r"(" + NUMBER + ")"
 )
 _SAVED = Late(r"Checkpoint locally saved to \S{1,400}/ep[0-9]{1,7}-ba([0-9]{1,12})")
-_RATE = Late(r"\s*(?:Train )?throughput/batches_per_sec: *(" + NUMBER + ")")
-_CLOCK = Late(r"\s*Train (time|wall_clock)/train: *(" + NUMBER + ")")
+_RATE = Late(r"(?:^|\s)(?:Train )?throughput/batches_per_sec: *(" + NUMBER + ")")
+_CLOCK = Late(r"(?:^|\s)Train (time|wall_clock)/train: *(" + NUMBER + ")")
 """Hours since training began, saves between batches in them; seconds before 0.16."""
-_NORM = Late(r"\s*Train l2_norm/grad/global: *(" + NUMBER + ")")
+_NORM = Late(r"(?:^|\s)Train l2_norm/grad/global: *(" + NUMBER + ")")
 
 
 class Reader:
@@ -69,7 +71,7 @@ class Reader:
         elif _EVAL.search(text):
             first, self._evaluates, self._below = not self._evaluates, True, False
             return (Progress("eval"),) if first else ()
-        elif self._below and (loss := _LOSS.match(text)):
+        elif self._below and (loss := _LOSS.search(text)):
             self._below = False
             return (Progress("train", self._step, loss=number(loss[2]), loss_name=loss[1]),)
         elif self._step is not None and not self._evaluates:
@@ -78,13 +80,13 @@ class Reader:
 
     def _beside(self, text: str) -> Iterable[Progress]:
         """What else is said of the step, a line each."""
-        if norm := _NORM.match(text):
+        if norm := _NORM.search(text):
             return (Progress("train", self._step, grad_norm=number(norm[1])),)
-        if clock := _CLOCK.match(text):
+        if clock := _CLOCK.search(text):
             ran = number(clock[2])
             over = 3600.0 if clock[1] == "time" else 1.0
             return () if ran is None else (Progress("train", self._step, since_s=over * ran),)
-        rate = _RATE.match(text)
+        rate = _RATE.search(text)
         value = number(rate[1]) if rate else None
         return (Progress("train", self._step, step_s=1 / value),) if value else ()
 

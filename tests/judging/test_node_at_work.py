@@ -1,0 +1,75 @@
+"""C4 of a node of Ray's whose own log has steps up to the moment at which it was given up."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Place, Verdict
+
+LEFT = datetime(2026, 9, 2, 14, 40, 30, tzinfo=UTC)
+RAYLET = (
+    "[{:%F %T},118 C 412 412] (raylet) node_manager.cc:1031: [Timeout] Exiting because this node"
+    " manager has mistakenly been marked as dead by the GCS: GCS failed to check the health of"
+    " this node for 5 times.\n"
+)
+DRIVER = (
+    "(raylet) The node with node id: 77ab01 and address: 10.8.0.12 and node name: gx12 has been"
+    " marked dead because the detector has missed too many heartbeats from it.\n"
+    "{:%F %T},201\tERROR tune_controller.py:1331 -- Trial task failed for trial ppo_0\n"
+)
+ROW = (
+    "JobID|State|ExitCode|Start|End|NNodes|NodeList\n"
+    "61|FAILED|1:0|2026-09-02T14:00:00|2026-09-02T14:40:40|2|gx[11-12]\n"
+)
+
+
+def steps(*, each_s: float, until_s: float, quiet_s: float = 0.0) -> str:
+    """Steps of the node's worker until so long before the raylet left; the last so many seconds
+    but for the final three without any."""
+    lines, count = [], int(1500 / each_s)
+    for n in range(1, count + 1):
+        before_s = until_s + (count - n) * each_s
+        if not until_s + 3 < before_s < until_s + quiet_s:
+            at = LEFT - timedelta(seconds=before_s)
+            lines.append(f"{at:%F %T},{n % 1000:03d} INFO worker[1] iter={n} loss={2 - n / 4000}")
+    return "\n".join(lines) + "\n"
+
+
+def judged(folder: Path, own: str, *, raylet: bool = True, driver: bool = True) -> Verdict:
+    (folder / "worker-gx12.log").write_text(own)
+    if raylet:
+        (folder / "raylet-gx12.out").write_text(RAYLET.format(LEFT))
+    if driver:
+        (folder / "driver.log").write_text(DRIVER.format(LEFT + timedelta(seconds=1)))
+    (folder / "sacct.txt").write_text(ROW)
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize(
+    ("raylet", "driver"), [(True, True), (True, False), (False, True)],
+    ids=["both tell", "its raylet alone", "the driver alone"],
+)  # fmt: skip
+def test_its_worker_made_steps_until_then(tmp_path: Path, raylet: bool, driver: bool) -> None:
+    """The line that gives it up bears no time: the next dated one tells by when at the latest."""
+    verdict = judged(tmp_path, steps(each_s=4.0, until_s=1.0), raylet=raylet, driver=driver)
+
+    assert verdict.code == "C4"
+    assert verdict.cleared == (Place(host="gx12"),)
+
+
+@pytest.mark.parametrize(
+    "own",
+    [
+        steps(each_s=4.0, until_s=25.0),
+        steps(each_s=0.5, until_s=0.2, quiet_s=60.0),
+        steps(each_s=12.0, until_s=1.0),
+    ],
+    ids=["it stopped before", "it stood still and woke", "too few"],
+)
+def test_near_misses_prove_no_work(tmp_path: Path, own: str) -> None:
+    assert judged(tmp_path, own).code != "C4"
