@@ -214,3 +214,29 @@ def test_a_policy_without_any_reward(tmp_path: Path, lines: list[str], found: bo
     said = diagnose(collect(Request((str(tmp_path),))))
 
     assert (said.code == "E1") is found
+
+
+def denoiser(rise: float = 0.0, name: str = "step_loss", same: bool = False) -> list[str]:
+    """diffusers' bars; a loss that scatters by what noise is drawn."""
+    dice = random.Random(7)
+    lines = []
+    for n in range(10, 1610, 10):
+        loss = 0.12 if same else 0.11 * dice.lognormvariate(0, 0.4) + rise * n / 1600
+        lines.append(
+            f"Steps: {n // 16:3d}%|#    | {n}/1600 [{n * 13 // 600:02d}:{n * 13 // 10 % 60:02d}"
+            f"<20:00,  1.30s/it, lr=5e-5, {name}={loss:.4f}]"
+        )
+    return [*lines, "Model weights saved in /out/unet/pytorch_lora_weights.safetensors"]
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [(denoiser(), "G1"), (denoiser(rise=0.3), None), (denoiser(same=True), None)],
+    ids=["scatters", "rises", "stands"],
+)
+def test_a_denoisers_loss(tmp_path: Path, lines: list[str], code: str | None) -> None:
+    """What is learnt hardly shows in it: never surely sound."""
+    told = verdict(tmp_path, lines)
+
+    assert (told.code if told.code == "G1" else None) == code
+    assert told.confidence < 0.8 or code is None

@@ -39,7 +39,7 @@ from flatline.judging.fresh_start import begins_where_it_saves
 from flatline.judging.health import within
 from flatline.judging.lately import counted, lately
 from flatline.judging.launches import launches
-from flatline.judging.level_kept import kept_level, policy_rewarded
+from flatline.judging.level_kept import denoised, kept_level, policy_rewarded
 from flatline.judging.lone_worker import works_beside
 from flatline.judging.loss import curve
 from flatline.judging.own_work import longest
@@ -89,6 +89,7 @@ SAVING, MUCH = "What saving cost: see the warning.", 0.25
 SETTING = "What a setting costs that makes each kernel launch wait: see the warning."
 HELD = "Whether one rank holds the others back: it alone does more in every step, or waits less."
 LEVEL = "Whether it still learnt: its loss kept the level that the run went on at."
+NOISE = "Whether it still learnt: its loss scatters with the noise that a step draws."
 POLICY = "Whether it learnt what it should: its loss is not meant to fall; the reward rose."
 UNSENT = "Whether what was saved is whole: it was not looked at, and sending it failed."
 LEFT_LATE = "Why its processes did not leave once training was done: no stack of them was read."
@@ -204,6 +205,7 @@ def _doubts(
         SAVING: saves is not None and not saves.sure and saves.lost_s >= MUCH * saves.wall_s,
         HELD: _held_back(facts),
         LEVEL: kept_level(facts, curve(facts)) is not None,
+        NOISE: denoised(facts, curve(facts)) is not None,
         POLICY: policy_rewarded(facts) is not None,
         ANEW: begins_where_it_saves(facts),
         WHEN: timeless(facts),

@@ -39,7 +39,7 @@ from math import exp, isfinite
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
-from flatline.judging.level_kept import kept_level, never_rewarded, policy_rewarded
+from flatline.judging.level_kept import denoised, kept_level, never_rewarded, policy_rewarded
 from flatline.judging.loss import Curve, curve
 from flatline.judging.shapes import CHANCES, SHAPE_POINTS, beyond_chance
 from flatline.judging.standing import Standing, both_at_chance, fell_to_chance, standing_still
@@ -128,6 +128,11 @@ def _untold(facts: Facts, seen: Curve | None) -> Judgement:
         return _still(facts, still)
     if (ends := kept_level(facts, seen)) is not None:
         text = "the loss is finite and kept the level that the run went on at"
+        return Cleared(CODE, text, tuple(p.cite for p in ends))
+    if (ends := denoised(facts, seen)) is not None:
+        text = (
+            "the loss, which scatters with the noise that a step draws, is finite and did not rise"
+        )
         return Cleared(CODE, text, tuple(p.cite for p in ends))
     if seen is None and (ends := policy_rewarded(facts)) is not None:
         text = "the reward rose; the loss, not meant to fall, and its gradients stayed finite"

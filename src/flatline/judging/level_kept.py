@@ -27,6 +27,8 @@ words, is a model's that knows nothing."""
 SETTLED = 100.0
 """A gradient's norm beyond it is none of a model that was trained for long: clipping is at 1."""
 GROWN = 3.0
+DENOISER = "step_loss"
+"""examples/*/train_*.py of huggingface/diffusers: the postfix of their bars."""
 MOST_ALIKE = 0.25
 """Of the losses may be one and the same number: more is one that stands, however it is printed."""
 _REWARD = re.compile(
@@ -78,6 +80,21 @@ def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
     ) > MOST_ALIKE * len(losses):
         return None
     if not _settled(norms) or max(norms) > SETTLED or trend(losses) > RISE_Z:
+        return None
+    return seen.points[0], seen.points[-1]
+
+
+def denoised(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
+    """The first and the last loss of a denoiser, as diffusers' scripts print it, whose losses stay
+    finite and do not rise: they scatter with the noise that a step draws, by far more than what is
+    learnt takes off them."""
+    if seen is None or seen.shape != "unclear" or seen.track.loss_name != DENOISER:
+        return None
+    track, span = seen.track, seen.track.of_attempt(facts.last.n)
+    losses = [track.loss[i] for i in span if track.has_loss[i]]
+    if len(losses) < SHAPE_POINTS or not all(isfinite(v) and v > 0 for v in losses):
+        return None
+    if trend(losses) > RISE_Z or max(Counter(losses).values()) > MOST_ALIKE * len(losses):
         return None
     return seen.points[0], seen.points[-1]
 
