@@ -49,6 +49,18 @@ def test_the_one_that_works_while_the_others_wait(tmp_path: Path) -> None:
     assert (found.culprits, found.fault_class) == ((Place(host="n1", gpu="1"),), "slow-device")
 
 
+@pytest.mark.parametrize(("cards", "named"), [((2, 10), False), ((2, 6, 10, 14), False),
+                                             ((2, 11), True)])  # fmt: skip
+def test_the_same_cards_of_several_hosts(
+    tmp_path: Path, cards: tuple[int, ...], named: bool
+) -> None:
+    """Parts of a model lie so, as experts that have more to do; faults do not."""
+    found = judged(tmp_path, lambda gpu, at: 0.8 if not middle(at) else (
+        0.9 if gpu in cards else 0.62))  # fmt: skip
+
+    assert isinstance(found, Finding) is named
+
+
 def test_the_one_that_is_fed_late(tmp_path: Path) -> None:
     """Below its peers: its host is slow, not its device."""
     found = judged(tmp_path, lambda gpu, at: 0.45 if gpu == 9 and middle(at) else 0.8)

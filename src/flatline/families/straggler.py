@@ -139,7 +139,7 @@ def _in_phases(facts: Facts, run: Course) -> Finding | None:
         found = (
             None if ranks is None else ranks.in_slow_phases(ratio, LEAST_SPREAD, rare=ratio > 1)
         )
-        if ranks is not None and found is not None:
+        if ranks is not None and found is not None and not ranks.of_one_place(found.hosts):
             return _finding(facts, run, ranks, found, kind)
     return _launched_late(facts, run)
 
@@ -149,7 +149,7 @@ def _at_times(facts: Facts, run: Course) -> Finding | None:
         ranks, near = fleet(facts, run, signal), BRIEF if signal in RESIDENT else ratio
         moments = None if ranks is None else ranks.at_moments(near, LEAST_SPREAD)
         if ranks is not None and moments is not None:
-            if in_told_pauses(facts, moments.spans):
+            if in_told_pauses(facts, moments.spans) or ranks.of_one_place(moments.places):
                 continue
             return _at_moments(facts, ranks, moments, kind)
     clocked = at_moments(facts, run)

@@ -7,6 +7,7 @@ slows nothing.  What stands apart must also be large enough to explain the slown
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -140,6 +141,15 @@ class Fleet:
         one = len(hosts) == 1 and len(whole) == len(names)
         several = len({place.host for place in self.read.rows}) >= HOSTS
         return len(names) <= MOST_SHARE * len(self.read.rows) or (one and several)
+
+    def of_one_place(self, names: Sequence[str]) -> bool:
+        """Whether these are the cards of the same numbers on each of several hosts: a part of the
+        model that is laid out so, as experts are, and no fault of as many cards at once."""
+        named, by_host = self.names(), defaultdict[str, set[str]](set)
+        for name in names:
+            by_host[named[name].host or ""].add(named[name].gpu or "")
+        numbers = [*by_host.values()]
+        return len(numbers) > 1 and all(one == numbers[0] for one in numbers)
 
     def _alone_changed(
         self, names: Sequence[str], slow: Sequence[int], fast: Sequence[int]
