@@ -13,7 +13,7 @@ devices of arXiv 2208.11035.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import accumulate
 from math import inf
 from statistics import median
@@ -49,6 +49,10 @@ nearer, and costs less than a slow-down that is one (DROP of `throughput`).  A j
 FARTHER, DRAWN = 0.95, 0.93
 """The same, and of their least power, where what it may draw is not known: one that its power
 limit holds back, as high as theirs, draws as much as they."""
+HEAT, HOTTER, HOT = "gpu_temperature_celsius", 15.0, 75.0
+"""Above the hottest of all others, and no less than that: places in one chassis differ by a few
+degrees, and vendors' first limits lie between 80 and 90."""
+HEATED = "far hotter than any other all through the run"
 WEAKER = "all through the run; others so low draw more"
 PINNED = "one clock all through the run, with power to spare"
 MOST_SHARE = 0.125
@@ -72,6 +76,8 @@ class HeldLow:
     power: float
     shows: tuple[Claim, ...]
     slowest: bool
+    hot: bool = False
+    """Whether it is far hotter than any other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,11 +111,18 @@ def _held_low(facts: Facts) -> HeldLow | None:
         return None
     before, after = _low(first, active), _low(last, active)
     both = sorted(before.keys() & after.keys(), key=lambda place: after[place])
-    low = tuple(both) or _pinned(facts, last, active)
+    pinned = () if both else _pinned(facts, last, active)
+    heated = () if both or pinned else _heated(facts, last, active)
+    low = tuple(both) or pinned or heated
     if not both and not _lowest(first, low):
         return None
     read = _read(facts, active, max(1, ends - begins), float(ends)) if low else None
-    return None if read is None else _told(facts, read, low, WEAKER if both else PINNED)
+    how = WEAKER if both else HEATED if heated else PINNED
+    if read is not None and heated:
+        query = f"avg_over_time({HEAT}[{read.length_s}s])"
+        if (warm := readings(instant(facts, query, read.until))) is not None:
+            read = replace(read, signals={**read.signals, HEAT: warm})
+    return None if read is None else _told(facts, read, low, how)
 
 
 def _lowest(read: _Read, places: tuple[Place, ...]) -> bool:
@@ -164,6 +177,28 @@ def _pinned(facts: Facts, read: _Read, active: str) -> tuple[Place, ...]:
             if all(held(place, above) for place in below):
                 return tuple(below)
     return ()
+
+
+def _heated(facts: Facts, read: _Read, active: str) -> tuple[Place, ...]:
+    """The one GPU that clocks below every other of its kind and is far hotter than any of them,
+    whatever it draws: hot silicon leaks."""
+    warm = readings(instant(facts, f"avg_over_time({HEAT}[{read.length_s}s])", read.until))
+    rows = read.signals[CLOCK].rows
+    clocks = {place: clock for place in rows if (clock := read.value(CLOCK, place))}
+    if warm is None or len(clocks) <= LEAST_OTHERS:
+        return ()
+    lowest = min(clocks, key=lambda place: (clocks[place], str(place)))
+    model = rows[lowest].labels.get("model")
+    others = [place for place in clocks
+              if place != lowest and rows[place].labels.get("model") == model]  # fmt: skip
+    heats = [warm.value(place, read.until) for place in (lowest, *others)]
+    known = [heat for heat in heats if heat is not None]
+    busy = [read.value(active, place) or 0.0 for place in (lowest, *others)]
+    if len(others) < LEAST_OTHERS or len(known) < len(heats):
+        return ()
+    hot = known[0] >= max(HOT, max(known[1:]) + HOTTER)
+    slow = clocks[lowest] < FARTHER * min(clocks[place] for place in others)
+    return (lowest,) if hot and slow and busy[0] >= AS_BUSY * median(busy[1:]) else ()
 
 
 def _read(facts: Facts, active: str, length_s: int, until: float) -> _Read | None:
@@ -228,8 +263,8 @@ def _told(facts: Facts, read: _Read, places: tuple[Place, ...], how: str) -> Hel
     clocks = [value for place in read.signals[CLOCK].rows
               if (value := read.value(CLOCK, place))]  # fmt: skip
     slowest = read.value(CLOCK, places[0]) == min(clocks) and _works_longest(read, places)
-    clock, power = shown[0][1]
-    return HeldLow(places, clock, power, tuple(one for one, _ in shown), slowest)
+    clock, power, *_ = shown[0][1]
+    return HeldLow(places, clock, power, tuple(one for one, _ in shown), slowest, how == HEATED)
 
 
 def _works_longest(read: _Read, places: tuple[Place, ...]) -> bool:
@@ -247,8 +282,13 @@ def _works_longest(read: _Read, places: tuple[Place, ...]) -> bool:
 def _beside(facts: Facts, read: _Read, place: Place, how: str) -> tuple[Claim, list[float]] | None:
     """Its clock and its power beside the median GPU's, and as parts of them."""
     texts, cites, parts = [], list[Cite](), []
-    for signal, name, unit, scale in ((CLOCK, "ran its SMs at", "MHz", 1e-6),
-                                      (POWER, "drew", "W", 1.0)):  # fmt: skip
+    for signal, name, unit, scale in (
+        (CLOCK, "ran its SMs at", "MHz", 1e-6),
+        (POWER, "drew", "W", 1.0),
+        (HEAT, "was at", "°C", 1.0),
+    ):
+        if signal not in read.signals:
+            continue
         own = read.signals[signal].cite(place, read.until, f"{name}, the mean over the run")
         query = f"avg_over_time({signal}[{read.length_s}s])"
         exporter = read.signals[signal].rows[place].exporter

@@ -114,14 +114,21 @@ def _all_through(facts: Facts, code: str) -> Finding | None:
     more = f" and {len(found.places) - 1} more" if len(found.places) > 1 else ""
     return Finding(
         code=code,
-        summary=f"{found.places[0]}{more} ran at {found.clock:.0%} of the others' clock and"
-        f" {found.power:.0%} of their power all through the run (unexplained)",
-        fault_class="unexplained",
+        summary=f"{found.places[0]}{more} ran at {found.clock:.0%} of the others' clock"
+        + (
+            ", far hotter than any of them, all through the run"
+            if found.hot
+            else f" and {found.power:.0%} of their power all through the run (unexplained)"
+        ),
+        fault_class="thermal" if found.hot else "unexplained",
         attribution="infrastructure",
         shows=found.shows,
         implies=(
             claim(
-                "It was as busy as the others and drew less than GPUs do that clock so low of"
+                "It was as busy as the others, and heat holds it down: every rank waits for the"
+                " slowest."
+                if found.hot
+                else "It was as busy as the others and drew less than GPUs do that clock so low of"
                 " themselves: something holds it down, and every rank waits for the slowest.",
                 *found.shows[0].cites,
             ),
@@ -135,7 +142,7 @@ def _all_through(facts: Facts, code: str) -> Finding | None:
         cannot_decide=(
             "What it cost the run: it was so from the first step to the last; a run without it"
             " would tell.",
-            "What holds the clock down: no measured reason names it.",
+            *(() if found.hot else ("What holds the clock down: no measured reason names it.",)),
         ),
         actions=power_and_cooling(facts, hosts, found.places),
         resubmit="exclude" if hosts else "unknown",
