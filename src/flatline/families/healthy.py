@@ -98,6 +98,9 @@ MUCH_SLOWER = 0.95
 (docs/design/slow-runs.md)."""
 NEWS_INTERVALS = 5.0
 """Progress that is older than so many of its usual intervals has stopped, or its log has."""
+LOADING_S = 240.0
+"""From a job's start to its first step: containers, imports, weights.  A judgement: less than most
+take, so that a run which stood still for long is not taken for one that goes on."""
 MUCH_LESS = 0.9
 """Of its best level: a run that goes on below it is not called sound.  A judgement."""
 LONG_SHARE = 0.1
@@ -336,9 +339,12 @@ def _news(facts: Facts, job: Job) -> Claim | None:
     if seen is None or seen.interval_s is None:
         return _by_its_counter(facts, job)
     silent_s = (facts.now - seen.at).total_seconds()
-    if silent_s > max(NEWS_INTERVALS * seen.interval_s, seen.pauses_s):
-        at_most = since is not None and not isinstance(since, LogCite)
-        return _by_its_counter(facts, job) if at_most else None
+    at_most = since is not None and not isinstance(since, LogCite)
+    if at_most and facts.measured("training_step"):
+        return _by_its_counter(facts, job)
+    loading_s = LOADING_S if at_most else 0.0
+    if silent_s - loading_s > max(NEWS_INTERVALS * seen.interval_s, seen.pauses_s):
+        return None
     if since is not None and silent_s < -seen.interval_s:  # steps that took less than they say
         return None
     how = (
