@@ -158,6 +158,13 @@ class Bared(Sequence[str]):
         return self._labels.split(clean(raw)).text
 
 
+_OF_WORLD = re.compile(
+    r"20\d\d-\d\d-\d\d \d\d:\d\d:\d\d,\d{3} [A-Z]{4,8} \[[\w.]{1,60}\.py:\d{1,6}\] "
+    r"\((\d{1,5})/(\d{1,5})\) "
+)
+"""icefall's `setup_logger`: rank and world size behind the place in the program."""
+
+
 class Labels:
     """
     Takes the labels of one file off its lines.
@@ -360,6 +367,10 @@ class Labels:
             found.keys.append(f"p{match[1]}")
             return
         start = text[:OWN_WITHIN]
+        if found.rank is None and "] (" in start and (match := _OF_WORLD.match(text)):
+            if int(match[1]) < int(match[2]):
+                self._rank(int(match[1]), found)
+            return
         if found.rank is None and ("ank" in start or "RANK" in start):
             match = _OWN.search(start)
             if match is not None and _LOGGER.fullmatch(start, 0, match.start()):

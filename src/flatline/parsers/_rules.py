@@ -70,6 +70,10 @@ class Late:
         return self.pattern().match(text)
 
 
+_SYNCED = re.compile(
+    r"(?<![\w-])sync(?:_time|_wait|_s|hronize)?[=: ]{1,3}([0-9]{1,6}\.[0-9]{1,9})(?! ?ms)(?![\w.])"
+)
+"""Seconds of a step in which a rank waits for the others, beside its other parts."""
 _WAITED = Late(
     r"(?<![\w/])(?:data|data[ _]?time|data[ _]?load(?:ing|er)?(?:[ _]time)?)\s{0,3}"
     rf"(?:[:=]\s{{0,3}})?({NUMBER}) ?s(?:ec)?(?![\w/%])"
@@ -187,6 +191,7 @@ def _read(
     if one.kind == "train" and "data" not in said and "data" in text:
         waited = _WAITED.search(text)
         said["data"] = None if waited is None else waited[1]
+    synced = _SYNCED.search(text, head.end()) if one.kind == "train" and "sync" in text else None
     speed = number(said.get("speed"))
     return Progress(
         one.kind or "train",
@@ -204,6 +209,7 @@ def _read(
         epochs=number(said.get("epochs")),
         per_epoch=per_epoch,
         data_s=number(said.get("data")),
+        sync_s=None if synced is None else number(synced[1]),
     )
 
 
