@@ -57,6 +57,10 @@ _FIXES = {
 }
 
 
+UNHEARD_MOST = 0.79
+"""Just short of confident: a container that does not start has the same cause on record."""
+
+
 def judge(facts: Facts) -> Judgement:
     """Blame the first exception before any step; echoes and wrappers are not candidates."""
     found = lead(facts, CODE)
@@ -70,12 +74,6 @@ def judge(facts: Facts) -> Judgement:
         attribution = "job"
     when = phase(facts, first)
     implies = [claim(_means(first.fault_class, first.what), first.cite)]
-    cannot = [when.asked] if when.asked else []
-    if found.others:
-        cannot.append(
-            f"Whether {len(found.others)} other errors are consequences: they come later or in"
-            " another file."
-        )
     actions: tuple[Action, ...] = (
         fix(found, _FIXES.get(first.fault_class or "", "Fix the error and resubmit.")),
     )
@@ -90,6 +88,7 @@ def judge(facts: Facts) -> Judgement:
         fault_class=first.fault_class,
         attribution=attribution,
         strength=first.strength * when.left * (_WENT_ON if _waited(facts, first) else 1.0),
+        most=UNHEARD_MOST if _by_kernel(facts, first) else 1.0,
         shows=(shows(found),),
         implies=tuple(implies),
         culprits=found.culprits,
@@ -97,10 +96,25 @@ def judge(facts: Facts) -> Judgement:
         onset=first.cite.at,
         order=(first.cite.source, first.cite.line),
         attempt=first.attempt,
-        cannot_decide=tuple(cannot),
+        cannot_decide=_open(facts, found, when.asked),
         actions=actions,
         resubmit=resubmit,
     )
+
+
+def _by_kernel(facts: Facts, first: Failure) -> bool:
+    return first.cite.source in facts.kernel_files
+
+
+def _open(facts: Facts, found: Lead, asked: str | None) -> tuple[str, ...]:
+    others = len(found.others)
+    return tuple(filter(None, (
+        asked,
+        "Whether the program had begun (else F4): the kernel's log alone tells of it."
+        if _by_kernel(facts, found.first) else None,
+        f"Whether {others} other errors are consequences: they come later or in another file."
+        if others else None,
+    )))  # fmt: skip
 
 
 def _waited(facts: Facts, first: Failure) -> bool:

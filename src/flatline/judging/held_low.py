@@ -52,6 +52,8 @@ limit holds back, as high as theirs, draws as much as they."""
 HEAT, HOTTER, HOT = "gpu_temperature_celsius", 15.0, 75.0
 """Above the hottest of all others, and no less than that: places in one chassis differ by a few
 degrees, and vendors' first limits lie between 80 and 90."""
+HEATED_FAR = 0.9
+"""Of the others' lowest clock: less costs little that anything would show."""
 HEATED = "far hotter than any other all through the run"
 WEAKER = "all through the run; others so low draw more"
 PINNED = "one clock all through the run, with power to spare"
@@ -197,7 +199,7 @@ def _heated(facts: Facts, read: _Read, active: str) -> tuple[Place, ...]:
     if len(others) < LEAST_OTHERS or len(known) < len(heats):
         return ()
     hot = known[0] >= max(HOT, max(known[1:]) + HOTTER)
-    slow = clocks[lowest] < FARTHER * min(clocks[place] for place in others)
+    slow = clocks[lowest] < HEATED_FAR * min(clocks[place] for place in others)
     return (lowest,) if hot and slow and busy[0] >= AS_BUSY * median(busy[1:]) else ()
 
 
