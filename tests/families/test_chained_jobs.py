@@ -264,8 +264,9 @@ def test_a_folder_that_is_spelt_in_another_way(tmp_path: Path, looked: str, code
     verdict = judged(
         tmp_path, state="CANCELLED by 1001",
         saved="Saved checkpoint at step 900 to /ckpt/llm3b\n",
-        said=f"WARNING: could not find the metadata file {looked}/latest_checkpointed_iteration.txt"
-        "\n    will not load any checkpoints and will start from random\n",
+        said="WARNING: could not find the metadata file"
+        f" {looked}/latest_checkpointed_iteration.txt\n"
+        "    will not load any checkpoints and will start from random\n",
     )  # fmt: skip
 
     assert verdict.code == code

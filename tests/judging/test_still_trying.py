@@ -38,10 +38,12 @@ def tried(
                 f"[{at:%Y-%m-%d %H:%M:%S}] still waiting",
             ]
         if barrier and host == "n1":
-            lines += [f"{BEGAN + timedelta(minutes=minute):%Y-%m-%d %H:%M:%S} INFO Waiting in store"
-                      " based barrier to initialize process group for rank: 0, key:"
-                      f" store_based_barrier_key:1 ({barrier}, timeout=1:00:00)"
-                      for minute in range(1, 45)]  # fmt: skip
+            lines += [
+                f"{BEGAN + timedelta(minutes=minute):%Y-%m-%d %H:%M:%S} INFO Waiting in store"
+                " based barrier to initialize process group for rank: 0, key:"
+                f" store_based_barrier_key:1 ({barrier}, timeout=1:00:00)"
+                for minute in range(1, 45)
+            ]
         (folder / f"{host}.out").write_text("\n".join(lines) + "\n" + behind)
     end = "Unknown" if state == "RUNNING" else "2026-01-15T10:30:00"
     (folder / "sacct.psv").write_text(

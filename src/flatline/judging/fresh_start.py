@@ -121,8 +121,8 @@ def _of_its_own_id(facts: Facts, saved: str, place: str) -> bool:
 
 
 def _misspelt(saved: str, place: str) -> bool:
-    """Whether it looked in a folder whose name is that of the one saved to but for its case and the
-    signs between its words: nobody names a new one so.  Numbers that differ are another's."""
+    """Whether it looked in a folder whose name is that of the one saved to but for its case and
+    the signs between its words: nobody names a new one so.  Numbers that differ are another's."""
     mine, theirs = place.rstrip("/"), [path.rstrip("/") for path in _FILE.findall(saved)]
     plain = [re.findall(r"[^\W\d_]+|\d+", path.lower()) for path in (mine, *theirs)]
     numbers = [[word for word in words if word.isdecimal()] for words in plain]

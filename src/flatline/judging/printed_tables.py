@@ -62,7 +62,9 @@ _FOR_DATA = re.compile(
 _WORK = re.compile(
     r"(?i)comput|forward|backward|fwd|bwd|work|h2d|copy|load|data|input|batch|fetch|step|time"
 )
-_UP_TO = re.compile(r"(?i)\b(?:before|until|up to|excl(?:\.|uding)|without|w/o)(?=[ (]).*", re.DOTALL)
+_UP_TO = re.compile(
+    r"(?i)\b(?:before|until|up to|excl(?:\.|uding)|without|w/o)(?=[ (]).*", re.DOTALL
+)
 """What is no part of the time that is told."""
 _OF_EACH = re.compile(r"(?i)per[- ]rank")
 _LIST = re.compile(

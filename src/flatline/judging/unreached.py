@@ -50,8 +50,10 @@ _WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 
 def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """Those hosts, and what shows it; nothing where none of these tells."""
-    ways = (one(facts) for one in
-            (_unconnected, _not_registered, _left_over, _still_tried, _to_the_end))
+    ways = (
+        one(facts)
+        for one in (_unconnected, _not_registered, _left_over, _still_tried, _to_the_end)
+    )
     return next((found for found in ways if found[0]), ((), None))
 
 
@@ -188,8 +190,8 @@ def _still_tried(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
 
 
 def _to_the_end(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
-    """The same of a run that was ended while it waited: those whose logs end with such tries, where
-    the barrier at the store last counted as many missing as run there."""
+    """The same of a run that was ended while it waited: those whose logs end with such tries,
+    where the barrier at the store last counted as many missing as run there."""
     trying = still_trying(facts)
     counts = [(m.cite, found) for m in facts.matches
               if m.signature.id == WAITS and m.attempt == facts.last.n
