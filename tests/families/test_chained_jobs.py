@@ -252,3 +252,21 @@ def test_queued_with_the_job_before_it_and_too_short_alone(tmp_path: Path) -> No
 )  # fmt: skip
 def test_a_run_of_a_sweep_that_was_queued_at_once(tmp_path: Path, changed: dict[str, str]) -> None:
     assert queued(tmp_path, **changed).code != "E2"
+
+
+@pytest.mark.parametrize(
+    ("looked", "code"),
+    [("/ckpt/llm-3b", "E2"), ("/ckpt/LLM_3B", "E2"), ("/ckpt/llm3.1b", "G1"),
+     ("/ckpt/llm-3b-long", "G1"), ("/scratch/llm3b", "G1")],
+)  # fmt: skip
+def test_a_folder_that_is_spelt_in_another_way(tmp_path: Path, looked: str, code: str) -> None:
+    """Whoever cancelled a job may begin anew elsewhere, but gives no folder the same name."""
+    verdict = judged(
+        tmp_path, state="CANCELLED by 1001",
+        saved="Saved checkpoint at step 900 to /ckpt/llm3b\n",
+        said="WARNING: could not find the metadata file"
+        f" {looked}/latest_checkpointed_iteration.txt\n"
+        "    will not load any checkpoints and will start from random\n",
+    )  # fmt: skip
+
+    assert verdict.code == code

@@ -169,3 +169,36 @@ def test_nothing_killed_is_none() -> None:
     """A plain exit code kills nobody."""
     assert kills(facts()) is None
     assert kills(facts(exits=(ProcessExit("srun", cite(5), exit_code=1),))) is None
+
+
+def watchdog(line: int, rank: int) -> Match:
+    signature = Signature("nccl-watchdog-terminated", "nccl", "wrapper", "", "", "", ("x",))
+    return Match(signature, cite(line, rank), {})
+
+
+def of_task(line: int, task: int, host: str | None = None) -> ProcessExit:
+    where = LogCite("train.log", line, "Aborted (core dumped)", Place(host=host, task=task))
+    return ProcessExit("srun", where, where.place, signal=6)
+
+
+def test_an_abort_after_its_own_watchdogs_exception_is_its_echo() -> None:
+    """The exception's cause ended the run; srun names the task of the rank's number."""
+    found = first(exits=(of_task(60, 9, "n2"),), matches=(watchdog(50, 9),))
+
+    assert (found.first.fatal, found.first.why_not) == (
+        False, "its own watchdog had ended with an exception before"
+    )  # fmt: skip
+
+
+def test_an_abort_that_no_watchdog_of_its_own_foretold_stays_a_cause() -> None:
+    """Another rank's may tell of this one's death, and one that is told later of an echo of it."""
+    for match in (watchdog(50, 3), watchdog(70, 9)):
+        assert first(exits=(of_task(60, 9, "n2"),), matches=(match,)).first.fatal
+
+
+def test_a_line_read_as_an_exit_is_of_that_exits_task() -> None:
+    """The shell's word in srun's line tells of no second process."""
+    line = said(60, family="A2", fault_class="abort")
+    found = first(exits=(of_task(60, 9),), matches=(watchdog(50, 9), line))
+
+    assert not found.first.fatal

@@ -60,7 +60,14 @@ def test_the_card_that_its_number_counts_to(tmp_path: Path) -> None:
     assert verdict.resubmit == "exclude"
 
 
-@pytest.mark.parametrize("busier", [None, ("kx8", 1)], ids=["none is apart", "another's"])
+def test_the_first_card_of_the_last_host(tmp_path: Path) -> None:
+    """Alone it may hold the last stage of a model; here its rank is the one that comes last."""
+    assert told(judged(tmp_path, ("kx8", 0), late=4)) == [(4, "kx8", "0")]
+
+
+@pytest.mark.parametrize(
+    "busier", [None, ("kx8", 1), ("kx8", 0)], ids=["none is apart", "another's", "a last stage"]
+)
 def test_near_misses_name_the_rank_alone(tmp_path: Path, busier: tuple[str, int] | None) -> None:
     assert told(judged(tmp_path, busier)) == [(6, None, None)]
 

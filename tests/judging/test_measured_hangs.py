@@ -331,3 +331,34 @@ def test_cards_that_work_far_longer_than_undated_steps_say(
     assert verdict.code == "G1"
     assert any("account for 1600 s" in shown.text for shown in verdict.shows) == doubted
     assert any("no step accounts for" in text for text in verdict.cannot_decide) == doubted
+
+
+STALLS = "".join(step(n, 10 * n) for n in range(1, 121)) + "".join(
+    f"[1,0]<stderr>:[{clock(at)}.250117: W horovod/common/stall_inspector.cc:107] One or more"
+    " tensors were submitted to be reduced, gathered or broadcasted by subset of ranks and are"
+    " waiting for remainder of ranks for more than 60 seconds.\n"
+    "[1,0]<stderr>:Missing ranks:\n[1,0]<stderr>:13: [grads/HorovodAllreduce_dense_1_0]\n"
+    for at in range(1270, 2900, 60)
+)
+
+
+@pytest.mark.parametrize(
+    ("idles", "gpu"),
+    [(lambda host, gpu, at: (host, gpu) == ("node02", 5), "5"),
+     (lambda host, gpu, at: False, None), (lambda host, gpu, at: True, None)],
+    ids=["one", "none", "all"],
+)  # fmt: skip
+def test_a_stall_that_is_reported_again_lasts_until_it_no_longer_is(
+    tmp_path: Path, idles: Callable[[str, int, float], bool], gpu: str | None
+) -> None:
+    """Horovod's first report comes a minute after the last step: too soon for a card to tell."""
+
+    def power(host: str, number: int, at: float) -> float:
+        if at <= 1200:
+            return 640.0 + number
+        return 118.0 if idles(host, number, at) else 231.0 + number
+
+    verdict = said(tmp_path, STALLS, metrics("DCGM_FI_DEV_POWER_USAGE", power, 3000))
+
+    assert verdict.code == "C2"
+    assert [(place.rank, place.gpu) for place in verdict.culprits] == [(13, gpu)]

@@ -24,8 +24,10 @@ def tried(
     behind: str = "",
     hosts: tuple[str, ...] = ("n4",),
     state: str = "RUNNING",
+    barrier: str = "",
 ) -> Verdict:
-    """Logs of four hosts, of which some try each minute."""
+    """Logs of four hosts, of which some try each minute, and of which the first may wait in the
+    barrier of the store."""
     for host in ("n1", "n2", "n3", "n4"):
         lines = [f"{host}: launching", f"{BEGAN:%Y-%m-%d %H:%M:%S} waiting for the process group"]
         for minute in range(minutes if host in hosts else 0):
@@ -34,6 +36,13 @@ def tried(
                 f"[W socket.cpp:697] [c10d] The client socket has failed to connect to [n1]:29533"
                 f" ({why}).",
                 f"[{at:%Y-%m-%d %H:%M:%S}] still waiting",
+            ]
+        if barrier and host == "n1":
+            lines += [
+                f"{BEGAN + timedelta(minutes=minute):%Y-%m-%d %H:%M:%S} INFO Waiting in store"
+                " based barrier to initialize process group for rank: 0, key:"
+                f" store_based_barrier_key:1 ({barrier}, timeout=1:00:00)"
+                for minute in range(1, 45)
             ]
         (folder / f"{host}.out").write_text("\n".join(lines) + "\n" + behind)
     end = "Unknown" if state == "RUNNING" else "2026-01-15T10:30:00"
@@ -78,3 +87,22 @@ def test_tries_that_say_nothing(
     tmp_path: Path, why: str, minutes: int, behind: str, state: str
 ) -> None:
     assert tried(tmp_path, why=why, minutes=minutes, behind=behind, state=state).code != "C1"
+
+
+@pytest.mark.parametrize(
+    ("hosts", "barrier", "named"),
+    [
+        (("n4",), "world_size=16, worker_count=12", ["n4"]),
+        (("n3",), "world_size=4, num_workers_joined=3", ["n3"]),
+        (("n4",), "world_size=16, worker_count=8", []),
+        (("n2", "n3", "n4"), "world_size=16, worker_count=4", []),
+    ],
+    ids=["a host's ranks", "one rank a host", "others are missing too", "all but the first"],
+)
+def test_the_barrier_counts_as_many_missing(
+    tmp_path: Path, hosts: tuple[str, ...], barrier: str, named: list[str]
+) -> None:
+    """The run was cancelled while it waited."""
+    verdict = tried(tmp_path, hosts=hosts, barrier=barrier, state="CANCELLED by 1001")
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("C1", named)

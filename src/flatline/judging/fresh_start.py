@@ -47,6 +47,8 @@ _LOADS_FROM = re.compile(
 NEAR = 10
 """Lines below the one that says where it begins in which it still says what it does."""
 _IN = re.compile(r"\b(?:in|at|under|below) (/\S{1,400}?)(?=[,;:]?(?:\s|$))")
+_TRACKER = re.compile(r"metadata file (/\S{1,400})/latest_checkpointed_iteration\.txt")
+"""Megatron's, as it says that it found none there."""
 _LOAD = re.compile(r"\s{0,4}load \.{5,80} (/\S{1,400})")
 """Where Megatron looks for a checkpoint, as it prints its settings."""
 
@@ -97,9 +99,11 @@ def left_by_parent(facts: Facts) -> Marker | None:
         return saved[-1]
     told = [text for marker in fresh for text in (*_above(facts, marker), marker.cite.text)]
     anew = any(_BEGINS_FROM.search(text) for text in told) and asked_as_before(facts) is None
+    looked = {*places, *_looked(facts, fresh)}
+    if not anew and any(_misspelt(saved[-1].cite.text, place) for place in looked):
+        return saved[-1]
     if parent.disposition in MENDED or anew:
         return None
-    looked = {*places, *_looked(facts, fresh)}
     if any(_of_its_own_id(facts, saved[-1].cite.text, place) for place in looked):
         return saved[-1]
     others = [place for place in looked if not _names(saved[-1], place.rstrip("/"))]
@@ -116,11 +120,25 @@ def _of_its_own_id(facts: Facts, saved: str, place: str) -> bool:
     )
 
 
+def _misspelt(saved: str, place: str) -> bool:
+    """Whether it looked in a folder whose name is that of the one saved to but for its case and
+    the signs between its words: nobody names a new one so.  Numbers that differ are another's."""
+    mine, theirs = place.rstrip("/"), [path.rstrip("/") for path in _FILE.findall(saved)]
+    plain = [re.findall(r"[^\W\d_]+|\d+", path.lower()) for path in (mine, *theirs)]
+    numbers = [[word for word in words if word.isdecimal()] for words in plain]
+    return mine not in theirs and any(
+        "".join(words) == "".join(plain[0]) and said == numbers[0]
+        for words, said in zip(plain[1:], numbers[1:], strict=True)
+    )
+
+
 def _looked(facts: Facts, fresh: Sequence[Marker]) -> set[str]:
     """The folders that the program says it looks in for a checkpoint."""
     said = [marker.cite.text for marker in fresh]
-    said += [text for marker in fresh for text in _above(facts, marker) if _LOOKING.search(text)]
-    return {found[1] for text in said if (found := _IN.search(text))}
+    above = [text for marker in fresh for text in _above(facts, marker)]
+    said += [text for text in above if _LOOKING.search(text)]
+    tracked = {found[1] for text in above[-NEAR:] if (found := _TRACKER.search(text))}
+    return tracked | {found[1] for text in said if (found := _IN.search(text))}
 
 
 def asked_as_before(facts: Facts) -> LogCite | None:

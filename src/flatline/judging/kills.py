@@ -38,7 +38,7 @@ BY_LAUNCHER = ("-closed", "-forced")
 """Reporters of processes that the launcher ended; see `flatline.parsers.exits_torchelastic`."""
 SIGNALLED = 128
 """Codes from here on are a shell's word on a signal."""
-GONE = "process-gone"
+GONE, WATCHDOG = "process-gone", "nccl-watchdog-terminated"
 HELPER, WRAPPED_BY = 0.6, "kaldi-job-failed"
 """A recipe of Kaldi runs hundreds of jobs: that one was killed does not say that training was."""
 _TRAINS = re.compile(r"(?i)train|acc-(?:stats|tree|lda|mllt)|gmm-est|nnet\d?-(?:combine|average)")
@@ -230,13 +230,16 @@ def _from_exits(facts: Facts) -> Iterable[Kill]:
 
 def _from_lines(facts: Facts) -> Iterable[Kill]:
     """Root lines of A2: a shell's `Killed`, a fatal Python error, a killed data-loader worker."""
+    told = {(event.cite.source, event.cite.line): event.place for event in facts.exits
+            if isinstance(event.cite, LogCite)}  # fmt: skip
     for failure in failures(facts):
         if failure.family != "A2" or failure.match is None:
             continue
         if "oom-kill" in failure.match.signature.tags:
             continue
         signal = {"segv": 11, "abort": 6, "bus": 7}.get(failure.fault_class or "", 9)
-        event = ProcessExit("line", failure.cite, failure.place, attempt=failure.attempt,
+        place = failure.place or told.get((failure.cite.source, failure.cite.line), Place())
+        event = ProcessExit("line", failure.cite, place, attempt=failure.attempt,
                             signal=6 if signal == 6 else None)  # fmt: skip
         gone = GONE in failure.match.signature.tags
         why_not = _before(facts, event)
@@ -244,7 +247,7 @@ def _from_lines(facts: Facts) -> Iterable[Kill]:
             why_not = _timed_out_beside(facts, event)
         yield Kill(
             cite=failure.match.cite,
-            place=failure.place,
+            place=place,
             signal=signal,
             at=failure.cite.at,
             attempt=failure.attempt,
@@ -324,11 +327,26 @@ def _failed_before(facts: Facts, event: ProcessExit) -> str:
         for m in facts.tagged("watchdog-abort")
     ):
         return "the collective library's watchdog took the process down"
+    if event.signal == 6 and _own_watchdog(facts, event):
+        return "its own watchdog had ended with an exception before"
     if (event.signal in (6, 11) or event.reporter == "line") and _had_lost_a_peer(facts, event):
         return "the rank had lost its peer before"
     if event.signal == 6 and any(_own_echo(facts, c, event) for c in facts.crashes):
         return "the rank had lost its peer before"
     return ""
+
+
+def _own_watchdog(facts: Facts, event: ProcessExit) -> bool:
+    """Whether the same rank said before that its watchdog's thread ended with an exception: none
+    catches it, so the process aborts, of whatever that exception told."""
+    return any(
+        match.signature.id == WATCHDOG
+        and match.attempt == event.attempt
+        and number(match.cite.place) == number(event.place) is not None
+        and len({match.cite.place.host, event.place.host} - {None}) < 2
+        and facts.after(event.cite, match.cite) is not False
+        for match in facts.matches
+    )
 
 
 def _timed_out_beside(facts: Facts, event: ProcessExit) -> str:

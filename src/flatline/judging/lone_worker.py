@@ -77,9 +77,10 @@ class Lone:
     its SMs do as much as the others', or it is one of several hosts."""
 
 
-def lone_worker(facts: Facts, run: Course) -> Lone | None:
+def lone_worker(facts: Facts, run: Course, *, ends: bool = False) -> Lone | None:
     """None where no activity was measured, too few GPUs were, none stands alone, or the pace
-    fell: what is always so does not explain a fall.  Where waiting counts as work none does."""
+    fell: what is always so does not explain a fall.  Where waiting counts as work none does.
+    With `ends` the first and the last of them may be it: something else tells whose it is."""
     every = None
     for signal in (ACTIVITY, *RESIDENT) if not run.slow else ():
         every = every or fleet(facts, run, signal)
@@ -100,7 +101,7 @@ def lone_worker(facts: Facts, run: Course) -> Lone | None:
         return None
     lone = count >= SOME_GPUS and others - 1 <= NEXT * (typical[found] - 1)
     far = (lone or typical[found] >= FAR) and ranks.signal == ACTIVITY and (
-        found not in _ends(facts, ranks))  # fmt: skip
+        ends or found not in _ends(facts, ranks))  # fmt: skip
     if not (many or far):
         return None
     first = facts.hosts[0] if facts.hosts else facts.node_of(found.host or "")

@@ -62,6 +62,10 @@ _FOR_DATA = re.compile(
 _WORK = re.compile(
     r"(?i)comput|forward|backward|fwd|bwd|work|h2d|copy|load|data|input|batch|fetch|step|time"
 )
+_UP_TO = re.compile(
+    r"(?i)\b(?:before|until|up to|excl(?:\.|uding)|without|w/o)(?=[ (]).*", re.DOTALL
+)
+"""What is no part of the time that is told."""
 _OF_EACH = re.compile(r"(?i)per[- ]rank")
 _LIST = re.compile(
     r"(?i)\b(?:per|by|across|over|all)[- ]ranks?\b([^|\n:=]{0,60})[:=] ?"
@@ -234,6 +238,7 @@ def _by_list(text: str, ranks: int | None) -> Iterator[tuple[str, str, dict[int,
 
 def _waits(label: str) -> bool:
     """Whether it is a wait for other ranks."""
+    label = _UP_TO.sub("", label)
     return _WAIT.search(label) is not None and _FOR_DATA.search(label) is None
 
 

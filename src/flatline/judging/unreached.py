@@ -14,6 +14,7 @@ from flatline.errors import FormatError
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, name_places
 from flatline.judging.named_logs import ELSEWHERE, host_of_log, hosts_with_logs, known_hosts
+from flatline.judging.still_trying import still_trying
 from flatline.judging.waiting import FEW_RATIO
 from flatline.logs.hostlists import expand
 from flatline.model import Claim, LogCite, Match, Place, ProcessExit
@@ -36,6 +37,7 @@ LOST = "c10d-store-lost"
 _EXITED = re.compile(r"\bsrun: error: (\S{1,4000}): tasks? ")
 SIGNALLED, SHOWN, LEAST = 128, 4, 2
 COUNTED, WAITED = "c10d-store-clients-missing", "torchelastic-rendezvous-timeout"
+WAITS = "c10d-store-barrier-waits"
 _COUNTS = (
     re.compile(r"(?P<came>\d{1,6})/(?P<all>\d{1,6}) clients joined"),
     re.compile(
@@ -48,7 +50,10 @@ _WORD = re.compile(r"[\w-]+(?:\.[\w-]+)*")
 
 def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """Those hosts, and what shows it; nothing where none of these tells."""
-    ways = (one(facts) for one in (_unconnected, _not_registered, _left_over, _still_tried))
+    ways = (
+        one(facts)
+        for one in (_unconnected, _not_registered, _left_over, _still_tried, _to_the_end)
+    )
     return next((found for found in ways if found[0]), ((), None))
 
 
@@ -182,6 +187,24 @@ def _still_tried(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     text = f"Alone {name_places(places)} tried again and again to connect"
     return places, claim(f"{text}, and {world - came} of {world} were missing", cite,
                          *(said[-1] for said in told.values()))  # fmt: skip
+
+
+def _to_the_end(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
+    """The same of a run that was ended while it waited: those whose logs end with such tries,
+    where the barrier at the store last counted as many missing as run there."""
+    trying = still_trying(facts)
+    counts = [(m.cite, found) for m in facts.matches
+              if m.signature.id == WAITS and m.attempt == facts.last.n
+              and (found := _COUNTS[1].search(m.cite.text))]  # fmt: skip
+    if trying is None or not trying.places or not counts:
+        return (), None
+    cite, told = counts[-1]
+    came, world, hosts = int(told["came"]), int(told["all"]), len(facts.hosts)
+    few = len(trying.places) <= FEW_RATIO * hosts
+    if not few or (world - came) * hosts != len(trying.places) * world:
+        return (), None
+    text = f"{trying.shows.text}, and {world - came} of {world} were missing"
+    return trying.places, claim(text, cite, *trying.shows.cites)
 
 
 def _tried_until(

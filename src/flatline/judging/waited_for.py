@@ -17,9 +17,11 @@ from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.heartbeats import declared_dead
 from flatline.judging.idle_power import computing, idle
 from flatline.judging.lately import last_counted
+from flatline.judging.lone_worker import lone_worker
 from flatline.judging.pcie import the_narrow
 from flatline.judging.recorder import Kind, analyse
-from flatline.judging.stalled import stalled
+from flatline.judging.stalled import REPORT, stalled
+from flatline.judging.throughput import course
 from flatline.judging.waiting import Waiting, accused, lagging, silent
 from flatline.model import Claim, Finding, Match, Place
 
@@ -109,8 +111,14 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
 def _waited(facts: Facts, victims: Waiting) -> tuple[float | None, float | None]:
     """Until when the others waited, and since when where no step is dated: for as long as the
     timeout that the watchdog names, or since the step counter rose last in the metrics, or the
-    last step where the GPUs' work tells when it was made."""
+    last step where the GPUs' work tells when it was made.
+
+    Horovod reports a wait again and again while it lasts, and ends no process for it."""
     at = victims.first.cite.at
+    if victims.first.signature.id == REPORT:
+        again = (m.cite.at for m in facts.tagged("timeout")
+                 if m.signature.id == REPORT and m.attempt == victims.first.attempt)  # fmt: skip
+        at = max(filter(None, again), default=at)
     until = at.timestamp() if at else None
     track = facts.main_track(facts.last.n)
     stated = victims.first.groups.get("timeout_ms", "")
@@ -195,6 +203,10 @@ def on_its_card(
     apart = measured(facts)
     card = apart.culprits[0] if apart and len(apart.culprits) == 1 else Place()
     shows = apart.shows[:1] if apart else ()
+    run = course(facts) if not card.gpu else None
+    alone = lone_worker(facts, run, ends=True) if run is not None else None
+    if alone is not None:
+        card, shows = alone.place, (alone.shows,)
     if not card.gpu and facts.window is not None:
         link = the_narrow(facts, *(moment.timestamp() for moment in facts.window))
         card, shows = (link[0], link[1:]) if link is not None else (card, shows)
