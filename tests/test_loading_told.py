@@ -440,3 +440,34 @@ def test_a_row_of_a_data_set_that_holds_none(
     assert (first.fault_class, later.fault_class) == classes
     matched = {m.signature.id for m in collect(Request((str(tmp_path),))).matches}
     assert ("dataloader-dataset-empty" in matched) is (size == 0)
+
+
+CUT = "RuntimeError: PytorchStreamReader failed reading zip archive: not a ZIP archive"
+NETWORK = (
+    "self.load_network(self.net_d, load_path, self.opt['path'].get('strict_load_d', True), key)"
+)
+
+
+@pytest.mark.parametrize(
+    ("above", "code", "wanted"),
+    [
+        ("Network [UNet] is created.\n", NETWORK, "A1"),
+        ("Resuming training from epoch: 3, iter: 4000.\n", NETWORK, "E2"),
+        ("", "self.load_network(self.net_d, load_path)", "E2"),
+    ],
+    ids=["nothing is resumed", "a run's own", "it may be either"],
+)
+def test_weights_that_a_network_begins_with(
+    tmp_path: Path, above: str, code: str, wanted: str
+) -> None:
+    assert verdict(tmp_path, above + raised(CUT, own(code, "__init__"))).code == wanted
+
+
+@pytest.mark.parametrize(
+    ("path", "wanted"),
+    [("/out/ckpt/900/items/params.head.bias/.zarray", "E2"), ("/era/t850/.zarray", "A1")],
+)
+def test_an_array_that_a_checkpoint_lacks(tmp_path: Path, path: str, wanted: str) -> None:
+    """Data sets are kept so as well."""
+    said = f'ValueError: Error opening "zarr" driver: Metadata at "{path}" does not exist'
+    assert verdict(tmp_path, raised(said, own("x = ts.open(spec).result()"))).code == wanted

@@ -45,6 +45,7 @@ TAGS = {
     "dataloader", "storage", "network", "checkpoint-load", "disk-full", "launch",
     "time-limit", "cancelled", "preempted", "node-failure", "ray-node-lost", "requeued", "end-ok",
     "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose", "resume-asked",
+    "no-gpu-warned", "wants-gpu",
     "launch-blocking",
     "output-ends",
     "step-aborted", "watchdog-abort", "ignored-exception", "recompile", "compile-limit",

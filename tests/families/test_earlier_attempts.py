@@ -98,3 +98,15 @@ def test_the_limit_of_the_last_try_ends_it(tmp_path: Path, text: str, step: int)
 
     assert verdict.code == "F3"
     assert f"at step {step} of 5000" in verdict.headline
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [("(sky) [WARN] The cluster h100-spot-2 was preempted. Recovering managed job 7 ...\n", "F2"),
+     ("A cluster that is preempted is recovered at once\n", None)],
+)  # fmt: skip
+def test_a_managed_cluster_that_was_taken_back(
+    tmp_path: Path, said: str, code: str | None
+) -> None:
+    went_on = "Restored checkpoint gs://b/r/step_199\n" + steps(200, 400)
+    assert judged(tmp_path, FIRST + said + went_on).code == code

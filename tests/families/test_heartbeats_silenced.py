@@ -33,9 +33,9 @@ def glog(level: str, second: float) -> str:
     return f"{level}{BEGAN + timedelta(seconds=second):%m%d %H:%M:%S.%f}"
 
 
-def steps(until: int) -> str:
+def steps(until: int, late_s: int = 0) -> str:
     return "".join(
-        f"{glog('I', n * 6)} 77 metric_logger.py:15] completed step: {n}, seconds: 6.000,"
+        f"{glog('I', n * 6 + late_s)} 77 metric_logger.py:15] completed step: {n}, seconds: 6.000,"
         f" TFLOP/s/device: 397.2, loss: {5 - n / 200:.3f}\n"
         for n in range(1, until // 6 + 1)
     )
@@ -68,3 +68,23 @@ def test_near_misses_clear_nobody(tmp_path: Path, last: int, stated: str, lived:
 
     assert verdict.code != "C4"
     assert verdict.cleared == ()
+
+
+HERE = (
+    "{} 881 coordination_service.cc:1146] UNAVAILABLE: Task /job:jax_worker/replica:0/task:1"
+    " heartbeat timeout. Last heartbeat received 60s ago.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("last", "late_s", "code"),
+    [(DEAD - 3, 0, "C4"), (DEAD - 36, 0, "C2"), (DEAD - 120, 0, "C2"), (DEAD - 3, 900, "C2")],
+    ids=["it went on", "it stopped in the window", "long before", "a clock of its own"],
+)
+def test_logs_that_tell_no_year(tmp_path: Path, last: int, late_s: int, code: str) -> None:
+    """How far apart their lines are needs none."""
+    (tmp_path / "task0.log").write_text(steps(last) + HERE.format(glog("E", DEAD)))
+    own = steps(last, late_s) + FATAL.format(glog("F", DEAD + 2 + late_s))
+    (tmp_path / "task1.log").write_text(own)
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

@@ -259,3 +259,27 @@ def test_a_try_that_was_far_and_one_that_finds_nothing(
 
     assert (found.code or "undetermined") == code
     assert found.confidence < 0.8
+
+
+NO_LATEST = (
+    "[2026-03-04 08:00:00,100] [WARNING] [engine.py:2806:load_checkpoint] Unable to find latest"
+    " file at /c/r5/latest, if trying to load latest checkpoint please ensure this file exists or"
+    " pass an explicit checkpoint tag when loading a checkpoint.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        ("resume=True: continuing from iteration 0", "E2"),
+        ("resume=False: not continuing from iteration 0", None),
+        ("continuing from iteration 0 of the warm-up table", None),
+    ],
+)
+def test_a_program_that_says_it_goes_on_from_nothing(
+    tmp_path: Path, said: str, code: str | None
+) -> None:
+    """It may say so at its first start as well: no confident verdict."""
+    found = verdict(tmp_path, NO_LATEST + said)
+    assert found.code == code or (code is None and found.code != "E2")
+    assert code is None or found.confidence < 0.8

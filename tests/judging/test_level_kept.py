@@ -216,23 +216,32 @@ def test_a_policy_without_any_reward(tmp_path: Path, lines: list[str], found: bo
     assert (said.code == "E1") is found
 
 
-def denoiser(rise: float = 0.0, name: str = "step_loss", same: bool = False) -> list[str]:
+def denoiser(
+    rise: float = 0.0, name: str = "step_loss", same: bool = False, bar: str = "Steps"
+) -> list[str]:
     """diffusers' bars; a loss that scatters by what noise is drawn."""
     dice = random.Random(7)
     lines = []
     for n in range(10, 1610, 10):
         loss = 0.12 if same else 0.11 * dice.lognormvariate(0, 0.4) + rise * n / 1600
+        said = (f"{name}={loss:.4f}", "lr=5e-5")[:: 1 if name == "loss" else -1]
         lines.append(
-            f"Steps: {n // 16:3d}%|#    | {n}/1600 [{n * 13 // 600:02d}:{n * 13 // 10 % 60:02d}"
-            f"<20:00,  1.30s/it, lr=5e-5, {name}={loss:.4f}]"
+            f"{bar}: {n // 16:3d}%|#    | {n}/1600 [{n * 13 // 600:02d}:{n * 13 // 10 % 60:02d}"
+            f"<20:00,  1.30s/it, {', '.join(said)}]"
         )
     return [*lines, "Model weights saved in /out/unet/pytorch_lora_weights.safetensors"]
 
 
 @pytest.mark.parametrize(
     ("lines", "code"),
-    [(denoiser(), "G1"), (denoiser(rise=0.3), None), (denoiser(same=True), None)],
-    ids=["scatters", "rises", "stands"],
+    [
+        (denoiser(), "G1"),
+        (denoiser(rise=0.3), None),
+        (denoiser(same=True), None),
+        (denoiser(name="loss"), "G1"),
+        (denoiser(name="loss", bar="Training"), None),
+    ],
+    ids=["scatters", "rises", "stands", "under another name", "in another bar"],
 )
 def test_a_denoisers_loss(tmp_path: Path, lines: list[str], code: str | None) -> None:
     """What is learnt hardly shows in it: never surely sound."""

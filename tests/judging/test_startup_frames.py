@@ -185,3 +185,32 @@ def test_frames_above_an_exception_without_a_head() -> None:
     assert above([*lines, "step 12 loss 0.3"]) == ()
     source = ['File "train.py", line 40', "    f(f'{x}')", "            ^"]
     assert above(source) == (Frame("train.py", 40, "", "f(f'{x}')"),)
+
+
+INSTANTIATE = frame(LIBRARY + "tuner/config/_instantiate.py", "_create_component",
+                    "return _component_(*args, **kwargs)")  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "frames", "wanted"),
+    [
+        ("lora_qwen() got an unexpected keyword argument 'lora_rnk'", [INSTANTIATE], "config"),
+        ("TrainingArguments.__init__() got an unexpected keyword argument 'evaluation_strategy'",
+         [INSTANTIATE], "env"),
+        ("lora_qwen() got an unexpected keyword argument 'lora_rnk'",
+         [frame(LIBRARY + "tuner/models.py", "build", "lora_qwen(**options)")], "env"),
+    ],
+)  # fmt: skip
+def test_what_a_configuration_calls_with_its_own_arguments(
+    said: str, frames: list[Frame], wanted: str
+) -> None:
+    assert startup_class("TypeError", said, [MAIN, *frames]) == wanted
+
+
+@pytest.mark.parametrize(
+    ("said", "wanted"),
+    [("_ARRAY_API not found", "env"), ("the field _ARRAY_API not found in table", "config")],
+)
+def test_a_module_built_for_another_numpy(said: str, wanted: str) -> None:
+    native = frame(LIBRARY + "av/__init__.py", "bootstrap", "load(name)")
+    assert startup_class("AttributeError", said, [MAIN, native]) == wanted

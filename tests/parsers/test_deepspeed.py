@@ -135,3 +135,14 @@ def test_rlhf_losses_are_not_meant_to_fall() -> None:
 def test_near_misses_say_nothing(line: str) -> None:
     """Beginnings, settings, timers."""
     assert said(line) == []
+
+
+@pytest.mark.parametrize(
+    ("added", "loss"), [(" loss=3.25", 3.25), (", loss: 3.25", 3.25), (", MaxMem=1GB", None)]
+)
+def test_a_loss_behind_the_timer(added: str, loss: float | None) -> None:
+    (point,) = said(
+        "[timer.py:264:stop] epoch=0/micro_step=80/global_step=20, RunningAvgSamplesPerSec=25.5, "
+        f"CurrSamplesPerSec=24.5, MemAllocated=4.3GB, MaxMemAllocated=9.2GB{added}"
+    )
+    assert (point.step, point.loss) == (20, loss)

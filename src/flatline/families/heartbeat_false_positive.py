@@ -73,7 +73,7 @@ def judge(facts: Facts) -> Judgement:
     if not accusations:
         absent = facts.absence(["tag:heartbeat"], "nobody was declared dead in any log")
         return None if absent is None else Cleared(CODE, absent.text, (absent,))
-    if told.at is None:
+    if told.at is None and not told.own:
         return None
     places = distinct(facts.on_host(Place(task=task)) for task in accused)
     if len(told.own) == len(accused):
@@ -110,7 +110,7 @@ def _finding(
     accusations: Sequence[Match],
     told: tuple[Place, ...],
     proofs: Sequence[Claim],
-    declared: datetime,
+    declared: datetime | None,
     *,
     own: bool = True,
 ) -> Finding:

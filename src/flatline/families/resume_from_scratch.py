@@ -132,10 +132,24 @@ def _silent(facts: Facts) -> Judgement:
     went_on = _went_on(facts, first)
     anew = fresh or _from_the_start(facts, first, left) or _before_its_parent(facts, first)
     if asked and not went_on and anew:
-        return _restarted(facts, first, asked, fresh)
+        found = _restarted(facts, first, asked, fresh)
+        return _by_habit(found) if _said_at_nought(facts, asked) else found
     if asked and went_on:
         return Cleared(CODE, f"training went on at step {first.step}", (asked[-1], first.cite))
     return _not_asked(facts, first, asked, fresh, left)
+
+
+def _said_at_nought(facts: Facts, asked: list[Cite]) -> bool:
+    """Whether all that asks for a resume is the program's word that it goes on at step 0: one
+    that looks for a checkpoint each time it begins says so at its first start as well."""
+    resumes = [m for m in facts.markers_of("resume") if m.attempt == facts.last.n]
+    return len(asked) == len(resumes) and all(m.progress.step == 0 for m in resumes)
+
+
+def _by_habit(found: Finding) -> Finding:
+    why = "Whether there was an earlier run: a program that always resumes says so of none too."
+    return replace(found, strength=CHAINED, most=CHAINED,
+                   cannot_decide=(why, *found.cannot_decide))  # fmt: skip
 
 
 def _not_asked(

@@ -50,6 +50,8 @@ _OF_A_CALL = re.compile(
 SHAPES, ASSERTED = "torch-shape-mismatch", "cuda-device-assert"
 ILLEGAL_ADDRESS = "cuda-illegal-address"
 _FETCHED = "network"
+_WANTS, _WARNED = "wants-gpu", "no-gpu-warned"
+"""A setting that only a GPU can follow is no fault where the driver hides the GPUs there are."""
 KEYS = ("size-mismatch", "missing-keys")
 """A model that is built anew may not fit the weights it is given either."""
 _MISSING = re.compile(r"(?:FileNotFound|ModuleNotFound|Import|Permission|HfHub|Repository)")
@@ -102,6 +104,8 @@ def signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple
         return "E2", "size-mismatch"
     if family == "E2" and (other := _no_checkpoint(facts, crash, fault_class, begun)):
         return other
+    if family == "A1" and _WANTS in best.signature.tags and _no_gpu(facts, crash):
+        return "A1", "env"
     if (family, fault_class) == ("A1", "env") or (
         family == "A1" and _FETCHED in best.signature.tags
     ):
@@ -110,6 +114,12 @@ def signed(facts: Facts, crash: Crash, best: Match, begun: bool | None) -> tuple
         for_data = kind_of_any(asked_for(crash.frames)) == "data" and fault_class == "asset"
         return family, fetched(crash.message) or ("data" if for_data else fault_class)
     return _read(crash, best, family, fault_class)
+
+
+def _no_gpu(facts: Facts, crash: Crash) -> bool:
+    """Whether torch had said before, in the same log, that it cannot use the GPUs."""
+    warned = (m.cite for m in facts.tagged(_WARNED) if m.attempt == crash.attempt)
+    return any(c.source == crash.cite.source and c.line < crash.cite.line for c in warned)
 
 
 def _read(

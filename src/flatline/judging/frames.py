@@ -103,6 +103,8 @@ _READS_SETTINGS = re.compile(
 _OPENS_SETTINGS = re.compile(
     r"\b(?:OmegaConf\.load|yaml\.(?:safe_|full_)?load|Config\.fromfile)\("
 )
+_CALLS_AS_SET = re.compile(r"(?:_?instantiate|_?call_target|_create_component)\w*$")
+"""Functions that call what a configuration names with the arguments it lists."""
 _READS_WORDS = re.compile(
     r"\b\w*[Tt]okenizer\w*\.(?:from_file|load)\(|\b(?:_\w+\.)?SentencePieceProcessor"
 )
@@ -138,6 +140,11 @@ def given_weights(near: Sequence[Frame]) -> bool:
         return False
     calls = _HANDS_WEIGHTS.finditer(near[-2].code or "")
     return any(call[1] == near[-1].function for call in calls)
+
+
+def from_settings(near: Sequence[Frame]) -> bool:
+    """Whether what was called, and with what, was a configuration's to say."""
+    return bool(near) and _CALLS_AS_SET.match(near[-1].function) is not None
 
 
 def kind_of(frame: Frame) -> str | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from math import isfinite
 from statistics import median
 
@@ -28,7 +28,12 @@ _SILENT = re.compile(
     r"\b(?:sent a heartbeat for|[Ll]ast heartbeat received|stopped sending heartbeats for)"
     r" (\d{1,6}) ?s\b"
 )
+_OF_THE_YEAR = re.compile(r"[IWEF](\d\d)(\d\d) (\d\d):(\d\d):(\d\d\.\d{1,6}) ")
+"""How glog dates a line: by month and day, and no year."""
+LOOKED_AT = 400
+"""Steps before the end of a log; more than a window holds."""
 _LAST_NUMBER = re.compile(r"(.*?)(\d{1,6})(\D*)")
+LEAP = 2000
 STEPS_BEHIND = 4
 """Steps that are dispatched ahead complete as well: two, at most, in JAX programs that print them.
 A judgement: twice as many are none of those."""
@@ -77,7 +82,8 @@ def _read(facts: Facts) -> Declared:
     timeout_s = _timeout_s(facts)
     at = _declared(facts, lines, timeout_s)
     if at is None:
-        return Declared(tuple(lines), tuple(tasks), None, {}, None)
+        undated = _without_a_year(facts, lines, tasks)
+        return Declared(tuple(lines), tuple(tasks), None, undated, None)
     stated = _stated_s(facts, lines) == timeout_s
     steps = {task: _steps(facts, task, at, timeout_s, stated=stated) for task in tasks}
     own = {task: shown for task, shown in steps.items() if shown is not None}
@@ -92,6 +98,57 @@ def _read(facts: Facts) -> Declared:
     open_ = otherwise is None and len(own) < len(tasks) and not _lost(facts)
     behind = _behind(facts, lines) if open_ else None
     return Declared(tuple(lines), tuple(tasks), at, own, otherwise or behind, behind is not None)
+
+
+def _without_a_year(
+    facts: Facts, lines: Sequence[Match], tasks: Sequence[int]
+) -> dict[int, Claim]:
+    """Steps of the accused up to then, where all that dates the accusation and them is a month,
+    a day and a time: how far apart they are needs no year."""
+    told = [s for m in lines if (s := _of_the_year_s(m.cite.text)) is not None]
+    if not told or any(m.cite.at is not None for m in lines):
+        return {}
+    at, window_s = min(told), _stated_s(facts, lines) or _timeout_s(facts)
+    made = {track.source: _made_in_the_year(facts, track) for track in facts.tracks}
+    own: dict[int, Claim] = {}
+    for task in tasks:
+        called = _numbered(facts, task)
+        for track in facts.tracks:
+            if number(track.place) != task and track.source not in called:
+                continue
+            steps = made[track.source]
+            others = [o for source, o in made.items() if source != track.source]
+            apart = [abs(steps[n][0] - o[n][0]) for o in others for n in steps if n in o]
+            inside = sorted(i for s, i in steps.values() if at - window_s <= s <= at)
+            last_s = max((s for s, _ in steps.values() if s <= at), default=0.0)
+            if len(inside) < STEPS_ENOUGH or median(apart or [0.0]) > OFF_S:
+                continue
+            most_s = UP_TO_THE_END_STEPS * max(window_s / len(inside), 1.0)
+            if at - last_s <= min(most_s, UP_TO_THE_END_PART * window_s):
+                cites = (facts.point(track, inside[end]).cite for end in (0, -1))
+                text = f"Task {task} made steps inside the window of that accusation"
+                own[task] = claim(text, *cites)
+    return own
+
+
+def _made_in_the_year(facts: Facts, track: Track) -> dict[int, tuple[float, int]]:
+    """When the last steps of a log were made, and which points of it they are."""
+    points = track.of_attempt(facts.last.n)[-LOOKED_AT:]
+    dated = ((i, _of_the_year_s(facts.text(track.source, track.lines[i]))) for i in points)
+    return {track.steps[i]: (s, i) for i, s in dated if s is not None}
+
+
+def _of_the_year_s(text: str) -> float | None:
+    """Seconds of a year, a leap one, at which a line was written."""
+    found = _OF_THE_YEAR.match(text)
+    if found is None:
+        return None
+    month, day, hour, minute = (int(part) for part in found.groups()[:4])
+    try:
+        began = datetime(LEAP, month, day, hour, minute, tzinfo=UTC)
+    except ValueError:
+        return None
+    return (began - datetime(LEAP, 1, 1, tzinfo=UTC)).total_seconds() + float(found[5])
 
 
 def host_by_log(facts: Facts, task: int) -> str | None:

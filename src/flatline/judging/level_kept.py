@@ -28,6 +28,7 @@ SETTLED = 100.0
 """A gradient's norm beyond it is none of a model that was trained for long: clipping is at 1."""
 GROWN = 3.0
 DENOISER = "step_loss"
+_STEPS_BAR = re.compile(r"\s*Steps: .{1,200}\bloss=\S{1,20}, lr=\d")
 """examples/*/train_*.py of huggingface/diffusers: the postfix of their bars."""
 MOST_ALIKE = 0.25
 """Of the losses may be one and the same number: more is one that stands, however it is printed."""
@@ -88,7 +89,7 @@ def denoised(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
     """The first and the last loss of a denoiser, as diffusers' scripts print it, whose losses stay
     finite and do not rise: they scatter with the noise that a step draws, by far more than what is
     learnt takes off them."""
-    if seen is None or seen.shape != "unclear" or seen.track.loss_name != DENOISER:
+    if seen is None or seen.shape != "unclear" or not _of_a_denoiser(facts, seen.points[0]):
         return None
     track, span = seen.track, seen.track.of_attempt(facts.last.n)
     losses = [track.loss[i] for i in span if track.has_loss[i]]
@@ -97,6 +98,13 @@ def denoised(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
     if trend(losses) > RISE_Z or max(Counter(losses).values()) > MOST_ALIKE * len(losses):
         return None
     return seen.points[0], seen.points[-1]
+
+
+def _of_a_denoiser(facts: Facts, point: Point) -> bool:
+    """By the name of its loss, or the bar that diffusers' other scripts print it in."""
+    if point.track.loss_name == DENOISER:
+        return True
+    return _STEPS_BAR.match(facts.text(point.cite.source, point.cite.line)) is not None
 
 
 def _knows_nothing(facts: Facts, ends: Sequence[float], of_words: bool) -> bool:

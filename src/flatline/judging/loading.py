@@ -43,6 +43,9 @@ _COMPONENT = re.compile(
     r"\b_?load_(?:\w+_)?(?:transformer|unet|vae|dit|backbone|(?:text_|image_)?encoders?)\b"
 )
 """Functions that read a part of a model, which trainers are given; a run saves the whole."""
+_LENT = re.compile(r"\bself\.load_network\([^\n]{0,200}\bstrict_load")
+"""How BasicSR reads the weights that a network begins with, and a run's own, of which it then says
+that it resumes."""
 _KEPT = re.compile(
     r"(?i)optim|\bopt\b|sched|\bema\b|start_?(?:step|epoch)|(?:step|epoch|iter|ckpt)[-_]?\d|ckpt"
     r"|check_?point|\bruns?[/\\]|\bout(?:put)?s?[/\\]|exp_?dir|save_?dir|work_?dir"
@@ -176,6 +179,9 @@ def begins_anew(facts: Facts, crash: Crash) -> bool:
     first = max(1, head.line - READ_ABOVE)
     if any(_READS.search(text) for text in facts.lines(head.source, first, head.line - first)):
         return True
+    if any(_LENT.search(frame.code or "") for frame in crash.frames):
+        above = facts.lines(head.source, 1, head.line - 1)
+        return not any(_OF_ITS_OWN.search(text) for text in above)
     return facts.memo(
         f"resumes nothing {head.source} {crash.attempt}", lambda facts: _no_resume(facts, head)
     )

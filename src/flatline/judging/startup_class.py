@@ -20,6 +20,7 @@ from flatline.judging.by_object import by_object
 from flatline.judging.frames import (
     asked_for,
     codes,
+    from_settings,
     given_weights,
     in_library,
     kind_of,
@@ -74,7 +75,7 @@ _VERSIONS = re.compile(
     r"|\blib\w{1,40}\.so\S{0,12} (?:is |was )?(?:not|cannot|could not be)(?: be)? found\b"
     r"|\bpaging file is too small\b|\bcannot open shared object\b|\bundefined symbol: "
     r"|\bre-?(?:compile|build) with\b|\b(?:compiled|built) without\b|\bnot built with\b"
-    r"|\bno package called\b|\bPackage \S{1,60} not found\b"
+    r"|^_ARRAY_API not found$|\bno package called\b|\bPackage \S{1,60} not found\b"
     r"|\b(?:implemented|supported) (?:on|for|by) (?:the )?backend\b"
     r"|\b(?:cannot|can't|could not|unable to|failed to) (?:load|open|find)\b.{0,40}"
     r"\blibrar(?:y|ies)\b|\b(?:modules?|wheels?|binary|binaries|builds?) (?:found|available|built)"
@@ -491,7 +492,8 @@ def _of_a_library(said: str, near: tuple[Frame, ...]) -> bool:
     code = next(iter(codes(near)), "")
     if _MODELS_OWN.search(f"{said} {code}"):
         return False
-    return in_library(near) or bool(_LIBRARY_CALL.search(said) or _LIBRARY_CALL.search(code))
+    called = in_library(near) and not from_settings(near)
+    return called or bool(_LIBRARY_CALL.search(said) or _LIBRARY_CALL.search(code))
 
 
 def _first(rules: Iterable[tuple[re.Pattern[str], str]], *texts: str) -> str | None:

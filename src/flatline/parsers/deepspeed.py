@@ -48,6 +48,8 @@ _TIMER = re.compile(
     r"(?:global_step=|\] [0-9]+/)([0-9]{1,12}), +(?:RunningAvgSamplesPerSec=([0-9.naif]+), +)?"
     r"(?:Curr)?SamplesPerSec=([0-9.naif]+)"
 )
+_LAST_LOSS = re.compile(r"MemAllocated=\S{1,20}?,? loss[=:] ?([-+0-9.einfa]+)\s*$")
+"""What a program's patched timer adds; DeepSpeed itself knows no loss."""
 _OVERFLOW = re.compile(
     r"(?:OVERFLOW!(?: Rank [0-9]+)?|dynamic loss scale overflow!) Skipping step"
 )
@@ -110,10 +112,12 @@ class Reader:
             loss = None if added is None else _number(added[1])
             return (Progress("train", step=step, loss=loss, lr=_number(found[3]), skipped=late),)
         if found := _TIMER.search(text):
+            added = _LAST_LOSS.search(text, found.end())
             return (
                 Progress(
                     "train",
                     step=int(found[1]),
+                    loss=None if added is None else _number(added[1]),
                     throughput=_number(found[3]),
                     throughput_unit="samples/s",
                 ),

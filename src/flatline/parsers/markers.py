@@ -29,6 +29,7 @@ FRAMEWORK = None
 GENERIC = 1
 TRIGGERS = (
     r"(?i:resum(ing|ed) )",
+    r"(?i:continuing [a-z ]{0,16}(at|from) (global[_ ]?)?(step|iter))",
     r"(?i:(loaded|restored|saved|wrote) [^\n]{0,60}(checkpoint|ckpt))",
     r"(?i:checkpoint [^\n]{0,80}(loaded|restored|saved))",
     r"(?i:(ckpt|checkpoint): (loaded|restored|saved|wrote) )",
@@ -84,6 +85,12 @@ _RESUME = re.compile(
     r"\bresum(?:ing|ed) (?:the )?(?:run|job|train)",
     re.I,
 )
+_GOES_ON = re.compile(
+    r"\b(?:continuing|resuming) (?:training |the run )?(?:at|from) (?:global[_ ]?)?"
+    r"(?:step|iter(?:ation)?)[ _:=#]{0,3}([0-9]{1,12})\s*[.!]?\s*$",
+    re.I,
+)
+_DENIED = re.compile(r"(?i)\b(?:not|never|without|if|would|will|false|none|null|off)\b")
 _STARTS = re.compile(
     r"Training starts at step ([0-9]{1,12})\b(?:.*\btotal steps ([0-9]{1,12}))?"
     r"|(?:^|\bINFO[:\] |-]{1,4}|[0-9]:[0-9]{2}(?:[.,][0-9]{1,9})?Z?[\] ]{1,3})"
@@ -195,6 +202,19 @@ def _position(text: str) -> tuple[int | None, float | None]:
     return int(step[1]) if step else None, float(epoch[1]) if epoch else None
 
 
+def _stated(text: str) -> tuple[Progress, ...]:
+    """Where training begins, in words that hold whatever else is on the line."""
+    if found := _STARTS.search(text):
+        at, to = (found[1], found[2]) if found[1] else (found[3], found[4])
+        step, planned = int(at), int(to) if to else None
+        if step <= 1:
+            return (Progress("fresh", step=step, planned=planned),)
+        return (Progress("resume", step=step - 1, planned=planned),)
+    if (found := _GOES_ON.search(text)) and not _DENIED.search(text, 0, found.start()):
+        return (Progress("resume", step=int(found[1])),)
+    return ()
+
+
 def _whole(text: str) -> tuple[Progress, ...]:
     """The end, where a line says that all of so many steps or epochs were made."""
     if (most := _MOST.search(text)) and not _OF_PART.search(text):
@@ -223,12 +243,8 @@ class Reader:
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line, and none where it is not the plain statement of a fact."""
         text = text[:2_000]
-        if found := _STARTS.search(text):
-            at, to = (found[1], found[2]) if found[1] else (found[3], found[4])
-            step, planned = int(at), int(to) if to else None
-            if step <= 1:
-                return (Progress("fresh", step=step, planned=planned),)
-            return (Progress("resume", step=step - 1, planned=planned),)
+        if stated := _stated(text):
+            return stated
         if (none := _INSTEAD.search(text)) and not _NOT_SAID.search(text, 0, none.end()):
             return () if _GIVES_UP.search(text, none.end()) else (Progress("fresh"),)
         if _FOREIGN.search(text) or _NOT_SAID.search(text):
