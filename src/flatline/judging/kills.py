@@ -49,7 +49,7 @@ _RUNS_OTHERS = re.compile(
     r"(?:^|/)(?:python|perl|bash|sh|env|nice|torchrun|accelerate)[\d.]{0,5}$"
 )
 WRAPPED_LINES, BESIDE_LINES = 5, 10
-FEW_LINES = 20
+FEW_LINES = 40
 DOWN_LINES = 20
 ONCE_DONE = 0.7
 """A process that is killed after it said that its training was over may have lost nothing."""
