@@ -52,7 +52,7 @@ EACH = [(rank, "n1" if rank < 4 else "n2") for rank in range(8)]
         [f"SLURM_PROCID={n} SLURM_LOCALID={n % 4} SLURMD_NODENAME={host}" for n, host in EACH],
         ["+ srun -n 8 --ntasks-per-node=4 --distribution=block python train.py"],
         [f"[rank {rank}] {host} jax 0.5, 4 devices" for rank, host in EACH],
-        [f"[rank{rank}]: {host}.site.org is up" for rank, host in EACH],
+        [f"[rank {rank}]: {host}.site.org is up" for rank, host in EACH],
     ],
     ids=["ranges", "lists", "DeepSpeed", "each", "said aloud", "Slurm's numbers", "blocks",
          "behind a label", "with its domain"],
