@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from flatline.series.engine import Engine
     from flatline.series.storage import Series
 
+AROUND_S = 600
+"""Beyond a run in which its series may be others: saves, tear-down, a sample that came late."""
+
 
 class Readings:
     """The `exporters`, told by their metrics, those of them that fell silent in truth (`late`),
@@ -64,7 +67,7 @@ class Readings:
             told = {**told, **of_containers(one, hosts, described, names, own)}
             whole, unnamed = named(one, hosts, {**names, **told})
             whole = indexed(whole, natives(self.engine, whole, "gpu"), known)
-            out.append(whole := in_pieces(whole, described))
+            out.append(whole := in_pieces(whole, self._around))
             self.gaps.extend((*whole.gaps, *unnamed))
         return out
 
@@ -118,13 +121,18 @@ class Readings:
         valued = self._lately(VALUED) if VALUED in names else ()
         return [*found, *((of.get("uuid", ""), f"{value:g}") for of, value in valued)]
 
-    def _lately(self, metric: str) -> list[tuple[dict[str, str], float]]:
+    def _around(self, metric: str) -> list[dict[str, str]]:
+        """Labels of each series of a metric, of some minutes before and after as well: what is
+        asked of a run reaches a little beyond it, where nobody holds its devices."""
+        return [of for of, _ in self._lately(metric, AROUND_S)]
+
+    def _lately(self, metric: str, beyond_s: int = 0) -> list[tuple[dict[str, str], float]]:
         """Labels and last value of each series of a metric."""
         span = self.engine.span
         if span is None:
             return []
-        length_s = max(1, ceil(span[1] - span[0]) + 1)
-        found = self.engine.run(f"last_over_time({metric}[{length_s}s])", span[1], span[1], 0.0)
+        length_s, last = max(1, ceil(span[1] - span[0]) + 1 + 2 * beyond_s), span[1] + beyond_s
+        found = self.engine.run(f"last_over_time({metric}[{length_s}s])", last, last, 0.0)
         return [(dict(of), float(found.values[n, -1])) for n, of in enumerate(found.labels)]
 
     def _answering(self) -> list[tuple[str, str]]:
