@@ -44,7 +44,7 @@ TAGS = {
     "gpu-handle", "gpu-alloc-refused",
     "dataloader", "storage", "network", "checkpoint-load", "disk-full", "launch",
     "time-limit", "cancelled", "preempted", "node-failure", "ray-node-lost", "requeued", "end-ok",
-    "attempt-start", "sigterm", "uncaught", "target-reached", "short-on-purpose", "resume-asked",
+    "attempt-start", "stack", "sigterm", "uncaught", "target-reached", "short-on-purpose", "resume-asked",
     "no-gpu-warned", "wants-gpu",
     "launch-blocking",
     "output-ends",

@@ -45,7 +45,8 @@ from flatline.judging.recorder import analyse
 from flatline.judging.spinning import on_the_only_card, spinning
 from flatline.judging.stalled import REPORT
 from flatline.judging.steering import scheduler
-from flatline.judging.waited_for import ACCUSED, Suspect, on_card, recorded, suspected
+from flatline.judging.stood_apart import stood_still
+from flatline.judging.waited_for import ACCUSED, Suspect, by_stacks, on_card, recorded, suspected
 from flatline.judging.waiting import FIRST_ONE, Waiting, waiting
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Match, Place
 
@@ -73,7 +74,8 @@ def judge(facts: Facts) -> Judgement:
     victims = timed_out or waiting(facts, *ECHOES)
     if victims is None:
         measured = _from_dumps(facts) or _frozen(facts) or _spun(facts)
-        return measured or looked_once(facts, CODE) or _taken_down(facts) or _cleared(facts)
+        seen = measured or stood_still(facts, CODE) or looked_once(facts, CODE)
+        return seen or _taken_down(facts) or _cleared(facts)
     if not _fatal(facts, victims):
         return _cleared(facts)
     everyone = waiting(facts, *TAGS, *ECHOES) or victims
@@ -201,7 +203,7 @@ def _frozen(facts: Facts) -> Finding | None:
     unpowered = apart(facts, at.timestamp() if ended and at else None)
     if unpowered is None and ended is None:
         return None
-    odd = None if unpowered else odd_ending(facts)
+    odd = None if unpowered else by_stacks(facts) or odd_ending(facts)
     places = unpowered.places if unpowered else odd.places if odd else ()
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
     return Finding(

@@ -48,6 +48,7 @@ from flatline.judging.registration import (
     waited_for,
 )
 from flatline.judging.still_trying import Trying, still_trying
+from flatline.judging.stood_apart import stood_still
 from flatline.judging.unreached import unreached
 from flatline.judging.waiting import FIRST_ONE
 from flatline.model import Action, Claim, Cleared, Crash, Finding, Judgement, LogCite, Place
@@ -76,7 +77,8 @@ def judge(facts: Facts) -> Judgement:
     found = lead(facts, CODE)
     if found is None:
         told = (tell(facts, read) for look, tell in TOLD if (read := look(facts)))
-        return next(told, None) or looked_once(facts, CODE) or _met(facts)
+        seen = next(told, None) or stood_still(facts, CODE) or looked_once(facts, CODE)
+        return seen or _met(facts)
     first = found.first
     if first.started or _only_an_echo(facts, first):
         return None

@@ -21,6 +21,7 @@ from flatline.judging.lone_worker import lone_worker
 from flatline.judging.pcie import the_narrow
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.stalled import REPORT, stalled
+from flatline.judging.stood_apart import stood_apart
 from flatline.judging.throughput import course
 from flatline.judging.waiting import Waiting, accused, lagging, silent
 from flatline.model import Claim, Finding, Match, Place
@@ -61,6 +62,16 @@ def recorded(facts: Facts) -> Suspect | None:
     return Suspect(places, claim(seen.text, *seen.cites[:6]), 0.95, seen.kind)
 
 
+def by_stacks(facts: Facts) -> Suspect | None:
+    """Whom the ranks' stacks show the others to wait for; nobody, where they leave it open."""
+    stood = stood_apart(facts)
+    if stood is None:
+        return None
+    kind: Kind | None = "mismatch" if stood.mismatch else None
+    sure = 0.9 if stood.places else 0.0
+    return Suspect(stood.places, stood.why, sure, kind, stood.most, doubt=stood.doubt)
+
+
 def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
     named = recorded(facts)
     if named is not None:
@@ -68,6 +79,9 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
     listed = stalled(facts, victims.first.attempt)
     if listed is not None:
         return Suspect(listed.places if listed.odd else (), listed.why, 0.9)
+    stood = by_stacks(facts)
+    if stood is not None and stood.places:
+        return stood
     if (unlike := at_odds(facts, victims.matches)) is not None:
         odd, whole = unlike
         places = distinct(m.cite.place for m in odd)
