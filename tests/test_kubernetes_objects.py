@@ -130,7 +130,7 @@ def test_what_says_no_cause(tmp_path: Path, said: dict[str, Any], form: str) -> 
     """An error of the program's own, a state of long ago, and what only the manifest quotes."""
     told = verdict(tmp_path, pod(**said), form=form)
 
-    assert told.state == "undetermined"
+    assert told.code in (None, "G1")  # a pod that runs is a run that goes on
 
 
 def test_the_container_before_was_killed_and_this_one_waits(tmp_path: Path) -> None:
@@ -333,6 +333,41 @@ def test_nodes_and_addresses_of_pods() -> None:
     assert told == {"llm-0": "pool-1", "llm-1": "pool-2"}  # one address on two nodes tells neither
     line = next(n for n, one in enumerate(data.split(b"\n"), 1) if b"pool-2" in one)
     assert kubernetes_objects.resolve(data, f"line {line}") == "pool-2"
+
+
+def test_pods_by_the_container_that_has_their_gpus() -> None:
+    """Whatever one beside it came to; a node that is listed with them is none."""
+    failed = pod("llm-0", state=ended(137, "OOMKilled", startedAt="2026-03-02T08:59:20Z",
+                                      finishedAt="2026-03-02T09:09:20Z"),
+                 beside=ended(0, "Completed"), phase="Failed")  # fmt: skip
+    failed["metadata"]["labels"] = {"app": "x", "jobset.sigs.k8s.io/jobset-name": "llm"}
+    node = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "pool-7"},
+            "status": {"phase": "Running"}}  # fmt: skip
+    data = yaml(listed(failed, pod("llm-1"), node)).encode()
+
+    first, second = kubernetes_objects.parse(data, "pods.yaml").pods
+
+    assert (first.name, first.status, first.exit_code, first.gpus, first.job) == (
+        "llm-0", "OOMKilled", 137, 8, "llm")  # fmt: skip
+    assert first.started_at is not None
+    assert first.ended_at is not None
+    assert (first.ended_at - first.started_at).total_seconds() == 600
+    assert (second.status, second.node, second.ended_at) == ("Running", "pool-7", None)
+    assert kubernetes_objects.resolve(data, first.cite.pointer) == "OOMKilled"
+
+
+@pytest.mark.parametrize("form", ["yaml", "json"])
+def test_a_pod_is_the_record_of_its_run(tmp_path: Path, form: str) -> None:
+    """What to do is said in the words of Kubernetes; one that goes on is not called failed."""
+    for state, phase, disposition in [
+        (RUNS, "Running", "running"),
+        (ended(1), "Failed", "failed"),
+        (ended(0, "Completed"), "Succeeded", "completed"),
+    ]:
+        told = verdict(tmp_path, pod(state=state, phase=phase), form=form)
+
+        assert (told.run.disposition, told.run.id) == (disposition, "llm")
+        assert not any("sacct" in (one.command or "") for one in told.actions)
 
 
 @pytest.mark.parametrize(

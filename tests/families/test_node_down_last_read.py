@@ -18,7 +18,7 @@ TIMED_OUT, DOWN = HUNG + timedelta(seconds=200), HUNG + timedelta(seconds=270)
 HOSTS = ("n1", "n2", "n3")
 
 
-def lost(folder: Path, last_read: dict[str, datetime]) -> Verdict:
+def lost(folder: Path, last_read: dict[str, datetime], down: datetime = DOWN) -> Verdict:
     """A watchdog fires 200 s after the last step, the node is given up 70 s later."""
     lines = [f"{BEGAN + timedelta(seconds=EACH_S * n):%Y-%m-%d %H:%M:%S} step {n}/9000 loss"
              f" {3 - n / 2000:.4f}" for n in range(10, STEPS + 1, 10)]  # fmt: skip
@@ -31,11 +31,11 @@ def lost(folder: Path, last_read: dict[str, datetime]) -> Verdict:
     (folder / "job.log").write_text("\n".join(lines) + "\n")
     (folder / "sacct.txt").write_text(
         "JobID|State|ExitCode|Start|End|NNodes|NodeList\n"
-        f"9|NODE_FAIL|0:0|{BEGAN:%Y-%m-%dT%H:%M:%S}|{DOWN:%Y-%m-%dT%H:%M:%S}|3|n[1-3]\n"
+        f"9|NODE_FAIL|0:0|{BEGAN:%Y-%m-%dT%H:%M:%S}|{down:%Y-%m-%dT%H:%M:%S}|3|n[1-3]\n"
     )
     (folder / "scontrol.txt").write_text(
         "NodeName=n3 State=DOWN+NOT_RESPONDING\n"
-        f"   Reason=Not responding [slurm@{DOWN:%Y-%m-%dT%H:%M:%S}]\n"
+        f"   Reason=Not responding [slurm@{down:%Y-%m-%dT%H:%M:%S}]\n"
     )
     rows = []
     for host in HOSTS:
@@ -71,3 +71,17 @@ def test_where_readings_tell_nothing_of_the_host(
     told = {judged.finding.code: judged.finding for judged in verdict.findings}
 
     assert told["F1"].onset == DOWN
+
+
+@pytest.mark.parametrize("silent_s", [40, 70, 100])
+def test_a_host_that_was_given_up_soon_after_it_was_read_last(
+    tmp_path: Path, silent_s: int
+) -> None:
+    """As Kubernetes does within a minute: the hang is still its consequence."""
+    down = HUNG + timedelta(seconds=silent_s)
+
+    verdict = lost(tmp_path, {"n3": HUNG}, down)
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("F1", ["n3"])
+    assert verdict.onset is not None
+    assert HUNG <= verdict.onset <= down - timedelta(seconds=30)

@@ -38,6 +38,20 @@ def test_pods_and_their_addresses_by_node() -> None:
     assert kubectl_pods.resolve(WIDE, "row 2, NODE") == "wk2"
 
 
+def test_how_pods_fare() -> None:
+    """Each cites the cell of its status."""
+    pods = kubectl_pods.parse(WIDE, "pods.txt").pods
+
+    assert [(pod.name, pod.status, pod.node) for pod in pods] == [
+        ("train-worker-0", "Error", "wk1"),
+        ("train-worker-1", "OOMKilled", "wk2"),
+        ("train-worker-2", "Pending", None),
+    ]
+    assert [kubectl_pods.resolve(WIDE, pod.cite.pointer) for pod in pods] == [
+        pod.status for pod in pods
+    ]
+
+
 @pytest.mark.parametrize(
     "above",
     [b"$ date -u\nWed Jun 18 22:19:50 UTC 2025\n$ kubectl get pods -o wide\n",

@@ -23,7 +23,6 @@ from flatline.parsers import (
     RecordFormat,
     detectron2_json,
     headed,
-    kubectl_pods,
     kubernetes_objects,
     openmmlab_json,
     record_formats,
@@ -436,7 +435,9 @@ def told_in_lines(file: Found) -> bool:
     """Whether a file is read line by line: a log, or what shows how pods ended."""
     if file.kind != SCHEDULER:
         return file.kind in (LOG, KERNEL, EVENTS)
-    return _recognised(file, kubectl_pods) or holds_objects(file)
+    return any(
+        _recognised(file, one) for one in record_formats() if getattr(one, "IN_LINES", False)
+    )
 
 
 def holds_objects(file: Found) -> bool:

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, fields, replace
 from datetime import datetime
 
 from flatline.collect.elsewhere import died_elsewhere, failed_elsewhere
+from flatline.collect.pod_job import job_of
 from flatline.errors import ManyJobs
 from flatline.facts import Marker, Track
 from flatline.model import (
@@ -19,6 +20,7 @@ from flatline.model import (
     Job,
     Match,
     NodeEvent,
+    Pod,
     ProcessExit,
     Records,
 )
@@ -50,8 +52,10 @@ def merge(records: Iterable[Records]) -> Records_:
     events: dict[tuple[object, ...], NodeEvent] = {}
     nows: list[datetime] = []
     addresses: dict[str, str] = {}
+    pods: list[Pod] = []
     for record in records:
         addresses.update(record.addresses)
+        pods += record.pods
         if record.now is not None:
             nows.append(record.now)
         for job in record.jobs:
@@ -62,6 +66,8 @@ def merge(records: Iterable[Records]) -> Records_:
         for event in record.node_events:
             events.setdefault((event.host, event.states, event.at), event)
     jobs = sorted(rows.values(), key=_when)
+    if not jobs and (of_pods := job_of(pods)) is not None:
+        jobs = [of_pods]
     return Records_(tuple(jobs), tuple(events.values()), max(nows, default=None), addresses)
 
 

@@ -66,6 +66,9 @@ GIVEN_UP = 0.62
 """What Ray missed, or a node's state without a job, says little of why a run ended."""
 READ, QUIET_S = "gpu_power_watts", 120
 """Scrapes come every 15 to 60 s, and a node is given up after SlurmdTimeout, 300 s by default."""
+SILENT_S = (90, 60, 30)
+"""Before a node is given up where that takes less: Kubernetes does within 40 to 50 s
+(node-monitor-grace-period)."""
 BACK_S = 600
 """How far before the record a host's readings are followed: twice SlurmdTimeout's default."""
 AT_ONCE_S = 5.0
@@ -207,19 +210,23 @@ def _since_last_read(facts: Facts, found: Finding) -> Finding:
     hosts = {place.host for place in found.culprits if place.host}
     if found.onset is None or not hosts or not facts.measured(READ):
         return found
-    query, at = f"count by (host) (count_over_time({READ}[{QUIET_S}s]))", found.onset.timestamp()
+    query, at = f"count by (host) (count_over_time({READ}[{{}}s]))", int(found.onset.timestamp())
     for back in range(0, BACK_S, QUIET_S):
-        ends = int(at) - back
-        read = by_host(instant(facts, query, ends))
+        read = by_host(instant(facts, query.format(QUIET_S), at - back))
         if read is None or not set(read.rows) - hosts:
             return found
         last = sorted(hosts & set(read.rows))
         if not last:
             continue
-        if not back:
+        silent_s = back or next(
+            (s for s in SILENT_S if (n := by_host(instant(facts, query.format(s), at)))
+             and n.rows and hosts.isdisjoint(n.rows)), 0,
+        )  # fmt: skip
+        if not silent_s:
             return found
-        text = f"{last[0]} was read no more for {back} s before that, others were"
-        told = claim(text, read.cite(last[0], ends, f"cards read in {QUIET_S} s"))
+        ends = at - silent_s
+        text = f"{last[0]} was read no more for {silent_s} s before that, others were"
+        told = claim(text, read.cite(last[0], at - back, f"cards read in {QUIET_S} s"))
         return replace(found, onset=datetime.fromtimestamp(ends, UTC), onset_within_s=QUIET_S,
                        shows=(*found.shows, told))  # fmt: skip
     return found

@@ -26,7 +26,9 @@ def scheduler(facts: Facts) -> Scheduler | None:
 
 
 def _scheduler(facts: Facts) -> Scheduler | None:
-    if facts.jobs or facts.node_events or any(e.reporter == "srun" for e in facts.exits):
+    if facts.jobs:
+        return facts.jobs[-1].scheduler
+    if facts.node_events or any(e.reporter == "srun" for e in facts.exits):
         return "slurm"
     if any(match.signature.origin in _SLURM for match in facts.matches):
         return "slurm"

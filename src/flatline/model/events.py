@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
+from typing import Literal
 
 from flatline.model.evidence import (
     NOWHERE,
@@ -211,6 +212,23 @@ class Job:
     devices: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Per host the GPUs it held, by index, where that is told."""
     steps: tuple[Step, ...] = ()
+    scheduler: Literal["slurm", "kubernetes"] = "slurm"
+
+
+@dataclass(frozen=True, slots=True)
+class Pod:
+    """A pod as Kubernetes shows it: `status` is its phase or the reason of its container's state,
+    `job` the one its labels name, `gpus` what its containers ask for."""
+
+    name: str
+    status: str
+    cite: RecordCite
+    node: str | None = None
+    job: str | None = None
+    started_at: datetime | None = None
+    ended_at: datetime | None = None
+    exit_code: int | None = None
+    gpus: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,6 +255,7 @@ class Records:
     """NodeAddr or node address to node name."""
     gaps: tuple[Gap, ...] = ()
     """What of it could not be read."""
+    pods: tuple[Pod, ...] = ()
 
 
 # --- what was read, and what was not ---

@@ -70,6 +70,8 @@ class LineFormat(Protocol):
 
 
 class RecordFormat(Protocol):
+    """One may have `IN_LINES` set: its lines are searched as a log's are as well."""
+
     FORMAT: str
 
     def recognise(self, name: str, head: bytes) -> bool:

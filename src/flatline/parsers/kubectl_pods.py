@@ -1,5 +1,5 @@
 """
-`kubectl get pods -o wide`: on which node each pod runs, and the address it has there.
+`kubectl get pods -o wide`: on which node each pod runs, its address there, and how it fares.
 
 Columns stand at least two spaces apart and hold single ones (`2 (5h ago)`).  A name or address
 that two nodes show, as of two namespaces or given anew, tells neither; a pod that was moved since
@@ -12,12 +12,13 @@ import re
 from collections.abc import Iterator
 
 from flatline.errors import FormatError
-from flatline.model import Records, Scalar
+from flatline.model import Pod, RecordCite, Records, Scalar
 from flatline.parsers._rows import Row, decoded, mentions, shown, top
 from flatline.parsers._rows import resolved as found_at
 from flatline.parsers._slurm import named_once
 
 FORMAT = "kubectl-pods"
+IN_LINES = True
 _APART = re.compile(r" {2,}|\t+")
 _NEEDED = {"NAME", "READY", "STATUS", "NODE"}
 _PROMPT = re.compile(
@@ -55,7 +56,17 @@ def parse(data: bytes, source: str) -> Records:
     """Raises `FormatError` without the header of `-o wide`."""
     placed = [row for row in _rows(data) if row["NODE"] not in _NONE]
     names = [(row[key], row["NODE"]) for row in placed for key in ("NAME", "IP")]
-    return Records(addresses=named_once(pair for pair in names if pair[0] not in _NONE))
+    return Records(
+        addresses=named_once(pair for pair in names if pair[0] not in _NONE),
+        pods=tuple(_pod(row, source) for row in _rows(data)),
+    )
+
+
+def _pod(row: Row, source: str) -> Pod:
+    status, node = row["STATUS"], row["NODE"]
+    text = f"NAME={row['NAME']} STATUS={status} NODE={node}"
+    cite = RecordCite(source, row.pointer("STATUS"), status, text)
+    return Pod(row["NAME"], status, cite, node=None if node in _NONE else node)
 
 
 def recognise(name: str, head: bytes) -> bool:

@@ -11,14 +11,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from datetime import datetime
 
 from flatline.errors import FormatError
-from flatline.model import Records, Scalar
+from flatline.model import Pod, RecordCite, Records, Scalar
+from flatline.parsers._pods import GPUS, job_by
 from flatline.parsers._rows import decoded
 from flatline.parsers._slurm import named_once
 
 FORMAT = "kubernetes-objects"
+IN_LINES = True
 MOST_DEEP, LINE_CHARS = 64, 2_000
 MOST_BYTES, MOST_LINES = 16 << 20, 250_000
 """A pod with its status has some two hundred lines."""
@@ -33,6 +36,7 @@ _IS = re.compile(rb"\s*+(?:---\s*+)?\{?\s*+\"?apiVersion\"?: ")
 _OF_KIND = re.compile(rb"^[ -]{0,12}\"?kind\"?: \"?(%b)\"?,?\s*$" % _KIND, re.MULTILINE)
 _STATUS = re.compile(rb"^ {0,12}\"?status\"?:(?: \{)?\s*$", re.MULTILINE)
 _POINTER = re.compile(r"line (\d{1,9})")
+_LABELS = ("metadata", "labels")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,27 +109,97 @@ def _leave(above: list[tuple[int, str | int]], at: int, *, item: bool) -> None:
         above.pop()
 
 
+Told = dict[tuple[str | int, ...], Entry]
+"""By the keys above it."""
+
+
+@dataclass(slots=True)
+class _Object:
+    fields: Told = field(default_factory=dict)
+    containers: dict[int, Told] = field(default_factory=dict)
+    """Of the specification, by the numbers of their items."""
+    statuses: dict[int, Told] = field(default_factory=dict)
+
+    def put(self, entry: Entry) -> None:
+        match entry.path:
+            case ("spec", "containers", int(n), *keys):
+                self.containers.setdefault(n, {}).setdefault(tuple(keys), entry)
+            case ("status", "containerStatuses", int(n), *keys):
+                self.statuses.setdefault(n, {}).setdefault(tuple(keys), entry)
+            case path:
+                self.fields.setdefault(path, entry)
+
+    def says(self, *keys: str) -> str:
+        return _value(self.fields, *keys)
+
+    def gpus(self) -> tuple[str, int] | None:
+        """The container that asks for them, and how many."""
+        for told in self.containers.values():
+            asked = [_value(told, "resources", "limits", key) for key in GPUS]
+            if count := next(filter(str.isdecimal, asked), ""):
+                return _value(told, "name"), int(count)
+        return None
+
+
+def _value(told: Told, *keys: str) -> str:
+    return told[keys].value if keys in told else ""
+
+
 def parse(data: bytes, source: str) -> Records:
-    """The nodes of pods, by their names and addresses. Raises `FormatError` for other data."""
+    """Pods, and nodes by their names and addresses. Raises `FormatError` for other data."""
     if too_many(data):
         raise FormatError(f"{len(data)} bytes of objects are more than is read")
     if not recognise(source, data):
         raise FormatError("no object of Kubernetes with a status")
-    told: dict[int, dict[tuple[str | int, ...], str]] = {}
-    wanted = (("metadata", "name"), ("spec", "nodeName"), ("status", "podIP"))
+    objects: dict[int, _Object] = {}
     for entry in entries(decoded(data).split("\n")):
-        if entry.path in wanted and entry.value:
-            told.setdefault(entry.object, {}).setdefault(entry.path, entry.value)
-    name, node, address = wanted
-    return Records(
-        addresses=named_once(
-            (one[key], one[node])
-            for one in told.values()
-            if node in one
-            for key in (name, address)
-            if key in one
-        )
+        if entry.value and entry.path[0] in ("kind", "metadata", "spec", "status"):
+            objects.setdefault(entry.object, _Object()).put(entry)
+    told = list(objects.values())
+    pods = [one for one in told if one.says("kind") == "Pod" and one.says("status", "phase")]
+    known = [
+        (named, node)
+        for one in told
+        if (node := one.says("spec", "nodeName"))
+        for named in (one.says("metadata", "name"), one.says("status", "podIP"))
+        if named
+    ]
+    return Records(addresses=named_once(known), pods=tuple(_pod(one, source) for one in pods))
+
+
+def _pod(told: _Object, source: str) -> Pod:
+    name, asked = told.says("metadata", "name"), told.gpus()
+    statuses = list(told.statuses.values())
+    of_asked = [one for one in statuses if asked and _value(one, "name") == asked[0]]
+    main = next(iter(of_asked or statuses), {})
+    said = main.get(("state", "terminated", "reason"), told.fields["status", "phase"])
+    labels = {str(keys[2]): one.value for keys, one in told.fields.items()
+              if keys[:2] == _LABELS and keys[2:]}  # fmt: skip
+    code = _value(main, "state", "terminated", "exitCode")
+    began = (
+        _value(main, "state", "terminated", "startedAt")
+        or _value(main, "state", "running", "startedAt")
+        or told.says("status", "startTime")
     )
+    return Pod(
+        name=name,
+        status=said.value,
+        cite=RecordCite(source, f"line {said.line}", said.value, f"Pod {name}: {said.value}"),
+        node=told.says("spec", "nodeName") or None,
+        job=job_by(labels),
+        started_at=_time(began),
+        ended_at=_time(_value(main, "state", "terminated", "finishedAt")),
+        exit_code=int(code) if code.isdecimal() else None,
+        gpus=asked[1] if asked else None,
+    )
+
+
+def _time(text: str) -> datetime | None:
+    try:
+        at = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return at if at.tzinfo else None
 
 
 def too_many(data: bytes) -> bool:

@@ -1,0 +1,71 @@
+"""
+What Kubernetes shows of a run's pods, as the record of one job.
+
+A list of pods may be that of a whole namespace: what is no pod of the same job as all the others
+makes it tell of none.  Pods that wait to be started say nothing of how a run ended.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from flatline.model import Disposition, Job, Pod
+
+_ENDS: dict[Disposition, frozenset[str]] = {
+    "failed": frozenset(
+        ("Error", "Failed", "OOMKilled", "CrashLoopBackOff", "ContainerCannotRun", "StartError",
+         "RunContainerError", "DeadlineExceeded", "Evicted", "NodeLost", "NodeAffinity",
+         "UnexpectedAdmissionError")
+    ),
+    "running": frozenset(("Running",)),
+    "completed": frozenset(("Completed", "Succeeded")),
+}  # fmt: skip
+"""Phases and reasons that `kubectl get pods` shows (kubernetes/kubernetes pkg/printers)."""
+_STEM = re.compile(
+    r"(?P<stem>[a-z0-9.-]{1,200}?)-(?:(?:gpu-?)?workers?|master|launcher|head|chief|ps|trainers?"
+    r"|nodes?|replicas?|servers?|tasks?|ranks?)(?:-.{1,60})?$"
+)
+"""A job's name before its pods' roles: Kubeflow, JobSet, KubeRay, MPIJob."""
+_NUMBERED = re.compile(r"(?P<stem>[a-z0-9.-]{1,200}?)(?:-\d{1,4}){1,3}(?:-[a-z0-9]{5})?$")
+
+
+def job_of(pods: Sequence[Pod]) -> Job | None:
+    """One job that all pods are of; None where they are of several, where some wait to be started,
+    or some run and others ended: what runs is of another try, left behind, or soon to be ended."""
+    told = list({pod.name: pod for pod in sorted(pods, key=_tells)}.values())
+    names = {pod.job or _stem(pod.name) for pod in told}
+    ends = {_disposition(pod) for pod in told}
+    disposition: Disposition | None = next((one for one in _ENDS if one in ends), None)
+    if len(names) != 1 or None in ends or disposition is None or {"running"} < ends:
+        return None
+    first = next(pod for pod in told if _disposition(pod) == disposition)
+    ended = [pod.ended_at for pod in told if pod.ended_at]
+    gpus = [pod.gpus for pod in told if pod.gpus]
+    return Job(
+        id=(name := names.pop()),
+        name=name,
+        disposition=disposition,
+        state=first.status,
+        cite=first.cite,
+        exit_code=first.exit_code,
+        started_at=min((pod.started_at for pod in told if pod.started_at), default=None),
+        ended_at=max(ended, default=None),
+        nodes=tuple(dict.fromkeys(pod.node for pod in told if pod.node)),
+        gpus=sum(gpus) if len(gpus) == len(told) else None,
+        scheduler="kubernetes",
+    )
+
+
+def _disposition(pod: Pod) -> Disposition | None:
+    return next((kind for kind, said in _ENDS.items() if pod.status in said), None)
+
+
+def _tells(pod: Pod) -> int:
+    """How much is told of a pod: of one that is listed and described the description counts."""
+    return sum(part is not None for part in (pod.job, pod.started_at, pod.ended_at, pod.gpus))
+
+
+def _stem(name: str) -> str:
+    found = _STEM.match(name) or _NUMBERED.match(name)
+    return found["stem"] if found else name

@@ -1,0 +1,105 @@
+"""The pods of a run as the record of one job."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from flatline.collect.pod_job import job_of
+from flatline.collect.runs import merge
+from flatline.model import Job, Pod, RecordCite, Records
+
+BEGAN = datetime(2026, 1, 8, 4, 0, tzinfo=UTC)
+
+
+def pod(name: str, status: str, **more: object) -> Pod:
+    return replace(Pod(name, status, RecordCite("pods.txt", "line 1", status, name)), **more)  # type: ignore[arg-type]
+
+
+def test_a_job_of_its_pods() -> None:
+    """It failed where one of them did; it lasts from the first start to the last end."""
+    job = job_of(
+        [
+            pod("bert-worker-0", "Completed", node="wk1", gpus=8, started_at=BEGAN,
+                ended_at=BEGAN + timedelta(minutes=9)),
+            pod("bert-worker-1", "OOMKilled", node="wk2", gpus=8, exit_code=137,
+                started_at=BEGAN + timedelta(minutes=1), ended_at=BEGAN + timedelta(minutes=8)),
+        ]
+    )  # fmt: skip
+
+    assert job is not None
+    assert (job.id, job.disposition, job.state, job.exit_code) == (
+        "bert", "failed", "OOMKilled", 137)  # fmt: skip
+    assert (job.nodes, job.gpus, job.scheduler) == (("wk1", "wk2"), 16, "kubernetes")
+    assert (job.started_at, job.ended_at) == (BEGAN, BEGAN + timedelta(minutes=9))
+
+
+@pytest.mark.parametrize(
+    "pods",
+    [
+        [],
+        [pod("a-worker-0", "Running"), pod("b-worker-0", "Running")],
+        [pod("a-worker-0", "Running"), pod("a-worker-1", "Pending")],
+        [pod("a-worker-0", "Running"), pod("a-worker-1", "Error")],
+        [pod("a-worker-0", "Running"), pod("a-worker-1", "Completed")],
+        [pod("a-worker-0", "Error", job="one"), pod("a-worker-1", "Error", job="other")],
+    ],
+    ids=[
+        "none",
+        "two jobs",
+        "one waits",
+        "failed and running",
+        "completed and running",
+        "two jobs by their labels",
+    ],
+)
+def test_where_pods_tell_of_no_job(pods: list[Pod]) -> None:
+    """Of several jobs, not all of them started, or of more than one try."""
+    assert job_of(pods) is None
+
+
+def test_of_a_pod_that_is_listed_and_described_the_description_counts() -> None:
+    """It has the times, and the label of its job."""
+    listed = pod("a-worker-0", "Error", node="wk1")
+    described = pod("a-worker-0", "OOMKilled", job="a", started_at=BEGAN, gpus=4)
+
+    for pods in ([listed, described], [described, listed]):
+        job = job_of(pods)
+        assert job is not None
+        assert (job.id, job.state, job.gpus) == ("a", "OOMKilled", 4)
+
+
+@pytest.mark.parametrize(
+    ("names", "stem"),
+    [
+        (["llm-master-0", "llm-worker-0", "llm-worker-1"], "llm"),  # Kubeflow
+        (["llm-workers-0-3-xk2p9", "llm-workers-0-4-aa2p9"], "llm"),  # JobSet
+        (["ray-x-head-ab1cd", "ray-x-gpu-workers-worker-zz9qq"], "ray-x"),  # KubeRay
+        (["sweep-7-0", "sweep-7-1"], "sweep"),
+        (["llm-node-0-0-abcde", "llm-node-0-1-fghij"], "llm"),  # Kubeflow's TrainJob
+    ],
+)
+def test_the_name_before_the_roles(names: list[str], stem: str) -> None:
+    """As the operators name the pods of one job."""
+    job = job_of([pod(name, "Running") for name in names])
+
+    assert job is not None
+    assert job.id == stem
+
+
+def test_a_job_of_slurm_goes_first() -> None:
+    """A site may run pods beside it."""
+    of_slurm = Job(
+        id="9",
+        name="llm",
+        disposition="failed",
+        state="FAILED",
+        cite=RecordCite("s", "row 1", "x", "x"),
+    )
+
+    merged = merge([Records(pods=(pod("a-worker-0", "Running"),)), Records(jobs=(of_slurm,))])
+
+    assert [job.id for job in merged.jobs] == ["9"]
+    assert [job.id for job in merge([Records(pods=(pod("a-worker-0", "Running"),))]).jobs] == ["a"]
