@@ -175,6 +175,13 @@ class Track:
         first = bisect_right(self.attempts, n - 1)
         return range(first, bisect_right(self.attempts, n))
 
+    def counted(self, n: int) -> Sequence[int]:
+        """Those of them that bear a step; all where few do. A bar and a loss may be two points of
+        one step, of which one bears its number."""
+        span = self.of_attempt(n)
+        told = [i for i in span if self.steps[i] >= 0]
+        return told if 3 * len(told) >= len(span) else span
+
 
 class OnLines:
     """Matches by the lines they are on; asked thousands of times of thousands of matches."""

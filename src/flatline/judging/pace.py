@@ -18,6 +18,9 @@ LIKE_BEFORE = 1.5
 RECENT = 20
 """Points over which the usual interval is taken: late ones, since pace drifts over a run."""
 
+AT_ONCE = 0.01
+"""Of the interval: a loss, a bar and a rate that are printed as far apart are of one step."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -77,8 +80,9 @@ def _undated_after(facts: Facts, n: int) -> dict[str, int]:
 
 def _interval(stamps: list[float]) -> float | None:
     late = sorted(set(stamps))[-RECENT:]
-    gaps = [b - a for a, b in pairwise(late)]
-    return median(gaps) if len(gaps) >= 2 else None
+    gaps = sorted(b - a for a, b in pairwise(late))
+    apart = [gap for gap in gaps if gap > AT_ONCE * gaps[3 * len(gaps) // 4]]
+    return median(apart) if len(gaps) >= 2 else None
 
 
 def _longest(stamps: list[float]) -> float | None:

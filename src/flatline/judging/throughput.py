@@ -259,9 +259,10 @@ def _of_log(facts: Facts) -> Pace | None:
     if found is not None:
         return replace(found, off_s=off_s, laid_by=by)
     saved = checkpoint_steps(facts)
+    reached = sorted({track.steps[i]: i for i in reversed(_kept(facts, track, at))}.values())
     steps = [
         (b, (track.steps[b] - track.steps[a]) / (at[b] - at[a]))
-        for a, b in pairwise(_kept(facts, track, at))
+        for a, b in pairwise(reached)
         if 0 <= track.steps[a] < track.steps[b] and at[b] > at[a]
         and not any(track.steps[a] < step <= track.steps[b] for step in saved)
     ]  # fmt: skip
@@ -294,7 +295,7 @@ def _in_order(facts: Facts) -> Pace | None:
 
 def _kept(facts: Facts, track: Track, at: Mapping[int, float]) -> list[int]:
     saved = checkpoint_steps(facts)
-    return [i for i in track.of_attempt(facts.last.n)
+    return [i for i in track.counted(facts.last.n)
             if i in at and not _pays(track.steps[i], saved)]  # fmt: skip
 
 
@@ -307,7 +308,7 @@ def _printed(
     for unit in units:
         column = track.throughput if unit == LOGGED else track.step_s
         said = [i for i in kept if isfinite(column[i]) and column[i] > 0]
-        if 2 * len(said) > len(kept) > 0:
+        if 2 * len(said) > len({track.steps[i] if track.steps[i] >= 0 else -i - 1 for i in kept}):
             values = [1 / column[i] if unit == "steps/s" else column[i] for i in said]
             return _made(track, at, list(zip(said, values, strict=True)), unit)
     return None
@@ -403,7 +404,7 @@ def step_at(facts: Facts, time: float) -> int | None:
     if track is None:
         return None
     at, _ = times(facts, track)
-    dated = [i for i, when in at.items() if when <= time]
+    dated = [i for i in track.counted(facts.last.n) if i in at and at[i] <= time]
     return track.steps[dated[-1]] if dated and track.steps[dated[-1]] >= 0 else None
 
 
