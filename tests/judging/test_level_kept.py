@@ -26,17 +26,22 @@ def verdict(folder: Path, lines: list[str]) -> Verdict:
 
 
 def resumed(
-    first: int, rise: float = 0.0, norm: float = 0.4, level: float = 2.05, noise: float = 0.03
+    first: int,
+    rise: float = 0.0,
+    norm: float = 0.4,
+    level: float = 2.05,
+    noise: float = 0.03,
+    points: int = 60,
 ) -> list[str]:
     dice = random.Random(first)
     lines = [f" loading checkpoint from /ckpt/gpt at iteration {first}"]
     lines.append(
         f"  successfully loaded checkpoint from /ckpt/gpt [ t 0, p 0 ] at iteration {first}"
     )
-    for n in range(1, 61):
-        loss = level + rise * n / 60 + dice.uniform(-noise, noise)
+    for n in range(1, points + 1):
+        loss = level + rise * n / points + dice.uniform(-noise, noise)
         lines.append(
-            f" iteration {first + 10 * n:8d}/ {first + 600:8d} | lm loss: {loss:.6E} |"
+            f" iteration {first + 10 * n:8d}/ {first + 10 * points:8d} | lm loss: {loss:.6E} |"
             f" grad norm: {norm * dice.uniform(0.9, 1.1):.3f} | number of nan iterations: 0 |"
         )
     return lines
@@ -46,6 +51,9 @@ def resumed(
     ("lines", "code"),
     [
         pytest.param(resumed(24_000), "G1", id="as-it-was"),
+        pytest.param(resumed(24_000, points=14), "G1", id="few-steps"),
+        pytest.param(resumed(24_000, points=9), None, id="too-few-steps"),
+        pytest.param(resumed(24_000, points=14, rise=0.2), None, id="few-and-higher"),
         pytest.param(resumed(24_000, rise=0.2), None, id="higher"),
         pytest.param(resumed(100), None, id="too-early"),
         pytest.param(
@@ -73,6 +81,29 @@ def test_a_late_resume_that_keeps_its_level(
     else:
         assert (told.code, told.confidence < 0.8) == (code, True)
         assert "kept the level" in str(told.cannot_decide)
+
+
+@pytest.mark.parametrize(
+    ("state", "says"), [("RUNNING", "still going"), ("COMPLETED", "completed")]
+)
+def test_what_became_of_a_run_whose_training_cannot_be_told(
+    tmp_path: Path, state: str, says: str
+) -> None:
+    """One that goes on is not called completed."""
+    end = "Unknown" if state == "RUNNING" else "2026-11-12T08:47:14"
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|State|ExitCode|Start|End|Elapsed|NodeList\n"
+        f"77|{state}|0:0|2026-11-12T07:42:00|{end}|01:05:14|n[1-2]\n"
+    )
+    lines = resumed(100, points=60 if state == "COMPLETED" else 40)
+    if state == "RUNNING":
+        lines = [f"2026-11-12 08:{7 + n:02d}:00{line}" for n, line in enumerate(lines)]
+    (tmp_path / "train.out").write_text("\n".join(lines) + "\n")
+
+    told = diagnose(collect(Request((str(tmp_path),))))
+
+    assert told.code is None
+    assert says in told.headline
 
 
 def policy(graded: bool = True, last: str = "0.0012", rise: float = 0.005) -> list[str]:

@@ -30,6 +30,8 @@ GROWN = 3.0
 DENOISER = "step_loss"
 _STEPS_BAR = re.compile(r"\s*Steps: .{1,200}\bloss=\S{1,20}, lr=\d")
 """examples/*/train_*.py of huggingface/diffusers: the postfix of their bars."""
+LATE_POINTS = 12
+"""Fewer losses tell no fall, but do tell a level that a run went on at.  A judgement."""
 MOST_ALIKE = 0.25
 """Of the losses may be one and the same number: more is one that stands, however it is printed."""
 _REWARD = re.compile(
@@ -62,7 +64,7 @@ def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
     """The first and the last loss of a run that went on from a checkpoint, late (which its first
     step tells as well), whose losses stay at the level it went on at while its gradients move,
     none of it that of a model that knows nothing; None elsewhere."""
-    if seen is None or seen.shape != "unclear" or seen.count < SHAPE_POINTS:
+    if seen is None or seen.shape != "unclear" or seen.count < LATE_POINTS:
         return None
     if seen.head is None or seen.tail is None or not 0 < seen.tail <= RISEN * seen.head:
         return None
@@ -80,7 +82,7 @@ def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
         Counter(losses).values()
     ) > MOST_ALIKE * len(losses):
         return None
-    if not _settled(norms) or max(norms) > SETTLED or trend(losses) > RISE_Z:
+    if not _settled(norms, LATE_POINTS) or max(norms) > SETTLED or trend(losses) > RISE_Z:
         return None
     return seen.points[0], seen.points[-1]
 
@@ -118,9 +120,9 @@ def _knows_nothing(facts: Facts, ends: Sequence[float], of_words: bool) -> bool:
     return any(isfinite(loss) and 0 < 2 * loss < level for loss in told)
 
 
-def _settled(norms: Sequence[float]) -> bool:
-    """Whether gradients are there and do not grow."""
-    if len(norms) < SHAPE_POINTS or not all(isfinite(n) and n > 0 for n in norms):
+def _settled(norms: Sequence[float], least: int = SHAPE_POINTS) -> bool:
+    """Whether so many gradients are there and do not grow."""
+    if len(norms) < least or not all(isfinite(n) and n > 0 for n in norms):
         return False
     half = len(norms) // 2
     return median(norms[half:]) <= GROWN * median(norms[:half])

@@ -82,7 +82,8 @@ def why_open(
 ) -> tuple[str, tuple[str, ...]]:
     """The headline by how the run ended, and what cannot be decided."""
     if healthy is not None:
-        return "The run completed; whether it trained well cannot be told", tuple(doubts)
+        so_far = "is still going" if facts.disposition == "running" else "completed"
+        return f"The run {so_far}; whether it trained well cannot be told", tuple(doubts)
     ended = {
         "cancelled": "The run was cancelled; nothing decisive was wrong before it",
         "timeout": "The time limit ended the run; nothing read shows whether it was advancing",
