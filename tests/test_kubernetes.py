@@ -274,6 +274,27 @@ def test_a_list_with_the_nodes_of_pods(tmp_path: Path, status: str, code: str | 
     assert [place.host for place in told.culprits] == ["pool-7"] * (code is not None)
 
 
+TOOLKIT = (
+    "2026-03-02T09:00:41Z   Warning   Failed   pod/{}   Error: failed to create containerd task:"
+    " OCI runtime create failed: nvidia-container-cli: initialization error: nvml error:"
+    " driver/library version mismatch: unknown\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("pod", "host"), [("llm-worker-3", "pool-7"), ("llm-worker-0", "pool-8"), ("llm-9", None)]
+)
+def test_a_container_that_its_node_could_not_start(
+    tmp_path: Path, pod: str, host: str | None
+) -> None:
+    """The row of the event names the pod, a list its node; one that is not listed names none."""
+    (tmp_path / "pods.txt").write_text(WIDE.format("CreateContainerError"))
+    told = verdict(tmp_path, TOOLKIT.format(pod), "")
+
+    assert told.code == "F4"
+    assert [place.host for place in told.culprits] == ([host] if host else [])
+
+
 @pytest.mark.parametrize(
     "said",
     [

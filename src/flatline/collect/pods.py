@@ -35,6 +35,8 @@ _STARTED, _FAILING = (re.compile(rf"\b{said} container (\S{{1,64}})")
                       for said in ("Started", "restarting failed"))  # fmt: skip
 _ROW = re.compile(r"(?:\S+ {2,})?(?P<pod>\S+) {2,}\d{1,3}/\d{1,3} ")
 """Of `kubectl get pods`, with its namespace or without."""
+_EVENT = re.compile(r"(?:\S+ +){0,2}(?:Normal|Warning) +\w+ +pods?/(?P<pod>[\w.-]{1,253}) ")
+"""Of `kubectl get events`, with a namespace or without."""
 
 
 @dataclass(slots=True)
@@ -83,7 +85,7 @@ def of_pods(
 ) -> list[Match]:
     """The matches of one file, those of pods on their nodes and in their time; `nodes` are those
     of pods that were listed, `previous` whether the log is that of the container before."""
-    if not any(match.signature.origin == ORIGIN for match in matches):
+    if not any(m.signature.origin == ORIGIN or _EVENT.match(m.cite.text) for m in matches):
         return list(matches)
     placed, described = _on_nodes(evicted_for_something(matches, _near), nodes), _Description()
     for match in placed:
@@ -95,7 +97,7 @@ def of_pods(
 
 def _on_nodes(matches: Sequence[Match], nodes: Mapping[str, str]) -> list[Match]:
     """What Kubernetes says of a pod below the line of its node, up to the next one's, or in the
-    row of a list that names it."""
+    row of a list that names it; what anything says of one in the row of an event."""
     out, node = [], None
     for match in sorted(matches, key=lambda one: one.cite.line):
         host = None
@@ -104,6 +106,8 @@ def _on_nodes(matches: Sequence[Match], nodes: Mapping[str, str]) -> list[Match]
         elif match.signature.origin == ORIGIN and match.cite.place.host is None:
             row = _ROW.match(match.cite.text)
             host = node if row is None else nodes.get(row["pod"])
+        if match.cite.place.host is None and (event := _EVENT.match(match.cite.text)):
+            host = nodes.get(event["pod"])
         if host:
             place = replace(match.cite.place, host=host)
             match = replace(match, cite=replace(match.cite, place=place))
