@@ -382,7 +382,7 @@ class Facts:
             lines: dict[str, list[tuple[str, Sequence[float]]]] = {}
             for track, part in made:
                 lines.setdefault(track.source, []).append(("", track.lines[part]))
-            dated = [(t.source, t.at[p]) for t, p in made if t.at[p.start] == t.at[p.start]]
+            dated = [(t.source, t.at[p]) for t, p in made]
             own = {source: Reach(each) for source, each in lines.items()}
             return own, Reach(dated), len(made) < len(spans)
 

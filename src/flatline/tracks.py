@@ -206,10 +206,13 @@ class Reach:
     """
 
     def __init__(self, streams: Iterable[tuple[str, Sequence[float]]]) -> None:
-        """Each with its owner, whose streams a question may leave out."""
+        """Each with its owner, whose streams a question may leave out; nan stands for what is not
+        known of one."""
         self._first, self._last = _Extremes(), _Extremes()
         self._owners: set[str] = set()
-        for owner, values in streams:
+        for owner, stream in streams:
+            if not (values := _known(stream)):
+                continue
             self._owners.add(owner)
             self._first.add(owner, values)
             self._last.add(owner, [-value for value in reversed(values)])
@@ -221,6 +224,13 @@ class Reach:
     def after(self, value: float, without: str | None = None) -> int | None:
         """The most values beyond this one that a stream has; None where there is no stream."""
         return self._last.below(-value, without) if self._owners - {without} else None
+
+
+def _known(values: Sequence[float]) -> Sequence[float]:
+    """Those of a stream that are known; none where few are, or its last is not: an evaluation may
+    be printed without a date, but what stands behind the last date would be missed."""
+    known = [value for value in values if value == value]
+    return known if values[-1] == values[-1] and 2 * len(known) >= len(values) else ()
 
 
 class _Extremes:

@@ -59,6 +59,7 @@ EXPLAINS = {
     "A1/config": "a non-finite loss or gradient makes the program stop itself",
     "A3/data": "a non-finite loss or gradient makes the program stop itself",
     "E3": "a run that diverged was stopped before its plan",
+    "F3/diverged": "the limit ended a run whose steps had been in vain since its loss was lost",
 }
 FEW = {"non-finite": 3, "dead-plateau": SHAPE_POINTS, "spiked": SHAPE_POINTS}
 """Points below which these shapes are believed less."""

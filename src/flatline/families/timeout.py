@@ -27,9 +27,12 @@ from dataclasses import replace
 from flatline.facts import Facts
 from flatline.judging.by_steps import MOST_SLACK, Laid, added_up, laid
 from flatline.judging.claims import claim
+from flatline.judging.loss import curve
 from flatline.judging.pace import Pace, pace, silence, wall
+from flatline.judging.shapes import SHAPE_POINTS
 from flatline.judging.steering import scheduler
-from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Progress
+from flatline.model import PRINTED, Action, Cite, Claim, Cleared, Finding, Judgement, Progress
+from flatline.tracks import LEARNED
 
 CODE = "F3"
 NAME = "timeout"
@@ -50,6 +53,9 @@ UNDATED, UNACCOUNTED = 0.75, 0.45
 """Both the log and the record say that the limit was met; neither, that steps were made then."""
 ONE_BAR = 0.45
 """One drawing of a bar, kept: that it had moved until then, and nothing of how long it stood."""
+DIVERGED = "diverged"
+LOST = ("non-finite", "spiked", "dead-plateau")
+"""Shapes of a loss that E1 is confident of."""
 MANY, ALIKE = 50, 0.2
 """tqdm's rate is a moving mean of ten drawings or so (smoothing=0.3): of fewer steps it is the
 mean of all by its making. By how much the two may differ is a judgement."""
@@ -152,6 +158,19 @@ def _kept_its_pace(bar: Progress) -> bool:
     return abs(bar.since_s / (bar.step * bar.step_s) - 1) <= ALIKE
 
 
+def _diverged(facts: Facts) -> bool:
+    """Whether the steps it made had long been in vain, beyond doubt: the limit cut no training
+    short then."""
+    seen = curve(facts)
+    return (
+        seen is not None
+        and seen.shape in LOST
+        and seen.count >= SHAPE_POINTS
+        and seen.track.format != LEARNED
+        and seen.track.loss_name != PRINTED
+    )
+
+
 def _finding(
     facts: Facts,
     ends: list[Cite],
@@ -168,6 +187,7 @@ def _finding(
     return Finding(
         code=CODE,
         summary=f"The time limit ended the run{step}{plan} while it was making progress",
+        fault_class=DIVERGED if _diverged(facts) else None,
         attribution="job",
         strength=strength,
         most=most,

@@ -1,0 +1,52 @@
+"""A limit that ended a run whose loss had been lost long before: the loss is the verdict."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+
+START, STEPS, EACH_S = datetime(2026, 4, 3, 8, tzinfo=UTC), 400, 30
+
+
+def fell(n: int) -> float:
+    return 2 + 6 / (1 + n / 20) + 0.02 * (n % 7 - 3)
+
+
+def spiked(n: int) -> float:
+    return fell(n) if n < 200 else 7.4 + 0.03 * (n % 5)
+
+
+def came_back(n: int) -> float:
+    return fell(n) if n < 200 or n > 215 else 7.4
+
+
+def not_a_number(n: int) -> float:
+    return fell(n) if n < 200 else float("nan")
+
+
+@pytest.mark.parametrize(
+    ("loss", "code"),
+    [(fell, "F3"), (came_back, "F3"), (spiked, "E1"), (not_a_number, "E1")],
+)
+def test_what_a_limit_cut_short(tmp_path: Path, loss: Callable[[int], float], code: str) -> None:
+    """A spike that is come back from is none."""
+    lines = [
+        f"{START + timedelta(seconds=EACH_S * n):%Y-%m-%d %H:%M:%S} step {n}/5000"
+        f" loss {loss(n):.4f}"
+        for n in range(STEPS)
+    ]
+    end = START + timedelta(seconds=EACH_S * STEPS)
+    lines.append(f"slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT {end:%Y-%m-%dT%H:%M:%S} DUE TO"
+                 " TIME LIMIT ***")  # fmt: skip
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+
+    told = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (told.code, told.confidence >= 0.8) == (code, True)
+    assert {one.finding.code for one in told.findings} >= {"F3"}
