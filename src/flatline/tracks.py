@@ -211,7 +211,7 @@ class Reach:
         self._first, self._last = _Extremes(), _Extremes()
         self._owners: set[str] = set()
         for owner, stream in streams:
-            if not (values := _known(stream)):
+            if (values := _known(stream)) is None:
                 continue
             self._owners.add(owner)
             self._first.add(owner, values)
@@ -226,11 +226,12 @@ class Reach:
         return self._last.below(-value, without) if self._owners - {without} else None
 
 
-def _known(values: Sequence[float]) -> Sequence[float]:
-    """Those of a stream that are known; none where few are, or its last is not: an evaluation may
+def _known(values: Sequence[float]) -> Sequence[float] | None:
+    """Those of a stream that are known; None where few are, or its last is not: an evaluation may
     be printed without a date, but what stands behind the last date would be missed."""
     known = [value for value in values if value == value]
-    return known if values[-1] == values[-1] and 2 * len(known) >= len(values) else ()
+    ends = not values or values[-1] == values[-1]
+    return known if ends and 2 * len(known) >= len(values) else None
 
 
 class _Extremes:
