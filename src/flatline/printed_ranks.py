@@ -165,7 +165,8 @@ def completed(
     of every host are a block, or every so-manieth.
 
     Half of a host's ranks tell it; or one of them, where only one of the two ways fits what is
-    known of every host, or blocks alone put all that is known on the hosts in their order.
+    known of every host, or blocks alone put all that is known on the hosts in their order.  One
+    host of which nothing is known has what is left, where most of every other is known.
     """
     each, rest = divmod(world or 0, len(hosts) or 1)
     known = {rank: min(names) for rank, names in of.items() if len(names) == 1}
@@ -183,9 +184,12 @@ def completed(
         lone = (len(on) == len(hosts) and not fit[1 - at]) or (
             at == 0 and ordered[0] and not (fit[1] and ordered[1])
         )
-        if not lone and len(on) < 2:
+        if not lone and len(on) < 2 and len(hosts) > 2:
             continue
         beside = {n: host for n, host in on.items() if lone or 2 * told[n] >= each}
+        left = {*hosts} - {*on.values()}
+        if len(left) == 1 and not fit[1 - at] and all(2 * told[n] > each for n in on):
+            beside |= dict.fromkeys({*parts} - {*on}, left.pop())
         return {rank: beside[parts[rank]] for rank in range(count)
                 if rank not in of and parts[rank] in beside}  # fmt: skip
     return {}

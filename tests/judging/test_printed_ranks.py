@@ -143,6 +143,11 @@ TURNS = {rank: {HOSTS[rank % 2]} for rank in (0, 1, 2, 3, 4, 6, 7)}
         ({0: {"n1"}}, {}),
         ({0: {"n1"}, 1: {"n1"}, 4: {"n1"}}, {}),
         ({rank: {"n1"} for rank in range(6)}, {}),
+        ({rank: {"n1"} for rank in range(4)}, dict.fromkeys(range(4, 8), "n2")),
+        ({rank: {"n2"} for rank in range(4)}, dict.fromkeys(range(4, 8), "n1")),
+        ({rank: {"n1"} for rank in (1, 3, 5)}, {7: "n1"} | dict.fromkeys((0, 2, 4, 6), "n2")),
+        ({0: {"n1"}, 1: {"n1"}}, {2: "n1", 3: "n1"}),
+        ({rank: {"n3"} for rank in range(4)}, {}),
     ],
     ids=[
         "blocks",
@@ -158,6 +163,11 @@ TURNS = {rank: {HOSTS[rank % 2]} for rank in (0, 1, 2, 3, 4, 6, 7)}
         "the first",
         "one host of both",
         "one host",
+        "all of one host",
+        "all of the second",
+        "most of one, in turns",
+        "half of one",
+        "one that is none of both",
     ],
 )
 def test_who_said_nothing_is_where_its_neighbours_are(
