@@ -96,6 +96,31 @@ def test_what_it_cost_and_where_is_told(tmp_path: Path) -> None:
     assert any("Saved checkpoint" in str(cite) for cite in verdict.shows[1].cites)
 
 
+@pytest.mark.parametrize(
+    ("stands", "state", "code"),
+    [
+        ({300: 100.0}, "COMPLETED", "G1"),
+        ({300: 100.0}, "RUNNING", "C6"),
+        ({300: 100.0, 450: 100.0}, "COMPLETED", "C6"),
+        ({300: 200.0}, "COMPLETED", "C6"),
+    ],
+    ids=["once", "of a run that goes on", "twice", "longer"],
+)
+def test_a_short_wait_of_a_run_that_is_done(
+    tmp_path: Path, stands: dict[int, float], state: str, code: str
+) -> None:
+    """It is told of, and is no fault of it."""
+    begun = [606.0, 606.0 + 303 + stands[300]][: len(stands)]
+    lines: list[Line] = []
+    for at, lasted in zip(begun, stands.values(), strict=True):
+        lines += [(at + 5, "gpu1", SILENT), (at + lasted - 2, "gpu1", BACK)]
+
+    verdict = run(tmp_path, stands, lines, state=state)
+
+    assert verdict.code == code
+    assert "C6" in {one.finding.code for one in verdict.findings}
+
+
 def test_a_hung_task_alone_is_not_told_with_confidence(tmp_path: Path) -> None:
     """It names neither server nor disk: a driver may hold it."""
     verdict = run(tmp_path, PAUSE, [(790, "gpu2", HUNG)])

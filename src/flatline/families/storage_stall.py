@@ -246,7 +246,6 @@ def _stood_still(facts: Facts, waited: Stalled) -> Finding:
     times = len(waited.pauses)
     longest = max(waited.pauses, key=lambda pause: pause.lost_s)
     counted = resent(facts, (longest.begins, longest.ends + SILENT_S))
-    share = waited.lost_s / waited.stood.wall_s
     still = _spell(waited.lost_s) + (f" in {times} pauses" if times > 1 else "")
     onset = first.begins if not waited.stood.off_s else _first_line(told)
     unread = not shared and tasks is None and len(facts.log_files(KERNEL)) < len(facts.hosts)
@@ -263,11 +262,12 @@ def _stood_still(facts: Facts, waited: Stalled) -> Finding:
             *((counted.shows,) if counted is not None else ()),
         ),
         implies=(
-            claim(f"The steps that had to wait for it cost {share:.0%} of the run's time; the"
-                  " model code did not cause it.", told.first.cite),
+            claim(f"The steps that had to wait for it cost {waited.share:.0%} of the run's time;"
+                  " the model code did not cause it.", told.first.cite),
         ),
         strength=told.first.strength,
         most=DOUBTED if told.first.strength < WEAK else 1.0,
+        role="warning" if waited.got_over(facts) else "cause",
         severity="degraded",
         took_s=(waited.lost_s, waited.stood.wall_s),
         culprits=culprits,

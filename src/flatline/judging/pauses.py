@@ -48,6 +48,8 @@ APART_S = 60.0
 """Lines closer to one another tell of one event: kernels repeat themselves."""
 COST, COST_S = 0.03, 60.0
 """Of the run's time, and seconds: repeats of one run differ by 2 % (docs/design/slow-runs.md)."""
+ONCE = 0.1
+"""Of the time of a run that is done.  A judgement."""
 SHIFT_S, SHIFTS = 5.0, 400
 """Steps in which undated pauses are moved to where the most lines lie in them, and how many of
 them are tried at most."""
@@ -93,6 +95,14 @@ class Stalled:
     @property
     def lost_s(self) -> float:
         return sum(pause.lost_s for pause in self.pauses)
+
+    @property
+    def share(self) -> float:
+        return self.lost_s / self.stood.wall_s
+
+    def got_over(self, facts: Facts) -> bool:
+        """Whether it was one short wait of a run that is done: nothing of it is left to mend."""
+        return facts.disposition == "completed" and len(self.pauses) == 1 and self.share < ONCE
 
 
 def stood(facts: Facts) -> Stood | None:
