@@ -25,6 +25,8 @@ LOG, KERNEL, SCHEDULER, METRICS, DUMPS, EVENTS = (
 """Stores: the kinds of telemetry a run can leave behind."""
 LEARNED = "unnamed"
 """The format of steps whose words no format knows: what their numbers are was learned."""
+ROUNDED = 0.015
+"""How far an epoch counted on from two that are told to two decimals may be off."""
 GOES_ON_AFTER = 2
 """Steps printed after a line before it counts as survived: ranks print a step or two late."""
 LEAVING_LINES = 60
@@ -339,8 +341,8 @@ def reached(track: Track, span: range, plan: Plan) -> bool:
 
     The next one, a printing interval on, would lie beyond the plan: a stream that prints step 10,
     20 ... is not at its end at 90 of 100.  A stream that begins at step 0 ends one before its
-    plan.  Without a plan in steps the epochs decide, where a point stands for a whole epoch or
-    says which part of it is done.
+    plan.  Without a plan in steps, or where the points bear no number, the epochs decide, where a
+    point stands for a whole epoch or says which part of it is done.
     """
     steps = [step for step in track.steps[span.start : span.stop] if step >= 0]
     planned = track.planned or plan.steps
@@ -350,7 +352,8 @@ def reached(track: Track, span: range, plan: Plan) -> bool:
         before = next((step for step in reversed(steps) if step < steps[-1]), steps[-1] - 1)
         zero = min(step for step in track.steps if step >= 0) == 0
         return 2 * steps[-1] - before > planned - zero
-    return not planned and _last_epoch(track, span, track.epochs or plan.epochs)
+    by_epochs = not planned or not steps
+    return by_epochs and _last_epoch(track, span, track.epochs or plan.epochs)
 
 
 def _last_epoch(track: Track, span: range, planned: float | None) -> bool:
@@ -363,7 +366,8 @@ def _last_epoch(track: Track, span: range, planned: float | None) -> bool:
     if all(epoch == floor(epoch) for epoch in epochs):
         rising = all(b > a for a, b in pairwise(epochs))
         return rising and last == base + planned - 1
-    return 2 * last - before > base + planned >= last > before
+    end = base + planned
+    return end >= last > before and (last == end or 2 * last - before > end + ROUNDED)
 
 
 HANDLED = "handled"

@@ -141,12 +141,51 @@ def test_room_for_another_step(steps: tuple[int, ...], planned: int, end: bool) 
         ((0.5, 1.0, 1.5, 2.0, 2.5), 3, False),
         ((1.0, 1.5, 2.0, 2.5, 3.0, 3.5), 3, False),
         ((1.1, 1.5, 1.9, 2.3, 2.7, 3.1, 3.5, 3.9), 3, True),
+        ((0.03, 1.93, 1.97, 2.0), 2, True),
+        ((0.03, 1.9, 1.93, 1.97), 2, False),
     ],
 )
 def test_room_for_another_epoch(epochs: tuple[float, ...], planned: int, end: bool) -> None:
     """Whole epochs, one a line; or parts of them."""
     made = track(*((None, epoch) for epoch in epochs))
     assert reached(made, range(len(made)), Plan(epochs=planned)) is end
+
+
+def test_points_without_a_number_beside_a_plan_in_steps() -> None:
+    """Their epochs tell; not where they count steps, for which the plan is."""
+    bare, counted = (
+        track(*((step and step * n, n / 2) for n in range(1, 5))) for step in (None, 10)
+    )
+    plan = Plan(steps=80, epochs=2)
+
+    assert reached(bare, range(4), plan) is True
+    assert reached(bare, range(3), plan) is False
+    assert reached(counted, range(4), plan) is False
+
+
+@pytest.mark.parametrize(
+    ("logged", "below", "end"),
+    [
+        (40, "", True),
+        (39, "", False),
+        (38, "***** train metrics *****\n  epoch      =  2.0\n", True),
+        (38, "***** eval metrics *****\n  epoch      =  2.0\n", False),
+        (38, "***** train metrics *****\nTraceback (most recent call last):\n"
+         '  File "t.py", line 3, in <module>\n    save()\nValueError: no folder\n', False),
+    ],
+    ids=["the last epoch", "one short of it", "the summary", "of an evaluation", "and then fails"],
+)  # fmt: skip
+def test_a_trainer_that_logs_epochs_alone(
+    tmp_path: Path, logged: int, below: str, end: bool
+) -> None:
+    head = "***** Running training *****\n  Num Epochs = 2\n  Total optimization steps = 600\n"
+    rows = "".join(
+        f"{{'loss': {2.5 - n / 40:.4f}, 'learning_rate': 9.5e-06, 'epoch': {n / 20:.2f}}}\n"
+        for n in range(1, logged + 1)
+    )
+    found = verdict(tmp_path, head + rows + below)
+
+    assert (found.run.disposition == "completed") is end
 
 
 def test_what_is_said_goes_before_what_was_set() -> None:

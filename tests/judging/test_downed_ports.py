@@ -136,20 +136,30 @@ ENDS = (
     " status=IBV_WC_RETRY_EXC_ERR(12) opcode=0 len=0 vendor err 129 (Send) hca mlx5_1\n"
 )
 ETHERNET = "igb 0000:c1:00.0 eno1: igb: eno1 NIC Link is Down"
+NO_PEER = (
+    "pod01:7100:7400 [1] NCCL WARN NET/OFI Request 0x7e01c0 completed with error. RC: 5. Error: 5"
+    " (Input/output error). Completed length: 0, Request: {{ dev: 1, direction: RECV }}\n"
+)
+SLINGSHOT = "cxi_core 0000:dd:00.0: hsn3: CXI_EVENT_LINK_DOWN"
 INFINIBAND = "mlx5_core 0000:41:00.0 enp65s0f0np0: Link down"
 
 
 def blamed(
-    folder: Path, peer: str, fell: float | None = None, kernel: str = ""
+    folder: Path,
+    peer: str,
+    fell: float | None = None,
+    kernel: str = "",
+    ends: str = ENDS,
+    lost: tuple[tuple[str, float], ...] = (("pod02", 1170),),
 ) -> list[str | None]:
     """Hosts blamed for a transport's last line, with steps up to 1150 s; the port of pod02 goes
-    down at `fell`, and its kernel tells of a link at 1170 s."""
+    down at `fell`, and kernels tell of a link when it was `lost`."""
 
     def stamp(seconds: float) -> str:
         return f"{datetime(2026, 3, 4, 8, tzinfo=UTC) + timedelta(seconds=seconds):%FT%T}"
 
     steps = [f"{stamp(25 * n)} step {n * 10}/9000 loss {2 + 1 / (n + 1):.4f}\n" for n in range(47)]
-    (folder / "job.log").write_text("".join(steps) + ENDS.format(peer=peer))
+    (folder / "job.log").write_text("".join(steps) + ends.format(peer=peer))
     (folder / "sacct.txt").write_text(
         "JobID|JobName|State|ExitCode|Start|End|NodeList\n"
         f"42|train|FAILED|1:0|{stamp(0)}|{stamp(1260)}|pod[01-04]\n"
@@ -162,10 +172,11 @@ def blamed(
         for second in range(0, 1300, 15)
     ]
     (folder / "metrics.prom").write_text("".join(lines))
-    if kernel:
-        quiet = [f"{stamp(60 * n)},000000+00:00 audit: type=1400\n" for n in range(19)]
-        said = f"{stamp(1170)},000000+00:00 {kernel}\n"
-        (folder / "pod02.dmesg").write_text("".join(quiet) + said)
+    for host, when in lost if kernel else ():
+        said = [(60.0 * n, "audit: type=1400") for n in range(19)] + [(when, kernel)]
+        (folder / f"{host}.dmesg").write_text(
+            "".join(f"{stamp(at)},000000+00:00 {text}\n" for at, text in sorted(said))
+        )
     verdict = diagnose(collect(Request((str(folder),))))
     assert verdict.code == "C5"
     return [place.host for place in verdict.culprits]
@@ -190,3 +201,24 @@ def test_an_adapter_for_management_carries_no_rdma(
     tmp_path: Path, kernel: str, hosts: list[str]
 ) -> None:
     assert blamed(tmp_path, "10.4.3.3", kernel=kernel) == hosts
+
+
+@pytest.mark.parametrize(
+    ("lost", "hosts"),
+    [
+        ((("pod02", 1170),), ["pod02"]),
+        ((("pod02", 1125),), ["pod02"]),
+        ((("pod01", 1170),), ["pod01"]),
+        ((("pod02", 1170), ("pod03", 1171)), ["pod01"]),
+        ((("pod02", 300),), ["pod01"]),
+        ((("pod02", 1500),), ["pod01"]),
+        ((("pod09", 1170),), ["pod01"]),
+    ],
+    ids=["at the other end", "as the last steps were printed", "its own", "of several",
+         "steps were made after", "after the end", "of another run"],
+)  # fmt: skip
+def test_whose_kernel_lost_a_link_as_a_transport_named_nobody(
+    tmp_path: Path, lost: tuple[tuple[str, float], ...], hosts: list[str]
+) -> None:
+    """Else the host that tells of it is all there is."""
+    assert blamed(tmp_path, "", kernel=SLINGSHOT, ends=NO_PEER, lost=lost) == hosts

@@ -139,3 +139,54 @@ def test_all_wait_for_something_else_as_well(
     assert (verdict.confidence >= 0.8) == (lag == 2)
     if code == "D3":
         assert [place.rank for place in verdict.culprits] == [late]
+
+
+def by_tasks(folder: Path, idle: tuple[tuple[str, int], ...], tasks: int = 8) -> Verdict:
+    """srun's tasks say how long they loaded data; task 2 takes longer for it from 05:10 on, and
+    these cards have gaps since."""
+    rows, lines, at = [], ["ranks: world_size=8"], 60.0
+    for step in range(1, 700):
+        at += 4.6 if at > 600 else 3.0
+        if at > 2340:
+            break
+        lines += [
+            f"{task}: 2026-03-04 05:{int(at) // 60:02d}:{int(at) % 60:02d} INFO step={step}"
+            f" loss={4 - step / 1000 - task / 100:.3f} step_s={4.6 if at > 600 else 3.0}"
+            f" data_s={1.7 if task == 2 and at > 600 else 0.1 + (step + task) % 5 / 100:.3f}"
+            for task in range(tasks)
+        ]
+    for at in range(-300, 2700, 30):
+        for host in ("kx7", "kx8"):
+            for gpu in range(4):
+                busy = 0.66 if (host, gpu) in idle and at > 600 else 0.97
+                rows.append(
+                    f'DCGM_FI_PROF_GR_ENGINE_ACTIVE{{gpu="{gpu}",Hostname="{host}"}}'
+                    f" {busy if 60 < at < 2340 else 0.0} {(T0 + 3600 + at) * 1000}"
+                )
+    (folder / "dcgm.prom").write_text("\n".join(rows) + "\n")
+    (folder / "train.log").write_text("\n".join(lines) + "\n")
+    (folder / "sacct.psv").write_text(SACCT)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_a_task_is_the_rank_whose_card_alone_had_gaps(tmp_path: Path) -> None:
+    """Since it loads longer: one phase, which alone might be chance."""
+    assert told(by_tasks(tmp_path, (("kx7", 2),))) == [(2, "kx7", "2")]
+
+
+@pytest.mark.parametrize(
+    "idle",
+    [(), (("kx8", 1),), (("kx7", 2), ("kx8", 2))],
+    ids=["none has", "another's", "a host's of each"],
+)
+def test_gaps_that_are_not_its_cards_alone(
+    tmp_path: Path, idle: tuple[tuple[str, int], ...]
+) -> None:
+    assert told(by_tasks(tmp_path, idle)) == [(2, None, None)]
+
+
+def test_a_task_of_fewer_than_ranks_is_no_rank(tmp_path: Path) -> None:
+    verdict = by_tasks(tmp_path, (("kx7", 2),), tasks=4)
+
+    assert told(verdict) == [(None, None, None)]
+    assert [place.task for place in verdict.culprits] == [2]

@@ -141,3 +141,51 @@ def test_the_first_of_several_is_no_place_apart(
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert (verdict.code, [place.host for place in verdict.culprits]) == ("F4", named)
+
+
+FAILS = (
+    "[Wed Mar  4 06:{0}:00 2026] LustreError: 15c-8: MGC10.9.0.2@o2ib: The configuration from log"
+    " 'work-client' failed (-5). This may be the result of communication errors.\n"
+)
+GONE = "[Wed Mar  4 06:{0}:00 2026] Lustre: Unmounted work-client\n"
+THERE = "[Wed Mar  4 06:{0}:00 2026] Lustre: Mounted work-client\n"
+UNIT = "[Wed Mar  4 06:{0}:00 2026] systemd[1]: Failed to mount work.mount - /work.\n"
+
+
+@pytest.mark.parametrize(
+    ("image", "kernels", "named"),
+    [
+        ("/work/i/x.sqsh", {"n3": FAILS + GONE}, True),
+        ("/mnt/work/i/x.sqsh", {"n3": GONE, "n2": GONE + THERE}, True),
+        ("/work/i/x.sqsh", {"n3": UNIT}, True),
+        ("/work/i/x.sqsh", {"n3": GONE + THERE}, False),
+        ("/work/i/x.sqsh", {"n3": GONE, "n2": GONE}, False),
+        ("/work/i/x.sqsh", {"n2": GONE}, False),
+        ("/home/me/i/work/x.sqsh", {"n3": GONE}, False),
+        ("/work2/i/x.sqsh", {"n3": UNIT}, False),
+        ("/work/i/x.sqsh", {"n3": GONE.replace("06:", "09:")}, False),
+    ],
+    ids=["its own log says so", "the other's was mounted again", "its unit failed",
+         "was mounted again", "on several", "on another", "a folder of that name",
+         "another of like name", "after the end"],
+)  # fmt: skip
+def test_what_is_not_mounted_on_the_one_host(
+    tmp_path: Path, image: str, kernels: dict[str, str], named: bool
+) -> None:
+    """An image that all ask for is there for the others; this one has not the place it is on."""
+    ends = (
+        "srun: error: n3: task 2: Exited with exit code 1\n"
+        "srun: error: n[1-2,4]: tasks 0-1,3: Terminated\n"
+    )
+    said = f"slurmstepd: error: pyxis:     [ERROR] No such file or directory: {image}\n"
+    (tmp_path / "slurm-44.out").write_text(PYXIS + said + ends)
+    (tmp_path / "sacct.psv").write_text(RECORD)
+    (tmp_path / "kernel").mkdir()
+    for host, lines in kernels.items():
+        dated = "".join(line.format(n) for n, line in enumerate(lines.splitlines(True), 10))
+        (tmp_path / "kernel" / f"{host}.log").write_text(dated)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "F4"
+    assert [place.host for place in verdict.culprits] == (["n3"] if named else [])
+    assert (verdict.attribution == "infrastructure") == named

@@ -60,6 +60,8 @@ def said(line: str) -> list[Progress]:
         ("2026-01-01 12:00:00 INFO Training complete.", "finished", None, None),
         ("[rank0] INFO training finished in 123.4s", "finished", None, None),
         ("=== Training done! ===", "finished", None, None),
+        ("[2026-01-01 12:00:00] INFO [trainer:88] Training loop complete", "finished", None, None),
+        ("Training loop has finished.", "finished", None, None),
         ("I0101 12:00:00.0 7 main.py:3] Training complete at step 300", "finished", 300, None),
         (
             "2026-01-01 12:00:00,1 training finished, best epoch 45 (dice 0.84)",
@@ -79,6 +81,25 @@ def test_facts(line: str, kind: str, step: int | None, epoch: float | None) -> N
     """Plain statements in the past or present."""
     (value,) = said(line)
     assert (value.kind, value.step, value.epoch) == (kind, step, epoch)
+
+
+@pytest.mark.parametrize(
+    ("before", "kinds"),
+    [
+        (["Run canceled due to time limit reached, stopping in 10 more steps..."], []),
+        (["Run cancelled due to a tag"], []),
+        (["Run canceled, stopping in 10 more steps..."], []),
+        (["Run canceled due to a tag", "Checkpoint successfully loaded"], ["finished"]),
+        (["Checkpoint successfully loaded", "Run canceled due to a tag"], []),
+        (["Dry run canceled"], ["finished"]),
+    ],
+)
+def test_an_end_after_the_run_was_called_off_is_none(before: list[str], kinds: list[str]) -> None:
+    """Up to where it is taken up again."""
+    reader = markers.Reader()
+    lines = [*before, "INFO Training loop complete"]
+
+    assert [value.kind for line in lines for value in reader.feed(line)] == kinds
 
 
 def test_torchtitan_names_the_plan_where_it_starts() -> None:
@@ -139,6 +160,9 @@ def test_torchtitan_names_the_plan_where_it_starts() -> None:
         "Once training is done, run eval",
         "Epoch 3 training complete",
         "Training completed epoch 3",
+        "Training loop complete for epoch 3",
+        "Inner training loop complete",
+        "Before the training loop is complete nothing is written",
         "will go on training from step 0 to 3300",
         "optimizer: nothing to load",
         "warm-up of the training from step 0 to 100",

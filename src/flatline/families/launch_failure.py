@@ -24,6 +24,7 @@ References:
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import replace
 
 from flatline.facts import Facts
@@ -32,6 +33,7 @@ from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.kills import own_exits
 from flatline.judging.leads import Lead, fix, lead, shows, subject
 from flatline.judging.steering import leave_out
+from flatline.judging.unmounted import unmounted
 from flatline.model import (
     Action,
     Claim,
@@ -92,7 +94,9 @@ def judge(facts: Facts) -> Judgement:
     if found is None:
         return _prolog(facts) or _ran(facts)
     found, alone = _on_one_host(facts, found)
-    others = alone and any(_ended_too(facts, found, p.host) for p in found.culprits if p.host)
+    others = len(alone) == 1 and any(
+        _ended_too(facts, found, p.host) for p in found.culprits if p.host
+    )
     first = found.first
     if first.started:
         return None
@@ -131,12 +135,18 @@ def _on_one_host(facts: Facts, found: Lead) -> tuple[Lead, tuple[Claim, ...]]:
     of_the_job = found.first.attribution == "job"  # the same on every host, which came first
     if host is None or found.culprits or found.scope == "all" or of_the_job:
         return found, ()
-    if _ended_too(facts, found, host) and _of_all_hosts(facts, found):
+    lacks = unmounted(facts, host, _around(facts, found))
+    if lacks is None and _ended_too(facts, found, host) and _of_all_hosts(facts, found):
         return found, ()
     place = Place(host=host)
     said = claim(f"Of {len(facts.hosts)} hosts only the tasks of {host} left with an error",
                  next(iter(left.values())))  # fmt: skip
-    return replace(found, scope="place", culprits=(place,)), (said,)
+    found = replace(found, scope="place", culprits=(place,))
+    if lacks is None:
+        return found, (said,)
+    first = replace(found.first, attribution="infrastructure")
+    why = claim(f"By its own log {host} has not mounted what was looked for", lacks)
+    return replace(found, first=first), (said, why)
 
 
 def _ended_too(facts: Facts, found: Lead, host: str) -> bool:
@@ -151,10 +161,15 @@ def _ended_too(facts: Facts, found: Lead, host: str) -> bool:
 def _of_all_hosts(facts: Facts, found: Lead) -> bool:
     """Whether the lines around speak of what every host asks for alike, as an image or a registry,
     and of nothing that a host has of its own, as a mount or a disk."""
+    said = _around(facts, found)
+    return any(map(_SHARED.search, said)) and not any(map(_ITS_OWN.search, said))
+
+
+def _around(facts: Facts, found: Lead) -> Sequence[str]:
+    """The lines beside the one that says that it failed."""
     cite = found.first.cite
     first = max(1, cite.line - BESIDE)
-    said = facts.lines(cite.source, first, cite.line - first + BESIDE)
-    return any(map(_SHARED.search, said)) and not any(map(_ITS_OWN.search, said))
+    return facts.lines(cite.source, first, cite.line - first + BESIDE)
 
 
 def _prolog(facts: Facts) -> Finding | None:

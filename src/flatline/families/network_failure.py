@@ -35,7 +35,7 @@ from flatline.judging.both_ends import broke, closed_at_the_end
 from flatline.judging.bygone import over
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import Failure, of_family
-from flatline.judging.downed_ports import BEFORE, Downed, downed
+from flatline.judging.downed_ports import BEFORE, Downed, downed, lost_its_link
 from flatline.judging.group_setup import lost_in_the_making
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
@@ -162,7 +162,7 @@ def _found(facts: Facts) -> Finding | None:
     if ports is not None and _of_an_end(facts, ports, peers):
         return _by_ports(facts, found, ports, lines[0].what.rstrip("."))
     if not peers:
-        return found
+        return _by_its_link(facts, found, lines) or found
     named = {f.match.groups["peer"] for f in peers if f.match is not None}
     tellers = {(f.place.host, number(f.place)) for f in peers}
     if len(named) == 1 and len(tellers) > 1:
@@ -175,6 +175,20 @@ def _found(facts: Facts) -> Finding | None:
         resubmit="unknown",
         actions=found.actions[-1:],
     )
+
+
+def _by_its_link(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Finding | None:
+    """The finding with the host whose kernel lost a link as a transport gave up that names no
+    peer, on whichever host: what is at the other end errs alike."""
+    of_kernels = [f for f in lines if f.signature is not None and f.signature.id == DOWN]
+    told = [f for f in lines if f.cite.source not in facts.kernel_files]
+    lost = lost_its_link(facts, found, of_kernels) if told else None
+    if lost is None:
+        return None
+    blamed = _at_fault(facts, found, (Place(host=lost.place.host),), [lost], told)
+    order = (lost.cite.source, lost.cite.line)
+    strength = max(blamed.strength, BY_PORT)
+    return replace(blamed, strength=strength, onset=lost.cite.at, order=order)
 
 
 def _beside(own: Failure, peers: Sequence[Failure]) -> bool:

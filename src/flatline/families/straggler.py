@@ -254,24 +254,24 @@ def _behind(facts: Facts, behind: Behind) -> Finding:
 
 def _slow_itself(facts: Facts, slow: Slow) -> Finding:
     """By what each of a few ranks printed of its own work."""
-    hosts = (slow.place.host,) if slow.place.host else ()
-    both = slow.became and slow.waited
+    places, cards = on_its_card(facts, (slow.place,), _measured)
+    hosts = tuple(place.host for place in places if place.host)
     return Finding(
         code=CODE,
-        summary=f"{slow.place} works {slow.times:.1f} times as long as the others on what it does"
+        summary=f"{places[0]} works {slow.times:.1f} times as long as the others on what it does"
         f" by itself, {slow.part:.0%} of each step",
         fault_class="late-rank",
         attribution="infrastructure",
-        shows=(slow.shows,),
+        shows=(slow.shows, *cards),
         implies=(
             claim("A synchronised step is as long as its slowest rank's work"
                   + ("; the others wait for it in the collective" if slow.waited else "")
                   + ("; it was as fast as they before" if slow.became else "") + ".",
                   *slow.shows.cites),
         ),
-        strength=0.65 if both and slow.ranks > 2 else 0.55,
+        strength=0.65 if slow.became and slow.waited and slow.ranks > 2 else 0.55,
         severity="degraded",
-        culprits=(slow.place,),
+        culprits=places,
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 from flatline.facts import Facts
 from flatline.judging.anchored import Anchored, anchored
-from flatline.judging.bursts import Aligned, align, marked
+from flatline.judging.bursts import CHANCE, Aligned, align, marked
 from flatline.judging.claims import claim
 from flatline.judging.gpus import BUSY_RATIO, Readings, readings, whole_hosts
 from flatline.judging.shifted import shifted
@@ -83,14 +83,16 @@ class Fleet:
     def names(self) -> dict[str, Place]:
         return {str(place): place for place in self.read.rows}
 
-    def in_slow_phases(self, ratio: float, floor: float, *, rare: bool) -> Aligned | None:
+    def in_slow_phases(
+        self, ratio: float, floor: float, *, rare: bool, chance: float = CHANCE
+    ) -> Aligned | None:
         """The GPUs beyond `ratio` of the others of their model (above, or below where it is less
-        than 1), by their spread and by `floor` at least; `rare` as in `align`."""
+        than 1), by their spread and by `floor` at least; `rare` and `chance` as in `align`."""
         low = self.run.low(self.cut)
         slow, fast = ([at for at, mark in enumerate(low) if mark is wanted]
                       for wanted in (True, False))  # fmt: skip
         lit = self._at_work(self._apart(ratio, floor), lambda _: (slow, fast))
-        found = align(lit, low, rare=rare)
+        found = align(lit, low, rare=rare, chance=chance)
         if found is None or not (
             self._few(found.hosts) or (rare and self._alone_changed(found.hosts, slow, fast))
         ):

@@ -19,6 +19,7 @@ from flatline.facts import Facts
 from flatline.judging.bursts import APART_RATIO, LEAST_COUNT
 from flatline.judging.claims import claim, distinct
 from flatline.judging.counters import counted
+from flatline.judging.crashes import Failure
 from flatline.judging.pace import pace
 from flatline.model import Claim, Finding, Place, QueryCite
 
@@ -66,6 +67,25 @@ def downed(facts: Facts, found: Finding) -> Downed | None:
     ports = ", ".join(map(str, places[:_SHOWN])) + (" and more" if len(places) > _SHOWN else "")
     text = f"{ports}: the port {said} as the network failed"
     return Downed(places, (claim(text, *cites[:_SHOWN]),))
+
+
+def lost_its_link(facts: Facts, found: Finding, failed: Sequence[Failure]) -> Failure | None:
+    """The line in which the kernel of one host of the run says, as the traffic stopped, that a
+    port lost its link; None where those of several hosts did, which share what failed."""
+    span, seen = _about(facts, found), pace(facts)
+    if span is None:
+        return None
+    start, end = span
+    if seen is not None:
+        still_s = 2 * (seen.interval_s or 0.0)
+        end = min(end, seen.at + max(BEFORE, timedelta(seconds=still_s)))
+    lost = [
+        f for f in failed
+        if f.cite.at is not None and not f.cite.at_assumed and start <= f.cite.at <= end
+    ]  # fmt: skip
+    hosts = {facts.node_of(f.place.host or "") for f in lost}.intersection(facts.hosts)
+    own = [f for f in lost if facts.node_of(f.place.host or "") in hosts]
+    return own[0] if len(hosts) == 1 else None
 
 
 def _about(facts: Facts, found: Finding) -> tuple[datetime, datetime] | None:

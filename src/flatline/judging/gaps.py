@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection
 from flatline.facts import Facts
 from flatline.judging.apart import fleet
 from flatline.judging.throughput import Course
-from flatline.model import Claim
+from flatline.model import Claim, Place
 
 RESIDENT = ("gpu_engine_active_ratio", "gpu_utilization_ratio")
 """Whether any kernel was there. One that waits in a collective is, all the time: a GPU with gaps
@@ -38,3 +38,17 @@ def gaps_of(facts: Facts, run: Course, hosts: Collection[str]) -> tuple[Claim, .
         asked = (ranks.beside(facts, place, worst, SAID) for place in places[:_SHOWN])
         return tuple(one for one in asked if one is not None)
     return ()
+
+
+def alone_with_gaps(facts: Facts, run: Course) -> tuple[Place, Claim] | None:
+    """The one GPU of which that is so, whether or not it may be by chance: among many GPUs one is
+    easily apart for the length of one phase, but not the one that something else tells of."""
+    for signal in RESIDENT if run.slow else ():
+        ranks = fleet(facts, run, signal)
+        found = ranks and ranks.in_slow_phases(GAPS, LEAST_SPREAD, rare=False, chance=1.0)
+        if ranks is None or not found or len(found.hosts) != 1:
+            continue
+        place = ranks.names()[found.hosts[0]]
+        shows = ranks.beside(facts, place, min(run.slow, key=lambda phase: phase.part), SAID)
+        return None if shows is None else (place, shows)
+    return None

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import ceil, log
 from statistics import median
 
@@ -198,6 +198,8 @@ def _slow(
 ) -> Slow:
     own, usual = _own(rows, [rank]), _own(rows, others)
     place = facts.on_host(rank)
+    if place.rank is None and len(others) + 1 == facts.world_size:  # each task is one of the ranks
+        place = replace(place, rank=place.task, task=None)
     middle = sorted(rows, key=lambda row: row[rank].own_s or 0.0)[len(rows) // 2]
     shown = [middle[rank], *[middle[other] for other in others][:1]]
     cites = [LogCite(*one.cite, facts.text(*one.cite)) for one in shown]

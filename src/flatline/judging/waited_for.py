@@ -14,6 +14,7 @@ from flatline.facts import Facts
 from flatline.judging.at_odds import at_odds
 from flatline.judging.by_work import laid_by_work
 from flatline.judging.claims import cap, claim, distinct, name_places, number
+from flatline.judging.gaps import alone_with_gaps
 from flatline.judging.heartbeats import declared_dead
 from flatline.judging.idle_power import computing, idle
 from flatline.judging.lately import last_counted
@@ -221,6 +222,9 @@ def on_its_card(
     alone = lone_worker(facts, run, ends=True) if run is not None else None
     if alone is not None:
         card, shows = alone.place, (alone.shows,)
+    idled = alone_with_gaps(facts, run) if run is not None else None
+    if idled is not None:
+        card, shows = idled[0], idled[1:]
     if not card.gpu and facts.window is not None:
         link = the_narrow(facts, *(moment.timestamp() for moment in facts.window))
         card, shows = (link[0], link[1:]) if link is not None else (card, shows)

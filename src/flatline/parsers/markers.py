@@ -5,8 +5,9 @@ Resume: "Resuming from checkpoint ... step 1000", "Resumed training at epoch 3",
 "Training starts at step 1001".  Fresh: "No checkpoint found", "training from scratch", "Training
 starts at step 1".  Saved: the past tense with the word checkpoint, or of a weights file named
 after its step.  Loaded: the same with a step or an epoch, for weights to start from are called
-checkpoints too.  Finished: "Training complete" or "Finished Training" as the whole message, and
-that ignite's or Ultralytics' handler stopped it early; "Finished." of a module named train.
+checkpoints too.  Finished: "Training complete" or "Finished Training" as the whole message, which
+may name its loop, unless the run was called off before; that ignite's or Ultralytics' handler
+stopped it early; "Finished." of a module named train.
 
 Refused: intentions and conditions ("will resume", "to resume, run", "if no checkpoint", options,
 configuration), beginnings ("Saving checkpoint", "Loading checkpoint"), failures to do so,
@@ -45,7 +46,8 @@ TRIGGERS = (
     r"(?i:nothing to (load|resume|restore))",
     r"Training starts at step [0-9]",
     r"(?i:train(ing)? from (step|iteration) [0-9])",
-    r"(?i:train(ing)? (is |has |was )?(been )?(complete|finished|done))",
+    r"(?i:train(ing)? (loop )?(is |has |was )?(been )?(complete|finished|done))",
+    r"(?i:run cancell?ed(,| due to ))",
     r"Finished [Tt]raining",
     r"train\.py:[0-9]+\] Finished\.",
     r"EarlyStopping: (Stop training|Training stopped early)",
@@ -137,7 +139,7 @@ _GIVES_UP = re.compile(
 )
 _FINISHED = re.compile(
     r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
-    r"(?:train(?:ing)?(?: run)? (?:is |has |was )?(?:been )?(?:completed?|finished|done)"
+    r"(?:train(?:ing)?(?: run| loop)? (?:is |has |was )?(?:been )?(?:completed?|finished|done)"
     r"|finished training|(?<=train\.py:)[0-9]{1,5}\] finished(?=\.\s*$))"
     r"(?: successfully)?(?: (?:in|after):? [0-9][^,;]{0,60}"
     r"| at (?:global )?(?:step|iteration|epoch) [0-9]{1,12}|, best [^\n]{1,80}"
@@ -147,6 +149,8 @@ _FINISHED = re.compile(
     r"(?:[,;.]? (?:exiting|bye|shutting down|good ?bye|cleaning up)(?: now)?)?[\s.!*=#-]*$",
     re.I,
 )
+_CALLED_OFF = re.compile(r"(?i)\brun cancell?ed(?: due to |, stopping in [0-9])")
+"""By OLMo, whose loop then ends in the words of its planned end."""
 _STOPPED_EARLY = re.compile(r"\bEarlyStopping: (?:Stop training|Training stopped early\b)")
 """By handlers of ignite and Ultralytics.  A hand-written loop may say so of a fold or a stage."""
 _AT_THE_END = re.compile(
@@ -234,15 +238,19 @@ def _whole(text: str) -> tuple[Progress, ...]:
 
 
 class Reader:
-    """Each line speaks for itself, but for an end that tells a count: a loop that tells another
-    one later tells how far it is."""
+    """Each line speaks for itself, but for an end that tells a count, where a loop that tells
+    another one later tells how far it is, and for one after the run was called off, up to where
+    one is loaded anew."""
 
     def __init__(self) -> None:
         self._counts: set[int] = set()
+        self._called_off = False
 
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line, and none where it is not the plain statement of a fact."""
         text = text[:2_000]
+        off = self._called_off or _CALLED_OFF.search(text) is not None
+        self._called_off = off and _LOADED.search(text) is None
         if stated := _stated(text):
             return stated
         if (none := _INSTEAD.search(text)) and not _NOT_SAID.search(text, 0, none.end()):
@@ -258,7 +266,7 @@ class Reader:
             return (Progress("checkpoint_saved", step=step_, epoch=epoch),)
         if (step_ is not None or epoch is not None) and _LOADED.search(text):
             return (Progress("checkpoint_loaded", step=step_, epoch=epoch),)
-        if not self._ends(text):
+        if self._called_off or not self._ends(text):
             return ()
         step_, epoch = _position(text.partition(", best ")[0])
         return (Progress("finished", step=step_, epoch=epoch),)
