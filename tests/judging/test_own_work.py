@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import random
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -173,3 +174,27 @@ def test_hostile_rows_are_passed_over(tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert verdict(tmp_path).code is None
+
+
+@pytest.mark.parametrize(("more", "code"), [(0.12, "D3"), (0.02, "G1")])
+def test_reports_that_name_no_step(tmp_path: Path, more: float, code: str) -> None:
+    """They are of the step printed before, and tell of parts of it: what one is longer by has to
+    be much of the whole step."""
+    at, text = datetime(2026, 3, 1, 8, tzinfo=UTC), ""
+    for step in range(20, 400, 20):
+        at += timedelta(seconds=30)
+        text += f"{at:%Y-%m-%d %H:%M:%S} [R0] step {step}/400 loss {8 - step * 0.01:.3f}\n"
+        for rank in range(8) if step % 40 == 0 else ():
+            late = more if rank == 5 else 0.0
+            text += (f"{at:%Y-%m-%d %H:%M:%S} [R{rank}] avg over 40 it: data {0.02 + late:.3f} |"
+                     f" fwd+bwd 1.201 | sync {0.22 - late:.3f}\n")  # fmt: skip
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|State|ExitCode|Start|End|NNodes|NodeList\n"
+        "9|RUNNING|0:0|2026-03-01T08:00:00|Unknown|2|n[1-2]\n"
+    )
+    (tmp_path / "train.log").write_text(text)
+
+    told = verdict(tmp_path)
+
+    assert told.code == code
+    assert [place.rank for place in told.culprits] == ([5] if code == "D3" else [])

@@ -22,6 +22,7 @@ from statistics import median
 
 from flatline.facts import LOG, Facts, FileRead
 from flatline.judging.claims import claim
+from flatline.judging.throughput import pace
 from flatline.model import Claim, LogCite, Place
 
 CHANCE = 0.01
@@ -53,7 +54,10 @@ _TIMED = re.compile(
     rf"(?i)(?<![\w/.])(?:t_|time[_/])?{_PART}{_UNIT}[\"']?(?: ?[:=] ?| {{1,4}})"
     r"(?P<value>\d{1,9}(?:\.\d{1,9})?)(?: ?(?P<after>ms|s(?:ecs?|econds)?)\b|(?=[\s,;|)\]}]|$))"
 )
-_RANK = re.compile(r"(?i)(?<![\w.])(?:global[_ ])?rank[\"']?[ :=#\[]{1,3}(?P<rank>\d{1,5})\b")
+_RANK = re.compile(
+    r"(?i)(?<![\w.])(?:(?:global[_ ])?rank[\"']?[ :=#\[]{1,3}(?=\d{1,5}\b)|\[r(?=\d{1,5}\]))"
+    r"(?P<rank>\d{1,5})"
+)
 _BRACKETED = re.compile(
     r"^\[(?:[^\[\]]{0,60} )?(?P<host>[a-z][a-z0-9-]{0,60}):(?P<rank>\d{1,4})\] "
 )
@@ -81,9 +85,11 @@ class _Spent:
 
 @dataclass(slots=True)
 class _Steps:
-    """Of each step what its ranks spent; a table is a step, by its number."""
+    """Of each step what its ranks spent; a table is a step, by its number, and what names none is
+    of the last that was printed."""
 
     tables: int = 0
+    last: int | None = None
     rows: dict[int, dict[Place, _Spent]] = field(default_factory=dict)
 
     def add(self, step: int, rank: Place, spent: _Spent) -> None:
@@ -115,6 +121,7 @@ class Slow:
 def own_work(facts: Facts) -> Slow | None:
     """None where no rank takes longest nearly every time, or it may only have more to do."""
     ranks, rows = facts.memo("own work", _read).whole()
+    step_s = _step_s(facts)
     least = 1 + ceil(log(1 / CHANCE) / log(len(ranks))) if ranks else 0
     if not ranks or len(rows) < least:
         return None
@@ -122,15 +129,22 @@ def own_work(facts: Facts) -> Slow | None:
         since, before = rows[begin:], rows[:begin]
         if len(since) < least:
             return None
-        rank = _longest(since)
+        rank = _longest(since, step_s)
         if rank is None:
             continue
         others = [other for other in ranks if other != rank]
         became = len(before) >= least and _ratio(before, rank, others) < LONGER
         waited = _waited(since, rank, others)
         if became or waited:
-            return _slow(facts, since, rank, others, became, waited)
+            part = _part(since, rank, others, step_s)
+            return _slow(facts, since, rank, part, became, waited)
     return None
+
+
+def _step_s(facts: Facts) -> float:
+    """How long a step takes, as far as it is known: not all that is in one need be told of."""
+    known = pace(facts)
+    return 1 / median(known.values) if known is not None and known.unit == "steps/s" else 0.0
 
 
 def longest(facts: Facts) -> bool:
@@ -138,10 +152,12 @@ def longest(facts: Facts) -> bool:
     little, and the steps are longer for it; it may only have more to do."""
     ranks, rows = facts.memo("own work", _read).whole()
     enough = bool(ranks) and len(rows) > log(1 / CHANCE) / log(len(ranks))
-    return enough and _longest(rows, 1.0) is not None
+    return enough and _longest(rows, _step_s(facts), 1.0) is not None
 
 
-def _longest(rows: Sequence[Mapping[Place, _Spent]], longer: float = LONGER) -> Place | None:
+def _longest(
+    rows: Sequence[Mapping[Place, _Spent]], step_s: float, longer: float = LONGER
+) -> Place | None:
     """The rank whose own work is the longest nearly every time, by far and at a cost."""
     first = [
         max((one.own_s or 0.0, n, rank) for n, (rank, one) in enumerate(row.items()))[2]
@@ -151,7 +167,7 @@ def _longest(rows: Sequence[Mapping[Place, _Spent]], longer: float = LONGER) -> 
     others = [other for other in rows[0] if other != rank]
     often = first.count(rank) >= OFTEN * len(rows)
     return rank if often and _ratio(rows, rank, others) >= longer and (
-        _part(rows, rank, others) >= LEAST_PART
+        _part(rows, rank, others, step_s) >= LEAST_PART
     ) else None  # fmt: skip
 
 
@@ -165,10 +181,13 @@ def _ratio(rows: Sequence[Mapping[Place, _Spent]], rank: Place, others: Sequence
     return _own(rows, [rank]) / usual if usual > 0 else 0.0
 
 
-def _part(rows: Sequence[Mapping[Place, _Spent]], rank: Place, others: Sequence[Place]) -> float:
+def _part(
+    rows: Sequence[Mapping[Place, _Spent]], rank: Place, others: Sequence[Place], step_s: float
+) -> float:
     usual = _own(rows, others)
     length = median(max((one.own_s or 0.0) + (one.wait_s or 0.0) for one in row.values())
                     for row in rows)  # fmt: skip
+    length = max(length, step_s)
     return (_own(rows, [rank]) - usual) / length if length > 0 else 0.0
 
 
@@ -192,10 +211,11 @@ def _slow(
     facts: Facts,
     rows: Sequence[Mapping[Place, _Spent]],
     rank: Place,
-    others: Sequence[Place],
+    part: float,
     became: bool,
     waited: bool,
 ) -> Slow:
+    others = [other for other in rows[0] if other != rank]
     own, usual = _own(rows, [rank]), _own(rows, others)
     place = facts.on_host(rank)
     if place.rank is None and len(others) + 1 == facts.world_size:  # each task is one of the ranks
@@ -207,8 +227,8 @@ def _slow(
         f"In {len(rows)} steps that all {len(others) + 1} ranks told of, {place} spent {own:.3g} s"
         f" on work of its own (median), the others {usual:.3g} s"
     )
-    return Slow(place, own / usual if usual else 0.0, _part(rows, rank, others), len(others) + 1,
-                became, waited, claim(text, *cites))  # fmt: skip
+    return Slow(place, own / usual if usual else 0.0, part, len(rows[0]), became, waited,
+                claim(text, *cites))  # fmt: skip
 
 
 # --- reading ------------------------------------------------------------------------------------
@@ -220,6 +240,7 @@ def _read(facts: Facts) -> _Steps:
     if len(logs) > MOST_LOGS:
         return found
     for read in logs:
+        found.last = None
         if read.lines <= LOOKED_AT or _taken(facts, read, _Steps(), LOOKED_AT).rows:
             _taken(facts, read, found, LINES)
     return found
@@ -279,6 +300,7 @@ def _line(found: _Steps, text: str, cite: tuple[str, int], place: Place, step: i
             rank = _speaker(text)
         if step is None and (counted := _STEP.search(text)):
             step = int(counted["n"])
+        found.last = step = found.last if step is None else step
         for timed in _TIMED.finditer(text) if step is not None else ():
             spent.add(timed, float(timed["value"]), timed["after"] or timed["unit"])
     if step is not None and (rank.rank is not None or rank.task is not None):

@@ -18,7 +18,7 @@ from flatline.judging.gaps import alone_with_gaps
 from flatline.judging.heartbeats import declared_dead
 from flatline.judging.idle_power import computing, idle
 from flatline.judging.lately import last_counted
-from flatline.judging.lone_worker import lone_worker
+from flatline.judging.lone_worker import lone_card, lone_worker
 from flatline.judging.pcie import the_narrow
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.stalled import REPORT, stalled
@@ -219,7 +219,7 @@ def on_its_card(
     card = apart.culprits[0] if apart and len(apart.culprits) == 1 else Place()
     shows = apart.shows[:1] if apart else ()
     run = course(facts) if not card.gpu else None
-    alone = lone_worker(facts, run, ends=True) if run is not None else None
+    alone = (lone_worker(facts, run, ends=True) or lone_card(facts, run)) if run else None
     if alone is not None:
         card, shows = alone.place, (alone.shows,)
     idled = alone_with_gaps(facts, run) if run is not None else None
