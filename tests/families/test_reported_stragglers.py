@@ -49,7 +49,10 @@ def test_ranks_as_later_versions_print_them(tmp_path: Path) -> None:
     assert [place.rank for place in verdict.culprits] == [11]
 
 
-STOP = "[NeMo E 2026-03-02 14:08:01 straggler_det_callback:201] Detected stragglers. Terminating training...\n"
+STOP = (
+    "[NeMo E 2026-03-02 14:08:01 straggler_det_callback:201] Detected stragglers."
+    " Terminating training...\n"
+)
 
 
 def stopped(folder: Path, said: str, more: str = "", world: int = 16) -> Verdict:

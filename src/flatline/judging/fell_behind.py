@@ -16,8 +16,8 @@ LEAST_WORK = "megatron-least-throughput"
 REPORTS, OFTEN = 3, 0.8
 """Reports of the slow time, and the share of them that must show it.  A judgement."""
 FAST = 2
-"""Reports of the fast time, in none of which it may be far behind.  Where there are fewer, it may be
-so by design, and has to be just as far behind as the run is slower."""
+"""Reports of the fast time, in none of which it may be far behind.  Where there are fewer, it may
+be so by design, and has to be just as far behind as the run is slower."""
 ACCOUNTS = 0.1
 """A synchronised step is as slow as its slowest rank: its score is the part of the best pace that
 the run still has, but for what a step does besides its kernels."""
@@ -69,7 +69,8 @@ def fell_behind(facts: Facts) -> Behind | None:
     place = _place(facts, rank, [m for _, m in low])
     text = (f"In {len(low)} of {len(slow)} reports of the slow time {name_places([place])} is"
             " behind the others by the program's own timing of its kernels, down to"
-            f" {score:.2f} of the fastest" + ("; in none of the fast time" if fast else ""))  # fmt: skip
+            f" {score:.2f} of the fastest"
+            + ("; in none of the fast time" if fast else ""))  # fmt: skip
     cites: list[Cite] = [low[0][1].cite, low[-1][1].cite, worst.cite]
     return Behind(
         Reported((place,), score, claim(text, *dict.fromkeys(cites))), run, slow[0][1], just
@@ -83,7 +84,7 @@ def _phase_at(run: Course, index: int) -> Slow:
 
 
 def _accounts(report: _Report, rank: int, phase: Slow, *, just: bool = False) -> bool:
-    """Whether the rank is as far behind as the run is slower, and no farther where it is `just`."""
+    """Whether the rank is as far behind as the run is slower; no farther where it is `just`."""
     found = report.scores.get(rank)
     if found is None or found[0] > phase.part + ACCOUNTS:
         return False
