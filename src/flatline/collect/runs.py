@@ -184,8 +184,10 @@ def how_it_ended(
         return "cancelled"
     if interrupted and first is None:
         return "cancelled"
+    ignored = _ignored(matches)
+    kept = [c for c in crashes if not _dropped(c, ignored)]
     if ended is not None and not (
-        died_elsewhere(ended, crashes, tracks, attempt)
+        died_elsewhere(ended, kept, tracks, attempt)
         or failed_elsewhere(ended, matches, tracks, attempt)
     ):
         return "completed"
