@@ -170,7 +170,7 @@ def how_it_ended(
     ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
     own = {track.source for track in tracks if track.of_attempt(attempt)}
     bygone = {track.source for track in tracks} - own if own else set()  # an earlier job's log
-    own_lines = [m for m in matches if m.cite.source not in bygone]
+    own_lines = [m for m in matches if m.cite.source not in bygone and m.attempt == attempt]
     last = _after_all_steps(own_lines, tracks, lines or {})
     tags = {tag for match in last for tag in match.signature.tags}
     if ended is not None and all(_elsewhere(match, ended) for match in last):
