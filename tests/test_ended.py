@@ -2,6 +2,8 @@
 
 from pathlib import Path
 
+import pytest
+
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 
@@ -31,6 +33,22 @@ def test_a_rank_that_raised_is_not_hidden_by_one_that_ended(tmp_path: Path) -> N
     )
     verdict = diagnose(collect(Request((str(tmp_path),))))
     assert (verdict.state, verdict.code) == ("found", "A3")
+
+
+@pytest.mark.parametrize(
+    ("above", "code"),
+    [("Exception ignored in: <function Pool.__del__ at 0x7f20>\n", "G1"), ("", "A3")],
+)
+def test_what_is_dropped_beside_the_log_of_the_end(tmp_path: Path, above: str, code: str) -> None:
+    """A destructor's exception on the standard error ends no process; one that is raised may."""
+    (tmp_path / "train.out").write_text(steps(301, 10) + "Training completed\n")
+    (tmp_path / "train.err").write_text(
+        above
+        + "Traceback (most recent call last):\n"
+        + '  File "pool.py", line 70, in __del__\n    self._change_notifier.put(None)\n'
+        + "OSError: handle is closed\n"
+    )
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code
 
 
 def tail_of_a_run(mean: str) -> str:

@@ -266,6 +266,8 @@ def test_what_has_passed_dates_steps_that_nothing_dates(tmp_path: Path) -> None:
         lambda n: "iter 7/40 | lr 1e-4",
         lambda n: f"request {n} took {n} ms",
         lambda n: f"backup piece {n} took 19.8 s",
+        lambda n: f"n7:44:45 [2] NCCL INFO Channel {n:02d}/40 : 6[2] -> 7[3] via P2P, lr 1e-4",
+        lambda n: f"[17.2] [n7:44:0] ucp_worker.c:1855 UCX  INFO  ep_cfg[{n}]: tag(rc), lr 1e-4",
         lambda n: f"used {n} GB of 40 GB, train 3",
         lambda n: f"elapsed {n * n % 7 + 30 * n} s, lr 1e-4",
         lambda n: f"{7 * n * n % 40} of 40 done, lr 1e-4",
@@ -274,6 +276,12 @@ def test_what_has_passed_dates_steps_that_nothing_dates(tmp_path: Path) -> None:
 def test_what_counts_and_trains_nothing(tmp_path: Path, line: Line) -> None:
     """Evaluations, builds, downloads; counts that fall, stand still or jump."""
     assert facts(tmp_path, line).tracks == ()
+
+
+def test_a_loop_that_times_its_collectives_is_one(tmp_path: Path) -> None:
+    track = only(facts(tmp_path, lambda n: f"upd {n}/40 | nccl 0.31 s | xent {loss(n):.3f}"))
+
+    assert len(track) == 40
 
 
 def test_only_where_nothing_else_told_of_a_step(tmp_path: Path) -> None:

@@ -270,3 +270,41 @@ def test_a_folder_that_is_spelt_in_another_way(tmp_path: Path, looked: str, code
     )  # fmt: skip
 
     assert verdict.code == code
+
+
+@pytest.mark.parametrize(
+    ("saved", "looked", "code"),
+    [
+        ("at step 1000 to /ckpt/pre_a\nexiting program at iteration 1000\n", "/ckpt/pre-a", "E2"),
+        ("at step 1000 to /ckpt/pre_a\nexiting program at iteration 1000\n", "/ckpt/pre_a", "E2"),
+        ("at step 1000 to /ckpt/pre_a\n", "/ckpt/pre-a", "E2"),
+        ("at step 1000 to /ckpt/pre_a\nexiting program at iteration 1000\n", "/ckpt/new", None),
+        ("at step 900 to /ckpt/pre_a\nexiting program at iteration 1000\n", "/ckpt/pre-a", None),
+        ("at step 1000 to /ckpt/pre_a\nTraining complete\n", "/ckpt/pre-a", None),
+        ("at step 1000 to /ckpt/pre_a\nTraining done at step 1000\n", "/ckpt/pre-a", None),
+        ("at step 3000 to /ckpt/pre_a\n", "/ckpt/pre-a", None),
+    ],
+    ids=["another spelling", "emptied", "no word of its end", "elsewhere", "did not save its last",
+         "was done", "was done at a step", "all that was planned"],
+)  # fmt: skip
+def test_a_completed_job_that_had_left_of_itself(
+    tmp_path: Path, saved: str, looked: str, code: str | None
+) -> None:
+    """It saves in time for its limit and leaves; its record says no more than that it ended."""
+    verdict = judged(
+        tmp_path, state="COMPLETED", saved=f"Saved checkpoint {saved}",
+        said="WARNING: could not find the metadata file"
+        f" {looked}/latest_checkpointed_iteration.txt\n"
+        f"  load ............................................ {looked}\n"
+        "    will not load any checkpoints and will start from random\n",
+    )  # fmt: skip
+
+    assert verdict.code == code
+
+
+def test_a_completed_job_without_a_log_is_taken_for_done(tmp_path: Path) -> None:
+    """Its record alone says nothing of what was left to do."""
+    judged(tmp_path, state="COMPLETED")
+    (tmp_path / "slurm-700.out").unlink()
+
+    assert diagnose(collect(Request((str(tmp_path),), job="733"))).code == "G1"

@@ -49,6 +49,44 @@ def test_ranks_as_later_versions_print_them(tmp_path: Path) -> None:
     assert [place.rank for place in verdict.culprits] == [11]
 
 
+STOP = (
+    "[NeMo E 2026-03-02 14:08:01 straggler_det_callback:201] Detected stragglers."
+    " Terminating training...\n"
+)
+
+
+def stopped(folder: Path, said: str, more: str = "", world: int = 16) -> Verdict:
+    """A hundred steps, and what is reported behind the last, and more behind that."""
+    lines = [f"world_size: {world}\n"]
+    lines += [f"step {n}/600 loss {4 - n / 300:.4f} step_time 2.0s\n" for n in range(1, 101)]
+    (folder / "train.log").write_text("".join(lines) + said + more)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_a_run_that_its_program_ended_for_a_rank(tmp_path: Path) -> None:
+    """However few its reports, they ended it; a line of scores may stand for the rank."""
+    said = WARNING.format("Rank=11 Node=n2 Score=0.69") + SCORES.format("relative", 11, "n2", 0.69)
+    verdict = stopped(tmp_path, said + STOP)
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("D3", True)
+    assert [(place.host, place.rank) for place in verdict.culprits] == [("n2", 11)]
+    assert "the program ended the run for it" in verdict.headline
+
+
+@pytest.mark.parametrize(
+    ("said", "more"),
+    [
+        (SLOW, ""),
+        (SLOW + STOP, "".join(f"step {n}/600 loss 3.1\n" for n in range(101, 160))),
+        (WARNING.format("[8, 9, 10, 11]") + STOP, ""),
+        (STOP, ""),
+    ],
+    ids=["not ended", "went on", "a stage", "of nobody"],
+)
+def test_no_run_that_was_ended_for_a_rank(tmp_path: Path, said: str, more: str) -> None:
+    assert stopped(tmp_path, said, more).code != "D3"
+
+
 @pytest.mark.parametrize(
     ("reports", "world"),
     [

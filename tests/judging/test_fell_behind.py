@@ -52,10 +52,20 @@ def test_behind_since_the_run_is_slow(tmp_path: Path, say) -> None:  # type: ign
     assert [place.rank for place in verdict.culprits] == [9]
 
 
+def test_reported_of_the_slow_time_alone(tmp_path: Path) -> None:
+    """A program may report only whom it finds slow: just as far behind as the run is slower."""
+    verdict = judged(tmp_path, {n: relative(9, 0.51) for n in range(320, 600, 40)})
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("D3", True)
+    assert "by design" in str(verdict.cannot_decide)
+
+
 @pytest.mark.parametrize(
     "reports",
     [
         {n: relative(9, 0.51) for n in range(40, 600, 40)},  # always: more to do by design
+        {n: relative(9, 0.90) for n in range(320, 600, 40)},
+        {n: relative(9, 0.31) for n in range(320, 600, 40)},  # another slowness than the run's
         {n: relative(9, 0.90 if n > 300 else 0.97) for n in range(40, 600, 40)},  # too little
         {n: relative(n % 16, 0.51 if n > 300 else 0.97) for n in range(37, 600, 37)},
         {n: individual(9, 0.51 if n > 300 else 0.97) for n in range(40, 600, 40)},

@@ -16,6 +16,7 @@ CRASH = (
     "[rank9]: RuntimeError: CUDA error: unspecified launch failure\n"
 )
 FAR = "".join(f"n3: rank {n} closed its files\n" for n in range(200))
+LOST = "nvidia-smi: Unable to determine the device handle for GPU5: 0000:3B:00.0: Unknown Error\n"
 XID = "kernel: NVRM: Xid (PCI:0000:3b:00): {}, pid=77, name=python, GPU has fallen off the bus.\n"
 
 
@@ -25,6 +26,9 @@ XID = "kernel: NVRM: Xid (PCI:0000:3b:00): {}, pid=77, name=python, GPU has fall
         ("[epilog n3] " + XID.format(79), "B2"),
         ("[epilog n3] " + XID.format(31), "A3"),  # the program's own doing
         ("[epilog n3] kernel: no errors\n", "A3"),
+        ("[n3] " + LOST, "B2"),  # a card does not fall for what a program does
+        ("[n3] " + LOST + "[n3] dmesg: [812.003451] " + XID.format(79)[8:], "B2"),
+        ("[n3] nvidia-smi: 8 GPUs found\n", "A3"),
     ],
 )
 def test_what_an_epilog_prints(tmp_path: Path, last: str, code: str) -> None:

@@ -218,6 +218,33 @@ def test_who_alone_did_not_give_up(tmp_path: Path, text: str, hosts: list[str]) 
     assert [place.host for place in verdict.culprits] == hosts
 
 
+def ranks(*places: tuple[int, int], came: int = 12) -> str:
+    return "".join(f"{task}: [rank{rank}]: {missing(came).replace('/4', '/16')}"
+                   for task, rank in places)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "hosts"),
+    [
+        (ranks((0, 0), (1, 4), (3, 12)), ["n3"]),
+        (ranks((0, 0), (0, 1), (1, 4), (1, 5), (3, 12)), ["n3"]),
+        (ranks((0, 0), (1, 4), (3, 12), came=13), []),
+        (ranks((0, 0), (1, 1), (3, 3)), []),
+        (ranks((0, 0), (1, 4)), []),
+    ],
+    ids=["one of each node", "several of a node", "fewer are missing", "a task for each rank",
+         "two are silent"],
+)  # fmt: skip
+def test_whose_launcher_never_brought_its_ranks(
+    tmp_path: Path, text: str, hosts: list[str]
+) -> None:
+    """A labelled task of each node starts as many ranks as the others."""
+    verdict = in_one(tmp_path, text)
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == hosts
+
+
 @pytest.mark.parametrize(
     ("head", "hosts"),
     [

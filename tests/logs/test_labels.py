@@ -287,3 +287,18 @@ def test_what_kaldi_writes_of_a_job_is_no_log_kept_as_comments() -> None:
     ended = "# Ended (code 137) at Sat Dec 12 03:15:49 GMT 2020, elapsed time 309 seconds"
 
     assert Labels.learn([*lines, ended]).split(ended).text == ended
+
+
+@pytest.mark.parametrize(
+    ("line", "host"),
+    [
+        ("[node17] dmesg: [812.003451] NVRM: Xid (PCI:0000:3b:00): 79, x", "node17"),
+        ("[c2-8.cluster] nvidia-smi: No devices were found", "c2-8.cluster"),
+        ("[rank3] nvidia-smi: 8 GPUs found", None),
+        ("[WARNING] dmesg: permission denied", None),
+        ("[node17] model: 8 layers", None),
+    ],
+)
+def test_a_check_of_a_node_names_it_before_the_tool(line: str, host: str | None) -> None:
+    """A name in brackets alone may be a level, a logger, a part of the program."""
+    assert Labels().split(line).place.host == host

@@ -19,6 +19,7 @@ from flatline.collect.asking import Own
 from flatline.collect.attempts import fold_attempts, moved, of_rows
 from flatline.collect.baseline import lay_beside, named_baseline, sought
 from flatline.collect.catalogue import catalogue
+from flatline.collect.early_stops import shows_end
 from flatline.collect.events import LogEvents
 from flatline.collect.files import BINARY, Found, OnProgress, told_in_lines, walk
 from flatline.collect.foreign import of_other_jobs
@@ -39,7 +40,6 @@ from flatline.collect.runs import (
     how_a_try_ended,
     how_it_ended,
     merge,
-    reached_end,
 )
 from flatline.collect.sharing import hold, shared
 from flatline.collect.told_nodes import told_nodes
@@ -427,7 +427,7 @@ def _facts(read: Reading) -> Facts:
         measured=numbers.measured,
         last_lines={e.source: e.last_line for _, _, e in logs if e.last_line},
         last_seen={e.source: e.last_seen for _, _, e in logs if e.last_seen},
-        end_seen=reached_end(*told, tries[-1]) is not None,
+        end_seen=shows_end(job, ended, *told, tries[-1]),
         whole_logs=not any(gap.need == LOG for gap in gaps),
         catalogue=catalogue().digest if logs else None,
         nodes=records.addresses,

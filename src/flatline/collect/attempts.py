@@ -126,6 +126,10 @@ MOST_RESETS = 500
 """Steps that go back more often in one file are no restarts: several programs print into it."""
 _JOB_LOG = re.compile(r"(?:^|[/._-])(\d{3,12})\.(?:out|err|log)$")
 """`slurm-771820.out`, and what sites name after %x and %j."""
+ENDED_JOBS = frozenset(("time-limit", "preempted", "node-failure", "requeued"))
+KILLED_S = 600.0
+"""Slurm kills what is left of a job 30 s after it was told to end (KillWait); sites give it
+minutes."""
 _BEGINNINGS = ("resume", "fresh", "checkpoint_loaded", "plan", "config")
 
 
@@ -161,6 +165,7 @@ def _of_several_jobs(
     """The resets, and the ends of jobs whose output other jobs' is appended to; where steps go
     back across such an end, the end is where."""
     said = [m.cite.line for m in events.matches if "output-ends" in m.signature.tags]
+    said += _cancelled_jobs(events)
     last = max((m.cite.line for m in events.matches), default=0)
     last = max(last, *(t.lines[-1] for t in events.tracks.values() if len(t)), 0)
     ends = [line for line in said if line < last]
@@ -168,6 +173,19 @@ def _of_several_jobs(
         return resets
     apart = [(a, b) for a, b in resets if not any(a <= line < b for line in ends)]
     return sorted([*apart, *((line, line + 1) for line in ends)])
+
+
+def _cancelled_jobs(events: LogEvents) -> list[int]:
+    """The lines by which a daemon ended all of the job, that a beginning follows long after: the
+    job was queued again, and wrote on into its log."""
+    begun = [m.cite for m in events.markers if m.kind in _BEGINNINGS[:3]]
+    return [
+        m.cite.line for m in events.matches
+        if ENDED_JOBS & set(m.signature.tags) and "*** JOB " in m.cite.text and any(
+            cite.line > m.cite.line and cite.at and m.cite.at
+            and (cite.at - m.cite.at).total_seconds() >= KILLED_S for cite in begun
+        )
+    ]  # fmt: skip
 
 
 def _started_again(events: LogEvents) -> Callable[[int, int], bool]:

@@ -176,7 +176,7 @@ def how_it_ended(
     ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
     own = {track.source for track in tracks if track.of_attempt(attempt)}
     bygone = {track.source for track in tracks} - own if own else set()  # an earlier job's log
-    own_lines = [m for m in matches if m.cite.source not in bygone]
+    own_lines = [m for m in matches if m.cite.source not in bygone and m.attempt == attempt]
     last = _after_all_steps(own_lines, tracks, lines or {})
     tags = {tag for match in last for tag in match.signature.tags}
     if ended is not None and all(_elsewhere(match, ended) for match in last):
@@ -190,8 +190,10 @@ def how_it_ended(
         return "cancelled"
     if interrupted and first is None:
         return "cancelled"
+    ignored = _ignored(matches)
+    kept = [c for c in crashes if not _dropped(c, ignored)]
     if ended is not None and not (
-        died_elsewhere(ended, crashes, tracks, attempt)
+        died_elsewhere(ended, kept, tracks, attempt)
         or failed_elsewhere(ended, matches, tracks, attempt)
     ):
         return "completed"

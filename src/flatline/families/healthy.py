@@ -62,7 +62,7 @@ from flatline.judging.timeline import usual
 from flatline.judging.trained_step import trained_well
 from flatline.judging.uneven import uneven
 from flatline.judging.unsettled import LEFT_OUT, unsettled
-from flatline.model import Cite, Claim, Finding, Job, Judgement, LogCite, Step
+from flatline.model import Cite, Claim, Finding, Job, Judgement, LogCite, Match, Step
 
 CODE = "G1"
 NAME = "healthy"
@@ -75,6 +75,7 @@ lost time to something that is not known, or where one of its GPUs had a fault m
 FAULT = "Whether the fault cost the run anything: no slow time is laid at it."
 WHOSE = "Which of the hosts that were measured ran it: a fault of one may be another job's."
 CPUS = "What the slow CPUs of one of its hosts cost: its steps bear no times."
+EARLY = "Whether it was right to stop so early: what it goes by was not read."
 WHEN = "Whether the metrics are of its time: its log states no zone."
 WHICH = "Which GPUs of a node it held: those that its record counts did no work."
 ANEW = "Whether an earlier run should have left a checkpoint where it found none and began anew."
@@ -139,7 +140,9 @@ def judge(facts: Facts) -> Judgement:
         strength = min(strength, BLIND_CEILING)
     return Finding(
         code=CODE,
-        summary="The run completed" + (f" its {done} planned steps" if done else "") + (
+        summary="The run completed" + (
+            f" its {done} planned steps" if done else ", stopped early by its own word,"
+            if EARLY in doubts else "") + (
             f", {1 - slow.part:.0%} slower {_when(facts, slow)}; nothing that was read says why"
             if slow else ", though a GPU showed a fault meanwhile" if faults
             else f", steps taking longer as {grew} grew" if rough and (grew := resized(facts))
@@ -180,11 +183,15 @@ def _ended_so(
     if unsent is not None:
         text = "The program said that it was done, and failed as it sent its result"
         return claim(text, *unsent)
-    ends: list[Cite] = [m.cite for m in facts.tagged("end-ok")[-1:]]
+    ends: list[Cite] = [m.cite for m in facts.tagged("end-ok")[-1:] or _stopped_early(facts)]
     job = facts.job
     if job is not None and job.disposition == "completed":
         ends.append(job.cite)
     return claim(_reached(facts.last_step, plan), *(ends or [last]), last)
+
+
+def _stopped_early(facts: Facts) -> list[Match]:
+    return [m for m in facts.tagged("stopped-early") if m.attempt == facts.last.n][-1:]
 
 
 def _done(facts: Facts) -> bool:
@@ -210,6 +217,7 @@ def _doubts(
         LEVEL: kept_level(facts, curve(facts)) is not None,
         NOISE: denoised(facts, curve(facts)) is not None,
         POLICY: policy_rewarded(facts) is not None,
+        EARLY: bool(facts.planned_steps and not facts.reached_plan and _stopped_early(facts)),
         ANEW: begins_where_it_saves(facts),
         WHEN: timeless(facts),
         WHICH: doubtful(facts),

@@ -220,9 +220,10 @@ def _reported(facts: Facts, told: Reported) -> Finding:
     hosts = tuple(sorted({place.host for place in places if place.host}))
     more = f" and {len(places) - 1} more" if len(places) > 1 else ""
     slower = "" if told.score is None else f", at {told.score:.2f} of the fastest"
+    when = ", and the program ended the run for it" if told.stopped else " throughout"
     return Finding(
         code=CODE,
-        summary=f"{places[0]}{more} worked slower than the others throughout{slower}",
+        summary=f"{places[0]}{more} worked slower than the others{when}{slower}",
         fault_class="slow-device",
         attribution="infrastructure",
         shows=(told.shows, *cards),
@@ -232,8 +233,8 @@ def _reported(facts: Facts, told: Reported) -> Finding:
         severity="degraded",
         culprits=places,
         attempt=facts.last.n,
-        ended_run=False,
-        cannot_decide=(OPEN, "Whether it has another part of the work by design."),
+        ended_run=told.stopped,
+        cannot_decide=(OPEN, BY_DESIGN),
         actions=_actions(facts, hosts),
         resubmit="exclude" if hosts else "unknown",
     )  # fmt: skip
@@ -248,7 +249,8 @@ def _behind(facts: Facts, behind: Behind) -> Finding:
         f" throughput was {1 - phase.part:.0%} down",
         shows=(*found.shows, shown(facts, run, phase)),
         onset=datetime.fromtimestamp(phase.begins, UTC) if run.pace.clocked else None,
-        onset_step=steps_of(run, phase)[0], cannot_decide=(OPEN,),
+        onset_step=steps_of(run, phase)[0],
+        cannot_decide=(OPEN, BY_DESIGN) if behind.just else (OPEN,),
     )  # fmt: skip
 
 
@@ -274,10 +276,7 @@ def _slow_itself(facts: Facts, slow: Slow) -> Finding:
         culprits=places,
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=(
-            OPEN,
-            *(() if slow.became else ("Whether it has another part of the work by design.",)),
-        ),
+        cannot_decide=(OPEN, *(() if slow.became else (BY_DESIGN,))),
         actions=_actions(facts, hosts),
         resubmit="unknown",
     )  # fmt: skip

@@ -16,7 +16,8 @@ LEAST_WORK = "megatron-least-throughput"
 REPORTS, OFTEN = 3, 0.8
 """Reports of the slow time, and the share of them that must show it.  A judgement."""
 FAST = 2
-"""Reports of the fast time, in none of which it may be far behind."""
+"""Reports of the fast time, in none of which it may be far behind.  Where there are fewer, it may
+be so by design, and has to be just as far behind as the run is slower."""
 ACCOUNTS = 0.1
 """A synchronised step is as slow as its slowest rank: its score is the part of the best pace that
 the run still has, but for what a step does besides its kernels."""
@@ -37,24 +38,27 @@ class Behind:
     told: Reported
     run: Course
     phase: Slow
+    just: bool
+    """Whether no fast time shows that it was not so before."""
 
 
 def fell_behind(facts: Facts) -> Behind | None:
     """None where reports are few, do not agree, or show the rank behind in the fast time, too."""
     reports = _reports(facts)
-    run = (course(facts) or course_in_order(facts)) if len(reports) >= REPORTS + FAST else None
+    run = (course(facts) or course_in_order(facts)) if len(reports) >= REPORTS else None
     if run is None or run.pace.track is None or not run.slow:
         return None
     span = run.pace.track.of_attempt(facts.last.n)
     phases = [_phase_at(run, span[min(r.points, len(span)) - 1]) for r in reports]
     slow = [(r, p) for r, p in zip(reports, phases, strict=True) if p.part < 1 - DROP]
     fast = [r for r, p in zip(reports, phases, strict=True) if p.part >= 1 - DROP]
-    if len(slow) < REPORTS or len(fast) < FAST:
+    if len(slow) < REPORTS:
         return None
+    just = len(fast) < FAST
     named = {
         rank
         for rank in {rank for r, _ in slow for rank in r.scores}
-        if sum(_accounts(r, rank, p) for r, p in slow) >= OFTEN * len(slow)
+        if sum(_accounts(r, rank, p, just=just) for r, p in slow) >= OFTEN * len(slow)
         and not any(_accounts(r, rank, slow[0][1]) for r in fast)
     }
     if len(named) != 1:
@@ -65,9 +69,12 @@ def fell_behind(facts: Facts) -> Behind | None:
     place = _place(facts, rank, [m for _, m in low])
     text = (f"In {len(low)} of {len(slow)} reports of the slow time {name_places([place])} is"
             " behind the others by the program's own timing of its kernels, down to"
-            f" {score:.2f} of the fastest; in none of the fast time")  # fmt: skip
+            f" {score:.2f} of the fastest"
+            + ("; in none of the fast time" if fast else ""))  # fmt: skip
     cites: list[Cite] = [low[0][1].cite, low[-1][1].cite, worst.cite]
-    return Behind(Reported((place,), score, claim(text, *dict.fromkeys(cites))), run, slow[0][1])
+    return Behind(
+        Reported((place,), score, claim(text, *dict.fromkeys(cites))), run, slow[0][1], just
+    )
 
 
 def _phase_at(run: Course, index: int) -> Slow:
@@ -76,10 +83,12 @@ def _phase_at(run: Course, index: int) -> Slow:
     return next((p for p in run.phases if p.points[0] <= at <= p.points[1]), run.phases[0])
 
 
-def _accounts(report: _Report, rank: int, phase: Slow) -> bool:
-    """Whether the rank is as far behind as the run is slower."""
+def _accounts(report: _Report, rank: int, phase: Slow, *, just: bool = False) -> bool:
+    """Whether the rank is as far behind as the run is slower; no farther where it is `just`."""
     found = report.scores.get(rank)
-    return found is not None and found[0] <= phase.part + ACCOUNTS
+    if found is None or found[0] > phase.part + ACCOUNTS:
+        return False
+    return not just or found[0] >= phase.part - ACCOUNTS
 
 
 def _reports(facts: Facts) -> list[_Report]:

@@ -27,8 +27,8 @@ _LATER = re.compile(
 )
 HEAD = 200
 """Lines of a log in which a script says what it is about."""
-MENDED = ("failed", "cancelled", "out_of_memory")
-"""Whoever ended it, or mends it, may well begin anew."""
+MENDED = ("failed", "cancelled", "out_of_memory", "completed")
+"""Whoever ended it, or mends it, may well begin anew; so may who let it leave of itself."""
 _BEGINS_FROM = re.compile(
     r"(?i)\b(?:init\w*|pretrained|warm[- ]?start\w*|fine-?tun\w*)\b[^\n]{0,40}\bfrom\b"
 )

@@ -11,6 +11,8 @@ from flatline.model import Finding, LogCite
 NEIGHBOURS = 64
 """Lines in which the ranks of a host tell that its device failed."""
 KERNELS = ("kernel", "nvidia", "amdgpu")
+STATES = ("cuda-gpu-lost",)
+"""What a tool of the driver says of a card whenever it is asked: it was lost before."""
 OF_ONE_PROCESS = ("A2", "A3", "B1", "B2")
 """Families whose line is the death of the process that wrote it; its peers' lines follow from it
 however late it is written out."""
@@ -37,13 +39,14 @@ def later(facts: Facts, a: Finding, b: Finding) -> bool | None:
 
 
 def _told_again(facts: Facts, finding: Finding) -> bool:
-    """Whether its line is a kernel's without a time, in a log of a program: an epilog or a script
-    prints at the end what a kernel had said before."""
+    """Whether its line is a kernel's or its tool's without a time, in a log of a program: an
+    epilog or a script prints at the end what a kernel had said before."""
     said = _spoken(finding)
     if said is None or (said.at is not None and not said.at_assumed):
         return False
     return said.source not in facts.kernel_files and any(
-        m.signature.origin in KERNELS and (m.cite.source, m.cite.line) == finding.order
+        (m.signature.origin in KERNELS or m.signature.id in STATES)
+        and (m.cite.source, m.cite.line) == finding.order
         for m in facts.matches
     )
 

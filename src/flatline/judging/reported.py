@@ -10,7 +10,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
 from flatline.model import Claim, Match, Place
 
-REPORT, SCORE = "resiliency-straggler", "resiliency-score"
+REPORT, SCORE, STOPPED = "resiliency-straggler", "resiliency-score", "resiliency-stopped"
 LEAST, OFTEN, FEW = 3, 0.8, 0.1
 """Reports, the share of them that must name a rank, and of all ranks the share that may be slow:
 one report is a passing one, and many ranks are a stage of a pipeline.  A judgement."""
@@ -18,7 +18,7 @@ EARLY, LATE = 0.5, 0.7
 """Of the run's steps, before which the first and behind which the last report must come."""
 HEADED = 12
 """Lines below the heading of its table, at most."""
-_OF_STRAGGLER = re.compile(r"\brank=(\d{1,6})\b")
+_OF_STRAGGLER = re.compile(r"\b[Rr]ank=(\d{1,6})\b")
 _LIST = re.compile(r"\s*\d{1,6}(?:\s*,\s*\d{1,6})*\s*$")
 _RELATIVE = "GPU relative performance"
 
@@ -30,18 +30,21 @@ class Reported:
     places: tuple[Place, ...]
     score: float | None
     shows: Claim
+    stopped: bool = False
+    """Whether the program ended the run for it."""
 
 
 def reported(facts: Facts) -> Reported | None:
-    """None where reports are few, do not reach over most of the run, or name now these ranks and
-    now those."""
+    """None where reports name now these ranks and now those; where they are few or do not reach
+    over most of the run, and the program did not end it for them, too."""
     told = _reports(facts)
+    stop = _stopped(facts, told)
     counts = Counter(rank for m in told for rank in {*_ranks(m)})
     slow = sorted(rank for rank, count in counts.items() if count >= OFTEN * len(told))
     world = facts.world_size or len(facts.ranks)
-    if len(told) < LEAST or not slow or not world or len(slow) > FEW * world:
+    if not slow or not world or len(slow) > FEW * world:
         return None
-    if not _throughout(facts, told):
+    if stop is None and (len(told) < LEAST or not _throughout(facts, told)):
         return None
     scores = {rank: _scores(facts, rank) for rank in slow}
     slow.sort(key=lambda rank: (min((_score(m) for m in scores[rank]), default=1.0), rank))
@@ -51,8 +54,23 @@ def reported(facts: Facts) -> Reported | None:
     text += " others by the program's own timing of its kernels"
     if lowest is not None:
         text += f", down to {_score(lowest):.2f} of the fastest"
-    cites = [told[0].cite, told[-1].cite, *([lowest.cite] if lowest else ())]
-    return Reported(places, None if lowest is None else _score(lowest), claim(text, *cites))
+    if stop is not None:
+        text += "; the program ended the run for it"
+    cites = [m.cite for m in (told[0], told[-1], lowest, stop) if m is not None]
+    score = None if lowest is None else _score(lowest)
+    return Reported(places, score, claim(text, *dict.fromkeys(cites)), stop is not None)
+
+
+def _stopped(facts: Facts, told: list[Match]) -> Match | None:
+    """Where the program says that it ends the run for what it reported last."""
+    n = facts.last.n
+    for match in facts.matches:
+        if match.signature.id != STOPPED or match.attempt != n or facts.went_on(match.cite, n):
+            continue
+        made = facts.steps_before(match.cite, n)
+        if told and made is not None and made == facts.steps_before(told[-1].cite, n):
+            return match
+    return None
 
 
 def _reports(facts: Facts) -> list[Match]:
@@ -78,7 +96,7 @@ def _throughout(facts: Facts, told: list[Match]) -> bool:
 
 def _ranks(match: Match) -> list[int]:
     listed = match.groups["key"]
-    if "rank=" in listed:
+    if _OF_STRAGGLER.search(listed):
         return [int(rank) for rank in _OF_STRAGGLER.findall(listed)]
     return [int(rank) for rank in listed.split(",")] if _LIST.match(listed) else []
 

@@ -146,10 +146,7 @@ def _left_over(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
              and e.cite.source == cite.source and e.cite.line > cite.line]  # fmt: skip
     gave_up = {facts.node_of(host): e.cite for e in ended for host in _of_exit(e)}
     if not all(map(_of_exit, ended)) or len(gave_up) < LEAST:
-        said = [m.cite for m in facts.matches if m.signature.id in (COUNTED, LOST)]
-        tasks = {c.place.task: c for c in said if c.place.task is not None}
-        heard = len(tasks) == came and world == len(nodes) > max(tasks, default=0)
-        gave_up = {nodes[task]: c for task, c in tasks.items()} if heard else {}
+        gave_up = _labelled(facts, missing, nodes)
     left = [node for node in nodes if node not in gave_up]
     if not gave_up or not left or (world - came) * len(nodes) != len(left) * world:
         return (), None
@@ -159,6 +156,25 @@ def _left_over(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     text = f"On every other host a task gave up, on {name_places(places)} none did"
     return places, claim(f"{text}, and {world - came} of {world} were missing", cite,
                          *[*gave_up.values()][:SHOWN])  # fmt: skip
+
+
+def _labelled(
+    facts: Facts, missing: tuple[LogCite, int, int], nodes: tuple[str, ...]
+) -> dict[str, LogCite]:
+    """The nodes whose labelled task says that it gave up, where as many of all said so as came:
+    a task of each node is the one process there, or starts as many ranks as the others."""
+    _, came, world = missing
+    said = [m.cite for m in facts.matches if m.signature.id in (COUNTED, LOST)]
+    tasks = {c.place.task: c for c in said if c.place.task is not None}
+    if not tasks or max(tasks) >= len(nodes) or len(tasks) * world != came * len(nodes):
+        return {}
+    each, over = divmod(world, len(nodes))
+    if over or (each > 1 and any(
+        c.place.rank is None or c.place.rank // each != c.place.task
+        for c in said if c.place.task is not None
+    )):  # fmt: skip
+        return {}  # tasks that are ranks: many run on one node
+    return {nodes[task]: c for task, c in tasks.items()}
 
 
 def _still_tried(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:

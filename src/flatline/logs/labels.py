@@ -42,6 +42,8 @@ _BRACKET = re.compile(
     r"|(?P<role>[A-Za-z_]{1,24})(?P<local>\d{1,6})\]:"  # torchrun --tee
     r"|(?P<pod>pod/[\w./-]{1,200})\](?: |$)"  # kubectl logs --prefix
     r"|(?:epi|pro)log (?P<hook>[A-Za-z][\w.-]{0,80})\]:?(?: |$)"  # what sites call their hooks
+    r"|(?!(?i:rank|gpu|task|proc|worker)[_-]?\d{1,2}\])(?P<checked>(?=[\w.-]*\d)[A-Za-z][\w.-]{0,80})"
+    r"\] (?=(?:dmesg|kernel|journalctl|nvidia-smi|dcgmi|rocm-smi|amd-smi|ibstat|ipmitool): )"
     r"|(?P<bare>\d{1,6})\](?: |$)"  # mpiexec -l, -prepend-rank
     r")"
 )
@@ -298,9 +300,9 @@ class Labels:
         elif kind == "algo":
             found.host = match["algo"]
             self._rank(int(match["sage"]), found)
-        elif kind == "hook":
-            found.host = found.host or match["hook"]
-            found.keys.append(match["hook"])
+        elif kind in ("hook", "checked"):
+            found.host = found.host or match[kind]
+            found.keys.append(match[kind])
         elif kind == "pod":
             found.keys.append(match["pod"])
             found.host = found.host or match["pod"].split("/")[1]

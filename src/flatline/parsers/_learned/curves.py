@@ -68,6 +68,7 @@ _NO_LOOP = re.compile(
     r"|load(?:ing|ed)|extract|index|cach|compil|captur|prob(?:e|ing)|sanity|search|tun(?:e|ing)\b"
     r"|writ|reading|shard|retry|attempt|tr(?:y|ies)\b|fetch|copy|restor|resum|saved|ckpt"
     r"|check ?point|quantiz|generat|sampling|init|snapshot|request|nvcc|[cg]\+\+|\bgcc|building"
+    r"|\b[nr]?ccl (?:info|warn|trace)\b|ccl_(?:info|warn|debug)|\bucx +(?:info|diag|debug|warn)"
     r"|\bstor(?:e|ed|ing)\b|persist|wrote|export|dump|flush|linking|install|merg|convert|collect|pack|filter|scan"
 )
 

@@ -1,0 +1,50 @@
+"""A job that its limit ended, that was queued again, and failed before its first step."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+
+ENDS = "slurmstepd: error: *** {} ON n1 CANCELLED AT 2026-03-04T08:05:00 DUE TO {} ***\n"
+LIMIT = ENDS.format("JOB 71", "TIME LIMIT")
+RESUMES = "2026-03-04 {},000 INFO Resuming from checkpoint /ckpt/pre/step_280\n"
+CORRUPT = (
+    "Traceback (most recent call last):\n"
+    '  File "fit.py", line 31, in <module>\n    state = torch.load(path)\n'
+    "RuntimeError: PytorchStreamReader failed reading zip archive: failed finding central"
+    " directory\n"
+)
+STEPS = "".join(
+    f"2026-03-04 08:{n // 60:02d}:{n % 60:02d},000 INFO step {n}/3000 loss {3 * 0.99**n:.4f}\n"
+    for n in range(1, 300)
+)
+
+
+@pytest.mark.parametrize("apart", [False, True])
+@pytest.mark.parametrize(
+    ("said", "dispositions", "code"),
+    [
+        (LIMIT + RESUMES.format("08:52:10"), ["timeout", "failed"], "E2"),
+        (ENDS.format("JOB 71", "PREEMPTION") + RESUMES.format("08:52:10"),
+         ["preempted", "failed"], "E2"),
+        (LIMIT + RESUMES.format("08:05:20"), ["timeout"], "F3"),
+        (LIMIT + "2026-03-04 08:52:10,000 INFO cleaned up\n", ["timeout"], "F3"),
+        (ENDS.format("STEP 71.0", "TIME LIMIT") + RESUMES.format("08:52:10"), ["timeout"], "F3"),
+    ],
+    ids=["queued again", "preempted before", "as it was ended", "no beginning", "a step"],
+)  # fmt: skip
+def test_what_the_later_try_ended_of(
+    tmp_path: Path, said: str, dispositions: list[str], code: str, apart: bool
+) -> None:
+    """The end of an earlier try is not that of the run, in whichever file it stands."""
+    (tmp_path / "slurm-71.out").write_text(STEPS + ("" if apart else said + CORRUPT))
+    if apart:
+        (tmp_path / "slurm-71.err").write_text(said + CORRUPT)
+    facts = collect(Request((str(tmp_path),)))
+
+    assert [attempt.disposition for attempt in facts.attempts] == dispositions
+    assert diagnose(facts).code == code
