@@ -55,7 +55,8 @@ def test_a_step_in_its_time(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("late_s", "host", "left"), [(18.0, HOSTS[0], LEFT), (0.0, HOSTS[1], LEFT), (0.0, HOSTS[0], "")]
+    ("late_s", "host", "left"),
+    [(18.0, HOSTS[0], LEFT), (0.0, HOSTS[1], LEFT), (0.0, HOSTS[0], "")],
 )  # fmt: skip
 def test_a_host_that_stood_still(tmp_path: Path, late_s: float, host: str, left: str) -> None:
     """The step is late, of another host, or the raylet was not heard of again."""
