@@ -41,6 +41,7 @@ from flatline.judging.fresh_start import (
     looked_beside,
 )
 from flatline.judging.leads import fix, lead, raised, shows
+from flatline.judging.recounted import recounted
 from flatline.judging.shown_before import Shown, shown_before
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
@@ -139,9 +140,32 @@ def _silent(facts: Facts) -> Judgement:
     if asked and not went_on and anew:
         found = _restarted(facts, first, asked, fresh)
         return _by_habit(found) if _said_at_nought(facts, asked) else found
+    counted = recounted(facts, first) if asked and not went_on else None
+    if counted is not None:
+        return _recounted(facts, first, *counted)
     if asked and went_on:
         return Cleared(CODE, f"training went on at step {first.step}", (asked[-1], first.cite))
     return _not_asked(facts, first, asked, fresh, left)
+
+
+def _recounted(facts: Facts, first: Point, resume: Marker, far: Point) -> Finding:
+    """The checkpoint was named, and the count of steps began anew with its schedule."""
+    found = _restarted(facts, first, [resume.cite], [])
+    rates = (f"{point.track.lr[point.index]:g}" for point in (far, first))
+    text = "At step {}, before, the learning rate was {}; now it is {}".format(far.step, *rates)
+    return replace(
+        found,
+        summary="The run was to go on from a checkpoint; its count of steps and its learning rate"
+        " began anew",
+        strength=CHAINED,
+        most=CHAINED,
+        shows=(*found.shows, claim(text, far.cite, first.cite)),
+        implies=(claim("The schedule begins anew, on weights that were trained if those were"
+                       " loaded.", first.cite),),
+        cannot_decide=("Whether a new schedule was meant: no settings were read.",),
+        actions=(Action("fix", "Restore the step with the weights (the program's flag or the state"
+                        " it saves), and resubmit from the checkpoint."),),
+    )  # fmt: skip
 
 
 def _said_at_nought(facts: Facts, asked: list[Cite]) -> bool:
