@@ -32,7 +32,7 @@ def test_checkpoints_in_the_folder_it_looked_in(tmp_path: Path) -> None:
     verdict = judged(tmp_path, f"^C\n(env) ann@login:~$ ls -t /ck/lm1/\n{LISTED}")
 
     assert verdict.code == "E2"
-    assert verdict.confidence >= 0.8
+    assert verdict.confidence < 0.8
 
 
 @pytest.mark.parametrize(

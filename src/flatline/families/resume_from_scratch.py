@@ -86,6 +86,8 @@ BESIDE = 0.85
 """The same where one command asks both to go on, and they kept and sought in two folders of it."""
 CHAINED = 0.72
 """How sure a shared name and plan make: whoever changed something may begin anew on purpose."""
+LISTED = 0.79
+"""A listing bears no date: the run may have gone on where its log was cut."""
 UNNAMED = "Why the checkpoints that are there were not found, and whether they are whole."
 WHOSE_LOG = (
     "Whether the log is of the run that this one was to go on from: a shell shows it, no more."
@@ -368,7 +370,7 @@ def _shown(facts: Facts, first: Point, shown: Shown, fresh: list[Marker]) -> Fin
         found,
         summary=f"The run found no checkpoint and silently began anew, though {beside}",
         strength=BESIDE if shown.listed else CHAINED,
-        most=1.0 if shown.listed else CHAINED,
+        most=LISTED if shown.listed else CHAINED,
         shows=(claim(f"{text} {shown.step}", *shown.cites), *found.shows[1:]),
         cannot_decide=(UNNAMED,) if shown.listed else (WHOSE_LOG, *found.cannot_decide),
         actions=(Action("fix", "Stop it; make what names the latest checkpoint (a tracker file, a"
