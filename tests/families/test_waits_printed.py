@@ -244,3 +244,22 @@ def test_waits_of_undated_steps_beside_gpus(
         )
     )
     assert (diagnose(collect(Request((str(tmp_path),)))).code == "D1") is told
+
+
+@pytest.mark.parametrize(
+    ("told", "code"),
+    [("Train time/data_wait_s: 6.2", "D1"), ("Train time/data_wait_s: 0.3", None),
+     ("Train data/tokens_s: 6.2", None), ("Train time/dataset_size: 6.2", None)],
+)  # fmt: skip
+def test_composers_waits_stand_on_a_line_of_their_own(
+    tmp_path: Path, told: str, code: str | None
+) -> None:
+    """Beside that of the step's length, under the heading of the step."""
+    step = (
+        "[batch={n}/9000]:\n\t Train time/batch: {n}\n\t {told}\n\t Train loss/train/total:"
+        " {loss:.4f}\n\t Train throughput/batches_per_sec: 0.1250\n"
+    )
+    text = "".join(step.format(n=n, told=told, loss=9 - n / 40) for n in range(1, 120))
+    (tmp_path / "train.log").write_text(text)
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

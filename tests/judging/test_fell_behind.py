@@ -32,6 +32,15 @@ def least(rank: int, score: float) -> str:
     return LEAST.format(399 * score, rank)
 
 
+def span(rank: int, score: float) -> str:
+    """With its clock, which falls as far."""
+    return (
+        f"INFO:megatron.core.utils:[2026-03-02 14:08:11] | MnPwr/Rnk: 402.10W/{rank} | MnClk/Rnk:"
+        f" {1980 * score:.2f}MHz/{rank} | MxClk/Rnk: 1980.00MHz/0 | MnDRtt/Rnk: 1.20ms/3 |"
+        f" MnEtpt/Rnk: {399 * score:.2f}TF/{rank} | MxEtpt/Rnk: 399.00TF/4\n"
+    )
+
+
 def judged(folder: Path, reports: dict[int, str]) -> Verdict:
     """Half of the steps take 2 s, the other half 4 s."""
     lines = ["world_size: 16\n"]
@@ -42,7 +51,7 @@ def judged(folder: Path, reports: dict[int, str]) -> Verdict:
     return diagnose(collect(Request((str(folder),))))
 
 
-@pytest.mark.parametrize("say", [relative, least])
+@pytest.mark.parametrize("say", [relative, least, span])
 def test_behind_since_the_run_is_slow(tmp_path: Path, say) -> None:  # type: ignore[no-untyped-def]
     """And not before: the reports of the fast time are the control."""
     said = {n: say(9, 0.51 if n > 300 else 0.97) for n in range(40, 600, 40)}
@@ -50,6 +59,8 @@ def test_behind_since_the_run_is_slow(tmp_path: Path, say) -> None:  # type: ign
 
     assert (verdict.code, verdict.confidence < 0.8) == ("D3", True)
     assert [place.rank for place in verdict.culprits] == [9]
+    told = " ".join(claim.text for claim in verdict.shows)
+    assert ("at 1010 of 1980 MHz" in told) == (say is span)
 
 
 def test_reported_of_the_slow_time_alone(tmp_path: Path) -> None:
@@ -70,6 +81,8 @@ def test_reported_of_the_slow_time_alone(tmp_path: Path) -> None:
         {n: relative(n % 16, 0.51 if n > 300 else 0.97) for n in range(37, 600, 37)},
         {n: individual(9, 0.51 if n > 300 else 0.97) for n in range(40, 600, 40)},
         {n: relative(9, 0.51 if n > 500 else 0.97) for n in range(40, 600, 40)},  # late
+        {n: span(9, 0.51) for n in range(40, 600, 40)},
+        {n: span(n % 16, 0.51 if n > 300 else 0.97) for n in range(37, 600, 37)},
     ],
 )
 def test_what_explains_no_slow_time(tmp_path: Path, reports: dict[int, str]) -> None:

@@ -416,7 +416,9 @@ def test_detectron2_is_done_where_no_time_was_left() -> None:
     line = "[09/02 02:43:17 d2.utils.events]:  eta: {}  iter: 299  total_loss: 0.3553  time: 1.25"
     end = "[09/02 02:43:17 d2.engine.hooks]: Overall training speed: 298 iterations in 0:06:13"
     assert [v.kind for v in said(detectron2, line.format("0:00:00"), end)] == ["train", "finished"]
-    assert [v.kind for v in said(detectron2, line.format("0:04:02"), end)] == ["train"]
+    assert [v.kind for v in said(detectron2, line.format("00:00"), end)] == ["train", "finished"]
+    for left in ("0:04:02", "1:00:00", "00:01"):
+        assert [v.kind for v in said(detectron2, line.format(left), end)] == ["train"]
 
 
 def test_the_first_line_of_an_epoch_of_openclip_is_one_step() -> None:

@@ -39,6 +39,7 @@ from flatline.judging.downed_ports import BEFORE, Downed, downed, lost_its_link
 from flatline.judging.group_setup import lost_in_the_making
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
+from flatline.judging.used_port import UsedPort, used_port
 from flatline.model import Action, Finding, Judgement, LogCite, Match, Place
 
 CODE = "C5"
@@ -63,6 +64,9 @@ CLOSED = 0.4
 """A process that ended is the commoner reason, but its own log, which is not there, would tell."""
 BY_PORT = 0.88
 """Nothing else needs to agree: a port that fails with the traffic is why it stopped."""
+
+OVER_IT, OVER_IT_MOST = 0.75, 0.79
+"""A link that carries a run's sockets and is lost as these are; no line of the two is dated."""
 
 DOWN, ETHERNET = "kernel-link-down", "kernel-ethernet-link-down"
 _RDMA = re.compile(r"NET/IB\b|\bIBV_WC_|\bhca \w")
@@ -154,6 +158,9 @@ def _found(facts: Facts) -> Finding | None:
     cut_off = _cut_off(facts, found, lines)
     if cut_off is not None:
         return cut_off
+    port = used_port(facts, lines)
+    if port is not None:
+        return _over_it(facts, found, port)
     peers = [f for f in lines if f.match is not None and f.match.groups.get("peer")]
     own = [f for f in lines if f not in peers and f.place.host and not _beside(f, peers)]
     if peers and own:
@@ -189,6 +196,16 @@ def _by_its_link(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Find
     order = (lost.cite.source, lost.cite.line)
     strength = max(blamed.strength, BY_PORT)
     return replace(blamed, strength=strength, onset=lost.cite.at, order=order)
+
+
+def _over_it(facts: Facts, found: Finding, port: UsedPort) -> Finding:
+    """The finding with the port that NCCL says it uses."""
+    places = () if port.place is None else (port.place,)
+    blamed = _at_fault(facts, found, places, [port.failure], ()) if places else found
+    used = claim("NCCL says that its sockets go over that port", port.uses)
+    lost = claim("Peers were lost in the same breath", *port.lost[:2])
+    return replace(blamed, strength=max(blamed.strength, OVER_IT), most=OVER_IT_MOST,
+                   shows=(*blamed.shows, used, lost))  # fmt: skip
 
 
 def _beside(own: Failure, peers: Sequence[Failure]) -> bool:

@@ -41,6 +41,8 @@ from flatline.judging.fresh_start import (
     looked_beside,
 )
 from flatline.judging.leads import fix, lead, raised, shows
+from flatline.judging.recounted import recounted
+from flatline.judging.shown_before import Shown, shown_before
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
 CODE = "E2"
@@ -84,6 +86,12 @@ BESIDE = 0.85
 """The same where one command asks both to go on, and they kept and sought in two folders of it."""
 CHAINED = 0.72
 """How sure a shared name and plan make: whoever changed something may begin anew on purpose."""
+LISTED = 0.79
+"""A listing bears no date: the run may have gone on where its log was cut."""
+UNNAMED = "Why the checkpoints that are there were not found, and whether they are whole."
+WHOSE_LOG = (
+    "Whether the log is of the run that this one was to go on from: a shell shows it, no more."
+)
 FAR_EPOCHS = 2
 """An epoch before which no checkpoint need have been written: most programs write one an epoch."""
 FRESH_SHARE = 0.5
@@ -134,9 +142,32 @@ def _silent(facts: Facts) -> Judgement:
     if asked and not went_on and anew:
         found = _restarted(facts, first, asked, fresh)
         return _by_habit(found) if _said_at_nought(facts, asked) else found
+    counted = recounted(facts, first) if asked and not went_on else None
+    if counted is not None:
+        return _recounted(facts, first, *counted)
     if asked and went_on:
         return Cleared(CODE, f"training went on at step {first.step}", (asked[-1], first.cite))
     return _not_asked(facts, first, asked, fresh, left)
+
+
+def _recounted(facts: Facts, first: Point, resume: Marker, far: Point) -> Finding:
+    """The checkpoint was named, and the count of steps began anew with its schedule."""
+    found = _restarted(facts, first, [resume.cite], [])
+    rates = (f"{point.track.lr[point.index]:g}" for point in (far, first))
+    text = "At step {}, before, the learning rate was {}; now it is {}".format(far.step, *rates)
+    return replace(
+        found,
+        summary="The run was to go on from a checkpoint; its count of steps and its learning rate"
+        " began anew",
+        strength=CHAINED,
+        most=CHAINED,
+        shows=(*found.shows, claim(text, far.cite, first.cite)),
+        implies=(claim("The schedule begins anew, on weights that were trained if those were"
+                       " loaded.", first.cite),),
+        cannot_decide=("Whether a new schedule was meant: no settings were read.",),
+        actions=(Action("fix", "Restore the step with the weights (the program's flag or the state"
+                        " it saves), and resubmit from the checkpoint."),),
+    )  # fmt: skip
 
 
 def _said_at_nought(facts: Facts, asked: list[Cite]) -> bool:
@@ -163,6 +194,9 @@ def _not_asked(
     left_behind = left_by_parent(facts) or due_from_parent(facts)
     if left_behind is not None and _anew(first, left_behind):
         return _chained(facts, first, left_behind, fresh)
+    shown = shown_before(facts, first, fresh)
+    if shown is not None:
+        return _shown(facts, first, shown, fresh)
     looked = [m for m in fresh if m.progress.step is None]
     far = None if asked else _far_before(facts, first, left, fresh)
     if far is not None:
@@ -325,6 +359,26 @@ def _looked_in_vain(facts: Facts, first: Point, far: Point, fresh: list[Marker])
     )  # fmt: skip
 
 
+def _shown(facts: Facts, first: Point, shown: Shown, fresh: list[Marker]) -> Finding:
+    """A checkpoint, or what an earlier run had come to, as a shell shows it below this one."""
+    found = _restarted(facts, first, [], fresh)
+    beside = (f"checkpoints of up to step {shown.step} are there" if shown.listed
+              else f"an earlier run had come to step {shown.step}")  # fmt: skip
+    text = ("The folder in which it looked for a checkpoint holds those of up to step"
+            if shown.listed else "The log of an earlier run is shown to come to step")  # fmt: skip
+    return replace(
+        found,
+        summary=f"The run found no checkpoint and silently began anew, though {beside}",
+        strength=BESIDE if shown.listed else CHAINED,
+        most=LISTED if shown.listed else CHAINED,
+        shows=(claim(f"{text} {shown.step}", *shown.cites), *found.shows[1:]),
+        cannot_decide=(UNNAMED,) if shown.listed else (WHOSE_LOG, *found.cannot_decide),
+        actions=(Action("fix", "Stop it; make what names the latest checkpoint (a tracker file, a"
+                        " link) name one that is whole, and resubmit."),
+                 ) if shown.listed else found.actions,
+    )  # fmt: skip
+
+
 def _first_try(facts: Facts) -> bool:
     """Whether the scheduler's record shows a job that follows no other."""
     job = facts.job
@@ -414,7 +468,7 @@ def _restarted(facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker
         strength=0.88 if fresh else 0.75,
         severity="degraded",
         shows=(
-            claim("A resume was asked for", *asked[:3]),
+            claim("A resume was asked for", *(asked[:3] or cites)),
             claim(f"Training began at {where}", *cites, first.cite),
         ),
         implies=(claim("The work of the earlier run is not in this model.", first.cite),),

@@ -36,7 +36,7 @@ from flatline.facts import Facts, Track
 from flatline.judging.again import RECOMPILED, again
 from flatline.judging.announced_sizes import announced
 from flatline.judging.claims import claim
-from flatline.judging.left_uncompiled import left_uncompiled
+from flatline.judging.compiled_since import compiled_since
 from flatline.judging.printed_sizes import printed_balance, printed_sizes
 from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, quiet
 from flatline.judging.throughput import (
@@ -48,7 +48,6 @@ from flatline.judging.throughput import (
     in_order,
     shown,
     step_at,
-    steps_of,
     times,
 )
 from flatline.judging.timeline import timeline
@@ -135,7 +134,7 @@ class _Move:
 def judge(facts: Facts) -> Judgement:
     """The training slowed itself: everything else was measured and stayed as it was, and a
     training metric moved when throughput began to fall."""
-    compiled = again(facts, CODE, RECOMPILED) or _uncompiled(facts)
+    compiled = again(facts, CODE, RECOMPILED) or compiled_since(facts, CODE)
     if compiled is not None:
         return compiled
     run = course_in_order(facts)
@@ -181,35 +180,6 @@ def judge(facts: Facts) -> Judgement:
         most=BLIND,
         cannot_decide=(NOT_READ, *found.cannot_decide),
     )
-
-
-def _uncompiled(facts: Facts) -> Finding | None:
-    """Steps that are slow since the compiler gave one of their functions up."""
-    told = left_uncompiled(facts)
-    if told is None:
-        return None
-    run, phase, cite = told.run, told.phase, told.said.cite
-    step = steps_of(run, phase)[0]
-    return Finding(
-        code=CODE,
-        summary=f"Throughput fell by {1 - phase.part:.0%} at step {step}, where the compiler gave"
-        " a function up: it is run uncompiled since",
-        fault_class=RECOMPILED.fault_class,
-        attribution="training",
-        shows=(claim("Torch says that it compiles a function no more", cite),
-               shown(facts, run, phase)),
-        implies=(claim("Calls of kinds that were not compiled before run step by step.", cite),),
-        strength=0.75,
-        severity="degraded",
-        scope="all",
-        onset=cite.at,
-        onset_step=step,
-        attempt=facts.last.n,
-        ended_run=False,
-        cannot_decide=(RECOMPILED.open_,),
-        actions=(RECOMPILED.action,),
-        resubmit="fix_first",
-    )  # fmt: skip
 
 
 def _grown(

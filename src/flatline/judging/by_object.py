@@ -37,10 +37,21 @@ _NO_MOLECULE = re.compile(
 _OTHER_SPACES = re.compile(r"\.spaces\.\w+\.(\w+)'>.{0,400} but \1\(")
 """Gym's and gymnasium's classes have the same names (stable-baselines3)."""
 
+_PATH = (
+    r"['\"]?[\w.-]{0,80}/(?![^\s'\"]{1,400}\.(?:pth?|ckpt|safetensors|bin)\b)[^\s'\"]{1,400}['\"]?"
+)
+_AT_ODDS = re.compile(
+    r"(?i)\b(?:keys|utt(?:erance)?s?|ids|lengths|(?:number|count)s? of \w{3,20}) (?:are |is )?"
+    r"(?:mis-?match\w*|differ\w*|do(?:es)?(?:n[o']t| not) match) (?:between|in) "
+    rf"{_PATH} (?:and|!=|vs\.?) {_PATH}"
+)
+"""Two files, neither of weights, that should list the same."""
+
 
 def by_object(exception: str, said: str, code: str) -> str | None:
     """data, config, env or asset; None where neither name nor operation tells."""
-    if ("'NoneType' object " in said and _UNREAD.search(code)) or _NO_MOLECULE.search(said):
+    unread = "'NoneType' object " in said and _UNREAD.search(code)
+    if unread or _NO_MOLECULE.search(said) or _AT_ODDS.search(said):
         return "data"
     if found := _LACKS.search(said):
         return _lacking(found[1], "'NoneType'" in found[0], code)

@@ -19,6 +19,8 @@ from flatline.model import Finding, LogCite, Match
 SETTLED = timedelta(minutes=10)
 """After it was over. What failed of it fails at once, and its peers with the time-outs of their
 collectives (torch 2.2 and later: ten minutes)."""
+BREATH = 8
+"""Lines between the two and what came of them."""
 DOUBTED = 0.79
 """Just short of confident."""
 STORAGE_BACK, LINK_DOWN, LINK_UP = "storage-back", "link-down", "link-up"
@@ -37,10 +39,25 @@ def recovered(facts: Facts, match: Match) -> bool:
         return False
     began, ended = match.cite.at, back.cite.at
     if began is None or ended is None:
-        return True
+        return not _at_its_end(facts, match, back)
     end = facts.lived[1]
     soon = end is not None and began <= end <= ended + SETTLED
     return not soon and not _failed(facts, began, ended + SETTLED)
+
+
+def _at_its_end(facts: Facts, match: Match, back: Match) -> bool:
+    """Whether undated lines of a log of the run say both in the breath in which its peers were
+    lost, behind the last step."""
+    cite = match.cite
+    if cite.source in facts.kernel_files or facts.went_on(cite, match.attempt):
+        return False
+    first, last = cite.line - BREATH, back.cite.line + BREATH
+    return any(
+        m.cite.source == cite.source
+        and first <= m.cite.line <= last
+        and m.attempt == match.attempt
+        for m in facts.tagged("lost-peer")
+    )
 
 
 def over(facts: Facts, match: Match) -> Match | None:
@@ -48,11 +65,11 @@ def over(facts: Facts, match: Match) -> Match | None:
     if not _lasts(match):
         return None
     link = LINK_DOWN in match.signature.tags
-    wanted = _interface(match) if link else match.groups["peer"]
+    wanted = interface(match) if link else match.groups["peer"]
     later = facts.memo("bygone.backs", _backs).get((match.cite.source, match.cite.place.host), [])
     for n in range(bisect_right(later, match.cite.line, key=lambda m: m.cite.line), len(later)):
         up = LINK_UP in later[n].signature.tags
-        told = _interface(later[n]) if up else later[n].groups.get("peer", wanted)
+        told = interface(later[n]) if up else later[n].groups.get("peer", wanted)
         if up == link and told is not None and told == wanted:
             return later[n]
     return None
@@ -100,7 +117,7 @@ def _backs(facts: Facts) -> dict[tuple[str, str | None], list[Match]]:
     return found
 
 
-def _interface(match: Match) -> str | None:
+def interface(match: Match) -> str | None:
     found = _INTERFACE.search(match.cite.text)
     return None if found is None else found[1] or found[2]
 

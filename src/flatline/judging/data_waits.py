@@ -78,7 +78,8 @@ def lengths(
     track: Track, at: Mapping[int, float], span: Sequence[int], most: int | None = None
 ) -> dict[int, float]:
     """
-    Seconds a step took, as each line prints them; where none does, by the clock over a few lines.
+    Seconds a step took, as each line prints them, for another line of the same step that tells its
+    wait as well; where none does, by the clock over a few lines.
     A wait is added where the loop's clock starts only when the batch is there: where some waits,
     but few, are longer than the step they would be part of.
 
@@ -91,6 +92,10 @@ def lengths(
     if BURSTS <= len(beside) <= MOST_BESIDE * len(said):
         said = {i: length + (track.data_s[i] if track.data_s[i] > 0 else 0.0)
                 for i, length in said.items()}  # fmt: skip
+    of_step = {track.steps[i]: length for i, length in said.items() if track.steps[i] >= 0}
+    said |= {i: of_step[track.steps[i]] for i in span
+             if i not in said and isfinite(track.data_s[i])
+             and track.steps[i] in of_step}  # fmt: skip
     if said or (most is not None and apart(track, dated) > most):
         return said
     gone = ((b, at[b] - at[a], track.steps[b] - track.steps[a])

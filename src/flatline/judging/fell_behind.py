@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from flatline.judging.reported import SCORE, Reported, among_all
 from flatline.judging.throughput import DROP, Course, Slow, course, course_in_order
 from flatline.model import Cite, Match, Place
 
-LEAST_WORK = "megatron-least-throughput"
+LEAST_WORK, SPAN = "megatron-least-throughput", "megatron-throughput-span"
 REPORTS, OFTEN = 3, 0.8
 """Reports of the slow time, and the share of them that must show it.  A judgement."""
 FAST = 2
@@ -21,6 +22,11 @@ be so by design, and has to be just as far behind as the run is slower."""
 ACCOUNTS = 0.1
 """A synchronised step is as slow as its slowest rank: its score is the part of the best pace that
 the run still has, but for what a step does besides its kernels."""
+_CLOCKS = re.compile(
+    r"\bMnClk/Rnk: ([\d.]{1,12}) ?MHz/(\d{1,6}) \| MxClk/Rnk: ([\d.]{1,12}) ?MHz/"
+)
+LOWER = 0.97
+"""Of the highest clock: repeats of a run differ by 2 %, as do like cards."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,11 +76,23 @@ def fell_behind(facts: Facts) -> Behind | None:
     text = (f"In {len(low)} of {len(slow)} reports of the slow time {name_places([place])} is"
             " behind the others by the program's own timing of its kernels, down to"
             f" {score:.2f} of the fastest"
-            + ("; in none of the fast time" if fast else ""))  # fmt: skip
+            + ("; in none of the fast time" if fast else "")
+            + _clocked(facts, rank, [m for _, m in low]))  # fmt: skip
     cites: list[Cite] = [low[0][1].cite, low[-1][1].cite, worst.cite]
     return Behind(
         Reported((place,), score, claim(text, *dict.fromkeys(cites))), run, slow[0][1], just
     )
+
+
+def _clocked(facts: Facts, rank: int, told: Sequence[Match]) -> str:
+    """That the same reports name its clock as the lowest, where most do."""
+    found = [_CLOCKS.search(facts.text(m.cite.source, m.cite.line)) for m in told]
+    clocks = [(float(f[1]), float(f[3])) for f in found if f is not None and int(f[2]) == rank]
+    clocks = [(own, most) for own, most in clocks if own < LOWER * most]
+    if len(clocks) < max(OFTEN * len(told), 1):
+        return ""
+    own, most = min(clocks)
+    return f"; its clock is the lowest there, at {own:.0f} of {most:.0f} MHz"
 
 
 def _phase_at(run: Course, index: int) -> Slow:
@@ -95,7 +113,7 @@ def _reports(facts: Facts) -> list[_Report]:
     """Those of the last attempt, in order; of several logs the one that holds most."""
     logs: dict[str, list[Match]] = {}
     for match in facts.matches:
-        if match.signature.id in (SCORE, LEAST_WORK) and match.attempt == facts.last.n:
+        if match.signature.id in (SCORE, LEAST_WORK, SPAN) and match.attempt == facts.last.n:
             logs.setdefault(match.cite.source, []).append(match)
     found: dict[int, dict[int, tuple[float, Match]]] = {}
     for match in max(logs.values(), key=len, default=[]):
@@ -112,8 +130,9 @@ def _scores(facts: Facts, match: Match) -> dict[int, float]:
     if match.signature.id == SCORE:
         beside = among_all(facts, match)
         return {int(match.groups["rank"]): float(match.groups["score"])} if beside else {}
-    pairs = [one.partition("/") for one in match.groups["key"].split(",")]
-    work = {int(rank): float(value) for value, _, rank in pairs}
+    listed = [*match.groups["key"].split(","), match.groups.get("what", "")]
+    pairs = [one.partition("/") for one in listed if one]
+    work = {int(rank): float(value.removesuffix("TF")) for value, _, rank in pairs}
     most = max(work.values())
     return {rank: value / most for rank, value in work.items()} if most else {}
 

@@ -99,7 +99,7 @@ def left_by_parent(facts: Facts) -> Marker | None:
         return saved[-1]
     told = [text for marker in fresh for text in (*_above(facts, marker), marker.cite.text)]
     anew = any(_BEGINS_FROM.search(text) for text in told) and asked_as_before(facts) is None
-    looked = {*places, *_looked(facts, fresh)}
+    looked = {*places, *sought_in(facts, fresh)}
     if not anew and any(_misspelt(saved[-1].cite.text, place) for place in looked):
         return saved[-1]
     if parent.disposition in MENDED or anew:
@@ -132,7 +132,7 @@ def _misspelt(saved: str, place: str) -> bool:
     )
 
 
-def _looked(facts: Facts, fresh: Sequence[Marker]) -> set[str]:
+def sought_in(facts: Facts, fresh: Sequence[Marker]) -> set[str]:
     """The folders that the program says it looks in for a checkpoint."""
     said = [marker.cite.text for marker in fresh]
     above = [text for marker in fresh for text in _above(facts, marker)]
@@ -152,7 +152,7 @@ def looked_beside(facts: Facts, saved: Marker) -> bool:
     """Whether the program looked in another folder than the one before it saved to, both in the
     one that their common command names."""
     command = asked_as_before(facts)
-    looked = _looked(facts, facts.markers_of("fresh")) if command is not None else set()
+    looked = sought_in(facts, facts.markers_of("fresh")) if command is not None else set()
     within = {place.rstrip("/").rpartition("/")[0] for place in looked}
     if command is None or len(within) != 1:
         return False

@@ -11,9 +11,10 @@ from datetime import UTC, datetime, timedelta
 from math import isfinite
 from statistics import median
 
-from flatline.facts import Facts, Track
+from flatline.facts import LOG, Facts, Track
 from flatline.judging.claims import claim, number
 from flatline.judging.kept_power import kept_working
+from flatline.judging.mistaken import steps_since
 from flatline.judging.named_logs import host_of_log, known_hosts
 from flatline.judging.pace import pace
 from flatline.judging.waiting import accused
@@ -48,6 +49,8 @@ not stop it, though its last step may lie some step times back."""
 OFF_S = 30.0
 """By so much a log's clock may be off and still tell when a step was made: ranks print a step
 within seconds of one another.  A judgement."""
+TOGETHER_S = 5.0
+"""By which tasks date one step apart that is shorter than that.  A judgement."""
 SOON_PART = 0.5
 """Of the timeout: whoever died with the line that dates another is declared dead later."""
 
@@ -236,7 +239,34 @@ def _steps(
             return claim(f"Task {task} made steps inside the window of that accusation", *made)
     own_logs = [track for track in facts.tracks
                 if number(track.place) == task or track.source in called]  # fmt: skip
-    return _same_steps(facts, task, own_logs, declared, timeout_s)
+    if own_logs:
+        return _same_steps(facts, task, own_logs, declared, timeout_s)
+    return _in_step(facts, task, declared, timeout_s)
+
+
+def _in_step(facts: Facts, task: int, declared: datetime, timeout_s: float) -> Claim | None:
+    """That its log, in which no progress line was recognised, dates each step which another
+    completed in that time, as that one does: it may print what it dispatches and no loss."""
+    track = facts.main_track(facts.last.n)
+    if track is None or made_until(facts, track, declared, timeout_s) is None:
+        return None
+    inside = _inside(track, declared - timedelta(seconds=timeout_s), declared)
+    made = {track.steps[i]: track.at[i] for i in inside}
+    for read in facts.log_files(LOG):
+        if number(read.place) != task or read.source == track.source or len(made) < STEPS_ENOUGH:
+            continue
+        own = steps_since(facts, read, declared.timestamp() - timeout_s - OFF_S)
+        each_s = (max(made.values()) - min(made.values())) / (len(made) - 1)
+        if not made.keys() <= own.keys() or any(
+            abs(own[step][0] - at) > max(each_s, TOGETHER_S) for step, at in made.items()
+        ):
+            continue
+        cites = (LogCite(read.source, own[step][1], facts.text(read.source, own[step][1]),
+                         read.place) for step in (min(made), max(made)))  # fmt: skip
+        text = (f"Task {task} dates steps {min(made)} to {max(made)}, made inside the window of"
+                " that accusation, as the others do")  # fmt: skip
+        return claim(text, *cites)
+    return None
 
 
 def _off_s(facts: Facts, own: Track) -> float:

@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from datetime import datetime, timedelta
+from itertools import pairwise
 from math import isfinite
 from statistics import median
 
@@ -40,6 +41,9 @@ THROUGHOUT = 0.5
 TOGETHER_S, UNDER_WAY = 5.0, 2.0
 """By which workers date one step apart, and step times that the last lies back: what had begun
 when a node went still completes."""
+GAPS, LATE_S = 8, 10.0
+"""Steps that tell how long one takes, and by how much one is late at most: a third of the window,
+for which a host stood still that was given up for it."""
 _STEP = re.compile(r"(?i)\b(?:global_?step|step|iter(?:ation)?)\b[\s:=#]{1,3}(\d{1,12})\b")
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} \w ")
 
@@ -66,6 +70,16 @@ class Mistaken:
         return (self.left.cite.place,) if self.left.cite.place else ()
 
 
+@dataclass(frozen=True, slots=True)
+class _Step:
+    """A step that a worker dates."""
+
+    host: str
+    step: int
+    at: float
+    cite: LogCite
+
+
 def mistaken(facts: Facts) -> Mistaken | None:
     """The first node that was given up while its raylet was at work."""
     for left in facts.standing(TAG):
@@ -77,7 +91,8 @@ def mistaken(facts: Facts) -> Mistaken | None:
         if (stepped := _left_at_work(facts, left)) is not None:
             return stepped
     lost = [m for m in facts.tagged(GIVEN_UP) if m.attempt == facts.last.n]
-    found = (look(facts, match) for look in (_stepped_on, _kept_step) for match in lost)
+    looks = (_stepped_on, _kept_step, _not_late)
+    found = (look(facts, match) for look in looks for match in lost)
     return next(filter(None, found), None)
 
 
@@ -105,7 +120,7 @@ def _went_on(facts: Facts, match: Match, host: str, since: float) -> Mistaken | 
     for read in facts.log_files(LOG):
         if read.source == match.cite.source or named_after(read.source, [host]) is None:
             continue
-        made = _steps_since(facts, read, since - WINDOW_S)
+        made = steps_since(facts, read, since - WINDOW_S)
         told = {step: one for step, one in made.items() if one[0] > since}
         text = f"Workers on {host} made {len(told)} steps more behind that"
         if len(told) < STEPS:
@@ -149,30 +164,49 @@ def _kept_step(facts: Facts, match: Match) -> Mistaken | None:
     return Mistaken(match, claim(text, *cites), (match,), facts.node_of(host))
 
 
+def _not_late(facts: Facts, match: Match) -> Mistaken | None:
+    """By the step behind it of a worker that Ray labels with its node, where its raylet lived to
+    say so: a host that had stood still for the window would have been late with it by as much."""
+    host, since = match.groups.get("host"), _given_up_by(facts, match)
+    if not host or since is None or not facts.standing(TAG):
+        return None
+    made = sorted(_of_workers(facts, match.cite, BELOW), key=lambda one: one.at)
+    behind = next((n for n, one in enumerate(made) if one.host == host and one.at > since), None)
+    gaps = [b.at - a.at for a, b in pairwise(made[: (behind or 0) + 1]) if b.step > a.step]
+    if behind is None or len(gaps) < GAPS:
+        return None
+    usual, inside = median(gaps), [one.at for one in made if one.at <= since - WINDOW_S][-1:]
+    spans = [*inside, *(one.at for one in made[: behind + 1] if one.at > since - WINDOW_S)]
+    if not inside or max(b - a for a, b in pairwise(spans)) > usual + min(usual / 4, LATE_S):
+        return None
+    text = f"A worker on {host} made a step behind that, no later than steps are made"
+    return Mistaken(match, claim(text, made[behind].cite), (match,), facts.node_of(host))
+
+
 def _labelled(
     facts: Facts, given_up: LogCite, host: str, since: float
 ) -> tuple[dict[int, tuple[float, LogCite]], dict[int, float]]:
     """When its workers made each step of the window, and when the others did."""
+    made = [one for one in _of_workers(facts, given_up) if since - WINDOW_S <= one.at <= since]
+    own = {one.step: (one.at, one.cite) for one in made if one.host == host}
+    return own, {one.step: one.at for one in made if one.host != host}
+
+
+def _of_workers(facts: Facts, given_up: LogCite, below: int = 0) -> list[_Step]:
+    """Steps that workers date whom Ray labels with their node, above a line and so far below."""
     clock, first = Clock(), max(1, given_up.line - BACK)
-    own: dict[int, tuple[float, LogCite]] = {}
-    others: dict[int, float] = {}
-    lines = facts.lines(given_up.source, first, given_up.line - first)
+    found = []
+    lines = facts.lines(given_up.source, first, given_up.line - first + below)
     for number, text in enumerate(lines, first):
         label = _LABEL.search(text)
         stamp, step = (clock.either(text, text), _STEP.search(text)) if label else (None, None)
-        if label is None or stamp is None or step is None:
-            continue
-        at, n = stamp.at.timestamp(), int(step[1])
-        if not since - WINDOW_S <= at <= since:
-            continue
-        if label[1] == host:
-            own[n] = (at, LogCite(given_up.source, number, text))
-        else:
-            others[n] = at
-    return own, others
+        if label is not None and stamp is not None and step is not None:
+            cite = LogCite(given_up.source, number, text)
+            found.append(_Step(label[1], int(step[1]), stamp.at.timestamp(), cite))
+    return found
 
 
-def _steps_since(facts: Facts, read: FileRead, since: float) -> dict[int, tuple[float, int]]:
+def steps_since(facts: Facts, read: FileRead, since: float) -> dict[int, tuple[float, int]]:
     """When each step was first dated that a log dates behind a moment, and on which line, looked
     for at its end; none where its clock differs from that of others which date the same steps."""
     clock, first = Clock(), max(1, read.lines - BACK + 1)

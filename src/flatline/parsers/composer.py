@@ -1,12 +1,12 @@
 """
 MosaicML Composer and LLM Foundry: a heading `[batch=15/20]:`, its metrics a line each below it.
 
-The heading is the step; the lines below give it its loss, its gradient norm and the program's own
-clock, as further points of the same step; any may stand behind a stamp or a label.  A run planned
-in epochs prints `[epoch=2][batch=3/8]:`, which counts within the epoch; one planned in tokens or
-samples prints those, and no step is claimed.  `[Eval batch=...]` is evaluation.  The first loss
-below a heading is the training loss; what a console of many metrics calls `loss/train/...` beside
-it is a part.
+The heading is the step; the lines below give it its loss, its gradient norm, the program's own
+clock and what its data took, as further points of the same step; any may stand behind a stamp or a
+label.  A run planned in epochs prints `[epoch=2][batch=3/8]:`, which counts within the epoch; one
+planned in tokens or samples prints those, and no step is claimed.  `[Eval batch=...]` is
+evaluation.  The first loss below a heading is the training loss; what a console of many metrics
+calls `loss/train/...` beside it is a part.
 
 Refused: learning rate and samples a second; OLMo's headings (see `olmo`).
 
@@ -32,6 +32,7 @@ TRIGGERS = (
     r"Train l2_norm/grad/global: ",
     r"throughput/batches_per_sec: ",
     r"Train (time|wall_clock)/train: ",
+    r"Train [a-z_/]{0,24}data[a-z_]{1,24}_s(ec|ecs|econds)?: ",
     r"checkpoint_saver: Checkpoint locally saved to ",
 )
 _HEADING = Late(
@@ -48,6 +49,11 @@ _SAVED = Late(r"Checkpoint locally saved to \S{1,400}/ep[0-9]{1,7}-ba([0-9]{1,12
 _RATE = Late(r"(?:^|\s)(?:Train )?throughput/batches_per_sec: *(" + NUMBER + ")")
 _CLOCK = Late(r"(?:^|\s)Train (time|wall_clock)/train: *(" + NUMBER + ")")
 """Hours since training began, saves between batches in them; seconds before 0.16."""
+_WAITED = Late(
+    r"(?:^|\s)(?:Train )?\S{0,40}\b(?:data(?:_?load(?:er|ing)?)?|batch_fetch)"
+    r"(?:_(?:wait|load|fetch)\w{0,8})?(?:_time)?_s(?:ec(?:ond)?s?)?: *(" + NUMBER + ")"
+)
+"""What a callback of the program's own says a batch waited for its data, in seconds."""
 _NORM = Late(r"(?:^|\s)Train l2_norm/grad/global: *(" + NUMBER + ")")
 
 
@@ -86,6 +92,8 @@ class Reader:
             ran = number(clock[2])
             over = 3600.0 if clock[1] == "time" else 1.0
             return () if ran is None else (Progress("train", self._step, since_s=over * ran),)
+        if waited := _WAITED.search(text):
+            return (Progress("train", self._step, data_s=number(waited[1])),)
         rate = _RATE.search(text)
         value = number(rate[1]) if rate else None
         return (Progress("train", self._step, step_s=1 / value),) if value else ()

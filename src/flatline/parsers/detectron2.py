@@ -29,7 +29,7 @@ TRIGGERS = (
     r"Starting training from iteration [0-9]",
     r"Overall training speed: [0-9]+ iterations",
 )
-_NONE_LEFT = re.compile(r"(?:^|\s)eta: 0:00:00 +iter: ")
+_NONE_LEFT = re.compile(r"(?:^|\s)eta: (?:0:)?00:00 +iter: ")
 RULES = (
     rule(
         "train",

@@ -6,8 +6,10 @@ Resume: "Resuming from checkpoint ... step 1000", "Resumed training at epoch 3",
 starts at step 1".  Saved: the past tense with the word checkpoint, or of a weights file named
 after its step.  Loaded: the same with a step or an epoch, for weights to start from are called
 checkpoints too.  Finished: "Training complete" or "Finished Training" as the whole message, which
-may name its loop, unless the run was called off before; that ignite's or Ultralytics' handler
-stopped it early; "Finished." of a module named train.
+may name its loop, or before where its result was saved, unless the run was called off before; that
+ignite's or Ultralytics' handler stopped it early, or Lightning's at its time; "Finished." of a
+module named train; a time of its own that a program reached, where it says that it ends with
+status 0.
 
 Refused: intentions and conditions ("will resume", "to resume, run", "if no checkpoint", options,
 configuration), beginnings ("Saving checkpoint", "Loading checkpoint"), failures to do so,
@@ -51,6 +53,8 @@ TRIGGERS = (
     r"Finished [Tt]raining",
     r"train\.py:[0-9]+\] Finished\.",
     r"EarlyStopping: (Stop training|Training stopped early)",
+    r"Time limit reached\. Elapsed time is [0-9]",
+    r"(?i:(reached|exceeded|exhausted)[^\n]{0,60} (code|status) 0)",
     r"(?i:(finished|completed|reached) [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
     r"(?i:(finished|completed|reached) [0-9]+ ?/ ?[0-9]+ [a-z ]{0,12}(steps|updates|epochs))",
     r"(?i:(training|finished|completed|done):? (steps|updates|epochs) [0-9]+ ?/"
@@ -153,6 +157,24 @@ _CALLED_OFF = re.compile(r"(?i)\brun cancell?ed(?: due to |, stopping in [0-9])"
 """By OLMo, whose loop then ends in the words of its planned end."""
 _STOPPED_EARLY = re.compile(r"\bEarlyStopping: (?:Stop training|Training stopped early\b)")
 """By handlers of ignite and Ultralytics.  A hand-written loop may say so of a fold or a stage."""
+_SAVED_BEHIND = re.compile(
+    r"(?:^|[\]>|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
+    r"(?:train(?:ing)?(?: run)? (?:is |has |was )?(?:been )?(?:completed?|finished|done)"
+    r"|finished training)(?:[,;.:!]| [-(]) ?(?:(?:the )?(?:(?:final|last|best|trained) )?"
+    r"(?:models?|weights|checkpoints?|adapters?|results?|outputs?) )?(?:is |was |were )?"
+    r"(?:saved|written|stored|exported) (?:to|in|at|under|as) ['\"]?[\w./~$]\S{0,400}[\s.!)]*$",
+    re.I,
+)
+_OWN_TIME = re.compile(
+    r"\bTime limit reached\. Elapsed time is [0-9][\w:., ]{0,40}\. Signaling Trainer to stop"
+    r"|(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
+    r"(?:--)?(?:max(?:imum)?[ _-]?(?:train(?:ing)?[ _-])?(?:wall[ _-]?)?"
+    r"(?:time|duration|runtime|hours|minutes)|(?:training )?(?:time|duration) (?:limit|budget))"
+    r" (?:is |was |has been )?(?:reached|exceeded|exhausted)[,;.: -]{1,3}"
+    r"(?:(?:stopping|saving|saved)\b[^,;\n]{0,60}[,;.] )?"
+    r"exit(?:ing|s)?(?: cleanly)? with (?:(?:exit )?(?:code|status)) 0[\s.!]*$",
+    re.I,
+)
 _AT_THE_END = re.compile(
     r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
     r"(?:(?:finished|completed|reached|done:?) ([0-9]{1,12}) (?:optimi[sz]er |training |train )?"
@@ -263,7 +285,9 @@ class Reader:
             return whole
         step_, epoch = _position(text)
         if _SAVED.search(text):
-            return (Progress("checkpoint_saved", step=step_, epoch=epoch),)
+            saved = Progress("checkpoint_saved", step=step_, epoch=epoch)
+            done = _SAVED_BEHIND.search(text) is not None
+            return (saved, Progress("finished", step=step_)) if done else (saved,)
         if (step_ is not None or epoch is not None) and _LOADED.search(text):
             return (Progress("checkpoint_loaded", step=step_, epoch=epoch),)
         if self._called_off or not self._ends(text):
@@ -282,7 +306,7 @@ class Reader:
         return (Progress("resume", step=step, epoch=epoch),)
 
     def _ends(self, text: str) -> bool:
-        if _FINISHED.search(text) or _STOPPED_EARLY.search(text):
+        if any(p.search(text) for p in (_FINISHED, _STOPPED_EARLY, _SAVED_BEHIND, _OWN_TIME)):
             return True
         ended = _AT_THE_END.search(text)
         return ended is not None and self._final(ended[1])

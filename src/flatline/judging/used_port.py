@@ -1,0 +1,64 @@
+"""The port of a host that NCCL's sockets went over, and that went down as peers were lost."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from flatline.facts import Facts
+from flatline.judging.bygone import BREATH, interface
+from flatline.judging.crashes import Failure
+from flatline.judging.losses import on_sockets
+from flatline.model import LogCite, Place
+
+HEAD = 4_000
+"""Lines of a log in which NCCL says what it uses."""
+_USES = re.compile(r"(?:NET/Socket|Bootstrap) : Using (?:\[\d{1,2}\])?([\w.-]{1,16}):")
+
+
+@dataclass(frozen=True, slots=True)
+class UsedPort:
+    """The failed link, its host, and the lines that show what it carried and who lost it."""
+
+    failure: Failure
+    place: Place | None
+    uses: LogCite
+    lost: tuple[LogCite, ...]
+
+
+def used_port(facts: Facts, lines: Sequence[Failure]) -> UsedPort | None:
+    """None where NCCL uses another port or an adapter, or no peer was lost in the same breath."""
+    for failure in lines:
+        port = None if failure.match is None else interface(failure.match)
+        if failure.match is None or "link-down" not in failure.match.signature.tags or not port:
+            continue
+        if on_sockets(facts) is None or failure.cite.source in facts.kernel_files:
+            continue
+        cite = failure.cite
+        lost = tuple(
+            m.cite for m in facts.tagged("lost-peer")
+            if m.cite.source == cite.source and m.attempt == failure.attempt
+            and abs(m.cite.line - cite.line) <= BREATH
+        )  # fmt: skip
+        uses = next((c for c, name in _uses(facts) if name == port), None) if lost else None
+        if uses is not None:
+            host = failure.place.host or _only_host(facts, cite.source)
+            return UsedPort(failure, Place(host=host) if host else None, uses, lost)
+    return None
+
+
+def _uses(facts: Facts) -> list[tuple[LogCite, str]]:
+    said = on_sockets(facts)
+    if said is None:
+        return []
+    source = said.cite.source
+    return [(LogCite(source, n, text), found[1])
+            for n, text in enumerate(facts.lines(source, 1, HEAD), 1)
+            if (found := _USES.search(text)) is not None]  # fmt: skip
+
+
+def _only_host(facts: Facts, source: str) -> str | None:
+    """The one host that lines of a log are labelled with, where those are of one."""
+    hosts = {m.cite.place.host for m in facts.matches if m.cite.source == source} - {None}
+    return hosts.pop() if len(hosts) == 1 else None

@@ -1,0 +1,61 @@
+"""C5 by a port that carries NCCL's sockets and loses its link as peers are lost, all undated."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+HOSTS = ("gn-a1", "gn-a2")
+SAYS = "{host}:51{n}1:51{n}1 [0] NCCL INFO {said}\n"
+LOST = (
+    "{host}:51{n}1:53{n}4 [0] misc/socket.cc:58 NCCL WARN socketProgress: Connection closed by"
+    " remote peer {peer}.cluster<4411{n}>\n"
+)
+ENDED = (
+    "[rank{rank}]:[E ProcessGroupNCCL.cpp:2014] [PG ID 0 PG GUID 0(default_pg) Rank {rank}]"
+    " Process group watchdog thread terminated with exception: NCCL error: remote process exited"
+    " or there was a network error, NCCL version 2.21.5\n"
+)
+FLAP = "kernel: {0}: Link is Down\nkernel: {0}: Link is Up\n"
+STEPS = "".join(f"step {n} loss {4 - n / 60:.4f} step_time 2.1s\n" for n in range(1, 90))
+RAISED = (
+    'Traceback (most recent call last):\n  File "t.py", line 9, in <module>\n    main()\n'
+    "  File \"t.py\", line 5, in main\n    x = table[key]\nKeyError: 'n'\n"
+)
+
+
+def judged(
+    folder: Path, flap: str, *, uses: str = "eth1", network: str = "Socket", first: str = "",
+    early: bool = False
+) -> Verdict:  # fmt: skip
+    for n, host in enumerate(HOSTS):
+        said = (f"Bootstrap : Using {uses}:10.4.0.{n}<0>", f"Using network {network}")
+        text = "".join(SAYS.format(host=host, n=n, said=one) for one in said)
+        text += flap * n + STEPS if early else STEPS + first * (1 - n)
+        text += LOST.format(host=host, n=n, peer=HOSTS[1 - n]) + ("" if early else flap * n)
+        (folder / f"node{n}.log").write_text(text + ENDED.format(rank=8 * n))
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_the_port_that_carried_it(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, FLAP.format("eth1"))
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("C5", True)
+    assert [place.host for place in verdict.culprits] == [HOSTS[1]]
+
+
+@pytest.mark.parametrize(
+    ("port", "given"),
+    [("eth0", {}), ("eth1", {"network": "IB"}), ("eth1", {"early": True}),
+     ("eth1", {"first": RAISED})],
+    ids=["another port", "an adapter's traffic", "long before", "a rank that died of its own"],
+)  # fmt: skip
+def test_a_port_that_is_not_why(tmp_path: Path, port: str, given: dict[str, object]) -> None:
+    verdict = judged(tmp_path, FLAP.format(port), **given)  # type: ignore[arg-type]
+
+    assert verdict.code != "C5" or verdict.confidence < 0.5

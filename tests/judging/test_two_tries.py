@@ -1,0 +1,82 @@
+"""D2 by a second try in the same log, which shows what the first one lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+COMMAND = "+ torchrun --nproc_per_node 8 pretrain.py --config c.yaml\n"
+SET, UNSET = "+ export CUDA_LAUNCH_BLOCKING=1\n", "+ unset NCCL_DEBUG CUDA_LAUNCH_BLOCKING\n"
+SOCKETS = "".join(
+    f"n{host}:7{host}1:9{host}4 [0] NCCL INFO Using network {{}}\n" for host in range(1, 3)
+)
+RAISED = (
+    'Traceback (most recent call last):\n  File "pretrain.py", line 88, in <module>\n    main()\n'
+    '  File "pretrain.py", line 61, in main\n    loss.backward()\n'
+    "torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB. GPU 0 has a total"
+    " capacity of 79.15 GiB of which 1.10 GiB is free.\n"
+)
+
+
+def steps(took_ms: float, count: int = 30) -> str:
+    return "".join(f"iter {n}: loss {9 - n / 20:.4f}, time {took_ms + n % 3:.2f}ms\n"
+                   for n in range(count))  # fmt: skip
+
+
+def judged(folder: Path, text: str) -> Verdict:
+    (folder / "train.log").write_text(text)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_without_the_setting(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, SET + COMMAND + steps(900) + "^C\n" + UNSET + COMMAND + steps(400))
+
+    assert (verdict.code, verdict.fault_class) == ("D2", "launch-blocking")
+    assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [SET + COMMAND + steps(900) + COMMAND + steps(400),
+     COMMAND + steps(900) + UNSET + COMMAND + steps(400),
+     SET + COMMAND + steps(900) + UNSET + COMMAND.replace("c.y", "small.y") + steps(400),
+     SET + COMMAND + steps(500) + UNSET + COMMAND + steps(400),
+     SET + COMMAND + steps(900) + UNSET + COMMAND + steps(400, 6)],
+    ids=["it stays set", "it never was", "another program", "little faster", "hardly begun"],
+)  # fmt: skip
+def test_what_weighs_no_setting(tmp_path: Path, text: str) -> None:
+    assert judged(tmp_path, text).code != "D2"
+
+
+def test_what_raised_stays_the_cause(tmp_path: Path) -> None:
+    """It was set to find the error."""
+    text = SET + COMMAND + steps(900) + RAISED + UNSET + COMMAND + steps(400)
+
+    assert judged(tmp_path, text).code == "B1"
+
+
+def test_one_host_alone(tmp_path: Path) -> None:
+    text = SOCKETS.format("Socket", "Socket") + steps(2800) + "\n# on a single node:\n"
+    verdict = judged(tmp_path, text + steps(300))
+
+    assert (verdict.code, verdict.fault_class) == ("D2", "slow-interconnect")
+    assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("networks", "said", "took_ms"),
+    [(("IB", "IB"), "# on a single node:", 300), (("Socket", "Socket"), "# again:", 300),
+     (("Socket", "Socket"), "# on a single node:", 1900)],
+    ids=["by a fabric", "nothing tells of one", "half the work"],
+)  # fmt: skip
+def test_what_weighs_no_network(
+    tmp_path: Path, networks: tuple[str, str], said: str, took_ms: float
+) -> None:
+    text = SOCKETS.format(*networks) + steps(2800) + f"\n{said}\n" + steps(took_ms)
+
+    assert judged(tmp_path, text).code != "D2"
