@@ -139,6 +139,21 @@ def test_the_record_has_the_last_word_on_the_end() -> None:
     assert ended(tagged("time-limit", 5), job=job(disposition="unknown")) == "timeout"
 
 
+@pytest.mark.parametrize("state", ["completed", "cancelled", "failed"])
+def test_the_limit_ended_a_job_that_ran_to_it(state: str) -> None:
+    """Whatever a trap or a wrapper made of its state; a line that the job cannot have had, or that
+    steps follow, or the program's end, is no limit's."""
+
+    def told(ran_s: float, *more: Match, **given: Any) -> Disposition:
+        row = job(disposition=state, limit_s=3600.0, ended_at=START + timedelta(seconds=ran_s))
+        return ended(tagged("time-limit", 50), *more, job=row, **given)
+
+    assert told(3605) == "timeout"
+    assert told(1800) == state
+    assert told(3605, tracks=(steps(1, 2, 3, 4, 5, first_line=60),)) == state
+    assert told(3605, tagged("end-ok", 40)) == state
+
+
 def test_a_line_after_which_steps_went_on_ends_nothing() -> None:
     """The words of another job, printed as data."""
     later = steps(1, 2, 3, 4, 5, first_line=10)

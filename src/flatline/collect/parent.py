@@ -37,7 +37,8 @@ Other = Callable[[tuple[str, ...], str | None, Span, str], Facts]
 
 def left_unfinished(job: Job | None, known: Iterable[Job]) -> Job | None:
     """The last job of the same name and user before this one, where it is not on record as
-    completed; None where no record tells."""
+    completed, or ran until its limit, whatever its script made of that; None where no record
+    tells."""
     began = None if job is None else job.started_at or job.submitted_at
     if job is None or began is None or not job.name or job.name.lower() in NO_NAMES:
         return None
@@ -51,7 +52,9 @@ def left_unfinished(job: Job | None, known: Iterable[Job]) -> Job | None:
         and began - BACK <= other.ended_at <= began
     ]
     last = max(before, key=lambda other: str(other.ended_at), default=None)
-    return last if last is not None and last.disposition in UNFINISHED else None
+    if last is None or not (last.disposition in UNFINISHED or last.ran_to_its_limit):
+        return None
+    return last
 
 
 def to_be_read(facts: Facts, known: Iterable[Job]) -> Job | None:

@@ -159,14 +159,15 @@ def how_it_ended(
 
     A record of a completed job is the exit status of its script, which is that of the script's
     last command: where the log shows that the program died before its end, the log is believed.
-    `kernel` names files that speak of the whole host: their lines do not end the run.  `lines`
-    is how long each file is.
+    `kernel` names files of the whole host: their lines do not end the run; `lines` is how long
+    each file is.  That the limit ended a job that ran as long is believed, whatever its state.
     """
     events = (matches, crashes, exits, tracks, markers)
-    if job is not None and job.disposition == "completed":
-        return "failed" if _denied(events, kernel, attempt, lines or {}) else "completed"
     if job is not None and job.disposition != "unknown":
-        return job.disposition
+        if _at_its_limit(job, events, attempt, lines or {}):
+            return "timeout"
+        denied = job.disposition == "completed" and _denied(events, kernel, attempt, lines or {})
+        return "failed" if denied else job.disposition
     ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
     own = {track.source for track in tracks if track.of_attempt(attempt)}
     bygone = {track.source for track in tracks} - own if own else set()  # an earlier job's log
@@ -192,6 +193,15 @@ def how_it_ended(
     if any(_failing(e) for e in exits) or _died(matches, crashes, tracks, kernel):
         return "failed"
     return "unknown"
+
+
+def _at_its_limit(job: Job, events: Events, attempt: int, lines: Mapping[str, int]) -> bool:
+    """Whether what is on record as ended otherwise was ended by its limit, short of its end."""
+    if job.disposition not in ("completed", "cancelled", "failed") or not job.ran_to_its_limit:
+        return False
+    told = [m for m in events[0] if "time-limit" in m.signature.tags and m.attempt == attempt]
+    last = _after_all_steps(told, events[3], lines)
+    return bool(last) and _said_end(*events, attempt, on_record=True) is None
 
 
 def _elsewhere(match: Match, ended: str) -> bool:

@@ -212,6 +212,12 @@ class Job:
     """Per host the GPUs it held, by index, where that is told."""
     steps: tuple[Step, ...] = ()
 
+    @property
+    def ran_to_its_limit(self) -> bool:
+        if self.started_at is None or self.ended_at is None or not self.limit_s:
+            return False
+        return (self.ended_at - self.started_at).total_seconds() >= self.limit_s
+
 
 @dataclass(frozen=True, slots=True)
 class NodeEvent:
