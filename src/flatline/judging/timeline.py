@@ -80,20 +80,32 @@ def by_host(answer: Answer | None) -> ByHost | None:
 def alone(rows: Iterable[tuple[K, Row]]) -> dict[K, Row]:
     """Those that stand alone under their key, or that alone move of those that tell of the same
     thing: beside the exporter of a host a forgotten one may go on serving its last reading.  A
-    namesake in another domain is another thing."""
+    namesake in another domain is another thing.  Of several that move, by what scrapes one card
+    twice, any will do."""
     found: dict[K, list[Row]] = {}
     for key, row in rows:
         found.setdefault(key, []).append(row)
     for key, several in found.items():
         if len(several) > 1 and len({_thing(row) for row in several}) == 1:
-            found[key] = [row for row in several if not row.still]
+            moving = [row for row in several if not row.still]
+            found[key] = [min(moving, key=_source)] if moving and _card(moving[0]) else moving
     return {key: several[0] for key, several in found.items() if len(several) == 1}
 
 
 def _thing(row: Row) -> tuple[object, ...]:
     """What a row tells of, whoever read it, from whichever port."""
     rest = {name: text for name, text in row.native.items() if name not in ("instance", "job")}
-    return row.native.get("instance", "").rpartition(":")[0], frozenset(rest.items())
+    where = _card(row) or row.native.get("instance", "").rpartition(":")[0]
+    return where, frozenset(rest.items())
+
+
+def _card(row: Row) -> str:
+    """Which card of all there are it tells of, by whatever name its host was reached."""
+    return row.native.get("UUID", "")
+
+
+def _source(row: Row) -> tuple[str, str]:
+    return row.native.get("job", ""), row.native.get("instance", "")
 
 
 @dataclass(frozen=True)
