@@ -74,8 +74,9 @@ def test_some_may_be_on_another(
     assert None in {place.host for place in verdict.culprits}
 
 
-@pytest.mark.parametrize("ranks", [range(4), (0, 4, 8, 12), (1, 5, 9, 13)])
+@pytest.mark.parametrize("ranks", [range(4), range(1, 4), (0, 4, 8, 12), (1, 5, 9, 13)])
 def test_those_that_may_speak_for_all(tmp_path: Path, ranks: Iterable[int]) -> None:
+    """The first of them may have been ended before it spoke."""
     verdict = judged(tmp_path, ranks, "b1")
 
     assert (verdict.code, verdict.resubmit) == ("A1", "fix_first")

@@ -107,7 +107,7 @@ def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, .
 
     One rank of a run of which only one rank was ever heard is not "everywhere": it is where the
     one log was.  Nor are all that were heard of on half of the run's hosts or fewer: the ranks of
-    the others had nothing to tell; nor several in a row without rank 0, which every run has.
+    the others had nothing to tell; nor several in a row of a host with no fewer ranks before them.
     """
     named = distinct(facts.on_host(place) for place in distinct(places))
     if not named:
@@ -116,7 +116,8 @@ def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, .
     known = facts.world_size or len(facts.ranks)
     on = {place.host for place in named}
     elsewhere = None not in on and 2 * len(on) <= len(facts.hosts)
-    elsewhere |= facts.world_size is None and _in_a_row(ranks) and min(ranks) > 0
+    elsewhere |= facts.world_size is None and len(on - {None}) == 1 and (
+        _in_a_row(ranks) and min(ranks) >= len(ranks))  # fmt: skip
     if known > 1 and ranks and len(ranks) >= EVERYWHERE * known and not elsewhere:
         return "all", ()
     if known <= 1 and len(ranks) <= 1 and not any(place.host for place in named):
