@@ -30,7 +30,7 @@ from flatline.judging.belonging import (
 from flatline.judging.both_ends import as_it_was_ended
 from flatline.judging.bygone import long_before
 from flatline.judging.comparison import beside_baseline, slower_unexplained, unexplained
-from flatline.judging.gone_beside import beside_the_gone
+from flatline.judging.gone_beside import beside_a_failed_card, beside_the_gone
 from flatline.judging.order import later
 from flatline.judging.said_done import once_sent
 from flatline.judging.unanswered import fell, lastly, why_open
@@ -140,7 +140,7 @@ def _judged(
 
 
 DOUBTS = (belonging, of_its_pods, of_its_nodes, of_its_time, on_shared_nodes, long_before,
-          of_a_servers_hours, beside_the_gone, once_sent)  # fmt: skip
+          of_a_servers_hours, beside_the_gone, beside_a_failed_card, once_sent)  # fmt: skip
 
 
 def _doubted(facts: Facts, finding: Finding) -> Finding:

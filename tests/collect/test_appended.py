@@ -50,6 +50,61 @@ def test_the_steps_of_the_job_before_are_not_this_ones(tmp_path: Path) -> None:
     assert "up to 90" in gap.reason
 
 
+def test_what_a_later_job_wrote_is_not_this_ones(tmp_path: Path) -> None:
+    """The log of the earlier one ends where the later begins."""
+    rows = row("72", "FAILED", 0, 15) + row("73", "FAILED", 40, 55)
+    read = collect(folder(tmp_path, rows, steps(1, 30) + steps(41, 9) + error(50)))
+
+    assert read.last_step == 30
+    assert not [match for match in read.matches if match.signature.family == "B1"]
+    (gap,) = [gap for gap in read.gaps if "job 73" in gap.reason]
+    assert "from 31 on" in gap.reason
+
+
+def test_undated_lines_that_begin_a_later_job_are_not_this_ones(tmp_path: Path) -> None:
+    """What the earlier one said last, undated as well, stays with it."""
+    rows = row("72", "COMPLETED", 0, 15) + row("73", "FAILED", 40, 55)
+    said = "saved checkpoint at step 30\nno checkpoint found, starting from scratch\n"
+    read = collect(folder(tmp_path, rows, steps(1, 30) + said + steps(41, 9)))
+
+    assert read.last_step == 30
+    assert read.markers_of("checkpoint_saved")
+    assert not read.markers_of("fresh")
+
+
+@pytest.mark.parametrize(("user", "left"), [("ann", 0), ("bob", 1)])
+def test_what_is_said_after_the_end_is_a_later_jobs_of_the_same_user(
+    tmp_path: Path, user: str, left: int
+) -> None:
+    """Somebody else's began as well once this one was over: the daemons spoke on."""
+    rows = row("72", "FAILED", 0, 15).replace("|lm|", "|lm|ann|")
+    rows += row("73", "FAILED", 15, 55).replace("|lm|", f"|lm|{user}|")
+    request = folder(tmp_path, rows, steps(1, 30) + error(16))
+    (tmp_path / "sacct.txt").write_text(HEADER.replace("|State", "|User|State") + rows)
+    read = collect(request)
+
+    assert sum(match.signature.family == "B1" for match in read.matches) == left
+    assert read.last_seen["train.log"].minute == (16 if left else 11)
+
+
+@pytest.mark.parametrize(
+    ("rows", "log"),
+    [
+        (row("72", "FAILED", 0, 15), steps(1, 30) + error(50)),
+        (row("72", "FAILED", 0, 15) + row("73", "FAILED", 10, 55), steps(1, 30) + error(50)),
+        (row("72", "FAILED", 0, 15) + row("73", "FAILED", 40, 55),
+         steps(1, 5) + error(50) + steps(3, 25)),
+        (row("72", "FAILED", 0, 15) + row("73", "FAILED", 40, 55), error(50) + steps(41, 9)),
+    ],
+    ids=["no other job is known", "both ran at once", "two streams", "nothing of this job"],
+)  # fmt: skip
+def test_what_may_be_this_jobs_stays(tmp_path: Path, rows: str, log: str) -> None:
+    read = collect(folder(tmp_path, rows, log))
+
+    assert [match for match in read.matches if match.signature.family == "B1"]
+    assert not [gap for gap in read.gaps if "which began after" in gap.reason]
+
+
 @pytest.mark.parametrize(
     ("rows", "log"),
     [

@@ -7,8 +7,8 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 
+from flatline.collect.merging import merge
 from flatline.collect.pod_job import job_of
-from flatline.collect.runs import merge
 from flatline.model import Job, Pod, RecordCite, Records
 
 BEGAN = datetime(2026, 1, 8, 4, 0, tzinfo=UTC)

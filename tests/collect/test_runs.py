@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
 
 from flatline.collect.masking import masked
-from flatline.collect.runs import attempts, choose, how_it_ended, merge
+from flatline.collect.merging import merge
+from flatline.collect.runs import attempts, choose, how_it_ended
 from flatline.errors import ManyJobs
 from flatline.model import (
     Crash,
@@ -137,6 +139,45 @@ def test_the_record_has_the_last_word_on_the_end() -> None:
     """Whatever the log says, unless the record does not know."""
     assert ended(tagged("time-limit", 5), job=job()) == "failed"
     assert ended(tagged("time-limit", 5), job=job(disposition="unknown")) == "timeout"
+
+
+@pytest.mark.parametrize("state", ["completed", "cancelled", "failed"])
+def test_the_limit_ended_a_job_that_ran_to_it(state: str) -> None:
+    """Whatever a trap or a wrapper made of its state; a line that the job cannot have had, or that
+    steps follow, or the program's end, is no limit's."""
+
+    def told(ran_s: float, *more: Match, **given: Any) -> Disposition:
+        row = job(disposition=state, limit_s=3600.0, ended_at=START + timedelta(seconds=ran_s))
+        return ended(tagged("time-limit", 50), *more, job=row, **given)
+
+    assert told(3605) == "timeout"
+    assert told(1800) == state
+    assert told(3605, tracks=(steps(1, 2, 3, 4, 5, first_line=60),)) == state
+    assert told(3605, tagged("end-ok", 40)) == state
+
+
+@pytest.mark.parametrize(
+    ("state", "said", "given", "end"),
+    [
+        ("completed", "*** JOB 7 ON n1 CANCELLED AT 2026-03-01T05:00:00 ***", {}, "cancelled"),
+        ("failed", "*** JOB 7 ON n1 CANCELLED AT 2026-03-01T05:00:00 ***", {}, "failed"),
+        ("completed", "*** STEP 7.0 ON n1 CANCELLED AT 2026-03-01T05:00:00 ***", {}, "completed"),
+        ("completed", "*** JOB 71 ON n1 CANCELLED AT 2026-03-01T05:00:00 ***", {}, "completed"),
+        ("completed", "*** JOB 7 ON n1 CANCELLED AT 2026-03-01T05:00:00 ***",
+         {"lines": {"train.log": 400}}, "completed"),
+        ("completed", "*** JOB 7 ON n1 CANCELLED AT 2026-03-01T05:00:00 ***",
+         {"tracks": (steps(1, 2, 3, planned=3),)}, "completed"),
+    ],
+    ids=["cancelled", "another state", "a step", "another job", "the script went on", "done"],
+)  # fmt: skip
+def test_a_job_on_record_as_completed_that_was_cancelled_as_a_whole(
+    state: str, said: str, given: dict[str, Any], end: str
+) -> None:
+    match = tagged("cancelled", 50)
+    match = replace(match, cite=replace(match.cite, text="slurmstepd: error: " + said))
+    given = {"tracks": (steps(1, 2, 3, planned=90),), "lines": {"train.log": 51}, **given}
+
+    assert ended(match, job=job(disposition=state), **given) == end
 
 
 def test_a_line_after_which_steps_went_on_ends_nothing() -> None:

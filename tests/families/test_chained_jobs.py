@@ -79,6 +79,30 @@ def test_a_name_that_says_that_it_goes_on(tmp_path: Path) -> None:
         assert verdict.code == code
 
 
+LIMITED = HEAD.replace("|NNodes", "|Timelimit|NNodes")
+
+
+@pytest.mark.parametrize(
+    ("limit", "first", "code"),
+    [("01:00:00", 1, "E2"), ("02:00:00", 1, "G1"), ("01:00:00", 2002, "G1")],
+    ids=["cut off", "before its limit", "done as well"],
+)
+def test_one_on_record_as_completed_that_ran_to_its_limit(
+    tmp_path: Path, limit: str, first: int, code: str
+) -> None:
+    """Its checkpoints name no step, and its log is in one file with this one's."""
+    said = "Saved checkpoint\nNo checkpoint found in /new/pre, starting from scratch\n"
+    log = steps(8, first, first + 999, 3000) + said
+    (tmp_path / "pre.log").write_text(log + steps(10, 1, 900, 3000))
+    rows = PARENT.format(state="COMPLETED", name="pre", end="09:00:00")
+    rows += CHILD.replace("10:10:00", "10:00:00")
+    (tmp_path / "sacct.txt").write_text(LIMITED + rows.replace("|1|n1", f"|{limit}|1|n1"))
+    verdict = diagnose(collect(Request((str(tmp_path),), job="733")))
+
+    assert verdict.code == code
+    assert verdict.confidence < 0.8
+
+
 @pytest.mark.parametrize(
     "changed",
     [

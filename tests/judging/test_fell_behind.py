@@ -88,3 +88,46 @@ def test_reported_of_the_slow_time_alone(tmp_path: Path) -> None:
 def test_what_explains_no_slow_time(tmp_path: Path, reports: dict[int, str]) -> None:
     """A rank that is always so, now this and now that, by too little, or later on."""
     assert judged(tmp_path, reports).code != "D3"
+
+
+NEXT = "^^^^ Bottom 3 Ranks with lowest  Etpt(TF): {:.2f}/{}, {:.2f}/{}, 399.00/4,\n"
+
+
+def steady(folder: Path, reports: dict[int, str], world: int = 16, late: float = 2.0) -> Verdict:
+    """Of a run that goes on at the same pace, or does for half of its steps."""
+    lines = [f"using world size: {world}, pipeline-model-parallel size: 1\n"]
+    for n in range(1, 601):
+        took = 2.0 if n <= 300 else late
+        lines += [f"step {n}/9000 loss {4 - n / 300:.4f} step_time {took}s\n", reports.get(n, "")]
+    (folder / "train.log").write_text("".join(lines))
+    return diagnose(collect(Request((str(folder),))))
+
+
+def lagging(rank: int = 9, score: float = 0.7, beside: float = 0.98, other: int = 2) -> str:
+    return NEXT.format(399 * score, rank, 399 * beside, other)
+
+
+def test_behind_throughout_a_run_whose_pace_never_fell(tmp_path: Path) -> None:
+    verdict = steady(tmp_path, {n: lagging() for n in range(100, 601, 100)})
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("D3", True)
+    assert [place.rank for place in verdict.culprits] == [9]
+
+
+@pytest.mark.parametrize(
+    ("reports", "run"),
+    [
+        ({n: lagging(beside=0.8) for n in range(100, 601, 100)}, {}),  # two: a stage
+        ({n: lagging(score=0.96, beside=0.99) for n in range(100, 601, 100)}, {}),  # too little
+        ({n: lagging(n // 100 + 4) for n in range(100, 601, 100)}, {}),  # now this, now that
+        ({n: lagging(15) for n in range(100, 601, 100)}, {}),  # the last one
+        ({n: lagging() for n in range(100, 601, 100)}, {"world": 12}),
+        ({n: lagging() for n in range(100, 601, 100)}, {"late": 4.0}),  # not what made it slow
+        ({n: lagging() for n in range(100, 301, 100)}, {}),  # not to its end
+        ({n: lagging() for n in (100, 500)}, {}),  # two reports
+    ],
+)
+def test_what_may_be_by_design_or_pass(
+    tmp_path: Path, reports: dict[int, str], run: dict[str, float]
+) -> None:
+    assert steady(tmp_path, reports, **run).code != "D3"  # type: ignore[arg-type]

@@ -27,20 +27,14 @@ from flatline.collect.histories import last_of_each, not_beside_a_log
 from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting
 from flatline.collect.masking import masked
+from flatline.collect.merging import Records_, merge
 from flatline.collect.numbered import numbered
 from flatline.collect.numbers import ENDLESS, OPEN, Numbers
 from flatline.collect.of_job import in_its_time, meant, of_job
 from flatline.collect.parent import Span, lay_before, to_be_read
 from flatline.collect.placing import placed
 from flatline.collect.pool import Task, read_all
-from flatline.collect.runs import (
-    Records_,
-    attempts,
-    choose,
-    how_a_try_ended,
-    how_it_ended,
-    merge,
-)
+from flatline.collect.runs import attempts, choose, how_a_try_ended, how_it_ended
 from flatline.collect.sharing import hold, shared
 from flatline.collect.told_nodes import told_nodes
 from flatline.collect.unnamed import telling

@@ -1,23 +1,25 @@
 """
-A log that was appended to: what an earlier job of the records wrote into it is not this job's.
+A log that was appended to: what an earlier job of the records wrote into it is not this job's, nor
+is what a later one did.
 
 Only lines that are dated within another job, which was over before this one began, count as its
-own, with all that stands above them.  Tries of the same job stay: they are its history.
+own, with all that stands above them; or of one that began once this one was over, with all that
+stands below.  Tries of the same job stay: they are its history.
 """
 
 from __future__ import annotations
 
 from array import array
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import fields
-from datetime import timedelta
-from math import isfinite
+from datetime import UTC, datetime, timedelta
+from math import inf, isfinite
 
 from flatline.collect.events import LogEvents
 from flatline.collect.side_steps import without_side_steps
-from flatline.model import Gap, Job
-from flatline.tracks import LOG, Track
+from flatline.model import Crash, Gap, Job, Match, ProcessExit
+from flatline.tracks import LOG, Marker, Track
 
 SLACK = timedelta(minutes=2)
 """By which clocks of hosts and of the controller differ."""
@@ -25,7 +27,8 @@ SLACK = timedelta(minutes=2)
 
 def of_this_run(logs: Sequence[LogEvents], rows: Sequence[Job], known: Sequence[Job]) -> list[Gap]:
     """Leaves what is of the run and its own steps, and says what was left out."""
-    return [*without_earlier_jobs(logs, rows, known), *without_side_steps(logs, rows)]
+    return [*without_earlier_jobs(logs, rows, known), *without_later_jobs(logs, rows, known),
+            *without_side_steps(logs, rows)]  # fmt: skip
 
 
 def without_earlier_jobs(
@@ -51,6 +54,61 @@ def without_earlier_jobs(
     return gaps
 
 
+def without_later_jobs(
+    logs: Sequence[LogEvents], rows: Sequence[Job], known: Sequence[Job]
+) -> list[Gap]:
+    """Takes from each log what a later one of the `known` jobs of the same user wrote, and says
+    so: on a busy cluster somebody's begins as soon as this one is over, and its daemons speak on.
+    """
+    ends = [row.ended_at for row in rows]
+    own, ended = {row.id for row in rows}, max(filter(None, ends), default=None)
+    if ended is None or None in ends:
+        return []
+    spans = [
+        (
+            job.id,
+            (job.started_at - SLACK).timestamp(),
+            (job.ended_at + SLACK).timestamp() if job.ended_at else inf,
+        )
+        for job in known
+        if job.id not in own and job.user == rows[-1].user
+        and job.started_at and job.started_at >= ended
+    ]  # fmt: skip
+    gaps = []
+    for events in logs if spans else ():
+        first, of = _written_after(events, spans, ended.timestamp())
+        if first:
+            _cut_below(events, first)
+            reason = f"its lines from {first} on are dated within job {of}, which began after"
+            gaps.append(Gap(LOG, reason, events.source))
+    return gaps
+
+
+def _written_after(
+    events: LogEvents, spans: Sequence[tuple[str, float, float]], ended: float
+) -> tuple[int, str]:
+    """The first line that was written in a later job, and that job; 0 where earlier lines are of
+    that time as well, or none is of this job's."""
+    begins = min(start for _, start, _ in spans)
+    dated = sorted(_dated(events))
+    later = [(line, at) for line, at in dated if at >= begins and at > ended]
+    if not later or len(later) == len(dated) or dated[-len(later) :] != later:
+        return 0, ""
+    line, at = later[0]
+    job = next((job for job, start, end in spans if start <= at <= end), None)
+    return (_try_above(events, dated[-len(later) - 1][0], line), job) if job else (0, "")
+
+
+def _try_above(events: LogEvents, last: int, first: int) -> int:
+    """Where the try of line `first` began below line `last`: its first lines may be undated."""
+    until = [one.attempt for one in _said(events) if one.cite.line <= last]
+    for track in events.tracks.values():
+        until += track.attempts[: bisect_right(track.lines, last)]
+    after = (one.cite.line for one in _said(events)
+             if last < one.cite.line < first and one.attempt > max(until))  # fmt: skip
+    return min(after, default=first)
+
+
 def _written_before(
     events: LogEvents, spans: Sequence[tuple[str, float, float]], began: float
 ) -> tuple[int, str]:
@@ -65,18 +123,30 @@ def _written_before(
     return (line, job) if job is not None else (0, "")
 
 
+def _said(events: LogEvents) -> list[Match | Crash | ProcessExit | Marker]:
+    return [*events.matches, *events.crashes, *events.exits, *events.markers]
+
+
 def _dated(events: LogEvents) -> list[tuple[int, float]]:
-    said = (
-        *(one.cite for one in events.matches),
-        *(one.cite for one in events.crashes),
-        *(one.cite for one in events.exits),
-        *(one.cite for one in events.markers),
-    )
+    said = (one.cite for one in _said(events))
     times = [(c.line, c.at.timestamp()) for c in said if c.at is not None and not c.at_assumed]
     for track in events.tracks.values():
         points = zip(track.lines, track.at, strict=True)
         times += [(line, at) for line, at in points if isfinite(at)]
     return times
+
+
+def _cut_below(events: LogEvents, first: int) -> None:
+    events.matches = [one for one in events.matches if one.cite.line < first]
+    events.crashes = [one for one in events.crashes if one.cite.line < first]
+    events.exits = [one for one in events.exits if one.cite.line < first]
+    events.markers = [one for one in events.markers if one.cite.line < first]
+    for key, track in list(events.tracks.items()):
+        _cut_track(track, 0, bisect_left(track.lines, first))
+        if not len(track):
+            del events.tracks[key]
+    last = max(at for _, at in _dated(events))
+    events.last_seen, events.last_line = datetime.fromtimestamp(last, UTC), None
 
 
 def _cut(events: LogEvents, last: int) -> None:
@@ -85,12 +155,12 @@ def _cut(events: LogEvents, last: int) -> None:
     events.exits = [one for one in events.exits if one.cite.line > last]
     events.markers = [one for one in events.markers if one.cite.line > last]
     for key, track in list(events.tracks.items()):
-        _cut_track(track, bisect_right(track.lines, last))
+        _cut_track(track, bisect_right(track.lines, last), len(track))
         if not len(track):
             del events.tracks[key]
 
 
-def _cut_track(track: Track, first: int) -> None:
+def _cut_track(track: Track, first: int, end: int) -> None:
     for field in fields(track):
         if isinstance(column := getattr(track, field.name), array):
-            setattr(track, field.name, column[first:])
+            setattr(track, field.name, column[first:end])

@@ -73,7 +73,7 @@ def lay_before(facts: Facts, targets: Sequence[str], parent: Job, other: Other) 
         if parent.disposition != "completed":
             facts.missed.append(Gap(EARLIER, str(fault), f"job {parent.id}"))
         return
-    if parent.disposition != "completed" or _left_of_itself(run):
+    if parent.disposition != "completed" or parent.ran_to_its_limit or _left_of_itself(run):
         facts.parent = run
 
 

@@ -5,12 +5,10 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
-from datetime import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from flatline.collect.elsewhere import died_elsewhere, failed_elsewhere
-from flatline.collect.pod_job import job_of
 from flatline.errors import ManyJobs
 from flatline.facts import Marker, Track
 from flatline.model import (
@@ -19,73 +17,17 @@ from flatline.model import (
     Disposition,
     Job,
     Match,
-    NodeEvent,
-    Pod,
     ProcessExit,
-    Records,
 )
 from flatline.redact import mask
 from flatline.tracks import GOES_ON_AFTER, LEAVING_LINES, Plan, leaving, plan_of, reached
 
-RUNNING: frozenset[Disposition] = frozenset({"running", "pending", "suspended"})
 _MARKS: tuple[tuple[str, Disposition], ...] = (
     ("time-limit", "timeout"),
     ("node-failure", "node_fail"),
     ("preempted", "preempted"),
     ("requeued", "requeued"),
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Records_:
-    """All record files as one."""
-
-    jobs: tuple[Job, ...]
-    node_events: tuple[NodeEvent, ...]
-    now: datetime | None
-    addresses: Mapping[str, str] = field(default_factory=dict)
-
-
-def merge(records: Iterable[Records]) -> Records_:
-    """Rows of every file; the same row seen twice becomes one with the fields of both."""
-    rows: dict[tuple[str, datetime | None], Job] = {}
-    events: dict[tuple[object, ...], NodeEvent] = {}
-    nows: list[datetime] = []
-    addresses: dict[str, str] = {}
-    pods: list[Pod] = []
-    for record in records:
-        addresses.update(record.addresses)
-        pods += record.pods
-        if record.now is not None:
-            nows.append(record.now)
-        for job in record.jobs:
-            key = (job.id, job.started_at)
-            if key not in rows and job.started_at is None:
-                key = next((k for k in rows if k[0] == job.id), key)
-            rows[key] = _joined(rows[key], job) if key in rows else job
-        for event in record.node_events:
-            events.setdefault((event.host, event.states, event.at), event)
-    jobs = sorted(rows.values(), key=_when)
-    if not jobs and (of_pods := job_of(pods)) is not None:
-        jobs = [of_pods]
-    return Records_(tuple(jobs), tuple(events.values()), max(nows, default=None), addresses)
-
-
-def _when(job: Job) -> tuple[str, float]:
-    at = job.started_at or job.submitted_at
-    return job.id, at.timestamp() if at else 0.0
-
-
-def _joined(first: Job, second: Job) -> Job:
-    """Fields the first lacks are taken from the second; an ended row outranks a running one."""
-    if first.disposition in RUNNING and second.disposition not in RUNNING:
-        first, second = second, first
-    filled = {
-        f.name: getattr(second, f.name)
-        for f in fields(Job)
-        if getattr(first, f.name) in (None, (), "") and getattr(second, f.name) not in (None, ())
-    }
-    return replace(first, **filled)
 
 
 def choose(jobs: Sequence[Job], wanted: str | None, named: str | None) -> tuple[Job, ...]:
@@ -165,14 +107,15 @@ def how_it_ended(
 
     A record of a completed job is the exit status of its script, which is that of the script's
     last command: where the log shows that the program died before its end, the log is believed.
-    `kernel` names files that speak of the whole host: their lines do not end the run.  `lines`
-    is how long each file is.
+    `kernel` names files of the whole host: their lines do not end the run; `lines` is how long
+    each file is.  The scheduler's own word there that it ended the job is believed as well.
     """
     events = (matches, crashes, exits, tracks, markers)
-    if job is not None and job.disposition == "completed":
-        return "failed" if _denied(events, kernel, attempt, lines or {}) else "completed"
     if job is not None and job.disposition != "unknown":
-        return job.disposition
+        if (otherwise := _told_otherwise(job, events, attempt, lines or {})) is not None:
+            return otherwise
+        denied = job.disposition == "completed" and _denied(events, kernel, attempt, lines or {})
+        return "failed" if denied else job.disposition
     ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
     own = {track.source for track in tracks if track.of_attempt(attempt)}
     bygone = {track.source for track in tracks} - own if own else set()  # an earlier job's log
@@ -200,6 +143,31 @@ def how_it_ended(
     if any(_failing(e) for e in exits) or _died(matches, crashes, tracks, kernel):
         return "failed"
     return "unknown"
+
+
+def _told_otherwise(
+    job: Job, events: Events, attempt: int, lines: Mapping[str, int]
+) -> Disposition | None:
+    """What ended a run short of its end, by the scheduler's own last word in the log, where its
+    record has another state: a script's or a wrapper's."""
+    if job.disposition not in ("completed", "cancelled", "failed"):
+        return None
+    mine = [m for m in events[0] if m.attempt == attempt]
+    last = _after_all_steps(mine, events[3], lines)
+    if (
+        job.ran_to_its_limit
+        and any("time-limit" in m.signature.tags for m in last)
+        and _said_end(*events, attempt, on_record=True) is None
+    ):
+        return "timeout"
+    as_a_whole = job.disposition == "completed" and any(
+        "cancelled" in m.signature.tags
+        and f" JOB {job.id} ON " in m.cite.text
+        and lines.get(m.cite.source, 0) - m.cite.line <= TAIL_LINES
+        for m in last
+    )
+    done = not as_a_whole or reached_end(*events, attempt, on_record=True) is not None
+    return None if done else "cancelled"
 
 
 def _elsewhere(match: Match, ended: str) -> bool:

@@ -31,7 +31,7 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.crashes import Failure
-from flatline.judging.leads import Lead, fix, lead, phase, raised, shows
+from flatline.judging.leads import Lead, fix, lead, on_one_host, phase, raised, shows
 from flatline.judging.steering import leave_out
 from flatline.model import Action, Attribution, Cleared, Finding, Judgement, Resubmit
 
@@ -66,6 +66,7 @@ def judge(facts: Facts) -> Judgement:
     found = lead(facts, CODE)
     if found is None:
         return _passed(facts)
+    found = on_one_host(facts, found)
     first = found.first
     host = first.place.host or _of_its_own(found)
     one_host = _one_host_of_several(facts, host, found.scope)

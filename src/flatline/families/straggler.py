@@ -36,7 +36,7 @@ from flatline.judging.anchored import UNPROVEN, Anchored
 from flatline.judging.apart import Fleet, fleet
 from flatline.judging.bursts import Aligned
 from flatline.judging.claims import claim
-from flatline.judging.fell_behind import Behind, fell_behind
+from flatline.judging.fell_behind import Behind, fell_behind, lags
 from flatline.judging.gaps import GAPS, LEAST_SPREAD, RESIDENT, SAID
 from flatline.judging.kept_on import kept_on
 from flatline.judging.lone_power import Drew, drew_more
@@ -494,6 +494,6 @@ def _actions(facts: Facts, hosts: tuple[str, ...]) -> tuple[Action, ...]:
 
 READ: tuple[tuple[Callable[[Facts], Any], Callable[[Facts, Any], Finding]], ...] = (
     (lambda facts: printed_waits(facts) or tabled_waits(facts), _waited_for),
-    (reported, _reported), (fell_behind, _behind), (own_work, _slow_itself),
+    (reported, _reported), (fell_behind, _behind), (lags, _reported), (own_work, _slow_itself),
 )  # fmt: skip
 """What tells of ranks in words, the first that does, and how it is told."""

@@ -1,4 +1,7 @@
-"""A rank that the program's own timing of kernels shows behind, while the run is slow."""
+"""
+A rank that the program's own timing of kernels shows behind: while the run is slow, or throughout
+one whose pace never fell.
+"""
 
 from __future__ import annotations
 
@@ -27,6 +30,11 @@ _CLOCKS = re.compile(
 )
 LOWER = 0.97
 """Of the highest clock: repeats of a run differ by 2 %, as do like cards."""
+RANKS, BESIDE, NEXT = 16, 2, 0.25
+"""Of so many, and beside so many others that a report lists, one that is four times as far behind
+as the next is no stage of a model, or one that has no other rank.  A judgement."""
+EARLY, LATE = 0.5, 0.7
+"""Of the run's points, before which the first and behind which the last report must come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +101,42 @@ def _clocked(facts: Facts, rank: int, told: Sequence[Match]) -> str:
         return ""
     own, most = min(clocks)
     return f"; its clock is the lowest there, at {own:.0f} of {most:.0f} MHz"
+
+
+def lags(facts: Facts) -> Reported | None:
+    """One of many ranks that does far less work a second than any other in nearly every report of
+    a run; not the first or the last, which have the embedding and the output."""
+    reports = [r for r in _reports(facts) if all(m.signature.id == LEAST_WORK
+               for _, m in r.scores.values())]  # fmt: skip
+    run = (course(facts) or course_in_order(facts)) if len(reports) >= REPORTS else None
+    world = facts.world_size or 0
+    if run is None or run.pace.track is None or run.slow or world < RANKS:
+        return None
+    points = len(run.pace.track.of_attempt(facts.last.n))
+    if reports[0].points > EARLY * points or reports[-1].points < LATE * points:
+        return None
+    far = [(r, rank) for r in reports if (rank := _far_behind(r)) is not None]
+    ranks = {rank for _, rank in far}
+    if len(ranks) != 1 or len(far) < OFTEN * len(reports) or ranks & {0, world - 1}:
+        return None
+    (rank,) = ranks
+    low = [r.scores[rank] for r, _ in far]
+    score, worst = min(low, key=lambda pair: pair[0])
+    place = _place(facts, rank, [m for _, m in low])
+    text = (f"In {len(low)} of {len(reports)} reports {name_places([place])} did less work a"
+            f" second than any other by the program's own timing of its kernels, down to"
+            f" {score:.2f} of those listed beside it")  # fmt: skip
+    cites: list[Cite] = [low[0][1].cite, low[-1][1].cite, worst.cite]
+    return Reported((place,), score, claim(text, *dict.fromkeys(cites)))
+
+
+def _far_behind(report: _Report) -> int | None:
+    """The rank that alone is far behind those that are listed beside it."""
+    by_score = sorted((score, rank) for rank, (score, _) in report.scores.items())
+    if len(by_score) <= BESIDE:
+        return None
+    (lowest, rank), (second, _) = by_score[:2]
+    return rank if lowest < 1 - DROP and 1 - second <= NEXT * (1 - lowest) else None
 
 
 def _phase_at(run: Course, index: int) -> Slow:

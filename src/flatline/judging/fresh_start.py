@@ -89,9 +89,10 @@ def left_by_parent(facts: Facts) -> Marker | None:
     fresh = [m for m in facts.markers_of("fresh") if m.progress.step is None]
     if parent is None or not fresh:
         return None
-    saved = [m for m in parent.markers_of("checkpoint_saved") if (m.progress.step or 0) > 0]
+    steps = [_with_step(parent, m) for m in parent.markers_of("checkpoint_saved")]
+    saved = [m for m in steps if (m.progress.step or 0) > 0]
     plans = {parent.planned_steps, facts.planned_steps} - {None}
-    if not saved or len(plans) > 1:
+    if not saved or len(plans) > 1 or _was_done(parent):
         return None
     places = [place for marker in fresh if (place := _looked_in(facts, marker))]
     there = any(_names(saved[-1], place) for place in places)
@@ -108,6 +109,10 @@ def left_by_parent(facts: Facts) -> Marker | None:
         return saved[-1]
     others = [place for place in looked if not _names(saved[-1], place.rstrip("/"))]
     return None if any(_sibling(saved[-1].cite.text, place) for place in others) else saved[-1]
+
+
+def _was_done(run: Facts) -> bool:
+    return run.disposition == "completed" and (run.reached_plan or run.end_seen)
 
 
 def _of_its_own_id(facts: Facts, saved: str, place: str) -> bool:

@@ -6,7 +6,7 @@ run, what is old and flat, and which GPU vanished while its neighbours stayed.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil, isfinite
@@ -14,8 +14,8 @@ from statistics import median
 
 from flatline.facts import KERNEL, Facts
 from flatline.judging.counters import Counted, counted
-from flatline.judging.crashes import of_family
-from flatline.judging.gpus import readings
+from flatline.judging.crashes import failures, of_family
+from flatline.judging.gpus import Readings, readings
 from flatline.judging.pace import pace
 from flatline.judging.timeline import instant
 from flatline.model import Cite, Place
@@ -43,6 +43,8 @@ SEEN_AFTER = timedelta(seconds=60)
 most exporters are read every 15 to 60 s."""
 SAMPLES_LOST = 4
 """Samples a GPU must miss while its neighbours are read: one scrape may fail."""
+RESET_S = 180
+"""Once a run is over: an epilog may reset a card, which takes a minute or two."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,7 +156,8 @@ def _code(query: str) -> int | None:
 
 def vanished(facts: Facts) -> tuple[Fault, ...]:
     """
-    GPUs whose readings end while others of the same host go on.
+    GPUs whose readings end while others of the same host go on: within the run, or with its end
+    where something of its own, or a kernel, tells of an error there as well.
 
     A host whose readings all end has lost its exporter or itself; that is no GPU's fault.
     """
@@ -170,25 +173,59 @@ def vanished(facts: Facts) -> tuple[Fault, ...]:
         return ()
     interval_s = (last - first) / max(1.0, median(row.last for row in counts.rows.values()))
     after_s = max(1, ceil(SAMPLES_LOST * interval_s))
-    tail = readings(instant(facts, f"count_over_time(gpu_power_watts[{after_s}s])", last))
+    seen = {place: _last_seen(facts, place, first, last)
+            for place, _ in _missing(facts, counts, last, after_s)}  # fmt: skip
+    out = [_lost(place, at, cites)
+           for place, cites in _missing(facts, counts, last, after_s)
+           if (at := seen[place]) is not None and at < last - after_s]  # fmt: skip
+    if facts.disposition in ("completed", "running"):
+        return tuple(out)
+    after_s = max(after_s, RESET_S)
+    for place, cites in _missing(facts, counts, last + after_s, after_s, SAMPLES_LOST - 1):
+        at, said = _last_seen(facts, place, first, last), _error_on(facts, place.host)
+        if place not in seen and at is not None and said is not None:
+            out.append(_lost(place, at, (*cites, said)))
+    return tuple(out)
+
+
+def _lost(place: Place, at: float, cites: tuple[Cite, ...]) -> Fault:
+    what = "its readings end while those of its neighbours go on"
+    return Fault(place, "lost", what, 0.85, at, cites)
+
+
+def _missing(
+    facts: Facts, counts: Readings, end: float, after_s: int, least: int = 1
+) -> Iterator[tuple[Place, tuple[Cite, Cite]]]:
+    """Those of the GPUs that were not read in the seconds before a moment, where half of their
+    host's were, each at least so often."""
+    tail = readings(instant(facts, f"count_over_time(gpu_power_watts[{after_s}s])", end))
     if tail is None:
-        return ()
+        return
     alive: dict[str | None, list[Place]] = {}
-    for place in tail.rows:
-        alive.setdefault(place.host, []).append(place)
+    for place, row in tail.rows.items():
+        if row.last >= least:
+            alive.setdefault(place.host, []).append(place)
     on = Counter(place.host for place in counts.rows)
-    out = []
-    for place in counts.rows:
+    for place, row in counts.rows.items():
         beside = alive.get(place.host, [])
         if place in tail.rows or 2 * len(beside) < on[place.host]:
             continue
-        at = _last_seen(facts, place, first, last)
-        kept = tail.cite(beside[0], last, f"{beside[0]} was still read")
-        gone = counts.cite(place, last, f"samples of {place}, all before it vanished")
-        if at is not None and kept is not None and gone is not None and at < last - after_s:
-            out.append(Fault(place, "lost", "its readings end while those of its neighbours go"
-                             " on", 0.85, at, (gone, kept)))  # fmt: skip
-    return tuple(out)
+        kept = tail.cite(beside[0], end, f"{beside[0]} was still read")
+        gone = counts.cite(place, row.times[-1], f"samples of {place}, all before it vanished")
+        if kept is not None and gone is not None:
+            yield place, (gone, kept)
+
+
+def _error_on(facts: Facts, host: str | None) -> Cite | None:
+    """A line of the run's time that tells of a failed GPU on a host, or of a failed kernel of the
+    program there: of an exporter alone, readings may end as they please once a job is over."""
+    told = (f for f in failures(facts) if f.family == HARDWARE or f.fault_class == "cuda")
+    return next(
+        (f.cite for f in told
+         if not facts.outside(f.cite) and host is not None
+         and facts.node_of(facts.on_host(f.place).host or "") == facts.node_of(host)),
+        None,
+    )  # fmt: skip
 
 
 def _last_seen(facts: Facts, place: Place, first: float, last: float) -> float | None:

@@ -5,7 +5,7 @@ From many failures of one family to one finding: the first, its kind, and where 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from flatline.facts import LOG, Facts
@@ -107,7 +107,7 @@ def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, .
 
     One rank of a run of which only one rank was ever heard is not "everywhere": it is where the
     one log was.  Nor are all that were heard of on half of the run's hosts or fewer: the ranks of
-    the others had nothing to tell.
+    the others had nothing to tell; nor several in a row of a host with no fewer ranks before them.
     """
     named = distinct(facts.on_host(place) for place in distinct(places))
     if not named:
@@ -116,11 +116,34 @@ def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, .
     known = facts.world_size or len(facts.ranks)
     on = {place.host for place in named}
     elsewhere = None not in on and 2 * len(on) <= len(facts.hosts)
+    elsewhere |= facts.world_size is None and len(on - {None}) == 1 and (
+        _in_a_row(ranks) and min(ranks) >= len(ranks))  # fmt: skip
     if known > 1 and ranks and len(ranks) >= EVERYWHERE * known and not elsewhere:
         return "all", ()
     if known <= 1 and len(ranks) <= 1 and not any(place.host for place in named):
         return "place", named
     return "place", named
+
+
+def _in_a_row(ranks: Collection[int]) -> bool:
+    return len(ranks) > 1 and max(ranks) - min(ranks) + 1 == len(ranks)
+
+
+def on_one_host(facts: Facts, found: Lead) -> Lead:
+    """Ranks in a row, of which one is known to be on a host, are all on it where no more stand
+    there by that host's place in the run, and no task of another ended with an error."""
+    ranks = {n for place in found.culprits if (n := number(place)) is not None}
+    hosts = {place.host for place in found.culprits if place.host is not None}
+    ended = {facts.node_of(e.place.host) for e in facts.exits
+             if e.place.host and e.exit_code and e.attempt == found.first.attempt}  # fmt: skip
+    whole = len(ranks) == len(found.culprits) and _in_a_row(ranks)
+    if not whole or len(hosts) != 1 or ended != hosts or not hosts <= set(facts.hosts):
+        return found
+    (host,) = hosts
+    before, lowest = facts.hosts.index(host), min(ranks)
+    if not before or lowest % before or len(ranks) > lowest // before:
+        return found
+    return replace(found, culprits=tuple(replace(place, host=host) for place in found.culprits))
 
 
 def raised(lead: Lead) -> str:

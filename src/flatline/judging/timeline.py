@@ -7,7 +7,7 @@ beside the phases of the run's throughput.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cached_property
@@ -27,6 +27,9 @@ SAMPLES_EACH = 3
 
 COVERED = 0.8
 """Of the stretches in which a host must have been read before it is cleared."""
+AGREE = 0.1
+"""Of what they read, by which two scrapes of one card may differ: they look at other moments, and
+a card that works draws now more and now less."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,20 +83,47 @@ def by_host(answer: Answer | None) -> ByHost | None:
 def alone(rows: Iterable[tuple[K, Row]]) -> dict[K, Row]:
     """Those that stand alone under their key, or that alone move of those that tell of the same
     thing: beside the exporter of a host a forgotten one may go on serving its last reading.  A
-    namesake in another domain is another thing."""
+    namesake in another domain is another thing.  Of several that move and agree, as one card's
+    that is scraped twice do, any will do."""
     found: dict[K, list[Row]] = {}
     for key, row in rows:
         found.setdefault(key, []).append(row)
     for key, several in found.items():
         if len(several) > 1 and len({_thing(row) for row in several}) == 1:
-            found[key] = [row for row in several if not row.still]
+            moving = [row for row in several if not row.still]
+            found[key] = [min(moving, key=_source)] if _agree(moving) else moving
     return {key: several[0] for key, several in found.items() if len(several) == 1}
 
 
 def _thing(row: Row) -> tuple[object, ...]:
     """What a row tells of, whoever read it, from whichever port."""
     rest = {name: text for name, text in row.native.items() if name not in ("instance", "job")}
-    return row.native.get("instance", "").rpartition(":")[0], frozenset(rest.items())
+    where = _card(row) or row.native.get("instance", "").rpartition(":")[0]
+    return where, frozenset(rest.items())
+
+
+def _card(row: Row) -> str:
+    """Which card of all there are it tells of, by whatever name its host was reached."""
+    return row.native.get("UUID", "")
+
+
+def _agree(rows: Sequence[Row]) -> bool:
+    """Whether they tell of one card, and the same of it but for when each was scraped."""
+    if len(rows) < 2 or not _card(rows[0]):
+        return False
+    first, *others = (dict(row.points()) for row in rows)
+    for other in others:
+        both = first.keys() & other.keys()
+        apart = sum(abs(first[at] - other[at]) for at in both)
+        if not both or not apart <= AGREE * sum(
+            max(abs(first[at]), abs(other[at])) for at in both
+        ):  # NaN agrees with nothing
+            return False
+    return True
+
+
+def _source(row: Row) -> tuple[str, str]:
+    return row.native.get("job", ""), row.native.get("instance", "")
 
 
 @dataclass(frozen=True)

@@ -214,6 +214,12 @@ class Job:
     steps: tuple[Step, ...] = ()
     scheduler: Literal["slurm", "kubernetes"] = "slurm"
 
+    @property
+    def ran_to_its_limit(self) -> bool:
+        if self.started_at is None or self.ended_at is None or not self.limit_s:
+            return False
+        return (self.ended_at - self.started_at).total_seconds() >= self.limit_s
+
 
 @dataclass(frozen=True, slots=True)
 class Pod:

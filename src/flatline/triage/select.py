@@ -20,7 +20,7 @@ from pathlib import Path
 from subprocess import CompletedProcess
 
 from flatline.collect.masking import masked
-from flatline.collect.runs import RUNNING, Records_, merge
+from flatline.collect.merging import RUNNING, Records_, merge
 from flatline.errors import FormatError, SourceError, SourceUnreachable, UsageError
 from flatline.model import Gap, Job, Records
 from flatline.parsers import record_formats
