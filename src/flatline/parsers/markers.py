@@ -49,7 +49,7 @@ TRIGGERS = (
     r"Training starts at step [0-9]",
     r"(?i:train(ing)? from (step|iteration) [0-9])",
     r"(?i:train(ing)? (loop )?(is |has |was )?(been )?(complete|finished|done))",
-    r"(?i:run cancell?ed(,| due to ))",
+    r"(?i:run (?:canceled|cancelled)(,| due to ))",
     r"Finished [Tt]raining",
     r"train\.py:[0-9]+\] Finished\.",
     r"EarlyStopping: (Stop training|Training stopped early)",
@@ -153,7 +153,7 @@ _FINISHED = re.compile(
     r"(?:[,;.]? (?:exiting|bye|shutting down|good ?bye|cleaning up)(?: now)?)?[\s.!*=#-]*$",
     re.I,
 )
-_CALLED_OFF = re.compile(r"(?i)\brun cancell?ed(?: due to |, stopping in [0-9])")
+_CALLED_OFF = re.compile(r"(?i)\brun (?:canceled|cancelled)(?: due to |, stopping in [0-9])")
 """By OLMo, whose loop then ends in the words of its planned end."""
 _STOPPED_EARLY = re.compile(r"\bEarlyStopping: (?:Stop training|Training stopped early\b)")
 """By handlers of ignite and Ultralytics.  A hand-written loop may say so of a fold or a stage."""
