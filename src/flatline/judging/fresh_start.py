@@ -103,7 +103,7 @@ def left_by_parent(facts: Facts) -> Marker | None:
     looked = {*places, *sought_in(facts, fresh)}
     if not anew and any(_misspelt(saved[-1].cite.text, place) for place in looked):
         return saved[-1]
-    if parent.disposition in MENDED or anew:
+    if _mended(parent) or anew:
         return None
     if any(_of_its_own_id(facts, saved[-1].cite.text, place) for place in looked):
         return saved[-1]
@@ -111,8 +111,19 @@ def left_by_parent(facts: Facts) -> Marker | None:
     return None if any(_sibling(saved[-1].cite.text, place) for place in others) else saved[-1]
 
 
+def _mended(run: Facts) -> bool:
+    return run.disposition in MENDED and not (run.disposition == "completed" and _limited(run))
+
+
+def _limited(run: Facts) -> bool:
+    return run.job is not None and run.job.ran_to_its_limit
+
+
 def _was_done(run: Facts) -> bool:
-    return run.disposition == "completed" and (run.reached_plan or run.end_seen)
+    """Whether one on record as completed made its plan, or said that it ended as its limit came;
+    who leaves sooner may say at which step it left, to go on from there."""
+    done = run.reached_plan or (run.end_seen and _limited(run))
+    return run.disposition == "completed" and done
 
 
 def _of_its_own_id(facts: Facts, saved: str, place: str) -> bool:
@@ -190,7 +201,7 @@ def due_from_parent(facts: Facts) -> Marker | None:
     if parent is None or parent.job is None or job is None or not began:
         return None
     queued, ended = job.submitted_at, parent.job.ended_at
-    if parent.disposition in MENDED or queued is None or ended is None or queued > ended:
+    if _mended(parent) or queued is None or ended is None or queued > ended:
         return None
     if len({parent.planned_steps, facts.planned_steps} - {None}) != 1 or not _too_long(facts):
         return None
