@@ -143,7 +143,7 @@ class Facts:
         self.strict = strict
         self.dumps = tuple(dumps)
         self.end_seen = end_seen
-        self._nodes = nodes or {}
+        self.nodes = nodes or {}
         self._read_line = read_line
         self._read_lines = read_lines
         self._ask = ask
@@ -427,7 +427,7 @@ class Facts:
         held = (*(job.nodes for job in self.jobs[-1:]), self.last.hosts)
         found = dict.fromkeys(node for nodes in held for node in nodes)
         heard = (place.host for place in self._places() if place.host)
-        return tuple(found or dict.fromkeys(node_named(host, self._nodes) for host in heard))
+        return tuple(found or dict.fromkeys(node_named(host, self.nodes) for host in heard))
 
     def _places(self) -> Iterator[Place]:
         for event in self.exits:
@@ -459,7 +459,7 @@ class Facts:
 
     def node_of(self, host: str) -> str:
         """The name the scheduler knows a host by: its logs may spell it with its domain."""
-        host = node_named(host, self._nodes)
+        host = node_named(host, self.nodes)
         short = host.partition(".")[0].lower()
         return next((node for node in self.hosts if node.lower() == short), host)
 

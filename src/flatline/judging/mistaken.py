@@ -111,14 +111,41 @@ def _left_at_work(facts: Facts, left: Match) -> Mistaken | None:
     since = _given_up_by(facts, left)
     if host is None or since is None:
         return None
-    return _went_on(facts, left, facts.node_of(host), since)
+    node = facts.node_of(host)
+    return _went_on(facts, left, node, since) or _spoke_on(facts, left, node, since)
+
+
+def _spoke_on(facts: Facts, left: Match, host: str, since: float) -> Mistaken | None:
+    """The same by what its workers wrote throughout the window, of whatever: a host that stood
+    still for it wrote nothing, and its raylet was heard again to be told so."""
+    for read in facts.log_files(LOG):
+        if read.source == left.cite.source or not _of_host(facts, read, host):
+            continue
+        clock, first = Clock(), max(1, read.lines - BACK + 1)
+        stamps = (clock.either(text, text) for text in facts.lines(read.source, first, BACK))
+        told = [(n, stamp.at.timestamp()) for n, stamp in enumerate(stamps, first) if stamp]
+        told = [(n, at) for n, at in told if since - WINDOW_S <= at <= since]
+        times = [at for _, at in told]
+        if not _up_to(since, times) or max(times) - min(times) < THROUGHOUT * WINDOW_S:
+            continue
+        if max(b - a for a, b in pairwise(sorted(times))) > WINDOW_S / 3:
+            continue
+        cites = (LogCite(read.source, n, facts.text(read.source, n), read.place)
+                 for n in (told[0][0], told[-1][0]))  # fmt: skip
+        text = f"A log of {host} was written to all through the {WINDOW_S:.0f} s before that"
+        return Mistaken(left, claim(text, *cites), (left,), host)
+    return None
+
+
+def _of_host(facts: Facts, read: FileRead, host: str) -> bool:
+    return named_after(read.source, [host]) is not None or host_of_log(facts, read.source) == host
 
 
 def _went_on(facts: Facts, match: Match, host: str, since: float) -> Mistaken | None:
     """Steps of the node behind the moment by which it was given up, or those of the window before
     it, up to then: a node that was gone made none of either."""
     for read in facts.log_files(LOG):
-        if read.source == match.cite.source or named_after(read.source, [host]) is None:
+        if read.source == match.cite.source or not _of_host(facts, read, host):
             continue
         made = steps_since(facts, read, since - WINDOW_S)
         told = {step: one for step, one in made.items() if one[0] > since}

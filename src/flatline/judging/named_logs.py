@@ -56,8 +56,9 @@ def host_of_log(facts: Facts, source: str) -> str | None:
     that number was on, or by the node of that number where the first one is the master."""
     stem = PurePosixPath(source).stem
     named = named_after(source, known_hosts(facts))
-    if named is None and (node := facts.node_of(stem)) != stem:
-        named = node
+    if named is None:
+        pod = named_after(source, tuple(facts.nodes)) or stem
+        named = node if (node := facts.node_of(pod)) != pod else None
     if named is not None:
         return named
     lines = facts.lines(source, 1, HEAD_LINES)
