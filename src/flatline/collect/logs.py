@@ -467,11 +467,10 @@ class LogReader:
         for number, raw in reversed([*enumerate(self._near.lines(first, events.lines), first)]):
             text = clean(raw).strip()
             if text:
-                stamp = self.clock.read(text)
-                at = stamp.at if stamp else None
+                at, assumed = self._time(text, self.labels.split(text), number, aside=True)
                 events.last_line = LogCite(
-                    self.file.source, number, excerpt(text, TEXT_CHARS), Place(), at
-                )
+                    self.file.source, number, excerpt(text, TEXT_CHARS), Place(),
+                    None if assumed else at)  # fmt: skip
                 break
         events.matches = [self._dated(match) for match in events.matches]
 
