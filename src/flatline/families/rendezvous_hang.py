@@ -49,6 +49,7 @@ from flatline.judging.registration import (
 )
 from flatline.judging.still_trying import Trying, still_trying
 from flatline.judging.stood_apart import stood_still
+from flatline.judging.too_few_nodes import TooFew, too_few_nodes
 from flatline.judging.unreached import unreached
 from flatline.judging.waiting import FIRST_ONE
 from flatline.model import Action, Claim, Cleared, Crash, Finding, Judgement, LogCite, Place
@@ -63,6 +64,8 @@ ALONE = 0.55
 """Victims of a store that went away look as those of one that was never reached."""
 TRYING = 0.78
 """The run had not ended: whoever is waited for may still come."""
+TOO_FEW = 0.9
+"""A number that the job itself gives, beside what the scheduler gave it."""
 MOST_NAMED = 64
 EXPLAINS = {
     "F3": "ranks waiting for a rendezvous that never completes hold the allocation to the wall",
@@ -333,6 +336,29 @@ def _trying(facts: Facts, trying: Trying) -> Finding:
     )  # fmt: skip
 
 
+def _too_few(facts: Facts, few: TooFew) -> Finding:
+    return Finding(
+        code=CODE,
+        summary=f"The ranks never formed their process group: the launch waits for {few.wanted}"
+        f" nodes, the job has {few.nodes}",
+        attribution="job",
+        strength=TOO_FEW,
+        shows=few.shows,
+        implies=(
+            claim("Nobody else can come: they wait until the rendezvous times out or the job is"
+                  " ended.", few.first),
+        ),
+        scope="all",
+        onset=few.first.at,
+        order=(few.first.source, few.first.line),
+        attempt=facts.last.n,
+        actions=(
+            Action("fix", "Take --nnodes from the job ($SLURM_NNODES), or ask for as many nodes."),
+        ),
+        resubmit="fix_first",
+    )  # fmt: skip
+
+
 def _brief(found: Lead) -> str:
     if found.first.signature is None:
         return raised(found)
@@ -354,5 +380,6 @@ TOLD: tuple[tuple[Callable[[Facts], Any], Callable[[Facts, Any], Finding]], ...]
     (numbered_twice, _misnumbered), (waited_for, _incomplete), (turned_away_first, _turned_away),
     (never_met, _unmet), (lost_in_the_making, lambda facts, lines: _broke(facts, *lines)),
     (checked_in_vain, _checked), (still_trying, _trying),
+    (too_few_nodes, _too_few),
 )  # fmt: skip
 """What else tells of it, the first that does, and how it is told."""
