@@ -188,6 +188,37 @@ def test_what_did_not_begin_with_the_fall(tmp_path: Path, rate: Rate) -> None:
     assert not [f for f in findings(answer) if f.role == "cause"]
 
 
+@pytest.mark.parametrize("host", [3, None], ids=["in the dips", "in the fast time between them"])
+def test_dips_of_minutes_beside_counters_read_each_minute(
+    tmp_path: Path, host: int | None
+) -> None:
+    """An hour of which a cut of three samples a stretch leaves hardly more stretches than dips
+    have edges; a line of the log that spans an edge is half slow."""
+    dips = ((540, 800), (1170, 1400), (1840, 2150), (2700, 2960))
+    shift = 0 if host is not None else 330
+    noise = random.Random(5)
+    lines, total = [], 0.0
+    for at in range(0, 3420, 60):
+        total += 60 * 7.0 * any(a <= at - shift < b for a, b in dips)
+        for n in range(8):
+            label = f'instance="n{n}:9100",device="mlx5_1",port="1"'
+            lines.append(sample(SYMBOLS, label, int(total) if n == 3 else 12.0, at))
+    track = Track("job.log", NOWHERE, None, "plain")
+    at, step = 0.0, 0
+    while at < 3400:
+        took = 0.0
+        for _ in range(10):
+            slow = any(a <= at + took < b for a, b in dips)
+            took += (4.2 if slow else 2.6) * noise.lognormvariate(0, 0.003)
+        at, step = at + took, step + 10
+        progress = Progress("train", step=step, loss=2.0, step_s=took / 10)
+        track.add(progress, step, datetime.fromtimestamp(T0 + at, UTC), 0)
+    facts, source = facts_of(tmp_path, lines, track)
+    found = [f for f in findings(checked(judge(facts), source)) if f.role == "cause"]
+
+    assert [f.culprits for f in found] == ([(Place(host="n3"),)] if host is not None else [])
+
+
 def test_loss_in_fast_time_leaves_it_open(tmp_path: Path) -> None:
     """Something else slowed the run; neither found nor cleared."""
     assert judged(tmp_path, lambda host, at: 40 if host == 4 and at < 1400 else 0) is None

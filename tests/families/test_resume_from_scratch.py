@@ -283,3 +283,44 @@ def test_a_program_that_says_it_goes_on_from_nothing(
     found = verdict(tmp_path, NO_LATEST + said)
     assert found.code == code or (code is None and found.code != "E2")
     assert code is None or found.confidence < 0.8
+
+
+NONE_THERE = (
+    "WARNING: could not find the metadata file /w/gpt/latest_checkpointed_iteration.txt\n"
+    "    will not load any checkpoints and will start from random\n"
+)
+CAME = "=== segment 3/9, segment 2 was job 5120: last saved iteration 4200\n"
+ON = "=== continuing from the newest checkpoint\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (CAME + ON + NONE_THERE, "E2"),
+        ("previous job 5120 hit its limit and reached step 4,200\n" + ON + NONE_THERE, "E2"),
+        ("previous job 5120 hit its limit and got to step 4200\n" + ON + NONE_THERE, "E2"),
+        ("[run.sh] resuming from the latest checkpoint: iteration 4200\n" + NONE_THERE, "E2"),
+        (CAME + NONE_THERE, None),  # a new stage of training may begin anew
+        (ON + NONE_THERE, None),  # so the first of a chain says, too
+        (CAME + ON, None),  # nothing says that none was there
+        (CAME.replace("4200", "0") + ON + NONE_THERE, None),
+        (CAME + "=== continuing from the newest checkpoint if there is one\n" + NONE_THERE, None),
+        (CAME + "=== not continuing from that checkpoint\n" + NONE_THERE, None),
+    ],
+)
+def test_a_script_that_says_how_far_the_run_before_had_come(
+    tmp_path: Path, said: str, code: str | None
+) -> None:
+    found = verdict(tmp_path, said)
+
+    assert (found.code if found.code == "E2" else None) == code
+    assert code is None or found.confidence > 0.8
+
+
+def test_a_run_that_goes_on_from_where_the_script_says(tmp_path: Path) -> None:
+    """What was not found was something else."""
+    steps = "".join(line for line in STEPS.splitlines(keepends=True)[300:])
+    said = CAME.replace("4200", "300") + ON + NONE_THERE
+    (tmp_path / "train.log").write_text(said + steps + "Training completed\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code != "E2"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from families.fleet import sample
+from families.fleet import T0, sample
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 
@@ -263,3 +263,59 @@ def test_composers_waits_stand_on_a_line_of_their_own(
     (tmp_path / "train.log").write_text(text)
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+def timers(least: float, most: float) -> str:
+    """Megatron's, below a step."""
+    return (
+        "(min, max) time across ranks (ms):\n"
+        "    forward-compute ................................: (2950.10, 2999.90)\n"
+        f"    batch-generator ................................: ({least:.2f}, {most:.2f})\n"
+        "    optimizer ......................................: (44.10, 45.00)\n"
+    )
+
+
+OF_ONE_RANK = (
+    "time (ms) | forward-compute: 2990.00 | batch-generator: 2700.00 | optimizer: 45.00\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("below", "busy", "found"),
+    [
+        (timers(2700, 2810), 31, True),
+        (OF_ONE_RANK, 31, True),
+        (timers(2700, 2810), 93, False),
+        (timers(0.02, 2810), 31, False),
+        (timers(900, 960), 31, False),
+        (timers(6700, 6810), 31, False),
+        ("", 31, False),
+    ],
+    ids=["all ranks", "one rank", "the GPUs were busy", "some rank needs none",
+         "less of a step", "longer than the step", "no timers"],
+)  # fmt: skip
+def test_timers_of_megatron_beside_gpus(
+    tmp_path: Path, below: str, busy: float, found: bool
+) -> None:
+    """On the lines below each step of four seconds."""
+    lines = []
+    for n in range(1, 301):
+        at = datetime.fromtimestamp(T0 + 4 * n, UTC)
+        lines.append(
+            f" [{at:%Y-%m-%d %H:%M:%S}] iteration {n:8}/     300 | consumed samples: {64 * n:12} |"
+            f" elapsed time per iteration (ms): {4000 + n % 7}.0 | learning rate: 1.0E-04 |"
+            f" global batch size: 64 | lm loss: {3 + 7 / n:.6E} | loss scale: 1.0 |"
+            " grad norm: 0.410 |\n" + below
+        )
+    lines.append(f"[after training is done] datetime: {at:%Y-%m-%d %H:%M:%S}\n")
+    (tmp_path / "train.log").write_text("".join(lines))
+    rows = (
+        sample("DCGM_FI_DEV_GPU_UTIL", f'gpu="{card}",Hostname="n1"', busy + at // 15 % 4, at)
+        for card in range(4)
+        for at in range(0, 1230, 15)
+    )
+    (tmp_path / "metrics.prom").write_text("\n".join(rows) + "\n")
+    told = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (told.code == "D1") is found
+    assert not found or told.confidence >= 0.8

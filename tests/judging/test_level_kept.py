@@ -163,6 +163,39 @@ def test_a_policy_of_which_less_is_known(tmp_path: Path, lines: list[str]) -> No
     assert verdict(tmp_path, lines).code != "G1"
 
 
+@pytest.mark.parametrize(
+    ("target", "reward", "code"),
+    [
+        (lambda n: 0.25, lambda n: n / 60, "G1"),
+        (lambda n: n / 90, lambda n: n / 60, "G1"),
+        (lambda n: 0.9 - n / 60, lambda n: n / 60, None),
+        (lambda n: n / 60, lambda n: 0.9 - n / 60, None),
+        (lambda n: 0.25, lambda n: n * 17 % 13 / 13, None),
+    ],
+    ids=["one size", "both rise", "less a penalty that grows", "the reward falls", "it wanders"],
+)
+def test_a_return_that_stands_before_the_reward(
+    tmp_path: Path,
+    target: Callable[[int], float],
+    reward: Callable[[int], float],
+    code: str | None,
+) -> None:
+    """It may be the critic's target, which is brought to one size."""
+    rows = [
+        f"(Trainer pid=77) step {n}: {{'policy_loss': {0.004 * (n * 7 % 5 - 2):.5f}, 'kl': 0.0021,"
+        f" 'return': {target(n):.4f}, 'reward': {reward(n):.4f}, 'step_time': 31.2}}"
+        for n in range(1, 49)
+    ]
+    bar = "Episode [1/1]: 100%|##########| 48/48 [25:00<00:00, 31.2s/it]"
+
+    assert verdict(tmp_path, [*rows, bar]).code == code
+
+
+@pytest.mark.parametrize("part", ["reward_alive", "reward/ctrl", "rewards/std"])
+def test_a_part_of_the_reward_is_not_it(part: str) -> None:
+    assert _rewards([f"ep_ret: 3.5 {part}: 0.2"]) == [3.5]
+
+
 def test_steps_beyond_a_thousand_went_on(tmp_path: Path) -> None:
     """nanotron names the folder of the checkpoint and no step."""
     rows = [

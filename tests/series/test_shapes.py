@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from flatline.series.alignment import meet
-from flatline.series.phases import Phase, _together, kuiper, phases
+from flatline.series.phases import GAP_BESIDE, Phase, _together, kuiper, phases
 from flatline.series.spread import MANY, apart, bar, deviations, mad
 from flatline.series.standing import medians, standing
 
@@ -138,6 +138,11 @@ def test_single_spikes_are_no_phase() -> None:
     assert len(phases(values)) == 1
 
 
+BETWEEN = ((9, 100), (1, 96), (5, 60), (1, 65), (9, 100), (1, 72), (5, 60), (1, 84), (9, 100),
+           (1, 77), (5, 60), (1, 91), (9, 100))  # fmt: skip
+"""Dips of which each border has a point that was read while the level changed."""
+
+
 @pytest.mark.parametrize(
     ("parts", "lengths"),
     [
@@ -150,6 +155,7 @@ def test_single_spikes_are_no_phase() -> None:
         (((8, 100), (5, 80), (8, 100), (5, 80), (8, 100)), [8, 5, 8, 5, 8]),
         (((4, 100), (3, 80), (4, 100), (3, 80), (12, 100)), [26]),  # two that are too short
         (((4, 100), (4, 80)) * 3, [24]),  # as many of few points come by chance
+        (BETWEEN, [10, 6, 9, 6, 10, 6, 10]),
     ],
 )
 def test_few_points_that_stand_apart_are_a_phase(
@@ -159,7 +165,8 @@ def test_few_points_that_stand_apart_are_a_phase(
     assert [len(phase) for phase in phases(noisy(*parts, noise=0.004))] == lengths
 
 
-def test_noise_that_wanders_is_cut_no_more_often() -> None:
+@pytest.mark.parametrize("beside", [0.0, GAP_BESIDE])
+def test_noise_that_wanders_is_cut_no_more_often(beside: float) -> None:
     """By the points that stand apart: what wanders has some at every level."""
     made = random.Random(4)
     stood = 0
@@ -168,7 +175,7 @@ def test_noise_that_wanders_is_cut_no_more_often() -> None:
         for _ in range(40):
             at = 0.8 * at + made.gauss(0, 0.02)
             values.append(100 * (1 + at))
-        stood += bool(_together(values, 0.01, 4))
+        stood += bool(_together(values, 0.01, 4, beside))
 
     assert stood <= 6
 

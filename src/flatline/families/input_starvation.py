@@ -33,6 +33,7 @@ from math import isfinite
 from statistics import median
 
 from flatline.facts import Facts
+from flatline.judging.batch_timers import batch_waits
 from flatline.judging.claims import claim
 from flatline.judging.data_waits import apart, grown_waits, lengths
 from flatline.judging.fell_idle import BUSY, FellIdle, fell_idle, less_busy
@@ -166,38 +167,43 @@ def _counted(facts: Facts) -> _Counted | None:
     at, _ = times(facts, track)
     span = track.of_attempt(facts.last.n)
     took = lengths(track, at, span, most=1)
-    steps = [i for i in _warm(track, span) if 0 <= track.data_s[i] <= ROUNDED * took.get(i, NAN)
+    timed = batch_waits(facts, track)
+    waits = {i: wait_s for i, (wait_s, _) in timed.items()} or dict(enumerate(track.data_s))
+    steps = [i for i in _warm(track, span) if 0 <= waits.get(i, NAN) <= ROUNDED * took.get(i, NAN)
              and at.get(i, since) >= since]  # fmt: skip
     each = apart(track, steps)
     whole = sum(took[i] for i in steps) * each
-    part = _part(track, steps, took)
+    part = _part(track, steps, waits, took)
     settled = len(steps) * each >= LEAST_POINTS and whole >= LEAST_S
     settled = settled or (len(steps) >= FEW_POINTS and whole >= LONG_S)
     later = steps[len(steps) // 2 :]  # a cache that is filled in the beginning is no such wait
-    if not settled or min(part, _part(track, later, took)) < SEVERE:
+    if not settled or min(part, _part(track, later, waits, took)) < SEVERE:
         return None
-    worst = max(steps, key=lambda i: track.data_s[i] / (took[i] or 1.0))
-    cites = [facts.point(track, i).cite for i in dict.fromkeys((steps[0], worst, steps[-1]))]
+    worst = max(steps, key=lambda i: waits[i] / (took[i] or 1.0))
+    shown = dict.fromkeys((steps[0], worst, steps[-1]))
+    cites = [facts.point(track, i).cite for i in shown] + [timed[i][1] for i in shown if timed]
     text = (
         f"The loop waited for its data in {part:.0%} of its step time, by {len(steps)}"
-        f" lines that tell both; in one for {track.data_s[worst]:.3g} of {took[worst]:.3g} s"
+        f" lines that tell both; in one for {waits[worst]:.3g} of {took[worst]:.3g} s"
     )
-    return _Counted(claim(text, *cites), part, each == 1 and _in_bursts(track, steps))
+    return _Counted(claim(text, *cites), part, each == 1 and _in_bursts(track, steps, waits))
 
 
-def _in_bursts(track: Track, steps: Sequence[int]) -> bool:
+def _in_bursts(track: Track, steps: Sequence[int], waits: Mapping[int, float]) -> bool:
     """Whether nearly all of the waiting is in single waits, each as long as several steps."""
     step = median(track.step_s[i] for i in steps)
-    bursts = [track.data_s[i] for i in steps if track.data_s[i] >= BURST * step > 0]
-    return len(bursts) >= BURSTS and sum(bursts) >= IN_BURSTS * sum(track.data_s[i] for i in steps)
+    bursts = [waits[i] for i in steps if waits[i] >= BURST * step > 0]
+    return len(bursts) >= BURSTS and sum(bursts) >= IN_BURSTS * sum(waits[i] for i in steps)
 
 
-def _part(track: Track, steps: Sequence[int], took: Mapping[int, float]) -> float:
+def _part(
+    track: Track, steps: Sequence[int], waits: Mapping[int, float], took: Mapping[int, float]
+) -> float:
     """The share of the time that was waited for data, each line for the steps since the one
     before: an epoch's first step is printed by itself and waits for the loaders to start."""
     before = [*(steps[:1]), *steps]
     apart = [(max(1, track.steps[b] - track.steps[a]), b) for a, b in pairwise(before)]
-    waited = sum(n * min(track.data_s[i], took[i]) for n, i in apart)
+    waited = sum(n * min(waits[i], took[i]) for n, i in apart)
     return waited / (sum(n * took[i] for n, i in apart) or 1.0)
 
 

@@ -78,9 +78,9 @@ def judge(facts: Facts) -> Judgement:
     network = losses.network(facts, run) if run is not None else None
     if run is None or network is None:
         return None
-    low = run.low(network.cut)
     hosts = {host for read in network.read.values() for host in read.rows}
-    sure = losses.aligned(network, network.lit, low)
+    network, sure = losses.aligned(facts, run, network)
+    low = run.low(network.cut)
     found = sure or losses.once(network, low)
     if found is not None:
         found = losses.without_echoes(network, found, low)

@@ -37,6 +37,7 @@ from flatline.judging.crashes import NAMES_NO_CALL, Failure, failures
 from flatline.judging.first_wait import Unmet, never_met
 from flatline.judging.group_setup import checked_in_vain, lost_in_the_making
 from flatline.judging.leads import Lead, fix, lead, raised, shows
+from flatline.judging.left_behind import LeftBehind, left_behind
 from flatline.judging.never_joined import never_joined
 from flatline.judging.one_look import looked_once
 from flatline.judging.registration import (
@@ -47,6 +48,7 @@ from flatline.judging.registration import (
     turned_away_first,
     waited_for,
 )
+from flatline.judging.steering import leave_out
 from flatline.judging.still_trying import Trying, still_trying
 from flatline.judging.stood_apart import stood_still
 from flatline.judging.too_few_nodes import TooFew, too_few_nodes
@@ -66,6 +68,8 @@ TRYING = 0.78
 """The run had not ended: whoever is waited for may still come."""
 TOO_FEW = 0.9
 """A number that the job itself gives, beside what the scheduler gave it."""
+LEFT, LEFT_MOST = 0.72, 0.79
+"""One start was seen, and a line that was not written out looks like one that was not printed."""
 MOST_NAMED = 64
 EXPLAINS = {
     "F3": "ranks waiting for a rendezvous that never completes hold the allocation to the wall",
@@ -359,6 +363,35 @@ def _too_few(facts: Facts, few: TooFew) -> Finding:
     )  # fmt: skip
 
 
+def _left_behind(facts: Facts, left: LeftBehind) -> Finding:
+    return Finding(
+        code=CODE,
+        summary=f"The ranks never formed their process group: {name_places(left.places)} never"
+        " came to the launch",
+        attribution="unknown",
+        strength=LEFT,
+        most=LEFT_MOST,
+        shows=left.shows,
+        implies=(
+            claim("Those that came wait until the rendezvous times out or the job is ended.",
+                  left.last),
+        ),
+        culprits=left.places[:MOST_NAMED],
+        onset=left.last.at,
+        order=(left.last.source, left.last.line),
+        attempt=facts.last.n,
+        cannot_decide=(
+            "What it stood in, and whether it had printed more that was never written out.",
+        ),
+        actions=(
+            leave_out(facts, tuple(filter(None, (place.host for place in left.places)))),
+            Action("collect", "See on that host what the task's shell waits for: its environment's"
+                   " file system first (ps -o stat,wchan,cmd)."),
+        ),
+        resubmit="exclude",
+    )  # fmt: skip
+
+
 def _brief(found: Lead) -> str:
     if found.first.signature is None:
         return raised(found)
@@ -380,6 +413,6 @@ TOLD: tuple[tuple[Callable[[Facts], Any], Callable[[Facts, Any], Finding]], ...]
     (numbered_twice, _misnumbered), (waited_for, _incomplete), (turned_away_first, _turned_away),
     (never_met, _unmet), (lost_in_the_making, lambda facts, lines: _broke(facts, *lines)),
     (checked_in_vain, _checked), (still_trying, _trying),
-    (too_few_nodes, _too_few),
+    (too_few_nodes, _too_few), (left_behind, _left_behind),
 )  # fmt: skip
 """What else tells of it, the first that does, and how it is told."""

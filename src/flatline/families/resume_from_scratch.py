@@ -39,6 +39,7 @@ from flatline.judging.fresh_start import (
     due_from_parent,
     left_by_parent,
     looked_beside,
+    said_to_go_on,
 )
 from flatline.judging.leads import fix, lead, raised, shows
 from flatline.judging.recounted import recounted
@@ -266,6 +267,7 @@ def _asked(facts: Facts, left: frozenset[int]) -> list[Cite]:
     said += [m.cite for m in earlier[-1:]]
     said += [m.cite for m in facts.tagged("resume-asked") if m.attempt == facts.last.n][:1]
     said += continued(facts)
+    said += (said_to_go_on(facts) or ((), 0))[0]
     job = facts.job
     line = (job.submit_line or "").lower() if job else ""
     wanted = _NAMED.search(line) or (_WANTED.search(line) and not _first_try(facts))
@@ -421,6 +423,8 @@ def _went_on(facts: Facts, first: Point) -> bool:
         for m in facts.markers_of("resume", "checkpoint_saved")
         if m.progress.step and (m.kind == "resume" or m.attempt < facts.last.n)
     ]
+    told = said_to_go_on(facts)
+    steps += [] if told is None else [told[1]]
     return bool(steps) and first.step is not None and first.step >= min(steps) > 1
 
 

@@ -52,6 +52,22 @@ _TRACKER = re.compile(r"metadata file (/\S{1,400})/latest_checkpointed_iteration
 _LOAD = re.compile(r"\s{0,4}load \.{5,80} (/\S{1,400})")
 """Where Megatron looks for a checkpoint, as it prints its settings."""
 
+_CAME_TO = re.compile(
+    r"(?i)\b(?:(?:last|latest|newest|most recent)(?: \w+)?"
+    r" (?:saved?|checkpoint(?:ed)?|ckpt|written)"
+    r"|(?:previous|prior|earlier|preceding) (?:job|run|part|attempt|segment)\b[^\n]{0,80}?"
+    r"\b(?:saved|reached|stopped|ended|left|got to))\b[^\n]{0,40}?"
+    r"\b(?:iter(?:ation)?|step)s?[ :=#_]{1,3}0{0,9}([1-9]\d{0,2}(?:,\d{3}){1,3}|[1-9]\d{0,8})\b"
+)
+"""How far a script says that the run before this one had come."""
+_SAYS_IT_GOES_ON = re.compile(
+    r"(?i)\b(?:continu|resum)(?:e|es|ed|ing)\b(?: \w+){0,3} (?:from|at|with) [^\n]{0,40}"
+    r"\b(?:checkpoint|ckpt|iteration|step|there)\b"
+)
+_DOUBTS = re.compile(
+    r"(?i)\b(?:if|unless|when|whether|not|no|never|only|else|could|would)\b|n't\b"
+)
+
 
 def begins_where_it_saves(facts: Facts) -> bool:
     """Whether the run found no checkpoint in the very folder it saves to, as the first of jobs
@@ -241,6 +257,29 @@ def continued(facts: Facts) -> list[LogCite]:
     if parent is None or parent.job is None or not parent.markers_of("checkpoint_saved"):
         return []
     return goes_on_from(facts, parent.job.id)
+
+
+def said_to_go_on(facts: Facts) -> tuple[tuple[LogCite, ...], int] | None:
+    """The lines in which a script says, before the first step, how far the run before it had come
+    and that this one goes on from there; with that step."""
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    end = track.lines[track.of_attempt(facts.last.n)[0]]
+    first = max(1, end - LOOKED_BACK)
+    head = enumerate(facts.lines(track.source, first, end - first), first)
+    lines = [(n, text) for n, text in head if not _DOUBTS.search(text)]
+    told = [(n, text, found[1]) for n, text in lines if (found := _CAME_TO.search(text))]
+    if not told:
+        return None
+    at, text, step = told[-1]
+    goes_on = next(((n, own) for n, own in lines
+                    if abs(n - at) <= NEAR and _SAYS_IT_GOES_ON.search(own)), None)  # fmt: skip
+    if goes_on is None:
+        return None
+    said = dict.fromkeys(((at, text), goes_on))
+    cites = tuple(LogCite(track.source, n, own, track.place) for n, own in said)
+    return cites, int(step.replace(",", ""))
 
 
 def goes_on_from(facts: Facts, job: str) -> list[LogCite]:

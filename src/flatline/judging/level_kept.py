@@ -41,6 +41,7 @@ _REWARD = re.compile(
     r"(?:['\"]?\s{0,3}[:=]\s{0,3}|\s{1,3})"
     r"([-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)"
 )
+_BY_NAME = re.compile(r"(?i)rewards?(?:[/_]mean)?['\"\s:=]")
 _PAIRS = re.compile(r"\brewards/accuracies['\"]?\s{0,3}[:=]\s{0,3}(\d(?:\.\d{1,12})?)")
 _SKIPS = re.compile(r"skipped iterations: {1,8}[1-9]")
 _NAMED = re.compile(
@@ -151,6 +152,8 @@ def policy_rewarded(facts: Facts) -> tuple[Point, Point] | None:
     first, last = _rewards(begun), _rewards(ended)
     if min(len(first), len(last)) < SAMPLED or median(last) <= median(first):
         return None
+    if median(_rewards(ended, by_name=False)) < median(_rewards(begun, by_name=False)):
+        return None
     if not norms and not _rises(facts, track, points):
         return None
     if _exploded(begun, ended):
@@ -190,11 +193,20 @@ def _said(facts: Facts, track: Track, index: int) -> str:
     return "\n".join(facts.lines(track.source, first, count, _LONGEST))
 
 
-def _rewards(texts: Sequence[str]) -> list[float]:
-    """The first reward of each; of pairs, how many are in the right order, for the reward of the
-    chosen ones may well fall."""
-    told = (_PAIRS.search(text) or _REWARD.search(text) for text in texts)
+def _rewards(texts: Sequence[str], *, by_name: bool = True) -> list[float]:
+    """The first reward of each, `by_name` one that is called so before a return beside it, which
+    may be the critic's target or scaled to one size; of pairs, how many are in the right order,
+    for the reward of the chosen ones may well fall."""
+    told = (_PAIRS.search(text) or _reward(text, by_name) for text in texts)
     return [float(found[1]) for found in told if found]
+
+
+def _reward(text: str, by_name: bool) -> re.Match[str] | None:
+    every = _REWARD.finditer(text)
+    first = next(every, None)
+    if first is None or not by_name or _BY_NAME.search(first[0]):
+        return first
+    return next((found for found in every if _BY_NAME.search(found[0])), first)
 
 
 def _rises(facts: Facts, track: Track, points: Sequence[int]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from statistics import median
@@ -11,7 +11,7 @@ from statistics import median
 from flatline.facts import Facts
 from flatline.judging.anchored import EFFECT, anchored, finest, stretch_levels
 from flatline.judging.bursts import APART_RATIO, CHANCE, LEAST_COUNT, Aligned, Bar, align, bursts
-from flatline.judging.throughput import Course
+from flatline.judging.throughput import FEW_STRETCHES, Course
 from flatline.judging.timeline import ByHost, Timeline, timeline
 from flatline.model import Match
 from flatline.signals import LINK, LOSS
@@ -46,6 +46,9 @@ ONCE, BEFORE = 0.15, 3
 it: what begins with the run's fall is seldom there at all.  A judgement."""
 AT_THE_LINK = ("rdma_symbol_errors_total", "rdma_receive_errors_total")
 """Counted where they come in; who sends through that link counts what got lost on it."""
+FEWER_SAMPLES = 2
+"""A stretch may hold where it is only asked which hosts lost something: one that came late hides
+a burst and makes none."""
 LEAST_SHARE = 0.1
 """Of the run's time: what bursts less costs it little, however slow it is then."""
 
@@ -173,11 +176,21 @@ def _sends_more(cut: Timeline, sent: ByHost, host: str, marks: Sequence[bool]) -
     return median(inside) > OWN_TRAFFIC * median(outside)
 
 
-def aligned(
-    found: Network, lit: Mapping[str, Sequence[bool]], low: Sequence[bool | None]
-) -> Aligned | None:
-    """The hosts whose bursts of these make up the slow phases."""
-    return align(lit, low, rare=found.what in RARE)
+def aligned(facts: Facts, run: Course, whole: Network) -> tuple[Network, Aligned | None]:
+    """The hosts whose bursts of these make up the slow phases, and the cut that shows it: of
+    fewer samples a stretch where the usual one has so few that any bursts may meet any phases.
+    That is a second try, so it must be rarer by chance."""
+    rare = whole.what in RARE
+    met = align(whole.lit, run.low(whole.cut), rare=rare)
+    if met or not rare or not whole.lit or len(whole.cut.ends) >= FEW_STRETCHES:
+        return whole, met
+    known = [*whole.read]
+    cut = timeline(facts, known, run.pace.span, run.pace.interval_s, samples=FEWER_SAMPLES)
+    fine = _read(facts, known, cut) if cut and len(cut.ends) >= FEW_STRETCHES else None
+    if fine is None:
+        return whole, None
+    met = align(fine.lit, run.low(fine.cut), rare=True, chance=CHANCE / 2)
+    return (fine if met else whole), met
 
 
 def once(found: Network, low: Sequence[bool | None]) -> Aligned | None:

@@ -28,6 +28,9 @@ SHARE = 0.1
 GAP = 1 / 3
 """Of the step between two levels: more than that is free of points, but for one at each end that
 was read while the level changed."""
+GAP_BESIDE = 1 / 2
+"""The same where each of several dips has its own such points, which fill the gap together: more
+than that must be free without them."""
 EFFECT = 0.03
 """A change of level smaller than this is none that matters: pinned repeats of a run differ by
 0.3 to 1 %, runs on other nodes by 2 %."""
@@ -103,7 +106,8 @@ def _cuts(
         at_bottom = min(range(len(strayed)), key=strayed.__getitem__)
         ends = sorted({at_top, at_bottom})
         if kuiper(strayed[at_top] - strayed[at_bottom]) > chance:
-            ends = _together(values[low:high], chance, least)
+            part = values[low:high]
+            ends = _together(part, chance, least) or _together(part, chance, least, GAP_BESIDE)
         cuts = [low + at for at in ends if least <= at <= high - low - least]
         yield from cuts
         if cuts:
@@ -111,18 +115,29 @@ def _cuts(
             todo += list(itertools.pairwise(bounds))
 
 
-def _together(values: Sequence[float], chance: float, least: int) -> list[int]:
+def _together(
+    values: Sequence[float], chance: float, least: int, beside: float = 0.0
+) -> list[int]:
     """Where the runs of points begin and end that stand apart from all others: of any number of
     the highest or the lowest, those with the widest gap that make few runs. None where chance
-    might make as few."""
+    might make as few. With `beside` the points next to a run may lie in the gap, which must be
+    that part of the step without them."""
     count = len(values)
     order = sorted(range(count), key=values.__getitem__)
     found: tuple[float, list[int]] = (0.0, [])
     for ranked in (order, order[::-1]):
-        for many in range(max(least, ceil(SHARE * count)), count // 2 + 1):
-            gap = abs(values[ranked[many]] - values[ranked[many - 1]])
+        chosen = bytearray(count + 2)  # one more at either end, so that each point has neighbours
+        for many, last in enumerate(ranked[: count // 2], 1):
+            chosen[last + 1] = 1
+            if many < max(least, ceil(SHARE * count)):
+                continue
+            nearest = ranked[many]
+            if beside:
+                rest = (ranked[n] for n in range(many, count))
+                nearest = next((n for n in rest if not (chosen[n] or chosen[n + 2])), nearest)
+            gap = abs(values[nearest] - values[last])
             step = abs(values[ranked[many // 2]] - values[ranked[(many + count) // 2]])
-            if gap <= max(GAP * step, found[0]):
+            if gap <= max((beside or GAP) * step, found[0]):
                 continue
             runs = _runs(sorted(ranked[:many]))
             if min(end - first for first, end in runs) < least:
