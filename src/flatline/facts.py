@@ -467,7 +467,7 @@ class Facts:
     def _hosts_of(self) -> dict[tuple[str, int | None], set[str]]:
         sizes = self.world_size, self.job.gpus if self.job else None
         told = told_of_hosts(self.tracks, self.hosts, self.matches, sizes, self.exits, self.jobs)
-        return hosts_of((*self._places(), *told), self.hosts, sizes, self.node_of)
+        return hosts_of((*self._places(), *told), self.hosts, sizes, self.node_of, self.exits)
 
     @cached_property
     def ranks(self) -> tuple[int, ...]:

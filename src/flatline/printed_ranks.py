@@ -158,7 +158,7 @@ def _in_order(told: Iterable[Match], hosts: Sequence[str], world: int | None) ->
 
 
 def completed(
-    of: Mapping[int, set[str]], hosts: Sequence[str], world: int | None
+    of: Mapping[int, set[str]], hosts: Sequence[str], world: int | None, *, blocks: bool = False
 ) -> dict[int, str]:
     """
     The hosts of ranks of which nothing was said, beside those of their neighbours: where the ranks
@@ -166,7 +166,8 @@ def completed(
 
     Half of a host's ranks tell it; or one of them, where only one of the two ways fits what is
     known of every host, or blocks alone put all that is known on the hosts in their order.  One
-    host of which nothing is known has what is left, where most of every other is known.
+    host of which nothing is known has what is left, where most of every other is known.  One rank
+    of each suffices where they are known to be `blocks`, as torchrun numbers them.
     """
     each, rest = divmod(world or 0, len(hosts) or 1)
     known = {rank: min(names) for rank, names in of.items() if len(names) == 1}
@@ -176,19 +177,23 @@ def completed(
     ways = [[r // each for r in range(count)], [*range(len(hosts))] * each]
     laid = [_laid(known, parts) for parts in ways]
     fit = [bool(on) and len({*on.values()}) == len(on) for on in laid]
+    fit[1] = fit[1] and not blocks
     ordered = [all(hosts[n] == host for n, host in on.items()) for on in laid]
     for at, (parts, on) in enumerate(zip(ways, laid, strict=True)):
         if not fit[at]:
             continue
         told = Counter(parts[rank] for rank in known)
-        lone = (len(on) == len(hosts) and not fit[1 - at]) or (
-            at == 0 and ordered[0] and not (fit[1] and ordered[1])
+        lone = (
+            (blocks and {*on.values()} <= {*hosts})
+            or (len(on) == len(hosts) and not fit[1 - at])
+            or (at == 0 and ordered[0] and not (fit[1] and ordered[1]))
         )
         if not lone and len(on) < 2 and len(hosts) > 2:
             continue
         beside = {n: host for n, host in on.items() if lone or 2 * told[n] >= each}
         left = {*hosts} - {*on.values()}
-        if len(left) == 1 and not fit[1 - at] and all(2 * told[n] > each for n in on):
+        most = blocks or all(2 * told[n] > each for n in on)
+        if len(left) == 1 and not fit[1 - at] and most:
             beside |= dict.fromkeys({*parts} - {*on}, left.pop())
         return {rank: beside[parts[rank]] for rank in range(count)
                 if rank not in of and parts[rank] in beside}  # fmt: skip

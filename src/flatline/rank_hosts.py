@@ -16,6 +16,8 @@ from flatline.printed_ranks import as_printed, completed
 from flatline.tracks import Track
 
 COMMUNICATOR = "nccl-communicator"
+TORCHRUN = "torchelastic"
+"""Its agents number their ranks on, each as many as it starts (torch/distributed/elastic)."""
 MOST_WORDS = 12
 """Of a file's name are looked at."""
 
@@ -197,6 +199,7 @@ def hosts_of(
     hosts: Sequence[str],
     sizes: tuple[int | None, int | None],
     node_of: Callable[[str], str],
+    exits: Iterable[ProcessExit] = (),
 ) -> dict[Key, set[str]]:
     """The hosts that each rank, and each task, was heard of on."""
     found: dict[Key, set[str]] = {}
@@ -213,7 +216,8 @@ def hosts_of(
     world, gpus = sizes
     if world is None and gpus and ranks and gpus > max(ranks):
         world = gpus
-    for rank, node in completed(ranks, hosts, world).items():
+    blocks = any(one.reporter == TORCHRUN for one in exits)
+    for rank, node in completed(ranks, hosts, world, blocks=blocks).items():
         found["rank", rank] = {node}
     return found
 

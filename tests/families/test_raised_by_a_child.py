@@ -9,6 +9,7 @@ import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
+from flatline.judging.uncaught import raised_by
 from flatline.model import Verdict
 
 BEGAN = datetime(2026, 5, 6, 7, tzinfo=UTC)
@@ -66,3 +67,24 @@ def test_a_number_that_may_be_no_rank(tmp_path: Path, n: int, nodes: str) -> Non
 
     assert verdict.code == "A3"
     assert all(place.rank is None for place in verdict.culprits)
+
+
+@pytest.mark.parametrize(
+    ("again", "rank"),
+    [("ValueError: image file is truncated", 2), ("ValueError: no such record", None)],
+    ids=["the same", "another"],
+)
+def test_what_the_parent_tells_again(tmp_path: Path, again: str, rank: int | None) -> None:
+    """The child prints its traceback as well, and logs what it did before it left."""
+    own = (
+        "Traceback (most recent call last):\n"
+        '  File "/w/seg/train.py", line 51, in work\n'
+        "    image = read(path)\n"
+        "ValueError: image file is truncated\n"
+        "INFO: total training time: 0:43:32\n\n"
+    )
+
+    judged(tmp_path, 2, again, before=own)
+    facts = collect(Request((str(tmp_path),)))
+
+    assert raised_by(facts, facts.crashes[0]).rank == rank

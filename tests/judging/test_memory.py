@@ -301,3 +301,28 @@ def test_the_card_by_its_number_where_the_job_has_all(
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert [place.gpu for place in verdict.culprits] == [named]
+
+
+@pytest.mark.parametrize(("takes", "named"), [(8, "3"), (4, None), (0, None)])
+def test_the_card_by_its_number_where_processes_take_all(
+    tmp_path: Path, takes: int, named: str | None
+) -> None:
+    """The record counts no GPUs, but each process says which one it takes."""
+    (tmp_path / "sacct.psv").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+        "6|t|FAILED|1:0|2023-11-14T22:13:20|2023-11-14T22:23:30|1|n0\n"
+    )
+    (tmp_path / "metrics.prom").write_text("\n".join(
+        sample("DCGM_FI_DEV_FB_USED", f'Hostname="n0",gpu="{gpu}"', 30_000, n)
+        for n in range(0, 601, 30) for gpu in range(8)
+    ) + "\n")  # fmt: skip
+    head = "".join(
+        f"09/12/2024 15:44:07 - WARNING - __main__ - Process rank: {n}, device: cuda:{n},"
+        " n_gpu: 1, distributed training: True, 16-bits training: False\n" for n in range(takes)
+    )  # fmt: skip
+    said = INSIDE.replace("rank12", "rank3").replace("GPU 4", "GPU 3")
+    text = head + said.format(HELD.format(9, "101.76 GiB")) + "\n" + FAILED
+    (tmp_path / "slurm-6.out").write_text(text.format(n=0, host="n0", rank=3, local=3, code=1))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert [place.gpu for place in verdict.culprits] == [named]

@@ -192,6 +192,22 @@ def test_one_rank_of_each_host(names: str, hosts: int, host: str | None) -> None
     assert completed(of, all_hosts, 4 * hosts).get(5) == host
 
 
+@pytest.mark.parametrize(
+    ("of", "found"),
+    [
+        ({0: "n1"}, dict.fromkeys((1, 2, 3), "n1") | dict.fromkeys(range(4, 8), "n2")),
+        ({5: "n1"}, dict.fromkeys((4, 6, 7), "n1") | dict.fromkeys(range(4), "n2")),
+        ({0: "n1", 1: "n2"}, {}),
+        ({0: "n3"}, {}),
+    ],
+    ids=["the first", "of the second block", "no blocks", "neither"],
+)
+def test_one_rank_where_they_are_blocks(of: Mapping[int, str], found: Mapping[int, str]) -> None:
+    """As torchrun numbers them: of two hosts the other has the rest."""
+    told = {rank: {host} for rank, host in of.items()}
+    assert completed(told, HOSTS, 8, blocks=True) == found
+
+
 def test_no_neighbours_without_a_world() -> None:
     """How many a host has is not known then."""
     assert completed(BLOCK, HOSTS, None) == {}

@@ -65,7 +65,8 @@ _SHARED = re.compile(
 )
 _ITS_OWN = re.compile(
     r"(?i)\bno space left on device|\bmount\b.{0,200}\bno such file|\bnot mounted"
-    r"|\bstale file handle|\binput/output error|\btransport endpoint"
+    r"|\bstale file handle|\binput/output error|\btransport endpoint|\bno such device\b"
+    r"|\bdevice not found\b|\bmodprobe\b|\bkernel module\b|\bnvidia-container-cli\b"
 )
 """What a host has of its own: who asks for what nobody has is seldom alone in it."""
 BESIDE = 12

@@ -20,7 +20,7 @@ from flatline.judging.claims import claim
 from flatline.judging.timeline import instant
 from flatline.model import Cite, Claim, Finding, Match, Place
 from flatline.printed_ranks import ONE_EACH
-from flatline.rank_hosts import COMMUNICATOR, communicating
+from flatline.rank_hosts import COMMUNICATOR, TORCHRUN, communicating
 
 if TYPE_CHECKING:
     from flatline.series.answer import Answer
@@ -92,7 +92,7 @@ def carded(facts: Facts, found: Finding) -> Finding:
     place = found.culprits[0] if len(found.culprits) == 1 else Place()
     if place.rank is None or place.gpu is not None or place.device is not None:
         return found
-    said = _of_a_rank(facts, place) or _as_it_says(facts, place)
+    said = _of_a_rank(facts, place) or _as_it_says(facts, place) or _as_started(facts, place)
     if said is None:
         return found
     host, card, why = said
@@ -132,6 +132,21 @@ def _as_it_says(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
         return None
     card, cite = cards[place.rank]
     return host, card, claim(f"Rank {place.rank} says that it has card {card} of {host}", cite)
+
+
+def _as_started(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
+    """The same by its number, where torchrun started as many ranks on each host as cards were read
+    of it: each takes that of its number there."""
+    host, agent = facts.on_host(place).host, next(
+        (one for one in facts.exits if one.reporter == TORCHRUN), None)  # fmt: skip
+    each, rest = divmod(facts.world_size or 0, len(facts.hosts) or 1)
+    if host is None or agent is None or place.rank is None or rest or each < 2:
+        return None
+    if _read_of(facts, host) != {str(n) for n in range(each)}:
+        return None
+    card = str(place.rank % each)
+    text = f"torchrun started {each} ranks on each host, as many as cards were read of {host}"
+    return host, card, claim(text, agent.cite)
 
 
 def by_kernel(facts: Facts, found: Finding) -> Finding:

@@ -21,6 +21,7 @@ spike between two samples, are in none of them."""
 ROOMY = 0.8
 """Of the device's memory: below it a GPU had room to spare beside one that was full."""
 
+TAKES = "placement-device-taken"
 WHOLE = 1.02
 """Of what the allocator says the card has; one that holds more is another card's size, or what was
 said is no card's."""
@@ -108,7 +109,10 @@ def counted_card(facts: Facts, place: Place, said: str) -> Place | None:
     span = max(1, end - int(facts.window[0].timestamp()))
     read = readings(instant(facts, f"max_over_time(gpu_memory_used_bytes[{span}s])", end))
     here = {p.gpu for p in read.rows if facts.node_of(p.host or "") == host} if read else set()
-    own = facts.job.gpus == len(here) * len(facts.hosts)
+    count = facts.job.gpus or facts.world_size
+    if count is None and len(facts.hosts) == 1:  # each process takes one of those it sees
+        count = len({m.groups["key"] for m in facts.matches if m.signature.id == TAKES})
+    own = count == len(here) * len(facts.hosts)
     if not own or said not in here or not 0 < int(said) == place.rank % len(here):
         return None
     return replace(place, gpu=said)

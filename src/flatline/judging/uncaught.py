@@ -24,18 +24,22 @@ _LATE_BY_FRAME: tuple[tuple[str, str], ...] = (
 INNERMOST = 6
 _CHILD = re.compile(r"-- Process (\d{1,5}) terminated with the following error")
 """What `torch.multiprocessing.spawn` puts above the traceback of a process that it started."""
-MOST_LINES = 400
+MOST_LINES, BEHIND = 400, 60
 
 
 def raised_by(facts: Facts, crash: Crash) -> Place:
     """Where it stands; of a process that was spawned with one for each GPU of the one host, whose
-    number is its rank there, that.  On several hosts each counts its own."""
+    number is its rank there, that, also where its parent tells the same again right below.  On
+    several hosts each counts its own."""
     place, job = crash.cite.place, facts.job
     if place.rank is not None or place.task is not None or len(facts.hosts) != 1:
         return place
     length = min(crash.end_line - crash.head.line + 1, MOST_LINES)
-    lines = facts.lines(crash.head.source, crash.head.line, length)
-    told = {int(found[1]) for text in lines if (found := _CHILD.search(text))}
+    lines = facts.lines(crash.head.source, crash.head.line, length + BEHIND)
+    behind = next((n for n in range(length, len(lines)) if _CHILD.search(lines[n])), len(lines))
+    again = any(text.strip() == lines[length - 1].strip() for text in lines[behind:])
+    told = {int(found[1]) for text in (lines if again else lines[:length])
+            if (found := _CHILD.search(text))}  # fmt: skip
     ranks = facts.world_size or (job.gpus if job is not None else None) or 0
     return replace(place, rank=told.pop()) if len(told) == 1 and max(told) < ranks else place
 
