@@ -193,3 +193,24 @@ def test_runs_recorded_elsewhere(tmp_path: Path, name: str) -> None:
     rows = [line for line in text.splitlines() if _SAMPLE.fullmatch(line)]
     assert rows
     assert same(*both(tmp_path, rows))
+
+
+@pytest.mark.parametrize("status", ["Running", "Error"])
+def test_pods_that_tell_no_end(tmp_path: Path, status: str) -> None:
+    """Nothing says until when the run is to be looked at: it may have stood still since."""
+    leave(tmp_path, 0)
+    (tmp_path / "run" / "sacct.txt").unlink(missing_ok=True)
+    (tmp_path / "run" / "pods.txt").write_text(
+        "NAME         READY   STATUS    RESTARTS   AGE   IP          NODE\n"
+        f"a-worker-0   1/1     {status}   0          2h    10.0.4.7    n0\n"
+    )
+    rows = [f'DCGM_FI_DEV_POWER_USAGE{{Hostname="n0",gpu="0"}} 400'
+            f" {int((BEGAN + timedelta(seconds=n)).timestamp()) * 1000}"
+            for n in range(0, MINUTES * 60, 60)]  # fmt: skip
+    with served(tmp_path, rows) as url:
+        request = Request((str(tmp_path / "run"),), prometheus=url)
+        wait_for(lambda: collect(request).window is not None)
+        facts = collect(request)
+
+    assert facts.disposition in ("running", "failed")
+    assert any("name --end" in gap.reason for gap in facts.gaps)

@@ -170,7 +170,8 @@ def read(
             return read(request, on_progress, given, origin, zones[1], zones[0])
     elif of_records is not None:
         gaps.append(Gap("time zone", f"records state none; their times are read as {of_records}"))
-    if numbers.server and not (rows or request.end):
+    ends = rows and (rows[-1].ended_at or records.now or rows[-1].scheduler == "slurm")
+    if numbers.server and not (ends or request.end):
         gaps.append(ENDLESS)
     gaps += hold(rows, [events for _, _, events in logs], numbers)
     dated(logs, numbers.window, when(rows, ()))
