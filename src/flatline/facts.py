@@ -188,8 +188,8 @@ class Facts:
         return AbsenceCite(
             source=files[0].source if len(files) == 1 else f"{len(files)} files",
             patterns=wanted,
-            files=tuple(read.source for read in files),
-            lines=sum(read.lines for read in files),
+            files=tuple(read.searched[0] for read in files),
+            lines=sum(read.searched[1] for read in files),
             text=text,
         )
 

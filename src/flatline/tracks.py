@@ -54,6 +54,16 @@ class FileRead:
     size: int
     place: Place = NOWHERE
     attempt: int | None = None
+    kept: tuple[int, int] | None = None
+    """The first and last line that are the run's, where another's stand in it as well."""
+
+    @property
+    def searched(self) -> tuple[str, int]:
+        """What of it was searched, and how many lines that is: `train.log:813-1024` is a part."""
+        if self.kept is None:
+            return self.source, self.lines
+        first, last = self.kept
+        return f"{self.source}:{first}-{last}", max(0, last - first + 1)
 
 
 _NUMBERS = (

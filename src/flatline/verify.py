@@ -8,6 +8,7 @@ trusted, only the same readers, masks and engine are used.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -39,6 +40,7 @@ Evidence = Mapping[str, Any]
 Result = tuple[bool, str]
 SCHEMA_VERSION = 1
 RECORD_BYTES = 128 << 20
+_LINES_OF = re.compile(r"(.+):([1-9]\d{0,11})-([1-9]\d{0,11})")
 OPEN_FILES = 64
 """Logs held open; a verdict may cite thousands."""
 
@@ -321,20 +323,29 @@ def _absence(item: Evidence, target: Target, _: Mapping[str, Evidence]) -> Resul
     unknown = [token for token in tokens if not _searchable(token)]
     if unknown:
         return False, f"nothing can be searched for by {unknown[0]!r}"
-    for source in dict.fromkeys(searched.get("files", ())):
+    for name in dict.fromkeys(searched.get("files", ())):
+        source, first, last = _part(target, str(name))
         file = target.file(source)
         setting = Setting(place_of_name(source.removeprefix(BASELINE)) or NamePlace(), None, True)
         events = read_log(file.path, source, catalogue(), setting)
-        lines += events.lines
+        lines += max(0, min(events.lines, last) - first + 1)
+        crashes = [one for one in events.crashes if first <= one.cite.line <= last]
+        matches = [one for one in events.matches if first <= one.cite.line <= last]
         for token in tokens:
-            if token == "traceback" and events.crashes:
+            if token == "traceback" and crashes:
                 return False, f"a traceback stands in {source}"
-            for match in events.matches:
+            for match in matches:
                 if stands_for(token, match):
                     return False, f"{source}:{match.cite.line} is {match.signature.id}"
     if lines != searched.get("lines"):
         return False, f"{lines} lines were searched, not {searched.get('lines')}"
     return bool(tokens and lines), f"nothing of {', '.join(tokens)} in {lines} lines"
+
+
+def _part(target: Target, name: str) -> tuple[str, int, int]:
+    """A file and the lines of it that were searched: `train.log:813-1024`, or all of them."""
+    found = None if name in target.found else _LINES_OF.fullmatch(name)
+    return (found[1], int(found[2]), int(found[3])) if found else (name, 1, sys.maxsize)
 
 
 def _searchable(token: str) -> bool:

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 
 from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.render.json import render
+from flatline.verify import verify
 
 BEGAN = datetime(2026, 3, 4, 8, tzinfo=UTC)
 HEADER = "JobID|JobName|State|ExitCode|Submit|Start|End|Elapsed|NNodes|NodeList\n"
@@ -134,3 +138,39 @@ def test_a_kernels_lines_of_a_job_before_stay(tmp_path: Path) -> None:
     read = collect(request)
 
     assert {m.cite.line for m in read.matches if m.cite.source == "kern.log"} == {1, 2}
+
+
+@pytest.mark.parametrize(
+    ("rows", "log", "searched"),
+    [
+        (
+            row("71", "FAILED", 0, 32) + row("72", "COMPLETED", 40, 75),
+            steps(1, 30) + error(31) + steps(41, 90) + f"{BEGAN:%F} 09:14:00 INFO training done\n",
+            "train.log:32-122",
+        ),
+        (
+            row("72", "COMPLETED", 0, 35) + row("73", "FAILED", 40, 55),
+            steps(1, 90) + f"{BEGAN:%F} 08:33:00 INFO training done\n" + steps(41, 9) + error(50),
+            "train.log:1-91",
+        ),
+    ],
+    ids=["before", "after"],
+)
+def test_what_is_absent_is_absent_from_its_own_lines(
+    tmp_path: Path, rows: str, log: str, searched: str
+) -> None:
+    """The error of the other job is no contradiction: which lines were searched is said."""
+    request = folder(tmp_path, rows, log)
+    facts = collect(request)
+
+    cite = facts.absence(["family:B1"], "no failed GPU allocation in any log")
+    assert cite is not None
+    assert cite.files == (searched,)
+    document = json.loads(render(diagnose(facts)))
+    said = {"patterns": list(cite.patterns), "files": list(cite.files), "lines": cite.lines}
+    item = {"id": "e99", "kind": "absence", "source": cite.source, "text": cite.text,
+            "searched": said}  # fmt: skip
+    document["evidence"].append(item)
+    assert all(check.ok for check in verify(document, (str(tmp_path),)))
+    said["files"] = ["train.log"]
+    assert [c.evidence for c in verify(document, (str(tmp_path),)) if not c.ok] == ["e99"]

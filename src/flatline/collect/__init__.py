@@ -446,7 +446,8 @@ def _files_read(
 def _file_read(file: Found, setting: Setting, events: LogEvents) -> FileRead:
     name = setting.name
     place = Place(host=name.host, rank=name.rank, task=name.task)
-    return FileRead(file.source, file.kind, events.lines, events.size, place, setting.attempt)
+    size = events.lines, events.size
+    return FileRead(file.source, file.kind, *size, place, setting.attempt, events.kept)
 
 
 def _of_nodes(records: Records_, rows: Sequence[Job]) -> list[NodeEvent]:

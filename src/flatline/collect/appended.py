@@ -49,6 +49,7 @@ def without_earlier_jobs(
         last, of = _written_before(events, spans, (began - SLACK).timestamp())
         if last:
             _cut(events, last)
+            events.kept = last + 1, events.lines
             reason = f"its lines up to {last} are dated within job {of}, which ended before"
             gaps.append(Gap(LOG, reason, events.source))
     return gaps
@@ -79,6 +80,7 @@ def without_later_jobs(
         first, of = _written_after(events, spans, ended.timestamp())
         if first:
             _cut_below(events, first)
+            events.kept = events.kept[0] if events.kept else 1, first - 1
             reason = f"its lines from {first} on are dated within job {of}, which began after"
             gaps.append(Gap(LOG, reason, events.source))
     return gaps

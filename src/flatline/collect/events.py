@@ -34,6 +34,8 @@ class LogEvents:
     first_seen: datetime | None = None
     """When the first dated line of its beginning was printed."""
     last_seen: datetime | None = None
+    kept: tuple[int, int] | None = None
+    """The first and last of its lines that are this run's, where another's stand in it as well."""
     zone_assumed: bool = False
     stated: tzinfo | None = None
     """The zone that its stamps state, where they state one and the same."""
