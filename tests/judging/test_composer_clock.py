@@ -9,6 +9,7 @@ import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
+from flatline.judging.own_clock import own_clock
 
 BEGAN = datetime(2026, 2, 8, 3, tzinfo=UTC)
 
@@ -71,3 +72,19 @@ def test_lines_behind_a_stamp(tmp_path: Path) -> None:
 
     assert track is not None
     assert sum(track.has_loss) == 300
+
+
+@pytest.mark.parametrize("kinds", [("train", "val", "total"), ("total",), ("total", "train")])
+def test_one_clock_of_two(tmp_path: Path, kinds: tuple[str, ...]) -> None:
+    """After an evaluation the total is ahead of training's own."""
+    lines = []
+    for n in range(1, 41):
+        ran = {"train": 5.0 * n, "val": 60.0 * (n // 10), "total": 5.0 * n + 60.0 * (n // 10)}
+        lines.append(f"[batch={n}/900]:\n\t Train loss/train/total: {9 - n / 100:.4f}\n")
+        lines += (f"\t Train wall_clock/{kind}: {ran[kind]:.4f}\n" for kind in kinds)
+    (tmp_path / "train.log").write_text("".join(lines))
+    track = collect(Request((str(tmp_path),))).main_track()
+
+    assert track is not None
+    clocked = own_clock(track, range(len(track.steps)))
+    assert [*clocked.values()][-1] == (200.0 if kinds[0] == "train" else 440.0)

@@ -271,6 +271,63 @@ def test_undated_steps_without_a_record_end_where_the_cards_stop_working(
         assert verdict.confidence < 0.8
 
 
+def saving(steps: int, step_s: float, save_s: float) -> tuple[str, float]:
+    """A loop that prints its own clock, and saves after each fifty steps for as long."""
+    at, lines = 0.0, []
+    for n in range(1, steps + 1):
+        at += step_s
+        lines.append(f"[batch={n}/9000]:\n\t Train loss/train/total: {9 - n / 100:.4f}\n"
+                     f"\t Train throughput/batches_per_sec: {1 / step_s:.4f}\n"
+                     f"\t Train wall_clock/total: {at:.4f}\n")  # fmt: skip
+        at += save_s if n % 50 == 0 else 0.0
+    return "".join(lines), at
+
+
+@pytest.mark.parametrize(
+    ("waits", "works_s", "code"),
+    [
+        (lambda odd: 0.0 if odd else 100.0, 2400, "C2"),
+        (lambda odd: 100.0, 2400, None),
+        (lambda odd: 0.0, 2400, None),
+        (lambda odd: 0.0 if odd else 100.0, 3600, None),
+    ],
+    ids=["one-idles", "all-spin", "all-idle", "worked-longer-than-it-says"],
+)
+def test_a_run_that_goes_on_and_whose_log_stopped(
+    tmp_path: Path, waits: Callable[[bool], float], works_s: int, code: str | None
+) -> None:
+    """Its own clock, saves in it, is as long as the GPUs worked; since then one runs nothing."""
+    text, ran = saving(240, 8.0, 110.0)
+    assert ran == 2360
+
+    def at_work(at: float) -> bool:
+        return 240 <= at < 240 + works_s
+
+    def busy(host: str, gpu: int, at: float) -> float:
+        if at < 240:
+            return 0.0
+        return 99.0 if at_work(at) else waits((host, gpu) == ("node01", 3))
+
+    def power(host: str, gpu: int, at: float) -> float:
+        return 590.0 + gpu if at_work(at) else 112.0 if busy(host, gpu, at) < 1 else 140.0
+
+    (tmp_path / "rank0.log").write_text(text)
+    (tmp_path / "metrics.om").write_text(
+        metrics("DCGM_FI_DEV_POWER_USAGE", power, 5400)
+        + metrics("DCGM_FI_DEV_GPU_UTIL", busy, 5400)
+        + "# EOF\n"
+    )
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|Elapsed|NodeList\n"
+        "5|train|RUNNING|0:0|2026-03-04T08:00:00|Unknown|01:29:45|node[01-02]\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == code
+    if code:
+        assert verdict.culprits == (Place(host="node01", gpu="3"),)
+
+
 @pytest.mark.parametrize(("idle", "code"), [(1, "C2"), (4, None)])
 def test_one_host_of_eight_that_idles_while_the_others_spin(
     tmp_path: Path, idle: int, code: str | None

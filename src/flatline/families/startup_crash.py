@@ -29,6 +29,7 @@ References:
 from __future__ import annotations
 
 from flatline.facts import Facts
+from flatline.judging.alone_raised import alone_raised
 from flatline.judging.claims import claim
 from flatline.judging.crashes import Failure
 from flatline.judging.leads import Lead, fix, lead, on_one_host, phase, raised, shows
@@ -66,7 +67,7 @@ def judge(facts: Facts) -> Judgement:
     found = lead(facts, CODE)
     if found is None:
         return _passed(facts)
-    found = on_one_host(facts, found)
+    found, past = alone_raised(facts, on_one_host(facts, found))
     first = found.first
     host = first.place.host or _of_its_own(found)
     one_host = _one_host_of_several(facts, host, found.scope)
@@ -90,7 +91,7 @@ def judge(facts: Facts) -> Judgement:
         attribution=attribution,
         strength=first.strength * when.left * (_WENT_ON if _waited(facts, first) else 1.0),
         most=UNHEARD_MOST if _by_kernel(facts, first) else 1.0,
-        shows=(shows(found),),
+        shows=(shows(found), *filter(None, (past,))),
         implies=tuple(implies),
         culprits=found.culprits,
         scope=found.scope,

@@ -92,7 +92,7 @@ def at_work(facts: Facts) -> tuple[float, float, float] | None:
     """The first and the last moment (POSIX seconds) at which the median of the GPUs that were
     measured worked, and the seconds either may be off by; None where that cannot be told."""
     signal = next(filter(facts.measured, WORK), None)
-    cut = None if signal is None else timeline(facts, [signal])
+    cut = None if signal is None else timeline(facts, [signal], samples=1)  # levels, no rates
     answer = None if cut is None else cut.ask(facts, f"quantile(0.5, avg_over_time({signal}[w]))")
     if cut is None or answer is None or len(answer.rows) != 1:
         return None

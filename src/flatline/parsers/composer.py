@@ -31,7 +31,7 @@ TRIGGERS = (
     r"(Train|train/)? ?(loss/train/total|CrossEntropyLoss|CE loss)[:=] ",
     r"Train l2_norm/grad/global: ",
     r"throughput/batches_per_sec: ",
-    r"Train (time|wall_clock)/train: ",
+    r"Train (time|wall_clock)/(train|total): ",
     r"Train [a-z_/]{0,24}data[a-z_]{1,24}_s(ec|ecs|econds)?: ",
     r"checkpoint_saver: Checkpoint locally saved to ",
 )
@@ -47,8 +47,9 @@ _LOSS = Late(
 )
 _SAVED = Late(r"Checkpoint locally saved to \S{1,400}/ep[0-9]{1,7}-ba([0-9]{1,12})")
 _RATE = Late(r"(?:^|\s)(?:Train )?throughput/batches_per_sec: *(" + NUMBER + ")")
-_CLOCK = Late(r"(?:^|\s)Train (time|wall_clock)/train: *(" + NUMBER + ")")
-"""Hours since training began, saves between batches in them; seconds before 0.16."""
+_CLOCK = Late(r"(?:^|\s)Train (time|wall_clock)/(train|total): *(" + NUMBER + ")")
+"""Hours since training began, saves between batches in them and, in the total, evaluations;
+seconds before 0.16.  One of the two is kept: after an evaluation they stand apart."""
 _WAITED = Late(
     r"(?:^|\s)(?:Train )?\S{0,40}\b(?:data(?:_?load(?:er|ing)?)?|batch_fetch)"
     r"(?:_(?:wait|load|fetch)\w{0,8})?(?:_time)?_s(?:ec(?:ond)?s?)?: *(" + NUMBER + ")"
@@ -64,6 +65,7 @@ class Reader:
         self._step: int | None = None
         self._below = False
         self._evaluates = False
+        self._clock: str | None = None
 
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line."""
@@ -89,7 +91,8 @@ class Reader:
         if norm := _NORM.search(text):
             return (Progress("train", self._step, grad_norm=number(norm[1])),)
         if clock := _CLOCK.search(text):
-            ran = number(clock[2])
+            self._clock = self._clock or clock[2]
+            ran = number(clock[3]) if clock[2] == self._clock else None
             over = 3600.0 if clock[1] == "time" else 1.0
             return () if ran is None else (Progress("train", self._step, since_s=over * ran),)
         if waited := _WAITED.search(text):
