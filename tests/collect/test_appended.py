@@ -174,3 +174,37 @@ def test_what_is_absent_is_absent_from_its_own_lines(
     assert all(check.ok for check in verify(document, (str(tmp_path),)))
     said["files"] = ["train.log"]
     assert [c.evidence for c in verify(document, (str(tmp_path),)) if not c.ok] == ["e99"]
+
+
+RAISED = (
+    "[rank0]: Traceback (most recent call last):\n"
+    '[rank0]:   File "/w/train.py", line 61, in setup\n'
+    '[rank0]:     dist.init_process_group("nccl")\n'
+    "[rank0]: torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients."
+    " 32/40 clients joined.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "state", "log", "cut"),
+    [
+        ("COMPLETED", "FAILED", steps(1, 90) + RAISED, 90),
+        ("FAILED", "FAILED", steps(1, 90) + RAISED, None),
+        ("COMPLETED", "COMPLETED", steps(1, 90) + RAISED, None),
+        ("COMPLETED", "FAILED", steps(1, 90), None),
+        ("COMPLETED", "FAILED", RAISED + steps(1, 90), None),
+        ("COMPLETED", "FAILED", RAISED, None),
+    ],
+    ids=["failed below", "so did the one before", "neither", "nothing below", "above", "undated"],
+)
+def test_a_job_that_dated_nothing_of_its_own(
+    tmp_path: Path, before: str, state: str, log: str, cut: int | None
+) -> None:
+    """It failed, and the one that dates all did not."""
+    rows = row("71", before, 0, 32) + row("72", state, 40, 75)
+
+    facts = collect(folder(tmp_path, rows, log))
+
+    told = [gap.reason for gap in facts.gaps if "job 71" in gap.reason]
+    assert [f"up to {cut}" in reason for reason in told] == ([True] if cut else [])
+    assert facts.has_progress is (cut is None and "step" in log)

@@ -332,3 +332,16 @@ def test_a_completed_job_without_a_log_is_taken_for_done(tmp_path: Path) -> None
     (tmp_path / "slurm-700.out").unlink()
 
     assert diagnose(collect(Request((str(tmp_path),), job="733"))).code == "G1"
+
+
+@pytest.mark.parametrize(
+    ("begins", "code"),
+    [("random weights", "E2"), ("scratch", "E2"), ("pretrained weights", "G1")],
+)
+def test_what_it_begins_from_where_it_misspelt_the_folder(
+    tmp_path: Path, begins: str, code: str
+) -> None:
+    """From random weights begins who found nothing; others are begun from on purpose."""
+    said = f"no checkpoint found in /CKPT/pre, initialising from {begins}\n"
+
+    assert judged(tmp_path, said=said).code == code

@@ -47,6 +47,9 @@ def without_earlier_jobs(
     gaps = []
     for events in logs if spans else ():
         last, of = _written_before(events, spans, (began - SLACK).timestamp())
+        if not last and all(row.disposition == "failed" for row in rows):
+            done = {job.id for job in known if job.disposition == "completed"}
+            last, of = _failed_behind(events, [span for span in spans if span[0] in done])
         if last:
             _cut(events, last)
             events.kept = last + 1, events.lines
@@ -123,6 +126,21 @@ def _written_before(
     line, at = earlier[-1]
     job = next((job for job, start, end in spans if start <= at <= end), None)
     return (line, job) if job is not None else (0, "")
+
+
+def _failed_behind(
+    events: LogEvents, spans: Sequence[tuple[str, float, float]]
+) -> tuple[int, str]:
+    """The same where nothing of this job is dated: it failed below the last dated line of a job
+    that did not fail, which dates all."""
+    dated = sorted(_dated(events))
+    if not dated:
+        return 0, ""
+    (_, first), (line, last) = dated[0], dated[-1]
+    job = next((job for job, start, end in spans if start <= first and last <= end), "")
+    said = [one.cite.line for one in events.exits if one.exit_code or one.signal]
+    said += [one.cite.line for one in events.crashes if not one.caught]
+    return (line, job) if job and max(said, default=0) > line else (0, "")
 
 
 def _said(events: LogEvents) -> list[Match | Crash | ProcessExit | Marker]:

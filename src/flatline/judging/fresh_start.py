@@ -31,6 +31,7 @@ MENDED = ("failed", "cancelled", "out_of_memory", "completed")
 """Whoever ended it, or mends it, may well begin anew; so may who let it leave of itself."""
 _BEGINS_FROM = re.compile(
     r"(?i)\b(?:init\w*|pretrained|warm[- ]?start\w*|fine-?tun\w*)\b[^\n]{0,40}\bfrom\b"
+    r"(?!\s+(?:random|scratch))"
 )
 _ASKS = re.compile(
     r"(?i)\s--?(?:auto[-_]?resume|resume(?:[-_]from[-_]checkpoint)?)"
