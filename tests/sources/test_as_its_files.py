@@ -214,3 +214,16 @@ def test_pods_that_tell_no_end(tmp_path: Path, status: str) -> None:
 
     assert facts.disposition in ("running", "failed")
     assert any("name --end" in gap.reason for gap in facts.gaps)
+
+
+def test_names_that_were_told_before_the_run(tmp_path: Path) -> None:
+    """Of who answers at an address: a run of an hour may hold no sample of it."""
+    leave(tmp_path, 0)
+    before = int((BEGAN - timedelta(minutes=7)).timestamp() * 1000)
+    rows = [f"{row.rpartition(' ')[0]} {before}" if row.startswith("node_uname_info") else row
+            for row in contended()]  # fmt: skip
+
+    files, live = both(tmp_path, list(dict.fromkeys(rows)))
+
+    assert (live.code, [place.host for place in live.culprits]) == ("D5", ["n2"])
+    assert same(files, live)

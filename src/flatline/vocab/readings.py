@@ -116,9 +116,9 @@ class Readings:
         names = self.engine.names()
         for metric, uuid, index in LABELLED:
             if {uuid, index} <= names.get(metric, frozenset()):
-                found += [(of[uuid], of[index]) for of, _ in self._lately(metric)
+                found += [(of[uuid], of[index]) for of, _ in self._lately(metric, AROUND_S)
                           if uuid in of and index in of]  # fmt: skip
-        valued = self._lately(VALUED) if VALUED in names else ()
+        valued = self._lately(VALUED, AROUND_S) if VALUED in names else ()
         return [*found, *((of.get("uuid", ""), f"{value:g}") for of, value in valued)]
 
     def _around(self, metric: str) -> list[dict[str, str]]:
@@ -136,7 +136,11 @@ class Readings:
         return [(dict(of), float(found.values[n, -1])) for n, of in enumerate(found.labels)]
 
     def _answering(self) -> list[tuple[str, str]]:
-        """Which host answers at an instance, wherever node_exporter was read."""
+        """Which host answers at an instance, wherever node_exporter was read: a name that was told
+        some minutes before or after a run is that of its time."""
         if UNAME not in self.engine.names():
             return []
-        return [(of.get("instance", ""), of.get("nodename", "")) for of, _ in self._lately(UNAME)]
+        return [
+            (of.get("instance", ""), of.get("nodename", ""))
+            for of, _ in self._lately(UNAME, AROUND_S)
+        ]
