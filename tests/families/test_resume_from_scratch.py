@@ -324,3 +324,29 @@ def test_a_run_that_goes_on_from_where_the_script_says(tmp_path: Path) -> None:
     (tmp_path / "train.log").write_text(said + steps + "Training completed\n")
 
     assert diagnose(collect(Request((str(tmp_path),)))).code != "E2"
+
+
+@pytest.mark.parametrize(("restarts", "code"), [(1, "E2"), (0, None), (None, None)])
+def test_a_try_that_left_of_itself_and_was_queued_again(
+    tmp_path: Path, restarts: int | None, code: str | None
+) -> None:
+    """It looked for a checkpoint as well, as such a program does; the record tells that both are
+    one run."""
+    looked = "No checkpoint found in {}, training from scratch\n"
+    rows = [f"2026-03-04 07:{n // 60:02d}:{n % 60:02d} step {n}/3000 loss {3 * 0.9985**n:.4f}\n"
+            for n in range(1, 601)]  # fmt: skip
+    again = [row.replace(" 07:", " 08:") for row in rows[:300]]
+    (tmp_path / "train.log").write_text(
+        looked.format("/c/r0") + "".join(rows)
+        + "Saved checkpoint at step 600 to /c/r0/step_600\nTraining completed\n"
+        + looked.format("/c/r1") + "".join(again)
+    )  # fmt: skip
+    if restarts is not None:
+        (tmp_path / "sacct.txt").write_text(
+            "JobID|JobName|State|ExitCode|Start|End|Restarts|NodeList\n"
+            f"9|gpt|RUNNING|0:0|2026-03-04T08:00:00|Unknown|{restarts}|n1\n"
+        )
+
+    told = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (told.code == "E2") is (code == "E2")

@@ -283,17 +283,22 @@ def _unfinished(facts: Facts, *, looked: bool) -> frozenset[int]:
     A seed, a fold or a stage that was whole is followed by another run, which begins at its own
     beginning; one that was whole for less than is planned now, where this try `looked` for a
     checkpoint, is the parent of this one, unless it looked for one itself: such a program always
-    does.
+    does.  A job on record as restarted is no other run.
     """
     planned = facts.planned_steps or 0
     always = {m.attempt for m in facts.markers_of("fresh")}
+    again = facts.last.n - ((facts.job.restarts if facts.job else None) or 0)
     return frozenset(
         a.n
         for a in facts.attempts
         if a.n < facts.last.n
         and (
             a.disposition != "completed"
-            or (looked and a.n not in always and (a.last_step or planned) < planned)
+            or (
+                looked
+                and (a.n not in always or a.n >= again)
+                and (a.last_step or planned) < planned
+            )
         )
     )
 
