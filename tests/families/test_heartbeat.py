@@ -175,6 +175,7 @@ UNTOLD: dict[str, object] = {
     "hosts": ALL,
     "exits": (),
     "node_of": str,
+    "nodes": {},
     "lines": lambda *_: ("x",),
 }
 """Nothing in a log says where it is of."""
