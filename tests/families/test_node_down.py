@@ -70,3 +70,34 @@ def test_what_a_master_writes_of_a_node_it_replaces_is_not_sure(tmp_path: Path) 
 
     assert verdict.code == "F1"
     assert verdict.confidence < 0.8
+
+
+DAEMON = (
+    "ORTE has lost communication with a remote daemon.\n\n"
+    "  HNP daemon   : [[3114,0],0] on node pod01\n"
+    "  Remote daemon: [[3114,0],3] on node pod04\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "tried", "code"),
+    [
+        (DAEMON, "ssh: connect to host pod04 port 22: No route to host", "F1"),
+        (DAEMON, "ssh: connect to host pod04 port 22: Connection refused", None),  # it is up
+        (DAEMON, "ssh: connect to host pod02 port 22: No route to host", None),
+        (DAEMON, "pod04 up 12 days", None),
+        ("", "ssh: connect to host pod04 port 22: No route to host", None),
+    ],
+)
+def test_a_daemon_lost_on_a_host_that_nobody_reaches(
+    tmp_path: Path, said: str, tried: str, code: str | None
+) -> None:
+    """Neither of the two alone tells that it is down."""
+    steps = [f"iter {n * 10} loss {3 - n / 40:.4f}\n" for n in range(40)]
+    (tmp_path / "run.out").write_text("".join(steps) + said)
+    (tmp_path / "uptime.txt").write_text(f"pod01 up 12 days\n{tried}\n")
+    judged = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (judged.code if judged.state == "found" else None) == code
+    assert judged.confidence < 0.8
+    assert [p.host for p in judged.culprits] == (["pod04"] if code else [])

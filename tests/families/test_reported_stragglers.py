@@ -103,3 +103,31 @@ def test_no_run_that_was_ended_for_a_rank(tmp_path: Path, said: str, more: str) 
 def test_near_misses(tmp_path: Path, reports: dict[int, str], world: int) -> None:
     """What passes, or is so by design, holds nobody back."""
     assert judged(tmp_path, reports, world).code != "D3"
+
+
+def cut(folder: Path, steps: int, at: tuple[int, ...]) -> Verdict:
+    """A log that ends amid a run, whose tables alone tell of how many ranks there are."""
+    table = (
+        "GPU relative performance:\n Worst performing 2/64 ranks:\n  Rank=40 Node=n5 Score=0.61\n"
+        "  Rank=2 Node=n1 Score=0.98\n Best performing 2/64 ranks:\n  Rank=9 Node=n2 Score=1.00\n"
+        "  Rank=8 Node=n2 Score=1.00\n"
+    )
+    lines = []
+    for n in range(1, steps + 1):
+        lines.append(f"step {n}/9000 loss {4 - n / 300:.4f} step_time 2.0s\n")
+        lines.append(table + WARNING.format("[40]") if n in at else "")
+    (folder / "train.log").write_text("".join(lines))
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_reported_up_to_where_no_more_was_due(tmp_path: Path) -> None:
+    """A report each thirty steps, and less than thirty behind the last."""
+    verdict = cut(tmp_path, 88, (1, 31, 61))
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("D3", True)
+    assert [(place.host, place.rank) for place in verdict.culprits] == [("n5", 40)]
+
+
+def test_no_longer_reported(tmp_path: Path) -> None:
+    """What was due was not told again."""
+    assert cut(tmp_path, 130, (1, 31, 61)).code != "D3"

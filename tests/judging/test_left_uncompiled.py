@@ -39,6 +39,19 @@ def test_slow_since_then(tmp_path: Path) -> None:
     assert verdict.confidence < 0.8
 
 
+def test_compiled_once_more_right_before(tmp_path: Path) -> None:
+    """What that took stands apart from the level of what is run uncompiled."""
+    lines = []
+    for n in range(200):
+        took = 9000 if n == 118 else 900 + n % 7 if n >= 120 else 200 + n % 5
+        lines.append(LIMIT if n == 120 else "")
+        lines.append(f"iter {n}: loss {9 * 0.99**n:.4f}, time {took}.00ms\n")
+    (tmp_path / "train.log").write_text("".join(lines))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, verdict.fault_class) == ("D6", "recompilation")
+
+
 @pytest.mark.parametrize(
     ("said", "slow"),
     [

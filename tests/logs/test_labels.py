@@ -126,6 +126,9 @@ def test_a_role_of_the_users_own_is_learned() -> None:
         ("[prterun-gpu01-77@1,12]<stdout>:x", 12, None, "x"),
         ("[5]<stderr>:x", 5, None, "x"),
         ("[1,mpirank:2,algo-1]<stdout>:x", 2, "algo-1", "x"),
+        ("[2023-02-11T07:15:31.5Z] 0c1fe2a9 [rank=2] || x", 2, None, "x"),
+        ("[2023-02-11T07:15:31Z]          || x", None, None, "x"),
+        ("[2023-02-11T07:15:31Z] loss a || b", None, None, "[2023-02-11T07:15:31Z] loss a || b"),
     ),
 )
 def test_mpi_labels_are_ranks(line: str, rank: int, host: str | None, text: str) -> None:

@@ -174,7 +174,8 @@ def test_a_block_of_a_policy_s_training() -> None:
         ("[12]\tvalidation_0-rmse:2.25000", 12, 2.25),
         ("[12]\ttraining's binary_logloss: 2.25\tvalid_1's auc: 0.5", 12, 2.25),
         ("12:\tlearn: 2.2500000\ttotal: 1.2s\tremaining: 3s", 12, 2.25),
-        ("[12]\ttrain-auc:0.91\teval-auc:0.9", 12, None),
+        ("[12]\ttrain-auc:0.91\teval-auc:0.9", 12, 0.91),
+        ("[12]\ttrain-error:0.09\teval-error:0.1", 12, None),
         ("[12]\tvalid_0's l2: 2.5", 12, None),
     ],
 )

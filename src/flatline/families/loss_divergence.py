@@ -41,6 +41,7 @@ from flatline.judging.claims import claim
 from flatline.judging.leads import Lead, lead, raised, shows
 from flatline.judging.level_kept import denoised, kept_level, never_rewarded, policy_rewarded
 from flatline.judging.loss import Curve, curve
+from flatline.judging.measured import better
 from flatline.judging.shapes import CHANCES, SHAPE_POINTS, beyond_chance
 from flatline.judging.standing import Standing, both_at_chance, fell_to_chance, standing_still
 from flatline.judging.uniform import apart_in_loss
@@ -138,6 +139,9 @@ def _untold(facts: Facts, seen: Curve | None) -> Judgement:
     if seen is None and (ends := policy_rewarded(facts)) is not None:
         text = "the reward rose; the loss, not meant to fall, and its gradients stayed finite"
         return Cleared(CODE, text, tuple(p.cite for p in ends))
+    if seen is None and (known := better(facts)) is not None:
+        text = f"no loss tells, and the {known.name} went from {known.first:g} to {known.last:g}"
+        return Cleared(CODE, text, known.cites, decisive=True)
     return None if seen is None else _by_its_mean(facts, seen)
 
 

@@ -31,6 +31,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.crashes import of_family
 from flatline.judging.leads import lead_of
+from flatline.judging.lost_daemon import lost_daemon
 from flatline.judging.steering import leave_out
 from flatline.judging.timeline import by_host, instant
 from flatline.model import (
@@ -64,6 +65,8 @@ EXPLAINS = {
 LOST = {"DOWN", "FAIL", "FAILING", "NOT_RESPONDING", "NO_RESPOND", "REBOOT", "POWERED_DOWN"}
 GIVEN_UP = 0.62
 """What Ray missed, or a node's state without a job, says little of why a run ended."""
+UNANSWERED = 0.75
+"""A network that is cut looks the same from the other hosts."""
 READ, QUIET_S = "gpu_power_watts", 120
 """Scrapes come every 15 to 60 s, and a node is given up after SlurmdTimeout, 300 s by default."""
 SILENT_S = (90, 60, 30)
@@ -89,7 +92,8 @@ def judge(facts: Facts) -> Judgement:
         events = _down_before_end(facts, list(facts.jobs), 0.0)
         if events and job is not None and job.disposition not in ("completed", "pending"):
             return _finding(facts, events, (), ())
-        return _own_word(facts) or _given_up(facts) or _out_of_service(facts) or _cleared(facts)
+        said = _own_word(facts) or _given_up(facts) or _unanswered(facts)
+        return said or _out_of_service(facts) or _cleared(facts)
     if not failed and facts.disposition == "completed":
         return None
     rows = failed or list(facts.jobs)
@@ -157,6 +161,23 @@ def _given_up(facts: Facts) -> Finding | None:
                      *(m.cite for m in lines[:3])),),
         implies=(),
         cannot_decide=("Whether the host is down: its raylet may have been killed for memory.",),
+    )  # fmt: skip
+
+
+def _unanswered(facts: Facts) -> Finding | None:
+    """mpirun lost the daemon of a host, which takes no connection either."""
+    known = lost_daemon(facts)
+    if known is None or facts.disposition == "completed":
+        return None
+    host, cites = known
+    text = f"mpirun lost its daemon on {host}, and a connection to that host finds nobody"
+    return replace(
+        _finding(facts, (), (host,), cites),
+        strength=UNANSWERED,
+        most=UNANSWERED,
+        shows=(claim(text, *cites),),
+        cannot_decide=("Whether the host or the network to it is down: its management controller"
+                       " would tell.",),
     )  # fmt: skip
 
 

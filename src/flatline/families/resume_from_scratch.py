@@ -44,6 +44,7 @@ from flatline.judging.fresh_start import (
 from flatline.judging.leads import fix, lead, raised, shows
 from flatline.judging.recounted import recounted
 from flatline.judging.shown_before import Shown, shown_before
+from flatline.judging.tracked_before import UNSAVED, tracked_before
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
 CODE = "E2"
@@ -202,6 +203,10 @@ def _not_asked(
     far = None if asked else _far_before(facts, first, left, fresh)
     if far is not None:
         return _looked_in_vain(facts, first, far, fresh)
+    tracked = tracked_before(facts, first) if looked and not asked else None
+    if tracked is not None:
+        return replace(_restarted(facts, first, [tracked], fresh), strength=CHAINED, most=CHAINED,
+                       cannot_decide=(UNSAVED,))  # fmt: skip
     if not asked and begins_where_it_saves(facts):
         text = "it looked where it saves itself, and nothing that was read tells of an earlier run"
         return Cleared(CODE, text, (looked[0].cite, first.cite))

@@ -13,7 +13,7 @@ Told apart from:
     E1 loss-divergence: the loss itself is wrong.
     A training metric that moved at another time, and a fall for which a clock or a host was not
     measured: then nothing is said.  Where no counter of the network was read, it is said with
-    little confidence.
+    little confidence, and so it is of a log alone, whose pace must then follow the metric.
 
 Do:
     Look at the metric that moved: router balance, length buckets, compilation counts.
@@ -37,6 +37,7 @@ from flatline.judging.again import RECOMPILED, again
 from flatline.judging.announced_sizes import announced
 from flatline.judging.claims import claim
 from flatline.judging.compiled_since import compiled_since
+from flatline.judging.follows import follows
 from flatline.judging.printed_sizes import printed_balance, printed_sizes
 from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, quiet
 from flatline.judging.throughput import (
@@ -83,6 +84,7 @@ FEWER_SAMPLES = 0.6
 NOT_DONE, MUCH_LONGER = ("running", "timeout"), 0.8
 """Of the pace in steps, by which a plan in steps is kept: by a judgement, a quarter longer."""
 NOT_READ = "Whether the network slowed as well: no counter of it was read."
+NONE_READ = "Whether a clock, a host or the network slowed as well: nothing but the log was read."
 GRADUAL = 0.02
 """Of the run: a balance is lost over some time, and the pace shows it only once it costs more than
 its own noise.  How likely such a move meets a fall by chance is bounded beside it."""
@@ -166,7 +168,9 @@ def judge(facts: Facts) -> Judgement:
     blind = not any(facts.measured(signal) for one in NETWORK for signal in one.signals)
     system = quiet(facts, run, (*WATCHED, SOCKETS) if blind else WATCHED)
     calm = all_quiet(system, NETWORK if blind else ()) is True
-    chosen = grown or (moves if calm else [])
+    told = calm or (moves != [] and track is not None and balance is not None
+                    and follows(facts, run, times(facts, track)[0], *balance[1:]))  # fmt: skip
+    chosen = grown or (moves if told else [])
     if not chosen:
         return None
     found = _finding(facts, run, min(chosen, key=lambda m: m.chance), system if calm else ())
@@ -178,7 +182,7 @@ def judge(facts: Facts) -> Judgement:
             "; nothing else changed", "; nothing else that was read changed"
         ),
         most=BLIND,
-        cannot_decide=(NOT_READ, *found.cannot_decide),
+        cannot_decide=(NOT_READ if calm else NONE_READ, *found.cannot_decide),
     )
 
 

@@ -12,6 +12,8 @@ from flatline.model import Match
 NEAR = 1
 """Points of the pace between the line and the border of the phases: a point that is printed every
 so many steps tells of those before it."""
+STOOD, FIRST = 0.5, 3
+"""Of the level that the phase keeps, below which its first points stood for the last compiling."""
 CHANCE = 0.15
 """A border meets lines in so many places among all points by chance as often."""
 
@@ -36,7 +38,7 @@ def left_uncompiled(facts: Facts) -> GaveUp | None:
         return None
     phase, last = after[0], after[-1].points[1]
     span = run.pace.track.of_attempt(facts.last.n)
-    fell = phase.points[0]
+    fell = _fell(run, phase)
     places = {
         bisect_left(run.pace.indexes, span[n]): m
         for m in reversed(said)
@@ -48,3 +50,11 @@ def left_uncompiled(facts: Facts) -> GaveUp | None:
     if len(places) * (2 * NEAR + 1) > CHANCE * len(run.pace.indexes):
         return None
     return GaveUp(met[0], run, phase)
+
+
+def _fell(run: Course, phase: Slow) -> int:
+    """Where the level begins that the phase keeps: the function was compiled once more before."""
+    first, fast = phase.points[0], (1 - DROP) * run.best.level
+    head = run.pace.values[first : first + FIRST]
+    off = [n for n, value in enumerate(head) if value < STOOD * phase.level or value > fast]
+    return first + off[-1] + 1 if off and head[0] < STOOD * phase.level else first

@@ -5,6 +5,8 @@ from __future__ import annotations
 import re
 from collections import Counter
 from dataclasses import dataclass
+from itertools import pairwise
+from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
@@ -21,6 +23,7 @@ HEADED = 12
 _OF_STRAGGLER = re.compile(r"\b[Rr]ank=(\d{1,6})\b")
 _LIST = re.compile(r"\s*\d{1,6}(?:\s*,\s*\d{1,6})*\s*$")
 _RELATIVE = "GPU relative performance"
+_OF = re.compile(r"\bperforming \d{1,4}/(\d{1,6}) ranks:")
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +44,7 @@ def reported(facts: Facts) -> Reported | None:
     stop = _stopped(facts, told)
     counts = Counter(rank for m in told for rank in {*_ranks(m)})
     slow = sorted(rank for rank, count in counts.items() if count >= OFTEN * len(told))
-    world = facts.world_size or len(facts.ranks)
+    world = facts.world_size or max(len(facts.ranks), _tabled(facts))
     if not slow or not world or len(slow) > FEW * world:
         return None
     if stop is None and (len(told) < LEAST or not _throughout(facts, told)):
@@ -85,13 +88,25 @@ def _reports(facts: Facts) -> list[Match]:
 
 
 def _throughout(facts: Facts, told: list[Match]) -> bool:
-    """Whether the reports reach over most of the run's steps."""
+    """Whether the reports reach over most of the run's steps, or to where the next is not due."""
     track = facts.main_track(facts.last.n)
     steps = 0 if track is None else len(track.of_attempt(facts.last.n))
-    first, last = (facts.steps_before(m.cite, facts.last.n) for m in (told[0], told[-1]))
-    if not steps or first is None or last is None:
+    at = [made for m in told if (made := facts.steps_before(m.cite, facts.last.n)) is not None]
+    if not steps or len(at) < len(told):
         return False
-    return 0 < first <= EARLY * steps and last >= LATE * steps
+    due = median(b - a for a, b in pairwise(at))
+    late = at[-1] >= LATE * steps or steps - at[-1] <= due
+    return 0 < at[0] <= EARLY * steps and late
+
+
+def _tabled(facts: Facts) -> int:
+    """Of how many ranks a table of scores shows the first and the last."""
+    scores = [m for m in facts.matches if m.signature.id == SCORE and m.attempt == facts.last.n]
+    if not scores:
+        return 0
+    first = max(1, scores[0].cite.line - HEADED)
+    above = facts.lines(scores[0].cite.source, first, scores[0].cite.line - first)
+    return max((int(found[1]) for text in above if (found := _OF.search(text))), default=0)
 
 
 def _ranks(match: Match) -> list[int]:

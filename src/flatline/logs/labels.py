@@ -44,6 +44,8 @@ _BRACKET = re.compile(
     r"|(?:epi|pro)log (?P<hook>[A-Za-z][\w.-]{0,80})\]:?(?: |$)"  # what sites call their hooks
     r"|(?!(?i:rank|gpu|task|proc|worker)[_-]?\d{1,2}\])(?P<checked>(?=[\w.-]*\d)[A-Za-z][\w.-]{0,80})"
     r"\] (?=(?:dmesg|kernel|journalctl|nvidia-smi|dcgmi|rocm-smi|amd-smi|ibstat|ipmitool): )"
+    r"|(?P<since>\d{4}-\d\d-\d\dT[\d:.]{8,18}Z)\] {1,12}(?:(?P<container>[0-9a-f]{8}) {1,4})?"
+    r"(?:\[rank=(?P<of>\d{1,6})\] )?\|\|(?: |$)"  # det trial logs, det task logs
     r"|(?P<bare>\d{1,6})\](?: |$)"  # mpiexec -l, -prepend-rank
     r")"
 )
@@ -290,9 +292,7 @@ class Labels:
         if match is None:
             return None
         kind = match.lastgroup
-        if kind == "rank":
-            self._rank(int(match["rank"]), found)
-        elif kind == "local":
+        if kind == "local":
             if match["role"] not in self._kinds.roles:
                 return None
             found.local = int(match["local"])
@@ -306,10 +306,13 @@ class Labels:
         elif kind == "pod":
             found.keys.append(match["pod"])
             found.host = found.host or match["pod"].split("/")[1]
+        elif kind in ("since", "container"):
+            found.keys += filter(None, [match["container"]])
         elif kind == "bare" and not self._kinds.bare:
             return None
         else:
-            self._rank(int(match["mpi"] or match["gloo"] or match["bare"]), found)
+            said = (match[one] for one in ("rank", "mpi", "gloo", "of", "bare"))
+            self._rank(int(next(filter(None, said))), found)
         return text[match.end() :]
 
     @staticmethod

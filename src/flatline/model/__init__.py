@@ -11,6 +11,7 @@ from __future__ import annotations
 from flatline.model.comparison import Comparison, Measure, Setting, SignalChange, Weight
 from flatline.model.events import (
     PRINTED,
+    RISING,
     Attempt,
     Crash,
     Frame,
@@ -67,6 +68,7 @@ from flatline.model.reasoning import Reasoning, Thought
 __all__ = [
     "NOWHERE",
     "PRINTED",
+    "RISING",
     "AbsenceCite",
     "Action",
     "ActionKind",

@@ -120,6 +120,8 @@ class ProcessExit:
 
 PRINTED = "printed number"
 """What the loss of a line is called that is a number and nothing else: it may be anything."""
+RISING = "rising metric"
+"""What a measure is called, told in place of a loss, that is the better the higher it is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -59,7 +59,10 @@ TRIGGERS = (
     r"(?i:(finished|completed|reached) [0-9]+ ?/ ?[0-9]+ [a-z ]{0,12}(steps|updates|epochs))",
     r"(?i:(training|finished|completed|done):? (steps|updates|epochs) [0-9]+ ?/"
     r" ?[0-9])",
-    r"(?i:max(imum)?[ _]steps reached)",
+    r"(?i:(max(imum)?|total|target)[ _](train(ing)?[ _])?(time)?"
+    r"(steps|epochs|iterations|updates|frames) reached)",
+    r"(?i:(hit|reached) (the )?(max(imum)?|total|target)[ _](train(ing)?[ _])?(time)?"
+    r"(steps|epochs|iterations|updates|frames))",
     r"(?i:done:? [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
     r"(fit|train)\(\) (is )?(done|finished|complete)",
     r"(?i:all (training )?(steps|iterations|epochs) (are )?(done|finished|complete))",
@@ -201,9 +204,14 @@ _OF_PART = re.compile(
     re.I,
 )
 """What else is done in steps, and parts of a run."""
+_ALL = (
+    r"(?:max(?:imum)?|total|target)[ _](?:train(?:ing)?[ _])?(?:time)?"
+    r"(?:steps|epochs|iterations|updates|frames)"
+)
 _MOST = re.compile(
     r"(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
-    r"max(?:imum)?[ _]steps reached(?:[ :(]{1,3}([0-9]{1,12})\)?)?"
+    r"(?:max(?:imum)?[ _]steps reached(?:[ :(]{1,3}([0-9]{1,12})\)?)?"
+    rf"|{_ALL} reached|(?:hit|reached) (?:the )?{_ALL}(?: this instance)?)"
     r"(?:[,.;] (?:(?:the )?(?:final|last) (?:checkpoint|model|weights)\b[^\n]{0,200}|\w{1,20}))?"
     r"[\s.!]*$",
     re.I,

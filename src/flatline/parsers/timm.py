@@ -3,7 +3,7 @@ timm's training script: `Train: 0 [ 50/1251 (  4%)]  Loss: 6.9 (6.9)  Time: 0.52
 
 Epochs count from 0, updates from 0; older versions print no percentage's blank and put the loss in
 the other order.  "Scheduled epochs: N" is the plan.  A `Test:` line is evaluation, and the summary
-`*** Best metric` ends the run.
+`*** Best metric` ends the run.  The wait for a batch is part of its time.
 
 Source: `train_one_epoch`, `validate` and `main` of train.py, huggingface/pytorch-image-models,
 0.4 to 1.0.
@@ -11,6 +11,10 @@ Source: `train_one_epoch`, `validate` and `main` of train.py, huggingface/pytorc
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import replace
+
+from flatline.model import Progress
 from flatline.parsers._rules import RuleReader, fields, rule
 
 FORMAT = "timm"
@@ -46,5 +50,18 @@ RULES = (
 )
 
 
-def Reader() -> RuleReader:
-    return RuleReader(RULES)
+class Reader(RuleReader):
+    """Reads one stream."""
+
+    def __init__(self) -> None:
+        super().__init__(RULES)
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """At most one value a line."""
+        return tuple(map(_within, super().feed(text)))
+
+
+def _within(said: Progress) -> Progress:
+    if said.step_s is None or said.data_s is None:
+        return said
+    return replace(said, data_s=min(said.data_s, said.step_s))

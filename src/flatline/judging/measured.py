@@ -1,0 +1,71 @@
+"""What a run shows to have learnt by where it prints no loss: its own measures of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import isfinite
+
+from flatline.facts import Facts
+from flatline.judging.level_kept import REWARDED_Z
+from flatline.judging.shapes import SHAPE_POINTS, trend
+from flatline.model import RISING, Cite
+
+SEVERAL = 3
+"""Measurements: two differ by chance."""
+GAINED, KEPT = 0.1, 0.8
+"""Of the first value, what was won at least, and how much of the most that was ever won is left.
+A judgement."""
+LATE = 0.5
+"""Of the steps, behind which the last one is: a best value is told only where it is one."""
+
+
+@dataclass(frozen=True, slots=True)
+class Better:
+    """A measure with its first and last value, and the lines that tell them."""
+
+    name: str
+    first: float
+    last: float
+    cites: tuple[Cite, ...]
+
+
+def better(facts: Facts) -> Better | None:
+    """None where a loss is printed, or nothing is measured that became better and stayed so."""
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    points = [i for i in track.of_attempt(facts.last.n) if track.has_loss[i]]
+    if not points:
+        return _evaluated(facts)
+    values = [float(track.loss[i]) for i in points]
+    if track.loss_name != RISING or len(values) < SHAPE_POINTS or trend(values) <= REWARDED_Z:
+        return None
+    ends = tuple(facts.point(track, i).cite for i in (points[0], points[-1]))
+    return Better("metric", values[0], values[-1], ends) if _gained(values, 1) else None
+
+
+def _evaluated(facts: Facts) -> Better | None:
+    n, track = facts.last.n, facts.main_track(facts.last.n)
+    told = [m for m in facts.markers_of("eval") if m.attempt == n and m.progress.loss is not None]
+    if track is None or not told:
+        return None
+    last = told[-1]
+    same = [m for m in told if m.progress.loss_name == last.progress.loss_name]
+    values = [m.progress.loss or 0.0 for m in same]
+    made, steps = facts.steps_before(last.cite, n), len(track.of_attempt(n))
+    if len(values) < SEVERAL or made is None or made < LATE * steps:
+        return None
+    if not _gained(values, -1 if last.progress.falling else 1):
+        return None
+    name = last.progress.loss_name
+    return Better(name, values[0], values[-1], (same[0].cite, last.cite))
+
+
+def _gained(values: Sequence[float], sign: int) -> bool:
+    """Whether the last value is better than the first, and near the best."""
+    if not all(map(isfinite, values)):
+        return False
+    most, won = (sign * (value - values[0]) for value in (max(values, key=lambda v: sign * v),
+                                                          values[-1]))  # fmt: skip
+    return most >= GAINED * abs(values[0]) and won >= KEPT * most > 0
