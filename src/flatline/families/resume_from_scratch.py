@@ -295,16 +295,9 @@ def _unfinished(facts: Facts, *, looked: bool) -> frozenset[int]:
     again = facts.last.n - ((facts.job.restarts if facts.job else None) or 0)
     return frozenset(
         a.n
-        for a in facts.attempts
-        if a.n < facts.last.n
-        and (
-            a.disposition != "completed"
-            or (
-                looked
-                and (a.n not in always or a.n >= again)
-                and (a.last_step or planned) < planned
-            )
-        )
+        for a in facts.attempts[:-1]
+        if a.disposition != "completed"
+        or (looked and (a.n not in always or a.n >= again) and (a.last_step or planned) < planned)
     )
 
 
