@@ -208,3 +208,17 @@ def test_a_job_that_dated_nothing_of_its_own(
     told = [gap.reason for gap in facts.gaps if "job 71" in gap.reason]
     assert [f"up to {cut}" in reason for reason in told] == ([True] if cut else [])
     assert facts.has_progress is (cut is None and "step" in log)
+
+
+def test_what_was_printed_as_it_ended_is_its_own(tmp_path: Path) -> None:
+    """Records have whole seconds, and the next job of the user begins at once."""
+    rows = (
+        row("71", "COMPLETED", 0, 39) + row("72", "FAILED", 40, 45) + row("73", "FAILED", 45, 55)
+    )
+    last = f"{BEGAN + timedelta(minutes=45):%F %T},600 INFO step 13/90 loss 3.700\n"
+    killed = "srun: error: n1: task 0: Killed\n"
+
+    facts = collect(folder(tmp_path, rows, steps(41, 12) + last + killed))
+
+    assert (facts.last_step, len(facts.exits)) == (13, 1)
+    assert not [gap for gap in facts.gaps if "dated within job" in gap.reason]

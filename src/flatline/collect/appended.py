@@ -23,6 +23,9 @@ from flatline.tracks import LOG, Marker, Track
 
 SLACK = timedelta(minutes=2)
 """By which clocks of hosts and of the controller differ."""
+LATE = timedelta(seconds=5)
+"""After its end on record, a whole second by the controller's clock, a job may still have printed;
+so soon no other has begun to train.  A judgement."""
 
 
 def of_this_run(logs: Sequence[LogEvents], rows: Sequence[Job], known: Sequence[Job]) -> list[Gap]:
@@ -49,7 +52,8 @@ def without_earlier_jobs(
         last, of = _written_before(events, spans, (began - SLACK).timestamp())
         if not last and all(row.disposition == "failed" for row in rows):
             done = {job.id for job in known if job.disposition == "completed"}
-            last, of = _failed_behind(events, [span for span in spans if span[0] in done])
+            whole = [span for span in spans if span[0] in done]
+            last, of = _failed_behind(events, whole, (began - SLACK).timestamp())
         if last:
             _cut(events, last)
             events.kept = last + 1, events.lines
@@ -80,7 +84,7 @@ def without_later_jobs(
     ]  # fmt: skip
     gaps = []
     for events in logs if spans else ():
-        first, of = _written_after(events, spans, ended.timestamp())
+        first, of = _written_after(events, spans, (ended + LATE).timestamp())
         if first:
             _cut_below(events, first)
             events.kept = events.kept[0] if events.kept else 1, first - 1
@@ -129,7 +133,7 @@ def _written_before(
 
 
 def _failed_behind(
-    events: LogEvents, spans: Sequence[tuple[str, float, float]]
+    events: LogEvents, spans: Sequence[tuple[str, float, float]], began: float
 ) -> tuple[int, str]:
     """The same where nothing of this job is dated: it failed below the last dated line of a job
     that did not fail, which dates all."""
@@ -140,7 +144,8 @@ def _failed_behind(
     job = next((job for job, start, end in spans if start <= first and last <= end), "")
     said = [one.cite.line for one in events.exits if one.exit_code or one.signal]
     said += [one.cite.line for one in events.crashes if not one.caught]
-    return (line, job) if job and max(said, default=0) > line else (0, "")
+    failed = last < began and max(said, default=0) > line
+    return (line, job) if job and failed else (0, "")
 
 
 def _said(events: LogEvents) -> list[Match | Crash | ProcessExit | Marker]:
