@@ -19,7 +19,8 @@ Do:
 
 References:
     JAX coordination service (heartbeat_timeout_seconds); MaxText
-    jax_distributed_heartbeat_timeout_seconds.
+    jax_distributed_heartbeat_timeout_seconds; PyTorch ProcessGroupNCCL heartbeat monitor
+    (TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC).
 """
 
 from __future__ import annotations
