@@ -171,3 +171,24 @@ def test_one_that_was_in_it_as_well_is_not_named(tmp_path: Path) -> None:
     verdict = ranks(tmp_path, 42, 45)
 
     assert (verdict.code, verdict.culprits) == ("C2", ())
+
+
+@pytest.mark.parametrize("word", ["last", "Last"])
+@pytest.mark.parametrize(("late", "told"), [(41, [3]), (42, [])], ids=["one less", "as many"])
+def test_how_far_the_rank_had_come_on_a_line_of_its_own(
+    tmp_path: Path, word: str, late: int, told: list[int]
+) -> None:
+    """Behind the one by which it learns of the time-out."""
+    ranks(tmp_path, 0)
+    log = tmp_path / "rank3.log"
+    tag = (
+        "[rank3]:[E714 04:11:52.4 ProcessGroupNCCL.cpp:17] [PG ID 0 PG GUID 0(default_pg) Rank 3]"
+    )
+    log.write_text(
+        log.read_text().partition("[rank3]")[0]
+        + f"{tag} Observed flight recorder dump signal from another rank via TCPStore.\n"
+        + f"{tag} {word} enqueued work: {late}, last completed work: 41\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, [place.rank for place in verdict.culprits]) == ("C2", told)

@@ -106,3 +106,51 @@ def test_the_barrier_counts_as_many_missing(
     verdict = tried(tmp_path, hosts=hosts, barrier=barrier, state="CANCELLED by 1001")
 
     assert (verdict.code, [place.host for place in verdict.culprits]) == ("C1", named)
+
+
+def labelled(
+    folder: Path,
+    count: int,
+    why: str = "errno: 110 - Connection timed out",
+    tasks: tuple[int, ...] = (3,),
+    gpus: int = 32,
+    behind: str = "",
+) -> Verdict:
+    """One log of four tasks, none of whose tries is dated, of a run that goes since 45 minutes."""
+    lines = [f"{task}: {BEGAN:%Y-%m-%d %H:%M:%S} waiting for the group" for task in range(4)]
+    for n in range(count):
+        lines += ["", f"{tasks[n % len(tasks)]}: [W socket.cpp:697] [c10d] The client socket has"
+                  f" failed to connect to [n1]:29533 ({why})."]  # fmt: skip
+    (folder / "job.out").write_text("\n".join(lines) + "\n" + behind)
+    (folder / "sacct.psv").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|Elapsed|NNodes|NodeList|AllocTRES\n"
+        "4|llm|TIMEOUT|0:0|2026-01-15T09:30:00|2026-01-15T10:15:00|00:45:00|4|n[1-4]|"
+        f"cpu=64,gres/gpu={gpus},node=4\n"
+    )
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_tries_without_a_time_that_fill_the_run(tmp_path: Path) -> None:
+    """Eight processes give up a try each 127 s."""
+    verdict = labelled(tmp_path, 160)
+
+    assert (verdict.code, [place.task for place in verdict.culprits]) == ("C1", [3])
+    assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("count", "told"),
+    [
+        (60, {}),
+        (400, {}),
+        (160, {"why": "errno: 111 - Connection refused"}),
+        (160, {"tasks": (2, 3)}),
+        (160, {"gpus": 4}),
+        (160, {"behind": "0: loading the data set\n" * 9}),
+    ],
+    ids=["over before", "too many", "refused at once", "several tasks", "one process", "others"],
+)
+def test_tries_that_may_have_been_over(
+    tmp_path: Path, count: int, told: dict[str, str | int | tuple[int, ...]]
+) -> None:
+    assert labelled(tmp_path, count, **told).code != "C1"  # type: ignore[arg-type]

@@ -46,7 +46,15 @@ from flatline.judging.spinning import on_the_only_card, spinning
 from flatline.judging.stalled import REPORT
 from flatline.judging.steering import scheduler
 from flatline.judging.stood_apart import stood_still
-from flatline.judging.waited_for import ACCUSED, Suspect, by_stacks, on_card, recorded, suspected
+from flatline.judging.waited_for import (
+    ACCUSED,
+    Suspect,
+    by_stacks,
+    of_its_rank,
+    on_card,
+    recorded,
+    suspected,
+)
 from flatline.judging.waiting import FIRST_ONE, Waiting, waiting
 from flatline.model import Action, Cite, Claim, Cleared, Finding, Judgement, Match, Place
 
@@ -205,6 +213,7 @@ def _frozen(facts: Facts) -> Finding | None:
         return None
     odd = None if unpowered else by_stacks(facts) or odd_ending(facts)
     places = unpowered.places if unpowered else odd.places if odd else ()
+    places, late = of_its_rank(facts, places)
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
     return Finding(
         code=CODE,
@@ -227,6 +236,7 @@ def _frozen(facts: Facts) -> Finding | None:
             ),
             *((unpowered.why,) if unpowered else ()),
             *((odd.why,) if odd and odd.why else ()),
+            *late,
         ),
         implies=(claim("It stood still while it held its allocation.", seen.last, end),),
         culprits=places,
@@ -256,7 +266,7 @@ def _spun(facts: Facts) -> Finding | None:
     unpowered = apart(facts, ended.timestamp() if ended else None, held.since)
     if unpowered is None and not held.recorded:
         return None
-    places = unpowered.places if unpowered else ()
+    places, late = of_its_rank(facts, unpowered.places if unpowered else ())
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
     return Finding(
         code=CODE,
@@ -265,7 +275,7 @@ def _spun(facts: Facts) -> Finding | None:
         attribution="unknown",
         strength=FROZEN_AND_IDLE if unpowered else SPUN,
         most=unpowered.most if unpowered else SPUN_MOST,
-        shows=(*held.shows, *((unpowered.why,) if unpowered else ())),
+        shows=(*held.shows, *((unpowered.why,) if unpowered else ()), *late),
         implies=(
             claim("It stood still while it held its allocation.", *held.shows[-1].cites[:2]),
         ),

@@ -19,7 +19,8 @@ Do:
 
 References:
     JAX coordination service (heartbeat_timeout_seconds); MaxText
-    jax_distributed_heartbeat_timeout_seconds.
+    jax_distributed_heartbeat_timeout_seconds; PyTorch ProcessGroupNCCL heartbeat monitor
+    (TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC).
 """
 
 from __future__ import annotations
@@ -33,6 +34,7 @@ from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.heartbeats import declared_dead, host_by_log
 from flatline.judging.mistaken import Mistaken, mistaken
 from flatline.judging.supervised import given_up
+from flatline.judging.watchdog_stuck import Aborted, watchdog_stuck
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, Match, Place
 from flatline.rank_hosts import named_after
 
@@ -70,6 +72,8 @@ def judge(facts: Facts) -> Judgement:
         found = _finding(facts, wrong.lines, wrong.places, wrong.shows, wrong.at,
                          own=wrong.by_steps)  # fmt: skip
         return found if wrong.by_steps else replace(found, strength=NODE, most=BUFFERED_MOST)
+    if (aborted := watchdog_stuck(facts)) is not None:
+        return _of_a_watchdog(facts, aborted)
     if not accusations:
         absent = facts.absence(["tag:heartbeat"], "nobody was declared dead in any log")
         return None if absent is None else Cleared(CODE, absent.text, (absent,))
@@ -145,6 +149,34 @@ def _finding(
             Action("rerun", "Resubmit as it is; no node needs excluding."),
         ),
         resubmit="fix_first",
+    )  # fmt: skip
+
+
+def _of_a_watchdog(facts: Facts, aborted: Aborted) -> Finding:
+    """Ranks that PyTorch's own monitor aborted."""
+    where = name_places(aborted.places)
+    found = _finding(facts, aborted.lines, aborted.places, aborted.shows, aborted.at)
+    return replace(
+        found,
+        summary=f"PyTorch's heartbeat monitor aborted {where}, still making steps",
+        shows=(
+            claim(f"The heartbeat monitor of {where} found its NCCL watchdog stuck",
+                  *[m.cite for m in aborted.lines[:3]]),
+            *aborted.shows[:SHOWN],
+        ),
+        implies=(
+            claim("The work went on: only the watchdog's thread was held up.",
+                  *aborted.shows[0].cites[:2]),
+        ),
+        cannot_decide=(
+            "What held the watchdog's thread up, the interpreter lock or a CUDA call: no stack of"
+            " it was read.",
+        ),
+        actions=(
+            Action("fix", "Raise TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC, and look for what holds the"
+                   " interpreter lock within a CUDA call (py-spy dump --native)."),
+            Action("rerun", "Resubmit as it is; no node needs excluding."),
+        ),
     )  # fmt: skip
 
 

@@ -109,7 +109,7 @@ def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, .
     one log was.  Nor are all that were heard of on half of the run's hosts or fewer: the ranks of
     the others had nothing to tell; nor several in a row of a host with no fewer ranks before them.
     """
-    named = distinct(facts.on_host(place) for place in distinct(places))
+    named = distinct(_as_rank(facts, facts.on_host(place)) for place in distinct(places))
     if not named:
         return "none", ()
     ranks = {n for n in map(number, named) if n is not None}
@@ -123,6 +123,22 @@ def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, .
     if known <= 1 and len(ranks) <= 1 and not any(place.host for place in named):
         return "place", named
     return "place", named
+
+
+def _as_rank(facts: Facts, place: Place) -> Place:
+    """With the rank that a launcher's task is, where tasks are the ranks."""
+    if place.rank is not None or place.task is None or not _tasks_are_ranks(facts):
+        return place
+    return replace(place, rank=place.task)
+
+
+def _tasks_are_ranks(facts: Facts) -> bool:
+    """Whether every task of which a rank was printed has that rank's number, and one a number that
+    a task which starts all ranks of a host cannot have."""
+    told = [place for rank in facts.ranks for place in facts.places_of(rank)
+            if place.rank is not None and place.task is not None]  # fmt: skip
+    alike = all(place.rank == place.task for place in told)
+    return alike and max((p.task or 0 for p in told), default=0) >= max(1, len(facts.hosts))
 
 
 def _in_a_row(ranks: Collection[int]) -> bool:

@@ -26,6 +26,11 @@ LEAST = timedelta(minutes=10)
 TIMES, NEAR, LAST_LINES = 4, 4, 6
 """Tries, at least; lines around one of which some must be dated; and how near to its log's end the
 last one stands."""
+SYN_S, FITS = 127.0, (0.5, 1.2)
+"""How long Linux tries to connect before it gives up (tcp_syn_retries of 6, ip-sysctl.rst); and
+of the run's length, what such tries of a host's processes, one for each GPU, add up to: more came
+faster, and fewer may have been over long before."""
+_GAVE_UP = re.compile(r"errno: 110\b")
 _NO_WAY = re.compile(r"(?i)errno: (?:101|110|111|113)\b|no route to host|connection refused"
                      r"|network is unreachable|timed out|retrying \(try=\d")  # fmt: skip
 """Unreachable, timed out, refused, no route (Linux, errno.h); not an address family that is
@@ -60,6 +65,9 @@ def still_trying(facts: Facts) -> Trying | None:
     named = {host for host in hosts.values() if host is not None}
     few = None not in hosts.values() and 0 < len(named) < len(facts.hosts)
     places = tuple(Place(host=host) for host in sorted(named)) if few else ()
+    tasks = {match.cite.place.task for source in lasting for match in tries[source]}
+    if not places and len(tasks) == 1 < len(facts.hosts) and None not in tasks:
+        places = (facts.on_host(Place(task=tasks.pop())),)
     length = min(lasts for lasts, _ in lasting.values())
     cites = [tries[source][at].cite for source in list(lasting)[:3] for at in (0, -1)]
     who = name_places(places) if places else "It"
@@ -74,14 +82,29 @@ def still_trying(facts: Facts) -> Trying | None:
 def _lasting(
     facts: Facts, source: str, tries: Sequence[Match]
 ) -> tuple[timedelta, datetime] | None:
-    """For how long a log tells of tries, to its end, and since when."""
+    """For about how long a log tells of tries, to its end, and since when."""
     lines = next((read.lines for read in facts.files if read.source == source), 0)
     if len(tries) < TIMES or tries[-1].cite.line <= lines - LAST_LINES:
         return None
     begins, ends = (_dated(facts, tries[at].cite) for at in (0, -1))
-    if begins is None or ends is None or ends - begins < LEAST:
+    if begins is None or ends is None:
+        return _by_their_number(facts, tries)
+    return (ends - begins, begins) if ends - begins >= LEAST else None
+
+
+def _by_their_number(facts: Facts, tries: Sequence[Match]) -> tuple[timedelta, datetime] | None:
+    """The same of tries without a time, each of which took as long as Linux takes to give one up,
+    where those of one task are about as many as its processes make in the run's time."""
+    job, begins = facts.job, facts.last.started_at
+    ends = facts.last.ended_at or (facts.window[1] if facts.window is not None else None)
+    if job is None or not job.gpus or not job.nodes or begins is None or ends is None:
         return None
-    return ends - begins, begins
+    one = len({match.cite.place.task for match in tries}) == 1
+    if not one or not all(_GAVE_UP.search(match.cite.text) for match in tries):
+        return None
+    lasted = timedelta(seconds=SYN_S * len(tries) * len(job.nodes) / job.gpus)
+    least, most = (part * (ends - begins) for part in FITS)
+    return (lasted, begins) if lasted >= LEAST and least <= lasted <= most else None
 
 
 def _dated(facts: Facts, cite: LogCite) -> datetime | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from flatline.facts import Facts
+from flatline.facts import Facts, Track
 from flatline.judging.at_odds import at_odds
 from flatline.judging.by_work import laid_by_work
 from flatline.judging.claims import cap, claim, distinct, name_places, number
@@ -34,6 +34,8 @@ SILENT = 0.75
 MANY = 8
 """Ranks of which one is the odd one: of four, three may have left a call out.  Where no line names
 a group it may be another one of as many ranks; where some did not tell, most may be as it is."""
+LOGS = 4
+"""Ranks that print steps of their own; of fewer, one that is late is no exception."""
 UNLIKE_MOST = 0.79
 """Just short of confident."""
 
@@ -177,6 +179,32 @@ def _with_rank(facts: Facts, suspect: Suspect, everyone: Waiting) -> Suspect:
     if not may_run_on(facts, quiet[0], card):
         return _doubted(suspect, quiet[0], card)
     return replace(suspect, places=(replace(card, rank=quiet[0].rank),))
+
+
+def of_its_rank(
+    facts: Facts, places: tuple[Place, ...]
+) -> tuple[tuple[Place, ...], tuple[Claim, ...]]:
+    """The one card that was not in the collective with the rank that runs there, where that one
+    alone of all ranks did not print the last step, and what shows that; else the places as they
+    are."""
+    ends: dict[int, tuple[Track, int]] = {}
+    for track in facts.tracks:
+        rank, points = number(track.place), track.of_attempt(facts.last.n)
+        if rank is not None and len(points):
+            ends.setdefault(rank, (track, points[-1]))
+    reached = {rank: track.steps[at] for rank, (track, at) in ends.items()}
+    last = max(reached.values(), default=0)
+    late = [rank for rank, step in reached.items() if step < last]
+    all_told = len(ends) >= max(LOGS, facts.world_size or 0)
+    one = len(places) == 1 and places[0].gpu is not None and places[0].rank is None
+    if not one or len(late) != 1 or not all_told:
+        return places, ()
+    if not runs_on(facts, Place(rank=late[0]), places[0]):
+        return places, ()
+    other = next(rank for rank in ends if rank != late[0])
+    cites = (facts.point(*ends[rank]).cite for rank in (late[0], other))
+    text = f"All ranks but rank {late[0]} printed step {last}"
+    return (replace(places[0], rank=late[0]),), (claim(text, *cites),)
 
 
 def may_run_on(facts: Facts, place: Place, card: Place) -> bool:

@@ -376,7 +376,7 @@ def _inner(first: int, count: int) -> tuple[int, ...]:
 _PATTERNS: tuple[tuple[str, str, Callable[[Clock, _Groups], Stamp | None]], ...] = (
     (
         "iso",
-        _OPEN + _DATED + r"(?: ([AP]M)\b)?(?:\s?(Z|UTC|GMT|[+-]\d\d:?\d\d))?(?![\w:])",
+        _OPEN + _DATED + r"(?: ([AP]M)\b)?(?:\s?(Z|UTC|GMT|[+-]\d\d:?\d\d))?(?!\w|:\d)",
         Clock._iso,
     ),
     ("mllog", r":::MLLOGG? {1,2}\{.{0,120}?\"time_ms\": ?(\d{13})\b", Clock._millis),
