@@ -222,3 +222,11 @@ def test_what_was_printed_as_it_ended_is_its_own(tmp_path: Path) -> None:
 
     assert (facts.last_step, len(facts.exits)) == (13, 1)
     assert not [gap for gap in facts.gaps if "dated within job" in gap.reason]
+
+
+def test_records_at_the_ends_of_time(tmp_path: Path) -> None:
+    """Nothing is added to a date that it cannot hold."""
+    rows = "71|lm|FAILED|1:0|0001-01-01T00:00:00|0001-01-01T00:00:00|0001-01-01T00:01:00|1|1|n1\n"
+    rows += "72|lm|FAILED|1:0|9999-12-31T23:00:00|9999-12-31T23:00:00|9999-12-31T23:59:59|1|1|n1\n"
+
+    diagnose(collect(folder(tmp_path, rows, steps(1, 9) + error(8))))

@@ -13,7 +13,7 @@ from array import array
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from dataclasses import fields
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from math import inf, isfinite
 
 from flatline.collect.events import LogEvents
@@ -21,9 +21,9 @@ from flatline.collect.side_steps import without_side_steps
 from flatline.model import Crash, Gap, Job, Match, ProcessExit
 from flatline.tracks import LOG, Marker, Track
 
-SLACK = timedelta(minutes=2)
+SLACK_S = 120.0
 """By which clocks of hosts and of the controller differ."""
-LATE = timedelta(seconds=5)
+LATE_S = 5.0
 """After its end on record, a whole second by the controller's clock, a job may still have printed;
 so soon no other has begun to train.  A judgement."""
 
@@ -43,17 +43,17 @@ def without_earlier_jobs(
     if began is None:
         return []
     spans = [
-        (job.id, (job.started_at - SLACK).timestamp(), (job.ended_at + SLACK).timestamp())
+        (job.id, job.started_at.timestamp() - SLACK_S, job.ended_at.timestamp() + SLACK_S)
         for job in known
         if job.id not in own and job.started_at and job.ended_at and job.ended_at <= began
     ]  # fmt: skip
     gaps = []
     for events in logs if spans else ():
-        last, of = _written_before(events, spans, (began - SLACK).timestamp())
+        last, of = _written_before(events, spans, began.timestamp() - SLACK_S)
         if not last and all(row.disposition == "failed" for row in rows):
             done = {job.id for job in known if job.disposition == "completed"}
             whole = [span for span in spans if span[0] in done]
-            last, of = _failed_behind(events, whole, (began - SLACK).timestamp())
+            last, of = _failed_behind(events, whole, began.timestamp() - SLACK_S)
         if last:
             _cut(events, last)
             events.kept = last + 1, events.lines
@@ -75,8 +75,8 @@ def without_later_jobs(
     spans = [
         (
             job.id,
-            (job.started_at - SLACK).timestamp(),
-            (job.ended_at + SLACK).timestamp() if job.ended_at else inf,
+            job.started_at.timestamp() - SLACK_S,
+            job.ended_at.timestamp() + SLACK_S if job.ended_at else inf,
         )
         for job in known
         if job.id not in own and job.user == rows[-1].user
@@ -84,7 +84,7 @@ def without_later_jobs(
     ]  # fmt: skip
     gaps = []
     for events in logs if spans else ():
-        first, of = _written_after(events, spans, (ended + LATE).timestamp())
+        first, of = _written_after(events, spans, ended.timestamp() + LATE_S)
         if first:
             _cut_below(events, first)
             events.kept = events.kept[0] if events.kept else 1, first - 1

@@ -50,7 +50,8 @@ def left_unfinished(job: Job | None, known: Iterable[Job]) -> Job | None:
         and other.user == job.user
         and other.name in (job.name, _GOES_ON.sub("", job.name))
         and other.ended_at is not None
-        and began - BACK <= other.ended_at <= began
+        and other.ended_at <= began
+        and began - other.ended_at <= BACK
     ]
     last = max(before, key=lambda other: str(other.ended_at), default=None)
     return last if last is not None and last.disposition in (*UNFINISHED, "completed") else None

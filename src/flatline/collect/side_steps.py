@@ -60,7 +60,7 @@ def _side(job: Job, stepped: float) -> dict[str, str]:
         step.id: step.name
         for step in steps
         if step.disposition not in SOUND and step.ended_at is not None
-        and stepped > (step.ended_at + SLACK).timestamp()
+        and stepped > step.ended_at.timestamp() + SLACK.total_seconds()
         and any(_went_on(other, step.ended_at) for other in steps)
     }  # fmt: skip
 

@@ -192,8 +192,8 @@ class Clock:
         """Takes the last date that may be one from lines that begin with one."""
         for line in reversed(dated):
             text = _lead(line)
-            _, groups = _found(text) or _cancelled(text) or ("", ())
-            if _plausible(groups):
+            shape, groups = _found(text) or _cancelled(text) or ("", ())
+            if shape == "iso" and _plausible(groups):
                 self._iso(groups)
                 return
 
