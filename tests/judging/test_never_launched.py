@@ -145,25 +145,25 @@ def test_the_first_of_several_is_no_place_apart(
 
 FAILS = (
     "[Wed Mar  4 06:{0}:00 2026] LustreError: 15c-8: MGC10.9.0.2@o2ib: The configuration from log"
-    " 'work-client' failed (-5). This may be the result of communication errors.\n"
+    " 'lfs1-client' failed (-5). This may be the result of communication errors.\n"
 )
-GONE = "[Wed Mar  4 06:{0}:00 2026] Lustre: Unmounted work-client\n"
-THERE = "[Wed Mar  4 06:{0}:00 2026] Lustre: Mounted work-client\n"
-UNIT = "[Wed Mar  4 06:{0}:00 2026] systemd[1]: Failed to mount work.mount - /work.\n"
+GONE = "[Wed Mar  4 06:{0}:00 2026] Lustre: Unmounted lfs1-client\n"
+THERE = "[Wed Mar  4 06:{0}:00 2026] Lustre: Mounted lfs1-client\n"
+UNIT = "[Wed Mar  4 06:{0}:00 2026] systemd[1]: Failed to mount lfs1.mount - /lfs1.\n"
 
 
 @pytest.mark.parametrize(
     ("image", "kernels", "named"),
     [
-        ("/work/i/x.sqsh", {"n3": FAILS + GONE}, True),
-        ("/mnt/work/i/x.sqsh", {"n3": GONE, "n2": GONE + THERE}, True),
-        ("/work/i/x.sqsh", {"n3": UNIT}, True),
-        ("/work/i/x.sqsh", {"n3": GONE + THERE}, False),
-        ("/work/i/x.sqsh", {"n3": GONE, "n2": GONE}, False),
-        ("/work/i/x.sqsh", {"n2": GONE}, False),
-        ("/home/me/i/work/x.sqsh", {"n3": GONE}, False),
-        ("/work2/i/x.sqsh", {"n3": UNIT}, False),
-        ("/work/i/x.sqsh", {"n3": GONE.replace("06:", "09:")}, False),
+        ("/lfs1/i/x.sqsh", {"n3": FAILS + GONE}, True),
+        ("/mnt/lfs1/i/x.sqsh", {"n3": GONE, "n2": GONE + THERE}, True),
+        ("/lfs1/i/x.sqsh", {"n3": UNIT}, True),
+        ("/lfs1/i/x.sqsh", {"n3": GONE + THERE}, False),
+        ("/lfs1/i/x.sqsh", {"n3": GONE, "n2": GONE}, False),
+        ("/lfs1/i/x.sqsh", {"n2": GONE}, False),
+        ("/home/me/i/lfs1/x.sqsh", {"n3": GONE}, False),
+        ("/lfs12/i/x.sqsh", {"n3": UNIT}, False),
+        ("/lfs1/i/x.sqsh", {"n3": GONE.replace("06:", "09:")}, False),
     ],
     ids=["its own log says so", "the other's was mounted again", "its unit failed",
          "was mounted again", "on several", "on another", "a folder of that name",
