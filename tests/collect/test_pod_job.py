@@ -44,6 +44,8 @@ def test_a_job_of_its_pods() -> None:
         [pod("a-worker-0", "Running"), pod("a-worker-1", "Pending")],
         [pod("a-worker-0", "Running"), pod("a-worker-1", "Error")],
         [pod("a-worker-0", "Running"), pod("a-worker-1", "Completed")],
+        [pod("a-x7k2p", "Error", job="a"), pod("a-zz9qq", "Completed", job="a")],
+        [pod("a-node-0-1-x7k2p", "Error"), pod("a-node-0-1-zz9qq", "Completed")],
         [pod("a-worker-0", "Error", job="one"), pod("a-worker-1", "Error", job="other")],
     ],
     ids=[

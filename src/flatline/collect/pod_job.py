@@ -28,16 +28,23 @@ _STEM = re.compile(
 )
 """A job's name before its pods' roles: Kubeflow, JobSet, KubeRay, MPIJob."""
 _NUMBERED = re.compile(r"(?P<stem>[a-z0-9.-]{1,200}?)(?:-\d{1,4}){1,3}(?:-[a-z0-9]{5})?$")
+_DRAWN = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$")
+"""What Kubernetes ends a name with that it draws (apimachinery/pkg/util/rand)."""
 
 
 def job_of(pods: Sequence[Pod]) -> Job | None:
     """One job that all pods are of; None where they are of several, where some wait to be started,
-    or some run and others ended: what runs is of another try, left behind, or soon to be ended."""
+    or some run and others ended: what runs is of another try, left behind, or soon to be ended.
+    So is one that failed where another of its name but for what is drawn did not: a Job starts a
+    pod anew under another name."""
     told = list({pod.name: pod for pod in sorted(pods, key=_tells)}.values())
     names = {pod.job or _stem(pod.name) for pod in told}
     ends = {_disposition(pod) for pod in told}
     disposition: Disposition | None = next((one for one in _ENDS if one in ends), None)
     if len(names) != 1 or None in ends or disposition is None or {"running"} < ends:
+        return None
+    tries = {(_DRAWN.sub("", pod.name), _disposition(pod)) for pod in told}
+    if len(tries) > len({name for name, _ in tries}):
         return None
     first = next(pod for pod in told if _disposition(pod) == disposition)
     ended = [pod.ended_at for pod in told if pod.ended_at]
