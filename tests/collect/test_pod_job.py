@@ -54,6 +54,8 @@ def test_a_job_of_its_pods() -> None:
         "one waits",
         "failed and running",
         "completed and running",
+        "started anew",
+        "one of several started anew",
         "two jobs by their labels",
     ],
 )
