@@ -183,7 +183,7 @@ class Facts:
         """
         files = self.log_files(kind)
         wanted = tuple(sorted(set(tokens)))
-        if not any(read.lines for read in files) or any(map(self.has, wanted)):
+        if not any(read.searched[1] for read in files) or any(map(self.has, wanted)):
             return None
         return AbsenceCite(
             source=files[0].source if len(files) == 1 else f"{len(files)} files",

@@ -83,12 +83,12 @@ def test_what_is_said_after_the_end_is_a_later_jobs_of_the_same_user(
     """Somebody else's began as well once this one was over: the daemons spoke on."""
     rows = row("72", "FAILED", 0, 15).replace("|lm|", "|lm|ann|")
     rows += row("73", "FAILED", 15, 55).replace("|lm|", f"|lm|{user}|")
-    request = folder(tmp_path, rows, steps(1, 30) + error(16))
+    request = folder(tmp_path, rows, steps(1, 30) + error(18))
     (tmp_path / "sacct.txt").write_text(HEADER.replace("|State", "|User|State") + rows)
     read = collect(request)
 
     assert sum(match.signature.family == "B1" for match in read.matches) == left
-    assert read.last_seen["train.log"].minute == (16 if left else 11)
+    assert read.last_seen["train.log"].minute == (18 if left else 11)
 
 
 @pytest.mark.parametrize(
@@ -230,3 +230,20 @@ def test_records_at_the_ends_of_time(tmp_path: Path) -> None:
     rows += "72|lm|FAILED|1:0|9999-12-31T23:00:00|9999-12-31T23:00:00|9999-12-31T23:59:59|1|1|n1\n"
 
     diagnose(collect(folder(tmp_path, rows, steps(1, 9) + error(8))))
+
+
+@pytest.mark.parametrize(("ahead_s", "kept"), [(40, True), (150, False)])
+def test_a_clock_that_is_ahead_of_the_controllers(
+    tmp_path: Path, ahead_s: int, kept: bool
+) -> None:
+    """The last words of a job whose successor began at once are its own, where clocks may differ
+    by as much and nothing is seen to begin."""
+    rows = (
+        row("71", "COMPLETED", 0, 39) + row("72", "FAILED", 40, 45) + row("73", "FAILED", 45, 55)
+    )
+    at = BEGAN + timedelta(minutes=45, seconds=ahead_s)
+    last = error(45).replace(f"{BEGAN + timedelta(minutes=45):%F %T}", f"{at:%F %T}")
+
+    facts = collect(folder(tmp_path, rows, steps(41, 12) + last))
+
+    assert bool([match for match in facts.matches if match.signature.family == "B1"]) is kept

@@ -24,8 +24,9 @@ from flatline.tracks import LOG, Marker, Track
 SLACK_S = 120.0
 """By which clocks of hosts and of the controller differ."""
 LATE_S = 5.0
-"""After its end on record, a whole second by the controller's clock, a job may still have printed;
-so soon no other has begun to train.  A judgement."""
+"""After its end on record, a whole second by the controller's clock, a job may still have printed,
+where what comes is seen to begin anew.  A judgement: else clocks may differ by as much as they
+do."""
 
 
 def of_this_run(logs: Sequence[LogEvents], rows: Sequence[Job], known: Sequence[Job]) -> list[Gap]:
@@ -85,6 +86,8 @@ def without_later_jobs(
     gaps = []
     for events in logs if spans else ():
         first, of = _written_after(events, spans, ended.timestamp() + LATE_S)
+        if first and not _begins_anew(events, first):
+            first, of = _written_after(events, spans, ended.timestamp() + SLACK_S)
         if first:
             _cut_below(events, first)
             events.kept = events.kept[0] if events.kept else 1, first - 1
@@ -106,6 +109,15 @@ def _written_after(
     line, at = later[0]
     job = next((job for job, start, end in spans if start <= at <= end), None)
     return (_try_above(events, dated[-len(later) - 1][0], line), job) if job else (0, "")
+
+
+def _begins_anew(events: LogEvents, first: int) -> bool:
+    """Whether a later try is told of from a line on than above it."""
+    tries = [(one.cite.line, one.attempt) for one in _said(events)]
+    for track in events.tracks.values():
+        tries += zip(track.lines, track.attempts, strict=True)
+    above = max((n for line, n in tries if line < first), default=0)
+    return any(n > above for line, n in tries if line >= first)
 
 
 def _try_above(events: LogEvents, last: int, first: int) -> int:
