@@ -234,6 +234,7 @@ NAMED: dict[str, tuple[str, str]] = {
     "requests": (f"requests.get(url, auth=('bob', '{_PASS}'))", _PASS),
     "url-encoded": (f"q=password%3D{_PASS}", _PASS),
     "fullwidth equals": (f"password：{_CLEAR}", _CLEAR),
+    "fullwidth equals that ASCII lost": (f"password?{_CLEAR}", _CLEAR),
 }  # fmt: skip
 """By place: a line, and what of it may not be shown."""
 

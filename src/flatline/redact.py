@@ -110,10 +110,11 @@ _PIPED = re.compile(
 )
 _NAME = re.compile(
     r"(?i)(?:passw(?:or)?d|passphrase|secret|credentials?|token|jwt|pwd|pass|pat|key)"
-    r"(?:\\{0,2}['\"]?\]?\s{0,3}(?:=>|[=:：＝]|%3[dD])\s{0,3}(?:b(?=['\"]))?"
+    r"(?:\\{0,2}['\"]?\]?\s{0,3}(?:=>|[=:：＝]|%3[dD]|\?(?=[^\s?]))\s{0,3}(?:b(?=['\"]))?"
     r"|['\"],\s?(?=['\"])|[ \t]{1,3}(?:is[ \t]{1,3})?)"
     r"(\\{0,2}['\"])?"
 )
+"""A question mark is what a fullwidth sign becomes where it cannot be encoded."""
 _BEFORE = re.compile(r"[A-Za-z0-9_-]*+\Z")
 _STRONG = re.compile(
     r"(?i)(?:password|passwd|passphrase|secret"
@@ -255,7 +256,7 @@ def _full_name(text: str, found: re.Match[str]) -> str | None:
     word = re.match(r"(?i)[a-z]+", found[0])
     name = (before[0] if before else "") + (word[0] if word else "")
     said = found[0][len(word[0]) :] if word else ""
-    if re.search("[=:：＝'\"]|%3[dD]", said) or name.startswith("-"):
+    if re.search("[=:：＝?'\"]|%3[dD]", said) or name.startswith("-"):
         return name
     return "blank token" if name[-4:].lower() != "pass" and "pass" in name.lower() else None
 
