@@ -144,9 +144,12 @@ def _as_started(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
         return None
     if _read_of(facts, host) != {str(n) for n in range(each)}:
         return None
-    card = str(place.rank % each)
+    card, answer = str(place.rank % each), _read_last(facts)
+    own = [row for row in (() if answer is None else answer.rows) if row.place.gpu == card
+           and facts.node_of(row.place.host or "") == facts.node_of(host)]  # fmt: skip
+    read = [answer.cite(row, "that card was read") for row in own[:1]] if answer else []
     text = f"torchrun started {each} ranks on each host, as many as cards were read of {host}"
-    return host, card, claim(text, agent.cite)
+    return host, card, claim(text, agent.cite, *read)
 
 
 def by_kernel(facts: Facts, found: Finding) -> Finding:

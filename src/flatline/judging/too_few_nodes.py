@@ -15,7 +15,7 @@ from flatline.judging.claims import claim
 from flatline.model import Claim, LogCite
 
 LINES, SHOWN = 4_000, 4
-"""Of a log that shows no more than a start."""
+"""Of a log that shows no more than a start: of more, something had begun."""
 _LEAST = re.compile(
     r"launcher/api\.py:\d{1,5}\] {1,8}min_nodes {1,12}: (\d{1,5})\s*$"
     r"|\btorchrun\b.{0,400} --?nnodes?[ =]['\"]?(\d{1,5})(?::\d{1,5})?['\"]?(?:\s|$)"
@@ -44,10 +44,13 @@ def too_few_nodes(facts: Facts) -> TooFew | None:
         return None
     least: dict[int, LogCite] = {}
     waits: dict[tuple[str, str], LogCite] = {}
-    for read in facts.log_files(LOG):
+    logs = facts.log_files(LOG)
+    for read in logs if all(one.lines <= LINES for one in logs) else ():
         for line, text in enumerate(facts.lines(read.source, 1, LINES), 1):
             if _MET in text:
                 return None
+            if "nodes" not in text and "Rendezvous" not in text:
+                continue
             cite = LogCite(read.source, line, text, read.place)
             if told := _LEAST.search(text):
                 least.setdefault(int(told[1] or told[2]), cite)
