@@ -40,7 +40,8 @@ def without_handled(events: LogEvents, said: Said, lines: int) -> None:
     known = {m.cite.line for m in events.matches}
     lone = [c for c in events.crashes if c.head == c.cite and handled(c.cite.text)]
     caught = [c for c in events.crashes if c.complete and _beside(c, said, known)]
-    if not told and not caught and not lone:
+    cleaned = [c for c in events.crashes if _cleaning_up(c)]
+    if not told and not caught and not lone and not cleaned:
         return
     on = _last_of_others(events, {id(one) for one in (*told, *caught, *lone)})
     times = Counter(m.signature.id for m in told)
@@ -55,7 +56,7 @@ def without_handled(events: LogEvents, said: Said, lines: int) -> None:
         vain = (line in again and len(below) < ON_LINES) or any(map(gave_up, below))
         return last or vain or _ended(events, line)
 
-    over = {id(c) for c in caught if c.end_line < on}
+    over = {id(c) for c in cleaned} | {id(c) for c in caught if c.end_line < on}
     over |= {id(c) for c in lone if not open_(c.cite.line)}
     inside = _blocks(c for c in caught if id(c) in over)
     doubted = _blocks(c for c in caught if id(c) not in over and c.end_line < lines - ON_LINES)
@@ -133,6 +134,17 @@ def _beside(crash: Crash, said: Said, known: Container[int]) -> bool:
         return True
     below = range(crash.end_line + 1, crash.end_line + 1 + BELOW_LINES)
     return any(line not in known and handled(said(line)) for line in below)
+
+
+def _cleaning_up(crash: Crash) -> bool:
+    """Whether Python printed it as it cleaned up behind a process, and went on: it does so with
+    whatever a finalizer raises (`_run_finalizers` of multiprocessing/util.py)."""
+    first = crash.frames[0] if crash.frames and crash.complete else None
+    return (
+        first is not None
+        and first.function == "_run_finalizers"
+        and first.file.replace("\\", "/").endswith("/multiprocessing/util.py")
+    )
 
 
 def _doubted(match: Match) -> Match:

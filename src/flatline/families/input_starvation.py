@@ -354,9 +354,12 @@ def _never_busy(facts: Facts, signal: str | None) -> Claim | None:
 def _told(facts: Facts, counted: _Counted, idle: Claim | None = None) -> Finding:
     """The loop's own word, where no GPU was measured, or it is not known when: how busy they were
     is not known, but where none ever was. A run that reached its plan all the same is only warned
-    of, unless it did little else."""
+    of, unless it did little else; so is a benchmark that measured that it reached its target,
+    whose tuned loop waits for the device where it takes its data."""
     sound = (facts.disposition == "completed" or facts.reached_plan) and idle is None
     mostly = counted.share >= (HARDLY if sound else MOSTLY) or (counted.bursts and not sound)
+    met = any(m.attempt == facts.last.n for m in facts.tagged("target-reached"))
+    mostly = mostly and not (met and idle is None)
     return Finding(
         code=CODE,
         summary=f"Every few steps the loop waited for its data, {counted.share:.0%} of its time"
