@@ -144,11 +144,14 @@ LONG_WORD = 15
 _LONG = re.compile(rf"\S{{{LONG_WORD},}}+")
 
 
+def unescaped(text: str) -> str:
+    """The text without terminal escapes, which would hide where a secret begins."""
+    return _ESCAPE.sub("", text) if "\x1b" in text or "\x9b" in text else text
+
+
 def mask(text: str) -> str:
-    """The text with secrets replaced, and without terminal escapes, which would hide where one
-    begins. Twice is the same as once."""
-    if "\x1b" in text or "\x9b" in text:
-        text = _ESCAPE.sub("", text)
+    """The text with secrets replaced, and without terminal escapes. Twice is the same as once."""
+    text = unescaped(text)
     for _ in range(4):  # what was masked may end what kept another from being seen
         masked = _once(text)
         if masked == text:

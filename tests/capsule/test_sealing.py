@@ -229,6 +229,17 @@ def test_a_record_that_masking_would_change_is_left_out() -> None:
         masked_record("sacct.psv", b"rubbish\n")
 
 
+def test_a_field_of_terminal_escapes_alone_says_nothing() -> None:
+    """A record that holds one is sealed: an escape is no word that masking takes away."""
+    squeue = Path(__file__).parents[1] / "fixtures" / "slurm" / "squeue-22.05.json"
+    record = json.loads(squeue.read_text("utf-8"))
+    record["jobs"][0]["state_reason"] = "\x1b[31m"
+    kept = json.loads(masked_record(squeue.name, json.dumps(record).encode()))
+
+    assert kept["jobs"][0] == record["jobs"][0] | {"state_reason": ""}
+    assert kept["jobs"][1:] == record["jobs"][1:]
+
+
 def test_a_dump_is_kept_as_json(tmp_path: Path) -> None:
     """No pickle is in a capsule, no secret of it, and the dump reads as it did."""
     run = tmp_path / "run"

@@ -23,7 +23,11 @@ from flatline.logs.reading import open_text
 from flatline.model import Records
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import masked_dump
-from flatline.redact import MASK, mask, mask_value
+from flatline.redact import MASK, mask, mask_value, unescaped
+
+Text = Callable[[str], str]
+Value = Callable[[str, str], str]
+"""Of a text under its name."""
 
 KEY_LINES = 512
 """Lines a private key may span: one of 16,384 bits has 210 of 64 letters."""
@@ -92,8 +96,9 @@ def masked_record(name: str, data: bytes) -> bytes:
     """
     for record_format in record_formats():
         if record_format.recognise(name, data[:65_536]):
-            shown = _masked_bytes(data)
-            before = masked(record_format.parse(data, name))
+            shown = _rewritten(data, mask, mask_value)
+            bare = _rewritten(data, unescaped, lambda _, text: unescaped(text))
+            before = masked(record_format.parse(bare, name))
             again = record_format.recognise(name, shown[:65_536])
             if not again or not _alike(before, masked(record_format.parse(shown, name))):
                 raise FormatError("it could not be masked without changing what it says")
@@ -101,41 +106,44 @@ def masked_record(name: str, data: bytes) -> bytes:
     raise FormatError("it is no scheduler record that is known")
 
 
-def _masked_bytes(data: bytes) -> bytes:
+def _rewritten(data: bytes, text: Text, value: Value) -> bytes:
     if data.lstrip()[:1] in (b"{", b"["):
         try:
-            value = orjson.loads(data)
-            return orjson.dumps(masked_json(value))
+            return orjson.dumps(_json(orjson.loads(data), text, value))
         except (orjson.JSONDecodeError, TypeError):
             pass
-    text = data.decode("utf-8", "surrogateescape")
-    return _masked_table(text).encode("utf-8", "surrogateescape")
+    table = data.decode("utf-8", "surrogateescape")
+    return _table(table, text).encode("utf-8", "surrogateescape")
 
 
-def masked_json(value: Any, name: str = "") -> Any:
+def masked_json(value: Any) -> Any:
     """The same structure, every text masked by the name it stands under."""
-    if isinstance(value, str):
-        return mask_value(name, value)
-    if isinstance(value, dict):
+    return _json(value, mask, mask_value)
+
+
+def _json(held: Any, text: Text, value: Value, name: str = "") -> Any:
+    if isinstance(held, str):
+        return value(name, held)
+    if isinstance(held, dict):
         return {
-            mask(key) if isinstance(key, str) else key: masked_json(item, str(key))
-            for key, item in value.items()
+            text(key) if isinstance(key, str) else key: _json(item, text, value, str(key))
+            for key, item in held.items()
         }
-    if isinstance(value, list | tuple):
-        return [masked_json(item, name) for item in value]
-    return value
+    if isinstance(held, list | tuple):
+        return [_json(item, text, value, name) for item in held]
+    return held
 
 
-def _masked_table(text: str) -> str:
+def _table(table: str, text: Text) -> str:
     """Line by line; in rows of columns cell by cell, so that no mask swallows a delimiter."""
-    heading = _HEADING.match(text.lstrip("\ufeff"))
+    heading = _HEADING.match(table.lstrip("\ufeff"))
     delimiter = heading[1] if heading else None
     out = []
-    for line in text.split("\n"):
+    for line in table.split("\n"):
         if delimiter is None:
-            out.append(mask(line))
+            out.append(text(line))
         else:
-            out.append(delimiter.join(map(mask, line.split(delimiter))))
+            out.append(delimiter.join(map(text, line.split(delimiter))))
     return "\n".join(out)
 
 
