@@ -321,6 +321,13 @@ def moves(values: list[float]) -> bool:
         pytest.param([1.0] * 40 + [1 + 0.002 * n for n in range(60)], False, id="by-a-tenth"),
         pytest.param([1.0] * 70 + [1.9] * 30, False, id="much-later"),
         pytest.param([1 + 0.015 * n for n in range(100)], False, id="from-the-start"),
+        pytest.param(
+            [2.2 - 0.2 * n for n in range(6)] + [1.0] * 34 + [1.9] * 60,
+            True,
+            id="once-it-had-settled",
+        ),
+        pytest.param([2.2 - 0.2 * n for n in range(6)] + [1.0] * 94, False, id="settles-alone"),
+        pytest.param([1.0] * 9 + [1.9] * 5 + [1.0] * 26 + [1.9] * 60, False, id="again"),
     ],
 )
 def test_a_metric_that_moves_by_and_by(values: list[float], moved: bool) -> None:

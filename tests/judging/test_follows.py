@@ -11,12 +11,21 @@ import pytest
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 
-STEPS, MOVED = 80, 48
+STEPS, MOVED = 140, 48
 Course = Callable[[int], float]
 
 
 def ramp(first: float, each: float, since: int = MOVED) -> Course:
     return lambda n: first + each * max(0, n - since) + 0.01 * (n * 7 % 5)
+
+
+def comes_to(first: float, each: float, points: int) -> Course:
+    return lambda n: first + each * min(points, max(0, n - MOVED)) + 0.01 * (n * 7 % 5)
+
+
+def learnt(course: Course) -> Course:
+    """A router that balances its experts first."""
+    return lambda n: course(n) + 1.2 * 0.5**n
 
 
 def leap(first: float, then: float, since: int = MOVED) -> Course:
@@ -27,6 +36,9 @@ def leap(first: float, then: float, since: int = MOVED) -> Course:
     ("balance", "took_s", "code"),
     [
         (ramp(1.1, 0.06), ramp(3.0, 0.12), "D6"),
+        (learnt(ramp(1.1, 0.06)), ramp(3.0, 0.12), "D6"),
+        (comes_to(1.1, 0.06, 20), comes_to(3.0, 0.12, 20), "D6"),
+        (comes_to(1.1, 0.06, 20), ramp(3.0, 0.12), None),  # it goes on where nothing grows
         (leap(1.1, 2.2), leap(3.0, 5.0), None),  # it may have met by chance
         (ramp(1.1, 0.06), leap(3.0, 5.0), None),  # what slowed it does not grow
         (ramp(1.1, 0.06, 12), ramp(3.0, 0.12), None),

@@ -404,7 +404,8 @@ def _leaves(points: Sequence[tuple[float, float]], calm: int) -> tuple[int, int]
     far = max(FAR * SIGMA * mad(known), PART * abs(level))
     if not any(abs(a - level) > far < abs(b - level) for (_, a), (_, b) in pairwise(points)):
         return None
-    moved = next((at for at in range(len(points) - 1) if away[at] and away[at + 1]), None)
+    settled = away.index(False)  # a router learns to balance first
+    moved = next((at for at in range(settled, len(points) - 1) if away[at] and away[at + 1]), None)
     if moved is None:
         return None
     return moved, max(range(moved, len(points)), key=lambda at: abs(points[at][1] - level))
