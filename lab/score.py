@@ -26,7 +26,7 @@ CONFIDENT = 0.8
 def outcome(truth: dict[str, Any], run: Path) -> tuple[str, str]:
     """(right, abstained, wrong or confidently wrong; what was said)."""
     args = list(truth.get("args", ()))
-    job = args[args.index("--job") + 1] if "--job" in args else truth.get("job")
+    job = str(args[args.index("--job") + 1]) if "--job" in args else truth.get("job")
     beside = run.parent / "baseline"
     baseline = str(beside) if beside.is_dir() else None
     verdict = diagnose(collect(Request((str(run),), job=job, baseline=baseline)))

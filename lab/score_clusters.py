@@ -78,7 +78,7 @@ def outcome(truth: dict[str, Any], verdict: Verdict) -> str:
 
 def asked(truth: dict[str, Any], run: Path, url: str | None = None) -> Verdict:
     args = list(truth.get("args", ()))
-    job = args[args.index("--job") + 1] if "--job" in args else None
+    job = str(args[args.index("--job") + 1]) if "--job" in args else None
     beside = run.parent / "baseline"
     baseline = str(beside) if beside.is_dir() else None
     return diagnose(collect(Request((str(run),), job=job, baseline=baseline, prometheus=url)))

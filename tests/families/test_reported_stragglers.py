@@ -131,3 +131,48 @@ def test_reported_up_to_where_no_more_was_due(tmp_path: Path) -> None:
 def test_no_longer_reported(tmp_path: Path) -> None:
     """What was due was not told again."""
     assert cut(tmp_path, 130, (1, 31, 61)).code != "D3"
+
+
+def table(*worst: float, of: str = "relative") -> str:
+    """The five worst of 16 ranks, rank 11 first, and the best."""
+    ranks = (11, 3, 7, 2, 14)
+    rows = [f"  Rank={r} Node=n{r // 8 + 1} Score={s:.2f}\n"
+            for r, s in zip(ranks, worst, strict=True)]  # fmt: skip
+    best = "".join(f"  Rank={r} Node=n1 Score=0.99\n" for r in (0, 1, 4, 5, 6))
+    return (
+        f"[NeMo I 2026-03-02 14:08:00 straggler_det_callback:147] \nGPU {of} performance:\n"
+        f" Worst performing 5/16 ranks:\n{''.join(rows)} Best performing 5/16 ranks:\n{best}"
+    )
+
+
+def test_a_rank_that_tables_alone_set_apart(tmp_path: Path) -> None:
+    """Above the score at which the program warns."""
+    verdict = judged(tmp_path, every(table(0.74, 0.98, 0.98, 0.98, 0.99)))
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("D3", True)
+    assert [(place.host, place.rank) for place in verdict.culprits] == [("n2", 11)]
+    assert "down to 0.74" in " ".join(claim.text for claim in verdict.shows)
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        table(0.92, 0.98, 0.98, 0.98, 0.99),  # as cards scatter
+        table(0.84, 0.87, 0.90, 0.93, 0.96),  # one after the other
+        table(0.70, 0.70, 0.71, 0.71, 0.72),  # a stage of a pipeline
+        table(0.70, 0.71, 0.71, 0.98, 0.99),  # three of 16
+        table(0.74, 0.98, 0.98, 0.98, 0.99, of="individual"),  # beside its own best
+    ],
+)
+def test_tables_that_set_no_rank_apart(tmp_path: Path, said: str) -> None:
+    """Nor do two of them, or such as name now this rank and now that."""
+    assert judged(tmp_path, every(said)).code != "D3"
+
+
+def test_a_table_that_was_printed_once_or_names_others_later(tmp_path: Path) -> None:
+    """One report is a passing one."""
+    apart = table(0.74, 0.98, 0.98, 0.98, 0.99)
+    even = table(0.96, 0.98, 0.98, 0.98, 0.99)
+
+    assert judged(tmp_path, {300: apart}).code != "D3"
+    assert judged(tmp_path, {n: (apart, even)[n // 50 % 2] for n in every("")}).code != "D3"

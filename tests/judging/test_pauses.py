@@ -205,30 +205,63 @@ def measured(folder: Path, name: str, value: Callable[[str, float], float], ends
     (folder / f"{name}.prom").write_text("\n".join(lines) + "\n")
 
 
+def silent(
+    folder: Path,
+    watts: float,
+    asleep: float,
+    *spans: tuple[float, float],
+) -> Verdict:
+    """Of a run whose steps carry no times, with what GPUs draw and how many tasks sleep within
+    these spans, in which a server is silent."""
+    log = [f"Training epoch 0, iteration {n}/299 | lr: 3.000e-04 | global_step: {n} |"
+           f" reduced_train_loss: {2 + 8 * 0.98**n:.4g} | train_step_timing in s: {10 + n % 3:.4g}"
+           for n in range(300)]  # fmt: skip
+    kernel = [
+        (at, host, text)
+        for host in ("gpu1", "gpu2")
+        for begins, ends in spans
+        for at, text in ((begins, SILENT), (ends, BACK))
+    ]
+    kept(folder, log, kernel, "COMPLETED", 4400)
+
+    def within(at: float) -> bool:
+        return any(begins - 50 < at < ends for begins, ends in spans)
+
+    measured(folder, "DCGM_FI_DEV_POWER_USAGE", lambda _, at: watts if within(at) else 590, 4400)
+    measured(folder, "node_procs_blocked", lambda _, at: asleep if within(at) else 0, 4400)
+    return diagnose(collect(Request((str(folder),))))
+
+
 @pytest.mark.parametrize(
     ("watts", "asleep", "code"), [(190, 9, "C6"), (590, 9, "G1"), (190, 0, "G1")]
 )
 def test_a_silence_that_no_step_shows_is_seen_on_the_gpus(
     tmp_path: Path, watts: float, asleep: float, code: str
 ) -> None:
-    """The log's steps carry no times and leave out what lies between them; the power falls and
-    tasks sleep while the server is silent, or not both."""
-    log = [f"Training epoch 0, iteration {n}/299 | lr: 3.000e-04 | global_step: {n} |"
-           f" reduced_train_loss: {2 + 8 * 0.98**n:.4g} | train_step_timing in s: {10 + n % 3:.4g}"
-           for n in range(300)]  # fmt: skip
-    kernel = [(at, host, text) for host in ("gpu1", "gpu2")
-              for at, text in ((2000.0, SILENT), (2900.0, BACK))]  # fmt: skip
-    kept(tmp_path, log, kernel, "COMPLETED", 4400)
-
-    def within(at: float) -> bool:
-        return 1950 < at < 2900
-
-    measured(tmp_path, "DCGM_FI_DEV_POWER_USAGE", lambda _, at: watts if within(at) else 590, 4400)
-    measured(tmp_path, "node_procs_blocked", lambda _, at: asleep if within(at) else 0, 4400)
-    verdict = diagnose(collect(Request((str(tmp_path),))))
+    """The power falls and tasks sleep while the server is silent, or not both."""
+    verdict = silent(tmp_path, watts, asleep, (2000, 2900))
 
     assert verdict.code == code
     if code == "C6":
         assert (verdict.domain, verdict.culprits) == ("nas02", ())
         assert "15 min" in verdict.headline
         assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("spans", "code"),
+    [
+        (((2000, 2300),), "G1"),
+        (((2000, 2300), (3000, 3300)), "C6"),
+        (((2000, 2900),), "C6"),
+    ],
+)
+def test_one_short_silence_of_a_run_that_is_done_is_a_warning(
+    tmp_path: Path, spans: tuple[tuple[float, float], ...], code: str
+) -> None:
+    """Nothing of it is left to mend; of two, or of a long one, there is."""
+    verdict = silent(tmp_path, 190, 9, *spans)
+
+    assert verdict.code == code
+    warned = [f.finding.code for f in verdict.findings if f.finding.role == "warning"]
+    assert warned == (["C6"] if code == "G1" else [])

@@ -101,6 +101,21 @@ def test_the_first_alternative_the_data_holds_is_taken() -> None:
     assert exporter.gaps == ()
 
 
+def test_pressure_is_read_from_its_lower_bound_where_that_alone_is_kept() -> None:
+    """The time in which no task ran, where that in which some waited is not kept."""
+    node = next(v for v in vocabularies() if v.name == "node_exporter")
+    names = [f"node_pressure_{kind}_seconds_total" for kind in ("io_stalled", "memory_stalled")]
+    held = {name: frozenset({"instance"}) for name in ("node_uname_info", *names)}
+
+    for more, metric in (({}, names[1]), (
+        {"node_pressure_memory_waiting_seconds_total": frozenset({"instance"})},
+        "node_pressure_memory_waiting_seconds_total",
+    )):  # fmt: skip
+        exporter = bind(node, {**held, **more})
+        assert exporter is not None
+        assert exporter.carriers["host_memory_pressure_seconds_total"].metric == metric
+
+
 def test_two_spellings_of_a_host_are_a_gap() -> None:
     """A fleet half upgraded: what is left out is said."""
     dcgm = next(v for v in vocabularies() if v.name == "dcgm-exporter")

@@ -306,6 +306,7 @@ def _waited(facts: Facts, apart: Blocked) -> Finding:
         ),
         strength=told.first.strength,
         most=DOUBTED,
+        role="warning" if apart.got_over else "cause",
         severity="degraded",
         culprits=culprits,
         scope="place" if culprits else "shared",

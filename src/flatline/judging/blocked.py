@@ -16,7 +16,16 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.crashes import Failure
 from flatline.judging.launches import RAN
-from flatline.judging.pauses import COST, COST_S, SILENT_S, events, kernel_lines, moment, silences
+from flatline.judging.pauses import (
+    COST,
+    COST_S,
+    ONCE,
+    SILENT_S,
+    events,
+    kernel_lines,
+    moment,
+    silences,
+)
 from flatline.judging.timeline import ByHost, by_host, instant, usual
 from flatline.model import Claim, QueryCite
 
@@ -44,6 +53,8 @@ class Blocked:
     told: tuple[Failure, ...]
     summary: str
     shows: tuple[Claim, ...]
+    got_over: bool = False
+    """Whether it was one short wait of a run that is done."""
 
 
 def blocked(facts: Facts, code: str) -> Blocked | None:
@@ -112,7 +123,9 @@ def _for_a_server(facts: Facts, code: str) -> Blocked | None:
     fell = claim(f"The median GPU drew {low.value:.0f} W then and {usual_.value:.0f} W before",
                  low, usual_)  # fmt: skip
     what = f"The GPUs waited for {length_s / 60:.0f} min while {server} did not answer"
-    return Blocked(None, server, told, what, (asleep, fell))
+    again = any(b < at - SILENT_S or a > ended + SILENT_S for _, a, b, _ in silent)
+    once = facts.disposition == "completed" and not again and length_s < ONCE * (end - start)
+    return Blocked(None, server, told, what, (asleep, fell), once)
 
 
 def _power(facts: Facts, window: str, time: float) -> QueryCite | None:

@@ -20,9 +20,13 @@ EARLY, LATE = 0.5, 0.7
 """Of the run's steps, before which the first and behind which the last report must come."""
 HEADED = 12
 """Lines below the heading of its table, at most."""
+FAR, NEXT = 0.9, 0.06
+"""Of the fastest rank's score, at or below which a table alone tells a straggler, and how far
+above it the next one stands.  Cards of one sort scatter by some hundredths (0.94 to 0.99 of 512
+ranks in Megatron Bridge's guide); the detection itself warns below 0.7."""
 _OF_STRAGGLER = re.compile(r"\b[Rr]ank=(\d{1,6})\b")
 _LIST = re.compile(r"\s*\d{1,6}(?:\s*,\s*\d{1,6})*\s*$")
-_RELATIVE = "GPU relative performance"
+_RELATIVE, _BEST = "GPU relative performance", "Best performing"
 _OF = re.compile(r"\bperforming \d{1,4}/(\d{1,6}) ranks:")
 
 
@@ -40,9 +44,10 @@ class Reported:
 def reported(facts: Facts) -> Reported | None:
     """None where reports name now these ranks and now those; where they are few or do not reach
     over most of the run, and the program did not end it for them, too."""
-    told = _reports(facts)
+    reports = _reports(facts) or _tables(facts)
+    told = [match for match, _ in reports]
     stop = _stopped(facts, told)
-    counts = Counter(rank for m in told for rank in {*_ranks(m)})
+    counts = Counter(rank for _, ranks in reports for rank in ranks)
     slow = sorted(rank for rank, count in counts.items() if count >= OFTEN * len(told))
     world = facts.world_size or max(len(facts.ranks), _tabled(facts))
     if not slow or not world or len(slow) > FEW * world:
@@ -76,15 +81,42 @@ def _stopped(facts: Facts, told: list[Match]) -> Match | None:
     return None
 
 
-def _reports(facts: Facts) -> list[Match]:
+def _reports(facts: Facts) -> list[tuple[Match, set[int]]]:
     """One for each report, of the log that holds most of them: several ranks may say the same."""
+    by_steps = {
+        facts.steps_before(m.cite, facts.last.n): m for m in reversed(_most(facts, REPORT))
+    }
+    return [(m, {*_ranks(m)}) for m in sorted(by_steps.values(), key=lambda m: m.cite.line)]
+
+
+def _most(facts: Facts, which: str) -> list[Match]:
     logs: dict[str, list[Match]] = {}
     for match in facts.matches:
-        if match.signature.id == REPORT and match.attempt == facts.last.n:
+        if match.signature.id == which and match.attempt == facts.last.n:
             logs.setdefault(match.cite.source, []).append(match)
-    most = max(logs.values(), key=len, default=[])
-    by_steps = {facts.steps_before(m.cite, facts.last.n): m for m in reversed(most)}
-    return sorted(by_steps.values(), key=lambda m: m.cite.line)
+    return max(logs.values(), key=len, default=[])
+
+
+def _tables(facts: Facts) -> list[tuple[Match, set[int]]]:
+    """The same by the tables of scores, where none is so low that the program warns: the ranks
+    that stand apart at the head of each, which is the worst; none where it has no gap."""
+    tables: list[list[Match]] = []
+    for match in _most(facts, SCORE):
+        if tables and match.cite.line - tables[-1][-1].cite.line == 1:
+            tables[-1].append(match)
+        else:
+            tables.append([match])
+    told = []
+    for table in tables:
+        first = table[0].cite
+        above = facts.lines(first.source, max(1, first.line - 1), 1)
+        if any(_BEST in text for text in above) or not among_all(facts, table[0]):
+            continue
+        scores = [_score(match) for match in table]
+        gap = next((at for at, (low, more) in enumerate(pairwise(scores), 1)
+                    if low <= FAR and more - low >= NEXT), 0)  # fmt: skip
+        told.append((table[0], {int(match.groups["rank"]) for match in table[:gap]}))
+    return told
 
 
 def _throughout(facts: Facts, told: list[Match]) -> bool:
