@@ -275,14 +275,17 @@ def test_machines_that_pdsh_names(host: str) -> None:
     assert Labels.learn(devices).split(devices[3]).text == devices[3]
 
 
-def test_a_log_that_was_kept_as_comments() -> None:
-    """What stands before all of its lines is no comment of one."""
-    lines = ["# [rank0]: Traceback (most recent call last):", '# [rank0]:   File "t.py", line 3']
-    labels = Labels.learn([*lines, "#", *(f"# step {n}" for n in range(9))])
+@pytest.mark.parametrize("mark", ["# ", "> ", "    "])
+def test_a_log_that_was_kept_as_comments_or_quoted(mark: str) -> None:
+    """What stands before all of its lines is no comment or indented part of one."""
+    said = ["[rank0]: Traceback (most recent call last):", '[rank0]:   File "t.py", line 3']
+    lines = [mark + line for line in said]
+    labels = Labels.learn([*lines, mark.strip(), *(f"{mark}step {n}" for n in range(9))])
 
     assert labels.split(lines[1]).text == '  File "t.py", line 3'
     assert labels.split(lines[1]).place.rank == 0
-    assert Labels.learn(["# a comment", "step 1", "step 2"]).split("# a b").text == "# a b"
+    one = f"{mark}a b"
+    assert Labels.learn([one, "step 1", "step 2"]).split(one).text == one
 
 
 def test_what_kaldi_writes_of_a_job_is_no_log_kept_as_comments() -> None:

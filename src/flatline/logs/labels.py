@@ -115,22 +115,23 @@ class _Found:
         self.keys: list[str] = []
 
 
-COMMENT, COMMENTED, HEAD_LINES = "# ", 0.95, 20
-"""Before so many of the lines: a log that was kept in a program's source."""
+KEPT_BEHIND, MOSTLY, HEAD_LINES = ("# ", "> ", "    "), 0.95, 20
+"""One of these before so many of the lines: a log that was kept in a program's source, quoted in
+a mail, or pasted as an issue's indented block."""
 _RUN_PL = re.compile(r"# (?:Started at|Running on|Ended \(code|Accounting:) ")
 """Kaldi's launcher writes so itself; of a job that printed nothing there is nothing else."""
 
 
-def _commented(lines: Sequence[str]) -> bool:
+def _kept_behind(lines: Sequence[str]) -> str:
     head = [line for line in lines[:HEAD_LINES] if line]
-    if 2 * sum(line[0] == "#" for line in head) < len(head):
-        return False  # most files, told in no time
-    said = [line for line in lines if line.strip(" #")]
-    if any(map(_RUN_PL.match, said)):
-        return False
-    return len(said) > 1 and sum(line.startswith(COMMENT) for line in said) >= COMMENTED * len(
-        said
-    )
+    if 2 * sum(line[0] in "#> " for line in head) < len(head):
+        return ""  # most files, told in no time
+    said = [line for line in lines if line.strip(" #>")]
+    if len(said) < 2 or any(map(_RUN_PL.match, said)):
+        return ""
+    least = MOSTLY * len(said)
+    return next((mark for mark in KEPT_BEHIND
+                 if sum(line.startswith(mark) for line in said) >= least), "")  # fmt: skip
 
 
 WIDEST_BYTES = 4 << 10
@@ -179,11 +180,11 @@ class Labels:
     """
 
     def __init__(
-        self, kinds: Kinds | None = None, *, syslog: bool = False, commented: bool = False
+        self, kinds: Kinds | None = None, *, syslog: bool = False, behind: str = ""
     ) -> None:
         self._kinds = kinds or Kinds()
         self._syslog = syslog
-        self._commented = commented
+        self._behind = behind
         self._places: dict[tuple[str | None, str | None, int | None, int | None], Place] = {}
         self._first = None if self._kinds.hosts or self._kinds.widths else frozenset("[(12")
 
@@ -192,9 +193,9 @@ class Labels:
         """What a file is labelled with, from cleaned lines of its head, middle and tail; `same`
         are their layouts, where they are known."""
         lines = [line.partition("\r")[0] for line in sample]
-        commented = _commented(lines)
-        if commented:
-            lines = [line.removeprefix(COMMENT) for line in lines]
+        behind = _kept_behind(lines)
+        if behind:
+            lines = [line.removeprefix(behind) for line in lines]
         same = same or layouts(lines)
         alike = dict(zip(same, lines, strict=True))
         none = {key for key, line in alike.items() if not any(p.match(line) for p in _LABELS)}
@@ -211,7 +212,7 @@ class Labels:
                 break
             kinds = more
         syslog = any(map(_SYSLOG.match, alike.values()))
-        return cls(kinds, syslog=syslog, commented=commented)
+        return cls(kinds, syslog=syslog, behind=behind)
 
     def split(self, text: str, head: str = "") -> Labelled:
         """
@@ -221,8 +222,8 @@ class Labels:
         label before the first segment holds for all.
         """
         found = _Found()
-        if self._commented:
-            text, head = text.removeprefix(COMMENT), head.removeprefix(COMMENT)
+        if self._behind:
+            text, head = text.removeprefix(self._behind), head.removeprefix(self._behind)
         if head:
             self._strip(head, found)
         rest = self._strip(text, found)
