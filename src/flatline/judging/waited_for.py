@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from flatline.facts import Facts, Track
-from flatline.judging.at_odds import at_odds
+from flatline.judging.at_odds import at_odds, size_of
 from flatline.judging.by_work import laid_by_work
 from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.gaps import alone_with_gaps
@@ -89,10 +89,13 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
         odd, whole = unlike
         places = distinct(m.cite.place for m in odd)
         others = [m for m in victims.matches if m not in odd]
+        own, theirs = odd[0].groups["op"], others[0].groups["op"]
+        if own == theirs:
+            own, theirs = f"{own} of {size_of(odd[0])}", f"one of {size_of(others[0])} elements"
         text = (
             f"Under one and the same number {name_places(places)}"
-            f" {'was' if len(places) == 1 else 'were'} in {odd[0].groups['op']},"
-            f" all the others that told in {others[0].groups['op']}."
+            f" {'was' if len(places) == 1 else 'were'} in {own},"
+            f" all the others that told in {theirs}."
         )
         why = claim(text, *(m.cite for m in odd[:3]), *(m.cite for m in others[:3]))
         told = {number(m.cite.place) for m in victims.matches}
