@@ -133,6 +133,7 @@ def _waited(facts: Facts, victims: Waiting) -> tuple[float | None, float | None]
     timeout that the watchdog names, or since the step counter rose last in the metrics, or the
     last step where the GPUs' work tells when it was made.
 
+    A report without a time of its own came no sooner than that timeout after the last step.
     Horovod reports a wait again and again while it lasts, and ends no process for it."""
     at = victims.first.cite.at
     if victims.first.signature.id == REPORT:
@@ -142,8 +143,11 @@ def _waited(facts: Facts, victims: Waiting) -> tuple[float | None, float | None]
     until = at.timestamp() if at else None
     track = facts.main_track(facts.last.n)
     stated = victims.first.groups.get("timeout_ms", "")
-    if track is None or until is None or any(at == at for at in track.at):
+    if track is None or until is None:
         return until, None
+    if dated := [at for at in track.at if at == at]:
+        held = int(stated) / 1000 if stated.isdecimal() and victims.first.cite.at_assumed else 0.0
+        return max(until, dated[-1] + held), None
     if victims.first.cite.at_assumed:
         return until, None
     if stated.isdecimal():
