@@ -11,6 +11,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 
+from flatline.laid_ranks import laid
 from flatline.model import Job, LogCite, Match, Place, ProcessExit
 from flatline.printed_ranks import as_printed, completed
 from flatline.tracks import Track
@@ -175,10 +176,11 @@ def told_of_hosts(
     jobs: Sequence[Job],
 ) -> Iterable[Place]:
     """Which host a rank has, by what is no label of a line: the log's name, NCCL, srun, what was
-    printed, and the record of a job of one node; of a world of a size, and of so many GPUs."""
+    printed, how launchers lay ranks, and the record of a job of one node; of a world of a size,
+    and of so many GPUs."""
     world, gpus = sizes
-    spoke = [m.cite.place.rank for m in matches] + [track.place.rank for track in tracks]
-    heard = {rank for rank in spoke if rank is not None}
+    spoke = [m.cite.place for m in matches] + [track.place for track in tracks]
+    heard = {place.rank for place in spoke if place.rank is not None}
     said = (place for place, *_ in communicating(matches, hosts, heard, world))
     exits = tuple(exits)
     by_tasks = _by_tasks(exits, hosts, heard, world)
@@ -186,9 +188,12 @@ def told_of_hosts(
     printed = as_printed(
         matches, hosts, world, lambda match: named_after(match.cite.source, hosts)
     )
-    as_tasks = _as_tasks(exits, heard, stated_world(matches), gpus)
+    stated = stated_world(matches)
+    as_tasks = _as_tasks(exits, heard, stated, gpus)
+    places = [*spoke, *(event.place for event in exits)]
+    in_order = laid(places, hosts, matches, jobs, stated)
     alone, named = _on_the_only(jobs, hosts, sizes, heard), _named_after(tracks, hosts)
-    return (*named, *said, *by_tasks, *in_blocks, *printed, *as_tasks, *alone)
+    return (*named, *said, *by_tasks, *in_blocks, *printed, *as_tasks, *in_order, *alone)
 
 
 Key = tuple[str, int | None]

@@ -15,8 +15,8 @@ TIMEOUT = Signature("x.timeout", "x", "root", "", "", "", ("x",), family="C2", t
 GROUP = "[PG ID 0 PG GUID 0(default_pg) Rank {}] "
 
 
-def told(rank: int, op: str, seq: int = 342817, group: str = GROUP) -> Match:
-    text = f"{group.format(rank)}Watchdog caught it"
+def told(rank: int, op: str, seq: int = 342817, group: str = GROUP, size: str = "") -> Match:
+    text = f"{group.format(rank)}Watchdog caught it{size and f', NumelIn={size},'}"
     return Match(TIMEOUT, LogCite("job.log", rank + 1, text, Place(rank=rank)),
                  {"seq": str(seq), "op": op, "rank": str(rank)})  # fmt: skip
 
@@ -57,6 +57,52 @@ def test_the_one_in_another_operation_of_the_same_number() -> None:
 def test_near_misses(other: tuple[Match, ...]) -> None:
     """Nobody is named."""
     assert odd(*MOST, *other) is None
+
+
+def sized(op: str, *sizes: str, group: str = GROUP) -> list[Match]:
+    return [told(rank, op, group=group, size=size) for rank, size in enumerate(sizes)]
+
+
+SAME = sized("ALLREDUCE", *["8192"] * 7)
+
+
+@pytest.mark.parametrize("op", ["ALLREDUCE", "BROADCAST", "_REDUCE_SCATTER_BASE"])
+def test_the_one_in_a_collective_of_another_size(op: str) -> None:
+    """Of these every rank gives as many elements."""
+    assert odd(*sized(op, "8192", "8192", "16", *["8192"] * 5)) == 2
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        sized("ALLTOALL", "16", *["8192"] * 7),
+        sized("ALLGATHER", "16", *["8192"] * 7),
+        sized("ALLREDUCE", *["16"] * 4, *["8192"] * 4),
+        sized("ALLREDUCE", "16", "64", *["8192"] * 6),
+        sized("ALLREDUCE", "16", *["8192"] * 6, ""),
+        [*SAME, told(7, "ALLREDUCE", 342818, size="16")],
+        [*SAME, told(7, "ALLREDUCE", group="[PG ID 3 PG GUID 9(dp) Rank {}] ", size="16")],
+    ],
+    ids=["uneven", "gathered", "halves", "three sizes", "cut off", "another number",
+         "another group"],
+)  # fmt: skip
+def test_sizes_that_single_out_nobody(lines: list[Match]) -> None:
+    """They may differ, or are of two collectives."""
+    assert odd(*lines) is None
+
+
+def test_an_operation_counts_before_sizes() -> None:
+    """Where operations differ, their sizes do as well."""
+    assert odd(*SAME, told(7, "BROADCAST", size="16")) == 7
+
+
+def test_two_groups_of_one_name() -> None:
+    """Each counts its ranks anew: a split group is called the same on all of them."""
+    lines = sized("ALLREDUCE", *["8192"] * 7, "16")
+    anew = [Match(m.signature, m.cite, {**m.groups, "rank": str(n % 4)})
+            for n, m in enumerate(lines)]  # fmt: skip
+
+    assert odd(*anew) is None
 
 
 def test_groups_without_a_name() -> None:

@@ -229,6 +229,31 @@ def test_the_watchdog_says_since_when_an_undated_run_waited(tmp_path: Path) -> N
         assert (verdict.culprits == (Place(host="node02", gpu="5"),)) == named
 
 
+@pytest.mark.parametrize(("idle_from", "named"), [(1230, True), (2400, False)])
+def test_reports_without_a_time_came_no_sooner_than_their_timeout(
+    tmp_path: Path, idle_from: float, named: bool
+) -> None:
+    """The time of the last step is none of theirs; what idles once they gave up is not waited
+    for."""
+
+    def power(host: str, gpu: int, at: float) -> float:
+        if at <= 1200:
+            return 640.0 + gpu
+        return 118.0 if (host, gpu) == ("node02", 5) and at > idle_from else 231.0 + gpu
+
+    timed_out = "".join(
+        f"[E ProcessGroupNCCL.cpp:474] [Rank {rank}] Watchdog caught collective operation timeout:"
+        " WorkNCCL(SeqNum=881, OpType=ALLREDUCE, Timeout(ms)=1000000) ran for 1000412 milliseconds"
+        " before timing out.\n"
+        for rank in (0, 5, 10)
+    )
+    log = FROZEN.replace("slurmstepd", timed_out + "slurmstepd")
+    verdict = said(tmp_path, log, metrics("DCGM_FI_DEV_POWER_USAGE", power, 3000))
+
+    assert verdict.code == "C2"
+    assert (verdict.culprits == (Place(host="node02", gpu="5"),)) == named
+
+
 @pytest.mark.parametrize(
     ("waits", "wanted"),
     [

@@ -22,6 +22,9 @@ RAISED = (
     "[rank{0}]:     main()\n"
     "[rank{0}]: RuntimeError: CUDA error: device-side assert triggered\n"
 )
+TERMINATED = "terminate called after throwing an instance of 'c10::Error'\n" + (
+    "  what():  CUDA error: device-side assert triggered\n"
+)
 ENDED = "srun: error: n5: task {0}: Exited with exit code 1\n"
 
 
@@ -38,6 +41,23 @@ def test_the_kernels_assertion_is_that_of_the_one_that_raised_it(tmp_path: Path)
     assert [(place.host, place.rank) for place in verdict.culprits] == [("n5", 13)]
 
 
+def test_what_its_process_says_as_it_ends(tmp_path: Path) -> None:
+    """Without a label."""
+    verdict = judged(tmp_path, RAISED.format(13), TERMINATED, ENDED.format(13))
+
+    assert [(place.host, place.rank) for place in verdict.culprits] == [("n5", 13)]
+
+
+def test_a_kernel_that_tells_of_the_same_lost_no_peer(tmp_path: Path) -> None:
+    """Xid 43 follows from what the program did."""
+    xid = "[Wed May  6 07:07:02 2026] NVRM: Xid (PCI:0000:0f:00): 43, pid=812, name=python\n"
+    (tmp_path / "dmesg.n5").write_text(xid)
+    verdict = judged(tmp_path, RAISED.format(13), ENDED.format(13))
+
+    assert [place.rank for place in verdict.culprits] == [13]
+    assert not any("victims" in one.text for one in verdict.implies)
+
+
 def test_whoever_ends_after_it_is_not_named(tmp_path: Path) -> None:
     """The rank that asserted is aborted, and its victim exits."""
     ends = "srun: error: n1: task 3: Aborted (core dumped)\n" + ENDED.format(13)
@@ -51,9 +71,13 @@ def test_whoever_ends_after_it_is_not_named(tmp_path: Path) -> None:
         ENDED.format(13),
         "srun: error: n1: task 3: Aborted (core dumped)\n" + ENDED.format(13),
         RAISED.format(12) + RAISED.format(13) + ENDED.format(13),
+        RAISED.format(13) + 2 * TERMINATED + ENDED.format(13),
+        TERMINATED + RAISED.format(13) + ENDED.format(13),
+        RAISED.format(13) + RAISED.replace("[rank{0}]: ", "") + ENDED.format(13),
     ],
-    ids=["nobody raised it", "the victim's exit", "two raised it"],
-)
+    ids=["nobody raised it", "the victim's exit", "two raised it", "two terminated",
+         "one terminated before", "one without a label"],
+)  # fmt: skip
 def test_of_several_none_is_named(tmp_path: Path, ends: str) -> None:
     """Which of them asserted nothing says."""
     assert judged(tmp_path, ends).culprits == ()

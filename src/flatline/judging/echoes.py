@@ -9,13 +9,14 @@ from flatline.model import Claim, Match, Place
 
 
 def echoes_of(facts: Facts, place: Place, attempt: int) -> tuple[Match, ...]:
-    """Cascade lines of other ranks in an attempt."""
+    """Cascade lines of other ranks in an attempt; a kernel speaks for no rank."""
     return tuple(
         match
         for match in facts.matches
         if match.attempt == attempt
         and (match.signature.role == "cascade" or "timeout" in match.signature.tags)
         and match.cite.place
+        and match.cite.source not in facts.kernel_files
         and not same_rank(match.cite.place, place)
     )
 

@@ -83,14 +83,18 @@ def lead_of(facts: Facts, found: Sequence[Failure]) -> Lead:
 
 def of_the_one_that_told(facts: Facts, found: Lead) -> Lead:
     """Failures without a place, as a kernel's own words have none, are those of the one rank that
-    raised the error which they lead to."""
+    raised the error which they lead to.  As its process ends, C++ may say the same once more,
+    without a label; said twice, or before it was raised, it is another's."""
     if found.culprits or any(f.place != NOWHERE for f in found.group):
         return found
-    ranks = {number(f.place) for f in found.others}
+    again = [f for f in found.others if f.crash is None and f.place == NOWHERE]
+    ranks = {number(f.place) for f in found.others if f not in again}
     rank = ranks.pop() if len(ranks) == 1 else None
-    if rank is None:
+    if rank is None or len(again) > 1:
         return found
     told = next(f for f in found.others if number(f.place) == rank)
+    if any(facts.after(f.cite, told.cite) is not True for f in again):
+        return found
     hosts = {e.place.host for e in facts.exits
              if e.attempt == found.first.attempt and number(e.place) == rank}  # fmt: skip
     place = facts.on_host(told.place)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from flatline.facts import Facts, Track
-from flatline.judging.at_odds import at_odds
+from flatline.judging.at_odds import at_odds, size_of
 from flatline.judging.by_work import laid_by_work
 from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.gaps import alone_with_gaps
@@ -89,10 +89,13 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
         odd, whole = unlike
         places = distinct(m.cite.place for m in odd)
         others = [m for m in victims.matches if m not in odd]
+        own, theirs = odd[0].groups["op"], others[0].groups["op"]
+        if own == theirs:
+            own, theirs = f"{own} of {size_of(odd[0])}", f"one of {size_of(others[0])} elements"
         text = (
             f"Under one and the same number {name_places(places)}"
-            f" {'was' if len(places) == 1 else 'were'} in {odd[0].groups['op']},"
-            f" all the others that told in {others[0].groups['op']}."
+            f" {'was' if len(places) == 1 else 'were'} in {own},"
+            f" all the others that told in {theirs}."
         )
         why = claim(text, *(m.cite for m in odd[:3]), *(m.cite for m in others[:3]))
         told = {number(m.cite.place) for m in victims.matches}
@@ -130,6 +133,7 @@ def _waited(facts: Facts, victims: Waiting) -> tuple[float | None, float | None]
     timeout that the watchdog names, or since the step counter rose last in the metrics, or the
     last step where the GPUs' work tells when it was made.
 
+    A report without a time of its own came no sooner than that timeout after the last step.
     Horovod reports a wait again and again while it lasts, and ends no process for it."""
     at = victims.first.cite.at
     if victims.first.signature.id == REPORT:
@@ -139,8 +143,11 @@ def _waited(facts: Facts, victims: Waiting) -> tuple[float | None, float | None]
     until = at.timestamp() if at else None
     track = facts.main_track(facts.last.n)
     stated = victims.first.groups.get("timeout_ms", "")
-    if track is None or until is None or any(at == at for at in track.at):
+    if track is None or until is None:
         return until, None
+    if dated := [at for at in track.at if at == at]:
+        held = int(stated) / 1000 if stated.isdecimal() and victims.first.cite.at_assumed else 0.0
+        return max(until, dated[-1] + held), None
     if victims.first.cite.at_assumed:
         return until, None
     if stated.isdecimal():
