@@ -39,7 +39,11 @@ Host = Callable[[Match], str | None]
 
 
 def as_printed(
-    matches: Sequence[Match], hosts: Sequence[str], world: int | None, named: Host
+    matches: Sequence[Match],
+    hosts: Sequence[str],
+    world: int | None,
+    named: Host,
+    gpus: int | None = None,
 ) -> tuple[Place, ...]:
     """Places of ranks (of processes as tasks too) by lines that name hosts of the run; `named` is
     the host a log is named after.  A rank may be elsewhere once a run was started anew."""
@@ -50,7 +54,8 @@ def as_printed(
     known = {host.partition(".")[0].lower(): host for host in hosts}
     shared = _shared(_shares(told, known, named), len(known), world)
     in_blocks = _in_order(told, hosts, world)
-    return (*shared, *_one_by_one(told, known, world), *in_blocks)
+    firsts = _firsts(told, known, world or gpus)
+    return (*shared, *_one_by_one(told, known, world), *in_blocks, *firsts)
 
 
 def _shares(
@@ -129,6 +134,20 @@ def _one_by_one(
         ranks = not process or size == world or (world is None and size > len(known) > 0)
         for n, (host,) in of.items():
             yield Place(host=host, rank=n if ranks else None, task=n if process else None)
+
+
+def _firsts(told: Iterable[Match], known: Mapping[str, str], world: int | None) -> Iterator[Place]:
+    """The ranks in blocks where one of each host tells for all, and its number is the first of its
+    block: every host of the run in the order of its nodes, and no other rank."""
+    each, rest = divmod(world or 0, len(known) or 1)
+    of: dict[int, set[str | None]] = {}
+    for match in told:
+        if match.signature.id in ONE_EACH and "what" not in match.groups:
+            of.setdefault(int(match.groups["has_rank"]), set()).add(_host_beside(match, known))
+    firsts = {n * each: {host} for n, host in enumerate(known.values())}
+    if each > 1 and not rest and len(known) > 1 and of == firsts:
+        for first, (host,) in firsts.items():
+            yield from (Place(host=host, rank=first + n) for n in range(each))
 
 
 def _host_beside(match: Match, known: Mapping[str, str]) -> str | None:

@@ -186,7 +186,7 @@ def told_of_hosts(
     by_tasks = _by_tasks(exits, hosts, heard, world)
     in_blocks = _in_blocks(exits, hosts, heard, world or gpus)
     printed = as_printed(
-        matches, hosts, world, lambda match: named_after(match.cite.source, hosts)
+        matches, hosts, world, lambda match: named_after(match.cite.source, hosts), gpus
     )
     stated = stated_world(matches)
     as_tasks = _as_tasks(exits, heard, stated, gpus)

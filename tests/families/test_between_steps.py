@@ -101,3 +101,56 @@ def test_an_epoch_that_was_headed_and_never_told(
 
     assert verdict.code == code
     assert verdict.confidence < 0.8
+
+
+def one_card(
+    folder: Path, epochs: int, below: str, ends: str, *, works_on: bool = False
+) -> Verdict:
+    """One card that works for so many epochs of 150 s, of which each is told by a row."""
+    log, last = "", 120 + 150 * epochs
+    for n in range(1, epochs + 1):
+        at = BEGAN + timedelta(seconds=120 + 150 * n)
+        log += f"Epoch {n}/40\n610/610 [=====] - 149s 244ms/step - loss: {2 / n:.4f}\n"
+        log += below.format(at=f"{at:%Y-%m-%d %H:%M:%S}", n=n)
+    (folder / "slurm-44.out").write_text(log + ends)
+    (folder / "sacct.txt").write_text(
+        "JobID|State|ExitCode|Start|End|NNodes|AllocTRES|NodeList\n"
+        f"44|RUNNING|0:0|{BEGAN:%Y-%m-%dT%H:%M:%S}|Unknown|1|gres/gpu=1,node=1|w4\n"
+    )
+    rows = []
+    for second in range(0, 9_000, 30):
+        ms, works = int((BEGAN.timestamp() + second) * 1000), 120 <= second <= last or works_on
+        label = 'Hostname="w4",gpu="1",modelName="V100"'
+        rows += [
+            f"DCGM_FI_DEV_GPU_UTIL{{{label}}} {92 if works else 0} {ms}\n",
+            f"DCGM_FI_DEV_FB_USED{{{label}}} {20_000 if second >= 90 else 6} {ms}\n",
+            f"DCGM_FI_DEV_POWER_USAGE{{{label}}} {230 if works else 55} {ms}\n",
+        ]
+    (folder / "metrics.prom").write_text("".join(sorted(rows, key=lambda r: r.split("}")[0])))
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize(
+    ("epochs", "below", "ends", "code"),
+    [
+        (7, "INFO:root:{at} epoch {n} is over\n", "Epoch 8/40\n", "C3"),
+        (7, "epoch {n} is over\n", "Epoch 8/40\n", "C3"),
+        (3, "epoch {n} is over\n", "Epoch 4/40\n", None),
+        (7, "epoch {n} is over\n", "Writing an archive of all features\n", None),
+    ],
+    ids=["dated below each row", "not dated", "too few", "what it never did before"],
+)
+def test_a_few_epochs_and_then_none(
+    tmp_path: Path, epochs: int, below: str, ends: str, code: str | None
+) -> None:
+    """What stood behind each row before is no other work; what a line below dates is the last."""
+    verdict = one_card(tmp_path, epochs, below, ends)
+
+    assert verdict.code == code
+    assert [place.gpu for place in verdict.culprits] == (["1"] if code else [])
+
+
+def test_a_long_epoch_of_a_card_at_work(tmp_path: Path) -> None:
+    verdict = one_card(tmp_path, 7, "INFO:root:{at} over\n", "Epoch 8/40\n", works_on=True)
+
+    assert verdict.code != "C3"

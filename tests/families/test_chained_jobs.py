@@ -201,6 +201,49 @@ def test_a_folder_of_the_jobs_own_id(tmp_path: Path, looked: str, code: str) -> 
     assert judged(tmp_path, said=said, saved=saved).code == code
 
 
+DETECTRON = "+ python tools/train_net.py --resume --num-gpus 2 OUTPUT_DIR /out/rcnn/{}\n"
+
+
+def iterations(job: int, hour: int, last: int, command: str) -> str:
+    """Detectron2's lines, which tell no plan, and a save every 300 iterations."""
+    lines = [command.format(job), f"[03/04 {hour:02d}:00:05 d2.engine.train_loop]: Starting"
+             " training from iteration 0\n"]  # fmt: skip
+    for n in range(20, last, 20):
+        at = f"[03/04 {hour:02d}:{n // 60:02d}:{n % 60:02d}"
+        lines.append(f"{at} d2.utils.events]:  eta: 5:00:00  iter: {n - 1}  total_loss:"
+                     f" {3 * 0.9985**n:.4f}  time: 1.0  lr: 0.02\n")  # fmt: skip
+        if n % 300 == 0:
+            lines.append(f"{at} fvcore.common.checkpoint]: Saving checkpoint to"
+                         f" /out/rcnn/{job}/model_{n - 1:07d}.pth\n")  # fmt: skip
+    return "".join(lines)
+
+
+@pytest.mark.parametrize(
+    ("state", "before", "now", "code"),
+    [
+        ("TIMEOUT", DETECTRON, DETECTRON, "E2"),
+        ("TIMEOUT", *[DETECTRON.replace(" --resume", "")] * 2, "G1"),
+        ("TIMEOUT", DETECTRON, DETECTRON.replace("gpus 2", "gpus 4"), "G1"),
+        ("TIMEOUT", *[DETECTRON.replace("{}", "shared")] * 2, "G1"),
+        ("CANCELLED", DETECTRON, DETECTRON, "G1"),
+    ],
+    ids=["its own id", "not asked to go on", "another command", "in no folder of its own",
+         "ended by hand"],
+)  # fmt: skip
+def test_each_job_of_a_command_saves_under_its_own_id(
+    tmp_path: Path, state: str, before: str, now: str, code: str
+) -> None:
+    """It begins at 0 without a word on a checkpoint; who does not ask for one begins anew."""
+    (tmp_path / "slurm-700.out").write_text(iterations(700, 8, 1000, before))
+    (tmp_path / "slurm-733.out").write_text(iterations(733, 10, 600, now))
+    row = PARENT.format(state=state, name="pre", end="09:00:00")
+    (tmp_path / "sacct.txt").write_text(HEAD + row + CHILD.replace("10:10:00", "10:00:00"))
+    verdict = diagnose(collect(Request((str(tmp_path),), job="733")))
+
+    assert verdict.code == code
+    assert all(check.ok for check in verify(json.loads(render(verdict)), (str(tmp_path),)))
+
+
 def test_an_earlier_run_that_cannot_be_read_clears_nothing(tmp_path: Path) -> None:
     """What it left is not known, and that is said."""
     (tmp_path / "slurm-733.out").write_text(

@@ -38,18 +38,26 @@ def judged(
     queue: float = 90,
     waits: float = 0.8,
     off_s: float = 0,
+    left: float = 120,
+    short: float = 0.0,
 ) -> Verdict:
-    """A queue and a share of waiting that begin as the run turned slow, or so much later."""
+    """A queue and a share of waiting that begin as the run turned slow, or so much later; so many
+    GiB that are left then, and the share of waiting for memory."""
     log, turned, ends = epochs(turn)
     since = (turned or 1200.0) + off_s
-    rows, waited = [], 0.0
+    rows, waited, lacked = [], 0.0, 0.0
     for at in range(0, int(ends), 15):
         on = at >= since
         waited += 15 * (waits if on else 0.04)
+        lacked += 15 * short if on else 0.0
         stamp = int((BEGAN.timestamp() + at) * 1000)
         rows += [
             f'node_procs_running{{instance="kx7:9100"}} {queue if on else 12 + at % 4} {stamp}',
             f'node_pressure_cpu_waiting_seconds_total{{instance="kx7:9100"}} {waited:.2f} {stamp}',
+            f'node_memory_MemAvailable_bytes{{instance="kx7:9100"}}'
+            f" {(left if on else 120) * 2**30:.0f} {stamp}",
+            f'node_pressure_memory_waiting_seconds_total{{instance="kx7:9100"}} {lacked:.2f}'
+            f" {stamp}",
             f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",Hostname="kx7"}} 250 {stamp}',
         ]
     (folder / "node.prom").write_text("\n".join(rows) + "\n")
@@ -84,3 +92,27 @@ def test_near_misses(tmp_path: Path, changed: dict[str, float], sound: bool) -> 
     verdict = judged(tmp_path, **changed)  # type: ignore[arg-type]
 
     assert verdict.code == ("G1" if sound else None)
+
+
+CALM = {"queue": 14, "waits": 0.04}
+
+
+def test_the_memory_was_filled_as_the_run_became_slower(tmp_path: Path) -> None:
+    """Told, and not with confidence: the run itself may have filled it."""
+    verdict = judged(tmp_path, left=3, short=0.35, **CALM)
+
+    assert (verdict.code, verdict.fault_class) == ("D5", "memory-pressure")
+    assert [place.host for place in verdict.culprits] == ["kx7"]
+    assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [{"left": 90, "short": 0.35}, {"left": 3, "short": 0.05},
+     {"left": 3, "short": 0.35, "off_s": 900}, {"left": 3, "short": 0.35, "off_s": -600}],
+    ids=["a limit of its own", "nobody waited", "later", "before"],
+)  # fmt: skip
+def test_memory_that_slowed_nothing(tmp_path: Path, changed: dict[str, float]) -> None:
+    verdict = judged(tmp_path, **CALM, **changed)  # type: ignore[arg-type]
+
+    assert verdict.code is None

@@ -198,3 +198,59 @@ def test_reports_that_name_no_step(tmp_path: Path, more: float, code: str) -> No
 
     assert told.code == code
     assert [place.rank for place in told.culprits] == ([5] if code == "D3" else [])
+
+
+HOSTS = (("[rank 0] host vx1 gpus 0..1: fast", "[rank 2] host vx2 gpus 0..1: fast",
+          "[rank 4] host ow9 gpus 0..1: old"))  # fmt: skip
+SPLIT = "data 0.010 fwd+bwd {work:.3f} grad_sync_wait {wait:.3f}"
+
+
+def of_hosts(folder: Path, head: tuple[str, ...], own: Own, parts: str) -> Verdict:
+    """Six ranks on three hosts; every 20 steps each reports the parts of a step."""
+    at, text = datetime(2026, 3, 1, 8, tzinfo=UTC), "".join(f"{line}\n" for line in head)
+    for step in range(20, 800, 20):
+        at += timedelta(seconds=20)
+        text += f"{at:%Y-%m-%d %H:%M:%S} [rank 0] step {step}/2000 loss {8 - step * 0.005:.3f}\n"
+        for rank, (work, wait) in enumerate(times(own, step, 6, 3)) if step % 40 == 0 else ():
+            said = parts.format(work=work, wait=wait, whole=work + wait)
+            text += f"{at:%Y-%m-%d %H:%M:%S} [rank {rank}] timers over 40 it: {said}\n"
+    (folder / "sacct.txt").write_text(
+        "JobID|State|ExitCode|Start|End|NNodes|AllocTRES|NodeList\n"
+        "9|RUNNING|0:0|2026-03-01T08:00:00|Unknown|3|gres/gpu=6,node=3|vx1,vx2,ow9\n"
+    )
+    (folder / "train.log").write_text(text)
+    return verdict(folder)
+
+
+def old(rank: int, step: int) -> float:
+    return 0.9 if rank >= 4 else 0.5
+
+
+def test_all_ranks_of_a_slow_host(tmp_path: Path) -> None:
+    """One rank of each host told where it is; both passes stand in one number."""
+    told = of_hosts(tmp_path, HOSTS, old, SPLIT)
+
+    assert told.code == "D3"
+    assert [(place.rank, place.host) for place in told.culprits] == [(4, "ow9"), (5, "ow9")]
+    assert told.confidence < 0.8
+    assert any("design" in one for one in told.cannot_decide)
+
+
+@pytest.mark.parametrize(
+    ("head", "own", "parts"),
+    [
+        (HOSTS, lambda rank, step: 0.5, SPLIT),
+        (HOSTS, lambda rank, step: 0.9 if rank in (3, 4) else 0.5, SPLIT),
+        (HOSTS, lambda rank, step: 0.9 if rank >= 2 else 0.5, SPLIT),
+        ((), old, SPLIT),
+        (HOSTS, old, "data 0.010 fwd+bwd {work:.3f} opt 0.019"),
+        (HOSTS, old, "data 0.010 fwd+bwd {whole:.3f} grad_sync_wait 0.01"),
+        (HOSTS, old, "data 0.010 fwd+bwd {work:.3f} grad_sync_wait 0.02"),
+    ],
+    ids=["alike", "of two hosts", "most hosts", "no hosts", "no waits", "the wait in the passes",
+         "nobody waits"],
+)  # fmt: skip
+def test_ranks_that_are_no_slow_host(
+    tmp_path: Path, head: tuple[str, ...], own: Own, parts: str
+) -> None:
+    assert of_hosts(tmp_path, head, own, parts).code != "D3"

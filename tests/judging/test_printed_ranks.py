@@ -218,3 +218,29 @@ def test_any_word_may_stand_behind_a_label() -> None:
     """Only a host of the record is one, and not one that stands further on."""
     assert told([f"[rank {rank}] step{rank} of n1" for rank, _ in EACH]) == {}
     assert told([f"[rank {rank}] k{host} ready" for rank, host in EACH]) == {}
+
+
+FIRSTS = ["[rank 0] host n1 device 0..3", "[rank 4] host n2 device 0..3"]
+
+
+def test_the_first_rank_of_each_host_tells_for_all() -> None:
+    """Blocks of as many ranks as a host has, on the nodes in their order."""
+    assert told(FIRSTS) == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("lines", "world"),
+    [
+        (FIRSTS[:1], 8),
+        (FIRSTS, 16),
+        (FIRSTS, None),
+        ([FIRSTS[0].replace("n1", "n2"), FIRSTS[1].replace("n2", "n1")], 8),
+        ([*FIRSTS, "[rank 6] host n1 device 2"], 8),
+        ([FIRSTS[0], "[rank 4] connects to host n2"], 8),
+        (["[rank 0] host n1 device 0", "[rank 1] host n2 device 0"], 8),
+    ],
+    ids=["one host", "more ranks", "no world", "another order", "another rank", "connects",
+         "in turns"],
+)  # fmt: skip
+def test_ranks_of_hosts_that_lay_no_block(lines: Sequence[str], world: int | None) -> None:
+    assert told(lines, world) == {}

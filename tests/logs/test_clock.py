@@ -67,6 +67,7 @@ def test_a_stated_time_is_not_assumed(text: str, at: str) -> None:
         "[1,3]<stdout>:2024-05-01 05:42:27 x",
         "INFO:2024-05-01 05:42:27 x",
         "INFO:2024-05-01 05:42:27:train.py:9: x",
+        "INFO:root:2024-05-01 05:42:27 x",
         "2024-05-01 05:42:27:INFO:x",
         "[Wed May  1 05:42:27 2024] NVRM: Xid",
         "slurmstepd: error: *** STEP 2.7 ON n1 CANCELLED AT 2024-05-01T05:42:27 DUE TO TIME LIMIT",

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 import re
+from typing import cast
 
 import pytest
 
 from flatline.model import Progress
-from flatline.parsers import keras
+from flatline.parsers import LineFormat, keras, logger_table, reader_of
 
 
 def said(*lines: str) -> list[Progress]:
@@ -167,3 +168,45 @@ def test_a_held_out_loss_tells_a_bar_of_fit_without_its_epoch() -> None:
 
 def test_a_count_beyond_its_total_is_no_bar() -> None:
     assert said("ETA: 0s - 0.5999/80 [=====] - 90s 1s/step - loss: 0.75 - val_loss: 0.5") == []
+
+
+STAMPS = [
+    "2026-04-02 07:20:31 ",
+    "2026-04-02T07:20:31.250Z ",
+    "[2026-04-02 07:20:31,250] INFO - ",
+    "2026-04-02 07:20:31,250 | INFO | ",
+    "Apr  2 07:20:31 ",
+    "Thu Apr  2 07:20:31 2026: ",
+    "[07:20:31] ",
+]
+
+
+@pytest.mark.parametrize("stamp", STAMPS)
+def test_behind_a_stamp_of_others(stamp: str) -> None:
+    """As `ts` puts one before each line, and loggers that output is led through."""
+    reader, found = reader_of(cast(LineFormat, keras)), []
+    for line in ("Epoch 2/3", "58/58 - 12s - loss: 1.5 - 12s/epoch - 206ms/step"):
+        found += [*reader.feed(stamp + line)]
+
+    assert [(p.step, p.loss) for p in found if isinstance(p, Progress)] == [(116, 1.5)]
+
+
+@pytest.mark.parametrize(
+    "lead", ["trained on 2026-04-02 07:20:31 ", "58/58 ", "2026-04-02 ", "build 07:20:31 "]
+)
+def test_what_is_no_stamp_stays(lead: str) -> None:
+    reader = reader_of(cast(LineFormat, keras))
+
+    assert [*reader.feed(lead + "Epoch 2/3")] == []
+    assert [*reader.feed("58/58 - 12s - loss: 1.5 - 12s/epoch - 206ms/step")] == [
+        Progress("eval", loss=1.5)
+    ]
+
+
+def test_rows_of_tables_keep_their_first_bar() -> None:
+    """A stamp ends before it; the table is another format's, told by the same start."""
+    reader, found = reader_of(cast(LineFormat, logger_table)), []
+    for row in ("| train/step | 40 |", "| train/loss | 0.25 |"):
+        found += [*reader.feed("2026-04-02 07:20:31 " + row)]
+
+    assert [(p.step, p.loss) for p in found if isinstance(p, Progress)] == [(40, 0.25)]

@@ -341,6 +341,8 @@ def test_the_format_of_the_framework_is_asked_first(
         (detectron2, "[d2.engine.train_loop]: Starting training from iteration 0",
          {"kind": "fresh"}),
         (detectron2, "Starting training from iteration 5000", {"kind": "resume", "step": 5000}),
+        (detectron2, "[fvcore.common.checkpoint]: Saving checkpoint to out/model_0000299.pth",
+         {"kind": "checkpoint_saved", "step": 299}),
         (openmmlab, "mmdet - INFO - workflow: [('train', 1)], max: 12 epochs",
          {"kind": "plan", "epochs": 12.0}),
         (openmmlab, "Epoch(val)  [1][50/50]    coco/bbox_mAP: 0.2500  time: 0.1",

@@ -35,7 +35,7 @@ from flatline.logs.streams import key_below, stream_lines
 from flatline.logs.traceback import MESSAGE_CHARS, RawCrash, read_exception, read_traceback
 from flatline.logs.tracetext import CODE, FRAME, HEAD, exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
-from flatline.parsers import LineReader, Reported
+from flatline.parsers import LineReader, Reported, reader_of
 from flatline.redact import around, excerpt, mask
 from flatline.tracks import SHOWN
 
@@ -290,7 +290,7 @@ class LogReader:
         key = (labelled.key, line_format.FORMAT)
         reader = self._readers.get(key)
         if reader is None:
-            reader = self._readers[key] = line_format.Reader()
+            reader = self._readers[key] = reader_of(line_format)
         said = False
         for item in reader.feed(labelled.text):
             said = True

@@ -45,7 +45,7 @@ from flatline.judging.gaps import gaps_of
 from flatline.judging.host_loads import QUEUE, SIGNALS, HostLoads, host_loads
 from flatline.judging.levels import ALIKE, Level
 from flatline.judging.lone_worker import lone_host
-from flatline.judging.own_past import LEAKED, PRESSURE, STRAINED, grown, over
+from flatline.judging.own_past import LEAKED, PRESSURE, STRAINED, filled, grown, over
 from flatline.judging.starved import KIND as CPU
 from flatline.judging.starved import less_active, starving
 from flatline.judging.throughput import Course, Slow, course, shown, step_at
@@ -87,6 +87,7 @@ _UNIFORM = {
 """What is compared with a baseline by fault class: signal, its name, how a value is spelt."""
 WARNED, DOUBTED = 0.4, 0.79
 LOADERS = "Whether the queue is the run's own loaders', or what keeps them waiting."
+FILLED = "Whether the run itself filled the memory, or what runs beside it on the host."
 MOST_HOSTS = 0.5
 LASTING = 0.5
 """Above its peers in so much of the time, a host is always so."""
@@ -238,23 +239,22 @@ def _steadily(facts: Facts, run: Course, hosts: HostLoads) -> Finding | None:
 
 
 def _on_one_host(facts: Facts, run: Course) -> Finding | None:
-    """Of the one host of a run, where its CPUs came under pressure as the run became slower."""
-    found = grown(facts, run)
+    """Of the one host of a run, where its memory was filled or its CPUs came under pressure as the
+    run became slower."""
+    filled_up = filled(facts, run)
+    found = filled_up or grown(facts, run)
     if found is None:
         return None
-    (before, then), (little, much) = found.queue, found.pressure
-    return _of_loaders(facts, _finding(
-        facts, "run-queue", (found.host,),
-        summary=f"The run queue of {found.host} grew from {before.value:.0f} to {then.value:.0f}"
-        " as throughput fell",
-        shows=(claim(f"{then.value:.0f} tasks ran or waited in the slow phase, {before.value:.0f}"
-                     " in the fast one", then, before),
-               claim(f"Tasks waited for a CPU {much.value:.0%} of the time, {little.value:.0%}"
-                     " before", much, little),
-               *(shown(facts, run, phase) for phase in run.slow[:_SHOWN])),
+    told = _finding(
+        facts, found.kind, (found.host,),
+        summary=found.summary,
+        shows=(*found.shows, *(shown(facts, run, phase) for phase in run.slow[:_SHOWN])),
         strength=0.75,
+        most=DOUBTED if filled_up else 1.0,
         onset=run.slow[0].begins,
-    ))  # fmt: skip
+        doubts=(FILLED,) if filled_up else (),
+    )  # fmt: skip
+    return told if filled_up else _of_loaders(facts, told)
 
 
 def _of_loaders(facts: Facts, found: Finding) -> Finding:

@@ -83,7 +83,7 @@ BEGUN_S = 60.0
 """What had been begun as the last line was printed may run on so long, or is scraped so late."""
 UNDATED_S = 300.0
 """Of a run whose log dates nothing: a model is loaded by then, and memory is read by then."""
-TOLD, ROWS = 5, 10
+TOLD, ROWS, FEW_ROWS = 5, 10, 5
 _NUMBER = re.compile(r"[-+]?\d[\d.,]*(?:e[-+]?\d+)?")
 _AMID = re.compile(
     r"(?i)(?<!\d)\d{1,2}%\|(?!.*100%\|)|\b(?:map|tokeniz\w*|filter|download\w*)\b.{0,80}%"
@@ -371,17 +371,20 @@ def _since_work(facts: Facts, activity: str, start: float, end: float) -> float 
 
 
 def _went_on(facts: Facts) -> bool:
-    """Whether the log ends with a training step, or what stood behind many of them: whatever else
-    follows may take the host's time."""
+    """Whether the log ends with a training step, or what stood behind many of them, or behind each
+    of a few: whatever else follows may take the host's time."""
     track = facts.main_track(facts.last.n)
     if track is None:
         return any(_repeats(facts, source) for source in facts.last_lines)
-    step = facts.point(track, track.of_attempt(facts.last.n)[-1]).cite
+    span = track.of_attempt(facts.last.n)
+    step = facts.point(track, span[-1]).cite
     said = _said(facts, step.source)
+    earlier = len({line for line in track.lines[span.start : span.stop] if line < step.line})
+    often = min(ROWS, max(FEW_ROWS, earlier))
     behind = [text for line, text in said if line > step.line]
     bar = rf"%\|.*\b\d+/{facts.planned_steps or 0} \["  # the trainer's own, below what it printed
     shapes = Counter(_shape(text) for line, text in said if line < step.line)
-    return all(re.search(bar, text) or shapes[_shape(text)] >= ROWS for text in behind)
+    return all(re.search(bar, text) or shapes[_shape(text)] >= often for text in behind)
 
 
 def _shape(text: str) -> str:

@@ -37,6 +37,7 @@ from flatline.judging.fresh_start import (
     begins_where_it_saves,
     continued,
     due_from_parent,
+    in_its_own_folder,
     left_by_parent,
     looked_beside,
     said_to_go_on,
@@ -447,6 +448,8 @@ def _chained(facts: Facts, first: Point, saved: Marker, fresh: list[Marker]) -> 
     command, beside = asked_as_before(facts), looked_beside(facts, saved)
     asked: list[Cite] = [*([parent.cite] if parent is not None else []), saved.cite]
     asked += [command] if command is not None and beside else []
+    where = ("its own folder, which bears its id" if in_its_own_folder(facts)
+             else "another folder of the same output")  # fmt: skip
     found = _restarted(facts, first, asked, fresh)
     called = f"Job {parent.id}, of the same name," if parent is not None else "The job before it"
     return replace(
@@ -455,10 +458,10 @@ def _chained(facts: Facts, first: Point, saved: Marker, fresh: list[Marker]) -> 
         strength=BESIDE if beside else CHAINED,
         most=1.0 if beside else CHAINED,
         shows=(claim(f"{called} saved step {saved.progress.step} and was not done"
-                     + (", and this one's command, the same, asks to go on; it looked in another"
-                        " folder of the same output" if beside else ""), *asked),
+                     + (f", and this one's command, the same, asks to go on; it looked in {where}"
+                        if beside else ""), *asked),
                *found.shows[1:]),
-        cannot_decide=found.cannot_decide if beside else (
+        cannot_decide=() if beside else (
             "Whether a new beginning was meant: the jobs share a name and, as far as is known, a"
             " plan; nothing that was read says more.", *found.cannot_decide),
     )  # fmt: skip

@@ -256,12 +256,13 @@ def _behind(facts: Facts, behind: Behind) -> Finding:
 
 def _slow_itself(facts: Facts, slow: Slow) -> Finding:
     """By what each of a few ranks printed of its own work."""
-    places, cards = on_its_card(facts, (slow.place,), _measured)
-    hosts = tuple(place.host for place in places if place.host)
+    places, cards = on_its_card(facts, slow.places, _measured)
+    hosts = tuple(sorted({place.host for place in places if place.host}))
+    more = f" and {len(places) - 1} more work" if len(places) > 1 else " works"
     return Finding(
         code=CODE,
-        summary=f"{places[0]} works {slow.times:.1f} times as long as the others on what it does"
-        f" by itself, {slow.part:.0%} of each step",
+        summary=f"{places[0]}{more} {slow.times:.1f} times as long as the others on what a rank"
+        f" does by itself, {slow.part:.0%} of each step",
         fault_class="late-rank",
         attribution="infrastructure",
         shows=(slow.shows, *cards),

@@ -100,10 +100,12 @@ def left_by_parent(facts: Facts) -> Marker | None:
     steps and looked for one.
 
     Who ended a run, or mended it, may well begin anew, in another folder: then it counts only
-    where this one looked in the very folder it was saved to.
+    where this one looked in the very folder it was saved to.  A program that begins at its first
+    step looked for one where it was told to go on.
     """
     parent = facts.parent
-    fresh = [m for m in facts.markers_of("fresh") if m.progress.step is None]
+    told = parent is not None and in_its_own_folder(facts)
+    fresh = [m for m in facts.markers_of("fresh") if told or m.progress.step is None]
     if parent is None or not fresh:
         return None
     steps = [_with_step(parent, m) for m in parent.markers_of("checkpoint_saved")]
@@ -115,8 +117,8 @@ def left_by_parent(facts: Facts) -> Marker | None:
     there = any(_names(saved[-1], place) for place in places)
     if there:
         return saved[-1]
-    told = [text for marker in fresh for text in (*_above(facts, marker), marker.cite.text)]
-    anew = any(_BEGINS_FROM.search(text) for text in told) and asked_as_before(facts) is None
+    above = [text for marker in fresh for text in (*_above(facts, marker), marker.cite.text)]
+    anew = any(_BEGINS_FROM.search(text) for text in above) and asked_as_before(facts) is None
     looked = {*places, *sought_in(facts, fresh)}
     if not anew and any(_misspelt(saved[-1].cite.text, place) for place in looked):
         return saved[-1]
@@ -146,11 +148,8 @@ def _was_done(run: Facts) -> bool:
 def _of_its_own_id(facts: Facts, saved: str, place: str) -> bool:
     """Whether it looked in a folder that bears its own job's id, as the one that was saved to
     bears its parent's: no job finds what another saved there."""
-    own = facts.job.id if facts.job is not None else ""
-    parent = facts.parent.job.id if facts.parent is not None and facts.parent.job else ""
-    return (
-        bool(own and parent) and own in place and place.replace(own, parent).rstrip("/") in saved
-    )
+    theirs = _as_of_parent(facts, place)
+    return theirs != place and theirs.rstrip("/") in saved
 
 
 def _misspelt(saved: str, place: str) -> bool:
@@ -175,16 +174,40 @@ def sought_in(facts: Facts, fresh: Sequence[Marker]) -> set[str]:
 
 
 def asked_as_before(facts: Facts) -> LogCite | None:
-    """The command that asks to go on from what is there, word for word that of the job before."""
+    """The command that asks to go on from what is there, word for word that of the job before, but
+    for the jobs' own ids."""
     mine = _command(facts)
     theirs = None if mine is None or facts.parent is None else _command(facts.parent)
-    return mine if mine and theirs and mine.text.strip() == theirs.text.strip() else None
+    if mine is None or theirs is None:
+        return None
+    said = {mine.text.strip(), _as_of_parent(facts, mine.text).strip()}
+    return mine if theirs.text.strip() in said else None
+
+
+def _as_of_parent(facts: Facts, text: str) -> str:
+    """With the id of the job before this one in the place of its own."""
+    own = facts.job.id if facts.job is not None else ""
+    parent = facts.parent.job.id if facts.parent is not None and facts.parent.job else ""
+    return re.sub(rf"(?<!\d){re.escape(own)}(?!\d)", parent, text) if own and parent else text
+
+
+def in_its_own_folder(facts: Facts) -> bool:
+    """Whether the command, the same but for the jobs' ids, names a folder that bears this one's: a
+    job finds there nothing that another saved."""
+    command = asked_as_before(facts)
+    return command is not None and any(
+        _as_of_parent(facts, path) != path for path in _FILE.findall(command.text)
+    )
 
 
 def looked_beside(facts: Facts, saved: Marker) -> bool:
     """Whether the program looked in another folder than the one before it saved to, both in the
-    one that their common command names."""
+    one that their common command names, or each in one that its own id is put into."""
     command = asked_as_before(facts)
+    if command is not None and any(
+        _of_its_own_id(facts, saved.cite.text, place) for place in _FILE.findall(command.text)
+    ):
+        return True
     looked = sought_in(facts, facts.markers_of("fresh")) if command is not None else set()
     within = {place.rstrip("/").rpartition("/")[0] for place in looked}
     if command is None or len(within) != 1:

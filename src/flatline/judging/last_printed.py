@@ -8,8 +8,11 @@ from math import isfinite
 
 from flatline.facts import Facts
 from flatline.judging.pace import pace
+from flatline.logs.clock import Clock
 
 LINES_ABOVE = 200
+BEHIND = 4
+"""Lines of a loop behind a step, of which one may be dated; more of them may be of any time."""
 _STAMP = re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 ENDED_BY = ("cancelled", "time-limit")
 
@@ -32,7 +35,11 @@ def _steps_undated_behind(facts: Facts, source: str) -> bool:
     if track is None or track.source != source or last is None:
         return False
     span = track.of_attempt(facts.last.n)
-    dated = last.at is not None and not last.at_assumed and last.line > track.lines[span[-1]]
+    step = track.lines[span[-1]]
+    dated = last.at is not None and not last.at_assumed and last.line > step
+    if not dated and step < last.line <= step + BEHIND:
+        clock = Clock()
+        dated = any(map(clock.read, facts.lines(source, step + 1, last.line - step)))
     return not dated and not any(isfinite(track.at[i]) for i in span)
 
 

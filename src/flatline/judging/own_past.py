@@ -1,18 +1,20 @@
 """
-What a host read in one phase of its run beside another, and whether what waits for its CPUs grew
-as the run became slower: a job on one host has no other to stand beside, but a past of its own.
+What a host read in one phase of its run beside another, and whether what waits for its CPUs or its
+memory grew as the run became slower: a job on one host has no other to stand beside, but a past of
+its own.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 
 from flatline.facts import Facts
+from flatline.judging.claims import claim
 from flatline.judging.host_loads import QUEUE
 from flatline.judging.throughput import Course, Slow
 from flatline.judging.timeline import by_host, instant, usual
-from flatline.model import QueryCite
+from flatline.model import Claim, QueryCite
 
 PRESSURE = "host_cpu_pressure_seconds_total"
 STRAINED, LEAKED = 0.2, 3.0
@@ -26,15 +28,21 @@ TURNED = 2.0
 """Times as long on the one side as on the other: a part of what is asked of whole phases, as few
 points scatter more."""
 
+MEMORY, AVAILABLE = "host_memory_pressure_seconds_total", "host_memory_available_bytes"
+LEFT = 0.1
+"""Of the memory that could be had in the fastest phase.  Where more is left, tasks wait for memory
+as they reach a limit of their own, which is nobody else's doing.  A judgement."""
+Pair = tuple[QueryCite, QueryCite]
+
 
 @dataclass(frozen=True, slots=True)
-class Grown:
-    """The host, its queue and the time under pressure in the fastest phase and in the slow one."""
+class Past:
+    """The host, what it is short of, and what shows that it was not in the fastest phase."""
 
     host: str
-    phase: Slow
-    queue: tuple[QueryCite, QueryCite]
-    pressure: tuple[QueryCite, QueryCite]
+    kind: str
+    summary: str
+    shows: tuple[Claim, Claim]
 
 
 def over(facts: Facts, query: str, phase: Slow, host: str | None) -> QueryCite | None:
@@ -47,32 +55,87 @@ def over(facts: Facts, query: str, phase: Slow, host: str | None) -> QueryCite |
     return None if read is None else read.cite(host, end, host)
 
 
-def grown(facts: Facts, run: Course) -> Grown | None:
+def grown(facts: Facts, run: Course) -> Past | None:
     """None unless the one host's queue and CPU pressure are far above those of the fastest phase
     in every slow one, and turned where these begin and end."""
+    told = _turned_with(
+        facts, run,
+        (f"avg_over_time({QUEUE}[{{}}])", f"rate({PRESSURE}[{{}}])"),
+        (QUEUE, PRESSURE),
+        lambda a, b: b[0].value >= LEAKED * a[0].value and _strained(a[1], b[1]),
+        lambda a, b: b[0].value >= TURNED * a[0].value,
+    )  # fmt: skip
+    if told is None:
+        return None
+    (before, little), (then, much) = told
+    host = facts.hosts[0]
+    return Past(
+        host, "run-queue",
+        f"The run queue of {host} grew from {before.value:.0f} to {then.value:.0f} as throughput"
+        " fell",
+        (claim(f"{then.value:.0f} tasks ran or waited in the slow phase, {before.value:.0f} in the"
+               " fast one", then, before),
+         claim(f"Tasks waited for a CPU {much.value:.0%} of the time, {little.value:.0%} before",
+               much, little)),
+    )  # fmt: skip
+
+
+def filled(facts: Facts, run: Course) -> Past | None:
+    """The same of its memory: little of it left, and tasks that wait for it."""
+    told = _turned_with(
+        facts, run,
+        (f"quantile_over_time(0.5, {AVAILABLE}[{{}}])", f"rate({MEMORY}[{{}}])"),
+        (AVAILABLE, MEMORY),
+        lambda a, b: b[0].value <= LEFT * a[0].value and _strained(a[1], b[1]),
+        lambda a, b: b[1].value >= max(STRAINED / TURNED, TURNED * a[1].value),
+    )  # fmt: skip
+    if told is None:
+        return None
+    (before, little), (then, much) = told
+    host, left, had = facts.hosts[0], then.value / 2**30, before.value / 2**30
+    return Past(
+        host, "memory-pressure",
+        f"The memory of {host} was filled as throughput fell: {left:.0f} of {had:.0f} GiB left",
+        (claim(f"{left:.1f} GiB of memory could be had in the slow phase, {had:.1f} in the fast"
+               " one", then, before),
+         claim(f"Tasks waited for memory {much.value:.0%} of the time, {little.value:.0%} before",
+               much, little)),
+    )  # fmt: skip
+
+
+def _strained(before: QueryCite, then: QueryCite) -> bool:
+    return then.value >= max(STRAINED, LEAKED * before.value)
+
+
+def _turned_with(
+    facts: Facts,
+    run: Course,
+    queries: tuple[str, str],
+    signals: tuple[str, str],
+    far: Callable[[Pair, Pair], bool],
+    turned: Callable[[Pair, Pair], bool],
+) -> tuple[Pair, Pair] | None:
+    """What the one host read in the fastest phase and in the slowest, where it is far off in every
+    slow one, and turned where these begin and end."""
     if len(facts.hosts) != 1 or not run.slow or not run.pace.clocked:
         return None
-    if not facts.measured(QUEUE) or not facts.measured(PRESSURE):
+    if not all(map(facts.measured, signals)):
         return None
     worst = min(run.slow, key=lambda phase: phase.part)
-    told = [_read(facts, phase) for phase in (run.best, worst, *run.slow)]
-    known = [one for one in told if one is not None]
-    if len(known) < len(told):
+    best, *told = (_read(facts, queries, phase) for phase in (run.best, worst, *run.slow))
+    if best is None or any(one is None or not far(best, one) for one in told):
         return None
-    (queue, pressure), (longer, higher), *rest = known
-    strained = max(STRAINED, LEAKED * pressure.value)
-    if any(q.value < LEAKED * queue.value or p.value < strained for q, p in rest):
-        return None
-    if not all(_turned(facts, *sides) for sides in _borders(run)):
-        return None
-    return Grown(facts.hosts[0], worst, (queue, longer), (pressure, higher))
+    for sides in _borders(run):
+        fast, slow = (_read(facts, queries, side) for side in sides)
+        if fast is None or slow is None or not turned(fast, slow):
+            return None
+    return None if told[0] is None else (best, told[0])
 
 
-def _read(facts: Facts, phase: Slow) -> tuple[QueryCite, QueryCite] | None:
-    """Queue and pressure of the one host over a phase."""
-    queue = over(facts, f"avg_over_time({QUEUE}[{{}}])", phase, facts.hosts[0])
-    pressure = over(facts, f"rate({PRESSURE}[{{}}])", phase, facts.hosts[0])
-    return None if queue is None or pressure is None else (queue, pressure)
+def _read(facts: Facts, queries: tuple[str, str], phase: Slow) -> Pair | None:
+    """What the one host read over a phase."""
+    one, other = (over(facts, query, phase, facts.hosts[0]) for query in queries)
+    return None if one is None or other is None else (one, other)
 
 
 def _borders(run: Course) -> Iterator[tuple[Slow, Slow]]:
@@ -88,8 +151,3 @@ def _borders(run: Course) -> Iterator[tuple[Slow, Slow]]:
         )
         if all(side.ends - side.begins >= step_s for side in sides):
             yield sides if after in slow else (sides[1], sides[0])
-
-
-def _turned(facts: Facts, fast: Slow, slow: Slow) -> bool:
-    a, b = (_read(facts, side) for side in (fast, slow))
-    return a is not None and b is not None and b[0].value >= TURNED * a[0].value

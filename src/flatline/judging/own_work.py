@@ -5,7 +5,8 @@ Three ranks have no usual value that a fourth stands apart from (`printed_waits`
 prints what it does by itself (forward, compute, data), the one that takes longest step after step
 is no chance, and one that took no longer than the others before, or whom these wait for in the
 collective, has not just more to do by design.  Backward passes and whole steps are left out: they
-hold the wait for the others.
+hold the wait for the others.  Both passes in one number are own work where the wait is told apart
+and makes up for it.  All ranks of one host may be the slow ones, if the others wait for them.
 
 Read from lines that carry a rank, from rows of JSON that do, and from tables with a column of
 ranks.
@@ -44,10 +45,12 @@ _OWN = (
     r"(?:erator)?|h2d|own|work"
 )
 _WAIT = (
-    r"sync(?:hroni[sz]ation)?|wait(?:ing)?|all[ _-]?reduce|barrier|comm(?:unication)?"
-    r"|reduce[ _-]scatter|all[ _-]?gather|collectives?"
+    r"(?:(?:grad(?:ient)?s?|d?dp|nccl)[ _-])?(?:sync(?:hroni[sz]ation)?|wait(?:ing)?"
+    r"|all[ _-]?reduce|barrier|comm(?:unication)?|reduce[ _-]scatter|all[ _-]?gather|collectives?)"
+    r"(?:[ _-]wait(?:ing)?)?"
 )
-_PART = rf"(?:(?P<own>{_OWN})|(?P<wait>{_WAIT}))(?:[ _-]?(?:time|pass|step))?"
+_BOTH = r"(?:fwd|forward) ?(?:[+&/_-]|and)? ?(?:bwd|backward)"
+_PART = rf"(?:(?P<both>{_BOTH})|(?P<own>{_OWN})|(?P<wait>{_WAIT}))(?:[ _-]?(?:time|pass|step))?"
 _UNIT = r"(?:[ _-]?[(\[]?(?P<unit>ms|msecs?|s|secs?|seconds)[)\]]?)?"
 _COLUMN = re.compile(rf"(?i)(?:t_|time[_/])?{_PART}{_UNIT}")
 _TIMED = re.compile(
@@ -74,11 +77,15 @@ class _Spent:
     cite: tuple[str, int]
     own_s: float | None = None
     wait_s: float | None = None
+    both_s: float | None = None
+    """Both passes."""
 
     def add(self, found: re.Match[str], value: float, unit: str | None) -> None:
         value = value / 1000 if (unit or "").lower().startswith("ms") else value
         if found["own"]:
             self.own_s = (self.own_s or 0.0) + value
+        elif found["both"]:
+            self.both_s = (self.both_s or 0.0) + value
         else:
             self.wait_s = (self.wait_s or 0.0) + value
 
@@ -93,7 +100,7 @@ class _Steps:
     rows: dict[int, dict[Place, _Spent]] = field(default_factory=dict)
 
     def add(self, step: int, rank: Place, spent: _Spent) -> None:
-        if spent.own_s is not None:
+        if spent.own_s is not None or spent.both_s is not None:
             self.rows.setdefault(step, {}).setdefault(rank, spent)
 
     def whole(self) -> tuple[list[Place], list[dict[Place, _Spent]]]:
@@ -104,12 +111,16 @@ class _Steps:
         return ranks, [row for _, row in sorted(self.rows.items()) if len(row) == len(ranks)]
 
 
+Rows = Sequence[Mapping[Place, _Spent]]
+
+
 @dataclass(frozen=True, slots=True)
 class Slow:
-    """The rank, how many times longer it works than the others, what part of the steps that costs
-    and what shows it; `became` is whether it was not so before, `waited` whether they wait."""
+    """The rank, or those of one host, how many times longer they work than the others, what part
+    of the steps that costs and what shows it; `became` is whether it was not so before, `waited`
+    whether the others wait."""
 
-    place: Place
+    places: tuple[Place, ...]
     times: float
     part: float
     ranks: int
@@ -121,6 +132,21 @@ class Slow:
 def own_work(facts: Facts) -> Slow | None:
     """None where no rank takes longest nearly every time, or it may only have more to do."""
     ranks, rows = facts.memo("own work", _read).whole()
+    found = (_slow_in(facts, ranks, told, passes)
+             for told, passes in ((rows, False), (_with_passes(rows), True)))  # fmt: skip
+    return next(filter(None, found), None)
+
+
+def _with_passes(rows: Rows) -> Rows:
+    """With both passes as own work, where each rank told of them."""
+    return [
+        {rank: replace(one, own_s=(one.own_s or 0.0) + (one.both_s or 0.0))
+         for rank, one in row.items()}
+        for row in rows if all(one.both_s is not None for one in row.values())
+    ]  # fmt: skip
+
+
+def _slow_in(facts: Facts, ranks: Sequence[Place], rows: Rows, passes: bool) -> Slow | None:
     step_s = _step_s(facts)
     least = 1 + ceil(log(1 / CHANCE) / log(len(ranks))) if ranks else 0
     if not ranks or len(rows) < least:
@@ -129,15 +155,16 @@ def own_work(facts: Facts) -> Slow | None:
         since, before = rows[begin:], rows[:begin]
         if len(since) < least:
             return None
-        rank = _longest(since, step_s)
-        if rank is None:
+        lone = _longest(since, step_s)
+        late = (lone,) if lone is not None else _of_a_host(facts, since, step_s)
+        if not late:
             continue
-        others = [other for other in ranks if other != rank]
-        became = len(before) >= least and _ratio(before, rank, others) < LONGER
-        waited = _waited(since, rank, others)
-        if became or waited:
-            part = _part(since, rank, others, step_s)
-            return _slow(facts, since, rank, part, became, waited)
+        others = [other for other in ranks if other not in late]
+        became = len(before) >= least and _ratio(before, late, others) < LONGER
+        waited = _waited(since, late, others)
+        if waited or (became and lone is not None and not passes):
+            part = _part(since, late, others, step_s)
+            return _slow(facts, since, late, part, became, waited)
     return None
 
 
@@ -152,12 +179,11 @@ def longest(facts: Facts) -> bool:
     little, and the steps are longer for it; it may only have more to do."""
     ranks, rows = facts.memo("own work", _read).whole()
     enough = bool(ranks) and len(rows) > log(1 / CHANCE) / log(len(ranks))
-    return enough and _longest(rows, _step_s(facts), 1.0) is not None
+    lone = enough and _longest(rows, _step_s(facts), 1.0) is not None
+    return lone or own_work(facts) is not None
 
 
-def _longest(
-    rows: Sequence[Mapping[Place, _Spent]], step_s: float, longer: float = LONGER
-) -> Place | None:
+def _longest(rows: Rows, step_s: float, longer: float = LONGER) -> Place | None:
     """The rank whose own work is the longest nearly every time, by far and at a cost."""
     first = [
         max((one.own_s or 0.0, n, rank) for n, (rank, one) in enumerate(row.items()))[2]
@@ -166,68 +192,85 @@ def _longest(
     rank = max(set(first), key=first.count)
     others = [other for other in rows[0] if other != rank]
     often = first.count(rank) >= OFTEN * len(rows)
-    return rank if often and _ratio(rows, rank, others) >= longer and (
-        _part(rows, rank, others, step_s) >= LEAST_PART
+    return rank if often and _ratio(rows, [rank], others) >= longer and (
+        _part(rows, [rank], others, step_s) >= LEAST_PART
     ) else None  # fmt: skip
 
 
-def _own(rows: Sequence[Mapping[Place, _Spent]], ranks: Sequence[Place]) -> float:
+def _of_a_host(facts: Facts, rows: Rows, step_s: float) -> tuple[Place, ...]:
+    """All ranks of one host, where each of them works longer than every other nearly every time,
+    by far and at a cost."""
+    on: dict[str, list[Place]] = {}
+    for rank in rows[0]:
+        on.setdefault(facts.on_host(rank).host or "", []).append(rank)
+    for late in on.values() if "" not in on else ():
+        others = [rank for rank in rows[0] if rank not in late]
+        if len(late) < 2 or len(late) > len(others):
+            continue
+        often = sum(
+            min(row[rank].own_s or 0.0 for rank in late)
+            > max(row[other].own_s or 0.0 for other in others)
+            for row in rows
+        )
+        if often >= OFTEN * len(rows) and _ratio(rows, late, others) >= LONGER and (
+            _part(rows, late, others, step_s) >= LEAST_PART
+        ):  # fmt: skip
+            return tuple(sorted(late, key=lambda rank: (rank.rank or 0, str(rank))))
+    return ()
+
+
+def _own(rows: Rows, ranks: Sequence[Place]) -> float:
     return median(row[rank].own_s or 0.0 for row in rows for rank in ranks)
 
 
-def _ratio(rows: Sequence[Mapping[Place, _Spent]], rank: Place, others: Sequence[Place]) -> float:
+def _ratio(rows: Rows, late: Sequence[Place], others: Sequence[Place]) -> float:
     """Against the longest of the others: a few ranks have no usual one."""
     usual = max(_own(rows, [other]) for other in others)
-    return _own(rows, [rank]) / usual if usual > 0 else 0.0
+    return min(_own(rows, [rank]) for rank in late) / usual if usual > 0 else 0.0
 
 
-def _part(
-    rows: Sequence[Mapping[Place, _Spent]], rank: Place, others: Sequence[Place], step_s: float
-) -> float:
+def _part(rows: Rows, late: Sequence[Place], others: Sequence[Place], step_s: float) -> float:
     usual = _own(rows, others)
     length = median(max((one.own_s or 0.0) + (one.wait_s or 0.0) for one in row.values())
                     for row in rows)  # fmt: skip
     length = max(length, step_s)
-    return (_own(rows, [rank]) - usual) / length if length > 0 else 0.0
+    return (_own(rows, late) - usual) / length if length > 0 else 0.0
 
 
-def _waited(rows: Sequence[Mapping[Place, _Spent]], rank: Place, others: Sequence[Place]) -> bool:
-    """Whether it waits least of all nearly every time, and the others for most of what it takes
+def _waited(rows: Rows, late: Sequence[Place], others: Sequence[Place]) -> bool:
+    """Whether they wait least of all nearly every time, and the others for most of what they take
     longer."""
     told = [row for row in rows if all(one.wait_s is not None for one in row.values())]
     if len(told) < OFTEN * len(rows):
         return False
     least = sum(
-        min((one.wait_s or 0.0, n, r) for n, (r, one) in enumerate(row.items()))[2] == rank
+        max((row[rank].wait_s or 0.0) for rank in late)
+        <= min((row[other].wait_s or 0.0) for other in others)
         for row in told
     )
     waits = median((row[other].wait_s or 0.0) for row in told for other in others)
-    own = median(row[rank].wait_s or 0.0 for row in told)
-    more = _own(told, [rank]) - _own(told, others)
+    own = median((row[rank].wait_s or 0.0) for row in told for rank in late)
+    more = _own(told, late) - _own(told, others)
     return least >= OFTEN * len(told) and waits - own >= more / 2
 
 
 def _slow(
-    facts: Facts,
-    rows: Sequence[Mapping[Place, _Spent]],
-    rank: Place,
-    part: float,
-    became: bool,
-    waited: bool,
+    facts: Facts, rows: Rows, late: Sequence[Place], part: float, became: bool, waited: bool
 ) -> Slow:
-    others = [other for other in rows[0] if other != rank]
-    own, usual = _own(rows, [rank]), _own(rows, others)
-    place = facts.on_host(rank)
-    if place.rank is None and len(others) + 1 == facts.world_size:  # each task is one of the ranks
-        place = replace(place, rank=place.task, task=None)
-    middle = sorted(rows, key=lambda row: row[rank].own_s or 0.0)[len(rows) // 2]
-    shown = [middle[rank], *[middle[other] for other in others][:1]]
+    others = [other for other in rows[0] if other not in late]
+    own, usual = _own(rows, late), _own(rows, others)
+    places = tuple(map(facts.on_host, late))
+    if late[0].rank is None and len(rows[0]) == facts.world_size:  # each task is one of the ranks
+        places = tuple(replace(place, rank=place.task, task=None) for place in places)
+    middle = sorted(rows, key=lambda row: row[late[0]].own_s or 0.0)[len(rows) // 2]
+    shown = [middle[late[0]], *[middle[other] for other in others][:1]]
     cites = [LogCite(*one.cite, facts.text(*one.cite)) for one in shown]
+    who = str(places[0]) if len(places) == 1 else f"each of the {len(places)} on {places[0].host}"
     text = (
-        f"In {len(rows)} steps that all {len(others) + 1} ranks told of, {place} spent {own:.3g} s"
+        f"In {len(rows)} steps that all {len(rows[0])} ranks told of, {who} spent {own:.3g} s"
         f" on work of its own (median), the others {usual:.3g} s"
     )
-    return Slow(place, own / usual if usual else 0.0, part, len(rows[0]), became, waited,
+    return Slow(places, own / usual if usual else 0.0, part, len(rows[0]), became, waited,
                 claim(text, *cites))  # fmt: skip
 
 
@@ -337,7 +380,7 @@ def _header(text: str) -> list[re.Match[str] | None]:
     if len(words) < 2 or words[0].lower().strip("#") not in ("rank", "global_rank"):
         return []
     columns = [_COLUMN.fullmatch(word) for word in words[1:]]
-    return columns if any(one is not None and one["own"] for one in columns) else []
+    return columns if any(one is not None and not one["wait"] for one in columns) else []
 
 
 def _row(

@@ -38,7 +38,7 @@ _LEAD = (
     r"(?:\[[^\[\]]{1,100}\][:.]?(?:<std(?:out|err)>:)?\s{0,2}"  # [rank0]: or [1,3]<stdout>:
     r"|\s{0,6}(?:P\d{1,4}\s{1,3})?\d{1,6}:\s"  # srun --label
     r"|\([^()]{1,120}\)\s"  # (Actor pid=1, ip=10.0.0.2)
-    r"|[A-Z]{4,8}[: ]\s{0,2}(?:-\s)?"  # INFO:
+    r"|[A-Z]{4,8}[: ](?:root:|\s{0,2}(?:-\s)?)"  # INFO: or INFO:root:
     r"|<\d{1,3}>|\s{1,8}|[=#*-]{2,8}\s"  # printk's level; indentation; a heading
     r"|[A-Za-z\d.-]{1,64}?\d[A-Za-z\d.-]{0,20}: "  # pdsh, mpirun: the host
     r"(?=\[?(?:[IWEF]\d{3,4} \d\d:|20\d\d[-/]\d\d))"

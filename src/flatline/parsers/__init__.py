@@ -6,7 +6,8 @@ class `Reader` whose `feed(text)` takes such a line, stripped of labels and esca
 `Progress` or `ProcessExit` values (`ProcessExit.cite` left to the caller: see `Reported`).  One
 reader serves one stream: one rank of one file, in order.  Of several formats whose patterns a line
 meets the first that says anything of it has it; one with a `GENERIC` above 0 reads what no
-framework's own format does and is asked after those, the lowest first.
+framework's own format does and is asked after those, the lowest first.  The lines of one with
+`ANCHORED` set are told by how they begin: a stamp that others put before them is taken off.
 
 A *file format* module has `FORMAT`, `recognise(name, head)` and `parse(data, source)`.
 """
@@ -15,6 +16,7 @@ from __future__ import annotations
 
 import importlib
 import pkgutil
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
@@ -67,6 +69,35 @@ class LineFormat(Protocol):
     TRIGGERS: tuple[str, ...]
 
     def Reader(self) -> LineReader: ...
+
+
+_DAY = (
+    r"\d{4}[-/.]\d\d[-/.]\d\d[T _,]{1,2}|\d\d[-/]\d\d(?:[-/]\d{2,4})? {1,2}"
+    r"|(?:[A-Z][a-z]{2},? {1,2})?[A-Z][a-z]{2} {1,2}\d{1,2} "
+)
+_STAMPED = re.compile(
+    rf"\s{{0,8}}\[?(?:{_DAY})?\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
+    r"(?: \d{4})?\]?(?:\s{0,3}(?:[-|:] )?\[?(?:[A-Za-z_][\w.]{0,40} [-|] )?"
+    r"(?:DEBUG|INFO|NOTICE|WARNING)\]?(?: ?[-|:])?| ?[-:>])?\s{1,8}(?=\S)"
+)
+"""`ts` of moreutils, and loggers that a program's output is led through.  A `|` is taken off where
+a level stands beside it: rows of tables begin with one."""
+
+
+class _Unstamped:
+    """Reads what stands behind the stamp of a line, if it has one."""
+
+    def __init__(self, reader: LineReader) -> None:
+        self._reader = reader
+
+    def feed(self, text: str) -> Iterable[Progress | Reported]:
+        stamp = _STAMPED.match(text)
+        return self._reader.feed(text if stamp is None else text[stamp.end() :])
+
+
+def reader_of(form: LineFormat) -> LineReader:
+    """A reader of one stream."""
+    return _Unstamped(form.Reader()) if getattr(form, "ANCHORED", False) else form.Reader()
 
 
 class RecordFormat(Protocol):

@@ -21,6 +21,7 @@ from flatline.parsers._rules import RuleReader, rule
 
 FORMAT = "boosting"
 FRAMEWORK = None
+ANCHORED = True
 TRIGGERS = (
     r"\]\t(?:train|eval|valid|test|validation_0)[\w-]*[-:]",
     r"\]\straining's \w+: ",

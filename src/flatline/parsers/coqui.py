@@ -19,6 +19,7 @@ from flatline.parsers._rules import LONGEST, NUMBER, Late, number
 
 FORMAT = "coqui"
 FRAMEWORK = "coqui-tts"
+ANCHORED = True
 TRIGGERS = (
     r"--> (TIME: [^\n]{0,40} -- )?STEP: [0-9]+",
     r"\| > (loss|total_loss|grad_norm|step_time): ",

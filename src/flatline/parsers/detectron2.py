@@ -6,12 +6,15 @@ Its predecessor maskrcnn-benchmark, and FCOS, ATSS and others built on that, pri
 `maskrcnn_benchmark.trainer INFO: eta: 9:09:41  iter: 720  loss: 0.83 (0.91)  ...  time: 0.3 (0.3)
 data: 0.01 (0.02)  lr: 0.02`: the median of the last twenty, the mean in brackets.
 
-"Starting training from iteration N" is a resume where N is above 0; "Overall training speed" is
-printed once the loop is over, by whatever way: it is the end where no time was left before it.
+"Starting training from iteration N" is a resume where N is above 0; at 0 it does not say that a
+checkpoint was looked for.  "Overall training speed" is printed once the loop is over, by whatever
+way: it is the end where no time was left before it.  A checkpoint bears the iteration it was saved
+after.
 
 Source: `CommonMetricPrinter.write`, facebookresearch/detectron2 detectron2/utils/events.py;
 `do_train` of facebookresearch/maskrcnn-benchmark engine/trainer.py and utils/metric_logger.py;
-`TrainerBase.train` of engine/train_loop.py; `IterationTimer.after_train` of engine/hooks.py.
+`TrainerBase.train` of engine/train_loop.py; `IterationTimer.after_train` of engine/hooks.py;
+`Checkpointer.save` and `PeriodicCheckpointer.step` of facebookresearch/fvcore.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ TRIGGERS = (
     r"iter: [0-9]+ +[^\n]{0,400}loss[a-z0-9_]*: ",
     r"Starting training from iteration [0-9]",
     r"Overall training speed: [0-9]+ iterations",
+    r"Saving checkpoint to [^\n]{0,400}/model_[0-9]{7}\.pth",
 )
 _NONE_LEFT = re.compile(r"(?:^|\s)eta: (?:0:)?00:00 +iter: ")
 RULES = (
@@ -53,8 +57,12 @@ RULES = (
             norm=r"\bgrad_norm: #",
         ),
     ),
-    rule("fresh", r"\bStarting training from iteration 0\b"),
+    rule("fresh", r"\bStarting training from iteration (?P<step>0)\b"),
     rule("resume", r"\bStarting training from iteration (?P<step>[0-9]{1,12})"),
+    rule(
+        "checkpoint_saved",
+        r"\bcheckpoint\b.{0,20}: Saving checkpoint to \S{0,400}/model_(?P<step>[0-9]{7})\.pth$",
+    ),
 )
 
 

@@ -22,6 +22,7 @@ from flatline.parsers._rules import LONGEST, NUMBER, Late, number
 
 FORMAT = "fastai"
 FRAMEWORK = "fastai"
+ANCHORED = True
 TRIGGERS = (
     r"epoch +train_loss +",
     r"     [0-9]+\.[0-9]{6}  +([0-9]+\.[0-9]{6}|nan|inf|None|[0-9]{2}:[0-9]{2})",

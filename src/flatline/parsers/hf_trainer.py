@@ -31,6 +31,7 @@ from flatline.parsers._bars import shown_s
 
 FORMAT = "hf_trainer"
 FRAMEWORK = "transformers"
+ANCHORED = True
 TRIGGERS = (
     r"'(eval_([a-z0-9_/.-]+_)?)?loss': ",
     r"'(train_runtime|eval_runtime|loss/policy_avg)': ",

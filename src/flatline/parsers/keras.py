@@ -25,6 +25,7 @@ from flatline.model import Progress
 
 FORMAT = "keras"
 FRAMEWORK = "keras"
+ANCHORED = True
 TRIGGERS = (
     r"Epoch [0-9]+/[0-9]+",
     r"[mun]?s/step - ",

@@ -24,6 +24,7 @@ from flatline.parsers._rules import NUMBER, Late, count, number
 
 FORMAT = "logger_table"
 FRAMEWORK = None
+ANCHORED = True
 TRIGGERS = (
     r"(?:step|loss)(?: |  +)\| [-0-9nNiI]",
     r"(?:iterations|nupdates|grad_norm) +\| [-0-9nNiI]",

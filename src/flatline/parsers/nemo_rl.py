@@ -22,6 +22,7 @@ from flatline.parsers._rules import LONGEST, NUMBER, Late, number
 
 FORMAT = "nemo-rl"
 FRAMEWORK = "nemo-rl"
+ANCHORED = True
 TRIGGERS = (
     r"={8,} Step [0-9]+/[0-9]+ =",
     "\u2022 (Loss|Total step time|Gradient [Nn]orm|Grad [Nn]orm): ",

@@ -16,6 +16,7 @@ from flatline.parsers._rules import LONGEST, Late
 
 FORMAT = "nerfstudio"
 FRAMEWORK = "nerfstudio"
+ANCHORED = True
 TRIGGERS = (r"Step \(% Done\) +", r"[0-9] \([0-9.]{4,6}%\)   +")
 _WIDTH = 20
 _HEADING = Late(r"\s*Step \(% Done\) +(?=[A-Z])")

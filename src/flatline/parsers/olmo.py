@@ -18,6 +18,7 @@ from flatline.parsers._rules import LONGEST, NUMBER, Late, number
 
 FORMAT = "olmo"
 FRAMEWORK = "olmo"
+ANCHORED = True
 TRIGGERS = (
     r"olmo(_core)?\.train.{1,80}\[(eval_)?step=[0-9]+/[0-9]+",
     r"train/(CrossEntropyLoss|CE loss)=",

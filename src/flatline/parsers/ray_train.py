@@ -21,6 +21,7 @@ from flatline.parsers._rules import NUMBER, Late, number
 
 FORMAT = "ray_train"
 FRAMEWORK = "ray"
+ANCHORED = True
 TRIGGERS = (
     "Training finished iteration [0-9]",
     "│ time_this_iter_s ",

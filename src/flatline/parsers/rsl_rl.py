@@ -20,6 +20,7 @@ from flatline.parsers._rules import NUMBER, Late, number
 
 FORMAT = "rsl_rl"
 FRAMEWORK = "rsl_rl"
+ANCHORED = True
 TRIGGERS = (
     r"Learning iteration [0-9]+/[0-9]+",
     r"Computation: [0-9]+ steps/s \(collection: ",

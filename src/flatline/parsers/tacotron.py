@@ -10,6 +10,7 @@ from flatline.parsers._rules import RuleReader, rule
 
 FORMAT = "tacotron"
 FRAMEWORK = "tacotron2"
+ANCHORED = True
 TRIGGERS = (r"Train loss [0-9]+ [-0-9a-z.]+ Grad Norm ", r"Validation loss [0-9]+: ")
 RULES = (
     rule("train", r"\bTrain loss (?P<step>[0-9]{1,12}) (?P<loss><#>) Grad Norm (?P<norm><#>) "

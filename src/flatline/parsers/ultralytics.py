@@ -23,6 +23,7 @@ from flatline.parsers._rules import LONGEST, NUMBER, Late, count, number
 
 FORMAT = "ultralytics"
 FRAMEWORK = "ultralytics"
+ANCHORED = True
 TRIGGERS = (
     r"Epoch +(GPU_mem|gpu_mem) +[a-z_0-9]+ ",
     r"[0-9]+/[0-9]+ +[0-9.]+G   +[0-9.naif]+ .*[0-9]+: +[0-9]+%",
