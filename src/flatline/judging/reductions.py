@@ -98,11 +98,11 @@ def _of_steps(facts: Facts) -> Reduction | None:
     each = by_clock(main, span)
     cites = {i: facts.point(main, i).cite for i in span}
     told = [
-        (1e3 * own, 1e3 * whole, cites[i])
+        (1e3 * beyond, 1e3 * whole, cites[i])
         for i in span
         if isfinite(whole := main.step_s[i] if isfinite(main.step_s[i]) else each)
         and waits[main.steps[i]] <= whole
-        and (own := _beyond_computing(cites[i].text, waits[main.steps[i]])) is not None
+        and (beyond := _beyond_computing(cites[i].text, waits[main.steps[i]])) is not None
     ]
     if len(told) < LEAST_STEPS or 2 * len(told) < len(span):
         return None
