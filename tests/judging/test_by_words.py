@@ -74,6 +74,7 @@ LOST = "RuntimeError: [comm/ring.cpp:311] connection to 10.4.0.7 was closed by t
         (LOST, "dist.all_reduce(grads)"),
         ("RuntimeError: c10d/Link.cpp:90 socket was closed", "main()"),
         ("comm.RingError: remote worker has exited", "all_gather_into(table)"),
+        ("RuntimeError: allreduce of bucket 3 timed out after 600 s", "dist.all_reduce(grads)"),
     ],
 )
 def test_a_peer_that_is_lost_blames_no_code(tmp_path: Path, text: str, call: str) -> None:

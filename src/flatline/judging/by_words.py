@@ -1,6 +1,6 @@
 """
 What an exception that no signature knows says in its own words: that memory was short, that a peer
-was lost or never came, or that storage did not serve.
+was lost, waited for in vain or never came, or that storage did not serve.
 
 Such words are not the program's fault, whichever library speaks them.  How much they say depends
 on what they leave open: whose memory it was, whether the peer died or the path to it.
@@ -50,6 +50,11 @@ _LOST = re.compile(
     r"|\bsocket (?:\w{1,8} ){0,2}closed\b|\bECONNRESET\b|\bEPIPE\b|\bErrno (?:32|103|104)\]"
     r"|\b(?:peer|remote (?:process|worker|host|end))\b.{0,30}"
     r"\b(?:reset|closed|gone|died|exited|disconnected|terminated|unresponsive)\b",
+    re.IGNORECASE,
+)
+_IN_VAIN = re.compile(
+    r"\b(?:timed[ -]out|deadline(?: was)? exceeded|time-?out (?:expired|reached|after|of \d))\b"
+    r"|\bno (?:answer|response|heartbeat) from\b",
     re.IGNORECASE,
 )
 _BETWEEN_RANKS = re.compile(
@@ -109,7 +114,7 @@ def by_words(crash: Crash, begun: bool | None = None) -> Told | None:
         return Told("" if begun else "C1", HALF_SAID)
     if _STORAGE.search(said):
         return Told("" if _SHARED.search(said) else "C6", HALF_SAID)
-    if _LOSSES.search(crash.exception) or _LOST.search(said):
+    if _LOSSES.search(crash.exception) or _LOST.search(said) or _IN_VAIN.search(said):
         return Told("", OPEN if _among_ranks(crash, said) else HALF_SAID, "io")
     if short_of_memory(crash):
         if _NOT_THE_CARDS.search(f"{crash.exception}: {said}"):
