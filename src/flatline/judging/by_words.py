@@ -39,6 +39,8 @@ _NOT_THE_CARDS = re.compile(
     r"|\bmmap\b|\bkilled\b|\bvirtual\b|\bsockets?\b|\bports?\b|\bslots?\b|\bqueue"
     r"|sqlite|\bdatabase\b|\bsql\b|duckdb|polars|spark|\bdask\b"
 )
+_AT_THE_HOSTS = re.compile(r"(?i)\bcpu(?:_\w{1,20})?\.(?:cc|cpp)\b|alloc_cpu|device:CPU")
+"""Where the program's source says that it was, below."""
 _SUPPOSES = re.compile(
     r"(?i)\b(?:if|avoid\w*|prevent\w*|unless|might|would|could(?! not)|until|unknown|invalid"
     r"|unrecognized|unexpected) [^.;]{0,80}$"
@@ -117,7 +119,8 @@ def by_words(crash: Crash, begun: bool | None = None) -> Told | None:
     if _LOSSES.search(crash.exception) or _LOST.search(said) or _IN_VAIN.search(said):
         return Told("", OPEN if _among_ranks(crash, said) else HALF_SAID, "io")
     if short_of_memory(crash):
-        if _NOT_THE_CARDS.search(f"{crash.exception}: {said}"):
+        others = _NOT_THE_CARDS.search(f"{crash.exception}: {said}")
+        if others or _AT_THE_HOSTS.search(crash.message):
             return Told("", HALF_SAID)
         return Told("B1", SAID if names_a_card(crash) else HALF_SAID)
     return None
