@@ -123,3 +123,24 @@ def test_near_misses_of_its_work(tmp_path: Path, name: str, values: tuple[int, i
     (tmp_path / "train.jsonl").write_text(rows(name, values))
 
     assert diagnose(collect(Request((str(tmp_path),)))).code != "D6"
+
+
+@pytest.mark.parametrize(
+    ("forward", "both", "found"),
+    [(0.2, 4.4, True), (0.9, 2.6, False), (None, 4.4, False)],
+    ids=["far more than is computed", "what a backward pass takes", "nothing to tell it by"],
+)
+def test_backward_and_its_reduction_in_one(
+    tmp_path: Path, forward: float | None, both: float, found: bool
+) -> None:
+    whole = (forward or 0.2) + both + 0.1
+    first = "" if forward is None else f"fwd {forward:.2f} "
+    text = "".join(
+        f"step {n} loss {6 - n / 90:.3f} {first}bwd+allreduce {both + n % 3 / 50:.2f} opt 0.10"
+        f" total {whole + n % 3 / 50:.2f} s\n"
+        for n in range(1, 80)
+    )
+    verdict = judged(tmp_path, text)
+
+    assert (verdict.code == "D2") == found
+    assert verdict.confidence < 0.8

@@ -300,6 +300,10 @@ ON = "=== continuing from the newest checkpoint\n"
         ("previous job 5120 hit its limit and reached step 4,200\n" + ON + NONE_THERE, "E2"),
         ("previous job 5120 hit its limit and got to step 4200\n" + ON + NONE_THERE, "E2"),
         ("[run.sh] resuming from the latest checkpoint: iteration 4200\n" + NONE_THERE, "E2"),
+        ("=== continuation 2 of 9, the one before stopped at step 4200\n" + NONE_THERE, "E2"),
+        ("=== continuation 2 of 9, the one before stopped at step 4200\n", None),
+        ("=== no continuation 2 as it stopped at step 4200\n" + NONE_THERE, None),
+        ("=== continuation of the paragraph stopped at 4200\n" + NONE_THERE, None),
         (CAME + NONE_THERE, None),  # a new stage of training may begin anew
         (ON + NONE_THERE, None),  # so the first of a chain says, too
         (CAME + ON, None),  # nothing says that none was there

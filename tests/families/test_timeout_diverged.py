@@ -50,3 +50,23 @@ def test_what_a_limit_cut_short(tmp_path: Path, loss: Callable[[int], float], co
 
     assert (told.code, told.confidence >= 0.8) == (code, True)
     assert {one.finding.code for one in told.findings} >= {"F3"}
+
+
+def evaluated(epochs: list[int]) -> str:
+    told = "".join(f"Epoch {n}: val_loss {2 / (1 + n):.4f} (12.2 min)\n" for n in epochs)
+    return told + "TERM_RUNLIMIT: job killed after reaching LSF run time limit.\nExited\n"
+
+
+@pytest.mark.parametrize(
+    ("epochs", "code"),
+    [([*range(1, 30)], "F3"), ([1, 2], None), ([5, 6, 7, 1, 2], None)],
+    ids=["one after the other", "two", "out of their order"],
+)
+def test_epochs_alone_are_weak_progress(
+    tmp_path: Path, epochs: list[int], code: str | None
+) -> None:
+    (tmp_path / "job.log").write_text(evaluated(epochs))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code if verdict.state == "found" else None) == code
+    assert verdict.confidence < 0.8

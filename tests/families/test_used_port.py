@@ -59,3 +59,43 @@ def test_a_port_that_is_not_why(tmp_path: Path, port: str, given: dict[str, obje
     verdict = judged(tmp_path, FLAP.format(port), **given)  # type: ignore[arg-type]
 
     assert verdict.code != "C5" or verdict.confidence < 0.5
+
+
+GLOO = (
+    "RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection reset by peer"
+    " [10.4.0.2]:40112\n"
+)
+DOWN = "Feb 03 05:10:{1:02d} {0} kernel: igb 0000:05:00.0 eno2: igb: eno2 NIC Link is Down\n"
+UP = "Feb 03 05:10:40 {0} kernel: igb 0000:05:00.0 eno2: NIC Link is Up 1000 Mbps\n"
+
+
+def over_gloo(folder: Path, behind: str, *, between: str = "") -> Verdict:
+    (folder / "train.log").write_text(
+        STEPS + RAISED.split("KeyError")[0] + GLOO + between + behind
+    )
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_a_port_that_gloo_had(tmp_path: Path) -> None:
+    """Gloo knows nothing but sockets, and names no port."""
+    verdict = over_gloo(tmp_path, DOWN.format("gn-b7", 4))
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("C5", True)
+    assert [place.host for place in verdict.culprits] == ["gn-b7"]
+
+
+@pytest.mark.parametrize(
+    ("behind", "between"),
+    [
+        (DOWN.format("gn-b7", 4) + UP.format("gn-b7"), ""),
+        (DOWN.format("gn-b7", 4), "the other job's lines\n" * 20),
+        (DOWN.format("gn-b7", 4) + DOWN.format("gn-b8", 6), ""),
+    ],
+    ids=["it came back", "far away", "ports of two hosts"],
+)
+def test_a_port_that_gloo_need_not_have_had(tmp_path: Path, behind: str, between: str) -> None:
+    verdict = over_gloo(tmp_path, behind, between=between)
+    places = [place.host for place in verdict.culprits]
+
+    assert verdict.code not in ("A3", "A1")
+    assert verdict.code != "C5" or not places or verdict.confidence < 0.79

@@ -154,3 +154,24 @@ def test_tries_that_may_have_been_over(
     tmp_path: Path, count: int, told: dict[str, str | int | tuple[int, ...]]
 ) -> None:
     assert labelled(tmp_path, count, **told).code != "C1"  # type: ignore[arg-type]
+
+
+MASTER = "LAUNCH WARNING {at:%Y-%m-%d %H:%M:%S},310 master not ready n1:41020, wait 3 sec to retry"
+
+
+@pytest.mark.parametrize(
+    ("minutes", "behind", "code"),
+    [(25, "", "C1"), (4, "", None), (25, STEPS, None)],
+    ids=["to the end", "for minutes", "steps follow"],
+)
+def test_a_master_that_is_never_ready(
+    tmp_path: Path, minutes: int, behind: str, code: str | None
+) -> None:
+    tries = [MASTER.format(at=BEGAN + timedelta(minutes=minute)) for minute in range(minutes)]
+    (tmp_path / "node1.log").write_text(
+        "\n".join(["LAUNCH INFO nnodes: 2", *tries]) + "\n" + behind
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code if verdict.code == "C1" else None) == code
+    assert verdict.confidence < 0.8

@@ -31,6 +31,7 @@ import re
 from dataclasses import replace
 
 from flatline.facts import Facts
+from flatline.judging.by_words import names_a_card
 from flatline.judging.claims import claim, number
 from flatline.judging.echoes import echo_claim
 from flatline.judging.kills import own_exits
@@ -113,6 +114,7 @@ def judge(facts: Facts) -> Judgement:
         cannot_decide=(
             "Which setting to change: the log does not hold the memory plan of the run.",
             *((_WHOSE,) if own else ()),
+            *((_WHICH,) if _unnamed(found) else ()),
         ),
         actions=(
             *((leave_out(facts, hosts),) if elsewhere else ()),
@@ -149,7 +151,9 @@ def _fix(facts: Facts, found: Lead) -> Action:
     """The signature's advice, unless it is JAX's and the program TensorFlow's: both print what
     XLA says."""
     signature = found.first.signature
-    if signature is not None and signature.origin == "jax" and _under_tensorflow(facts, found):
+    if signature is None:
+        return Action("fix", _LESS)
+    if signature.origin == "jax" and _under_tensorflow(facts, found):
         return Action("fix", _TENSORFLOW)
     return fix(found, _LESS)
 
@@ -198,6 +202,13 @@ _WHOSE = (
     "Whose the other processes on the card are: several, or several ranks on one card, are as"
     " likely ranks of this run that all chose the same GPU."
 )
+_WHICH = "Whether it was a GPU's memory or the host's: the exception does not say."
+
+
+def _unnamed(found: Lead) -> bool:
+    """Whether nothing but an exception's own words tell of memory, and not of whose."""
+    crash = found.first.crash
+    return found.first.signature is None and crash is not None and not names_a_card(crash)
 
 
 def _of_the_run(found: Lead) -> bool:

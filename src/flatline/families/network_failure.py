@@ -40,7 +40,7 @@ from flatline.judging.group_setup import lost_in_the_making
 from flatline.judging.signed import signed
 from flatline.judging.steering import leave_out
 from flatline.judging.used_port import UsedPort, used_port
-from flatline.model import Action, Finding, Judgement, LogCite, Match, Place
+from flatline.model import Action, Claim, Finding, Judgement, LogCite, Match, Place
 
 CODE = "C5"
 NAME = "network-failure"
@@ -199,13 +199,20 @@ def _by_its_link(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Find
 
 
 def _over_it(facts: Facts, found: Finding, port: UsedPort) -> Finding:
-    """The finding with the port that NCCL says it uses."""
+    """The finding with the port that NCCL says it uses, or that Gloo must have used."""
     places = () if port.place is None else (port.place,)
     blamed = _at_fault(facts, found, places, [port.failure], ()) if places else found
-    used = claim("NCCL says that its sockets go over that port", port.uses)
+    used: tuple[Claim, ...] = ()
+    if port.named:
+        used = (claim("NCCL says that its sockets go over that port", port.uses),)
+        strength, cannot = OVER_IT, blamed.cannot_decide
+    else:
+        strength = BY_PORT
+        cannot = (*blamed.cannot_decide, "Whether Gloo's connections went over that port: none of"
+                  " its lines names one.")  # fmt: skip
     lost = claim("Peers were lost in the same breath", *port.lost[:2])
-    return replace(blamed, strength=max(blamed.strength, OVER_IT), most=OVER_IT_MOST,
-                   shows=(*blamed.shows, used, lost))  # fmt: skip
+    return replace(blamed, strength=max(blamed.strength, strength), most=OVER_IT_MOST,
+                   shows=(*blamed.shows, *used, lost), cannot_decide=cannot)  # fmt: skip
 
 
 def _beside(own: Failure, peers: Sequence[Failure]) -> bool:

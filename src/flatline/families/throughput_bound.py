@@ -420,6 +420,7 @@ def _serialised(facts: Facts) -> Finding | None:
     if found.costs is None:
         return _unweighed(facts, found.said)
     doubt = " A loader that is late leaves the same gaps." if found.gaps else (
+        " Whether all else was the same then the log alone says." if found.told else
         " A small or memory-bound model draws little power too.")  # fmt: skip
     without = _without(facts)
     return Finding(

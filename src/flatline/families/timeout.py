@@ -51,6 +51,9 @@ PAUSED = 0.5
 likely."""
 UNDATED, UNACCOUNTED = 0.75, 0.45
 """Both the log and the record say that the limit was met; neither, that steps were made then."""
+EPOCHS, BY_EPOCHS = 3, 0.5
+"""Evaluations of one epoch after the other: what each cost, and how long ago the last was, they do
+not say.  As weak as two drawings of a bar."""
 ONE_BAR = 0.45
 """One drawing of a bar, kept: that it had moved until then, and nothing of how long it stood."""
 DIVERGED = "diverged"
@@ -90,7 +93,7 @@ def judge(facts: Facts) -> Judgement:
         return _finding(facts, ends, shown, sure, seen)
     track = facts.main_track(facts.last.n)
     if track is None:
-        return _by_bar(facts, ends)
+        return _by_bar(facts, ends) or _by_epochs(facts, ends)
     known = laid(facts)
     if known is not None:
         return _by_steps(facts, ends, known)
@@ -148,6 +151,20 @@ def _by_bar(facts: Facts, ends: list[Cite]) -> Finding | None:
     told = _finding(facts, ends, shown, ONE_BAR, None, most=ONE_BAR)
     went = f"a bar had gone steadily to {step} of {planned} when it was last drawn"
     return replace(told, summary=f"The time limit ended the run; {went}", implies=())
+
+
+def _by_epochs(facts: Facts, ends: list[Cite]) -> Finding | None:
+    """What is told of epochs alone, one after the other, is weak progress."""
+    told: dict[float, Cite] = {}
+    for marker in facts.markers_of("eval"):
+        epoch = marker.progress.epoch
+        if marker.attempt == facts.last.n and epoch is not None:
+            told.setdefault(epoch, marker.cite)
+    if len(told) < EPOCHS or list(told) != sorted(told):
+        return None
+    first, *_, last = told.values()
+    text = f"Evaluations were printed of {len(told)} epochs, up to epoch {max(told):g}"
+    return _finding(facts, ends, claim(text, first, last), BY_EPOCHS, None, most=UNDATED)
 
 
 def _kept_its_pace(bar: Progress) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from flatline.facts import Facts
 from flatline.judging.begun import at_nought, in_the_making
+from flatline.judging.by_words import OPEN, by_words
 from flatline.judging.cut_off import cut_off
 from flatline.judging.frames import above, asked_for, kind_of_any
 from flatline.judging.handles import not_started
@@ -152,7 +153,23 @@ def _no_checkpoint(
 
 
 def unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
-    """Family, class and strength of an exception no signature knows."""
+    """Family, class and strength of an exception no signature knows: by its own words, where
+    these tell of more than the program, or by its phase, its type and its frames."""
+    family, fault_class, strength = _of_the_program(facts, crash, begun)
+    told = by_words(crash, begun)
+    if told is None:
+        return family, fault_class, strength
+    strength = min(strength, told.strength)
+    if told.family:
+        return told.family, None, strength
+    if family == "A3":
+        fault_class = None if told.strength == OPEN else told.late_class or fault_class
+    return family, fault_class, strength
+
+
+def _of_the_program(
+    facts: Facts, crash: Crash, begun: bool | None
+) -> tuple[str, str | None, float]:
     said = crash.exception or (crash.chain[-1][0] if crash.chain else "")
     fresh = not begun or facts.steps_before(crash.cite, crash.attempt) == 1
     if fresh and (state_does_not_fit(crash) or found_none(crash)):

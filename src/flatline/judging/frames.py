@@ -73,7 +73,8 @@ _READS_DATA = re.compile(
     r"|_?(?:load|read|parse|prepare)_(?:\w+_)?features?)$|(?:verify|validate)_(?:\w+_)?data\w*$"
 )
 _PREPARES = re.compile(
-    r"_?(?:load|get|prepare|build|make|create)_(?:\w+_)?(?:data|datasets?|dataloaders?|corpus)$"
+    r"_?(?:load|get|prepare|build|make|create|generate)_(?:\w+_)?"
+    r"(?:data|datasets?(?:_groups?)?|dataloaders?|corpus)(?:_(?:by|from|for|of)_\w+)?$"
 )
 _READS_A_SET = re.compile(
     r"_?read_(?!\w*(?:arg|opt|conf|cfg|setting|model|weight|param|state|env|version))\w+$"

@@ -61,6 +61,12 @@ _CAME_TO = re.compile(
     r"\b(?:iter(?:ation)?|step)s?[ :=#_]{1,3}0{0,9}([1-9]\d{0,2}(?:,\d{3}){1,3}|[1-9]\d{0,8})\b"
 )
 """How far a script says that the run before this one had come."""
+_GOES_ON_AT = re.compile(
+    r"(?i)\b(?:continuation|resumption) (?:no\.? ?|# ?)?[1-9]\d{0,3}\b"
+    r"[^\n]{0,40}?\b(?:was|left(?: off)?|stopped|ended|stood|got|came) (?:at|to)"
+    r" (?:(?:iter(?:ation)?|step) )?([1-9]\d{0,2}(?:,\d{3}){1,3}|[1-9]\d{1,8})\b"
+)
+"""That it goes on and how far that before it came, in one: a number that counts, and a step."""
 _SAYS_IT_GOES_ON = re.compile(
     r"(?i)\b(?:continu|resum)(?:e|es|ed|ing)\b(?: \w+){0,3} (?:from|at|with) [^\n]{0,40}"
     r"\b(?:checkpoint|ckpt|iteration|step|there)\b"
@@ -294,6 +300,10 @@ def said_to_go_on(facts: Facts) -> tuple[tuple[LogCite, ...], int] | None:
     head = enumerate(facts.lines(track.source, first, end - first), first)
     lines = [(n, text) for n, text in head if not _DOUBTS.search(text)]
     told = [(n, text, found[1]) for n, text in lines if (found := _CAME_TO.search(text))]
+    alone = [(n, text, found[1]) for n, text in lines if (found := _GOES_ON_AT.search(text))]
+    if alone:
+        at, text, step = alone[-1]
+        return (LogCite(track.source, at, text, track.place),), int(step.replace(",", ""))
     if not told:
         return None
     at, text, step = told[-1]

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
+from math import isfinite
+from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
@@ -24,19 +27,29 @@ together cost less than a tenth."""
 ALIKE = 0.9
 """Of the busiest GPU's share the least busy one's: the setting is every rank's."""
 SHOWN = 3
+SLOWER, HEAD, LEAST = 1.3, 400, 10
+"""Times what a log tells that the same work took elsewhere, which is far more than repeats differ
+by; lines in which that is looked for, and steps of this run."""
+_ELSEWHERE = re.compile(
+    r"(?i)\b(?:baseline|previous(?:ly)?|last (?:week|month|run|time)|usual(?:ly)?|normally"
+    r"|without)\b[^\n]{0,100}?(?<![\w.])(\d{1,6}(?:\.\d{1,6})?) ?(ms|s|sec)"
+    r"(?: ?/ ?| per )(?:step|it|iter(?:ation)?)\b"
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Launches:
     """
     Lines that show the setting, and what it costs: a claim that shows it, nothing known (None),
-    or nothing to speak of (`cheap`).  `gaps`: it is shown by gaps on every GPU.
+    or nothing to speak of (`cheap`).  `gaps`: it is shown by gaps on every GPU; `told`: by what
+    the log says that the same took elsewhere.
     """
 
     said: tuple[LogCite, ...]
     costs: Claim | None = None
     gaps: bool = False
     cheap: bool = False
+    told: bool = False
 
 
 def launches(facts: Facts) -> Launches | None:
@@ -47,14 +60,39 @@ def launches(facts: Facts) -> Launches | None:
 def _launches(facts: Facts) -> Launches | None:
     said = tuple(m.cite for m in facts.tagged("launch-blocking") if m.attempt == facts.last.n)
     known = pace(facts)
-    if not said or known is None:
+    if not said:
         return None
+    if known is None:
+        costs = _than_told(facts)
+        return None if costs is None else Launches(said, costs, told=True)
     begins, ends = map(int, known.span)
     window = f"[{max(1, int(ends - begins))}s]"
     found = _gaps(facts, said, window, ends)
     if found is not None and found.gaps:
         return found
     return _power(facts, said, window, ends) or found or Launches(said)
+
+
+def _than_told(facts: Facts) -> Claim | None:
+    """That steps take far longer than the log says, before the first of them, that they took
+    without the setting or at another time."""
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        return None
+    span = track.of_attempt(facts.last.n)
+    each = [track.step_s[i] for i in span if isfinite(track.step_s[i])]
+    first = track.lines[span[0]]
+    if len(each) < LEAST or first < 2:
+        return None
+    begin = max(1, first - HEAD)
+    for line, text in enumerate(facts.lines(track.source, begin, first - begin), begin):
+        if found := _ELSEWHERE.search(text):
+            seconds = float(found[1]) / (1e3 if found[2] == "ms" else 1)
+            if 0 < seconds * SLOWER <= median(each):
+                said = f"A step takes {median(each):.3g} s, and by the log's own words took"
+                cites = LogCite(track.source, line, text), facts.point(track, span[-1]).cite
+                return claim(f"{said} {seconds:.3g} s otherwise", *cites)
+    return None
 
 
 def _gaps(facts: Facts, said: tuple[LogCite, ...], window: str, time: float) -> Launches | None:

@@ -11,8 +11,9 @@ from flatline.model import Finding, LogCite
 NEIGHBOURS = 64
 """Lines in which the ranks of a host tell that its device failed."""
 KERNELS = ("kernel", "nvidia", "amdgpu")
-STATES = ("cuda-gpu-lost",)
-"""What a tool of the driver says of a card whenever it is asked: it was lost before."""
+STATES = ("cuda-gpu-lost", "slurm-oom-kill")
+"""What a tool of the driver says of a card whenever it is asked, and slurmstepd of the kernel's
+kills once their step is over: they were before."""
 OF_ONE_PROCESS = ("A2", "A3", "B1", "B2")
 """Families whose line is the death of the process that wrote it; its peers' lines follow from it
 however late it is written out."""

@@ -30,6 +30,14 @@ _TIMED = re.compile(
     r"(?:[ _](?:time|wait)(?:_m?s)?\b|_m?s\b|[ :=]{1,4}[0-9.]{1,12} ?m?s(?:ec)?\b)"
 )
 """What says that it is a time: a share, a size and a loss may be called so as well."""
+_BOTH = re.compile(
+    r"(?i)\b(?:bwd|backward) ?[+&/] ?(?:all[-_ ]?reduce|(?:grad[-_ ]?)?sync|comm(?:unication)?)\b"
+    r"[ :=]{1,4}([0-9]{1,9}(?:\.[0-9]{1,9})?)"
+)
+_FORWARD = re.compile(r"(?i)\b(?:fwd|forward)[ :=]{1,4}([0-9]{1,9}(?:\.[0-9]{1,9})?)")
+BACKWARD = 3.0
+"""Times the forward pass: what the backward one computes takes twice as long, and once more where
+activations are computed anew."""
 _PART = re.compile(r"\b([a-z][\w-]*) ?\.{0,80}: \(?([0-9]{1,12}(?:\.[0-9]{1,12})?)")
 _REDUCED = re.compile(
     r"(?:bwd|backward)_allreduce(_microstep)?|backward-(?:params-)?all-?reduce|all-grads-sync"
@@ -88,14 +96,32 @@ def _of_steps(facts: Facts) -> Reduction | None:
         waits = own if not waits else {s: min(waits[s], own[s]) for s in waits.keys() & own.keys()}
     span = [i for i in main.of_attempt(facts.last.n) if main.steps[i] in waits][1:]
     each = by_clock(main, span)
-    told = [(1e3 * waits[main.steps[i]], 1e3 * whole, facts.point(main, i).cite) for i in span
-            if isfinite(whole := main.step_s[i] if isfinite(main.step_s[i]) else each)
-            and waits[main.steps[i]] <= whole]  # fmt: skip
+    cites = {i: facts.point(main, i).cite for i in span}
+    told = [
+        (1e3 * beyond, 1e3 * whole, cites[i])
+        for i in span
+        if isfinite(whole := main.step_s[i] if isfinite(main.step_s[i]) else each)
+        and waits[main.steps[i]] <= whole
+        and (beyond := _beyond_computing(cites[i].text, waits[main.steps[i]])) is not None
+    ]
     if len(told) < LEAST_STEPS or 2 * len(told) < len(span):
         return None
-    if not all(_TIMED.search(cite.text) for *_, cite in told[:LEAST_STEPS]):
+    if not all(
+        _TIMED.search(cite.text) or _BOTH.search(cite.text) for *_, cite in told[:LEAST_STEPS]
+    ):
         return None
     return _sum(told, least=len(tracks) > 1 and len(tracks) == facts.world_size)
+
+
+def _beyond_computing(text: str, seconds: float) -> float | None:
+    """Of a time that is told of the backward pass and the reduction in one, what no backward pass
+    takes by that of the forward one, where it is told."""
+    both, forward = _BOTH.search(text), _FORWARD.search(text)
+    if both is None:
+        return seconds
+    if forward is None or not float(both[1]):
+        return None
+    return seconds * max(0.0, 1 - BACKWARD * float(forward[1]) / float(both[1]))
 
 
 def _tells(facts: Facts, track: Track) -> bool:

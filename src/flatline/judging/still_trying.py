@@ -19,7 +19,7 @@ from flatline.judging.named_logs import host_of_log
 from flatline.logs.clock import Clock
 from flatline.model import Claim, LogCite, Match, Place
 
-RETRIED = "c10d-store-retry"
+RETRIED = ("c10d-store-retry", "paddle-master-awaited")
 LEAST = timedelta(minutes=10)
 """Stores are there within minutes; c10d itself waits for ten at most unless told otherwise
 (`default_pg_timeout` of torch.distributed)."""
@@ -32,7 +32,8 @@ of the run's length, what such tries of a host's processes, one for each GPU, ad
 faster, and fewer may have been over long before."""
 _GAVE_UP = re.compile(r"errno: 110\b")
 _NO_WAY = re.compile(r"(?i)errno: (?:101|110|111|113)\b|no route to host|connection refused"
-                     r"|network is unreachable|timed out|retrying \(try=\d")  # fmt: skip
+                     r"|network is unreachable|timed out|retrying \(try=\d"
+                     r"|master not ready")  # fmt: skip
 """Unreachable, timed out, refused, no route (Linux, errno.h); not an address family that is
 closed."""
 
@@ -53,7 +54,7 @@ def still_trying(facts: Facts) -> Trying | None:
         return None
     tries: dict[str, list[Match]] = {}
     for match in facts.matches:
-        if match.signature.id == RETRIED and match.attempt == facts.last.n and (
+        if match.signature.id in RETRIED and match.attempt == facts.last.n and (
             _NO_WAY.search(match.cite.text)
         ):  # fmt: skip
             tries.setdefault(match.cite.source, []).append(match)

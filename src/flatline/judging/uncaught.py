@@ -6,6 +6,7 @@ import re
 from dataclasses import replace
 
 from flatline.facts import Facts
+from flatline.judging.by_words import by_words
 from flatline.model import Crash, Place
 
 _SHARED = re.compile(r"/shared_memory\.py|/base/shared/|_posixshmem|\bSharedMemory\(|/dev/shm")
@@ -57,6 +58,9 @@ def uncaught(crash: Crash) -> str:
         return (
             "It was memory that processes of one host share: too little, or left by another run."
         )
+    told = by_words(crash)
+    if told is not None and told.family == "C6":
+        return f"{crash.exception or 'An exception'} says in its own words that storage failed it"
     if crash.exception:
         return f"{crash.exception} was raised and not caught"
     if crash.chain:
