@@ -152,11 +152,14 @@ def _no_checkpoint(
     return ("A3" if begun else "A1", "data") if of_data(crash) else None
 
 
+_PROGRAMS = ("A1", "A3")
+
+
 def unsigned(facts: Facts, crash: Crash, begun: bool | None) -> tuple[str, str | None, float]:
     """Family, class and strength of an exception no signature knows: by its own words, where
     these tell of more than the program, or by its phase, its type and its frames."""
     family, fault_class, strength = _of_the_program(facts, crash, begun)
-    told = by_words(crash, begun)
+    told = by_words(crash, begun) if family in _PROGRAMS else None
     if told is None:
         return family, fault_class, strength
     strength = min(strength, told.strength)

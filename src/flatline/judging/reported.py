@@ -10,6 +10,7 @@ from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
+from flatline.judging.throughput import course, course_in_order
 from flatline.model import Claim, Match, Place
 
 REPORT, SCORE, STOPPED = "resiliency-straggler", "resiliency-score", "resiliency-stopped"
@@ -44,7 +45,7 @@ class Reported:
 def reported(facts: Facts) -> Reported | None:
     """None where reports name now these ranks and now those; where they are few or do not reach
     over most of the run, and the program did not end it for them, too."""
-    reports = _reports(facts) or _tables(facts)
+    reports = _reports(facts) or ([] if _became_slower(facts) else _tables(facts))
     told = [match for match, _ in reports]
     stop = _stopped(facts, told)
     counts = Counter(rank for _, ranks in reports for rank in ranks)
@@ -95,6 +96,12 @@ def _most(facts: Facts, which: str) -> list[Match]:
         if match.signature.id == which and match.attempt == facts.last.n:
             logs.setdefault(match.cite.source, []).append(match)
     return max(logs.values(), key=len, default=[])
+
+
+def _became_slower(facts: Facts) -> bool:
+    """Then a rank that has always been behind is not what made it so."""
+    run = course(facts) or course_in_order(facts)
+    return run is not None and bool(run.slow)
 
 
 def _tables(facts: Facts) -> list[tuple[Match, set[int]]]:
