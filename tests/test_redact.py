@@ -210,3 +210,12 @@ def test_a_value_that_ends_at_a_carriage_return(line: str, after: str) -> None:
     """As it would at the end of the line."""
     secret = "Zk91b2kEdTN95Z4"
     assert secret not in mask(line.format(secret) + after)
+
+
+@pytest.mark.parametrize("after", ["; run", " && run", "ValueError: no such key", " # mine"])
+def test_a_value_that_setenv_gives_is_masked_whatever_follows(after: str) -> None:
+    """The C shell's command has no other reading; of other lines a name may begin a sentence."""
+    secret = "Zk91b2kEdTN95Z4"
+    assert secret not in mask(f"+ setenv X_TOKEN {secret}{after}")
+    assert mask("HF_TOKEN is not set") == "HF_TOKEN is not set"
+    assert mask("setenv PATH /opt/bin") == "setenv PATH /opt/bin"

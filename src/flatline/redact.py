@@ -101,6 +101,7 @@ _COMMANDS = re.compile(
     r"|\b(?:auth\s?=\s?|httpbasicauth)\(\s?['\"][^'\"\n]{1,100}['\"],\s?['\"]"
     r"|(?:\b(?:setenv|export)\s{1,3}|^|(?<=\r))"
     r"(?-i:[A-Z][A-Z0-9_]{0,60}(?:TOKEN|KEY|SECRET|PASSWORD|PASS))[ \t]{1,8}(?=\S+(?:\r|$))"
+    r"|\bsetenv\s{1,3}(?-i:[A-Z][A-Z0-9_]{0,60}(?:TOKEN|KEY|SECRET|PASSWORD|PASS))[ \t]{1,8}"
     r"|(?:^|(?<=\r))\s{0,8}password[ \t]{1,8}(?=\S+(?:\r|$)))(?!-)[^\s'\"<]++",
     re.MULTILINE,
 )

@@ -61,3 +61,40 @@ def test_a_warm_up_that_is_longer_than_the_plan(tmp_path: Path, said: str) -> No
 )  # fmt: skip
 def test_near_misses(tmp_path: Path, said: str, rates: tuple[float, ...]) -> None:
     assert completed(tmp_path, said, rates=rates).code == "G1"
+
+
+ROSE = tuple(1e-6 * n for n in range(1, 31))
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "warmup_steps=2000",
+        "[NeMo W 2026-04-28 19:00:00] LR warmup_steps (500) is larger than max_steps (300)",
+    ],
+)
+def test_a_rate_that_only_rose_through_a_warm_up_that_is_stated(tmp_path: Path, said: str) -> None:
+    verdict = completed(tmp_path, said, rates=ROSE)
+
+    assert (verdict.code, verdict.fault_class) == ("E3", "warm-up")
+    assert "rose to the last step" in verdict.headline
+
+
+@pytest.mark.parametrize("said", ["lr 3e-5", "warmup_steps: 100"])
+def test_a_rate_that_only_rose_warns_where_no_warm_up_is_stated(tmp_path: Path, said: str) -> None:
+    """A schedule may have been meant so."""
+    verdict = completed(tmp_path, said, rates=ROSE)
+
+    assert verdict.code == "G1"
+    assert [f.finding.code for f in verdict.findings if f.finding.role == "warning"] == ["E3"]
+
+
+def test_a_rate_that_only_rose_over_a_part_of_the_plan_is_no_warning(tmp_path: Path) -> None:
+    """It is to go on."""
+    completed(tmp_path, "lr 3e-5", rates=ROSE)
+    log = tmp_path / "train.log"
+    log.write_text(log.read_text().replace("/300", "/20000").replace("steps 300", "steps 20000"))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code != "E3"
+    assert [f for f in verdict.findings if f.finding.code == "E3"] == []

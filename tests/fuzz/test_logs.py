@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+import pytest
 from hypothesis import strategies as st
 
 import planted
@@ -33,6 +34,7 @@ def test_one_log() -> None:
     campaign(logs(), 0.22, one)
 
 
+@pytest.mark.filterwarnings("ignore:Generating overly large repr")
 def test_wide_lines() -> None:
     """No pattern takes longer than its line."""
 

@@ -41,11 +41,13 @@ DECIDED_BY = (
 EXPLAINS: dict[str, str] = {}
 WARM_UP_POINTS = 8
 """A learning rate that only rose over so many printed values was still in its warm-up."""
+CARRIED_OUT = 0.9
+"""Of the plan: not every step is printed."""
 HEAD_LINES = 2_000
 """Above the first step: settings are printed there."""
 _WARM_UP = re.compile(
     r"(?i)(?<![a-z])warm[-_]?up(?:[_ -]?(?:num[_-]?)?(?:steps|iters|iterations|updates))?"
-    r"['\"]?(?:\s{0,3}[=:]\s{0,3}|\s\.{2,60}\s|\s)(\d{1,9})(?![\w.%])"
+    r"['\"]?(?:\s{0,3}[=:]\s{0,3}|\s\.{2,60}\s|\s\(?)(\d{1,9})(?![\w.%])"
 )
 """As settings are printed; a part of the run (0.03), tokens and samples are no steps."""
 _ON_PURPOSE = re.compile(r"(?i)bench|profil|smoke|debug|sanity|dry.?run|unit.?test|perf\b")
@@ -67,7 +69,9 @@ def judge(facts: Facts) -> Judgement:
     if planned >= FEW_STEPS and ran < FEW_STEPS:
         return None
     if planned >= FEW_STEPS and facts.disposition == "completed" and track is not None:
-        warming = _still_warming_up(facts, track) or _planned_within(facts, track, planned)
+        warming = _still_warming_up(facts, track, planned) or _planned_within(
+            facts, track, planned
+        )
         if warming is not None:
             return warming
     if planned >= FEW_STEPS:
@@ -157,9 +161,7 @@ def _planned_within(facts: Facts, track: Track, planned: int) -> Finding | None:
     """A run whose settings say that its warm-up is no shorter than what it was planned for."""
     span = track.of_attempt(facts.last.n)
     last = facts.point(track, span[-1])
-    head = facts.lines(track.source, 1, min(HEAD_LINES, track.lines[span[0]]))
-    said = [(int(found[1]), n, text) for n, text in enumerate(head, 1)
-            for found in _WARM_UP.finditer(text)]  # fmt: skip
+    said = _stated(facts, track)
     if not said or last.step is None or any(steps < planned for steps, *_ in said):
         return None
     rates = [track.lr[i] for i in span if track.lr[i] == track.lr[i]]
@@ -177,16 +179,32 @@ def _planned_within(facts: Facts, track: Track, planned: int) -> Finding | None:
     )  # fmt: skip
 
 
-def _still_warming_up(facts: Facts, track: Track) -> Finding | None:
-    """A run that ended as planned while its learning rate had only ever risen."""
+def _stated(facts: Facts, track: Track) -> list[tuple[int, int, str]]:
+    """The steps of warm-up that settings state, with line and text."""
+    first = track.lines[track.of_attempt(facts.last.n)[0]]
+    head = facts.lines(track.source, 1, min(HEAD_LINES, first))
+    return [(int(found[1]), n, text) for n, text in enumerate(head, 1)
+            for found in _WARM_UP.finditer(text)]  # fmt: skip
+
+
+def _still_warming_up(facts: Facts, track: Track, planned: int) -> Finding | None:
+    """A run that ended as planned while its learning rate had only ever risen: by the warm-up that
+    is stated; where none is, a schedule that was meant so does the same, and it is a warning."""
     span = [i for i in track.of_attempt(facts.last.n) if track.lr[i] == track.lr[i]]
     rates = [track.lr[i] for i in span]
     if len(rates) < WARM_UP_POINTS or any(b <= a for a, b in pairwise(rates)):
         return None
     first, last = facts.point(track, span[0]), facts.point(track, span[-1])
-    shows = claim(f"The learning rate rose from {rates[0]:g} to {rates[-1]:g} and never fell",
-                  first.cite, last.cite)  # fmt: skip
-    return _within(facts, last, (shows,))
+    stated = next((one for one in _stated(facts, track) if one[0] >= planned), None)
+    if stated is None and (last.step or 0) < CARRIED_OUT * planned:
+        return None  # it is to go on
+    cites: list[Cite] = [first.cite, last.cite]
+    if stated is not None:
+        cites.append(LogCite(track.source, stated[1], stated[2], track.place))
+    found = _within(facts, last, (
+        claim(f"The learning rate rose from {rates[0]:g} to {rates[-1]:g} and never fell", *cites),
+    ))  # fmt: skip
+    return found if stated else replace(found, role="warning", severity="warning")
 
 
 def _within(facts: Facts, last: Point, shows: tuple[Claim, ...]) -> Finding:
