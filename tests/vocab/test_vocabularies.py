@@ -116,6 +116,23 @@ def test_pressure_is_read_from_its_lower_bound_where_that_alone_is_kept() -> Non
         assert exporter.carriers["host_memory_pressure_seconds_total"].metric == metric
 
 
+def test_names_of_the_first_exporters_are_read() -> None:
+    """dcgm-exporter 1.x wrote a file that node_exporter served; 0.15 of that had no units."""
+    fields = ("sm_clock", "gpu_temp", "thermal_violation", "fi_prof_sm_active")
+    gpu = {f"dcgm_{name}": frozenset({"gpu", "uuid", "instance"}) for name in fields}
+    host = {f"node_{name}": frozenset({"instance"}) for name in ("memory_MemAvailable", "load1")}
+    old = next(v for v in vocabularies() if v.name == "dcgm-exporter-1")
+    node = next(v for v in vocabularies() if v.name == "node_exporter")
+
+    assert {*_bound({**gpu, **host})} == {"dcgm-exporter-1", "node_exporter"}
+    clocks, hosts = bind(old, gpu), bind(node, {**gpu, **host})
+    assert clocks is not None
+    assert hosts is not None
+    assert clocks.carriers["gpu_sm_clock_hertz"].scale == 1e6
+    assert clocks.labels["gpu"] == LabelRule("gpu", spells="index")
+    assert hosts.carriers["host_memory_available_bytes"].metric == "node_memory_MemAvailable"
+
+
 def test_two_spellings_of_a_host_are_a_gap() -> None:
     """A fleet half upgraded: what is left out is said."""
     dcgm = next(v for v in vocabularies() if v.name == "dcgm-exporter")

@@ -35,6 +35,8 @@ stay within 1.15 of it."""
 OF_ANOTHER_SCALE = 10.0
 """Times its first value: what rose so far had exploded. A judgement, between a detector's
 eightfold rise while boxes are first matched and the hundredfold one of too high a rate."""
+OVERSHOOTS = 10
+"""Points within which a leap comes to its peak."""
 LOST_SHARE = 0.25
 STUCK_RATIO, STUCK_SHARE = 1.25, 1 / 3
 """A level that was leapt to, above the best one and of the whole descent, and that is not fallen
@@ -134,11 +136,13 @@ def stayed_high(start: Level, best: Level, end: Level) -> bool:
 
 
 def stuck_since(numbers: Sequence[float], start: Level, best: Level, end: Level) -> int | None:
-    """Where a row leapt from about its best level to one far above it and did not fall again."""
+    """Where a row leapt from about its best level to one far above it and did not fall again; or
+    to less far above it, by a peak that no other data have."""
     lost = end.middle - best.middle
-    if best.middle <= 0 or end.middle < STUCK_RATIO * best.middle:
+    if best.middle <= 0 or lost < STUCK_SHARE * (start.middle - best.middle):
         return None
-    if lost < STUCK_SHARE * (start.middle - best.middle):
+    far = end.middle >= STUCK_RATIO * best.middle
+    if not far and (end.low <= best.high or end.middle < HELD_RATIO * best.middle):
         return None
     limit = (best.middle + end.middle) / 2
     first = len(numbers) - next((n for n, x in enumerate(reversed(numbers)) if x < limit), 0)
@@ -146,6 +150,16 @@ def stuck_since(numbers: Sequence[float], start: Level, best: Level, end: Level)
     if len(since) < SHAPE_POINTS or not before or median(before) - best.middle > lost / 4:
         return None
     settled = since[HEAD:]  # what it overshot by is no descent
+    if not far:
+        top = since.index(max(since))
+        down = next((n for n, x in enumerate(since) if n > top and x <= end.high), len(since))
+        settled = since[down:]
+        if (
+            since[top] < SPIKE_RATIO * end.middle
+            or len(settled) < SHAPE_POINTS
+            or top > OVERSHOOTS
+        ):
+            return None
     return None if trend(settled) < -TREND_Z or min(settled) < limit else first
 
 
