@@ -49,7 +49,7 @@ def add(name: str, folder: Path) -> None:
         for path in sorted(folder.glob("*/truth.toml")):
             truth = tomllib.loads(path.read_text("utf-8"))
             args = list(truth.get("args", ()))
-            job = args[args.index("--job") + 1] if "--job" in args else truth.get("job")
+            job = str(args[args.index("--job") + 1]) if "--job" in args else truth.get("job")
             base = path.parent / "baseline"
             beside = str(base) if base.is_dir() else None
             run = Request((str(path.parent / "run"),), job=job, baseline=beside)
