@@ -50,7 +50,7 @@ def nodes_of_its_pods(
     """The nodes of all pods of the job whose pods a run's lines or files name, where its ranks, as
     many as it says or NCCL's largest communicator has, fill them."""
     heard = {match.cite.place.host for match in matches} | {*files}
-    jobs = {_stem(name) for name in heard if name in nodes}
+    jobs = {_stem(name) for name in heard if name and name in nodes}
     held = dict.fromkeys(node for pod, node in nodes.items() if _stem(pod) in jobs)
     sizes = (m.groups.get(key, "") for m in matches for key in ("world_size", "comm_size"))
     world = max((int(size) for size in sizes if size.isdecimal()), default=0)
