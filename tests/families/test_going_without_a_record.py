@@ -65,12 +65,13 @@ def judged(
     measured_s: int = LASTED_S,
     odd: dict[int, float] | None = None,
     since_s: int = LASTED_S - 120,
+    end: datetime | None = None,
 ) -> Verdict:
     if told != "":
         (folder / "events.txt").write_text(told or events())
     (folder / "llm-worker-0.log").write_text(text or log(LASTED_S))
     (folder / "metrics.prom").write_text(metrics(measured_s, odd or {}, since_s))
-    return diagnose(collect(Request((str(folder),))))
+    return diagnose(collect(Request((str(folder),), end=end)))
 
 
 @pytest.mark.parametrize("dated", [True, False])
@@ -91,6 +92,15 @@ def test_where_one_ends_before_the_other(
 ) -> None:
     """What became of the run since only the other one could tell."""
     assert judged(tmp_path, text=log(log_s, dated=dated), measured_s=measured_s).code != "G1"
+
+
+@pytest.mark.parametrize(("measured_s", "code"), [(LASTED_S, "G1"), (LASTED_S + 900, None)])
+def test_where_what_was_asked_for_ends_before_what_is_known(
+    tmp_path: Path, measured_s: int, code: str | None
+) -> None:
+    """A server is asked for no more than the time up to a log's last line."""
+    end = BEGAN + timedelta(seconds=LASTED_S)
+    assert judged(tmp_path, measured_s=measured_s, end=end).code == code
 
 
 @pytest.mark.parametrize(

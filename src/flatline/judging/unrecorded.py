@@ -26,11 +26,11 @@ MOST_ROWS = 2_000
 _REASON = re.compile(r"\b(?:Normal|Warning)\s+(\w+)\s+\w+/[a-z0-9]")
 BEFORE_IT_RAN = frozenset(
     ("Scheduled", "Pulling", "Pulled", "Created", "Started", "SuccessfulCreate",
-     "FailedScheduling", "SuccessfulAttachVolume", "AddedInterface", "TriggeredScaleUp",
-     "NotTriggerScaleUp")
+     "SuccessfulCreatePod", "SuccessfulCreateService", "FailedScheduling",
+     "SuccessfulAttachVolume", "AddedInterface", "TriggeredScaleUp", "NotTriggerScaleUp")
 )  # fmt: skip
 """What events say of a pod until it runs (kubernetes/kubernetes pkg/kubelet/events, scheduler and
-controllers, cluster-autoscaler, multus)."""
+controllers, Kubeflow's trainer, cluster-autoscaler, multus)."""
 DRAWS = WORK[:2]
 """What falls where a GPU waits; utilisation does not."""
 INTERVALS, LEAST_S = 2.0, 120.0
@@ -81,11 +81,17 @@ def _started(facts: Facts) -> LogCite | None:
     return said[-1]
 
 
+def _read_on(facts: Facts, signal: str, end: float, length_s: int) -> bool:
+    """Whether a server, of which no more is read than up to a log's last line, knows more."""
+    later = instant(facts, f"count(count_over_time({signal}[{length_s}s]))", end + 2 * length_s)
+    return later is not None and bool(later.rows)
+
+
 def _working(facts: Facts, begins: float, ends: float, within_s: float) -> Claim | None:
     """That every GPU drew at the end about what it had drawn since the first step."""
     signal = next(filter(facts.measured, DRAWS), None)
     end, whole_s, last_s = float(int(ends)), int(ends - begins), int(within_s)
-    if signal is None or whole_s < 2 * last_s:
+    if signal is None or whole_s < 2 * last_s or _read_on(facts, signal, end, last_s):
         return None
     now, ever = (
         readings(instant(facts, f"avg_over_time({signal}[{length_s}s])", end))
