@@ -8,8 +8,8 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from flatline.collect.merging import merge
-from flatline.collect.pod_job import job_of
-from flatline.model import Job, Pod, RecordCite, Records
+from flatline.collect.pod_job import ASSIGNED, assigned, job_of, nodes_of_its_pods
+from flatline.model import NOWHERE, Job, LogCite, Match, Pod, RecordCite, Records, Signature
 
 BEGAN = datetime(2026, 1, 8, 4, 0, tzinfo=UTC)
 
@@ -107,3 +107,38 @@ def test_a_job_of_slurm_goes_first() -> None:
 
     assert [job.id for job in merged.jobs] == ["9"]
     assert [job.id for job in merge([Records(pods=(pod("a-worker-0", "Running"),))]).jobs] == ["a"]
+
+
+def said(number: int, which: str = "x", **groups: str) -> Match:
+    signature = Signature(which, "x", "marker", "", "", "", ("x",))
+    return Match(signature, LogCite("events.txt", number, "", NOWHERE), groups)
+
+
+def test_pods_and_the_nodes_they_were_given() -> None:
+    """By their name and by that without what is drawn; one that was given two has none."""
+    pods = {"llm-0-0-bbk2z": "wk1", "llm-0-1-qq9xz": "wk2", "ps-0": "wk3"}
+    told = [said(n, ASSIGNED, pod=pod, node=node) for n, (pod, node) in enumerate(pods.items())]
+    moved = said(9, ASSIGNED, pod="ps-0", node="wk4")
+
+    assert assigned([*told, said(7, pod="other", node="wk9")]) == pods | {
+        "llm-0-0": "wk1", "llm-0-1": "wk2"}  # fmt: skip
+    assert "ps-0" not in assigned([*told, moved])
+    anew = said(9, ASSIGNED, pod="llm-0-1-zz2bz", node="wk4")
+    assert "llm-0-1" not in assigned([*told, anew])
+
+
+@pytest.mark.parametrize(
+    ("own", "world", "held"),
+    [
+        ("llm-worker-0", "32", ("wk0", "wk1", "wk2", "wk3")),
+        ("llm-worker-0", "64", ()),  # more ranks than these nodes hold: some are not told of
+        ("llm-worker-0", "30", ()),
+        ("llm-worker-0", "", ()),
+        ("job", "32", ()),  # a log of no pod
+    ],
+)
+def test_the_nodes_of_all_pods_of_its_job(own: str, world: str, held: tuple[str, ...]) -> None:
+    """Those of other jobs beside them are none of its own."""
+    nodes = {f"llm-worker-{n}": f"wk{n}" for n in range(4)} | {"eval-worker-0": "wk9"}
+
+    assert nodes_of_its_pods(nodes, [said(1, comm_size=world)], [own, "train"]) == held

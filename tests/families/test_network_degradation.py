@@ -411,3 +411,16 @@ def test_where_errors_of_another_time_leave_what_is_sent_again(tmp_path: Path) -
     )
 
     assert (found.culprits, found.fault_class) == ((Place(host="n1"),), "retransmits")
+
+
+@pytest.mark.parametrize("lost", ["retrans_pkts", "retrans_timeout_events"])
+def test_an_adapter_of_efa_that_sends_again(tmp_path: Path, lost: str) -> None:
+    """Its counters stand under names of their own."""
+    metric = f"node_amazonefa_{lost}"
+    (found,) = findings(
+        judged(tmp_path, lambda host, at: 4 if host == 2 and middle(at) else 0, metric=metric)
+    )
+    assert found.culprits == (Place(host="n2"),)
+
+    steady = judged(tmp_path, lambda host, at: 4 if middle(at) else 0, metric=metric)
+    assert not any(one.role == "cause" for one in findings(steady))

@@ -180,3 +180,53 @@ def test_a_timeout_that_the_stacks_explain_is_sure_of_whom(tmp_path: Path) -> No
     found = verdict(tmp_path, steps() + timed_out, of_ranks(REDUCE, REDUCE, LOADER, REDUCE))
     assert (found.code, named(found)) == ("C2", [2])
     assert found.confidence >= 0.8
+
+
+def of_pods() -> str:
+    """Sixteen ranks in two pods of eight, with the number of each process, as NCCL prints them."""
+    events = "TIME   TYPE   REASON   OBJECT   MESSAGE\n" + "".join(
+        f"2026-10-18T08:00:0{n}Z  Normal  Scheduled  pod/{pod}"
+        f"  Successfully assigned ml/{pod} to pool-{n + 7}\n"
+        for n, pod in enumerate(("train-0-0-xk4bz", "train-0-1-xk5bz"))
+    )
+    ranks = "".join(
+        f"train-0-{pod}:{310 + n + 40 * pod}:9{n:02d} [{n}] NCCL INFO ncclCommInitRankConfig comm"
+        f" 0x5{n:x}a rank {8 * pod + n} nranks 16 cudaDev {n} nvmlDev {n} busId {n + 1}b000 commId"
+        " 0x77 - Init COMPLETE\n"
+        for pod in range(2)
+        for n in range(8)
+    )
+    return events + ranks
+
+
+@pytest.mark.parametrize(
+    ("asked", "pid", "culprit"),
+    [
+        ("kubectl exec train-0-1-xk5bz -c main -- py-spy dump --pid {}", 353, "rank 11 on pool-8"),
+        ("kubectl -n ml exec -it pod/train-0-1-xk5bz -- py-spy dump -p {}", 353,
+         "rank 11 on pool-8"),
+        ("py-spy dump --pid {}", 353, "rank 11 on pool-8"),  # no other has that number
+        ("kubectl exec train-0-1-xk5bz -- py-spy dump --pid {}", 999, "pool-8"),
+        ("kubectl exec train-0-0-xk4bz -- py-spy dump --pid {}", 353, "pool-7"),
+        ("py-spy dump --pid {}", 999, None),
+    ],
+)  # fmt: skip
+def test_the_rank_of_a_process_in_a_pod(
+    tmp_path: Path, asked: str, pid: int, culprit: str | None
+) -> None:
+    """By the pod that was asked for its stack, and the number of its process in NCCL's lines."""
+    shown = f"$ {asked.format(pid)}\n{dump(LOADER, pid)}\n"
+    shown += f"$ kubectl exec train-0-0-xk4bz -- py-spy dump --pid 310\n{dump(REDUCE, 310)}"
+    found = verdict(tmp_path, of_pods() + steps(), {"dumps": shown})
+
+    assert found.code == "C2"
+    assert [str(place) for place in found.culprits] == ([culprit] if culprit else [])
+    assert all(check.ok for check in verify(json.loads(render(found)), (str(tmp_path),)))
+
+
+def test_a_number_that_processes_of_two_pods_have(tmp_path: Path) -> None:
+    """Each container counts its processes anew."""
+    log = of_pods().replace("train-0-1:35", "train-0-1:31") + steps()
+    shown = f"$ py-spy dump --pid 313\n{dump(LOADER, 313)}\n{dump(REDUCE, 8)}"
+
+    assert verdict(tmp_path, log, {"dumps": shown}).culprits == ()

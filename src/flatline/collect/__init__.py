@@ -33,6 +33,7 @@ from flatline.collect.numbers import ENDLESS, OPEN, Numbers
 from flatline.collect.of_job import in_its_time, meant, of_job
 from flatline.collect.parent import Span, lay_before, to_be_read
 from flatline.collect.placing import placed
+from flatline.collect.pod_job import assigned, nodes_of_its_pods
 from flatline.collect.pool import Task, read_all
 from flatline.collect.runs import attempts, choose, how_a_try_ended, how_it_ended
 from flatline.collect.sharing import hold, shared
@@ -159,6 +160,8 @@ def read(
         found = of_job(found, rows, job_id or "", ids, unsure, gaps)
     logs = _logs([*found, *unsure], rows, gaps, on_progress, zone)
     found, logs = in_its_time(found, unsure, logs, rows, gaps)
+    given_to = assigned(m for *_, events in logs for m in events.matches)
+    records = replace(records, addresses={**given_to, **records.addresses})
     held, numbers = _numbers(request, found, gaps, records, rows, logs, origin)
     if zone is UTC and of_records is None:
         asked = None if request.start or request.end or origin else numbers.server
@@ -393,7 +396,8 @@ def _facts(read: Reading) -> Facts:
     job = rows[-1] if rows else None
     tries = sorted(set(fold.values()) or {0})
     told = matches, crashes, exits, tracks, markers
-    named = request.hosts or told_nodes(matches)
+    named = request.hosts or told_nodes(matches) or nodes_of_its_pods(
+        records.addresses, matches, (file.path.stem for file, *_ in logs))  # fmt: skip
     earlier = partial(how_a_try_ended, told)
     length = {file.source: events.lines for file, _, events in logs}
     ended = how_it_ended(job, *told, kernel, tries[-1], length)

@@ -8,9 +8,10 @@ makes it tell of none.  Pods that wait to be started say nothing of how a run en
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
-from flatline.model import Disposition, Job, Pod
+from flatline.model import Disposition, Job, Match, Pod
+from flatline.parsers._slurm import named_once
 
 _ENDS: dict[Disposition, frozenset[str]] = {
     "failed": frozenset(
@@ -30,6 +31,32 @@ _STEM = re.compile(
 _NUMBERED = re.compile(r"(?P<stem>[a-z0-9.-]{1,200}?)(?:-\d{1,4}){1,3}(?:-[a-z0-9]{5})?$")
 _DRAWN = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$")
 """What Kubernetes ends a name with that it draws (apimachinery/pkg/util/rand)."""
+
+ASSIGNED = "kubernetes-assigned"
+MOST_EACH = 8
+"""Ranks on a node: more, and the pods of some nodes are not told of.  Events are kept an hour."""
+
+
+def assigned(matches: Iterable[Match]) -> dict[str, str]:
+    """The nodes that pods were given, by the pods' names and by these without what is drawn, as
+    an indexed Job's are called within; none of those that were given two."""
+    told = [(m.groups["pod"], m.groups["node"]) for m in matches if m.signature.id == ASSIGNED]
+    return named_once([*told, *((_DRAWN.sub("", pod), node) for pod, node in told)])
+
+
+def nodes_of_its_pods(
+    nodes: Mapping[str, str], matches: Sequence[Match], files: Iterable[str]
+) -> tuple[str, ...]:
+    """The nodes of all pods of the job whose pods a run's lines or files name, where its ranks, as
+    many as it says or NCCL's largest communicator has, fill them."""
+    heard = {match.cite.place.host for match in matches} | {*files}
+    jobs = {_stem(name) for name in heard if name and name in nodes}
+    held = dict.fromkeys(node for pod, node in nodes.items() if _stem(pod) in jobs)
+    sizes = (m.groups.get(key, "") for m in matches for key in ("world_size", "comm_size"))
+    world = max((int(size) for size in sizes if size.isdecimal()), default=0)
+    each, left = divmod(world, len(held) or 1)
+    whole = len(jobs) == 1 and len(held) > 1 and not left and 0 < each <= MOST_EACH
+    return tuple(held) if whole else ()
 
 
 def job_of(pods: Sequence[Pod]) -> Job | None:

@@ -13,6 +13,8 @@ Told apart from:
     E1 loss-divergence, E2 resume-from-scratch, E3 undertrained: runs that end well and are wrong;
     each must be ruled out first.
     An undetermined run: no progress recognised, no end seen, or cancelled while sound.
+    A run without a record, whose log just ends: it goes on only where the events of its pods tell
+    of their start alone, and log, metrics and the GPUs' work reach to the same end.
     A slow one: where throughput slipped, or a device stood out, and it is not decided why or at
     what cost, it is healthy still, with little confidence.
 
@@ -43,7 +45,7 @@ from flatline.judging.level_kept import denoised, kept_level, policy_rewarded
 from flatline.judging.lone_worker import works_beside
 from flatline.judging.loss import curve
 from flatline.judging.own_work import longest
-from flatline.judging.pace import pace
+from flatline.judging.pace import Pace, pace
 from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
 from flatline.judging.printed_sizes import resized
 from flatline.judging.printed_waits import waits_least
@@ -61,6 +63,7 @@ from flatline.judging.throughput import (
 from flatline.judging.timeline import usual
 from flatline.judging.trained_step import trained_well
 from flatline.judging.uneven import uneven
+from flatline.judging.unrecorded import still_at_work
 from flatline.judging.unsettled import LEFT_OUT, unsettled
 from flatline.model import Cite, Claim, Finding, Job, Judgement, LogCite, Match, Step
 
@@ -99,6 +102,10 @@ MUCH_SLOWER = 0.95
 (docs/design/slow-runs.md)."""
 NEWS_INTERVALS = 5.0
 """Progress that is older than so many of its usual intervals has stopped, or its log has."""
+ROUNDED = 0.01
+"""Of the time that steps say they took together: by so much they may say too much."""
+NO_RECORD = 0.6
+STATE = "Whether it ended just as it was looked at: no record tells its state."
 LOADING_S = 240.0
 """From a job's start to its first step: containers, imports, weights.  A judgement: less than most
 take, so that a run which stood still for long is not taken for one that goes on."""
@@ -111,7 +118,9 @@ LONG_SHARE = 0.1
 def judge(facts: Facts) -> Judgement:
     """The planned end, progress, and the word of the scheduler or the program that it ended."""
     if facts.disposition == "running":
-        return _advancing(facts)
+        return None if facts.job is None else _advancing(facts, facts.job.cite)
+    if facts.disposition == "unknown":
+        return _unrecorded(facts)
     left_late = facts.disposition == "timeout" and facts.reached_plan and _done(facts)
     unsent = sent_in_vain(facts) if facts.disposition == "failed" else None
     apart = trained_well(facts)
@@ -301,11 +310,29 @@ def _pauses(facts: Facts, paused: Stood, named: Sequence[Pause]) -> tuple[Claim,
     return (claim(text, *ends),)
 
 
-def _advancing(facts: Facts) -> Finding | None:
+def _unrecorded(facts: Facts) -> Finding | None:
+    """A run that still goes as far as Kubernetes, its log and its GPUs tell."""
+    track, reckoned = facts.main_track(facts.last.n), lately(facts)
+    if track is None:
+        return None
+    seen, first = reckoned[0] if reckoned else pace(facts), track.of_attempt(facts.last.n)[0]
+    told = still_at_work(facts, seen, track.time(first))
+    found = None if told is None else _advancing(facts, told.cite)
+    if told is None or found is None:
+        return None
+    return replace(
+        found,
+        strength=NO_RECORD,
+        shows=(*found.shows, told.at_work),
+        cannot_decide=(*found.cannot_decide, STATE),
+    )
+
+
+def _advancing(facts: Facts, record: Cite) -> Finding | None:
     """A run that still goes, and whose last progress is no older than its pauses make it."""
-    track, job = facts.main_track(facts.last.n), facts.job
-    news = None if track is None or job is None else _news(facts, job)
-    if news is None or track is None or job is None:
+    track = facts.main_track(facts.last.n)
+    news = None if track is None else _news(facts, record)
+    if news is None or track is None:
         return None
     slow, run = _slow(facts), course_to_tell(facts)
     if slow is not None and run is not None and run.phases[-1].part < MUCH_LESS:
@@ -333,7 +360,7 @@ def _advancing(facts: Facts) -> Finding | None:
     )  # fmt: skip
 
 
-def _news(facts: Facts, job: Job) -> Claim | None:
+def _news(facts: Facts, record: Cite) -> Claim | None:
     """The last sign of progress, and that it is no older than its pauses make it: by its lines, or
     by its step counter in the metrics where they bear no times."""
     reckoned, dated = lately(facts), pace(facts)
@@ -345,16 +372,16 @@ def _news(facts: Facts, job: Job) -> Claim | None:
     if facts.now is None:
         return None
     if seen is None or seen.interval_s is None:
-        return _by_its_counter(facts, job)
+        return _by_its_counter(facts, record)
     silent_s = (facts.now - seen.at).total_seconds()
     at_most = since is not None and not isinstance(since, LogCite)
     if at_most and facts.measured("training_step"):
-        return _by_its_counter(facts, job)
+        return _by_its_counter(facts, record)
     loading_s = LOADING_S if at_most else 0.0
     if silent_s - loading_s > max(NEWS_INTERVALS * seen.interval_s, seen.pauses_s):
         return None
-    if since is not None and silent_s < -seen.interval_s:  # steps that took less than they say
-        return None
+    if since is not None and silent_s < -max(seen.interval_s, _rounded(seen, since)):
+        return None  # steps that took less than they say
     how = (
         "," if since is None
         else ", by what its steps say they took since a dated line," if isinstance(since, LogCite)
@@ -362,16 +389,22 @@ def _news(facts: Facts, job: Job) -> Claim | None:
     )  # fmt: skip
     text = (f"Its last progress is {max(0.0, silent_s):.0f} s old{how} and comes every"
             f" {seen.interval_s:.0f} s or so")  # fmt: skip
-    return claim(text, seen.last, since, job.cite)
+    return claim(text, seen.last, since, record)
 
 
-def _by_its_counter(facts: Facts, job: Job) -> Claim | None:
+def _rounded(seen: Pace, since: Cite) -> float:
+    """Seconds by which steps that are summed up since a line may say too much."""
+    begun = since.at if isinstance(since, LogCite) else None
+    return 0.0 if begun is None else ROUNDED * (seen.at - begun).total_seconds()
+
+
+def _by_its_counter(facts: Facts, record: Cite) -> Claim | None:
     found = counted(facts, NEWS_INTERVALS)
     if found is None:
         return None
     (rose, stands), within_s = found
     text = f"Its step counter rose {rose.value:.0f} times in the last {within_s:.0f} s"
-    return claim(text, rose, stands, job.cite)
+    return claim(text, rose, stands, record)
 
 
 def _median_gpu(facts: Facts, length_s: int, until: float) -> Cite | None:

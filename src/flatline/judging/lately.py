@@ -27,6 +27,8 @@ COUNTED_S, BEHIND = 120.0, 5
 it would be elsewhere."""
 POINT_S, MOST_POINTS = 15.0, 5_000
 """Seconds between looks at a counter, and so many of them at most."""
+LOOKED_BACK, STAMP_CHARS = 2_000, 200
+"""Lines above the last step, and where in one a stamp stands."""
 LEAST = 3
 """Points: an interval is told from no fewer."""
 
@@ -51,6 +53,7 @@ def lately(facts: Facts) -> tuple[Pace, Cite | None] | None:
     own = [cite for attempt, cite in said
            if attempt == facts.last.n and cite.source == track.source]  # fmt: skip
     dated = [cite for cite in own if cite.at and not cite.at_assumed and cite.line < last]
+    dated += _last_dated(facts, track, last)
     anchor = max(dated, key=lambda cite: cite.line, default=None)
     took = {b: (track.steps[b] - track.steps[a]) * track.step_s[b] for a, b in pairwise(span)}
     if (told := _line_below(facts, track, span[-RECENT:])) is not None:
@@ -67,6 +70,21 @@ def lately(facts: Facts) -> tuple[Pace, Cite | None] | None:
     usual = median(list(took.values())[-RECENT:])
     at = anchor.at + timedelta(seconds=seconds)
     return Pace(facts.point(track, span[-1]).cite, at, usual), anchor
+
+
+def _last_dated(facts: Facts, track: Track, line: int) -> list[LogCite]:
+    """The nearest line above this one that says when it was printed, which is when anything was
+    last said in its log; none where it says so in another zone's time."""
+    seen, clock = facts.last_seen.get(track.source), Clock()
+    first = max(1, line - LOOKED_BACK)
+    above = facts.lines(track.source, first, line - first, STAMP_CHARS) if seen else ()
+    for n in range(len(above) - 1, -1, -1):
+        if (stamp := clock.read(above[n])) is not None:
+            if stamp.at != seen:
+                return []
+            text = facts.text(track.source, first + n)
+            return [LogCite(track.source, first + n, text, track.place, stamp.at)]
+    return []
 
 
 def _since_its_start(facts: Facts, track: Track, span: range) -> tuple[Pace, Cite] | None:

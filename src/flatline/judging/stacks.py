@@ -14,7 +14,9 @@ from dataclasses import dataclass
 
 from flatline.facts import Facts
 from flatline.judging.claims import number
+from flatline.logs.places import OWNER
 from flatline.model import LogCite, Match, Place
+from flatline.rank_hosts import communicating
 
 MOST_LINES, MOST_FRAMES, HEAD_LINES = 400, 100, 8
 """Of a stack between those of other ranks; faulthandler itself stops at 100 frames."""
@@ -31,6 +33,9 @@ _NATIVE = re.compile(r" {4}\S")
 _LOCAL_RANK = re.compile(r"--local[-_]rank[= ](\d{1,4})\b")
 _BOOTSTRAP = re.compile(r"(?:Thread\.)?_bootstrap$")
 _FATAL = "Fatal Python error"
+_ASKED, ASKED_LINES = "py-spy dump", 2
+"""The command that dumped a process, and how near above it stands."""
+_OF_NCCL = re.compile(r":(\d{1,9}):\d{1,9} \[\d{1,3}\] NCCL INFO ")
 _NO_RANK = re.compile(
     r"(?:^|/)(?:torch/distributed/(?:elastic/|run\.py|launch)|torch/utils/data/_utils/worker\.py"
     r"|accelerate/commands/|deepspeed/launcher/|multiprocessing/resource_tracker\.py)"
@@ -74,9 +79,11 @@ def _stacks(facts: Facts) -> tuple[Stack, ...]:
         process = _process(facts, match)
         if process is None:
             continue
-        pid, command = process
+        pid, command, asked = process
         frames = tuple(_frames(facts, match))
         place = _place(facts, match, command)
+        if number(place) is None and pid:
+            place = _by_its_process(facts, pid, asked) or place
         known = number(place)
         key: object = known if known is not None else (match.cite.source, pid or n)
         if frames and not _BOOTSTRAP.search(frames[-1].function) and _is_rank(frames):
@@ -90,19 +97,21 @@ def _is_rank(frames: tuple[Frame, ...]) -> bool:
     return not any(_NO_RANK.search(frame.file) for frame in frames)
 
 
-def _process(facts: Facts, match: Match) -> tuple[str, str] | None:
-    """Number and command of a stack's process, each "" where it is not shown; None where it
-    crashed."""
+def _process(facts: Facts, match: Match) -> tuple[str, str, str] | None:
+    """Number and command of a stack's process and the line that asked for it, each "" where it is
+    not shown; None where it crashed."""
     source, line = match.cite.source, match.cite.line
     near = facts.at_line(source, line - CRASH_LINES, line)
     if any(_FATAL in one.cite.text for one in near if one.cite.place == match.cite.place):
         return None
     if match.signature.id == PY_SPY:
         first = max(1, line - HEAD_LINES)
-        for text in reversed(facts.lines(source, first, line - first, 400)):
-            if found := _PROCESS.search(text):
-                return found[1], found[2]
-    return "", ""
+        near_by = facts.lines(source, first, line - first, 400)
+        for n in range(len(near_by) - 1, -1, -1):
+            if found := _PROCESS.search(near_by[n]):
+                above = near_by[max(0, n - ASKED_LINES) : n]
+                return found[1], found[2], next((t for t in above if _ASKED in t), "")
+    return "", "", ""
 
 
 def _frames(facts: Facts, match: Match) -> Iterator[Frame]:
@@ -136,3 +145,19 @@ def _place(facts: Facts, match: Match, command: str) -> Place:
     if number(place) is None and local and len(facts.hosts) <= 1:
         return Place(host=place.host, rank=int(local[1]))
     return place
+
+
+def _by_its_process(facts: Facts, pid: str, asked: str) -> Place | None:
+    """The rank that NCCL printed under a process's number, on the host or in the pod whose stack
+    was asked for; where none is named, the one rank of that number."""
+    words = [word.removeprefix("pod/") for word in asked.split()]
+    named = (facts.node_of(name) for word in words for name in (word, OWNER.sub("", word)))
+    host = next((name for name in named if name in facts.hosts), None)
+    known = communicating(facts.matches, facts.hosts, facts.ranks, facts.world_size)
+    found = {
+        Place(host=facts.node_of(place.host or ""), rank=place.rank)
+        for place, _, cite in known
+        if (told := _OF_NCCL.search(cite.text)) and told[1] == pid
+    }
+    here = [place for place in found if host in (None, place.host)]
+    return here[0] if len(here) == 1 else Place(host=host) if host else None

@@ -121,7 +121,8 @@ def _together(
     """Where the runs of points begin and end that stand apart from all others: of any number of
     the highest or the lowest, those with the widest gap that make few runs. None where chance
     might make as few. With `beside` the points next to a run may lie in the gap, which must be
-    that part of the step without them."""
+    that part of the step without them. A few alone that lie further off than those of all runs, as
+    a first step does that compiles, are an incident and left out."""
     count = len(values)
     order = sorted(range(count), key=values.__getitem__)
     found: tuple[float, list[int]] = (0.0, [])
@@ -140,10 +141,14 @@ def _together(
             if gap <= max((beside or GAP) * step, found[0]):
                 continue
             runs = _runs(sorted(ranked[:many]))
-            if min(end - first for first, end in runs) < least:
+            lasting = [run for run in runs if run[1] - run[0] >= least]
+            odd = many - sum(end - first for first, end in lasting)
+            if not lasting or odd > max(1.0, SHARE * many):
                 continue
-            if count * _odds(count, many, len(runs)) <= chance:
-                found = gap, [edge for run in runs for edge in run]
+            if any(first <= at < end for at in ranked[:odd] for first, end in lasting):
+                continue
+            if count * _odds(count - odd, many - odd, len(lasting)) <= chance:
+                found = gap, [edge for run in lasting for edge in run]
     return found[1]
 
 

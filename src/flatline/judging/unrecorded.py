@@ -1,0 +1,115 @@
+"""
+A run whose state no record tells, but whose pods Kubernetes told of as they started.
+
+A log that ends may be that of a run that died without a word, or a copy that is older than it.
+Such a run still went on where its log, the metrics and its GPUs' work reach to the same end, and
+no event says that any pod was stopped, failed or done since.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import datetime
+from statistics import median
+
+from flatline.facts import Facts
+from flatline.judging.by_work import WORK
+from flatline.judging.claims import claim
+from flatline.judging.gpus import readings
+from flatline.judging.pace import Pace
+from flatline.judging.timeline import instant, usual
+from flatline.model import Claim, LogCite
+
+STARTED = "kubernetes-started"
+MOST_ROWS = 2_000
+_REASON = re.compile(r"\b(?:Normal|Warning)\s+(\w+)\s+\w+/[a-z0-9]")
+BEFORE_IT_RAN = frozenset(
+    ("Scheduled", "Pulling", "Pulled", "Created", "Started", "SuccessfulCreate",
+     "SuccessfulCreatePod", "SuccessfulCreateService", "FailedScheduling",
+     "SuccessfulAttachVolume", "AddedInterface", "TriggeredScaleUp", "NotTriggerScaleUp")
+)  # fmt: skip
+"""What events say of a pod until it runs (kubernetes/kubernetes pkg/kubelet/events, scheduler and
+controllers, Kubeflow's trainer, cluster-autoscaler, multus)."""
+DRAWS = WORK[:2]
+"""What falls where a GPU waits; utilisation does not."""
+INTERVALS, LEAST_S = 2.0, 120.0
+"""Of progress, within which the metrics and the log end: a step may be under way, and a level is
+told from some samples."""
+EACH, ALL = 0.8, 0.9
+"""Of what a GPU drew since the first step: each at the end, and the one in the middle.  What waits
+draws less than 0.8 of it (`spinning`).  A judgement."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unrecorded:
+    """The last word of a pod that started, and that the GPUs worked to the end."""
+
+    cite: LogCite
+    at_work: Claim
+
+
+def still_at_work(facts: Facts, seen: Pace | None, first: datetime | None) -> Unrecorded | None:
+    """None where any of it is not known, or the run is known to have ended; `seen` is its last
+    progress, `first` the moment of its first."""
+    if facts.job is not None or facts.disposition != "unknown" or facts.window is None:
+        return None
+    if facts.end_seen or facts.reached_plan or facts.crashes or len(facts.attempts) > 1:
+        return None
+    started = _started(facts)
+    if started is None or seen is None or seen.interval_s is None or facts.now is None:
+        return None
+    within_s = max(LEAST_S, INTERVALS * seen.interval_s)
+    last = facts.window[1]
+    if (max(facts.now, seen.at) - min(last, seen.at)).total_seconds() > within_s:
+        return None
+    begins = max(filter(None, (first, started.at, facts.window[0])))
+    told = _working(facts, begins.timestamp(), last.timestamp(), within_s)
+    return None if told is None else Unrecorded(started, told)
+
+
+def _started(facts: Facts) -> LogCite | None:
+    """The last event of a container that was started, where the same table tells of nothing that
+    comes later in a pod's life."""
+    said = [m.cite for m in facts.matches if m.signature.id == STARTED and m.cite.at is not None]
+    if not said or len({cite.source for cite in said}) != 1:
+        return None
+    rows = facts.lines(said[0].source, 1, MOST_ROWS, 400)
+    reasons = [found[1] for row in rows if (found := _REASON.search(row))]
+    if len(rows) == MOST_ROWS or "Started" not in reasons or {*reasons} - BEFORE_IT_RAN:
+        return None
+    return said[-1]
+
+
+def _read_on(facts: Facts, signal: str, end: float, length_s: int) -> bool:
+    """Whether a server, of which no more is read than up to a log's last line, knows more."""
+    later = instant(facts, f"count(count_over_time({signal}[{length_s}s]))", end + 2 * length_s)
+    return later is not None and bool(later.rows)
+
+
+def _working(facts: Facts, begins: float, ends: float, within_s: float) -> Claim | None:
+    """That every GPU drew at the end about what it had drawn since the first step."""
+    signal = next(filter(facts.measured, DRAWS), None)
+    end, whole_s, last_s = float(int(ends)), int(ends - begins), int(within_s)
+    if signal is None or whole_s < 2 * last_s or _read_on(facts, signal, end, last_s):
+        return None
+    now, ever = (
+        readings(instant(facts, f"avg_over_time({signal}[{length_s}s])", end))
+        for length_s in (last_s, whole_s)
+    )
+    if now is None or ever is None or now.rows.keys() != ever.rows.keys():
+        return None
+    part = [
+        (now.value(place, end) or 0.0) / level
+        for place in ever.rows
+        if (level := ever.value(place, end))
+    ]
+    if len(part) < len(ever.rows) or not part or min(part) < EACH or median(part) < ALL:
+        return None
+    cites = [
+        usual(facts, f"avg_over_time({signal}[{length_s}s])", end, f"the median GPU, {text}")
+        for length_s, text in ((last_s, "at the end"), (whole_s, "since the first step"))
+    ]
+    text = (f"In the last {last_s} s of the metrics every GPU was at {min(part):.0%} or more of"
+            " its mean since the first step")  # fmt: skip
+    return claim(text, *cites) if all(cites) else None
