@@ -57,14 +57,10 @@ def filled(
     """
     if facts.window is None or not facts.measured("gpu_memory_used_bytes"):
         return None
-    start, end = facts.window
-    at = at or facts.last.ended_at
-    moment = min(end, at) if at is not None and at > start else end
-    latest = moment if until is None else max(moment, min(end, until))
-    span_s = BEFORE_S + int((latest - moment).total_seconds())
+    moment, later_s = _when(facts, facts.window, at, until)
     hosts = {facts.node_of(place.host) for place in culprits if place.host}
     used, total = (
-        readings(instant(facts, f"max_over_time({one}[{span_s}s])", int(latest.timestamp())))
+        readings(instant(facts, f"max_over_time({one}[{BEFORE_S + later_s}s])", moment + later_s))
         for one in ("gpu_memory_used_bytes", "gpu_memory_total_bytes")
     )
     if used is None or (total is None and not said_bytes):
@@ -89,7 +85,7 @@ def filled(
     ]
     text = (
         f"{fullest} was {parts[fullest]:.0%} full within the {BEFORE_S // 60} minutes before"
-        f"{', or by its end' if latest > moment else ''}, by the exporter's numbers"
+        f"{', or by its end' if later_s else ''}, by the exporter's numbers"
     )
     room = all(parts[place] < ROOMY for place in parts if place != fullest)
     read = {facts.node_of(place.host or "") for place in parts}
@@ -105,6 +101,17 @@ def filled(
         )  # fmt: skip
     only = next(iter(nodes)) if len(nodes) == 1 and set(facts.hosts) <= nodes else None
     return Filled(tuple(full), claim(text, *cites), alone, alike, only)
+
+
+def _when(
+    facts: Facts, window: tuple[datetime, datetime], at: datetime | None, until: datetime | None
+) -> tuple[int, int]:
+    """When it failed at the earliest (POSIX seconds), and how much later it may have been."""
+    start, end = window
+    at = at or facts.last.ended_at
+    moment = min(end, at) if at is not None and at > start else end
+    latest = moment if until is None else max(moment, min(end, until))
+    return int(moment.timestamp()), int((latest - moment).total_seconds())
 
 
 def counted_card(facts: Facts, place: Place, said: str) -> Place | None:
