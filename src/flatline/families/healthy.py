@@ -186,19 +186,21 @@ def _ended_so(
         text = "The program said that it was done, and failed as it sent its result"
         return claim(text, *unsent)
     ends: list[Cite] = [m.cite for m in facts.tagged("end-ok")[-1:] or _stopped_early(facts)]
-    if not ends and _far(facts):
-        ends += [m.cite for m in facts.markers_of("finished") if m.attempt == facts.last.n][-1:]
+    ends += _freed(facts)
     job = facts.job
     if job is not None and job.disposition == "completed":
         ends.append(job.cite)
     return claim(_reached(facts.last_step, plan), *(ends or [last]), last)
 
 
-def _far(facts: Facts) -> bool:
-    """Whether the program says that it was done though much of its plan was left by its last
-    step."""
-    plan = facts.planned_steps or 0
-    return not facts.reached_plan and (facts.last_step or 0) < (1 - FAR) * plan
+def _freed(facts: Facts) -> list[LogCite]:
+    """The last word of a program of which all that is told is that it took its process group down
+    as it finished, though much of its plan was left by its last step: not that it had trained."""
+    said = [m.cite for m in facts.markers_of("finished") if m.attempt == facts.last.n]
+    bare = all("process group" in cite.text.lower() for cite in said)
+    left = (facts.last_step or 0) < (1 - FAR) * (facts.planned_steps or 0)
+    short = left and not facts.reached_plan and not facts.tagged("end-ok")
+    return said[-1:] if bare and short else []
 
 
 def _stopped_early(facts: Facts) -> list[Match]:
@@ -228,8 +230,8 @@ def _doubts(
         LEVEL: kept_level(facts, curve(facts)) is not None,
         NOISE: denoised(facts, curve(facts)) is not None,
         POLICY: policy_rewarded(facts) is not None,
-        EARLY: _far(facts)
-        or bool(facts.planned_steps and not facts.reached_plan and _stopped_early(facts)),
+        EARLY: not facts.reached_plan
+        and bool(_freed(facts) or (facts.planned_steps and _stopped_early(facts))),
         ANEW: begins_where_it_saves(facts),
         WHEN: timeless(facts),
         WHICH: doubtful(facts),
