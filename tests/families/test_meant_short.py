@@ -111,3 +111,48 @@ def test_no_step_of_a_part_of_the_data_is_meant(tmp_path: Path) -> None:
     )
 
     assert told.code is None
+
+
+FREED = "[rank 0] surrogate: finished, destroying process group\n"
+SACCT = (
+    "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+    "6|t|{state}|{code}|2026-01-01T10:00:00|2026-01-01T11:00:00|1|n0\n"
+)
+
+
+def ended(
+    folder: Path, last: int, said: str, state: str = "COMPLETED", code: str = "0:0"
+) -> Verdict:
+    """A run of 200 planned steps, as its record and its log say it ended."""
+    (folder / "sacct.psv").write_text(SACCT.format(state=state, code=code))
+    (folder / "slurm-6.out").write_text(
+        "".join(f"step {n}/200 loss {3 - n / 100:.3f}\n" for n in range(2, last + 1, 2)) + said
+    )
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize(("last", "early"), [(170, True), (190, False), (200, False)])
+def test_a_program_that_frees_its_group_is_done(tmp_path: Path, last: int, early: bool) -> None:
+    """Where much of its plan was left its word is cited, and doubted."""
+    found = ended(tmp_path, last, FREED)
+
+    assert (found.state, "stopped early" in found.headline) == ("healthy", early)
+    assert not early or found.confidence < 0.8
+    assert early == any("destroying" in getattr(cite, "text", "") for one in found.shows
+                        for cite in one.cites)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("said", "state", "code"),
+    [
+        ("", "COMPLETED", "0:0"),
+        ("[rank 0] surrogate: not finished, destroying process group\n", "COMPLETED", "0:0"),
+        ("[rank 0] surrogate: destroying process group\n", "COMPLETED", "0:0"),
+        (FREED, "FAILED", "1:0"),
+    ],
+)
+def test_what_is_no_word_that_it_was_done(
+    tmp_path: Path, said: str, state: str, code: str
+) -> None:
+    """Nor does it count against the record."""
+    assert ended(tmp_path, 170, said, state, code).state != "healthy"

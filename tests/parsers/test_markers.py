@@ -90,6 +90,13 @@ def said(line: str) -> list[Progress]:
         ("Training done - after final epoch, exiting", "finished", None, None),
         ("[rank0] training completed (reached target step)", "finished", None, None),
         ("Training finished, reached maximum_iterations", "finished", None, None),
+        (
+            "INFO [rank 3 c7] surrogate: finished, tearing down process group",
+            "finished",
+            None,
+            None,
+        ),
+        ("2026-01-01 12:00:00 All done. Destroying the process group", "finished", None, None),
     ],
 )
 def test_facts(line: str, kind: str, step: int | None, epoch: float | None) -> None:
@@ -149,6 +156,11 @@ def test_torchtitan_names_the_plan_where_it_starts() -> None:
         "Loaded CLIP weights from checkpoint",
         "Some weights of the model checkpoint at bert-base were not used when initializing",
         "Early stopping patience: 10",
+        "INFO loop: not finished, destroying process group",
+        "INFO once finished, destroying process group",
+        "INFO rank 3 failed: destroying process group",
+        "INFO warm-up finished, destroying process group of the pipeline",
+        "INFO evaluation finished, destroying process group",
         "Early stopping!",  # of a fold, a stage or one rank: another may follow, and fail
         "Early stopping triggered at epoch 4",
         "Training time: 118.3s",

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import replace
+from datetime import datetime
 
 from flatline.facts import Facts
 from flatline.judging.by_words import names_a_card
@@ -37,6 +38,7 @@ from flatline.judging.echoes import echo_claim
 from flatline.judging.kills import own_exits
 from flatline.judging.leads import Lead, fix, lead, not_found, shows, subject
 from flatline.judging.memory import Filled, counted_card, filled
+from flatline.judging.occupied import occupied
 from flatline.judging.steering import leave_out
 from flatline.judging.strays import several, size_bytes, stray
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, Place
@@ -87,7 +89,7 @@ def judge(facts: Facts) -> Judgement:
     cites = [f.match.cite for f in found.group if f.match is not None][:3] or [first.cite]
     groups = first.match.groups if first.match else {}
     sizes, said = _sizes(groups), size_bytes(groups.get("size_total") or "")
-    full = filled(facts, first.cite.at, found.culprits, said)
+    full = filled(facts, first.cite.at, found.culprits, said, _latest(facts, found))
     if full is not None:
         claims.append(full.shows)
     other = stray(cites)
@@ -95,6 +97,8 @@ def judge(facts: Facts) -> Judgement:
         claims.append(claim(sizes, *cites))
     own = other is not None and _of_the_run(found)
     culprits = _with_card(facts, found, full)
+    if (before := _occupied(facts, found, culprits)) is not None:
+        culprits, other, own = before[:1], before[1], False
     hosts = tuple(place.host for place in culprits if place.host)
     elsewhere = other is not None and not own and len(hosts) == 1
     return Finding(
@@ -123,6 +127,33 @@ def judge(facts: Facts) -> Judgement:
         ),
         resubmit="exclude" if elsewhere else "fix_first",
     )
+
+
+def _latest(facts: Facts, found: Lead) -> datetime | None:
+    """When it failed at the latest, where its line bears no time: as its attempt ended."""
+    first, last = found.first, facts.last
+    return last.ended_at if first.cite.at_assumed and first.attempt == last.n else None
+
+
+def _occupied(
+    facts: Facts, found: Lead, culprits: tuple[Place, ...]
+) -> tuple[Place, Claim] | None:
+    """The place with its card, where another process held before the run what was lacking then."""
+    groups = found.first.match.groups if found.first.match else {}
+    asked, free = (size_bytes(groups.get(key) or "") for key in ("size_asked", "size_free"))
+    if asked is None or free is None or found.scope == "all" or len(culprits) > 1:
+        return None
+    place = next(iter(culprits), Place())
+    before = occupied(facts, place, _cards(found), asked - free)
+    if before is None:
+        return None
+    return replace(place, host=place.host or before[0].host, gpu=before[0].gpu), before[1]
+
+
+def _cards(found: Lead) -> set[str]:
+    """The numbers of cards that the messages say."""
+    told = (_CARD.search(f.match.cite.text if f.match else f.cite.text) for f in found.group)
+    return {card[1] for card in told if card}
 
 
 def _implied(
@@ -234,8 +265,7 @@ def _with_card(facts: Facts, found: Lead, full: Filled | None) -> tuple[Place, .
     if found.scope == "all" or len(found.culprits) > 1:
         return found.culprits
     place = next(iter(found.culprits), Place())
-    said = {card[1] for f in found.group
-            if (card := _CARD.search(f.match.cite.text if f.match else f.cite.text))}  # fmt: skip
+    said = _cards(found)
     if full is None:
         counted = counted_card(facts, place, next(iter(said))) if len(said) == 1 else None
         return found.culprits if counted is None else (counted,)

@@ -111,6 +111,8 @@ LOADING_S = 240.0
 take, so that a run which stood still for long is not taken for one that goes on."""
 MUCH_LESS = 0.9
 """Of its best level: a run that goes on below it is not called sound.  A judgement."""
+FAR = 0.1
+"""Of its plan: less is a printing interval or two, and what a loader drops at its end."""
 LONG_SHARE = 0.1
 """Of the run's time; less is an evaluation or a save that the log does not name."""
 
@@ -193,10 +195,21 @@ def _ended_so(
         text = "The program said that it was done, and failed as it sent its result"
         return claim(text, *unsent)
     ends: list[Cite] = [m.cite for m in facts.tagged("end-ok")[-1:] or _stopped_early(facts)]
+    ends += _freed(facts)
     job = facts.job
     if job is not None and job.disposition == "completed":
         ends.append(job.cite)
     return claim(_reached(facts.last_step, plan), *(ends or [last]), last)
+
+
+def _freed(facts: Facts) -> list[LogCite]:
+    """The last word of a program of which all that is told is that it took its process group down
+    as it finished, though much of its plan was left by its last step: not that it had trained."""
+    said = [m.cite for m in facts.markers_of("finished") if m.attempt == facts.last.n]
+    bare = all("process group" in cite.text.lower() for cite in said)
+    left = (facts.last_step or 0) < (1 - FAR) * (facts.planned_steps or 0)
+    short = left and not facts.reached_plan and not facts.tagged("end-ok")
+    return said[-1:] if bare and short else []
 
 
 def _stopped_early(facts: Facts) -> list[Match]:
@@ -226,7 +239,8 @@ def _doubts(
         LEVEL: kept_level(facts, curve(facts)) is not None,
         NOISE: denoised(facts, curve(facts)) is not None,
         POLICY: policy_rewarded(facts) is not None,
-        EARLY: bool(facts.planned_steps and not facts.reached_plan and _stopped_early(facts)),
+        EARLY: not facts.reached_plan
+        and bool(_freed(facts) or (facts.planned_steps and _stopped_early(facts))),
         ANEW: begins_where_it_saves(facts),
         WHEN: timeless(facts),
         WHICH: doubtful(facts),

@@ -37,6 +37,7 @@ PEERS = 3
 """Fewer peers at work have no usual value."""
 MADS = 5.0
 """Beyond the peers' spread: this many median absolute deviations, 5 / 1.48 is over 3 sigma."""
+POWER = "gpu_power_watts"
 SAMPLES_EACH = 2
 STRETCHES, SHORTEST_S, LONGEST_S = 48, 60, 600
 """Signals are read as means over this many stretches: single readings are noisy (an idle AMD
@@ -120,7 +121,8 @@ class Stretches:
         mean, work = (
             f"avg_over_time({name}[{self.length_s}s])" for name in (signal, gpus.measure)
         )
-        query = f"quantile(0.5, {mean} and on (host, gpu) ({work} > {BUSY_RATIO}))"
+        drawn = " > 0" if signal == POWER else ""  # the second die of a package reads 0 W
+        query = f"quantile(0.5, {mean}{drawn} and on (host, gpu) ({work} > {BUSY_RATIO}))"
         moment = datetime.fromtimestamp(time, UTC)
         exporter = gpus.activity.rows[place].exporter
         answer = facts.series(query, start=moment, end=moment, exporter=exporter)

@@ -42,22 +42,25 @@ class Filled:
 
 
 def filled(
-    facts: Facts, at: datetime | None, culprits: Sequence[Place], said_bytes: float | None = None
+    facts: Facts,
+    at: datetime | None,
+    culprits: Sequence[Place],
+    said_bytes: float | None = None,
+    until: datetime | None = None,
 ) -> Filled | None:
     """
     Which GPUs of the culprits' hosts (of any host where none is known) were nearly full.
 
     `said_bytes` is what the allocator says the card has, for exporters that give no total: the
-    card that failed has that much, so that one of another size cannot be taken for it.
+    card that failed has that much, so that one of another size cannot be taken for it.  `until` is
+    when it was at the latest, where `at` is when it was at the earliest.
     """
     if facts.window is None or not facts.measured("gpu_memory_used_bytes"):
         return None
-    start, end = facts.window
-    at = at or facts.last.ended_at
-    moment = min(end, at) if at is not None and at > start else end
+    moment, later_s = _when(facts, facts.window, at, until)
     hosts = {facts.node_of(place.host) for place in culprits if place.host}
     used, total = (
-        readings(instant(facts, f"max_over_time({one}[{BEFORE_S}s])", int(moment.timestamp())))
+        readings(instant(facts, f"max_over_time({one}[{BEFORE_S + later_s}s])", moment + later_s))
         for one in ("gpu_memory_used_bytes", "gpu_memory_total_bytes")
     )
     if used is None or (total is None and not said_bytes):
@@ -81,8 +84,8 @@ def filled(
         if read is not None
     ]
     text = (
-        f"{fullest} was {parts[fullest]:.0%} full within the {BEFORE_S // 60} minutes before, by"
-        " the exporter's numbers"
+        f"{fullest} was {parts[fullest]:.0%} full within the {BEFORE_S // 60} minutes before"
+        f"{', or by its end' if later_s else ''}, by the exporter's numbers"
     )
     room = all(parts[place] < ROOMY for place in parts if place != fullest)
     read = {facts.node_of(place.host or "") for place in parts}
@@ -98,6 +101,17 @@ def filled(
         )  # fmt: skip
     only = next(iter(nodes)) if len(nodes) == 1 and set(facts.hosts) <= nodes else None
     return Filled(tuple(full), claim(text, *cites), alone, alike, only)
+
+
+def _when(
+    facts: Facts, window: tuple[datetime, datetime], at: datetime | None, until: datetime | None
+) -> tuple[int, int]:
+    """When it failed at the earliest (POSIX seconds), and how much later it may have been."""
+    start, end = window
+    at = at or facts.last.ended_at
+    moment = min(end, at) if at is not None and at > start else end
+    latest = moment if until is None else max(moment, min(end, until))
+    return int(moment.timestamp()), int((latest - moment).total_seconds())
 
 
 def counted_card(facts: Facts, place: Place, said: str) -> Place | None:

@@ -9,7 +9,7 @@ checkpoints too.  Finished: "Training complete" or "Finished Training" as the wh
 may name its loop, or before where its result was saved, unless the run was called off before; that
 ignite's or Ultralytics' handler stopped it early, or Lightning's at its time; "Finished." of a
 module named train; a time of its own that a program reached, where it says that it ends with
-status 0.
+status 0; the bare word, where the process group is taken down with it.
 
 Refused: intentions and conditions ("will resume", "to resume, run", "if no checkpoint", options,
 configuration), beginnings ("Saving checkpoint", "Loading checkpoint"), failures to do so,
@@ -65,6 +65,8 @@ TRIGGERS = (
     r"(steps|epochs|iterations|updates|frames))",
     r"(?i:done:? [0-9]+ [a-z ]{0,12}(steps|iterations|updates|epochs))",
     r"(fit|train)\(\) (is )?(done|finished|complete)",
+    r"(?i:(done|finished|completed?)[,;.:] (destroying|tearing down|cleaning up)"
+    r" [a-z ]{0,8}process group)",
     r"(?i:all (training )?(steps|iterations|epochs) (are )?(done|finished|complete))",
     r"\"event\": ?\"(done|finished|train_end|training_end|training_complete|end)\"",
 )
@@ -183,6 +185,8 @@ _AT_THE_END = re.compile(
     r"(?:(?:finished|completed|reached|done:?) ([0-9]{1,12}) (?:optimi[sz]er |training |train )?"
     r"(?:steps|iterations|updates|epochs)(?:, \w{1,12})?"
     r"|(?:fit|train)\(\) (?:is )?(?:done|finished|complete)[^\n]{0,60}"
+    r"|(?:all )?(?:done|finished|completed?)[,;.:] (?:destroying|tearing down|cleaning up)"
+    r" (?:the |our )?process groups?"
     r"|all (?:training )?(?:steps|iterations|epochs) (?:are )?(?:done|finished|completed?))"
     r"[\s.!]*$"
     r"|\"event\": ?\"(?:done|finished|train_end|training_end|training_complete|end)\"",
