@@ -168,6 +168,8 @@ _TABLE = (
     Signal("filesystem_inodes", "count", "gauge", DEVICE,
            "files it has room for in all; 0 where it makes inodes as it needs them"),
     Signal("filesystem_read_only", "flag", "gauge", DEVICE, "1 while nothing may be written"),
+    Signal("filesystem_mounted", "flag", "gauge", DEVICE,
+           "1 while it is mounted where the host is to have it"),
     Signal("nfs_retransmits_total", "count", "counter", HOST,
            "requests to NFS servers sent again"),
     Signal("nfs_timeouts_total", "count", "counter", DEVICE,

@@ -177,6 +177,33 @@ def test_a_card_that_stops_working_beside_a_log_without_times(tmp_path: Path) ->
     assert abs(verdict.onset.timestamp() - T0 - 1860) <= 60
 
 
+def table(rows: int, below: str = "took {:.1f}") -> str:
+    """Rows of an unknown form, each with a line below it."""
+    return "".join(f"~ fit {n} {1 / n:.4f} {2 / n:.3f}\n~ held {n} {1.2 / n:.4f} {2.1 / n:.3f}\n"
+                   f"{below.format(n * 140.2)}\n" for n in range(1, rows + 1))  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("log", "code"),
+    [
+        (table(12), "C3"),
+        (table(12, "at {0:.1f} of {0:.0f}"), "C3"),
+        (table(4), None),
+        (table(12, "held"), None),
+        (table(12) + "writing 3 of 9 exports\n", None),
+    ],
+    ids=["one number below", "two", "a few rows", "no number", "something else"],
+)
+def test_a_card_that_stops_beside_rows_without_times(
+    tmp_path: Path, log: str, code: str | None
+) -> None:
+    """The line below each row ends the log as the rows themselves would."""
+    verdict = undated(tmp_path, log, exposition({2: (60, 17 * GIB)}, 0.8, until=1800))
+
+    assert (verdict.code if verdict.code == "C3" else None) == code
+    assert verdict.code != "C3" or verdict.confidence < 0.8
+
+
 @pytest.mark.parametrize(
     ("log", "until"),
     [

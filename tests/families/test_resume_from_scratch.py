@@ -302,6 +302,12 @@ ON = "=== continuing from the newest checkpoint\n"
         ("[run.sh] resuming from the latest checkpoint: iteration 4200\n" + NONE_THERE, "E2"),
         ("=== continuation 2 of 9, the one before stopped at step 4200\n" + NONE_THERE, "E2"),
         ("=== continuation 2 of 9, the one before stopped at step 4200\n", None),
+        (
+            "link: going on, continuing after job 51, newest saved step was 4200\n" + NONE_THERE,
+            "E2",
+        ),
+        ("link: continuing after job 51, newest saved step was 0\n" + NONE_THERE, None),
+        ("link: after job 51, newest saved step was 4200\n" + NONE_THERE, None),
         ("=== no continuation 2 as it stopped at step 4200\n" + NONE_THERE, None),
         ("=== continuation of the paragraph stopped at 4200\n" + NONE_THERE, None),
         (CAME + NONE_THERE, None),  # a new stage of training may begin anew

@@ -83,6 +83,44 @@ def test_a_late_resume_that_keeps_its_level(
         assert "kept the level" in str(told.cannot_decide)
 
 
+def neox(rate: str = "1.500E-04", skipped: int = 0, **more: float) -> list[str]:
+    """GPT-NeoX's lines: the engine's own and Megatron's, neither with a gradient's norm."""
+    lines = ["Loading checkpoint and starting from iteration 24000"]
+    for text in resumed(24_000, **more)[2:]:  # type: ignore[arg-type]
+        step, loss = int(text.split()[1].rstrip("/")), float(text.split("lm loss: ")[1].split()[0])
+        lines += [
+            f"steps: {step} loss: {loss:.4f} iter time (s): 8.100 samples/sec: 126.420",
+            f" samples/sec: 126.420 | iteration {step:8d}/  150000 | elapsed time per iteration"
+            f" (ms): 8100.1 | learning rate: {rate} | lm_loss: {loss:.6E} | loss scale: 65536.0 |"
+            f" number of skipped iterations: {skipped:3d} | number of nan iterations:   0 |",
+        ]
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("lines", "healthy"),
+    [
+        (neox(), True),
+        (neox(level=2.3026), True),
+        (neox(rate="0.000E+00"), False),
+        (neox(skipped=10), False),
+        (neox(points=14), False),
+        (neox(level=10.8), False),
+        (neox(rise=0.2), False),
+        (neox()[1:], False),
+        (["Loading checkpoint and starting from iteration 0", *neox()[1:]], False),
+        ([line.replace("learning rate", "approx flops") for line in neox()], False),
+    ],
+    ids=["as it was", "about ln 10", "rate of 0", "skipped", "few steps", "a new model", "higher",
+         "nothing was loaded", "from nothing", "no rate"],
+)  # fmt: skip
+def test_a_level_kept_beside_no_gradient(tmp_path: Path, lines: list[str], healthy: bool) -> None:
+    """Where steps are known to be taken, and from what was loaded."""
+    told = verdict(tmp_path, [*lines, "exiting program at iteration 24600"])
+
+    assert (told.code == "G1", told.confidence < 0.8) == (healthy, True)
+
+
 @pytest.mark.parametrize(
     ("state", "says"), [("RUNNING", "still going"), ("COMPLETED", "completed")]
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -189,3 +190,42 @@ def test_what_is_not_mounted_on_the_one_host(
     assert verdict.code == "F4"
     assert [place.host for place in verdict.culprits] == (["n3"] if named else [])
     assert (verdict.attribution == "infrastructure") == named
+
+
+@pytest.mark.parametrize(
+    ("image", "mounted", "named"),
+    [
+        ("/gp/i/x.sqsh", {"n1": 1, "n2": 1, "n3": 0, "n4": 1}, True),
+        ("/gp/i/x.sqsh", {"n2": 1, "n3": 0}, True),
+        ("/gp/i/x.sqsh", {"n1": 1, "n2": 0, "n3": 0, "n4": 1}, False),
+        ("/gp/i/x.sqsh", {"n1": 0, "n2": 1, "n3": 1, "n4": 1}, False),
+        ("/gp/i/x.sqsh", {"n3": 0}, False),
+        ("/gp/i/x.sqsh", {"n3": 0, "m7": 1}, False),
+        ("/gpx/i/x.sqsh", {"n1": 1, "n2": 1, "n3": 0, "n4": 1}, False),
+    ],
+    ids=["it alone has it not", "not all were read", "on two", "on another", "no other was read",
+         "none of the run", "another of like name"],
+)  # fmt: skip
+def test_what_is_not_mounted_on_the_one_host_as_its_exporter_says(
+    tmp_path: Path, image: str, mounted: dict[str, int], named: bool
+) -> None:
+    ends = (
+        "srun: error: n3: task 2: Exited with exit code 1\n"
+        "srun: error: n[1-2,4]: tasks 0-1,3: Terminated\n"
+    )
+    said = f"slurmstepd: error: pyxis:     [ERROR] No such file or directory: {image}\n"
+    (tmp_path / "slurm-44.out").write_text(PYXIS + said + ends)
+    (tmp_path / "sacct.psv").write_text(RECORD)
+    began = datetime(2026, 3, 4, 8, tzinfo=UTC).timestamp()
+    (tmp_path / "mounts.prom").write_text(
+        "".join(
+            f'gpfs_mount_status{{instance="{host}:9303",mount="/gp"}} {state}'
+            f" {int(began + at) * 1000}\n"
+            for host, state in mounted.items()
+            for at in range(0, 180, 30)
+        )
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "F4"
+    assert [place.host for place in verdict.culprits] == (["n3"] if named else [])

@@ -68,6 +68,13 @@ def test_a_loss_belongs_to_the_batch_of_the_second_drawing() -> None:
         ("Epoch 0:  1%| | 37/1500 [0:36<5:24, 0.32it/s, v_num=3, val_loss=0.5]", 37, None),
         ("Epoch 0:  1%| | 37/1500 [0:36<5:24, 0.32it/s, v_num=3, train/crps_step=0.5]", 37, 0.5),
         ("Epoch 0:  1%| | 37/1500 [0:36<5:24, 0.32it/s, v_num=3, train/acc=0.5]", 37, None),
+        (
+            "Epoch 3:  1%| | 37/1500 [0:36<5:24, 0.32it/s, v_num=3, val_wmse_step=0.9, "
+            "train_wmse_step=0.5]",
+            4537,
+            0.5,
+        ),
+        ("Epoch 0:  1%| | 37/1500 [0:36<5:24, 0.32it/s, v_num=3, train_wacc_step=0.5]", 37, None),
     ],
 )
 def test_bars(line: str, step: int | None, loss: float | None) -> None:

@@ -145,6 +145,7 @@ def test_a_nan_gradient_claims_no_loss() -> None:
             500,
             None,
         ),
+        ("Loading checkpoint and starting from iteration 500", "checkpoint_loaded", 500, None),
         ("    will not load any checkpoints and will start from random", "fresh", None, None),
         (
             "[exiting program at iteration 500] datetime: 2026-01-01 09:44:55",

@@ -77,3 +77,19 @@ def test_file_systems_of_other_hosts_are_left_out(tmp_path: Path) -> None:
 
     assert {row.place.host for row in read.ask("filesystem_available_bytes").rows} == {"n1"}
     assert [matcher.value for group in groups for matcher in group] == ["n1:9100"]
+
+
+def test_what_gpfs_says_is_mounted(tmp_path: Path) -> None:
+    """By host and mount, as those of other exporters."""
+    file = tmp_path / "g.prom"
+    file.write_text(
+        "".join(
+            f'gpfs_mount_status{{instance="{host}:9303",mount="/gp"}} {state} {T0 * 1000}\n'
+            for host, state in (("n1", 1), ("n2", 0))
+        )
+    )
+    answer = MetricsSource([(file, "g.prom")], None).ask("filesystem_mounted")
+
+    assert {(row.place, row.last) for row in answer.rows} == {
+        (Place(host="n1", device="/gp"), 1.0), (Place(host="n2", device="/gp"), 0.0)
+    }  # fmt: skip

@@ -29,6 +29,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
+from itertools import pairwise
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
@@ -393,11 +394,16 @@ def _shape(text: str) -> str:
 
 
 def _repeats(facts: Facts, source: str) -> bool:
-    """Whether the log ends with rows that differ in their numbers alone, of a form not known."""
+    """Whether the log ends with rows that differ in their numbers alone, of a form not known, or
+    with the line of one number that stands below each of them."""
     said = [text for _, text in _said(facts, source)]
-    shapes = Counter(map(_shape, said))
-    last = _shape(said[-1]) if said else ""
-    return shapes[last] >= ROWS and last.count("#") >= 2 and not _AMID.search(said[-1])
+    shapes = ["", *map(_shape, said)]
+    above, last = shapes[-2:] if said else ("", "")
+    if not said or _AMID.search(said[-1]):
+        return False
+    if last.count("#") == 1 and above.count("#") >= 2:
+        return Counter(pairwise(shapes))[above, last] >= ROWS
+    return Counter(shapes)[last] >= ROWS and last.count("#") >= 2
 
 
 def _said(facts: Facts, source: str) -> list[tuple[int, str]]:

@@ -146,7 +146,8 @@ def _on_one_host(facts: Facts, found: Lead) -> tuple[Lead, tuple[Claim, ...]]:
     if lacks is None:
         return found, (said,)
     first = replace(found.first, attribution="infrastructure")
-    why = claim(f"By its own log {host} has not mounted what was looked for", lacks)
+    told = "own log" if isinstance(lacks, LogCite) else "exporter"
+    why = claim(f"By its {told} {host} has not mounted what was looked for", lacks)
     return replace(found, first=first), (said, why)
 
 

@@ -58,7 +58,8 @@ _CAME_TO = re.compile(
     r" (?:saved?|checkpoint(?:ed)?|ckpt|written)"
     r"|(?:previous|prior|earlier|preceding) (?:job|run|part|attempt|segment)\b[^\n]{0,80}?"
     r"\b(?:saved|reached|stopped|ended|left|got to))\b[^\n]{0,40}?"
-    r"\b(?:iter(?:ation)?|step)s?[ :=#_]{1,3}0{0,9}([1-9]\d{0,2}(?:,\d{3}){1,3}|[1-9]\d{0,8})\b"
+    r"\b(?:iter(?:ation)?|step)s?(?:[ :=#_]{1,3}| (?:was|is) )0{0,9}"
+    r"([1-9]\d{0,2}(?:,\d{3}){1,3}|[1-9]\d{0,8})\b"
 )
 """How far a script says that the run before this one had come."""
 _GOES_ON_AT = re.compile(
@@ -68,7 +69,7 @@ _GOES_ON_AT = re.compile(
 )
 """That it goes on and how far that before it came, in one: a number that counts, and a step."""
 _SAYS_IT_GOES_ON = re.compile(
-    r"(?i)\b(?:continu|resum)(?:e|es|ed|ing)\b(?: \w+){0,3} (?:from|at|with) [^\n]{0,40}"
+    r"(?i)\b(?:continu|resum)(?:e|es|ed|ing)\b(?: \w+){0,3} (?:from|at|with|after) [^\n]{0,40}"
     r"\b(?:checkpoint|ckpt|iteration|step|there)\b"
 )
 _DOUBTS = re.compile(

@@ -10,13 +10,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import distinct, number, same_rank
 from flatline.judging.crashes import failures, survived
 from flatline.judging.echoes import echoes_of
+from flatline.judging.launched_order import killed_by_kernel
 from flatline.judging.said_done import once_done
 from flatline.judging.wrappers import is_wrapper
 from flatline.model import Cite, Crash, LogCite, Match, Place, ProcessExit
@@ -145,7 +146,7 @@ def _kills(facts: Facts) -> Kills | None:
         return None
     fatal = [kill for kill in found if kill.fatal] or found
     attempt = max(kill.attempt for kill in fatal)
-    fatal = _placed([kill for kill in fatal if kill.attempt == attempt])
+    fatal = _placed(_ranked(facts, [kill for kill in fatal if kill.attempt == attempt]))
     first = _earliest(facts, fatal)
     same = [kill for kill in fatal if kill is first or _alike(facts, kill, first)]
     fault_class = _CLASSES.get(first.signal or 9, "kill-unknown")
@@ -162,6 +163,9 @@ def _kills(facts: Facts) -> Kills | None:
         and m.attempt == attempt
         and m.signature.fault_class in (fault_class, "kill-unknown")
     )
+    listed = killed_by_kernel(facts, attempt)
+    if listed is not None and listed.place == first.place:
+        told = (listed, *told)
     unheard = fault_class == "abort" and len(fatal) > 1 and not _heard(facts)
     return Kills(
         first, tuple(same), oom if used else None, used, echoes, fault_class, told, unheard
@@ -171,6 +175,16 @@ def _kills(facts: Facts) -> Kills | None:
 def _heard(facts: Facts) -> bool:
     """Whether a log holds more than a launcher's few lines."""
     return facts.has_progress or any(read.lines > FEW_LINES for read in facts.log_files(LOG))
+
+
+def _ranked(facts: Facts, found: list[Kill]) -> list[Kill]:
+    """The same, with the rank that the kernel killed where only its launcher's death is told."""
+    if any(kill.place.rank is not None for kill in found):
+        return found
+    listed = killed_by_kernel(facts, found[0].attempt)
+    return found if listed is None else [
+        replace(kill, place=listed.place) if kill.signal in (9, None) else kill for kill in found
+    ]  # fmt: skip
 
 
 def _placed(found: list[Kill]) -> list[Kill]:

@@ -63,29 +63,50 @@ _ADVERSARY = re.compile(r"(?i)(?:^|[_/. ])(?:[dg]|disc\w*|gen(?:erator)?)(?:$|[_
 
 def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
     """The first and the last loss of a run that went on from a checkpoint, late (which its first
-    step tells as well), whose losses stay at the level it went on at while its gradients move,
-    none of it that of a model that knows nothing; None elsewhere."""
+    step tells as well), whose losses stay at the level it went on at while its gradients move, or
+    steps are taken where no gradient is told, none of it that of a model that knows nothing; None
+    elsewhere."""
     if seen is None or seen.shape != "unclear" or seen.count < LATE_POINTS:
         return None
     if seen.head is None or seen.tail is None or not 0 < seen.tail <= RISEN * seen.head:
         return None
     track, span = seen.track, seen.track.of_attempt(facts.last.n)
-    went_on = any(m.attempt == facts.last.n
-                  for m in facts.markers_of("checkpoint_loaded", "resume"))  # fmt: skip
-    went_on = went_on or not any(m.attempt == facts.last.n for m in facts.markers_of("fresh"))
+    loaded = any(m.attempt == facts.last.n
+                 for m in facts.markers_of("checkpoint_loaded", "resume"))  # fmt: skip
+    went_on = loaded or not any(m.attempt == facts.last.n for m in facts.markers_of("fresh"))
     if not went_on or track.steps[span[0]] < LATE_STEP or any(track.skipped[i] for i in span):
         return None
     if any(_SKIPS.search(facts.text(track.source, track.lines[i])) for i in span[-SAMPLED:]):
         return None
     losses = [track.loss[i] for i in span if track.has_loss[i]]
     norms = [track.grad_norm[i] for i in span if track.has_grad[i]]
-    if _knows_nothing(facts, (seen.head, seen.tail), "lm" in track.loss_name.lower()) or max(
+    of_words = any("lm" in t.loss_name.lower() for t in facts.tracks if t.source == track.source)
+    if _knows_nothing(facts, (seen.head, seen.tail), of_words) or max(
         Counter(losses).values()
     ) > MOST_ALIKE * len(losses):
         return None
-    if not _settled(norms, LATE_POINTS) or max(norms) > SETTLED or trend(losses) > RISE_Z:
+    if trend(losses) > RISE_Z:
+        return None
+    if not norms:
+        return (seen.points[0], seen.points[-1]) if loaded and _steps_taken(facts, track) else None
+    if not _settled(norms, LATE_POINTS) or max(norms) > SETTLED:
         return None
     return seen.points[0], seen.points[-1]
+
+
+def _steps_taken(facts: Facts, track: Track) -> bool:
+    """Whether, where no gradient is printed, the same log gives a learning rate with many steps
+    that is never nought, and tells of none that was skipped."""
+    rates: list[float] = []
+    for beside in facts.tracks:
+        span = beside.of_attempt(facts.last.n)
+        if beside.source != track.source or not len(span):
+            continue
+        ends = (facts.text(track.source, beside.lines[i]) for i in span[-SAMPLED:])
+        if any(beside.skipped[i] for i in span) or any(map(_SKIPS.search, ends)):
+            return False
+        rates += [beside.lr[i] for i in span if isfinite(beside.lr[i])]
+    return len(rates) >= SHAPE_POINTS and min(rates) > 0
 
 
 def denoised(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:

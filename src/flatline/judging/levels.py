@@ -52,6 +52,7 @@ _SET_APART = frozenset(
         "filesystem_free_inodes",
         "filesystem_inodes",
         "filesystem_read_only",
+        "filesystem_mounted",
     }
 )
 """States, settings, and temperatures, which follow the room: no load of theirs to compare."""

@@ -1,5 +1,5 @@
 """
-File systems that a host's own log says are not mounted there.
+File systems that a host's own log, or what reads its mounts, says are not mounted there.
 
 A launch that looks for a file on one finds none, and says so in the words of a file that is
 nowhere: what was asked for is there on the hosts that have it.
@@ -8,12 +8,14 @@ nowhere: what was asked for is there on the hosts that have it.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from flatline.facts import Facts
-from flatline.model import LogCite, Match
+from flatline.judging.timeline import alone, instant
+from flatline.model import Cite, Match
 
 NOT, AGAIN = "unmounted", "mounted"
+MOUNTED = "filesystem_mounted"
 _PATH = re.compile(r"(?<![\w.~/-])/[\w.+@-]{1,100}(?:/[\w.+@-]{1,100}){0,40}")
 _LACKED = re.compile(
     r"(?i)\bno such file|\bnot found|\bnot exist|\bcan(?:not|'t)\b|\bcould(?: not|n't)\b|\bunable"
@@ -25,11 +27,35 @@ NEAR_THE_ROOT = 3
 """Folders of a path that may be where a file system of such a name is mounted."""
 
 
-def unmounted(facts: Facts, host: str, said: Iterable[str]) -> LogCite | None:
-    """The last line by which this host alone of the run says that it has not what a path leads
-    through that was not found; None where it says later that it has."""
+def unmounted(facts: Facts, host: str, said: Iterable[str]) -> Cite | None:
+    """What says that this host alone of the run has not what a path leads through that was not
+    found."""
     lacked = (text for text in said if _LACKED.search(text))
     paths = [path for text in lacked for path in _PATH.findall(text)][:MOST]
+    return _by_logs(facts, host, paths) or _as_read(facts, host, paths)
+
+
+def _as_read(facts: Facts, host: str, paths: Iterable[str]) -> Cite | None:
+    """Its state as it was read last in the run, where it was mounted on every other host that was
+    read, and was on one."""
+    end = facts.lived[1] or (facts.window or (None, None))[1]
+    if end is None or not facts.measured(MOUNTED):
+        return None
+    read = instant(facts, MOUNTED, end.timestamp())
+    rows = alone(
+        ((facts.node_of(row.place.host), row.place.device), row)
+        for row in (read.rows if read is not None else ())
+        if row.place.host and row.place.device and facts.node_of(row.place.host) in facts.hosts
+    )
+    for mount in sorted({mount for _, mount in rows if any(_through(p, mount) for p in paths)}):
+        there = {node: row.last >= 1 for (node, where), row in rows.items() if where == mount}
+        if there.pop(host, True) is False and there and all(there.values()):
+            return read.cite(rows[host, mount], f"whether {mount} is mounted") if read else None
+    return None
+
+
+def _by_logs(facts: Facts, host: str, paths: Sequence[str]) -> Cite | None:
+    """The last line by which it says so; None where it says later that it has."""
     end = facts.lived[1]
     last: dict[tuple[str, str], Match] = {}
     for match in sorted((*facts.tagged(NOT), *facts.tagged(AGAIN)), key=_when):

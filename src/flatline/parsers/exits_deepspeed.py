@@ -7,8 +7,9 @@ The DeepSpeed launcher's word on how a process ended, and pdsh's on how a host's
 
 The command printed is the last one launched, not the one that failed, so its `--local_rank` is
 no place.  The launcher on a host leaves with the number it prints, so that pdsh tells of -9 as
-247.  "Killing subprocess N" lines are the launcher's own doing and tell of no end.  Exit
-code 255 of ssh is also what it gives when it could not connect.
+247.  "Killing subprocess N" lines are the launcher's own doing and tell of no end; which rank has
+which N see `flatline.judging.launched_order`.  Exit code 255 of ssh is also what it gives when it
+could not connect.
 Source: deepspeed/launcher/launch.py; pdsh src/modules/sshcmd.c.
 """
 

@@ -54,8 +54,8 @@ _RICH = re.compile(
 )
 _LOSS = re.compile(
     r"(?:^|[\s,])([\w./-]*loss[\w./-]*"
-    r"|train(?:ing)?[/_.](?:crps|nll|r?mse|mae|b?ce|xent|elbo|kld?|l[12])(?:_step|_epoch)?)[=:] ?"
-    + _NUMBER,
+    r"|train(?:ing)?[/_.](?:w|weighted_|a?fk?|k)?(?:crps|nll|r?mse|mae|huber|b?ce|xent|elbo|kld?|l[12])"
+    r"(?:_step|_epoch)?)[=:] ?" + _NUMBER,
     re.I,
 )
 _HELD_OUT = re.compile(r"(?:^|[^a-z])(?:val|valid|validation|eval|test)(?:$|[^a-z])", re.I)

@@ -27,6 +27,7 @@ TRIGGERS = (
     r"iteration +[0-9]+/ *[0-9]+ +\|",
     r"(validation|test) loss at (iteration|the end of training)",
     r"successfully (saved|loaded) checkpoint ",
+    r"Loading checkpoint and starting from iteration [1-9]",
     r"will start from random",
     r"setting training iterations to [0-9]",
     r"\[after training is done\]",
@@ -39,7 +40,11 @@ _VALIDATION = re.compile(
     r" *([^|:]*?loss)(?: value)? *:? +(\S+)"
 )
 _SAVED = re.compile(r"successfully saved checkpoint .{0,400}?iteration +([0-9]{1,12})")
-_LOADED = re.compile(r"successfully loaded checkpoint .{0,400}?iteration +([0-9]{1,12})")
+_LOADED = re.compile(
+    r"(?:successfully loaded checkpoint .{0,400}?iteration"
+    r"|Loading checkpoint and starting from iteration(?= +[1-9])) +([0-9]{1,12})"
+)
+"""GPT-NeoX says where it begins once it has loaded, and 0 where there was nothing to load."""
 _PLAN = re.compile(r"setting training iterations to +([0-9]{1,12})")
 _EXIT = re.compile(r"exiting program (?:at iteration +([0-9]{1,12})|after +[0-9.]+ minutes)")
 _OWN = ("elapsed time per iteration", "consumed samples", "skipped iterations")
