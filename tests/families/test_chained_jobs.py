@@ -201,6 +201,21 @@ def test_a_folder_of_the_jobs_own_id(tmp_path: Path, looked: str, code: str) -> 
     assert judged(tmp_path, said=said, saved=saved).code == code
 
 
+@pytest.mark.parametrize(
+    ("looked", "code"),
+    [("/out/lm7/ckpt", "E2"), ("/out/lm7/ckpts-new", "E2"), ("/out/lm8/ckpts", "G1")],
+    ids=["begins as it", "goes on behind it", "of a sweep"],
+)
+def test_a_folder_of_which_one_above_bears_a_number(
+    tmp_path: Path, looked: str, code: str
+) -> None:
+    """A number in the path makes no sweep where the rest of the two differs."""
+    said = f"No checkpoint found in {looked}, starting from scratch\n"
+    saved = "Saved checkpoint at step 900 to /out/lm7/ckpts/step_900\n"
+
+    assert judged(tmp_path, said=said, saved=saved).code == code
+
+
 DETECTRON = "+ python tools/train_net.py --resume --num-gpus 2 OUTPUT_DIR /out/rcnn/{}\n"
 
 

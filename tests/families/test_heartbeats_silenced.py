@@ -88,3 +88,32 @@ def test_logs_that_tell_no_year(tmp_path: Path, last: int, late_s: int, code: st
     (tmp_path / "task1.log").write_text(own)
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+WORKER = "/job:worker/replica:0/task:1"
+TF = (
+    "{0}: E tensorflow/tsl/coordination_service.cc:811] {1} heartbeat timeout. This indicates that"
+    " the remote task has failed.\n{0}: F tensorflow/tsl/coordination_service_agent.cc:640]"
+    " Terminating process because the coordinator detected missing heartbeats: UNAVAILABLE: {1}"
+    " heartbeat timeout.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("last", "code"),
+    [(DEAD - 4, "C4"), (DEAD - 60, "C2"), (DEAD - 140, "C2")],
+    ids=["it went on", "it stopped in the window", "long before"],
+)
+def test_a_task_that_is_named_by_its_job_alone(tmp_path: Path, last: int, code: str) -> None:
+    """As TensorFlow's workers do; the log of each tells its steps."""
+    for n in range(2):
+        at = [f"{BEGAN + timedelta(seconds=s):%Y-%m-%d %H:%M:%S.%f}" for s in (0, DEAD + n)]
+        head = f"{at[0]}: I tensorflow/tsl/coordination_service_agent.cc:201] connected.\n"
+        (tmp_path / f"worker-{n}.n{n + 1}.log").write_text(
+            head + steps(last) + TF.format(at[1], WORKER)
+        )
+    (tmp_path / "sacct.txt").write_text(ROW)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == code
+    assert [place.task for place in verdict.cleared] == ([1] if code == "C4" else [])

@@ -464,3 +464,35 @@ def sizes(*jumps: int) -> list[tuple[str, list[int], list[float]]]:
 def test_sizes_that_jump_together_are_one_try(jumps: tuple[int, ...], tries: int) -> None:
     """Prompts, their responses and both together change at one step."""
     assert _unlike(sizes(*jumps)) == tries
+
+
+def test_a_size_that_only_scatters_is_no_try() -> None:
+    """It never goes as far as a move, and so meets no fall by chance."""
+    scatters = ("prompts", [*range(20)], [100.0 + 7 * (at * 3 % 4) for at in range(20)])
+
+    assert _unlike([*sizes(9), scatters]) == 1
+    assert _unlike([scatters]) == 0
+
+
+@pytest.mark.parametrize(("moves_at", "code"), [(20, "D6"), (25, None), (14, None)])
+@pytest.mark.parametrize("prompts", [4, 100])
+def test_responses_that_grow_over_some_steps(
+    tmp_path: Path, moves_at: int, prompts: int, code: str | None
+) -> None:
+    """36 steps, longer and longer from the 20th on and then as long; where the prompts change at a
+    step of their own, chance may have it so."""
+    at, lines = datetime(2026, 6, 2, 9, tzinfo=UTC), []
+    for step in range(1, 37):
+        took = 80 + 22 * min(max(step - 19, 0), 6) + 0.4 * (step % 3)
+        length = 900 + 330 * min(max(step - moves_at + 1, 0), 6) + 9 * (step % 4)
+        asked = 210 + 3 * (step % 3) + (prompts if step > 11 else 0)
+        at += timedelta(seconds=took)
+        lines.append(
+            f"{at:%Y-%m-%d %H:%M:%S} step:{step} - actor/pg_loss:0.0{step} - critic/rewards/mean:"
+            f"0.{300 + 5 * step} - response_length/mean:{length} - prompt_length/mean:{asked}"
+            f" - timing_s/step:{took:.3f}"
+        )
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    found = diagnose(collect(Request((str(tmp_path),)))).code
+
+    assert found == (code if prompts == 4 else None)

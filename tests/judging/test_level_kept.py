@@ -351,3 +351,35 @@ def test_a_denoisers_loss(tmp_path: Path, lines: list[str], code: str | None) ->
 
     assert (told.code if told.code == "G1" else None) == code
     assert told.confidence < 0.8 or code is None
+
+
+def rollouts(rise: float, *, told: int = 44, loss: str = "") -> list[str]:
+    """A policy's steps, the reward of each on a line before it."""
+    return [
+        line
+        for n in range(44)
+        for line in (
+            f"(Rollout pid=7) rollout {n}: {{'rollout/raw_reward':"
+            f" {0.31 + rise * n + 0.01 * (n * 7 % 3):.4f}}}" if n < told else "(Rollout pid=7)",
+            f"(Actor pid=9) step {n}: {{'train/loss':"
+            f" {loss if loss and n > 30 else f'{0.004 * ((n * 7 % 5) - 2):.5f}'},"
+            " 'train/pg_loss': -0.00212, 'train/ppo_kl': 0.0004, 'train/grad_norm': 0.131}",
+        )
+    ] + ["Training Progress: 100%|##########| 44/44 [1:12:48<00:00, 99.2s/it]"]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        pytest.param(rollouts(0.005), "G1", id="it-rises"),
+        pytest.param(rollouts(0.0), None, id="it-stands"),
+        pytest.param(rollouts(-0.004), None, id="it-falls"),
+        pytest.param(rollouts(0.005, told=36), None, id="it-is-told-no-more"),
+        pytest.param(rollouts(0.005, loss="nan"), "E1", id="its-loss-is-lost"),
+    ],
+)
+def test_the_reward_on_a_line_before_its_step(
+    tmp_path: Path, lines: list[str], code: str | None
+) -> None:
+    """None stands behind the last step, and a loss with a policy's beside it need not fall."""
+    assert verdict(tmp_path, lines).code == code

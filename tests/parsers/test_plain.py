@@ -292,6 +292,7 @@ def test_a_best_loss_is_not_the_loss() -> None:
         "step:4 - global_seqlen/min:210047.000 - actor/pg_loss:0.010 - critic/score/mean:-0.643",
         "[0/25][50/1583]\tLoss_D: 1.25\tLoss_G: 5.5\tD(x): 0.5",
         "step 10 loss 0.5 reward 1.25",
+        "step 10: {'train/loss': 0.5, 'train/pg_loss': -0.25, 'train/ppo_kl': 0.0625}",
         "step 10 policy_loss 0.5 value_loss 1.25",
         "step 10 loss 6.5 d_loss 0.5 g_loss 6.0",
         "step 10 train loss: 6.5, disc_loss: 0.5, gen_loss: 6.0",

@@ -206,10 +206,12 @@ def _grown(
 
 
 def _unlike(sized: Sequence[tuple[str, list[int], list[float]]]) -> int:
-    """How many of these change apart from one another: prompts and what answers them are one."""
-    jumps = ([abs(b - a) for a, b in pairwise(values)] for _, _, values in sized)
+    """How many of these change apart from one another: prompts and what answers them are one, and
+    what never goes as far as a move counts for none."""
+    moving = [(at, v) for _, at, v in sized if max(v) - min(v) > PART * abs(min(v))]
+    jumps = ([abs(b - a) for a, b in pairwise(values)] for _, values in moving)
     return len({at[one.index(max(one)) + 1]
-                for one, (_, at, _) in zip(jumps, sized, strict=True)})  # fmt: skip
+                for one, (at, _) in zip(jumps, moving, strict=True)})  # fmt: skip
 
 
 def _told(facts: Facts, run: Course, track: Track) -> list[_Move]:

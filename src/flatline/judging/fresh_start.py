@@ -332,7 +332,8 @@ def goes_on_from(facts: Facts, job: str) -> list[LogCite]:
 def _sibling(saved: str, place: str) -> bool:
     """Whether the folder differs from the one that was saved to by a number alone: of a sweep."""
     scheme = re.sub(r"\d+", "#", place.rstrip("/"))
-    return "#" in scheme and scheme in re.sub(r"\d+", "#", saved)
+    whole = re.compile(rf"{re.escape(scheme)}(?![\w.-])")
+    return "#" in scheme and whole.search(re.sub(r"\d+", "#", saved)) is not None
 
 
 def _names(saved: Marker, place: str) -> bool:

@@ -167,9 +167,8 @@ def policy_rewarded(facts: Facts) -> tuple[Point, Point] | None:
     third = len(sizes) // 3
     if max(sizes[-third:]) > OF_ANOTHER_SCALE * max(sizes[:third]):
         return None
-    begun, ended = (
-        [_said(facts, track, i) for i in part] for part in (points[:SAMPLED], points[-SAMPLED:])
-    )
+    begun = [_said(facts, track, i) for i in points[:SAMPLED]]
+    ended = _last_said(facts, track, points)
     first, last = _rewards(begun), _rewards(ended)
     if min(len(first), len(last)) < SAMPLED or median(last) <= median(first):
         return None
@@ -212,6 +211,13 @@ def _said(facts: Facts, track: Track, index: int) -> str:
     after = track.lines[index + 1] if index + 1 < len(track) else first + BEHIND
     count = max(1, min(after - first, BEHIND))
     return "\n".join(facts.lines(track.source, first, count, _LONGEST))
+
+
+def _last_said(facts: Facts, track: Track, points: Sequence[int]) -> list[str]:
+    """Those of the last steps.  Where the reward stands on a line of its own, the very last step
+    may have none behind it: it came before, or the log was read in between."""
+    texts = [_said(facts, track, i) for i in points[-SAMPLED - 1 :]]
+    return texts[1:] if _rewards(texts[-1:]) else texts[:-1]
 
 
 def _rewards(texts: Sequence[str], *, by_name: bool = True) -> list[float]:

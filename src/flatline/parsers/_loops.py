@@ -78,7 +78,16 @@ _EVAL_HEAD = re.compile(r"(?:^|[^a-z])(?:val|valid(?:ation)?|eval(?:uation)?|tes
 UNFALLING = re.compile(
     r"pg|polic|actor|critic|value|kl|entrop|ppo|adv|(?:^|[_/ ])[dg](?:$|[_/ ])|disc|gen|surr|vf"
 )
-REWARDS = ("reward", "critic/", "advantage", "ep_rew", "ep_ret", "episode_return")
+REWARDS = (
+    "reward",
+    "critic/",
+    "advantage",
+    "ep_rew",
+    "ep_ret",
+    "episode_return",
+    "pg_loss",
+    "ppo_kl",
+)
 _ADVERSARY = re.compile(r"(?:^|[_/. ])(?:([dg])|(d)isc\w*|(g)en(?:erator)?)(?=$|[_/. ])")
 
 _INTEGER = r"([0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,12})"
