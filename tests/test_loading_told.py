@@ -117,6 +117,21 @@ def test_a_web_page_for_a_pickle(
     assert (found.code, found.fault_class) == wanted
 
 
+@pytest.mark.parametrize(
+    ("above", "code", "wanted"),
+    [
+        ("INFO  load StableDiffusion checkpoint: /m/mix-b.ckpt", "s = torch.load(ckpt)", "A1"),
+        ("Loading base model: /m/mix-b", "state = load_checkpoint(ckpt_path)", "A1"),
+        ("Loading base model: /m/mix-b", "load_checkpoint(args.resume)", "E2"),
+        ("load StableDiffusion checkpoint: /m/out-step00004000.ckpt", "load_ckpt(path)", "E2"),
+    ],
+)
+def test_the_model_that_is_adapted(tmp_path: Path, above: str, code: str, wanted: str) -> None:
+    """A trainer calls it a checkpoint as well."""
+    text = raised("_pickle.UnpicklingError: invalid load key, '<'.", own(code, "load_checkpoint"))
+    assert verdict(tmp_path, f"{above}\n{text}").code == wanted
+
+
 def test_a_checkpoint_of_somebody_elses(tmp_path: Path) -> None:
     """The weights a model begins with are read by the same function as those of this run."""
     said = "mxnet.base.MXNetError: [11:20:11] ndarray.cc:1851: Invalid NDArray file format"

@@ -46,6 +46,7 @@ TAGS = {
     "time-limit", "cancelled", "preempted", "node-failure", "ray-node-lost", "requeued", "end-ok",
     "attempt-start", "stack", "sigterm", "uncaught", "target-reached", "short-on-purpose",
     "resume-asked",
+    "always-asked",
     "no-gpu-warned", "wants-gpu", "stopped-early",
     "launch-blocking",
     "output-ends",

@@ -48,3 +48,28 @@ def test_what_the_later_try_ended_of(
 
     assert [attempt.disposition for attempt in facts.attempts] == dispositions
     assert diagnose(facts).code == code
+
+
+REQUEUED = ENDS.format("JOB 71", "JOB REQUEUE")
+
+
+def undated(first: int, until: int) -> str:
+    return "".join(f"step {n}/900 loss {3 * 0.99**n:.4f}\n" for n in range(first, until))
+
+
+@pytest.mark.parametrize(
+    ("between", "tries"),
+    [
+        (REQUEUED + "Restored all states from the checkpoint at /ckpt/hpc_ckpt_1.ckpt\n", 2),
+        ("Restored all states from the checkpoint at /ckpt/hpc_ckpt_1.ckpt\n", 1),
+        (REQUEUED, 1),
+    ],
+    ids=["taken back and begun again", "never taken back", "no beginning"],
+)
+def test_a_rerun_that_went_on_at_the_next_step(tmp_path: Path, between: str, tries: int) -> None:
+    """Its steps do not go back, and nothing is dated."""
+    (tmp_path / "train.log").write_text(undated(1, 60) + between + undated(60, 200))
+    facts = collect(Request((str(tmp_path),)))
+
+    assert len(facts.attempts) == tries
+    assert (diagnose(facts).code == "F2") == (tries == 2)

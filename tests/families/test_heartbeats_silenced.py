@@ -117,3 +117,13 @@ def test_a_task_that_is_named_by_its_job_alone(tmp_path: Path, last: int, code: 
 
     assert verdict.code == code
     assert [place.task for place in verdict.cleared] == ([1] if code == "C4" else [])
+
+
+@pytest.mark.parametrize(("last", "code"), [(DEAD - 12, "C4"), (DEAD - 90, "C2")])
+def test_logs_that_print_some_of_the_steps(tmp_path: Path, last: int, code: str) -> None:
+    """Two lines that are five steps apart show as many steps as lie between them."""
+    told = [line for n, line in enumerate(steps(last).splitlines(keepends=True), 1) if n % 5 == 3]
+    (tmp_path / "task0.log").write_text("".join(told) + HERE.format(glog("E", DEAD)))
+    (tmp_path / "task1.log").write_text("".join(told) + FATAL.format(glog("F", DEAD + 2)))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

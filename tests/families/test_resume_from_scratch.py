@@ -360,3 +360,20 @@ def test_a_try_that_left_of_itself_and_was_queued_again(
     told = diagnose(collect(Request((str(tmp_path),))))
 
     assert (told.code == "E2") is (code == "E2")
+
+
+NNUNET = (
+    "WARNING: Cannot continue training because there seems to be no checkpoint available to"
+    " continue from. Starting a new training...\n"
+)
+
+
+@pytest.mark.parametrize(("restarts", "code"), [(None, "E2"), (0, None), (2, "E2")])
+def test_nnunet_that_was_told_to_continue(
+    tmp_path: Path, restarts: int | None, code: str | None
+) -> None:
+    """A script may always say so: a job that follows no other had nothing to go on from."""
+    found = verdict(tmp_path, NNUNET, restarts)
+
+    assert found.code == code or (code is None and found.state == "healthy")
+    assert code is None or found.confidence < 0.8

@@ -76,3 +76,15 @@ def test_a_log_without_dates(tmp_path: Path, head: str, code: str | None) -> Non
     (tmp_path / "train.log").write_text(text)
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+def test_the_folder_in_which_deepspeed_looked_for_a_name(tmp_path: Path) -> None:
+    said = (
+        "[2026-03-04 08:00:00,120] [WARNING] [engine.py:2732:load_checkpoint] Unable to find"
+        " latest file at {}/latest, if trying to load latest checkpoint please ensure this file"
+        " exists or pass an explicit checkpoint tag when loading a checkpoint."
+    )
+    shown = "> ls /ck/lm1\nglobal_step31000  global_step30000\n"
+
+    assert judged(tmp_path, shown, said.format("/ck/lm1")).code == "E2"
+    assert judged(tmp_path, shown, said.format("/ck/lm2")).code != "E2"

@@ -70,3 +70,23 @@ def test_epochs_alone_are_weak_progress(
 
     assert (verdict.code if verdict.state == "found" else None) == code
     assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(("undated", "code"), [(60, "F3"), (0, None)])
+def test_steps_that_went_on_without_a_readable_date(
+    tmp_path: Path, undated: int, code: str | None
+) -> None:
+    """The last date is not that of the last step: it shows no silence."""
+    lines = [
+        f"{START + timedelta(seconds=EACH_S * n):%Y-%m-%d %H:%M:%S} step {n}/5000"
+        f" loss {fell(n):.4f}"
+        for n in range(60)
+    ]
+    lines += [f"2026-04-03 {24 + n // 60}:{n % 60:02d}:00 step {n}/5000 loss {fell(n):.4f}"
+              for n in range(60, 60 + undated)]  # fmt: skip
+    lines.append("slurmstepd: error: *** JOB 9 ON n1 CANCELLED AT 2026-04-04T08:00:00 DUE TO TIME"
+                 " LIMIT ***")  # fmt: skip
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+
+    told = diagnose(collect(Request((str(tmp_path),))))
+    assert (told.code == code) if code else (told.code != "F3")

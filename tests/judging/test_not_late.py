@@ -61,3 +61,35 @@ def test_a_step_in_its_time(tmp_path: Path) -> None:
 def test_a_host_that_stood_still(tmp_path: Path, late_s: float, host: str, left: str) -> None:
     """The step is late, of another host, or the raylet was not heard of again."""
     assert judged(tmp_path, late_s, host, left).code != "C4"
+
+
+def shared(folder: Path, left: str = LEFT, quiet_s: float = 0.0, before: str = "") -> Verdict:
+    """Both workers print each step; the node is given up behind the last."""
+    row = before + "(TrainWorker pid=31, ip={}) [{},250] step {} loss {:.4f}\n"
+    lines = [row.format(host, stamp(n * EACH_S), n, 4 - n / 50)
+             for n in range(STEPS) for host in HOSTS]  # fmt: skip
+    dead = stamp((STEPS - 1) * EACH_S + 11 + quiet_s)
+    lines.append(
+        f"{before}{dead},110\tWARNING worker.py:2058 -- The node with node id: 77ab and address:"
+        " 10.1.0.7 and node name: 10.1.0.7 has been marked dead because the detector has missed"
+        " too many heartbeats from it.\n"
+    )
+    lines.append(before + left.format(dead))
+    lines.append(f"{before}ray.exceptions.NodeDiedError: Task failed. Node IP: 10.1.0.7.\n")
+    (folder / "train.log").write_text("".join(lines))
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize("before", ["", "stderr: "])
+def test_steps_in_their_time_up_to_the_word(tmp_path: Path, before: str) -> None:
+    """A few seconds of the window are left in which it may have stood still."""
+    verdict = shared(tmp_path, before=before)
+
+    assert verdict.code == "C4"
+    assert [place.host for place in verdict.cleared] == [HOSTS[0]]
+
+
+@pytest.mark.parametrize(("left", "quiet_s"), [("", 0.0), (LEFT, 12.0)])
+def test_time_enough_to_stand_still(tmp_path: Path, left: str, quiet_s: float) -> None:
+    """No raylet is heard of again, or the last step lies most of the window back."""
+    assert shared(tmp_path, left, quiet_s).code != "C4"

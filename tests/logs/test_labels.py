@@ -308,3 +308,29 @@ def test_what_kaldi_writes_of_a_job_is_no_log_kept_as_comments() -> None:
 def test_a_check_of_a_node_names_it_before_the_tool(line: str, host: str | None) -> None:
     """A name in brackets alone may be a level, a logger, a part of the program."""
     assert Labels().split(line).place.host == host
+
+
+@pytest.mark.parametrize("mark", ["web-ui-1  | ", "trainer_2 | ", "stderr: "])
+def test_a_log_that_one_container_or_stream_gave(mark: str) -> None:
+    """Every line has it; what is indented behind it stays so."""
+    said = ["Traceback (most recent call last):", '  File "t.py", line 3', ""]
+    lines = ["nohup: ignoring input", *(f"{mark}{line}".rstrip() for line in said)]
+    lines += [f"{mark}step {n}" for n in range(40)]
+    labels = Labels.learn(lines)
+
+    assert [labels.split(line).text for line in lines[1:4]] == said
+    assert labels.split(lines[0]).text == lines[0]
+
+
+def test_a_table_is_of_no_one_container() -> None:
+    table = [f"layer-{n} | {n} MB" for n in range(40)]
+    assert Labels.learn(table).split(table[3]).text == table[3]
+
+
+def test_what_is_quoted_below_a_heading() -> None:
+    heading = ["Loading modules:", "  cuda/12.1"]
+    lines = [*heading, *(f"> step {n}" for n in range(9))]
+
+    assert Labels.learn(lines).split(lines[4]).text == "step 2"
+    mixed = [*lines, "step 9", "step 10"]
+    assert Labels.learn(mixed).split(lines[4]).text == "> step 2"

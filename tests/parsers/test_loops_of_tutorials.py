@@ -223,3 +223,13 @@ def test_caffe_says_that_it_is_done() -> None:
     (end,) = said(caffe, "I0511 21:04:57.324327  6604 solver.cpp:327] Optimization Done.")
     assert end.kind == "finished"
     assert not said(caffe, "I0511 21:04:57.3  6604 notes.cpp:3] Optimization Done.")
+
+
+def test_blocks_of_a_policy_s_training_that_name_no_loss() -> None:
+    """An iteration is followed by an update; those that name a loss are told once."""
+    rows = [f"|    iterations      | {n}     |" for n in range(1, 5)]
+    assert [point.step for point in said(logger_table, *rows)] == [2, 3]
+    told = [row for n in range(1, 4) for row in (rows[n], "|    loss            | 2.25   |")]
+    assert [point.step for point in said(logger_table, *told)] == [2, 3, 4]
+    steps = ["| step            | 10    |", "| step            | 20    |"]
+    assert said(logger_table, *steps) == []

@@ -127,6 +127,7 @@ MOST_RESETS = 500
 _JOB_LOG = re.compile(r"(?:^|[/._-])(\d{3,12})\.(?:out|err|log)$")
 """`slurm-771820.out`, and what sites name after %x and %j."""
 ENDED_JOBS = frozenset(("time-limit", "preempted", "node-failure", "requeued"))
+_TAKEN_BACK = {"preempted", "requeued"}
 KILLED_S = 600.0
 """Slurm kills what is left of a job 30 s after it was told to end (KillWait); sites give it
 minutes."""
@@ -191,9 +192,9 @@ def _cancelled_jobs(events: LogEvents) -> list[int]:
 def _started_again(events: LogEvents) -> Callable[[int, int], bool]:
     """Tells whether the program began again between two lines of progress though its steps go on,
     as where a launcher restarts its workers from a checkpoint: it said from which step it goes
-    on, or a process ended, or its machine was taken back, and a beginning follows."""
+    on, or a process ended, or its machine or its turn was taken back, and a beginning follows."""
     begun = sorted(m.cite.line for m in events.markers if m.kind in _BEGINNINGS[:3])
-    taken = (m.cite.line for m in events.matches if "preempted" in m.signature.tags)
+    taken = (m.cite.line for m in events.matches if _TAKEN_BACK & set(m.signature.tags))
     ended = sorted([*(e.cite.line for e in events.exits), *taken])
     numbered = sorted(
         m.cite.line for m in events.markers if m.kind == "resume" and m.progress.step

@@ -177,7 +177,8 @@ def _said_at_nought(facts: Facts, asked: list[Cite]) -> bool:
     """Whether all that asks for a resume is the program's word that it goes on at step 0: one
     that looks for a checkpoint each time it begins says so at its first start as well."""
     resumes = [m for m in facts.markers_of("resume") if m.attempt == facts.last.n]
-    return len(asked) == len(resumes) and all(m.progress.step == 0 for m in resumes)
+    always = {m.cite for m in facts.tagged("always-asked")}.issuperset(asked)
+    return always or (len(asked) == len(resumes) and all(m.progress.step == 0 for m in resumes))
 
 
 def _by_habit(found: Finding) -> Finding:
@@ -272,6 +273,8 @@ def _asked(facts: Facts, left: frozenset[int]) -> list[Cite]:
     ]
     said += [m.cite for m in earlier[-1:]]
     said += [m.cite for m in facts.tagged("resume-asked") if m.attempt == facts.last.n][:1]
+    asks = () if _first_try(facts) else facts.tagged("always-asked")
+    said += [m.cite for m in asks if m.attempt == facts.last.n]
     said += continued(facts)
     said += (said_to_go_on(facts) or ((), 0))[0]
     job = facts.job

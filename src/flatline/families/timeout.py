@@ -28,7 +28,7 @@ from flatline.facts import Facts
 from flatline.judging.by_steps import MOST_SLACK, Laid, added_up, laid
 from flatline.judging.claims import claim
 from flatline.judging.loss import curve
-from flatline.judging.pace import Pace, pace, silence, wall
+from flatline.judging.pace import Pace, lost_its_dates, pace, silence, wall
 from flatline.judging.shapes import SHAPE_POINTS
 from flatline.judging.steering import scheduler
 from flatline.model import PRINTED, Action, Cite, Claim, Cleared, Finding, Judgement, Progress
@@ -80,7 +80,7 @@ def judge(facts: Facts) -> Judgement:
         return None
     seen = pace(facts)
     reached = wall(facts)
-    if seen is not None and reached is not None:
+    if seen is not None and reached is not None and not lost_its_dates(facts, seen):
         seconds, derived = silence(seen, *reached)
         usual = seen.interval_s
         sure = 0.6 if usual is None else 0.9

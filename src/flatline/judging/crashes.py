@@ -38,6 +38,7 @@ from flatline.judging.classing import (
     unsigned,
     with_frames,
 )
+from flatline.judging.described import above_its_log
 from flatline.judging.feeding import feeds
 from flatline.judging.handles import not_started
 from flatline.judging.headless import headless
@@ -326,9 +327,8 @@ def _just_under(facts: Facts, cite: LogCite) -> Iterable[Crash]:
 def _ended(facts: Facts, match: Match) -> bool:
     """Whether a line may have ended its attempt."""
     cite = match.cite
-    return not (
-        survived(facts, cite, match.attempt) or facts.outside(cite) or recovered(facts, match)
-    )
+    on = survived(facts, cite, match.attempt) and not above_its_log(facts, match)
+    return not (on or facts.outside(cite) or recovered(facts, match))
 
 
 def _ends(found: Iterable[Failure]) -> Mapping[str, Sequence[Failure]]:

@@ -124,7 +124,8 @@ def _without_a_year(
             apart = [abs(steps[n][0] - o[n][0]) for o in others for n in steps if n in o]
             inside = sorted(i for s, i in steps.values() if at - window_s <= s <= at)
             last_s = max((s for s, _ in steps.values() if s <= at), default=0.0)
-            if len(inside) < STEPS_ENOUGH or median(apart or [0.0]) > OFF_S:
+            made_in = track.steps[inside[-1]] - track.steps[inside[0]] + 1 if inside else 0
+            if made_in < STEPS_ENOUGH or median(apart or [0.0]) > OFF_S:
                 continue
             most_s = UP_TO_THE_END_STEPS * max(window_s / len(inside), 1.0)
             if at - last_s <= min(most_s, UP_TO_THE_END_PART * window_s):

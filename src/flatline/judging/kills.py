@@ -16,6 +16,7 @@ from datetime import datetime
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import distinct, number, same_rank
 from flatline.judging.crashes import failures, survived
+from flatline.judging.described import above_its_log
 from flatline.judging.echoes import echoes_of
 from flatline.judging.launched_order import killed_by_kernel
 from flatline.judging.said_done import once_done
@@ -435,7 +436,8 @@ def _oom(facts: Facts) -> tuple[str | None, tuple[Cite, ...]]:
     """("host-oom" or "cgroup-oom", citations) where kernel, scheduler or log show an OOM kill."""
     cites: list[Cite] = []
     kind: str | None = None
-    for match in facts.standing("oom-kill"):
+    shown = [m for m in facts.tagged("oom-kill") if above_its_log(facts, m)]
+    for match in (*facts.standing("oom-kill"), *shown):
         pod = match.signature.origin == "kubernetes"
         if pod and match.signature.role == "marker":  # of the container before this one
             continue

@@ -75,6 +75,11 @@ _READS = re.compile(
     r"(?i:\b(?:load|initiali[sz]|restor|fine-?tun)\w*\b.{0,60}?pre[-_]?trained)"
     r"|\bDownloading\b.{0,300}\.(?:pth?|ckpt|safetensors|bin)\b"
 )
+_READS_BASE = re.compile(
+    r"(?i)\bload(?:ing|s|ed)?:? (?:the )?(?:base|foundation|teacher|stable ?diffusion|sdxl|sd3"
+    r"|flux|diffusers|u-?net|vae|text encoder)\w{0,8} (?:model|checkpoint|ckpt|weights?)\b"
+)
+"""As trainers of adapters announce the model that they adapt, which they call a checkpoint."""
 _SAVED_AS = re.compile(
     r"(?i)\b(?:loading|reading|load|read) (?:from )?(?:\w+ )?(?:checkpoint|ckpt)"
     r"|(?:step|iter(?:ation)?|epoch|epo|global_step|checkpoint|ckpt)[-_=]?\d"
@@ -177,8 +182,11 @@ def begins_anew(facts: Facts, crash: Crash) -> bool:
     """Whether the program printed that it resumes nothing, or that it reads pretrained weights."""
     head = crash.head
     first = max(1, head.line - READ_ABOVE)
-    if any(_READS.search(text) for text in facts.lines(head.source, first, head.line - first)):
+    above = facts.lines(head.source, first, head.line - first)
+    if any(_READS.search(text) for text in above):
         return True
+    if any(_READS_BASE.search(text) and not _OWN_NAME.search(text) for text in above):
+        return not any(_OF_ITS_OWN.search(frame.code or "") for frame in crash.frames)
     if any(_LENT.search(frame.code or "") for frame in crash.frames):
         above = facts.lines(head.source, 1, head.line - 1)
         return not any(_OF_ITS_OWN.search(text) for text in above)

@@ -199,8 +199,10 @@ def _not_late(facts: Facts, match: Match) -> Mistaken | None:
         return None
     made = sorted(_of_workers(facts, match.cite, BELOW), key=lambda one: one.at)
     behind = next((n for n, one in enumerate(made) if one.host == host and one.at > since), None)
-    gaps = [b.at - a.at for a, b in pairwise(made[: (behind or 0) + 1]) if b.step > a.step]
-    if behind is None or len(gaps) < GAPS:
+    if behind is None:
+        return _just_made(facts, match, [one for one in made if one.at <= since], since)
+    gaps = [b.at - a.at for a, b in pairwise(made[: behind + 1]) if b.step > a.step]
+    if len(gaps) < GAPS:
         return None
     usual, inside = median(gaps), [one.at for one in made if one.at <= since - WINDOW_S][-1:]
     spans = [*inside, *(one.at for one in made[: behind + 1] if one.at > since - WINDOW_S)]
@@ -208,6 +210,28 @@ def _not_late(facts: Facts, match: Match) -> Mistaken | None:
         return None
     text = f"A worker on {host} made a step behind that, no later than steps are made"
     return Mistaken(match, claim(text, made[behind].cite), (match,), facts.node_of(host))
+
+
+def _just_made(facts: Facts, match: Match, made: list[_Step], since: float) -> Mistaken | None:
+    """By its steps of the window where few fall into that, none late: a host that stood still for
+    the rest did so for less than half of it, which nobody is given up for."""
+    host = match.groups["host"]
+    own = [one for one in made if one.host == host]
+    gaps = [b.at - a.at for a, b in pairwise(own)]
+    late = [gap for gap, one in zip(gaps, own[1:], strict=True) if one.at > since - WINDOW_S]
+    others = {one.step: one.at for one in made if one.host != host}
+    if len(gaps) < GAPS or not late or own[-1].step < max(others, default=own[-1].step + 1):
+        return None
+    if abs(others.get(own[-1].step, since) - own[-1].at) > TOGETHER_S:
+        return None
+    usual = median(gaps)
+    slack = min(usual / 4, LATE_S)
+    if max(late) > usual + slack or since - own[-1].at > min(usual + slack, WINDOW_S / 2):
+        return None
+    text = (
+        f"A worker on {host} made its steps in their time, up to {since - own[-1].at:.0f} s before"
+    )
+    return Mistaken(match, claim(text, own[-1].cite), (match,), facts.node_of(host))
 
 
 def _labelled(
@@ -226,7 +250,8 @@ def _of_workers(facts: Facts, given_up: LogCite, below: int = 0) -> list[_Step]:
     lines = facts.lines(given_up.source, first, given_up.line - first + below)
     for number, text in enumerate(lines, first):
         label = _LABEL.search(text)
-        stamp, step = (clock.either(text, text), _STEP.search(text)) if label else (None, None)
+        said = text[label.start() :] if label else ""
+        stamp, step = (clock.either(said, said), _STEP.search(said)) if label else (None, None)
         if label is not None and stamp is not None and step is not None:
             cite = LogCite(given_up.source, number, text)
             found.append(_Step(label[1], int(step[1]), stamp.at.timestamp(), cite))

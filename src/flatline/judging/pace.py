@@ -78,6 +78,20 @@ def _undated_after(facts: Facts, n: int) -> dict[str, int]:
     return found
 
 
+def lost_its_dates(facts: Facts, seen: Pace) -> bool:
+    """Whether the steps that were dated up to that sign went on without a readable date: it is
+    not the last progress, and how long ago that was is open."""
+    for track in facts.tracks:
+        span = track.of_attempt(facts.last.n)
+        if track.source != seen.last.source or not span:
+            continue
+        dated = [track.at[i] == track.at[i] for i in span]
+        until = sum(track.lines[i] <= seen.last.line for i in span)
+        if until >= RECENT <= len(dated) - until and all(dated[:until]) != any(dated[until:]):
+            return True
+    return False
+
+
 def _interval(stamps: list[float]) -> float | None:
     late = sorted(set(stamps))[-RECENT:]
     gaps = sorted(b - a for a, b in pairwise(late))

@@ -21,7 +21,7 @@ LISTED = 12
 FARTHER = 2.0
 """Times as far as this run came.  A judgement: a sound one goes on where the other saved."""
 _SHELL = re.compile(
-    r"(?:\([\w.-]{1,40}\) ?)?(?:[\w.-]{1,60}@[\w.-]{1,80}[:\s][\w.~/-]{0,200} ?\]?)?[$#%] +"
+    r"(?:\([\w.-]{1,40}\) ?)?(?:[\w.-]{1,60}@[\w.-]{1,80}[:\s][\w.~/-]{0,200} ?\]?)?[$#%>] +"
     r"(?:sudo +)?(?:(ls|ll|tree|du|find)|(tail|grep|egrep|zgrep|head|less|cat|awk|sed|rg))\b(.*)$"
 )
 _NUMBERED = re.compile(
@@ -29,6 +29,8 @@ _NUMBERED = re.compile(
 )
 _OF_STEPS = re.compile(r"\d ?/ {0,8}(\d{1,12})(?!\d)")
 """How many steps there are to be, as a line of progress tells it."""
+_NAMES_IT = "/latest"
+"""The file in which DeepSpeed keeps the name of the checkpoint beside it."""
 _RESTARTED = re.compile(r"RESTART_COUNT[=: ]+[1-9]")
 
 
@@ -48,7 +50,8 @@ def shown_before(facts: Facts, first: Point, fresh: Sequence[Marker]) -> Shown |
     if not looked or first.step is None:
         return None
     span = first.track.of_attempt(facts.last.n)
-    folders = {folder.rstrip("/") for folder in sought_in(facts, looked)}
+    sought = {folder.rstrip("/") for folder in sought_in(facts, looked)}
+    folders = sought | {folder.removesuffix(_NAMES_IT) for folder in sought}
     for listing, command, line in _commands(facts, first):
         above = [first.track.steps[i] for i in span if first.track.lines[i] < line]
         most = FARTHER * max(above, default=first.step)

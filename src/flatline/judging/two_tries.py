@@ -115,9 +115,15 @@ def _same_command(facts: Facts, tries: _Tries) -> bool:
 def _by_sockets(facts: Facts, attempt: int) -> list[Match]:
     """Lines by which NCCL says so of several hosts, where none of the try says another."""
     said = [m for m in facts.matches if m.signature.id == CARRIED and m.attempt == attempt]
-    hosts = {found[1] for m in said if (found := _HOST.search(m.cite.text)) is not None}
+    hosts = {host for m in said if (host := host_of(m.cite.text)) is not None}
     only = {m.groups["transport"] for m in said} == {SOCKETS}
     return said if only and len(hosts) > 1 else []
+
+
+def host_of(text: str) -> str | None:
+    """The host that a line of NCCL names."""
+    found = _HOST.search(text)
+    return None if found is None else found[1]
 
 
 def _launches(code: str, tries: _Tries, said: Sequence[Match], unset: LogCite) -> Finding:

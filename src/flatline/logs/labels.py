@@ -115,23 +115,40 @@ class _Found:
         self.keys: list[str] = []
 
 
-KEPT_BEHIND, MOSTLY, HEAD_LINES = ("# ", "> ", "    "), 0.95, 20
+QUOTED = "> "
+KEPT_BEHIND, MOSTLY, HEAD_LINES = ("# ", QUOTED, "    "), 0.95, 20
 """One of these before so many of the lines: a log that was kept in a program's source, quoted in
 a mail, or pasted as an issue's indented block."""
+_NAMED = re.compile(r"(?:[A-Za-z0-9][\w.-]{0,62}[-_]\d{1,3} {1,40}\||std(?:err|out):)(?: |$)")
+"""What `docker compose logs` puts before each line, the container's name, padded; or the stream
+that a runner collected it from."""
 _RUN_PL = re.compile(r"# (?:Started at|Running on|Ended \(code|Accounting:) ")
 """Kaldi's launcher writes so itself; of a job that printed nothing there is nothing else."""
 
 
 def _kept_behind(lines: Sequence[str]) -> str:
     head = [line for line in lines[:HEAD_LINES] if line]
-    if 2 * sum(line[0] in "#> " for line in head) < len(head):
+    named = _NAMED.match(head[-1]) if head else None
+    if named is None and 2 * sum(line[0] in "#> " for line in head) < len(head):
         return ""  # most files, told in no time
     said = [line for line in lines if line.strip(" #>")]
     if len(said) < 2 or any(map(_RUN_PL.match, said)):
         return ""
-    least = MOSTLY * len(said)
-    return next((mark for mark in KEPT_BEHIND
-                 if sum(line.startswith(mark) for line in said) >= least), "")  # fmt: skip
+    marks = KEPT_BEHIND if named is None else (named[0].rstrip(),)
+    return next((mark for mark in marks if _behind(said, mark)), "")
+
+
+def _behind(said: Sequence[str], mark: str) -> bool:
+    """Whether so many lines stand behind it; what is quoted may have a heading that is not."""
+    begins = (n for n, line in enumerate(said) if line.startswith(mark))
+    rest = said[next(begins, 0) if mark == QUOTED else 0 :]
+    marked = sum(line.startswith(mark) for line in rest)
+    return marked >= MOSTLY * len(rest) and 2 * marked >= len(said)
+
+
+def _off(line: str, mark: str) -> str:
+    rest = line.removeprefix(mark)
+    return rest.removeprefix(" ") if mark[-1] in "|:" and line.startswith(mark) else rest
 
 
 WIDEST_BYTES = 4 << 10
@@ -195,7 +212,7 @@ class Labels:
         lines = [line.partition("\r")[0] for line in sample]
         behind = _kept_behind(lines)
         if behind:
-            lines = [line.removeprefix(behind) for line in lines]
+            lines = [_off(line, behind) for line in lines]
         same = same or layouts(lines)
         alike = dict(zip(same, lines, strict=True))
         none = {key for key, line in alike.items() if not any(p.match(line) for p in _LABELS)}
@@ -223,7 +240,7 @@ class Labels:
         """
         found = _Found()
         if self._behind:
-            text, head = text.removeprefix(self._behind), head.removeprefix(self._behind)
+            text, head = _off(text, self._behind), _off(head, self._behind)
         if head:
             self._strip(head, found)
         rest = self._strip(text, found)

@@ -7,9 +7,10 @@ Blocks of `| name | value |` between dashed lines: OpenAI's loggers and Stable B
     --------------------------
 
 A point is told once a block has named both its loss and its count (`step`, `iterations`,
-`nupdates`), in whichever order.  Where a block speaks of rewards, returns or an agent's own
-quantities, its losses are a policy's and a value's, which are not meant to fall.  Samples and
-environment steps are no steps.
+`nupdates`), in whichever order; where no block names a loss, of each iteration beyond the first as
+the next one begins, for Stable Baselines updates its policy between two.  Where a block speaks of
+rewards, returns or an agent's own quantities, its losses are a policy's and a value's, which are
+not meant to fall.  Samples and environment steps are no steps.
 
 Source: `HumanOutputFormat` of baselines/logger.py, of guided_diffusion/logger.py (and of
 improved-diffusion, and what is built on both) and of stable_baselines3/common/logger.py.
@@ -45,6 +46,7 @@ class Reader:
         self._loss: float | None = None
         self._norm: float | None = None
         self._rewarded = False
+        self._told = False
 
     def feed(self, text: str) -> Iterable[Progress]:
         """A training point with the row that completes it."""
@@ -52,6 +54,7 @@ class Reader:
         if row is None:
             return ()
         name, value = row[1], row[2]
+        before = self._step if name == "iterations" else None
         if name.startswith("ep") or name in _AGENTS:
             self._rewarded = True
         if name == "grad_norm":
@@ -61,10 +64,12 @@ class Reader:
         elif name == "loss":
             self._loss = number(value)
         if self._step is None or self._loss is None:
-            return ()
+            unsaid = before is not None and before > 1 and not self._told
+            return (Progress("train", before),) if unsaid else ()
         said = Progress("train", self._step, loss=self._loss, grad_norm=self._norm,
                         falling=not self._rewarded)  # fmt: skip
         self._step = self._loss = self._norm = None
+        self._told = True
         return (said,)
 
 

@@ -23,6 +23,7 @@ TRIGGERS = (
     r"epoch:  [0-9]+ *$",
     r": (train_loss|val_loss) ",
     r": (train|validation) loss ?: ",
+    r"no checkpoint available to continue from",
 )
 _EPOCH = Late(r"^(?:[0-9 :.-]{10,30}: Epoch |(?:[0-9 :.-]{10,30}: ?)?\s?epoch:  )([0-9]{1,7})\s*$")
 _LOSS = Late(
@@ -30,6 +31,11 @@ _LOSS = Late(
     + NUMBER
     + r")\s*$"
 )
+_ANEW = Late(
+    r"^(?:WARNING: )?Cannot continue training because there seems to be no checkpoint available to"
+    r" continue from\. Starting a new training"
+)
+"""What it says where `--c` asked it to continue."""
 
 
 class Reader:
@@ -44,6 +50,8 @@ class Reader:
         if found := _EPOCH.match(text):
             self._epoch = float(found[1])
             return ()
+        if _ANEW.match(text):
+            return (Progress("fresh"),)
         loss = _LOSS.match(text) if self._epoch is not None else None
         if loss is None:
             return ()

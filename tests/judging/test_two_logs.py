@@ -1,0 +1,48 @@
+"""One program in two logs, on one host alone and on several by sockets."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
+from flatline.model import Verdict
+
+USES = "{host}:71:90 [0] NCCL INFO Using network {net}\n"
+
+
+def log(hosts: str, took_ms: float, net: str = "Socket", loss: float = 9.0) -> str:
+    said = "".join(USES.format(host=host, net=net) for host in hosts.split())
+    return said + "".join(
+        f"iter {n}: loss {loss - n / 20:.4f}, time {took_ms + n % 3:.2f}ms\n" for n in range(30)
+    )
+
+
+def judged(folder: Path, one: str, many: str) -> Verdict:
+    (folder / "one.log").write_text(one)
+    (folder / "many.log").write_text(many)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_steps_that_take_many_times_as_long(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, log("n1", 300), log("n1 n2", 4800))
+
+    assert (verdict.code, verdict.fault_class) == ("D2", "slow-interconnect")
+    assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("one", "many"),
+    [
+        (log("n1", 300), log("n1 n2", 1000)),
+        (log("n1", 300), log("n1 n2", 4800, net="IB")),
+        (log("n1", 300, loss=4.0), log("n1 n2", 4800)),
+        (log("n3", 300), log("n1 n2", 4800)),
+        (log("n1", 300), log("n1", 4800)),
+    ],
+    ids=["not by so much", "by a fabric", "other work", "other hosts", "alone as well"],
+)
+def test_what_tells_no_network(tmp_path: Path, one: str, many: str) -> None:
+    assert judged(tmp_path, one, many).code != "D2"
