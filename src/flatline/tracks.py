@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import pairwise
-from math import floor
+from math import floor, isfinite
 
 from flatline.model import NOWHERE, LogCite, Match, Place, Progress, ProgressKind
 
@@ -120,7 +120,8 @@ class Track:
         self.lr.append(NAN if point.lr is None else point.lr)
         self.step_s.append(NAN if point.step_s is None else point.step_s)
         self.throughput.append(NAN if point.throughput is None else point.throughput)
-        self.epoch.append(NAN if point.epoch is None else point.epoch)
+        epoch = NAN if point.epoch is None else point.epoch
+        self.epoch.append(epoch if isfinite(epoch) else NAN)  # a printed `inf` counts nothing
         self.data_s.append(NAN if point.data_s is None else point.data_s)
         self.sync_s.append(NAN if point.sync_s is None else point.sync_s)
         self.balance.append(NAN if point.balance is None else point.balance)

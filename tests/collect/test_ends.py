@@ -197,3 +197,14 @@ def test_what_is_said_goes_before_what_was_set() -> None:
 
     assert plan_of([made], [config]).steps == 50
     assert plan_of([made], [config, said]).steps == 20
+
+
+@pytest.mark.parametrize("first", ["inf", "0", "nan"])
+def test_an_epoch_that_is_no_number_reaches_nothing(tmp_path: Path, first: str) -> None:
+    """A division by a loader without a length prints one."""
+    rows = "".join(
+        f"{{'loss': 1.5, 'grad_norm': 0.4, 'epoch': {epoch}}}\n" for epoch in (first, "inf")
+    )
+    found = verdict(tmp_path, rows + "python train.py --epochs 3\n")
+
+    assert found.run.disposition == "unknown"
