@@ -47,6 +47,15 @@ def _named_after(tracks: Iterable[Track], hosts: Sequence[str]) -> Iterable[Plac
             yield replace(track.place, host=host)
 
 
+_PROCESS = re.compile(r":(\d{1,9}):\d{1,9} \[\d{1,3}\] NCCL INFO ")
+
+
+def process_of(cite: LogCite) -> str | None:
+    """The number of the process that NCCL says a line of `communicating` is of."""
+    told = _PROCESS.search(cite.text)
+    return told[1] if told else None
+
+
 def communicating(
     matches: Iterable[Match], hosts: Sequence[str], heard: Iterable[int], world: int | None
 ) -> Iterable[tuple[Place, str, LogCite]]:

@@ -117,6 +117,17 @@ def test_the_one_host_whose_tasks_left_with_an_error(
     assert any("only the tasks of" in one.text for one in verdict.shows) == bool(named)
 
 
+def first_of_several(folder: Path, why: str) -> None:
+    """The launch of four tasks, of which one failed so and srun ended the others."""
+    ends = (
+        "srun: error: n3: task 2: Exited with exit code 1\n"
+        "srun: error: n[1-2,4]: tasks 0-1,3: Terminated\n"
+    )
+    said = f"slurmstepd: error: pyxis:     [ERROR] {why}\n"
+    (folder / "slurm-44.out").write_text(PYXIS + said + ends)
+    (folder / "sacct.psv").write_text(RECORD)
+
+
 @pytest.mark.parametrize(
     ("why", "named"),
     [
@@ -132,13 +143,7 @@ def test_the_first_of_several_is_no_place_apart(
     tmp_path: Path, why: str, named: list[str]
 ) -> None:
     """srun ends the others once one has failed: they may have been as far."""
-    ends = (
-        "srun: error: n3: task 2: Exited with exit code 1\n"
-        "srun: error: n[1-2,4]: tasks 0-1,3: Terminated\n"
-    )
-    said = f"slurmstepd: error: pyxis:     [ERROR] {why}\n"
-    (tmp_path / "slurm-44.out").write_text(PYXIS + said + ends)
-    (tmp_path / "sacct.psv").write_text(RECORD)
+    first_of_several(tmp_path, why)
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert (verdict.code, [place.host for place in verdict.culprits]) == ("F4", named)
@@ -174,13 +179,7 @@ def test_what_is_not_mounted_on_the_one_host(
     tmp_path: Path, image: str, kernels: dict[str, str], named: bool
 ) -> None:
     """An image that all ask for is there for the others; this one has not the place it is on."""
-    ends = (
-        "srun: error: n3: task 2: Exited with exit code 1\n"
-        "srun: error: n[1-2,4]: tasks 0-1,3: Terminated\n"
-    )
-    said = f"slurmstepd: error: pyxis:     [ERROR] No such file or directory: {image}\n"
-    (tmp_path / "slurm-44.out").write_text(PYXIS + said + ends)
-    (tmp_path / "sacct.psv").write_text(RECORD)
+    first_of_several(tmp_path, f"No such file or directory: {image}")
     (tmp_path / "kernel").mkdir()
     for host, lines in kernels.items():
         dated = "".join(line.format(n) for n, line in enumerate(lines.splitlines(True), 10))
@@ -209,13 +208,7 @@ def test_what_is_not_mounted_on_the_one_host(
 def test_what_is_not_mounted_on_the_one_host_as_its_exporter_says(
     tmp_path: Path, image: str, mounted: dict[str, int], named: bool
 ) -> None:
-    ends = (
-        "srun: error: n3: task 2: Exited with exit code 1\n"
-        "srun: error: n[1-2,4]: tasks 0-1,3: Terminated\n"
-    )
-    said = f"slurmstepd: error: pyxis:     [ERROR] No such file or directory: {image}\n"
-    (tmp_path / "slurm-44.out").write_text(PYXIS + said + ends)
-    (tmp_path / "sacct.psv").write_text(RECORD)
+    first_of_several(tmp_path, f"No such file or directory: {image}")
     began = datetime(2026, 3, 4, 8, tzinfo=UTC).timestamp()
     (tmp_path / "mounts.prom").write_text(
         "".join(

@@ -12,11 +12,10 @@ from dataclasses import replace
 
 from flatline.facts import Facts
 from flatline.model import LogCite, Place
-from flatline.rank_hosts import communicating
+from flatline.rank_hosts import communicating, process_of
 
 LISTED, LAST = "deepspeed-killing-subprocess", "deepspeed-child-exit"
 _LOCAL_RANK = re.compile(r"['\"]--local_rank=(\d{1,4})['\"]")
-_OF_NCCL = re.compile(r":(\d{1,9}):\d{1,9} \[\d{1,3}\] NCCL INFO ")
 
 
 def killed_by_kernel(facts: Facts, attempt: int) -> LogCite | None:
@@ -39,8 +38,8 @@ def killed_by_kernel(facts: Facts, attempt: int) -> LogCite | None:
         return None
     known = communicating(facts.matches, facts.hosts, facts.ranks, facts.world_size)
     for place, _, cite in known:
-        told = _OF_NCCL.search(cite.text)
-        if told and told[1] in order and place.rank not in (None, order.index(told[1])):
+        own = process_of(cite)
+        if own in lines and place.rank not in (None, order.index(own)):
             return None
     ((pid, host),) = killed.items()
     return replace(lines[pid], place=Place(host=host, rank=order.index(pid)))

@@ -16,7 +16,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import number
 from flatline.logs.places import OWNER
 from flatline.model import LogCite, Match, Place
-from flatline.rank_hosts import communicating
+from flatline.rank_hosts import communicating, process_of
 
 MOST_LINES, MOST_FRAMES, HEAD_LINES = 400, 100, 8
 """Of a stack between those of other ranks; faulthandler itself stops at 100 frames."""
@@ -35,7 +35,6 @@ _BOOTSTRAP = re.compile(r"(?:Thread\.)?_bootstrap$")
 _FATAL = "Fatal Python error"
 _ASKED, ASKED_LINES = "py-spy dump", 2
 """The command that dumped a process, and how near above it stands."""
-_OF_NCCL = re.compile(r":(\d{1,9}):\d{1,9} \[\d{1,3}\] NCCL INFO ")
 _NO_RANK = re.compile(
     r"(?:^|/)(?:torch/distributed/(?:elastic/|run\.py|launch)|torch/utils/data/_utils/worker\.py"
     r"|accelerate/commands/|deepspeed/launcher/|multiprocessing/resource_tracker\.py)"
@@ -157,7 +156,7 @@ def _by_its_process(facts: Facts, pid: str, asked: str) -> Place | None:
     found = {
         Place(host=facts.node_of(place.host or ""), rank=place.rank)
         for place, _, cite in known
-        if (told := _OF_NCCL.search(cite.text)) and told[1] == pid
+        if process_of(cite) == pid
     }
     here = [place for place in found if host in (None, place.host)]
     return here[0] if len(here) == 1 else Place(host=host) if host else None
