@@ -54,6 +54,7 @@ def test_a_stated_time_is_not_assumed(text: str, at: str) -> None:
         "24/05/01-05:42:27 x",
         "240501-054227  s00005 x",
         "20240501_054227 x",
+        "[20240501 05:42:27][rank-7/8][INFO ] [--------trainer.py:2560] : x",
         "01/May/2024 05:42:27 iter=3",
         "[01/May/2024:05:42:27 x",
         "2024-05-01,05:42:27 | INFO | x",
@@ -109,6 +110,8 @@ def test_a_time_without_a_year_needs_one(text: str) -> None:
         "[12345.678901] NVRM: Xid",
         "elapsed [0:05:42]",
         "0123 05:42:27",
+        "20241301 05:42:27 x",
+        "20240501 05 42 27",
         "",
     ),
 )

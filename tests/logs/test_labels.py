@@ -202,6 +202,7 @@ def test_labels_nest_in_any_order() -> None:
         ("[E1206 18:44:12.715 P.cpp:6] [PG ID 0 PG GUID 0(default_pg) Rank 6] Timeout", 6),
         ("[2024-05-01] [INFO] [axolotl.train:12] [PID:44] [RANK:7] x", 7),
         ("INFO:root:[rank3] x", 3),
+        ("[20240501 05:42:27][rank-7/8][INFO ] [--------trainer.py:2560] : x", 7),
         ("2024-05-01 05:42:27 INFO rank=4 step=10", 4),
         ("[2024-05-01 05:42:27] [rank 3, local 1] ERROR x", 3),
         ("2024-05-01 05:42:27 | ERROR | my_trainer.loop | [Rank 5, at step 40] x", 5),

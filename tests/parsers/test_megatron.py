@@ -65,10 +65,17 @@ def test_the_iteration_line_of_today() -> None:
             3.0,
             1.0,
         ),
+        (
+            "[20260501 05:42:27][rank-7/8][INFO ] [--------trainer.py:2560] :  iteration 5/ 9 | "
+            "elapsed time per iteration (ms): 1500.0/1480.2 | tokens per GPU (tokens/s/GPU): "
+            "9801.4/9807.3 | lm loss: 2.0E+00 | loss scale: 1.0 | " + TAIL.format(0, 0),
+            2.0,
+            1.5,
+        ),
     ],
 )
 def test_dialects(line: str, loss: float, step_s: float) -> None:
-    """2019 without colons, GPT-NeoX, seconds, a MoE whose first loss is a side one."""
+    """2019 without colons, GPT-NeoX, seconds, a MoE whose first loss is a side one, Primus."""
     (point,) = said(line)
     assert (point.loss, point.step_s) == (loss, step_s)
 

@@ -399,8 +399,8 @@ _PATTERNS: tuple[tuple[str, str, Callable[[Clock, _Groups], Stamp | None]], ...]
     ("short_year", r"\[?(2\d)[/.-](0[1-9]|1[0-2])[/.-]([0-3]\d)[ T-]" + _TIME, Clock._compact),
     ("short", _OPEN + r"(\d\d)[-/](\d\d) " + _TIME + r"(?![\w:])", Clock._short),
     ("of_day", r"\[?" + _TIME + r"(?=\]|\s|[|;,])", Clock._of_day),
-    ("compact", r"\[?(?:20)?(\d\d)(0[1-9]|1[0-2])([0-3]\d)[-_T]([0-2]\d)([0-5]\d)([0-5]\d)"
-     r"(?:[.,](\d{1,9}))?(?=[\s\]|:,Z])", Clock._compact),
+    ("compact", r"\[?(?:20)?(\d\d)(0[1-9]|1[0-2])([0-3]\d)(?:[-_T]| (?=\d\d:))([0-2]\d):?([0-5]\d)"
+     r":?([0-5]\d)(?:[.,](\d{1,9}))?(?=[\s\]|:,Z])", Clock._compact),
     ("elastic", r"time {1,8}: " + _DATED + r"(?!\d)", Clock._elastic),
     ("row", _FIELD + r"\"" + _DATED + r"(?:\s?(Z|UTC|GMT|[+-]\d\d:?\d\d))?\"", Clock._row),
     ("counted_row", _FIELD + r"(\d{10}(?:\.\d{1,9})?|\d{13})(?=[,}])", Clock._since_1970),

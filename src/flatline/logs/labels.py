@@ -70,7 +70,7 @@ _SYSLOG = re.compile(
 """Lines of syslog and journalctl, by daemons that run on nodes: a program's own
 `2026-03-02T04:10:58 INFO main:` has the same shape."""
 _OWN = re.compile(
-    r"\[(?:(?:[Rr]ank|RANK)[ :=_-]?(\d{1,6})"
+    r"\[(?:(?:[Rr]ank|RANK)[ :=_-]?(\d{1,6})(?:/\d{1,6})?"
     r"(?:, ?(?!ranks?\b)[A-Za-z]\w{0,30}[ =:]{1,2}[^\[\],]{0,60}\d[^\[\],]{0,40})?"
     r"|PG [^\[\]]{0,120}\(default_pg\) Rank (\d{1,6}))\]"
     r"|\b(?:rank|RANK)=(\d{1,6})(?=[\s,|]|$)"

@@ -10,7 +10,7 @@ Refused: "saving checkpoint at iteration", which says that a save began, not tha
 argument table; "loading checkpoint", for the same reason.
 
 Source: `training_log`, `save_checkpoint`, `load_checkpoint` of Megatron-LM, 2019 to 2026; values
-were printed without colons at first.
+were printed without colons at first.  `training_log` of AMD-AGI/Primus, 2025 and 2026.
 """
 
 from __future__ import annotations
@@ -51,6 +51,8 @@ _OWN = ("elapsed time per iteration", "consumed samples", "skipped iterations")
 _MAIN_LOSS = ("lm loss", "lm_loss", "loss", "reduced_train_loss")
 _PART_LOSS = ("scale", "balanc", "aux", "z_loss", "z loss", "mtp", "sop", "moe", "ppl")
 _THROUGHPUT = (
+    ("tokens per gpu (tokens/s/gpu)", "tokens/s/GPU"),
+    ("tokens/s/gpu inst/harmonic mean", "tokens/s/GPU"),
     ("samples per second", "samples/s"),
     ("samples/sec", "samples/s"),
     ("tokens per second", "tokens/s"),
@@ -65,8 +67,9 @@ _LONGEST = 8_192
 
 
 def _number(text: str | None) -> float | None:
+    """A number; of `now/mean`, as Primus prints what varies, the first."""
     try:
-        return None if text is None else float(text)
+        return None if text is None else float(text.partition("/")[0])
     except ValueError:
         return None
 
