@@ -3,15 +3,17 @@ Which host has which ranks, where a launcher lays them as it does unless it is t
 
 srun and mpirun fill a node before they go on to the next, in the order of the job's nodes
 (srun(1), --distribution; mpirun(1), --map-by slot; Hydra).  How many one takes is not said; it is
-plain where the record's GPUs are as many on every node, and have one rank each.
+plain where the record's GPUs are as many on every node, and have one rank each: srun spreads tasks
+as evenly as they go before it numbers them (`_task_layout_block` of slurm_step_layout.c).
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from flatline.model import Job, Match, Place
+from flatline.model import Job, Match, Place, Step
 
 LAUNCHED, OTHERWISE = "placement-launched", "placement-otherwise"
 _COUNT = re.compile(r"(?:^|\s)--?(?:np|n|c|proc)[ =](\d{1,6})(?=\s|$)")
@@ -47,7 +49,8 @@ def laid(
     ranks = {place.rank for place in heard if place.rank is not None}
     if world not in (None, size) or max(ranks, default=0) >= size:
         return
-    tasks = _tasks_are_ranks(heard, size) and not _told_otherwise(told, jobs)
+    one_each = _tasks_are_ranks(heard, size) or a_task_each(jobs, hosts)
+    tasks = one_each and not _told_otherwise(told, jobs)
     if not tasks and not _by_mpirun(told, hosts, each):
         return
     at = {_short(host): n for n, host in enumerate(hosts)}
@@ -79,6 +82,21 @@ def _tasks_are_ranks(places: Iterable[Place], size: int) -> bool:
     the last.  A task that starts the ranks of its node is none of them."""
     told = {(p.task, p.rank) for p in places if p.task is not None and p.rank is not None}
     return (size - 1, size - 1) in told and all(task == rank for task, rank in told)
+
+
+def a_task_each(jobs: Sequence[Job], hosts: Sequence[str]) -> bool:
+    """Whether the step that ran longest on all of the job's nodes has a task for each GPU, by its
+    record.  With one GPU a node they may as well be launchers, which number ranks as they meet."""
+    each = _each(jobs, hosts) or 0
+    whole = [s for s in (jobs[-1].steps if jobs else ()) if {*s.nodes} == {*hosts}]
+    lasting = max((s for s in whole if s.id.isdecimal()), key=_length, default=None)
+    return lasting is not None and each > 1 and lasting.tasks == each * len(hosts)
+
+
+def _length(step: Step) -> float:
+    if step.started_at is None or step.ended_at is None:
+        return math.inf
+    return (step.ended_at - step.started_at).total_seconds()
 
 
 def _told_otherwise(told: Iterable[Match], jobs: Sequence[Job]) -> bool:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
 from flatline.collect.catalogue import confirming
 from flatline.laid_ranks import laid
-from flatline.model import Job, LogCite, Match, Place, RecordCite
+from flatline.model import Job, LogCite, Match, Place, RecordCite, Step
 from flatline.signatures import load
 
 HOSTS = ("n1", "n2")
@@ -59,6 +60,47 @@ def test_tasks_that_are_ranks_fill_a_node_first() -> None:
 def test_labels_that_lay_no_rank(places: Sequence[Place]) -> None:
     """Tasks may start several ranks, be fewer than GPUs, or stand in another order."""
     assert hosts_of(places=places) == {}
+
+
+def step(number: str, tasks: int | None, minutes: int | None, on: Sequence[str] = HOSTS) -> Step:
+    """One that ran for so long, or still does."""
+    begin = datetime(2026, 3, 1, tzinfo=UTC)
+    end = None if minutes is None else begin + timedelta(minutes=minutes)
+    return Step(number, "python", "failed", "FAILED", ROW, started_at=begin, ended_at=end,
+                nodes=tuple(on), tasks=tasks)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "steps",
+    [
+        (step("batch", 1, 60, HOSTS[:1]), step("extern", 2, 60), step("0", 8, 59)),
+        (step("0", 2, 1), step("1", 8, 30)),
+        (step("0", 2, 90), step("1", 8, None)),
+    ],
+    ids=["alone", "behind a check of the nodes", "still going"],
+)
+def test_a_step_of_a_task_for_each_gpu(steps: Sequence[Step]) -> None:
+    """Its tasks are the ranks, whether or not their lines are labelled."""
+    assert hosts_of(places=[Place(rank=6)], job=replace(JOB, steps=tuple(steps))) == WHOLE
+
+
+@pytest.mark.parametrize(
+    ("job", "places"),
+    [
+        (replace(JOB, steps=(step("0", 2, 60),)), []),
+        (replace(JOB, steps=(step("0", 8, 1), step("1", 2, 60))), []),
+        (replace(JOB, steps=(step("0", 8, 60, HOSTS[:1]),)), []),
+        (replace(JOB, steps=(step("extern", 8, 60),)), []),
+        (replace(JOB, gpus=2, steps=(step("0", 2, 60),)), []),
+        (replace(JOB, steps=(step("0", 8, 60),)), [Place(host="n2", rank=1)]),
+        (replace(JOB, steps=(step("0", 8, 60),), submit_line="sbatch -m cyclic job.sh"), []),
+        (replace(JOB, steps=(step("0", 8, 60),)), [Place(rank=15)]),
+    ],
+    ids=["a launcher each", "the longer counts", "one node", "no step of a program",
+         "one GPU a node", "elsewhere", "cyclic", "more ranks"],
+)  # fmt: skip
+def test_a_step_that_lays_no_rank(job: Job, places: Sequence[Place]) -> None:
+    assert hosts_of(places=places, job=job) == {}
 
 
 @pytest.mark.parametrize(

@@ -8,7 +8,7 @@ import pytest
 
 from flatline.facts import Facts
 from flatline.judging.leads import spread
-from flatline.model import Job, LogCite, Match, Place, ProcessExit, RecordCite, Signature
+from flatline.model import Job, LogCite, Match, Place, ProcessExit, RecordCite, Signature, Step
 from flatline.rank_hosts import COMMUNICATOR
 
 SAID = Signature("x.timeout", "x", "root", "", "", "", ("x",), family="C2", tags=("timeout",))
@@ -216,3 +216,27 @@ def test_what_fails_on_a_part_of_the_hosts_is_not_everywhere() -> None:
     both = [Place(host="n1", rank=4), Place(host="n2", rank=5)]
     assert spread(known, both)[0] == "all"
     assert spread(known, [Place(rank=4), Place(rank=5)])[0] == "all"
+
+
+def of_step(tasks: int, task: int, reporter: str = "srun") -> tuple[Place, ...]:
+    """Where what ended on the second of two hosts stands, by the record of its step."""
+    cite = RecordCite("sacct.txt", "row 2", "FAILED", "JobID=1.0")
+    step = Step("0", "x", "failed", "FAILED", cite, nodes=("n1", "n2"), tasks=tasks)
+    row = RecordCite("sacct.txt", "row 1", "FAILED", "JobID=1")
+    job = Job("1", "x", "failed", "FAILED", row, nodes=("n1", "n2"), gpus=8, steps=(step,))
+    place = Place(host="n2", task=task)
+    ended = ProcessExit(reporter, LogCite("a.out", 9, "", place), place, exit_code=1)
+    return spread(Facts(targets=("run",), jobs=[job], exits=[ended]), [place])[1]
+
+
+def test_a_task_is_a_rank_where_the_record_has_one_for_each_gpu() -> None:
+    assert of_step(8, 6) == (Place(host="n2", rank=6, task=6),)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "task", "reporter"),
+    [(2, 1, "srun"), (8, 1, "srun"), (8, 6, "torchelastic")],
+    ids=["a launcher on each host", "not where the record lays it", "an agent"],
+)
+def test_a_task_that_is_no_rank(tasks: int, task: int, reporter: str) -> None:
+    assert [place.rank for place in of_step(tasks, task, reporter)] == [None]

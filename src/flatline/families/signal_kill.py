@@ -34,6 +34,7 @@ from collections.abc import Sequence
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.kills import Kill, Kills, kills
+from flatline.judging.leads import as_rank
 from flatline.model import Action, Attribution, Claim, Cleared, Finding, Judgement
 
 CODE = "A2"
@@ -117,7 +118,7 @@ def judge(facts: Facts) -> Judgement:
         strength=found.strength,
         shows=tuple(shows),
         implies=tuple(_implies(found, kind)),
-        culprits=distinct(facts.on_host(place) for place in places),
+        culprits=distinct(as_rank(facts, facts.on_host(place)) for place in places),
         scope="place" if places else "none",
         onset=first.at,
         onset_step=facts.last_step,

@@ -12,6 +12,7 @@ from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.crashes import LOOP_DOUBT, WEAK_ROOT, Failure, of_family
 from flatline.judging.uncaught import shares_memory
+from flatline.laid_ranks import a_task_each
 from flatline.model import (
     NOWHERE,
     AbsenceCite,
@@ -22,6 +23,7 @@ from flatline.model import (
     Scope,
     Signature,
 )
+from flatline.rank_hosts import TORCHRUN
 
 EVERYWHERE = 0.9
 """Share of the ranks heard of that must show a failure before it counts as everywhere alike:
@@ -113,7 +115,7 @@ def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, .
     one log was.  Nor are all that were heard of on half of the run's hosts or fewer: the ranks of
     the others had nothing to tell; nor several in a row of a host with no fewer ranks before them.
     """
-    named = distinct(_as_rank(facts, facts.on_host(place)) for place in distinct(places))
+    named = distinct(as_rank(facts, facts.on_host(place)) for place in distinct(places))
     if not named:
         return "none", ()
     ranks = {n for n in map(number, named) if n is not None}
@@ -129,20 +131,23 @@ def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, .
     return "place", named
 
 
-def _as_rank(facts: Facts, place: Place) -> Place:
+def as_rank(facts: Facts, place: Place) -> Place:
     """With the rank that a launcher's task is, where tasks are the ranks."""
     if place.rank is not None or place.task is None or not _tasks_are_ranks(facts):
         return place
-    return replace(place, rank=place.task)
+    elsewhere = {place.host, facts.on_host(Place(rank=place.task)).host} - {None}
+    return place if len(elsewhere) > 1 else replace(place, rank=place.task)
 
 
 def _tasks_are_ranks(facts: Facts) -> bool:
     """Whether every task of which a rank was printed has that rank's number, and one a number that
-    a task which starts all ranks of a host cannot have."""
+    a task which starts all ranks of a host cannot have, or the record has a task for each GPU."""
     told = [place for rank in facts.ranks for place in facts.places_of(rank)
             if place.rank is not None and place.task is not None]  # fmt: skip
     alike = all(place.rank == place.task for place in told)
-    return alike and max((p.task or 0 for p in told), default=0) >= max(1, len(facts.hosts))
+    high = max((p.task or 0 for p in told), default=0) >= max(1, len(facts.hosts))
+    agents = any(event.reporter == TORCHRUN for event in facts.exits)
+    return alike and (high or (not agents and a_task_each(facts.jobs, facts.hosts)))
 
 
 def _in_a_row(ranks: Collection[int]) -> bool:
