@@ -133,21 +133,25 @@ def spread(facts: Facts, places: Sequence[Place]) -> tuple[Scope, tuple[Place, .
 
 def as_rank(facts: Facts, place: Place) -> Place:
     """With the rank that a launcher's task is, where tasks are the ranks."""
-    if place.rank is not None or place.task is None or not _tasks_are_ranks(facts):
+    if place.rank is not None or place.task is None:
         return place
-    elsewhere = {place.host, facts.on_host(Place(rank=place.task)).host} - {None}
-    return place if len(elsewhere) > 1 else replace(place, rank=place.task)
+    return replace(place, rank=place.task) if _is_rank(facts, place) else place
 
 
-def _tasks_are_ranks(facts: Facts) -> bool:
+def _is_rank(facts: Facts, place: Place) -> bool:
     """Whether every task of which a rank was printed has that rank's number, and one a number that
-    a task which starts all ranks of a host cannot have, or the record has a task for each GPU."""
+    a task which starts all ranks of a host cannot have, or this stands where the record of a step
+    with a task for each GPU lays it."""
     told = [place for rank in facts.ranks for place in facts.places_of(rank)
             if place.rank is not None and place.task is not None]  # fmt: skip
-    alike = all(place.rank == place.task for place in told)
-    high = max((p.task or 0 for p in told), default=0) >= max(1, len(facts.hosts))
+    if any(place.rank != place.task for place in told):
+        return False
+    if max((p.task or 0 for p in told), default=0) >= max(1, len(facts.hosts)):
+        return True
     agents = any(event.reporter == TORCHRUN for event in facts.exits)
-    return alike and (high or (not agents and a_task_each(facts.jobs, facts.hosts)))
+    laid = facts.on_host(Place(rank=place.task)).host
+    return laid is not None and laid == place.host and not agents and (
+        a_task_each(facts.jobs, facts.hosts))  # fmt: skip
 
 
 def _in_a_row(ranks: Collection[int]) -> bool:
