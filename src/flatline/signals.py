@@ -76,6 +76,8 @@ _TABLE = (
     Signal("gpu_pcie_link_width", "count", "gauge", GPU, "lanes the PCIe link runs with now"),
     Signal("gpu_pcie_link_width_max", "count", "gauge", GPU,
            "most lanes the PCIe link of the device and its slot has"),
+    Signal("gpu_pcie_link_generation", "count", "gauge", GPU,
+           "PCIe generation the link runs at now; an idle one lowers it"),
     # --- memory ---
     Signal("gpu_memory_used_bytes", "bytes", "gauge", GPU, "device memory in use"),
     Signal("gpu_memory_total_bytes", "bytes", "gauge", GPU, "device memory there is"),

@@ -106,7 +106,9 @@ def rows(name: str, values: tuple[int, int]) -> str:
     return "".join(lines)
 
 
-@pytest.mark.parametrize("name", ["seqlen", "crop", "msa_depth", "resolution"])
+@pytest.mark.parametrize(
+    "name", ["seqlen", "crop", "crop_tokens", "patch-size", "msa_depth", "resolution"]
+)
 def test_a_step_that_has_more_to_do(tmp_path: Path, name: str) -> None:
     """What it is called where steps are crops, images or alignments."""
     (tmp_path / "train.jsonl").write_text(rows(name, (256, 1024)))
@@ -116,7 +118,8 @@ def test_a_step_that_has_more_to_do(tmp_path: Path, name: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "values"), [("seqlen", (256, 256)), ("seqlen", (1024, 256)), ("world", (8, 32))]
+    ("name", "values"),
+    [("seqlen", (256, 256)), ("seqlen", (1024, 256)), ("world", (8, 32)), ("chunk", (1, 4))],
 )
 def test_near_misses_of_its_work(tmp_path: Path, name: str, values: tuple[int, int]) -> None:
     """Nothing moved, it became less, or it is no work of a step."""

@@ -70,6 +70,8 @@ FORMS = [
     "rank={rank} iter {step} loss: {loss:.3f} fwd_ms: {ms:.1f} allreduce: {wait:.4f}",
     "[03-02 10:00:00 node{rank}:{rank}] iter {step}/40 loss {loss:.3f} data {work:.3f}s"
     " wait {wait:.3f}s",
+    "[rank{rank}] step {step}/40 loss {loss:.3f} fwd_bwd=0.800s d2h_h2d={work:.3f}s"
+    " sync_wait={wait:.3f}s",
 ]
 
 

@@ -42,7 +42,7 @@ LOOKED_AT = 1_000
 """Last lines of a log that show whether the others need to be read: a loop prints all the time."""
 _OWN = (
     r"fwd|forward|comput(?:e|ation)|data(?:[ _-]?load(?:er|ing)?)?|load(?:ing)?|batch[ _-]gen"
-    r"(?:erator)?|h2d|own|work"
+    r"(?:erator)?|(?:h2d|d2h)(?:[_/+-](?:h2d|d2h))?|offload(?:ing)?|own|work"
 )
 _WAIT = (
     r"(?:(?:grad(?:ient)?s?|d?dp|nccl)[ _-])?(?:sync(?:hroni[sz]ation)?|wait(?:ing)?"

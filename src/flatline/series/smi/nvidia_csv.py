@@ -30,6 +30,8 @@ _COLUMNS: Mapping[str, str] = {
     "clocks.max.sm": "smi_sm_clock_max_hertz",
     "pcie.link.width.current": "smi_pcie_link_width",
     "pcie.link.width.max": "smi_pcie_link_width_max",
+    "pcie.link.gen.current": "smi_pcie_link_generation",
+    "pcie.link.gen.gpucurrent": "smi_pcie_link_generation",
     "clocks.mem": "smi_memory_clock_hertz",
     "clocks.current.memory": "smi_memory_clock_hertz",
     "clocks_throttle_reasons.active": "smi_clock_event_reasons",
