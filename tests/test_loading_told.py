@@ -486,3 +486,34 @@ def test_an_array_that_a_checkpoint_lacks(tmp_path: Path, path: str, wanted: str
     """Data sets are kept so as well."""
     said = f'ValueError: Error opening "zarr" driver: Metadata at "{path}" does not exist'
     assert verdict(tmp_path, raised(said, own("x = ts.open(spec).result()"))).code == wanted
+
+
+POINTER = "_pickle.UnpicklingError: invalid load key, 'v'."
+EITHER = (
+    own("trainer.resume_or_load(resume=args.resume)"),
+    '  File "/venv/lib/python3.9/site-packages/detectron2/engine/defaults.py", line 411, in'
+    " resume_or_load\n    self.checkpointer.resume_or_load(cfg.MODEL.WEIGHTS, resume=resume)\n",
+    '  File "/venv/lib/python3.9/site-packages/fvcore/common/checkpoint.py", line 154, in load\n'
+    "    checkpoint = self._load_file(path)\n",
+)
+
+
+@pytest.mark.parametrize(
+    ("said", "end", "wanted"),
+    [
+        ("Loading from zoo/R_50_in1k.pkl ...", POINTER, ("A1", "asset")),
+        ("Loading from zoo/convnext_in22k.pth ...", f"{BROKEN} directory", ("A1", "asset")),
+        ("Loading from out/det/model_0024999.pth ...", f"{BROKEN} directory", ("E2", "corrupt")),
+        ("Loading from out/a/model_final.pth ...", POINTER, ("E2", "corrupt")),
+        ("Starting", f"{BROKEN} directory", ("E2", "corrupt")),
+    ],
+    ids=["a pointer", "damaged weights", "the run's own", "of some run", "of no name"],
+)
+def test_what_goes_on_or_begins(
+    tmp_path: Path, said: str, end: str, wanted: tuple[str, str]
+) -> None:
+    """One function of detectron2's loads either; the line above names the file."""
+    above = f"[03/04 08:00:01 d2.checkpoint.c2]: [DetectionCheckpointer] {said}\n"
+    found = verdict(tmp_path, above + raised(end, *EITHER))
+
+    assert (found.code, found.fault_class) == wanted

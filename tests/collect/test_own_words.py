@@ -189,3 +189,18 @@ def test_epochs_that_were_all_made(tmp_path: Path) -> None:
         read = collect(Request((str(tmp_path),)))
 
         assert len(read.markers_of("finished")) == count
+
+
+@pytest.mark.parametrize(
+    ("line", "ended"),
+    [
+        (f"Checkpointed step {STEPS} and finished", True),
+        (f"saved step {STEPS}, then exiting.", True),
+        (f"Checkpointed step {STEPS} and finished the upload of its state", False),
+        (f"saving of step {STEPS} finished", False),
+        (f"Checkpointed step {STEPS - 20} and finished", False),
+    ],
+)
+def test_a_last_save_and_the_end_in_one_line(tmp_path: Path, line: str, ended: bool) -> None:
+    """What finished is the program, not its save."""
+    assert bool(facts(tmp_path, line).markers_of("finished")) is ended

@@ -73,3 +73,33 @@ def test_a_rerun_that_went_on_at_the_next_step(tmp_path: Path, between: str, tri
 
     assert len(facts.attempts) == tries
     assert (diagnose(facts).code == "F2") == (tries == 2)
+
+
+def ranks(first: int, until: int) -> str:
+    """Two that print into one stream, the second a step behind."""
+    return "".join(
+        f"step {step}/900 loss {3 * 0.99**step:.4f}\n"
+        for n in range(first, until)
+        for step in (n, n - 1)
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "tries"),
+    [
+        (undated(1, 60) + REQUEUED + undated(57, 200), 2),
+        (undated(1, 60) + ENDS.format("JOB 71", "TIME LIMIT") + undated(58, 90), 2),
+        (undated(1, 60) + ENDS.format("STEP 71.0", "TIME LIMIT") + undated(58, 90), 1),
+        (undated(1, 60) + "restarting\n" + undated(58, 90), 1),
+        (undated(1, 60) + REQUEUED + undated(59, 61), 1),
+        (ranks(1, 60) + REQUEUED + ranks(59, 90), 1),
+    ],
+    ids=["requeued", "limited", "a step of it", "nothing is said", "as it was ended",
+         "ranks out of step"],
+)  # fmt: skip
+def test_a_rerun_that_went_back_by_little(tmp_path: Path, text: str, tries: int) -> None:
+    """A checkpoint may be a step or two old: the word on the job tells, and that steps never went
+    back before."""
+    (tmp_path / "train.log").write_text(text)
+
+    assert len(collect(Request((str(tmp_path),))).attempts) == tries

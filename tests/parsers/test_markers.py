@@ -57,6 +57,7 @@ def said(line: str) -> list[Progress]:
         ("checkpoint-50 written in 63.8s (model+optimizer)", "checkpoint_saved", 50, None),
         ("[INFO] checkpoint-40: 42.1 GB in 193.4s", "checkpoint_saved", 40, None),
         ("Training completed", "finished", None, None),
+        ("INFO:v:Training is done. The program is closed.", "finished", None, None),
         ("2026-01-01 12:00:00 INFO Training complete.", "finished", None, None),
         ("[rank0] INFO training finished in 123.4s", "finished", None, None),
         ("=== Training done! ===", "finished", None, None),

@@ -437,3 +437,13 @@ def test_the_first_line_of_an_epoch_of_openclip_is_one_step() -> None:
         (301, 150),
     ]
     assert [value.step for value in said(open_clip, line.format(1, 704))] == [None]
+
+
+def test_the_losses_that_a_voice_is_named_after_are_of_the_epoch_above() -> None:
+    """Of those of a generator and its judge one is meant to fall."""
+    losses = "INFO:v:loss_disc=3.41, loss_gen=3.02, loss_fm=9.71,loss_mel={}, loss_kl=1.22"
+    told = said(vits, "INFO:v:Train Epoch: 7 [40%]", losses.format(21.5), losses.format("nan"))
+
+    assert [(one.epoch, one.loss_name) for one in told[1:]] == [(7.0, "loss_mel")] * 2
+    assert told[1].loss == 21.5
+    assert math.isnan(told[2].loss or 0.0)

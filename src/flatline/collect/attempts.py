@@ -17,6 +17,7 @@ from typing import Any, TypeVar
 from flatline.collect.events import LogEvents
 from flatline.facts import Marker
 from flatline.model import Crash, Gap, Job, Match, ProcessExit
+from flatline.tracks import GOES_ON_AFTER
 
 E = TypeVar("E", Match, Crash, ProcessExit, Marker)
 Fold = dict[tuple[str, int], int]
@@ -201,37 +202,52 @@ def _started_again(events: LogEvents) -> Callable[[int, int], bool]:
     )
 
     def told(old: int, new: int) -> bool:
-        at = bisect_right(numbered, old)
-        if at < len(numbered) and numbered[at] <= new:
+        if _between(numbered, old, new):
             return True
         at = bisect_right(ended, old)
         if at == len(ended) or ended[at] >= new:
             return False
-        at = bisect_right(begun, ended[at])
-        return at < len(begun) and begun[at] <= new
+        return _between(begun, ended[at], new)
 
     return told
+
+
+def _between(lines: Sequence[int], old: int, new: int) -> bool:
+    at = bisect_right(lines, old)
+    return at < len(lines) and lines[at] <= new
+
+
+def _taken_from_it(match: Match) -> bool:
+    """Whether a line tells that the run's turn or its machine was over.  Steps that go back behind
+    one, by however little, are a rerun's, where they never did before: then ranks that print into
+    one stream are not in step."""
+    tags = set(match.signature.tags)
+    return bool(_TAKEN_BACK & tags or (ENDED_JOBS & tags and "*** JOB " in match.cite.text))
 
 
 def _resets(events: LogEvents) -> list[tuple[int, int]]:
     """(last line of the old try's progress, first line of the new one's), in order."""
     found: list[tuple[int, int]] = []
     begun = sorted(m.cite.line for m in events.markers if m.kind in _BEGINNINGS[:3])
+    taken = sorted(m.cite.line for m in events.matches if _taken_from_it(m))
     again = _started_again(events)
     for track in events.tracks.values():
         last = -1
         interval = 1
+        rising = True
         for i, step in enumerate(track.steps):
             if step < 0:
                 continue
             if last >= 0 and step < track.steps[last]:
                 back = track.steps[last] - step
-                at = bisect_right(begun, track.lines[last])
-                said = at < len(begun) and begun[at] <= track.lines[i]
+                lines = track.lines[last], track.lines[i]
+                said = _between(begun, *lines)
+                said |= rising and len(track) - i > GOES_ON_AFTER and _between(taken, *lines)
+                rising = False
                 epoch = track.epoch[i] > track.epoch[last]
                 if not epoch and (back >= RESET_INTERVALS * interval or said):
-                    found.append((track.lines[last], track.lines[i]))
-                    last = i
+                    found.append(lines)
+                    last, rising = i, True
                 continue
             if last >= 0 and step > track.steps[last]:
                 interval = step - track.steps[last]

@@ -29,6 +29,8 @@ FAILED_LINES = 60
 failed."""
 DOUBTED = 0.6
 """What is left of the strength of an error that may have."""
+LAST_WORD, GONE = "last-word", "process-gone"
+"""Tags: behind the one a program does nothing more."""
 _OF_PEERS = ("C1", "C2", "C5")
 """Families by which the others tell of a process that did otherwise than they."""
 
@@ -66,6 +68,21 @@ def without_handled(events: LogEvents, said: Said, lines: int) -> None:
         _handled(m)
         if _counts(m) and inside.hold(_process(m.cite), m.cite.line)
         else _left(m, left, doubted)
+        for m in events.matches
+    ]
+
+
+def without_left_behind(events: LogEvents) -> None:
+    """Takes Ray's word that a worker is gone for no failure where it stands behind the last word
+    of the program whose worker it was: all is saved by then, and Ray ends what is left."""
+    said = (m.cite.line for m in events.matches if LAST_WORD in m.signature.tags)
+    last = min(said, default=None)
+    if last is None or any(t.lines[-1] > last for t in events.tracks.values() if len(t)):
+        return
+    events.matches = [
+        _handled(m)
+        if m.cite.line > last and GONE in m.signature.tags and m.signature.origin == "ray"
+        else m
         for m in events.matches
     ]
 

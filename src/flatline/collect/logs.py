@@ -12,7 +12,7 @@ from flatline.collect.attempts import split
 from flatline.collect.blocks import Blocks
 from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
-from flatline.collect.handled import SAID, without_handled
+from flatline.collect.handled import SAID, without_handled, without_left_behind
 from flatline.collect.looking_back import LookBack
 from flatline.collect.own_words import in_own_words
 from flatline.collect.refining import countable, masked_groups, refined
@@ -134,6 +134,7 @@ class LogReader:
         self.events.markers += in_own_words(self.events, self._near.lines, self._cited)
         self._tracebacks()
         without_handled(self.events, self._text, self.file.line_count)
+        without_left_behind(self.events)
         self._close()
         self.events.yearless, self.events.dayless = self.clock.lacks_year, self.clock.lacks_day
         split(self.events, self.setting.attempt)

@@ -75,6 +75,8 @@ _SAVE = re.compile(
     r"|\.(?:pth?|safetensors)\b"
 )
 _WHOLE = re.compile(r"(?i)\b(?:all|train\w*|loop|run|job|manager|reached)\b")
+_AND_ENDED = re.compile(r"(?i)(?:\band|\bthen|,) (?:finished|exit(?:ed|ing)|ended|done)\W*$")
+"""What the program did besides, not how the save went."""
 _COUNT = re.compile(r"(?<![0-9.,:-])0*([0-9]{1,12})(?![0-9:-]|[.,][0-9])")
 _MASKED = re.compile(r"[0-9.]+")
 
@@ -188,7 +190,7 @@ def _end(track: Track, lines: Lines, gaps: Iterable[Gap]) -> Said | None:
             continue
         if not _ENDED.search(text) or _NOT_ENDED.search(text):
             continue
-        if not _SAVE.search(text) or _WHOLE.search(text):
+        if not _SAVE.search(text) or _WHOLE.search(text) or _AND_ENDED.search(text):
             return Said(n, last if made is None else made)
     return None
 

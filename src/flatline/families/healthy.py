@@ -38,6 +38,7 @@ from flatline.judging.by_work import WORK, at_work
 from flatline.judging.claims import claim
 from flatline.judging.costly_steps import stated_saves
 from flatline.judging.fresh_start import begins_where_it_saves
+from flatline.judging.good_already import good_already
 from flatline.judging.health import within
 from flatline.judging.lately import counted, lately
 from flatline.judging.launches import launches
@@ -236,7 +237,8 @@ def _doubts(
         SETTING: waits is not None and not waits.cheap,
         SAVING: saves is not None and not saves.sure and saves.lost_s >= MUCH * saves.wall_s,
         HELD: _held_back(facts),
-        LEVEL: kept_level(facts, curve(facts)) is not None,
+        LEVEL: kept_level(facts, curve(facts)) is not None
+        or good_already(facts, curve(facts)) is not None,
         NOISE: denoised(facts, curve(facts)) is not None,
         POLICY: policy_rewarded(facts) is not None,
         EARLY: not facts.reached_plan

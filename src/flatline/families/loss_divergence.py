@@ -38,6 +38,7 @@ from math import exp, isfinite
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
+from flatline.judging.good_already import good_already
 from flatline.judging.leads import Lead, lead, raised, shows
 from flatline.judging.level_kept import denoised, kept_level, never_rewarded, policy_rewarded
 from flatline.judging.loss import Curve, curve
@@ -131,6 +132,8 @@ def _untold(facts: Facts, seen: Curve | None) -> Judgement:
     if (ends := kept_level(facts, seen)) is not None:
         text = "the loss is finite and kept the level that the run went on at"
         return Cleared(CODE, text, tuple(p.cite for p in ends))
+    if (good := good_already(facts, seen)) is not None:
+        return Cleared(CODE, good.text, good.cites)
     if (ends := denoised(facts, seen)) is not None:
         text = (
             "the loss, which scatters with the noise that a step draws, is finite and did not rise"

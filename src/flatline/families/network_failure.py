@@ -68,6 +68,8 @@ BY_PORT = 0.88
 OVER_IT, OVER_IT_MOST = 0.75, 0.79
 """A link that carries a run's sockets and is lost as these are; no line of the two is dated."""
 
+FAR_END = "far-end"
+"""Tag of lines by which a rank says that the other end does not answer."""
 DOWN, ETHERNET = "kernel-link-down", "kernel-ethernet-link-down"
 _RDMA = re.compile(r"NET/IB\b|\bIBV_WC_|\bhca \w")
 _PEER = re.compile(r"(?:closed by remote peer|recv from|send to|[Cc]onnect to) ([\w.-]{1,253})")
@@ -169,19 +171,12 @@ def _found(facts: Facts) -> Finding | None:
     if ports is not None and _of_an_end(facts, ports, peers):
         return _by_ports(facts, found, ports, lines[0].what.rstrip("."))
     if not peers:
-        return _by_its_link(facts, found, lines) or found
+        return _by_its_link(facts, found, lines) or _at_the_far_end(facts, found, lines)
     named = {f.match.groups["peer"] for f in peers if f.match is not None}
     tellers = {(f.place.host, number(f.place)) for f in peers}
     if len(named) == 1 and len(tellers) > 1:
         return _at_fault(facts, found, (Place(host=named.pop()),), peers, ())
-    return replace(
-        found,
-        summary=peers[0].what.rstrip("."),
-        culprits=(),
-        scope="none",
-        resubmit="unknown",
-        actions=found.actions[-1:],
-    )
+    return _of_nobody(found, peers[0].what)
 
 
 def _by_its_link(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Finding | None:
@@ -196,6 +191,31 @@ def _by_its_link(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Find
     order = (lost.cite.source, lost.cite.line)
     strength = max(blamed.strength, BY_PORT)
     return replace(blamed, strength=strength, onset=lost.cite.at, order=order)
+
+
+def _at_the_far_end(facts: Facts, found: Finding, lines: Sequence[Failure]) -> Finding:
+    """The finding without those that say that nobody answers them; with the other of the run's two
+    hosts where several do, all on one, and none on it: of a path that broke both ends tell."""
+    told = [f for f in lines if f.signature is not None and FAR_END in f.signature.tags]
+    tellers = {facts.node_of(f.place.host) for f in told if f.place.host}
+    own = [f for f in lines if f not in told and facts.node_of(f.place.host or "") not in tellers]
+    if not told or own:
+        return found
+    others = set(facts.hosts) - tellers
+    if len(tellers) == len(others) == 1 and len(distinct(f.place for f in told)) > 1:
+        return _at_fault(facts, found, (Place(host=others.pop()),), told, ())
+    return _of_nobody(found, told[0].what)
+
+
+def _of_nobody(found: Finding, what: str) -> Finding:
+    return replace(
+        found,
+        summary=what.rstrip("."),
+        culprits=(),
+        scope="none",
+        resubmit="unknown",
+        actions=found.actions[-1:],
+    )
 
 
 def _over_it(facts: Facts, found: Finding, port: UsedPort) -> Finding:

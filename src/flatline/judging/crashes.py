@@ -42,6 +42,7 @@ from flatline.judging.described import above_its_log
 from flatline.judging.feeding import feeds
 from flatline.judging.handles import not_started
 from flatline.judging.headless import headless
+from flatline.judging.julia import julia_class
 from flatline.judging.last_words import last_words
 from flatline.judging.loading import (
     of_a_model,
@@ -281,7 +282,7 @@ def _from_line(facts: Facts, match: Match) -> Failure:
     family, fault_class = resolve(match.signature, begun)
     family, fault_class = not_started(facts, match) or (family, fault_class)
     if family == "A1" and fault_class is None:
-        fault_class = lua_class(facts, match) or _class_beside(facts, match)
+        fault_class = lua_class(facts, match) or julia_class(match) or _class_beside(facts, match)
     if (
         family == "E2"
         and fault_class not in KEYS

@@ -80,6 +80,11 @@ _READS_BASE = re.compile(
     r"|flux|diffusers|u-?net|vae|text encoder)\w{0,8} (?:model|checkpoint|ckpt|weights?)\b"
 )
 """As trainers of adapters announce the model that they adapt, which they call a checkpoint."""
+_EITHER = re.compile(r"\bresume_or_load\(")
+"""detectron2's and fvcore's: the last checkpoint of the run where one is there and asked for, else
+the weights to begin with; which, only the line that names the file tells."""
+_FROM = re.compile(r"heckpointer\] Loading from (\S{1,400})")
+_KEPT_AS = re.compile(r"\bmodel_(?:\d{7}|final|best)\w*\.pth")
 _SAVED_AS = re.compile(
     r"(?i)\b(?:loading|reading|load|read) (?:from )?(?:\w+ )?(?:checkpoint|ckpt)"
     r"|(?:step|iter(?:ation)?|epoch|epo|global_step|checkpoint|ckpt)[-_=]?\d"
@@ -187,6 +192,9 @@ def begins_anew(facts: Facts, crash: Crash) -> bool:
         return True
     if any(_READS_BASE.search(text) and not _OWN_NAME.search(text) for text in above):
         return not any(_OF_ITS_OWN.search(frame.code or "") for frame in crash.frames)
+    if any(_EITHER.search(frame.code or "") for frame in crash.frames):
+        named = [found[1] for text in above if (found := _FROM.search(text))]
+        return bool(named) and not (_KEPT_AS.search(named[-1]) or _OWN_NAME.search(named[-1]))
     if any(_LENT.search(frame.code or "") for frame in crash.frames):
         above = facts.lines(head.source, 1, head.line - 1)
         return not any(_OF_ITS_OWN.search(text) for text in above)

@@ -155,7 +155,8 @@ _FINISHED = re.compile(
     r"|: [0-9][0-9,]{0,14} (?:steps|iterations|updates|epochs)\b[^\n]{0,120}"
     r"|(?:[:;,]| [-(]) ?(?:reached|at|after) (?:the )?(?:last|final|max(?:imum)?|planned|target)"
     r"[ _](?:step|iteration|update|epoch)s?\b[^\n]{0,60})?"
-    r"(?:[,;.]? (?:exiting|bye|shutting down|good ?bye|cleaning up)(?: now)?)?[\s.!*=#-]*$",
+    r"(?:[,;.]? (?:exiting|bye|shutting down|good ?bye|cleaning up|the program is closed)"
+    r"(?: now)?)?[\s.!*=#-]*$",
     re.I,
 )
 _CALLED_OFF = re.compile(r"(?i)\brun (?:canceled|cancelled)(?: due to |, stopping in [0-9])")

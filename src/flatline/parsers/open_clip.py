@@ -5,7 +5,8 @@ The bracket counts samples.  The first line of an epoch is its first batch, so t
 the samples of one step, and every later count a multiple of it; a log that begins inside an epoch
 gives the part of the epoch alone.  Both times are means over the steps since the line before, the
 rate beside them is the last step's and is left out.  Older versions print the loss first, and
-neither rate nor means of a GPU.
+neither rate nor means of a GPU.  The final copy of the results to where they are kept is made when
+all epochs are done.
 
 Source: `train_one_epoch` of mlfoundations/open_clip src/open_clip_train/train.py (v1.0 to v3.2),
 and forks that kept its line.
@@ -24,6 +25,7 @@ FRAMEWORK = "open_clip"
 TRIGGERS = (
     r"Train Epoch: [0-9]+ \[ *[0-9]+/[0-9]+ \([0-9]+%\)\] [^\n]{0,400}Batch \(t\): ",
     r"Start epoch [0-9]",
+    r"Final remote sync successful",
 )
 RULES = (
     rule(
@@ -37,6 +39,7 @@ RULES = (
             lr=r"\bLR: #",
         ),
     ),
+    rule("finished", r"\bFinal remote sync successful\.\s*$"),
 )
 _BEGINS = Late(r"\bStart epoch [0-9]{1,7}$")
 _SAMPLES = Late(r"\[ *([0-9]{1,15})/([0-9]{1,15}) ")

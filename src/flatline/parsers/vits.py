@@ -4,30 +4,55 @@ VITS and the voice conversion code built on it (FreeVC, so-vits-svc, RVC, Bert-V
     INFO:freevc:Train Epoch: 1515 [70%]
     INFO:freevc:[2.06, 3.00, 14.57, 20.43, 2.23, 845200, 0.00016]
     INFO:freevc:====> Epoch: 1515
+    INFO:voice:loss_disc=3.467, loss_gen=3.188, loss_fm=11.203,loss_mel=29.206, loss_kl=9.000
 
 The list holds the losses of a generator and its discriminator, which need not fall, and nothing
-in it says what it is; only epochs are taken.
+in it says what it is; only epochs are taken.  RVC names them below: of those the distance between
+the spectra is meant to fall.
 
-Source: `train_and_evaluate` of train_ms.py, jaywalnut310/vits; train.py, OlaWod/FreeVC.
+Source: `train_and_evaluate` of train_ms.py, jaywalnut310/vits; train.py, OlaWod/FreeVC;
+infer/modules/train/train.py, RVC-Project.
 """
 
 from __future__ import annotations
 
-from flatline.parsers._rules import RuleReader, rule
+from collections.abc import Iterable
+from dataclasses import replace
+
+from flatline.model import Progress
+from flatline.parsers._rules import RuleReader, fields, rule
 
 FORMAT = "vits"
 FRAMEWORK = "VITS"
 TRIGGERS = (
     r"Train Epoch: [0-9]+ \[[0-9]+%\]",
     r"====> Epoch: [0-9]+",
+    r"loss_fm=[^\n]{0,40}loss_mel=",
     r"Saving model and optimizer state at iteration [0-9]+ to ",
 )
 RULES = (
+    rule(
+        "train",
+        r"\bloss_disc=<#>, ?loss_gen=<#>, ?loss_fm=<#>, ?",
+        loss_name="loss_mel",
+        says=fields(loss=r"\bloss_mel=#"),
+    ),
     rule("train", r"\bTrain Epoch: (?P<epoch>[0-9]{1,9}) \[[0-9]{1,3}%\]"),
     rule("train", r"====> Epoch: (?P<epoch>[0-9]{1,9})\b"),
     rule("checkpoint_saved", r"\bSaving model and optimizer state at iteration "),
 )
 
 
-def Reader() -> RuleReader:
-    return RuleReader(RULES)
+class Reader(RuleReader):
+    """Keeps the epoch that named losses belong to."""
+
+    def __init__(self) -> None:
+        super().__init__(RULES)
+        self._epoch: float | None = None
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """At most one value a line."""
+        for said in super().feed(text):
+            if said.epoch is not None:
+                self._epoch = said.epoch
+            yield replace(said, epoch=self._epoch) if said.kind == "train" else said
