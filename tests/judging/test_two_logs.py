@@ -75,3 +75,11 @@ def test_a_setting_that_one_of_them_shows(tmp_path: Path, called: str) -> None:
 def test_a_setting_that_explains_nothing(tmp_path: Path, one: str, many: str) -> None:
     verdict = judged(tmp_path, one, many)
     assert not any(f.code == "D2" and f.role == "cause" for f in verdict.findings)
+
+
+def test_the_setting_of_a_rank(tmp_path: Path) -> None:
+    """Its log tells what only one of the ranks prints, and how slow that rank is."""
+    for rank, text in enumerate((BLOCKING + log("", 640), log("", 300))):
+        (tmp_path / f"rank{rank}.log").write_text(text)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+    assert not any(f.code == "D2" and f.role == "cause" for f in verdict.findings)

@@ -33,8 +33,11 @@ def two_logs(facts: Facts, code: str) -> Finding | None:
 
 
 def _waiting(facts: Facts, code: str) -> Finding | None:
-    """The same program with the setting, above its first step, and without it."""
+    """The same program with the setting, above its first step, and without it.  Logs that are of
+    ranks, or more than two, are of one run, whose first rank may print its settings alone."""
     said = {m.cite.source: m for m in reversed(facts.tagged("launch-blocking"))}
+    if len(facts.tracks) != 2 or facts.tracks[0].place != facts.tracks[1].place:
+        return None
     for slow, fast in permutations(facts.tracks, 2):
         match = said.get(slow.source)
         if match is None or fast.source in said:
