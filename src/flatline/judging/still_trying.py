@@ -4,6 +4,7 @@ Hosts that go on trying to reach the store of rank 0, to the end of what was rea
 A try that fails is harmless where the store is not there yet, and one address family may be closed
 for good.  One that finds no route, is refused or times out, from the start of a run on for many
 minutes and to the last lines of its log, while no step was ever made, is a rendezvous that hangs.
+Fewer do where somebody interrupted the program in the very call that tries.
 """
 
 from __future__ import annotations
