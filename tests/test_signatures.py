@@ -55,7 +55,7 @@ TAGS = {
     "save-begun", "names-no-call", "evaluation", "process-gone", "storage-back", "local-disk",
     "garbage-collected", "reduction-time", "profiled", "waited-for-data", "ddp-member",
     "link-down", "link-up", "script-goes-on", "said-above", "foreign-connection", "no-rdma",
-    "mounted", "unmounted", "worker-given-up", "per-rank-times", "per-rank-rows",
+    "mounted", "unmounted", "worker-given-up", "job-unheard", "per-rank-times", "per-rank-rows",
     "last-word", "far-end",
 }  # fmt: skip
 LINE_LIMIT = 500

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -175,3 +176,45 @@ def test_a_master_that_is_never_ready(
 
     assert (verdict.code if verdict.code == "C1" else None) == code
     assert verdict.confidence < 0.8
+
+
+AWAITED = "Cannot connect to remote server 10.4.0.7:30050. Wait to retry [client {}]"
+STOPPED = (
+    "^CTraceback (most recent call last):\n"
+    '  File "/opt/dgl/distributed/rpc_client.py", line 158, in {}\n'
+    "    time.sleep(3)\n"
+    "KeyboardInterrupt\n"
+)
+
+
+def awaited(folder: Path, *, seconds: int = 200, within: str = "connect_to_server",
+            behind: str = "") -> Verdict:  # fmt: skip
+    """Trainers that ask for a server of their graph, until somebody stops one of them."""
+    times = (BEGAN + timedelta(seconds=at) for at in range(0, seconds, 3))
+    lines = [f"{BEGAN:%Y-%m-%d %H:%M:%S} launching"]
+    lines += [f"[{at:%H:%M:%S}] rpc.cc:161: {AWAITED.format(at.second % 4)}" for at in times]
+    end = f"{BEGAN + timedelta(seconds=seconds + 40):%Y-%m-%d %H:%M:%S} INFO stop launcher\n"
+    text = "\n".join(lines) + "\n" + behind + STOPPED.format(within) + end
+    (folder / "job.log").write_text(text)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_somebody_stopped_it_where_it_connects(tmp_path: Path) -> None:
+    verdict = awaited(tmp_path)
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("C1", ["10.4.0.7"])
+    assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"seconds": 60},
+        {"within": "load_partition"},
+        {"behind": "".join(f"step {n} loss {3 - n / 50:.3f}\n" for n in range(40))},
+        {"behind": "".join(f"[client] loads block {n}\n" for n in range(40))},
+    ],
+    ids=["at once", "in another call", "training began", "it went on to load"],
+)
+def test_stopped_otherwise(tmp_path: Path, other: dict[str, Any]) -> None:
+    assert awaited(tmp_path, **other).code != "C1"

@@ -34,6 +34,7 @@ from flatline.judging.claims import claim, distinct, name_places, number
 from flatline.judging.heartbeats import declared_dead, host_by_log
 from flatline.judging.mistaken import Mistaken, mistaken
 from flatline.judging.supervised import given_up
+from flatline.judging.unheard_job import Unheard, unheard_job
 from flatline.judging.watchdog_stuck import Aborted, watchdog_stuck
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, Match, Place
 from flatline.rank_hosts import named_after
@@ -74,6 +75,8 @@ def judge(facts: Facts) -> Judgement:
         return found if wrong.by_steps else replace(found, strength=NODE, most=BUFFERED_MOST)
     if (aborted := watchdog_stuck(facts)) is not None:
         return _of_a_watchdog(facts, aborted)
+    if (unheard := unheard_job(facts)) is not None:
+        return _of_a_job(facts, unheard)
     if not accusations:
         absent = facts.absence(["tag:heartbeat"], "nobody was declared dead in any log")
         return None if absent is None else Cleared(CODE, absent.text, (absent,))
@@ -176,6 +179,26 @@ def _of_a_watchdog(facts: Facts, aborted: Aborted) -> Finding:
             Action("fix", "Raise TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC, and look for what holds the"
                    " interpreter lock within a CUDA call (py-spy dump --native)."),
             Action("rerun", "Resubmit as it is; no node needs excluding."),
+        ),
+    )  # fmt: skip
+
+
+def _of_a_job(facts: Facts, unheard: Unheard) -> Finding:
+    """A whole job that a workflow manager ended."""
+    found = _finding(facts, [unheard.said], (), [unheard.shows], unheard.at)
+    return replace(
+        found,
+        summary="The job was given up for missed heartbeats, still making steps",
+        most=BUFFERED_MOST,
+        shows=(claim("The workflow manager had heard no heartbeat of the job and ended it",
+                     unheard.said.cite), unheard.shows),
+        cannot_decide=("What held the heartbeats back: the process that sends them, the network or"
+                       " a manager that was busy; its own log would tell.",
+                       "Whether the log of the steps is of that job: neither names the other."),
+        actions=(
+            Action("fix", "Raise the manager's heartbeat timeout (CRYOSPARC_HEARTBEAT_SECONDS),"
+                   " and see whether its host or database was busy then."),
+            *found.actions[1:],
         ),
     )  # fmt: skip
 

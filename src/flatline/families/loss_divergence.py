@@ -44,7 +44,13 @@ from flatline.judging.level_kept import denoised, kept_level, never_rewarded, po
 from flatline.judging.loss import Curve, curve
 from flatline.judging.measured import better
 from flatline.judging.shapes import CHANCES, SHAPE_POINTS, beyond_chance
-from flatline.judging.standing import Standing, both_at_chance, fell_to_chance, standing_still
+from flatline.judging.standing import (
+    Standing,
+    both_at_chance,
+    fell_to_chance,
+    fell_to_nought,
+    standing_still,
+)
 from flatline.judging.uniform import apart_in_loss
 from flatline.model import PRINTED, Action, Cleared, Finding, Judgement
 from flatline.tracks import LEARNED
@@ -126,7 +132,7 @@ def _untold(facts: Facts, seen: Curve | None) -> Judgement:
     """Where no loss shows whether anything was learnt."""
     if seen is None and (unmoved := never_rewarded(facts)) is not None:
         return _finding(facts, unmoved)
-    still = fell_to_chance(facts) or standing_still(facts)
+    still = fell_to_chance(facts) or fell_to_nought(facts) or standing_still(facts)
     if still is not None:
         return _still(facts, still)
     if (ends := kept_level(facts, seen)) is not None:
@@ -189,7 +195,8 @@ def _held_out(facts: Facts, seen: Curve) -> Finding | None:
 def _still(facts: Facts, still: Standing) -> Finding:
     """An accuracy that did not move."""
     said = f"The {still.name} is {still.value} in all {still.count} {still.unit} read"
-    like = f": what one class of {still.chance} gives" if still.chance else ", and no other moved"
+    alone = "" if still.best is not None else ", and no other moved"
+    like = f": what one class of {still.chance} gives" if still.chance else alone
     if still.loss is not None:
         like += f"; the loss is {still.loss:.4f}, ln {still.chance}"
     if still.best is not None:

@@ -64,8 +64,9 @@ DECIDED_BY = (
 )
 ALONE = 0.55
 """Victims of a store that went away look as those of one that was never reached."""
-TRYING = 0.78
+TRYING, CUT_SHORT = 0.78, 0.6
 """The run had not ended: whoever is waited for may still come."""
+SOON = "Whether it would have come: somebody did not wait for long."
 TOO_FEW = 0.9
 """A number that the job itself gives, beside what the scheduler gave it."""
 LEFT, LEFT_MOST = 0.72, 0.79
@@ -311,26 +312,28 @@ def _unmet(facts: Facts, unmet: Unmet) -> Finding:
 
 def _trying(facts: Facts, trying: Trying) -> Finding:
     """Tries that go on to the end of what was read."""
-    who = name_places(trying.places)
+    who, culprits = name_places(trying.places), trying.places or trying.sought
+    store = name_places(trying.sought) or "rank 0's store"
     return Finding(
         code=CODE,
         summary="The ranks never formed their process group: "
-        + (f"{who} cannot reach the store of rank 0" if who else "rank 0's store is not reached"),
+        + (f"{who} cannot reach the store of rank 0" if who else f"{store} is not reached"),
         attribution="unknown",
-        strength=TRYING,
+        strength=CUT_SHORT if trying.cut_short else TRYING,
         shows=(trying.shows,),
         implies=(
             claim("Those that came wait until the rendezvous times out or the job is ended.",
                   trying.first),
         ),
-        culprits=trying.places[:MOST_NAMED],
-        scope="place" if trying.places else "all",
+        culprits=culprits[:MOST_NAMED],
+        scope="place" if culprits else "all",
         onset=trying.at,
         order=(trying.first.source, trying.first.line),
         attempt=facts.last.n,
         cannot_decide=(
             "Which of an unreachable address, a firewall, a wrong name or a rank that never"
             " started is the trigger: these lines look alike for all of them.",
+            *((SOON,) if trying.cut_short else ()),
         ),
         actions=(
             Action("collect", "From that host, resolve and reach MASTER_ADDR:MASTER_PORT; see"

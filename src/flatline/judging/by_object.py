@@ -24,7 +24,12 @@ _LINES = re.compile(
     r"\w*(?:line|row|list|file|data|f|fp|reader)\w*\b"
 )
 _SETTINGS = re.compile(r"\b(?:args|opts?|cfg|config|environ|hparams|FLAGS)\b")
-_AS_MANY = re.compile(r"\bassert len\([^)]{1,80}\) *== *len\(")
+_AS_MANY = re.compile(
+    r"\bassert (?:len\([^)]{1,80}\) *== *len\("
+    r"|[\w.]{1,60}\.shape(?:\[0\])? *== *\(?(?:self\.)?(?:N|n|num|Num)_?"
+    r"(?:im(?:a?ge?)?|sample|particle|example|record|frame|utterance|row)s?\b)"
+)
+"""As many as something else of the data; a model's shapes begin with classes, heads, a batch."""
 _UNREAD = re.compile(
     r"\b_?(?:im|ims|imgs?|images?|imread|wav|audio|x_?train|train_x)(?:_\w+)?\b",
     re.IGNORECASE,

@@ -39,6 +39,9 @@ FEW_CASES = 100
 """An accuracy that so many cases may give moves in steps too coarse to see small changes by."""
 ABOVE, ABOVE_BY = 1.3, 0.1
 """Times chance, and by how much beyond it, an accuracy was that had learnt something."""
+GOOD = 0.3
+"""A score from which a fall to nought is one: a metric that is rarely above nought may come back
+to it.  A judgement."""
 LINES, CHUNK, LINE_CHARS, MOST_LOGS = 4_000, 500, 400, 8
 _HELD_OUT = re.compile(r"(?i)^(?:val|test|dev|eval)")
 _NAMED = re.compile(
@@ -189,6 +192,22 @@ def fell_to_chance(facts: Facts) -> Standing | None:
                 cite = LogCite(read.source, line, facts.text(read.source, line), read.place)
                 return replace(still, best=high, cites=tuple(dict.fromkeys((cite, *still.cites))))
     return None
+
+
+def fell_to_nought(facts: Facts) -> Standing | None:
+    """A score of held-out cases that is exactly nought in the last evaluations, and had been good:
+    the model answers none of them any more."""
+    told = [m for m in facts.markers_of("eval") if m.attempt == facts.last.n
+            and m.progress.loss is not None and not m.progress.falling
+            and "loss" not in m.progress.loss_name]  # fmt: skip
+    told = [m for m in told if m.progress.loss_name == told[-1].progress.loss_name]
+    tail = len(told) - 1 - max((n for n, m in enumerate(told) if m.progress.loss), default=-1)
+    best = max(told, key=lambda m: m.progress.loss or 0.0, default=None)
+    if tail < LEAST_EPOCHS // 2 or best is None or (best.progress.loss or 0.0) < GOOD:
+        return None
+    cites = (best.cite, told[-tail].cite, told[-1].cite)
+    return Standing(best.progress.loss_name, "0", None, tail, "last evaluations", held_out=True,
+                    cites=cites, best=best.progress.loss)  # fmt: skip
 
 
 def _tails(facts: Facts, read: FileRead) -> tuple[dict[str, _Row], dict[str, tuple[float, int]]]:

@@ -4,6 +4,7 @@ Hosts that go on trying to reach the store of rank 0, to the end of what was rea
 A try that fails is harmless where the store is not there yet, and one address family may be closed
 for good.  One that finds no route, is refused or times out, from the start of a run on for many
 minutes and to the last lines of its log, while no step was ever made, is a rendezvous that hangs.
+Fewer do where somebody interrupted the program in the very call that tries.
 """
 
 from __future__ import annotations
@@ -16,13 +17,16 @@ from datetime import datetime, timedelta
 from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
 from flatline.judging.named_logs import host_of_log
+from flatline.judging.wrappers import is_interrupt
 from flatline.logs.clock import Clock
-from flatline.model import Claim, LogCite, Match, Place
+from flatline.model import Claim, Crash, LogCite, Match, Place
 
-RETRIED = ("c10d-store-retry", "paddle-master-awaited")
+RETRIED = ("c10d-store-retry", "paddle-master-awaited", "dgl-server-awaited")
 LEAST = timedelta(minutes=10)
 """Stores are there within minutes; c10d itself waits for ten at most unless told otherwise
 (`default_pg_timeout` of torch.distributed)."""
+INTERRUPTED = timedelta(minutes=2)
+"""A judgement: whoever ends a program that waits for others thinks that they do not come."""
 TIMES, NEAR, LAST_LINES = 4, 4, 6
 """Tries, at least; lines around one of which some must be dated; and how near to its log's end the
 last one stands."""
@@ -31,21 +35,25 @@ SYN_S, FITS = 127.0, (0.5, 1.2)
 of the run's length, what such tries of a host's processes, one for each GPU, add up to: more came
 faster, and fewer may have been over long before."""
 _GAVE_UP = re.compile(r"errno: 110\b")
+_CONNECTS = re.compile(r"(?i)connect|rendezvous|init_process_group|barrier|create_c10d_store")
 _NO_WAY = re.compile(r"(?i)errno: (?:101|110|111|113)\b|no route to host|connection refused"
                      r"|network is unreachable|timed out|retrying \(try=\d"
-                     r"|master not ready")  # fmt: skip
+                     r"|master not ready|wait to retry")  # fmt: skip
 """Unreachable, timed out, refused, no route (Linux, errno.h); not an address family that is
 closed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Trying:
-    """The hosts, what shows it, the first such line, and when that was."""
+    """The hosts, what shows it, the first such line, when that was, and the host that is not
+    reached where the lines name it; `cut_short`: somebody did not wait for long."""
 
     places: tuple[Place, ...]
     shows: Claim
     first: LogCite
     at: datetime
+    sought: tuple[Place, ...] = ()
+    cut_short: bool = False
 
 
 def still_trying(facts: Facts) -> Trying | None:
@@ -71,13 +79,17 @@ def still_trying(facts: Facts) -> Trying | None:
         places = (facts.on_host(Place(task=tasks.pop())),)
     length = min(lasts for lasts, _ in lasting.values())
     cites = [tries[source][at].cite for source in list(lasting)[:3] for at in (0, -1)]
+    given = {match.groups.get("host") for one in lasting for match in tries[one]}
+    sought = tuple(Place(host=host) for host in given if host) if len(given) == 1 else ()
     who = name_places(places) if places else "It"
+    store = name_places(sought) or "the store of rank 0"
     text = (
-        f"{who[:1].upper()}{who[1:]} tried again and again to reach the store of rank 0, for"
+        f"{who[:1].upper()}{who[1:]} tried again and again to reach {store}, for"
         f" {length.total_seconds() / 60:.0f} minutes and to the end of its log"
     )
     source = min(lasting, key=lambda one: lasting[one][1])
-    return Trying(places, claim(text, *cites), tries[source][0].cite, lasting[source][1])
+    return Trying(places, claim(text, *cites), tries[source][0].cite, lasting[source][1], sought,
+                  cut_short=length < LEAST)  # fmt: skip
 
 
 def _lasting(
@@ -85,12 +97,26 @@ def _lasting(
 ) -> tuple[timedelta, datetime] | None:
     """For about how long a log tells of tries, to its end, and since when."""
     lines = next((read.lines for read in facts.files if read.source == source), 0)
+    interrupted = _interrupted(facts, source)
+    if interrupted is not None:
+        lines = interrupted.head.line
     if len(tries) < TIMES or tries[-1].cite.line <= lines - LAST_LINES:
         return None
     begins, ends = (_dated(facts, tries[at].cite) for at in (0, -1))
     if begins is None or ends is None:
         return _by_their_number(facts, tries)
-    return (ends - begins, begins) if ends - begins >= LEAST else None
+    least = LEAST if interrupted is None else INTERRUPTED
+    return (ends - begins, begins) if ends - begins >= least else None
+
+
+def _interrupted(facts: Facts, source: str) -> Crash | None:
+    """Somebody's Ctrl-C that met the program where it connects."""
+    return next(
+        (crash for crash in facts.crashes
+         if crash.cite.source == source and crash.attempt == facts.last.n and is_interrupt(crash)
+         and any(_CONNECTS.search(frame.function) for frame in crash.frames)),
+        None,
+    )  # fmt: skip
 
 
 def _by_their_number(facts: Facts, tries: Sequence[Match]) -> tuple[timedelta, datetime] | None:

@@ -76,7 +76,7 @@ def given_up(facts: Facts) -> GivenUp | None:
     first: dict[str, Match] = {}
     for match in lines:
         first.setdefault(_name(match), match)
-    if not first or len(first) > MOST or _ended_otherwise(facts):
+    if not first or len(first) > MOST or ended_otherwise(facts):
         return None
     shows, places, times = [], [], []
     for host, match in first.items():
@@ -132,7 +132,7 @@ def _worker(facts: Facts, match: Match) -> _Worker:
     return _Worker(name, host, kind.lower(), int(numbered[2]) if numbered else None)
 
 
-def _ended_otherwise(facts: Facts) -> bool:
+def ended_otherwise(facts: Facts) -> bool:
     """Whether a process crashed or was killed, or a host went: that is why heartbeats stopped."""
     if facts.disposition in ("completed", "node_fail", "out_of_memory", "boot_fail", "preempted"):
         return True

@@ -67,7 +67,9 @@ def _weighed(facts: Facts, code: str, tries: _Tries) -> Finding | None:
         said = [m for m in facts.tagged("launch-blocking") if m.attempt == tries.first]
         unset = next((cite for cite in tries.between if _UNSET.search(cite.text)), None)
         if said and unset is not None and _same_command(facts, tries):
-            return _launches(code, tries, said, unset)
+            shows = claim("The log shows the setting, and that it was taken away", said[0].cite,
+                          unset)  # fmt: skip
+            return waits_for_launches(code, tries.first, tries.took, tries.shown, shows)
     if slow >= FASTER_ALONE * fast:
         sockets = _by_sockets(facts, tries.first)
         alone = next((cite for cite in tries.between if _ALONE.search(cite.text)), None)
@@ -106,10 +108,14 @@ def _same_command(facts: Facts, tries: _Tries) -> bool:
     begins = tries.track.lines[tries.track.of_attempt(tries.first)[0]]
     start = max(1, begins - BETWEEN)
     above = facts.lines(tries.track.source, start, begins - start)
-    said = [[_ASSIGNED.sub("", found[1]).strip() for text in texts
-             if (found := _COMMAND.search(text)) is not None][-1:]
-            for texts in (above, [cite.text for cite in tries.between])]  # fmt: skip
-    return bool(said[0]) and said[0] == said[1]
+    said = command(above)
+    return said is not None and said == command([cite.text for cite in tries.between])
+
+
+def command(texts: Sequence[str]) -> str | None:
+    """The last command that a shell shows in these lines, but for what it sets."""
+    found = [found for text in texts if (found := _COMMAND.search(text)) is not None]
+    return _ASSIGNED.sub("", found[-1][1]).strip() if found else None
 
 
 def _by_sockets(facts: Facts, attempt: int) -> list[Match]:
@@ -126,22 +132,25 @@ def host_of(text: str) -> str | None:
     return None if found is None else found[1]
 
 
-def _launches(code: str, tries: _Tries, said: Sequence[Match], unset: LogCite) -> Finding:
-    slow, fast = tries.took
+def waits_for_launches(
+    code: str, attempt: int, took: tuple[float, float], shown: Claim, setting: Claim
+) -> Finding:
+    """Steps that took so long with the setting, which a claim shows, and without it."""
+    slow, fast = took
     return Finding(
         code=code,
         summary="Every kernel launch waited for the one before it: without that debugging setting"
         f" a step takes {fast:.3g} s, not {slow:.3g}",
         fault_class="launch-blocking",
         attribution="job",
-        shows=(claim("The log shows the setting, and that it was taken away", said[0].cite, unset),
-               tries.shown),
-        implies=(claim("The host launches a kernel only when the last has ended.", said[0].cite),),
+        shows=(setting, shown),
+        implies=(claim("The host launches a kernel only when the last has ended.",
+                       setting.cites[0]),),
         strength=SURE,
         most=MOST,
         severity="degraded",
         scope="all",
-        attempt=tries.first,
+        attempt=attempt,
         ended_run=False,
         cannot_decide=("What else that was changed between the two has a part in it.",),
         actions=(Action("fix", "Leave it unset.", "unset CUDA_LAUNCH_BLOCKING"),),
@@ -151,15 +160,15 @@ def _launches(code: str, tries: _Tries, said: Sequence[Match], unset: LogCite) -
 
 def _network(code: str, tries: _Tries, said: Sequence[Match], alone: LogCite) -> Finding:
     slow, fast = tries.took
-    found = _launches(code, tries, said, alone)
+    told = claim("The next try is said to be of one host", alone)
     return replace(
-        found,
+        waits_for_launches(code, tries.first, tries.took, tries.shown, told),
         summary=f"Over several hosts, by sockets, a step takes {slow:.3g} s; on one alone it takes"
         f" {fast:.3g}",
         fault_class="slow-interconnect",
         attribution="infrastructure",
-        shows=(claim("NCCL says that it uses sockets between the hosts", said[0].cite),
-               claim("The next try is said to be of one host", alone), tries.shown),
+        shows=(claim("NCCL says that it uses sockets between the hosts", said[0].cite), told,
+               tries.shown),
         implies=(claim("Steps take as long as what their collectives send does.", said[0].cite),),
         cannot_decide=("Whether a step does as much in both.",
                        "Whether these hosts have a faster network: their adapters would tell."),

@@ -7,8 +7,9 @@ Gradient boosting on GPUs: the evaluation lines of XGBoost, LightGBM and CatBoos
 
 A round is a step.  The loss is the training set's metric where it is one that falls (log loss,
 distances), or one that is to rise (AUC, NDCG, accuracy), and is left out where it counts errors,
-which stand still between two cases.  CatBoost does not print which metric it shows: it may be
-either.  The best round is told once training is over.
+which stand still between two cases.  CatBoost does not print which metric it shows: its best value
+so far tells whether that is to fall or to rise, once it has moved or an evaluation lies beside it;
+without one it may be either.  The best round is told once training is over.
 
 Source: `EvaluationMonitor` of xgboost/callback.py, `_LogEvaluationCallback` of
 lightgbm/callback.py, `TConsoleLoggingBackend` of catboost/libs/logging.
@@ -16,8 +17,12 @@ lightgbm/callback.py, `TConsoleLoggingBackend` of catboost/libs/logging.
 
 from __future__ import annotations
 
-from flatline.model import RISING
-from flatline.parsers._rules import RuleReader, rule
+from collections.abc import Iterable
+from dataclasses import replace
+from math import isfinite
+
+from flatline.model import RISING, Progress
+from flatline.parsers._rules import NUMBER, Late, RuleReader, number, rule
 
 FORMAT = "boosting"
 FRAMEWORK = None
@@ -28,7 +33,7 @@ TRIGGERS = (
     r"\]\svalid_\d's \w+: ",
     r"\]\seval's \w+: ",
     r":\tlearn: [0-9n]",
-    r"(?i:best[ _]iteration)",
+    r"(?i:best[ _]?iteration)",
     r"Shrink model to first [0-9]+ iterations",
 )
 _FALLS = r"(?:[a-z_]*logloss|rmse|rmsle|m(?:ae|ape)|l1|l2|[a-z_]*entropy|[a-z_]*deviance)"
@@ -45,9 +50,35 @@ RULES = (
     rule("finished",
          r"(?:^Stopping\. |^(?:\[LightGBM\] \[Info\] )?(?:Early stopping, |Did not meet early"
          r" stopping\. ))[Bb]est iteration(?: is)?:|^Shrink model to first [0-9]{1,9} iterations"
-         r"|^[Bb]est[_ ]iteration[:=]? {0,3}[0-9]{1,9}[,;] best[_ ]score[:=]? {0,3}<#>\s*$"),
+         r"|^[Bb]est[_ ]iteration[:=]? {0,3}[0-9]{1,9}[,;] best[_ ]score[:=]? {0,3}<#>\s*$"
+         r"|^bestIteration = [0-9]{1,9}\s*$"),
 )  # fmt: skip
 
 
-def Reader() -> RuleReader:
-    return RuleReader(RULES)
+_BEST = Late(rf"\ttest: ({NUMBER})\tbest: ({NUMBER}) \(")
+
+
+class Reader(RuleReader):
+    """Reads one stream; remembers which way CatBoost's best value goes."""
+
+    def __init__(self) -> None:
+        super().__init__(RULES)
+        self._best: float | None = None
+        self._falls: bool | None = None
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """At most one value a line."""
+        found = _BEST.search(text) if "\tbest: " in text else None
+        if found is None:
+            return super().feed(text)
+        test, best = number(found[1]), number(found[2])
+        worse = test if test != best or self._best is None else self._best
+        if worse is not None and best is not None and worse != best and isfinite(worse - best):
+            self._falls = best < worse
+        self._best = best
+        return tuple(map(self._told, super().feed(text)))
+
+    def _told(self, said: Progress) -> Progress:
+        if self._falls is None:
+            return replace(said, loss=None, falling=True)
+        return replace(said, falling=True) if self._falls else replace(said, loss_name=RISING)

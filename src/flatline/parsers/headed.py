@@ -13,6 +13,10 @@ value, or a column has one only in the rows in which the loss has none.  A noteb
 training loss until there is a newer one; beside another held-out loss a repeated one says nothing.
 Columns of rewards or of two adversaries make the loss one that is not meant to fall.
 
+spaCy's table (`E  #  LOSS NER ... SCORE`) has sums of losses since the row before, of one batch in
+the first and of batches that may grow after it: of these only that one is no number is said, and
+beside it the score, which is that of held-out cases.
+
 Refused: headings that hold a number, no loss, or the name of a secret, rows of another width, and
 fastai's own table.
 
@@ -25,7 +29,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from math import isfinite, isnan
+from math import isfinite, isnan, nan
 from typing import TypeVar
 
 from flatline.model import Progress
@@ -40,6 +44,7 @@ TRIGGERS = (
     r"(?i:epoch|step|iteration)\"? ?[\t!#-'*+,;<>?@^`{|}~]",
     r"(?i:epoch|step) (?i:training loss)",
     r"(?i:epoch|step|iter)  [A-Za-z_/ ]{0,20}(?i:loss)",
+    r"E +# +LOSS [A-Z]",
 )
 
 Line = TypeVar("Line")
@@ -76,6 +81,7 @@ class Heading:
     norm: int | None
     name: str
     falling: bool
+    score: int | None = None
 
 
 def heading(line: str) -> Heading | None:
@@ -105,8 +111,9 @@ def heading(line: str) -> Heading | None:
         for known in (_RATES, _NORMS)
     )
     whole = next((at for at in held_out if names[at].split()[1:] == ["loss"]), None)
+    score = len(names) - 1 if names[:2] == ["e", "#"] and names[-1] == "score" else None
     return Heading(
-        separator, len(names), step, epoch, losses, whole, rate, norm, name, not unfalling
+        separator, len(names), step, epoch, losses, whole, rate, norm, name, not unfalling, score
     )
 
 
@@ -194,6 +201,12 @@ class _Table:
         if not _counts(step, epoch) or sum(v is not None for v in values) + sum(known) < 2:
             return None
         where = None if step is None else int(step), None, epoch
+        if head.score is not None:
+            lost = any(isnan(values[at] or 0.0) for at in head.losses)
+            return [
+                Progress("train", *where, nan if lost else None, head.name),
+                Progress("eval", *where, values[head.score], "score", falling=False),
+            ]
         loss, held_out = self._losses(values)
         said = []
         if loss is not None:

@@ -1,9 +1,9 @@
 """
 LeRobot: `step:400 smpl:13K ep:40 epch:1.01 loss:2.215 grdn:49.836 ... updt_s:0.504 data_s:0.083`.
 
-Counts of a thousand and more are printed rounded (`step:1K` stands for five hundred steps), so a
-step is taken only where it is whole; the epoch places the others.  `updt_s` is the update alone,
-so what a step took is that and the wait for its data.
+Counts of a thousand and more are mostly printed rounded (`step:1K` stands for five hundred
+steps), so a step is taken only where it is whole; the epoch places the others.  `updt_s` is the
+update alone, so what a step took is that and the wait for its data.
 
 Source: `MetricsTracker` of lerobot/utils/logging_utils.py, `train` of lerobot/scripts/train.py,
 huggingface/lerobot.
@@ -27,7 +27,7 @@ TRIGGERS = (
 RULES = (
     rule(
         "train",
-        r"\bstep:(?:(?P<step>[0-9]{1,3})|[0-9.]{1,9}[KMB]) smpl:\S{1,12} ep:\S{1,12}"
+        r"\bstep:(?:(?P<step>[0-9]{1,12})|[0-9.]{1,9}[KMB]) smpl:\S{1,12} ep:\S{1,12}"
         r" ep(?:o)?ch:(?P<epoch>[0-9.]{1,12})",
         says=fields(
             loss=r" loss:#", norm=r" grdn:#", lr=r" lr:#", s=r" updt_s:#", data=r" data_s:#"

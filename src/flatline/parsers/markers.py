@@ -166,7 +166,8 @@ _STOPPED_EARLY = re.compile(r"\bEarlyStopping: (?:Stop training|Training stopped
 _SAVED_BEHIND = re.compile(
     r"(?:^|[\]>|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
     r"(?:train(?:ing)?(?: run)? (?:is |has |was )?(?:been )?(?:completed?|finished|done)"
-    r"|finished training)(?:[,;.:!]| [-(]) ?(?:(?:the )?(?:(?:final|last|best|trained) )?"
+    r"|finished training)(?: (?:in|after):? [0-9][\w:. ]{0,40}?)?(?:[,;.:!]| [-(]) ?"
+    r"(?:(?:the )?(?:(?:final|last|best|trained) )?"
     r"(?:models?|weights|checkpoints?|adapters?|results?|outputs?) )?(?:is |was |were )?"
     r"(?:saved|written|stored|exported) (?:to|in|at|under|as) ['\"]?[\w./~$]\S{0,400}[\s.!)]*$",
     re.I,

@@ -4,7 +4,9 @@ Labelled tqdm bars of training loops: `Epoch 3:  40%|...| 12/30 [...]`, `Steps: 
 A bar is weak evidence.  It counts as training where its label begins with a word for training, or
 where a loss stands behind it; as evaluation where the label says so (one value for each bar that
 begins).  A numbered epoch's bar counts batches of that epoch: the step is counted on from epoch 0
-or 1, whichever the stream begins with, and is not given where it begins elsewhere.
+or 1, whichever the stream begins with, and is not given where it begins elsewhere.  An epoch that
+is told behind the bar (`epoch=2/9`) may be of a bar that counts all of them: batches are counted
+on where the count began anew with it.
 
 pytorch-ignite's bar (`Epoch [1/9]: [13/500]   3%|... , loss=0.5 [00:21<52:34]`) is read as well,
 and a loss in the label (`Epoch 1 loss: 0.5: 3%|...`), where scripts put it that call
@@ -83,6 +85,9 @@ _TRAINS = re.compile(
 )
 _EPOCH = re.compile(r"epochs?\W{0,3}([0-9]{1,7})(?: ?/ ?([0-9]{1,7}))?", re.I)
 _EPOCHS_ONLY = re.compile(r"\W*(?:train(?:ing)? )?epochs?\W*$", re.I)
+_POSTFIX_EPOCH = re.compile(
+    r"(?:^|, )epochs?[=: ]{1,2}([0-9]{1,7})(?:/([0-9]{1,7}))?(?=,|$)", re.I
+)
 _TORCHTUNE = re.compile(r"([0-9]{1,7})\|([0-9]{1,12})\|Loss: " + _NUMBER)
 
 
@@ -177,6 +182,7 @@ class Reader:
         self._share = -1
         self._ends: set[int] = set()
         self._passes = False
+        self._behind = (-1, 0, 0)
 
     def feed(self, text: str) -> Iterable[Progress]:
         """Mostly nothing: a bar drawn again with nothing new says nothing."""
@@ -257,7 +263,8 @@ class Reader:
         return ()
 
     def _trains(self, bar: _Bar, loss: tuple[str, str] | None) -> Iterable[Progress]:
-        key = (bar.label, bar.total)
+        within = _POSTFIX_EPOCH.search(bar.postfix) if "epoch" in bar.postfix.lower() else None
+        key = (bar.label + (within[1] if within else ""), bar.total)
         if len(self._seen) >= _LABELS:
             self._seen.clear()
         value = loss[1] if loss else None
@@ -308,6 +315,9 @@ class Reader:
         if _EPOCHS_ONLY.match(bar.label):
             return None, None, float(bar.n)
         found = _EPOCH.search(bar.label)
+        within = None if found or bar.samples else _POSTFIX_EPOCH.search(bar.postfix)
+        if within is not None and bar.total:
+            return self._within(bar, bar.total, int(within[1]), int(within[2] or 0))
         if found is None:
             return (None, None, None) if bar.samples else (bar.n, self._whole(bar), None)
         number = int(found[1])
@@ -323,3 +333,20 @@ class Reader:
         if found[2] and self._first_epoch == 1 and int(found[2]) >= number:
             planned = int(found[2]) * bar.total
         return done * bar.total + bar.n, planned, done + part
+
+    def _within(
+        self, bar: _Bar, total: int, epoch: int, epochs: int
+    ) -> tuple[int | None, int | None, float | None]:
+        """The same where the epoch stands behind the bar: what it counts shows as the next begins,
+        and until then no plan is told where there are several."""
+        was, n, base = self._behind
+        if epoch < was:
+            base, n = 0, 0  # begun again
+        elif 0 <= was < epoch and (bar.n < n or bar.n == n == total):
+            base, self._passes = base + (epoch - was) * total, True
+        self._behind = (epoch, bar.n, base)
+        if base:
+            planned = epochs * total or None
+        else:
+            planned = self._whole(bar) if epochs <= 1 or epoch > max(was, 1) else None
+        return base + bar.n, planned, None

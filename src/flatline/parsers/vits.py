@@ -7,8 +7,8 @@ VITS and the voice conversion code built on it (FreeVC, so-vits-svc, RVC, Bert-V
     INFO:voice:loss_disc=3.467, loss_gen=3.188, loss_fm=11.203,loss_mel=29.206, loss_kl=9.000
 
 The list holds the losses of a generator and its discriminator, which need not fall, and nothing
-in it says what it is; only epochs are taken.  RVC names them below: of those the distance between
-the spectra is meant to fall.
+in it says what it is: nothing of it is taken.  RVC names them, and cuts the distance between the
+spectra, which is meant to fall, off at 75: it is taken unless the generator's loss is no number.
 
 Source: `train_and_evaluate` of train_ms.py, jaywalnut310/vits; train.py, OlaWod/FreeVC;
 infer/modules/train/train.py, RVC-Project.
@@ -27,10 +27,11 @@ FRAMEWORK = "VITS"
 TRIGGERS = (
     r"Train Epoch: [0-9]+ \[[0-9]+%\]",
     r"====> Epoch: [0-9]+",
-    r"loss_fm=[^\n]{0,40}loss_mel=",
-    r"Saving model and optimizer state at iteration [0-9]+ to ",
+    r"Saving model and optimizer state at (iteration|epoch) [0-9]+ to ",
+    r"loss_disc=[0-9.na]+, ?loss_gen=[0-9n]",
 )
 RULES = (
+    rule("train", r"\bloss_disc=<#>, ?loss_gen=(?P<loss>nan|inf)\b", loss_name="loss_gen"),
     rule(
         "train",
         r"\bloss_disc=<#>, ?loss_gen=<#>, ?loss_fm=<#>, ?",
@@ -39,7 +40,7 @@ RULES = (
     ),
     rule("train", r"\bTrain Epoch: (?P<epoch>[0-9]{1,9}) \[[0-9]{1,3}%\]"),
     rule("train", r"====> Epoch: (?P<epoch>[0-9]{1,9})\b"),
-    rule("checkpoint_saved", r"\bSaving model and optimizer state at iteration "),
+    rule("checkpoint_saved", r"\bSaving model and optimizer state at (?:iteration|epoch) "),
 )
 
 
