@@ -31,7 +31,12 @@ TRIGGERS = (
     r"loss_disc=[0-9.na]+, ?loss_gen=[0-9n]",
 )
 RULES = (
-    rule("train", r"\bloss_disc=<#>, ?loss_gen=(?P<loss>nan|inf)\b", loss_name="loss_gen"),
+    rule(
+        "train",
+        r"\bloss_disc=<#>, ?loss_gen=(?P<loss>nan|inf)\b",
+        loss_name="loss_gen",
+        falling=False,
+    ),
     rule(
         "train",
         r"\bloss_disc=<#>, ?loss_gen=<#>, ?loss_fm=<#>, ?",
