@@ -16,7 +16,7 @@ from pathlib import Path
 
 from flatline.collect.appended import of_this_run
 from flatline.collect.asking import Own
-from flatline.collect.attempts import fold_attempts, moved, of_rows
+from flatline.collect.attempts import fold_attempts, kept_to, moved, of_rows
 from flatline.collect.baseline import lay_beside, named_baseline, sought
 from flatline.collect.catalogue import catalogue
 from flatline.collect.early_stops import shows_end
@@ -381,13 +381,13 @@ def _facts(read: Reading) -> Facts:
     logs, gaps, numbers = read.logs, read.gaps, read.numbers
     if any(events.zone_assumed for _, _, events in logs):
         gaps.append(Gap("time zone", f"log lines state none; their times are read as {read.zone}"))
-    fold = fold_attempts(logs, len(rows))
+    tracks = telling([t for _, _, events in logs for t in events.tracks.values()])
+    fold = kept_to(tracks, logs, fold_attempts(logs, len(rows)))
     kernel = frozenset(file.source for file, _, _ in logs if file.kind == KERNEL)
     matches = of_rows((e.matches for *_, e in logs), rows, kernel, fold)
     crashes = [moved(c, fold) for _, _, events in logs for c in events.crashes]
     exits = [moved(e, fold) for _, _, events in logs for e in events.exits]
     markers = [moved(k, fold) for _, _, events in logs for k in events.markers]
-    tracks = telling([t for _, _, events in logs for t in events.tracks.values()])
     for track in tracks:
         track.attempts = array("h", [fold.get((track.source, n), n) for n in track.attempts])
     reader = LineReader(found, gaps)
