@@ -23,6 +23,7 @@ from flatline.collect.early_stops import shows_end
 from flatline.collect.events import LogEvents
 from flatline.collect.files import BINARY, Found, OnProgress, told_in_lines, walk
 from flatline.collect.foreign import of_other_jobs
+from flatline.collect.held import seen_alive
 from flatline.collect.histories import last_of_each, not_beside_a_log
 from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting
@@ -114,10 +115,9 @@ def collect(
     already. Raises `UsageError` where the call is wrong."""
     whole = read(request, on_progress, given)
     facts = _facts(whole)
-    known = whole.records.jobs
     chosen = named_baseline(request.baseline) if request.baseline else None
     if chosen is None and request.seek_baseline:
-        chosen = sought(request.targets, facts.job, known)
+        chosen = sought(request.targets, facts.job, whole.records.jobs)
 
     def other(targets: tuple[str, ...], job: str | None, within: Span, origin: str) -> Facts:
         begin, end = within
@@ -126,7 +126,7 @@ def collect(
 
     if chosen is not None:
         lay_beside(facts, chosen, other, named=request.baseline is not None)
-    if (parent := to_be_read(facts, known)) is not None:
+    if (parent := to_be_read(facts, whole.records.jobs)) is not None:
         lay_before(facts, request.targets, parent, other)
     return facts
 
@@ -144,8 +144,7 @@ def read(
     request, sealed_name = _as_sealed(request, on_progress)
     resolved = resolve(request.targets, request.job)
     request = replace(request, job=resolved.job)
-    gaps, job_id = [*resolved.gaps], resolved.job
-    targets = tuple(resolved.paths)
+    gaps, job_id, targets = [*resolved.gaps], resolved.job, tuple(resolved.paths)
     found = walk(targets, gaps, origin, on_progress) if targets else []
     fetched = [(origin + name, data) for name, data in resolved.records]
     records, local = _records(found, fetched, gaps, given, of_records or zone)
@@ -161,7 +160,8 @@ def read(
     logs = _logs([*found, *unsure], rows, gaps, on_progress, zone)
     found, logs = in_its_time(found, unsure, logs, rows, gaps)
     given_to = assigned(m for *_, events in logs for m in events.matches)
-    records = replace(records, addresses={**given_to, **records.addresses})
+    records = seen_alive(replace(records, addresses={**given_to, **records.addresses}), rows, logs,
+                         None if request.end else request.prometheus)  # fmt: skip
     held, numbers = _numbers(request, found, gaps, records, rows, logs, origin)
     if zone is UTC and of_records is None:
         asked = None if request.start or request.end or origin else numbers.server
