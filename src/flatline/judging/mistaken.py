@@ -158,7 +158,7 @@ def _in_time(facts: Facts, left: Match, host: str, since: float) -> Mistaken | N
             continue
         took = {what: median(before) for what, before in usual.items()}
         late = any(gap > took[what] + LATE_S for at, what, gap in gaps if at > since - WINDOW_S)
-        if late or max(took.values()) < WINDOW_S / 3:  # `_spoke_on` asks for more of the latter
+        if late or max(took.values()) < WINDOW_S:  # else there would be more of them
             continue
         cites = (LogCite(read.source, n, facts.text(read.source, n), read.place)
                  for n, *_ in (inside[0], inside[-1]))  # fmt: skip
