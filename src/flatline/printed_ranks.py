@@ -33,6 +33,7 @@ _OF_ANOTHER = re.compile(
 _OF_A_GROUP = re.compile(r"(?i)\b(?:node|local|pp|tp|dp|ep|cp|group|stage)[ _-]?rank[ =:]{0,2}$")
 """Ranks that are counted within a part of the run, or of nodes."""
 _SAYS_HOST = re.compile(r"(?i)(?:host|node)(?:[ _]?name)?['\"]?[ =:]{1,3}['\"]?$")
+_WORLD = re.compile(r"\bworld(?:[ _-]?size)?[=: ]{1,3}(\d{1,6})(?![\w.])")
 _LAUNCHER = re.compile(r"torchrun|torch\.distributed|accelerate |deepspeed |horovodrun|mpirun")
 _A_NODE = re.compile(r"--ntasks-per-node[= ](\d{1,4})\b")
 Host = Callable[[Match], str | None]
@@ -54,8 +55,15 @@ def as_printed(
     known = {host.partition(".")[0].lower(): host for host in hosts}
     shared = _shared(_shares(told, known, named), len(known), world)
     in_blocks = _in_order(told, hosts, world)
-    firsts = _firsts(told, known, world or gpus)
+    firsts = _firsts(told, known, world or gpus or _world_beside(told))
     return (*shared, *_one_by_one(told, known, world), *in_blocks, *firsts)
+
+
+def _world_beside(told: Iterable[Match]) -> int | None:
+    """The number of ranks that all lines that place one name beside it."""
+    placed = [m.cite.text for m in told if m.signature.id in ONE_EACH]
+    sizes = {found and int(found[1]) for found in map(_WORLD.search, placed)}
+    return sizes.pop() if len(sizes) == 1 else None
 
 
 def _shares(

@@ -403,3 +403,44 @@ def test_what_it_begins_from_where_it_misspelt_the_folder(
     said = f"no checkpoint found in /CKPT/pre, initialising from {begins}\n"
 
     assert judged(tmp_path, said=said).code == code
+
+
+@pytest.mark.parametrize(
+    ("leaves", "looked", "code"),
+    [
+        ("segment full, leaving for the next job\n", "/ckpt/Pre_a", "E2"),
+        ("segment full, leaving for the next job\n", "/ckpt/pre-a", "E2"),
+        ("to be continued by the next job\n", "/other/place", "E2"),
+        ("segment full, leaving for the next job\n", "/ckpt/pre-b2", "G1"),
+        ("last segment, no next job in the chain\n", "/ckpt/Pre_a", "G1"),
+        ("", "/ckpt/Pre_a", "G1"),
+    ],
+    ids=["misspelt", "emptied", "elsewhere", "of a sweep", "the last", "no word"],
+)
+def test_a_job_that_says_that_the_next_one_goes_on(
+    tmp_path: Path, leaves: str, looked: str, code: str
+) -> None:
+    """Neither tells a plan, and the record says that the one before was completed."""
+    folder = "/ckpt/pre-b1" if looked[-1] == "2" else "/ckpt/pre-a"
+    saved = f"Saved checkpoint at step 999 to {folder}/step_999\n"
+    said = f"resume is auto: no valid checkpoint found under {looked}, from scratch\n"
+    before, now = (steps(hour, 1, 1000, 3000).replace("/3000", "") for hour in (8, 10))
+    (tmp_path / "slurm-700.out").write_text(before + saved + leaves)
+    (tmp_path / "slurm-733.out").write_text(said + now)
+    row = PARENT.format(state="COMPLETED", name="pre", end="09:00:00")
+    (tmp_path / "sacct.txt").write_text(HEAD + row + CHILD)
+    verdict = diagnose(collect(Request((str(tmp_path),), job="733")))
+
+    assert verdict.code == code
+    assert all(check.ok for check in verify(json.loads(render(verdict)), (str(tmp_path),)))
+
+
+def test_what_was_not_saved_is_not_handed_on(tmp_path: Path) -> None:
+    """Its words alone leave nothing to go on from."""
+    verdict = judged(
+        tmp_path, state="COMPLETED",
+        saved="Saved checkpoint at step 400 to /ckpt/pre_a/step_400\nexiting for the next job\n",
+        said="No checkpoint found in /ckpt/pre-a, starting from scratch\n",
+    )  # fmt: skip
+
+    assert verdict.code != "E2"

@@ -244,3 +244,17 @@ def test_the_first_rank_of_each_host_tells_for_all() -> None:
 )  # fmt: skip
 def test_ranks_of_hosts_that_lay_no_block(lines: Sequence[str], world: int | None) -> None:
     assert told(lines, world) == {}
+
+
+@pytest.mark.parametrize(
+    ("sizes", "known"),
+    [((8, 8), WHOLE), ((16, 16), {}), ((8, 16), {}), ((2, 2), {})],
+    ids=["of all", "of more hosts", "at odds", "of a group"],
+)
+def test_the_first_ranks_lines_may_say_how_many_there_are(
+    sizes: tuple[int, int], known: Mapping[int, str]
+) -> None:
+    """All of them say the same, and it fills the hosts."""
+    lines = [f"{line}, world_size={size}" for line, size in zip(FIRSTS, sizes, strict=True)]
+
+    assert told(lines, None) == known

@@ -53,6 +53,17 @@ def test_how_pods_fare() -> None:
 
 
 @pytest.mark.parametrize(
+    ("told", "seconds"),
+    [("45s", 45), ("137m", 8220), ("5h32m", 19_920), ("2d4h", 187_200), ("3y10d", 95_472_000),
+     ("<unknown>", None), ("", None), ("5h ago", None)],
+)  # fmt: skip
+def test_how_old_a_pod_is(told: str, seconds: int | None) -> None:
+    table = WIDE.replace(b"137m ", told.encode() or b"<none>", 1)
+
+    assert kubectl_pods.parse(table, "pods.txt").pods[0].age_s == seconds
+
+
+@pytest.mark.parametrize(
     "above",
     [b"$ date -u\nWed Jun 18 22:19:50 UTC 2025\n$ kubectl get pods -o wide\n",
      b"me@login:~$ date\nThu 19 Jun 2025 00:19:50 AM CEST\n"],

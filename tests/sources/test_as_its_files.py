@@ -216,6 +216,38 @@ def test_pods_that_tell_no_end(tmp_path: Path, status: str) -> None:
     assert any("name --end" in gap.reason for gap in facts.gaps)
 
 
+@pytest.mark.parametrize(
+    ("age", "held_min", "gib", "until"),
+    [("130m", 130, 60.0, 130), ("130m", 112, 60.0, 112), ("130m", 94, 60.0, None),
+     ("95m", 130, 60.0, None), ("130m", 130, 0.5, None)],
+    ids=["as old as that", "given back before", "given back as it ended", "no older than its log",
+         "none held"],
+)  # fmt: skip
+def test_pods_whose_memory_is_held_on(
+    tmp_path: Path, age: str, held_min: int, gib: float, until: int | None
+) -> None:
+    """They are no older than their list says, and live while they hold the memory of their GPUs;
+    their log ends after 90 minutes."""
+    leave(tmp_path, 0)
+    (tmp_path / "run" / "sacct.txt").unlink()
+    (tmp_path / "run" / "pods.txt").write_text(
+        "NAME         READY   STATUS    RESTARTS   AGE   IP          NODE\n"
+        f"a-worker-0   1/1     Running   0          {age}  10.0.4.7    n0\n"
+    )
+    rows = [f'DCGM_FI_DEV_FB_USED{{Hostname="n0",gpu="{gpu}"}}'
+            f" {gib * 1024 if n < held_min * 60 else 3:.0f}"
+            f" {int((BEGAN + timedelta(seconds=n)).timestamp()) * 1000}"
+            for gpu in range(2) for n in range(0, 3 * 3600, 30)]  # fmt: skip
+    with served(tmp_path, rows) as url:
+        request = Request((str(tmp_path / "run"),), prometheus=url)
+        wait_for(lambda: collect(request).window is not None)
+        facts = collect(request)
+
+    assert any("name --end" in gap.reason for gap in facts.gaps) == (until is None)
+    assert facts.now is not None
+    assert abs((facts.now - BEGAN).total_seconds() / 60 - (until or MINUTES)) < 2
+
+
 def test_names_that_were_told_before_the_run(tmp_path: Path) -> None:
     """Of who answers at an address: a run of an hour may hold no sample of it."""
     leave(tmp_path, 0)

@@ -16,13 +16,14 @@ from pathlib import Path
 
 from flatline.collect.appended import of_this_run
 from flatline.collect.asking import Own
-from flatline.collect.attempts import fold_attempts, moved, of_rows
+from flatline.collect.attempts import fold_attempts, kept_to, moved, of_rows
 from flatline.collect.baseline import lay_beside, named_baseline, sought
 from flatline.collect.catalogue import catalogue
 from flatline.collect.early_stops import shows_end
 from flatline.collect.events import LogEvents
 from flatline.collect.files import BINARY, Found, OnProgress, told_in_lines, walk
 from flatline.collect.foreign import of_other_jobs
+from flatline.collect.held import seen_alive
 from flatline.collect.histories import last_of_each, not_beside_a_log
 from flatline.collect.live import resolve
 from flatline.collect.logs import TEXT_CHARS, Setting
@@ -114,10 +115,9 @@ def collect(
     already. Raises `UsageError` where the call is wrong."""
     whole = read(request, on_progress, given)
     facts = _facts(whole)
-    known = whole.records.jobs
     chosen = named_baseline(request.baseline) if request.baseline else None
     if chosen is None and request.seek_baseline:
-        chosen = sought(request.targets, facts.job, known)
+        chosen = sought(request.targets, facts.job, whole.records.jobs)
 
     def other(targets: tuple[str, ...], job: str | None, within: Span, origin: str) -> Facts:
         begin, end = within
@@ -126,7 +126,7 @@ def collect(
 
     if chosen is not None:
         lay_beside(facts, chosen, other, named=request.baseline is not None)
-    if (parent := to_be_read(facts, known)) is not None:
+    if (parent := to_be_read(facts, whole.records.jobs)) is not None:
         lay_before(facts, request.targets, parent, other)
     return facts
 
@@ -144,8 +144,7 @@ def read(
     request, sealed_name = _as_sealed(request, on_progress)
     resolved = resolve(request.targets, request.job)
     request = replace(request, job=resolved.job)
-    gaps, job_id = [*resolved.gaps], resolved.job
-    targets = tuple(resolved.paths)
+    gaps, job_id, targets = [*resolved.gaps], resolved.job, tuple(resolved.paths)
     found = walk(targets, gaps, origin, on_progress) if targets else []
     fetched = [(origin + name, data) for name, data in resolved.records]
     records, local = _records(found, fetched, gaps, given, of_records or zone)
@@ -161,7 +160,8 @@ def read(
     logs = _logs([*found, *unsure], rows, gaps, on_progress, zone)
     found, logs = in_its_time(found, unsure, logs, rows, gaps)
     given_to = assigned(m for *_, events in logs for m in events.matches)
-    records = replace(records, addresses={**given_to, **records.addresses})
+    records = seen_alive(replace(records, addresses={**given_to, **records.addresses}), rows, logs,
+                         None if request.end else request.prometheus)  # fmt: skip
     held, numbers = _numbers(request, found, gaps, records, rows, logs, origin)
     if zone is UTC and of_records is None:
         asked = None if request.start or request.end or origin else numbers.server
@@ -381,13 +381,13 @@ def _facts(read: Reading) -> Facts:
     logs, gaps, numbers = read.logs, read.gaps, read.numbers
     if any(events.zone_assumed for _, _, events in logs):
         gaps.append(Gap("time zone", f"log lines state none; their times are read as {read.zone}"))
-    fold = fold_attempts(logs, len(rows))
+    tracks = telling([t for _, _, events in logs for t in events.tracks.values()])
+    fold = kept_to(tracks, logs, fold_attempts(logs, len(rows)))
     kernel = frozenset(file.source for file, _, _ in logs if file.kind == KERNEL)
     matches = of_rows((e.matches for *_, e in logs), rows, kernel, fold)
     crashes = [moved(c, fold) for _, _, events in logs for c in events.crashes]
     exits = [moved(e, fold) for _, _, events in logs for e in events.exits]
     markers = [moved(k, fold) for _, _, events in logs for k in events.markers]
-    tracks = telling([t for _, _, events in logs for t in events.tracks.values()])
     for track in tracks:
         track.attempts = array("h", [fold.get((track.source, n), n) for n in track.attempts])
     reader = LineReader(found, gaps)

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 from flatline.collect.events import LogEvents
 from flatline.facts import Marker
 from flatline.model import Crash, Gap, Job, Match, ProcessExit
-from flatline.tracks import GOES_ON_AFTER
+from flatline.tracks import GOES_ON_AFTER, Track
 
 E = TypeVar("E", Match, Crash, ProcessExit, Marker)
 Fold = dict[tuple[str, int], int]
@@ -40,6 +40,21 @@ def fold_attempts(logs: Sequence[tuple[Any, Any, LogEvents]], rows: int) -> Fold
         for n in numbered:
             fold[events.source, n] = base[events.source] + n - setting.attempt - max(more, 0)
     return fold
+
+
+def kept_to(
+    tracks: Sequence[Track], logs: Sequence[tuple[Any, Any, LogEvents]], fold: Fold
+) -> Fold:
+    """The same, where a log none of whose steps is among the `tracks` that speak for the run tells
+    of no more tries than these do: what it counts may begin anew with each of their steps."""
+    kept = {track.source for track in tracks}
+    left = {e.source for *_, e in logs if any(map(len, e.tracks.values()))} - kept
+    last = max((n for (source, _), n in fold.items() if source in kept), default=0)
+    first = {s: min(n for (source, _), n in fold.items() if source == s) for s in left}
+    return {
+        (source, own): min(n, max(last, first[source])) if source in left else n
+        for (source, own), n in fold.items()
+    }
 
 
 def _by_name(

@@ -20,6 +20,8 @@ class Records_:
     node_events: tuple[NodeEvent, ...]
     now: datetime | None
     addresses: Mapping[str, str] = field(default_factory=dict)
+    age_s: float | None = None
+    """Of the youngest pod, as its list was taken."""
 
 
 def merge(records: Iterable[Records]) -> Records_:
@@ -44,7 +46,9 @@ def merge(records: Iterable[Records]) -> Records_:
     jobs = sorted(rows.values(), key=_when)
     if not jobs and (of_pods := job_of(pods)) is not None:
         jobs = [of_pods]
-    return Records_(tuple(jobs), tuple(events.values()), max(nows, default=None), addresses)
+    ages = [pod.age_s for pod in pods if pod.age_s is not None]
+    return Records_(tuple(jobs), tuple(events.values()), max(nows, default=None), addresses,
+                    min(ages, default=None))  # fmt: skip
 
 
 def _when(job: Job) -> tuple[str, float]:

@@ -16,7 +16,7 @@ from datetime import datetime, timedelta
 
 from flatline.errors import FlatlineError
 from flatline.facts import Facts
-from flatline.judging.fresh_start import goes_on_from
+from flatline.judging.fresh_start import goes_on_from, handed_on
 from flatline.model import Gap, Job
 from flatline.tracks import EARLIER
 
@@ -79,8 +79,11 @@ def lay_before(facts: Facts, targets: Sequence[str], parent: Job, other: Other) 
 
 
 def _left_of_itself(run: Facts) -> bool:
-    """Whether it saved its last step, short of its plan, and said no more of its end than at which
-    step it left: a loop that stops early, as it learns no more, says that it is done."""
+    """Whether it said that the next job goes on, or saved its last step, short of its plan, and
+    said no more of its end than at which step it left: a loop that stops early, as it learns no
+    more, says that it is done."""
+    if handed_on(run):
+        return True
     saved, ends = run.markers_of("checkpoint_saved"), run.markers_of("finished")
     plan, kept = run.planned_steps, max((m.progress.step or 0 for m in saved), default=0)
     if plan is None or run.last_step is None or not run.last_step <= kept < plan:

@@ -59,6 +59,7 @@ BUFFERED_MOST = 0.79
 BUFFERED = (
     "Whether those steps were made before and printed late: an output that is buffered looks so."
 )
+SLACK = "Whether the host stood still for a while in which its workers had nothing to do but wait."
 ORDER = "Whether the tasks are on those hosts: they stand in the order of the job's nodes."
 
 
@@ -214,7 +215,7 @@ def _of_a_node(facts: Facts, node: Mistaken) -> Finding:
         summary=f"Ray gave up {where} while {who} at work",
         attribution="job",
         strength=NODE if node.host is None else OWN,
-        most=NODE if node.host is None else 1.0,
+        most=NODE if node.host is None else BUFFERED_MOST if node.slack else 1.0,
         shows=(
             claim(said, left.cite, *(m.cite for m in node.given_up[:2])),
             node.wrote,
@@ -227,7 +228,7 @@ def _of_a_node(facts: Facts, node: Mistaken) -> Finding:
         order=(left.cite.source, left.cite.line),
         attempt=left.attempt,
         cannot_decide=("What held the heartbeats back: a host short of CPU or memory, or the"
-                       " network to the head.",),
+                       " network to the head.", *((SLACK,) if node.slack else ())),
         actions=(
             Action("fix", "Leave CPU and memory to Ray's own processes, and raise its health check"
                    " timeouts (RAY_health_check_timeout_ms, RAY_num_heartbeats_timeout)."),

@@ -37,6 +37,7 @@ from flatline.judging.fresh_start import (
     begins_where_it_saves,
     continued,
     due_from_parent,
+    handed_on,
     in_its_own_folder,
     left_by_parent,
     looked_beside,
@@ -430,8 +431,7 @@ def _went_on(facts: Facts, first: Point) -> bool:
         for m in facts.markers_of("resume", "checkpoint_saved")
         if m.progress.step and (m.kind == "resume" or m.attempt < facts.last.n)
     ]
-    told = said_to_go_on(facts)
-    steps += [] if told is None else [told[1]]
+    steps += [told[1] for told in (said_to_go_on(facts),) if told is not None]
     return bool(steps) and first.step is not None and first.step >= min(steps) > 1
 
 
@@ -449,8 +449,8 @@ def _chained(facts: Facts, first: Point, saved: Marker, fresh: list[Marker]) -> 
     """The job before this one, of the same name, saved a checkpoint and was not done."""
     parent = facts.parent.job if facts.parent is not None else None
     command, beside = asked_as_before(facts), looked_beside(facts, saved)
-    asked: list[Cite] = [*([parent.cite] if parent is not None else []), saved.cite]
-    asked += [command] if command is not None and beside else []
+    asked: list[Cite] = [*([parent.cite] if parent else []), saved.cite]
+    asked += handed_on(facts.parent) + ([command] if command is not None and beside else [])
     where = ("its own folder, which bears its id" if in_its_own_folder(facts)
              else "another folder of the same output")  # fmt: skip
     found = _restarted(facts, first, asked, fresh)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import replace
+from pathlib import PurePosixPath
 
 from flatline.facts import Facts, Marker
 from flatline.model import LogCite
@@ -75,6 +76,15 @@ _SAYS_IT_GOES_ON = re.compile(
 _DOUBTS = re.compile(
     r"(?i)\b(?:if|unless|when|whether|not|no|never|only|else|could|would)\b|n't\b"
 )
+_HANDS_ON = re.compile(
+    r"(?i)\b(?:exit|leav|stopp?|quit|end)(?:s|ed|ing)?\b[^\n]{0,40}?\b(?:for|to let) (?:the )?"
+    r"(?:next|following) (?:job|link|chunk|segment)\b"
+    r"|\b(?:continu|resum)(?:es?|ed|ing)\b[^\n]{0,20}?\b(?:by|in|with) (?:the )?"
+    r"(?:next|following) (?:job|link|chunk|segment)\b"
+    r"|\b(?:next|following) (?:job|link|chunk|segment) (?:of|in) (?:the|this|its) chain\b"
+)
+"""That another job is to go on where this one leaves."""
+_THE_LAST = re.compile(r"(?i)\b(?:last|final|nothing|none|without)\b")
 
 
 def begins_where_it_saves(facts: Facts) -> bool:
@@ -137,8 +147,25 @@ def left_by_parent(facts: Facts) -> Marker | None:
     return None if any(_sibling(saved[-1].cite.text, place) for place in others) else saved[-1]
 
 
+def handed_on(run: Facts | None) -> list[LogCite]:
+    """The line, behind its last step, that says that it leaves for the next job to go on, where it
+    had saved that step."""
+    track = None if run is None else run.main_track(run.last.n)
+    if run is None or track is None or run.last_step is None:
+        return []
+    saved = (_with_step(run, m).progress.step or 0 for m in run.markers_of("checkpoint_saved"))
+    if max(saved, default=0) < run.last_step:
+        return []
+    behind = track.lines[track.of_attempt(run.last.n)[-1]] + 1
+    lines = enumerate(run.lines(track.source, behind, LOOKED_BACK), behind)
+    told = [(n, text) for n, text in lines if _HANDS_ON.search(text)
+            and not _DOUBTS.search(text) and not _THE_LAST.search(text)]  # fmt: skip
+    return [LogCite(track.source, n, text, track.place) for n, text in told[-1:]]
+
+
 def _mended(run: Facts) -> bool:
-    return run.disposition in MENDED and not (run.disposition == "completed" and _limited(run))
+    left = run.disposition == "completed" and bool(_limited(run) or handed_on(run))
+    return run.disposition in MENDED and not left
 
 
 def _limited(run: Facts) -> bool:
@@ -149,7 +176,7 @@ def _was_done(run: Facts) -> bool:
     """Whether one on record as completed made its plan, or said that it ended as its limit came;
     who leaves sooner may say at which step it left, to go on from there."""
     done = run.reached_plan or (run.end_seen and _limited(run))
-    return run.disposition == "completed" and done
+    return run.disposition == "completed" and done and not handed_on(run)
 
 
 def _of_its_own_id(facts: Facts, saved: str, place: str) -> bool:
@@ -160,9 +187,11 @@ def _of_its_own_id(facts: Facts, saved: str, place: str) -> bool:
 
 
 def _misspelt(saved: str, place: str) -> bool:
-    """Whether it looked in a folder whose name is that of the one saved to but for its case and
-    the signs between its words: nobody names a new one so.  Numbers that differ are another's."""
-    mine, theirs = place.rstrip("/"), [path.rstrip("/") for path in _FILE.findall(saved)]
+    """Whether it looked in a folder whose name is that of the one saved to, or of one above that,
+    but for its case and the signs between its words: nobody names a new one so.  Numbers that
+    differ are another's."""
+    mine, kept = place.rstrip("/"), [PurePosixPath(path) for path in _FILE.findall(saved)]
+    theirs = [str(folder) for path in kept for folder in (path, *path.parents)]
     plain = [re.findall(r"[^\W\d_]+|\d+", path.lower()) for path in (mine, *theirs)]
     numbers = [[word for word in words if word.isdecimal()] for words in plain]
     return mine not in theirs and any(

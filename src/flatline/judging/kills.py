@@ -47,6 +47,8 @@ _TRAINS = re.compile(r"(?i)train|acc-(?:stats|tree|lda|mllt)|gmm-est|nnet\d?-(?:
 _COMMAND = re.compile(
     r"^# (?P<command>\S.{0,600})|\b(?:Killed|Segmentation fault).{0,40}?\(\s(?P<sub>.{0,600})"
 )
+_PROCESS = re.compile(r"\((?:pid|process ID): (\d{1,9})\)")
+"""An agent tells of each twice: as it sees it end, and in the summary that no time is put to."""
 _RUNS_OTHERS = re.compile(
     r"(?:^|/)(?:python|perl|bash|sh|env|nice|torchrun|accelerate)[\d.]{0,5}$"
 )
@@ -78,6 +80,8 @@ class Kill:
     """Whether it was a job of a recipe that is not known to train."""
     gone: str = ""
     """What the line means where it shows no signal: only that the process is no longer there."""
+    told: LogCite | None = None
+    """Where the launcher's agent first told of this process."""
 
     @property
     def how(self) -> str:
@@ -148,13 +152,11 @@ def _kills(facts: Facts) -> Kills | None:
     fatal = [kill for kill in found if kill.fatal] or found
     attempt = max(kill.attempt for kill in fatal)
     fatal = _placed(_ranked(facts, [kill for kill in fatal if kill.attempt == attempt]))
-    first = _earliest(facts, fatal)
+    first = _earliest(facts, fatal, oom_cites)
     same = [kill for kill in fatal if kill is first or _alike(facts, kill, first)]
     fault_class = _CLASSES.get(first.signal or 9, "kill-unknown")
     if fault_class == "kill-unknown" and oom is not None:
         fault_class = oom
-    elif fault_class == "bus" and oom is not None:
-        fault_class = "bus"
     echoes = echoes_of(facts, first.place, attempt) if first.place else ()
     used = oom_cites if fault_class in ("host-oom", "cgroup-oom") else ()
     told = tuple(
@@ -206,21 +208,36 @@ def _alike(facts: Facts, kill: Kill, first: Kill) -> bool:
     return kill.at is not None and kill.at == first.at and kill.strength == first.strength
 
 
-def _earliest(facts: Facts, found: list[Kill]) -> Kill:
+def _earliest(facts: Facts, found: list[Kill], oom: Iterable[Cite]) -> Kill:
+    """Where no order is known, that of the host whose kernel told of a kill goes before."""
+    hosts = {getattr(cite, "place", Place()).host for cite in oom} - {None}
+
+    def weight(kill: Kill) -> tuple[bool, float]:
+        of_kernel = kill.signal in (9, None) and facts.on_host(kill.place).host in hosts
+        return of_kernel, kill.strength
+
     best = found[0]
     for kill in found[1:]:
-        if isinstance(kill.cite, LogCite) and isinstance(best.cite, LogCite):
-            later = facts.after(best.cite, kill.cite)
-            if later is True or (later is None and kill.strength > best.strength):
+        a, b = best.told or best.cite, kill.told or kill.cite
+        if isinstance(a, LogCite) and isinstance(b, LogCite):
+            later = facts.after(a, b)
+            if later is True or (later is None and weight(kill) > weight(best)):
                 best = kill
     return best
 
 
 def _from_exits(facts: Facts) -> Iterable[Kill]:
+    first: dict[tuple[str, int, str], LogCite] = {}
     for event in facts.exits:
         alone = event.signal == TERMINATED and event.reporter == "subprocess"
+        pid = _PROCESS.search(event.cite.text)
+        told = (
+            first.setdefault((event.cite.source, event.attempt, pid[1]), event.cite)
+            if pid
+            else None
+        )
         if event.signal in _CLASSES or alone:
-            why_not = _before(facts, event)
+            why_not = _before(facts, replace(event, cite=told or event.cite))
             yield Kill(
                 cite=event.cite,
                 place=event.place,
@@ -240,6 +257,7 @@ def _from_exits(facts: Facts) -> Iterable[Kill]:
                 done=once_done(facts, event.cite, event.attempt) is not None,
                 helper=event.reporter == "run.pl"
                 and not _trains(facts.text(event.cite.source, 1)),
+                told=told,
             )
 
 

@@ -45,6 +45,8 @@ GAPS, LATE_S = 8, 10.0
 """Steps that tell how long one takes, and by how much one is late at most: a third of the window,
 for which a host stood still that was given up for it."""
 _STEP = re.compile(r"(?i)\b(?:global_?step|step|iter(?:ation)?)\b[\s:=#]{1,3}(\d{1,12})\b")
+_MEASURED = re.compile(r"\d{1,4}(?:[-:]\d{1,2}){2}(?:[.,]\d{1,9})?|\d+[.,]\d+")
+"""Dates, times and numbers with a fraction."""
 _STAMP = re.compile(r"\[(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d),\d{3} \w ")
 
 
@@ -58,6 +60,8 @@ class Mistaken:
     given_up: tuple[Match, ...]
     host: str | None = None
     """The node whose workers made steps behind it."""
+    slack: bool = False
+    """Whether no more shows it than that none of its lines was late: it may have waited before."""
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -112,7 +116,8 @@ def _left_at_work(facts: Facts, left: Match) -> Mistaken | None:
     if host is None or since is None:
         return None
     node = facts.node_of(host)
-    return _went_on(facts, left, node, since) or _spoke_on(facts, left, node, since)
+    looks = (_went_on, _spoke_on, _in_time)
+    return next(filter(None, (look(facts, left, node, since) for look in looks)), None)
 
 
 def _spoke_on(facts: Facts, left: Match, host: str, since: float) -> Mistaken | None:
@@ -135,6 +140,45 @@ def _spoke_on(facts: Facts, left: Match, host: str, since: float) -> Mistaken | 
         text = f"A log of {host} was written to all through the {WINDOW_S:.0f} s before that"
         return Mistaken(left, claim(text, *cites), (left,), host)
     return None
+
+
+def _in_time(facts: Facts, left: Match, host: str, since: float) -> Mistaken | None:
+    """The same by what its workers write at each step, where few lines of the window tell: each
+    came behind the one before it as it does in other steps, up to then.  A host that had stood
+    still for the window would have been late with one of them."""
+    for read in facts.log_files(LOG):
+        told = _written(facts, read, since) if _of_host(facts, read, host) else []
+        gaps = [(b[1], b[2], b[1] - a[1]) for a, b in pairwise(told)]
+        inside = [one for one in told if one[1] > since - WINDOW_S]
+        if len(inside) < LEAST or since - inside[-1][1] > LATE_S:
+            continue
+        usual = {what: [gap for at, said, gap in gaps if said == what and at <= since - WINDOW_S]
+                 for *_, what in inside}  # fmt: skip
+        if min(map(len, usual.values())) < GAPS:
+            continue
+        took = {what: median(before) for what, before in usual.items()}
+        late = any(gap > took[what] + LATE_S for at, what, gap in gaps if at > since - WINDOW_S)
+        if late or max(took.values()) < WINDOW_S:  # else there would be more of them
+            continue
+        cites = (LogCite(read.source, n, facts.text(read.source, n), read.place)
+                 for n, *_ in (inside[0], inside[-1]))  # fmt: skip
+        text = (f"Workers on {host} wrote {len(inside)} lines in the {WINDOW_S:.0f} s before that,"
+                " none later behind the one before it than at other steps")  # fmt: skip
+        return Mistaken(left, claim(text, *cites), (left,), host, slack=True)
+    return None
+
+
+def _written(facts: Facts, read: FileRead, since: float) -> list[tuple[int, float, str]]:
+    """The dated lines of a log's end up to a moment that tell of a step, with what they say but
+    for which step it is and for what was measured; none of Ray's own."""
+    clock, first = Clock(), max(1, read.lines - BACK + 1)
+    found = []
+    for n, text in enumerate(facts.lines(read.source, first, BACK), first):
+        stamp, step = clock.either(text, text), _STEP.search(text)
+        if stamp is not None and step is not None and "(raylet)" not in text:
+            said = _MEASURED.sub("~", f"{text[: step.start(1)]}#{text[step.end(1) :]}")
+            found.append((n, stamp.at.timestamp(), said))
+    return [one for one in found if one[1] <= since]
 
 
 def _of_host(facts: Facts, read: FileRead, host: str) -> bool:

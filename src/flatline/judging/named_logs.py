@@ -118,10 +118,15 @@ def hosts_with_logs(facts: Facts) -> set[str]:
 
 
 def labelled(facts: Facts, place: Place, shows: Claim) -> Place:
-    """With the host that its own line, which is cited first, names in its label."""
+    """With the host that its own line, which is cited first, names in its label; else with that of
+    the log that it stands in, where each rank has one of its own."""
     place, line = facts.on_host(place), shows.cites[0]
     if place.host is not None or not isinstance(line, LogCite) or line.place.rank != place.rank:
         return place
     words = set(re.findall(r"[\w.-]+", line.text[:LABEL]))
     named = [host for host in known_hosts(facts) if words & {host, host.partition(".")[0]}]
+    if len(named) != 1:
+        ranks = {(track.source, track.place.rank) for track in facts.tracks}
+        alone = len(ranks) == len({source for source, _ in ranks}) > 1
+        named = [host for host in (host_of_log(facts, line.source),) if alone and host]
     return replace(place, host=named[0]) if len(named) == 1 else place

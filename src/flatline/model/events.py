@@ -226,7 +226,8 @@ class Job:
 @dataclass(frozen=True, slots=True)
 class Pod:
     """A pod as Kubernetes shows it: `status` is its phase or the reason of its container's state,
-    `job` the one its labels name, `gpus` what its containers ask for."""
+    `job` the one its labels name, `gpus` what its containers ask for, `age_s` how long it had been
+    there at least."""
 
     name: str
     status: str
@@ -237,6 +238,7 @@ class Pod:
     ended_at: datetime | None = None
     exit_code: int | None = None
     gpus: int | None = None
+    age_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,6 +26,10 @@ _PROMPT = re.compile(
     r"|[A-Z][a-z]{2} (?:[A-Z][a-z]{2} {1,2}\d{1,2}|\d{1,2} [A-Z][a-z]{2}) [\w: ]{4,40}"
 )
 """The command, and the time that was asked for above it."""
+_AGE = re.compile(
+    r"(?=\d)(?:(\d{1,3})y)?(?:(\d{1,5})d)?(?:(\d{1,4})h)?(?:(\d{1,5})m)?(?:(\d{1,6})s)?"
+)
+_UNITS_S = (365 * 86_400, 86_400, 3_600, 60, 1)
 _NONE = ("", "<none>")
 
 
@@ -66,7 +70,17 @@ def _pod(row: Row, source: str) -> Pod:
     status, node = row["STATUS"], row["NODE"]
     text = f"NAME={row['NAME']} STATUS={status} NODE={node}"
     cite = RecordCite(source, row.pointer("STATUS"), status, text)
-    return Pod(row["NAME"], status, cite, node=None if node in _NONE else node)
+    on = None if node in _NONE else node
+    return Pod(row["NAME"], status, cite, node=on, age_s=_age_s(row["AGE"]))
+
+
+def _age_s(told: str) -> float | None:
+    """What `137m`, `5h32m` or `2d4h` is in seconds (apimachinery, HumanDuration)."""
+    parts = _AGE.fullmatch(told)
+    if parts is None:
+        return None
+    counts = map(int, parts.groups("0"))
+    return float(sum(count * unit for count, unit in zip(counts, _UNITS_S, strict=True)))
 
 
 def recognise(name: str, head: bytes) -> bool:
