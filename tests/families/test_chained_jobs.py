@@ -202,6 +202,35 @@ def test_a_folder_of_the_jobs_own_id(tmp_path: Path, looked: str, code: str) -> 
 
 
 @pytest.mark.parametrize(
+    ("state", "looked", "code"),
+    [("TIMEOUT", "/w/ann/seg3/seg3", "E2"), ("TIMEOUT", "seg4", "G1"), ("FAILED", "seg3", "E2"),
+     ("FAILED", "/w/ann/seg3/seg3", "G1")],
+    ids=["elsewhere", "of a sweep", "the very file", "begun anew once mended"],
+)  # fmt: skip
+def test_a_file_that_was_searched_for_in_vain(
+    tmp_path: Path, state: str, looked: str, code: str
+) -> None:
+    """The one before it kept its last state in one file, and names no step with it."""
+    said = f"resume: searched {looked}/last.pt, nothing found; starting at epoch 0\n"
+    saved = "epoch 4 done, dice 0.71, saved seg3/last.pt\n"
+
+    assert judged(tmp_path, state=state, said=said, saved=saved).code == code
+
+
+@pytest.mark.parametrize(("kept", "state"), [("seg3/last.pt", "healthy"), ("", "undetermined")])
+def test_the_first_of_a_chain_finds_nothing_where_it_saves(
+    tmp_path: Path, kept: str, state: str
+) -> None:
+    """No record tells whether one came before; where it saves itself, none was to be found."""
+    said = "resume: searched seg3/last.pt, nothing found; starting at epoch 0\n"
+    saved = f"epoch 4 done, saved {kept}\n" if kept else ""
+    (tmp_path / "train.log").write_text(said + steps(8, 1, 900, 899) + saved + "Training done\n")
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.state == state
+
+
+@pytest.mark.parametrize(
     ("looked", "code"),
     [("/out/lm7/ckpt", "E2"), ("/out/lm7/ckpts-new", "E2"), ("/out/lm8/ckpts", "G1")],
     ids=["begins as it", "goes on behind it", "of a sweep"],

@@ -43,6 +43,22 @@ def test_the_one_in_another_operation_of_the_same_number() -> None:
 
 
 @pytest.mark.parametrize(
+    ("last", "done", "op", "named"),
+    [(342817, 342816, "BROADCAST", 7), (342817, 342817, "BROADCAST", None),
+     (342819, 342816, "BROADCAST", None), (342817, 342816, "ALLREDUCE", None)],
+    ids=["in another", "completed", "a later one", "in the same"],
+)  # fmt: skip
+def test_one_that_only_learnt_of_the_time_out(
+    last: int, done: int, op: str, named: int | None
+) -> None:
+    """It says what it had enqueued last, and whether that was completed."""
+    line = told(7, op)
+    learnt = {"op": op, "rank": "7", "last_enqueued": str(last), "last_completed": str(done)}
+
+    assert odd(*MOST, Match(TIMEOUT, line.cite, learnt)) == named
+
+
+@pytest.mark.parametrize(
     "other",
     [
         (),

@@ -73,3 +73,36 @@ def test_what_became_better(tmp_path: Path, lines: list[str], state: str) -> Non
 
     assert verdict.state == state
     assert verdict.confidence < 0.8
+
+
+def monitored(name: str, *values: float, steps: int = 20) -> list[str]:
+    """Lightning's, of a model that prints no loss beside its bar."""
+    lines = []
+    for epoch, value in enumerate(values):
+        lines += [f"Epoch {epoch}: {n * 100 // steps:3d}%|x| {n}/{steps} [00:{n:02d}<00:10, "
+                  " 1.00it/s, v_num=0]" for n in range(1, steps + 1)]  # fmt: skip
+        lines.append(
+            f"Epoch {epoch}, global step {steps * (epoch + 1)}: '{name}' reached {value:.5f}"
+            f" (best {value:.5f}), saving model to '/c/e{epoch}.ckpt' as top 2"
+        )
+    return [*lines, f"`Trainer.fit` stopped: `max_epochs={len(values)}` reached."]
+
+
+@pytest.mark.parametrize(
+    ("lines", "state"),
+    [
+        (monitored("val_cer", 0.62, 0.3), "healthy"),
+        (monitored("val_wer", 0.62, 0.55), "undetermined"),  # by chance
+        (monitored("val_wer", 0.3, 0.62), "undetermined"),
+        (monitored("val_wer", 0.3), "undetermined"),
+        (monitored("val_acc", 0.1, 0.2), "undetermined"),  # a guess may be as good
+        (monitored("val_acc", 0.1, 0.4, 0.6), "healthy"),
+        (monitored("val_speed", 0.62, 0.3), "undetermined"),
+        (monitored("train_wer", 0.62, 0.3), "undetermined"),
+    ],
+    ids=["fell by half", "fell a little", "rose", "one", "rose, of two", "rose, of three",
+         "of another kind", "not held out"],
+)  # fmt: skip
+def test_what_a_checkpoint_callback_monitors(tmp_path: Path, lines: list[str], state: str) -> None:
+    """Of two values only an error that fell far tells that it learnt."""
+    assert judged(tmp_path, lines).state == state

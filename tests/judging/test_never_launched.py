@@ -18,6 +18,7 @@ PMIX = (
     "slurmstepd: error: *** STEP 41.0 ON n1 CANCELLED AT 2022-06-20T14:41:03 ***\n"
     "srun: error: n1: task 0: Killed\n"
 )
+CARDS = "slurmstepd: error: Slingshot service allocation failed on cxi0: No space left on device\n"
 NO_FILE = "FileNotFoundError: [Errno 2] No such file or directory: 'train_list.txt'\n"
 
 
@@ -48,9 +49,11 @@ def code_of(folder: Path, text: str) -> str | None:
         "srun: error: n3: task 0: Exited with exit code 1\n",
         PMIX,
         "PMI2_Init failed to intialize.  Return code: 14\n",
+        CARDS,
+        "srun: error: task 24-31 launch failed: Error configuring interconnect\n",
     ],
     ids=["missing", "not-executable", "root", "binding", "hostfile", "hydra", "pyxis", "spank",
-         "pmix", "pmi2"],
+         "pmix", "pmi2", "cards", "tasks"],
 )  # fmt: skip
 def test_what_kept_the_program_from_starting(tmp_path: Path, text: str) -> None:
     """Nothing of the program itself was printed."""
@@ -64,9 +67,16 @@ def test_what_kept_the_program_from_starting(tmp_path: Path, text: str) -> None:
         STEPS + PMIX,
         STEPS
         + "slurmstepd: error: spank: required plugin site.so: task_exit() failed with rc=-1\n",
+        STEPS + CARDS,
         "python: can't open file 'mnist_cnn.py': [Errno 2] No such file or directory\n",
     ],
-    ids=["the program's file", "after steps", "at the end", "the interpreter's"],
+    ids=[
+        "the program's file",
+        "after steps",
+        "at the end",
+        "a step beside it",
+        "the interpreter's",
+    ],
 )
 def test_what_the_program_met_itself(tmp_path: Path, text: str) -> None:
     """It was started."""
@@ -222,3 +232,25 @@ def test_what_is_not_mounted_on_the_one_host_as_its_exporter_says(
 
     assert verdict.code == "F4"
     assert [place.host for place in verdict.culprits] == (["n3"] if named else [])
+
+
+def test_the_host_whose_cards_could_not_be_set_up(tmp_path: Path) -> None:
+    """srun names its tasks, and its own journal the host."""
+    (tmp_path / "journal_n3.txt").write_text(
+        "May 04 08:00:02 n3 slurmd[88]: launch task StepId=44.0 request from UID:501 GID:501"
+        " HOST:10.0.0.1 PORT:40001\n"
+        f"May 04 08:00:03 n3 slurmstepd[4711]: {CARDS.partition(': ')[2]}"
+        "May 04 08:00:03 n3 slurmstepd[4711]: error: job_manager: exiting abnormally: Error"
+        " configuring interconnect\n"
+    )
+    (tmp_path / "sacct.psv").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+        "44|gpt|FAILED|1:0|2026-05-04T08:00:00|2026-05-04T08:00:09|4|n[1-4]\n"
+    )
+    (tmp_path / "slurm-44.out").write_text(
+        "srun: error: task 16-23 launch failed: Error configuring interconnect\n"
+        "srun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("F4", ["n3"])

@@ -64,6 +64,29 @@ def test_near_misses_name_nobody(tmp_path: Path, logs: dict[str, str]) -> None:
     assert (verdict.code, verdict.culprits) == ("C1", ())
 
 
+@pytest.mark.parametrize(
+    ("hosts", "came", "named"),
+    [((1, 2, 3), 8, ["n3"]), ((1, 2, 3), 4, []), ((1, 3), 4, [])],
+    ids=["one of three", "two of three were missing", "one of two"],
+)
+def test_one_host_of_few(
+    tmp_path: Path, hosts: tuple[int, ...], came: int, named: list[str]
+) -> None:
+    """Two that came had to reach one another; of two hosts either may be cut off."""
+    listed = ",".join(map(str, hosts))
+    tries = "".join(
+        f"[W0304 08:{n:02d}:15.797130 socket.cpp:752] [c10d] The client socket has failed to"
+        " connect to [n1]:29500 (errno: 113 - No route to host).\n" for n in range(16)
+    )  # fmt: skip
+    waits = missing(came).replace("/4 clients", f"/{4 * len(hosts)} clients")
+    for n in hosts:
+        (tmp_path / f"torchrun_n{n}.log").write_text(tries + CANNOT if n == 3 else waits)
+    (tmp_path / "sacct.psv").write_text(SACCT.replace("|4|n[1-4]", f"|{len(hosts)}|n[{listed}]"))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("C1", named)
+
+
 def test_a_host_that_a_line_names_itself(tmp_path: Path) -> None:
     """Of ranks that print into one log."""
     waits = (

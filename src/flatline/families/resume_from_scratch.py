@@ -84,7 +84,7 @@ _RESET = re.compile(r"reset[_-]optimizer['\"]?(?:[=:]\s?True| |$)")
 """fairseq's, in the settings it prints or a command line."""
 UNCOUNTED = 1000
 """Steps: lines of progress come at least so often."""
-_A_PLACE = re.compile(r"\b(?:in|at|under) ['\"]?[\w.~/]", re.IGNORECASE)
+_A_PLACE = re.compile(r"(?i)\b(?:in|under|searched|at(?! (?:epoch|step))) ['\"]?[\w.~/]")
 """A line that says where it looked may have looked in the wrong one."""
 BESIDE = 0.85
 """The same where one command asks both to go on, and they kept and sought in two folders of it."""

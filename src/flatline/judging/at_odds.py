@@ -40,7 +40,7 @@ _SIZE = re.compile(r"\bNumelIn=(\d{1,18}),")
 def at_odds(facts: Facts, victims: tuple[Match, ...]) -> tuple[tuple[Match, ...], bool] | None:
     """Its line, or those of a few that are in one other together, and whether all ranks of a named
     group told; None where it is not plain."""
-    told = {number(m.cite.place): m for m in victims if m.groups.get("seq") and m.groups.get("op")}
+    told = {number(m.cite.place): m for m in victims if _entered(m) and m.groups.get("op")}
     said = (_GROUP.search(m.cite.text) for m in facts.matches if m.attempt == facts.last.n)
     groups = {found[1] for found in said if found is not None}
     world = max(stated_world(facts.matches) or 0, (facts.job.gpus if facts.job else None) or 0)
@@ -52,7 +52,7 @@ def at_odds(facts: Facts, victims: tuple[Match, ...]) -> tuple[tuple[Match, ...]
     )
     if not whole and (not one or len(told) < LEAST or None in told):
         return None
-    numbers = {m.groups["seq"] for m in told.values()}
+    numbers = {_entered(m) or "" for m in told.values()}
     within = [own for m in told.values() if (own := m.groups.get("rank")) is not None]
     if not (whole or groups) and min(map(int, numbers)) < FAR:
         return None
@@ -70,6 +70,15 @@ def at_odds(facts: Facts, victims: tuple[Match, ...]) -> tuple[tuple[Match, ...]
         return None
     odd = tuple(m for m in told.values() if entered[m] == rare)
     return odd, whole and bool(groups) and times == 1
+
+
+def _entered(match: Match) -> str | None:
+    """The number of the collective that a rank was in: what timed out or, where it only learnt of
+    a time-out, what it had enqueued last and not completed."""
+    last = match.groups.get("last_enqueued")
+    if last is None:
+        return match.groups.get("seq")
+    return last if last != match.groups.get("last_completed") else None
 
 
 def size_of(match: Match) -> str:

@@ -48,6 +48,8 @@ _LOADS_FROM = re.compile(
 )
 NEAR = 10
 """Lines below the one that says where it begins in which it still says what it does."""
+_SEARCHED = re.compile(r"\b(?:searched|tried) ['\"]?([\w.~-]*/\S{1,400}?)(?=['\"]?[,;:]?(?:\s|$))")
+"""Where a line that says that none was found says it looked."""
 _IN = re.compile(r"\b(?:in|at|under|below) (/\S{1,400}?)(?=[,;:]?(?:\s|$))")
 _TRACKER = re.compile(r"metadata file (/\S{1,400})/latest_checkpointed_iteration\.txt")
 """Megatron's, as it says that it found none there."""
@@ -206,7 +208,8 @@ def sought_in(facts: Facts, fresh: Sequence[Marker]) -> set[str]:
     above = [text for marker in fresh for text in _above(facts, marker)]
     said += [text for text in above if _LOOKING.search(text)]
     tracked = {found[1] for text in above[-NEAR:] if (found := _TRACKER.search(text))}
-    return tracked | {found[1] for text in said if (found := _IN.search(text))}
+    searched = {found[1] for text in said if (found := _SEARCHED.search(text))}
+    return tracked | searched | {found[1] for text in said if (found := _IN.search(text))}
 
 
 def asked_as_before(facts: Facts) -> LogCite | None:
@@ -370,7 +373,9 @@ def _names(saved: Marker, place: str) -> bool:
 
 
 def _looked_in(facts: Facts, marker: Marker) -> str | None:
-    """The folder that the settings printed before it say it looks in."""
+    """Where it says it searched, or the folder that the settings before it say it looks in."""
+    if searched := _SEARCHED.search(marker.cite.text):
+        return searched[1].rstrip("/")
     named = [found[1] for line in _above(facts, marker) if (found := _LOAD.match(line))]
     return named[-1].rstrip("/") if named else None
 

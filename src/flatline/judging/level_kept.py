@@ -138,7 +138,8 @@ def _knows_nothing(facts: Facts, ends: Sequence[float], of_words: bool) -> bool:
     alike = [k for k in CHANCES if all(abs(end / log(k) - 1) < NEAR_CHANCE for end in ends)]
     if level > VOCABULARY or (alike and not of_words):
         return True
-    told = [m.progress.loss for m in facts.markers_of("eval") if m.progress.loss is not None]
+    told = [m.progress.loss for m in facts.markers_of("eval")
+            if m.progress.loss is not None and "loss" in m.progress.loss_name]  # fmt: skip
     return any(isfinite(loss) and 0 < 2 * loss < level for loss in told)
 
 

@@ -13,6 +13,9 @@ from flatline.model import RISING, Cite
 
 SEVERAL = 3
 """Measurements: two differ by chance."""
+APART = 1.5
+"""Times, by which an error is hardly lower by chance: fewer than three tell then.  A judgement;
+what rises, as an accuracy, may rise so from what a guess gives."""
 GAINED, KEPT = 0.1, 0.8
 """Of the first value, what was won at least, and how much of the most that was ever won is left.
 A judgement."""
@@ -54,7 +57,9 @@ def _evaluated(facts: Facts) -> Better | None:
     same = [m for m in told if m.progress.loss_name == last.progress.loss_name]
     values = [m.progress.loss or 0.0 for m in same]
     made, steps = facts.steps_before(last.cite, n), len(track.of_attempt(n))
-    if len(values) < SEVERAL or made is None or made < LATE * steps:
+    fell = last.progress.falling and 0 < APART * values[-1] <= values[0]
+    few = len(values) < SEVERAL and not fell
+    if few or made is None or made < LATE * steps:
         return None
     if not _gained(values, -1 if last.progress.falling else 1):
         return None

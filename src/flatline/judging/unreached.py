@@ -70,7 +70,7 @@ def _unconnected(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     hosts, missing = len(facts.hosts or hosts_with_logs(facts)), _missing(facts)
     each = missing is not None and missing[2] - missing[1] == len(told)  # of agents, or of ranks
     hosts = max(hosts, len(told) + len(_gave_up(facts)))
-    if not told or len(told) > FEW_RATIO * (missing[2] if missing and each else hosts):
+    if not told or not _few(len(told), missing[2] if missing and each else hosts):
         return (), None
     places = tuple(Place(host=host) for host in sorted(told))
     alone = f"Alone {name_places(places)} could not connect to it"
@@ -85,6 +85,12 @@ def _unconnected(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
         return (), None
     text = f"{alone}, and {world - came} of {world} were missing: the others came"
     return places, claim(text, *told.values(), cite)
+
+
+def _few(absent: int, hosts: int) -> bool:
+    """Whether so few did not come that the place they were to come to was sound: of three hosts
+    another one had reached it; of two either may be cut off."""
+    return absent <= FEW_RATIO * hosts or (absent == 1 and hosts > LEAST)
 
 
 def _all(facts: Facts, hosts: set[str]) -> bool:
@@ -110,7 +116,7 @@ def _not_registered(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
                 continue
             tasks = frozenset(int(n) for n in _TASK.findall(named[1]))
             world = int(count["all"])
-            if len(tasks) != world - int(count["came"]) or len(tasks) > FEW_RATIO * world:
+            if len(tasks) != world - int(count["came"]) or not _few(len(tasks), world):
                 return (), None
             told.setdefault(tasks, match.cite)
     if len(told) != 1:
@@ -150,7 +156,7 @@ def _left_over(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     left = [node for node in nodes if node not in gave_up]
     if not gave_up or not left or (world - came) * len(nodes) != len(left) * world:
         return (), None
-    if len(left) > FEW_RATIO * len(nodes):
+    if not _few(len(left), len(nodes)):
         return (), None
     places = tuple(Place(host=host) for host in left)
     text = f"On every other host a task gave up, on {name_places(places)} none did"
@@ -197,7 +203,7 @@ def _still_tried(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     if any(_lasted_s(said) < LONG * int(waited[1]) for said in told.values()):
         return (), None
     cite, came, world = missing
-    if len(told) > FEW_RATIO * hosts or (world - came) * hosts != len(told) * world:
+    if not _few(len(told), hosts) or (world - came) * hosts != len(told) * world:
         return (), None
     places = tuple(Place(host=host) for host in sorted(told))
     text = f"Alone {name_places(places)} tried again and again to connect"
@@ -216,8 +222,7 @@ def _to_the_end(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
         return (), None
     cite, told = counts[-1]
     came, world, hosts = int(told["came"]), int(told["all"]), len(facts.hosts)
-    few = len(trying.places) <= FEW_RATIO * hosts
-    if not few or (world - came) * hosts != len(trying.places) * world:
+    if not _few(len(trying.places), hosts) or (world - came) * hosts != len(trying.places) * world:
         return (), None
     text = f"{trying.shows.text}, and {world - came} of {world} were missing"
     return trying.places, claim(text, cite, *trying.shows.cites)
@@ -233,7 +238,7 @@ def _tried_until(
     begins = facts.last.started_at or begins
     if ends is None or begins is None or set(told) & set(waited):
         return (), None
-    if not _all(facts, {*told, *waited}) or len(told) > FEW_RATIO * len({*told, *waited}):
+    if not _all(facts, {*told, *waited}) or not _few(len(told), len({*told, *waited})):
         return (), None
     length_s = (ends - begins).total_seconds()
     if any(_lasted_s(said) < LONG * length_s for said in told.values()):

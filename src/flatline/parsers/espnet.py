@@ -2,10 +2,11 @@
 ESPnet 2: `25epoch:train:1-100batch: iter_time=0.1, forward_time=0.2, loss=9.7, train_time=0.4`.
 
 The batches count within an epoch whose length is not printed; `25epoch results: [train] ...
-total_count=...` says how many there were, and the epochs after it are counted on from there.  A
-stream that begins in a later epoch gives no step before that.  The results are a training point
-where none of the epoch's batches was told of, and an evaluation.  `iter_time` is the wait for
-data, `train_time` the whole of a batch's seconds.
+total_count=...` says how many there were, and the epochs after it are counted on from there.
+Where it does not, the last that was told of is taken for the epoch's last: too few by less than
+are told of at once.  A stream that begins in a later epoch gives no step before that.  The results
+are a training point where none of the epoch's batches was told of, and an evaluation.  `iter_time`
+is the wait for data, `train_time` the whole of a batch's seconds.
 
 ESPnet leaves out an update whose gradient is no number and says so, which is sound now and then.
 Where it left out every one since the line before, the gradient of that line is no number.  Having
@@ -60,6 +61,7 @@ class Reader:
     def __init__(self) -> None:
         self._epoch = 1
         self._base: int | None = 0
+        self._reached: int | None = None
         self._left_out = 0
         self._told: float | None = None
         self._gave_up = False
@@ -82,7 +84,10 @@ class Reader:
     def _batches(self, named: str, first: str, last: str, text: str) -> Progress:
         epoch, begin, end = int(named), int(first), int(last)
         if epoch != self._epoch:
-            self._epoch, self._base = epoch, 0 if epoch == 1 else None
+            follows = epoch == self._epoch + 1
+            self._base = 0 if epoch == 1 else self._reached if follows else None
+            self._epoch, self._reached = epoch, None
+        step = self._reached = None if self._base is None else self._base + end
         norm = _said("grad_norm", text)
         if self._left_out >= EVERY * (end - begin + 1):
             norm = math.nan
@@ -91,7 +96,7 @@ class Reader:
         loss, generator = _said("loss", text), _said("generator", text)
         return Progress(
             "train",
-            step=None if self._base is None else self._base + end,
+            step=step,
             epoch=float(epoch),
             loss=generator if loss is None else loss,
             loss_name="generator_loss" if loss is None and generator is not None else "loss",
@@ -104,7 +109,9 @@ class Reader:
 
     def _results(self, epoch: float, train: str, valid: str) -> Iterable[Progress]:
         found = _SAYS["total"].search(train)
-        self._base, self._epoch = count(found[1]) if found else None, int(epoch) + 1
+        last = self._reached if epoch == self._epoch else None
+        self._base, self._epoch = count(found[1]) if found else last, int(epoch) + 1
+        self._reached = None
         loss, held_out = _said("loss", train), _said("loss", valid)
         said = []
         if self._told != epoch and loss is not None:

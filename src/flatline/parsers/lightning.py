@@ -59,6 +59,12 @@ _LOSS = re.compile(
     re.I,
 )
 _HELD_OUT = re.compile(r"(?:^|[^a-z])(?:val|valid|validation|eval|test)(?:$|[^a-z])", re.I)
+_MEASURE = re.compile(
+    r"(?:^|[^a-z])(?:(wer|cer|err(?:or)?|ppl|perplexity|r?mse|mae)"
+    r"|acc(?:uracy)?|auc|auroc|f1|m?ap|m?iou|dice|bleu)(?:$|[^a-z])",
+    re.I,
+)
+"""What is measured in place of a loss: that which falls, and that which rises."""
 _RATE = re.compile(r"(?:^|[\s,])lr[\w./-]*[=:] ?" + _NUMBER)
 _EVAL_BAR = re.compile(
     r"^\s*(?:Validation|Validating|Sanity Checking|Testing)(?: DataLoader [0-9]+)?\b"
@@ -297,9 +303,12 @@ class Reader:
         said = []
         if step and self._at is None:  # no bar in this stream tells of steps
             said.append(Progress("train", step=step, epoch=epoch))
-        if "reached" in found[0] and "loss" in name and _HELD_OUT.search(name):
+        measure = _MEASURE.search(name)
+        if "reached" in found[0] and ("loss" in name or measure) and _HELD_OUT.search(name):
             value = _number(re.search(r"reached " + _NUMBER, text))
-            said.append(Progress("eval", step=step, epoch=epoch, loss=value, loss_name=name))
+            falling = "loss" in name or (measure is not None and measure[1] is not None)
+            said.append(Progress("eval", step=step, epoch=epoch, loss=value, loss_name=name,
+                                 falling=falling))  # fmt: skip
         if "saving model to" in text:
             said.append(Progress("checkpoint_saved", step=step, epoch=epoch))
         return said

@@ -2,10 +2,10 @@
 What a hand-written loop says of its checkpoints, its start and its end, where it is unambiguous.
 
 Resume: "Resuming from checkpoint ... step 1000", "Resumed training at epoch 3", torchtitan's
-"Training starts at step 1001".  Fresh: "No checkpoint found", "training from scratch", "Training
-starts at step 1".  Saved: the past tense with the word checkpoint, or of a weights file named
-after its step.  Loaded: the same with a step or an epoch, for weights to start from are called
-checkpoints too.  Finished: "Training complete" or "Finished Training" as the whole message, which
+"Training starts at step 1001". Fresh: "No checkpoint found", "training from scratch", "Training
+starts at step 1". Saved: the past tense with the word checkpoint, or of a weights file named after
+its step or "last". Loaded: the same with a step or an epoch, for weights to start from are called
+checkpoints too. Finished: "Training complete" or "Finished Training" as the whole message, which
 may name its loop, or before where its result was saved, unless the run was called off before; that
 ignite's or Ultralytics' handler stopped it early, or Lightning's at its time; "Finished." of a
 module named train; a time of its own that a program reached, where it says that it ends with
@@ -42,10 +42,12 @@ TRIGGERS = (
     r"(?i:checkpoint[-_ :][^\n]{0,60}written in [0-9])",
     r"(?i:checkpoint[-_ ][^\n]{0,60} [GMT]i?B in [0-9])",
     r"[Ss]aved [^\n]{0,120}(step|iter|epoch)[-_]?[0-9]+[^\n]{0,20}\.(pt|pth|ckpt)",
+    r"[Ss]aved [^\n]{0,120}(last|latest)\.(pt|pth|ckpt)",
     r"(?i:no [a-z ]{0,24}checkpoints? )",
     r"(?i:no (earlier|previous|prior|existing|saved) (weights|state|snapshots?) )",
     r"(?i:(training|starting|start) [^\n]{0,30}from scratch)",
     r"(?i:nothing to (load|resume|restore))",
+    r"(?i:(nothing|none) (was |is )?(found|there)[^\n]{0,12}(start|begin|train))",
     r"Training starts at step [0-9]",
     r"(?i:train(ing)? from (step|iteration) [0-9])",
     r"(?i:train(ing)? (loop )?(is |has |was )?(been )?(complete|finished|done))",
@@ -117,6 +119,8 @@ _LOADED = re.compile(
 _SAVED = re.compile(
     r"\b(?:saved|wrote)\b[^\n]{0,60}?\b(?:checkpoint|ckpt)"
     r"|\bsaved\b[^\n]{0,120}?(?:step|iter|epoch)[-_]?[0-9]{1,12}[^\n]{0,20}\.(?:pt|pth|ckpt)\b"
+    r"|^(?!.*\b(?:load|read|restor|fetch|cop[iy]|mov)).*?"
+    r"\bsaved (?:(?:to|as|in) )?['\"]?(?:[\w.~-]*/\S{0,200})?\b(?:last|latest)\.(?:pt|pth|ckpt)\b"
     r"|\bcheckpoint\b[^\n]{0,80}?\bsaved\b|\b(?:ckpt|checkpoint): (?:saved|wrote) "
     r"|\bcheckpoint save\b[^\n]{0,120}?\b(?:took|save duration ?:) [0-9]"
     r"|\bcheckpoint save for step [0-9][^\n]{0,400}? finalized successfully"
@@ -133,7 +137,11 @@ _FRESH = re.compile(
     r"(?:found|available|present|under|in|at)\b"
     r"|\b(?:training|starting|start)\b[^\n.]{0,30}?\bfrom scratch\b"
     r"|\b(?:auto[-_ ]?resume|ckpt|checkpoint): (?:[\w -]{1,24}: )?"
-    r"nothing to (?:load|resume|restore)\b",
+    r"nothing to (?:load|resume|restore)\b"
+    r"|(?:\bresum(?:e|ing)|\b(?:checkpoints?|ckpts?|snapshots?)|\.(?:pt|pth|ckpt))\b[^\n]{0,240}?"
+    r"\b(?:nothing|none) (?:was |is )?(?:found|there)[,;:.() -]{1,4}"
+    r"(?:start|begin|train)(?:s|ing|ning)? (?:anew|over|afresh|(?:\w+ )?(?:at|from|with) "
+    r"(?:scratch|(?:epoch|step|iteration) [01]\b))",
     re.I,
 )
 _INSTEAD = re.compile(
