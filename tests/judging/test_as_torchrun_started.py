@@ -62,3 +62,35 @@ def test_the_host_and_the_card_of_a_rank(
 
     assert (told.gpu, told.rank) == (place.gpu, 6)
     assert facts.on_host(Place(rank=6)).host == ("n2" if log is FAILED and world == 8 else None)
+
+
+def by_uuid(tmp_path: Path, local: int, cards: int, rank: int = 6) -> Place:
+    """What becomes of a rank's card that is known by its UUID, as gpud gives it."""
+    uuids = [f"GPU-59482d7d-4d25-1694-47d8-dfaf1d8313{n:02d}" for n in range(cards)]
+    (tmp_path / "n2.log").write_text(
+        FAILED.replace("n1", "n2").replace("0 (local_rank: 0)", f"{rank} (local_rank: {local})")
+    )
+    (tmp_path / "metrics.prom").write_text("\n".join(
+        sample("accelerator_nvidia_power_current_usage_milli_watts",
+               f'uuid="{uuid}",instance="n2:15132"', 300_000, n)
+        for n in range(0, 601, 30) for uuid in uuids
+    ) + "\n")  # fmt: skip
+    facts = collect(Request((str(tmp_path),)))
+    said = claim("ECC", LogCite("n2.log", 1, "x"))
+    culprit = Place("n2", gpu=uuids[local], rank=6)
+    found = Finding("B2", "failed", shows=(said,), implies=(), strength=0.9,
+                    attribution="infrastructure", culprits=(culprit,))  # fmt: skip
+    return carded(facts, found).culprits[0]
+
+
+def test_the_index_of_a_card_that_is_known_by_its_uuid(tmp_path: Path) -> None:
+    """torchrun's summary has the rank's number on its host; the UUID stays beside it."""
+    place = by_uuid(tmp_path, 6, 8)
+
+    assert (place.gpu, place.device) == ("6", "GPU-59482d7d-4d25-1694-47d8-dfaf1d831306")
+
+
+@pytest.mark.parametrize(("local", "cards", "rank"), [(2, 8, 6), (6, 8, 5)])
+def test_a_uuid_that_stays(tmp_path: Path, local: int, cards: int, rank: int) -> None:
+    """A job may have been given half of the cards, or another rank is spoken of."""
+    assert by_uuid(tmp_path, local, cards, rank).device is None

@@ -51,6 +51,9 @@ _UUID = re.compile(r"(?:GPU-)?([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})", re
 _CARD = re.compile(
     r"(?i)(?:\bcuda:|\b(?:gpu|device)(?: ?[=:#] ?| )|\blocal[ _-]?rank(?: ?[=:] ?| ))(\d{1,2})\b"
 )
+_LOCAL = re.compile(r"\brank {1,10}: (?P<rank>\d{1,6}) \(local_rank: (?P<local>\d{1,3})\)")
+BESIDE = 6
+"""Lines of torchrun's summary that tell of one process."""
 Address = tuple[int, int, int]
 SAME = timedelta(minutes=1)
 """What the runtime and the kernel of one host say of one error lies within seconds."""
@@ -88,16 +91,18 @@ def numbered(facts: Facts, found: Finding) -> Finding:
 
 def carded(facts: Facts, found: Finding) -> Finding:
     """A finding whose one culprit is a rank, with that rank's card where NCCL or the ranks
-    themselves said which one it has; as it is where that is not known."""
+    themselves said which one it has, or its index where an exporter gives but the UUID; as it is
+    where that is not known."""
     place = found.culprits[0] if len(found.culprits) == 1 else Place()
-    if place.rank is None or place.gpu is not None or place.device is not None:
+    named = place.device is not None if place.gpu is None else _uuid(place.gpu) is None
+    if place.rank is None or named:
         return found
     said = _of_a_rank(facts, place) or _as_it_says(facts, place) or _as_started(facts, place)
     if said is None:
         return found
     host, card, why = said
-    return replace(found, culprits=(replace(place, host=host, gpu=card),),
-                   shows=(*found.shows, why))  # fmt: skip
+    culprit = replace(place, host=host, gpu=card, device=place.device or place.gpu)
+    return replace(found, culprits=(culprit,), shows=(*found.shows, why))
 
 
 def _of_a_rank(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
@@ -137,19 +142,40 @@ def _as_it_says(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
 def _as_started(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
     """The same by its number, where torchrun started as many ranks on each host as cards were read
     of it: each takes that of its number there."""
-    host, agent = facts.on_host(place).host, next(
-        (one for one in facts.exits if one.reporter == TORCHRUN), None)  # fmt: skip
+    host, answer = facts.on_host(place).host, _read_last(facts)
+    agent = next((one for one in facts.exits if one.reporter == TORCHRUN), None)
+    if host is None or agent is None or answer is None or place.rank is None:
+        return None
+    cards = [row for row in answer.rows if row.place.gpu
+             and facts.node_of(row.place.host or "") == facts.node_of(host)]  # fmt: skip
+    by_uuid = all(_uuid(row.place.gpu or "") for row in cards)
+    if not by_uuid and _read_of(facts, host) != {str(n) for n in range(len(cards))}:
+        return None
+    local = _local_rank(facts, place.rank, len(cards))
+    if local is None:
+        return None
+    own = [row for row in cards if row.place.gpu in (str(local), place.gpu)]
+    read = [answer.cite(row, "that card was read") for row in own[:1]]
+    text = (
+        f"torchrun started {len(cards)} ranks on each host, as many as cards were read of {host}"
+    )
+    return host, str(local), claim(text, agent.cite, *read)
+
+
+def _local_rank(facts: Facts, rank: int, cards: int) -> int | None:
+    """The number of a rank on its host, where there are as many ranks as cards there: by the
+    world, or by torchrun's word on it, of a host of which more than half of the cards are used."""
+    said = set()
+    for one in facts.exits:
+        if one.reporter == TORCHRUN and one.place.rank == rank:
+            near = facts.lines(one.cite.source, max(1, one.cite.line - BESIDE), 2 * BESIDE)
+            said |= {int(found["local"]) for text in near
+                     if (found := _LOCAL.search(text)) and int(found["rank"]) == rank}  # fmt: skip
     each, rest = divmod(facts.world_size or 0, len(facts.hosts) or 1)
-    if host is None or agent is None or place.rank is None or rest or each < 2:
-        return None
-    if _read_of(facts, host) != {str(n) for n in range(each)}:
-        return None
-    card, answer = str(place.rank % each), _read_last(facts)
-    own = [row for row in (() if answer is None else answer.rows) if row.place.gpu == card
-           and facts.node_of(row.place.host or "") == facts.node_of(host)]  # fmt: skip
-    read = [answer.cite(row, "that card was read") for row in own[:1]] if answer else []
-    text = f"torchrun started {each} ranks on each host, as many as cards were read of {host}"
-    return host, card, claim(text, agent.cite, *read)
+    if each > 1 and not rest:
+        return rank % each if each == cards and said <= {rank % each} else None
+    local = said.pop() if len(said) == 1 else -1
+    return local if cards / 2 <= local < cards else None
 
 
 def by_kernel(facts: Facts, found: Finding) -> Finding:
