@@ -19,15 +19,16 @@ SACCT = (
 FAST_S, SLOW_S, EPOCHS, TURN = 60, 90, 48, 20
 
 
-def epochs(turn: int | None) -> tuple[str, float, float]:
-    """nnU-Net's lines, which count epochs alone, when it turned slow, and when the log ends."""
+def epochs(turn: int | None, fine: int = 1) -> tuple[str, float, float]:
+    """nnU-Net's lines, which count epochs alone, when it turned slow, and when the log ends; with
+    so many times as many of them."""
     at, lines, turned = BEGAN + timedelta(seconds=30), [], 0.0
-    for n in range(EPOCHS):
-        slow = turn is not None and n >= turn
+    for n in range(EPOCHS * fine):
+        slow = turn is not None and n >= turn * fine
         turned = turned or ((at - BEGAN).total_seconds() if slow else 0.0)
         lines.append(f"{at:%Y-%m-%d %H:%M:%S}.000000: Epoch {n} \n")
-        at += timedelta(seconds=SLOW_S if slow else FAST_S)
-        lines.append(f"{at:%Y-%m-%d %H:%M:%S}.000000: train_loss {-0.2 - n / 100:.4f} \n")
+        at += timedelta(seconds=(SLOW_S if slow else FAST_S) / fine)
+        lines.append(f"{at:%Y-%m-%d %H:%M:%S}.000000: train_loss {-0.2 - n / fine / 100:.4f} \n")
     return "".join(lines), turned, (at - BEGAN).total_seconds()
 
 
@@ -40,16 +41,18 @@ def judged(
     off_s: float = 0,
     left: float = 120,
     short: float = 0.0,
+    fine: int = 1,
 ) -> Verdict:
     """A queue and a share of waiting that begin as the run turned slow, or so much later; so many
     GiB that are left then, and the share of waiting for memory."""
-    log, turned, ends = epochs(turn)
+    log, turned, ends = epochs(turn, fine)
     since = (turned or 1200.0) + off_s
     rows, waited, lacked = [], 0.0, 0.0
-    for at in range(0, int(ends), 15):
+    scrape_s = 15 if fine == 1 else 30
+    for at in range(0, int(ends), scrape_s):
         on = at >= since
-        waited += 15 * (waits if on else 0.04)
-        lacked += 15 * short if on else 0.0
+        waited += scrape_s * (waits if on else 0.04)
+        lacked += scrape_s * short if on else 0.0
         stamp = int((BEGAN.timestamp() + at) * 1000)
         rows += [
             f'node_procs_running{{instance="kx7:9100"}} {queue if on else 12 + at % 4} {stamp}',
@@ -92,6 +95,14 @@ def test_near_misses(tmp_path: Path, changed: dict[str, float], sound: bool) -> 
     verdict = judged(tmp_path, **changed)  # type: ignore[arg-type]
 
     assert verdict.code == ("G1" if sound else None)
+
+
+@pytest.mark.parametrize(("off_s", "code"), [(0, "D5"), (900, None), (-600, None)])
+def test_lines_that_come_faster_than_readings(
+    tmp_path: Path, off_s: float, code: str | None
+) -> None:
+    """Some points of the pace are over before a rate can be told."""
+    assert judged(tmp_path, off_s=off_s, fine=15).code == code
 
 
 CALM = {"queue": 14, "waits": 0.04}

@@ -466,3 +466,36 @@ def test_who_tries_until_the_others_give_up(
 
     assert verdict.code == "C1"
     assert [place.host for place in verdict.culprits] == hosts
+
+
+def registered(came: int, without: set[int]) -> dict[str, str]:
+    """Four ranks a host that say that they go there, and what rank 0 is told of the count."""
+    logs = {}
+    for n in range(4):
+        logs[f"n{n + 1}"] = "".join(
+            f"Initializing distributed: GLOBAL_RANK: {rank}, MEMBER: {rank + 1}/16\n"
+            for rank in range(4 * n, 4 * n + 4)
+            if rank not in without
+        )
+    logs["n1"] += f"[rank0]: {missing(came).replace('/4', '/16')}"
+    return logs
+
+
+def test_the_ranks_that_alone_did_not_say_that_they_went(tmp_path: Path) -> None:
+    verdict = judged(tmp_path, registered(12, set(range(8, 12))))
+
+    assert verdict.code == "C1"
+    assert [place.rank for place in verdict.culprits] == [*range(8, 12)]
+
+
+@pytest.mark.parametrize(
+    ("came", "without"),
+    [(11, set(range(8, 12))), (8, set(range(8, 16)))],
+    ids=["another one did not come either", "half of them"],
+)
+def test_ranks_that_are_not_all_that_was_waited_for(
+    tmp_path: Path, came: int, without: set[int]
+) -> None:
+    verdict = judged(tmp_path, registered(came, without))
+
+    assert (verdict.code, verdict.culprits) == ("C1", ())

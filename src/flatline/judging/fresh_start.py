@@ -48,7 +48,10 @@ _LOADS_FROM = re.compile(
 )
 NEAR = 10
 """Lines below the one that says where it begins in which it still says what it does."""
-_SEARCHED = re.compile(r"\b(?:searched|tried) ['\"]?([\w.~-]*/\S{1,400}?)(?=['\"]?[,;:]?(?:\s|$))")
+_SEARCHED = re.compile(
+    r"(?i)\b(?:searched|tried|match(?:ed|es|ing)|checkpoints?(?: (?:path|file|dir\w*))?|ckpt)"
+    r" ['\"]?([\w.~-]*/\S{1,400}?)(?=['\"]?[,;:]?(?:\s|$))"
+)
 """Where a line that says that none was found says it looked."""
 _IN = re.compile(r"\b(?:in|at|under|below) (/\S{1,400}?)(?=[,;:]?(?:\s|$))")
 _TRACKER = re.compile(r"metadata file (/\S{1,400})/latest_checkpointed_iteration\.txt")
@@ -375,7 +378,7 @@ def _names(saved: Marker, place: str) -> bool:
 def _looked_in(facts: Facts, marker: Marker) -> str | None:
     """Where it says it searched, or the folder that the settings before it say it looks in."""
     if searched := _SEARCHED.search(marker.cite.text):
-        return searched[1].rstrip("/")
+        return searched[1].partition("*")[0].rstrip("/")
     named = [found[1] for line in _above(facts, marker) if (found := _LOAD.match(line))]
     return named[-1].rstrip("/") if named else None
 

@@ -24,6 +24,8 @@ judgement."""
 NEAR = 5
 """Points of the pace on each side of a border, but for the one beside it, between which the queue
 must have changed as well: a queue that grew at another time met the slow phase by chance."""
+SCRAPES_S = 180.0
+"""At least so long: exporters are asked once in 15 to 60 s, and a rate takes two answers."""
 TURNED = 2.0
 """Times as long on the one side as on the other: a part of what is asked of whole phases, as few
 points scatter more."""
@@ -141,10 +143,11 @@ def _read(facts: Facts, queries: tuple[str, str], phase: Slow) -> Pair | None:
 def _borders(run: Course) -> Iterator[tuple[Slow, Slow]]:
     """The sides of each border of a slow phase with one that is not, the slower one last."""
     slow, step_s = {*run.slow}, run.pace.interval_s
+    reach_s = max(NEAR * step_s, SCRAPES_S)
     for before, after in zip(run.settled, run.settled[1:], strict=False):
         if (before in slow) == (after in slow):
             continue
-        border, reach_s = after.begins, NEAR * step_s
+        border = after.begins
         sides = (
             replace(before, begins=max(before.begins, border - reach_s), ends=border - step_s),
             replace(after, begins=border + step_s, ends=min(after.ends, border + reach_s)),

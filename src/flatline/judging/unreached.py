@@ -1,7 +1,7 @@
 """
 The few hosts that alone never came to the rendezvous which all others came to: they say that they
-could not connect, or try again to the end, the barrier names their tasks, or all others reported
-that it was given up.
+could not connect, or try again to the end, the barrier names their tasks, all others reported that
+it was given up, or the ranks of all others said that they went there.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from flatline.errors import FormatError
 from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, name_places
 from flatline.judging.named_logs import ELSEWHERE, host_of_log, hosts_with_logs, known_hosts
+from flatline.judging.registration import never_came
 from flatline.judging.still_trying import still_trying
 from flatline.judging.waiting import FEW_RATIO
 from flatline.logs.hostlists import expand
@@ -52,7 +53,7 @@ def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """Those hosts, and what shows it; nothing where none of these tells."""
     ways = (
         one(facts)
-        for one in (_unconnected, _not_registered, _left_over, _still_tried, _to_the_end)
+        for one in (_unconnected, _not_registered, _left_over, _still_tried, _to_the_end, _unheard)
     )
     return next((found for found in ways if found[0]), ((), None))
 
@@ -226,6 +227,20 @@ def _to_the_end(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
         return (), None
     text = f"{trying.shows.text}, and {world - came} of {world} were missing"
     return trying.places, claim(text, cite, *trying.shows.cites)
+
+
+def _unheard(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
+    """The few ranks that alone did not say that they went there, where the count of those that
+    came lacks as many."""
+    ranks, said = never_came(facts)
+    missing = _missing(facts)
+    if missing is None or not ranks:
+        return (), None
+    cite, came, world = missing
+    if world - came != len(ranks) or came != len(said) or not _few(len(ranks), world):
+        return (), None
+    places = tuple(facts.on_host(Place(rank=rank)) for rank in ranks)
+    return places, claim(f"{came} of {world} came, and the others said so of themselves", cite)
 
 
 def _tried_until(

@@ -44,7 +44,7 @@ TRIGGERS = (
     r"(?i:epoch|step|iteration)\"? ?[\t!#-'*+,;<>?@^`{|}~]",
     r"(?i:epoch|step) (?i:training loss)",
     r"(?i:epoch|step|iter)  [A-Za-z_/ ]{0,20}(?i:loss)",
-    r"E +# +LOSS [A-Z]",
+    r" LOSS [A-Z]",
 )
 
 Line = TypeVar("Line")

@@ -41,7 +41,7 @@ TRIGGERS = (
     r"(?i:ckpt[-_ :][^\n]{0,60}written in [0-9])",
     r"(?i:checkpoint[-_ :][^\n]{0,60}written in [0-9])",
     r"(?i:checkpoint[-_ ][^\n]{0,60} [GMT]i?B in [0-9])",
-    r"[Ss]aved [^\n]{0,120}(step|iter|epoch)[-_]?[0-9]+[^\n]{0,20}\.(pt|pth|ckpt)",
+    r"[Ss]aved [^\n]{0,120}(step|iter|epoch)[-_=]?[0-9]+[^\n]{0,20}\.(pt|pth|ckpt)",
     r"[Ss]aved [^\n]{0,120}(last|latest)\.(pt|pth|ckpt)",
     r"(?i:no [a-z ]{0,24}checkpoints? )",
     r"(?i:no (earlier|previous|prior|existing|saved) (weights|state|snapshots?) )",
@@ -118,7 +118,7 @@ _LOADED = re.compile(
 )
 _SAVED = re.compile(
     r"\b(?:saved|wrote)\b[^\n]{0,60}?\b(?:checkpoint|ckpt)"
-    r"|\bsaved\b[^\n]{0,120}?(?:step|iter|epoch)[-_]?[0-9]{1,12}[^\n]{0,20}\.(?:pt|pth|ckpt)\b"
+    r"|\bsaved\b[^\n]{0,120}?(?:step|iter|epoch)[-_=]?[0-9]{1,12}[^\n]{0,20}\.(?:pt|pth|ckpt)\b"
     r"|^(?!.*\b(?:load|read|restor|fetch|cop[iy]|mov)).*?"
     r"\bsaved (?:(?:to|as|in) )?['\"]?(?:[\w.~-]*/\S{0,200})?\b(?:last|latest)\.(?:pt|pth|ckpt)\b"
     r"|\bcheckpoint\b[^\n]{0,80}?\bsaved\b|\b(?:ckpt|checkpoint): (?:saved|wrote) "

@@ -1,0 +1,79 @@
+"""
+A loop that looked for a checkpoint, found none and begins anew, in whatever words.
+
+    resume=auto: no checkpoint matched /runs/v3/checkpoint/*.ckpt, initialising a new run
+    Could not find a checkpoint in /runs/v3; training from scratch
+    Checkpoint /runs/v3/last.ckpt does not exist, starting at step 0
+
+Guaranteed: the line says both, in this order: that none is there, and that it begins.  `markers`
+reads those that say one of them alone, in words that leave no doubt.
+
+Refused: what would be done, and what is said of other weights than the run's own.
+
+Source: loops of public repositories and of issues quoted there.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+
+from flatline.model import Progress
+
+FORMAT = "begun_anew"
+FRAMEWORK = None
+GENERIC = 1
+TRIGGERS = (
+    r"(?i:no [a-z ]{0,24}(checkpoint|ckpt|snapshot|restore point|previous run|earlier run))",
+    r"(?i:0 (checkpoints|ckpts|snapshots|previous runs) )",
+    r"(?i:(find|locate) [a-z ]{0,24}(checkpoint|ckpt|snapshot|previous run))",
+    r"(?i:(checkpoint|ckpt|snapshot|\.pth?)[^\n]{0,240}( not found|n[o']t exist|is empty))",
+    r"(?i:nothing [^\n]{0,60}to (resume|restore|load))",
+    r"(?i:(checkpoint|ckpt|snapshot)( step)?[:=] ?none[;,. ])",
+)
+_KEPT = (
+    r"(?:checkpoints?|ckpts?|snapshots?|restore points?|saved states?|(?:previous|earlier) runs?"
+    r"|[\w.-]{0,80}\.(?:ckpt|pth?)|(?:last|latest)\.\w{2,12})"
+)
+_NONE = re.compile(
+    rf"(?i)\b(?:no|zero|0) (?:[\w-]{{1,20}} ){{0,3}}{_KEPT}(?![\w-])"
+    rf"|\b(?:could ?n[o']t|cannot|can't|did ?n[o']t|unable to|failed to) (?:find|locate)\b"
+    rf"[^\n]{{0,40}}?\b{_KEPT}(?![\w-])"
+    rf"|\b{_KEPT}(?![\w-])[^\n]{{0,240}}?\b(?:not found|do(?:es)? ?n[o']t exist|not exist(?:ing)?"
+    r"|(?:is|was|are) (?:empty|missing|absent)|not there|not present)(?![\w-])"
+    rf"|\b(?:nothing|none) (?:found |there |at \S{{1,240}} )?to (?:resume|restore|load)\b"
+    rf"|\b{_KEPT}(?: step)?[:=] ?None\b"
+)
+_BEGINS = re.compile(
+    r"(?i)(?<![\w-])(?:start|begin|train|initiali[sz]|creat|init|launch)\w{0,5}\b[^\n]{0,40}?"
+    r"\b(?:scratch|fresh|anew|afresh|over|random(?:ly)?|seed|(?:an? )?new (?:run|training|one)"
+    r"|(?:at|from|with) (?:global[_ ])?(?:step|epoch|iter(?:ation)?)[ =:]?[01])\b"
+    r"|(?<![\w-])(?:fresh start|fresh run|new run)\b"
+    r"|(?<![\w-])(?:start|begin|train)\w{0,4} (?:a )?new\b(?! (?:model|epoch|stage|phase|fold))"
+)
+_WOULD = re.compile(
+    r"(?i)\b(?:if|unless|when|whenever|would|should|may|might|can be|in case|otherwise|error"
+    r"|raise|exit\w*|abort\w*|skip\w*|ignor\w*|usage|default|set|use|pass)\b|(?:^|\s)--[a-z]"
+)
+_OF_OTHERS = re.compile(
+    r"(?i)\b(?:pre-?train\w*|teacher|backbone|vae|tokenizer|ema|lora|adapter|base model|encoder"
+    r"|decoder|critic|discriminator|reward model|optimi[sz]er|schedulers?|scaler|embeddings?|head"
+    r"|cache|index|vocab\w*)\b"
+)
+_LONGEST = 1_000
+
+
+class Reader:
+    """Each line speaks for itself."""
+
+    def feed(self, text: str) -> Iterable[Progress]:
+        """At most one value a line."""
+        text = text[:_LONGEST]
+        none = _NONE.search(text)
+        begins = _BEGINS.search(text, none.end()) if none is not None else None
+        if none is None or begins is None:
+            return ()
+        said = text[: begins.end()]
+        if _WOULD.search(said) or _OF_OTHERS.search(said) or "{" in said:
+            return ()
+        return (Progress("fresh"),)

@@ -1,0 +1,58 @@
+"""A loop that finds no checkpoint and begins anew, in words of its own."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from flatline.parsers import begun_anew
+
+HEAD = "[2026-03-15 09:13:13,000][trainer.ckpt][WARNING] - "
+
+
+def said(text: str) -> list[str]:
+    found = [one.kind for one in begun_anew.Reader().feed(text)]
+    assert not found or any(re.search(t, text) for t in begun_anew.TRIGGERS), text
+    return found
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "resume=auto: no checkpoint matched /runs/v3/checkpoint/*.ckpt, initialising a new run",
+        "Could not find a checkpoint in /runs/v3; training from scratch",
+        "checkpoint directory /runs/v3 is empty, starting fresh",
+        "Checkpoint /runs/v3/last.ckpt does not exist, starting new training run",
+        "No previous run found under /runs/v3; starting a new one",
+        "latest.pt not found, starting a new run",
+        "Resume checkpoint not found: starting training from epoch 0",
+        "no checkpoint in /runs/v3 yet, beginning at step 0",
+        "resume: 0 checkpoints under /runs/v3, start at step 0",
+        "Latest checkpoint step: None; initializing from scratch",
+        "Didn't find any checkpoint under /runs/v3, fresh start",
+        "no restore point in /runs/v3 - new run",
+    ],
+)
+def test_none_is_there_and_it_begins(text: str) -> None:
+    assert said(text) == said(HEAD + text) == ["fresh"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "If no checkpoint is found, training starts from scratch",
+        "no checkpoint given: would start from scratch",
+        "No pretrained checkpoint found, initializing the encoder randomly",
+        "EMA checkpoint not found, starting a new average from random",
+        "optimizer state missing in checkpoint: not found, starting fresh",
+        "checkpoint /runs/v3/last.ckpt not found, aborting the new run",
+        "No checkpoint found, skipping evaluation at step 0",
+        "starting from scratch, no checkpoint will be kept",
+        "loaded checkpoint /runs/v3/last.ckpt, starting at step 1",
+        "no checkpoints older than step 1 were removed",
+        'raise FileNotFoundError("checkpoint not found, start a new run")',
+    ],
+)
+def test_near_misses(text: str) -> None:
+    assert said(text) == said(HEAD + text) == []
