@@ -38,6 +38,7 @@ def syslog(text: str) -> str:
     return f"2026-03-01T04:12:30.000000+00:00 node07 kernel: {text}"
 
 
+QSTAT = "Job Id: 77.pbs\n    job_state = F\n    Exit_status = 1\n    exec_host = node07/0*64"
 SLURM = "slurmstepd: error: *** JOB 77 ON node07 CANCELLED AT 2026-03-01T04:12:50 ***"
 POD = f"[pod/trainer-0/main] {NO_CUDA}"
 
@@ -57,6 +58,14 @@ def test_a_host_is_left_out_in_the_words_of_what_starts_the_run(
     action = next(a for a in verdict.actions if a.kind == "exclude")
     assert (action.command, action.targets) == (command, ("node07",))
     assert "node07" in action.text
+
+
+def test_pbs_leaves_no_host_out(tmp_path: Path) -> None:
+    """Its operators take one offline."""
+    verdict = told(tmp_path, node07__kern_log=syslog(XID), job_log=STEPS, qstat_txt=QSTAT)
+    action = next(a for a in verdict.actions if a.kind == "exclude")
+
+    assert (verdict.code, action.command) == ("B2", "pbsnodes -o node07")
 
 
 def test_kubernetes_is_seen_in_the_prefix_of_its_logs(tmp_path: Path) -> None:

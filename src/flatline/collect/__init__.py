@@ -173,7 +173,7 @@ def read(
             return read(request, on_progress, given, origin, zones[1], zones[0])
     elif of_records is not None:
         gaps.append(Gap("time zone", f"records state none; their times are read as {of_records}"))
-    ends = rows and (rows[-1].ended_at or records.now or rows[-1].scheduler == "slurm")
+    ends = rows and (rows[-1].ended_at or records.now or rows[-1].scheduler != "kubernetes")
     if numbers.server and not (ends or request.end):
         gaps.append(ENDLESS)
     gaps += hold(rows, [events for _, _, events in logs], numbers)

@@ -12,6 +12,7 @@ from flatline.facts import Facts
 from flatline.judging.timeline import instant
 from flatline.model import Cite, DerivedCite, LogCite
 from flatline.signals import ACTIVITY
+from flatline.tracks import Track
 
 LIKE_BEFORE = 1.5
 """A pause up to so many times the longest that the run came back from is nothing new."""
@@ -50,7 +51,9 @@ def pace(facts: Facts, attempt: int | None = None) -> Pace | None:
         index = track.at.index(max(dated), span.start, span.stop)
         at = track.time(index)
         if at is not None and (best is None or at > best.at):
-            best = Pace(facts.point(track, index).cite, at, _interval(dated), _longest(dated))
+            each = [t for i, t in enumerate(track.at[span.start : span.stop], span.start)
+                    if t == t and (i == span.start or not _goes_on(track, i))]  # fmt: skip
+            best = Pace(facts.point(track, index).cite, at, _interval(each), _longest(each))
     undated = _undated_after(facts, n)
     signs = [
         (m.cite.at, m.cite)
@@ -65,6 +68,11 @@ def pace(facts: Facts, attempt: int | None = None) -> Pace | None:
             usual = best.interval_s if best else _interval(dated)
             best = Pace(cite, at, usual, best.longest_s if best else _longest(dated))
     return best
+
+
+def _goes_on(track: Track, index: int) -> bool:
+    """Whether a line says more of the step of the line before it."""
+    return 0 <= track.steps[index] == track.steps[index - 1]
 
 
 def _undated_after(facts: Facts, n: int) -> dict[str, int]:

@@ -9,7 +9,7 @@ from typing import Literal
 from flatline.facts import Facts
 from flatline.model import Action
 
-Scheduler = Literal["slurm", "kubernetes"]
+Scheduler = Literal["slurm", "kubernetes", "pbs"]
 _SLURM = ("slurm", "slurmctld", "srun")
 _KUBERNETES = ("cloud-pod-preempted",)
 _PODS = ("var/log/pods/", "var/log/containers/")
@@ -44,8 +44,9 @@ def leave_out(facts: Facts, hosts: Sequence[str], why: str = "") -> Action:
     """
     Keep the next try off these hosts, by what was seen to start this one.
 
-    The command can be pasted: `sbatch --exclude`, or `kubectl cordon`, which also keeps other
-    jobs away.  Where neither was seen, or a host is known by its address alone, there is none.
+    The command can be pasted: `sbatch --exclude`, or `kubectl cordon` and PBS's `pbsnodes -o`,
+    which also keep other jobs away.  Where none was seen, or a host is known by its address alone,
+    there is none.
     """
     named = tuple(hosts)
     listed = ", ".join(named)
@@ -57,6 +58,9 @@ def leave_out(facts: Facts, hosts: Sequence[str], why: str = "") -> Action:
         case "kubernetes":
             text = f"Cordon or taint {listed}{why}, and start the run again elsewhere."
             command = "kubectl cordon " + " ".join(named)
+        case "pbs":
+            text = f"Have {listed} taken offline{why}, and submit again: PBS leaves out no host."
+            command = "pbsnodes -o " + " ".join(named)
         case _:
             text = f"Leave {listed} out of the next try{why}."
     known = all(_NODE_NAME.match(host) for host in named)
