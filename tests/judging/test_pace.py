@@ -79,6 +79,19 @@ def test_two_signs_make_no_pace() -> None:
     assert pace(facts(track([None, None, None]))) is None
 
 
+def test_several_lines_of_a_step_are_one_sign() -> None:
+    """Some of them without a time; printed within microseconds of one another."""
+    made = Track("train.log", Place(), None, "composer")
+    for n in range(60):
+        for line in range(5):
+            when = None if line == 0 else at(7.0 * n + line * 1e-5)
+            made.add(Progress("train", step=n), 5 * n + line + 1, when, 0)
+    found = pace(facts(made))
+
+    assert found is not None
+    assert found.interval_s == pytest.approx(7.0, abs=1e-3)
+
+
 def test_a_checkpoint_is_progress() -> None:
     """A run that saves or evaluates is not standing still."""
     saved = LogCite("train.log", 99, "saved", Place(), at(200))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
@@ -51,8 +52,7 @@ def pace(facts: Facts, attempt: int | None = None) -> Pace | None:
         index = track.at.index(max(dated), span.start, span.stop)
         at = track.time(index)
         if at is not None and (best is None or at > best.at):
-            each = [t for i, t in enumerate(track.at[span.start : span.stop], span.start)
-                    if t == t and (i == span.start or not _goes_on(track, i))]  # fmt: skip
+            each = [*_of_each(track, span)]
             best = Pace(facts.point(track, index).cite, at, _interval(each), _longest(each))
     undated = _undated_after(facts, n)
     signs = [
@@ -70,9 +70,14 @@ def pace(facts: Facts, attempt: int | None = None) -> Pace | None:
     return best
 
 
-def _goes_on(track: Track, index: int) -> bool:
-    """Whether a line says more of the step of the line before it."""
-    return 0 <= track.steps[index] == track.steps[index - 1]
+def _of_each(track: Track, span: range) -> Iterator[float]:
+    """The first time that is told of each step: several lines may be of one."""
+    last = -1
+    for at, step in zip(track.at[span.start : span.stop], track.steps[span.start : span.stop],
+                        strict=True):  # fmt: skip
+        if at == at and (step < 0 or step != last):
+            yield at
+            last = step
 
 
 def _undated_after(facts: Facts, n: int) -> dict[str, int]:
