@@ -9,7 +9,7 @@ from typing import Literal
 from flatline.facts import Facts
 from flatline.model import Action
 
-Scheduler = Literal["slurm", "kubernetes"]
+Scheduler = Literal["slurm", "kubernetes", "pbs"]
 _SLURM = ("slurm", "slurmctld", "srun")
 _KUBERNETES = ("cloud-pod-preempted",)
 _PODS = ("var/log/pods/", "var/log/containers/")

@@ -214,7 +214,7 @@ class Job:
     devices: tuple[tuple[str, tuple[str, ...]], ...] = ()
     """Per host the GPUs it held, by index, where that is told."""
     steps: tuple[Step, ...] = ()
-    scheduler: Literal["slurm", "kubernetes"] = "slurm"
+    scheduler: Literal["slurm", "kubernetes", "pbs"] = "slurm"
 
     @property
     def ran_to_its_limit(self) -> bool:
