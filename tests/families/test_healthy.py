@@ -52,6 +52,39 @@ def test_a_pace_that_fell_is_not_said_to_have_held(tmp_path: Path) -> None:
     assert "20% below" in paced(tmp_path, 0.2).text
 
 
+@pytest.mark.parametrize(("part", "until", "sure"),
+                         [(0.84, 900, False), (0.84, 70, True), (0.95, 900, True)])  # fmt: skip
+def test_a_gpu_that_clocks_far_below_the_others(
+    tmp_path: Path, part: float, until: int, sure: bool
+) -> None:
+    """Nothing says why, and like GPUs differ: the run is healthy, but not for certain, unless it
+    was so for a moment alone or the clock lies no lower than those of like GPUs do."""
+    at, log, read = datetime(2026, 3, 4, 8, tzinfo=UTC), [], []
+    for step in range(10, 910, 10):
+        at += timedelta(seconds=20)
+        log.append(f"{at:%Y-%m-%d %H:%M:%S},000 INFO step {step}/900 loss {2 + 400 / step:.4f}\n")
+        for gpu in range(16):
+            own = part if gpu == 6 and step <= until else 1.0
+            labels = f'card="{gpu % 8}",instance="x{gpu // 8}"'
+            said = {
+                "rocm_sclk_clock_mhz": 1600 * own,
+                "rocm_utilization_percentage": 98,
+                "rocm_average_socket_power_watts": 500,
+                "rocm_temperature_celsius": 60,
+            }
+            noise, ms = (gpu + step // 10) % 3, int(at.timestamp() * 1000)
+            read += [f"{name}{{{labels}}} {value + noise} {ms}\n" for name, value in said.items()]
+    (tmp_path / "train.log").write_text(
+        "".join([*log, f"{at:%F %T},000 INFO training finished\n"])
+    )
+    (tmp_path / "metrics.prom").write_text("".join(read))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "G1"
+    assert verdict.confidence < 0.8 or sure
+    assert any("clocks far below" in one for one in verdict.cannot_decide) != sure
+
+
 def test_the_first_answer_to_a_model_has_the_pace() -> None:
     (answer,) = called(DEMOS, ("diagnose", {"target": "healthy/run"}))
 

@@ -310,6 +310,12 @@ ON = "=== continuing from the newest checkpoint\n"
         ("link: after job 51, newest saved step was 4200\n" + NONE_THERE, None),
         ("=== no continuation 2 as it stopped at step 4200\n" + NONE_THERE, None),
         ("=== continuation of the paragraph stopped at 4200\n" + NONE_THERE, None),
+        ("resuming gpt-13b (part 4), previous job 88 wrote global_step4200\n" + NONE_THERE, "E2"),
+        ("resuming gpt-13b, previous job 88 wrote global_step4200\n", None),
+        ("gpt-13b (part 4), previous job 88 wrote global_step4200\n" + NONE_THERE, None),
+        ("not resuming gpt-13b, previous job 88 saved step4200\n" + NONE_THERE, None),
+        ("continuing gpt-13b, stage 2; previous job 88 wrote step4200\n" + NONE_THERE, None),
+        ("resuming gpt-13b, previous job 88 wrote weights of step4200\n" + NONE_THERE, None),
         (CAME + NONE_THERE, None),  # a new stage of training may begin anew
         (ON + NONE_THERE, None),  # so the first of a chain says, too
         (CAME + ON, None),  # nothing says that none was there

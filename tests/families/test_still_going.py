@@ -181,3 +181,35 @@ def test_a_bar_that_began_late_and_a_save_since(
     )
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+@pytest.mark.parametrize(
+    ("silent_s", "drawn", "code"), [(180, True, "G1"), (180, False, None), (260, True, None)]
+)
+def test_a_bar_that_began_below_a_dated_line(
+    tmp_path: Path, silent_s: int, drawn: bool, code: str | None
+) -> None:
+    """What it had run at its first line after 00:00 counts as well; where it may have begun above
+    the dated line it does not."""
+    saved = NOW - timedelta(seconds=400 + silent_s)
+    lines = ["Initializing distributed: GLOBAL_RANK: 0, MEMBER: 1/4"]
+    for epoch in range(2):
+        for step in range(0 if drawn else 20, 401 if epoch == 0 else 201, 20):
+            ran, loss = (
+                f"{step * 2 // 60:02d}:{step * 2 % 60:02d}",
+                3 / (epoch * 20 + step / 20 + 2),
+            )
+            lines.append(f"Epoch {epoch}: {step // 4:3d}%|##        | {step}/400 [{ran}<09:00,"
+                         f"  0.50it/s, v_num=1, train_loss_step={loss:.4f}]")  # fmt: skip
+        if epoch == 0:
+            lines.append(f"[{saved:%F %T},000][diagnostics][INFO] - Rollout evaluation, epoch 0")
+    (tmp_path / "train.out").write_text("\n".join(lines) + "\n")
+    start = NOW - timedelta(seconds=2400)
+    (tmp_path / "scontrol.txt").write_text(
+        "JobId=41 JobName=bars\n   JobState=RUNNING Reason=None ExitCode=0:0\n"
+        "   RunTime=00:40:00 TimeLimit=1-00:00:00\n"
+        f"   StartTime={start:%Y-%m-%dT%H:%M:%S} EndTime=Unknown\n   NodeList=k01 NumNodes=1\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code if verdict.code == "G1" else None) == code

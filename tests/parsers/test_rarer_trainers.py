@@ -26,6 +26,15 @@ def test_deepmd() -> None:
     assert (saved.kind, saved.step, end.kind) == ("checkpoint_saved", 400, "finished")
 
 
+def test_deepmd_since_its_third_version() -> None:
+    (step,) = said(
+        deepmd.Reader(),
+        "[2026-01-04 03:12:05] DEEPMD INFO    Batch    2500: trn: rmse = 3.10e+00, lr = 4.0e-04",
+        "[2026-01-04 03:12:05] DEEPMD INFO    Batch    2500: total wall time = 9.1 s",
+    )
+    assert (step.step, step.loss, step.lr) == (2500, 3.1, 4e-4)
+
+
 def test_deepmd_on_tensorflow() -> None:
     """It writes its errors to a file of their own."""
     (step,) = said(

@@ -22,6 +22,7 @@ CXI = 'interface="cxi2",counter="{}",instance="x1:8001"'
     [
         ("rocm_utilization_percentage", GPU, 97, "gpu_utilization_ratio", 0.97),
         ("rocm_average_socket_power_watts", GPU, 410, "gpu_power_watts", 410),
+        ("rocm_power_cap_watts", GPU, 560, "gpu_power_limit_watts", 560),
         ("rocm_energy_joules", GPU, 9e6, "gpu_energy_joules_total", 9e6),
         ("rocm_sclk_clock_mhz", GPU, 1700, "gpu_sm_clock_hertz", 1.7e9),
         ("rocm_mclk_clock_mhz", GPU, 1600, "gpu_memory_clock_hertz", 1.6e9),
@@ -101,6 +102,37 @@ def test_two_dies_that_are_held_down_for_their_heat(tmp_path: Path) -> None:
     assert set(answer.culprits) == {Place("x1", "2"), Place("x1", "3")}
     drew = next(one for one in answer.shows if one.text.startswith("It drew"))
     assert "the median of the GPUs at work 40" in drew.text
+
+
+@pytest.mark.parametrize(("cap", "clock"), [(330.0, 1330.0), (330.0, 1590.0), (500.0, 1330.0)])
+def test_two_dies_under_one_cap(tmp_path: Path, cap: float, clock: float) -> None:
+    """The first die of a module tells the cap of both. A sixth less clock is no fault under the
+    cap of all, and neither is a cap under which it clocks as they do; but a clock that lies so low
+    is not cleared either."""
+    lines = []
+    for gpu in range(24):
+        for n in range(40):
+            own = gpu in (12, 13)
+            read = {"rocm_sclk_clock_mhz": clock if own else 1600.0,
+                    "rocm_utilization_percentage": 98.0, "rocm_temperature_celsius": 61.0,
+                    "rocm_average_socket_power_watts": 0.0 if gpu % 2 else 325.0 if own else 440.0,
+                    "rocm_power_cap_watts": 0.0 if gpu % 2 else cap if own else 500.0}  # fmt: skip
+            labels = f'card="{gpu % 8}",instance="x{gpu // 8}"'
+            noise = {name: (gpu + n) % 3 if value and "cap" not in name else 0
+                     for name, value in read.items()}  # fmt: skip
+            lines += [sample(name, labels, value + noise[name], 30 * n)
+                      for name, value in read.items()]  # fmt: skip
+    facts, source = facts_of(tmp_path, lines, stepping(1170))
+    answer = checked(clock_throttling.judge(facts), source)
+
+    if cap < 500.0 and clock < 1500.0:
+        assert isinstance(answer, Finding)
+        assert answer.fault_class == "power-limit"
+        assert set(answer.culprits) == {Place("x1", "4"), Place("x1", "5")}
+        assert any("330 W, its peers' 500 W" in one.text for one in answer.shows)
+    else:
+        assert not isinstance(answer, Finding) or answer.strength < 0.8
+        assert isinstance(answer, Cleared) == (clock > 1500.0)
 
 
 def network(

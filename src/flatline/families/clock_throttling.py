@@ -45,6 +45,7 @@ from itertools import pairwise
 from statistics import median
 
 from flatline.facts import Facts
+from flatline.judging.busy_clocks import LEAST_SHARE, busy_clocks
 from flatline.judging.claims import claim
 from flatline.judging.clock_events import BAD, HEAT, ClockEvents, clock_reasons
 from flatline.judging.gpus import (
@@ -53,10 +54,8 @@ from flatline.judging.gpus import (
     Gpus,
     Readings,
     Stretches,
-    at_work,
-    beside_peers,
     of_packages,
-    stretches,
+    package,
 )
 from flatline.judging.heat import Heat
 from flatline.judging.slow_clocks import power_and_cooling, slow_clocks, slow_ones
@@ -97,8 +96,6 @@ HARDER_RATIO = 1.05
 """More than this times its peers' power is more work than theirs, not less clock for the same."""
 LOWER_RATIO = 0.9
 """A power limit below this part of its peers' stands apart: limits are set, they do not vary."""
-LEAST_SHARE = 0.1
-"""Slow in a smaller share of its busy time, a GPU cost the run little."""
 DOUBTED = 0.79
 """Just short of confident, where the steps took hardly longer."""
 COVERED_RATIO = 0.8
@@ -118,6 +115,9 @@ class _Fleet:
     temperature: Readings | None
     limit: Readings | None
     highest: Readings | None
+    beside: Beside
+    low: bool
+    """Whether one ran far below its peers for long, beyond their spread."""
     reasons: ClockEvents
 
     def bad(self, place: Place, times: Iterable[float]) -> bool:
@@ -126,7 +126,7 @@ class _Fleet:
 
     def limited(self, place: Place, time: float) -> bool:
         """Whether its power limit stands below its peers'."""
-        part = self.gpus.part(self.limit, place, time)
+        part = self.gpus.part(self.limit, package(self.limit, place), time)
         return part is not None and part < LOWER_RATIO
 
 
@@ -147,8 +147,8 @@ def judge(facts: Facts) -> Judgement:
     fleet = _measure(facts)
     if fleet is None:
         return None
-    beside = beside_peers(fleet.gpus, fleet.clock)
-    slow = [found for place in beside.far_below() if (found := _apart(fleet, place, beside))]
+    far = fleet.beside.far_below()
+    slow = [found for place in far if (found := _apart(fleet, place))]
     known = {found.place for found in slow}
     slow += [f for p in fleet.gpus.busy if p not in known and (f := _held_down(fleet, p))]
     blamed = [found for found in slow if _decided(fleet, found, known)]
@@ -157,34 +157,25 @@ def judge(facts: Facts) -> Judgement:
     raised = slow_clocks(facts, CODE) or lower_clocks(facts, CODE)
     if raised is not None or slow or not _covered(facts, fleet):
         return raised
-    return _cleared(facts, fleet, beside)
+    return _cleared(facts, fleet)
 
 
 def _measure(facts: Facts) -> _Fleet | None:
     """None where clocks or activity were not measured, or no GPU was ever at work."""
-    cut = stretches(facts, "gpu_sm_clock_hertz")
-    clock = None if cut is None else cut.means(facts, "gpu_sm_clock_hertz")
-    if cut is None or clock is None:
+    known = busy_clocks(facts)
+    if known is None:
         return None
-    highest = cut.means(facts, "gpu_sm_clock_max_hertz")
-
-    def kind(place: Place, row: object) -> str | None:
-        """The model, or the highest clock, which unlike models do not share."""
-        known = clock.rows[place].labels.get("model") if place in clock.rows else None
-        top = highest.rows.get(place) if highest is not None else None
-        return known or (f"{top.last:g}" if top is not None and len(top) else None)
-
-    gpus = at_work(facts, cut, clock, kind)
-    if gpus is None or not any(place in clock.rows for place in gpus.busy):
-        return None
+    cut = known.cut
     return _Fleet(
         cut=cut,
-        gpus=gpus,
-        clock=clock,
+        gpus=known.gpus,
+        clock=known.clock,
         power=of_packages(cut.means(facts, "gpu_power_watts")),
         temperature=cut.means(facts, "gpu_temperature_celsius"),
-        limit=cut.means(facts, "gpu_power_limit_watts"),
-        highest=highest,
+        limit=of_packages(cut.means(facts, "gpu_power_limit_watts")),
+        highest=known.highest,
+        beside=known.beside,
+        low=known.one_lies_low,
         reasons=clock_reasons(facts, cut),
     )
 
@@ -192,9 +183,9 @@ def _measure(facts: Facts) -> _Fleet | None:
 # --- who is slow --------------------------------------------------------------------------------
 
 
-def _apart(fleet: _Fleet, place: Place, beside: Beside) -> _Slow | None:
+def _apart(fleet: _Fleet, place: Place) -> _Slow | None:
     """The GPU, if its clock stands apart from its peers' for long enough."""
-    ratios, past = beside.of(place), _unheld(fleet, place)[1]
+    ratios, past = fleet.beside.of(place), _unheld(fleet, place)[1]
 
     def fell(time: float) -> bool:
         own = fleet.clock.value(place, time)
@@ -265,8 +256,8 @@ def _decided(fleet: _Fleet, slow: _Slow, apart: set[Place]) -> bool:
     gpus, place, time = fleet.gpus, slow.place, slow.typical
     if slow.asserted or fleet.limited(slow.place, slow.typical):
         return True
-    package = place if fleet.power is None else fleet.power.package(place)
-    busy, drawn = gpus.part(gpus.activity, place, time), gpus.part(fleet.power, package, time)
+    busy = gpus.part(gpus.activity, place, time)
+    drawn = gpus.part(fleet.power, package(fleet.power, place), time)
     if busy is None or busy < AS_BUSY_RATIO or drawn is None or drawn > HARDER_RATIO:
         return False
     beside = [p for p in gpus.busy if p.host == place.host and p != place]
@@ -401,10 +392,11 @@ def _why(fleet: _Fleet, slow: _Slow) -> tuple[str, list[Claim]]:
         shown.append(claim(f"The device gives as its reason {clock_events(mask)}", cite))
     limit, limited = fleet.limit, fleet.limited(slow.place, slow.typical)
     if limit is not None and limited:
-        own = limit.value(slow.place, slow.typical) or 0.0
-        usual = fleet.gpus.usual(limit, slow.place, slow.typical)
+        place = package(limit, slow.place)
+        own = limit.value(place, slow.typical) or 0.0
+        usual = fleet.gpus.usual(limit, place, slow.typical)
         text = f"Its power limit is {own:.0f} W, its peers' {usual:.0f} W"
-        shown.append(claim(text, limit.cite(slow.place, slow.typical, "power limit")))
+        shown.append(claim(text, limit.cite(place, slow.typical, "power limit")))
     if slow.asserted and mask & ClockEvent.POWER_BRAKE:
         return "power-brake", shown
     if slow.asserted:
@@ -457,14 +449,15 @@ def _covered(facts: Facts, fleet: _Fleet) -> bool:
     return inside >= COVERED_RATIO * (ended - began).total_seconds()
 
 
-def _cleared(facts: Facts, fleet: _Fleet, beside: Beside) -> Cleared | None:
+def _cleared(facts: Facts, fleet: _Fleet) -> Cleared | None:
     """
     Cleared where every busy GPU had peers to be compared with and either the reasons, or power
     and heat, were measured beside the clocks; without peers, where the reasons name nothing.
+    Not where one lies far below the others, though no further than like GPUs of a cluster may.
     """
-    busy = fleet.gpus.busy
+    busy, beside = fleet.gpus.busy, fleet.beside
     told = fleet.reasons.cover(busy)
-    if any(fleet.bad(place, times) for place, times in busy.items()):
+    if fleet.low or any(fleet.bad(place, times) for place, times in busy.items()):
         return None
     if not beside.rows and told:
         return _cleared_by_reasons(fleet)

@@ -33,6 +33,7 @@ from statistics import median
 
 from flatline.facts import METRICS, SCHEDULER, Facts, Point, Track
 from flatline.judging.belonging import doubtful, gpus_seen, scoped, timeless
+from flatline.judging.busy_clocks import busy_clocks
 from flatline.judging.by_steps import spent
 from flatline.judging.by_work import WORK, at_work
 from flatline.judging.claims import claim
@@ -80,6 +81,9 @@ FAULT = "Whether the fault cost the run anything: no slow time is laid at it."
 WHOSE = "Which of the hosts that were measured ran it: a fault of one may be another job's."
 CPUS = "What the slow CPUs of one of its hosts cost: its steps bear no times."
 EARLY = "Whether it was right to stop so early: what it goes by was not read."
+CLOCKS = (
+    "What a GPU that clocks far below the others costs: nothing read says what holds it there."
+)
 WHEN = "Whether the metrics are of its time: its log states no zone."
 WHICH = "Which GPUs of a node it held: those that its record counts did no work."
 ANEW = "Whether an earlier run should have left a checkpoint where it found none and began anew."
@@ -247,6 +251,7 @@ def _doubts(
         WHEN: timeless(facts),
         WHICH: doubtful(facts),
         WHOSE: METRICS in facts.stores and not scoped(facts),
+        CLOCKS: (at := busy_clocks(facts)) is not None and at.one_lies_low,
         CPUS: standing_apart(facts) is not None,
     }
     return tuple(text for text, holds in told.items() if holds)

@@ -177,7 +177,7 @@ def _shares(facts: Facts, own: str, window: str) -> Iterator[tuple[str, str]]:
         yield f"avg_over_time({ACTIVE}{own}{window})", "processors"
     if facts.measured(POWER) and facts.measured(LIMIT):
         drawn, limit = (f"avg_over_time({one}{own}{window})" for one in (POWER, LIMIT))
-        yield f"{drawn} / {limit}", "power limit"
+        yield f"{drawn} / ({limit} > 0)", "power limit"  # a second die is limited to 0 W
 
 
 def waiting_on_sockets(facts: Facts) -> Claim | None:

@@ -63,8 +63,8 @@ _CAME_TO = re.compile(
     r"(?i)\b(?:(?:last|latest|newest|most recent)(?: \w+)?"
     r" (?:saved?|checkpoint(?:ed)?|ckpt|written)"
     r"|(?:previous|prior|earlier|preceding) (?:job|run|part|attempt|segment)\b[^\n]{0,80}?"
-    r"\b(?:saved|reached|stopped|ended|left|got to))\b[^\n]{0,40}?"
-    r"\b(?:iter(?:ation)?|step)s?(?:[ :=#_]{1,3}| (?:was|is) )0{0,9}"
+    r"\b(?:saved|wrote|written|reached|stopped|ended|left|got to))\b[^\n]{0,40}?"
+    r"(?:\b|(?<=global_))(?:iter(?:ation)?|step)s?(?:[ :=#_]{0,3}| (?:was|is) )0{0,9}"
     r"([1-9]\d{0,2}(?:,\d{3}){1,3}|[1-9]\d{0,8})\b"
 )
 """How far a script says that the run before this one had come."""
@@ -78,6 +78,14 @@ _SAYS_IT_GOES_ON = re.compile(
     r"(?i)\b(?:continu|resum)(?:e|es|ed|ing)\b(?: \w+){0,3} (?:from|at|with|after) [^\n]{0,40}"
     r"\b(?:checkpoint|ckpt|iteration|step|there)\b"
 )
+_GOES_ON_WITH = re.compile(
+    r"(?i)^[^\n]{0,40}?\b(?:continu|resum)(?:es|ed|ing|ation of) [\w./-]{1,80}"
+)
+"""That a line begins so, which then says how far the run before it had come."""
+_ANOTHER = re.compile(
+    r"(?i)\b(?:stage|phase|fine-?tun\w*|weights|new|anew|fresh|scratch|instead)\b"
+)
+"""What follows a run and counts its own steps from nought."""
 _DOUBTS = re.compile(
     r"(?i)\b(?:if|unless|when|whether|not|no|never|only|else|could|would)\b|n't\b"
 )
@@ -343,8 +351,11 @@ def said_to_go_on(facts: Facts) -> tuple[tuple[LogCite, ...], int] | None:
     if not told:
         return None
     at, text, step = told[-1]
-    goes_on = next(((n, own) for n, own in lines
-                    if abs(n - at) <= NEAR and _SAYS_IT_GOES_ON.search(own)), None)  # fmt: skip
+    says = _GOES_ON_WITH.search(text) and not _ANOTHER.search(text)
+    goes_on = (at, text) if says else next(
+        ((n, own) for n, own in lines if abs(n - at) <= NEAR and _SAYS_IT_GOES_ON.search(own)),
+        None,
+    )  # fmt: skip
     if goes_on is None:
         return None
     said = dict.fromkeys(((at, text), goes_on))

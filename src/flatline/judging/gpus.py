@@ -73,17 +73,19 @@ class Readings:
         said = np.nan_to_num(grid(self.rows.values(), times))
         return {*compress(self.rows, np.any(said, axis=1).tolist())}
 
-    def package(self, place: Place) -> Place:
-        """The GPU itself or, of one that has no reading, the one numbered before it that has: of
-        the two dies of a package (AMD MI200) the first tells the power of both."""
-        if place in self.rows or not (place.gpu or "").isdecimal():
-            return place
-        first = replace(place, gpu=str(int(place.gpu or "0") - 1))
-        return first if first in self.rows else place
+
+def package(read: Readings | None, place: Place) -> Place:
+    """The GPU itself or, of one that has no reading, the one numbered before it that has: of the
+    two dies of a package (AMD MI200) the first tells the power and the cap of both."""
+    if read is None or place in read.rows or not (place.gpu or "").isdecimal():
+        return place
+    first = replace(place, gpu=str(int(place.gpu or "0") - 1))
+    return first if first in read.rows else place
 
 
 def of_packages(power: Readings | None) -> Readings | None:
-    """Without the GPUs that read 0 all the time, which no card draws; None where none is left."""
+    """Without the GPUs that read 0 all the time, which no card draws or is limited to; None where
+    none is left."""
     told = None if power is None else power.telling()
     if power is None or not told:
         return None

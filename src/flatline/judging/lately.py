@@ -8,6 +8,7 @@ good enough to show that a run goes on, and no proof that one stands still.
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
@@ -29,6 +30,9 @@ POINT_S, MOST_POINTS = 15.0, 5_000
 """Seconds between looks at a counter, and so many of them at most."""
 LOOKED_BACK, STAMP_CHARS = 2_000, 200
 """Lines above the last step, and where in one a stamp stands."""
+BAR_CHARS = 400
+_BEGINS = re.compile(r"\| 0/\d{1,12} \[00:00[<?]")
+"""A bar of tqdm as it is drawn first."""
 LEAST = 3
 """Points: an interval is told from no fewer."""
 
@@ -66,10 +70,20 @@ def lately(facts: Facts) -> tuple[Pace, Cite | None] | None:
     if any(not isfinite(length) or length <= 0 for length in took.values()):
         return _since_its_start(facts, track, span)
     since = [i for i in span if track.lines[i] > anchor.line]
-    seconds = sum(took[i] for i in since[1:])
+    seconds = sum(took[i] for i in since[1:]) + _bar_had_run(facts, track, anchor.line, since)
     usual = median(list(took.values())[-RECENT:])
     at = anchor.at + timedelta(seconds=seconds)
     return Pace(facts.point(track, span[-1]).cite, at, usual), anchor
+
+
+def _bar_had_run(facts: Facts, track: Track, line: int, since: Sequence[int]) -> float:
+    """Seconds that a bar had run at the first of these points, where it began below a line: it is
+    drawn at 00:00 there."""
+    first = track.lines[since[0]] if since else line
+    if not since or not isfinite(track.since_s[since[0]]):
+        return 0.0
+    between = facts.lines(track.source, line + 1, first - line - 1, BAR_CHARS)
+    return float(track.since_s[since[0]]) if any(map(_BEGINS.search, between)) else 0.0
 
 
 def _last_dated(facts: Facts, track: Track, line: int) -> list[LogCite]:

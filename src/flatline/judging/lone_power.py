@@ -87,7 +87,7 @@ def _like_the_others(facts: Facts, run: Course, found: Place) -> bool:
     if busy is None or min(busy.values()) < AS_BUSY or found not in busy:
         return False
     for signal, near in SAME.items():
-        read = _means(facts, run, signal)
+        read = {place: value for place, value in _means(facts, run, signal).items() if value}
         if found not in read:
             if signal == "gpu_power_limit_watts":
                 continue

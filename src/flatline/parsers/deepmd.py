@@ -1,5 +1,6 @@
 """
-DeePMD-kit: `DEEPMD INFO    batch    1000: trn: rmse = 1.97e+01, rmse_e = ..., lr = 9.50e-04`.
+DeePMD-kit: `DEEPMD INFO    batch    1000: trn: rmse = 1.97e+01, rmse_e = ..., lr = 9.50e-04`;
+since 3.0 `Batch`.
 
 The first of the errors, over all that is fitted, is the loss; TensorFlow's version prints none,
 only times.  A batch is a step.  `Trained model has been saved to:` stands behind the last one, as
@@ -17,7 +18,7 @@ FORMAT = "deepmd"
 FRAMEWORK = "DeePMD-kit"
 TRIGGERS = (r"DEEPMD [A-Z]+ ",)
 _SAYS = r"\bDEEPMD INFO {1,8}"
-_BATCH = _SAYS + r"batch {1,12}(?P<step>[0-9]{1,12})"
+_BATCH = _SAYS + r"[Bb]atch {1,12}(?P<step>[0-9]{1,12})"
 RULES = (
     rule("train", _BATCH + r": (?:\w{1,60}_)?trn: ", loss_name="rmse",
          says=fields(loss=r"\brmse = #", lr=r", lr = #")),
