@@ -109,7 +109,7 @@ NEWS_INTERVALS = 5.0
 """Progress that is older than so many of its usual intervals has stopped, or its log has."""
 ROUNDED = 0.01
 """Of the time that steps say they took together: by so much they may say too much."""
-NO_RECORD, NO_EVENTS = 0.6, 0.55
+NO_RECORD = 0.6
 STATE = "Whether it ended just as it was looked at: no record tells its state."
 LOADING_S = 240.0
 """From a job's start to its first step: containers, imports, weights.  A judgement: less than most
@@ -332,7 +332,7 @@ def _pauses(facts: Facts, paused: Stood, named: Sequence[Pause]) -> tuple[Claim,
 
 
 def _unrecorded(facts: Facts) -> Finding | None:
-    """A run that still goes as far as its log, its GPUs and what Kubernetes kept tell."""
+    """A run that still goes as far as Kubernetes, its log and its GPUs tell."""
     track, reckoned = facts.main_track(facts.last.n), lately(facts)
     if track is None:
         return None
@@ -343,7 +343,7 @@ def _unrecorded(facts: Facts) -> Finding | None:
         return None
     return replace(
         found,
-        strength=NO_RECORD if told.kept else NO_EVENTS,
+        strength=NO_RECORD,
         shows=(*found.shows, told.at_work),
         cannot_decide=(*found.cannot_decide, STATE),
     )

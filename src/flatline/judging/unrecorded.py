@@ -1,16 +1,15 @@
 """
-A run whose state no record tells.
+A run whose state no record tells, but whose pods Kubernetes told of as they started.
 
 A log that ends may be that of a run that died without a word, or a copy that is older than it.
 Such a run still went on where its log, the metrics and its GPUs' work reach to the same end, and
-no event of Kubernetes says that any pod was stopped, failed or done since.  Where no event is
-there, metrics that somebody cut where the log ends look alike: then it is believed less.
+no event says that any pod was stopped, failed or done since.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from statistics import median
 
@@ -22,7 +21,7 @@ from flatline.judging.pace import Pace
 from flatline.judging.timeline import instant, usual
 from flatline.model import Claim, LogCite
 
-EVENTS, STARTED = "kubernetes", "kubernetes-started"
+STARTED = "kubernetes-started"
 MOST_ROWS = 2_000
 _REASON = re.compile(r"\b(?:Normal|Warning)\s+(\w+)\s+\w+/[a-z0-9]")
 BEFORE_IT_RAN = frozenset(
@@ -44,12 +43,10 @@ draws less than 0.8 of it (`spinning`).  A judgement."""
 
 @dataclass(frozen=True, slots=True)
 class Unrecorded:
-    """The last word of a pod that started or, where no events were `kept`, the last progress; and
-    that the GPUs worked to the end."""
+    """The last word of a pod that started, and that the GPUs worked to the end."""
 
     cite: LogCite
     at_work: Claim
-    kept: bool
 
 
 def still_at_work(facts: Facts, seen: Pace | None, first: datetime | None) -> Unrecorded | None:
@@ -59,19 +56,16 @@ def still_at_work(facts: Facts, seen: Pace | None, first: datetime | None) -> Un
         return None
     if facts.end_seen or facts.reached_plan or facts.crashes or len(facts.attempts) > 1:
         return None
-    if seen is None or seen.interval_s is None or facts.now is None:
-        return None
-    events = any(m.signature.origin == EVENTS for m in facts.matches)
-    started = _started(facts) if events else replace(seen.last, at=seen.at)
-    if started is None or started.at is None:
+    started = _started(facts)
+    if started is None or seen is None or seen.interval_s is None or facts.now is None:
         return None
     within_s = max(LEAST_S, INTERVALS * seen.interval_s)
     last = facts.window[1]
     if (max(facts.now, seen.at) - min(last, seen.at)).total_seconds() > within_s:
         return None
-    begins = max(filter(None, (first, started.at if events else None, facts.window[0])))
+    begins = max(filter(None, (first, started.at, facts.window[0])))
     told = _working(facts, begins.timestamp(), last.timestamp(), within_s)
-    return None if told is None else Unrecorded(started, told, events)
+    return None if told is None else Unrecorded(started, told)
 
 
 def _started(facts: Facts) -> LogCite | None:
