@@ -144,7 +144,7 @@ def _as_it_says(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
 def _as_started(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
     """The same by its number, where torchrun started as many ranks on each host as cards were read
     of it: each takes that of its number there."""
-    host, answer = facts.on_host(place).host, _read_last(facts)
+    host, answer = facts.on_host(place).host, read_last(facts)
     agent = next((one for one in facts.exits if one.reporter == TORCHRUN), None)
     if host is None or agent is None or answer is None or place.rank is None:
         return None
@@ -280,7 +280,7 @@ def _counts_alike(facts: Facts, host: str, index: str) -> bool:
 
 def _read_of(facts: Facts, host: str) -> set[str]:
     """The indexes of the GPUs that were read of a host."""
-    answer = _read_last(facts)
+    answer = read_last(facts)
     return {
         row.place.gpu
         for row in (() if answer is None else answer.rows)
@@ -292,7 +292,7 @@ def _read_of(facts: Facts, host: str) -> set[str]:
 
 def _uuids_read(facts: Facts, host: str) -> set[str]:
     """The cards of a host that an exporter gives by their UUIDs alone."""
-    answer = _read_last(facts)
+    answer = read_last(facts)
     return {
         row.place.gpu
         for row in (() if answer is None else answer.rows)
@@ -302,7 +302,7 @@ def _uuids_read(facts: Facts, host: str) -> set[str]:
     }
 
 
-def _read_last(facts: Facts) -> Answer | None:
+def read_last(facts: Facts) -> Answer | None:
     """A signal of every GPU, as it was read last."""
     signal = next(filter(facts.measured, SIGNALS), None)
     if signal is None or facts.window is None:
@@ -313,7 +313,7 @@ def _read_last(facts: Facts) -> Answer | None:
 
 def _by_labels(facts: Facts, host: str, wanted: Address) -> Iterator[tuple[str, Cite]]:
     """What the labels of a series say, by the address or by the UUID that the kernel gave it."""
-    uuids, answer = _uuids(facts, host, wanted), _read_last(facts)
+    uuids, answer = _uuids(facts, host, wanted), read_last(facts)
     if answer is None:
         return
     for row in answer.rows:
