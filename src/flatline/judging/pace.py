@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import pairwise
 from statistics import median
 
-from flatline.facts import Facts
+from flatline.facts import Facts, Track
 from flatline.judging.timeline import instant
 from flatline.model import Cite, DerivedCite, LogCite
 from flatline.signals import ACTIVITY
@@ -50,7 +51,8 @@ def pace(facts: Facts, attempt: int | None = None) -> Pace | None:
         index = track.at.index(max(dated), span.start, span.stop)
         at = track.time(index)
         if at is not None and (best is None or at > best.at):
-            best = Pace(facts.point(track, index).cite, at, _interval(dated), _longest(dated))
+            each = _once_a_step(track, span)
+            best = Pace(facts.point(track, index).cite, at, _interval(each), _longest(each))
     undated = _undated_after(facts, n)
     signs = [
         (m.cite.at, m.cite)
@@ -65,6 +67,17 @@ def pace(facts: Facts, attempt: int | None = None) -> Pace | None:
             usual = best.interval_s if best else _interval(dated)
             best = Pace(cite, at, usual, best.longest_s if best else _longest(dated))
     return best
+
+
+def _once_a_step(track: Track, span: Sequence[int]) -> list[float]:
+    """When each step was first told of: some programs say each of its numbers on its own line."""
+    stamps, before = [], -1
+    for i in span:
+        if track.at[i] == track.at[i]:
+            if track.steps[i] < 0 or track.steps[i] != before:
+                stamps.append(track.at[i])
+            before = track.steps[i]
+    return stamps
 
 
 def _undated_after(facts: Facts, n: int) -> dict[str, int]:
