@@ -61,7 +61,7 @@ def host_of_log(facts: Facts, source: str) -> str | None:
     if named is None:
         pod = named_after(source, tuple(facts.nodes)) or stem
         named = node if (node := facts.node_of(pod)) != pod else None
-    if named is None and (read := pods_read(facts)):
+    if named is None and facts.job is None and (read := pods_read(facts)):
         named = read.get(named_after(source, tuple(read)) or "")
     if named is not None:
         return named
