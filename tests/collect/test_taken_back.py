@@ -42,3 +42,39 @@ def test_a_rerun_behind_it(tmp_path: Path, between: str, attempts: int) -> None:
     assert (verdict.code == "F2") is (attempts == 2)
     if attempts == 2:
         assert "the rerun came to step 599" in verdict.headline
+
+
+EVENTS = (
+    "LAST SEEN  TYPE  REASON  OBJECT  MESSAGE\n"
+    "2026-06-14T{}Z  Normal  Preempted  workload/job-lm-77aa  Preempted to accommodate a workload"
+    " (UID: 71c0d1aa-0c8d) due to prioritization in the ClusterQueue\n"
+    "2026-06-14T06:20:10Z  Normal  Scheduled  pod/lm-0-b  Successfully assigned ml/lm-0-b to n1\n"
+)
+INTERRUPTED = (
+    'Traceback (most recent call last):\n  File "t.py", line 9, in run\nKeyboardInterrupt\n'
+)
+
+
+def in_two_logs(folder: Path, preempted: str) -> tuple[list[str], str | None]:
+    """How two tries ended that begin at 3:00 and at 6:40, with the events of their pods."""
+    (folder / "lm-0-a.log").write_text(steps(1, 600) + INTERRUPTED)
+    (folder / "lm-0-b.log").write_text(steps(1321, 1500))
+    (folder / "events.txt").write_text(EVENTS.format(preempted))
+    facts = collect(Request((str(folder),)))
+    return [attempt.disposition for attempt in facts.attempts], diagnose(facts).code
+
+
+def test_an_event_of_the_try_before(tmp_path: Path) -> None:
+    """Kueue took the first one back, which says nothing of how the second one ended."""
+    assert in_two_logs(tmp_path, "04:40:12") == (["preempted", "unknown"], "F2")
+
+
+def test_an_event_of_the_last_try(tmp_path: Path) -> None:
+    assert in_two_logs(tmp_path, "07:10:12")[0][1] == "preempted"
+
+
+def test_an_event_in_the_middle_of_a_try(tmp_path: Path) -> None:
+    """It was another's: that one went on for an hour."""
+    dispositions, code = in_two_logs(tmp_path, "03:40:12")
+
+    assert (dispositions[1], code) == ("unknown", None)

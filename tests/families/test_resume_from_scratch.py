@@ -261,6 +261,48 @@ def test_a_try_that_was_far_and_one_that_finds_nothing(
     assert found.confidence < 0.8
 
 
+def dated(*lines: str) -> str:
+    """With the year, which mmengine prints and mmcv does not."""
+    return "".join(lines).replace("03/03 ", "2026/03/03 ")
+
+
+SAVES = "03/03 03:30:00 - mmengine - INFO - Saving checkpoint at 1 epochs\n"
+
+
+@pytest.mark.parametrize(
+    ("said", "saves", "epochs", "looked", "code"),
+    [
+        ("", SAVES, (1, 2), LOOKED, "E2"),
+        ("", SAVES, (1, 2), "", "undetermined"),  # nothing was looked for
+        ("", SAVES, (1,), LOOKED, "undetermined"),  # it ended as it saved
+        ("", "", (1, 2), LOOKED, "undetermined"),
+        (LOOKED, SAVES, (1, 2), LOOKED, "undetermined"),  # such a program always looks
+    ],
+)
+def test_a_try_that_saved_and_one_that_finds_nothing(
+    tmp_path: Path, said: str, saves: str, epochs: tuple[int, ...], looked: str, code: str
+) -> None:
+    """In two logs, with no more than that a save began and training went on behind it."""
+    parts = [said, *(mmengine(1, n) for n in range(10, 20)), saves]
+    parts += [mmengine(e, n) for e in epochs[1:] for n in range(30, 50)]
+    (tmp_path / "train_1.log").write_text(dated(*parts))
+    parts = [looked, *(mmengine(1, n).replace("03/03 03", "03/03 05") for n in range(1, 15))]
+    (tmp_path / "train_2.log").write_text(dated(*parts))
+    found = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (found.code or "undetermined") == code
+    assert found.confidence < 0.8
+
+
+def test_a_try_of_another_length_is_of_another_program(tmp_path: Path) -> None:
+    parts = [*(mmengine(1, n) for n in range(10, 20)), SAVES, mmengine(2, 30), mmengine(2, 31)]
+    (tmp_path / "train_1.log").write_text(dated(*parts).replace("/600", "/900"))
+    parts = [mmengine(1, n).replace("03/03 03", "03/03 05") for n in range(1, 15)]
+    (tmp_path / "train_2.log").write_text(dated(LOOKED, *parts))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code is None
+
+
 NO_LATEST = (
     "[2026-03-04 08:00:00,100] [WARNING] [engine.py:2806:load_checkpoint] Unable to find latest"
     " file at /c/r5/latest, if trying to load latest checkpoint please ensure this file exists or"

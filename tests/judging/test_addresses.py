@@ -286,3 +286,49 @@ def test_a_rank_whose_card_its_kernel_tells(
     (place,) = by_kernel(facts, found).culprits
 
     assert (place.rank, place.gpu) == (5, expected)
+
+
+def by_gpud(tmp_path: Path, cards: range, names: str = "n1 n2") -> tuple[str | None, str | None]:
+    """Index and address of the card of n1 that a kernel tells of, where the exporter gives UUIDs
+    alone and a list of these cards is in a file named after each host."""
+    (tmp_path / "train.log").write_text("2026-03-04T08:00:00Z step 1/90 loss 3.1\n" * 2)
+    (tmp_path / "dmesg").mkdir()
+    (tmp_path / "dmesg" / "n1.txt").write_text(
+        f"2026-03-04T08:05:00+00:00 n1 kernel: NVRM: Xid ({DEVICE}): 48, pid=7, name=python3, DBE"
+        " (double bit error): Uncorrectable ECC error\n"
+    )
+    for name in names.split():
+        (tmp_path / "before").mkdir(exist_ok=True)
+        (tmp_path / "before" / f"{name}.txt").write_text("index, uuid, pci.bus_id\n" + "".join(
+            f"{at}, {UUIDS[n]}, 00000000:{BUSES[n].upper()}:00.0\n" for at, n in enumerate(cards)
+        ))  # fmt: skip
+    (tmp_path / "metrics.prom").write_text("\n".join(
+        f'accelerator_nvidia_{name}{{uuid="{uuid}",instance="{host}:15132"}} {value} '
+        f"{1772611200000 + 30_000 * n}"
+        for host in ("n1", "n2") for uuid in UUIDS for n in range(14)
+        for name, value in (
+            ("power_current_usage_milli_watts", 300_000),
+            ("ecc_volatile_total_uncorrected", int(n > 10 and (host, uuid) == ("n1", UUIDS[2]))),
+        )
+    ) + "\n")  # fmt: skip
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NodeList\n"
+        "42|train|FAILED|1:0|2026-03-04T08:00:00|2026-03-04T08:06:00|n[1-2]\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+    (place,) = verdict.culprits
+    assert (verdict.code, place.host) == ("B2", "n1")
+    return place.gpu, place.device
+
+
+def test_the_index_of_a_card_by_a_list_in_a_file_named_after_its_host(tmp_path: Path) -> None:
+    """nvidia-smi's, of index, UUID and address, as a script writes it before the job."""
+    assert by_gpud(tmp_path, range(4)) == ("2", DEVICE)
+
+
+@pytest.mark.parametrize(("cards", "names"), [(range(1, 4), "n1 n2"), (range(4), "n2 a b")])
+def test_a_list_of_some_cards_or_of_another_host(
+    tmp_path: Path, cards: range, names: str
+) -> None:  # fmt: skip
+    """A job that was given some of the cards sees these counted from 0."""
+    assert by_gpud(tmp_path, cards, names)[0] in (None, UUIDS[2])

@@ -92,3 +92,31 @@ def test_the_first_number_of_an_address_names_no_log(tmp_path: Path) -> None:
 def test_addresses_name_whom_it_connects_to(tmp_path: Path, head: str, told: str | None) -> None:
     """A line may name both."""
     assert host(tmp_path, "launch.log", head) == told
+
+
+def on_pods(folder: Path, log: str, labels: str) -> str | None:
+    """The host of a log, where the GPUs of two hosts bear these labels."""
+    (folder / "metrics.prom").write_text("\n".join(
+        f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",Hostname="{node}",{labels.format(pod=pod)}}} 90 {at}'
+        for node, pod in (("n7", "lm-worker-1"), ("n8", "lm-worker-10"))
+        for at in range(1772611200000, 1772611500000, 30_000)
+    ) + "\n")  # fmt: skip
+    (folder / log).write_text("2026-03-04T08:01:00Z starting\nRuntimeError: boom\n")
+    return host_of_log(collect(Request((str(folder),))), log)
+
+
+@pytest.mark.parametrize(
+    ("log", "labels", "told"),
+    [
+        ("lm-worker-1.log", 'pod="{pod}"', "n7"),
+        ("lm-worker-10.log", 'pod="{pod}"', "n8"),
+        ("ml_lm-worker-1_pytorch.log", 'exported_pod="{pod}",pod="dcgm-exporter-x2"', "n7"),
+        ("lm-worker-2.log", 'pod="{pod}"', None),
+        ("dcgm-exporter-x2.log", 'exported_pod="{pod}",pod="dcgm-exporter-x2"', None),
+    ],
+)
+def test_a_pod_whose_gpus_were_read(
+    tmp_path: Path, log: str, labels: str, told: str | None
+) -> None:  # fmt: skip
+    """The exporter's own pod, the same on both hosts, names none."""
+    assert on_pods(tmp_path, log, labels) == told

@@ -499,3 +499,28 @@ def test_ranks_that_are_not_all_that_was_waited_for(
     verdict = judged(tmp_path, registered(came, without))
 
     assert (verdict.code, verdict.culprits) == ("C1", ())
+
+
+@pytest.mark.parametrize(
+    ("came", "hosts"), [(24, ["n4"]), (16, []), (25, [])], ids=["its ranks", "two hosts'", "some"]
+)
+def test_the_host_of_a_pod_whose_gpus_were_read(
+    tmp_path: Path, came: int, hosts: list[str]
+) -> None:  # fmt: skip
+    """No record names the hosts, and one log its own alone."""
+    failed = (
+        "      host      : n1\n      rank      : 0 (local_rank: 0)\n      exitcode  : 1 (pid: 7)\n"
+    )
+    texts = [missing(came).replace("/4", "/32") + "Root Cause (first observed failure):\n[0]:\n"
+             + failed, LOST, LOST, CANNOT.replace("[n1]:29500", "[lm-old-0]:29500")]  # fmt: skip
+    for n, text in enumerate(texts):
+        (tmp_path / f"lm-worker-{n}.log").write_text(f"starting\n{text}")
+    (tmp_path / "metrics.prom").write_text("\n".join(
+        f'DCGM_FI_DEV_POWER_USAGE{{gpu="{gpu}",Hostname="n{n + 1}",pod="lm-worker-{n}"}} 90 {at}'
+        for n in range(4) for gpu in range(8)
+        for at in range(1772611200000, 1772611500000, 30_000)
+    ) + "\n")  # fmt: skip
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits if place.host] == hosts

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from flatline.collect.appended import of_this_run
 from flatline.collect.asking import Own
-from flatline.collect.attempts import fold_attempts, kept_to, moved, of_rows
+from flatline.collect.attempts import fold_attempts, in_their_try, kept_to, moved, of_rows
 from flatline.collect.baseline import lay_beside, named_baseline, sought
 from flatline.collect.catalogue import catalogue
 from flatline.collect.early_stops import shows_end
@@ -392,7 +392,7 @@ def _facts(read: Reading) -> Facts:
         track.attempts = array("h", [fold.get((track.source, n), n) for n in track.attempts])
     reader = LineReader(found, gaps)
     others = set(map(id, of_other_jobs(matches, rows, kernel, reader.lines)))
-    matches = [m for m in matches if id(m) not in others]
+    matches = in_their_try([m for m in matches if id(m) not in others], tracks)
     job = rows[-1] if rows else None
     tries = sorted(set(fold.values()) or {0})
     told = matches, crashes, exits, tracks, markers

@@ -135,6 +135,26 @@ def of_rows(
     ]
 
 
+def in_their_try(matches: list[Match], tracks: Sequence[Track]) -> list[Match]:
+    """The same, where Kubernetes tells in a log of no steps that the run was taken back before a
+    later try began: that ended the one which had begun by then."""
+    begun: dict[int, float] = {}
+    for track in tracks:
+        for at, n in zip(track.at, track.attempts, strict=True):
+            if at == at and not track.assumed:
+                begun[n] = min(at, begun.get(n, at))
+    starts, own = [begun[n] for n in sorted(begun)], {track.source for track in tracks}
+    if len(starts) < 2 or sorted(starts) != starts or begun.keys() != set(range(len(starts))):
+        return matches
+    return [
+        replace(m, attempt=min(m.attempt, max(bisect_right(starts, m.cite.at.timestamp()) - 1, 0)))
+        if m.signature.origin == "kubernetes" and _TAKEN_BACK & set(m.signature.tags)
+        and m.cite.source not in own and m.cite.at is not None and not m.cite.at_assumed
+        else m
+        for m in matches
+    ]  # fmt: skip
+
+
 RESET_INTERVALS = 4
 """A step so many printing intervals back is a new beginning.  Ranks that print unlabelled into one
 stream are one or two intervals apart; an epoch that counts its steps anew says its number."""

@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 from flatline.collect.elsewhere import died_elsewhere, failed_elsewhere
 from flatline.errors import ManyJobs
@@ -22,6 +23,7 @@ from flatline.model import (
 from flatline.redact import mask
 from flatline.tracks import GOES_ON_AFTER, LEAVING_LINES, Plan, leaving, plan_of, reached
 
+E = TypeVar("E", Crash, ProcessExit)
 _MARKS: tuple[tuple[str, Disposition], ...] = (
     ("time-limit", "timeout"),
     ("node-failure", "node_fail"),
@@ -116,6 +118,7 @@ def how_it_ended(
             return otherwise
         denied = job.disposition == "completed" and _denied(events, kernel, attempt, lines or {})
         return "failed" if denied else job.disposition
+    crashes, exits = _not_before(crashes, tracks, attempt), _not_before(exits, tracks, attempt)
     ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
     own = {track.source for track in tracks if track.of_attempt(attempt)}
     bygone = {track.source for track in tracks} - own if own else set()  # an earlier job's log
@@ -143,6 +146,13 @@ def how_it_ended(
     if any(_failing(e) for e in exits) or _died(matches, crashes, tracks, kernel):
         return "failed"
     return "unknown"
+
+
+def _not_before(events: Sequence[E], tracks: Sequence[Track], attempt: int) -> list[E]:
+    """Without those in logs of steps that ended an earlier try, where this one made steps."""
+    went_on = any(track.of_attempt(attempt) for track in tracks)
+    logs = {track.source for track in tracks if went_on}
+    return [e for e in events if e.attempt == attempt or e.cite.source not in logs]
 
 
 def _told_otherwise(

@@ -38,6 +38,7 @@ from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.crashes import failures
 from flatline.judging.first_wait import never_met
 from flatline.judging.idle_power import apart
+from flatline.judging.left_waiting import COPIED, left_waiting
 from flatline.judging.odd_ending import odd_ending
 from flatline.judging.one_look import looked_once
 from flatline.judging.pace import silent_while_it_runs, standstill
@@ -201,14 +202,15 @@ def _frozen(facts: Facts) -> Finding | None:
     runs and its GPUs wait for one that does not work."""
     ended = standstill(facts)
     still = ended or silent_while_it_runs(facts)
+    left = left_waiting(facts) if still is None else None
+    still = left.still if left else still
     many = (facts.world_size or len(facts.ranks)) > 1 or len(facts.hosts) > 1
     if still is None or not many:
         return None
     seen, seconds, derived, end = still
     at = getattr(end, "at", None)
-    until = "its log" if facts.disposition in ("unknown", "running") else "the run was"
-    until = f"{until} ended" if ended else "its record was taken"
-    unpowered = apart(facts, at.timestamp() if ended and at else None)
+    until = _until(facts, ended is not None, left is not None)
+    unpowered = left.idle if left else apart(facts, at.timestamp() if ended and at else None)
     if unpowered is None and ended is None:
         return None
     odd = None if unpowered else by_stacks(facts) or odd_ending(facts)
@@ -246,6 +248,7 @@ def _frozen(facts: Facts) -> Finding | None:
         noticed=_noticed(seen.at, at),
         attempt=facts.last.n,
         cannot_decide=(
+            *((COPIED,) if left else ()),
             "Why that process did not come: its stack or its host's kernel log would tell."
             if places
             else "Whether it waited in a collective, for storage or for data: the stacks of the"
@@ -254,6 +257,13 @@ def _frozen(facts: Facts) -> Finding | None:
         actions=_actions(facts, Suspect(places, None, 0.0)),
         resubmit="unknown",
     )
+
+
+def _until(facts: Facts, ended: bool, left: bool) -> str:
+    if left:
+        return "the last reading of its GPUs"
+    until = "its log" if facts.disposition in ("unknown", "running") else "the run was"
+    return f"{until} ended" if ended else "its record was taken"
 
 
 def _spun(facts: Facts) -> Finding | None:

@@ -35,6 +35,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.gpus import BUSY_RATIO, Readings, readings
 from flatline.judging.last_printed import last_printed
+from flatline.judging.nought import at_nought
 from flatline.judging.one_look import looked_once
 from flatline.judging.pace import pace
 from flatline.judging.spinning import on_the_only_card, spinning
@@ -417,11 +418,13 @@ def _said(facts: Facts, source: str) -> list[tuple[int, str]]:
 
 
 def _loaded(facts: Facts) -> bool:
-    """Whether the log ends where something had been loaded, and not amid a bar, at a program's
-    word that it is done, or in a server's that it waits for requests."""
+    """Whether the log ends where something had been loaded, and not amid a bar other than that of
+    training before its first step, at a program's word that it is done, or in a server's that it
+    waits for requests."""
     for source in facts.last_lines:
         said = [text for _, text in _said(facts, source)]
-        if not said or _AMID.search(said[-1]) or any(map(_WAITS_OR_DONE.search, said[-TOLD:])):
+        amid = bool(said) and _AMID.search(said[-1]) and not at_nought(said)
+        if not said or amid or any(map(_WAITS_OR_DONE.search, said[-TOLD:])):
             return False
     return bool(facts.last_lines)
 

@@ -31,6 +31,7 @@ from math import isfinite
 
 from flatline.facts import Facts, Marker, Point
 from flatline.judging.claims import claim
+from flatline.judging.far_before import far_before
 from flatline.judging.fresh_start import (
     LOOKED_BACK,
     asked_as_before,
@@ -96,8 +97,6 @@ UNNAMED = "Why the checkpoints that are there were not found, and whether they a
 WHOSE_LOG = (
     "Whether the log is of the run that this one was to go on from: a shell shows it, no more."
 )
-FAR_EPOCHS = 2
-"""An epoch before which no checkpoint need have been written: most programs write one an epoch."""
 FRESH_SHARE = 0.5
 """A first step below half of the last saved one is a new beginning: a sound resume goes on."""
 
@@ -203,7 +202,7 @@ def _not_asked(
     if shown is not None:
         return _shown(facts, first, shown, fresh)
     looked = [m for m in fresh if m.progress.step is None]
-    far = None if asked else _far_before(facts, first, left, fresh)
+    far = None if asked else far_before(facts, first, left, fresh)
     if far is not None:
         return _looked_in_vain(facts, first, far, fresh)
     tracked = tracked_before(facts, first) if looked and not asked else None
@@ -335,21 +334,6 @@ def _counts_anew(facts: Facts, first: Point, left: frozenset[int]) -> bool:
         return bool(track.epoch[at] <= 1 and track.epoch[at] < FRESH_SHARE * epochs)
     steps = max((t.steps[i] for t, i in before), default=-1)
     return steps > 0 and 0 <= track.steps[at] < FRESH_SHARE * steps
-
-
-def _far_before(
-    facts: Facts, first: Point, left: frozenset[int], fresh: list[Marker]
-) -> Point | None:
-    """The last point of a try that the same log shows epochs into its training, and that had not
-    begun by looking for a checkpoint in vain, where this one did and is in its first epoch."""
-    track, looked = first.track, [m for m in fresh if m.progress.step is None]
-    tried = left - {m.attempt for m in facts.markers_of("fresh")}
-    if not looked or not isfinite(track.epoch[first.index]) or track.epoch[first.index] > 1:
-        return None
-    before = [i for n in sorted(tried) for i in track.of_attempt(n) if isfinite(track.epoch[i])]
-    if not before or track.epoch[before[0]] < FAR_EPOCHS:
-        return None
-    return facts.point(track, before[-1])
 
 
 def _looked_in_vain(facts: Facts, first: Point, far: Point, fresh: list[Marker]) -> Finding:

@@ -20,7 +20,7 @@ from flatline.judging.claims import claim
 from flatline.judging.timeline import instant
 from flatline.model import Cite, Claim, Finding, Match, Place
 from flatline.printed_ranks import ONE_EACH
-from flatline.rank_hosts import COMMUNICATOR, TORCHRUN, communicating
+from flatline.rank_hosts import COMMUNICATOR, TORCHRUN, communicating, named_after
 
 if TYPE_CHECKING:
     from flatline.series.answer import Answer
@@ -39,7 +39,8 @@ NAMED, LISTED = (
 _OF_LIST = re.compile(r"\s{0,4}GPU: (\d{1,3})\s*$")
 """The line of amd-smi's list before that of the address."""
 _OF_ROW = re.compile(
-    r"(?:^|[\]>\"\t,|:] {0,2})(?:\| {1,5})?(\d{1,3})(?:, | {2,3}\S[^|]{2,60}\| {0,3})"
+    r"(?:^|[\]>\"\t,|:] {0,2})(?:\| {1,5})?(\d{1,3})"
+    r"(?:, (?:GPU-[0-9a-f-]{36}, )?| {2,3}\S[^|]{2,60}\| {0,3})"
     r"0000000[0-9a-fA-F]:"
 )
 """A row of nvidia-smi's table or of its CSV."""
@@ -80,7 +81,8 @@ def numbered(facts: Facts, found: Finding) -> Finding:
     """A finding with the index of each GPU that it names by its address alone, where told."""
     culprits, shows = [], list(found.shows)
     for place in found.culprits:
-        told = None if place.gpu is not None else _told(facts, place)
+        by_uuid = place.gpu is not None and _uuid(place.gpu) is not None
+        told = _told(facts, place) if place.gpu is None or by_uuid else None
         if told is not None:
             index, why = told
             place = replace(place, gpu=index)
@@ -142,7 +144,7 @@ def _as_it_says(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
 def _as_started(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
     """The same by its number, where torchrun started as many ranks on each host as cards were read
     of it: each takes that of its number there."""
-    host, answer = facts.on_host(place).host, _read_last(facts)
+    host, answer = facts.on_host(place).host, read_last(facts)
     agent = next((one for one in facts.exits if one.reporter == TORCHRUN), None)
     if host is None or agent is None or answer is None or place.rank is None:
         return None
@@ -210,8 +212,9 @@ def _told(facts: Facts, place: Place) -> tuple[str, Claim] | None:
     if wanted is None or place.host is None:
         return None
     labelled = dict(_by_labels(facts, place.host, wanted))
-    said = dict(_by_nccl(facts, place.host, wanted)) | labelled
-    said = said or dict(_by_lists(facts, place.host, wanted))
+    indexed = {index: cite for index, cite in labelled.items() if _uuid(index) is None}
+    said = dict(_by_nccl(facts, place.host, wanted)) | indexed
+    said = said or dict(_by_lists(facts, place.host, wanted)) or labelled
     if len(said) != 1:
         return None
     ((index, cite),) = said.items()
@@ -256,14 +259,16 @@ def _by_lists(facts: Facts, host: str, wanted: Address) -> Iterator[tuple[str, C
             or (_uuid(said.get("uuid", "")) or "") in uuids
         ):
             found[index] = match.cite
-    read = _read_of(facts, host)
-    if indexes == (read or set(map(str, range(len(indexes))))):
+    read, by_uuid = _read_of(facts, host), _uuids_read(facts, host)
+    counted = set(map(str, range(len(by_uuid or indexes))))
+    if indexes == (read or counted):
         yield from found.items()
 
 
 def _printed_on(facts: Facts, match: Match) -> str:
-    """The host that a line was printed on; a run of one host has no other."""
-    return match.cite.place.host or (facts.hosts[0] if len(facts.hosts) == 1 else "")
+    """The host that a line was printed on or its file is named after; one alone has no other."""
+    alone = facts.hosts[0] if len(facts.hosts) == 1 else ""
+    return match.cite.place.host or named_after(match.cite.source, facts.hosts) or alone
 
 
 def _counts_alike(facts: Facts, host: str, index: str) -> bool:
@@ -275,7 +280,7 @@ def _counts_alike(facts: Facts, host: str, index: str) -> bool:
 
 def _read_of(facts: Facts, host: str) -> set[str]:
     """The indexes of the GPUs that were read of a host."""
-    answer = _read_last(facts)
+    answer = read_last(facts)
     return {
         row.place.gpu
         for row in (() if answer is None else answer.rows)
@@ -285,7 +290,19 @@ def _read_of(facts: Facts, host: str) -> set[str]:
     }
 
 
-def _read_last(facts: Facts) -> Answer | None:
+def _uuids_read(facts: Facts, host: str) -> set[str]:
+    """The cards of a host that an exporter gives by their UUIDs alone."""
+    answer = read_last(facts)
+    return {
+        row.place.gpu
+        for row in (() if answer is None else answer.rows)
+        if row.place.gpu is not None
+        and _uuid(row.place.gpu) is not None
+        and facts.node_of(row.place.host or "") == facts.node_of(host)
+    }
+
+
+def read_last(facts: Facts) -> Answer | None:
     """A signal of every GPU, as it was read last."""
     signal = next(filter(facts.measured, SIGNALS), None)
     if signal is None or facts.window is None:
@@ -296,7 +313,7 @@ def _read_last(facts: Facts) -> Answer | None:
 
 def _by_labels(facts: Facts, host: str, wanted: Address) -> Iterator[tuple[str, Cite]]:
     """What the labels of a series say, by the address or by the UUID that the kernel gave it."""
-    uuids, answer = _uuids(facts, host, wanted), _read_last(facts)
+    uuids, answer = _uuids(facts, host, wanted), read_last(facts)
     if answer is None:
         return
     for row in answer.rows:

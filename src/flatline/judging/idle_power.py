@@ -156,6 +156,14 @@ def _resting(facts: Facts) -> dict[Place, QueryCite]:
     return least
 
 
+def fell(facts: Facts) -> bool:
+    """Whether the median GPU drew less from the last step on than what works draws."""
+    held = _stood_still(facts, None, None)
+    read = None if held is None else held.means(facts, POWER)
+    now, before = ({}, {}) if read is None else map(_values, read)
+    return bool(now and before) and median(now.values()) < WORKED_PART * median(before.values())
+
+
 def computing(facts: Facts, until: float | None, since: float | None = None) -> Idle | None:
     """The one GPU that drew on what it had drawn at work, or kept as many SMs busy, while the
     others fell to what waiting takes, from the last step on (or from `since`), until POSIX

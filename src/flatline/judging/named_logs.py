@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import PurePosixPath
 
 from flatline.facts import LOG, Facts
+from flatline.judging.pods_read import pods_read
 from flatline.judging.timeline import by_host, instant
 from flatline.model import Claim, LogCite, Place
 from flatline.rank_hosts import named_after
@@ -51,14 +52,17 @@ def _measured(facts: Facts) -> tuple[str, ...]:
 
 
 def host_of_log(facts: Facts, source: str) -> str | None:
-    """By its name, which may be that of a pod, by its first line that names a host of the run or,
-    of a log that says which node it is and names no other, by the host that srun says the task of
-    that number was on, or by the node of that number where the first one is the master."""
+    """By its name, which may be that of a pod that was listed or whose GPUs were read, by its
+    first line that names a host of the run or, of a log that says which node it is and names no
+    other, by the host that srun says the task of that number was on, or by the node of that number
+    where the first one is the master."""
     stem = PurePosixPath(source).stem
     named = named_after(source, known_hosts(facts))
     if named is None:
         pod = named_after(source, tuple(facts.nodes)) or stem
         named = node if (node := facts.node_of(pod)) != pod else None
+    if named is None and facts.job is None and (read := pods_read(facts)):
+        named = read.get(named_after(source, tuple(read)) or "")
     if named is not None:
         return named
     lines = facts.lines(source, 1, HEAD_LINES)

@@ -68,7 +68,7 @@ def _unconnected(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
             if host is None or _came_after_all(facts, match):
                 return (), None
             told.setdefault(host, match.cite)
-    hosts, missing = len(facts.hosts or hosts_with_logs(facts)), _missing(facts)
+    hosts, missing = max(len(facts.hosts), len(hosts_with_logs(facts))), _missing(facts)
     each = missing is not None and missing[2] - missing[1] == len(told)  # of agents, or of ranks
     hosts = max(hosts, len(told) + len(_gave_up(facts)))
     if not told or not _few(len(told), missing[2] if missing and each else hosts):

@@ -2,9 +2,11 @@
 nerfstudio's table: `Step (% Done)  Train Iter (time)  ...`, then `20 (0.07%)   40.1 ms   ...`.
 
 Rows are read below the heading only.  The columns are as wide as twenty characters, and stand in
-the order in which they were first measured; the loss is not among them.
+the order in which they were first measured; the loss is not among them.  The title of the box
+behind the last row says that training is over: a run that was interrupted prints none.
 
-Source: `LocalWriter` and `_format_time` of nerfstudio/utils/writer.py, 0.1 to 1.1.
+Source: `LocalWriter` and `_format_time` of nerfstudio/utils/writer.py, `Trainer.train` of
+nerfstudio/engine/trainer.py, 0.1 to 1.1.
 """
 
 from __future__ import annotations
@@ -17,11 +19,12 @@ from flatline.parsers._rules import LONGEST, Late
 FORMAT = "nerfstudio"
 FRAMEWORK = "nerfstudio"
 ANCHORED = True
-TRIGGERS = (r"Step \(% Done\) +", r"[0-9] \([0-9.]{4,6}%\)   +")
+TRIGGERS = (r"Step \(% Done\) +", r"[0-9] \([0-9.]{4,6}%\)   +", r" Training Finished ")
 _WIDTH = 20
 _HEADING = Late(r"\s*Step \(% Done\) +(?=[A-Z])")
 _ROW = Late(r"\s*([0-9]{1,12}) \([0-9]{1,3}\.[0-9]{2}%\)   +(?=[0-9])")
 _TIME = Late(r"(?:([0-9]{1,6}) s, )?([0-9]{1,6}\.[0-9]{3}) ms\s*$")
+_OVER = Late(r"[^\w\s]{2,200} [^\w\s]{0,8} ?Training Finished [^\w\s]{0,8} ?[^\w\s]{2,200}\s*$")
 
 
 class Reader:
@@ -32,12 +35,14 @@ class Reader:
         self._begun = False
 
     def feed(self, text: str) -> Iterable[Progress]:
-        """One training point a row."""
+        """One training point a row, and the end."""
         text = text[:LONGEST].lstrip()
         if _HEADING.match(text):
             at = text.find("Train Iter (time)")
             self._begun, self._column = True, at if at > 0 else None
             return ()
+        if self._begun and _OVER.match(text):
+            return (Progress("finished"),)
         row = _ROW.match(text)
         if row is None or not self._begun:
             return ()

@@ -1,0 +1,39 @@
+"""How far the try had come that was before one which looked for a checkpoint in vain."""
+
+from __future__ import annotations
+
+from math import isfinite
+
+from flatline.facts import Facts, Marker, Point
+from flatline.tracks import Track
+
+FAR_EPOCHS = 2
+"""An epoch before which no checkpoint need have been written: most programs write one an epoch."""
+
+
+def far_before(
+    facts: Facts, first: Point, left: frozenset[int], fresh: list[Marker]
+) -> Point | None:
+    """The last point of a try that had not begun by looking for a checkpoint in vain, where this
+    one did and is in its first epoch: the same log shows that one epochs into its training, or it
+    went on behind a save, in whatever log, with as many steps to an epoch."""
+    track, looked = first.track, [m for m in fresh if m.progress.step is None]
+    tried = left - {m.attempt for m in facts.markers_of("fresh")}
+    if not looked or not isfinite(track.epoch[first.index]) or track.epoch[first.index] > 1:
+        return None
+    before = [i for n in sorted(tried) for i in track.of_attempt(n) if isfinite(track.epoch[i])]
+    if before and track.epoch[before[0]] >= FAR_EPOCHS:
+        return facts.point(track, before[-1])
+    alike = [t for t in facts.tracks if (t.format, t.per_epoch) == (track.format, track.per_epoch)]
+    saved = (_behind_a_save(facts, t, n) for n in sorted(tried, reverse=True) for t in alike)
+    return next(filter(None, saved), None) if track.per_epoch else None
+
+
+def _behind_a_save(facts: Facts, track: Track, attempt: int) -> Point | None:
+    """Where a try came to that went on when a save had begun in its log: that one was whole."""
+    begun = [m.cite.line for m in facts.tagged("save-begun")
+             if m.attempt == attempt and m.cite.source == track.source]  # fmt: skip
+    made = [i for i in track.of_attempt(attempt) if isfinite(track.epoch[i])]
+    if not begun or not made or not begun[0] < track.lines[made[-1]]:
+        return None
+    return facts.point(track, made[-1])
