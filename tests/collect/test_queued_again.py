@@ -103,3 +103,20 @@ def test_a_rerun_that_went_back_by_little(tmp_path: Path, text: str, tries: int)
     (tmp_path / "train.log").write_text(text)
 
     assert len(collect(Request((str(tmp_path),))).attempts) == tries
+
+
+def bars(until: int) -> str:
+    return "".join(
+        f"{n:3d}%|#| {n}/100 [00:{n // 2:02d}<01:00,  1.90it/s]\n" for n in range(until)
+    )
+
+
+@pytest.mark.parametrize(("between", "tries"), [(LIMIT, 2), ("", 1)])
+def test_bars_beside_the_log_that_speaks_for_the_run(
+    tmp_path: Path, between: str, tries: int
+) -> None:
+    """They may begin anew with each of its steps, but not where the scheduler ended the job."""
+    (tmp_path / "slurm-71.out").write_text(undated(1, 60))
+    (tmp_path / "slurm-71.err").write_text(bars(60) + between + bars(12) + CORRUPT)
+
+    assert len(collect(Request((str(tmp_path),))).attempts) == tries

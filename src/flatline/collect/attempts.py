@@ -46,9 +46,11 @@ def kept_to(
     tracks: Sequence[Track], logs: Sequence[tuple[Any, Any, LogEvents]], fold: Fold
 ) -> Fold:
     """The same, where a log none of whose steps is among the `tracks` that speak for the run tells
-    of no more tries than these do: what it counts may begin anew with each of their steps."""
+    of no more tries than these do: what it counts may begin anew with each of their steps.  One
+    in which the scheduler says that it ended the job knows better."""
     kept = {track.source for track in tracks}
-    left = {e.source for *_, e in logs if any(map(len, e.tracks.values()))} - kept
+    left = {e.source for *_, e in logs if any(map(len, e.tracks.values()))
+            and not any(map(_taken_from_it, e.matches))} - kept  # fmt: skip
     last = max((n for (source, _), n in fold.items() if source in kept), default=0)
     first = {s: min(n for (source, _), n in fold.items() if source == s) for s in left}
     return {
