@@ -90,7 +90,7 @@ _DOUBTS = re.compile(
     r"(?i)\b(?:if|unless|when|whether|not|no|never|only|else|could|would)\b|n't\b"
 )
 _HANDS_ON = re.compile(
-    r"(?i)\b(?:exit|leav|stopp?|quit|end)(?:s|ed|ing)?\b[^\n]{0,40}?\b(?:for|to let) (?:the )?"
+    r"(?i)\b(?:exit|leav|stop|quit|end)p?(?:s|ed|ing)?\b[^\n]{0,40}?\b(?:for|to let) (?:the )?"
     r"(?:next|following) (?:job|link|chunk|segment)\b"
     r"|\b(?:continu|resum)(?:es?|ed|ing)\b[^\n]{0,20}?\b(?:by|in|with) (?:the )?"
     r"(?:next|following) (?:job|link|chunk|segment)\b"
