@@ -68,10 +68,37 @@ def test_a_pod_that_runs() -> None:
             phase("vla-worker-0", "Failed", 60) + ended("vla-worker-0", "OOMKilled", 60),
             "OOMKilled",
         ),
+        (
+            phase("vla-worker-0", "Running", 60)
+            + ended("vla-worker-0", "CrashLoopBackOff", 60, "waiting_reason"),
+            "CrashLoopBackOff",
+        ),
+        (
+            phase("vla-worker-0", "Running", 60)
+            + ended("vla-worker-0", "Completed", 60)
+            + ended("vla-worker-0", "Error", 60),
+            "Error",
+        ),
+        (phase("vla-worker-0", "Running", 60) + ended("vla-worker-0", "Completed", 60), "Running"),
+        (
+            ended("vla-worker-0", "CrashLoopBackOff", 0, "waiting_reason")
+            + phase("vla-worker-0", "Running", 60),
+            "Running",
+        ),
         (ended("vla-worker-0", "OOMKilled", 60, "last_terminated_reason"), "Running"),
         (phase("vla-worker-1", "Failed", 60), "Running"),
     ],
-    ids=["done", "failed", "with its reason", "restarted", "another pod's"],
+    ids=[
+        "done",
+        "failed",
+        "with its reason",
+        "crashes again and again",
+        "one container failed",
+        "a helper is done",
+        "crashed before",
+        "restarted",
+        "another pod's",
+    ],
 )
 def test_the_last_word_on_it(more: str, status: str) -> None:
     assert pod(RUNS + info("vla-worker-0", "n3", 60) + more).status == status

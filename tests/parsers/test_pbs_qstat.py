@@ -21,11 +21,11 @@ Job Id: 71203.pbs-01.site.org
     exec_host = x3001c0s1b0n0/0*64+x3001c0s7b0n0/0*64
     exec_vnode = (x3001c0s1b0n0:ncpus=64:ngpus=4)+(x3001c0s7b0n0:ncpus=64:ngpus
 \t=4)
-    Output_Path = login-2.site.org:/home/ada/ft.o71203
+    Output_Path = login-2.site.org:/users/ada/ft.o71203
     Resource_List.walltime = 24:00:00
     run_count = 2
     stime = Wed Apr 22 16:44:10 2026
-    Variable_List = PBS_O_HOME=/home/ada,PBS_O_WORKDIR=/work/ada/ft,
+    Variable_List = PBS_O_HOME=/users/ada,PBS_O_WORKDIR=/scratch/ada/ft,
 \tPBS_O_QUEUE=medium
     comment = Job run at Wed Apr 22 at 16:44
 """
@@ -43,7 +43,7 @@ def test_a_job_that_runs() -> None:
     assert (job.disposition, job.scheduler, job.exit_code) == ("running", "pbs", None)
     assert job.nodes == ("x3001c0s1b0n0", "x3001c0s7b0n0")
     assert (job.gpus, job.limit_s, job.restarts) == (8, 86_400, 1)
-    assert (job.work_dir, job.std_out) == ("/work/ada/ft", "/home/ada/ft.o71203")
+    assert (job.work_dir, job.std_out) == ("/scratch/ada/ft", "/users/ada/ft.o71203")
     assert job.started_at == datetime(2026, 4, 22, 16, 44, 10, tzinfo=UTC)
     assert job.ended_at is None
 
@@ -94,13 +94,13 @@ def test_the_same_as_json() -> None:
     said = {
         "Job_Name": "ft", "job_state": "R", "exec_host": "n1/0*64+n2/0*64", "run_count": 1,
         "resources_used": {"walltime": "01:30:00"}, "Resource_List": {"ngpus": 8},
-        "Variable_List": {"PBS_O_WORKDIR": "/work/ada"}, "stime": "Wed Apr 22 16:44:10 2026",
+        "Variable_List": {"PBS_O_WORKDIR": "/scratch/ada"}, "stime": "Wed Apr 22 16:44:10 2026",
     }  # fmt: skip
     data = json.dumps({"timestamp": 1, "pbs_version": "2024.1", "Jobs": {"7.s": said}}, indent=4)
     job = one(data)
 
     assert pbs_qstat.recognise("jobs.json", data.encode())
-    assert (job.nodes, job.gpus, job.work_dir) == (("n1", "n2"), 8, "/work/ada")
+    assert (job.nodes, job.gpus, job.work_dir) == (("n1", "n2"), 8, "/scratch/ada")
 
 
 def test_what_it_cites_is_found_again() -> None:

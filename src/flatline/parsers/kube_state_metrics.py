@@ -42,6 +42,7 @@ _REASONS = (
     "kube_pod_container_status_waiting_reason",
     "kube_pod_status_reason",
 )
+DONE = "Completed"
 _TIMES = ("kube_pod_start_time", "kube_pod_completion_time")
 _CREATED = frozenset(("Job", "PyTorchJob", "MPIJob", "TFJob", "RayCluster", "JobSet"))
 """What is of a run by its own name; a ReplicaSet or a node is not."""
@@ -68,7 +69,8 @@ class _Seen:
     at: int = 0
     phase: tuple[int, str, int] = (-1, "", 0)
     """When it was so last, which, and in which line."""
-    reason: tuple[int, str, int] = (-1, "", 0)
+    reason: tuple[int, bool, str, int] = (-1, False, "", 0)
+    """The same of its containers; one that is done tells less than one that failed or waits."""
     times: dict[str, float] = field(default_factory=dict)
     ended: dict[str, tuple[int, float]] = field(default_factory=dict)
 
@@ -122,16 +124,18 @@ def _take(
     elif metric == "kube_pod_status_phase" and value == 1:
         seen.phase = max(seen.phase, (at, labels.get("phase", ""), line))
     elif metric in _REASONS and value == 1:
-        seen.reason = max(seen.reason, (at, labels.get("reason", ""), line))
+        why = labels.get("reason", "")
+        seen.reason = max(seen.reason, (at, why != DONE, why, line))
     elif metric in _TIMES:
         seen.times[metric] = value
 
 
 def _pod(seen: _Seen, source: str) -> Pod:
     at, phase, line = seen.phase
-    reason = seen.reason if seen.reason[0] >= at and seen.reason[1] else None
-    status = reason[1] if reason and phase != "Running" else phase
-    line = reason[2] if reason and status == reason[1] else line
+    told_at, _, reason, told_in = seen.reason
+    # phase Running is also that of a pod whose container failed and is started again and again
+    goes_on = phase == "Running" and reason == DONE
+    status, line = (reason, told_in) if reason and told_at >= at and not goes_on else (phase, line)
     started, ended = (_moment(seen.times.get(name)) for name in _TIMES)
     return Pod(
         seen.name,
