@@ -80,7 +80,9 @@ def by_uuid(tmp_path: Path, local: int, cards: int, rank: int = 6) -> Place:
     culprit = Place("n2", gpu=uuids[local], rank=6)
     found = Finding("B2", "failed", shows=(said,), implies=(), strength=0.9,
                     attribution="infrastructure", culprits=(culprit,))  # fmt: skip
-    return carded(facts, found).culprits[0]
+    told = carded(facts, found)
+    assert not any("started" in one.text for one in told.shows)  # how many is not known
+    return told.culprits[0]
 
 
 def test_the_index_of_a_card_that_is_known_by_its_uuid(tmp_path: Path) -> None:

@@ -145,7 +145,9 @@ def _as_started(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
     """The same by its number, where torchrun started as many ranks on each host as cards were read
     of it: each takes that of its number there."""
     host, answer = facts.on_host(place).host, read_last(facts)
-    agent = next((one for one in facts.exits if one.reporter == TORCHRUN), None)
+    told = [one for one in facts.exits if one.reporter == TORCHRUN]
+    own_first = sorted(told, key=lambda one: one.place.rank != place.rank)
+    agent = next(iter(own_first), None)
     if host is None or agent is None or answer is None or place.rank is None:
         return None
     cards = [row for row in answer.rows if row.place.gpu
@@ -159,7 +161,7 @@ def _as_started(facts: Facts, place: Place) -> tuple[str, str, Claim] | None:
     own = [row for row in cards if row.place.gpu in (str(local), place.gpu)]
     read = [answer.cite(row, "that card was read") for row in own[:1]]
     text = (
-        f"torchrun started {len(cards)} ranks on each host, as many as cards were read of {host}"
+        f"Rank {place.rank} is number {local} of torchrun's on {host}, of {len(cards)} cards read"
     )
     return host, str(local), claim(text, agent.cite, *read)
 
