@@ -118,6 +118,8 @@ def frame(file: str, function: str, code: str = "") -> Frame:
         ("FileNotFoundError", "Dataset 'd/coco.yaml' images not found", [], "data"),
         ("TypeError", "TrainingArguments.__init__() got an unexpected keyword argument 'x'",
          [frame(OWN + "train.py", "main", "TrainingArguments(x=1)")], "env"),
+        ("TypeError", "__new__() got an unexpected keyword argument 'antialiasing'",
+         [frame(OWN + "render.py", "render", "s = GaussianRasterizationSettings(")], "env"),
         ("TypeError", "__init__() got an unexpected keyword argument 'gpus'",
          [frame(OWN + "train.py", "main", "trainer = pl.Trainer(gpus=1)")], "env"),
         ("TypeError", "Accelerator.unwrap() got an unexpected keyword argument 'k'",

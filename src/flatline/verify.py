@@ -10,12 +10,12 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
-from flatline.collect import Request, collect
+from flatline.collect import Request, collect, read
 from flatline.collect.baseline import FOUND
 from flatline.collect.catalogue import catalogue
 from flatline.collect.files import Found, walk
@@ -63,9 +63,12 @@ class Target:
         server: str | None,
         asked_over: Window,
         origin: str = "",
+        of_server: Callable[[], Mapping[str, bytes]] | None = None,
     ) -> None:
+        """`of_server` asks the server once more for the records that it gave."""
         self.gaps: list[Gap] = []
         self.origin = origin
+        self._of_server = of_server
         self._server, self._asked_over = server, asked_over
         resolved = resolve(targets)
         found = walk(tuple(resolved.paths), self.gaps, origin)
@@ -104,10 +107,22 @@ class Target:
     def data(self, source: str) -> bytes:
         if source in self._fetched:
             return self._fetched[source]
+        if source.startswith(("http://", "https://")):
+            return self._served(source)
         file = self.file(source)
         if file.size > RECORD_BYTES:
             raise UsageError(f"{source!r} has {file.size} bytes, more than is read")
         return file.path.read_bytes()
+
+    def _served(self, source: str) -> bytes:
+        """Of the server that the caller names, wherever it is reached by now."""
+        if self._server is None or self._of_server is None:
+            raise UsageError("a server answered it: name it with --prometheus")
+        name = PurePosixPath(source).name
+        for told, data in self._of_server().items():
+            if PurePosixPath(told).name == name:
+                return data
+        raise UsageError(f"the server tells no {name} of this run")
 
     def numbers(self) -> Numbers:
         if self._numbers is None:
@@ -148,10 +163,11 @@ class Runs:
         self._request, self._document = request, document
         self._listed: Sequence[Evidence] = document.get("evidence") or ()
         over = asked_over(self._listed) if within is None else within
-        self.own = Target(request.targets, request.prometheus, over)
+        self.own = Target(request.targets, request.prometheus, over, of_server=self._served)
         self._other: Target | None = None
         self._compared: Comparison | None = None
         self._facts: Facts | None = None
+        self._of_server: Mapping[str, bytes] | None = None
 
     def of(self, source: str) -> Target:
         if not source.startswith(BASELINE):
@@ -179,6 +195,11 @@ class Runs:
             if self._compared is None:
                 raise UsageError("name the run that it was compared with: --baseline TARGET")
         return self._compared
+
+    def _served(self) -> Mapping[str, bytes]:
+        if self._of_server is None:  # a run whose pods are asked for has no record that names it
+            self._of_server = dict(read(replace(self._request, job=None)).fetched)
+        return self._of_server
 
     def facts(self) -> Facts:
         """The run, read anew: for what is computed from more than what is cited."""

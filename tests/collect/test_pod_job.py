@@ -31,7 +31,7 @@ def test_a_job_of_its_pods() -> None:
 
     assert job is not None
     assert (job.id, job.disposition, job.state, job.exit_code) == (
-        "bert", "failed", "OOMKilled", 137)  # fmt: skip
+        "bert", "out_of_memory", "OOMKilled", 137)  # fmt: skip
     assert (job.nodes, job.gpus, job.scheduler) == (("wk1", "wk2"), 16, "kubernetes")
     assert (job.started_at, job.ended_at) == (BEGAN, BEGAN + timedelta(minutes=9))
 

@@ -148,3 +148,41 @@ def test_what_is_such_a_file(text: str, known: bool) -> None:
 def test_bad_input_is_told(text: str) -> None:
     with pytest.raises(FormatError):
         parsed(text)
+
+
+def ready(node: str, status: str, at: int) -> str:
+    return "".join(
+        f'kube_node_status_condition{{node="{node}",condition="Ready",status="{one}"}}'
+        f" {int(one == status)} {(BEGAN + at) * 1000}\n"
+        for one in ("true", "false", "unknown")
+    )
+
+
+def test_a_node_that_was_not_heard_of() -> None:
+    """From the first sample that says so to the first that says otherwise."""
+    told = parsed(
+        "".join(
+            ready("n3", "unknown" if 60 <= at < 180 else "true", at) for at in range(0, 300, 30)
+        )
+        + "".join(ready("n4", "false" if at > 200 else "true", at) for at in range(0, 300, 30))
+        + "".join(ready("n5", "true", at) for at in range(0, 300, 30))
+    )
+    events = {event.host: event for event in told.node_events}
+
+    assert set(events) == {"n3", "n4"}
+    assert events["n3"].states == ("NOT_RESPONDING",)
+    assert events["n3"].at == datetime.fromtimestamp(BEGAN + 60, UTC)
+    assert events["n3"].until == datetime.fromtimestamp(BEGAN + 180, UTC)
+    assert (events["n4"].states, events["n4"].until) == (("NOT_READY",), None)
+
+
+def test_a_node_that_is_told_of_no_more() -> None:
+    """Until where its samples end; one without times says what is, not since when."""
+    gone = "".join(ready("n3", "unknown", at) for at in range(0, 300, 30))
+    told = parsed(gone + ready("n4", "true", 4_000))
+    (event,) = told.node_events
+    assert event.until == datetime.fromtimestamp(BEGAN + 270, UTC)
+
+    (now,) = parsed('kube_node_status_condition{node="n3",condition="Ready",status="unknown"} 1\n'
+                    ).node_events  # fmt: skip
+    assert (now.host, now.at, now.until) == ("n3", None, None)

@@ -25,8 +25,9 @@ from flatline.collect.files import BINARY, Found, OnProgress, told_in_lines, wal
 from flatline.collect.foreign import of_other_jobs
 from flatline.collect.held import seen_alive
 from flatline.collect.histories import last_of_each, not_beside_a_log
+from flatline.collect.line_reader import LineReader
 from flatline.collect.live import resolve
-from flatline.collect.logs import TEXT_CHARS, Setting
+from flatline.collect.logs import Setting
 from flatline.collect.masking import masked
 from flatline.collect.merging import Records_, merge
 from flatline.collect.numbered import numbered
@@ -35,6 +36,7 @@ from flatline.collect.of_job import in_its_time, meant, of_job
 from flatline.collect.parent import Span, lay_before, to_be_read
 from flatline.collect.placing import placed
 from flatline.collect.pod_job import assigned, nodes_of_its_pods
+from flatline.collect.pods_on_server import pods_asked
 from flatline.collect.pool import Task, read_all
 from flatline.collect.runs import attempts, choose, how_a_try_ended, how_it_ended
 from flatline.collect.sharing import hold, shared
@@ -55,12 +57,11 @@ from flatline.collect.zone import (
 from flatline.errors import FormatError, ManyJobs, SourceError
 from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts, FileRead
 from flatline.logs.labels import NamePlace, place_of_name
-from flatline.logs.reading import TextFile, clean, open_text, segments
 from flatline.model import Gap, Job, NodeEvent, Place, Records
 from flatline.model.dumps import Dump
 from flatline.parsers import record_formats
 from flatline.parsers.flight_recorder import parse_dump
-from flatline.redact import EXCERPT_FROM, excerpt, mask
+from flatline.redact import mask
 from flatline.sources import capsule
 from flatline.tracks import BASELINE
 
@@ -70,10 +71,6 @@ _ONE_JOB = "give the records of one job"
 DUMP_BYTES = 64 << 20
 ALIKE = 20
 """Gaps of one kind that are told one by one: a folder may hold a hundred thousand weights."""
-OPEN_FILES = 64
-"""Logs held open to be cited; a folder may hold thousands."""
-KEY_LINES = 60
-"""Lines before a quotation that are masked with it: an RSA key of 4096 bits has 52."""
 
 
 @dataclass(frozen=True)
@@ -138,15 +135,17 @@ def read(
     origin: str = "",
     zone: tzinfo = UTC,
     of_records: tzinfo | None = None,
+    of_pods: Sequence[tuple[str, bytes]] | None = None,
 ) -> Reading:
     """The same, before it is put together; `origin` stands before every source.  Times that state
-    no zone are of `zone`, of records `of_records`, unless the rest of the run tells another."""
+    no zone are of `zone`, of records `of_records`, unless the rest of the run tells another.
+    `of_pods` is what a server said of its pods, None as long as it was not asked."""
     request, sealed_name = _as_sealed(request, on_progress)
     resolved = resolve(request.targets, request.job)
-    request = replace(request, job=resolved.job)
     gaps, job_id, targets = [*resolved.gaps], resolved.job, tuple(resolved.paths)
+    request = replace(request, job=job_id)
     found = walk(targets, gaps, origin, on_progress) if targets else []
-    fetched = [(origin + name, data) for name, data in resolved.records]
+    fetched = [(origin + name, data) for name, data in (*resolved.records, *(of_pods or ()))]
     records, local = _records(found, fetched, gaps, given, of_records or zone)
     ids = {job.id for job in records.jobs}
     named = sealed_name or meant(targets, found, ids, job_id)
@@ -160,26 +159,29 @@ def read(
     logs = _logs([*found, *unsure], rows, gaps, on_progress, zone)
     found, logs = in_its_time(found, unsure, logs, rows, gaps)
     given_to = assigned(m for *_, events in logs for m in events.matches)
-    records = seen_alive(replace(records, addresses={**given_to, **records.addresses}), rows, logs,
-                         None if request.end else request.prometheus)  # fmt: skip
+    records = replace(records, addresses={**given_to, **records.addresses})
+    records = seen_alive(records, rows, logs, None if request.end else request.prometheus)
     held, numbers = _numbers(request, found, gaps, records, rows, logs, origin)
+    if of_pods is None and (told := pods_asked(numbers, rows, logs)) is not None:
+        within = replace(request, hosts=request.hosts or told[1])
+        return read(within, on_progress, given, origin, zone, of_records, told[:1])
     if zone is UTC and of_records is None:
         asked = None if request.start or request.end or origin else numbers.server
         if (told_zone := zone_of(found, rows, local, logs, numbers, asked)) is not None:
-            moved = read(request, on_progress, given, origin, *of_logs(rows, logs, told_zone))
+            as_told = of_logs(rows, logs, told_zone)
+            moved = read(request, on_progress, given, origin, *as_told, of_pods)
             moved.gaps.extend(told_by(told_zone, found, asked))
             return moved
-        if (zones := apart(found, rows, local, records.now, logs, numbers, asked)) is not None:
-            return read(request, on_progress, given, origin, zones[1], zones[0])
+        if (both := apart(found, rows, local, records.now, logs, numbers, asked)) is not None:
+            return read(request, on_progress, given, origin, both[1], both[0], of_pods)
     elif of_records is not None:
         gaps.append(Gap("time zone", f"records state none; their times are read as {of_records}"))
     ends = rows and (rows[-1].ended_at or records.now or rows[-1].scheduler != "kubernetes")
     if numbers.server and not (ends or request.end):
         gaps.append(ENDLESS)
-    gaps += hold(rows, [events for _, _, events in logs], numbers)
+    gaps += hold(rows, [e for *_, e in logs], numbers)
     dated(logs, numbers.window, when(rows, ()))
-    own = [events for file, _, events in logs if file.kind == LOG]
-    gaps += of_this_run(own, rows, records.jobs)
+    gaps += of_this_run([e for file, _, e in logs if file.kind == LOG], rows, records.jobs)
     placed(logs, records.addresses,
            lambda: (*held, *(h for one in numbers.carried() for h in one.hosts)))  # fmt: skip
     _unread(found, gaps)
@@ -457,44 +459,3 @@ def _file_read(file: Found, setting: Setting, events: LogEvents) -> FileRead:
 def _of_nodes(records: Records_, rows: Sequence[Job]) -> list[NodeEvent]:
     nodes = {node for job in rows for node in job.nodes}
     return [masked(e) for e in records.node_events if not nodes or e.host in nodes]
-
-
-class LineReader:
-    """Reads a cited line again, when it is needed; "" and a gap where its file is gone by then."""
-
-    def __init__(self, found: Sequence[Found], gaps: list[Gap]) -> None:
-        self._paths = {file.source: file.path for file in found}
-        self._open: dict[str, TextFile] = {}
-        self._gaps = gaps
-
-    def __call__(self, source: str, line: int) -> str:
-        file = self._file(source)
-        return "" if file is None else excerpt(file.line(line) or "", TEXT_CHARS).strip()
-
-    def lines(
-        self, source: str, first: int, count: int, chars: int = TEXT_CHARS
-    ) -> tuple[str, ...]:
-        """Lines with their indentation; of one drawn over itself, what was left standing.  They
-        are masked together with those before them: a key may span many."""
-        file = self._file(source)
-        if file is None or first < 1:
-            return ()
-        begin = max(first - KEY_LINES, 1)
-        raw = file.window(begin, first + count - begin)
-        cut = [clean(segments(line)[-1])[: EXCERPT_FROM * chars] for _, line in raw]
-        return tuple(line[:chars] for line in mask("\n".join(cut)).split("\n"))[first - begin :]
-
-    def _file(self, source: str) -> TextFile | None:
-        path = self._paths.get(source)
-        if path is None:
-            return None
-        file = self._open.get(source)
-        if file is None:
-            if len(self._open) >= OPEN_FILES:
-                self._open.pop(next(iter(self._open))).close()
-            try:
-                file = self._open[source] = open_text(path, source)
-            except SourceError as fault:
-                del self._paths[source]
-                self._gaps.append(masked(Gap(LOG, f"gone while it was read: {fault}", source)))
-        return file

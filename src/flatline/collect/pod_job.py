@@ -14,8 +14,9 @@ from flatline.model import Disposition, Job, Match, Pod
 from flatline.parsers._slurm import named_once
 
 _ENDS: dict[Disposition, frozenset[str]] = {
+    "out_of_memory": frozenset(("OOMKilled",)),
     "failed": frozenset(
-        ("Error", "Failed", "OOMKilled", "CrashLoopBackOff", "ContainerCannotRun", "StartError",
+        ("Error", "Failed", "CrashLoopBackOff", "ContainerCannotRun", "StartError",
          "RunContainerError", "DeadlineExceeded", "Evicted", "NodeLost", "NodeAffinity",
          "UnexpectedAdmissionError")
     ),
@@ -23,6 +24,10 @@ _ENDS: dict[Disposition, frozenset[str]] = {
     "completed": frozenset(("Completed", "Succeeded")),
 }  # fmt: skip
 """Phases and reasons that `kubectl get pods` shows (kubernetes/kubernetes pkg/printers)."""
+_BADLY = ("failed", "out_of_memory")
+_VAGUE = ("Error", "Failed")
+"""What is said of a pod that failed where nothing tells why, so of the others of one that was
+evicted."""
 _STEM = re.compile(
     r"(?P<stem>[a-z0-9.-]{1,200}?)-(?:(?:gpu-?)?workers?|master|launcher|head|chief|ps|trainers?"
     r"|nodes?|replicas?|servers?|tasks?|ranks?)(?:-.{1,60})?$"
@@ -50,8 +55,8 @@ def nodes_of_its_pods(
     """The nodes of all pods of the job whose pods a run's lines or files name, where its ranks, as
     many as it says or NCCL's largest communicator has, fill them."""
     heard = {match.cite.place.host for match in matches} | {*files}
-    jobs = {_stem(name) for name in heard if name and name in nodes}
-    held = dict.fromkeys(node for pod, node in nodes.items() if _stem(pod) in jobs)
+    jobs = {stem(name) for name in heard if name and name in nodes}
+    held = dict.fromkeys(node for pod, node in nodes.items() if stem(pod) in jobs)
     sizes = (m.groups.get(key, "") for m in matches for key in ("world_size", "comm_size"))
     world = max((int(size) for size in sizes if size.isdecimal()), default=0)
     each, left = divmod(world, len(held) or 1)
@@ -65,15 +70,16 @@ def job_of(pods: Sequence[Pod]) -> Job | None:
     So is one that failed where another of its name but for what is drawn did not: a Job starts a
     pod anew under another name."""
     told = list({pod.name: pod for pod in sorted(pods, key=_tells)}.values())
-    names = {pod.job or _stem(pod.name) for pod in told}
+    names = {pod.job or stem(pod.name) for pod in told}
     ends = {_disposition(pod) for pod in told}
     disposition: Disposition | None = next((one for one in _ENDS if one in ends), None)
     if len(names) != 1 or None in ends or disposition is None or {"running"} < ends:
         return None
-    tries = {(_DRAWN.sub("", pod.name), _disposition(pod)) for pod in told}
+    tries = {(_DRAWN.sub("", pod.name), _disposition(pod) in _BADLY) for pod in told}
     if len(tries) > len({name for name, _ in tries}):
         return None
-    first = next(pod for pod in told if _disposition(pod) == disposition)
+    such = [pod for pod in told if _disposition(pod) == disposition]
+    first = next((pod for pod in such if pod.status not in _VAGUE), such[0])
     ended = [pod.ended_at for pod in told if pod.ended_at]
     gpus = [pod.gpus for pod in told if pod.gpus]
     return Job(
@@ -100,6 +106,6 @@ def _tells(pod: Pod) -> int:
     return sum(part is not None for part in (pod.job, pod.started_at, pod.ended_at, pod.gpus))
 
 
-def _stem(name: str) -> str:
+def stem(name: str) -> str:
     found = _STEM.match(name) or _NUMBERED.match(name)
     return found["stem"] if found else name

@@ -16,8 +16,8 @@ from contextlib import suppress
 from dataclasses import dataclass
 from math import prod
 
-from flatline.collect import KEY_LINES
 from flatline.collect.files import Found
+from flatline.collect.line_reader import KEY_LINES
 from flatline.errors import SourceError, UsageError
 from flatline.logs.reading import TextFile, clean, open_text, plain, segments
 from flatline.redact import mask

@@ -81,7 +81,9 @@ def judge(facts: Facts) -> Judgement:
     first = found.first
     kind = found.fault_class
     places = found.places
-    where = name_places(places) or "A process"
+    where = name_places(places)
+    if not any(place.rank is not None or place.task is not None for place in places):
+        where = f"a process on {where.partition(' ')[2]}" if where else "a process"
     gone = first.gone.rstrip(".") if kind == "kill-unknown" else ""
     shows = [claim(gone or f"{where[:1].upper()}{where[1:]} ended by {first.how}",
                    *found.cites[:6])]  # fmt: skip

@@ -231,7 +231,7 @@ _CALL = re.compile(
 _LIBRARY_CALL = re.compile(
     r"\b(?:(?:Seq2Seq)?TrainingArguments|(?:Seq2Seq|SFT|DPO|PPO|GRPO|KTO|ORPO|Reward)?Trainer|"
     r"(?:SFT|DPO|PPO|GRPO|KTO|ORPO|Lora|BitsAndBytes)Config|Accelerator|ModelCheckpoint|"
-    r"_run_hydra|DistributedDataParallel|FullyShardedDataParallel|DataLoader|FastLanguageModel)\b|"
+    r"_run_hydra|\w+DataParallel|DataLoader|FastLanguageModel|GaussianRasterizationSettings)\b|"
     r"\b(?:pl|L|lightning|torch|tf|keras|nn|F|optim|np|pd|jax|jnp|optax|flax|datasets|accelerate|"
     r"transformers|wandb|sns|plt|dist|deepspeed|OmegaConf)\.\w[\w.]*\(|@hydra\.main\("
 )

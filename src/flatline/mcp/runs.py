@@ -16,9 +16,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from flatline.collect import LineReader, Request, collect, own
+from flatline.collect import Request, collect, own
 from flatline.collect.asking import Own
 from flatline.collect.files import Found, walk
+from flatline.collect.line_reader import LineReader
 from flatline.collect.searching import Searched, search
 from flatline.collect.stores import Question, Reply, ask
 from flatline.diagnose import diagnose

@@ -11,6 +11,10 @@ reasons of `kube_pod_container_status_terminated_reason`, `_waiting_reason` and
 bear Unix times.  Restarted containers say so by `_last_terminated_reason`, which is of the one
 before and no status.
 
+`kube_node_status_condition` of Ready: a node whose status is unknown was not heard of for the
+controller's grace period (40 or 50 s), so it does not respond; one that says itself that it is
+not ready still does.
+
 Source: kubernetes/kube-state-metrics docs/metrics/workload/pod-metrics.md,
 docs/metrics/cluster/node-metrics.md (v2); kubernetes pkg/printers (printPod).
 """
@@ -23,7 +27,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from flatline.errors import FormatError
-from flatline.model import Place, Pod, RecordCite, Records, Scalar
+from flatline.model import NodeEvent, Place, Pod, RecordCite, Records, Scalar
 from flatline.parsers._rows import decoded
 from flatline.parsers._slurm import named_once
 
@@ -35,16 +39,21 @@ _SAMPLE = re.compile(
 _LABEL = re.compile(r'([a-z_]{1,60})="((?:[^"\\]|\\.){0,400})"')
 _POINTER = re.compile(r"line (\d{1,9})")
 _HEAD_LINES = 200
-_STALE_MS = 300_000
+STALE_MS = 300_000
 """A pod that is no longer told of was deleted: Prometheus looks back so far."""
+INFO = "kube_pod_info"
 _REASONS = (
     "kube_pod_container_status_terminated_reason",
     "kube_pod_container_status_waiting_reason",
     "kube_pod_status_reason",
 )
 DONE = "Completed"
+_PHASE = "kube_pod_status_phase"
 _TIMES = ("kube_pod_start_time", "kube_pod_completion_time")
-_CREATED = frozenset(("Job", "PyTorchJob", "MPIJob", "TFJob", "RayCluster", "JobSet"))
+CONDITION = "kube_node_status_condition"
+METRICS = (INFO, _PHASE, *_REASONS, *_TIMES)
+"""What is read of a pod."""
+CREATED = frozenset(("Job", "PyTorchJob", "MPIJob", "TFJob", "RayCluster", "JobSet"))
 """What is of a run by its own name; a ReplicaSet or a node is not."""
 
 
@@ -75,9 +84,31 @@ class _Seen:
     ended: dict[str, tuple[int, float]] = field(default_factory=dict)
 
 
+@dataclass(slots=True)
+class _Node:
+    """Samples of its condition: when, in which line, and its state; "" is ready."""
+
+    told: list[tuple[int, int, str]] = field(default_factory=list)
+
+    def events(self, host: str, latest: int, source: str) -> Iterator[NodeEvent]:
+        """From the first sample of a state to the first of another, or to where they end."""
+        began: tuple[int, int, str] | None = None
+        before = 0
+        for one in sorted(self.told):
+            if began is not None and (one[2] != began[2] or one[0] > before + STALE_MS):
+                yield _event(host, began, min(one[0], before + STALE_MS), source)
+                began = None
+            if began is None and one[2]:
+                began = one
+            before = one[0]
+        if began is not None:
+            yield _event(host, began, before if before < latest - STALE_MS else None, source)
+
+
 def parse(data: bytes, source: str) -> Records:
     """Raises `FormatError` where it holds no sample of a pod or a node."""
     pods: dict[tuple[str, str], _Seen] = {}
+    nodes: dict[str, _Node] = {}
     latest = 0
     told = False
     for line, metric, labels, value, at in _samples(decoded(data)):
@@ -85,15 +116,21 @@ def parse(data: bytes, source: str) -> Records:
         if (pod := labels.get("pod")) is not None:
             seen = pods.setdefault((labels.get("namespace", ""), pod), _Seen(pod))
             _take(seen, line, metric, labels, value, at)
+        elif metric == CONDITION and labels.get("condition") == "Ready" and "node" in labels:
+            state = _state(labels.get("status", ""), value)
+            if state is not None:
+                nodes.setdefault(labels["node"], _Node()).told.append((at, line, state))
     if not told:
         raise FormatError("no sample of kube-state-metrics")
-    shown = [one for one in pods.values() if one.line and one.at >= latest - _STALE_MS]
+    shown = [one for one in pods.values() if one.line and one.at >= latest - STALE_MS]
     names = [(key, one.node) for one in shown for key in (one.name, one.address)]
     return Records(
         pods=tuple(_pod(one, source) for one in shown if one.phase[1]),
+        node_events=tuple(e for host, one in nodes.items()
+                          for e in one.events(host, latest, source)),
         addresses=named_once((key, node) for key, node in names if key and node),
         now=_moment(latest / 1000),
-    )
+    )  # fmt: skip
 
 
 def _samples(text: str) -> Iterator[tuple[int, str, Mapping[str, str], float, int]]:
@@ -115,19 +152,40 @@ def _samples(text: str) -> Iterator[tuple[int, str, Mapping[str, str], float, in
 def _take(
     seen: _Seen, line: int, metric: str, labels: Mapping[str, str], value: float, at: int
 ) -> None:
-    if metric == "kube_pod_info":
+    if metric == INFO:
         seen.node = labels.get("node") or seen.node
         seen.address = labels.get("pod_ip") or seen.address
-        if labels.get("created_by_kind") in _CREATED:
+        if labels.get("created_by_kind") in CREATED:
             seen.job = labels.get("created_by_name") or seen.job
         seen.line, seen.at = line, max(seen.at, at)
-    elif metric == "kube_pod_status_phase" and value == 1:
+    elif metric == _PHASE and value == 1:
         seen.phase = max(seen.phase, (at, labels.get("phase", ""), line))
     elif metric in _REASONS and value == 1:
         why = labels.get("reason", "")
         seen.reason = max(seen.reason, (at, why != DONE, why, line))
     elif metric in _TIMES:
         seen.times[metric] = value
+
+
+def _state(status: str, value: float) -> str | None:
+    """Each moment has three samples, of which one is 1; that of `true` tells nothing by being 0
+    that the others do not."""
+    if value != 1:
+        return None
+    return {"true": "", "false": "NOT_READY", "unknown": "NOT_RESPONDING"}.get(status)
+
+
+def _event(host: str, began: tuple[int, int, str], until: int | None, source: str) -> NodeEvent:
+    at, line, state = began
+    text = f"node={host} Ready={'unknown' if state == 'NOT_RESPONDING' else 'false'}"
+    return NodeEvent(
+        host,
+        (state,),
+        None,
+        RecordCite(source, f"line {line}", "1", text, Place(host=host), _moment(at / 1000)),
+        _moment(at / 1000),
+        None if until is None else _moment(until / 1000),
+    )
 
 
 def _pod(seen: _Seen, source: str) -> Pod:
