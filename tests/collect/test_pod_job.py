@@ -142,3 +142,21 @@ def test_the_nodes_of_all_pods_of_its_job(own: str, world: str, held: tuple[str,
     nodes = {f"llm-worker-{n}": f"wk{n}" for n in range(4)} | {"eval-worker-0": "wk9"}
 
     assert nodes_of_its_pods(nodes, [said(1, comm_size=world)], [own, "train"]) == held
+
+
+@pytest.mark.parametrize(
+    ("one", "disposition"),
+    [
+        (pod("sum-raycluster-x7k2p-worker-a-zz9qq", "Running", job="sum"), "unknown"),
+        (pod("raycluster-x7-head-bb2qq", "Running", outlives=True), "unknown"),
+        (pod("sum-raycluster-x7k2p-worker-a-zz9qq", "OOMKilled"), "out_of_memory"),
+        (pod("sum-worker-0", "Running"), "running"),
+    ],
+    ids=["of a RayJob", "of its kind", "that was killed", "of another operator"],
+)
+def test_a_ray_cluster_runs_on(one: Pod, disposition: str) -> None:
+    """When what it was asked to do is over."""
+    job = job_of([one])
+
+    assert job is not None
+    assert job.disposition == disposition

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -88,6 +89,54 @@ def test_reported_of_the_slow_time_alone(tmp_path: Path) -> None:
 def test_what_explains_no_slow_time(tmp_path: Path, reports: dict[int, str]) -> None:
     """A rank that is always so, now this and now that, by too little, or later on."""
     assert judged(tmp_path, reports).code != "D3"
+
+
+LISTED = "^^^^ Bottom 3 Ranks with lowest  Etpt (TF): {:.2f}TF/{}, 425.47TF/2, 425.67TF/4\n"
+
+
+def a_tenth_slower(folder: Path, power: dict[tuple[int, int], float]) -> Verdict:
+    """Rank 9 of 16 on two hosts; each card's `power` in the slow half, of 700 W before."""
+    began = 1_772_611_200
+    lines, rows, at = ["world_size: 16\n"], [], float(began)
+    for n in range(1, 601):
+        at += 2.0 if n <= 300 else 2.4
+        stamp = f"{datetime.fromtimestamp(at, UTC):%Y-%m-%d %H:%M:%S}"
+        lines.append(f"{stamp} step {n}/600 loss {4 - n / 300:.4f}\n")
+        if n % 40 == 0:
+            lines.append(LISTED.format(424 * (0.84 if n > 300 else 0.975), 9))
+    for second in range(0, int(at) - began, 30):
+        for host in range(2):
+            for gpu in range(8):
+                watts = 700.0 if second <= 600 else power.get((host, gpu), 650.0)
+                rows.append(f'DCGM_FI_DEV_POWER_USAGE{{Hostname="n{host}",gpu="{gpu}"}}'
+                            f" {watts + (second + gpu) % 3} {began + second}000")  # fmt: skip
+    (folder / "train.log").write_text("".join(lines))
+    (folder / "sacct.psv").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList|AllocTRES\n"
+        "44|gpt|RUNNING|0:0|2026-03-04T08:00:00|Unknown|2|n[0-1]|gres/gpu=16,node=2\n"
+    )
+    (folder / "metrics.prom").write_text("\n".join(rows) + "\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize(
+    ("power", "named"),
+    [
+        ({(1, 1): 690.0}, ("n1", "1")),
+        ({(1, 2): 690.0}, (None, None)),  # rank 9 is the second of its host
+        ({(1, 1): 690.0, (0, 5): 691.0}, (None, None)),  # two
+        ({}, (None, None)),
+        ({(1, 1): 655.0}, (None, None)),  # too little
+    ],
+)
+def test_the_card_that_kept_its_power_up(
+    tmp_path: Path, power: dict[tuple[int, int], float], named: tuple[str | None, str | None]
+) -> None:
+    """The others draw less, for they wait; which host the rank runs on nothing else tells."""
+    verdict = a_tenth_slower(tmp_path, power)
+
+    assert verdict.code == "D3"
+    assert [(place.rank, place.host, place.gpu) for place in verdict.culprits] == [(9, *named)]
 
 
 NEXT = "^^^^ Bottom 3 Ranks with lowest  Etpt(TF): {:.2f}/{}, {:.2f}/{}, 399.00/4,\n"

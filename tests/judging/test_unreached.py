@@ -485,7 +485,38 @@ def test_the_ranks_that_alone_did_not_say_that_they_went(tmp_path: Path) -> None
     verdict = judged(tmp_path, registered(12, set(range(8, 12))))
 
     assert verdict.code == "C1"
-    assert [place.rank for place in verdict.culprits] == [*range(8, 12)]
+    assert [place.host for place in verdict.culprits] == ["n3"]
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        "dist.py:41 rank {rank}/16 local_rank {local} on {host}: init_process_group(nccl) ...\n",
+        "{host}: | distributed init (rank {rank}): env://, gpu {local}\n",
+        "[{host}] setting up the process group, world size 16, rank={rank}\n",
+    ],
+)
+@pytest.mark.parametrize(("came", "hosts"), [(12, ["n3"]), (11, [])])
+def test_ranks_that_say_in_their_own_words_that_they_went(
+    tmp_path: Path, said: str, came: int, hosts: list[str]
+) -> None:
+    """All ranks of one host are missing, as many as the count lacks."""
+    logs = {}
+    for n in range(4):
+        host = f"n{n + 1}"
+        logs[host] = (
+            ""
+            if n == 2
+            else "".join(
+                said.format(rank=4 * n + local, local=local, host=host) for local in range(4)
+            )
+        )
+    logs["n1"] += f"[rank0]: {missing(came).replace('/4', '/16')}"
+    logs["n3"] = "staging the environment\n"
+    verdict = judged(tmp_path, logs)
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == hosts
 
 
 @pytest.mark.parametrize(

@@ -186,3 +186,11 @@ def test_a_node_that_is_told_of_no_more() -> None:
     (now,) = parsed('kube_node_status_condition{node="n3",condition="Ready",status="unknown"} 1\n'
                     ).node_events  # fmt: skip
     assert (now.host, now.at, now.until) == ("n3", None, None)
+
+
+@pytest.mark.parametrize(("kind", "outlives"), [("RayCluster", True), ("PyTorchJob", False)])
+def test_what_keeps_its_pods(kind: str, outlives: bool) -> None:
+    """A cluster is no job."""
+    one = pod(info("vla-worker-0", "n3", 0, kind) + phase("vla-worker-0", "Running", 0))
+
+    assert one.outlives == outlives

@@ -37,6 +37,9 @@ _NUMBERED = re.compile(r"(?P<stem>[a-z0-9.-]{1,200}?)(?:-\d{1,4}){1,3}(?:-[a-z0-
 _DRAWN = re.compile(r"-[bcdfghjklmnpqrstvwxz2456789]{5}$")
 """What Kubernetes ends a name with that it draws (apimachinery/pkg/util/rand)."""
 
+_OF_RAY = re.compile(r"(?:^|-)raycluster-.{1,200}-(?:head|worker)(?:-|$)")
+"""KubeRay's, as it names the cluster of a RayJob and those of its examples."""
+
 ASSIGNED = "kubernetes-assigned"
 MOST_EACH = 8
 """Ranks on a node: more, and the pods of some nodes are not told of.  Events are kept an hour."""
@@ -78,7 +81,9 @@ def job_of(pods: Sequence[Pod]) -> Job | None:
     tries = {(_DRAWN.sub("", pod.name), _disposition(pod) in _BADLY) for pod in told}
     if len(tries) > len({name for name, _ in tries}):
         return None
-    such = [pod for pod in told if _disposition(pod) == disposition]
+    if disposition == "running" and any(map(_outlives, told)):
+        disposition = "unknown"
+    such = [pod for pod in told if disposition == "unknown" or _disposition(pod) == disposition]
     first = next((pod for pod in such if pod.status not in _VAGUE), such[0])
     ended = [pod.ended_at for pod in told if pod.ended_at]
     gpus = [pod.gpus for pod in told if pod.gpus]
@@ -95,6 +100,11 @@ def job_of(pods: Sequence[Pod]) -> Job | None:
         gpus=sum(gpus) if len(gpus) == len(told) else None,
         scheduler="kubernetes",
     )
+
+
+def _outlives(pod: Pod) -> bool:
+    """A Ray cluster runs on when what it was asked to do is done."""
+    return pod.outlives or _OF_RAY.search(pod.name) is not None
 
 
 def _disposition(pod: Pod) -> Disposition | None:

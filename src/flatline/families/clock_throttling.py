@@ -275,7 +275,8 @@ def _finding(facts: Facts, fleet: _Fleet, slow: Sequence[_Slow]) -> Finding:
     earlier = any(times[0] <= began for times in fleet.gpus.busy.values())
     hosts = tuple(sorted({p.host for p in culprits if p.host}))
     pace, slower = slowdown(facts, began) if earlier else (None, None)
-    yardstick = "its peers" if worst.by_peers else "its own past"
+    past = "its own past" if len(slow) == 1 else "their own past"
+    yardstick = "its peers" if worst.by_peers else past
     strength = _strength(worst, fault_class)
     alike = {found.place for found in slow}.issuperset(_as_hot(fleet, slow))
     low = "ran at" if alike else "ran down to"

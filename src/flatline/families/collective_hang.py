@@ -37,7 +37,7 @@ from flatline.judging.addresses import carded
 from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.crashes import failures
 from flatline.judging.first_wait import never_met
-from flatline.judging.idle_power import apart
+from flatline.judging.idle_power import apart, none_worked
 from flatline.judging.left_waiting import COPIED, left_waiting
 from flatline.judging.odd_ending import odd_ending
 from flatline.judging.one_look import looked_once
@@ -152,6 +152,17 @@ HINT = 0.3
 FROZEN = 0.65
 """Silence of all ranks is most often a collective that never completes, but storage and data can
 hold them alike."""
+IDLED_MOST = 0.6
+"""What waits in a collective keeps its GPU busy: all of them idle, and it waits elsewhere, or is
+gone.  A cause of another kind goes first."""
+WHY_ONE = "Why that process did not come: its stack or its host's kernel log would tell."
+WHERE_ELSE = (
+    "Whether it waited for storage or for data, or had left: the stacks of the ranks would tell."
+)
+WHERE = (
+    "Whether it waited in a collective, for storage or for data: the stacks of the ranks or the"
+    " power of their GPUs at that time would tell."
+)
 REPORTED_WITHIN = timedelta(minutes=5)
 """What holds a run is reported after it held it: an NFS server after its retransmits (60 s and
 more with nfs(5)'s timeo and retrans), a blocked task after 120 s (hung_task_timeout_secs)."""
@@ -216,6 +227,7 @@ def _frozen(facts: Facts) -> Finding | None:
     odd = None if unpowered else by_stacks(facts) or odd_ending(facts)
     places = unpowered.places if unpowered else odd.places if odd else ()
     places, late = of_its_rank(facts, places)
+    idle = None if places or at is None or seen.at is None else none_worked(facts, seen.at, at)
     step = f" after step {facts.last_step}" if facts.last_step is not None else ""
     return Finding(
         code=CODE,
@@ -227,36 +239,29 @@ def _frozen(facts: Facts) -> Finding | None:
         ),
         attribution="unknown",
         strength=FROZEN_AND_IDLE if unpowered else FROZEN,
-        most=unpowered.most if unpowered else odd.most if odd else 1.0,
+        most=unpowered.most if unpowered else IDLED_MOST if idle else odd.most if odd else 1.0,
         shows=(
-            claim(
-                f"Progress came every {seen.interval_s:.1f} s, and then none for {seconds:.0f} s"
-                f" until {until}",
-                derived,
-                seen.last,
-                end,
-            ),
+            claim(f"Progress came every {seen.interval_s:.1f} s, and then none for"
+                  f" {seconds:.0f} s until {until}", derived, seen.last, end),
             *((unpowered.why,) if unpowered else ()),
             *((odd.why,) if odd and odd.why else ()),
+            *((claim("No GPU of the run worked meanwhile", idle),) if idle else ()),
             *late,
         ),
         implies=(claim("It stood still while it held its allocation.", seen.last, end),),
+        ended_run=idle is None,
+        severity="degraded" if idle else "fatal",
         culprits=places,
         scope="place" if places else "none",
         onset=seen.at,
         onset_step=facts.last_step,
         noticed=_noticed(seen.at, at),
         attempt=facts.last.n,
-        cannot_decide=(
-            *((COPIED,) if left else ()),
-            "Why that process did not come: its stack or its host's kernel log would tell."
-            if places
-            else "Whether it waited in a collective, for storage or for data: the stacks of the"
-            " ranks or the power of their GPUs at that time would tell.",
-        ),
+        cannot_decide=(*((COPIED,) if left else ()),
+                       WHY_ONE if places else WHERE_ELSE if idle else WHERE),
         actions=_actions(facts, Suspect(places, None, 0.0)),
         resubmit="unknown",
-    )
+    )  # fmt: skip
 
 
 def _until(facts: Facts, ended: bool, left: bool) -> str:

@@ -31,7 +31,7 @@ from __future__ import annotations
 from flatline.facts import Facts
 from flatline.judging.alone_raised import alone_raised
 from flatline.judging.claims import claim
-from flatline.judging.crashes import Failure
+from flatline.judging.crashes import Failure, failures
 from flatline.judging.leads import Lead, fix, lead, on_one_host, phase, raised, shows
 from flatline.judging.steering import leave_out
 from flatline.model import Action, Attribution, Cleared, Finding, Judgement, Resubmit
@@ -69,6 +69,8 @@ def judge(facts: Facts) -> Judgement:
         return _passed(facts)
     found, past = alone_raised(facts, on_one_host(facts, found))
     first = found.first
+    if _by_kernel(facts, first) and _never_launched(facts, first):
+        return None
     host = first.place.host or _of_its_own(found)
     one_host = _one_host_of_several(facts, host, found.scope)
     attribution: Attribution = "infrastructure" if one_host else first.attribution
@@ -106,6 +108,15 @@ def judge(facts: Facts) -> Judgement:
 
 def _by_kernel(facts: Facts, first: Failure) -> bool:
     return first.cite.source in facts.kernel_files
+
+
+def _never_launched(facts: Facts, first: Failure) -> bool:
+    """Whether the launcher or the container's runtime says that there was no program yet."""
+    return any(
+        f.family == "F4" and not f.started and f.attempt == first.attempt
+        and not _by_kernel(facts, f) and f.place.host in (None, first.place.host)
+        for f in failures(facts)
+    )  # fmt: skip
 
 
 def _open(facts: Facts, found: Lead, asked: str | None) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
@@ -73,7 +74,7 @@ def fell_behind(facts: Facts) -> Behind | None:
         rank
         for rank in {rank for r, _ in slow for rank in r.scores}
         if sum(_accounts(r, rank, p, just=just) for r, p in slow) >= OFTEN * len(slow)
-        and not any(_accounts(r, rank, slow[0][1]) for r in fast)
+        and not any(_was_so(r, rank, [r for r, _ in slow]) for r in fast)
     }
     if len(named) != 1:
         return None
@@ -151,6 +152,13 @@ def _accounts(report: _Report, rank: int, phase: Slow, *, just: bool = False) ->
     if found is None or found[0] > phase.part + ACCOUNTS:
         return False
     return not just or found[0] >= phase.part - ACCOUNTS
+
+
+def _was_so(report: _Report, rank: int, slow: Sequence[_Report]) -> bool:
+    """Whether the rank is nearer in it to where it was in the slow time than to the fastest."""
+    found = report.scores.get(rank)
+    low = [r.scores[rank][0] for r in slow if rank in r.scores]
+    return found is not None and bool(low) and found[0] < (1.0 + median(low)) / 2
 
 
 def _reports(facts: Facts) -> list[_Report]:

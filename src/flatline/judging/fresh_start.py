@@ -75,8 +75,8 @@ _GOES_ON_AT = re.compile(
 )
 """That it goes on and how far that before it came, in one: a number that counts, and a step."""
 _SAYS_IT_GOES_ON = re.compile(
-    r"(?i)\b(?:continu|resum)(?:e|es|ed|ing)\b(?: \w+){0,3} (?:from|at|with|after) [^\n]{0,40}"
-    r"\b(?:checkpoint|ckpt|iteration|step|there)\b"
+    r"(?i)\b(?:continu|resum)(?:e|es|ed|ing)\b(?: \w+){0,3} (?:from|at|with|after) "
+    r"(?:--(?:load|resume)\b|[^\n]{0,80}\b(?:checkpoints?|ckpts?|iteration|step|there)\b)"
 )
 _GOES_ON_WITH = re.compile(
     r"(?i)^[^\n]{0,40}?\b(?:continu|resum)(?:es|ed|ing|ation of) [\w./-]{1,80}"

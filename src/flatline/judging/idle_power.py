@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from math import isfinite
 from statistics import median
 
@@ -31,6 +32,8 @@ IDLE_PART, APART_PART = 0.75, 0.85
 generated clusters: no report was found that gives an idle and a waiting level of one card."""
 NO_KERNEL, NEARLY_ALL = 0.2, 0.4
 """The same of the time with a kernel running: what waits in a collective runs one all the time."""
+NOUGHT = 0.05
+"""A context that is made, and some exporters' rounding."""
 WORKED_PART = 0.8
 """Of the median GPU's power before: it had worked like the others."""
 AT_WORK_PART, FELL_PART = 0.85, 0.7
@@ -79,6 +82,16 @@ class Idle:
     that is no collective."""
     storage: Claim | None = None
     """That the something is storage, as the kernel of that one host counts its waits."""
+
+
+def none_worked(facts: Facts, since: datetime, until: datetime) -> QueryCite | None:
+    """The highest part of the time in which any GPU ran a kernel then, where that is nought."""
+    length_s = int((until - since).total_seconds()) - SETTLE_S
+    if length_s < LEAST_S or not facts.measured(BUSY):
+        return None
+    query = f"max_over_time({BUSY}[{length_s}s])"
+    most = usual(facts, query, until.timestamp(), "highest use of any GPU", "max({})")
+    return most if most is not None and most.value <= NOUGHT else None
 
 
 def idle(facts: Facts, until: float | None, since: float | None = None) -> Idle | None:

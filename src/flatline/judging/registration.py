@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from flatline.facts import Facts
+from flatline.facts import LOG, Facts
 from flatline.judging.claims import claim, name_places
 from flatline.judging.classing import with_frames
 from flatline.judging.crashes import failures
@@ -29,6 +29,10 @@ WAITED_S = 600.0
 """Processes of one job come within minutes of one another; the rendezvous is given up after half
 an hour (torch `default_pg_timeout`)."""
 LISTED_LINES = 16
+START_LINES = 5_000
+_RANK = r"\brank[ =:#]{0,2}(\d{1,6})\b"
+_GROUP = r"(?:init_process_group|process group|rendezvous|distributed init)\b"
+_GOES = re.compile(rf"(?i){_RANK}[^\n]{{0,120}}?\b{_GROUP}|\b{_GROUP}[^\n]{{0,80}}?{_RANK}")
 VAGUE = 0.3
 """A traceback whose end is cut off may be that of the wait."""
 _ENDED = ("timeout", "cancelled")
@@ -90,6 +94,21 @@ def never_came(facts: Facts) -> tuple[tuple[int, ...], tuple[Match, ...]]:
     if _came_further(facts) or any(m.signature.id == COMPLETE for m in facts.matches):
         return (), ()
     return tuple(sorted(set(range(min(worlds.pop(), MOST_RANKS))) - came)), said
+
+
+def said_to_go(facts: Facts, world: int) -> dict[int, LogCite]:
+    """The ranks that say in words of their own that they set up the process group, each with the
+    first line in which it does; none where a log is long enough to show more than a start."""
+    out: dict[int, LogCite] = {}
+    for read in facts.log_files(LOG):
+        if read.lines > START_LINES:
+            return {}
+        for n, text in enumerate(facts.lines(read.source, 1, read.lines), 1):
+            found = _GOES.search(text)
+            rank = int(found[1] or found[2]) if found is not None else world
+            if rank < world:
+                out.setdefault(rank, LogCite(read.source, n, text, Place(rank=rank)))
+    return out
 
 
 def waited_for(facts: Facts) -> Absent | None:

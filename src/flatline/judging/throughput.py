@@ -24,6 +24,7 @@ from flatline.judging.by_steps import MOST_SLACK, laid, spent
 from flatline.judging.by_work import laid_by_work
 from flatline.judging.claims import claim
 from flatline.judging.own_clock import own_clock
+from flatline.judging.rounded import far_apart
 from flatline.judging.timeline import Timeline, instant, timeline
 from flatline.model import Cite, Claim
 from flatline.series.phases import Phase, phases
@@ -259,7 +260,8 @@ def _of_log(facts: Facts) -> Pace | None:
     if found is not None:
         return replace(found, off_s=off_s, laid_by=by)
     saved = checkpoint_steps(facts)
-    reached = sorted({track.steps[i]: i for i in reversed(_kept(facts, track, at))}.values())
+    kept = sorted({track.steps[i]: i for i in reversed(_kept(facts, track, at))}.values())
+    reached = far_apart(kept, at, LEAST_POINTS)
     steps = [
         (b, (track.steps[b] - track.steps[a]) / (at[b] - at[a]))
         for a, b in pairwise(reached)

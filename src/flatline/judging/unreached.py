@@ -7,14 +7,14 @@ it was given up, or the ranks of all others said that they went there.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from flatline.errors import FormatError
 from flatline.facts import LOG, Facts
-from flatline.judging.claims import claim, name_places
+from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.named_logs import ELSEWHERE, host_of_log, hosts_with_logs, known_hosts
-from flatline.judging.registration import never_came
+from flatline.judging.registration import never_came, said_to_go
 from flatline.judging.still_trying import still_trying
 from flatline.judging.waiting import FEW_RATIO
 from flatline.logs.hostlists import expand
@@ -232,15 +232,36 @@ def _to_the_end(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
 def _unheard(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """The few ranks that alone did not say that they went there, where the count of those that
     came lacks as many."""
-    ranks, said = never_came(facts)
     missing = _missing(facts)
-    if missing is None or not ranks:
+    if missing is None:
         return (), None
     cite, came, world = missing
-    if world - came != len(ranks) or came != len(said) or not _few(len(ranks), world):
+    ranks, said = never_came(facts)
+    cites = [m.cite for m in said]
+    if not ranks:
+        going = said_to_go(facts, world)
+        ranks, cites = tuple(set(range(world)) - going.keys()), [*going.values()]
+    if world - came != len(ranks) or came != len(cites) or not _few(len(ranks), world):
         return (), None
-    places = tuple(facts.on_host(Place(rank=rank)) for rank in ranks)
-    return places, claim(f"{came} of {world} came, and the others said so of themselves", cite)
+    places = _whole_hosts(facts, sorted(ranks), world, cites)
+    text = f"{came} of {world} came, and the others than {name_places(places)} said so"
+    return places, claim(f"{text} of themselves", cite, *cites[:SHOWN])
+
+
+def _whole_hosts(
+    facts: Facts, ranks: Sequence[int], world: int, came: Sequence[LogCite]
+) -> tuple[Place, ...]:
+    """The hosts of these ranks where no other runs there, by what is known of the ranks or by
+    whose logs tell of none that `came`; otherwise the ranks."""
+    places = [facts.on_host(Place(rank=rank)) for rank in ranks]
+    others = {facts.on_host(Place(rank=rank)).host for rank in set(range(world)) - {*ranks}}
+    if all(place.host and place.host not in others for place in places):
+        return distinct(Place(host=place.host) for place in places)
+    logs = {host_of_log(facts, cite.source) for cite in came}
+    left = [host for host in facts.hosts if host not in logs]
+    if None not in logs and left and len(ranks) * len(facts.hosts) == len(left) * world:
+        return tuple(Place(host=host) for host in left)
+    return tuple(places)
 
 
 def _tried_until(

@@ -16,6 +16,7 @@ from flatline.judging.by_work import laid_by_work
 from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.gaps import alone_with_gaps
 from flatline.judging.heartbeats import declared_dead
+from flatline.judging.held_up import held_up
 from flatline.judging.idle_power import computing, idle
 from flatline.judging.lately import last_counted
 from flatline.judging.lone_worker import lone_card, lone_worker
@@ -258,8 +259,9 @@ def on_its_card(
     if alone is not None:
         card, shows = alone.place, (alone.shows,)
     idled = alone_with_gaps(facts, run) if run is not None else None
-    if idled is not None:
-        card, shows = idled[0], idled[1:]
+    kept = held_up(facts, run) if run is not None and idled is None and alone is None else None
+    if (told := idled or kept) is not None:
+        card, shows = told[0], told[1:]
     if not card.gpu and facts.window is not None:
         link = the_narrow(facts, *(moment.timestamp() for moment in facts.window))
         card, shows = (link[0], link[1:]) if link is not None else (card, shows)

@@ -227,7 +227,7 @@ class Job:
 class Pod:
     """A pod as Kubernetes shows it: `status` is its phase or the reason of its container's state,
     `job` the one its labels name, `gpus` what its containers ask for, `age_s` how long it had been
-    there at least."""
+    there at least; `outlives` that what made it is no job, and keeps it when a run is over."""
 
     name: str
     status: str
@@ -239,6 +239,7 @@ class Pod:
     exit_code: int | None = None
     gpus: int | None = None
     age_s: float | None = None
+    outlives: bool = False
 
 
 @dataclass(frozen=True, slots=True)

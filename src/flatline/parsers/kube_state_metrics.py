@@ -55,6 +55,8 @@ METRICS = (INFO, _PHASE, *_REASONS, *_TIMES)
 """What is read of a pod."""
 CREATED = frozenset(("Job", "PyTorchJob", "MPIJob", "TFJob", "RayCluster", "JobSet"))
 """What is of a run by its own name; a ReplicaSet or a node is not."""
+CLUSTER = "RayCluster"
+"""It is there until somebody takes it down, or the RayJob that made it is."""
 
 
 def recognise(name: str, head: bytes) -> bool:
@@ -74,6 +76,7 @@ class _Seen:
     node: str | None = None
     address: str | None = None
     job: str | None = None
+    outlives: bool = False
     line: int = 0
     at: int = 0
     phase: tuple[int, str, int] = (-1, "", 0)
@@ -157,6 +160,7 @@ def _take(
         seen.address = labels.get("pod_ip") or seen.address
         if labels.get("created_by_kind") in CREATED:
             seen.job = labels.get("created_by_name") or seen.job
+        seen.outlives |= labels.get("created_by_kind") == CLUSTER
         seen.line, seen.at = line, max(seen.at, at)
     elif metric == _PHASE and value == 1:
         seen.phase = max(seen.phase, (at, labels.get("phase", ""), line))
@@ -204,6 +208,7 @@ def _pod(seen: _Seen, source: str) -> Pod:
         job=seen.job,
         started_at=started,
         ended_at=ended,
+        outlives=seen.outlives,
     )  # fmt: skip
 
 
