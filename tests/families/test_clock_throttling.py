@@ -543,6 +543,22 @@ def test_a_card_that_rests_beside_a_run_that_slows(
     assert isinstance(judge(facts), Finding) == named
 
 
+@pytest.mark.parametrize(("used", "named"), [(99, True), (55, False)])
+def test_a_card_that_has_gaps_clocks_lower_of_itself(
+    tmp_path: Path, used: float, named: bool
+) -> None:
+    """Its process waits for data, and the others for it: they run the kernel that waits."""
+
+    def device(gpu: int, n: int) -> dict[str, float]:
+        slow = gpu == 9 and 60 < n < 120
+        own = {"clock": 1260.0, "util": used} if slow else {"clock": 1410.0, "util": 99}
+        return {**own, "sms": nan, "why": nan}
+
+    facts = _paced(tmp_path, device, 5400, lambda at: 2.2 if 1800 < at < 3600 else 2.0)
+
+    assert isinstance(judge(facts), Finding) == named
+
+
 def test_a_clock_that_is_read_in_parts_of_a_gpu(tmp_path: Path) -> None:
     """AMD's exporter counts clocks by an index of their own: their mean has no quantile over a
     range, but at each moment."""

@@ -66,6 +66,34 @@ def test_one_task_stopped_before_the_launch(tmp_path: Path) -> None:
     assert found.confidence < 0.8
 
 
+def in_own_logs(folder: Path, lines: Callable[[int], list[str]]) -> Verdict:
+    """Each node's task with a log of its own, and the batch script's beside them."""
+    for n in range(NODES):
+        text = "".join(line.format(n=n, t=f"22:14:{n:02d}") + "\n" for line in lines(n))
+        (folder / f"node-q{n}.log").write_text(text)
+    return verdict(folder, lambda n: [])
+
+
+def test_one_whose_own_log_ends_before_the_launch(tmp_path: Path) -> None:
+    found = in_own_logs(tmp_path, said)
+
+    assert (found.code, [str(place) for place in found.culprits]) == ("C1", ["q5"])
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        lambda n: [BEGUN] if n % 2 else [BEGUN, LAUNCH, WARNS],
+        lambda n: ["{t} mounting"] if n == STUCK else [BEGUN, LAUNCH, WARNS],
+        lambda n: [BEGUN] if n == 0 else [BEGUN, LAUNCH, WARNS],
+        lambda n: [BEGUN, LAUNCH, WARNS],
+    ],
+    ids=["half of them", "it does something else", "the first", "none"],
+)
+def test_own_logs_that_tell_of_nobody(tmp_path: Path, lines: Callable[[int], list[str]]) -> None:
+    assert in_own_logs(tmp_path, lines).culprits == ()
+
+
 def test_its_launcher_says_nothing_as_the_others_do(tmp_path: Path) -> None:
     """It came to the same command, and stopped as that began."""
     found = verdict(tmp_path, lambda n: [BEGUN, LAUNCH] if n == STUCK else [BEGUN, LAUNCH, WARNS])

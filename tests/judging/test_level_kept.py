@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 from collections.abc import Callable
 from pathlib import Path
 
@@ -81,6 +82,28 @@ def test_a_late_resume_that_keeps_its_level(
     else:
         assert (told.code, told.confidence < 0.8) == (code, True)
         assert "kept the level" in str(told.cannot_decide)
+
+
+def rounded(lines: list[str], digits: int = 2) -> list[str]:
+    """With losses of so many digits behind the point."""
+    return [re.sub(r"(lm loss: )(\S+)", lambda m: f"{m[1]}{float(m[2]):.{digits}f}", line)
+            for line in lines]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        (rounded(resumed(24_000, level=2.02)), "G1"),
+        (rounded(resumed(24_000, level=2.02), 1), None),
+        (rounded(resumed(24_000, level=2.02, noise=0.004)), None),
+    ],
+    ids=["two digits", "one digit", "it stands"],
+)
+def test_losses_of_few_digits(tmp_path: Path, lines: list[str], code: str | None) -> None:
+    """Many of them are one number by rounding alone."""
+    found = verdict(tmp_path, lines)
+
+    assert (found.code if found.code == "G1" else None) == code
 
 
 def neox(rate: str = "1.500E-04", skipped: int = 0, **more: float) -> list[str]:

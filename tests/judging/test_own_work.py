@@ -256,3 +256,25 @@ def test_ranks_that_are_no_slow_host(
     tmp_path: Path, head: tuple[str, ...], own: Own, parts: str
 ) -> None:
     assert of_hosts(tmp_path, head, own, parts).code != "D3"
+
+
+def test_each_host_of_many_writes_a_file_of_its_ranks(tmp_path: Path) -> None:
+    """Rank 27 of 64 waits for its data since the middle, and both passes take 2.5 s."""
+    began = datetime(2026, 3, 4, 8, tzinfo=UTC)
+    steps, files = list[str](), {host: list[str]() for host in range(8)}
+    for step in range(STEPS):
+        late = 3.2 if step >= STEPS // 2 else 0.05
+        at = (began + timedelta(seconds=6 * step)).isoformat()
+        steps.append(f"{at} step={step} loss={8 - step * 0.1:.2f} step_time={2.6 + late:.3f}s")
+        for rank in range(64):
+            data = late if rank == 27 else 0.05
+            row = {"rank": rank, "step": step, "t_data": data, "t_fwd_bwd": 2.5,
+                   "t_sync_wait": 0.05 + late - data}  # fmt: skip
+            files[rank // 8].append(json.dumps(row))
+    (tmp_path / "train.log").write_text("\n".join(steps) + "\n")
+    for host, rows in files.items():
+        (tmp_path / f"timing_gpu{host:02d}.jsonl").write_text("\n".join(rows) + "\n")
+    found = verdict(tmp_path)
+
+    assert (found.code, [place.rank for place in found.culprits]) == ("D3", [27])
+    assert "5" in found.headline.rpartition("%")[0][-2:-1]  # of 5.8 s that a step takes then

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from flatline.collect import Request, collect
-from flatline.judging.printed_sizes import printed_balance, printed_sizes
+from flatline.diagnose import diagnose
+from flatline.judging.printed_sizes import printed_balance, printed_sizes, sized_track
 
 
 @pytest.mark.parametrize(
@@ -36,6 +37,29 @@ def test_sizes_of_several_words(
     found = {said: set(read) for said, _, read in printed_sizes(facts, track)}
     assert name in found
     assert values is None or found[name] == values
+
+
+def test_a_size_on_another_line_of_the_step(tmp_path: Path) -> None:
+    """Megatron-DeepSpeed prints three lines of a step; the length stands on the last of them."""
+    rows = [
+        text
+        for n in range(1, 401)
+        for text in (
+            f"steps: {n} loss: {3 - n / 900:.4f} iter time (s): {2 if n <= 200 else 4:.3f}"
+            f" samples/sec: {200 if n <= 200 else 100:.3f}",
+            f" iteration {n:8d}/ 4000 | consumed samples: {512 * n:12d} | elapsed time per"
+            f" iteration (ms): {2000.0 if n <= 200 else 4000.0} | lm loss: {3 - n / 900:.6E} |"
+            f" actual seqlen: {1024 if n <= 200 else 2048:5d} | number of nan iterations: 0 |",
+        )
+    ]
+    (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
+    facts = collect(Request((str(tmp_path),)))
+    (verdict, track) = diagnose(facts), facts.main_track(0)
+
+    assert track is not None
+    assert printed_sizes(facts, track) == []
+    assert [name for name, *_ in printed_sizes(facts, sized_track(facts, track))] == ["the seqlen"]
+    assert verdict.code == "D6"
 
 
 def test_a_count_that_goes_up_is_no_size(tmp_path: Path) -> None:

@@ -192,6 +192,24 @@ def test_behind_a_stamp_of_others(stamp: str) -> None:
 
 
 @pytest.mark.parametrize(
+    ("epoch", "read"),
+    [
+        ("Epoch 2/3 [2026-04-02 07:20:31]", True),
+        ("Epoch 2/3 07:20:31", True),
+        ("Epoch 2/3 [12]", False),
+        ("Epoch 2/3 of 2026-04-02", False),
+    ],
+)
+def test_before_a_stamp_of_others(epoch: str, read: bool) -> None:
+    """As a callback prints when an epoch begins."""
+    reader, found = reader_of(cast(LineFormat, keras)), []
+    for line in (epoch, "58/58 - 12s - loss: 1.5 - 12s/epoch - 206ms/step"):
+        found += [*reader.feed(line)]
+
+    assert [p.kind for p in found if isinstance(p, Progress)] == ["train" if read else "eval"]
+
+
+@pytest.mark.parametrize(
     "lead", ["trained on 2026-04-02 07:20:31 ", "58/58 ", "2026-04-02 ", "build 07:20:31 "]
 )
 def test_what_is_no_stamp_stays(lead: str) -> None:

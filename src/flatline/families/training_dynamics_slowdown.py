@@ -38,7 +38,7 @@ from flatline.judging.announced_sizes import announced
 from flatline.judging.claims import claim
 from flatline.judging.compiled_since import compiled_since
 from flatline.judging.follows import follows
-from flatline.judging.printed_sizes import printed_balance, printed_sizes
+from flatline.judging.printed_sizes import printed_balance, printed_sizes, sized_track
 from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, quiet
 from flatline.judging.throughput import (
     DROP,
@@ -157,14 +157,15 @@ def judge(facts: Facts) -> Judgement:
     later = [phase for phase in run.slow if phase.begins >= run.best.begins]
     if not later:
         return None
-    sized = [] if track is None else printed_sizes(facts, track)
+    prints = None if track is None else sized_track(facts, track)
+    sized = [] if prints is None else printed_sizes(facts, prints)
     # a balance is one, told twice
     tried = max(len(measured), int(balance is not None)) + _unlike(sized)
     moves = [move for signal in measured
              if (move := _move(facts, run, signal, tried)) is not None]  # fmt: skip
     if track is not None and balance is not None:
         moves += _logged(facts, run, track, balance, tried)
-    grown = [] if track is None else _grown(facts, run, track, sized, tried)
+    grown = [] if prints is None else _grown(facts, run, prints, sized, tried)
     blind = not any(facts.measured(signal) for one in NETWORK for signal in one.signals)
     system = quiet(facts, run, (*WATCHED, SOCKETS) if blind else WATCHED)
     calm = all_quiet(system, NETWORK if blind else ()) is True
@@ -262,8 +263,9 @@ def _more_a_step(facts: Facts) -> Finding | None:
     if not later:
         return None
     part = min(phase.part for phase in later)
-    sized = printed_sizes(facts, run.pace.track)
-    grown = [move for move in _grown(facts, run, run.pace.track, sized, _unlike(sized))
+    prints = sized_track(facts, run.pace.track)
+    sized = printed_sizes(facts, prints)
+    grown = [move for move in _grown(facts, run, prints, sized, _unlike(sized))
              if "batch" not in move.name
              or part < (1 - DROP) * move.values[0] / move.values[1]]  # fmt: skip
     if not grown:
@@ -293,7 +295,7 @@ def _fewer(rate: re.Pattern[str], move: _Move) -> bool:
 
 def _in_order(facts: Facts, run: Course) -> Judgement:
     """What steps without a clock show by themselves: the size that they print with their pace."""
-    track = run.pace.track
+    track = None if run.pace.track is None else sized_track(facts, run.pace.track)
     sized = [] if track is None else printed_sizes(facts, track)
     grown = [] if track is None else _grown(facts, run, track, sized, _unlike(sized))
     return _finding(facts, run, min(grown, key=lambda m: m.chance), ()) if grown else None

@@ -141,7 +141,7 @@ def as_rank(facts: Facts, place: Place) -> Place:
 def _is_rank(facts: Facts, place: Place) -> bool:
     """Whether every task of which a rank was printed has that rank's number, and one a number that
     a task which starts all ranks of a host cannot have, or this stands where the record of a step
-    with a task for each GPU lays it."""
+    with a task for each GPU lays it, or the one host has as many tasks as there are ranks."""
     told = [place for rank in facts.ranks for place in facts.places_of(rank)
             if place.rank is not None and place.task is not None]  # fmt: skip
     if any(place.rank != place.task for place in told):
@@ -149,6 +149,10 @@ def _is_rank(facts: Facts, place: Place) -> bool:
     if max((p.task or 0 for p in told), default=0) >= max(1, len(facts.hosts)):
         return True
     agents = any(event.reporter == TORCHRUN for event in facts.exits)
+    tasks = {e.place.task for e in facts.exits if e.place.task is not None}
+    world = facts.world_size or 0
+    if len(facts.hosts) == 1 and world > 1 and tasks == {*range(world)} and not agents:
+        return True
     laid = facts.on_host(Place(rank=place.task)).host
     return laid is not None and laid == place.host and not agents and (
         a_task_each(facts.jobs, facts.hosts))  # fmt: skip

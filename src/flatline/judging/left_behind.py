@@ -1,21 +1,23 @@
 """
 The task that stopped on its way to the launch that all others came to.
 
-Of tasks whose lines bear their numbers (`srun -l`), all but a few print the command that starts
-the ranks, or what their launcher says first; those few end with a line that all had printed before
-it.  The others wait at the rendezvous then, and say nothing of it until it times out.
+Of tasks whose lines bear their numbers (`srun -l`), or of which each node has a log, all but a few
+print the command that starts the ranks, or what their launcher says first; those few end with a
+line that all had printed before it.  The others wait at the rendezvous then, and say nothing of it
+until it times out.
 """
 
 from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from flatline.facts import LOG, Facts, FileRead
 from flatline.judging.claims import claim, name_places
 from flatline.judging.crashes import failures
+from flatline.judging.named_logs import host_of_log
 from flatline.judging.timeline import usual
 from flatline.judging.waiting import FEW_RATIO
 from flatline.model import Claim, Job, LogCite, Place
@@ -36,8 +38,8 @@ _LAUNCH = re.compile(
 _MET = re.compile(r"(?i)\bnccl (?:info|version)|\brccl\b|\binitialized\b|\binit complete\b")
 """What is printed only once the ranks have met."""
 
-Lines = Mapping[int, Mapping[str, tuple[int, str]]]
-"""By task the first line of each kind, with its number: lines that differ in numbers are alike."""
+Lines = Mapping[int, Mapping[str, LogCite]]
+"""By task the first line of each kind: lines that differ in numbers are alike."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,23 +59,47 @@ def left_behind(facts: Facts) -> LeftBehind | None:
         return None
     if job is None or failures(facts) or any(e.exit_code and not e.signal for e in facts.exits):
         return None
-    for read in facts.log_files(LOG):
-        by_task = _by_task(facts, read) if read.lines <= LINES else {}
+    logs = [read for read in facts.log_files(LOG) if read.lines <= LINES]
+    for by_task in (*(_by_task(facts, read) for read in logs), _by_log(facts, job, logs)):
         if len(by_task) < LEAST or set(by_task) != set(range(len(job.nodes))):
             continue
         behind, beyond = _behind(by_task)
         idle = _held_idle(facts, job) if behind else None
         if idle is not None:
-            return _shown(facts, job, read, by_task, (behind, beyond, idle))
+            return _shown(facts, job, by_task, (behind, beyond, idle))
     return None
 
 
 def _by_task(facts: Facts, read: FileRead) -> Lines:
-    out: dict[int, dict[str, tuple[int, str]]] = defaultdict(dict)
+    out: dict[int, dict[str, LogCite]] = defaultdict(dict)
     for n, text in enumerate(facts.lines(read.source, 1, read.lines), 1):
         if found := _OF_TASK.match(text):
-            out[int(found[1])].setdefault(_VARIES.sub("#", found[2]), (n, found[2]))
+            cite = LogCite(read.source, n, text)
+            out[int(found[1])].setdefault(_VARIES.sub("#", found[2]), cite)
     return out
+
+
+def _by_log(facts: Facts, job: Job, logs: Sequence[FileRead]) -> Lines:
+    """By the place of its node in the job, where of logs whose names differ in numbers alone each
+    node has one."""
+    series: dict[str, list[FileRead]] = defaultdict(list)
+    for read in logs:
+        series[re.sub(r"\d+", "#", read.source)].append(read)
+    for own in series.values():
+        hosts = [host_of_log(facts, read.source) for read in own]
+        if len(own) == len(job.nodes) and {*hosts} == {*job.nodes}:
+            return {
+                job.nodes.index(host or ""): _first_lines(facts, read)
+                for host, read in zip(hosts, own, strict=True)
+            }
+    return {}
+
+
+def _first_lines(facts: Facts, read: FileRead) -> dict[str, LogCite]:
+    said: dict[str, LogCite] = {}
+    for line, text in enumerate(facts.lines(read.source, 1, read.lines), 1):
+        said.setdefault(_VARIES.sub("#", text), LogCite(read.source, line, text))
+    return said
 
 
 def _behind(by_task: Lines) -> tuple[tuple[int, ...], str]:
@@ -94,7 +120,7 @@ def _behind(by_task: Lines) -> tuple[tuple[int, ...], str]:
 
 
 def _first(by_task: Lines, kind: str) -> int:
-    return min(said[kind][0] for said in by_task.values() if kind in said)
+    return min(said[kind].line for said in by_task.values() if kind in said)
 
 
 def _held_idle(facts: Facts, job: Job) -> Claim | None:
@@ -112,17 +138,18 @@ def _held_idle(facts: Facts, job: Job) -> Claim | None:
 
 
 def _shown(
-    facts: Facts, job: Job, read: FileRead, by_task: Lines,
-    told: tuple[tuple[int, ...], str, Claim],
-) -> LeftBehind:  # fmt: skip
+    facts: Facts, job: Job, by_task: Lines, told: tuple[tuple[int, ...], str, Claim]
+) -> LeftBehind:
     behind, beyond, idle = told
-    places = [facts.on_host(Place(task=task)) for task in behind]
+    labelled = len({cite.source for said in by_task.values() for cite in said.values()}) == 1
+    places = [facts.on_host(Place(task=task)) if labelled else Place(host=job.nodes[task])
+              for task in behind]  # fmt: skip
     named = tuple(place if place.host else replace(place, host=job.nodes[place.task or 0])
                   for place in places)  # fmt: skip
-    last = [max(by_task[task].values())[0] for task in behind[:SHOWN]]
-    launched = [said[beyond][0] for said in by_task.values() if beyond in said]
-    cites = [LogCite(read.source, n, facts.text(read.source, n))
-             for n in (*last, *launched[:SHOWN])]  # fmt: skip
+    last = [max(by_task[task].values(), key=lambda cite: cite.line) for task in behind[:SHOWN]]
+    launched = [said[beyond] for said in by_task.values() if beyond in said]
+    cites = [LogCite(one.source, one.line, facts.text(one.source, one.line))
+             for one in (*last, *launched[:SHOWN])]  # fmt: skip
     text = (
         f"Of {len(by_task)} tasks alone {name_places(named)} printed nothing more after what all"
         " had; the others came to their launch"

@@ -34,6 +34,8 @@ LATE_POINTS = 12
 """Fewer losses tell no fall, but do tell a level that a run went on at.  A judgement."""
 MOST_ALIKE = 0.25
 """Of the losses may be one and the same number: more is one that stands, however it is printed."""
+MOST_ROUNDED, VARIED, RARE = 0.5, 4, 0.02
+"""The same where so many numbers at least come each in more than a fiftieth of the steps."""
 _REWARD = re.compile(
     r"(?i)\b(?:[\w/]{0,40}(?:reward|return|ep_?re[tw]|(?<=critic/)score)s?"
     r"(?:[/_](?!(?:\w{1,40}_)?(?:std|max|min|var|len|clip|model|weights?|loss)(?![a-z]))"
@@ -81,9 +83,7 @@ def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
     losses = [track.loss[i] for i in span if track.has_loss[i]]
     norms = [track.grad_norm[i] for i in span if track.has_grad[i]]
     of_words = any("lm" in t.loss_name.lower() for t in facts.tracks if t.source == track.source)
-    if _knows_nothing(facts, (seen.head, seen.tail), of_words) or max(
-        Counter(losses).values()
-    ) > MOST_ALIKE * len(losses):
+    if _knows_nothing(facts, (seen.head, seen.tail), of_words) or _stands(losses):
         return None
     if trend(losses) > RISE_Z:
         return None
@@ -92,6 +92,13 @@ def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
     if not _settled(norms, LATE_POINTS) or max(norms) > SETTLED:
         return None
     return seen.points[0], seen.points[-1]
+
+
+def _stands(losses: Sequence[float]) -> bool:
+    """Whether most are one number; where few digits are printed, as 2.02, many are by rounding."""
+    often = sorted(Counter(losses).values())
+    some = sum(count > RARE * len(losses) for count in often)
+    return often[-1] > (MOST_ROUNDED if some >= VARIED else MOST_ALIKE) * len(losses)
 
 
 def _steps_taken(facts: Facts, track: Track) -> bool:
@@ -160,7 +167,7 @@ def policy_rewarded(facts: Facts) -> tuple[Point, Point] | None:
     span = track.of_attempt(facts.last.n)
     points = [i for i in span if track.has_loss[i]]
     norms = [track.grad_norm[i] for i in span if track.has_grad[i]]
-    if len(points) < SHAPE_POINTS or (norms and not _settled(norms)):
+    if len(points) < 2 * SAMPLED or (norms and not _settled(norms, 2 * SAMPLED)):
         return None
     sizes = [abs(track.loss[i]) for i in points]
     if not all(map(isfinite, sizes)):

@@ -36,8 +36,8 @@ OFTEN = 0.9
 STARTS = 8
 """Beginnings that are tried: a rank may have become slow in any of so many parts."""
 MOST_RANKS = 64
-LINES, CHUNK, LINE_CHARS, MOST_LOGS = 20_000, 500, 1_000, 8
-"""Of more logs each is a rank's, and there are enough of them to tell what is usual."""
+LINES, CHUNK, LINE_CHARS, MOST_LOGS = 20_000, 500, 1_000, 64
+"""A log for each host of a run, or for each rank: of more ranks enough tell what is usual."""
 LOOKED_AT = 1_000
 """Last lines of a log that show whether the others need to be read: a loop prints all the time."""
 _OWN = (
@@ -140,7 +140,7 @@ def own_work(facts: Facts) -> Slow | None:
 def _with_passes(rows: Rows) -> Rows:
     """With both passes as own work, where each rank told of them."""
     return [
-        {rank: replace(one, own_s=(one.own_s or 0.0) + (one.both_s or 0.0))
+        {rank: replace(one, own_s=(one.own_s or 0.0) + (one.both_s or 0.0), both_s=0.0)
          for rank, one in row.items()}
         for row in rows if all(one.both_s is not None for one in row.values())
     ]  # fmt: skip
@@ -170,8 +170,12 @@ def _slow_in(facts: Facts, ranks: Sequence[Place], rows: Rows, passes: bool) -> 
 
 def _step_s(facts: Facts) -> float:
     """How long a step takes, as far as it is known: not all that is in one need be told of."""
-    known = pace(facts)
-    return 1 / median(known.values) if known is not None and known.unit == "steps/s" else 0.0
+    known, track = pace(facts), facts.main_track(facts.last.n)
+    if known is not None and known.unit == "steps/s":
+        return 1 / median(known.values)
+    said = [] if track is None else [track.step_s[i] for i in track.of_attempt(facts.last.n)
+                                     if track.step_s[i] > 0]  # fmt: skip
+    return median(said) if said else 0.0
 
 
 def longest(facts: Facts) -> bool:
@@ -231,8 +235,8 @@ def _ratio(rows: Rows, late: Sequence[Place], others: Sequence[Place]) -> float:
 
 def _part(rows: Rows, late: Sequence[Place], others: Sequence[Place], step_s: float) -> float:
     usual = _own(rows, others)
-    length = median(max((one.own_s or 0.0) + (one.wait_s or 0.0) for one in row.values())
-                    for row in rows)  # fmt: skip
+    length = median(max((one.own_s or 0.0) + (one.both_s or 0.0) + (one.wait_s or 0.0)
+                        for one in row.values()) for row in rows)  # fmt: skip
     length = max(length, step_s)
     return (_own(rows, late) - usual) / length if length > 0 else 0.0
 

@@ -88,8 +88,15 @@ def printed_sizes(facts: Facts, track: Track) -> list[tuple[str, list[int], list
     ]
 
 
+def sized_track(facts: Facts, track: Track) -> Track:
+    """The track of the same log whose lines print a size that changes, where those of `track` do
+    not: a loop may print several lines of a step."""
+    beside = (t for t in facts.tracks if t.source == track.source and t is not track)
+    return next((one for one in (track, *beside) if printed_sizes(facts, one)), track)
+
+
 def resized(facts: Facts) -> str | None:
     """A size that the steps print and that grew: longer steps have more to do then."""
     track = facts.main_track(facts.last.n)
-    sized = [] if track is None else printed_sizes(facts, track)
+    sized = [] if track is None else printed_sizes(facts, sized_track(facts, track))
     return next((name for name, _, values in sized if max(values) >= LARGER * values[0] > 0), None)

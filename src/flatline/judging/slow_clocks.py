@@ -11,6 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from math import isfinite
+from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.anchored import UNPROVEN
@@ -38,6 +39,10 @@ EXPLAINS = 0.8
 longer by more than the clock is lower.  The rest is what single readings of a clock are off by."""
 LEAST_HERTZ = 5e6
 """Clocks are set in steps of 15 MHz (NVML); peers that agree to the last digit differ by less."""
+BUSY = ("gpu_utilization_ratio", "gpu_engine_active_ratio")
+IDLES = 0.85
+"""Of the median GPU's time with a kernel: a slower card has one longer, not shorter, than those
+that wait for it, which run the kernel that waits.  A judgement."""
 HELD, HELD_MOST = 0.55, 0.7
 """Belief in a GPU that was held down all through the run, and the most: no time without it shows
 what it cost.  A judgement."""
@@ -80,10 +85,11 @@ def _with_the_run(facts: Facts, code: str) -> Finding | None:
 
 
 def _waited_for(facts: Facts, measured: Fleet, found: Aligned) -> Aligned | None:
-    """Without those beside whom others of their kind worked longer in the slow phases."""
+    """Without those beside whom others of their kind worked longer in the slow phases, or had a
+    kernel far longer: what idles clocks lower of itself."""
     sms = fleet(facts, measured.run, SMS)
     if sms is None:
-        return found
+        return _as_busy(facts, measured, found)
     from flatline.series.standing import medians  # what judges is imported without NumPy
 
     slow = [at for at, low in enumerate(measured.run.low(sms.cut)) if low]
@@ -99,6 +105,24 @@ def _waited_for(facts: Facts, measured: Fleet, found: Aligned) -> Aligned | None
         if own is None or not levels[own] < AS_LONG * max(others, default=0.0):
             kept.append(name)
     return replace(found, hosts=tuple(kept)) if kept else None
+
+
+def _as_busy(facts: Facts, measured: Fleet, found: Aligned) -> Aligned | None:
+    from flatline.series.standing import medians  # as in `_waited_for`
+
+    for signal in BUSY:
+        busy = fleet(facts, measured.run, signal)
+        slow = (
+            [] if busy is None else [n for n, low in enumerate(measured.run.low(busy.cut)) if low]
+        )
+        if busy is None or not slow:
+            continue
+        levels = medians(busy.values[:, slow]).tolist()
+        usual = median([level for level in levels if isfinite(level)] or [0.0])
+        idle = {str(place) for place, level in zip(busy.read.rows, levels, strict=True)
+                if level < IDLES * usual}  # fmt: skip
+        found = replace(found, hosts=tuple(name for name in found.hosts if name not in idle))
+    return found if found.hosts else None
 
 
 def _model(sms: Fleet, place: Place) -> str | None:

@@ -36,7 +36,11 @@ TRIGGERS = (
 )
 
 _NUMBER = r"([-+]?(?:[0-9]+(?:\.[0-9]*)?(?:e[-+]?[0-9]+)?|nan|inf))(?![\w])"
-_EPOCH = re.compile(r"\s*Epoch ([0-9]{1,9})/([0-9]{1,9})\s*$")
+_EPOCH = re.compile(
+    r"\s*Epoch ([0-9]{1,9})/([0-9]{1,9})\s*"
+    r"(?:[\[(]?\d{1,4}[-/:]\d\d?[-/:]\d{1,4}[ T\d:.,]{0,20}[\])]?\s*)?$"
+)
+"""A callback may print when it begins behind it."""
 _BAR = re.compile(
     r"[\s\x08]*([0-9]{1,12})/([0-9]{1,12}|Unknown) +(?:\[[=>.]+\]|[━╸ ]*)? *(?:- )?"
     r"(?=[^-]*(?:[0-9]s\b|s/(?:step|sample|epoch)|ETA))"
