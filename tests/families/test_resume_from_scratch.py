@@ -261,6 +261,47 @@ def test_a_try_that_was_far_and_one_that_finds_nothing(
     assert found.confidence < 0.8
 
 
+BEGINS_TO_SAVE = (
+    "[2026-03-04 09:00:00,100] [INFO] [logging.py:96:log_dist] [Rank 0] [Torch] Checkpoint"
+    " global_step400 is about to be saved!\n"
+)
+NONE_NAMED = (
+    "[2026-03-04 11:00:00,100] [WARNING] [engine.py:2700:load_checkpoint] Unable to find latest"
+    " file at /out/a/latest, if trying to load latest checkpoint please ensure this file exists.\n"
+)
+
+
+def counted(first: int, last: int) -> list[str]:
+    return [f"epoch 0 step {n} loss {4 * 0.998**n:.4f}\n" for n in range(first, last + 1, 10)]
+
+
+@pytest.mark.parametrize(
+    ("before", "saves", "looked", "second", "code"),
+    [
+        ("", BEGINS_TO_SAVE, NONE_NAMED, (10, 150), "E2"),
+        ("", "", NONE_NAMED, (10, 150), "undetermined"),  # nothing need have been saved
+        ("", BEGINS_TO_SAVE, "", (10, 150), "undetermined"),
+        (NONE_NAMED, BEGINS_TO_SAVE, NONE_NAMED, (10, 150), "undetermined"),  # it always looks
+        ("", BEGINS_TO_SAVE, NONE_NAMED, (410, 550), "undetermined"),
+        ("", BEGINS_TO_SAVE.replace("400", "4000"), NONE_NAMED, (10, 150), "undetermined"),
+    ],
+)
+def test_a_try_that_began_to_save(
+    tmp_path: Path, before: str, saves: str, looked: str, second: tuple[int, int], code: str
+) -> None:
+    """Whether that save is whole or was cut short, its steps are lost."""
+    ended = (
+        "slurmstepd: error: *** JOB 7 ON n1 CANCELLED AT 2026-03-04T09:00:09 DUE TO TIME LIMIT"
+        " ***\n"
+    )
+    parts = [before, *counted(10, 400), saves, ended, looked, *counted(*second)]
+    (tmp_path / "train.log").write_text("".join(parts))
+    found = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (found.code or "undetermined") == code
+    assert found.confidence < 0.8
+
+
 def dated(*lines: str) -> str:
     """With the year, which mmengine prints and mmcv does not."""
     return "".join(lines).replace("03/03 ", "2026/03/03 ")

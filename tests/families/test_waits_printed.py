@@ -99,6 +99,48 @@ def test_waits_of_most_of_the_time_by_the_clock(tmp_path: Path) -> None:
     assert by_the_clock(tmp_path, lambda n: 9.0, lambda n: 0.9, 10) != "D1"
 
 
+@pytest.mark.parametrize(
+    ("waits", "rest", "each_s", "code"),
+    [
+        (1.2, 0.4, 400, "D1"),
+        (0.2, 1.4, 400, None),
+        (1.2, 0.4, 2, None),  # half a minute
+    ],
+)
+def test_waits_of_steps_that_nothing_counts(
+    tmp_path: Path, waits: float, rest: float, each_s: int, code: str | None
+) -> None:
+    """ESPnet's lines of a later epoch alone: how many steps a line stands for is not known."""
+    lines = []
+    for n in range(12):
+        at = datetime(2026, 3, 1, 10, tzinfo=UTC) + timedelta(seconds=n * each_s)
+        lines.append(
+            f"[g2] {at:%Y-%m-%d %H:%M:%S},006 (trainer:1) INFO: 6epoch:train:{100 * n + 1}-"
+            f"{100 * n + 100}batch: iter_time={waits}, forward_time=0.1, loss={9 / (n + 1):.3f},"
+            f" optim0_lr0=1.0e-04, train_time={waits + rest:.3f}\n"
+        )
+    (tmp_path / "train.log").write_text("".join(lines))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+@pytest.mark.parametrize(("waits", "code"), [(0.58, "D1"), (0.51, None)])
+def test_waits_of_more_than_half_of_the_time(
+    tmp_path: Path, waits: float, code: str | None
+) -> None:
+    """Half of it small models on fast devices wait for as well."""
+    (tmp_path / "train.log").write_text(
+        "".join(
+            f"2026/03/01 10:{n:02d}:00 - mmengine - INFO - Epoch(train)  [1][{50 * n:>4}/9000]"
+            f"  lr: 2.0000e-03  eta: 3:00:00  time: 1.2000  data_time: {1.2 * waits:.4f}"
+            f"  loss: {2 / n + 0.5:.4f}\n"
+            for n in range(1, 41)
+        )
+    )
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
 def beside(tmp_path: Path, waits: Callable[[int], float]) -> str | None:
     """Lua Torch's lines, whose time begins when the batch is there."""
     (tmp_path / "train.log").write_text(

@@ -44,6 +44,36 @@ def test_a_setting_that_needs_a_gpu(tmp_path: Path, text: str, fault_class: str)
     assert (found.code, found.fault_class) == ("A1", fault_class)
 
 
+NO_GPUS = (
+    "2026-03-04 08:00:01.1: W tensorflow/core/common_runtime/gpu/gpu_device.cc:1956] Cannot dlopen"
+    " some GPU libraries. Please make sure the missing libraries mentioned above are installed"
+    " properly if you would like to use GPU.\n"
+)
+NO_SUCH = (
+    'Traceback (most recent call last):\n  File "fit.py", line 8, in <module>\n    {}\n'
+    "IndexError: list index out of range\n"
+)
+TAKES = "tf.config.set_visible_devices(devices[args.local], 'GPU')"
+
+
+@pytest.mark.parametrize(
+    ("text", "fault_class"),
+    [
+        (NO_GPUS + NO_SUCH.format(TAKES), "env"),
+        (NO_GPUS + NO_SUCH.format("mine = all_gpus[rank]"), "env"),
+        (NO_GPUS + NO_SUCH.format("layers[args.depth].build()"), "config"),
+        (NO_SUCH.format(TAKES), "config"),
+        (NO_SUCH.format(TAKES) + NO_GPUS, "config"),
+    ],
+    ids=["set visible", "from a list", "another list", "no warning", "only behind it"],
+)
+def test_a_gpu_that_tensorflow_cannot_use(tmp_path: Path, text: str, fault_class: str) -> None:
+    (tmp_path / "train.log").write_text(text)
+    found = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (found.code, found.fault_class) == ("A1", fault_class)
+
+
 def test_an_interpreter_that_was_not_loaded(tmp_path: Path) -> None:
     """Before a step it is the cause; a helper's does not end a run that trains."""
     said = (

@@ -163,6 +163,34 @@ def test_behind_throughout_a_run_whose_pace_never_fell(tmp_path: Path) -> None:
     assert [place.rank for place in verdict.culprits] == [9]
 
 
+def both(rank: int = 9, score: float = 0.7, beside: float = 0.98) -> str:
+    """The line of the least and the most before it, as Megatron prints them."""
+    return span(rank, score) + lagging(rank, score, beside, 17)
+
+
+@pytest.mark.parametrize(
+    ("said", "code"),
+    [
+        (both(), True),
+        (lagging(other=17), True),
+        (both(19), False),
+        (both(beside=0.8), False),
+        (span(9, 0.7), False),
+        (lagging(other=12), False),
+    ],
+    ids=["one", "no span", "the highest that is named", "two", "none beside it", "few"],
+)
+def test_one_of_as_many_ranks_as_are_named(tmp_path: Path, said: str, code: bool) -> None:
+    """No line need tell the size of the world, nor does the line of the span hide the list."""
+    lines = []
+    for n in range(1, 601):
+        report = said if n % 100 == 0 else ""
+        lines += [f"step {n}/9000 loss {4 - n / 300:.4f} step_time 2.0s\n", report]
+    (tmp_path / "train.log").write_text("".join(lines))
+
+    assert (diagnose(collect(Request((str(tmp_path),)))).code == "D3") is code
+
+
 @pytest.mark.parametrize(
     ("reports", "run"),
     [

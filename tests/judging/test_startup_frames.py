@@ -32,6 +32,8 @@ MAIN = frame(OWN + "train.py", "main", "run(args)")
          [frame(OWN + "net.py", "__init__", "np.load(path)")], "asset"),
         ("Exception", "No pretrained model found.", [MAIN], "asset"),
         ("args.KeysError", "in `optim`: unknown key `lrr` is not allowed here", [MAIN], "config"),
+        ("KeyError", "\"No object named 'tiny_net' found in 'HEADS' registry!\"",
+         [frame(LIBRARY + "fvcore/common/registry.py", "get", "raise KeyError(")], "config"),
         ("KeyError", "'lrr' is not allowed", [frame(OWN + "t.py", "f", "b['lrr']")], "data"),
         ("IndexError", "indices in 'edge_label_index' reach 91, the nodes end at 88", [MAIN],
          "data"),

@@ -66,9 +66,9 @@ WARM_UP, WARM_UP_STEPS = 3, 10
 """First lines and steps of an attempt, in which a loader fills and kernels are compiled."""
 AMID = 3
 """Lines of a log of which the first step stands in one: what came before was cut off."""
-MOSTLY = 0.6
+MOSTLY = 0.55
 """Waiting for data in so much of its time a loop is paced by it, however busy the GPUs are in the
-rest."""
+rest: clearly more than the half that small models on fast devices wait for in sound runs."""
 HARDLY = 0.8
 """The same of a run that reached its plan: it could have done so in a fifth of the time.  A
 judgement: small models on fast devices wait for half of it in sound runs."""
@@ -175,6 +175,8 @@ def _counted(facts: Facts) -> _Counted | None:
     whole = sum(took[i] for i in steps) * each
     part = _part(track, steps, waits, took)
     settled = len(steps) * each >= LEAST_POINTS and whole >= LEAST_S
+    if steps and track.steps[steps[-1]] < 0:  # not known how many steps a line stands for
+        whole = max(whole, at.get(steps[-1], 0.0) - at.get(steps[0], NAN))
     settled = settled or (len(steps) >= FEW_POINTS and whole >= LONG_S)
     later = steps[len(steps) // 2 :]  # a cache that is filled in the beginning is no such wait
     if not settled or min(part, _part(track, later, waits, took)) < SEVERE:

@@ -337,16 +337,17 @@ def _counts_anew(facts: Facts, first: Point, left: frozenset[int]) -> bool:
 
 
 def _looked_in_vain(facts: Facts, first: Point, far: Point, fresh: list[Marker]) -> Finding:
-    """The same program looks for its checkpoint after a try that had gone on from one."""
+    """It looks for its checkpoint after a try that had gone on from one or begun to save one."""
     found = _restarted(facts, first, [far.cite], fresh)
     epoch = far.track.epoch[far.index]
+    came_to = f"epoch {epoch:g}" if epoch >= 1 else f"step {far.step}"
     return replace(
         found,
-        summary=f"Training had come to epoch {epoch:g}; begun again, it found no checkpoint and"
+        summary=f"Training had come to {came_to}; begun again, it found no checkpoint and"
         " silently began anew",
         strength=CHAINED,
         most=CHAINED,
-        shows=(claim(f"The try before this one had come to epoch {epoch:g}", far.cite),
+        shows=(claim(f"The try before this one had come to {came_to}", far.cite),
                *found.shows[1:]),
         cannot_decide=("Whether a new beginning was meant: nothing that was read says so.",
                        *found.cannot_decide),

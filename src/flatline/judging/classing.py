@@ -53,6 +53,12 @@ ILLEGAL_ADDRESS = "cuda-illegal-address"
 _FETCHED = "network"
 _WANTS, _WARNED = "wants-gpu", "no-gpu-warned"
 """A setting that only a GPU can follow is no fault where the driver hides the GPUs there are."""
+_NO_GPU = "keras-no-gpu"
+_OF_GPUS = re.compile(
+    r"(?i)\b\w{0,40}(?:gpus?|devices?)\[|\bset_visible_devices\(|\bset_memory_growth\("
+    r"|\bassert\b.*(?:gpus?|devices?)\b|\blist_(?:physical|logical)_devices\([^)]*\)\["
+)
+"""Where a program takes a GPU from the list of those that TensorFlow found."""
 KEYS = ("size-mismatch", "missing-keys")
 """A model that is built anew may not fit the weights it is given either."""
 _MISSING = re.compile(r"(?:FileNotFound|ModuleNotFound|Import|Permission|HfHub|Repository)")
@@ -121,6 +127,17 @@ def _no_gpu(facts: Facts, crash: Crash) -> bool:
     """Whether torch had said before, in the same log, that it cannot use the GPUs."""
     warned = (m.cite for m in facts.tagged(_WARNED) if m.attempt == crash.attempt)
     return any(c.source == crash.cite.source and c.line < crash.cite.line for c in warned)
+
+
+def _finds_no_gpus(facts: Facts, crash: Crash) -> bool:
+    """Whether a list of GPUs was asked for one, and TensorFlow had said that it can use none."""
+    if not crash.frames or not _OF_GPUS.search(crash.frames[-1].code or ""):
+        return False
+    return any(
+        m.signature.id == _NO_GPU and m.attempt == crash.attempt and m.cite.line < crash.cite.line
+        for m in facts.matches
+        if m.cite.source == crash.cite.source
+    )
 
 
 def _read(
@@ -200,7 +217,8 @@ def _of_the_program(
         return ("A1", "env", 0.6) if early else ("A3", "cuda", 0.6)
     if begun:
         return "A3", late_class(crash), 0.8
-    fault_class = "env" if shares_memory(crash) else _at_startup(crash)
+    lacks = shares_memory(crash) or _finds_no_gpus(facts, crash)
+    fault_class = "env" if lacks else _at_startup(crash)
     return "A1", fault_class, 0.75 if begun is False else 0.6
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from math import isfinite
 
 from flatline.facts import Facts, Marker, Point
@@ -9,6 +10,9 @@ from flatline.tracks import Track
 
 FAR_EPOCHS = 2
 """An epoch before which no checkpoint need have been written: most programs write one an epoch."""
+ANEW = 0.5
+"""Of the step that a save was begun at: a first one below it goes on from no such save."""
+_AT_STEP = re.compile(r"(?i)(?:step|iter(?:ation)?)[ _=:-]{0,2}0{0,11}([1-9][0-9]{0,11})(?![\w.])")
 
 
 def far_before(
@@ -16,10 +20,16 @@ def far_before(
 ) -> Point | None:
     """The last point of a try that had not begun by looking for a checkpoint in vain, where this
     one did and is in its first epoch: the same log shows that one epochs into its training, or it
-    went on behind a save, in whatever log, with as many steps to an epoch."""
+    went on behind a save, in whatever log, with as many steps to an epoch; or it began a save at a
+    step that it had made, far beyond the first of this one."""
     track, looked = first.track, [m for m in fresh if m.progress.step is None]
     tried = left - {m.attempt for m in facts.markers_of("fresh")}
-    if not looked or not isfinite(track.epoch[first.index]) or track.epoch[first.index] > 1:
+    if not looked:
+        return None
+    saving = (_began_a_save(facts, first, n) for n in sorted(tried, reverse=True))
+    if (far := next(filter(None, saving), None)) is not None:
+        return far
+    if not isfinite(track.epoch[first.index]) or track.epoch[first.index] > 1:
         return None
     before = [i for n in sorted(tried) for i in track.of_attempt(n) if isfinite(track.epoch[i])]
     if before and track.epoch[before[0]] >= FAR_EPOCHS:
@@ -37,3 +47,17 @@ def _behind_a_save(facts: Facts, track: Track, attempt: int) -> Point | None:
     if not begun or not made or not begun[0] < track.lines[made[-1]]:
         return None
     return facts.point(track, made[-1])
+
+
+def _began_a_save(facts: Facts, first: Point, attempt: int) -> Point | None:
+    """The last step of a try in the same log before it began to save, where it names that step."""
+    track = first.track
+    for begun in facts.tagged("save-begun"):
+        named = _AT_STEP.search(begun.cite.text)
+        if named is None or begun.attempt != attempt or begun.cite.source != track.source:
+            continue
+        made = [i for i in track.of_attempt(attempt) if track.lines[i] < begun.cite.line]
+        far = made and track.steps[made[-1]] >= ANEW * int(named[1])
+        if far and 0 <= track.steps[first.index] < ANEW * int(named[1]):
+            return facts.point(track, made[-1])
+    return None

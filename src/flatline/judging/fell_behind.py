@@ -107,10 +107,9 @@ def _clocked(facts: Facts, rank: int, told: Sequence[Match]) -> str:
 def lags(facts: Facts) -> Reported | None:
     """One of many ranks that does far less work a second than any other in nearly every report of
     a run; not the first or the last, which have the embedding and the output."""
-    reports = [r for r in _reports(facts) if all(m.signature.id == LEAST_WORK
-               for _, m in r.scores.values())]  # fmt: skip
+    reports = [r for r in _reports(facts) if _lists_the_slowest(r)]
     run = (course(facts) or course_in_order(facts)) if len(reports) >= REPORTS else None
-    world = facts.world_size or 0
+    world = facts.world_size or 1 + max((rank for r in reports for rank in r.scores), default=0)
     if run is None or run.pace.track is None or run.slow or world < RANKS:
         return None
     points = len(run.pace.track.of_attempt(facts.last.n))
@@ -129,6 +128,12 @@ def lags(facts: Facts) -> Reported | None:
             f" {score:.2f} of those listed beside it")  # fmt: skip
     cites: list[Cite] = [low[0][1].cite, low[-1][1].cite, worst.cite]
     return Reported((place,), score, claim(text, *dict.fromkeys(cites)))
+
+
+def _lists_the_slowest(report: _Report) -> bool:
+    """Whether ranks are listed beside the slowest: a span names no other but the fastest."""
+    kinds = {match.signature.id for _, match in report.scores.values()}
+    return LEAST_WORK in kinds and SCORE not in kinds
 
 
 def _far_behind(report: _Report) -> int | None:

@@ -40,7 +40,7 @@ _REWARD = re.compile(
     r"(?i)\b(?:[\w/]{0,40}(?:reward|return|ep_?re[tw]|(?<=critic/)score)s?"
     r"(?:[/_](?!(?:\w{1,40}_)?(?:std|max|min|var|len|clip|model|weights?|loss)(?![a-z]))"
     r"\w{1,40}){0,2})"
-    r"(?:['\"]?\s{0,3}[:=]\s{0,3}|\s{1,3})"
+    r"(?:['\"]?\s{0,3}[:=]\s{0,3}|\s{1,40}\|\s{1,3}|\s{1,3})"
     r"([-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)"
 )
 _BY_NAME = re.compile(r"(?i)rewards?(?:[/_]mean)?['\"\s:=]")

@@ -5,10 +5,12 @@ Kaldi's nnet3: the objective of a training job, and the iterations that its scri
 probability: it rises towards 0 and is no loss.  That of 'output-xent', which only regularises, is
 left out.  `Iter: 12/440` of the Python scripts and `training, iteration 12 of 441` of the shell's
 are printed as an iteration, a pass over some archives by a few jobs, begins: it is no step yet,
-those before it are.
+those before it are.  The last thing those of Python do is to print the folder's summary, in which
+the final model stands beside some iterations, as evaluations; that of a folder at work has none.
 
 Source: `ObjectiveFunctionInfo::PrintStatsForThisPhase` of src/nnet3/nnet-training.cc,
-steps/nnet3/chain/train.py and steps/chain2/train.sh, kaldi-asr/kaldi 5.
+steps/nnet3/chain/train.py, steps/chain2/train.sh, steps/info/chain_dir_info.pl and
+nnet3_dir_info.pl, kaldi-asr/kaldi 5.
 """
 
 from __future__ import annotations
@@ -24,6 +26,7 @@ TRIGGERS = (
     r"Average objective function for 'output' (for|using) ",
     r" INFO \] Iter: [0-9]+/[0-9]+ ",
     r": training, iteration [0-9]+ of [0-9]+",
+    r": num-iters=[0-9]+ nj=[0-9]",
 )
 _OBJECTIVE = Late(
     r"\bAverage objective function for 'output' (?:for|using [0-9]{1,9}) minibatches"
@@ -33,6 +36,10 @@ _OBJECTIVE = Late(
 _ITERATION = Late(
     r"(?: INFO \] Iter: ([0-9]{1,9})/([0-9]{1,9}) |: training, iteration ([0-9]{1,9}) of"
     r" ([0-9]{1,9})\b)"
+)
+_SUMMARY = Late(
+    r"\S: num-iters=([0-9]{1,9}) nj=[0-9.]{1,20} .{1,600}?\b(logprob|loglike):train/valid"
+    r"\[([0-9,]{0,80})(?:final|combined)\]=\([^/)]{1,200}/([^/)]{1,200})\)"
 )
 
 
@@ -45,6 +52,8 @@ class Reader:
         if found := _OBJECTIVE.search(text):
             step, value = int(found[1]) + 1, number(found[2])
             return (Progress("train", step, loss=value, loss_name="objective", falling=False),)
+        if summary := _SUMMARY.search(text):
+            return _summed_up(summary[1], summary[2], summary[3], summary[4])
         if (begun := _ITERATION.search(text)) is None:
             return ()
         done, last = count(begun[1] or begun[3]), count(begun[2] or begun[4])
@@ -54,3 +63,11 @@ class Reader:
         return (
             (Progress("train", done, planned),) if done else (Progress("plan", planned=planned),)
         )
+
+
+def _summed_up(made: str, name: str, iterations: str, valid: str) -> Iterable[Progress]:
+    """The held-out objective of each iteration named and of the final model, and the end."""
+    at: list[str | None] = [*iterations.split(",")[:-1], None]
+    for iteration, value in zip(at, valid.split(","), strict=False):
+        yield Progress("eval", count(iteration), loss=number(value), loss_name=name, falling=False)
+    yield Progress("finished", planned=count(made))

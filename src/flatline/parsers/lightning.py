@@ -5,13 +5,14 @@ Guaranteed: epochs count from 0, so the step is epoch x batches + batch.  Lightn
 batch first and its metrics a moment later: a loss is given with the second drawing, or with the
 first where it already changed, so that it belongs to the batch it stands beside.  "Restored all
 states" is a resume; "Restoring states" alone is not, because testing a checkpoint prints it too.
+EarlyStopping ends a run as its plan does, but for a metric that is no number.
 
 Refused: validation and sanity bars as training; `val_loss` behind a training bar; "Loaded model
 weights", which is how a test begins.  Before Lightning 2 a bar's total included the validation
 batches; that cannot be told from the line, and such steps are counted as drawn.
 
-Source: `TQDMProgressBar`, `RichProgressBar`, `_CheckpointConnector`, `ModelCheckpoint`, the fit
-loop's stop messages of Lightning 1.5 to 2.6; `ProgressPrinter` of NeMo 2.
+Source: `TQDMProgressBar`, `RichProgressBar`, `_CheckpointConnector`, `ModelCheckpoint`,
+`EarlyStopping`, the fit loop's stop messages of Lightning 1.5 to 2.6; `ProgressPrinter` of NeMo 2.
 """
 
 from __future__ import annotations
@@ -30,6 +31,7 @@ TRIGGERS = (
     r"Epoch [0-9]+(/-?[0-9]+)? +[^ 0-9A-Za-z]",
     r"(Validation|Validating|Sanity Checking|Testing)( DataLoader [0-9]+)?(: | +[^ 0-9A-Za-z])",
     r"`?Trainer\.fit`? stopped: ",
+    r"\. Signaling Trainer to stop",
     r"Restored all states from the checkpoint",
     r"Epoch [0-9]+, global step [0-9]+: ",
     r"Training epoch [0-9]+, iteration [0-9]+/[0-9]+ \|",
@@ -71,6 +73,10 @@ _EVAL_BAR = re.compile(
 )
 _COUNT = re.compile(r"\b([0-9]{1,12})/[0-9]{1,12}\b")
 _STOPPED = re.compile(r"Trainer\.fit`? stopped: `?max_(steps|epochs)=([0-9]{1,12})`? reached")
+_EARLY = re.compile(
+    r"(?:Monitored metric \S{1,60} did not improve in the last [0-9]{1,6} records\.|Stopping"
+    r" threshold reached: ).{0,160}\. Signaling Trainer to stop\.?\s*$"
+)
 _RESTORED = re.compile(
     r"Restored all states from the checkpoint(?: file)?+(?: at)?+ +"
     r"(?!\S*/\.(?:scale_batch_size|lr_find)_)(\S+)"
@@ -285,6 +291,8 @@ class Reader:
             if found[1] == "steps":
                 return (Progress("finished", step=count, planned=count),)
             return (Progress("finished", epoch=float(count)),)
+        if _EARLY.search(text):
+            return (Progress("finished"),)
         if found := _RESTORED.search(text):
             step, epoch = _PATH_STEP.search(found[1]), _PATH_EPOCH.search(found[1])
             return (

@@ -10,10 +10,12 @@ A point is told once a block has named both its loss and its count (`step`, `ite
 `nupdates`), in whichever order; where no block names a loss, of each iteration beyond the first as
 the next one begins, for Stable Baselines updates its policy between two.  Where a block speaks of
 rewards, returns or an agent's own quantities, its losses are a policy's and a value's, which are
-not meant to fall.  Samples and environment steps are no steps.
+not meant to fall.  Samples and environment steps are no steps.  RL Zoo ends once it has learnt and
+says where it saves: in a folder that it names after the environment and the run's number.
 
 Source: `HumanOutputFormat` of baselines/logger.py, of guided_diffusion/logger.py (and of
-improved-diffusion, and what is built on both) and of stable_baselines3/common/logger.py.
+improved-diffusion, and what is built on both) and of stable_baselines3/common/logger.py;
+`ExperimentManager.save_trained_model` of DLR-RM/rl-baselines3-zoo.
 """
 
 from __future__ import annotations
@@ -31,9 +33,11 @@ TRIGGERS = (
     r"(?:iterations|nupdates|grad_norm) +\| [-0-9nNiI]",
     r"(?:ep_rew_mean|ep_reward_mean|eprewmean) +\| [-0-9nN]",
     r"\b(?:ep_ret|epret)",
+    r"^Saving to [^ ]+/[^ ]+_[0-9]+",
     r"(?:n_?updates|explained_variance|exploration_rate|approx_kl) +\| [-0-9nN]",
 )
 _ROW = Late(rf"\s*\| +(?:[\w]+/)?([\w-]+) +\| ({NUMBER}) +\|?\s*$")
+_SAVES = Late(r"Saving to \S{1,300}/[\w.:-]{1,100}_[0-9]{1,6}(?:_[0-9a-f-]{36})?\s*$")
 _AGENTS = {"n_updates", "nupdates", "explained_variance", "exploration_rate", "approx_kl"}
 _COUNTS = {"step", "iterations", "nupdates"}
 
@@ -52,7 +56,8 @@ class Reader:
         """A training point with the row that completes it."""
         row = _ROW.match(text[:400])
         if row is None:
-            return ()
+            ends = self._rewarded and _SAVES.match(text[:500])
+            return (Progress("finished"),) if ends else ()
         name, value = row[1], row[2]
         before = self._step if name == "iterations" else None
         if name.startswith("ep") or name in _AGENTS:

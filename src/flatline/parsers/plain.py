@@ -9,8 +9,9 @@ Conservative: a number is a step only beside `step`, `iter`, `iteration`, `updat
 of known shape (`[10/100]`, `Epoch: [0][10/5005]`, `200/2983 batches`).  A counter that starts anew
 with each epoch is counted on over the epochs; the plan is left out beside an epoch of unknown
 number.  `Epoch 3 ... loss` alone gives an epoch and no step, and so does
-`train Loss: 0.5 Acc: 0.9` below a line `Epoch 3/25`; a line that is a training loss and nothing
-else gives neither, and is read only until a loss was seen beside a step.  Samples are not steps.
+`train Loss: 0.5 Acc: 0.9` below a line `Epoch 3/25`, or `Epoch 3 | train 0.5 | val 0.6`, which may
+be no loss; a line that is a training loss and nothing else gives neither, and is read only until a
+loss was seen beside a step.  Samples are not steps.
 NaN and inf are values.  Policy, value, KL and adversarial losses, and any beside a reward, are
 not meant to fall.
 
@@ -66,6 +67,13 @@ _BELOW_EPOCH = re.compile(
     + _NUMBER
     + r"(?=$|[\s,|;])"
 )
+_FRACTION = r"([0-9]{1,6}\.[0-9]{2,9}|nan|inf)(?![\w.%]| ?(?:%|m?s\b|min|h\b))"
+_PAIRED = re.compile(
+    r"(?:.{0,60}[\] |-])?epoch[ :=#\[]{1,3}([0-9]{1,6})(?: ?(?:/|of) ?[0-9]{1,6})?[\] |,;:-]{1,6}"
+    rf"train(?:ing)? ?[:= ] ?{_FRACTION}[ |,;/]{{1,6}}"
+    rf"(?:val|valid|validation|test|dev) ?[:= ] ?{_FRACTION}"
+)
+"""What an epoch gave on both sets, in fractions: a loss or an accuracy, which it does not say."""
 _ALONE = re.compile(
     r"(?:((?:(?:train(?:ing)?|total|batch|step) )?loss) ?[:=] ?" + _NUMBER
     + r"|tensor\(([0-9.]{1,16}|nan|inf), (?=.{0,60}grad_fn=<\w{0,24}loss))"
@@ -167,7 +175,11 @@ class Reader:
         return shape
 
     def _unplaced(self, low: str) -> Iterable[Progress]:
-        """A loss without a counter: below the epoch's own line, or all that the line says."""
+        """A loss without a counter: below the epoch's own line, or all that the line says; or an
+        epoch's results without a name."""
+        if paired := _PAIRED.match(low):
+            epoch, value = float(paired[1]), float(paired[2])
+            return (Progress("train", epoch=epoch, loss=value, loss_name="train", falling=False),)
         if above := _EPOCH_ABOVE.match(low):
             self._epoch_above = float(above[1])
         elif self._epoch_above is not None and (below := _BELOW_EPOCH.match(low)):
