@@ -154,3 +154,41 @@ def test_a_name_that_is_absent_where_a_checkpoint_is_read(tmp_path: Path) -> Non
 def test_near_misses_of_what_is_told(tmp_path: Path, text: str, code: str) -> None:
     found = said(tmp_path, text)
     assert (found.code or found.state) == code
+
+
+GRAPH = "gpu5:77:91 [0] graph/search.cc:731 NCCL WARN XML Import Channel : dev {} not found.\n"
+SYSTEM = (
+    "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1691, unhandled"
+    " system error (run with NCCL_DEBUG=INFO for details), NCCL version 2.19.4\n"
+)
+BARRIER = frames(("/w/fit.py", "begin", "dist.barrier()"))
+SCRIPT = "steps/nnet3/get_egs.sh: "
+STATUS = (
+    frames(("steps/libs/common.py", "execute_command", "p.returncode, command))"))
+    + "Exception: Command exited with status 1: steps/nnet3/get_egs.sh --cmd run.pl data/t exp/t\n"
+)
+WENT_ON = "".join(f"step {n}/400 loss {3 - n / 200:.3f}\n" for n in range(1, 60))
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "fault_class"),
+    [
+        (GRAPH.format(6) + BARRIER + SYSTEM, "A1", "config"),
+        (BARRIER + SYSTEM, "C1", None),
+        (GRAPH.format(6) + WENT_ON, None, None),
+        (SCRIPT + "Number of utterances is very small. Please check your data.\n" + STATUS,
+         "A1", "data"),
+        (SCRIPT + "number of utterances 96 in your training data is too small versus"
+         " --num-utts-subset=300\n" + STATUS, "A1", "data"),
+        (SCRIPT + "Holding out 300 utterances in validation set, out of total 9120.\n" + STATUS,
+         "A1", "config"),
+    ],
+    ids=["an absent GPU", "any system error", "it went on", "few", "few, of older scripts",
+         "enough"],
+)  # fmt: skip
+def test_what_stands_above_an_error_that_names_no_reason(
+    tmp_path: Path, text: str, code: str | None, fault_class: str | None
+) -> None:
+    verdict = said(tmp_path, text)
+
+    assert (verdict.code, verdict.fault_class) == (code, fault_class)

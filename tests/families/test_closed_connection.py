@@ -37,6 +37,62 @@ def test_a_run_that_had_made_steps_stopped_for_a_lost_peer(tmp_path: Path) -> No
     assert found.confidence < 0.8
 
 
+NCCL_LAST = (
+    "[rank6]: torch.distributed.DistBackendError: NCCL error in: NCCLUtils.hpp:268, {}",
+    "[rank6]: Last error:",
+    "[rank6]: socketProgressOpt: {}",
+)
+REMOTE = "remote process exited or there was a network error, NCCL version 2.22.3"
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        ("Call to recv from 10.8.2.6<40112> failed : Connection reset by peer", "C5"),
+        ("Connection closed by remote peer n4.lan<40112>", "C2"),
+    ],
+)
+def test_a_reset_shows_no_standstill(tmp_path: Path, how: str, code: str) -> None:
+    """A process that ends by itself closes its connections in order."""
+    last = [line.format(text) for line, text in zip(NCCL_LAST, (REMOTE, "", how), strict=True)]
+    found = verdict(tmp_path, *STEPS, *last)
+
+    assert (found.code, found.attribution, found.culprits) == (code, "unknown", ())
+    assert found.confidence < 0.8
+
+
+WRAPS = (
+    "Traceback (most recent call last):",
+    '  File "/x/torch/distributed/utils.py", line 118, in _verify_param_shape_across_processes',
+    "    return dist._verify_params_across_processes(process_group, tensors, logger)",
+    "torch.distributed.DistBackendError: NCCL error in: ProcessGroupNCCL.cpp:1275, {}",
+)
+
+
+@pytest.mark.parametrize(
+    ("how", "code"),
+    [
+        (
+            "internal error, NCCL version 2.14.3\nNet : Connection closed by remote peer n7<4110>",
+            "C5",
+        ),
+        (
+            "internal error, NCCL version 2.14.3\nCall to recv from n7<410> failed : Broken pipe",
+            "C5",
+        ),
+        ("unhandled system error\nCall to connect to n7<410> failed : Connection refused", "C1"),
+    ],
+    ids=["closed", "broken", "refused"],
+)
+def test_who_closed_a_connection_of_nccl_had_met_the_others(
+    tmp_path: Path, how: str, code: str
+) -> None:
+    """In the first collective: the store that they met at is another matter."""
+    found = verdict(tmp_path, *WRAPS[:3], WRAPS[3].format(how))
+
+    assert (found.code, found.confidence < 0.8) == (code, True)
+
+
 @pytest.mark.parametrize(
     "other",
     [

@@ -19,7 +19,7 @@ SCORES = " GPU {} performance:\n  Rank={} Node={} Score={:.2f}\n  Rank=2 Node=n1
 
 def judged(folder: Path, reports: dict[int, str], world: int = 16) -> Verdict:
     """Six hundred steps, with what is reported behind some of them."""
-    lines = [f"world_size: {world}\n"]
+    lines = [f"world_size: {world}\n" if world else "begin\n"]
     for n in range(1, 601):
         lines += [f"step {n}/600 loss {4 - n / 300:.4f} step_time 2.0s\n", reports.get(n, "")]
     (folder / "train.log").write_text("".join(lines) + "Training completed\n")
@@ -47,6 +47,26 @@ def test_ranks_as_later_versions_print_them(tmp_path: Path) -> None:
     verdict = judged(tmp_path, every(WARNING.format(listed)))
 
     assert [place.rank for place in verdict.culprits] == [11]
+
+
+def unsized(folder: Path, said: str) -> Verdict:
+    """Reports without a table, of a world whose size nothing tells."""
+    return judged(folder, every(WARNING.format(said)), world=0)
+
+
+@pytest.mark.parametrize("said", ["[37]", "[37 (score: 0.62)]", "[37 (score: 0.62), 12 (0.66)]"])
+def test_ranks_among_as_many_as_their_numbers_tell(tmp_path: Path, said: str) -> None:
+    verdict = unsized(tmp_path, said)
+
+    assert verdict.code == "D3"
+    assert verdict.culprits[0].rank in (12, 37)
+
+
+@pytest.mark.parametrize(
+    "said", ["[3]", "[3 (score: 0.62)]", "[28 (0.6), 29 (0.6), 30 (0.6), 31 (0.6)]"]
+)
+def test_ranks_that_may_be_a_large_part(tmp_path: Path, said: str) -> None:
+    assert unsized(tmp_path, said).code != "D3"
 
 
 STOP = (

@@ -218,3 +218,56 @@ def test_somebody_stopped_it_where_it_connects(tmp_path: Path) -> None:
 )
 def test_stopped_otherwise(tmp_path: Path, other: dict[str, Any]) -> None:
     assert awaited(tmp_path, **other).code != "C1"
+
+
+def endpoints(
+    folder: Path,
+    tries: int,
+    addresses: str = "'n7:6170', 'n7:6171'",
+    within: str = "wait_server_ready",
+    behind: str = "",
+) -> Verdict:
+    """Rank 0 of Paddle's, which waits for the ranks of another host, until somebody stops it."""
+    said = f"server not ready, wait 3 sec to retry...\nnot ready endpoints:[{addresses}]\n"
+    head = f"LAUNCH INFO {BEGAN:%Y-%m-%d %H:%M:%S},120 nnodes: 2\n"
+    stopped = STOPPED.format(within) if within else ""
+    (folder / "workerlog.0").write_text(head + said * tries + behind + stopped)
+    return diagnose(collect(Request((str(folder),))))
+
+
+@pytest.mark.parametrize(
+    ("tries", "other", "named"),
+    [
+        (70, {}, ["n7"]),
+        (70, {"addresses": "'n7:6170', 'n9:6170'"}, ["n7", "n9"]),
+        (70, {"addresses": "'127.0.0.1:6170', '127.0.0.1:6171'"}, []),
+        (400, {"addresses": "'n7:6170'"}, ["n7"]),
+        (250, {"within": ""}, ["n7"]),
+    ],
+    ids=["one host", "two", "this one", "one rank", "to the end"],
+)
+def test_ranks_that_are_never_ready(
+    tmp_path: Path, tries: int, other: dict[str, str], named: list[str]
+) -> None:
+    """Each try is 3 s behind the one before, though none is dated."""
+    verdict = endpoints(tmp_path, tries, **other)
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("C1", named)
+    assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("tries", "other"),
+    [
+        (20, {}),
+        (70, {"addresses": "'n7:6170'"}),
+        (70, {"within": "train"}),
+        (70, {"within": ""}),
+        (70, {"behind": STEPS}),
+        (250, {"within": "", "behind": "W0115 09:40:00 9 device_context.cc:3] device: 0\n" * 9}),
+    ],
+    ids=["for a minute", "eight processes, for half of one", "in another call", "the log ends",
+         "steps follow", "they came"],
+)  # fmt: skip
+def test_ranks_that_may_come(tmp_path: Path, tries: int, other: dict[str, str]) -> None:
+    assert endpoints(tmp_path, tries, **other).code != "C1"

@@ -54,15 +54,27 @@ def test_what_the_library_warned_of_goes_before_what_jax_makes_of_it(tmp_path: P
     assert judged(tmp_path, raised + warned).code == "C5"
 
 
-@pytest.mark.parametrize(("wait", "family"), [(0.95, "D1"), (0.5, "G1")])
-def test_what_a_profiler_counted_of_the_waits(tmp_path: Path, wait: float, family: str) -> None:
+@pytest.mark.parametrize(
+    ("wait", "fit_s", "family"),
+    [
+        (0.95, 500.0, "D1"),
+        (0.5, 500.0, "G1"),
+        (0.72, 500.0, "G1"),
+        (0.72, 5000.0, "D1"),
+        (0.5, 5000.0, "G1"),
+    ],
+    ids=["hardly else", "half", "mostly, for minutes", "mostly, for an hour", "half, for long"],
+)
+def test_what_a_profiler_counted_of_the_waits(
+    tmp_path: Path, wait: float, fit_s: float, family: str
+) -> None:
     """Lightning's table at the end of a run that reached its plan."""
     steps = "\n".join(
         f"epoch 0 step {n}/400 train_loss {2 + 40 / (n + 9):.4f}" for n in range(401)
     )
     rows = [
-        ("run_training_epoch", 500.0, 1),
-        ("[_TrainingEpochLoop].train_dataloader_next", wait * 500, 400),
+        ("run_training_epoch", fit_s, 1),
+        ("[_TrainingEpochLoop].train_dataloader_next", wait * fit_s, 400),
     ]
     table = "\n".join(
         f"|  {name}   \t|  {s / n:.5g}   \t|  {n}   \t|  {s:.2f}   \t|  49.19   \t|"

@@ -32,6 +32,7 @@ def said(*lines: str) -> list[Progress]:
         ),
         ("step,train_loss,lr,val_loss", "500,2.5,0.0003,2.75"),
         ('"epoch","step","train_loss_step","train_loss_epoch","val_loss"', "0,500,2.5,,2.75"),
+        ("Step   | train_loss | val_loss | lr", "   500 | 2.5     | 2.75   | 1e-01"),
         ("  step    train loss    valid loss", "------  ----  ----", "  500   2.5    2.75"),
         ("global_step;total_loss;aux_loss;eval_loss", "500;2.5;0.1;2.75"),
         ("step, train/box_loss, train/cls_loss, lr/pg0, val/loss", "500, 1.5, 1.0, 0.1, 2.75"),
@@ -97,6 +98,16 @@ def test_a_notebook_s_table_is_judged(tmp_path: Path) -> None:
     assert verdict.code == "E1"
     cites = [cite for told in verdict.shows for cite in told.cites]
     assert {4500, 7000} <= {int(c.text.split("\t")[0]) for c in cites if c.source == "cell.txt"}
+
+
+@pytest.mark.parametrize("blanks", [1, 2, 6])
+def test_a_table_whose_heading_is_padded(tmp_path: Path, blanks: int) -> None:
+    """Under its own heading alone; the last line is another."""
+    rows = [f"   {n:2} | {0.7 + 0.001 * (n % 3):.4f} | 0.50" for n in range(1, 31)]
+    head = f"Epoch{' ' * blanks}| train_loss | val_acc"
+    (tmp_path / "job.log").write_text("\n".join([head, *rows, "best 0.50 at epoch 1"]))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == "E1"
 
 
 def test_a_csv_of_losses_is_read_and_one_of_data_is_not(tmp_path: Path) -> None:

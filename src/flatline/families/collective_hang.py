@@ -34,6 +34,7 @@ from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.addresses import carded
+from flatline.judging.both_ends import closed_at_the_end
 from flatline.judging.claims import cap, claim, distinct, name_places, number
 from flatline.judging.crashes import failures
 from flatline.judging.first_wait import never_met
@@ -73,6 +74,7 @@ EXPLAINS = {
 }
 TAGS = ("timeout", "mismatch")
 ECHOES = ("lost-peer", "heartbeat")
+NCCL_CLOSED = "nccl-connection-closed"
 ABORTED, TAKEN_DOWN = "watchdog-abort", 0.5
 """What the watchdog says last, and what it is worth alone: an error of NCCL's makes it say so."""
 
@@ -94,16 +96,7 @@ def judge(facts: Facts) -> Judgement:
         fault_class = "mismatch"
     if not facts.has_progress and (_in_rendezvous(facts) or never_met(facts)):
         return None
-    strength = (0.86 if timed_out else 0.6) + (0.06 if suspect.places else 0.0)
-    if suspect.kind is not None:
-        strength = max(strength, 0.9)
-    if timed_out is None and suspect.sure <= ACCUSED and not facts.has_progress:
-        strength = min(strength, ECHO_ALONE)
-    if victims.first_ever(facts) and not facts.has_progress:
-        strength = min(strength, FIRST_ONE)
-    weak = victims.first.signature.strength
-    if weak < 0.5 or "shown" in victims.first.signature.tags:
-        strength = min(strength, weak if weak < HINT else 0.5)
+    strength = _strength(facts, victims, suspect, timed_out=timed_out is not None)
     found = Finding(
         code=CODE,
         summary=_summary(facts, victims, suspect, fault_class),
@@ -128,6 +121,31 @@ def judge(facts: Facts) -> Judgement:
     return carded(facts, found)
 
 
+def _strength(facts: Facts, victims: Waiting, suspect: Suspect, *, timed_out: bool) -> float:
+    strength = (0.86 if timed_out else 0.6) + (0.06 if suspect.places else 0.0)
+    if suspect.kind is not None:
+        strength = max(strength, 0.9)
+    if not timed_out and suspect.sure <= ACCUSED:
+        if not facts.has_progress:
+            strength = min(strength, ECHO_ALONE)
+        elif _reset(facts) and closed_at_the_end(facts) is not None:
+            strength = min(strength, CLOSED_ALONE)
+    if victims.first_ever(facts) and not facts.has_progress:
+        strength = min(strength, FIRST_ONE)
+    weak = victims.first.signature.strength
+    if weak < 0.5 or "shown" in victims.first.signature.tags:
+        strength = min(strength, weak if weak < HINT else 0.5)
+    return strength
+
+
+def _reset(facts: Facts) -> bool:
+    return any(
+        m.signature.id == NCCL_CLOSED and "Connection reset by peer" in m.cite.text
+        for m in facts.tagged("lost-peer")
+        if m.attempt == facts.last.n
+    )
+
+
 def _fatal(facts: Facts, victims: Waiting) -> bool:
     if facts.disposition == "completed":
         return False
@@ -147,6 +165,9 @@ def _fault_class(victims: Waiting, timed_out: Waiting | None) -> str:
 ECHO_ALONE = 0.28
 """That a peer was lost shows in every failure of another process, whatever ended it; that training
 stood still does not, where no step and no timeout was read."""
+CLOSED_ALONE = 0.35
+"""That a connection of NCCL's was reset, to end the one log there is, is C5's to tell: of a
+standstill it says nothing, and a process that ends by itself closes its connections in order."""
 HINT = 0.3
 """A line believed less than this alone decides nothing: `diagnose` shows it and blames nobody."""
 FROZEN = 0.65

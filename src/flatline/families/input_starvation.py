@@ -72,6 +72,9 @@ rest: clearly more than the half that small models on fast devices wait for in s
 HARDLY = 0.8
 """The same of a run that reached its plan: it could have done so in a fifth of the time.  A
 judgement: small models on fast devices wait for half of it in sound runs."""
+LOST_S = 900.0
+"""Waiting in all, above which the first share holds for such a run as well: those small models are
+through in minutes.  A judgement."""
 BURST, BURSTS, IN_BURSTS = 5.0, 2, 0.8
 """Times a step a wait is long, how often at least, and the share of all waiting in such waits:
 what was fetched ahead is used up each time, which a small model does not explain.  A judgement."""
@@ -155,6 +158,7 @@ class _Counted:
     shows: Claim
     share: float
     bursts: bool = False
+    waited_s: float = 0.0
 
 
 def _counted(facts: Facts) -> _Counted | None:
@@ -188,7 +192,8 @@ def _counted(facts: Facts) -> _Counted | None:
         f"The loop waited for its data in {part:.0%} of its step time, by {len(steps)}"
         f" lines that tell both; in one for {waits[worst]:.3g} of {took[worst]:.3g} s"
     )
-    return _Counted(claim(text, *cites), part, each == 1 and _in_bursts(track, steps, waits))
+    bursts = each == 1 and _in_bursts(track, steps, waits)
+    return _Counted(claim(text, *cites), part, bursts, part * whole)
 
 
 def _in_bursts(track: Track, steps: Sequence[int], waits: Mapping[int, float]) -> bool:
@@ -231,7 +236,7 @@ def _profiled(facts: Facts) -> _Counted | None:
         return None
     text = f"By its profiler the loop waited for batches for {waited:.0f} of the {total:.0f} s of"
     cites = (waits.cite, *([whole.cite] if whole is not None else []))
-    return _Counted(claim(f"{text} {of}", *cites), waited / total)
+    return _Counted(claim(f"{text} {of}", *cites), waited / total, waited_s=waited)
 
 
 def _said(facts: Facts) -> _Counted | None:
@@ -359,7 +364,8 @@ def _told(facts: Facts, counted: _Counted, idle: Claim | None = None) -> Finding
     of, unless it did little else; so is a benchmark that measured that it reached its target,
     whose tuned loop waits for the device where it takes its data."""
     sound = (facts.disposition == "completed" or facts.reached_plan) and idle is None
-    mostly = counted.share >= (HARDLY if sound else MOSTLY) or (counted.bursts and not sound)
+    strict = sound and counted.waited_s < LOST_S
+    mostly = counted.share >= (HARDLY if strict else MOSTLY) or (counted.bursts and not sound)
     met = any(m.attempt == facts.last.n for m in facts.tagged("target-reached"))
     mostly = mostly and not (met and idle is None)
     return Finding(

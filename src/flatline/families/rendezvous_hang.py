@@ -49,7 +49,7 @@ from flatline.judging.registration import (
     waited_for,
 )
 from flatline.judging.steering import leave_out
-from flatline.judging.still_trying import Trying, still_trying
+from flatline.judging.still_trying import Trying, of_ranks, still_trying
 from flatline.judging.stood_apart import stood_still
 from flatline.judging.too_few_nodes import TooFew, too_few_nodes
 from flatline.judging.unreached import unreached
@@ -313,11 +313,12 @@ def _unmet(facts: Facts, unmet: Unmet) -> Finding:
 def _trying(facts: Facts, trying: Trying) -> Finding:
     """Tries that go on to the end of what was read."""
     who, culprits = name_places(trying.places), trying.places or trying.sought
-    store = name_places(trying.sought) or "rank 0's store"
+    others, are = of_ranks(trying.first), "are" if len(trying.sought) > 1 else "is"
+    store = name_places(trying.sought) or ("another rank" if others else "rank 0's store")
     return Finding(
         code=CODE,
         summary="The ranks never formed their process group: "
-        + (f"{who} cannot reach the store of rank 0" if who else f"{store} is not reached"),
+        + (f"{who} cannot reach the store of rank 0" if who else f"{store} {are} not reached"),
         attribution="unknown",
         strength=CUT_SHORT if trying.cut_short else TRYING,
         shows=(trying.shows,),
@@ -336,7 +337,9 @@ def _trying(facts: Facts, trying: Trying) -> Finding:
             *((SOON,) if trying.cut_short else ()),
         ),
         actions=(
-            Action("collect", "From that host, resolve and reach MASTER_ADDR:MASTER_PORT; see"
+            Action("collect", "See whether the processes of those ranks were started, and reach"
+                   " their addresses from rank 0's host." if others
+                   else "From that host, resolve and reach MASTER_ADDR:MASTER_PORT; see"
                    " whether rank 0 listens there."),
         ),
         resubmit="unknown",

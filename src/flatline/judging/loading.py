@@ -152,7 +152,10 @@ def of_a_model(crash: Crash) -> bool:
     if _HUB_CACHE.search(crash.message):
         return True
     if _NO_CHECKPOINT.search(crash.message):
-        code = " ".join(frame.code or "" for frame in crash.frames)
+        code = " ".join(
+            text if _OF_ITS_OWN.search(text := frame.code or "") else _GIVEN.sub("", text)
+            for frame in crash.frames
+        )
         return not _RESUMES.search(_HUBS_WORD.sub("", code) if f"{_HUB}(" in code else code)
     for frame in crash.frames:
         code = frame.code or ""

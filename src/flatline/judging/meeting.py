@@ -18,6 +18,10 @@ _CONNECTION = re.compile(
     r"\bConnection (?:reset by peer|refused|closed|timed out|was likely closed)|\bBroken pipe\b"
     r"|\bfailed to recv\b|\brecvValue failed\b|\bconnect\(\) timed out"
 )
+_OF_NCCL = re.compile(
+    r"(?s)\bNCCL error\b.*(?:closed by remote peer|Connection reset by peer|Broken pipe)"
+)
+"""Whoever closed such a connection had met the others at the store, and gone since."""
 _UNREACHED = re.compile(
     r"\bConnection (?:timed out|refused)|\bconnect\(\) timed out|\bNo route to host\b"
     r"|\b[Nn]etwork is unreachable\b|\bName or service not known\b"
@@ -36,9 +40,10 @@ def at_the_door(crash: Crash) -> bool:
 
 def turned_away(crash: Crash) -> bool:
     """Whether a connection broke, or never came about, while the process group was made."""
-    return bool(_CONNECTION.search(crash.message)) and (
-        at_the_door(crash) or _BY_ITS_WORDS.search(crash.message) is not None
-    )
+    if _BY_ITS_WORDS.search(crash.message):
+        return bool(_CONNECTION.search(crash.message))
+    broke = _CONNECTION.search(crash.message) and not _OF_NCCL.search(crash.message)
+    return bool(broke) and at_the_door(crash)
 
 
 def unreached(crash: Crash) -> bool:

@@ -26,6 +26,8 @@ FAR, NEXT = 0.9, 0.06
 above it the next one stands.  Cards of one sort scatter by some hundredths (0.94 to 0.99 of 512
 ranks in Megatron Bridge's guide); the detection itself warns below 0.7."""
 _OF_STRAGGLER = re.compile(r"\b[Rr]ank=(\d{1,6})\b")
+_ASIDE = re.compile(r"\s*\([^()]{1,40}\)")
+"""What stands behind a rank in such a list, as its score."""
 _LIST = re.compile(r"\s*\d{1,6}(?:\s*,\s*\d{1,6})*\s*$")
 _RELATIVE, _BEST = "GPU relative performance", "Best performing"
 _OF = re.compile(r"\bperforming \d{1,4}/(\d{1,6}) ranks:")
@@ -50,7 +52,8 @@ def reported(facts: Facts) -> Reported | None:
     stop = _stopped(facts, told)
     counts = Counter(rank for _, ranks in reports for rank in ranks)
     slow = sorted(rank for rank, count in counts.items() if count >= OFTEN * len(told))
-    world = facts.world_size or max(len(facts.ranks), _tabled(facts))
+    # where nobody tells the size, it is one that holds the ranks that are named
+    world = facts.world_size or max(len(facts.ranks), _tabled(facts), max(counts, default=-1) + 1)
     if not slow or not world or len(slow) > FEW * world:
         return None
     if stop is None and (len(told) < LEAST or not _throughout(facts, told)):
@@ -152,6 +155,7 @@ def _ranks(match: Match) -> list[int]:
     listed = match.groups["key"]
     if _OF_STRAGGLER.search(listed):
         return [int(rank) for rank in _OF_STRAGGLER.findall(listed)]
+    listed = _ASIDE.sub("", listed)
     return [int(rank) for rank in listed.split(",")] if _LIST.match(listed) else []
 
 

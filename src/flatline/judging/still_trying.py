@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, name_places
@@ -21,7 +21,8 @@ from flatline.judging.wrappers import is_interrupt
 from flatline.logs.clock import Clock
 from flatline.model import Claim, Crash, LogCite, Match, Place
 
-RETRIED = ("c10d-store-retry", "paddle-master-awaited", "dgl-server-awaited")
+ENDPOINTS = "paddle-endpoints-awaited"
+RETRIED = ("c10d-store-retry", "paddle-master-awaited", "dgl-server-awaited", ENDPOINTS)
 LEAST = timedelta(minutes=10)
 """Stores are there within minutes; c10d itself waits for ten at most unless told otherwise
 (`default_pg_timeout` of torch.distributed)."""
@@ -34,11 +35,18 @@ SYN_S, FITS = 127.0, (0.5, 1.2)
 """How long Linux tries to connect before it gives up (tcp_syn_retries of 6, ip-sysctl.rst); and
 of the run's length, what such tries of a host's processes, one for each GPU, add up to: more came
 faster, and fewer may have been over long before."""
+PAUSE_S, PER_HOST = 3.0, 8
+"""Between two tries of one process (`wait_server_ready` of Paddle), and how many a host's log may
+be of, where each waits for one address alone: for several of them only rank 0 does."""
+_ENDPOINT = re.compile(r"'([\w.-]{1,253}):\d{1,5}'")
+_HERE = re.compile(r"127\.|localhost|0\.0\.0\.0")
 _GAVE_UP = re.compile(r"errno: 110\b")
-_CONNECTS = re.compile(r"(?i)connect|rendezvous|init_process_group|barrier|create_c10d_store")
+_CONNECTS = re.compile(
+    r"(?i)connect|rendezvous|init_process_group|barrier|create_c10d_store|wait_server_ready"
+)
 _NO_WAY = re.compile(r"(?i)errno: (?:101|110|111|113)\b|no route to host|connection refused"
                      r"|network is unreachable|timed out|retrying \(try=\d"
-                     r"|master not ready|wait to retry")  # fmt: skip
+                     r"|master not ready|wait to retry|not ready endpoints")  # fmt: skip
 """Unreachable, timed out, refused, no route (Linux, errno.h); not an address family that is
 closed."""
 
@@ -51,7 +59,7 @@ class Trying:
     places: tuple[Place, ...]
     shows: Claim
     first: LogCite
-    at: datetime
+    at: datetime | None
     sought: tuple[Place, ...] = ()
     cut_short: bool = False
 
@@ -79,22 +87,35 @@ def still_trying(facts: Facts) -> Trying | None:
         places = (facts.on_host(Place(task=tasks.pop())),)
     length = min(lasts for lasts, _ in lasting.values())
     cites = [tries[source][at].cite for source in list(lasting)[:3] for at in (0, -1)]
-    given = {match.groups.get("host") for one in lasting for match in tries[one]}
-    sought = tuple(Place(host=host) for host in given if host) if len(given) == 1 else ()
+    given = set.intersection(*(_sought(match) for one in lasting for match in tries[one]))
+    sought = tuple(Place(host=host) for host in sorted(given))
+    source = min(lasting, key=lambda one: lasting[one][1] or datetime.max.replace(tzinfo=UTC))
     who = name_places(places) if places else "It"
-    store = name_places(sought) or "the store of rank 0"
+    store = name_places(sought) or ("another rank" if of_ranks(tries[source][0].cite)
+                                    else "the store of rank 0")  # fmt: skip
     text = (
         f"{who[:1].upper()}{who[1:]} tried again and again to reach {store}, for"
         f" {length.total_seconds() / 60:.0f} minutes and to the end of its log"
     )
-    source = min(lasting, key=lambda one: lasting[one][1])
     return Trying(places, claim(text, *cites), tries[source][0].cite, lasting[source][1], sought,
                   cut_short=length < LEAST)  # fmt: skip
 
 
+def of_ranks(cite: LogCite) -> bool:
+    """Whether other ranks are waited for, and not the store of rank 0."""
+    return "not ready endpoints" in cite.text
+
+
+def _sought(match: Match) -> set[str]:
+    """The other hosts that a line says are not reached."""
+    if match.signature.id != ENDPOINTS:
+        return {match.groups["host"]} if match.groups.get("host") else set()
+    return {host for host in _ENDPOINT.findall(match.cite.text) if not _HERE.match(host)}
+
+
 def _lasting(
     facts: Facts, source: str, tries: Sequence[Match]
-) -> tuple[timedelta, datetime] | None:
+) -> tuple[timedelta, datetime | None] | None:
     """For about how long a log tells of tries, to its end, and since when."""
     lines = next((read.lines for read in facts.files if read.source == source), 0)
     interrupted = _interrupted(facts, source)
@@ -103,10 +124,14 @@ def _lasting(
     if len(tries) < TIMES or tries[-1].cite.line <= lines - LAST_LINES:
         return None
     begins, ends = (_dated(facts, tries[at].cite) for at in (0, -1))
-    if begins is None or ends is None:
-        return _by_their_number(facts, tries)
     least = LEAST if interrupted is None else INTERRUPTED
-    return (ends - begins, begins) if ends - begins >= least else None
+    if begins is not None and ends is not None:
+        return (ends - begins, begins) if ends - begins >= least else None
+    if any(match.signature.id != ENDPOINTS for match in tries):
+        return _by_their_number(facts, tries)
+    several = all(len(_ENDPOINT.findall(match.cite.text)) > 1 for match in tries)
+    lasted = timedelta(seconds=PAUSE_S * len(tries) / (1 if several else PER_HOST))
+    return (lasted, begins) if lasted >= least else None
 
 
 def _interrupted(facts: Facts, source: str) -> Crash | None:

@@ -42,6 +42,7 @@ FRAMEWORK = None
 GENERIC = 2
 TRIGGERS = (
     r"(?i:epoch|step|iteration)\"? ?[\t!#-'*+,;<>?@^`{|}~]",
+    r"(?i:epoch|step|iteration) {2,12}\|",
     r"(?i:epoch|step) (?i:training loss)",
     r"(?i:epoch|step|iter)  [A-Za-z_/ ]{0,20}(?i:loss)",
     r" LOSS [A-Z]",
