@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from families.fleet import checked, facts_of, sample, stepping
-from flatline.families.host_contention import _passed, judge
-from flatline.judging.bursts import align
+from flatline.families.host_contention import judge
+from flatline.judging.bursts import align, passed
 from flatline.model import Attempt, Cleared, Finding, Judgement, Place
 from flatline.tracks import Track
 
@@ -60,7 +60,7 @@ def test_a_host_that_is_crowded_in_the_slow_phase(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("marks", "passed"),
+    ("marks", "goes"),
     [
         ("." * 10 + "x" * 14 + "." * 9, True),
         ("." * 10 + "x" * 23, False),
@@ -69,13 +69,13 @@ def test_a_host_that_is_crowded_in_the_slow_phase(tmp_path: Path) -> None:
         (".x.", False),
     ],
 )
-def test_a_slow_time_that_begins_and_ends_within_the_run(marks: str, passed: bool) -> None:
+def test_a_slow_time_that_begins_and_ends_within_the_run(marks: str, goes: bool) -> None:
     """A queue that grows with a run's own time meets none; where both of its ends are met it is
     less often by chance than what it covers tells."""
     low = [mark == "x" for mark in marks]
 
-    assert _passed(low) == passed
-    if passed:
+    assert passed(low) == goes
+    if goes:
         lit = {"n2": low, "n3": low, **{f"n{n}": [False] * len(low) for n in range(4, 16)}}
         assert align(lit, low) is None
         assert align(lit, low, rare=True) is not None

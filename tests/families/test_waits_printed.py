@@ -124,7 +124,7 @@ def test_waits_of_steps_that_nothing_counts(
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
 
 
-@pytest.mark.parametrize(("waits", "code"), [(0.58, "D1"), (0.51, None)])
+@pytest.mark.parametrize(("waits", "code"), [(0.64, "D1"), (0.55, None)])
 def test_waits_of_more_than_half_of_the_time(
     tmp_path: Path, waits: float, code: str | None
 ) -> None:

@@ -37,7 +37,7 @@ from itertools import groupby, pairwise
 from flatline.facts import Facts
 from flatline.judging.anchored import UNPROVEN, anchored, unlike
 from flatline.judging.beside import Beside, beside
-from flatline.judging.bursts import Aligned, align
+from flatline.judging.bursts import Aligned, align, passed
 from flatline.judging.claims import claim
 from flatline.judging.comparison import signal_levels
 from flatline.judging.data_waits import fed_late, grown_waits, waits_told
@@ -71,8 +71,6 @@ EXPLAINS = {
 THREADS = "host_threads"
 RARE = ("memory-pressure",)
 """Of no host that has memory left, where a queue grows with a run's time for many reasons."""
-BESIDE = 3
-"""Fast stretches before and behind all slow phases: a border may be off by one.  A judgement."""
 DEGREES = 3
 """Slow phases, each slower than the one before it.  A judgement: of three that come in any order
 one in six does so by chance, of two every other one."""
@@ -134,7 +132,7 @@ def _in_bursts(
         return found is not None and len(found.hosts) <= MOST_HOSTS * len(hosts.read[kind].rows)
 
     for kind, lit in hosts.lit.items():
-        found = align(lit, low, rare=kind in RARE or _passed(low))
+        found = align(lit, low, rare=kind in RARE or passed(low))
         if found is not None and few(kind, found):
             told = _in_phases(facts, run, hosts, kind, found)
             return _of_loaders(facts, told) if _all_press(facts, kind, found.hosts) else told
@@ -142,13 +140,6 @@ def _in_bursts(
     if starved is None or not few(CPU, starved):
         return None
     return replace(_in_phases(facts, run, hosts, CPU, starved), most=DOUBTED)
-
-
-def _passed(low: Sequence[bool | None]) -> bool:
-    """Whether the run was fast before it was slow and is so again: what grows with a run's time
-    does not go with it."""
-    ends = (low[:BESIDE], low[-BESIDE:])
-    return len(low) > 2 * BESIDE and all(mark is False for end in ends for mark in end)
 
 
 def _all_press(facts: Facts, kind: str, hosts: Sequence[str]) -> bool:

@@ -66,9 +66,9 @@ WARM_UP, WARM_UP_STEPS = 3, 10
 """First lines and steps of an attempt, in which a loader fills and kernels are compiled."""
 AMID = 3
 """Lines of a log of which the first step stands in one: what came before was cut off."""
-MOSTLY = 0.55
+MOSTLY = 0.6
 """Waiting for data in so much of its time a loop is paced by it, however busy the GPUs are in the
-rest: clearly more than the half that small models on fast devices wait for in sound runs."""
+rest."""
 HARDLY = 0.8
 """The same of a run that reached its plan: it could have done so in a fifth of the time.  A
 judgement: small models on fast devices wait for half of it in sound runs."""

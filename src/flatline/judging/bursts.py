@@ -40,6 +40,8 @@ RECALL = 0.7
 CHANCE = 0.05
 LEAST_BURSTS = 2
 DRAWS = 399
+BESIDE = 3
+"""Fast stretches before and behind all slow phases: a border may be off by one.  A judgement."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +142,13 @@ def align(
         if min(as_well[way] for way in ways) > chance * (1 + DRAWS) - 1:
             return None
     return Aligned(hosts, recall, (1 + min(as_well[way] for way in ways)) / (1 + DRAWS))
+
+
+def passed(slow: Sequence[bool | None]) -> bool:
+    """Whether the run was fast before it was slow and is so again: what grows with a run's time
+    does not go with it."""
+    ends = (*slow[:BESIDE], *slow[-BESIDE:])
+    return len(slow) > 2 * BESIDE and all(mark is False for mark in ends)
 
 
 def _bursts_on(by_host: Mapping[str, int], hosts: Sequence[str], slow: Sequence[bool]) -> bool:
