@@ -111,3 +111,33 @@ def test_kernel_logs_as_dmesg_shows_times(tmp_path: Path, stamp: str) -> None:
     verdict = judged(tmp_path, "mi013.dmesg", kernel=kernel)
 
     assert (verdict.code, [place.host for place in verdict.culprits]) == ("B2", ["mi013"])
+
+
+@pytest.mark.parametrize(
+    ("label", "host"),
+    [
+        ("[mi013:{n}] ", "mi013"),
+        ("[mi013.site.org:{n}] ", "mi013"),
+        ("[mi013] ", "mi013"),
+        ("mi013 | ", "mi013"),
+        ("[loader2:{n}] ", None),  # no host of the run
+        ("[train13.py:{n}] ", None),
+        ("peer mi013 | ", None),
+    ],
+)
+def test_a_label_of_a_sites_own(tmp_path: Path, label: str, host: str | None) -> None:
+    (tmp_path / "slurm-77.out").write_text(
+        "".join(
+            label.format(n=n) + "ImportError: libcudnn.so.9: cannot open shared object file: No"
+            " such file or directory\n"
+            for n in range(8)
+        )
+    )
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NodeList\n"
+        "77|train|FAILED|1:0|2026-03-02T04:00:00|2026-03-02T04:09:00|mi[012-014]\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == "A1"
+    assert [place.host for place in verdict.culprits] == ([host] if host else [])

@@ -22,7 +22,7 @@ BEGAN = datetime(2026, 6, 3, 4, 30, tzinfo=UTC)
 Line = Callable[[int], str]
 
 
-def loss(n: int) -> float:
+def loss(n: float) -> float:
     return 3 - n / 25 + 0.01 * (n % 3)
 
 
@@ -339,3 +339,28 @@ def test_beside_a_log_that_prints_losses_other_counts_are_left_out(tmp_path: Pat
     read = facts(tmp_path, lambda n: f"step {n} loss 0.5")
 
     assert only(read).format == "plain"
+
+
+def test_a_count_beside_which_nothing_changes(tmp_path: Path) -> None:
+    """srun's labels in their order, before a line of all tasks whose path names training."""
+    line = "{n}: pyxis: creating container filesystem: /images/train-24.10.sqsh"
+    assert not facts(tmp_path, lambda n: line.format(n=n), dated=False).tracks
+
+
+def test_steps_beside_the_saves_that_a_format_reads(tmp_path: Path) -> None:
+    """Lightning's words on its checkpoints tell a few steps, and no loss."""
+    saved = "Epoch {}, global step {}: 'val_wmse' was not in top 1"
+
+    def line(n: int) -> str:
+        text = (
+            f"epoch {n // 40} step {n % 40 * 10}/400 global_step {n * 10} train_wmse_step="
+            f"{loss(n / 3):.5f} step_time=1.836s lr=6.250e-05"
+        )
+        return f"{text}\n{saved.format(n // 40, n * 10)}" if n % 40 == 39 else text
+
+    read = facts(tmp_path, line, count=120)
+    track = read.main_track(0)
+
+    assert track is not None
+    assert (track.format, len(track)) == ("unnamed", 120)
+    assert {other.format for other in read.tracks} == {"unnamed", "lightning"}

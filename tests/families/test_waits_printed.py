@@ -361,3 +361,19 @@ def test_timers_of_megatron_beside_gpus(
 
     assert (told.code == "D1") is found
     assert not found or told.confidence >= 0.8
+
+
+@pytest.mark.parametrize(("wait", "code"), [(2.8, "D1"), (0.3, None)])
+def test_a_callbacks_line_below_a_bar(tmp_path: Path, wait: float, code: str | None) -> None:
+    """The bar has the steps, and the callback the time that they waited."""
+    lines = ["Epoch 0:   0%|          | 0/2000 [00:00<?, ?it/s, v_num=5, train/loss=7.000]"]
+    for n in range(1, 301):
+        spent = f"{n * 4 // 60:02d}:{n * 4 % 60:02d}"
+        bar = f"Epoch 0:  {n // 20:2d}%|#         | {n}/2000 [{spent}<2:00:00"
+        lines += [
+            f"{bar},  4.00s/it, v_num=5, train/loss={7 - n / 100:.3f}]",
+            f"INFO callbacks.speed: step={n} batch_time=4.000s data_time={wait + n % 7 / 50:.3f}s",
+        ]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from flatline.collect.logs import Setting
 
 _DIGITS = re.compile(r"\d+")
+_LABEL = re.compile(
+    r"\s{0,4}(?:\[(?P<host>(?=[\w.-]*\d)[A-Za-z][\w.-]{0,80})(?::\d{1,3})?\]:?"
+    r"|(?P<bare>(?=[\w.-]*\d)[A-Za-z][\w.-]{0,80}) ?\|) "
+)
 
 
 def placed(
@@ -43,15 +47,26 @@ def placed(
             of_objects(events, _lines(file), previous=previous)
         else:
             events.matches = of_pods(events.matches, nodes, previous=previous)
-        if file.kind == LOG and setting.name.host is None and nodes:
+        if file.kind == LOG and setting.name.host is None:
             host = _of_its_pod(file.path.stem, nodes)
             if host is not None:
                 events.matches = [_at(match, host) for match in events.matches]
+            events.matches = [_labelled(match, known) for match in events.matches]
         if file.kind == KERNEL and setting.name.host is None:
             told = beside_kernel_word(file.source.removeprefix(BASELINE))
             host = None if told is None else _as_known(told, known())
             if host is not None:
                 events.matches = [_at(match, host) for match in events.matches]
+
+
+def _labelled(match: Match, known: Callable[[], Iterable[str]]) -> Match:
+    """On the host of the run that a site's own label before the line names, as `[gpu07:3] `."""
+    label = _LABEL.match(match.cite.text) if match.cite.place.host is None else None
+    if label is None:
+        return match
+    hosts = {_short(host): host for host in known()}
+    host = hosts.get(_short(label["host"] or label["bare"]))
+    return match if host is None else _at(match, host)
 
 
 def _of_its_pod(stem: str, nodes: Mapping[str, str]) -> str | None:

@@ -40,6 +40,8 @@ _DIGITS = re.compile(r"[0-9]+")
 _WORD = re.compile(r"[a-z]{2,}")
 _NUMBERED = r"^[ |]{0,8}[0-9]{1,9}[ |,]"
 """Rows of a table in which no word stands."""
+FAR_MORE = 4
+"""Times the steps that a format read, as where saves alone were told of.  A judgement."""
 NAN = float("nan")
 HAND_WRITTEN = (plain.FORMAT, headed_rows.FORMAT)
 ADDED = ("step_s", "data_s", "sync_s", "since_s", "throughput")
@@ -143,8 +145,8 @@ def _pattern(curve: Curve) -> str:
 def lacking(
     tracks: Mapping[tuple[str, str], Track], line: Callable[[int], str], labels: Labels
 ) -> bool:
-    """Whether a file may say more of its steps than was read: nothing, or not how they went in
-    time, or a line of a hand-written loop names a time that its track has not."""
+    """Whether a file may say more of its steps than was read: nothing, no loss, or not how they
+    went in time, or a line of a hand-written loop names a time that its track has not."""
     for track in tracks.values():
         if track.format not in HAND_WRITTEN or not len(track):
             continue
@@ -154,7 +156,8 @@ def lacking(
         for what in told_times(row(text)):
             if not any(map(isfinite, getattr(track, what))):
                 return True
-    return not any(_clocked(track) for track in tracks.values())
+    clocked = any(_clocked(track) for track in tracks.values())
+    return not clocked or not any(any(track.has_loss) for track in tracks.values())
 
 
 def _clocked(track: Track) -> bool:
@@ -183,10 +186,13 @@ def filled(tracks: dict[tuple[str, str], Track]) -> None:
 
 def telling(tracks: Iterable[Track]) -> list[Track]:
     """The tracks that speak for a run: where another format read its steps, of these only those
-    that say what part of a step was spent waiting."""
+    that say what part of a step was spent waiting, or a loss of far more steps than the others
+    tell of, and those none."""
     told = list(tracks)
     named = [track for track in told if track.format != unnamed.FORMAT]
-    if not any(map(len, named)):
+    learned = max((sum(t.has_loss) for t in told if t.format == unnamed.FORMAT), default=0)
+    known = 0 if any(any(track.has_loss) for track in named) else max(map(len, named), default=0)
+    if not any(map(len, named)) or learned > FAR_MORE * known > 0:
         return told
     waits = [t for t in told if t.format == unnamed.FORMAT and any(map(isfinite, t.sync_s))]
     return [*named, *waits]

@@ -153,7 +153,8 @@ def judge(facts: Facts) -> Judgement:
         return _in_order(facts, run)
     measured = [signal for signal in MOVED if facts.measured(signal)]
     track = facts.main_track(facts.last.n)
-    balance = None if track is None else _balance(facts, track)
+    balanced = None if track is None else _balanced(facts, track)
+    balance = None if balanced is None else _balance(facts, balanced)
     later = [phase for phase in run.slow if phase.begins >= run.best.begins]
     if not later:
         return None
@@ -163,14 +164,14 @@ def judge(facts: Facts) -> Judgement:
     tried = max(len(measured), int(balance is not None)) + _unlike(sized)
     moves = [move for signal in measured
              if (move := _move(facts, run, signal, tried)) is not None]  # fmt: skip
-    if track is not None and balance is not None:
-        moves += _logged(facts, run, track, balance, tried)
+    if balanced is not None and balance is not None:
+        moves += _logged(facts, run, balanced, balance, tried)
     grown = [] if prints is None else _grown(facts, run, prints, sized, tried)
     blind = not any(facts.measured(signal) for one in NETWORK for signal in one.signals)
     system = quiet(facts, run, (*WATCHED, SOCKETS) if blind else WATCHED)
     calm = all_quiet(system, NETWORK if blind else ()) is True
-    told = calm or (moves != [] and track is not None and balance is not None
-                    and follows(facts, run, times(facts, track)[0], *balance[1:]))  # fmt: skip
+    told = calm or (moves != [] and balanced is not None and balance is not None
+                    and follows(facts, run, times(facts, balanced)[0], *balance[1:]))  # fmt: skip
     chosen = grown or (moves if told else [])
     if not chosen:
         return None
@@ -299,6 +300,12 @@ def _in_order(facts: Facts, run: Course) -> Judgement:
     sized = [] if track is None else printed_sizes(facts, track)
     grown = [] if track is None else _grown(facts, run, track, sized, _unlike(sized))
     return _finding(facts, run, min(grown, key=lambda m: m.chance), ()) if grown else None
+
+
+def _balanced(facts: Facts, track: Track) -> Track:
+    """The track of the same log whose lines tell of it, where its own do not (`sized_track`)."""
+    beside = (t for t in facts.tracks if t.source == track.source and t is not track)
+    return next((one for one in (track, *beside) if _balance(facts, one) is not None), track)
 
 
 def _balance(facts: Facts, track: Track) -> tuple[str, list[int], list[float]] | None:

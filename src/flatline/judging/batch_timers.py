@@ -1,43 +1,63 @@
 """
-What Megatron's timers say a step waited for its batches, on the lines below it.
+What a program says on the lines below a step that it waited for its batches.
 
-`--timing-log-level 2` prints each timer in milliseconds an iteration, the least and the most of
-all ranks, or in older versions the last rank's.  The device is synchronised where a timer begins
-and ends, so this one holds no other work.
+A callback may print `batch_time=5.604s data_time=4.554s` beside a bar that another draws.
+Megatron's `--timing-log-level 2` prints each timer in milliseconds an iteration, the least and the
+most of all ranks, or in older versions the last rank's.  The device is synchronised where a timer
+begins and ends, so this one holds no other work.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from math import isfinite
 
 from flatline.facts import Facts
 from flatline.model import LogCite
 from flatline.tracks import Track
 
 FORMAT = "megatron"
-BEHIND, SOME = 40, 200
-"""Lines below a step on which its timers stand, and steps of a run that are looked at."""
+BEHIND, SOME, FEW = 40, 200, 5
+"""Lines below a step on which its timers stand, steps of a run that are looked at, and those that
+show whether there are any."""
 _TIMER = re.compile(
     r"^(?:.{0,40}[ :])?\s{2,8}batch-generator \.{5,80}: \((\d{1,9}\.\d{1,6}), (\d{1,9}\.\d{1,6})\)"
     r"|\btime \(ms\) .{0,2000}\| batch-generator: (\d{1,9}\.\d{1,6})"
 )
+_CALLED = re.compile(
+    r"(?i)(?<![\w.-])(?:t_)?data[_ -]?(?:load(?:ing|er)?[_ -]?)?(?:time|wait)s?[\"']?[=:] ?"
+    r"(\d{1,6}(?:\.\d{1,9})?) ?(ms|s)(?:ec\w*)?\b"
+)
+"""What a callback prints on a line of its own, with its unit."""
 
 
 def batch_waits(facts: Facts, track: Track) -> Mapping[int, tuple[float, LogCite]]:
     """Seconds by point of a track, and the line that says so; of the least, for which all ranks
     waited: a stage amid a pipeline needs no batch, and then nothing is known of the others."""
-    if track.format != FORMAT:
+    if track.format != FORMAT and any(map(isfinite, track.data_s)):
         return {}
     span = track.of_attempt(facts.last.n)
-    out = {}
-    for i in span[:: max(1, len(span) // SOME)]:
-        first = track.lines[i] + 1
-        after = track.lines[i + 1] if i + 1 < len(track) else first + BEHIND
-        lines = facts.lines(track.source, first, max(0, min(after - first, BEHIND)))
-        for line, text in enumerate(lines, first):
-            if found := _TIMER.search(text):
-                cite = LogCite(track.source, line, text, track.place, track.time(i))
-                out[i] = float(found[1] or found[3]) / 1e3, cite
-                break
-    return out
+    if not any(_said(facts, track, i) for i in span[:: max(1, len(span) // FEW)]):
+        return {}
+    told = {i: _said(facts, track, i) for i in span[:: max(1, len(span) // SOME)]}
+    return {i: one for i, one in told.items() if one is not None}
+
+
+def _said(facts: Facts, track: Track, i: int) -> tuple[float, LogCite] | None:
+    """By the lines between a step's and the next one's."""
+    first = track.lines[i] + 1
+    after = track.lines[i + 1] if i + 1 < len(track) else first + BEHIND
+    lines = facts.lines(track.source, first, max(0, min(after - first, BEHIND)))
+    for line, text in enumerate(lines, first):
+        if (wait_s := _wait_s(text, track.format)) is not None:
+            return wait_s, LogCite(track.source, line, text, track.place, track.time(i))
+    return None
+
+
+def _wait_s(text: str, form: str) -> float | None:
+    if form == FORMAT:
+        timer = _TIMER.search(text)
+        return None if timer is None else float(timer[1] or timer[3]) / 1e3
+    called = _CALLED.search(text)
+    return None if called is None else float(called[1]) / (1e3 if called[2] == "ms" else 1.0)

@@ -179,17 +179,18 @@ def _sends_more(cut: Timeline, sent: ByHost, host: str, marks: Sequence[bool]) -
 def aligned(facts: Facts, run: Course, whole: Network) -> tuple[Network, Aligned | None]:
     """The hosts whose bursts of these make up the slow phases, and the cut that shows it: of
     fewer samples a stretch where the usual one has so few that any bursts may meet any phases.
-    That is a second try, so it must be rarer by chance."""
+    That is a second try, so it must be rarer by chance where one phase alone is met."""
     rare = whole.what in RARE
     met = align(whole.lit, run.low(whole.cut), rare=rare)
     if met or not rare or not whole.lit or len(whole.cut.ends) >= FEW_STRETCHES:
         return whole, met
     known = [*whole.read]
     cut = timeline(facts, known, run.pace.span, run.pace.interval_s, samples=FEWER_SAMPLES)
-    fine = _read(facts, known, cut) if cut and len(cut.ends) >= FEW_STRETCHES else None
+    fine = _read(facts, known, cut) if cut and len(cut.ends) > len(whole.cut.ends) else None
     if fine is None:
         return whole, None
-    met = align(fine.lit, run.low(fine.cut), rare=True, chance=CHANCE / 2)
+    chance = CHANCE if len(run.slow) > 1 else CHANCE / 2
+    met = align(fine.lit, run.low(fine.cut), rare=True, chance=chance)
     return (fine if met else whole), met
 
 

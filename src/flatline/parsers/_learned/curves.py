@@ -193,7 +193,10 @@ def learn(streams: Sequence[Sequence[Seen]], heading: str | None = None) -> Curv
     roles = told.roles()
     if _BYTES.search(first.text) and not any(role.what == "loss" for role in roles.values()):
         return None
-    more = len(roles) < len(names) - 1  # something is measured at each step
+    # something is measured at each step
+    more = any(
+        n != at and n not in roles and len(set(column)) > 1 for n, column in enumerate(columns)
+    )
     trains = (more and _TRAINS.search(" ".join(first.shape[: at + 2]))) or any(
         meaning.PARTS.search(name) for name, _ in names
     )
