@@ -220,6 +220,27 @@ def test_aborts_of_all_tasks_without_a_word_of_the_program_are_not_sure(tmp_path
     assert (heard.code, heard.confidence >= 0.8) == ("A2", True)
 
 
+@pytest.mark.parametrize(
+    ("aborted", "more", "sure"),
+    [(4, "", False), (3, "", True), (4, "terminate called after throwing an instance of"
+                                        " 'std::bad_alloc'\n  what():  std::bad_alloc\n", True)],
+    ids=["every node's task", "one of them did not", "one says why"],
+)  # fmt: skip
+def test_aborts_of_every_nodes_task(tmp_path: Path, aborted: int, more: str, sure: bool) -> None:
+    """However much else was printed: what takes all down at once is nobody's own doing."""
+    (tmp_path / "train.log").write_text(
+        "".join(f"loading shard {n}\n" for n in range(60)) + more
+        + "".join(f"srun: error: n{n}: task {n}: Aborted (core dumped)\n" for n in range(aborted))
+    )  # fmt: skip
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+        "18|t|FAILED|134:0|2026-11-20T09:59:00|2026-11-20T10:14:00|4|n[0-3]\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, verdict.confidence >= 0.8) == ("A2", sure)
+
+
 def test_a_limit_that_bears_no_time_is_no_proof_of_progress_up_to_it(tmp_path: Path) -> None:
     """PBS names the limit alone: a hang may have run into it."""
     steps = "".join(

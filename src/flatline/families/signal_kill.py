@@ -107,8 +107,8 @@ def judge(facts: Facts) -> Judgement:
         )
     if found.unheard:
         cannot.append(
-            "Whether they aborted because a collective or a heartbeat timed out: nothing that the"
-            " program printed was read."
+            "Whether they aborted because a collective or a heartbeat timed out: nothing that was"
+            " read tells what the program said of it."
         )
     if kind in ("segv", "abort", "bus"):
         cannot.append("Which code crashed: no core dump or native stack was read.")

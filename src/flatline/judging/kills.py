@@ -13,7 +13,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime
 
-from flatline.facts import LOG, Facts
+from flatline.facts import Facts
+from flatline.judging.all_aborted import unheard
 from flatline.judging.claims import distinct, number, same_rank
 from flatline.judging.crashes import failures, survived
 from flatline.judging.described import above_its_log
@@ -53,7 +54,6 @@ _RUNS_OTHERS = re.compile(
     r"(?:^|/)(?:python|perl|bash|sh|env|nice|torchrun|accelerate)[\d.]{0,5}$"
 )
 WRAPPED_LINES, BESIDE_LINES = 5, 10
-FEW_LINES = 40
 DOWN_LINES = 20
 ONCE_DONE = 0.7
 """A process that is killed after it said that its training was over may have lost nothing."""
@@ -112,8 +112,8 @@ class Kills:
     told: tuple[Cite, ...] = ()
     """Other root lines of the same attempt that say the same."""
     unheard: bool = False
-    """Whether several tasks aborted and nothing that their program printed was read: a watchdog or
-    a coordination service aborts all of them."""
+    """Whether several tasks aborted and nothing that their program printed was read, or all did
+    and none said why: a watchdog or a coordination service aborts all of them."""
 
     @property
     def places(self) -> tuple[Place, ...]:
@@ -169,15 +169,9 @@ def _kills(facts: Facts) -> Kills | None:
     listed = killed_by_kernel(facts, attempt)
     if listed is not None and listed.place == first.place:
         told = (listed, *told)
-    unheard = fault_class == "abort" and len(fatal) > 1 and not _heard(facts)
-    return Kills(
-        first, tuple(same), oom if used else None, used, echoes, fault_class, told, unheard
-    )
-
-
-def _heard(facts: Facts) -> bool:
-    """Whether a log holds more than a launcher's few lines."""
-    return facts.has_progress or any(read.lines > FEW_LINES for read in facts.log_files(LOG))
+    tasks = {kill.place.task for kill in fatal}
+    quiet = fault_class == "abort" and len(fatal) > 1 and unheard(facts, told, tasks)
+    return Kills(first, tuple(same), oom if used else None, used, echoes, fault_class, told, quiet)
 
 
 def _ranked(facts: Facts, found: list[Kill]) -> list[Kill]:
