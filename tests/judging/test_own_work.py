@@ -278,3 +278,39 @@ def test_each_host_of_many_writes_a_file_of_its_ranks(tmp_path: Path) -> None:
 
     assert (found.code, [place.rank for place in found.culprits]) == ("D3", [27])
     assert "5" in found.headline.rpartition("%")[0][-2:-1]  # of 5.8 s that a step takes then
+
+
+@pytest.mark.parametrize(
+    ("forward", "backward", "ranks"),
+    [
+        (lambda r: 2.24 if r == 6 else 1.01, lambda r: 2.17 if r == 6 else 3.4, [6]),
+        (lambda r: 1.2 if r == 6 else 1.01, lambda r: 3.21 if r == 6 else 3.4, []),
+        (lambda r: 2.24 if r > 3 else 1.01, lambda r: 2.17 if r > 3 else 3.4, []),  # a stage
+        (lambda r: 1.01, lambda r: 3.4, []),
+    ],
+    ids=["it is late", "by little", "half of them", "alike"],
+)
+def test_timers_of_all_ranks_of_megatron(
+    tmp_path: Path, forward: Callable[[int], float], backward: Callable[[int], float],
+    ranks: list[int],
+) -> None:  # fmt: skip
+    """Each timer, and below it a line for each rank."""
+    noise, lines = random.Random(2), ["using world size: 8, data-parallel size: 8"]
+    for step in range(1, 241):
+        lines.append(
+            f" iteration {step:8d}/   20000 | consumed samples: {256 * step:12d} | elapsed time"
+            f" per iteration (ms): 4600.0 | lm loss: {8 - step / 60:.6E} | grad norm: 0.336 |"
+        )
+        if step % 10:
+            continue
+        lines.append("times across ranks (ms):")
+        for name, took in (("forward-backward", lambda r: 4.5), ("forward-compute", forward),
+                           ("backward-compute", backward)):  # fmt: skip
+            lines.append(f"  {name}:")
+            lines += [f"     rank {rank:2d}: {took(rank) * noise.uniform(990, 1010):.2f}"
+                      for rank in range(8)]  # fmt: skip
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+    found = verdict(tmp_path)
+
+    assert [place.rank for place in found.culprits] == ranks
+    assert (found.code == "D3") == bool(ranks)

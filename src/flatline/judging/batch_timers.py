@@ -18,7 +18,7 @@ from flatline.model import LogCite
 from flatline.tracks import Track
 
 FORMAT = "megatron"
-BEHIND, SOME, FEW = 40, 200, 5
+BEHIND, SOME, FEW = 40, 200, 10
 """Lines below a step on which its timers stand, steps of a run that are looked at, and those that
 show whether there are any."""
 _TIMER = re.compile(
@@ -38,7 +38,8 @@ def batch_waits(facts: Facts, track: Track) -> Mapping[int, tuple[float, LogCite
     if track.format != FORMAT and any(map(isfinite, track.data_s)):
         return {}
     span = track.of_attempt(facts.last.n)
-    if not any(_said(facts, track, i) for i in span[:: max(1, len(span) // FEW)]):
+    some = () if track.format == FORMAT else span[:: max(1, len(span) // FEW)]
+    if some and not any(_said(facts, track, i) for i in some):
         return {}
     told = {i: _said(facts, track, i) for i in span[:: max(1, len(span) // SOME)]}
     return {i: one for i, one in told.items() if one is not None}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import isfinite, log
+from math import isfinite, log, nan
 from typing import Literal, cast
 
 from flatline.facts import LOG, Facts, Point, Track
@@ -28,6 +28,7 @@ from flatline.judging.shapes import (
     falls_from_its_peak,
     fell,
     jumped_at,
+    kicked_at,
     levels,
     only_climbed,
     only_rises,
@@ -348,6 +349,9 @@ def _shape(
         falls_again = len(since) >= SHAPE_POINTS and trend(since) < -RISE_Z
         return ("stepped-up" if falls_again else "spiked"), onset
     stuck = stuck_since(numbers, start, best, end)
+    if stuck is None:
+        norms = [track.grad_norm[i] if track.has_grad[i] else nan for i, _ in values]
+        stuck = kicked_at(numbers, norms)
     if stuck is not None:
         return "stuck", values[stuck][0]
     sloped = _slope(values, start, best, end)

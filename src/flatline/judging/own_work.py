@@ -8,8 +8,9 @@ collective, has not just more to do by design.  Backward passes and whole steps 
 hold the wait for the others.  Both passes in one number are own work where the wait is told apart
 and makes up for it.  All ranks of one host may be the slow ones, if the others wait for them.
 
-Read from lines that carry a rank, from rows of JSON that do, and from tables with a column of
-ranks.
+Read from lines that carry a rank, from rows of JSON that do, from tables with a column of ranks,
+and from Megatron's `--timing-log-option all`.  There the passes are timed apart: what a rank's
+forward takes longer the others spend in their backward, where the gradients are reduced.
 """
 
 from __future__ import annotations
@@ -68,6 +69,14 @@ _BRACKETED = re.compile(
 _STEP = re.compile(
     r"(?i)(?<![a-z])(?:global[_ ])?(?:step|iter(?:ation)?|batch)[\"']?[ :=#\[]{1,6}(?P<n>\d{1,12})"
 )
+
+
+_TIMERS, _FORWARD, _BACKWARD = "times across ranks (ms):", "forward-compute", "backward-compute"
+_TIMER = re.compile(
+    r"(?:\d{1,5}: ?)?\s{1,8}(?:(?P<name>[a-z][\w-]{1,60}):|rank +(?P<rank>\d{1,5}): "
+    r"(?P<ms>\d{1,9}(?:\.\d{1,9})?))\s*$"
+)
+"""`_get_all_ranks_time_string` of megatron/core/timers.py."""
 
 
 @dataclass(slots=True)
@@ -297,7 +306,10 @@ def _taken(facts: Facts, read: FileRead, found: _Steps, most: int) -> _Steps:
     """What the last lines of a log say, so many at most."""
     known = _placed(facts, read.source)
     columns: list[re.Match[str] | None] = []
+    timers = _Timers(found, read.source)
     for line, text in _lines(facts, read.source, max(1, read.lines + 2 - most)):
+        if timers.read(line, text):
+            continue
         header = _header(text)
         if header:
             columns, found.tables = header, found.tables + 1
@@ -308,6 +320,37 @@ def _taken(facts: Facts, read: FileRead, found: _Steps, most: int) -> _Steps:
         columns = []
         _line(found, text, (read.source, line), *known.get(line, (read.place, None)))
     return found
+
+
+@dataclass(slots=True)
+class _Timers:
+    """Megatron's times across ranks: a timer's name, and below it a line for each rank."""
+
+    found: _Steps
+    source: str
+    timer: str | None = None
+    """The one whose lines follow; "" where none has begun yet."""
+
+    def read(self, line: int, text: str) -> bool:
+        """Whether the line is one of them."""
+        if _TIMERS in text:
+            self.found.tables, self.timer = self.found.tables + 1, ""
+            return True
+        told = None if self.timer is None else _TIMER.match(text)
+        if told is None:
+            self.timer = None
+            return False
+        if told["name"]:
+            self.timer = told["name"]
+        elif self.timer in (_FORWARD, _BACKWARD):
+            row = self.found.rows.setdefault(self.found.tables, {})
+            spent = row.setdefault(Place(rank=int(told["rank"])), _Spent((self.source, line)))
+            value = float(told["ms"]) / 1e3
+            if self.timer == _FORWARD:
+                spent.own_s = value
+            else:
+                spent.wait_s = value
+        return True
 
 
 def _placed(facts: Facts, source: str) -> dict[int, tuple[Place, int | None]]:

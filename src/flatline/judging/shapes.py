@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import groupby, pairwise
-from math import log, sqrt
+from math import isfinite, log, sqrt
 from statistics import fmean, median, stdev
 
 HEAD = 3
@@ -42,6 +42,8 @@ STUCK_RATIO, STUCK_SHARE = 1.25, 1 / 3
 """A level that was leapt to, above the best one and of the whole descent, and that is not fallen
 from again: a loss in nats of 5 that is lost for good comes to no half more. A judgement, between
 another mix of data, whose loss falls on, and a model that is back at the words' frequencies."""
+KICK = 20.0
+"""Times the median norm before it: clipped runs show some tenfold ones that do no harm."""
 TREND_POINTS = 60
 """Medians a long row is reduced to before its trend is tested."""
 TREND_Z = 1.645
@@ -161,6 +163,20 @@ def stuck_since(numbers: Sequence[float], start: Level, best: Level, end: Level)
         ):
             return None
     return None if trend(settled) < -TREND_Z or min(settled) < limit else first
+
+
+def kicked_at(numbers: Sequence[float], norms: Sequence[float]) -> int | None:
+    """Where a gradient far beyond those before it threw a row to a level above the one it had,
+    from which it has not come down since: where a run recovers from a spike its losses fall again.
+    Norms that were not printed are no numbers."""
+    for n in range(SHAPE_POINTS // 2, len(numbers) - SHAPE_POINTS):
+        known = [norm for norm in norms[:n] if isfinite(norm)]
+        if len(known) >= HEAD and norms[n] >= KICK * median(known) > 0:
+            before, since = numbers[max(0, n - FALLING_POINTS) : n], numbers[n + 1 :]
+            stays = min(since) > max(before) and trend(since[HEAD:]) >= -TREND_Z
+            far = 0 < CLIMBED_RATIO * median(before) <= median(since)
+            return n if stays and far else None
+    return None
 
 
 def rises_at_end(numbers: Sequence[float], start: Level, best: Level) -> float | None:
