@@ -125,6 +125,15 @@ def test_pods_that_run_on(tmp_path: Path) -> None:
     assert {row.place.host for row in drawn.rows} == {"gpu-1", "gpu-2"}
 
 
+def test_pods_that_run_on_long_after_the_last_line(tmp_path: Path) -> None:
+    """They are followed for as long as they are told to run: the run may hang."""
+    leave(tmp_path)
+    facts = read(tmp_path, [*pods({}, until=MINUTES * 60 + 5400)])
+
+    assert [(job.id, job.disposition) for job in facts.jobs] == [("sft", "running")]
+    assert facts.now == BEGAN + timedelta(seconds=MINUTES * 60 + 5400)
+
+
 def test_a_log_that_names_no_pod(tmp_path: Path) -> None:
     """Nothing tells which of a cluster's pods are its own."""
     leave(tmp_path, host="builder")

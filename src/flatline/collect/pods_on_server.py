@@ -5,14 +5,16 @@ A server holds the pods of a whole cluster, and a log names its own by chance: w
 its file are called after.  With one of them go those of its namespace that the same thing made, or
 that bear the same name but for their roles and numbers.
 
-Only the last samples are fetched, from shortly before the last line of the log to when an end is
-seen.  Where the pods are no longer told of by then they were deleted, and how they fared at last
-is unknown: nothing but where they ran is kept.
+Only the last samples are fetched, from shortly before the last line of the log, or before the last
+moment at which a pod still ran if that is later, to when an end is seen.  Where the pods are no
+longer told of by then they were deleted, and how they fared at last is unknown: nothing but where
+they ran is kept.
 """
 
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
@@ -22,7 +24,7 @@ from flatline.collect.zone import Logs, when
 from flatline.errors import SourceError
 from flatline.model import Gap, Job
 from flatline.parsers import kube_state_metrics
-from flatline.parsers.kube_state_metrics import CREATED, INFO, METRICS
+from flatline.parsers.kube_state_metrics import CREATED, INFO, METRICS, PHASE
 from flatline.sources.prometheus import PrometheusServer
 
 NEED = "pods"
@@ -32,6 +34,8 @@ AFTER_S = 300.0
 """A container that ended is listed so within a scrape, of 15 s to 2 min."""
 GONE_S = 150.0
 """Five scrapes of 30 s, the usual interval of kube-state-metrics."""
+SILENT_S, LOOKS, STEP_S = 7 * 86_400.0, 1_000, 60.0
+"""How long after its last line a run is looked for that may hang, how often, and how closely."""
 MOST = 500
 """Names in one question; a run of more pods is told of in part."""
 _POD = re.compile(r"[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?")
@@ -95,12 +99,31 @@ class _Asked:
             for labels, _ in self._known(f'{space},pod=~"{like}"')
             if (_maker(labels) in makers if makers else stem(labels["pod"]) in stems)
         ]
-        samples = [*self._last(f"{space},{_one_of('pod', sorted(ours)[:MOST])}")]
+        pods = f"{space},{_one_of('pod', sorted(ours)[:MOST])}"
+        self._reach(self._ran_until(pods))
+        samples = [*self._last(pods)]
         latest = max((at for _, told in samples for at, _ in told), default=0.0)
         if latest < self._latest() - GONE_S:
             samples = [one for one in samples if one[0].get("__name__") == INFO]
         lines = [line for labels, told in samples for line in _lines(labels, told)]
         return "".join(sorted(lines, key=_when))
+
+    def _reach(self, until: float) -> None:
+        """Look at what is told then, where that is later."""
+        if until > self._end:
+            self._begin, self._end = until - BEFORE_S, until + AFTER_S
+
+    def _ran_until(self, pods: str) -> float:
+        """When the last of these pods was told to run, nought where none was since."""
+        since = self._end
+        self._end = min(since + SILENT_S, max(since, time.time()))
+        length = max(1, round(self._end - since))
+        step = max(STEP_S, round(length / LOOKS))
+        phase = f'{PHASE}{{{pods},phase="Running"}}'
+        runs = f"(timestamp({phase}) * ({phase} == 1))"  # of a comparison it is the moment asked
+        told = [*self._data(f"max(max_over_time({runs}[{length}s:{step:.0f}s]))")]
+        self._end = since
+        return float(told[0][1][0][1]) if told else 0.0
 
     def _known(self, pods: str) -> Iterator[Series]:
         """The pods that these labels select, at any time of the run."""

@@ -48,10 +48,10 @@ _REASONS = (
     "kube_pod_status_reason",
 )
 DONE = "Completed"
-_PHASE = "kube_pod_status_phase"
+PHASE = "kube_pod_status_phase"
 _TIMES = ("kube_pod_start_time", "kube_pod_completion_time")
 CONDITION = "kube_node_status_condition"
-METRICS = (INFO, _PHASE, *_REASONS, *_TIMES)
+METRICS = (INFO, PHASE, *_REASONS, *_TIMES)
 """What is read of a pod."""
 CREATED = frozenset(("Job", "PyTorchJob", "MPIJob", "TFJob", "RayCluster", "JobSet"))
 """What is of a run by its own name; a ReplicaSet or a node is not."""
@@ -162,7 +162,7 @@ def _take(
             seen.job = labels.get("created_by_name") or seen.job
         seen.outlives |= labels.get("created_by_kind") == CLUSTER
         seen.line, seen.at = line, max(seen.at, at)
-    elif metric == _PHASE and value == 1:
+    elif metric == PHASE and value == 1:
         seen.phase = max(seen.phase, (at, labels.get("phase", ""), line))
     elif metric in _REASONS and value == 1:
         why = labels.get("reason", "")
