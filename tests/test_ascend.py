@@ -17,6 +17,9 @@ SOCKET = (
     " hcclCommInitRootInfoConfig(numRanks, &rootInfo, rank), error code is 7\n"
     "EI0006: Getting socket times out. Reason: Remote Rank did not send the data in time.\n"
 )
+STREAM = "RuntimeError: ACL stream synchronize failed, error code"
+TAKES = "RuntimeError: SetDevice:x.ts:118 NPU function error: aclrtSetDevice, error code is"
+OPENS = "EL0004: [PID: 9] 2026-02-11-08:10:02.004.118 Failed to open device, deviceId=2.\n"
 MEMORY = (
     "NPU function error: aclrtMalloc, error code is 207001\n"
     "RuntimeError: NPU out of memory. Tried to allocate 2.00 GiB (NPU 0; 60.96 GiB total)\n"
@@ -34,6 +37,16 @@ MEMORY = (
         (f"{STEPS}{SYNC}, error code is 507048\n{NOTIFY}", "C2"),
         (f"{STEPS}{SYNC}, error code is 507015\n", "A3"),
         (f"{STEPS}{SYNC}, error code is 507015\n{NOTIFY}", "A3"),
+        (f"{STEPS}{STREAM}:107020\n{NOTIFY}", "C2"),
+        (f"{STEPS}{STREAM}:107020\n", "A3"),
+        (f"{STEPS}{STREAM}:507015\n{NOTIFY}", "A3"),
+        (f"{TAKES} 107001\n{OPENS}", "A1"),
+        (f"{TAKES} 107001\n", "A1"),
+        (f"{STEPS}{TAKES} 507033\n", "A3"),
+        (
+            f"{MEMORY}EL0004: [PID: 9] 2026-02-11-08:10:02.004.118 Failed to allocate memory.\n",
+            "B1",
+        ),
         (STEPS + MEMORY, "B1"),
         ("the notify wait timeout is 1836 s\nthe socket timeout is set to 120 s\nloading\n", None),
         ("dataset of 3 classes: EI0002 EI0006 EI0009\nloading\n", None),

@@ -106,6 +106,12 @@ def test_what_a_spawned_process_raised(tmp_path: Path) -> None:
     [
         ("invalid load key, '<'.", "net = pickle.load(f)", ("A1", "asset")),
         ("invalid load key, 'v'.", "checkpoint = torch.load(path)", ("A1", "asset")),
+        (
+            "invalid load key, 'v'.",
+            "net = nets[kind](checkpoint=args.checkpoint)",
+            ("A1", "asset"),
+        ),
+        ("invalid load key, 'v'.", "load_ckpt(args.ckpt)", ("E2", "corrupt")),
         ("invalid load key, 'v'.", "resumed = torch.load(path)", ("E2", "corrupt")),
         ("invalid load key, '<'.", "load_checkpoint(args.resume)", ("E2", "corrupt")),
         ("invalid load key, '\\x0a'.", "load_checkpoint(path)", ("E2", "corrupt")),

@@ -54,7 +54,8 @@ TAGS = {
     "size-change",
     "save-begun", "names-no-call", "evaluation", "process-gone", "storage-back", "local-disk",
     "garbage-collected", "reduction-time", "profiled", "waited-for-data", "ddp-member",
-    "link-down", "link-up", "script-goes-on", "said-above", "foreign-connection", "no-rdma",
+    "link-down", "link-up", "script-goes-on", "said-above", "raised-below", "no-rdma",
+    "foreign-connection",
     "mounted", "unmounted", "worker-given-up", "job-unheard", "per-rank-times", "per-rank-rows",
     "last-word", "far-end",
 }  # fmt: skip

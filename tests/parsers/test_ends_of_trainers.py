@@ -152,6 +152,8 @@ def test_what_is_saved_before_any_table_is_no_end() -> None:
         "Epoch 007 | train 0.4310 | val 0.5120 | 61.2 s",
         "2026-03-04 08:00:00 [INFO] epoch 7/90, train: 0.4310, valid: 0.5120",
         "Epoch: 7  train=0.4310 / test=nan",
+        "Epoch   7 |   3360s | train 0.4310 | val 0.5120",
+        "epoch 7/90 - 00:56:02 - train 0.4310, val 0.5120",
     ],
 )
 def test_results_of_an_epoch_without_a_name(line: str) -> None:
@@ -169,6 +171,8 @@ def test_results_of_an_epoch_without_a_name(line: str) -> None:
         "Epoch 7 | train 41.20 s | val 5.10 s",
         "Epoch 7 | train 91.20% | val 88.10%",
         "Epoch 7 | train 0.4310",
+        "Epoch 7 | 3360s | train 41.20 s | val 5.10 s",
+        "Epoch 7 | 3360 images | train 0.4310 | val 0.5120",
         "best train 0.4310 | val 0.5120",
     ],
 )

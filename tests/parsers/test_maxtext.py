@@ -97,6 +97,37 @@ def test_messages(line: str, kind: str, step: int | None, loss: float | None) ->
     assert (value.kind, value.step, value.loss) == (kind, step, loss)
 
 
+SAVED = "saved a checkpoint at step {}"
+
+
+def every(stride: int, last: int) -> list[str]:
+    return [f"completed step: {n}, seconds: 1.2, loss: 2.5" for n in range(0, last + 1, stride)]
+
+
+@pytest.mark.parametrize(
+    ("lines", "ends"),
+    [
+        ([*every(4, 3496), SAVED.format(3499)], True),
+        ([*every(1, 1499), SAVED.format(1499)], True),
+        ([SAVED.format(0), *every(10, 1490), SAVED.format(1499)], True),
+        ([*every(4, 3496), SAVED.format(3500)], False),  # one of those made each so many steps
+        ([*every(4, 3416), SAVED.format(3417)], False),  # where it was taken back, say
+        ([*every(4, 996), SAVED.format(999), *every(4, 1996), SAVED.format(1999)], False),
+        ([*every(4, 3000), SAVED.format(3499)], False),  # steps are missing between
+        ([SAVED.format(3499)], False),
+        (["Config param steps: 9000", *every(4, 3496), SAVED.format(3499)], False),
+    ],
+)
+def test_a_checkpoint_of_the_last_step(lines: list[str], ends: bool) -> None:
+    """Saves count from 0, plans are round: only the end's comes right before a round number."""
+    told = said(*lines)
+
+    assert (told[-1].kind == "finished") is ends
+    assert [one.kind for one in told].count("checkpoint_saved") == len(
+        [line for line in lines if line.startswith("saved")]
+    )
+
+
 @pytest.mark.parametrize(
     "line",
     [

@@ -12,7 +12,9 @@ from flatline.facts import Marker, Track
 from flatline.model import Crash, Disposition, Job, Match, ProcessExit
 from flatline.tracks import GOES_ON_AFTER
 
-_NOT_SAID = re.compile(r"(?i)\b(?:if|when|unless|until|once|no|not|never|will|would|should|may)\b")
+_NOT_SAID = re.compile(
+    r"(?i)\b(?:if|when|unless|until|once|no|not|never|will|would|should|may(?![ ,/-]{1,2}[0-9]))\b"
+)
 
 
 def shows_end(

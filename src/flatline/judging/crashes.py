@@ -68,7 +68,8 @@ NAMES_NO_CALL, SAID_BELOW = "names-no-call", 120
 """Lines: what NCCL warned of last, the traceback that Hydra shortens, and what TensorFlow met in a
 graph, below the place where it was defined, are printed below."""
 GOES_ON, SAID_ABOVE, ONLY_HINT = "script-goes-on", "said-above", "only-hint"
-BELOW = 3
+RAISED_BELOW, BELOW = "raised-below", 3
+"""A line that announces the traceback right under it; lines below one that may say its class."""
 LOOP_DOUBT = 0.8
 """A step may have been made where the frames are a loop's and the log prints no progress."""
 UNNAMED, UNSAID = 0.75, ("corrupt", "size-mismatch", "missing-keys")
@@ -205,12 +206,19 @@ def _restates(facts: Facts, vague: Failure, found: Iterable[Failure]) -> bool:
         f.strength >= WEAK_ROOT
         and f.attempt == vague.attempt
         and f.fatal
-        and (f.crash is None or f.signature is not None)
+        and (f.crash is None or f.signature is not None or _announced(vague, f.crash))
         and not (f.signature is not None and NAMES_NO_CALL in f.signature.tags)
         and f.signature is not known
         and (facts.after(f.cite, vague.cite) is not True or _just_below(f.cite, vague.cite))
         for f in found
     )
+
+
+def _announced(line: Failure, crash: Crash) -> bool:
+    """Whether a traceback, whole and with frames, is the one that the line says follows."""
+    known = line.signature is not None and RAISED_BELOW in line.signature.tags
+    below = crash.head.line - line.cite.line if crash.head.source == line.cite.source else 0
+    return known and 0 < below <= BELOW and crash.complete and bool(crash.frames)
 
 
 def _went_on(missed: Failure, found: Iterable[Failure]) -> bool:

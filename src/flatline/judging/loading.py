@@ -53,7 +53,8 @@ _KEPT = re.compile(
 """What a run keeps of itself, and where."""
 _OF_ITS_OWN = re.compile(r"resum|restor|\blast\b|latest", re.IGNORECASE)
 _GOES_ON = re.compile(
-    rf"{_OF_ITS_OWN.pattern}|load_state\b|load_(?:from_)?checkpoint\(", re.IGNORECASE
+    rf"{_OF_ITS_OWN.pattern}|\blast_|load_state\b|load_(?:from_)?(?:checkpoint|ckpt)\(",
+    re.IGNORECASE,
 )
 """Of a format that weights are published in, and checkpoints of a library's trainer kept in."""
 _GIVEN = re.compile(r"^\s*[\w., ]{1,80}=(?!=)")
@@ -156,7 +157,7 @@ def of_a_model(crash: Crash) -> bool:
             text if _OF_ITS_OWN.search(text := frame.code or "") else _GIVEN.sub("", text)
             for frame in crash.frames
         )
-        return not _RESUMES.search(_HUBS_WORD.sub("", code) if f"{_HUB}(" in code else code)
+        return not _GOES_ON.search(_HUBS_WORD.sub("", code) if f"{_HUB}(" in code else code)
     for frame in crash.frames:
         code = frame.code or ""
         if f"{_HUB}(" in code:

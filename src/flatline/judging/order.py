@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from flatline.facts import Facts
 from flatline.judging.claims import number, same_rank
@@ -14,6 +14,9 @@ KERNELS = ("kernel", "nvidia", "amdgpu")
 STATES = ("cuda-gpu-lost", "slurm-oom-kill")
 """What a tool of the driver says of a card whenever it is asked, and slurmstepd of the kernel's
 kills once their step is over: they were before."""
+OF_THEN = timedelta(minutes=10)
+"""From the last time that a log tells before a death without one: as long as a step, or a save
+with nothing printed, may take.  A judgement."""
 OF_ONE_PROCESS = ("A2", "A3", "B1", "B2")
 """Families whose line is the death of the process that wrote it; its peers' lines follow from it
 however late it is written out."""
@@ -26,9 +29,11 @@ def later(facts: Facts, a: Finding, b: Finding) -> bool | None:
     if a.order and b.order and a.order[0] == b.order[0]:
         if a.order[1] == b.order[1] or _buffered(facts, a, b):
             return None
-        if _told_again(facts, max(a, b, key=lambda f: f.order[1] if f.order else 0)):
+        last, before = (a, b) if a.order[1] > b.order[1] else (b, a)
+        if _told_again(facts, last):
             return None
-        return a.order[1] > b.order[1]
+        if not _listed(facts, last, before):
+            return last is a
     first, second = a.noticed or a.onset, b.noticed or b.onset
     if first is None or second is None:
         return None
@@ -43,8 +48,24 @@ def _told_again(facts: Facts, finding: Finding) -> bool:
     """Whether its line is a kernel's or its tool's without a time, in a log of a program: an
     epilog or a script prints at the end what a kernel had said before."""
     said = _spoken(finding)
-    if said is None or (said.at is not None and not said.at_assumed):
+    return said is not None and not _dated(said) and _by_kernel(facts, finding, said)
+
+
+def _listed(facts: Facts, last: Finding, before: Finding) -> bool:
+    """Whether a kernel's line with a time of its own stands in a program's log behind a death that
+    has none: what was looked up there afterwards has its place by its time alone."""
+    said, died = _spoken(last), _spoken(before)
+    if said is None or died is None or before.code not in OF_ONE_PROCESS or _dated(died):
         return False
+    far = died.at is not None and said.at is not None and said.at - died.at > OF_THEN
+    return _dated(said) and not far and _by_kernel(facts, last, said)
+
+
+def _dated(cite: LogCite) -> bool:
+    return cite.at is not None and not cite.at_assumed
+
+
+def _by_kernel(facts: Facts, finding: Finding, said: LogCite) -> bool:
     return said.source not in facts.kernel_files and any(
         (m.signature.origin in KERNELS or m.signature.id in STATES)
         and (m.cite.source, m.cite.line) == finding.order
@@ -69,8 +90,7 @@ def _buffered(facts: Facts, a: Finding, b: Finding) -> bool:
     of_a_device = of_a_device and late.line - early.line <= NEIGHBOURS
     if last.code not in OF_ONE_PROCESS or (first.code in OF_ONE_PROCESS and not of_a_device):
         return False
-    dated = late.at is not None and not late.at_assumed
-    if dated or number(late.place) is None or same_rank(early.place, late.place):
+    if _dated(late) or number(late.place) is None or same_rank(early.place, late.place):
         return False
     return not any(
         match.cite.source == late.source

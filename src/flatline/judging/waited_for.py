@@ -22,6 +22,7 @@ from flatline.judging.lately import last_counted
 from flatline.judging.lone_worker import lone_card, lone_worker
 from flatline.judging.pcie import the_narrow
 from flatline.judging.recorder import Kind, analyse
+from flatline.judging.said_missing import DOUBT, said_missing
 from flatline.judging.stalled import REPORT, stalled
 from flatline.judging.stood_apart import stood_apart
 from flatline.judging.throughput import course
@@ -102,14 +103,8 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
         told = {number(m.cite.place) for m in victims.matches}
         most = 1.0 if whole and len(told) >= MANY else UNLIKE_MOST
         return Suspect(places, why, 0.9, "mismatch", most=most)
-    behind = lagging(facts, victims)
-    if behind:
-        places = distinct(m.cite.place for m in behind)
-        why = claim(
-            f"{cap(name_places(places))} had enqueued fewer collectives than the others.",
-            *[m.cite for m in behind[:4]],
-        )
-        return Suspect(places, why, 0.9)
+    if (behind := _behind(facts, victims)) is not None:
+        return behind
     unpowered = idle(facts, *_waited(facts, victims))
     if unpowered is not None:
         idle_one = Suspect(unpowered.places, unpowered.why, 0.85, most=unpowered.most)
@@ -127,6 +122,22 @@ def suspected(facts: Facts, victims: Waiting, everyone: Waiting) -> Suspect:
         return Suspect(places, claim(text, derived, *everyone.cites[:3]), SILENT)
     alone = None if sound else computing(facts, *_waited(facts, victims))
     return Suspect(alone.places, alone.why, SILENT) if alone else Suspect((), None, 0.0)
+
+
+def _behind(facts: Facts, victims: Waiting) -> Suspect | None:
+    """Whom the lines of those that waited show to have come less far, or name."""
+    if behind := lagging(facts, victims):
+        places = distinct(m.cite.place for m in behind)
+        why = claim(
+            f"{cap(name_places(places))} had enqueued fewer collectives than the others.",
+            *[m.cite for m in behind[:4]],
+        )
+        return Suspect(places, why, 0.9)
+    if (missed := said_missing(facts, victims.first.attempt)) is None:
+        return None
+    rank, cites = missed
+    why = claim(f"All that name whom they waited for name rank {rank}.", *cites[:3])
+    return Suspect((Place(rank=rank),), why, SILENT, most=UNLIKE_MOST, doubt=DOUBT)
 
 
 def _waited(facts: Facts, victims: Waiting) -> tuple[float | None, float | None]:

@@ -109,7 +109,8 @@ _PLANNED = re.compile(
 _BATCH = re.compile(r"(?<![\w./-])batch(?:_idx)?(?: *[:=#] *| +)\[? *" + _COUNT + _OF)
 _BATCHES = re.compile(r"(?<![\w.])([0-9]{1,12}) */ *([0-9]{1,12}) batches")
 _EPOCH = re.compile(
-    r"(?<![\w./-])epoch(?: *[:=#] *| +)\[? *([0-9]{1,9}(?:\.[0-9]+)?)(?!\w)"
+    r"(?<![\w./-])(?:epoch|ep(?=[ :=#]{1,3}[0-9]{1,9}(?:/[0-9]{1,9})?[\] ,|:]{1,4}"
+    r"(?:it(?:er(?:ation)?)?|step|batch)\b))(?: *[:=#] *| +)\[? *([0-9]{1,9}(?:\.[0-9]+)?)(?!\w)"
     r"(?: *(?:/|of) *([0-9]{1,9}))?"
 )
 _NESTED = re.compile(
@@ -388,7 +389,7 @@ def _position(line: _Line) -> Position | None:
     if "[" in line.low and (pair := _PAIR.search(line.low)):
         step, epoch = line.slot(pair, 2), line.slot(pair, 1)
         return Position(pair.start(), step, epoch=epoch, own=True)
-    named = _EPOCH.search(line.low) if "epoch" in line.low else None
+    named = _EPOCH.search(line.low) if "ep" in line.low else None
     counter = _counter(line, named is not None)
     if named is None:
         return counter

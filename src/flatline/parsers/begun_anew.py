@@ -52,8 +52,9 @@ _BEGINS = re.compile(
     r"|(?<![\w-])(?:start|begin|train)\w{0,4} (?:a )?new\b(?! (?:model|epoch|stage|phase|fold))"
 )
 _WOULD = re.compile(
-    r"(?i)\b(?:if|unless|when|whenever|would|should|may|might|can be|in case|otherwise|error"
-    r"|raise|exit\w*|abort\w*|skip\w*|ignor\w*|usage|default|set|use|pass)\b|(?:^|\s)--[a-z]"
+    r"(?i)\b(?:if|unless|when|whenever|would|should|may(?![ ,/-]{1,2}[0-9])|might|can be"
+    r"|in case|otherwise|error|raise|exit\w*|abort\w*|skip\w*|ignor\w*|usage"
+    r"|default|set|use|pass)\b|(?:^|\s)--[a-z]"
 )
 _OF_OTHERS = re.compile(
     r"(?i)\b(?:pre-?train\w*|teacher|backbone|vae|tokenizer|ema|lora|adapter|base model|encoder"

@@ -8,10 +8,11 @@ Blocks of `| name | value |` between dashed lines: OpenAI's loggers and Stable B
 
 A point is told once a block has named both its loss and its count (`step`, `iterations`,
 `nupdates`), in whichever order; where no block names a loss, of each iteration beyond the first as
-the next one begins, for Stable Baselines updates its policy between two.  Where a block speaks of
-rewards, returns or an agent's own quantities, its losses are a policy's and a value's, which are
-not meant to fall.  Samples and environment steps are no steps.  RL Zoo ends once it has learnt and
-says where it saves: in a folder that it names after the environment and the run's number.
+the next one begins, for Stable Baselines updates its policy between two, and the mean reward of an
+episode as what is measured there.  Where a block speaks of rewards, returns or an agent's own
+quantities, its losses are a policy's and a value's, which are not meant to fall.  Samples and
+environment steps are no steps.  RL Zoo ends once it has learnt and says where it saves: in a
+folder that it names after the environment and the run's number.
 
 Source: `HumanOutputFormat` of baselines/logger.py, of guided_diffusion/logger.py (and of
 improved-diffusion, and what is built on both) and of stable_baselines3/common/logger.py;
@@ -21,6 +22,7 @@ improved-diffusion, and what is built on both) and of stable_baselines3/common/l
 from __future__ import annotations
 
 from collections.abc import Iterable
+from math import isfinite
 
 from flatline.model import Progress
 from flatline.parsers._rules import NUMBER, Late, count, number
@@ -39,6 +41,7 @@ TRIGGERS = (
 _ROW = Late(rf"\s*\| +(?:[\w]+/)?([\w-]+) +\| ({NUMBER}) +\|?\s*$")
 _SAVES = Late(r"Saving to \S{1,300}/[\w.:-]{1,100}_[0-9]{1,6}(?:_[0-9a-f-]{36})?\s*$")
 _AGENTS = {"n_updates", "nupdates", "explained_variance", "exploration_rate", "approx_kl"}
+_REWARDS = {"ep_rew_mean", "ep_reward_mean", "eprewmean"}
 _COUNTS = {"step", "iterations", "nupdates"}
 
 
@@ -62,6 +65,8 @@ class Reader:
         before = self._step if name == "iterations" else None
         if name.startswith("ep") or name in _AGENTS:
             self._rewarded = True
+        if name in _REWARDS and not self._told and self._step is not None and self._step > 1:
+            return _measured(self._step, name, number(value))
         if name == "grad_norm":
             self._norm = number(value)
         elif name in _COUNTS:
@@ -76,6 +81,12 @@ class Reader:
         self._step = self._loss = self._norm = None
         self._told = True
         return (said,)
+
+
+def _measured(step: int, name: str, reward: float | None) -> Iterable[Progress]:
+    """A reward by its own name, where it is a number."""
+    known = reward is not None and isfinite(reward)
+    return (Progress("eval", step, loss=reward, loss_name=name, falling=False),) if known else ()
 
 
 def _whole(value: float | None) -> int | None:

@@ -81,7 +81,8 @@ _FOREIGN = re.compile(
 )
 _NOT_SAID = re.compile(
     r"\b(?:not|never|cannot|can't|couldn't|unable|fail(?:ed|ure|s)?|error|if|will|would|should"
-    r"|may|might|can|each|every|when|until|once|unless|todo|skip(?:ping|ped)?|without|instead of"
+    r"|may(?![ ,/-]{1,2}[0-9])|might|can|each|every|when|until|once|unless|todo|skip(?:ping|ped)?"
+    r"|without|instead of"
     r"|in order to|to (?:avoid|resume)|pre-?trained|base model|new model|model weights)\b"
     r"|(?:^|\s)--[a-z]"
     r"|^\s*(?:wandb:|\+|#|def |return |print\(|raise |assert |File \")"

@@ -3,7 +3,10 @@ MaxText and its forks: `completed step: N, seconds: S, ..., loss: L`.
 
 Guaranteed: the step line is read in any order of its fields, with or without MFU, throughput or
 loss, and NaN, inf and negative losses are kept.  Steps count from 0, so the last of `steps=N` is
-N-1: that line is followed by `finished`, the only sign of an end that MaxText prints.
+N-1: that line is followed by `finished`, the only sign of an end that MaxText prints.  Where the
+settings were not printed, so is a checkpoint of that very step: saves are made each so many steps,
+counted from 0, and at the end, so one right before a round number, after the last step printed and
+no other such, is the end's.
 
 Refused: "checkpoint manager exists so trying to load", an attempt; "Started an asynchronous
 checkpoint save", a beginning.
@@ -50,6 +53,8 @@ _THROUGHPUT = (
 )
 
 
+ROUND = 500
+"""Of plans; a run that is taken back saves at any step, one in so many of which ends so."""
 _LONGEST = 4_096
 """Characters of a line that are read."""
 
@@ -66,6 +71,8 @@ class Reader:
 
     def __init__(self) -> None:
         self._planned: int | None = None
+        self._steps: tuple[int, ...] = ()
+        self._saved_before_round = False
 
     def feed(self, text: str) -> Iterable[Progress]:
         """A step, and the end with it where this was the last one planned."""
@@ -90,10 +97,22 @@ class Reader:
         if "No existing checkpoints found, not restoring" in text:
             return (Progress("fresh"),)
         if found := _SAVED.search(text):
-            return (Progress("checkpoint_saved", step=int(found[1])),)
+            return self._saved(int(found[1]))
         return ()
 
+    def _saved(self, step: int) -> Iterable[Progress]:
+        saved = Progress("checkpoint_saved", step=step)
+        if (step + 1) % ROUND:
+            return (saved,)
+        first, self._saved_before_round = not self._saved_before_round, True
+        if self._planned is not None or not first or len(self._steps) < 2:
+            return (saved,)
+        before, last = self._steps
+        done = last <= step < last + (last - before)
+        return (saved, Progress("finished", step=step)) if done else (saved,)
+
     def _step(self, step: int, rest: str) -> Iterable[Progress]:
+        self._steps = (*self._steps[-1:], step)
         fields: dict[str, str] = dict(_FIELD.findall(rest))
         throughput, unit = next(
             ((_number(fields[name]), unit) for name, unit in _THROUGHPUT if name in fields),
