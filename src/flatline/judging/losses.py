@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from math import exp
 from statistics import median
@@ -37,7 +37,7 @@ USUAL = 1.0
 OWN_TRAFFIC = 1.2
 """Times what a host sends otherwise: more while it loses is traffic of another kind, which is
 what is lost.  The collectives' is no more in slow steps than in fast ones."""
-ECHO = 0.05
+ECHO = 0.1
 """Of what the host that lost most counts in the same signal: its peers see some of its losses, as
 packets that come out of order or are late.  A judgement; where hosts lose by their own links they
 are within a few times of one another."""
@@ -49,6 +49,8 @@ AT_THE_LINK = ("rdma_symbol_errors_total", "rdma_receive_errors_total")
 FEWER_SAMPLES = 2
 """A stretch may hold where it is only asked which hosts lost something: one that came late hides
 a burst and makes none."""
+NOISE = 0.01
+"""Of the greatest burst.  A judgement: a link that fails loses thousands, others some."""
 LEAST_SHARE = 0.1
 """Of the run's time: what bursts less costs it little, however slow it is then."""
 
@@ -149,7 +151,28 @@ def _read(facts: Facts, known: Sequence[str], cut: Timeline, devices: str = "") 
         if rows is not None and len(rows.rows) > 1:
             read[signal] = rows
     what = RDMA if any(signal in LOSS for signal in read) else SYMBOLS
-    return Network(cut, read, bursts(tuple(read.values()), cut), what) if read else None
+    lit = bursts(tuple(read.values()), cut)
+    return Network(cut, read, _heard(read, lit, cut), what) if read else None
+
+
+def _heard(
+    read: Mapping[str, ByHost], lit: Mapping[str, list[bool]], cut: Timeline
+) -> dict[str, list[bool]]:
+    """Without bursts that are next to nothing beside the greatest any host had: a few packets lost
+    here and there would meet any phase."""
+    most = {signal: max((v for row in rows.rows.values() for _, v in row.points()), default=0.0)
+            for signal, rows in read.items()}  # fmt: skip
+
+    def loud(host: str, end: float) -> bool:
+        told = ((rows.value(host, end) or 0.0, most[signal]) for signal, rows in read.items()
+                if host in rows.rows)  # fmt: skip
+        return any(own >= NOISE * top > 0 for own, top in told)
+
+    kept = {
+        host: [mark and loud(host, end) for mark, end in zip(marks, cut.ends, strict=True)]
+        for host, marks in lit.items()
+    }
+    return {host: marks for host, marks in kept.items() if any(marks)}
 
 
 def _resent(facts: Facts, cut: Timeline) -> Network | None:
