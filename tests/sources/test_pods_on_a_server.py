@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from flatline.cli import Engine, answer
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
+from flatline.errors import SourceError
 from flatline.facts import Facts
 from flatline.render.json import document
+from flatline.sources.prometheus import PrometheusServer
 from flatline.verify import verify
 from sources.test_as_its_files import served
 
@@ -132,6 +135,24 @@ def test_pods_that_run_on_long_after_the_last_line(tmp_path: Path) -> None:
 
     assert [(job.id, job.disposition) for job in facts.jobs] == [("sft", "running")]
     assert facts.now == BEGAN + timedelta(seconds=MINUTES * 60 + 5400)
+
+
+def test_a_server_that_refuses_to_look_so_far(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What it told of the pods soon after the last line still counts."""
+    whole = PrometheusServer.data
+
+    def refuses(self: PrometheusServer, path: str, form: dict[str, list[str]], **how: bool) -> Any:
+        if "max_over_time" in str(form.get("query")):
+            raise SourceError("the subquery reaches too far")
+        return whole(self, path, form, **how)
+
+    monkeypatch.setattr(PrometheusServer, "data", refuses)
+    leave(tmp_path)
+    facts = read(tmp_path, [*pods({"sft-worker-0": "OOMKilled", "sft-master-0": "Error"})])
+
+    assert [(job.id, job.disposition) for job in facts.jobs] == [("sft", "out_of_memory")]
 
 
 def test_a_log_that_names_no_pod(tmp_path: Path) -> None:
