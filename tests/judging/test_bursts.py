@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 
-from flatline.judging.bursts import align
+from flatline.judging.bursts import CHANCE, align
 
 LOW = [False] * 16 + [True] * 20 + [False] * 6 + [True] * 17
 NEVER = [False] * len(LOW)
@@ -78,6 +78,19 @@ def test_chance_seldom_finds_a_host_among_many() -> None:
             lit[str(host)] = during((begin, begin + made.randrange(2, 24)))
         found += align(lit, LOW) is not None
     assert found <= 4
+
+
+def test_short_phases_that_a_host_meets_exactly_are_no_chance() -> None:
+    """Five of two windows in twenty-one, in four of which a host bursts and at one more border:
+    with phases of any length a random cut does as well more often, as it is slow for longer."""
+    low = [mark == "S" for mark in "....SS..SS..SS..S..SS"]
+    lit = [mark == "x" for mark in "....x.x.xx..xx..xx.xx"]
+
+    found = align({"a": lit}, low, rare=True)
+
+    assert found is not None
+    assert found.chance < CHANCE
+    assert align({"a": [mark == "x" for mark in ".x..xx..x..x.x..x.x.."]}, low) is None
 
 
 def test_one_fall_that_one_host_alone_goes_with_to_the_end() -> None:

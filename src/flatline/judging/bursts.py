@@ -5,9 +5,10 @@ A burst is a stretch in which a host stands far above the others then.  Hosts wh
 slow phases are taken together, and what they cover of the slow time is the score; of rare bursts
 that hardly reach into fast time also that times the share of them that lies in it, for any phase
 within a long burst is covered whole.  Its chance is measured by cutting the run at random into as
-many slow phases and choosing the hosts anew each time, so that choosing the best of many
-hosts counts against the result.  Turning the throughput round against the hosts instead calls
-phases that come at even distances chance: half a turn later they meet as well.
+many slow phases, several of the same lengths, and choosing the hosts anew each time, so that
+choosing the best of many hosts counts against the result.  Turning the throughput round against
+the hosts instead calls phases that come at even distances chance: half a turn later they meet as
+well.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby
 from random import Random
 from typing import TYPE_CHECKING, TypeVar
 
@@ -40,6 +41,10 @@ RECALL = 0.7
 CHANCE = 0.05
 LEAST_BURSTS = 2
 DRAWS = 399
+PHASES = 3
+"""Of so many slow phases a random cut keeps the lengths: what meets them all meets few other cuts
+of such phases, while one or two can be shifted to too few places for that to tell.  Bursts and
+phases that know nothing of each other are still taken together in less than CHANCE of runs."""
 BESIDE = 3
 """Fast stretches before and behind all slow phases: a border may be off by one.  A judgement."""
 
@@ -130,13 +135,13 @@ def align(
         return None
     # the same draws for the same run: a verdict does not change by itself
     dice, as_well = Random(len(slow)), Counter[str]()
-    phases = sum(mark and not before for before, mark in pairwise([False, *slow]))
+    phases = [len(list(run)) for mark, run in groupby(slow) if mark]
     ways = ["covered", "alone"] if rare and not _bursts_on(by_host, hosts, slow) else ["covered"]
     # a burst of the fast time, which hardly any other cut would hold, must not count for them
     near = _widened(_bits(slow))
     by_host = {host: marks & near if host in hosts else marks for host, marks in by_host.items()}
     for _ in range(DRAWS):
-        _, covered, within = _covering(by_host, _cut_at_random(len(slow), phases, dice))
+        _, covered, within = _covering(by_host, _cut_at_random(slow, phases, dice))
         as_well["covered"] += covered >= recall
         as_well["alone"] += covered * within >= recall * precise
         if min(as_well[way] for way in ways) > chance * (1 + DRAWS) - 1:
@@ -161,8 +166,19 @@ def _bursts_on(by_host: Mapping[str, int], hosts: Sequence[str], slow: Sequence[
     return (together & ~near).bit_count() > (1 - PRECISION) * fast
 
 
-def _cut_at_random(count: int, phases: int, dice: Random) -> list[bool]:
-    """So many stretches with so many slow phases, of any lengths, anywhere."""
+def _cut_at_random(slow: Sequence[bool], phases: Sequence[int], dice: Random) -> list[bool]:
+    """As many stretches with as many slow phases, anywhere: of several the lengths are kept."""
+    if len(phases) < PHASES:
+        return _of_any_lengths(len(slow), len(phases), dice)
+    fast = len(slow) - sum(slow)
+    lengths = dict(zip(dice.sample(range(fast + 1), len(phases)), phases, strict=True))
+    marks: list[bool] = []
+    for at in range(fast + 1):
+        marks += [True] * lengths.get(at, 0) + [False] * (at < fast)
+    return marks
+
+
+def _of_any_lengths(count: int, phases: int, dice: Random) -> list[bool]:
     edges = sorted(dice.sample(range(count + 1), 2 * phases))
     marks = [False] * count
     for begin, end in zip(edges[::2], edges[1::2], strict=True):
