@@ -41,9 +41,9 @@ RECALL = 0.7
 CHANCE = 0.05
 LEAST_BURSTS = 2
 DRAWS = 399
-PHASES = 3
+PHASES = 4
 """Of so many slow phases a random cut keeps the lengths: what meets them all meets few other cuts
-of such phases, while one or two can be shifted to too few places for that to tell.  Bursts and
+of such phases, while fewer can be shifted to too few places for that to tell.  Bursts and
 phases that know nothing of each other are still taken together in less than CHANCE of runs."""
 BESIDE = 3
 """Fast stretches before and behind all slow phases: a border may be off by one.  A judgement."""
