@@ -323,38 +323,39 @@ OF_ONE_RANK = (
 
 
 @pytest.mark.parametrize(
-    ("below", "busy", "found"),
+    ("below", "busy", "every", "found"),
     [
-        (timers(2700, 2810), 31, True),
-        (OF_ONE_RANK, 31, True),
-        (timers(2700, 2810), 93, False),
-        (timers(0.02, 2810), 31, False),
-        (timers(900, 960), 31, False),
-        (timers(6700, 6810), 31, False),
-        ("", 31, False),
+        (timers(2700, 2810), 31, 1, True),
+        (OF_ONE_RANK, 31, 1, True),
+        (timers(2700, 2810), 31, 10, True),
+        (timers(2700, 2810), 93, 1, False),
+        (timers(0.02, 2810), 31, 1, False),
+        (timers(900, 960), 31, 1, False),
+        (timers(6700, 6810), 31, 1, False),
+        ("", 31, 1, False),
     ],
-    ids=["all ranks", "one rank", "the GPUs were busy", "some rank needs none",
+    ids=["all ranks", "one rank", "every tenth step", "the GPUs were busy", "some rank needs none",
          "less of a step", "longer than the step", "no timers"],
 )  # fmt: skip
 def test_timers_of_megatron_beside_gpus(
-    tmp_path: Path, below: str, busy: float, found: bool
+    tmp_path: Path, below: str, busy: float, every: int, found: bool
 ) -> None:
-    """On the lines below each step of four seconds."""
+    """On the lines below each step of four seconds, or some of them."""
     lines = []
-    for n in range(1, 301):
+    for n in range(1, 601):
         at = datetime.fromtimestamp(T0 + 4 * n, UTC)
         lines.append(
-            f" [{at:%Y-%m-%d %H:%M:%S}] iteration {n:8}/     300 | consumed samples: {64 * n:12} |"
+            f" [{at:%Y-%m-%d %H:%M:%S}] iteration {n:8}/     600 | consumed samples: {64 * n:12} |"
             f" elapsed time per iteration (ms): {4000 + n % 7}.0 | learning rate: 1.0E-04 |"
             f" global batch size: 64 | lm loss: {3 + 7 / n:.6E} | loss scale: 1.0 |"
-            " grad norm: 0.410 |\n" + below
+            " grad norm: 0.410 |\n" + (below if n % every == 0 else "")
         )
     lines.append(f"[after training is done] datetime: {at:%Y-%m-%d %H:%M:%S}\n")
     (tmp_path / "train.log").write_text("".join(lines))
     rows = (
         sample("DCGM_FI_DEV_GPU_UTIL", f'gpu="{card}",Hostname="n1"', busy + at // 15 % 4, at)
         for card in range(4)
-        for at in range(0, 1230, 15)
+        for at in range(0, 2430, 15)
     )
     (tmp_path / "metrics.prom").write_text("\n".join(rows) + "\n")
     told = diagnose(collect(Request((str(tmp_path),))))

@@ -159,6 +159,36 @@ def test_the_first_of_several_is_no_place_apart(
     assert (verdict.code, [place.host for place in verdict.culprits]) == ("F4", named)
 
 
+@pytest.mark.parametrize(
+    ("code", "said", "lacks", "named"),
+    [
+        (255, 4, "/p/scratch", ["n3"]),
+        (1, 4, "/p/scratch", ["n3"]),
+        (255, 9, "/p/scratch", []),
+        (137, 4, "/p/scratch", []),
+    ],
+    ids=["of -1", "of 1", "others say so too", "it was killed"],
+)
+def test_a_mount_that_the_tasks_of_one_host_alone_miss(
+    tmp_path: Path, code: int, said: int, lacks: str, named: list[str]
+) -> None:
+    """Apptainer's line names no host; srun ended the tasks of the others, which said nothing."""
+    line = (
+        f"FATAL:   container creation failed: mount hook function failure: mount {lacks}->{lacks}"
+        f" error: while mounting {lacks}: mount source {lacks} doesn't exist\n"
+    )
+    (tmp_path / "slurm-44.out").write_text(
+        line * said
+        + f"srun: error: n3: tasks 8-11: Exited with exit code {code}\n"
+        + "srun: error: n1: tasks 0-3: Terminated\nsrun: error: n2: tasks 4-7: Terminated\n"
+    )
+    (tmp_path / "sacct.psv").write_text(RECORD)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("F4", named)
+    assert (verdict.attribution == "unknown") == bool(named)
+
+
 FAILS = (
     "[Wed Mar  4 06:{0}:00 2026] LustreError: 15c-8: MGC10.9.0.2@o2ib: The configuration from log"
     " 'lfs1-client' failed (-5). This may be the result of communication errors.\n"

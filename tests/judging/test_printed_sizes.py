@@ -20,6 +20,8 @@ from flatline.judging.printed_sizes import printed_balance, printed_sizes, sized
          " - perf/time_per_step:58.7", "the global seqlen/mean", None),
         (lambda n, size: f"step {n} loss 2.1 response_length/mean {size + n % 5} step_time 2.0s",
          "the response length/mean", None),
+        (lambda n, size: f"epoch 0 step {n}/400 loss 0.93 avg_frames {size + n % 40} batch 16",
+         "the avg frames", None),
         (lambda n, size: f" iteration {n}/ 400 | consumed samples: {512 * n} | consumed tokens:"
          f" {512 * (512 * min(n, 100) + 1024 * max(n - 100, 0))} | elapsed time per iteration"
          f" (ms): 900.0 | lm loss: 3.0 |", "the tokens of a sample", {512, 1024}),

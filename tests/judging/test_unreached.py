@@ -555,3 +555,43 @@ def test_the_host_of_a_pod_whose_gpus_were_read(
 
     assert verdict.code == "C1"
     assert [place.host for place in verdict.culprits if place.host] == hosts
+
+
+def cut_off(folder: Path, lines: int, first: str, came: int = 8) -> Verdict:
+    """Three hosts of four tasks; of one all could not connect, and no line says where."""
+    unreached = (
+        "torch.distributed.DistNetworkError: The client socket has timed out after 1800s while"
+        " trying to connect to (n1, 29500).\n"
+    )
+    ends = (
+        "torch.distributed.DistStoreError: Timed out after 1801 seconds waiting for clients."
+        f" {came}/12 clients joined.\n{first}"
+        "srun: error: n1: tasks 0-3: Exited with exit code 1\n"
+        "srun: error: n2: tasks 4-7: Terminated\n"
+    )
+    (folder / "slurm-44.out").write_text("starting\n" + unreached * lines + ends)
+    (folder / "sacct.psv").write_text(SACCT.replace("|4|n[1-4]", "|3|n[1-3]"))
+    return diagnose(collect(Request((str(folder),))))
+
+
+THIRD = "srun: error: n3: tasks 8-11: Exited with exit code 1\n"
+
+
+@pytest.mark.parametrize(
+    ("lines", "first", "came", "named"),
+    [
+        (4, THIRD, 8, ["n3"]),
+        (3, THIRD, 8, []),
+        (4, THIRD, 6, []),
+        (4, THIRD.replace("8-11", "8-9"), 8, []),
+    ],
+    ids=["all of one host", "one of it connected", "others are missing", "two ended"],
+)
+def test_as_many_as_could_not_connect_ended_first(
+    tmp_path: Path, lines: int, first: str, came: int, named: list[str]
+) -> None:
+    """Nor is the host on which nobody gave up: its tasks had come, and waited."""
+    verdict = cut_off(tmp_path, lines, first, came)
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == named

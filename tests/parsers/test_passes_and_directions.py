@@ -60,6 +60,22 @@ def test_a_whole_count_of_steps() -> None:
     assert (rounded.step, rounded.epoch) == (None, 0.35)
 
 
+@pytest.mark.parametrize(
+    ("shown", "steps"),
+    [
+        (["600", "800", "1K", "1K", "1K", "2K"], [600, 800, 1000, 1200, 1400, 1600]),
+        (["800", "1K", "1K"], [800, None, None]),
+        (["600", "800", "3K", "3K"], [600, 800, None, None]),
+        (["800", "600", "1K"], [800, 600, None]),
+    ],
+    ids=["at the distance before", "of one alone it is not known", "another", "began again"],
+)
+def test_the_rounded_count_that_is_due(shown: list[str], steps: list[int | None]) -> None:
+    reader = lerobot.Reader()
+    line = "step:{} smpl:64K ep:200 epch:0.35 loss:0.420 grdn:0.814 updt_s:0.1 data_s:0.9"
+    assert [one.step for said in shown for one in reader.feed(line.format(said))] == steps
+
+
 def test_the_generator_s_loss() -> None:
     (point,) = vits.Reader().feed(
         "INFO:voice:loss_disc=nan, loss_gen=nan, loss_fm=nan,loss_mel=75.000, loss_kl=9.000"

@@ -14,6 +14,7 @@ import pytest
 
 from flatline.model import Progress
 from flatline.parsers import (
+    cosmos,
     detectron2,
     estimator,
     fairseq,
@@ -52,6 +53,18 @@ def shown(value: Progress) -> dict[str, Any]:
 
 
 TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
+    (
+        cosmos,
+        "[05-11 08:14:02|INFO|cosmos/callbacks/iter_speed.py:80:every_n_impl] 1200 : iter_speed"
+        " 4.37 seconds per iteration | Loss: 0.1873",
+        {"step": 1200, "loss": 0.1873, "step_s": 4.37},
+    ),
+    (
+        cosmos,
+        "[05-11 07:02:51|INFO|cosmos/callbacks/iter_speed.py:61:on_training_step_end] Iteration 7:"
+        " Hit counter: 7/50 | Loss: 0.9120 | Time: 6.02s",
+        {"step": 7, "loss": 0.912, "step_s": 6.02},
+    ),
     (
         yolact,
         "[  1]    2320 || B: 5.502 | C: 3.061 | M: 7.964 | S: 1.079 | T: 17.606 || ETA: 2 days, "

@@ -124,7 +124,9 @@ def test_every_citation_resolves_again() -> None:
 def test_recognised_by_content() -> None:
     """Records of jobs and nodes are; partitions, configuration and other text are not."""
     assert all(recognise("x", data[:4000]) for data in (FINAL, NODES, DOWN, ONE_LINE.encode()))
-    for text in (b"PartitionName=p State=UP", b"JobId=5 done", b"step 5 JobId=3 JobName=x", b"\0"):
+    headed = b"JobId=7  JobName=x  nodes=n[1-4]  start: Wed May 13\nMASTER_PORT=29500\n"
+    others = (b"PartitionName=p State=UP", b"JobId=5 done", b"step 5 JobId=3 JobName=x", b"\0")
+    for text in (*others, headed):
         assert not recognise("job.txt", text)
 
 

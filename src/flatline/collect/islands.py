@@ -13,7 +13,7 @@ _RECORD = re.compile(rb"\s*(?:[A-Z][\w:/]{0,60}=|[\w.+-]{1,60}\|)|[^|\n]{0,300}\
 _SPOKEN = re.compile(
     rb"Traceback \(most recent call last\):|\d%\||^(?:srun|slurmstepd|torchrun|mpirun): "
     rb"|\b(?:step|iter(?:ation)?|epoch)\b[^\w\n]{1,3}\d|\bloss\b[^\w\n]{1,3}\d"
-    rb"|^[\w.]{1,120}(?:Error|Exception): ",
+    rb"|^[\w.]{1,120}(?:Error|Exception): |\bNCCL (?:INFO|WARN|version) |\btorch[/.]distributed\b",
     re.IGNORECASE | re.MULTILINE,
 )
 """What programs and launchers print, and no command of Slurm."""

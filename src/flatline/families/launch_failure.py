@@ -64,9 +64,10 @@ _SHARED = re.compile(
     r"|too many requests|does not exist|import image|registry"
 )
 _ITS_OWN = re.compile(
-    r"(?i)\bno space left on device|\bmount\b.{0,200}\bno such file|\bnot mounted"
-    r"|\bstale file handle|\binput/output error|\btransport endpoint|\bno such device\b"
-    r"|\bdevice not found\b|\bmodprobe\b|\bkernel module\b|\bnvidia-container-cli\b"
+    r"(?i)\bno space left on device|\bmount\b.{0,200}\b(?:no such file|doesn't exist)"
+    r"|\bmount\b.{0,200}\bdoes not exist|\bnot mounted|\bstale file handle|\binput/output error"
+    r"|\btransport endpoint|\bno such device\b|\bdevice not found\b|\bmodprobe\b"
+    r"|\bkernel module\b|\bnvidia-container-cli\b"
 )
 """What a host has of its own: who asks for what nobody has is seldom alone in it."""
 BESIDE = 12
@@ -133,7 +134,8 @@ def _on_one_host(facts: Facts, found: Lead) -> tuple[Lead, tuple[Claim, ...]]:
     left = own_exits(facts, found.first.attempt)
     hosts = {facts.node_of(place.host) if place.host else None for place in left}
     host = next(iter(hosts)) if len(hosts) == 1 and len(facts.hosts) > 1 else None
-    of_the_job = found.first.attribution == "job"  # the same on every host, which came first
+    # the same on every host, which came first
+    of_the_job = found.first.attribution == "job" and not _all_said_so(facts, found, len(left))
     if host is None or found.culprits or found.scope == "all" or of_the_job:
         return found, ()
     lacks = unmounted(facts, host, _around(facts, found))
@@ -144,11 +146,22 @@ def _on_one_host(facts: Facts, found: Lead) -> tuple[Lead, tuple[Claim, ...]]:
                  next(iter(left.values())))  # fmt: skip
     found = replace(found, scope="place", culprits=(place,))
     if lacks is None:
+        if found.first.attribution == "job":
+            found = replace(found, first=replace(found.first, attribution="unknown"))
         return found, (said,)
     first = replace(found.first, attribution="infrastructure")
     told = "own log" if isinstance(lacks, LogCite) else "exporter"
     why = claim(f"By its {told} {host} has not mounted what was looked for", lacks)
     return replace(found, first=first), (said, why)
+
+
+def _all_said_so(facts: Facts, found: Lead, tasks: int) -> bool:
+    """Whether just so many tasks speak of what a host has of its own, of more that were started:
+    where every host lacks it the others say so in the same second."""
+    said = found.first.cite
+    alike = sum(text.strip() == said.text.strip() for text in _around(facts, found))
+    started = {e.place.task for e in facts.exits if e.place.task is not None}
+    return alike == tasks < len(started) and _ITS_OWN.search(said.text) is not None
 
 
 def _ended_too(facts: Facts, found: Lead, host: str) -> bool:

@@ -163,7 +163,7 @@ def _said_to_save(facts: Facts, stated: Stated) -> Finding:
         shows=(
             claim(f"{stated.events} lines on saves say that these took {stated.lost_s:.0f} s of"
                   f" {stated.wall_s:.0f} s by {stated.clock}"
-                  + (", time that no step accounts for" if stated.sure else ""),
+                  + (f", {stated.how}" if stated.sure else ""),
                   *shown, stated.cites[-1]),
         ),
         implies=(claim("Every rank waits while one saves, unless it is done beside the steps.",

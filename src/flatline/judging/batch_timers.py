@@ -10,7 +10,9 @@ begins and ends, so this one holds no other work.
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from math import isfinite
 
 from flatline.facts import Facts
@@ -41,8 +43,19 @@ def batch_waits(facts: Facts, track: Track) -> Mapping[int, tuple[float, LogCite
     some = () if track.format == FORMAT else span[:: max(1, len(span) // FEW)]
     if some and not any(_said(facts, track, i) for i in some):
         return {}
-    told = {i: _said(facts, track, i) for i in span[:: max(1, len(span) // SOME)]}
+    kept = _of_those_that_say(facts, track, span)
+    told = {i: _said(facts, track, i) for i in kept[:: max(1, len(kept) // SOME)]}
     return {i: one for i, one in told.items() if one is not None}
+
+
+def _of_those_that_say(facts: Facts, track: Track, span: Sequence[int]) -> Sequence[int]:
+    """The points at the distance at which the first of them have it: a program may print its
+    timers below every tenth step."""
+    have = [n for n, i in enumerate(span[:SOME]) if _said(facts, track, i) is not None]
+    if len(have) < 2:
+        return span[have[0] :] if have else span
+    apart = Counter(b - a for a, b in pairwise(have)).most_common(1)[0][0]
+    return span[have[0] :: apart]
 
 
 def _said(facts: Facts, track: Track, i: int) -> tuple[float, LogCite] | None:

@@ -12,6 +12,7 @@ from statistics import median
 
 from flatline.facts import Facts, Track
 from flatline.judging.by_steps import laid, spent
+from flatline.judging.paced_by_saves import paced_by_saves
 from flatline.judging.throughput import WARM_UP_STEPS, lasted, unaccounted
 from flatline.logs.clock import Clock
 from flatline.model import LogCite, Match, Place
@@ -44,6 +45,7 @@ MOST_FILES = 40
 TIMER_LINES = 3
 _TIMER = re.compile(r"^\s*save-checkpoint \.{3,80}: \([0-9.]{1,16}, ([0-9.]{1,16})\)")
 """Milliseconds, of the rank that took least and of the one that took most."""
+GOES_WITH = "and the time from step to step goes up and down with them"
 _NO_SAVE = re.compile(
     r"\b(?:not|never|skip(?:s|ped|ping)?|without|finished|done|after|error|while) saving\b",
     re.IGNORECASE,
@@ -124,6 +126,7 @@ class Stated:
     clock: str
     sure: bool = True
     """Whether a clock tells that these seconds were had from the steps'."""
+    how: str = "time that no step accounts for"
 
 
 def stated_saves(facts: Facts) -> Stated | None:
@@ -148,8 +151,11 @@ def stated_saves(facts: Facts) -> Stated | None:
     if not told:
         lines = _by_its_lines(facts)
         return lines and replace(lines, lost_s=min(lines.lost_s, outside[1]), wall_s=outside[0])
-    lost = min(sum(seconds for seconds, _ in told), outside[1])
-    return Stated(lost, outside[0], len(told), tuple(cite for _, cite in told), clock)
+    lost, wall = min(sum(seconds for seconds, _ in told), outside[1]), outside[0]
+    if undated is None and (paced := paced_by_saves(facts, told)) is not None:
+        cites = tuple(cite for _, cite in told)
+        return Stated(*paced, len(told), cites, clock, how=GOES_WITH)
+    return Stated(lost, wall, len(told), tuple(cite for _, cite in told), clock)
 
 
 def _by_its_lines(facts: Facts) -> Stated | None:

@@ -18,6 +18,7 @@ from statistics import median
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.gpus import whole_hosts
+from flatline.judging.last_printed import heard
 from flatline.judging.timeline import ByHost, by_host, instant, usual
 from flatline.model import Claim, Place, QueryCite
 from flatline.series.answer import Answer, by_exporter
@@ -157,8 +158,8 @@ def _resting(facts: Facts) -> dict[Place, QueryCite]:
     if facts.window is None:
         return {}
     first, last = (moment.timestamp() for moment in facts.window)
-    heard = max((at.timestamp() for at in facts.last_seen.values()), default=last)
-    ended = facts.last.ended_at.timestamp() if facts.last.ended_at is not None else heard
+    told = max((at.timestamp() for at in heard(facts).values()), default=last)
+    ended = facts.last.ended_at.timestamp() if facts.last.ended_at is not None else told
     least: dict[Place, QueryCite] = {}
     for moment in (first, ended + SETTLE_S + LEAST_S):
         answer = instant(facts, _mean(POWER, LEAST_S), float(int(moment)))

@@ -41,6 +41,8 @@ BY_LAUNCHER = ("-closed", "-forced")
 """Reporters of processes that the launcher ended; see `flatline.parsers.exits_torchelastic`."""
 SIGNALLED = 128
 """Codes from here on are a shell's word on a signal."""
+LAST_CODE = 255
+"""Of -1, with which container runtimes and ssh leave; no signal is so high."""
 GONE, WATCHDOG = "process-gone", "nccl-watchdog-terminated"
 HELPER, WRAPPED_BY = 0.6, "kaldi-job-failed"
 """A recipe of Kaldi runs hundreds of jobs: that one was killed does not say that training was."""
@@ -489,6 +491,6 @@ def own_exits(facts: Facts, attempt: int) -> dict[Place, LogCite]:
         for event in facts.exits
         if event.attempt == attempt
         and event.place != Place()
-        and 0 < (event.exit_code or 0) < SIGNALLED
+        and (0 < (event.exit_code or 0) < SIGNALLED or event.exit_code == LAST_CODE)
         and not event.reporter.endswith(BY_LAUNCHER)
     }

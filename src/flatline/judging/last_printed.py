@@ -17,11 +17,16 @@ _STAMP = re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
 ENDED_BY = ("cancelled", "time-limit")
 
 
+def heard(facts: Facts) -> dict[str, datetime]:
+    """When each log of the run was last dated: a host's kernel goes on when the run does not."""
+    return {log: at for log, at in facts.last_seen.items() if log not in facts.kernel_files}
+
+
 def last_printed(facts: Facts) -> float | None:
     """When the run last printed anything that is dated; None where it never did."""
     seen = pace(facts)
     times = [moment.timestamp() - before
-             for source, moment in facts.last_seen.items()
+             for source, moment in heard(facts).items()
              if not _steps_undated_behind(facts, source)
              and (before := _cancelled_s(facts, source)) is not None]  # fmt: skip
     if seen is not None:

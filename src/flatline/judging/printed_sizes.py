@@ -14,7 +14,10 @@ MOST_POINTS = 600
 STAGES = 12
 LARGER = 1.25
 """Times the first one: less is another draw of what is packed or generated.  A judgement."""
-_MEANS = re.compile(r"seq\w* ?len|context|batch|response|completion|output|generation|prompt")
+_MEANS = re.compile(
+    r"^(?:avg|mean|average)\b|seq\w* ?len|context|batch|response|completion|output|generation"
+    r"|prompt"
+)
 """What is packed, padded or generated may be another in each step; a count of frames so far is no
 size."""
 _SIZE = re.compile(

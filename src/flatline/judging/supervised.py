@@ -18,6 +18,7 @@ from flatline.judging.claims import claim, distinct
 from flatline.judging.crashes import failures
 from flatline.judging.heartbeats import DEFAULT_TIMEOUT_S, made_until
 from flatline.judging.kept_power import kept_working
+from flatline.judging.last_printed import heard
 from flatline.judging.named_logs import host_of_log
 from flatline.logs.clock import Clock
 from flatline.model import Claim, LogCite, Match, Place
@@ -176,7 +177,7 @@ def _acted(facts: Facts, match: Match, at: datetime) -> datetime:
 def _went_on(facts: Facts, at: datetime, worker: _Worker) -> bool:
     """Whether anything of the run is dated long after, or steps that the accused had no part in:
     it outlived the accusation, or the clocks of its logs differ."""
-    if any(seen > at + SOON for seen in facts.last_seen.values()):
+    if any(seen > at + SOON for seen in heard(facts).values()):
         return True
     own = max((_last(facts, track) for track in facts.tracks if _of(facts, track, worker)),
               default=0.0)  # fmt: skip

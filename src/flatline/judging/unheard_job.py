@@ -13,6 +13,7 @@ from datetime import datetime
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.heartbeats import made_until
+from flatline.judging.last_printed import heard
 from flatline.judging.supervised import SOON, ended_otherwise
 from flatline.model import Claim, Match
 
@@ -37,7 +38,7 @@ def unheard_job(facts: Facts) -> Unheard | None:
         return None
     said, track = told[0], facts.main_track(facts.last.n)
     at = None if said.cite.at_assumed else said.cite.at
-    if at is None or track is None or any(seen > at + SOON for seen in facts.last_seen.values()):
+    if at is None or track is None or any(seen > at + SOON for seen in heard(facts).values()):
         return None
     made = made_until(facts, track, at, float(said.groups["seconds"]))
     if made is None:

@@ -53,7 +53,15 @@ def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """Those hosts, and what shows it; nothing where none of these tells."""
     ways = (
         one(facts)
-        for one in (_unconnected, _not_registered, _left_over, _still_tried, _to_the_end, _unheard)
+        for one in (
+            _unconnected,
+            _cut_off,
+            _not_registered,
+            _left_over,
+            _still_tried,
+            _to_the_end,
+            _unheard,
+        )
     )
     return next((found for found in ways if found[0]), ((), None))
 
@@ -86,6 +94,37 @@ def _unconnected(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
         return (), None
     text = f"{alone}, and {world - came} of {world} were missing: the others came"
     return places, claim(text, *told.values(), cite)
+
+
+def _cut_off(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
+    """The host of those that could not connect where nothing names it beside their lines: as many
+    say so as were missing, and as many tasks ended first, on one host."""
+    missing, said = _missing(facts), _failed(facts)
+    if missing is None or not said:
+        return (), None
+    cite, came, world = missing
+    first = next((e for e in _ended(facts) if isinstance(e.cite, LogCite)
+                  and e.cite.source == cite.source), None)  # fmt: skip
+    hosts = {facts.node_of(host) for host in _of_exit(first)} if first is not None else set()
+    if first is None or len(hosts) != 1 or not _few(1, len(facts.hosts)):
+        return (), None
+    tasks = {e.place.task for e in _ended(facts) if isinstance(e.cite, LogCite)
+             and (e.cite.source, e.cite.line) == (cite.source, first.cite.line)}  # fmt: skip
+    if not len(said) == len(tasks) == world - came:
+        return (), None
+    places = tuple(Place(host=host) for host in hosts)
+    text = f"{len(said)} tasks could not connect, as many as were missing of {world}, and those of"
+    return places, claim(f"{text} {name_places(places)}, as many, ended first", cite, said[0],
+                         first.cite)  # fmt: skip
+
+
+def _failed(facts: Facts) -> list[LogCite]:
+    """The lines on it that are alike and most: each process prints several, one of a kind."""
+    alike: dict[str, list[LogCite]] = {}
+    for match in facts.matches:
+        if match.signature.id in FAILED and match.attempt == facts.last.n:
+            alike.setdefault(match.cite.text.strip(), []).append(match.cite)
+    return max(alike.values(), key=len, default=[])
 
 
 def _few(absent: int, hosts: int) -> bool:
@@ -146,8 +185,8 @@ def _left_over(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     when the rendezvous does.  Who did stands in srun's words, or in those of its labelled tasks,
     which it numbers in the order of the nodes."""
     missing, nodes = _missing(facts), facts.job.nodes if facts.job is not None else ()
-    if missing is None:
-        return (), None
+    if missing is None or _failed(facts):
+        return (), None  # who could not connect gives up as well
     cite, came, world = missing
     ended = [e for e in _ended(facts) if isinstance(e.cite, LogCite)
              and e.cite.source == cite.source and e.cite.line > cite.line]  # fmt: skip

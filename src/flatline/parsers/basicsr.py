@@ -35,7 +35,7 @@ RULES = (
             loss=r" l_(?!g_gan|d_|gan)\w{1,40}: #",
             s=r", time \(data\): #",
             data=r", time \(data\): [0-9.]+ \(#",
-            lr=r"^#",
+            lr=r"#",
         ),
     ),
     rule("plan", r"\bTotal epochs: [0-9]{1,9}; iters: (?P<planned>[0-9]{1,12})"),

@@ -74,6 +74,9 @@ FREE_KEYS = (
     "StdOut SubmitLine BatchScript OS Network"
 )
 FREE = frozenset(FREE_KEYS.split())
+OF_A_JOB, BEHIND = {"UserId", "JobState"}, 4
+"""One of them stands in every record, on these lines: scripts print `JobId=7 JobName=gpt` too."""
+OF_A_NODE = {"Arch", "CoresPerSocket", "State", "CPUTot"}
 _KEY = re.compile(r"(?:^|(?<=[ \t]))([A-Z][A-Za-z_]{0,40}(?:[:/][A-Za-z:]{1,20})?)=")
 _FIRST = re.compile(r"\s*(JobId|NodeName)=\S")
 _HELD = re.compile(r"\bNodes=(\S{1,400}) CPU_IDs=\S{0,400} Mem=\d{0,12} GRES=(\S{1,400})")
@@ -267,10 +270,10 @@ def recognise(name: str, head: bytes) -> bool:
     if b"JobId=" not in first and b"NodeName=" not in first:
         return False
     lines = first.decode("utf-8-sig", "replace").splitlines()[:40]
-    for line in lines:
+    for at, line in enumerate(lines):
         if _FIRST.match(line):
-            keys = {mark[1] for mark in _KEY.finditer(line)}
-            return bool(keys & {"JobName", "UserId", "Arch", "CoresPerSocket", "State", "CPUTot"})
+            keys = {mark[1] for mark in _KEY.finditer(" ".join(lines[at : at + BEHIND]))}
+            return bool(keys & (OF_A_JOB if "JobId" in keys else OF_A_NODE))
     return False
 
 
