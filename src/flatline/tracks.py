@@ -325,10 +325,13 @@ def plan_of(tracks: Sequence[Track], markers: Iterable[Marker]) -> Plan:
     """
     said = [t.planned for t in tracks if t.planned]
     epochs = [t.epochs for t in tracks if t.epochs]
+    furthest = max((max(t.steps, default=-1) for t in tracks), default=-1)
     set_steps: set[int] = set()
     set_epochs: set[float] = set()
     for marker in markers:
         point = marker.progress
+        if marker.kind == "bar" and (point.planned or 0) < furthest:
+            continue  # of something else
         if marker.kind != "config":
             said += [point.planned] if point.planned else []
             epochs += [point.epochs] if point.epochs else []
@@ -338,7 +341,6 @@ def plan_of(tracks: Sequence[Track], markers: Iterable[Marker]) -> Plan:
     many = max(epochs, default=None) or (set_epochs.pop() if len(set_epochs) == 1 else None)
     if said:
         return Plan(max(said), many)
-    furthest = max((max(t.steps, default=-1) for t in tracks), default=-1)
     steps = set_steps.pop() if len(set_steps) == 1 else None
     each = max((t.per_epoch for t in tracks if t.per_epoch), default=None)
     if steps is None and many and each:

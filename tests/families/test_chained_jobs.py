@@ -304,7 +304,7 @@ def test_an_earlier_run_that_cannot_be_read_clears_nothing(tmp_path: Path) -> No
         raise SourceError("permission denied")
 
     assert facts.job is not None
-    lay_before(facts, (str(tmp_path),), facts.job, unread)
+    lay_before(facts, (str(tmp_path),), facts.job, (), unread)
     assert not begins_where_it_saves(facts)
     assert any("permission denied" in gap.reason for gap in facts.gaps)
 

@@ -200,3 +200,45 @@ def test_passes_over_the_data_are_no_plan_of_the_run() -> None:
     assert [v.planned for v in said(*ends)] == [31, 0]
     again = [f"{n * 25:3d}%|###| {n}/4 [00:02<00:00, 2.0it/s, loss=2.{9 - n}]" for n in (2, 4)]
     assert [v.planned for v in said(*again, *again)] == [4, 4, 0, 0]
+
+
+def bars(total: int, *drawn: tuple[int, float | None]) -> list[str]:
+    """Unlabelled ones, with a loss or without."""
+    return [
+        f"{100 * n // total:3d}%|###  | {n}/{total} [00:0{n * 9 // total}<00:10,  2.0it/s"
+        + ("]" if loss is None else f", train_loss={loss}]")
+        for n, loss in drawn
+    ]
+
+
+def test_a_bar_of_each_pass_is_counted_on() -> None:
+    """The one between them, shorter and without a loss, evaluates; it is no plan."""
+    passes = [*bars(40, (10, 5.0), (40, 4.0)), *bars(9, (4, None), (9, None)),
+              *bars(41, (10, 4.2), (41, 3.0)), *bars(9, (4, None)),
+              *bars(40, (10, 3.1))]  # fmt: skip
+    points = said(*passes)
+
+    assert [p.step for p in points if p.kind == "train"] == [10, 40, 50, 81, 91]
+    assert [(p.kind, p.planned) for p in points if p.kind != "train"] == [("eval", None)] * 2
+    assert points[-1].planned == 0
+
+
+@pytest.mark.parametrize(
+    ("before", "loss", "step"),
+    [((40, 2.0), 4.9, 10), ((30, 4.5), 4.6, 10), ((40, 4.9), 5.0, 50), ((40, 2.0), 2.9, 50)],
+    ids=["a new model", "cut short", "nothing learnt yet", "somewhat worse"],
+)
+def test_a_bar_that_begins_again_is_another_run(
+    before: tuple[int, float], loss: float, step: int
+) -> None:
+    """Where the one before it was cut short, or its loss is again that of the first pass."""
+    points = said(*bars(40, (10, 5.0), before, (10, loss)))
+
+    assert [p.step for p in points] == [10, before[0], step]
+
+
+def test_a_bar_without_a_loss_before_any_training() -> None:
+    """What it counts is not known, nor what one of the same length does."""
+    points = said(*bars(9, (4, None)), *bars(40, (40, 4.0)), *bars(40, (20, None)))
+
+    assert [p.kind for p in points] == ["bar", "train", "bar"]

@@ -124,7 +124,7 @@ def collect(
     if chosen is not None:
         lay_beside(facts, chosen, other, named=request.baseline is not None)
     if (parent := to_be_read(facts, whole.records.jobs)) is not None:
-        lay_before(facts, request.targets, parent, other)
+        lay_before(facts, request.targets, parent, whole.records.jobs, other)
     return facts
 
 

@@ -3,8 +3,9 @@ The run that this one may go on from: an earlier job of the same name that was n
 an end that says that it goes on.
 
 Jobs that need longer than a time limit are run as a chain: each goes on from the checkpoint that
-the one before it saved.  It is read only where this run says that it found no checkpoint, or that
-it goes on from that job.  One on record as completed may have left of itself, in time for the
+the one before it saved.  It is read where this run says that it found no checkpoint, or that it
+goes on from that job, and where it may have been left for this one, of the same shape and soon
+behind it, to go on with.  One on record as completed may have left of itself, in time for the
 limit: what it printed tells.
 """
 
@@ -16,6 +17,7 @@ from datetime import datetime, timedelta
 
 from flatline.errors import FlatlineError
 from flatline.facts import Facts
+from flatline.judging.begun_alike import ALONE, GOES_ON, may_follow
 from flatline.judging.fresh_start import goes_on_from, handed_on
 from flatline.model import Gap, Job
 from flatline.tracks import EARLIER
@@ -27,10 +29,6 @@ UNFINISHED = frozenset(
 )
 NO_NAMES = frozenset(("bash", "sh", "zsh", "interactive", "wrap", "python", "test", "debug"))
 """What jobs are called that nobody named."""
-_GOES_ON = re.compile(
-    r"(?i)[-_.](?:cont(?:inue[ds]?|inuation)?|resume[ds]?|restart(?:ed)?|(?:part|chunk|seg)[-_.]?\d{1,3})$"
-)
-"""What is put behind the name of the job that one goes on from."""
 _DONE = re.compile(r"(?i)\b(?:completed?|finished|done|early)\b")
 Span = tuple[datetime | None, datetime | None]
 Other = Callable[[tuple[str, ...], str | None, Span, str], Facts]
@@ -48,7 +46,7 @@ def left_unfinished(job: Job | None, known: Iterable[Job]) -> Job | None:
         for other in known
         if other.id != job.id
         and other.user == job.user
-        and other.name in (job.name, _GOES_ON.sub("", job.name))
+        and other.name in (job.name, GOES_ON.sub("", job.name))
         and other.ended_at is not None
         and other.ended_at <= began
         and began - other.ended_at <= BACK
@@ -62,10 +60,32 @@ def to_be_read(facts: Facts, known: Iterable[Job]) -> Job | None:
     parent = left_unfinished(facts.job, known)
     if parent is None or facts.markers_of("fresh") or goes_on_from(facts, parent.id):
         return parent
-    return None
+    told = facts.markers_of("resume", "checkpoint_loaded")
+    silent = not told and facts.has_progress and _followed(facts, parent, known)
+    return parent if silent else None
 
 
-def lay_before(facts: Facts, targets: Sequence[str], parent: Job, other: Other) -> None:
+def _followed(facts: Facts, parent: Job, known: Iterable[Job]) -> bool:
+    """Whether this run is what came next behind that job, and no other of the name, of a sweep,
+    ran at the time of either."""
+    job = facts.job
+    if job is None or not may_follow(job, parent):
+        return False
+    others = (one for one in known if one.id not in (job.id, parent.id)
+              and one.user == job.user and one.name in (job.name, parent.name))  # fmt: skip
+    return not any(_beside(one, run) for one in others for run in (job, parent))
+
+
+def _beside(one: Job, other: Job) -> bool:
+    if one.started_at is None or other.started_at is None:
+        return False
+    first, second = sorted((one, other), key=lambda run: str(run.started_at))
+    return first.ended_at is None or str(first.ended_at) > str(second.started_at)
+
+
+def lay_before(
+    facts: Facts, targets: Sequence[str], parent: Job, known: Iterable[Job], other: Other
+) -> None:
     """The earlier run, collected as any other of the same targets; its gaps stay its own."""
     span = parent.started_at, parent.ended_at
     try:
@@ -75,6 +95,7 @@ def lay_before(facts: Facts, targets: Sequence[str], parent: Job, other: Other) 
             facts.missed.append(Gap(EARLIER, str(fault), f"job {parent.id}"))
         return
     if parent.disposition != "completed" or parent.ran_to_its_limit or _left_of_itself(run):
+        run.chosen = ALONE if _followed(facts, parent, known) else ""
         facts.parent = run
 
 

@@ -30,6 +30,7 @@ from dataclasses import replace
 from math import isfinite
 
 from flatline.facts import Facts, Marker, Point
+from flatline.judging.begun_alike import Begun, begun_alike
 from flatline.judging.claims import claim
 from flatline.judging.far_before import far_before
 from flatline.judging.fresh_start import (
@@ -198,6 +199,9 @@ def _not_asked(
     left_behind = left_by_parent(facts) or due_from_parent(facts)
     if left_behind is not None and _anew(first, left_behind):
         return _chained(facts, first, left_behind, fresh)
+    begun = begun_alike(facts, first)
+    if begun is not None:
+        return _as_before(_chained(facts, first, begun.saved, fresh), first, begun)
     shown = shown_before(facts, first, fresh)
     if shown is not None:
         return _shown(facts, first, shown, fresh)
@@ -453,6 +457,14 @@ def _chained(facts: Facts, first: Point, saved: Marker, fresh: list[Marker]) -> 
             "Whether a new beginning was meant: the jobs share a name and, as far as is known, a"
             " plan; nothing that was read says more.", *found.cannot_decide),
     )  # fmt: skip
+
+
+def _as_before(found: Finding, first: Point, begun: Begun) -> Finding:
+    """The loss tells of a new model where no line does."""
+    (was, at_first), (came_to, at_last) = begun.first, begun.last
+    text = f"The loss began at {begun.loss:.4g}; that of the job before it had begun at {was:.4g}"
+    told = claim(f"{text} and come to {came_to:.4g}", first.cite, at_first, at_last)
+    return replace(found, shows=(*found.shows, told))
 
 
 def _restarted(facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker]) -> Finding:

@@ -138,10 +138,10 @@ def left_by_parent(facts: Facts) -> Marker | None:
     fresh = [m for m in facts.markers_of("fresh") if told or m.progress.step is None]
     if parent is None or not fresh:
         return None
-    steps = [_with_step(parent, m) for m in parent.markers_of("checkpoint_saved")]
+    steps = saved_steps(parent)
     saved = [m for m in steps if (m.progress.step or 0) > 0]
     plans = {parent.planned_steps, facts.planned_steps} - {None}
-    if not saved or len(plans) > 1 or _was_done(parent):
+    if not saved or len(plans) > 1 or was_done(parent):
         return None
     places = [place for marker in fresh if (place := _looked_in(facts, marker))]
     there = any(_names(saved[-1], place) for place in places)
@@ -166,7 +166,7 @@ def handed_on(run: Facts | None) -> list[LogCite]:
     track = None if run is None else run.main_track(run.last.n)
     if run is None or track is None or run.last_step is None:
         return []
-    saved = (_with_step(run, m).progress.step or 0 for m in run.markers_of("checkpoint_saved"))
+    saved = (m.progress.step or 0 for m in saved_steps(run))
     if max(saved, default=0) < run.last_step:
         return []
     behind = track.lines[track.of_attempt(run.last.n)[-1]] + 1
@@ -185,7 +185,7 @@ def _limited(run: Facts) -> bool:
     return run.job is not None and run.job.ran_to_its_limit
 
 
-def _was_done(run: Facts) -> bool:
+def was_done(run: Facts) -> bool:
     """Whether one on record as completed made its plan, or said that it ended as its limit came;
     who leaves sooner may say at which step it left, to go on from there."""
     done = run.reached_plan or (run.end_seen and _limited(run))
@@ -293,16 +293,18 @@ def due_from_parent(facts: Facts) -> Marker | None:
     queued, ended = job.submitted_at, parent.job.ended_at
     if _mended(parent) or queued is None or ended is None or queued > ended:
         return None
-    if len({parent.planned_steps, facts.planned_steps} - {None}) != 1 or not _too_long(facts):
+    if len({parent.planned_steps, facts.planned_steps} - {None}) != 1 or not plan_beyond_limit(
+        facts
+    ):
         return None
     told = (*_above(facts, began[0]), *facts.lines(began[0].cite.source, began[0].cite.line, NEAR))
     if not any(map(_LOADS_FROM.search, told)) or any(map(_BEGINS_FROM.search, told)):
         return None
-    saved = [_with_step(parent, m) for m in parent.markers_of("checkpoint_saved")]
+    saved = saved_steps(parent)
     return max(saved, key=lambda m: m.progress.step or 0, default=None)
 
 
-def _too_long(facts: Facts) -> bool:
+def plan_beyond_limit(facts: Facts) -> bool:
     """Whether its plan takes longer than its limit, at the pace of the job before it."""
     parent, job, plan = facts.parent, facts.job, facts.planned_steps
     if parent is None or parent.job is None or job is None or not plan or not job.limit_s:
@@ -312,6 +314,11 @@ def _too_long(facts: Facts) -> bool:
     if first is None or last is None or last <= first or began is None or ended is None:
         return False
     return plan * (ended - began).total_seconds() / (last - first) > job.limit_s
+
+
+def saved_steps(run: Facts) -> list[Marker]:
+    """The checkpoints that it saved, with their steps as far as those are told."""
+    return [_with_step(run, marker) for marker in run.markers_of("checkpoint_saved")]
 
 
 def _with_step(run: Facts, saved: Marker) -> Marker:

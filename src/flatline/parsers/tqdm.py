@@ -8,6 +8,11 @@ or 1, whichever the stream begins with, and is not given where it begins elsewhe
 is told behind the bar (`epoch=2/9`) may be of a bar that counts all of them: batches are counted
 on where the count began anew with it.
 
+A bar that begins again once it had come to its end is the next pass over the data, and its steps
+are counted on; not where its loss is again what that of the first pass had begun with: that is
+another run.  A bar without label or loss that follows one with a loss to its end, and is of
+another length, evaluates.
+
 pytorch-ignite's bar (`Epoch [1/9]: [13/500]   3%|... , loss=0.5 [00:21<52:34]`) is read as well,
 and a loss in the label (`Epoch 1 loss: 0.5: 3%|...`), where scripts put it that call
 `set_description` at each step.
@@ -94,6 +99,10 @@ _TORCHTUNE = re.compile(r"([0-9]{1,7})\|([0-9]{1,12})\|Loss: " + _NUMBER)
 _TOLD = 16
 _LABELS = 256
 """Labels that are remembered."""
+_ALIKE = 0.05
+"""Batches that are filled up to so many samples are a few more or less in each pass."""
+_LEARNT = 0.1
+"""Of its first loss: a smaller fall may be noise, and does not tell another run from a pass."""
 _LONGEST = 4_096
 """Characters of a line that are read; terminals are narrower."""
 
@@ -123,6 +132,34 @@ class _Seen:
     n: int
     loss: str | None
     told: bool
+
+
+@dataclass(slots=True)
+class _Loop:
+    """A bar that is drawn once a pass: the steps of the passes before this one, and its losses."""
+
+    total: int
+    n: int = 0
+    base: int = 0
+    first: float | None = None
+    last: float | None = None
+
+    def step(self, bar: _Bar, loss: float | None) -> int:
+        """The step over all passes."""
+        if bar.n < self.n:
+            goes_on = self.n == self.total and not self._anew(loss)
+            self.base = self.base + self.total if goes_on else 0
+            self.first = self.first if goes_on else None
+        self.n, self.total = bar.n, bar.total or self.total
+        if loss is not None and isfinite(loss):
+            self.first, self.last = loss if self.first is None else self.first, loss
+        return self.base + bar.n
+
+    def _anew(self, loss: float | None) -> bool:
+        if loss is None or self.first is None or self.last is None:
+            return False
+        learnt = self.first - self.last > _LEARNT * abs(self.first)
+        return learnt and abs(loss - self.first) < abs(loss - self.last)
 
 
 def _bar(text: str) -> _Bar | None:
@@ -183,6 +220,9 @@ class Reader:
         self._ends: set[int] = set()
         self._passes = False
         self._behind = (-1, 0, 0)
+        self._loops: dict[str, list[_Loop]] = {}
+        self._loops_held = 0
+        self._trained = 0
 
     def feed(self, text: str) -> Iterable[Progress]:
         """Mostly nothing: a bar drawn again with nothing new says nothing."""
@@ -214,6 +254,8 @@ class Reader:
         """A bar without label or loss: something advances, told sixteen times on its way."""
         if bar.label.strip(" :\r") or not bar.total or not 0 < bar.n <= bar.total:
             return ()
+        if self._trained and bar.total != self._trained:
+            return self._evaluates(bar)
         share = bar.n * _TOLD // bar.total
         if share == self._share:
             return ()
@@ -287,7 +329,7 @@ class Reader:
         return (Progress("train", loss=float(was), loss_name=loss[0]),)
 
     def _tell(self, bar: _Bar, loss: tuple[str, str] | None) -> Iterable[Progress]:
-        step, planned, epoch = self._position(bar)
+        step, planned, epoch = self._position(bar, float(loss[1]) if loss else None)
         return (
             Progress(
                 "train",
@@ -310,7 +352,28 @@ class Reader:
             self._ends.add(bar.total)
         return 0 if self._passes or len(self._ends) > 1 else bar.total
 
-    def _position(self, bar: _Bar) -> tuple[int | None, int | None, float | None]:
+    def _counted(self, bar: _Bar, loss: float | None) -> int:
+        """The step of a bar without an epoch, over all passes of bars of its label and length."""
+        if not bar.total:
+            return bar.n
+        total = bar.total
+        alike = [one for one in self._loops.get(bar.label, ())
+                 if abs(one.total - total) <= _ALIKE * total]  # fmt: skip
+        loop = min(alike, key=lambda one: abs(one.total - total), default=None)
+        if loop is None:
+            loop = _Loop(total)
+            if self._loops_held >= _LABELS:
+                self._loops.clear()
+                self._loops_held = 0
+            self._loops.setdefault(bar.label, []).append(loop)
+            self._loops_held += 1
+        if loss is not None and bar.n == total:
+            self._trained = total
+        return loop.step(bar, loss)
+
+    def _position(
+        self, bar: _Bar, loss: float | None
+    ) -> tuple[int | None, int | None, float | None]:
         """(step, planned, epoch) of a bar, the step over all epochs."""
         if _EPOCHS_ONLY.match(bar.label):
             return None, None, float(bar.n)
@@ -319,7 +382,9 @@ class Reader:
         if within is not None and bar.total:
             return self._within(bar, bar.total, int(within[1]), int(within[2] or 0))
         if found is None:
-            return (None, None, None) if bar.samples else (bar.n, self._whole(bar), None)
+            if bar.samples:
+                return None, None, None
+            return self._counted(bar, loss), self._whole(bar), None
         number = int(found[1])
         if self._first_epoch is None:
             self._first_epoch = number
