@@ -87,7 +87,7 @@ _LAST_WORD = re.compile(
     r"(?:(?:all|everything|training|job|run|script|program) )?(?:is |has |was )?"
     r"(?:done|finished|complete[d]?|ended)[\s,.;:!(-]{1,4}"
     rf"(?:{_TAKEN}|(?:with )?(?:exit|return|rc)(?:ed)?(?: with)?(?: code| status)?[ :=]{{1,3}}0)"
-    r"[\s.)!]*$"
+    r"[\s.)!*=#-]*$"
 )
 """What a program says last, with the time that it took or its exit code: elsewhere it may be of a
 part."""
