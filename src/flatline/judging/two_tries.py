@@ -118,7 +118,8 @@ def _learns_alike(facts: Facts, tries: _Tries) -> bool:
     at = {track.steps[i]: i for i in track.of_attempt(n)}
     pairs = [(at[track.steps[i]], i) for i in track.of_attempt(n + 1) if track.steps[i] in at]
     old, new = ([pair[side] for pair in pairs] for side in (0, 1))
-    set_ = any(m.attempt == n + 1 for m in facts.tagged("launch-blocking"))
+    until = track.lines[track.of_attempt(n)[-1]]
+    set_ = any(m.cite.line > until for m in facts.tagged("launch-blocking"))
     return len(pairs) >= STEPS and not set_ and alike(track, old, new)
 
 
