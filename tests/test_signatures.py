@@ -57,6 +57,7 @@ TAGS = {
     "link-down", "link-up", "script-goes-on", "said-above", "raised-below", "no-rdma",
     "foreign-connection",
     "mounted", "unmounted", "worker-given-up", "job-unheard", "per-rank-times", "per-rank-rows",
+    "liveness-failed",
     "last-word", "far-end",
 }  # fmt: skip
 LINE_LIMIT = 500

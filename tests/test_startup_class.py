@@ -26,6 +26,8 @@ def frame(file: str, function: str, code: str = "") -> Frame:
         ("KeyError", "'lr'", [frame(OWN + "t.py", "main", "lr = cfg['opt']['lr']")], "config"),
         ("KeyError", "'vit9'", [frame(OWN + "t.py", "main", "n = MODELS[args.arch]()")], "config"),
         ("KeyError", "'text'", [frame(OWN + "train.py", "tok", "f(batch[args.column])")], "data"),
+        ("ValueError", "--image_column' value 'img' needs to be one of: a, b", [], "data"),
+        ("ValueError", "--lr_scheduler' value 'cosin' needs to be one of: a, b", [], "config"),
         ("KeyError", "'ids'", [frame(OWN + "t.py", "f", "[b['ids'] for b in batch]")], "data"),
         ("KeyError", "'RANK'", [
             frame(OWN + "train.py", "main", "rank = os.environ['RANK']"),

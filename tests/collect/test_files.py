@@ -45,6 +45,7 @@ def walked(*targets: Path) -> tuple[dict[str, str], list[Gap]]:
         ("train.py", "import torch\n", OTHER),
         ("config.json", '{"lr": 1}', OTHER),
         ("run", "#!/bin/bash\nsrun x\n", OTHER),
+        ("job-7.out", "#!/bin/bash\nsrun x\n", LOG),
         ("empty.log", "", EMPTY),
         ("weights", "\x01\x02\x03\x80" * 500, BINARY),
     ],

@@ -204,3 +204,41 @@ def test_epochs_that_were_all_made(tmp_path: Path) -> None:
 def test_a_last_save_and_the_end_in_one_line(tmp_path: Path, line: str, ended: bool) -> None:
     """What finished is the program, not its save."""
     assert bool(facts(tmp_path, line).markers_of("finished")) is ended
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["done. wall 3:08:11", "Job finished, exit 0", "*** all done (took 2h 14m) ***",
+     "finished with exit code 0", "Training done in 45 min"],
+)  # fmt: skip
+def test_the_last_word_of_a_log(tmp_path: Path, line: str) -> None:
+    """It tells the time that all of it took, or how it was left, and nothing follows."""
+    read = facts(tmp_path, "best loss 1.8 at 120", "worker 2: SIGTERM, normal exit", line)
+
+    assert len(read.markers_of("finished")) == 1
+    assert diagnose(read).code == "G1"
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ("done. wall 3:08:11", "step 121 loss 1.79"),
+        ("received SIGTERM, saving", "Job finished, exit 0"),
+        ("fold 0 of 5", "done. wall 0:20:11"),
+        ("Job finished, exit 1",),
+        ("done in 3.1 s",),
+        ("loading the test set", "not done. wall 3:08:11"),
+        ("evaluation done. wall 3:08:11",),
+    ],
+    ids=[
+        "it goes on",
+        "told to leave",
+        "a part",
+        "a failure",
+        "too short",
+        "a denial",
+        "a part's",
+    ],
+)
+def test_what_is_no_last_word(tmp_path: Path, lines: tuple[str, ...]) -> None:
+    assert facts(tmp_path, *lines).markers_of("finished") == ()

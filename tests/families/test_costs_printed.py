@@ -94,6 +94,17 @@ def test_reductions_that_say_nothing(
     assert read(tmp_path, deepspeed(forward, inner, reduced, count=count)).code != "D2"
 
 
+@pytest.mark.parametrize(("step_s", "found"), [(14.1, True), (2.0, False)])
+def test_one_line_of_parts_that_the_steps_bear_out(
+    tmp_path: Path, step_s: float, *, found: bool
+) -> None:
+    """14 s of which 13 reduce; where most steps took two, it was no usual one."""
+    steps = [f"step {n}/900 loss {4 - n / 50:.4f} step_time {step_s:.2f}s" for n in range(1, 40)]
+    verdict = read(tmp_path, [*steps, deepspeed(150, 410, 13400)[-1]])
+
+    assert (verdict.code == "D2", verdict.confidence < 0.8) == (found, True)
+
+
 def megatron(shortest: float) -> list[str]:
     lines = []
     for n in range(1, 7):

@@ -271,3 +271,26 @@ def test_ranks_that_are_never_ready(
 )  # fmt: skip
 def test_ranks_that_may_come(tmp_path: Path, tries: int, other: dict[str, str]) -> None:
     assert endpoints(tmp_path, tries, **other).code != "C1"
+
+
+def session(folder: Path, minutes: int, behind: str = "") -> Verdict:
+    """A worker of a TensorFlow cluster, whose master asks a task each 10 s to answer."""
+    lines = [f"{BEGAN:%Y-%m-%d %H:%M:%S}.5: I grpc_server_lib.cc:39] Started server with target"]
+    for n in range(6 * minutes):
+        at = BEGAN + timedelta(seconds=10 * n + 10)
+        lines.append(
+            f"{at:%Y-%m-%d %H:%M:%S}.123456: I tensorflow/core/distributed_runtime/master.cc:221]"
+            " CreateSession still waiting for response from worker: /job:ps/replica:0/task:1"
+        )
+    (folder / "worker.log").write_text("\n".join(lines) + "\n" + behind)
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_a_task_that_never_answers(tmp_path: Path) -> None:
+    verdict = session(tmp_path, 25)
+    assert (verdict.code, verdict.confidence < 0.8) == ("C1", True)
+
+
+@pytest.mark.parametrize(("minutes", "behind"), [(3, ""), (25, STEPS)], ids=["soon", "it came"])
+def test_a_task_that_may_answer(tmp_path: Path, minutes: int, behind: str) -> None:
+    assert session(tmp_path, minutes, behind).code != "C1"

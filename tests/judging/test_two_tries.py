@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,37 @@ def test_without_the_setting(tmp_path: Path) -> None:
 
     assert (verdict.code, verdict.fault_class) == ("D2", "launch-blocking")
     assert verdict.confidence < 0.8
+
+
+SAME, LARGER = "\n# yesterday, the same commit\n", "\n# yesterday, the larger model\n"
+
+
+def parts(took_ms: float) -> str:
+    """Steps whose parts are told beside a rate, which is no time."""
+    return "".join(
+        f"step {n} | nll {9 - n / 20:.4f} | data 2.1 ms | fwd+bwd {took_ms + n % 3:.1f} ms | opt"
+        f" {took_ms / 9:.1f} ms | {900 / took_ms:.1f} it/s\n" for n in range(30)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("line", [steps, parts])
+def test_an_earlier_run_beside_it(tmp_path: Path, line: Callable[[float], str]) -> None:
+    verdict = judged(tmp_path, SET + COMMAND + line(900) + "^C\n" + SAME + line(400))
+
+    assert (verdict.code, verdict.fault_class) == ("D2", "launch-blocking")
+    assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [SET + COMMAND + steps(900) + LARGER + steps(400),
+     COMMAND + steps(900) + SAME + steps(400),
+     SET + COMMAND + steps(900) + SAME + SET + steps(400),
+     SET + COMMAND + steps(900) + SAME + steps(400).replace("loss ", "loss 1")],
+    ids=["another model", "it never was", "set in both", "it learnt another thing"],
+)  # fmt: skip
+def test_an_earlier_run_that_tells_nothing(tmp_path: Path, text: str) -> None:
+    assert judged(tmp_path, text).code != "D2"
 
 
 @pytest.mark.parametrize(

@@ -165,3 +165,18 @@ def test_a_collective_that_timed_out_in_another_s_log_is_not_sure(tmp_path: Path
 
     assert of(tmp_path, *STEPS, f"slurm-77.out:812:{told}", "bye").confidence < 0.8
     assert of(tmp_path, *STEPS, told, "bye").confidence >= 0.8
+
+
+@pytest.mark.parametrize(
+    ("before", "sure"),
+    [("", True), ("# ", False), ("echo ", False)],
+    ids=["printed", "a comment", "a command"],
+)
+def test_what_was_printed_below_a_script(tmp_path: Path, before: str, sure: bool) -> None:
+    """The script of a job may stand above what it printed."""
+    script = ["#!/bin/bash", "#SBATCH --nodes=1", "srun apptainer exec app.sif python fit.py"]
+    said = f'{before}FATAL:   "python": executable file not found in $PATH'
+    (tmp_path / "slurm-8.out").write_text("\n".join([*script, said, ""]))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code == "F4" and verdict.confidence >= 0.8) == sure

@@ -379,6 +379,8 @@ def classify(path: Path, relative: str, gaps: list[Gap]) -> tuple[str, int]:
     return kind, size
 
 
+_CALLED_A_LOG = re.compile(r"\.(?:log|out|err)$")
+"""A job may print its own script first, and a person may paste it above what it printed."""
 _JOBS_OUTPUT = re.compile(r"^slurm[-_.]\d{3,12}(?:_\d{1,7})?\.(?:out|err)$")
 """As Slurm names what a job printed, where nobody else does."""
 
@@ -416,7 +418,8 @@ def _no_output(relative: str, head: bytes) -> bool:
     """Whether it is a program, a page, a data set or a setting: no text that a run printed."""
     name = relative.rpartition("/")[2]
     named = _CODE.search(name) or _PROSE.search(name) or _GENERATED.search(relative)
-    return bool(named or head.startswith(b"#!") or _CHANGES.match(head) or _environment(head))
+    script = head.startswith(b"#!") and not _CALLED_A_LOG.search(name)
+    return bool(named or script or _CHANGES.match(head) or _environment(head))
 
 
 def _environment(head: bytes) -> bool:

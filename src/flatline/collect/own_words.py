@@ -77,6 +77,27 @@ _SAVE = re.compile(
 _WHOLE = re.compile(r"(?i)\b(?:all|train\w*|loop|run|job|manager|reached)\b")
 _AND_ENDED = re.compile(r"(?i)(?:\band|\bthen|,) (?:finished|exit(?:ed|ing)|ended|done)\W*$")
 """What the program did besides, not how the save went."""
+_TAKEN = (
+    r"(?:(?:total |overall )?(?:(?:wall|elapsed|run)[ -]?(?:clock)? ?)?(?:time|took|in|after)?"
+    r"[ :=]{0,3}(?:[0-9]{1,3}:[0-5][0-9]:[0-5][0-9]|[0-9]{1,4} ?min(?:ute)?s?|[0-9]{1,3} ?"
+    r"h(?:(?:ou)?rs?)?(?:[ ,]{0,2}[0-9]{1,2} ?m\w*)?(?:[ ,]{0,2}[0-9]{1,2} ?s\w*)?))"
+)
+_LAST_WORD = re.compile(
+    r"(?i)(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
+    r"(?:(?:all|everything|training|job|run|script|program) )?(?:is |has |was )?"
+    r"(?:done|finished|complete[d]?|ended)[\s,.;:!(-]{1,4}"
+    rf"(?:{_TAKEN}|(?:with )?(?:exit|return|rc)(?:ed)?(?: with)?(?: code| status)?[ :=]{{1,3}}0)"
+    r"[\s.)!*=#-]*$"
+)
+"""What a program says last, with the time that it took or its exit code: elsewhere it may be of a
+part."""
+_CUT = re.compile(
+    r"(?i)\b(?:signal|sig(?:term|int|usr\d|kill)|preempt\w*|time[- ]?limit|limit|error|fail\w*"
+    r"|kill\w*|cancel\w*|interrupt\w*|abort\w*|exception|requeue\w*|resum\w*|traceback|deadline"
+    r"|diverg\w*|crash\w*|lost|fatal|stage|phase|fold)\b"
+)
+_OF_A_LOADER = re.compile(r"(?i)\bworkers?\b.{0,80}\bnormal")
+"""What loads batches is told to leave when it is no longer needed."""
 _COUNT = re.compile(r"(?<![0-9.,:-])0*([0-9]{1,12})(?![0-9:-]|[.,][0-9])")
 _MASKED = re.compile(r"[0-9.]+")
 
@@ -110,6 +131,7 @@ def in_own_words(events: LogEvents, lines: Lines, cite: Cite) -> list[Marker]:
         told += [("checkpoint_saved", one) for one in _saves(track, gaps)]
     plans = (*(marker.progress.planned for marker in events.markers), track.planned)
     last = _end(track, lines, gaps) if "finished" not in kinds else None
+    last = last or (_last_word(track, lines) if "finished" not in kinds else None)
     if last is not None and max(plan or 0 for plan in plans) <= last.step + 1:
         told.append(("finished", last))
     planned = _plan(track, lines) if not any(plans) else None
@@ -123,7 +145,9 @@ def in_own_words(events: LogEvents, lines: Lines, cite: Cite) -> list[Marker]:
 
 
 def _point(kind: ProgressKind, count: int) -> Progress:
-    return Progress(kind, planned=count) if kind == "config" else Progress(kind, count)
+    if kind == "config":
+        return Progress(kind, planned=count)
+    return Progress(kind, count if count >= 0 else None)
 
 
 def _between(track: Track, lines: Lines) -> Iterator[Gap]:
@@ -193,6 +217,22 @@ def _end(track: Track, lines: Lines, gaps: Iterable[Gap]) -> Said | None:
         if not _SAVE.search(text) or _WHOLE.search(text) or _AND_ENDED.search(text):
             return Said(n, last if made is None else made)
     return None
+
+
+def _last_word(track: Track, lines: Lines) -> Said | None:
+    """The last line of the file, a few behind the last step, where it tells the end in so many
+    words and nothing between them tells of another."""
+    first = track.lines[-1] + 1
+    texts = [_text(raw) for raw in lines(first, first + LAST_LINES - 1)]
+    if len(track) < LEAST_END or len(texts) == LAST_LINES:
+        return None
+    while texts and re.search(r"\w", texts[-1]) is None:
+        texts.pop()
+    if not texts or not _LAST_WORD.search(texts[-1]):
+        return None
+    if any(_CUT.search(text) and not _OF_A_LOADER.search(text) for text in texts):
+        return None
+    return Said(first + len(texts) - 1, track.steps[-1])
 
 
 def _plan(track: Track, lines: Lines) -> Said | None:

@@ -18,7 +18,7 @@ Do:
     needs excluding.
 
 References:
-    JAX coordination service (heartbeat_timeout_seconds); MaxText
+    Kubernetes, liveness probes; JAX coordination service (heartbeat_timeout_seconds); MaxText
     jax_distributed_heartbeat_timeout_seconds; PyTorch ProcessGroupNCCL heartbeat monitor
     (TORCH_NCCL_HEARTBEAT_TIMEOUT_SEC).
 """
@@ -35,6 +35,7 @@ from flatline.judging.heartbeats import declared_dead, host_by_log
 from flatline.judging.mistaken import Mistaken, mistaken
 from flatline.judging.supervised import given_up
 from flatline.judging.unheard_job import Unheard, unheard_job
+from flatline.judging.unprobed import Unprobed, unprobed
 from flatline.judging.watchdog_stuck import Aborted, watchdog_stuck
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, Match, Place
 from flatline.rank_hosts import named_after
@@ -76,8 +77,8 @@ def judge(facts: Facts) -> Judgement:
         return found if wrong.by_steps else replace(found, strength=NODE, most=BUFFERED_MOST)
     if (aborted := watchdog_stuck(facts)) is not None:
         return _of_a_watchdog(facts, aborted)
-    if (unheard := unheard_job(facts)) is not None:
-        return _of_a_job(facts, unheard)
+    if (whole := _of_all(facts)) is not None:
+        return whole
     if not accusations:
         absent = facts.absence(["tag:heartbeat"], "nobody was declared dead in any log")
         return None if absent is None else Cleared(CODE, absent.text, (absent,))
@@ -93,6 +94,14 @@ def judge(facts: Facts) -> Judgement:
         return found
     return replace(found, strength=NODE, most=BUFFERED_MOST,
                    cannot_decide=(*found.cannot_decide, BUFFERED))  # fmt: skip
+
+
+def _of_all(facts: Facts) -> Finding | None:
+    """Where no task is named: the job as a whole was given up."""
+    if (unheard := unheard_job(facts)) is not None:
+        return _of_a_job(facts, unheard)
+    probed = unprobed(facts)
+    return None if probed is None else _of_a_container(facts, probed)
 
 
 def _by_order(facts: Facts, place: Place) -> Place:
@@ -199,6 +208,27 @@ def _of_a_job(facts: Facts, unheard: Unheard) -> Finding:
         actions=(
             Action("fix", "Raise the manager's heartbeat timeout (CRYOSPARC_HEARTBEAT_SECONDS),"
                    " and see whether its host or database was busy then."),
+            *found.actions[1:],
+        ),
+    )  # fmt: skip
+
+
+def _of_a_container(facts: Facts, probed: Unprobed) -> Finding:
+    """A container that the kubelet ended for its liveness probe."""
+    found = _finding(facts, [probed.said], (), [probed.shows], probed.at)
+    return replace(
+        found,
+        summary="Its container was ended for a liveness probe that failed, still making steps",
+        most=BUFFERED_MOST,
+        shows=(claim("The kubelet ended the container for its liveness probe", probed.said.cite),
+               probed.shows),
+        attempt=facts.last.n,
+        cannot_decide=("What kept the probe's answer: the interpreter lock, a host short of CPU or"
+                       " the network; no stack of the process was read.",
+                       "Whether those events are of that container's end: they bear ages alone."),
+        actions=(
+            Action("fix", "Give the liveness probe a longer timeoutSeconds and a higher"
+                   " failureThreshold, or answer it from a process of its own."),
             *found.actions[1:],
         ),
     )  # fmt: skip

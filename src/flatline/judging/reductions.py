@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
 from statistics import median
@@ -21,6 +21,9 @@ from flatline.model import LogCite
 
 LEAST_LINES = 3
 """The first is left out: communicators are made and kernels compiled in it."""
+AGREES = 0.1
+"""By which the parts of one line may differ from what most steps took, where no more was kept of
+a log."""
 LEAST_STEPS = 10
 """Lines of steps that tell it: by chance one of a few is long."""
 _ACROSS = re.compile(r": \([0-9.]{1,16}, [0-9.]{1,16}\)")
@@ -59,7 +62,8 @@ class Reduction:
 
 
 def reduction(facts: Facts) -> Reduction | None:
-    """None where fewer than three lines of the last attempt tell it."""
+    """None where fewer than three lines of the last attempt tell it, or one that its steps bear
+    out."""
     kinds: dict[str, list[tuple[float, float, LogCite]]] = defaultdict(list)
     usual = _usual_ms(facts)
     least: dict[str, bool] = {}
@@ -79,7 +83,21 @@ def reduction(facts: Facts) -> Reduction | None:
         told = kinds[kind][1:]
         if len(told) >= LEAST_LINES - 1:
             return _sum(told, least=least[kind])
-    return _of_steps(facts)
+    return _of_steps(facts) or _of_one(facts, kinds)
+
+
+def _of_one(
+    facts: Facts, kinds: Mapping[str, Sequence[tuple[float, float, LogCite]]]
+) -> Reduction | None:
+    """By a single line, whose parts add up to what steps took by the clock."""
+    usual, track = _usual_ms(facts), facts.main_track(facts.last.n)
+    if usual is None or track is None or len(track.of_attempt(facts.last.n)) < LEAST_STEPS:
+        return None
+    for told in kinds.values():
+        fits = [one for one in told if abs(one[1] - usual) <= AGREES * usual]
+        if fits:
+            return _sum(fits[-1:], least=False)
+    return None
 
 
 def _of_steps(facts: Facts) -> Reduction | None:

@@ -101,14 +101,14 @@ _ABOUT_DATA = re.compile(
     r"\bnum_samples should be a positive|\bimages not found,? missing path\b|\bdataset pipeline\b|"
     r"^Dataset '[^']{1,400}' error\b|\bno (?:\w+ )?(?:sample|training) data to (?:train|fit|init)|"
     r"\bfind any files\b|\bfrom 0 files\b|\bleast populated class\b|\bscene type\b|"
+    r"_columns?\b.{1,80}\bneeds to be one of\b|"
     r"\bcontains (?:NaN|`?[+-]?inf)\b|\bunique values of\b|\bindices in '\w*edge_\w+'|"
     r"\bfound in the (?:data(?:set)?|labels?)\b|\biterator\w*GetNext|"
     r"\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
     r"\bunexpected (?:labels?|values?) (?:found )?in\b|"
     r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float"
     r"|\bat least one array to (?:stack|concatenate)|\bgot array with shape \(0,"
-    r"|\b(?:found|loaded|read) 0 (?!model|weight|checkpoint)(?:\w+ )?"
-    r"(?:files?|images?|samples?)\b",
+    r"|\b(?:found|loaded|read) 0 (?!model|weight|checkpoint)(?:\w+ )?(?:file|image|sample)s?\b",
     re.IGNORECASE,
 )
 _SETTING = re.compile(

@@ -22,7 +22,10 @@ from flatline.logs.clock import Clock
 from flatline.model import Claim, Crash, LogCite, Match, Place
 
 ENDPOINTS = "paddle-endpoints-awaited"
-RETRIED = ("c10d-store-retry", "paddle-master-awaited", "dgl-server-awaited", ENDPOINTS)
+RETRIED = (
+    "c10d-store-retry", "paddle-master-awaited", "dgl-server-awaited", ENDPOINTS,
+    "tensorflow-session-awaited",
+)  # fmt: skip
 LEAST = timedelta(minutes=10)
 """Stores are there within minutes; c10d itself waits for ten at most unless told otherwise
 (`default_pg_timeout` of torch.distributed)."""
@@ -46,7 +49,8 @@ _CONNECTS = re.compile(
 )
 _NO_WAY = re.compile(r"(?i)errno: (?:101|110|111|113)\b|no route to host|connection refused"
                      r"|network is unreachable|timed out|retrying \(try=\d"
-                     r"|master not ready|wait to retry|not ready endpoints")  # fmt: skip
+                     r"|master not ready|wait to retry|not ready endpoints"
+                     r"|still waiting for response")  # fmt: skip
 """Unreachable, timed out, refused, no route (Linux, errno.h); not an address family that is
 closed."""
 
@@ -103,7 +107,7 @@ def still_trying(facts: Facts) -> Trying | None:
 
 def of_ranks(cite: LogCite) -> bool:
     """Whether other ranks are waited for, and not the store of rank 0."""
-    return "not ready endpoints" in cite.text
+    return "not ready endpoints" in cite.text or "from worker: /job:" in cite.text
 
 
 def _sought(match: Match) -> set[str]:

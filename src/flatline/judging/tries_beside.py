@@ -65,7 +65,7 @@ def _beside(facts: Facts) -> _Beside | None:
     waits = [track.data_s[i] for i in new if isfinite(track.data_s[i])]
     if new_s < SLOWER * old_s or (waits and median(waits) > FED * new_s):
         return None
-    if not _alike(track, old, new):
+    if not alike(track, old, new):
         return None
     shows = claim(
         f"Steps {track.steps[new[0]]} to {track.steps[new[-1]]} took {new_s:.3g} s each, and"
@@ -79,7 +79,7 @@ def _timed(track: Track, index: int) -> bool:
     return isfinite(track.step_s[index]) and track.step_s[index] > 0
 
 
-def _alike(track: Track, old: Sequence[int], new: Sequence[int]) -> bool:
+def alike(track: Track, old: Sequence[int], new: Sequence[int]) -> bool:
     """Whether the losses of equal steps have the same level: single ones scatter with the seed."""
     if not all(track.has_loss[i] and isfinite(track.loss[i]) for i in (*old, *new)):
         return False

@@ -18,6 +18,7 @@ from statistics import median
 from flatline.facts import Facts, Track
 from flatline.judging.claims import claim
 from flatline.judging.losses import CARRIED, SOCKETS
+from flatline.judging.tries_beside import alike
 from flatline.model import Action, Claim, Finding, LogCite, Match
 
 FASTER, FASTER_ALONE = 1.5, 2.0
@@ -36,6 +37,9 @@ _ASSIGNED = re.compile(r"^(?:\w+=\S{0,200} +)+")
 _WAITS = r"(?:CUDA_LAUNCH_BLOCKING|HIP_LAUNCH_BLOCKING|AMD_SERIALIZE_KERNEL)"
 _UNSET = re.compile(
     _PROMPT + rf"(?:unset\b.{{0,200}}\b{_WAITS}\b(?!=)|(?:export )?{_WAITS}=[\"']?0\b)"
+)
+_SAME = re.compile(
+    r"(?i)\bsame (?:commit|code|config|command|script|run|job|setup|settings|hardware)\b"
 )
 _ALONE = re.compile(
     r"(?i)\b(?:on|with|using) (?:one|a single|single|1)[ -](?:node|host|machine)\b"
@@ -66,6 +70,11 @@ def _weighed(facts: Facts, code: str, tries: _Tries) -> Finding | None:
     if slow >= FASTER * fast:
         said = [m for m in facts.tagged("launch-blocking") if m.attempt == tries.first]
         unset = next((cite for cite in tries.between if _UNSET.search(cite.text)), None)
+        same = next((cite for cite in tries.between if _SAME.search(cite.text)), None)
+        if said and unset is None and same is not None and _learns_alike(facts, tries):
+            shows = claim("The log shows the setting in the one alone, and else they are the same",
+                          said[0].cite, same)  # fmt: skip
+            return waits_for_launches(code, tries.first, tries.took, tries.shown, shows)
         if said and unset is not None and _same_command(facts, tries):
             shows = claim("The log shows the setting, and that it was taken away", said[0].cite,
                           unset)  # fmt: skip
@@ -101,6 +110,17 @@ def _timed(track: Track, attempt: int) -> Sequence[int]:
     """Points of an attempt that tell how long a step took, where they are enough."""
     span = [i for i in track.of_attempt(attempt) if isfinite(track.step_s[i])][FIRST:]
     return span if len(span) >= STEPS else ()
+
+
+def _learns_alike(facts: Facts, tries: _Tries) -> bool:
+    """Whether equal steps of both have the same losses, and the second shows no such setting."""
+    track, n = tries.track, tries.first
+    at = {track.steps[i]: i for i in track.of_attempt(n)}
+    pairs = [(at[track.steps[i]], i) for i in track.of_attempt(n + 1) if track.steps[i] in at]
+    old, new = ([pair[side] for pair in pairs] for side in (0, 1))
+    until = track.lines[track.of_attempt(n)[-1]]
+    set_ = any(m.cite.line > until for m in facts.tagged("launch-blocking"))
+    return len(pairs) >= STEPS and not set_ and alike(track, old, new)
 
 
 def _same_command(facts: Facts, tries: _Tries) -> bool:

@@ -48,6 +48,10 @@ _OPENS = re.compile(r":\s*$|[-=*#]{3,}\s*$|<==$")
 _VERDICT = re.compile(r"^[✗✓?] (?:FAULT|HEALTHY|UNDETERMINED)\b")
 _COMMIT = re.compile(r"^diff --git |^Author: .{1,200}<\S{1,200}>$")
 _SCRIPT = re.compile(r"^#!/\S|^#(?:SBATCH|PBS|BSUB|\$) ")
+_PRINTED = re.compile(
+    r"(?:FATAL|ERROR|INFO|WARNING|srun|slurmstepd|sbatch|mpirun|[\w/.-]{0,80}python3?): {1,4}\S"
+)
+"""What no line of a shell begins with."""
 _USAGE = re.compile(r"^usage: \S")
 _FENCE = re.compile(r"^\s{0,3}(?:```|~~~)")
 _BUILD = re.compile(
@@ -178,7 +182,7 @@ def _committed(text: str, one: str, at: int, below: Sequence[str]) -> float:
 
 
 def _scripted(text: str, one: str, at: int, below: Sequence[str]) -> float:
-    return DOUBTED if at < _LINES else SAID
+    return DOUBTED if at < _LINES and _PRINTED.match(text) is None else SAID
 
 
 def _fenced(text: str, one: str, at: int, below: Sequence[str]) -> float:

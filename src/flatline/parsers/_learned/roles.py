@@ -82,6 +82,7 @@ _A_SECOND = re.compile(
     r"|(tok(?:en)?s?|samples?|smpls?|seqs?|im(?:a)?gs?|images|frames?|clips?|graphs?|t|w|f|s)"
     r"(?:_?p|_)s(?:ec)?)(?:$|[/ ])"
 )
+_STEPS_A_SECOND = re.compile(r"^(?:its?|iter(?:ation)?s?|steps?|batch(?:es)?)(?:/|[_ ]per[_ ])s")
 _NO_SAMPLES = re.compile(
     r"[kmgt]?i?(?:b|bits?|bytes?)|files?|docs?|documents?|lines?|rows?|reqs?|requests?|u|records?"
     r"|objs?|objects?|ops|calls?|msgs?|messages?|chunks?|shards?|keys?|fp"
@@ -176,11 +177,16 @@ def steps_time(
     """Which column is what a step took, and what it is multiplied by.  `wall_s`: what one took by
     the clock; without it a unit is asked for."""
     found: list[tuple[float, int, float]] = []
+    computed = sum(COMPUTE.search(name) is not None for name, *_ in columns)
     for n, (name, unit, values) in enumerate(columns):
         told = [value for value in values if isfinite(value)]
         scale = seconds(name, unit)
         named = bool(STEP.match(name)) or (not name and scale is not None)
         if not told or min(told) <= 0 or ASIDE.search(name) or _rises(told):
+            continue
+        if _STEPS_A_SECOND.search(unit) or _STEPS_A_SECOND.search(name):
+            continue
+        if COMPUTE.search(name) and computed > 1:  # the optimiser's part of it
             continue
         if wall_s is not None and scale is not None:
             low, high = (share * wall_s for share in AS_LONG)
