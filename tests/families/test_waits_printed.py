@@ -378,3 +378,20 @@ def test_a_callbacks_line_below_a_bar(tmp_path: Path, wait: float, code: str | N
     (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+@pytest.mark.parametrize(("wait", "code"), [(1.9, "D1"), (0.2, None)])
+def test_lines_that_a_terminal_broke(tmp_path: Path, wait: float, code: str | None) -> None:
+    """Of PaddleOCR: the times of a step stand on the line below it."""
+    lines = []
+    for n in range(10, 610, 10):
+        at = f"{9 + n * 22 // 36000:02d}:{n * 22 // 600 % 60:02d}:{n * 22 // 10 % 60:02d}"
+        lines += [
+            f"[2025/04/02 {at}] ppocr INFO: epoch: [1/90], global_step: {n}, lr: 0.001000,",
+            f" loss: {40 - n / 40:.4f}, avg_reader_cost: {wait + n % 7 / 90:.5f} s,"
+            f" avg_batch_cost: 2.2{n % 9}00 s, avg_samples: 64.0, ips: 29.",
+            "01 samples/s",
+        ]
+    (tmp_path / "train.log").write_text("\n".join(lines) + "\n")
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

@@ -146,3 +146,15 @@ def test_a_loss_behind_the_timer(added: str, loss: float | None) -> None:
         f"CurrSamplesPerSec=24.5, MemAllocated=4.3GB, MaxMemAllocated=9.2GB{added}"
     )
     assert (point.step, point.loss) == (20, loss)
+
+
+@pytest.mark.parametrize(("epoch", "ended"), [(3, True), (2, False), (0, False)])
+def test_the_end_of_a_stage_of_deepspeed_chat(epoch: int, *, ended: bool) -> None:
+    """It saves the final model behind the evaluation of its last epoch."""
+    reader = deepspeed.Reader()
+    lines = [f"***** Evaluating perplexity, Epoch {epoch}/3 *****", "ppl: 3.2",
+             "saving the final model ..."]  # fmt: skip
+    kinds = [value.kind for line in lines for value in reader.feed(line)]
+
+    assert kinds == (["finished"] if ended else [])
+    assert all(any(re.search(t, line) for t in deepspeed.TRIGGERS) for line in lines[::2])

@@ -33,7 +33,7 @@ from math import isfinite
 from statistics import median
 
 from flatline.facts import Facts
-from flatline.judging.batch_timers import batch_waits
+from flatline.judging.batch_timers import batch_lengths, batch_waits
 from flatline.judging.claims import claim
 from flatline.judging.data_waits import apart, grown_waits, lengths
 from flatline.judging.fell_idle import BUSY, FellIdle, fell_idle, less_busy
@@ -172,6 +172,7 @@ def _counted(facts: Facts) -> _Counted | None:
     span = track.of_attempt(facts.last.n)
     took = lengths(track, at, span, most=1)
     timed = batch_waits(facts, track)
+    took = {**took, **batch_lengths(track, timed)}
     waits = {i: wait_s for i, (wait_s, _) in timed.items()} or dict(enumerate(track.data_s))
     steps = [i for i in _warm(track, span) if 0 <= waits.get(i, NAN) <= ROUNDED * took.get(i, NAN)
              and at.get(i, since) >= since]  # fmt: skip

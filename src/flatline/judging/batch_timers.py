@@ -28,10 +28,15 @@ _TIMER = re.compile(
     r"|\btime \(ms\) .{0,2000}\| batch-generator: (\d{1,9}\.\d{1,6})"
 )
 _CALLED = re.compile(
-    r"(?i)(?<![\w.-])(?:t_)?data[_ -]?(?:load(?:ing|er)?[_ -]?)?(?:time|wait)s?[\"']?[=:] ?"
+    r"(?i)(?<![\w.-])(?:(?:t_)?data[_ -]?(?:load(?:ing|er)?[_ -]?)?(?:time|wait)s?"
+    r"|(?:avg_)?(?:reader|data)_cost)[\"']?[=:] ?(\d{1,6}(?:\.\d{1,9})?) ?(ms|s)(?:ec\w*)?\b"
+)
+"""What a callback prints on a line of its own, or where a terminal broke the line, with its
+unit."""
+_WHOLE = re.compile(
+    r"(?i)(?<![\w.-])(?:avg_)?(?:batch|step|iter)_(?:cost|time)[\"']?[=:] ?"
     r"(\d{1,6}(?:\.\d{1,9})?) ?(ms|s)(?:ec\w*)?\b"
 )
-"""What a callback prints on a line of its own, with its unit."""
 
 
 def batch_waits(facts: Facts, track: Track) -> Mapping[int, tuple[float, LogCite]]:
@@ -56,6 +61,14 @@ def _of_those_that_say(facts: Facts, track: Track, span: Sequence[int]) -> Seque
         return span[have[0] :] if have else span
     apart = Counter(b - a for a, b in pairwise(have)).most_common(1)[0][0]
     return span[have[0] :: apart]
+
+
+def batch_lengths(track: Track, waits: Mapping[int, tuple[float, LogCite]]) -> Mapping[int, float]:
+    """Seconds of a step where the line that tells of its wait alone tells them as well."""
+    whole = {i: _WHOLE.search(cite.text) for i, (_, cite) in waits.items()}
+    return {i: float(found[1]) / (1e3 if found[2].lower() == "ms" else 1.0)
+            for i, found in whole.items() if found is not None
+            and not isfinite(track.step_s[i])}  # fmt: skip
 
 
 def _said(facts: Facts, track: Track, i: int) -> tuple[float, LogCite] | None:

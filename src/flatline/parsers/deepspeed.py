@@ -32,6 +32,8 @@ TRIGGERS = (
     r"zero checkpoint saved ",
     r"Unable to find latest file at ",
     r"(?i:epoch: [0-9]+ ?\| ?step: [0-9]+ ?\| ?ppo)",
+    r"Evaluating (perplexity|reward), Epoch [0-9]+/[0-9]+",
+    r"saving the final model \.\.\.",
 )
 
 _PIPELINE = re.compile(
@@ -53,6 +55,8 @@ _LAST_LOSS = re.compile(r"MemAllocated=\S{1,20}?,? loss[=:] ?([-+0-9.einfa]+)\s*
 _OVERFLOW = re.compile(
     r"(?:OVERFLOW!(?: Rank [0-9]+)?|dynamic loss scale overflow!) Skipping step"
 )
+_EVALUATED = re.compile(r"\*{5} Evaluating (?:perplexity|reward), Epoch ([0-9]{1,6})/([0-9]{1,6})")
+"""Of DeepSpeed-Chat's first two stages, behind each epoch; they end by saving the final model."""
 _TAG = re.compile(r"global_step([0-9]{1,12})")
 _PPO = re.compile(
     r"epoch: ([0-9]{1,9}) ?\| ?step: ([0-9]{1,12}) ?\| ?ppo[ _]ep(?:och)?: [0-9]+ ?\|"
@@ -84,6 +88,7 @@ class Reader:
 
     def __init__(self) -> None:
         self._counted = (0, 0)
+        self._whole = False
 
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line."""
@@ -125,6 +130,11 @@ class Reader:
         return self._other(text)
 
     def _other(self, text: str) -> Iterable[Progress]:
+        if found := _EVALUATED.search(text):
+            self._whole = int(found[1]) == int(found[2]) > 0
+            return ()
+        if "saving the final model ..." in text:
+            return (Progress("finished"),) if self._whole else ()
         if _OVERFLOW.search(text):
             return (Progress("train", skipped=True),)
         if " is ready now" in text or "zero checkpoint saved " in text:
