@@ -268,10 +268,10 @@ def iterations(job: int, hour: int, last: int, command: str) -> str:
         ("TIMEOUT", DETECTRON, DETECTRON, "E2"),
         ("TIMEOUT", *[DETECTRON.replace(" --resume", "")] * 2, "G1"),
         ("TIMEOUT", DETECTRON, DETECTRON.replace("gpus 2", "gpus 4"), "G1"),
-        ("TIMEOUT", *[DETECTRON.replace("{}", "shared")] * 2, "G1"),
+        ("TIMEOUT", *[DETECTRON.replace("{}", "shared")] * 2, "E2"),
         ("CANCELLED", DETECTRON, DETECTRON, "G1"),
     ],
-    ids=["its own id", "not asked to go on", "another command", "in no folder of its own",
+    ids=["its own id", "not asked to go on", "another command", "in one of its own all the same",
          "ended by hand"],
 )  # fmt: skip
 def test_each_job_of_a_command_saves_under_its_own_id(

@@ -48,6 +48,7 @@ _LAUNCH = re.compile(
     r"(?:^|\s)(?:python3?|torchrun|accelerate|deepspeed|srun|mpirun)\s(?:\S+\s){0,40}?"
     r"(?:\S+\.py|-m \S+)\b"
 )
+_ASKS = re.compile(r"(?i)resum|continu|restor|load|ckpt|checkpoint|auto|latest")
 _SEED = re.compile(r"(?i)(\bseed['\"]?[=: ]\s?)\d{1,20}")
 _KEPT_IN = re.compile(r"(?<![\w.+-])(?:[.~]{0,2}/|[A-Za-z])[\w.+=/-]{0,400}")
 _COUNTED = re.compile(r"(?i)(?:step|iter|epoch|ckpt|checkpoint|model|save)\S*\d|\d{4}-?\d\d-?\d\d")
@@ -79,8 +80,9 @@ def begun_alike(facts: Facts, first: Point) -> Begun | None:
     begun = _as_a_new_model(parent, saved, first)
     if first.step >= SHARE * (saved.progress.step or 0) or begun is None:
         return None
-    alike = _set_alike(facts, parent) and _kept_alike(facts, parent)
-    return begun if alike and not _given_more_time(facts, parent.job) else None
+    meant = _does_as_told(facts) or _given_more_time(facts, parent.job)
+    alike = not meant and _set_alike(facts, parent) and _kept_alike(facts, parent)
+    return begun if alike else None
 
 
 def may_follow(job: Job, before: Job) -> bool:
@@ -142,6 +144,15 @@ def _launch(run: Facts) -> str | None:
     track = run.main_track(run.last.n)
     lines = run.lines(track.source, 1, min(HEAD, track.lines[0])) if track is not None else ()
     return next((_plain(run, text).strip() for text in lines if _LAUNCH.search(text)), None)
+
+
+def _does_as_told(facts: Facts) -> bool:
+    """Whether the program says that it begins at its first step, by a command that asks for no
+    more, and looked for nothing."""
+    fresh = facts.markers_of("fresh")
+    command = _launch(facts)
+    begins = bool(fresh) and all(m.progress.step is not None for m in fresh)
+    return begins and command is not None and _ASKS.search(command) is None
 
 
 def _seed(run: Facts) -> str | None:
