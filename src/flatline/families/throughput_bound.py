@@ -272,7 +272,7 @@ def _reducing(facts: Facts) -> Finding | None:
         strength=0.7 if told.least else 0.55,
         severity="degraded",
         shows=(
-            claim(f"In {len(told.cites)} steps that tell their parts {whose} spent"
+            claim(f"Of steps that tell their parts, {len(told.cites)} in all, {whose} spent"
                   f" {told.lost_s:.3g} s of {told.wall_s:.3g} s in the reduction of gradients",
                   *told.cites[:_SHOWN], told.cites[-1]),
         ),
