@@ -364,3 +364,18 @@ def test_steps_beside_the_saves_that_a_format_reads(tmp_path: Path) -> None:
     assert track is not None
     assert (track.format, len(track)) == ("unnamed", 120)
     assert {other.format for other in read.tracks} == {"unnamed", "lightning"}
+
+
+def test_steps_a_second_are_no_seconds(tmp_path: Path) -> None:
+    """One over them is what a step took; a rate of nothing says nothing."""
+    rates = [f"1.{n % 7}0" if n != 150 else "0.00" for n in range(1, 200)]
+    (tmp_path / "train.log").write_text(
+        "".join(
+            f"upd {n} of 900 | objective {9 - n / 60:.3f} | {rate} it/s | lr 1e-4\n"
+            for n, rate in enumerate(rates, 1)
+        )
+    )
+    track = only(collect(Request((str(tmp_path),))))
+
+    assert list(track.step_s[:3]) == [pytest.approx(1 / float(rate)) for rate in rates[:3]]
+    assert math.isnan(track.step_s[149])

@@ -114,9 +114,9 @@ class Curve:
             if role is None or (role.guessed and not isfinite(number.value)):
                 continue
             if role.what == COMPUTING:
-                said[COMPUTING] = said.get(COMPUTING, 0.0) + number.value * role.scale
+                said[COMPUTING] = said.get(COMPUTING, 0.0) + role.of(number.value)
             elif role.what not in said:
-                said[role.what] = number.value * role.scale
+                said[role.what] = role.of(number.value)
                 unit = role.unit or unit
         planned = _whole(said.get("planned"))
         return Progress(
@@ -144,7 +144,7 @@ class Curve:
         alike = row.shape == self.shape
         for n in range(len(row.numbers)):
             role = self._role(row, n, alike)
-            if role is not None and role.guessed:
+            if role is not None and (role.guessed or role.inverse):
                 return None
             if role is not None:
                 told.setdefault(role.what, (n, role.scale))
@@ -386,10 +386,11 @@ class _Columns:
         """The step's time and the parts of it, which have its unit where they state none."""
         free = [n for n in range(len(self.names)) if n != self.at and n not in found]
         chosen = meaning.steps_time([(*self.names[n], self.columns[n]) for n in free], wall_s)
-        by = chosen[1] if chosen is not None else None
-        if chosen is not None and by is not None:
-            found[free[chosen[0]]] = Role("step_s", by)
-        took = by * median(self.columns[free[chosen[0]]]) if chosen and by else wall_s
+        by, took = None, wall_s
+        if chosen is not None:
+            at, role = free[chosen[0]], chosen[1]
+            found[at], by = role, None if role.inverse else role.scale
+            took = role.of(median(self.columns[at]))
         parts_by = self._parts_scale(free, took)
         self._bare_waits(found, free, by if by is not None else parts_by)
         for n in free:

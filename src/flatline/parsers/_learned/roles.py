@@ -12,7 +12,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from math import isfinite
+from math import isfinite, nan
 from statistics import mean, median
 
 
@@ -114,6 +114,14 @@ class Role:
     unit: str | None = None
     guessed: bool = False
     """By how the numbers go alone: one that is no number says nothing."""
+    inverse: bool = False
+    """Of steps a second."""
+
+    def of(self, value: float) -> float:
+        """What a number says in the unit of `what`."""
+        if self.inverse:
+            return self.scale / value if value > 0 else nan
+        return value * self.scale
 
 
 def loss_like(name: str, values: Sequence[float]) -> bool:
@@ -173,32 +181,32 @@ def seconds(name: str, unit: str) -> float | None:
 
 def steps_time(
     columns: Sequence[tuple[str, str, Sequence[float]]], wall_s: float | None
-) -> tuple[int, float] | None:
-    """Which column is what a step took, and what it is multiplied by.  `wall_s`: what one took by
-    the clock; without it a unit is asked for."""
-    found: list[tuple[float, int, float]] = []
+) -> tuple[int, Role] | None:
+    """Which column is what a step took, and how it says so.  `wall_s`: what one took by the clock;
+    without it a unit is asked for."""
+    found: list[tuple[float, int, Role]] = []
     computed = sum(COMPUTE.search(name) is not None for name, *_ in columns)
     for n, (name, unit, values) in enumerate(columns):
         told = [value for value in values if isfinite(value)]
         scale = seconds(name, unit)
-        named = bool(STEP.match(name)) or (not name and scale is not None)
         if not told or min(told) <= 0 or ASIDE.search(name) or _rises(told):
             continue
-        if _STEPS_A_SECOND.search(unit) or _STEPS_A_SECOND.search(name):
-            continue
+        rate = bool(_STEPS_A_SECOND.search(unit) or _STEPS_A_SECOND.search(name))
         if COMPUTE.search(name) and computed > 1:  # the optimiser's part of it
             continue
+        named = rate or bool(STEP.match(name)) or (not name and scale is not None)
         if wall_s is not None and scale is not None:
             low, high = (share * wall_s for share in AS_LONG)
             named = named or low <= scale * median(told) <= high
         if not named:
             continue
         tried = (scale,) if scale is not None else (1.0, 1e-3) if wall_s is not None else ()
-        for by in tried:
-            took = by * median(told)
+        for by in (1.0,) if rate else tried:
+            role = Role("step_s", by, inverse=rate)
+            took = role.of(median(told))
             if wall_s is None or FITS[0] * wall_s <= took <= FITS[1] * wall_s:
-                found.append((took, n, by))
-    best = max(found, default=None, key=lambda one: one[0])
+                found.append((took, n, role))
+    best = max(found, default=None, key=lambda one: (not one[2].inverse, one[0]))
     return None if best is None else (best[1], best[2])
 
 
