@@ -76,6 +76,21 @@ def test_the_rounded_count_that_is_due(shown: list[str], steps: list[int | None]
     assert [one.step for said in shown for one in reader.feed(line.format(said))] == steps
 
 
+def test_a_checkpoint_between_rounded_counts_is_no_step_of_its_own() -> None:
+    """It is saved at the step that was just printed, and the next is as far away as ever."""
+    reader = lerobot.Reader()
+    line = "step:{} smpl:64K ep:200 epch:0.35 loss:0.420 grdn:0.814 updt_s:0.1 data_s:0.9"
+    lines = [*map(line.format, ("600", "800", "1K")), "Checkpoint policy after step 1000",
+             line.format("1K")]  # fmt: skip
+    assert [one.step for text in lines for one in reader.feed(text)] == [
+        600,
+        800,
+        1000,
+        1000,
+        1200,
+    ]
+
+
 def test_the_generator_s_loss() -> None:
     (point,) = vits.Reader().feed(
         "INFO:voice:loss_disc=nan, loss_gen=nan, loss_fm=nan,loss_mel=75.000, loss_kl=9.000"

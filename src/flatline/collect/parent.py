@@ -79,8 +79,8 @@ def _followed(facts: Facts, parent: Job, known: Iterable[Job]) -> bool:
 def _beside(one: Job, other: Job) -> bool:
     if one.started_at is None or other.started_at is None:
         return False
-    first, second = sorted((one, other), key=lambda run: str(run.started_at))
-    return first.ended_at is None or str(first.ended_at) > str(second.started_at)
+    ended = one.ended_at if one.started_at <= other.started_at else other.ended_at
+    return ended is None or ended > max(one.started_at, other.started_at)
 
 
 def lay_before(

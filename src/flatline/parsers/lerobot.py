@@ -57,6 +57,8 @@ class Reader(RuleReader):
     def _placed(self, said: Progress, text: str) -> Progress:
         """With the step that is due, where the line may mean it."""
         rounded = _ROUNDED.search(text)
+        if said.kind != "train":
+            return said
         if said.step is not None:
             self._apart = said.step - self._last if self._last is not None else None
             self._last = said.step
