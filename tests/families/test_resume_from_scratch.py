@@ -386,6 +386,11 @@ ON = "=== continuing from the newest checkpoint\n"
         ("=== continuation 2 of 9, the one before stopped at step 4200\n" + NONE_THERE, "E2"),
         ("=== continuation 2 of 9, the one before stopped at step 4200\n", None),
         (
+            "[chain] segment 1 done, starting 2, resume expected at iteration 4200\n" + NONE_THERE,
+            "E2",
+        ),
+        ("resume expected at iteration 4200 if the save is whole\n" + NONE_THERE, None),
+        (
             "link: going on, continuing after job 51, newest saved step was 4200\n" + NONE_THERE,
             "E2",
         ),

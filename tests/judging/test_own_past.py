@@ -1,7 +1,10 @@
-"""The one host of a run beside its own past: its CPUs came under pressure as it became slower."""
+"""
+A host of one or two beside its own past: its CPUs came under pressure as the run became slower.
+"""
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -32,9 +35,13 @@ def epochs(turn: int | None, fine: int = 1) -> tuple[str, float, float]:
     return "".join(lines), turned, (at - BEGAN).total_seconds()
 
 
+PAIR = SACCT.replace("|1|kx7|gres/gpu=2,node=1", "|2|kx[7-8]|gres/gpu=4,node=2")
+
+
 def judged(
     folder: Path,
     *,
+    pair: bool = False,
     turn: int | None = TURN,
     queue: float = 90,
     waits: float = 0.8,
@@ -63,9 +70,16 @@ def judged(
             f" {stamp}",
             f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",Hostname="kx7"}} 250 {stamp}',
         ]
+        if pair:
+            calm = (row.replace("kx7", "kx8") for row in rows[-5:])
+            rows += [re.sub(r" \S+ (\d+)$", rf" {12 + at % 4} \1", row)
+                     if "procs_running" in row else row for row in calm
+                     if "pressure_cpu" not in row]  # fmt: skip
+            rows.append(f'node_pressure_cpu_waiting_seconds_total{{instance="kx8:9100"}}'
+                        f" {at * 0.04:.2f} {stamp}")  # fmt: skip
     (folder / "node.prom").write_text("\n".join(rows) + "\n")
     (folder / "slurm-92.out").write_text(log)
-    (folder / "sacct.psv").write_text(SACCT)
+    (folder / "sacct.psv").write_text(PAIR if pair else SACCT)
     return diagnose(collect(Request((str(folder),))))
 
 
@@ -103,6 +117,15 @@ def test_lines_that_come_faster_than_readings(
 ) -> None:
     """Some points of the pace are over before a rate can be told."""
     assert judged(tmp_path, off_s=off_s, fine=15).code == code
+
+
+@pytest.mark.parametrize("off_s", [0, 1500])
+def test_the_queue_of_one_of_two_grew(tmp_path: Path, off_s: float) -> None:
+    """It is that host's, and never every host's: the middle of two is half the loaded one's."""
+    verdict = judged(tmp_path, pair=True, queue=300, off_s=off_s)
+
+    assert [place.host for place in verdict.culprits] == ([] if off_s else ["kx7"])
+    assert verdict.code == (None if off_s else "D5")
 
 
 CALM = {"queue": 14, "waits": 0.04}

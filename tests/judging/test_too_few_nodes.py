@@ -40,11 +40,21 @@ def test_more_than_there_are(tmp_path: Path, state: str) -> None:
     assert told.culprits == ()
 
 
+@pytest.mark.parametrize("state", ["CANCELLED", "RUNNING"])
+def test_one_agent_wrote_the_log(tmp_path: Path, state: str) -> None:
+    """Told, and not with confidence: who else came is not in it."""
+    told = verdict(tmp_path, 3, 1, 4, state=state)
+
+    assert (told.code, told.attribution) == ("C1", "job")
+    assert told.confidence < 0.8
+
+
 @pytest.mark.parametrize(
     ("nodes", "agents", "least", "log"),
     [
         (4, 4, 4, ""),
         (4, 3, 5, ""),
+        (4, 1, 4, ""),
         (4, 8, 8, ""),
         (4, 4, 5, MET.format(pid=1000)),
         (
@@ -55,8 +65,16 @@ def test_more_than_there_are(tmp_path: Path, state: str) -> None:
         ),
         (4, 4, 5, LEAST.format(pid=1, least=2)),
     ],
-    ids=["as many", "one not heard of", "two to a node", "met", "steps", "another launch as well"],
-)
+    ids=[
+        "as many",
+        "one not heard of",
+        "as many, one heard of",
+        "two to a node",
+        "met",
+        "steps",
+        "another launch as well",
+    ],
+)  # fmt: skip
 def test_where_somebody_may_come(
     tmp_path: Path, nodes: int, agents: int, least: int, log: str
 ) -> None:

@@ -85,17 +85,26 @@ def _by_time(logs: Sequence[tuple[Any, Any, LogEvents]]) -> dict[str, int]:
             spans.append((min(times), max(times), events.source))
     if not spans:
         return _by_job([events for _, _, events in logs])
-    spans.sort()
-    fold = {events.source: 0 for _, _, events in logs}
-    n, end = 0, spans[0][1] if spans else 0.0
-    for start, stop, source in spans:
-        if start > end:
-            n += 1
-        end = max(end, stop)
-        fold[source] = n
-    stepped = {source for _, _, source in spans}
-    # A file without progress goes with the last try: it says how that ended.
-    return {source: at if source in stepped else n for source, at in fold.items()}
+    fold: dict[str, int] = {}
+    tries: list[tuple[float, float]] = []
+    for start, stop, source in sorted(spans):
+        if not tries or start > tries[-1][1]:
+            tries.append((start, stop))
+        tries[-1] = tries[-1][0], max(tries[-1][1], stop)
+        fold[source] = len(tries) - 1
+    # A file without progress or dates goes with the last try: it says how that ended.
+    return {e.source: fold.get(e.source, _try_of_its_dates(e, tries)) for _, _, e in logs}
+
+
+def _try_of_its_dates(events: LogEvents, tries: Sequence[tuple[float, float]]) -> int:
+    """The last whose steps had begun when the file was over; of one that is over before a next
+    try's steps, and began behind the steps of the one before, it is that next: it starts it."""
+    if events.first_seen is None or events.last_seen is None or not tries:
+        return len(tries) - 1
+    first, last = events.first_seen.timestamp(), events.last_seen.timestamp()
+    over = bisect_left(tries, first, key=lambda one: one[1])
+    begun = bisect_right(tries, last, key=lambda one: one[0])
+    return min(max(over, begun - 1), len(tries) - 1)
 
 
 def _by_job(logs: Sequence[LogEvents]) -> dict[str, int]:

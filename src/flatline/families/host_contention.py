@@ -45,7 +45,7 @@ from flatline.judging.gaps import gaps_of
 from flatline.judging.host_loads import QUEUE, SIGNALS, HostLoads, host_loads
 from flatline.judging.levels import ALIKE, Level
 from flatline.judging.lone_worker import lone_host
-from flatline.judging.own_past import LEAKED, PRESSURE, STRAINED, filled, grown, over
+from flatline.judging.own_past import FEW, LEAKED, PRESSURE, STRAINED, filled, grown, middle, over
 from flatline.judging.starved import KIND as CPU
 from flatline.judging.starved import less_active, starving
 from flatline.judging.throughput import Course, Slow, course, shown, step_at
@@ -104,14 +104,16 @@ def judge(facts: Facts) -> Judgement:
     run = course(facts)
     hosts = host_loads(facts, run)
     if hosts is None:  # of one host only another run tells, or its own past
-        return _from_baseline(facts) or (_on_one_host(facts, run) if run is not None else None)
+        return _from_baseline(facts) or (_by_own_past(facts, run) if run is not None else None)
     low = run.low(hosts.cut) if run is not None else []
     if run is not None and (told := _in_bursts(facts, run, hosts, low)) is not None:
         return told
     if run is not None and run.slow:
-        uniform = _uniform(facts, run, hosts, low) or _steadily(facts, run, hosts)
-        if uniform is not None:
-            return uniform if uniform.culprits else _of_loaders(facts, uniform)
+        slowed = _uniform(facts, run, hosts, low) or _steadily(facts, run, hosts)
+        if slowed is not None and not slowed.culprits:
+            return _of_loaders(facts, slowed)
+        if (slowed := slowed or _by_own_past(facts, run)) is not None:
+            return slowed
     raised = (_at_moments(facts, run, hosts) if run is not None else None) or _from_baseline(facts)
     if raised is not None:
         return raised
@@ -176,7 +178,8 @@ def _uniform(
     facts: Facts, run: Course, hosts: HostLoads, low: Sequence[bool | None]
 ) -> Finding | None:
     """Every host's queue grew with the slow phase: the run's own past is the baseline."""
-    cut, query = hosts.cut, f"quantile(0.5, avg_over_time({QUEUE}[w]))"
+    reduce, who = middle(facts)
+    cut, query = hosts.cut, reduce.format(f"avg_over_time({QUEUE}[w])")
     answer = cut.ask(facts, query)
     row = answer.rows[0] if answer is not None and len(answer.rows) == 1 else None
     if answer is None or row is None or len(row) != len(cut.ends):
@@ -189,13 +192,13 @@ def _uniform(
         return None
     top, calm = high[0], min(parts, key=lambda part: part.level)
     cites = [answer.cite(row, text, at=row.times[(p.first + p.last) // 2])
-             for p, text in ((top, "median run queue in the slow phase"),
-                             (calm, "median run queue before"))]  # fmt: skip
+             for p, text in ((top, f"run queue of {who} in the slow phase"),
+                             (calm, f"run queue of {who} before"))]  # fmt: skip
     return _finding(
         facts, "run-queue", (),
         summary=f"The run queue of every host grew from {cites[1].value:.0f} to"
         f" {cites[0].value:.0f} as throughput fell",
-        shows=(claim(f"Half the hosts had {cites[0].value:.0f} tasks running or waiting in the"
+        shows=(claim(f"{who.capitalize()} had {cites[0].value:.0f} tasks running or waiting in the"
                      f" slow phase, {cites[1].value:.0f} before", *cites),
                *(shown(facts, run, phase) for phase in run.slow[:_SHOWN])),
         strength=0.75,
@@ -220,7 +223,7 @@ def _steadily(facts: Facts, run: Course, hosts: HostLoads) -> Finding | None:
         return None
     names = [] if queues is not None else sorted(by_name, key=lambda h: -by_name[h][-1].value)
     *each, waited = queues or by_name[names[0]]
-    whose, who = (names[0], names[0]) if names else ("every host", "the median host")
+    whose, who = (names[0], names[0]) if names else ("every host", middle(facts)[1])
     return _finding(
         facts, "run-queue", names,
         summary=f"The run queue of {whose} grew from {each[0].value:.0f} to"
@@ -238,23 +241,25 @@ def _steadily(facts: Facts, run: Course, hosts: HostLoads) -> Finding | None:
     )  # fmt: skip
 
 
-def _on_one_host(facts: Facts, run: Course) -> Finding | None:
-    """Of the one host of a run, where its memory was filled or its CPUs came under pressure as the
-    run became slower."""
-    filled_up = filled(facts, run)
-    found = filled_up or grown(facts, run)
-    if found is None:
+def _by_own_past(facts: Facts, run: Course) -> Finding | None:
+    """Of a run on few hosts, where the memory of one was filled or its CPUs came under pressure as
+    the run became slower; nothing where they all did: what all share is `_uniform`'s."""
+    hosts = facts.hosts if len(facts.hosts) <= FEW else ()
+    filled_up = [one for host in hosts if (one := filled(facts, run, host)) is not None]
+    found = filled_up or [one for host in hosts if (one := grown(facts, run, host)) is not None]
+    if not found or len(found) == len(hosts) > 1:
         return None
     told = _finding(
-        facts, found.kind, (found.host,),
-        summary=found.summary,
-        shows=(*found.shows, *(shown(facts, run, phase) for phase in run.slow[:_SHOWN])),
+        facts, found[0].kind, [one.host for one in found],
+        summary=found[0].summary,
+        shows=(*(shows for one in found for shows in one.shows),
+               *(shown(facts, run, phase) for phase in run.slow[:_SHOWN])),
         strength=0.75,
         most=DOUBTED if filled_up else 1.0,
         onset=run.slow[0].begins,
         doubts=(FILLED,) if filled_up else (),
     )  # fmt: skip
-    return told if filled_up else _of_loaders(facts, told)
+    return told if filled_up or len(hosts) > 1 else _of_loaders(facts, told)
 
 
 def _of_loaders(facts: Facts, found: Finding) -> Finding:

@@ -67,8 +67,9 @@ ALONE = 0.55
 TRYING, CUT_SHORT = 0.78, 0.6
 """The run had not ended: whoever is waited for may still come."""
 SOON = "Whether it would have come: somebody did not wait for long."
-TOO_FEW = 0.9
-"""A number that the job itself gives, beside what the scheduler gave it."""
+TOO_FEW, TOO_FEW_BY_ONE = 0.9, 0.74
+"""A number that the job itself gives, beside what the scheduler gave it; and where not every agent
+was heard of."""
 LEFT, LEFT_MOST = 0.72, 0.79
 """One start was seen, and a line that was not written out looks like one that was not printed."""
 MOST_NAMED = 64
@@ -352,7 +353,8 @@ def _too_few(facts: Facts, few: TooFew) -> Finding:
         summary=f"The ranks never formed their process group: the launch waits for {few.wanted}"
         f" nodes, the job has {few.nodes}",
         attribution="job",
-        strength=TOO_FEW,
+        strength=TOO_FEW if few.all_heard else TOO_FEW_BY_ONE,
+        most=1.0 if few.all_heard else LEFT_MOST,
         shows=few.shows,
         implies=(
             claim("Nobody else can come: they wait until the rendezvous times out or the job is"
@@ -362,6 +364,8 @@ def _too_few(facts: Facts, few: TooFew) -> Finding:
         onset=few.first.at,
         order=(few.first.source, few.first.line),
         attempt=facts.last.n,
+        cannot_decide=() if few.all_heard else (
+            "Whether agents of other nodes were meant to come: not every one was heard of.",),
         actions=(
             Action("fix", "Take --nnodes from the job ($SLURM_NNODES), or ask for as many nodes."),
         ),

@@ -74,6 +74,12 @@ _GOES_ON_AT = re.compile(
     r" (?:(?:iter(?:ation)?|step) )?([1-9]\d{0,2}(?:,\d{3}){1,3}|[1-9]\d{1,8})\b"
 )
 """That it goes on and how far that before it came, in one: a number that counts, and a step."""
+_IS_TO_GO_ON_AT = re.compile(
+    r"(?i)\b(?:(?:resum|continu)(?:e|es|ed|ing|ation|ption)?\b(?: is| was)? (?:expected|due|meant)"
+    r"|expect(?:s|ed|ing)?(?: it)? to (?:resume|continue|go on|restart))"
+    r" (?:at|from|with) (?:iter(?:ation)?|step) ([1-9]\d{0,2}(?:,\d{3}){1,3}|[1-9]\d{1,8})\b"
+)
+"""That whoever starts it expects it to go on, and at which step."""
 _SAYS_IT_GOES_ON = re.compile(
     r"(?i)\b(?:continu|resum)(?:e|es|ed|ing)\b(?: \w+){0,3} (?:from|at|with|after) "
     r"(?:--(?:load|resume)\b|[^\n]{0,80}\b(?:checkpoints?|ckpts?|iteration|step|there)\b)"
@@ -351,7 +357,8 @@ def said_to_go_on(facts: Facts) -> tuple[tuple[LogCite, ...], int] | None:
     head = enumerate(facts.lines(track.source, first, end - first), first)
     lines = [(n, text) for n, text in head if not _DOUBTS.search(text)]
     told = [(n, text, found[1]) for n, text in lines if (found := _CAME_TO.search(text))]
-    alone = [(n, text, found[1]) for n, text in lines if (found := _GOES_ON_AT.search(text))]
+    alone = [(n, text, found[1]) for n, text in lines
+             if (found := _GOES_ON_AT.search(text) or _IS_TO_GO_ON_AT.search(text))]  # fmt: skip
     if alone:
         at, text, step = alone[-1]
         return (LogCite(track.source, at, text, track.place),), int(step.replace(",", ""))

@@ -17,6 +17,7 @@ from flatline.judging.timeline import by_host, instant, usual
 from flatline.model import Claim, QueryCite
 
 PRESSURE = "host_cpu_pressure_seconds_total"
+FEW = 2
 STRAINED, LEAKED = 0.2, 3.0
 """Of the time some task waited for a CPU, and times the queue of the fastest phase: two things
 that both grow meet by chance, so that what is asked is far beyond a loader's ups and downs.  A
@@ -47,21 +48,30 @@ class Past:
     shows: tuple[Claim, Claim]
 
 
+def middle(facts: Facts) -> tuple[str, str]:
+    """How what every host shares is asked for, and whose it is: of two the middle is half
+    the loaded one's."""
+    if 0 < len(facts.hosts) <= FEW:
+        return "min({})", "the least loaded host"
+    return "quantile(0.5, {})", "the median host"
+
+
 def over(facts: Facts, query: str, phase: Slow, host: str | None) -> QueryCite | None:
-    """What a host, or the median one, read over a phase."""
+    """What a host, or the middle one, read over a phase."""
     end = float(int(phase.ends))
     asked = query.format(f"{max(1, int(phase.ends - phase.begins))}s")
     if host is None:
-        return usual(facts, asked, end, "the median host")
+        reduce, who = middle(facts)
+        return usual(facts, asked, end, who, reduce)
     read = by_host(instant(facts, asked, end))
     return None if read is None else read.cite(host, end, host)
 
 
-def grown(facts: Facts, run: Course) -> Past | None:
-    """None unless the one host's queue and CPU pressure are far above those of the fastest phase
-    in every slow one, and turned where these begin and end."""
+def grown(facts: Facts, run: Course, host: str) -> Past | None:
+    """None unless the host's queue and CPU pressure are far above those of the fastest phase in
+    every slow one, and turned where these begin and end."""
     told = _turned_with(
-        facts, run,
+        facts, run, host,
         (f"avg_over_time({QUEUE}[{{}}])", f"rate({PRESSURE}[{{}}])"),
         (QUEUE, PRESSURE),
         lambda a, b: b[0].value >= LEAKED * a[0].value and _strained(a[1], b[1]),
@@ -70,7 +80,6 @@ def grown(facts: Facts, run: Course) -> Past | None:
     if told is None:
         return None
     (before, little), (then, much) = told
-    host = facts.hosts[0]
     return Past(
         host, "run-queue",
         f"The run queue of {host} grew from {before.value:.0f} to {then.value:.0f} as throughput"
@@ -82,10 +91,10 @@ def grown(facts: Facts, run: Course) -> Past | None:
     )  # fmt: skip
 
 
-def filled(facts: Facts, run: Course) -> Past | None:
+def filled(facts: Facts, run: Course, host: str) -> Past | None:
     """The same of its memory: little of it left, and tasks that wait for it."""
     told = _turned_with(
-        facts, run,
+        facts, run, host,
         (f"quantile_over_time(0.5, {AVAILABLE}[{{}}])", f"rate({MEMORY}[{{}}])"),
         (AVAILABLE, MEMORY),
         lambda a, b: b[0].value <= LEFT * a[0].value and _strained(a[1], b[1]),
@@ -94,7 +103,7 @@ def filled(facts: Facts, run: Course) -> Past | None:
     if told is None:
         return None
     (before, little), (then, much) = told
-    host, left, had = facts.hosts[0], then.value / 2**30, before.value / 2**30
+    left, had = then.value / 2**30, before.value / 2**30
     return Past(
         host, "memory-pressure",
         f"The memory of {host} was filled as throughput fell: {left:.0f} of {had:.0f} GiB left",
@@ -112,31 +121,32 @@ def _strained(before: QueryCite, then: QueryCite) -> bool:
 def _turned_with(
     facts: Facts,
     run: Course,
+    host: str,
     queries: tuple[str, str],
     signals: tuple[str, str],
     far: Callable[[Pair, Pair], bool],
     turned: Callable[[Pair, Pair], bool],
 ) -> tuple[Pair, Pair] | None:
-    """What the one host read in the fastest phase and in the slowest, where it is far off in every
+    """What the host read in the fastest phase and in the slowest, where it is far off in every
     slow one, and turned where these begin and end."""
-    if len(facts.hosts) != 1 or not run.slow or not run.pace.clocked:
+    if not run.slow or not run.pace.clocked:
         return None
     if not all(map(facts.measured, signals)):
         return None
     worst = min(run.slow, key=lambda phase: phase.part)
-    best, *told = (_read(facts, queries, phase) for phase in (run.best, worst, *run.slow))
+    best, *told = (_read(facts, host, queries, phase) for phase in (run.best, worst, *run.slow))
     if best is None or any(one is None or not far(best, one) for one in told):
         return None
     for sides in _borders(run):
-        fast, slow = (_read(facts, queries, side) for side in sides)
+        fast, slow = (_read(facts, host, queries, side) for side in sides)
         if fast is None or slow is None or not turned(fast, slow):
             return None
     return None if told[0] is None else (best, told[0])
 
 
-def _read(facts: Facts, queries: tuple[str, str], phase: Slow) -> Pair | None:
-    """What the one host read over a phase."""
-    one, other = (over(facts, query, phase, facts.hosts[0]) for query in queries)
+def _read(facts: Facts, host: str, queries: tuple[str, str], phase: Slow) -> Pair | None:
+    """What the host read over a phase."""
+    one, other = (over(facts, query, phase, host) for query in queries)
     return None if one is None or other is None else (one, other)
 
 

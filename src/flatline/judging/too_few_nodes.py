@@ -2,7 +2,9 @@
 A launch of more nodes than the job has.
 
 torchrun's agents wait at the rendezvous until as many have come as `--nnodes` says at the least.
-Where each node of the record has its agent there, and those are fewer, nobody else can come.
+Where each node of the record has its agent there, and those are fewer, nobody else can come.  A
+log that one agent wrote to shows no others: two on one node, or a second job of a heterogeneous
+one, would be as many.
 """
 
 from __future__ import annotations
@@ -35,10 +37,11 @@ class TooFew:
     nodes: int
     shows: tuple[Claim, ...]
     first: LogCite
+    all_heard: bool
 
 
 def too_few_nodes(facts: Facts) -> TooFew | None:
-    """None where anything was begun, some agent was not heard of, or the numbers are not told."""
+    """None where anything was begun, two agents were heard and not all, or no numbers are told."""
     job = facts.job
     if facts.has_progress or job is None or not job.nodes or facts.disposition == "completed":
         return None
@@ -57,7 +60,7 @@ def too_few_nodes(facts: Facts) -> TooFew | None:
             if told := _WAITS.search(text):
                 waits.setdefault((read.source, told["pid"]), cite)
     nodes = len({*job.nodes})
-    if len(least) != 1 or len(waits) != nodes:
+    if len(least) != 1 or len(waits) not in (1, nodes):
         return None
     ((wanted, said),) = least.items()
     if wanted <= nodes:
@@ -66,7 +69,11 @@ def too_few_nodes(facts: Facts) -> TooFew | None:
     shows = (
         claim(f"The launch waits for {wanted} nodes", said),
         claim(f"The job has {nodes}", job.cite),
-        claim(f"{'An agent' if nodes == 1 else f'All {nodes} agents'} went to the rendezvous and"
-              " waited there", *cites[:SHOWN]),
+        claim(f"{_how_many(len(cites), nodes)} went to the rendezvous and waited there",
+              *cites[:SHOWN]),
     )  # fmt: skip
-    return TooFew(wanted, nodes, shows, cites[0])
+    return TooFew(wanted, nodes, shows, cites[0], len(cites) == nodes)
+
+
+def _how_many(heard: int, nodes: int) -> str:
+    return f"All {nodes} agents" if heard == nodes > 1 else "An agent"
