@@ -305,7 +305,7 @@ def _finding(facts: Facts, fleet: _Fleet, slow: Sequence[_Slow]) -> Finding:
         severity="degraded",
         culprits=culprits,
         scope=scope,
-        onset=datetime.fromtimestamp(began, UTC) if earlier else None,
+        onset=datetime.fromtimestamp(_fell_from(fleet, slow), UTC) if earlier else None,
         onset_within_s=fleet.cut.length_s,
         attempt=_attempt(facts, began),
         ended_run=False,
@@ -313,6 +313,17 @@ def _finding(facts: Facts, fleet: _Fleet, slow: Sequence[_Slow]) -> Finding:
         actions=power_and_cooling(facts, hosts, culprits),
         resubmit="exclude" if hosts else "unknown",
     )
+
+
+def _fell_from(fleet: _Fleet, slow: Sequence[_Slow]) -> float:
+    """The beginning of the first stretch in which one was low; of that before, where it was low
+    for a part of it."""
+    first = min(slow, key=lambda found: found.times[0])
+    times, ratios = fleet.gpus.busy[first.place], fleet.beside.of(first.place)
+    before = max((time for time in times if time < first.times[0]), default=None)
+    partly = before is not None and ratios.get(before, (1.0, False))[1]
+    at = before if partly and before is not None else first.times[0]
+    return at - fleet.cut.length_s
 
 
 def _strength(worst: _Slow, fault_class: str) -> float:

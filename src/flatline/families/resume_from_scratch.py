@@ -30,7 +30,7 @@ from dataclasses import replace
 from math import isfinite
 
 from flatline.facts import Facts, Marker, Point
-from flatline.judging.begun_alike import Begun, begun_alike
+from flatline.judging.begun_alike import Begun, begun_alike, left_unfinished
 from flatline.judging.claims import claim
 from flatline.judging.far_before import far_before
 from flatline.judging.fresh_start import (
@@ -183,7 +183,7 @@ def _said_at_nought(facts: Facts, asked: list[Cite]) -> bool:
 
 
 def _by_habit(found: Finding) -> Finding:
-    why = "Whether there was an earlier run: a program that always resumes says so of none too."
+    why = "Whether an earlier run left one: a program that always resumes says so of none too."
     return replace(found, strength=CHAINED, most=CHAINED,
                    cannot_decide=(why, *found.cannot_decide))  # fmt: skip
 
@@ -277,7 +277,8 @@ def _asked(facts: Facts, left: frozenset[int]) -> list[Cite]:
     ]
     said += [m.cite for m in earlier[-1:]]
     said += [m.cite for m in facts.tagged("resume-asked") if m.attempt == facts.last.n][:1]
-    asks = () if _first_try(facts) else facts.tagged("always-asked")
+    habit = _first_try(facts) and not left_unfinished(facts)
+    asks = () if habit else facts.tagged("always-asked")
     said += [m.cite for m in asks if m.attempt == facts.last.n]
     said += continued(facts)
     said += (said_to_go_on(facts) or ((), 0))[0]

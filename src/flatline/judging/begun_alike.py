@@ -44,6 +44,8 @@ SHARE = 0.5
 FALL = 0.2
 """Of the last loss: the least way; one that is less may be noise."""
 LAST = 5
+SAVES_EVERY = 50
+"""Epochs, of nnU-Net (`nnUNetTrainer.save_every`), which does not say that it saves."""
 _LAUNCH = re.compile(
     r"(?:^|\s)(?:python3?|torchrun|accelerate|deepspeed|srun|mpirun)\s(?:\S+\s){0,40}?"
     r"(?:\S+\.py|-m \S+)\b"
@@ -83,6 +85,21 @@ def begun_alike(facts: Facts, first: Point) -> Begun | None:
     meant = _does_as_told(facts) or _given_more_time(facts, parent.job)
     alike = not meant and _set_alike(facts, parent) and _kept_alike(facts, parent)
     return begun if alike else None
+
+
+def left_unfinished(facts: Facts) -> bool:
+    """Whether the job before this one, which nobody need have mended, came so far that there is a
+    checkpoint of it, whatever it says of that, and nothing is known to be set otherwise."""
+    parent = facts.parent
+    track = None if parent is None else parent.main_track(parent.last.n)
+    if parent is None or track is None or parent.chosen != ALONE or parent.reached_plan:
+        return False
+    span = track.of_attempt(parent.last.n)
+    epochs = max((track.epoch[i] for i in span if isfinite(track.epoch[i])), default=0.0)
+    if parent.disposition not in LEFT - {"completed"} or epochs <= SAVES_EVERY:
+        return False
+    differ, _ = settings(facts, parent)
+    return all(found.weight in ("speed", "place") for found in differ)
 
 
 def may_follow(job: Job, before: Job) -> bool:

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from math import isfinite
 
 from flatline.facts import Facts, Marker, Point
+from flatline.judging.fresh_start import AT_STEP
 from flatline.tracks import Track
 
 FAR_EPOCHS = 2
 """An epoch before which no checkpoint need have been written: most programs write one an epoch."""
 ANEW = 0.5
 """Of the step that a save was begun at: a first one below it goes on from no such save."""
-_AT_STEP = re.compile(r"(?i)(?:step|iter(?:ation)?)[ _=:-]{0,2}0{0,11}([1-9][0-9]{0,11})(?![\w.])")
 
 
 def far_before(
@@ -53,7 +52,7 @@ def _began_a_save(facts: Facts, first: Point, attempt: int) -> Point | None:
     """The last step of a try in the same log before it began to save, where it names that step."""
     track = first.track
     for begun in facts.tagged("save-begun"):
-        named = _AT_STEP.search(begun.cite.text)
+        named = AT_STEP.search(begun.cite.text)
         if named is None or begun.attempt != attempt or begun.cite.source != track.source:
             continue
         made = [i for i in track.of_attempt(attempt) if track.lines[i] < begun.cite.line]

@@ -6,12 +6,13 @@ from what the job before it saved.
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
 from flatline.facts import Facts, Marker
-from flatline.model import LogCite
+from flatline.model import LogCite, Progress
 from flatline.tracks import EARLIER
 
 LOOKED_BACK = 400
@@ -46,6 +47,8 @@ _FILE = re.compile(r"(?<![\w.])/[\w./-]{1,400}")
 _LOADS_FROM = re.compile(
     r"(?i)\b(?:checkpoints?|ckpts?|state)\b[^\n]{0,40}\b(?:load|restor|resum)\w{0,4}\b[^\n]{0,24}\bfrom\b"
 )
+AT_STEP = re.compile(r"(?i)(?:step|iter(?:ation)?)[ _=:-]{0,2}0{0,11}([1-9][0-9]{0,11})(?![\w.])")
+"""What a line on a save that begins says of which it is."""
 NEAR = 10
 """Lines below the one that says where it begins in which it still says what it does."""
 _SEARCHED = re.compile(
@@ -323,8 +326,22 @@ def plan_beyond_limit(facts: Facts) -> bool:
 
 
 def saved_steps(run: Facts) -> list[Marker]:
-    """The checkpoints that it saved, with their steps as far as those are told."""
-    return [_with_step(run, marker) for marker in run.markers_of("checkpoint_saved")]
+    """The checkpoints that it saved, with their steps as far as those are told; of a program that
+    says no more than that it begins to, those behind which it made further steps."""
+    said = [_with_step(run, marker) for marker in run.markers_of("checkpoint_saved")]
+    return said or [*_begun_and_gone_on(run)]
+
+
+def _begun_and_gone_on(run: Facts) -> Iterator[Marker]:
+    track = run.main_track()
+    for begun in run.tagged("save-begun") if track is not None else ():
+        named = AT_STEP.search(begun.cite.text)
+        if track is None or named is None or begun.cite.source != track.source:
+            continue
+        behind = bisect_right(track.lines, begun.cite.line)
+        if any(step > int(named[1]) for step in track.steps[behind : behind + NEAR]):
+            saved = Progress("checkpoint_saved", step=int(named[1]))
+            yield Marker("checkpoint_saved", saved, begun.cite, None, begun.attempt)
 
 
 def _with_step(run: Facts, saved: Marker) -> Marker:

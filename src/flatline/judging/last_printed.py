@@ -14,6 +14,8 @@ LINES_ABOVE = 200
 BEHIND = 4
 """Lines of a loop behind a step, of which one may be dated; more of them may be of any time."""
 _STAMP = re.compile(r"\b\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d")
+SLURMS = ("srun:", "slurmstepd")
+"""How its own lines begin, which tell when it ended the run, not when that last printed."""
 ENDED_BY = ("cancelled", "time-limit")
 
 
@@ -41,10 +43,12 @@ def _steps_undated_behind(facts: Facts, source: str) -> bool:
         return False
     span = track.of_attempt(facts.last.n)
     step = track.lines[span[-1]]
-    dated = last.at is not None and not last.at_assumed and last.line > step
+    own = not last.text.startswith(SLURMS)
+    dated = own and last.at is not None and not last.at_assumed and last.line > step
     if not dated and step < last.line <= step + BEHIND:
         clock = Clock()
-        dated = any(map(clock.read, facts.lines(source, step + 1, last.line - step)))
+        behind = facts.lines(source, step + 1, last.line - step)
+        dated = any(clock.read(text) for text in behind if not text.startswith(SLURMS))
     return not dated and not any(isfinite(track.at[i]) for i in span)
 
 
@@ -59,9 +63,7 @@ def _cancelled_s(facts: Facts, source: str) -> float | None:
         return 0.0
     first = max(1, told.cite.line - LINES_ABOVE)
     above = facts.lines(source, first, told.cite.line - first)
-    said = [
-        text for text in above if text.strip() and not text.startswith(("srun:", "slurmstepd"))
-    ]
+    said = [text for text in above if text.strip() and not text.startswith(SLURMS)]
     own = _STAMP.search(said[-1]) if said else None  # lines without a time may be of any time
     at = _STAMP.search(told.cite.text)
     if said and not any(map(_STAMP.search, said)):

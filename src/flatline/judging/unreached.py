@@ -70,13 +70,16 @@ def _unconnected(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """Those hosts, where the lines that tell of it name no other and as many are missing as run
     there, or all others are known to have waited at the rendezvous; nothing otherwise."""
     told: dict[str, LogCite] = {}
+    missing = _missing(facts)
     for match in facts.matches:
         if match.signature.id in FAILED and match.attempt == facts.last.n:
             host = _host(facts, match) or _ended_next(facts, match)
+            if host is None and missing is not None and match.cite.place == Place():
+                continue  # of any process that writes there: the count tells how many there are
             if host is None or _came_after_all(facts, match):
                 return (), None
             told.setdefault(host, match.cite)
-    hosts, missing = max(len(facts.hosts), len(hosts_with_logs(facts))), _missing(facts)
+    hosts = max(len(facts.hosts), len(hosts_with_logs(facts)))
     each = missing is not None and missing[2] - missing[1] == len(told)  # of agents, or of ranks
     hosts = max(hosts, len(told) + len(_gave_up(facts)))
     if not told or not _few(len(told), missing[2] if missing and each else hosts):
@@ -395,8 +398,7 @@ def _host(facts: Facts, match: Match) -> str | None:
     if told is not None:
         return told
     nodes, task = facts.job.nodes if facts.job is not None else (), match.cite.place.task
-    missing = _missing(facts)
-    if task is not None and missing is not None and missing[2] == len(nodes) > task:
+    if task is not None and task < len(nodes) == _agents(facts):
         return nodes[task]  # one agent a node: Slurm numbers them in the order of its nodes
     peer = {facts.node_of(word) for word in _WORD.findall(match.groups.get("peer", ""))}
     own_words = _WORD.findall(ELSEWHERE.sub(" ", match.cite.text))
@@ -405,6 +407,15 @@ def _host(facts: Facts, match: Match) -> str | None:
     if own:
         return own.pop() if len(own) == 1 else None
     return host_of_log(facts, match.cite.source)
+
+
+def _agents(facts: Facts) -> int | None:
+    """How many agents a launch has: as many as it counts, or as srun's labels number from 0."""
+    if (missing := _missing(facts)) is not None:
+        return missing[2]
+    said = {m.cite.place.task for m in facts.matches
+            if m.signature.id in (*FAILED, WAITED) and m.attempt == facts.last.n}  # fmt: skip
+    return len(said) if said == set(range(len(said))) else None
 
 
 def _missing(facts: Facts) -> tuple[LogCite, int, int] | None:

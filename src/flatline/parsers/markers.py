@@ -133,7 +133,8 @@ _SAVED = re.compile(
 _FRESH = re.compile(
     r"\bno (?:(?:existing|previous|prior|valid|saved|latest|training|resumable) )*checkpoints? "
     r"(?:was |were |is |are )?(?:found|exists?|available|detected|present|to resume)"
-    r"|\bno checkpoints? (?:in|at|under) \S{1,200}(?:[,;:] (?:start|begin|train)|\s*$)"
+    r"|\bno checkpoints? (?:match(?:ing|es|ed)? \S{1,80} )?(?:in|at|under) \S{1,200}"
+    r"(?:[,;:] (?:start|begin|train)|\s*$)"
     r"|\bno (?:earlier|previous|prior|existing|saved) (?:weights|state|snapshots?) "
     r"(?:found|available|present|under|in|at)\b"
     r"|\b(?:training|starting|start)\b[^\n.]{0,30}?\bfrom scratch\b"
