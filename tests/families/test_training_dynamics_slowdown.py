@@ -18,10 +18,10 @@ from flatline.families.training_dynamics_slowdown import (
     _SAMPLES,
     _TOKENS,
     _fewer,
-    _left,
     _Move,
     _unlike,
 )
+from flatline.judging.left_level import left_level
 from flatline.judging.printed_sizes import _BALANCE
 from flatline.judging.throughput import Course, Slow
 from flatline.model import LogCite, Verdict
@@ -308,7 +308,7 @@ def moves(values: list[float]) -> bool:
         pace=SimpleNamespace(times=times, values=paces, interval_s=10.0),
     )
     return (
-        _left(cast(Course, run), list(zip(times, values, strict=True)), lambda _: 40.0, 1)
+        left_level(cast(Course, run), list(zip(times, values, strict=True)), lambda _: 40.0, 1)
         is not None
     )
 

@@ -25,12 +25,11 @@ References:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import pairwise
 from math import isfinite
-from statistics import median
 
 from flatline.facts import Facts, Track
 from flatline.judging.again import RECOMPILED, again
@@ -38,12 +37,13 @@ from flatline.judging.announced_sizes import announced
 from flatline.judging.claims import claim
 from flatline.judging.compiled_since import compiled_since
 from flatline.judging.follows import follows
+from flatline.judging.in_proportion import in_proportion
+from flatline.judging.left_level import CHANCE, PART, falls, first_slow, left_level
 from flatline.judging.printed_sizes import printed_balance, printed_sizes, sized_track
 from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, quiet
 from flatline.judging.throughput import (
     DROP,
     Course,
-    Slow,
     course_in_order,
     course_of_steps,
     in_order,
@@ -54,7 +54,6 @@ from flatline.judging.throughput import (
 from flatline.judging.timeline import timeline
 from flatline.judging.uniform import other_dynamics
 from flatline.model import Action, Cite, Cleared, Finding, Judgement, LogCite
-from flatline.series.spread import SIGMA, mad
 
 CODE = "D6"
 NAME = "training-dynamics-slowdown"
@@ -68,14 +67,6 @@ EXPLAINS = {"F3": "a slowed run does not reach its plan in time"}
 MOVED = {"training_balance_loss": "the balance loss of the experts"}
 """Training metrics whose move means another amount or balance of work a step. The gradient's
 norm is none: it moves with the loss."""
-FAR, PART, FLUTTER = 6.0, 0.25, 0.02
-"""A metric begins to move where it leaves its level in the fast phase by so many standard
-deviations for two stretches, and has moved where it leaves it by a quarter; less than a fiftieth
-is none of a number that hardly scatters."""
-AT_LEVEL = 0.01
-"""Throughput within this of its best level has not begun to fall."""
-CHANCE = 0.15
-"""A metric that moves once meets the fall by chance as often as its window is long."""
 BLIND = 0.6
 """Where the network may have slowed as well: no link moves a router's balance, but one that loses
 packets slows a run as much."""
@@ -120,6 +111,14 @@ class _Move:
     fault_class: str = "expert-imbalance"
     step: int | None = None
     """Where the step itself printed it."""
+    gradual: bool = False
+    """Told point for point, not by when it moved."""
+
+    @property
+    def by_chance(self) -> str:
+        if self.gradual:
+            return "each takes as long as its own asks, which nothing else that grows would tell"
+        return f"by chance the two would meet in {self.chance:.0%} of runs"
 
     @property
     def told(self) -> tuple[str, str]:
@@ -198,8 +197,9 @@ def _grown(
     """Sizes that grew where throughput began to fall, by no less than it fell can come of."""
     if not any(phase.begins >= run.best.begins for phase in run.slow):
         return []
-    least = _first(run).part / (1 - DROP)
+    least = first_slow(run).part / (1 - DROP)
     moves = [move for one in sized for move in _logged(facts, run, track, one, tried)]
+    moves = moves or [move for one in sized for move in _in_proportion(facts, run, track, one)]
     return [
         replace(move, fault_class="size")
         for move in (*moves, *_told(facts, run, track))
@@ -220,7 +220,7 @@ def _told(facts: Facts, run: Course, track: Track) -> list[_Move]:
     """The same by lines that say so, where the first step behind one is where throughput fell."""
     when = times(facts, track)[0] if run.pace.clocked else in_order(facts, track)
     told = [one for one in announced(facts, track) if one.index in when]
-    begins, fell = _falls(run)[0]
+    begins, fell = falls(run)[0]
     slack = _spread_s(run, (begins, fell))
     length = run.pace.times[-1] - run.pace.times[0]
     chance = len(told) * (fell - begins + 2 * slack) / length
@@ -326,7 +326,7 @@ def _move(facts: Facts, run: Course, signal: str, tried: int) -> _Move | None:
         return None
     row = answer.rows[0]
     points = [(t, v) for t, v in row.points() if isfinite(v)]
-    left = _left(run, points, lambda fall: SLACK * cut.length_s, tried)
+    left = left_level(run, points, lambda fall: SLACK * cut.length_s, tried)
     if left is None:
         return None
     moved, calm_at, most, chance = left
@@ -336,107 +336,43 @@ def _move(facts: Facts, run: Course, signal: str, tried: int) -> _Move | None:
                  (points[calm_at][1], points[most][1]))  # fmt: skip
 
 
+def _when(facts: Facts, run: Course, track: Track, wanted: Sequence[int]) -> Mapping[int, float]:
+    """When these points were printed, or stand; one that nothing lays on a clock is of the step
+    whose bar stands above it."""
+    when = times(facts, track)[0] if run.pace.clocked else in_order(facts, track)
+    above = {i: when[i - 1] for i in wanted if i not in when and i - 1 in when}
+    return {**when, **above}
+
+
+def _in_proportion(
+    facts: Facts, run: Course, track: Track, what: tuple[str, list[int], list[float]]
+) -> list[_Move]:
+    """A size that grows over many steps, each of which takes as long as its own size asks."""
+    name, indexes, printed = what
+    when = _when(facts, run, track, indexes)
+    ends = in_proportion(run, when, indexes, printed) if run.pace.clocked else None
+    if ends is None:
+        return []
+    before, after = (facts.point(track, indexes[one]).cite for one in ends)
+    return [_Move(name, falls(run)[0][0], 0.0, before, after,
+                  (printed[ends[0]], printed[ends[1]]), gradual=True)]  # fmt: skip
+
+
 def _logged(
     facts: Facts, run: Course, track: Track, what: tuple[str, list[int], list[float]], tried: int
 ) -> list[_Move]:
     """The same of what the log prints with its steps: its name, points and values."""
     name, indexes, printed = what
-    when = times(facts, track)[0] if run.pace.clocked else in_order(facts, track)
+    when = _when(facts, run, track, indexes)
     at = [i for i in indexes if i in when]
     points = [(when[i], v) for i, v in zip(indexes, printed, strict=True) if i in when]
-    left = _left(run, points, lambda fall: _spread_s(run, fall), tried, beside=True)
+    left = left_level(run, points, lambda fall: _spread_s(run, fall), tried, beside=True)
     if left is None:
         return []
     moved, calm_at, most, chance = left
     before, after = (facts.point(track, at[one]).cite for one in (calm_at, most))
     return [_Move(name, points[moved][0], chance, before, after,
                   (points[calm_at][1], points[most][1]), step=track.steps[at[moved]])]  # fmt: skip
-
-
-def _left(
-    run: Course,
-    points: Sequence[tuple[float, float]],
-    slack: Callable[[tuple[float, float]], float],
-    tried: int,
-    beside: bool = False,
-) -> tuple[int, int, int, float] | None:
-    """Where the values left their level, where they last stood at it and were farthest from it,
-    and how likely that met the fall by chance; None where it is not when throughput fell."""
-    falls = _falls(run)
-    many = tried * len(falls)
-    met = [_met(run, points, fall, slack(fall), many) for fall in falls]
-    if beside:
-        met += [_met_beside(points, fall, many) for fall in falls]
-    return next(filter(None, met), None)
-
-
-def _met(
-    run: Course,
-    points: Sequence[tuple[float, float]],
-    fall: tuple[float, float],
-    slack: float,
-    tried: int,
-) -> tuple[int, int, int, float] | None:
-    begins, fell = fall
-    left = _leaves(points, sum(time <= begins - slack for time, _ in points))
-    if left is None:
-        return None
-    moved, most = left
-    time = points[moved][0]
-    window = fell - begins + 2 * slack
-    chance = tried * window / (run.pace.times[-1] - run.pace.times[0])
-    if not begins - slack <= time <= fell + slack or chance > CHANCE:
-        return None
-    return moved, moved - 1, most, chance
-
-
-def _met_beside(
-    points: Sequence[tuple[float, float]], fall: tuple[float, float], tried: int
-) -> tuple[int, int, int, float] | None:
-    """What is printed with the pace moves at the same points: of few, these are counted, not the
-    time that they took, which is longer where they are slow."""
-    near = [at for at, (time, _) in enumerate(points) if fall[0] <= time <= fall[1]]
-    left = _leaves(points, near[0]) if near else None
-    chance = tried * (len(near) + 1) / max(1, len(points))
-    if left is None or not near[0] <= left[0] <= near[-1] + 1 or chance > CHANCE:
-        return None
-    moved, most = left
-    return moved, moved - 1, most, chance
-
-
-def _leaves(points: Sequence[tuple[float, float]], calm: int) -> tuple[int, int] | None:
-    """Where the values leave the level of so many first ones, and where they are farthest."""
-    known = [value for _, value in points[:calm]]
-    if len(known) < 8:
-        return None
-    level = median(known)
-    noise = max(FAR * SIGMA * mad(known), FLUTTER * abs(level))
-    away = [abs(value - level) > noise for _, value in points]
-    far = max(FAR * SIGMA * mad(known), PART * abs(level))
-    if not any(abs(a - level) > far < abs(b - level) for (_, a), (_, b) in pairwise(points)):
-        return None
-    settled = away.index(False)  # a router learns to balance first
-    moved = next((at for at in range(settled, len(points) - 1) if away[at] and away[at + 1]), None)
-    if moved is None:
-        return None
-    return moved, max(range(moved, len(points)), key=lambda at: abs(points[at][1] - level))
-
-
-def _falls(run: Course) -> tuple[tuple[float, float], ...]:
-    """From when throughput last stood at its best level to the first slow phase; and, where it had
-    drifted below that by less than a fall, the border of the phase before this."""
-    first = _first(run)
-    pairs = zip(run.pace.times, run.pace.values, strict=True)
-    good = [time for time, value in pairs
-            if time <= first.begins and value >= (1 - AT_LEVEL) * run.best.level]  # fmt: skip
-    before = [p.ends for p in run.phases if run.best.ends <= p.begins and p.ends <= first.begins]
-    begins = good[-1] if good else first.begins
-    return tuple((at, first.begins) for at in (begins, *before[-1:]))
-
-
-def _first(run: Course) -> Slow:
-    """The first slow phase after the best one: compiling makes a slow beginning."""
-    return next(phase for phase in run.slow if phase.begins >= run.best.begins)
 
 
 def _finding(facts: Facts, run: Course, move: _Move, system: tuple[Quiet, ...]) -> Finding:
@@ -461,8 +397,7 @@ def _finding(facts: Facts, run: Course, move: _Move, system: tuple[Quiet, ...]) 
             *((claim(f"As in the fast phase: {names}", *clean),) if clean else ()),
         ),
         implies=(
-            claim(f"{implied}; by chance the two would meet in {move.chance:.0%} of runs.",
-                  move.before, move.after),
+            claim(f"{implied}; {move.by_chance}.", move.before, move.after),
         ),
         strength=0.75,
         severity="degraded",
