@@ -38,7 +38,7 @@ def _laid(facts: Facts) -> Laid | None:
     if known is None or not known.clocked:
         return None
     took_s = known.by[-1] - known.by[0]
-    low, high = _began(track, known, _dated(facts, track))
+    low, high = _began(track, known, dated_lines(facts, track))
     if not 0.0 <= high - low <= MOST_SLACK * took_s:
         return None
     first = high - COARSE_S
@@ -46,7 +46,8 @@ def _laid(facts: Facts) -> Laid | None:
     return Laid(track, known.indexes, times, took_s, took_s + high - low, BY_DATES)
 
 
-def _dated(facts: Facts, track: Track) -> list[LogCite]:
+def dated_lines(facts: Facts, track: Track) -> list[LogCite]:
+    """What is told with a date of its own in the log of these steps."""
     said = [(m.attempt, m.cite) for m in facts.markers]
     said += [(m.attempt, m.cite) for m in facts.matches]
     return [cite for attempt, cite in said

@@ -59,7 +59,8 @@ def lately(facts: Facts) -> tuple[Pace, Cite | None] | None:
     dated = [cite for cite in own if cite.at and not cite.at_assumed and cite.line < last]
     dated += _last_dated(facts, track, last)
     anchor = max(dated, key=lambda cite: cite.line, default=None)
-    took = {b: (track.steps[b] - track.steps[a]) * track.step_s[b] for a, b in pairwise(span)}
+    took = {b: (track.steps[b] - track.steps[a]) * track.step_s[b] for a, b in pairwise(span)
+            if track.steps[b] != track.steps[a] or isfinite(track.step_s[b])}  # fmt: skip
     if (told := _line_below(facts, track, span[-RECENT:])) is not None:
         return told
     if anchor is None or anchor.at is None:
@@ -70,7 +71,9 @@ def lately(facts: Facts) -> tuple[Pace, Cite | None] | None:
     if any(not isfinite(length) or length <= 0 for length in took.values()):
         return _since_its_start(facts, track, span)
     since = [i for i in span if track.lines[i] > anchor.line]
-    seconds = sum(took[i] for i in since[1:]) + _bar_had_run(facts, track, anchor.line, since)
+    seconds = sum(took.get(i, 0.0) for i in since[1:]) + _bar_had_run(
+        facts, track, anchor.line, since
+    )
     usual = median(list(took.values())[-RECENT:])
     at = anchor.at + timedelta(seconds=seconds)
     return Pace(facts.point(track, span[-1]).cite, at, usual), anchor

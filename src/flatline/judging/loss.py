@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from math import isfinite, log, nan
+from math import isfinite, log, nan, sqrt
 from typing import Literal, cast
 
 from flatline.facts import LOG, Facts, Point, Track
@@ -13,6 +14,7 @@ from flatline.judging.shapes import (
     FALLING_POINTS,
     FEW_STEPS,
     HEAD,
+    LATE_STEP,
     RISE_Z,
     SHAPE_POINTS,
     SPIKE_RATIO,
@@ -40,6 +42,7 @@ from flatline.judging.shapes import (
     undecided,
 )
 from flatline.judging.standstill import flat_from_start, frozen, leapt_at, nought_since
+from flatline.series.spread import SIGMA, mad
 
 Shape = Literal[
     "non-finite",
@@ -63,6 +66,9 @@ Shape = Literal[
 
 RISEN_RATIO = 2.0
 """An end at twice the very first value: an untrained model's loss is a ceiling for a sound run."""
+SCATTERS = 8.0
+"""Standard deviations of later losses, as their logarithms go.  A judgement: what is drawn far
+below the others is no rarer than one of a few hundred, whatever its distribution."""
 ZERO_GRADIENT = 1e-8
 SWEPT, EVEN = 100.0, 0.1
 """Tests of rates go over three decades or more. Of a rate that is multiplied evenly half of the
@@ -337,7 +343,9 @@ def _shape(
     burst = _burst(values)
     if burst is not None:
         return burst
-    risen = 0 < RISEN_RATIO * numbers[0] <= end.low
+    alone = not _goes_on(facts, track, values[0][0]) and _beyond_scatter(numbers, end.middle)
+    ceiling = numbers[0] if alone else max(numbers[:HEAD])
+    risen = 0 < RISEN_RATIO * ceiling <= end.low
     # One low value begins no curve where as low a one comes again: so do noisy batches.
     risen = risen and min(numbers[HEAD:]) > numbers[0]
     if len(numbers) >= SHAPE_POINTS and risen and not falls_from_its_peak(numbers):
@@ -360,6 +368,22 @@ def _shape(
     if sloped[0] == "unclear" and facts.last.n == 0 and flat_from_start(track, values):
         return "flat-from-start", values[0][0]
     return sloped
+
+
+def _goes_on(facts: Facts, track: Track, first: int) -> bool:
+    """Whether the model is no new one, so that its first loss alone is no ceiling."""
+    loaded = facts.markers_of("resume", "checkpoint_loaded")
+    return track.steps[first] > LATE_STEP or any(m.attempt == facts.last.n for m in loaded)
+
+
+def _beyond_scatter(numbers: Sequence[float], level: float) -> bool:
+    """Whether the level lies so far above the first number that no scatter of what came later
+    reaches down to it: a diffusion model's loss is one draw of noise, however few were as low."""
+    logs = [log(value) for value in numbers[1:] if value > 0]
+    if len(logs) < SHAPE_POINTS or not 0 < numbers[0] < level:
+        return True
+    scatter = SIGMA * mad([b - a for a, b in pairwise(logs)]) / sqrt(2)
+    return log(level / numbers[0]) >= SCATTERS * scatter
 
 
 def _still(

@@ -19,6 +19,7 @@ from math import isfinite
 from statistics import median
 
 from flatline.facts import Facts, Track
+from flatline.judging.by_anchors import laid_by_anchors
 from flatline.judging.by_dates import laid_by_dates
 from flatline.judging.by_steps import MOST_SLACK, laid, spent
 from flatline.judging.by_work import laid_by_work
@@ -354,7 +355,7 @@ def lasted(facts: Facts, track: Track) -> Mapping[int, float]:
 
 def _placed(facts: Facts, track: Track) -> tuple[Mapping[int, float], float, str]:
     dated = {i: track.at[i] for i in track.of_attempt(facts.last.n) if isfinite(track.at[i])}
-    for lay in () if dated else (laid_by_dates, laid, laid_by_work):
+    for lay in () if dated else (laid_by_dates, laid, laid_by_anchors, laid_by_work):
         known = lay(facts)
         if known and known.track is track and known.slack_s <= MOST_SLACK * known.wall_s:
             return dict(zip(known.indexes, known.times, strict=True)), known.slack_s, known.by

@@ -18,7 +18,7 @@ from flatline.vocab.gpus import LABELLED, VALUED, indexed, indexes
 from flatline.vocab.hosts import UNAME, named, names_of
 from flatline.vocab.origins import natives
 from flatline.vocab.rewrite import Scope, restrictions
-from flatline.vocab.spellings import in_one_spelling, of_containers
+from flatline.vocab.spellings import in_one_spelling, of_containers, of_pods
 from flatline.vocab.users import in_pieces
 
 if TYPE_CHECKING:
@@ -58,14 +58,17 @@ class Readings:
         def described(metric: str) -> list[dict[str, str]]:
             return [of for of, _ in self._lately(metric)]
 
-        names = names_of(self._answering() if bound else (), addresses)
+        pods = {native: host for one in bound
+                for native, host in of_pods(one, described, own).items()}  # fmt: skip
+        answering = self._answering() if bound else ()
+        names = names_of([(at, pods.get(name, name)) for at, name in answering], addresses)
         known = indexes(self._numbered(bound))
         out = []
         for exporter in bound:
             one, told = in_one_spelling(exporter, described)
             hosts = natives(self.engine, one, "host")
             told = {**told, **of_containers(one, hosts, described, names, own)}
-            whole, unnamed = named(one, hosts, {**names, **told})
+            whole, unnamed = named(one, hosts, {**names, **told, **pods})
             whole = indexed(whole, natives(self.engine, whole, "gpu"), known)
             out.append(whole := in_pieces(whole, self._around))
             self.gaps.extend((*whole.gaps, *unnamed))

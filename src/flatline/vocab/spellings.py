@@ -6,16 +6,21 @@ Exporters are upgraded a host at a time, and a new version may spell a label in 
 that Prometheus adds to every series, as long as it says the same as the names do.
 
 An exporter that runs in a container names that one, and is scraped at the address of its host.
+
+Where Slurm's daemons run in pods (Soperator, SUNK), Slurm knows a node by the name of its pod, and
+an exporter by that of the machine beneath.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from flatline.vocab import Exporter, two_spellings
 from flatline.vocab.hosts import bare
 
+POD = ("pod", "exported_pod", "pod_name")
 LEAST_PAIRED = 2
 """Spellings that name a host themselves."""
 
@@ -79,6 +84,36 @@ def of_containers(
              if len(targets[name]) == 1}  # fmt: skip
     return {name: names[target] for name, target in alone.items()
             if target in names and len(held[target]) == 1}  # fmt: skip
+
+
+def of_pods(
+    exporter: Exporter,
+    series: Callable[[str], Iterable[Mapping[str, str]]],
+    known: Iterable[str],
+) -> Mapping[str, str]:
+    """
+    The hosts of the run, `known` by the names of their pods, behind the names of machines.
+
+    Nothing where a series names one of these hosts itself, or a pod was on several machines or a
+    machine had several of them.
+    """
+    rule, own = exporter.labels.get("host"), {_short(host): host for host in known}
+    if rule is None or not own:
+        return {}
+    found: dict[str, set[str]] = {}
+    for metric in {carrier.metric: None for carrier in exporter.carriers.values()}:
+        for labels in series(metric):
+            native = labels.get(rule.label, "")
+            if _short(native) in own:
+                return {}
+            pods = {own[pod] for label in POD if (pod := _short(labels.get(label, ""))) in own}
+            if native and pods:
+                found.setdefault(native, set()).update(pods)
+        if found:
+            break
+    told = Counter(pod for pods in found.values() for pod in pods)
+    return {native: min(pods) for native, pods in found.items()
+            if len(pods) == 1 and told[min(pods)] == 1}  # fmt: skip
 
 
 def _short(host: str) -> str:
