@@ -49,6 +49,7 @@ from flatline.judging.leads import fix, lead, raised, shows
 from flatline.judging.recounted import recounted
 from flatline.judging.shown_before import Shown, shown_before
 from flatline.judging.tracked_before import UNSAVED, tracked_before
+from flatline.judging.uncounted import UNCOUNTED, uncounted
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
 CODE = "E2"
@@ -82,10 +83,6 @@ _SETTING = re.compile(
 )
 """A checkpoint by its name, as settings are printed (argparse, YAML, Megatron)."""
 _LAST_NUMBER = re.compile(r"[/\\_-](\d{1,9})(?:\.\w{1,12})?[/\\]?['\"]?\s*$")
-_RESET = re.compile(r"reset[_-]optimizer['\"]?(?:[=:]\s?True| |$)")
-"""fairseq's, in the settings it prints or a command line."""
-UNCOUNTED = 1000
-"""Steps: lines of progress come at least so often."""
 _A_PLACE = re.compile(r"(?i)\b(?:in|under|searched|at(?! (?:epoch|step))) ['\"]?[\w.~/]")
 """A line that says where it looked may have looked in the wrong one."""
 BESIDE = 0.85
@@ -130,7 +127,7 @@ def judge(facts: Facts) -> Judgement:
 def _silent(facts: Facts) -> Judgement:
     track = facts.main_track(facts.last.n)
     loaded = [m for m in facts.markers_of("checkpoint_loaded") if m.attempt == facts.last.n]
-    if loaded and (lost := _uncounted(facts, loaded[-1])) is not None:
+    if loaded and (lost := uncounted(facts, loaded[-1], CODE)) is not None:
         return lost
     if track is None:
         return None
@@ -219,52 +216,6 @@ def _not_asked(
     if asked or (looked and _one_was_due(facts, looked)):
         return None  # a checkpoint was looked for: whether one should have been there is open
     return Cleared(CODE, "nothing that was read asked for a resume", (first.cite,))
-
-
-def _uncounted(facts: Facts, loaded: Marker) -> Finding | None:
-    """That a checkpoint of a later epoch brought no count of steps, and none was wanted away."""
-    said = loaded.progress
-    if said.step != 0 or (said.epoch or 0) <= 1:
-        return None
-    track = facts.main_track(facts.last.n)
-    steps = [facts.point(track, i) for i in track.of_attempt(facts.last.n)[:1]] if track else []
-    saved = [m for m in facts.markers_of("checkpoint_saved") if m.attempt == facts.last.n]
-    told = [(p.step, p.cite) for p in steps] + [(m.progress.step, m.cite) for m in saved[:1]]
-    first, begun = next(((n, cite) for n, cite in told if n is not None), (None, None))
-    if first is None or begun is None or first > UNCOUNTED:
-        return None
-    before = max(1, loaded.cite.line - LOOKED_BACK)
-    settings = facts.lines(loaded.cite.source, before, loaded.cite.line - before)
-    if any(_RESET.search(line) for line in settings):
-        return None
-    return Finding(
-        code=CODE,
-        summary=f"The checkpoint of epoch {said.epoch:.0f} was loaded without its count of steps"
-        " and its optimizer",
-        attribution="job",
-        strength=0.6,
-        severity="degraded",
-        shows=(
-            claim(f"The checkpoint says epoch {said.epoch:.0f} and 0 updates", loaded.cite),
-            claim(f"Training went on at step {first}", begun),
-        ),
-        implies=(
-            claim("The learning rate's schedule begins anew on weights that were trained; the"
-                  " optimizer's state is new.", loaded.cite, begun),
-        ),
-        scope="all",
-        onset=begun.at,
-        onset_step=first,
-        order=(loaded.cite.source, loaded.cite.line),
-        attempt=facts.last.n,
-        ended_run=False,
-        cannot_decide=("Whether the optimizer was meant to be new: the settings were not read.",),
-        actions=(
-            Action("fix", "Resume from a checkpoint that holds the optimizer's state, and without"
-                   " resetting it."),
-        ),
-        resubmit="fix_first",
-    )  # fmt: skip
 
 
 def _asked(facts: Facts, left: frozenset[int]) -> list[Cite]:
