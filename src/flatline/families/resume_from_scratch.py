@@ -46,6 +46,7 @@ from flatline.judging.fresh_start import (
     said_to_go_on,
 )
 from flatline.judging.leads import fix, lead, raised, shows
+from flatline.judging.newly_asked import Told, newly_asked
 from flatline.judging.recounted import recounted
 from flatline.judging.shown_before import Shown, shown_before
 from flatline.judging.tracked_before import UNSAVED, tracked_before
@@ -199,6 +200,9 @@ def _not_asked(
     begun = begun_alike(facts, first)
     if begun is not None:
         return _as_before(_chained(facts, first, begun.saved, fresh), first, begun)
+    told = newly_asked(facts, first)
+    if told is not None:
+        return _told(_chained(facts, first, told.begun.saved, fresh), first, told)
     shown = shown_before(facts, first, fresh)
     if shown is not None:
         return _shown(facts, first, shown, fresh)
@@ -417,6 +421,18 @@ def _as_before(found: Finding, first: Point, begun: Begun) -> Finding:
     text = f"The loss began at {begun.loss:.4g}; that of the job before it had begun at {was:.4g}"
     told = claim(f"{text} and come to {came_to:.4g}", first.cite, at_first, at_last)
     return replace(found, shows=(*found.shows, told))
+
+
+def _told(found: Finding, first: Point, told: Told) -> Finding:
+    """The settings of this job ask for a resume, as those of the one before it did not."""
+    where = f"; it was given {told.place}, a name of that one's folder spelt otherwise"
+    asks = claim("This job asks for a resume and the one before it did not"
+                 + (where if told.place else ""), told.asks, told.begun.saved.cite)  # fmt: skip
+    found = _as_before(found, first, told.begun)
+    found = replace(found, shows=(asks, *found.shows),
+                    summary="The run was told to resume what the job before it saved, and silently"
+                    " began anew")  # fmt: skip
+    return replace(found, strength=BESIDE, most=1.0, cannot_decide=()) if told.sure else found
 
 
 def _restarted(facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker]) -> Finding:
