@@ -53,3 +53,41 @@ def test_other_steps_and_lines_far_apart_are_of_another_time(
     assert track is not None
     assert not track.assumed
     assert track.at[0] != track.at[0]
+
+
+STEPPED = (
+    "[2025-04-15 {h:02d}:{m:02d}:{s:02d},100] [INFO] [Rank 0] step={n}, skipped=0, lr=[2e-05]\n"
+)
+ROW = "{{'loss': {loss:.4f}, 'grad_norm': 1.2, 'learning_rate': 2e-05, 'epoch': {epoch:.3f}}}\n"
+
+
+def rows(folder: Path, each: int) -> Facts:
+    """The Trainer's rows, of which each stands below the last of so many of DeepSpeed's steps, or
+    two below one."""
+    text, at = "", 9 * 3600
+    for n in range(10, 610, 10):
+        at += 20 if n <= 300 else 40
+        text += STEPPED.format(h=at // 3600, m=at // 60 % 60, s=at % 60, n=n)
+        row = ROW.format(loss=4 * 0.999**n, epoch=n / 600)
+        text += row * 2 if not each else row if n % (10 * each) == 0 else ""
+    (folder / "train.log").write_text(text)
+    return collect(Request((str(folder),)))
+
+
+@pytest.mark.parametrize("each", [1, 2])
+def test_a_row_that_says_no_step_is_of_the_one_above(tmp_path: Path, each: int) -> None:
+    facts = rows(tmp_path, each)
+    track, run = facts.main_track(0), course(facts)
+
+    assert track is not None
+    assert run is not None
+    assert track.has_loss[0]
+    assert [*track.steps[:2]] == [10 * each, 20 * each]
+    assert [round(phase.part, 1) for phase in run.slow] == [0.5]
+
+
+def test_more_rows_than_steps_are_of_none(tmp_path: Path) -> None:
+    track = rows(tmp_path, 0).main_track(0)
+
+    assert track is not None
+    assert max(track.steps) < 0

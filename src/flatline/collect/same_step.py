@@ -2,7 +2,8 @@
 When the lines of an undated curve were printed, by what the same log printed of the same step.
 
 A program that prints its loss with a bare `print` beside a framework that dates its own lines says
-one step in two lines, next to each other: they are of one moment.
+one step in two lines, next to each other: they are of one moment.  Where the line with the loss
+does not say its step, the one above it does (the Trainer's rows below DeepSpeed's steps).
 """
 
 from __future__ import annotations
@@ -30,7 +31,26 @@ def date(tracks: Sequence[Track]) -> None:
     beside = [track for track, known in zip(tracks, dated, strict=True) if known]
     for track, known in zip(tracks, dated, strict=True):
         if beside and not known:
+            _of_those_above(track, beside)
             _by(track, beside)
+
+
+def _of_those_above(track: Track, beside: Sequence[Track]) -> None:
+    """Gives points none of which tells its step that of the line which stands right above each,
+    where every one has another."""
+    if not len(track) or max(track.steps) >= 0:
+        return
+    for other in beside:
+        above = [bisect_left(other.lines, line) - 1 for line in track.lines]
+        near = [
+            at
+            for at, line in zip(above, track.lines, strict=True)
+            if at >= 0 and line - other.lines[at] <= NEAR and other.steps[at] >= 0
+        ]
+        if len(near) == len(above) == len(set(near)) and other.source == track.source:
+            track.steps = array(track.steps.typecode, (other.steps[at] for at in near))
+            track.attempts = array(track.attempts.typecode, (other.attempts[at] for at in near))
+            return
 
 
 def _by(track: Track, beside: Sequence[Track]) -> None:
