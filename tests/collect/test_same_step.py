@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -56,41 +55,39 @@ def test_other_steps_and_lines_far_apart_are_of_another_time(
     assert track.at[0] != track.at[0]
 
 
-ENGINE = (
-    "[2026-06-11 {h:02d}:{m:02d}:{s:02d},212] [INFO] [logging.py:96:log_dist] [Rank 0] step={n},"
-    " skipped=0, lr=[9e-06], mom=[(0.9, 0.95)]\n"
+STEPPED = (
+    "[2025-04-15 {h:02d}:{m:02d}:{s:02d},100] [INFO] [Rank 0] step={n}, skipped=0, lr=[2e-05]\n"
 )
+ROW = "{{'loss': {loss:.4f}, 'grad_norm': 1.2, 'learning_rate': 2e-05, 'epoch': {epoch:.3f}}}\n"
 
 
-def uncounted(folder: Path, every: int = 5, ranks: int = 1, between: int = 0) -> Facts:
-    """A dict of transformers behind each line of DeepSpeed's; its epoch is rounded."""
+def rows(folder: Path, each: int) -> Facts:
+    """The Trainer's rows, of which each stands below the last of so many of DeepSpeed's steps, or
+    two below one."""
     text, at = "", 9 * 3600
-    for n in range(5, 605, 5):
-        at += 12
-        text += ENGINE.format(h=at // 3600, m=at // 60 % 60, s=at % 60, n=n) * ranks
-        text += "cache was emptied\n" * between
-        if n % every == 0:
-            text += f"{{'loss': {3 * 0.998**n:.4f}, 'grad_norm': 1.0, 'epoch': {n / 9000:.2f}}}\n"
+    for n in range(10, 610, 10):
+        at += 20 if n <= 300 else 40
+        text += STEPPED.format(h=at // 3600, m=at // 60 % 60, s=at % 60, n=n)
+        row = ROW.format(loss=4 * 0.999**n, epoch=n / 600)
+        text += row * 2 if not each else row if n % (10 * each) == 0 else ""
     (folder / "train.log").write_text(text)
     return collect(Request((str(folder),)))
 
 
-@pytest.mark.parametrize("ranks", [1, 2])
-def test_points_that_count_nothing_take_turns(tmp_path: Path, ranks: int) -> None:
-    track = uncounted(tmp_path, ranks=ranks).main_track(0)
+@pytest.mark.parametrize("each", [1, 2])
+def test_a_row_that_says_no_step_is_of_the_one_above(tmp_path: Path, each: int) -> None:
+    facts = rows(tmp_path, each)
+    track, run = facts.main_track(0), course(facts)
 
     assert track is not None
-    assert track.format == "hf_trainer"
-    assert track.assumed
-    assert list(track.steps[:3]) == [5, 10, 15]
-    assert [round(b - a, 3) for a, b in pairwise(track.at)] == [12.0] * 119
+    assert run is not None
+    assert track.has_loss[0]
+    assert [*track.steps[:2]] == [10 * each, 20 * each]
+    assert [round(phase.part, 1) for phase in run.slow] == [0.5]
 
 
-@pytest.mark.parametrize("how", [{"every": 10}, {"between": 20}], ids=["every other", "far apart"])
-def test_points_that_take_no_turns(tmp_path: Path, how: dict[str, int]) -> None:
-    """Of which step they tell cannot be known, or was long before."""
-    facts = uncounted(tmp_path, **how)
-    (track,) = (track for track in facts.tracks if track.format == "hf_trainer")
+def test_more_rows_than_steps_are_of_none(tmp_path: Path) -> None:
+    track = rows(tmp_path, 0).main_track(0)
 
-    assert not track.assumed
-    assert max(track.steps) == -1
+    assert track is not None
+    assert max(track.steps) < 0

@@ -473,3 +473,59 @@ def test_what_was_not_saved_is_not_handed_on(tmp_path: Path) -> None:
     )  # fmt: skip
 
     assert verdict.code != "E2"
+
+
+BEGINS = "2026-03-04 08:14:60 Saving current state to /ckpt/pre/step_{step}\n"
+NONE_MATCHES = (
+    "2026-03-04 10:10:01 resume_from=latest: no checkpoint matching step_* under /ckpt/pre_v2\n"
+)
+
+
+@pytest.mark.parametrize(("behind", "code"), [(400, "E2"), (0, None)])
+def test_a_program_that_only_says_that_it_begins_to_save(
+    tmp_path: Path, behind: int, code: str | None
+) -> None:
+    """It made further steps behind it: that save was whole."""
+    first, rest = steps(8, 1, 900, 3000), steps(8, 900, 900 + behind, 3000)
+    (tmp_path / "slurm-700.out").write_text(first + BEGINS.format(step=899) + rest)
+    (tmp_path / "slurm-733.out").write_text(NONE_MATCHES + steps(10, 1, 900, 3000))
+    row = PARENT.format(state="TIMEOUT", name="pre", end="09:00:00")
+    (tmp_path / "sacct.txt").write_text(HEAD + row + CHILD)
+    verdict = diagnose(collect(Request((str(tmp_path),), job="733")))
+
+    assert (verdict.code if verdict.code == "E2" else None) == code
+    assert verdict.confidence < 0.8
+
+
+def epochs(hour: int, first: int, last: int) -> str:
+    """nnU-Net's, which does not say that it saves."""
+    lines = []
+    for n in range(first, last):
+        at = f"2026-03-04 {hour:02d}:{(n - first) // 2:02d}:{(n - first) % 2 * 30:02d}.000000: "
+        loss = -0.9 + 0.9 * 0.97**n
+        lines += [f"{at}Epoch {n} \n", f"{at}Current learning rate: 0.001\n",
+                  f"{at}train_loss {loss:.4f}\n", f"{at}val_loss {loss + 0.02:.4f}\n"]  # fmt: skip
+    return "".join(lines)
+
+
+CONTINUES = (
+    "+ nnUNetv2_train 7 3d_fullres 4 --c\n"
+    "WARNING: Cannot continue training because there seems to be no checkpoint available to"
+    " continue from. Starting a new training...\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("first", "state", "code"),
+    [(880, "TIMEOUT", "E2"), (0, "TIMEOUT", None), (880, "FAILED", None)],
+    ids=["far", "before it had saved", "somebody may have mended it"],
+)
+def test_nnunet_was_to_continue(tmp_path: Path, first: int, state: str, code: str | None) -> None:
+    (tmp_path / "slurm-700.out").write_text(epochs(8, first, first + 40))
+    (tmp_path / "slurm-733.out").write_text(CONTINUES + epochs(10, 0, 30))
+    row = PARENT.format(state=state, name="pre", end="09:00:00")
+    (tmp_path / "sacct.txt").write_text(HEAD + row + CHILD)
+    verdict = diagnose(collect(Request((str(tmp_path),), job="733")))
+
+    assert (verdict.code if verdict.code == "E2" else None) == code
+    assert verdict.confidence < 0.8

@@ -177,6 +177,21 @@ def test_a_card_that_stops_working_beside_a_log_without_times(tmp_path: Path) ->
     assert abs(verdict.onset.timestamp() - T0 - 1860) <= 60
 
 
+def test_slurms_own_dates_are_not_the_runs(tmp_path: Path) -> None:
+    """It dates its head alone, prints few steps, and Slurm when it ended it."""
+    (tmp_path / "sacct.txt").write_text(SACCT)
+    (tmp_path / "job.log").write_text(
+        LOG.splitlines()[0] + "\n" + "".join(STEPS.splitlines(keepends=True)[:40])
+        + LOG.splitlines()[-1].replace("JOB 267", "STEP 267.0") + "\n" + LOG.splitlines()[-1]
+        + "\nsrun: Job step aborted: Waiting up to 32 seconds for job step to finish.\n"
+    )  # fmt: skip
+    (tmp_path / "metrics.prom").write_text(exposition({2: (60, 17 * GIB)}, 0.8, until=1800))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, verdict.confidence < 0.8) == ("C3", True)
+    assert [(place.host, place.gpu) for place in verdict.culprits] == [("cn25", "2")]
+
+
 def table(rows: int, below: str = "took {:.1f}") -> str:
     """Rows of an unknown form, each with a line below it."""
     return "".join(f"~ fit {n} {1 / n:.4f} {2 / n:.3f}\n~ held {n} {1.2 / n:.4f} {2.1 / n:.3f}\n"

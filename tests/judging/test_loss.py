@@ -448,3 +448,25 @@ def test_a_loss_that_ends_in_the_very_number_of_chance() -> None:
     assert shape([0.6931] * 12) == "unclear"
     assert shape([0.69315] * 12) == "unclear"
     assert shape([0.69315] * 20) == "undecided"
+
+
+def noise(first: float, seed: int, n: int = 90) -> list[float]:
+    """What a diffusion model's steps draw about a level, after so low a first one."""
+    chance = random.Random(seed)
+    return [first, *(0.11 * math.exp(0.35 * chance.gauss(0, 1)) for _ in range(n))]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("first", [0.012, 0.026])
+def test_one_low_draw_begins_no_rise(first: float, seed: int) -> None:
+    """However few of the later ones are as low."""
+    losses = [max(loss, 1.2 * first) for loss in noise(first, seed)]
+    losses[0] = first
+
+    assert shape(losses) != "spiked"
+
+
+def test_a_level_far_beyond_all_scatter_is_a_rise() -> None:
+    chance = random.Random(3)
+
+    assert shape([2.1, *(31.0 * (1 + 0.05 * chance.gauss(0, 1)) for _ in range(60))]) == "spiked"

@@ -1,5 +1,5 @@
 """
-A host of one or two beside its own past: its CPUs came under pressure as the run became slower.
+A host of a few beside its own past: its CPUs came under pressure as the run became slower.
 """
 
 from __future__ import annotations
@@ -35,13 +35,15 @@ def epochs(turn: int | None, fine: int = 1) -> tuple[str, float, float]:
     return "".join(lines), turned, (at - BEGAN).total_seconds()
 
 
-PAIR = SACCT.replace("|1|kx7|gres/gpu=2,node=1", "|2|kx[7-8]|gres/gpu=4,node=2")
+def record(others: int) -> str:
+    more = f"|{others + 1}|kx[7-{7 + others}]|gres/gpu={2 * others + 2},node={others + 1}"
+    return SACCT.replace("|1|kx7|gres/gpu=2,node=1", more) if others else SACCT
 
 
 def judged(
     folder: Path,
     *,
-    pair: bool = False,
+    others: int = 0,
     turn: int | None = TURN,
     queue: float = 90,
     waits: float = 0.8,
@@ -70,16 +72,16 @@ def judged(
             f" {stamp}",
             f'DCGM_FI_DEV_POWER_USAGE{{gpu="0",Hostname="kx7"}} 250 {stamp}',
         ]
-        if pair:
-            calm = (row.replace("kx7", "kx8") for row in rows[-5:])
+        own = rows[-5:]
+        for n in range(8, 8 + others):
+            calm = [row.replace("kx7", f"kx{n}") for row in own if "pressure_cpu" not in row]
             rows += [re.sub(r" \S+ (\d+)$", rf" {12 + at % 4} \1", row)
-                     if "procs_running" in row else row for row in calm
-                     if "pressure_cpu" not in row]  # fmt: skip
-            rows.append(f'node_pressure_cpu_waiting_seconds_total{{instance="kx8:9100"}}'
+                     if "procs_running" in row else row for row in calm]  # fmt: skip
+            rows.append(f'node_pressure_cpu_waiting_seconds_total{{instance="kx{n}:9100"}}'
                         f" {at * 0.04:.2f} {stamp}")  # fmt: skip
     (folder / "node.prom").write_text("\n".join(rows) + "\n")
     (folder / "slurm-92.out").write_text(log)
-    (folder / "sacct.psv").write_text(PAIR if pair else SACCT)
+    (folder / "sacct.psv").write_text(record(others))
     return diagnose(collect(Request((str(folder),))))
 
 
@@ -120,9 +122,10 @@ def test_lines_that_come_faster_than_readings(
 
 
 @pytest.mark.parametrize("off_s", [0, 1500])
-def test_the_queue_of_one_of_two_grew(tmp_path: Path, off_s: float) -> None:
+@pytest.mark.parametrize("others", [1, 3])
+def test_the_queue_of_one_of_a_few_grew(tmp_path: Path, others: int, off_s: float) -> None:
     """It is that host's, and never every host's: the middle of two is half the loaded one's."""
-    verdict = judged(tmp_path, pair=True, queue=300, off_s=off_s)
+    verdict = judged(tmp_path, others=others, queue=300, off_s=off_s)
 
     assert [place.host for place in verdict.culprits] == ([] if off_s else ["kx7"])
     assert verdict.code == (None if off_s else "D5")

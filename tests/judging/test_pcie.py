@@ -46,6 +46,20 @@ def test_near_misses(tmp_path: Path, now: dict[int, int], most: dict[int, int]) 
     assert told(tmp_path, now, most) is None
 
 
+@pytest.mark.parametrize(("lanes", "cut"), [({3: 1}, True), ({3: 4}, True), ({3: 8}, False),
+                                            ({3: 1, 5: 8}, False), ({5: 1}, False)])  # fmt: skip
+def test_far_fewer_where_no_most_is_told(tmp_path: Path, lanes: dict[int, int], cut: bool) -> None:
+    """Half as many may be how a board is wired."""
+    lines = [sample("DCGM_FI_DEV_PCIE_LINK_WIDTH", f'gpu="{gpu}",Hostname="n1"',
+                    lanes.get(gpu, 16), at)
+             for gpu in range(8) for at in range(0, 900, 30)]  # fmt: skip
+    facts, source = facts_of(tmp_path, lines)
+    assert source.window is not None
+    begins, ends = (moment.timestamp() for moment in source.window)
+
+    assert (narrow(facts, CARD, begins, ends) is not None) is cut
+
+
 def slower(tmp_path: Path, speeds: dict[int, int], idle: set[int], cards: int = 8) -> str | None:
     """Links that may go down a generation for a time, which is no fault."""
     lines = [

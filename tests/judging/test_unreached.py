@@ -595,3 +595,57 @@ def test_as_many_as_could_not_connect_ended_first(
 
     assert verdict.code == "C1"
     assert [place.host for place in verdict.culprits] == named
+
+
+def labelled(folder: Path, text: str) -> Verdict:
+    """One log of all tasks, and what srun says as the first ended."""
+    (folder / "slurm-44.out").write_text(
+        f"{text}srun: error: n1: task 0: Exited with exit code 1\n"
+        "slurmstepd: error: *** STEP 44.0 ON n1 CANCELLED AT 2026-03-04T08:20:00 ***\n"
+    )
+    (folder / "sacct.psv").write_text(SACCT)
+    return diagnose(collect(Request((str(folder),))))
+
+
+STARTS = "{task}: I0304 08:00:0{n} 7 torch/distributed/launcher/api.py:194]   line {n}\n"
+GIVEN_UP = "{}: torch.distributed.elastic.rendezvous.api.RendezvousTimeoutError\n"
+
+
+@pytest.mark.parametrize(
+    ("waited", "named"), [((0, 1, 3), ["n3"]), ((0, 1), []), ((0, 1, 3, 4), [])],
+    ids=["each node's agent", "one not heard", "more tasks than nodes"],
+)  # fmt: skip
+def test_agents_by_the_labels_of_their_tasks(
+    tmp_path: Path, waited: tuple[int, ...], named: list[str]
+) -> None:
+    """As many as there are nodes, numbered in their order."""
+    text = "".join(STARTS.format(task=task, n=n) for task in {*waited, 2} for n in range(6))
+    text += "".join(f"2: {line}\n" for line in CANNOT.splitlines())
+    verdict = labelled(tmp_path, text + "".join(map(GIVEN_UP.format, waited)))
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == named
+
+
+@pytest.mark.parametrize(("came", "named"), [(12, ["n3"]), (8, [])])
+def test_lines_of_no_process_beside_those_of_ranks(
+    tmp_path: Path, came: int, named: list[str]
+) -> None:
+    """The count says that nobody else was missing."""
+    joined = "".join(f"Initializing distributed: GLOBAL_RANK: {rank}, MEMBER: {rank + 1}/16\n"
+                     for rank in range(16))  # fmt: skip
+    gave_up = "".join(f"[rank{rank}]: {CANNOT.splitlines()[1]}\n" for rank in (8, 10))
+    count = missing(3).replace("3/4", f"{came}/16")
+    verdict = judged_in_one(tmp_path, f"{joined}{CANNOT}{gave_up}[rank0]: {count}")
+
+    assert verdict.code == "C1"
+    assert [place.host for place in verdict.culprits] == named
+
+
+def judged_in_one(folder: Path, text: str) -> Verdict:
+    (folder / "slurm-44.out").write_text(
+        text + "srun: error: n3: task 8: Exited with exit code 1\n"
+    )
+    gpus = SACCT.replace("NodeList\n", "NodeList|AllocTRES\n")
+    (folder / "sacct.psv").write_text(gpus.replace("n[1-4]", "n[1-4]|gres/gpu=16,node=4"))
+    return diagnose(collect(Request((str(folder),))))

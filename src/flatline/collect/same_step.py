@@ -2,9 +2,8 @@
 When the lines of an undated curve were printed, by what the same log printed of the same step.
 
 A program that prints its loss with a bare `print` beside a framework that dates its own lines says
-one step in two lines, next to each other: they are of one moment.  Where its lines count nothing,
-as `transformers` tells a rounded epoch alone, and take turns with the framework's one for one, the
-step is that of the framework's line as well.
+one step in two lines, next to each other: they are of one moment.  Where the line with the loss
+does not say its step, the one above it does (the Trainer's rows below DeepSpeed's steps).
 """
 
 from __future__ import annotations
@@ -12,7 +11,6 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections.abc import Sequence
-from itertools import pairwise
 from math import isfinite
 
 from flatline.tracks import NAN, Track
@@ -32,10 +30,27 @@ def date(tracks: Sequence[Track]) -> None:
     dated = [any(map(isfinite, track.at)) for track in tracks]
     beside = [track for track, known in zip(tracks, dated, strict=True) if known]
     for track, known in zip(tracks, dated, strict=True):
-        if beside and not known and any(step >= 0 for step in track.steps):
+        if beside and not known:
+            _of_those_above(track, beside)
             _by(track, beside)
-        elif beside and not known and len(track):
-            _in_turn(track, beside)
+
+
+def _of_those_above(track: Track, beside: Sequence[Track]) -> None:
+    """Gives points none of which tells its step that of the line which stands right above each,
+    where every one has another."""
+    if not len(track) or max(track.steps) >= 0:
+        return
+    for other in beside:
+        above = [bisect_left(other.lines, line) - 1 for line in track.lines]
+        near = [
+            at
+            for at, line in zip(above, track.lines, strict=True)
+            if at >= 0 and line - other.lines[at] <= NEAR and other.steps[at] >= 0
+        ]
+        if len(near) == len(above) == len(set(near)) and other.source == track.source:
+            track.steps = array(track.steps.typecode, (other.steps[at] for at in near))
+            track.attempts = array(track.attempts.typecode, (other.attempts[at] for at in near))
+            return
 
 
 def _by(track: Track, beside: Sequence[Track]) -> None:
@@ -59,36 +74,3 @@ def _near(track: Track, i: int, beside: Sequence[Track]) -> float:
             if same and other.steps[j] >= 0 and off < best[0] and isfinite(other.at[j]):
                 best = off, other.at[j]
     return best[1]
-
-
-def _in_turn(track: Track, beside: Sequence[Track]) -> None:
-    """Gives points that count nothing the steps and times of those they take turns with."""
-    for other in beside:
-        met = _turns(track, other, above=other.lines[0] < track.lines[0])
-        steps = [other.steps[j] for j in met if j is not None]
-        counted = len({*other.steps} - {-1})
-        ordered = all(a < b for a, b in pairwise(steps))
-        if ordered and len(steps) >= max(2.0, MOST * len(track), MOST * counted):
-            track.steps = array("q", (-1 if j is None else other.steps[j] for j in met))
-            track.at = array("d", (NAN if j is None else other.at[j] for j in met))
-            track.assumed = True
-            return
-
-
-def _turns(track: Track, other: Track, *, above: bool) -> list[int | None]:
-    """The point of the other that tells of the one step that stands between each and the next, on
-    the one side of it; None where there is no such step, or are several."""
-    met: list[int | None] = []
-    for i, own in enumerate(track.lines):
-        if above:
-            low = max(own - NEAR, track.lines[i - 1] + 1 if i else 0)
-            high = own
-        else:
-            low = own + 1
-            high = min(own + NEAR, track.lines[i + 1] if i + 1 < len(track) else own + NEAR)
-        first, end = bisect_left(other.lines, low), bisect_left(other.lines, high)
-        near = range(first, min(end, first + MOST_POINTS))
-        told = {(other.steps[j], other.attempts[j]) for j in near}
-        one = len(told) == 1 and min(told)[0] >= 0 and min(told)[1] == track.attempts[i]
-        met.append(near[0] if one and isfinite(other.at[near[0]]) else None)
-    return met

@@ -89,9 +89,8 @@ WARNED, DOUBTED = 0.4, 0.79
 LOADERS = "Whether the queue is the run's own loaders', or what keeps them waiting."
 FILLED = "Whether the run itself filled the memory, or what runs beside it on the host."
 MOST_HOSTS = 0.5
-LASTING = 0.5
+LASTING, LASTS = 0.5, 5
 """Above its peers in so much of the time, a host is always so."""
-LASTS = 5
 """Stretches, a twentieth of a run whose pace is known well: saves and evaluations are shorter, and
 the host that writes them is under pressure meanwhile."""
 _SHOWN = 4
@@ -112,7 +111,8 @@ def judge(facts: Facts) -> Judgement:
         slowed = _uniform(facts, run, hosts, low) or _steadily(facts, run, hosts)
         if slowed is not None and not slowed.culprits:
             return _of_loaders(facts, slowed)
-        if (slowed := slowed or _by_own_past(facts, run)) is not None:
+        slowed = slowed or _by_own_past(facts, run, hosts.pressed(MOST_HOSTS))
+        if slowed is not None:
             return slowed
     raised = (_at_moments(facts, run, hosts) if run is not None else None) or _from_baseline(facts)
     if raised is not None:
@@ -215,11 +215,11 @@ def _steadily(facts: Facts, run: Course, hosts: HostLoads) -> Finding | None:
     if not all(a.begins < b.begins and a.part > b.part for a, b in pairwise((run.best, *slow))):
         return None
     queues = _growing(facts, (run.best, *slow), None)
-    lit = hosts.lit["run-queue"], hosts.lit.get("cpu-pressure", {})
-    apart = [host for host in lit[0] if host in lit[1]] if len(slow) >= DEGREES else []
+    lit = hosts.lit["run-queue"]
+    apart = hosts.pressed(MOST_HOSTS) if len(slow) >= DEGREES else []
     by_name = {host: told for host in apart
                if (told := _growing(facts, (run.best, *slow), host)) is not None}  # fmt: skip
-    if queues is None and not 0 < len(by_name) <= MOST_HOSTS * len(hosts.read["run-queue"].rows):
+    if queues is None and not by_name:
         return None
     names = [] if queues is not None else sorted(by_name, key=lambda h: -by_name[h][-1].value)
     *each, waited = queues or by_name[names[0]]
@@ -233,7 +233,7 @@ def _steadily(facts: Facts, run: Course, hosts: HostLoads) -> Finding | None:
                      " waiting", *each),
                claim(f"In the last one its tasks waited for a CPU {waited.value:.0%} of the time",
                      waited),
-               *_beside(facts, hosts, "run-queue", names, lit[0]),
+               *_beside(facts, hosts, "run-queue", names, lit),
                *(shown(facts, run, phase) for phase in slow[:_SHOWN])),
         strength=0.6,
         most=TRENDS if names else 1.0,
@@ -241,13 +241,13 @@ def _steadily(facts: Facts, run: Course, hosts: HostLoads) -> Finding | None:
     )  # fmt: skip
 
 
-def _by_own_past(facts: Facts, run: Course) -> Finding | None:
-    """Of a run on few hosts, where the memory of one was filled or its CPUs came under pressure as
-    the run became slower; nothing where they all did: what all share is `_uniform`'s."""
-    hosts = facts.hosts if len(facts.hosts) <= FEW else ()
+def _by_own_past(facts: Facts, run: Course, apart: Sequence[str] = ()) -> Finding | None:
+    """Of few hosts, or of those `apart` from the others, where the memory of one was filled or its
+    CPUs came under pressure as the run became slower; what all share is `_uniform`'s."""
+    hosts = facts.hosts if len(facts.hosts) <= FEW else apart
     filled_up = [one for host in hosts if (one := filled(facts, run, host)) is not None]
     found = filled_up or [one for host in hosts if (one := grown(facts, run, host)) is not None]
-    if not found or len(found) == len(hosts) > 1:
+    if not found or len(found) == len(facts.hosts) > 1:
         return None
     told = _finding(
         facts, found[0].kind, [one.host for one in found],
@@ -259,7 +259,7 @@ def _by_own_past(facts: Facts, run: Course) -> Finding | None:
         onset=run.slow[0].begins,
         doubts=(FILLED,) if filled_up else (),
     )  # fmt: skip
-    return told if filled_up or len(hosts) > 1 else _of_loaders(facts, told)
+    return told if filled_up or len(facts.hosts) > 1 else _of_loaders(facts, told)
 
 
 def _of_loaders(facts: Facts, found: Finding) -> Finding:

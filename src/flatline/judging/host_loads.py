@@ -32,6 +32,13 @@ class HostLoads:
     read: dict[str, ByHost]
     lit: dict[str, dict[str, list[bool]]]
 
+    def pressed(self, most: float) -> list[str]:
+        """The hosts that stood above the others in both queue and pressure, where they are no
+        more than this part of all."""
+        queue, pressure = (self.lit.get(kind, {}) for kind in ("run-queue", "cpu-pressure"))
+        both = [host for host in queue if host in pressure]
+        return both if len(both) <= most * len(self.read["run-queue"].rows) else []
+
 
 def host_loads(facts: Facts, run: Course | None) -> HostLoads | None:
     """None where the run queue was not measured on several hosts."""

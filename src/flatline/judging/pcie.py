@@ -13,6 +13,8 @@ NOW, MOST = "gpu_pcie_link_width", "gpu_pcie_link_width_max"
 """A link that is idle lowers its speed to save power, and keeps its lanes: fewer are a fault of a
 slot, a riser or a card, or how the board is wired, which it then is for others of its kind too."""
 SPEED, WORK = "gpu_pcie_link_generation", "gpu_utilization_ratio"
+FAR = 4
+"""Times as many lanes: half of them may be how a board is wired."""
 OTHERS = 3
 """So many links of one speed tell what a busy one runs at.  A judgement."""
 
@@ -39,7 +41,7 @@ def _highest(facts: Facts, signal: str, window: str, ends: float) -> Readings | 
 def _fewer_lanes(facts: Facts, window: str, ends: float) -> tuple[Place, Claim] | None:
     now, most = (_highest(facts, signal, window, ends) for signal in (NOW, MOST))
     if now is None or most is None:
-        return None
+        return None if now is None else _far_fewer(now)
     both = now.rows.keys() & most.rows.keys()
     cut = [one for one in both if 0 < now.rows[one].last < most.rows[one].last]
     if len(cut) != 1 or len(both) < 2:
@@ -51,6 +53,20 @@ def _fewer_lanes(facts: Facts, window: str, ends: float) -> tuple[Place, Claim] 
         return None
     text = f"The PCIe link of {place} ran with {own.value:.0f} of its {whole.value:.0f} lanes"
     return place, claim(f"{text}, those of the others with all of theirs", own, whole)
+
+
+def _far_fewer(now: Readings) -> tuple[Place, Claim] | None:
+    """The same beside the others', where nothing tells how many a link has."""
+    lanes = {one: row.last for one, row in now.rows.items() if row.last > 0}
+    cut = min(lanes, key=lambda one: lanes[one], default=None)
+    others = {value for one, value in lanes.items() if one != cut}
+    if cut is None or len(lanes) <= OTHERS or len(others) != 1 or FAR * lanes[cut] > min(others):
+        return None
+    other = next(one for one in lanes if one != cut)
+    cites = [now.cite(one, now.rows[one].times[-1], "lanes of its PCIe link")
+             for one in (cut, other)]  # fmt: skip
+    text = f"The PCIe link of {cut} ran with {lanes[cut]:.0f} lanes, that of every other with"
+    return cut, claim(f"{text} {min(others):.0f}", *cites)
 
 
 def _slower(facts: Facts, window: str, ends: float) -> tuple[Place, Claim] | None:
