@@ -280,7 +280,8 @@ def _more_a_step(facts: Facts) -> Finding | None:
 
 def _held(facts: Facts, run: Course, found: Finding, move: _Move, part: float) -> Finding:
     """Less sure, where steps have more to do and the tokens a second that the log prints held."""
-    track = run.pace.track if move.fault_class == "size" else None
+    by_steps = move.fault_class == "size" and run.pace.unit == "steps/s"
+    track = run.pace.track if by_steps else None
     last = "" if track is None else facts.point(track, run.pace.indexes[-1]).cite.text
     if _TOKENS.search(last) is None or _fewer(_TOKENS, move):
         return found
