@@ -28,7 +28,7 @@ TRIGGERS = (
     r"^(Exiting|Aborting)\.\.\.",
 )
 _TICK = Late(
-    r"(?:^|\s)tick ([0-9]{1,9}) {1,8}kimg [0-9.]{1,16} {1,12}time .{1,40}? sec/tick"
+    r"(?:^|\s)tick ([0-9]{1,9}) {1,8}kimg ([0-9.]{1,16}) {1,12}time .{1,40}? sec/tick"
     r" ([0-9.]{1,16}) {1,12}sec/kimg ([0-9.]{1,16}) "
 )
 _DISTANCE = Late(r'\{"results": \{"([fk]id\w{0,40})": ([0-9.]{1,16})\}')
@@ -66,8 +66,8 @@ class Reader:
         found = _TICK.search(text[:LONGEST])
         if found is None or found[1] == "0":
             return ()
-        self._trains = True
-        each = float(found[3]) if found[3].count(".") < 2 else 0.0
+        self._trains, self._made = True, _images(found[2], "k")
+        each = float(found[4]) if found[4].count(".") < 2 else 0.0
         speed = IMAGES / each if each else None
         unit = "images/s" if speed else None
         return (Progress("train", int(found[1]), throughput=speed, throughput_unit=unit),)
