@@ -150,7 +150,7 @@ def stated_saves(facts: Facts) -> Stated | None:
         return _held_by_saves(facts, told) or _by_its_lines(facts)
     if not told:
         lines = _by_its_lines(facts)
-        if lines is None or facts.markers_of("bar"):  # whose average a save adds to
+        if lines is None or _of_a_bar(facts):  # whose average a save adds to
             return lines
         return replace(lines, lost_s=min(lines.lost_s, outside[1]), wall_s=outside[0])
     lost, wall = min(sum(seconds for seconds, _ in told), outside[1]), outside[0]
@@ -158,6 +158,12 @@ def stated_saves(facts: Facts) -> Stated | None:
         cites = tuple(cite for _, cite in told)
         return Stated(*paced, len(told), cites, clock, how=GOES_WITH)
     return Stated(lost, wall, len(told), tuple(cite for _, cite in told), clock)
+
+
+def _of_a_bar(facts: Facts) -> bool:
+    track = facts.main_track(facts.last.n)
+    span = [] if track is None else track.of_attempt(facts.last.n)
+    return track is not None and any(isfinite(track.since_s[i]) for i in span)
 
 
 _THEN = "Deleting older checkpoint ["
