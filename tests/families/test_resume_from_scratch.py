@@ -473,10 +473,19 @@ def test_nnunet_that_was_told_to_continue(
     assert code is None or found.confidence < 0.8
 
 
-@pytest.mark.parametrize(("first", "sound"), [(3, True), (4, True), (0, False)])
-def test_a_resume_that_names_its_epoch(tmp_path: Path, first: int, sound: bool) -> None:
+@pytest.mark.parametrize(
+    ("first", "above", "sound"),
+    [(3, "", True), (4, "", True), (0, "", False),
+     (3, "No checkpoint found in /ckpt, training from scratch\n", False)],
+)  # fmt: skip
+def test_a_resume_that_names_its_epoch(
+    tmp_path: Path, first: int, above: str, sound: bool
+) -> None:
     """open_clip's samples count within an epoch."""
-    text = "2026-04-02,13:01:20 | INFO | => resuming checkpoint '/ckpt/epoch_3.pt' (epoch 3)\n"
+    text = (
+        above
+        + "2026-04-02,13:01:20 | INFO | => resuming checkpoint '/ckpt/epoch_3.pt' (epoch 3)\n"
+    )
     for n in range(1, 60):
         done = n * 327680
         text += (

@@ -399,7 +399,8 @@ def said_to_go_on(facts: Facts) -> tuple[tuple[LogCite, ...], int] | None:
 
 def went_on(facts: Facts, first: Point) -> bool:
     """Whether the first step is at or beyond the one a checkpoint was announced or saved for, or
-    that the name of the one it was to go on from ends in; or the first epoch its epoch."""
+    that the name of the one it was to go on from ends in; or the first epoch is at or beyond its
+    epoch, where one was found."""
     named = [_LAST_NUMBER.search(m.cite.text) for m in facts.markers_of("resume")
              if m.attempt == facts.last.n]  # fmt: skip
     numbers = [int(found[1]) for found in named if found is not None]
@@ -410,8 +411,9 @@ def went_on(facts: Facts, first: Point) -> bool:
     ):
         return True
     epoch = first.track.epoch[first.index]
-    if any(1 < (m.progress.epoch or 0) <= epoch for m in facts.markers_of("resume")
-           if m.attempt == facts.last.n):  # fmt: skip
+    found = not any(m.attempt == facts.last.n for m in facts.markers_of("fresh"))
+    if found and any(1 < (m.progress.epoch or 0) <= epoch for m in facts.markers_of("resume")
+                     if m.attempt == facts.last.n):  # fmt: skip
         return True
     steps = [
         m.progress.step
