@@ -55,6 +55,7 @@ TAGS = {
     "save-begun", "names-no-call", "evaluation", "process-gone", "storage-back", "local-disk",
     "garbage-collected", "reduction-time", "profiled", "waited-for-data", "ddp-member",
     "link-down", "link-up", "script-goes-on", "said-above", "raised-below", "no-rdma",
+    "said-of-the-next",
     "foreign-connection",
     "mounted", "unmounted", "worker-given-up", "job-unheard", "per-rank-times", "per-rank-rows",
     "liveness-failed",

@@ -72,6 +72,9 @@ _NUMBERS = (
 )  # fmt: skip
 """The columns of `Track` that are numbers of `Progress` and may be missing."""
 
+UNNUMBERED = 5
+"""Points before the first that bears a step: of a bar and a loss in turns there is one or two."""
+
 
 @dataclass(slots=True)
 class Track:
@@ -189,11 +192,15 @@ class Track:
         return range(first, bisect_right(self.attempts, n))
 
     def counted(self, n: int) -> Sequence[int]:
-        """Those of them that bear a step; all where few do. A bar and a loss may be two points of
-        one step, of which one bears its number."""
+        """Those of them that bear a step, and those before any could, as of an epoch whose number
+        of steps is told at its end; all where few do. A bar and a loss may be two points of one
+        step, of which one bears its number."""
         span = self.of_attempt(n)
         told = [i for i in span if self.steps[i] >= 0]
-        return told if 3 * len(told) >= len(span) else span
+        if 3 * len(told) < len(span):
+            return span
+        before = range(span.start, told[0] if told else span.start)
+        return [*before, *told] if len(before) >= UNNUMBERED else told
 
 
 class OnLines:

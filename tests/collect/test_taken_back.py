@@ -78,3 +78,75 @@ def test_an_event_in_the_middle_of_a_try(tmp_path: Path) -> None:
     dispositions, code = in_two_logs(tmp_path, "03:40:12")
 
     assert (dispositions[1], code) == ("unknown", None)
+
+
+DESCRIBED = (
+    "$ kubectl describe workload -n ml lm-run\nStatus:\n  Conditions:\n"
+    "    Last Transition Time:  2026-06-14T{}Z\n"
+    "    Message:               Preempted to accommodate a workload (UID: 71c0d1aa) due to"
+    " prioritization in the ClusterQueue\n    Reason:                Preempted\n"
+    "    Type:                  Evicted\n\n$ kubectl logs lm-run-0 --previous\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("at", "code"),
+    [("04:40:02", "F2"), ("03:40:02", None), ("09:40:02", None)],
+    ids=["as it ended", "long before its end", "long after it"],
+)
+def test_a_condition_above_the_log(tmp_path: Path, at: str, code: str | None) -> None:
+    """Its own time tells what of the log came before it."""
+    (tmp_path / "paste.txt").write_text(DESCRIBED.format(at) + steps(1, 600))
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+WORKER = "(TrainWorker pid={}, ip=10.2.0.4) 2026-06-14 0{}:{:02d}:{:02d} step {} loss {:.4f}\n"
+LOST = "2026-06-14 04:41:00 WARNING controller -- Worker group error on node 10.2.0.9: {}\n"
+RESTORED = "(TrainWorker pid=977, ip=10.2.0.4) Restored from checkpoint /ck/c_9 (step 580)\n"
+
+
+def worked(pid: int, first: int, last: int) -> str:
+    return "".join(
+        WORKER.format(pid, 3 + n // 360, n // 6 % 60, n % 6 * 10, n, 5 - n / 900)
+        for n in range(first, last)
+    )
+
+
+@pytest.mark.parametrize(
+    ("between", "code"),
+    [
+        (LOST.format("node was preempted") + RESTORED, "F2"),
+        (LOST.format("actor died") + RESTORED, None),
+        (LOST.format("node was preempted"), None),
+    ],
+)
+def test_other_workers_take_over(tmp_path: Path, between: str, code: str | None) -> None:
+    """Ray starts new processes, whose steps are a stream of their own."""
+    text = worked(812, 1, 600) + between + worked(977, 581, 800)
+    (tmp_path / "train.log").write_text(text)
+    facts = collect(Request((str(tmp_path),)))
+    assert (len(facts.attempts) == 2) is (code == "F2")
+    assert diagnose(facts).code == code
+
+
+MAXTEXT = "completed step: {}, seconds: 2.100, TFLOP/s/device: 190.0, loss: {:.3f}\n"
+SIGTERM = (
+    "I0614 04:18:22.1 77 preemption_sync_manager.cc:330] SIGTERM caught at"
+    " 2026-06-14T04:18:22Z{}\n"
+)
+ORBAX = "INFO:absl:Restoring checkpoint from gs://run/ckpt/400\n"
+
+
+@pytest.mark.parametrize(
+    ("between", "code"),
+    [
+        (SIGTERM.format(": spot reclaimed") + ORBAX, "F2"),
+        (SIGTERM.format("") + "Exiting: preempted\n" + ORBAX, "F2"),
+        (SIGTERM.format("") + ORBAX, None),
+    ],
+)
+def test_maxtext_goes_on_in_its_log(tmp_path: Path, between: str, code: str | None) -> None:
+    """A signal alone does not tell who sent it."""
+    rows = [MAXTEXT.format(n, 9 - n / 100) for n in range(700)]
+    (tmp_path / "train.log").write_text("".join(rows[:401]) + between + "".join(rows[401:]))
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

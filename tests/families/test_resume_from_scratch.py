@@ -471,3 +471,30 @@ def test_nnunet_that_was_told_to_continue(
 
     assert found.code == code or (code is None and found.state == "healthy")
     assert code is None or found.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    ("first", "above", "sound"),
+    [(3, "", True), (4, "", True), (0, "", False),
+     (3, "No checkpoint found in /ckpt, training from scratch\n", False)],
+)  # fmt: skip
+def test_a_resume_that_names_its_epoch(
+    tmp_path: Path, first: int, above: str, sound: bool
+) -> None:
+    """open_clip's samples count within an epoch."""
+    text = (
+        above
+        + "2026-04-02,13:01:20 | INFO | => resuming checkpoint '/ckpt/epoch_3.pt' (epoch 3)\n"
+    )
+    for n in range(1, 60):
+        done = n * 327680
+        text += (
+            f"2026-04-02,13:{n:02d}:30 | INFO | Train Epoch: {first} [{done:9d}/128000000"
+            f" ({n // 4}%)] Data (t): 0.012 Batch (t): 1.428, 11472.6/s, 1434/s/gpu LR: 0.00047"
+            f" Logit Scale: 38.050 Contrastive_loss: {3.9 - n / 90:.4f} ({3.9 - n / 90:.4f})"
+            f" Loss: {3.9 - n / 90:.4f} ({3.9 - n / 90:.4f})\n"
+        )
+    (tmp_path / "out.log").write_text(text)
+    found = diagnose(collect(Request((str(tmp_path),))))
+
+    assert any(out.code == "E2" for out in found.ruled_out) is sound

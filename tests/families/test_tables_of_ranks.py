@@ -92,6 +92,21 @@ def grouped(took: Times, head: str) -> str:
 
 
 @pytest.mark.parametrize(
+    ("label", "late"),
+    [("fwd/wait ms per rank", True), ("fwd/wait per rank", False), ("wait ms per rank", False),
+     ("tokens/pad ms per rank", False)],
+    ids=["two parts", "no unit", "one name for two", "no times"],
+)  # fmt: skip
+def test_parts_of_a_rank_as_one(tmp_path: Path, label: str, late: bool) -> None:
+    """Names and numbers are parted alike."""
+    each = (f"{rank}:{300 + rank}/{1e3 * waits(rank, 1):.0f}" for rank in range(8))
+    verdict = judged(tmp_path, (f"{label}: {' '.join(each)} | of", lambda _, n: float(n)))
+
+    assert (verdict.code == "D3") is late
+    assert not late or [place.rank for place in verdict.culprits] == [5]
+
+
+@pytest.mark.parametrize(
     ("head", "late"),
     [("timers (s/step, last 200)", True), ("timers", False), ("memory (GiB)", False)],
 )

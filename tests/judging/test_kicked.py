@@ -47,6 +47,31 @@ def test_where_a_gradient_threw_the_loss(
     assert kicked_at(losses(after), norms(peak)) == (KICKED if found else None)
 
 
+def comes_down(n: int) -> float:
+    """From the spike itself to a level above the one before it."""
+    return 7.3 + 4 * math.exp(-n / 4)
+
+
+@pytest.mark.parametrize(
+    ("after", "gradient", "found"),
+    [
+        (comes_down, 0.02, True),
+        (comes_down, 0.8, False),
+        (lambda n: comes_down(n) - n / 60, 0.02, False),
+        (lambda n: comes_down(n) - 1.2, 0.02, False),
+    ],
+    ids=["gradients died", "as large as before", "it goes on falling", "hardly higher"],
+)
+def test_a_spike_that_came_down_to_a_level_above(
+    after: Callable[[int], float], gradient: float, found: bool
+) -> None:
+    """Where gradients are as before, it may come down yet."""
+    row, kicks = losses(after, 110), norms(80.0, 110)
+    kicks[KICKED + 6 :] = [gradient] * len(kicks[KICKED + 6 :])
+
+    assert kicked_at(row, kicks) == (KICKED if found else None)
+
+
 def test_too_few_losses_behind_it() -> None:
     row = losses(lambda n: 7.3, KICKED + 12)
     assert kicked_at(row, norms(80.0, len(row))) is None

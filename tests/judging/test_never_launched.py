@@ -166,8 +166,9 @@ def test_the_first_of_several_is_no_place_apart(
         (1, 4, "/p/scratch", ["n3"]),
         (255, 9, "/p/scratch", []),
         (137, 4, "/p/scratch", []),
+        (255, 4, "", ["n3"]),
     ],
-    ids=["of -1", "of 1", "others say so too", "it was killed"],
+    ids=["of -1", "of 1", "others say so too", "it was killed", "no loop device"],
 )
 def test_a_mount_that_the_tasks_of_one_host_alone_miss(
     tmp_path: Path, code: int, said: int, lacks: str, named: list[str]
@@ -176,6 +177,9 @@ def test_a_mount_that_the_tasks_of_one_host_alone_miss(
     line = (
         f"FATAL:   container creation failed: mount hook function failure: mount {lacks}->{lacks}"
         f" error: while mounting {lacks}: mount source {lacks} doesn't exist\n"
+        if lacks
+        else "FATAL:   container creation failed: while mounting image /proc/self/fd/3: failed to"
+        " find loop device: could not attach image file: no loop devices available\n"
     )
     (tmp_path / "slurm-44.out").write_text(
         line * said

@@ -238,6 +238,15 @@ def test_all_ranks_of_a_slow_host(tmp_path: Path) -> None:
     assert any("design" in one for one in told.cannot_decide)
 
 
+def test_the_slow_host_beside_ranks_of_hosts_unknown(tmp_path: Path) -> None:
+    """Where the others run does not matter."""
+    named = tuple(f"[rank {rank}] host ow9 gpus 0..1: old" for rank in (4, 5))
+    told = of_hosts(tmp_path, (*named, HOSTS[0], "[rank 1] host vx1 gpus 0..1: fast"), old, SPLIT)
+
+    assert told.code == "D3"
+    assert [(place.rank, place.host) for place in told.culprits] == [(4, "ow9"), (5, "ow9")]
+
+
 @pytest.mark.parametrize(
     ("head", "own", "parts"),
     [

@@ -21,25 +21,32 @@ def line(second: float, said: str) -> str:
     return f"[INFO|trainer.py:3801] {at},000 >> {said}\n"
 
 
-def log(save_s: float, *, last: bool = True) -> str:
-    """Thirty times ten steps of 6 s, and a save behind each."""
+def log(save_s: float, *, last: bool = True, files_s: float | None = None) -> str:
+    """Thirty times ten steps of 6 s, and a save behind each, of which the files that are told of
+    may be but a part, and whose time is in the average of the bar."""
     text, second = "", 0.0
     for n in range(1, 31):
         second += 60
         elapsed = timedelta(seconds=int(second))
-        text += f"  {n}%|#   | {10 * n}/3000 [{elapsed}<9:00:00,  6.00s/it]\n"
+        each = 6.0 if files_s is None else second / n / 10
+        text += f"  {n}%|#   | {10 * n}/3000 [{elapsed}<9:00:00,  {each:.2f}s/it]\n"
         text += f"{{'loss': {3 * 0.98**n:.4f}, 'learning_rate': 1e-05, 'epoch': {n / 100:.2f}}}\n"
         text += line(second, f"Saving model checkpoint to /out/checkpoint-{10 * n}")
+        told = save_s if files_s is None else files_s
+        text += line(second + told, f"config file saved in /out/checkpoint-{10 * n}/c.json") * last
         second += save_s
-        text += line(second, f"config file saved in /out/checkpoint-{10 * n}/c.json") * last
+        if files_s is not None:
+            text += line(second, "Deleting older checkpoint [/out/checkpoint-1] due to args")
     return text + ENDED
 
 
 @pytest.mark.parametrize(
     ("text", "code"),
-    [(log(240), "D2"), (log(3), None), (log(240, last=False), None)],
-    ids=["most of the time", "hardly any", "none says when it had ended"],
-)
+    [(log(240), "D2"), (log(3), None), (log(240, last=False), None),
+     (log(70, files_s=4), "D2"), (log(3, files_s=1), None)],
+    ids=["most of the time", "hardly any", "none says when it had ended",
+         "by what is done behind it", "hardly any by that"],
+)  # fmt: skip
 def test_saves_behind_every_line_of_steps(tmp_path: Path, text: str, code: str | None) -> None:
     """No step is without one: only the dates of their files tell what they take."""
     (tmp_path / "train.log").write_text(text)

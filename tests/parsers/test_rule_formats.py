@@ -175,6 +175,15 @@ TRAINING: list[tuple[ModuleType, str, dict[str, Any]]] = [
         },
     ),
     (
+        nanotron,
+        "03/01/2026 10:00:00 [INFO|DP=0|PP=0|TP=0|n1]: iteration: 7 / 100 | consumed_tokens: 2.1M"
+        " | elapsed_time_per_iteration_ms: 3.15e+04 | tokens_per_sec: 8.3K | lm_loss: 9.9",
+        {
+            "step": 7, "planned": 100, "loss": 9.9, "loss_name": "lm_loss", "step_s": 31.5,
+            "throughput": 8300.0, "throughput_unit": "tokens/s",
+        },
+    ),
+    (
         fairseq,
         "2026-03-01 10:00:00 | INFO | train_inner | epoch 002:     10 / 500 loss=15.125, ppl=3,"
         " wps=12000, ups=2.5, wpb=4800, bsz=64, num_updates=510, lr=1.0625e-05, gnorm=6.5,"

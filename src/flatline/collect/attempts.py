@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
+from itertools import pairwise
 from typing import Any, TypeVar
 
 from flatline.collect.events import LogEvents
@@ -271,6 +272,21 @@ def _taken_from_it(match: Match) -> bool:
     return bool(_TAKEN_BACK & tags or (ENDED_JOBS & tags and "*** JOB " in match.cite.text))
 
 
+def _of_new_workers(
+    events: LogEvents, begun: Sequence[int], taken: Sequence[int]
+) -> list[tuple[int, int]]:
+    """The same where other processes took over: all steps of the one stream lie below those of the
+    other, and between them a machine was taken back, then a checkpoint loaded."""
+    streams = sorted((t for t in events.tracks.values() if len(t)), key=lambda t: t.lines[0])
+    told = []
+    for a, b in pairwise(streams):
+        old, new = a.lines[-1], b.lines[0]
+        at = bisect_right(taken, old)
+        if old < new and at < len(taken) and taken[at] < new and _between(begun, taken[at], new):
+            told.append((old, new))
+    return told
+
+
 def _resets(events: LogEvents) -> list[tuple[int, int]]:
     """(last line of the old try's progress, first line of the new one's), in order."""
     found: list[tuple[int, int]] = []
@@ -300,6 +316,7 @@ def _resets(events: LogEvents) -> list[tuple[int, int]]:
             if last >= 0 and again(track.lines[last], track.lines[i]):
                 found.append((track.lines[last], track.lines[i]))
             last = i
+    found += _of_new_workers(events, begun, taken)
     merged: list[tuple[int, int]] = []
     for old, new in sorted(found):
         if merged and old < merged[-1][1]:  # another rank's view of the same new beginning

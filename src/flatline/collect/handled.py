@@ -8,6 +8,7 @@ from dataclasses import replace
 
 from flatline.collect.blocks import Blocks
 from flatline.collect.events import LogEvents
+from flatline.facts import Marker
 from flatline.logs.handled import failed, gave_up, handled, says_so_itself
 from flatline.model import Crash, LogCite, Match, Place
 from flatline.tracks import GOES_ON_AFTER, HANDLED
@@ -124,10 +125,16 @@ def _last_of_others(events: LogEvents, ids: set[int]) -> int:
         *(m.cite.line for m in roots if m.signature.family not in _OF_PEERS),
         *(c.cite.line for c in events.crashes if c.complete and id(c) not in ids),
         *(e.cite.line for e in events.exits if e.signal not in (None, 15)),
-        *(m.cite.line for m in events.markers if m.kind == "finished"),
+        *(m.cite.line for m in events.markers if m.kind == "finished" or _measured(m)),
         *(track.lines[-1 - GOES_ON_AFTER] for track in tracks),
     ]
     return max(seen, default=0)
+
+
+def _measured(marker: Marker) -> bool:
+    """Whether an epoch was evaluated to its end: none is with a rank that waits in vain."""
+    point = marker.progress
+    return marker.kind == "eval" and point.epoch is not None and point.loss is not None
 
 
 def _process(cite: LogCite) -> Place:

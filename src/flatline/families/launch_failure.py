@@ -67,7 +67,7 @@ _ITS_OWN = re.compile(
     r"(?i)\bno space left on device|\bmount\b.{0,200}\b(?:no such file|doesn't exist)"
     r"|\bmount\b.{0,200}\bdoes not exist|\bnot mounted|\bstale file handle|\binput/output error"
     r"|\btransport endpoint|\bno such device\b|\bdevice not found\b|\bmodprobe\b"
-    r"|\bkernel module\b|\bnvidia-container-cli\b"
+    r"|\bkernel module\b|\bnvidia-container-cli\b|\bloop device\b|/dev/(?:loop|fuse|nvidia)"
 )
 """What a host has of its own: who asks for what nobody has is seldom alone in it."""
 BESIDE = 12

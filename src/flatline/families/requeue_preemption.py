@@ -25,6 +25,7 @@ from __future__ import annotations
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
+from flatline.judging.dated_beside import dated_beside
 from flatline.model import Action, Cite, Cleared, Finding, Judgement, Resubmit
 
 CODE = "F2"
@@ -46,6 +47,7 @@ def judge(facts: Facts) -> Judgement:
     """Only the scheduler's own word counts: a record, or its line in the log."""
     job = facts.job
     lines = [*facts.standing("preempted"), *facts.standing("requeued")]
+    lines += [m for m in dated_beside(facts, "preempted") if m not in lines]
     taken = [r for r in facts.jobs if r.disposition in ("preempted", "requeued")]
     again = len(facts.jobs) > 1 or bool(job and job.restarts)
     if not (lines or taken or again):

@@ -44,13 +44,14 @@ from flatline.judging.fresh_start import (
     left_by_parent,
     looked_beside,
     said_to_go_on,
+    went_on,
 )
 from flatline.judging.leads import fix, lead, raised, shows
 from flatline.judging.newly_asked import Told, newly_asked
 from flatline.judging.recounted import recounted
 from flatline.judging.shown_before import Shown, shown_before
 from flatline.judging.tracked_before import UNSAVED, tracked_before
-from flatline.judging.uncounted import UNCOUNTED, uncounted
+from flatline.judging.uncounted import uncounted
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
 CODE = "E2"
@@ -83,7 +84,6 @@ _SETTING = re.compile(
     re.IGNORECASE,
 )
 """A checkpoint by its name, as settings are printed (argparse, YAML, Megatron)."""
-_LAST_NUMBER = re.compile(r"[/\\_-](\d{1,9})(?:\.\w{1,12})?[/\\]?['\"]?\s*$")
 _A_PLACE = re.compile(r"(?i)\b(?:in|under|searched|at(?! (?:epoch|step))) ['\"]?[\w.~/]")
 """A line that says where it looked may have looked in the wrong one."""
 BESIDE = 0.85
@@ -139,15 +139,15 @@ def _silent(facts: Facts) -> Judgement:
     fresh = [m for m in facts.markers_of("fresh") if m.attempt == facts.last.n]
     left = _unfinished(facts, looked=bool(fresh))
     asked = _asked(facts, left)
-    went_on = _went_on(facts, first)
+    goes_on = went_on(facts, first)
     anew = fresh or _from_the_start(facts, first, left) or _before_its_parent(facts, first)
-    if asked and not went_on and anew:
+    if asked and not goes_on and anew:
         found = _restarted(facts, first, asked, fresh)
         return _by_habit(found) if _said_at_nought(facts, asked) else found
-    counted = recounted(facts, first) if asked and not went_on else None
+    counted = recounted(facts, first) if asked and not goes_on else None
     if counted is not None:
         return _recounted(facts, first, *counted)
-    if asked and went_on:
+    if asked and goes_on:
         return Cleared(CODE, f"training went on at step {first.step}", (asked[-1], first.cite))
     return _not_asked(facts, first, asked, fresh, left)
 
@@ -357,27 +357,6 @@ def _set(facts: Facts, marker: Marker) -> bool:
     first = max(1, marker.cite.line - LOOKED_BACK)
     lines = facts.lines(marker.cite.source, first, marker.cite.line - first)
     return any(_SETTING.search(line) for line in lines)
-
-
-def _went_on(facts: Facts, first: Point) -> bool:
-    """Whether the first step is at or beyond the one a checkpoint was announced or saved for, or
-    that the name of the one it was to go on from ends in."""
-    named = [_LAST_NUMBER.search(m.cite.text) for m in facts.markers_of("resume")
-             if m.attempt == facts.last.n]  # fmt: skip
-    numbers = [int(found[1]) for found in named if found is not None]
-    if (
-        first.step is not None
-        and first.step > UNCOUNTED
-        and any(UNCOUNTED <= number <= first.step <= number + UNCOUNTED for number in numbers)
-    ):
-        return True
-    steps = [
-        m.progress.step
-        for m in facts.markers_of("resume", "checkpoint_saved")
-        if m.progress.step and (m.kind == "resume" or m.attempt < facts.last.n)
-    ]
-    steps += [told[1] for told in (said_to_go_on(facts),) if told is not None]
-    return bool(steps) and first.step is not None and first.step >= min(steps) > 1
 
 
 def _before_its_parent(facts: Facts, first: Point) -> bool:

@@ -150,7 +150,9 @@ def stated_saves(facts: Facts) -> Stated | None:
         return _held_by_saves(facts, told) or _by_its_lines(facts)
     if not told:
         lines = _by_its_lines(facts)
-        return lines and replace(lines, lost_s=min(lines.lost_s, outside[1]), wall_s=outside[0])
+        if lines is None or _of_a_bar(facts):  # whose average a save adds to
+            return lines
+        return replace(lines, lost_s=min(lines.lost_s, outside[1]), wall_s=outside[0])
     lost, wall = min(sum(seconds for seconds, _ in told), outside[1]), outside[0]
     if undated is None and (paced := paced_by_saves(facts, told)) is not None:
         cites = tuple(cite for _, cite in told)
@@ -158,9 +160,19 @@ def stated_saves(facts: Facts) -> Stated | None:
     return Stated(lost, wall, len(told), tuple(cite for _, cite in told), clock)
 
 
+def _of_a_bar(facts: Facts) -> bool:
+    track = facts.main_track(facts.last.n)
+    span = [] if track is None else track.of_attempt(facts.last.n)
+    return track is not None and any(isfinite(track.since_s[i]) for i in span)
+
+
+_THEN = "Deleting older checkpoint ["
+"""transformers' Trainer, once the optimizer's state is written as well, which it does not tell."""
+
+
 def _by_its_lines(facts: Facts) -> Stated | None:
-    """Where a library dates what it writes of a checkpoint: from its word
-    that it begins to the last file that it names before the next line of a step."""
+    """Where a library dates what it writes of a checkpoint: from its word that it begins to the
+    last file that it names before the next step, or to what it does when all is there."""
     track = facts.main_track(facts.last.n)
     begun = [m.cite for m in facts.tagged("save-begun") if m.attempt == facts.last.n]
     begun = [c for c in begun if c.at and not c.at_assumed and _FOLDER.search(c.text)]
@@ -173,7 +185,7 @@ def _by_its_lines(facts: Facts) -> Stated | None:
         until = steps[at] if at < len(steps) else cite.line + MOST_FILES
         count = min(until - cite.line, MOST_FILES) - 1
         named = [text for text in facts.lines(cite.source, cite.line + 1, max(count, 0))
-                 if folder and folder[0] + "/" in text]  # fmt: skip
+                 if folder and (folder[0] + "/" in text or _THEN in text)]  # fmt: skip
         stamps = [stamp for text in named if (stamp := clock.either(text, text)) is not None]
         if cite.source == track.source and stamps:
             ended = stamps[-1].at.timestamp()

@@ -49,6 +49,7 @@ from flatline.judging.loading import (
     of_its_own,
 )
 from flatline.judging.lua import lua_class
+from flatline.judging.said_above import said_above
 from flatline.judging.startup_class import (
     DEFAULT,
     class_of_line,
@@ -391,6 +392,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         and not _handled(crash, m)
     ]
     best = max(roots, key=lambda m: (m.signature.strength, -m.cite.line), default=None)
+    best = best or said_above(facts, crash)
     if of_a_tracker(crash.frames):
         hushing = ("benign",)
     if best is None and (

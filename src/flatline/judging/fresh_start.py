@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import PurePosixPath
 
-from flatline.facts import Facts, Marker
+from flatline.facts import Facts, Marker, Point
 from flatline.model import LogCite, Progress
 from flatline.tracks import EARLIER
 
@@ -27,6 +27,9 @@ _EARLIER = re.compile(
 _LATER = re.compile(
     r"(?i)(?:part|chunk|seg|cont|resume|restart|run)[-_.]?(?:[2-9]|\d\d)\b|-r[2-9]\b"
 )
+UNCOUNTED = 1000
+"""Steps: lines of progress come at least so often."""
+_LAST_NUMBER = re.compile(r"[/\\_-](\d{1,9})(?:\.\w{1,12})?[/\\]?['\"]?\s*$")
 HEAD = 200
 """Lines of a log in which a script says what it is about."""
 MENDED = ("failed", "cancelled", "out_of_memory", "completed")
@@ -392,6 +395,33 @@ def said_to_go_on(facts: Facts) -> tuple[tuple[LogCite, ...], int] | None:
     said = dict.fromkeys(((at, text), goes_on))
     cites = tuple(LogCite(track.source, n, own, track.place) for n, own in said)
     return cites, int(step.replace(",", ""))
+
+
+def went_on(facts: Facts, first: Point) -> bool:
+    """Whether the first step is at or beyond the one a checkpoint was announced or saved for, or
+    that the name of the one it was to go on from ends in; or the first epoch is at or beyond its
+    epoch, where one was found."""
+    named = [_LAST_NUMBER.search(m.cite.text) for m in facts.markers_of("resume")
+             if m.attempt == facts.last.n]  # fmt: skip
+    numbers = [int(found[1]) for found in named if found is not None]
+    if (
+        first.step is not None
+        and first.step > UNCOUNTED
+        and any(UNCOUNTED <= number <= first.step <= number + UNCOUNTED for number in numbers)
+    ):
+        return True
+    epoch = first.track.epoch[first.index]
+    found = not any(m.attempt == facts.last.n for m in facts.markers_of("fresh"))
+    if found and any(1 < (m.progress.epoch or 0) <= epoch for m in facts.markers_of("resume")
+                     if m.attempt == facts.last.n):  # fmt: skip
+        return True
+    steps = [
+        m.progress.step
+        for m in facts.markers_of("resume", "checkpoint_saved")
+        if m.progress.step and (m.kind == "resume" or m.attempt < facts.last.n)
+    ]
+    steps += [told[1] for told in (said_to_go_on(facts),) if told is not None]
+    return bool(steps) and first.step is not None and first.step >= min(steps) > 1
 
 
 def goes_on_from(facts: Facts, job: str) -> list[LogCite]:

@@ -69,6 +69,17 @@ _OWN_NAME = re.compile(
     r"(?i)resum|restor|\blast\b|latest|(?:checkpoint|iter|global_step|step|epoch|ckpt)[-_=]?\d"
 )
 """As weights that are published are called, and a checkpoint of a run's."""
+_BASE = re.compile(
+    r"(?P<folder>(?:[\w.@-]*[/\\]){1,40})(?:(?:pytorch_)?model-\d{5}-of-\d{5}\.(?:safetensors|bin)"
+    r"|consolidated\.\d{2}\.pth)\b"
+)
+_BASE_FOLDER = re.compile(
+    r"(?i)(?:^|[/\\])(?:(?:base|hf|llm|foundation)?[-_]?models?|weights|hub|hugging_?face)[/\\]"
+    r"|[-_]\d{1,3}(?:\.\d{1,2})?b(?:[-_][\w.-]{1,40})?[/\\]"
+)
+_TUNED = re.compile(r"(?i)tun(?:ed?|ing)\b|[-_/](?:sft|dpo|rl\w*|lora|ft|exp\w*|job\w*)[-_/\d]")
+"""Shards of weights as they are published, the folders that people keep those in, and what a run
+made of them."""
 _NO_RESUME = re.compile(
     r"(?<![\w-])resume['\"]?\s{0,20}[=:]\s{0,4}(?:False|None|''|\"\")(?=[\s,})]|$)"
 )
@@ -150,7 +161,7 @@ def of_a_model(crash: Crash) -> bool:
     """Whether what was read are the weights a model is built from, by the names on the way there:
     nothing is resumed.  Inside `from_pretrained` any file is a checkpoint to the library; what the
     program asked it for stands where it is called."""
-    if _HUB_CACHE.search(crash.message):
+    if _HUB_CACHE.search(crash.message) or _shard_of_a_base(crash):
         return True
     if _NO_CHECKPOINT.search(crash.message):
         code = " ".join(
@@ -176,6 +187,17 @@ def of_a_model(crash: Crash) -> bool:
     if crash.exception.endswith("SafetensorError") and len(crash.frames) > 1:
         return _GOES_ON.search(used) is None
     return _BORROWS.search(way) is not None and not _OF_ITS_OWN.search(used)
+
+
+def _shard_of_a_base(crash: Crash) -> bool:
+    """Whether the file that is named is a shard of weights in a folder of published ones, and
+    nothing on the way says that a run went on from it."""
+    named = _BASE.search(crash.message)
+    if named is None or not _BASE_FOLDER.search(named["folder"]):
+        return False
+    if any(rule.search(named["folder"]) for rule in (_KEPT, _TUNED, _OWN_NAME)):
+        return False
+    return not any(_OF_ITS_OWN.search(f"{f.function} {f.code or ''}") for f in crash.frames)
 
 
 def said_pretrained(crash: Crash) -> bool:

@@ -93,7 +93,7 @@ def lone_worker(facts: Facts, run: Course, *, ends: bool = False) -> Lone | None
     hosts = len({place.host for place in ranks.read.rows})
     many = count >= LEAST_GPUS and hosts >= LEAST_HOSTS
     typical, always = _ratios(ranks, LEAST_GPUS if many else FEW_GPUS)
-    if hosts < FEW_HOSTS or not typical:
+    if (hosts < FEW_HOSTS and not ends) or not typical:
         return None
     found = max(typical, key=lambda place: (typical[place], str(place)))
     others = max(ratio for place, ratio in typical.items() if place != found)

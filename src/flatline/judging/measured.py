@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isfinite
+from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.level_kept import REWARDED_Z
@@ -19,6 +20,8 @@ what rises, as an accuracy, may rise so from what a guess gives."""
 GAINED, KEPT = 0.1, 0.8
 """Of the first value, what was won at least, and how much of the most that was ever won is left.
 A judgement."""
+PARTS, PART = 20, 5
+"""Parts of a curve, each of so many values at least: its last twentieth shows a collapse."""
 LATE = 0.5
 """Of the steps, behind which the last one is: a best value is told only where it is one."""
 
@@ -45,7 +48,16 @@ def better(facts: Facts) -> Better | None:
     if track.loss_name != RISING or len(values) < SHAPE_POINTS or trend(values) <= REWARDED_Z:
         return None
     ends = tuple(facts.point(track, i).cite for i in (points[0], points[-1]))
-    return Better("metric", values[0], values[-1], ends) if _gained(values, 1) else None
+    return Better("metric", values[0], values[-1], ends) if _gained(_levels(values), 1) else None
+
+
+def _levels(values: Sequence[float]) -> Sequence[float]:
+    """Medians of as many parts, of values that are enough: single ones scatter, as the returns of
+    episodes do, and the last may lie far below the best."""
+    each = len(values) // PARTS
+    if each < PART:
+        return values
+    return [median(values[max(0, end - each) : end]) for end in range(len(values), 0, -each)][::-1]
 
 
 def _evaluated(facts: Facts) -> Better | None:

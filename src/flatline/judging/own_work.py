@@ -43,11 +43,14 @@ LOOKED_AT = 1_000
 """Last lines of a log that show whether the others need to be read: a loop prints all the time."""
 _OWN = (
     r"fwd|forward|comput(?:e|ation)|data(?:[ _-]?load(?:er|ing)?)?|load(?:ing)?|batch[ _-]gen"
-    r"(?:erator)?|(?:h2d|d2h)(?:[_/+-](?:h2d|d2h))?|offload(?:ing)?|own|work"
+    r"(?:erator)?|(?:h2d|d2h)(?:[_/+-](?:h2d|d2h))?(?:[ _-]cop(?:y|ies))?|offload(?:ing)?|own|work"
+)
+_COLLECTIVE = (
+    r"(?:sync(?:hroni[sz]ation)?|wait(?:ing)?|all[ _-]?reduce|barrier|comm(?:unication)?"
+    r"|reduce[ _-]scatter|all[ _-]?gather|a2a|all[ _-]?to[ _-]?all|collectives?)"
 )
 _WAIT = (
-    r"(?:(?:grad(?:ient)?s?|d?dp|nccl)[ _-])?(?:sync(?:hroni[sz]ation)?|wait(?:ing)?"
-    r"|all[ _-]?reduce|barrier|comm(?:unication)?|reduce[ _-]scatter|all[ _-]?gather|collectives?)"
+    rf"(?:(?:grad(?:ient)?s?|d?dp|nccl)[ _-])?{_COLLECTIVE}(?:[/+]{_COLLECTIVE})?"
     r"(?:[ _-]wait(?:ing)?)?"
 )
 _BOTH = r"(?:fwd|forward) ?(?:[+&/_-]|and)? ?(?:bwd|backward)"
@@ -216,9 +219,9 @@ def _of_a_host(facts: Facts, rows: Rows, step_s: float) -> tuple[Place, ...]:
     on: dict[str, list[Place]] = {}
     for rank in rows[0]:
         on.setdefault(facts.on_host(rank).host or "", []).append(rank)
-    for late in on.values() if "" not in on else ():
+    for host, late in on.items():
         others = [rank for rank in rows[0] if rank not in late]
-        if len(late) < 2 or len(late) > len(others):
+        if not host or len(late) < 2 or len(late) > len(others):
             continue
         often = sum(
             min(row[rank].own_s or 0.0 for rank in late)

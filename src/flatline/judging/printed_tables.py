@@ -38,6 +38,13 @@ _GROUP = re.compile(
     r"((?:[a-z][\w/+-]{0,30}[ =]-?\d{1,6}(?:\.\d{1,9})?(?:ms|s)?,? ?){2,12})"
 )
 """A rank's parts side by side, and the ranks behind one another."""
+_SLASHED = re.compile(
+    r"(?<![\w.:/])r?(\d{1,5}) ?[=:] ?(\d{1,9}(?:\.\d{1,6})?(?:/\d{1,9}(?:\.\d{1,6})?){1,5})"
+    r"(?![\w./:])"
+)
+_NAMES = re.compile(
+    r"(?i)(?<![\w/.:])([a-z][a-z_0-9+-]{0,30}(?:/[a-z][a-z_0-9+-]{0,30}){1,5})(?![\w/.:])"
+)
 _OF_RANK = re.compile(r"\brank {0,4}(\d{1,5})\s{0,2}:?\s{1,4}(\d{1,9}\.\d{1,6})(?=\s|$)")
 _ROW = re.compile(
     r"\brank {0,4}(\d{1,5})\b:?(?P<where>(?: {1,4}[A-Za-z][\w.-]{0,80}){0,3})[ |]{1,6}"
@@ -116,7 +123,8 @@ def tabled_waits(facts: Facts) -> Waits | None:
 def _parts(facts: Facts, cite: LogCite) -> Iterator[tuple[bool, str, _Row]]:
     """Whether it is a wait, what it is called, and the times of a line's parts."""
     text = "".join(facts.lines(cite.source, cite.line, 1, MOST_CHARS))
-    for label, unit, by in (*_by_part(text), *_by_rank(text), *_by_list(text, facts.world_size)):
+    told = (*_by_part(text), *_by_rank(text), *_by_list(text, facts.world_size), *_by_slash(text))
+    for label, unit, by in told:
         if len(by) < LEAST_RANKS or sorted(by) != [*range(len(by))] or _NO_PART.search(label):
             continue
         named = " ".join(re.findall(r"[A-Za-z][\w/-]*", label)[-6:]).lower()
@@ -224,6 +232,21 @@ def _by_rank(text: str) -> Iterator[tuple[str, str, dict[int, float]]]:
     for (name, unit), by in table.items():
         if len(by) == len(groups):
             yield name, unit, by
+
+
+def _by_slash(text: str) -> Iterator[tuple[str, str, dict[int, float]]]:
+    """The same with a rank's parts as one: `compute/sync ms per rank: 0:330/124 1:453/14`."""
+    found = list(_SLASHED.finditer(text))
+    parts = [tuple(map(float, one[2].split("/"))) for one in found]
+    label = text[: found[0].start()] if found else ""
+    names, unit = _NAMES.findall(label), _UNIT.search(label) or _UNIT_WORD.search(label)
+    if not names or unit is None or len({*map(len, parts)}) != 1:
+        return
+    called = names[-1].split("/")
+    if len(called) != len(parts[0]):
+        return
+    for n, name in enumerate(called):
+        yield name, unit[1], {int(one[1]): row[n] for one, row in zip(found, parts, strict=True)}
 
 
 def _by_list(text: str, ranks: int | None) -> Iterator[tuple[str, str, dict[int, float]]]:

@@ -44,6 +44,9 @@ from again: a loss in nats of 5 that is lost for good comes to no half more. A j
 another mix of data, whose loss falls on, and a model that is back at the words' frequencies."""
 KICK = 20.0
 """Times the median norm before it: clipped runs show some tenfold ones that do no harm."""
+DIED = 0.2
+"""Of the gradients before it, all that come long after.  A judgement: a run that recovers has as
+large ones again."""
 TREND_POINTS = 60
 """Medians a long row is reduced to before its trend is tested."""
 TREND_Z = 1.645
@@ -173,10 +176,18 @@ def kicked_at(numbers: Sequence[float], norms: Sequence[float]) -> int | None:
         known = [norm for norm in norms[:n] if isfinite(norm)]
         if len(known) >= HEAD and norms[n] >= KICK * median(known) > 0:
             before, since = numbers[max(0, n - FALLING_POINTS) : n], numbers[n + 1 :]
+            if _died(norms[n + 1 :], median(known)):
+                since = since[len(since) // 2 :]  # it may have come down from the spike itself
             stays = min(since) > max(before) and trend(since[HEAD:]) >= -TREND_Z
             far = 0 < CLIMBED_RATIO * median(before) <= median(since)
             return n if stays and far else None
     return None
+
+
+def _died(norms: Sequence[float], before: float) -> bool:
+    """Whether gradients stay far below those of before: a model that no longer moves."""
+    last = [norm for norm in norms[len(norms) // 2 :] if isfinite(norm)]
+    return len(last) >= SHAPE_POINTS and max(last) <= DIED * before
 
 
 def rises_at_end(numbers: Sequence[float], start: Level, best: Level) -> float | None:

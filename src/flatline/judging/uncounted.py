@@ -6,13 +6,11 @@ import re
 
 from flatline.facts import Facts, Marker
 from flatline.judging.claims import claim
-from flatline.judging.fresh_start import LOOKED_BACK
+from flatline.judging.fresh_start import LOOKED_BACK, UNCOUNTED
 from flatline.model import Action, Finding
 
 _RESET = re.compile(r"reset[_-]optimizer['\"]?(?:[=:]\s?True| |$)")
 """fairseq's, in the settings it prints or a command line."""
-UNCOUNTED = 1000
-"""Steps: lines of progress come at least so often."""
 
 
 def uncounted(facts: Facts, loaded: Marker, code: str) -> Finding | None:

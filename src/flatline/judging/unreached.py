@@ -39,6 +39,7 @@ _EXITED = re.compile(r"\bsrun: error: (\S{1,4000}): tasks? ")
 SIGNALLED, SHOWN, LEAST = 128, 4, 2
 COUNTED, WAITED = "c10d-store-clients-missing", "torchelastic-rendezvous-timeout"
 WAITS = "c10d-store-barrier-waits"
+SERVER = "dgl-server-unreached"
 _COUNTS = (
     re.compile(r"(?P<came>\d{1,6})/(?P<all>\d{1,6}) clients joined"),
     re.compile(
@@ -61,6 +62,7 @@ def unreached(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
             _still_tried,
             _to_the_end,
             _unheard,
+            _served,
         )
     )
     return next((found for found in ways if found[0]), ((), None))
@@ -119,6 +121,18 @@ def _cut_off(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     text = f"{len(said)} tasks could not connect, as many as were missing of {world}, and those of"
     return places, claim(f"{text} {name_places(places)}, as many, ended first", cite, said[0],
                          first.cite)  # fmt: skip
+
+
+def _served(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
+    """The one host whose server all that gave up name: who cannot reach several may be cut off
+    itself."""
+    told = [m for m in facts.matches if m.signature.id == SERVER and m.attempt == facts.last.n]
+    hosts = {facts.node_of(m.groups["peer"]) for m in told}
+    places = tuple(Place(host=host) for host in hosts)
+    if len(places) != 1:
+        return (), None
+    text = f"The server that was not reached is that of {name_places(places)}, and no other"
+    return places, claim(text, *(m.cite for m in told[:SHOWN]))
 
 
 def _failed(facts: Facts) -> list[LogCite]:

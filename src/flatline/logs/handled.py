@@ -15,8 +15,11 @@ _DOES_WITHOUT = (
     r"|ignor(?:ed|ing)\b(?! in: )|swallow(?:ed|ing)\b|suppress(?:ed|ing)\b|tolerat(?:ed|ing)\b"
     r"|caught and \w+|handled\b|non-?fatal\b|not fatal\b|harmless\b|best[- ]effort"
     r"|(?:goes|going|carries|carrying|moving|moves) on\b|continu(?:es|ing)\b|proceeding\b"
+    r"|detected uneven workload distribution\b"
     r"|(?:using|uses) \S+ instead\b|default(?:s|ing) to\b|revert(?:s|ed|ing)? to\b|recovered\b"
 )
+"""WeNet's workers join at the end of an epoch once one has no more batches, by a barrier that
+times out."""
 _OTHERWISE = r"[,;] ?(?:so )?(?:now )?(?:using|uses|(?:will|now) use) \w"
 """A bare `use` tells its reader to."""
 _HANDLED = re.compile(

@@ -98,6 +98,9 @@ _WORDS = frozenset(
     )
 )
 
+COUNTED = 8
+"""Rises: of a few ranks, each heard of once, the numbers may rise so as well."""
+
 
 @dataclass(frozen=True, slots=True)
 class Kinds:
@@ -148,7 +151,14 @@ def _widths(lines: Sequence[str]) -> frozenset[int]:
 
 
 def _bare(lines: Sequence[str]) -> bool:
-    return _labels([match and match[0] for match in _matches(_BARE, lines)])
+    found = [match and match[0] for match in _matches(_BARE, lines)]
+    return _labels(found) and not _counts_on([int(re.sub(r"\D", "", one)) for one in found if one])
+
+
+def _counts_on(numbers: Sequence[int]) -> bool:
+    """Whether they only rise, never by one: steps of which not all are printed."""
+    rises = [b - a for a, b in pairwise(numbers) if b != a]
+    return len(rises) >= COUNTED and min(rises) > 1
 
 
 def _roles(lines: Sequence[str]) -> frozenset[str]:

@@ -182,6 +182,13 @@ _SAVED_BEHIND = re.compile(
     r"(?:saved|written|stored|exported) (?:to|in|at|under|as) ['\"]?[\w./~$]\S{0,400}[\s.!)]*$",
     re.I,
 )
+_FINAL_MODEL = re.compile(
+    r"\btrain(?:ing)? (?:is |has |was )?(?:been )?(?:completed?|finished|done)[,;.:] "
+    r"(?:the )?final (?:model|weights|checkpoint)(?: (?:is|was))?(?: in| at| as| to|:)? ['\"]?"
+    r"[\w./~$][^\s'\"]{0,400}['\"]?[\s.!]*$",
+    re.I,
+)
+"""Whatever part is named before it: a part leaves no final one."""
 _OWN_TIME = re.compile(
     r"\bTime limit reached\. Elapsed time is [0-9][\w:., ]{0,40}\. Signaling Trainer to stop"
     r"|(?:^|[\]>:|*=#!-]|\s{2}|\bINFO\b|:[0-9]{2}(?:[.,][0-9]{1,9})?Z?(?=\s))[\s\W]{0,40}"
@@ -232,6 +239,7 @@ _MOST = re.compile(
     r"[\s.!]*$",
     re.I,
 )
+_ENDS = (_FINISHED, _STOPPED_EARLY, _SAVED_BEHIND, _FINAL_MODEL, _OWN_TIME)
 _MORE = re.compile(
     r"\b(?:of|for) (?:stage|phase|epoch)|\(\w*(?:reward|critic|stage|phase|epoch)|next", re.I
 )
@@ -330,7 +338,7 @@ class Reader:
         return (Progress("resume", step=step, epoch=epoch),)
 
     def _ends(self, text: str) -> bool:
-        if any(p.search(text) for p in (_FINISHED, _STOPPED_EARLY, _SAVED_BEHIND, _OWN_TIME)):
+        if any(p.search(text) for p in _ENDS):
             return True
         ended = _AT_THE_END.search(text)
         return ended is not None and self._final(ended[1])

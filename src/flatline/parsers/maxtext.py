@@ -32,6 +32,7 @@ TRIGGERS = (
     r"restoring from this run's directory (latest )?step",
     r"No existing checkpoints found, not restoring",
     r"[Ss]aved a checkpoint at step [0-9]+",
+    r"absl:Restoring checkpoint from \S+/[0-9]+",
 )
 
 _STEP = re.compile(r"\bcompleted step: ([0-9]{1,12}), ")
@@ -46,6 +47,8 @@ _PLAN = re.compile(
 """As it prints its settings, and on its command line."""
 _RESTORE = re.compile(r"restoring from this run's directory (?:latest )?step +([0-9]{1,12})")
 _SAVED = re.compile(r"aved a checkpoint at step ([0-9]{1,12})")
+_AGAIN = re.compile(r"absl:Restoring checkpoint from \S{1,400}/([0-9]{1,12})(?:/\w{1,40})?\.?\s*$")
+"""Orbax's, below MaxText, where the program was started again and writes on into its log."""
 _THROUGHPUT = (
     ("Tokens/s/device", "tokens/s/device"),
     ("Tokens/s/chip", "tokens/s/chip"),
@@ -93,6 +96,8 @@ class Reader:
             self._planned = int(found[1] or found[2])
             return (Progress("plan", planned=self._planned),)
         if found := _RESTORE.search(text):
+            return (Progress("resume", step=int(found[1])),)
+        if self._steps and (found := _AGAIN.search(text)):
             return (Progress("resume", step=int(found[1])),)
         if "No existing checkpoints found, not restoring" in text:
             return (Progress("fresh"),)

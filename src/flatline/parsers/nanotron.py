@@ -25,8 +25,8 @@ RULES = (
             loss=r"\blm_loss: #",
             lr=r"\blr: #",
             norm=r"\bgrad_norm: #",
-            ms=r"\b(?:elapsed_)?time_per_iteration_ms: ([0-9.]{1,16}[KMGB]?)",
-            speed=r"\btokens_per_sec: ([0-9.]{1,16}[KMGB]?)",
+            ms=r"\b(?:elapsed_)?time_per_iteration_ms: ([0-9.]{1,16}(?:e[-+][0-9]{1,3})?[KMGB]?)",
+            speed=r"\btokens_per_sec: ([0-9.]{1,16}(?:e[-+][0-9]{1,3})?[KMGB]?)",
         ),
     ),
 )

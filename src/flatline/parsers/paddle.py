@@ -73,6 +73,8 @@ class Reader(RuleReader):
     def __init__(self) -> None:
         super().__init__(RULES)
         self._length: int | None = None
+        self._least, self._most = 1, 0
+        self._at = (0.0, 0)
         self._last = self._measured = False
 
     def feed(self, text: str) -> Iterable[Progress]:
@@ -91,6 +93,20 @@ class Reader(RuleReader):
             return said
         self._measured = False
         self._last = said.epoch is not None and said.epoch == said.epochs
-        if said.planned is not None or said.epochs is None or not self._length:
+        length = self._length or self._counted(said)
+        if said.planned is not None or said.epochs is None or not length:
             return said
-        return replace(said, planned=int(said.epochs) * self._length)
+        return replace(said, planned=int(said.epochs) * length)
+
+    def _counted(self, said: Progress) -> int | None:
+        """The length by the steps between which epochs changed, once only one fits all of them."""
+        if said.epoch is None or said.step is None or said.per_epoch is not None:
+            return None
+        (epoch, step), self._at = self._at, (said.epoch, said.step)
+        if said.epoch == epoch + 1 and epoch >= 1 and said.step > step:
+            self._least = max(self._least, -(-step // int(epoch)))
+            most = (said.step - 1) // int(epoch)
+            self._most = min(self._most or most, most)
+        elif said.epoch != epoch:
+            self._least, self._most = 1, 0  # begun again, or from a checkpoint
+        return self._least if self._least == self._most else None

@@ -93,6 +93,8 @@ _EPOCHS_ONLY = re.compile(r"\W*(?:train(?:ing)? )?epochs?\W*$", re.I)
 _POSTFIX_EPOCH = re.compile(
     r"(?:^|, )epochs?[=: ]{1,2}([0-9]{1,7})(?:/([0-9]{1,7}))?(?=,|$)", re.I
 )
+_OF_ALL_EPOCHS = re.compile(r"epochs?\W{0,3}([0-9]{1,7}) ?/ ?([0-9]{1,7}), steps\W*$", re.I)
+"""SimpleTuner's bar counts the steps of the run, of which its label names the epoch."""
 _TORCHTUNE = re.compile(r"([0-9]{1,7})\|([0-9]{1,12})\|Loss: " + _NUMBER)
 
 
@@ -377,6 +379,8 @@ class Reader:
         """(step, planned, epoch) of a bar, the step over all epochs."""
         if _EPOCHS_ONLY.match(bar.label):
             return None, None, float(bar.n)
+        if bar.total and (said := _OF_ALL_EPOCHS.search(bar.label)):
+            return self._within(bar, bar.total, int(said[1]), int(said[2]))
         found = _EPOCH.search(bar.label)
         within = None if found or bar.samples else _POSTFIX_EPOCH.search(bar.postfix)
         if within is not None and bar.total:
