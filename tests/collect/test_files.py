@@ -18,6 +18,12 @@ from flatline.model import Gap, Job, RecordCite
 
 STEPS = "".join(f"step {i}/100 loss {5 / i:.3f}\n" for i in range(1, 30))
 DMESG = "".join(f"[ {i}.000001] usb 1-1: new device\n" for i in range(10))
+GOES_ON = "".join(
+    f"[Tue Mar  3 11:2{i}:30 2026] NVRM: API mismatch: the client has the version 565.57.01, but\n"
+    "               NVRM: this kernel module has the version 560.35.05.  Please\n"
+    "               NVRM: make sure that this kernel module and all NVIDIA driver\n"
+    for i in range(3)
+)
 SACCT = "JobID|JobName|State|ExitCode\n7|a|FAILED|1:0\n"
 METRIC = "# TYPE DCGM_FI_DEV_GPU_TEMP gauge\n" + 'DCGM_FI_DEV_GPU_TEMP{gpu="0"} 40 1700000000000\n'
 
@@ -34,6 +40,14 @@ def walked(*targets: Path) -> tuple[dict[str, str], list[Gap]]:
         ("out", STEPS, LOG),
         ("out.json", STEPS, LOG),
         ("anything", DMESG, KERNEL),
+        pytest.param("anything", GOES_ON, KERNEL, id="goes-on-indented"),
+        pytest.param(
+            "anything",
+            GOES_ON.replace("  NVRM", "  driver").replace("] NVRM: API", "] api"),
+            LOG,
+            id="a-program-s-own",
+        ),
+        pytest.param("anything", GOES_ON + STEPS, LOG, id="shown-before-steps"),
         ("anything", SACCT, SCHEDULER),
         ("train.log", SACCT, SCHEDULER),
         ("anything", METRIC, METRICS),

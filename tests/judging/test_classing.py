@@ -90,3 +90,33 @@ def test_an_interpreter_that_was_not_loaded(tmp_path: Path) -> None:
 
     assert (found.code, found.fault_class) == ("A1", "env")
     assert later.code is None
+
+
+BUILT = (
+    'Traceback (most recent call last):\n  File "tools/train.py", line 88, in <module>\n'
+    '  File "/opt/py/site-packages/mmengine/runner/runner.py", line 1728, in train\n'
+    "    self._train_loop = self.build_train_loop(\n"
+    "{kind}: class `IterBasedTrainLoop` in mmengine/runner/loops.py: class `{name}` in"
+    " mmseg/datasets/{name}.py: {said}\n"
+)
+ABSENT = "[Errno 2] No such file or directory: '{}'"
+
+
+@pytest.mark.parametrize(
+    ("kind", "said", "fault_class"),
+    [
+        ("FileNotFoundError", ABSENT.format("data/fields/splits/fold2.txt"), "data"),
+        ("FileNotFoundError", ABSENT.format("data/fields/infos_train.pkl"), "data"),
+        ("FileNotFoundError", ABSENT.format("pretrain/swin_base.pth"), "asset"),
+        ("FileNotFoundError", ABSENT.format("configs/_base_/palette.yaml"), "config"),
+        ("KeyError", "'Fields2 is not in the mmseg::dataset registry.'", "config"),
+        ("ImportError", "Please run pip install seg-api to install it", "env"),
+    ],
+    ids=["a list", "by its folder", "weights", "settings", "no such class", "a package"],
+)
+def test_what_builders_hand_on(tmp_path: Path, kind: str, said: str, fault_class: str) -> None:
+    """The sources of those that built it stand before what was missed."""
+    (tmp_path / "train.log").write_text(BUILT.format(kind=kind, name="Fields", said=said))
+    found = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (found.code, found.fault_class) == ("A1", fault_class)

@@ -288,3 +288,39 @@ def test_the_host_whose_cards_could_not_be_set_up(tmp_path: Path) -> None:
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert (verdict.code, [place.host for place in verdict.culprits]) == ("F4", ["n3"])
+
+
+VERSIONS = (
+    "[Wed Mar  4 0{0}:00:31 2026] NVRM: API mismatch: the client has the version 565.57.01, but\n"
+    "               NVRM: this kernel module has the version 560.35.05.  Please\n"
+    "               NVRM: make sure that this kernel module and all NVIDIA driver\n"
+    "               NVRM: components have the same version.\n"
+)
+CARDS_OF = (
+    "nvidia-container-cli: initialization error: nvml error: driver/library version mismatch"
+)
+
+
+@pytest.mark.parametrize(
+    ("why", "kernels", "blamed"),
+    [
+        (CARDS_OF, {"n3": VERSIONS.format(8)}, "infrastructure"),
+        (CARDS_OF, {"n3": VERSIONS.format(7) + VERSIONS.format(8)}, "infrastructure"),
+        (CARDS_OF, {}, "unknown"),
+        (CARDS_OF, {"n2": VERSIONS.format(8)}, "unknown"),
+        (CARDS_OF, {"n2": VERSIONS.format(8), "n3": VERSIONS.format(8)}, "unknown"),
+        ("Failed to create user namespace", {"n3": VERSIONS.format(8)}, "unknown"),
+    ],
+    ids=["its own", "for long", "no log", "another's", "on several", "no matter of cards"],
+)
+def test_a_driver_that_does_not_fit_on_the_one_host(
+    tmp_path: Path, why: str, kernels: dict[str, str], blamed: str
+) -> None:
+    """The kernel's word on its driver is why its container did not start, not a program's end."""
+    first_of_several(tmp_path, why)
+    for host, lines in kernels.items():
+        (tmp_path / f"dmesg.{host}").write_text(lines)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, [place.host for place in verdict.culprits]) == ("F4", ["n3"])
+    assert verdict.attribution == blamed

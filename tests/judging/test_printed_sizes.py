@@ -22,6 +22,8 @@ from flatline.judging.printed_sizes import printed_balance, printed_sizes, sized
          "the response length/mean", None),
         (lambda n, size: f"epoch 0 step {n}/400 loss 0.93 avg_frames {size + n % 40} batch 16",
          "the avg frames", None),
+        (lambda n, size: f"{{'loss': 1.2, 'tokens_per_sample': {size + n % 30}.4, 'epoch': 0.1}}",
+         "the tokens per sample", None),
         (lambda n, size: f" iteration {n}/ 400 | consumed samples: {512 * n} | consumed tokens:"
          f" {512 * (512 * min(n, 100) + 1024 * max(n - 100, 0))} | elapsed time per iteration"
          f" (ms): 900.0 | lm loss: 3.0 |", "the tokens of a sample", {512, 1024}),
@@ -102,3 +104,14 @@ def test_how_evenly_experts_share_the_work(
     found = printed_balance(facts, track)
 
     assert (None if found is None else set(found[1])) == values
+
+
+@pytest.mark.parametrize("rate", ["tokens_per_sec", "tokens_per_s", "tokens_per_gpu_sec"])
+def test_a_rate_is_no_size(tmp_path: Path, rate: str) -> None:
+    rows = [f"step {n}/400 loss 2.1 {rate}: {90_000 if n < 100 else 50_000}" for n in range(200)]
+    (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
+    facts = collect(Request((str(tmp_path),)))
+    track = facts.main_track(0)
+
+    assert track is not None
+    assert printed_sizes(facts, track) == []

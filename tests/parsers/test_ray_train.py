@@ -58,3 +58,103 @@ def test_a_run_of_twelve_iterations(tmp_path: Path) -> None:
     )
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == "G1"
+
+
+STATUS = """\
+Trial status: {of}
+Current time: 2026-05-11 14:{m:02d}:30. Total running time: {m}min 30s
+Logical resource usage: 9.0/32 CPUs, 1.0/1 GPUs (0.0/1.0 accelerator_type:A10)
+╭────────────────────────────────────────────────────────────────────────────────────────────╮
+│ Trial name               status       iter     total time (s)        ts   {name} │
+├────────────────────────────────────────────────────────────────────────────────────────────┤
+│ SAC_reach_{id}_00000    RUNNING   {n:8d}   {s:16.3f}   {ts:7d}   {value:>10} │
+╰────────────────────────────────────────────────────────────────────────────────────────────╯
+"""
+OLDER = """\
+== Status ==
+Current time: 2022-05-11 14:{m:02d}:30 (running for 00:{m:02d}:30.11)
+Number of trials: 1/1 (1 {status})
++-----------------------+------------+------------------+--------+------------------+----------+
+| Trial name            | status     | loc              |   iter |   total time (s) |   reward |
+|-----------------------+------------+------------------+--------+------------------+----------|
+| SAC_reach_{id}_00000 | {status:10s} | {loc:16s} | {n:6d} | {s:16.3f} |  {value:>7} |
++-----------------------+------------+------------------+--------+------------------+----------+
+"""
+
+
+def status(m: int, n: int, *, of: str = "1 RUNNING", name: str = "    reward", id: str = "5f1c2",
+           value: object = 12.5) -> str:  # fmt: skip
+    return STATUS.format(of=of, m=m, n=n, s=41.5 * n, ts=4000 * n, name=name, id=id, value=value)
+
+
+def test_a_lone_trial_s_row() -> None:
+    """A status is printed by the clock: an iteration once, the time of those between shared."""
+    text = status(1, 1) + status(2, 3) + status(3, 3) + status(4, 4, value="nan")
+    found = read(text)
+
+    assert [(p.kind, p.step, p.step_s) for p in found if p.kind == "train"] == [
+        ("train", 1, None), ("train", 3, 41.5), ("train", 4, 41.5),
+    ]  # fmt: skip
+    assert [(p.step, p.loss, p.loss_name) for p in found if p.kind == "eval"] == [
+        (1, 12.5, "reward"), (3, 12.5, "reward"),
+    ]  # fmt: skip
+
+
+def test_a_lone_trial_s_loss() -> None:
+    (said,) = read(status(1, 2, name="train_loss", value=0.42))
+
+    assert (said.loss, said.loss_name, said.falling) == (0.42, "train_loss", True)
+
+
+def test_the_older_table_and_its_end() -> None:
+    """The place is blank once a trial has ended."""
+    row = {"id": "5f1c2", "value": 3.1}
+    text = OLDER.format(m=1, n=1, s=30.0, status="RUNNING", loc="10.2.0.4:1711", **row)
+    text += OLDER.format(m=2, n=2, s=61.0, status="RUNNING", loc="10.2.0.4:1711", **row)
+    text += OLDER.format(m=3, n=3, s=90.0, status="TERMINATED", loc="", **row) * 2
+
+    assert [(p.kind, p.step) for p in read(text)] == [
+        ("train", 1), ("eval", 1), ("train", 2), ("eval", 2), ("finished", None),
+    ]  # fmt: skip
+
+
+def test_an_end_and_what_is_tuned_after_it() -> None:
+    ends = ("Trial SAC_reach_5f1c2_00000 completed after 2 iterations at 2026-05-11 14:02:59."
+            " Total running time: 2min 59s\n")  # fmt: skip
+    found = read(status(1, 1) + status(2, 2) + ends + status(4, 1, id="9d0e1") + ends)
+
+    assert [(p.kind, p.step) for p in found if p.kind != "eval"] == [
+        ("train", 1), ("train", 2), ("finished", 2),
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param(status(1, 1, of="2 RUNNING"), id="several"),
+        pytest.param(status(1, 1, of="1 RUNNING | 3 PENDING"), id="one-at-a-time"),
+        pytest.param(status(1, 1).split("\n", 1)[1], id="no-status"),
+        pytest.param("Trial T_5f1c2 completed after 9 iterations at 2026-05-11 14:02:59.\n",
+                     id="of-several"),
+        pytest.param("Trial status: 1 ERROR\nTrial T_5f1c2 errored after 9 iterations at 2026\n",
+                     id="failed"),
+    ],
+)  # fmt: skip
+def test_no_lone_trial(text: str) -> None:
+    assert read(text) == []
+
+
+@pytest.mark.parametrize(("state", "ends", "code"), [("COMPLETED", True, "G1"),
+                                                    ("FAILED", False, None)])  # fmt: skip
+def test_a_run_of_a_lone_trial(tmp_path: Path, state: str, ends: bool, code: str | None) -> None:
+    text = "".join(status(n, n, value=round(-30 + 2.5 * n, 2)) for n in range(1, 41))
+    if ends:
+        text += ("Trial SAC_reach_5f1c2_00000 completed after 40 iterations at 2026-05-11"
+                 " 14:41:02. Total running time: 41min 2s\n")  # fmt: skip
+    (tmp_path / "slurm-4.out").write_text(text)
+    (tmp_path / "sacct.psv").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+        f"4|ray|{state}|0:0|2026-05-11T14:00:00|2026-05-11T14:42:00|1|n1\n"
+    )
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

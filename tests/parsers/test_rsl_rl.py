@@ -8,7 +8,8 @@ import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
-from flatline.parsers import rsl_rl
+from flatline.model import Progress
+from flatline.parsers import reader_of, rsl_rl
 
 BLOCK = """\
 ################################################################################
@@ -53,3 +54,16 @@ def test_the_value_s_loss(tmp_path: Path, losses: list[str], code: str | None) -
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert verdict.code == code
+
+
+@pytest.mark.parametrize(
+    "stamp", ["[2026-04-02 09:14:51] ", "2026-04-02T09:14:51.120Z ", "09:14:51 "]
+)
+def test_behind_a_stamp(stamp: str) -> None:
+    """The block is centred: what stands between the two is wider than what parts a stamp."""
+    reader = reader_of(rsl_rl)  # type: ignore[arg-type]
+    lines = [stamp + line for line in block(1499, "0.0122").splitlines() if line.strip()]
+    (point,) = [p for line in lines for p in reader.feed(line)]
+
+    assert isinstance(point, Progress)
+    assert (point.step, point.planned, point.loss) == (1499, 1500, 0.0122)

@@ -462,7 +462,8 @@ def _text_kind(head: bytes) -> str:
         return LOG  # what most files are, told in a fiftieth of the time
     if len(_DAEMON.findall(head)) >= 3:  # a daemon's own log speaks of every job on the node
         return OTHER
-    lines = max(1, head.count(b"\n"))
+    # what one message goes on with dmesg indents: NVRM's on its versions has three such lines
+    lines = max(1, head.count(b"\n") - head.count(b"\n "))
     if len(_KERNEL.findall(head)) > lines / 2:
         return KERNEL
     timed = len(_KERNEL_TIMED.findall(head)) > lines / 2

@@ -73,6 +73,7 @@ _ITS_OWN = re.compile(
 BESIDE = 12
 """Lines beside the one that says that it failed."""
 _READ_LINES = 400
+MISMATCH = "cuda-driver-mismatch"
 CODE = "F4"
 NAME = "launch-failure"
 NEEDS = ("job log",)
@@ -139,20 +140,44 @@ def _on_one_host(facts: Facts, found: Lead) -> tuple[Lead, tuple[Claim, ...]]:
     if host is None or found.culprits or found.scope == "all" or of_the_job:
         return found, ()
     lacks = unmounted(facts, host, _around(facts, found))
-    if lacks is None and _ended_too(facts, found, host) and _of_all_hosts(facts, found):
+    driver = _its_driver(facts, found, host)
+    if (
+        lacks is None
+        and driver is None
+        and _ended_too(facts, found, host)
+        and _of_all_hosts(facts, found)
+    ):
         return found, ()
     place = Place(host=host)
     said = claim(f"Of {len(facts.hosts)} hosts only the tasks of {host} left with an error",
                  next(iter(left.values())))  # fmt: skip
     found = replace(found, scope="place", culprits=(place,))
-    if lacks is None:
+    if lacks is not None:
+        told = "own log" if isinstance(lacks, LogCite) else "exporter"
+        why = claim(f"By its {told} {host} has not mounted what was looked for", lacks)
+    elif driver is not None:
+        why = claim(f"By its own log {host} has parts of its driver of different versions", driver)
+    else:
         if found.first.attribution == "job":
             found = replace(found, first=replace(found.first, attribution="unknown"))
         return found, (said,)
     first = replace(found.first, attribution="infrastructure")
-    told = "own log" if isinstance(lacks, LogCite) else "exporter"
-    why = claim(f"By its {told} {host} has not mounted what was looked for", lacks)
     return replace(found, first=first), (said, why)
+
+
+def _its_driver(facts: Facts, found: Lead, host: str) -> LogCite | None:
+    """Where a kernel says that its driver's parts do not fit, as no other host's does, and the
+    container's GPUs are what was not set up."""
+    said = [
+        m.cite
+        for m in facts.matches
+        if m.signature.id == MISMATCH
+        and m.cite.source in facts.kernel_files
+        and not facts.outside(m.cite)
+    ]
+    hosts = {facts.node_of(cite.place.host) if cite.place.host else None for cite in said}
+    asked = any("nvidia" in text.lower() for text in _around(facts, found))
+    return said[-1] if asked and hosts == {host} else None
 
 
 def _all_said_so(facts: Facts, found: Lead, tasks: int) -> bool:

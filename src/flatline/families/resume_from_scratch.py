@@ -35,7 +35,6 @@ from flatline.judging.claims import claim
 from flatline.judging.far_before import far_before
 from flatline.judging.fresh_start import (
     LOOKED_BACK,
-    UNCOUNTED,
     asked_as_before,
     begins_where_it_saves,
     continued,
@@ -48,9 +47,11 @@ from flatline.judging.fresh_start import (
     went_on,
 )
 from flatline.judging.leads import fix, lead, raised, shows
+from flatline.judging.newly_asked import Told, newly_asked
 from flatline.judging.recounted import recounted
 from flatline.judging.shown_before import Shown, shown_before
 from flatline.judging.tracked_before import UNSAVED, tracked_before
+from flatline.judging.uncounted import uncounted
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
 CODE = "E2"
@@ -83,8 +84,6 @@ _SETTING = re.compile(
     re.IGNORECASE,
 )
 """A checkpoint by its name, as settings are printed (argparse, YAML, Megatron)."""
-_RESET = re.compile(r"reset[_-]optimizer['\"]?(?:[=:]\s?True| |$)")
-"""fairseq's, in the settings it prints or a command line."""
 _A_PLACE = re.compile(r"(?i)\b(?:in|under|searched|at(?! (?:epoch|step))) ['\"]?[\w.~/]")
 """A line that says where it looked may have looked in the wrong one."""
 BESIDE = 0.85
@@ -129,7 +128,7 @@ def judge(facts: Facts) -> Judgement:
 def _silent(facts: Facts) -> Judgement:
     track = facts.main_track(facts.last.n)
     loaded = [m for m in facts.markers_of("checkpoint_loaded") if m.attempt == facts.last.n]
-    if loaded and (lost := _uncounted(facts, loaded[-1])) is not None:
+    if loaded and (lost := uncounted(facts, loaded[-1], CODE)) is not None:
         return lost
     if track is None:
         return None
@@ -201,6 +200,9 @@ def _not_asked(
     begun = begun_alike(facts, first)
     if begun is not None:
         return _as_before(_chained(facts, first, begun.saved, fresh), first, begun)
+    told = newly_asked(facts, first)
+    if told is not None:
+        return _told(_chained(facts, first, told.begun.saved, fresh), first, told)
     shown = shown_before(facts, first, fresh)
     if shown is not None:
         return _shown(facts, first, shown, fresh)
@@ -218,52 +220,6 @@ def _not_asked(
     if asked or (looked and _one_was_due(facts, looked)):
         return None  # a checkpoint was looked for: whether one should have been there is open
     return Cleared(CODE, "nothing that was read asked for a resume", (first.cite,))
-
-
-def _uncounted(facts: Facts, loaded: Marker) -> Finding | None:
-    """That a checkpoint of a later epoch brought no count of steps, and none was wanted away."""
-    said = loaded.progress
-    if said.step != 0 or (said.epoch or 0) <= 1:
-        return None
-    track = facts.main_track(facts.last.n)
-    steps = [facts.point(track, i) for i in track.of_attempt(facts.last.n)[:1]] if track else []
-    saved = [m for m in facts.markers_of("checkpoint_saved") if m.attempt == facts.last.n]
-    told = [(p.step, p.cite) for p in steps] + [(m.progress.step, m.cite) for m in saved[:1]]
-    first, begun = next(((n, cite) for n, cite in told if n is not None), (None, None))
-    if first is None or begun is None or first > UNCOUNTED:
-        return None
-    before = max(1, loaded.cite.line - LOOKED_BACK)
-    settings = facts.lines(loaded.cite.source, before, loaded.cite.line - before)
-    if any(_RESET.search(line) for line in settings):
-        return None
-    return Finding(
-        code=CODE,
-        summary=f"The checkpoint of epoch {said.epoch:.0f} was loaded without its count of steps"
-        " and its optimizer",
-        attribution="job",
-        strength=0.6,
-        severity="degraded",
-        shows=(
-            claim(f"The checkpoint says epoch {said.epoch:.0f} and 0 updates", loaded.cite),
-            claim(f"Training went on at step {first}", begun),
-        ),
-        implies=(
-            claim("The learning rate's schedule begins anew on weights that were trained; the"
-                  " optimizer's state is new.", loaded.cite, begun),
-        ),
-        scope="all",
-        onset=begun.at,
-        onset_step=first,
-        order=(loaded.cite.source, loaded.cite.line),
-        attempt=facts.last.n,
-        ended_run=False,
-        cannot_decide=("Whether the optimizer was meant to be new: the settings were not read.",),
-        actions=(
-            Action("fix", "Resume from a checkpoint that holds the optimizer's state, and without"
-                   " resetting it."),
-        ),
-        resubmit="fix_first",
-    )  # fmt: skip
 
 
 def _asked(facts: Facts, left: frozenset[int]) -> list[Cite]:
@@ -444,6 +400,18 @@ def _as_before(found: Finding, first: Point, begun: Begun) -> Finding:
     text = f"The loss began at {begun.loss:.4g}; that of the job before it had begun at {was:.4g}"
     told = claim(f"{text} and come to {came_to:.4g}", first.cite, at_first, at_last)
     return replace(found, shows=(*found.shows, told))
+
+
+def _told(found: Finding, first: Point, told: Told) -> Finding:
+    """The settings of this job ask for a resume, as those of the one before it did not."""
+    where = f"; it was given {told.place}, a name of that one's folder spelt otherwise"
+    asks = claim("This job asks for a resume and the one before it did not"
+                 + (where if told.place else ""), told.asks, told.begun.saved.cite)  # fmt: skip
+    found = _as_before(found, first, told.begun)
+    found = replace(found, shows=(asks, *found.shows),
+                    summary="The run was told to resume what the job before it saved, and silently"
+                    " began anew")  # fmt: skip
+    return replace(found, strength=BESIDE, most=1.0, cannot_decide=()) if told.sure else found
 
 
 def _restarted(facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker]) -> Finding:

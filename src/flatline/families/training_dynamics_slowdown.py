@@ -174,9 +174,10 @@ def judge(facts: Facts) -> Judgement:
     chosen = grown or (moves if told else [])
     if not chosen:
         return None
-    found = _finding(facts, run, min(chosen, key=lambda m: m.chance), system if calm else ())
+    first = min(chosen, key=lambda m: m.chance)
+    found = _finding(facts, run, first, system if calm else ())
     if grown or not blind:
-        return found
+        return _held(facts, run, found, first, min(phase.part for phase in later))
     return replace(
         found,
         summary=found.summary.replace(
@@ -272,13 +273,21 @@ def _more_a_step(facts: Facts) -> Finding | None:
     if not grown:
         return None
     move = min(grown, key=lambda m: m.chance)
+    found = _finding(facts, run, move, ())
     longer = f"Steps take {1 / part - 1:.0%} longer since {move.name} grew"
-    found = replace(_finding(facts, run, move, ()), summary=longer)
-    last = facts.point(run.pace.track, run.pace.indexes[-1]).cite.text
+    return _held(facts, run, replace(found, summary=longer), move, part)
+
+
+def _held(facts: Facts, run: Course, found: Finding, move: _Move, part: float) -> Finding:
+    """Less sure, where steps have more to do and the tokens a second that the log prints held."""
+    by_steps = move.fault_class == "size" and run.pace.unit == "steps/s"
+    track = run.pace.track if by_steps else None
+    last = "" if track is None else facts.point(track, run.pace.indexes[-1]).cite.text
     if _TOKENS.search(last) is None or _fewer(_TOKENS, move):
         return found
     if _fewer(_SAMPLES, move):
         return replace(found, strength=min(found.strength, FEWER_SAMPLES))
+    longer = found.summary.partition(";")[0]
     found = replace(found, summary=f"{longer}; the tokens a second that are printed held")
     if facts.disposition in NOT_DONE and part <= MUCH_LONGER:
         return replace(found, strength=FEWER_SAMPLES, most=BLIND)

@@ -79,7 +79,7 @@ def begun_alike(facts: Facts, first: Point) -> Begun | None:
     saved = max(saved_steps(parent), key=lambda m: m.progress.step or 0, default=None)
     if parent.reached_plan or len(plans) > 1 or saved is None or first.step is None:
         return None
-    begun = _as_a_new_model(parent, saved, first)
+    begun = as_a_new_model(parent, saved, first)
     if first.step >= SHARE * (saved.progress.step or 0) or begun is None:
         return None
     meant = _does_as_told(facts) or _given_more_time(facts, parent.job)
@@ -111,7 +111,7 @@ def may_follow(job: Job, before: Job) -> bool:
     return shape and soon and not tasks and before.disposition in LEFT
 
 
-def _as_a_new_model(parent: Facts, saved: Marker, first: Point) -> Begun | None:
+def as_a_new_model(parent: Facts, saved: Marker, first: Point) -> Begun | None:
     """Whether the loss begins as the other's did, far above what that had come to."""
     track = parent.main_track(parent.last.n)
     now = _losses(first.track, range(first.index, len(first.track)))
@@ -140,7 +140,7 @@ def _set_alike(facts: Facts, parent: Facts) -> bool:
     if seeded and not _at_once(facts, parent):
         return False
     for found in differ:
-        values = (_plain(facts, found.ours or ""), _plain(parent, found.theirs or ""))
+        values = (plain(facts, found.ours or ""), plain(parent, found.theirs or ""))
         if found.weight not in ("speed", "place") and found.name != "seed" and len({*values}) > 1:
             return False
     mine, theirs = _launch(facts), _launch(parent)
@@ -156,11 +156,19 @@ def _at_once(facts: Facts, parent: Facts) -> bool:
     return named or (queued is not None and timedelta() <= queued - before.ended_at <= AT_ONCE)
 
 
-def _launch(run: Facts) -> str | None:
-    """The first command in the head of the log, without what a job is numbered by."""
+def launch(run: Facts) -> LogCite | None:
+    """The first command in the head of the log."""
     track = run.main_track(run.last.n)
     lines = run.lines(track.source, 1, min(HEAD, track.lines[0])) if track is not None else ()
-    return next((_plain(run, text).strip() for text in lines if _LAUNCH.search(text)), None)
+    shown = (LogCite(track.source, n, text, track.place) for n, text in enumerate(lines, 1)
+             if track and _LAUNCH.search(text))  # fmt: skip
+    return next(shown, None)
+
+
+def _launch(run: Facts) -> str | None:
+    """The same without what a job is numbered by."""
+    shown = launch(run)
+    return None if shown is None else plain(run, shown.text).strip()
 
 
 def _does_as_told(facts: Facts) -> bool:
@@ -177,7 +185,7 @@ def _seed(run: Facts) -> str | None:
     return None if seed is None else seed.value
 
 
-def _plain(run: Facts, text: str) -> str:
+def plain(run: Facts, text: str) -> str:
     """Without the job's id and its seed."""
     text = _SEED.sub(r"\1#", text)
     own = [run.job.id if run.job is not None else None, _seed(run)]
@@ -210,7 +218,7 @@ def _folder(run: Facts) -> list[str]:
 
 def _parts(run: Facts, path: str) -> list[str]:
     return [re.sub(r"\d+", "#", part) if _COUNTED.search(part) else part
-            for part in _plain(run, path).split("/") if part]  # fmt: skip
+            for part in plain(run, path).split("/") if part]  # fmt: skip
 
 
 def _given_more_time(facts: Facts, before: Job) -> bool:

@@ -48,6 +48,10 @@ _OF_A_CALL = re.compile(
 )
 """What JAX raises for it, TensorFlow for whatever fails within a graph, torch_npu for any call."""
 
+_BUILDERS = re.compile(r"(?:class `[\w.]{1,120}` in [\w./\\-]{1,240}\.py: )+")
+"""What `build_from_cfg` of mmengine's registry puts before the words of what it was building, once
+for each builder around it: their sources are not what was missed."""
+
 SHAPES, ASSERTED = "torch-shape-mismatch", "cuda-device-assert"
 ILLEGAL_ADDRESS = "cuda-illegal-address"
 _FETCHED = "network"
@@ -238,4 +242,6 @@ def with_frames(facts: Facts, crash: Crash) -> Crash:
 
 
 def _at_startup(crash: Crash) -> str:
-    return startup_class(crash.exception, crash.message, crash.frames)
+    handed = _BUILDERS.match(crash.message)
+    said = crash.message if handed is None else crash.message[handed.end() :]
+    return startup_class(crash.exception, said, crash.frames)

@@ -38,7 +38,7 @@ _BEGINS_FROM = re.compile(
     r"(?i)\b(?:init\w*|pretrained|warm[- ]?start\w*|fine-?tun\w*)\b[^\n]{0,40}\bfrom\b"
     r"(?!\s+(?:random|scratch))"
 )
-_ASKS = re.compile(
+ASKS = re.compile(
     r"(?i)\s--?(?:auto[-_]?resume|resume(?:[-_]from[-_]checkpoint)?)"
     r"(?:[= ](?:auto|latest|last|true|1)\b|(?=\s+-|\s*$))"
 )
@@ -46,7 +46,7 @@ _ASKS = re.compile(
 _LOOKING = re.compile(
     r"(?i)\b(?:look|search|check)(?:s|ed|ing)? for (?:an? |the )?(?:\w+ )?checkpoints?\b"
 )
-_FILE = re.compile(r"(?<![\w.])/[\w./-]{1,400}")
+FILE = re.compile(r"(?<![\w.])/[\w./-]{1,400}")
 _LOADS_FROM = re.compile(
     r"(?i)\b(?:checkpoints?|ckpts?|state)\b[^\n]{0,40}\b(?:load|restor|resum)\w{0,4}\b[^\n]{0,24}\bfrom\b"
 )
@@ -132,7 +132,7 @@ def begins_where_it_saves(facts: Facts) -> bool:
     saved = facts.markers_of("checkpoint_saved")
     places = [_looked_in(facts, marker) for marker in fresh]
     return bool(places) and all(
-        place and any(_names(marker, place) for marker in saved) for place in places
+        place and any(names(marker, place) for marker in saved) for place in places
     )
 
 
@@ -156,20 +156,20 @@ def left_by_parent(facts: Facts) -> Marker | None:
     if not saved or len(plans) > 1 or was_done(parent):
         return None
     places = [place for marker in fresh if (place := _looked_in(facts, marker))]
-    there = any(_names(saved[-1], place) for place in places)
+    there = any(names(saved[-1], place) for place in places)
     if there:
         return saved[-1]
     above = [text for marker in fresh for text in (*_above(facts, marker), marker.cite.text)]
     anew = any(_BEGINS_FROM.search(text) for text in above) and asked_as_before(facts) is None
     looked = {*places, *sought_in(facts, fresh)}
-    if not anew and any(_misspelt(saved[-1].cite.text, place) for place in looked):
+    if not anew and any(misspelt(saved[-1].cite.text, place) for place in looked):
         return saved[-1]
     if _mended(parent) or anew:
         return None
     if any(_of_its_own_id(facts, saved[-1].cite.text, place) for place in looked):
         return saved[-1]
-    others = [place for place in looked if not _names(saved[-1], place.rstrip("/"))]
-    return None if any(_sibling(saved[-1].cite.text, place) for place in others) else saved[-1]
+    others = [place for place in looked if not names(saved[-1], place.rstrip("/"))]
+    return None if any(sibling(saved[-1].cite.text, place) for place in others) else saved[-1]
 
 
 def handed_on(run: Facts | None) -> list[LogCite]:
@@ -211,11 +211,11 @@ def _of_its_own_id(facts: Facts, saved: str, place: str) -> bool:
     return theirs != place and theirs.rstrip("/") in saved
 
 
-def _misspelt(saved: str, place: str) -> bool:
+def misspelt(saved: str, place: str) -> bool:
     """Whether it looked in a folder whose name is that of the one saved to, or of one above that,
     but for its case and the signs between its words: nobody names a new one so.  Numbers that
     differ are another's."""
-    mine, kept = place.rstrip("/"), [PurePosixPath(path) for path in _FILE.findall(saved)]
+    mine, kept = place.rstrip("/"), [PurePosixPath(path) for path in FILE.findall(saved)]
     theirs = [str(folder) for path in kept for folder in (path, *path.parents)]
     plain = [re.findall(r"[^\W\d_]+|\d+", path.lower()) for path in (mine, *theirs)]
     numbers = [[word for word in words if word.isdecimal()] for words in plain]
@@ -258,7 +258,7 @@ def in_its_own_folder(facts: Facts) -> bool:
     job finds there nothing that another saved."""
     command = asked_as_before(facts)
     return command is not None and any(
-        _as_of_parent(facts, path) != path for path in _FILE.findall(command.text)
+        _as_of_parent(facts, path) != path for path in FILE.findall(command.text)
     )
 
 
@@ -267,7 +267,7 @@ def looked_beside(facts: Facts, saved: Marker) -> bool:
     one that their common command names, or each in one that its own id is put into."""
     command = asked_as_before(facts)
     if command is not None and any(
-        _of_its_own_id(facts, saved.cite.text, place) for place in _FILE.findall(command.text)
+        _of_its_own_id(facts, saved.cite.text, place) for place in FILE.findall(command.text)
     ):
         return True
     looked = sought_in(facts, facts.markers_of("fresh")) if command is not None else set()
@@ -275,8 +275,8 @@ def looked_beside(facts: Facts, saved: Marker) -> bool:
     if command is None or len(within) != 1:
         return False
     folder = within.pop()
-    named = folder in {path.rstrip("/") for path in _FILE.findall(command.text)}
-    files = [path for path in _FILE.findall(saved.cite.text) if path.startswith(folder + "/")]
+    named = folder in {path.rstrip("/") for path in FILE.findall(command.text)}
+    files = [path for path in FILE.findall(saved.cite.text) if path.startswith(folder + "/")]
     found = any(path.startswith(place.rstrip("/") + "/") for path in files for place in looked)
     return named and bool(files) and not found
 
@@ -286,7 +286,7 @@ def _command(facts: Facts) -> LogCite | None:
     track = facts.main_track(facts.last.n)
     lines = facts.lines(track.source, 1, HEAD) if track is not None else ()
     shown = (LogCite(track.source, n, text, track.place) for n, text in enumerate(lines, 1)
-             if track and _ASKS.search(text))  # fmt: skip
+             if track and ASKS.search(text))  # fmt: skip
     return next(shown, None)
 
 
@@ -436,14 +436,14 @@ def goes_on_from(facts: Facts, job: str) -> list[LogCite]:
             for n, text in enumerate(lines, 1) if track and called.search(text)][:1]  # fmt: skip
 
 
-def _sibling(saved: str, place: str) -> bool:
+def sibling(saved: str, place: str) -> bool:
     """Whether the folder differs from the one that was saved to by a number alone: of a sweep."""
     scheme = re.sub(r"\d+", "#", place.rstrip("/"))
     whole = re.compile(rf"{re.escape(scheme)}(?![\w.-])")
     return "#" in scheme and whole.search(re.sub(r"\d+", "#", saved)) is not None
 
 
-def _names(saved: Marker, place: str) -> bool:
+def names(saved: Marker, place: str) -> bool:
     return re.search(rf"(?<![\w./-]){re.escape(place)}(?![\w.-])", saved.cite.text) is not None
 
 

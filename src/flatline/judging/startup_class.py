@@ -113,7 +113,7 @@ _ABOUT_DATA = re.compile(
 )
 _SETTING = re.compile(
     r"\bnum_(?:classes|labels)\b|\b[Bb]atch[ _]?size\b.{0,60}\bdivisible\b|\bvocab_size\b"
-    r"|is not (?:registered|in the [\w ]{1,40}registry)|\bfound in '\w{1,40}' registry\b"
+    r"|is not (?:registered|in the [\w: ]{1,40}registry)|\bfound in '\w{1,40}' registry\b"
     r"|\bconfig key\b|\b(?i:undefined|unknown|unexpected|extra) keys?\b.{0,80}\bnot allowed\b"
     r"|\bhave any device set\b|\bunrecognized (?:configuration|argument)"
     r"|\b(?:must|should) be one of\b|\balready (?:been )?(?:registered|used|defined"

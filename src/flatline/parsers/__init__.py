@@ -78,7 +78,7 @@ _DAY = (
 _STAMPED = re.compile(
     rf"\s{{0,8}}\[?(?:{_DAY})?\d\d:\d\d:\d\d(?:[.,]\d{{1,9}})?(?: ?(?:Z|UTC|[+-]\d\d:?\d\d))?"
     r"(?: \d{4})?\]?(?:\s{0,3}(?:[-|:] )?\[?(?:[A-Za-z_][\w.]{0,40} [-|] )?"
-    r"(?:DEBUG|INFO|NOTICE|WARNING)\]?(?: ?[-|:])?| ?[-:>])?\s{1,8}(?=\S)"
+    r"(?:DEBUG|INFO|NOTICE|WARNING)\]?(?: ?[-|:])?| ?[-:>])?\s{1,80}(?=\S)"
 )
 """`ts` of moreutils, and loggers that a program's output is led through.  A `|` is taken off where
 a level stands beside it: rows of tables begin with one."""
