@@ -53,3 +53,18 @@ def test_saves_behind_every_line_of_steps(tmp_path: Path, text: str, code: str |
     verdict = diagnose(collect(Request((str(tmp_path),))))
 
     assert (verdict.code == "D2") is (code == "D2")
+
+
+@pytest.mark.parametrize(("save_s", "code"), [(70, "D2"), (3, None)])
+def test_in_a_zone_that_other_lines_tell(tmp_path: Path, save_s: float, code: str | None) -> None:
+    """The record's times are local, and an hour away."""
+    (tmp_path / "train.log").write_text(log(save_s, files_s=1).replace(ENDED, ""))
+    second = 30 * (60 + save_s)
+    began, ended = BEGAN + timedelta(hours=1), BEGAN + timedelta(hours=1, seconds=second)
+    (tmp_path / "sacct.psv").write_text(
+        "JobID|State|ExitCode|Start|End|NNodes|NodeList\n"
+        f"7|TIMEOUT|0:0|{began:%Y-%m-%dT%H:%M:%S}|{ended:%Y-%m-%dT%H:%M:%S}|1|n1\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code == "D2") is (code == "D2")

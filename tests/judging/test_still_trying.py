@@ -63,6 +63,26 @@ def test_the_host_that_goes_on_trying(tmp_path: Path, state: str, why: str) -> N
     assert verdict.confidence < 0.8
 
 
+GAI = (
+    "[W socket.cpp:759] [c10d] The IPv{v} network addresses of (n1, 29533) cannot be retrieved"
+    " (gai error: -3 - Temporary failure in name resolution)."
+)
+
+
+@pytest.mark.parametrize(("v", "code"), [(4, "C1"), (6, None)])
+def test_a_name_that_is_never_resolved(tmp_path: Path, v: int, code: str | None) -> None:
+    """That it has no address of the one family is harmless."""
+    tried(tmp_path)
+    log = (tmp_path / "n4.out").read_text().splitlines()
+    (tmp_path / "n4.out").write_text(
+        "".join(f"{GAI.format(v=v) if 'socket.cpp' in line else line}\n" for line in log)
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert verdict.code == code
+    assert [place.host for place in verdict.culprits] == (["n4"] if code else [])
+
+
 def test_all_hosts_but_the_first(tmp_path: Path) -> None:
     verdict = tried(tmp_path, hosts=("n2", "n3", "n4"))
 

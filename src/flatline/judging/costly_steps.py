@@ -186,10 +186,12 @@ def _by_its_lines(facts: Facts) -> Stated | None:
         count = min(until - cite.line, MOST_FILES) - 1
         named = [text for text in facts.lines(cite.source, cite.line + 1, max(count, 0))
                  if folder and (folder[0] + "/" in text or _THEN in text)]  # fmt: skip
-        stamps = [stamp for text in named if (stamp := clock.either(text, text)) is not None]
-        if cite.source == track.source and stamps:
-            ended = stamps[-1].at.timestamp()
-            took.append(ended - _moment(cite))
+        # by one clock: where lines state no zone that of the run may have been found since
+        stamps = [stamp for text in (cite.text, *named)
+                  if (stamp := clock.either(text, text)) is not None]  # fmt: skip
+        if cite.source == track.source and len(stamps) > 1:
+            took.append((stamps[-1].at - stamps[0].at).total_seconds())
+            ended = _moment(cite) + took[-1]
     if len(took) < LINES or len(took) < STATED_HELD * len(begun):
         return None
     wall = ended - _moment(begun[0])

@@ -50,9 +50,10 @@ _CONNECTS = re.compile(
 _NO_WAY = re.compile(r"(?i)errno: (?:101|110|111|113)\b|no route to host|connection refused"
                      r"|network is unreachable|timed out|retrying \(try=\d"
                      r"|master not ready|wait to retry|not ready endpoints"
-                     r"|still waiting for response")  # fmt: skip
-"""Unreachable, timed out, refused, no route (Linux, errno.h); not an address family that is
-closed."""
+                     r"|still waiting for response"
+                     r"|IPv4 network addresses of .{1,300}gai error")  # fmt: skip
+"""Unreachable, timed out, refused, no route (Linux, errno.h), a name that is not resolved; not an
+address family that is closed."""
 
 
 @dataclass(frozen=True, slots=True)
