@@ -323,3 +323,41 @@ def test_timers_of_all_ranks_of_megatron(
 
     assert [place.rank for place in found.culprits] == ranks
     assert (found.code == "D3") == bool(ranks)
+
+
+@pytest.mark.parametrize(
+    ("told", "world", "named"),
+    [("vx1", 6, "ow9"), (None, 6, None), ("vx2", 6, None)],
+    ids=["in the order of the nodes", "no host is known", "in another order"],
+)
+def test_the_host_in_the_order_of_the_nodes(
+    tmp_path: Path, told: str | None, world: int, named: str | None
+) -> None:
+    """Where the ranks of some host are known, and lie so."""
+    head = tuple(
+        f"{told}:410{rank}:411{rank} [{rank}] NCCL INFO comm 0x55 rank {rank} nranks {world}"
+        f" cudaDev {rank} nvmlDev {rank} busId 1b000 commId 0x8f3d2c11 - Init COMPLETE"
+        for rank in (0, 1) if told
+    )  # fmt: skip
+    found = of_hosts(tmp_path, head, old, SPLIT)
+
+    assert (found.code == "D3") is (named is not None)
+    assert {place.host for place in found.culprits} == ({named} if named else set())
+
+
+def test_unlabelled_lines_are_no_rank(tmp_path: Path) -> None:
+    """Several ranks' may be among them: what waits least of these is nobody."""
+    rows = []
+    for step in range(STEPS):
+        for rank, (work, wait) in enumerate(times(lambda r, s: 0.5, step, 8, 5)):
+            label = f"[rank {rank}] " if rank > 3 else ""
+            said = 0.01 if rank == step % 4 else wait
+            rows.append(f"{label}step {step} loss {8 - step * 0.1:.3f} fwd+bwd {1e3 * work:.0f} ms"
+                        f" allreduce wait {1e3 * said:.0f} ms step 900 ms")  # fmt: skip
+    (tmp_path / "n1.log").write_text("\n".join(rows) + "\n")
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|State|ExitCode|Start|End|NNodes|NodeList\n"
+        "9|RUNNING|0:0|2026-03-01T08:00:00|Unknown|2|n[1-2]\n"
+    )
+
+    assert verdict(tmp_path).code != "D3"

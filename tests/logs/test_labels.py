@@ -335,3 +335,25 @@ def test_what_is_quoted_below_a_heading() -> None:
     assert Labels.learn(lines).split(lines[4]).text == "step 2"
     mixed = [*lines, "step 9", "step 10"]
     assert Labels.learn(mixed).split(lines[4]).text == "> step 2"
+
+
+@pytest.mark.parametrize(
+    ("line", "rank", "text"),
+    [
+        ("Wed May  7 06:21:20 2025[1,3]<stdout>:Epoch 1/40", 3, "Epoch 1/40"),
+        ("Mon Nov 30 06:21:20 2026[2]<stderr>:loss 2.5", 2, "loss 2.5"),
+        ("Wed May  7 06:21:20 2025 Epoch 1/40", None, "Wed May  7 06:21:20 2025 Epoch 1/40"),
+        ("Wed May  7 06:21:20 2025[1,3] said", None, "Wed May  7 06:21:20 2025[1,3] said"),
+    ],
+)
+def test_mpi_stamps_stand_right_before_its_label(line: str, rank: int | None, text: str) -> None:
+    """`mpirun --timestamp-output`, `horovodrun -prefix-timestamp`."""
+    assert said(Labels.learn([line] * 30), line) == (rank, None, None, text)
+
+
+@pytest.mark.parametrize(("line", "rank"), [("[rank  9] step 4", 9), ("[rank 14] step 4", 14),
+                                            ("[rank      9] step 4", None)])  # fmt: skip
+def test_a_rank_that_is_padded(line: str, rank: int | None) -> None:
+    """To the width of the highest one."""
+    stamped = f"2025-09-02 09:33:22 {line}"
+    assert said(Labels.learn([stamped] * 30), stamped)[0] == rank

@@ -218,7 +218,7 @@ def _of_a_host(facts: Facts, rows: Rows, step_s: float) -> tuple[Place, ...]:
     by far and at a cost."""
     on: dict[str, list[Place]] = {}
     for rank in rows[0]:
-        on.setdefault(facts.on_host(rank).host or "", []).append(rank)
+        on.setdefault(_placed_in_order(facts, rank, len(rows[0])).host or "", []).append(rank)
     for host, late in on.items():
         others = [rank for rank in rows[0] if rank not in late]
         if not host or len(late) < 2 or len(late) > len(others):
@@ -233,6 +233,18 @@ def _of_a_host(facts: Facts, rows: Rows, step_s: float) -> tuple[Place, ...]:
         ):  # fmt: skip
             return tuple(sorted(late, key=lambda rank: (rank.rank or 0, str(rank))))
     return ()
+
+
+def _placed_in_order(facts: Facts, place: Place, world: int) -> Place:
+    """With the host that is known, or the one that has it in the order of the job's nodes, as many
+    ranks on each, where those of some host are known and all that are known lie so."""
+    known, nodes = facts.on_host(place), facts.job.nodes if facts.job is not None else ()
+    if known.host is not None or place.rank is None or not nodes or world % len(nodes):
+        return known
+    each = world // len(nodes)
+    told = [(rank, facts.on_host(Place(rank=rank)).host) for rank in range(world)]
+    agree = [host == nodes[rank // each] for rank, host in told if host is not None]
+    return replace(place, host=nodes[place.rank // each]) if agree and all(agree) else known
 
 
 def _own(rows: Rows, ranks: Sequence[Place]) -> float:
@@ -275,7 +287,8 @@ def _slow(
 ) -> Slow:
     others = [other for other in rows[0] if other not in late]
     own, usual = _own(rows, late), _own(rows, others)
-    places = tuple(map(facts.on_host, late))
+    places = tuple(facts.on_host(late[0]) if len(late) == 1 else
+                   _placed_in_order(facts, one, len(rows[0])) for one in late)  # fmt: skip
     if late[0].rank is None and len(rows[0]) == facts.world_size:  # each task is one of the ranks
         places = tuple(replace(place, rank=place.task, task=None) for place in places)
     middle = sorted(rows, key=lambda row: row[late[0]].own_s or 0.0)[len(rows) // 2]

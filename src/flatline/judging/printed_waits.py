@@ -139,9 +139,13 @@ def _tells(facts: Facts, track: Track) -> bool:
 
 
 def _place(facts: Facts, track: Track) -> Place:
-    """Whose steps they are; of a log of which nothing is known but that it names a host, that."""
+    """Whose steps they are; of a log of which nothing is known but that it names a host, that.
+    What bears no label in a log where others bear one may be several ranks'."""
     if track.place:
         return track.place
+    if any(t.source == track.source and (t.place.rank, t.place.task) != (None, None)
+           for t in facts.tracks):  # fmt: skip
+        return NOWHERE
     host = host_of_log(facts, track.source)
     return Place(host=host) if host is not None else NOWHERE
 

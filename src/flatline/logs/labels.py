@@ -49,6 +49,11 @@ _BRACKET = re.compile(
     r"|(?P<bare>\d{1,6})\](?: |$)"  # mpiexec -l, -prepend-rank
     r")"
 )
+_MPI_STAMP = re.compile(
+    r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun) [A-Z][a-z]{2} [ \d]\d \d\d:\d\d:\d\d \d{4}"
+    r"(?=\[(?:\d{1,9},)?\d{1,6}\]<std)"
+)
+"""mpirun --timestamp-output, horovodrun -prefix-timestamp: right before the label."""
 _RAY = re.compile(
     r"\((?P<actor>[A-Za-z_][\w.<>:()+-]{0,80} )?pid=(?P<pid>\d{1,10})"
     r"(?:, ip=(?P<ip>[\w.:-]{1,64}))?\)(?: |$)"
@@ -70,7 +75,7 @@ _SYSLOG = re.compile(
 """Lines of syslog and journalctl, by daemons that run on nodes: a program's own
 `2026-03-02T04:10:58 INFO main:` has the same shape."""
 _OWN = re.compile(
-    r"\[(?:(?:[Rr]ank|RANK)[ :=_-]?(\d{1,6})(?:/\d{1,6})?"
+    r"\[(?:(?:[Rr]ank|RANK)(?:[ :=_-]| {2,4})?(\d{1,6})(?:/\d{1,6})?"
     r"(?:, ?(?!ranks?\b)[A-Za-z]\w{0,30}[ =:]{1,2}[^\[\],]{0,60}\d[^\[\],]{0,40})?"
     r"|PG [^\[\]]{0,120}\(default_pg\) Rank (\d{1,6}))\]"
     r"|\b(?:rank|RANK)=(\d{1,6})(?=[\s,|]|$)"
@@ -291,6 +296,8 @@ class Labels:
     def _strip(self, text: str, found: _Found) -> str:
         for _ in range(NESTED):
             first = text[:1]
+            if first in "MTWFS" and (stamp := _MPI_STAMP.match(text)):
+                text, first = text[stamp.end() :], "["
             if first == "[":
                 rest = self._bracket(text, found)
             elif first == "(":

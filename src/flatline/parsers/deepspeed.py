@@ -21,7 +21,7 @@ from flatline.model import Progress
 FORMAT = "deepspeed"
 FRAMEWORK = "deepspeed"
 TRIGGERS = (
-    r"steps: [0-9]+ loss: ",
+    r"steps?: [0-9]+ loss: ",
     r"\[Rank [0-9]+\] step=[0-9]+, skipped=",
     r"global_step=[0-9]+, +RunningAvgSamplesPerSec=",
     r"\] [0-9]+/[0-9]+, +(RunningAvg)?SamplesPerSec=",
@@ -37,7 +37,7 @@ TRIGGERS = (
 )
 
 _PIPELINE = re.compile(
-    r"\bsteps: ([0-9]{1,12}) loss: *(\S+) iter time \(s\): *([0-9.]+)"
+    r"\bsteps?: ([0-9]{1,12}) loss: *(\S+) iter time \(s\): *([0-9.]+)"
     r"(?: samples/sec: *([0-9.]+))?(?:.{0,80}?\b[Dd]ata(?: load)?[ _]time \(s\): *([0-9.]+))?"
 )
 SEEKING, LOST = 100, 0.5
