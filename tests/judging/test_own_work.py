@@ -12,6 +12,7 @@ import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
+from flatline.judging.printed_waits import waits_least
 from flatline.model import Verdict
 
 Own = Callable[[int, int], float]
@@ -361,3 +362,22 @@ def test_unlabelled_lines_are_no_rank(tmp_path: Path) -> None:
     )
 
     assert verdict(tmp_path).code != "D3"
+
+
+@pytest.mark.parametrize(
+    ("own", "apart"),
+    [(old, True), (lambda rank, step: 0.5, False),
+     (lambda rank, step: 0.9 if rank == step // 40 % 6 else 0.5, False)],
+    ids=["a host's", "alike", "another each time"],
+)  # fmt: skip
+def test_some_ranks_wait_less_than_all_others(tmp_path: Path, own: Own, apart: bool) -> None:
+    """Wherever they run: that keeps a run from being called sound with confidence."""
+    rows = [
+        f"[rank {rank}] step {step} loss {8 - step * 0.1:.3f} iter_time={work + wait:.3f}"
+        f" sync_wait={wait:.3f}"
+        for step in range(STEPS)
+        for rank, (work, wait) in enumerate(times(own, step * 20, 6, 3))
+    ]
+    (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
+
+    assert waits_least(collect(Request((str(tmp_path),)))) is apart

@@ -68,16 +68,20 @@ def waited_beside(facts: Facts) -> Waits | None:
 
 
 def waits_least(facts: Facts) -> bool:
-    """Whether one rank of any number waits less than all others nearly always, by what counts as a
-    slow-down of the steps."""
+    """Whether one rank of any number, or some of them and no more than half, wait less than all
+    others nearly always, by what counts as a slow-down of the steps."""
     tracks, by_step, common = _told(facts)
     if len(tracks) < 2 or len(common) < LEAST_STEPS:
         return False
     waits = {place: median(rows[s][0] for s in common) for place, rows in by_step.items()}
     step_s = median(rows[s][1] for rows in by_step.values() for s in common)
-    least = min(waits, key=waits.__getitem__)
-    usual = median(wait for place, wait in waits.items() if place != least)
-    return usual - waits[least] >= LEAST_PART * step_s and _often(by_step, [least], common)
+    order = sorted(waits, key=waits.__getitem__)
+    return any(
+        median(waits[place] for place in order[count:]) - waits[order[count - 1]]
+        >= LEAST_PART * step_s
+        and _often(by_step, order[:count], common)
+        for count in range(1, len(order) // 2 + 1)
+    )
 
 
 By = Mapping[Place, Mapping[int, tuple[float, float]]]

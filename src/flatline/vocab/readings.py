@@ -58,8 +58,9 @@ class Readings:
         def described(metric: str) -> list[dict[str, str]]:
             return [of for of, _ in self._lately(metric)]
 
+        labels = self.engine.names() if bound and own else {}
         pods = {native: host for one in bound
-                for native, host in of_pods(one, described, own).items()}  # fmt: skip
+                for native, host in of_pods(one, described, labels, own).items()}  # fmt: skip
         answering = self._answering() if bound else ()
         names = names_of([(at, pods.get(name, name)) for at, name in answering], addresses)
         known = indexes(self._numbered(bound))

@@ -89,28 +89,31 @@ def of_containers(
 def of_pods(
     exporter: Exporter,
     series: Callable[[str], Iterable[Mapping[str, str]]],
+    labels_of: Mapping[str, frozenset[str]],
     known: Iterable[str],
 ) -> Mapping[str, str]:
     """
     The hosts of the run, `known` by the names of their pods, behind the names of machines.
 
-    Nothing where a series names one of these hosts itself, or a pod was on several machines or a
+    `labels_of` has the labels of each metric: the series of one that names pods are looked at.
+    Nothing where one of them names such a host itself, or a pod was on several machines or a
     machine had several of them.
     """
     rule, own = exporter.labels.get("host"), {_short(host): host for host in known}
     if rule is None or not own:
         return {}
     found: dict[str, set[str]] = {}
-    for metric in {carrier.metric: None for carrier in exporter.carriers.values()}:
-        for labels in series(metric):
-            native = labels.get(rule.label, "")
-            if _short(native) in own:
-                return {}
-            pods = {own[pod] for label in POD if (pod := _short(labels.get(label, ""))) in own}
-            if native and pods:
-                found.setdefault(native, set()).update(pods)
-        if found:
-            break
+    carried = {carrier.metric: None for carrier in exporter.carriers.values()}
+    metric = next(
+        (one for one in carried if not labels_of.get(one, frozenset()).isdisjoint(POD)), None
+    )
+    for labels in series(metric) if metric is not None else ():
+        native = labels.get(rule.label, "")
+        if _short(native) in own:
+            return {}
+        pods = {own[pod] for label in POD if (pod := _short(labels.get(label, ""))) in own}
+        if native and pods:
+            found.setdefault(native, set()).update(pods)
     told = Counter(pod for pods in found.values() for pod in pods)
     return {native: min(pods) for native, pods in found.items()
             if len(pods) == 1 and told[min(pods)] == 1}  # fmt: skip
