@@ -19,7 +19,7 @@ SET = (
     "Arguments: Namespace(config_file='conf/det_s.py', resume={}, num_gpus=4, num_machines=1,"
     " opts=['OUTPUT_DIR', '{}'])\n"
 )
-OUT, WRONG, OTHER = "/work/det_s/run4", "/work/det-s/run4", "/work/det_s_long"
+OUT, WRONG, OTHER = "/nfs/det_s/run4", "/nfs/det-s/run4", "/nfs/det_s_long"
 COMMAND = "+ torchrun --nproc_per_node=4 fit.py --conf det_s.py {}--out {}\n"
 
 

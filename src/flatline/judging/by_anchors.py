@@ -9,7 +9,7 @@ was spent in front of the first step: compiling, loading.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from itertools import pairwise
 
 from flatline.facts import Facts, Track
@@ -75,10 +75,11 @@ def _times(known: Spent, anchors: Anchors) -> tuple[float, ...]:
     """Each by the last dated line before it, those before the first such by the one behind."""
     times = []
     after = [one for one in anchors if one[0]]
-    for at in range(len(known.by)):
-        before = [one for one in after if one[0] <= at]
-        made, first, last = (before or after)[-1 if before else 0]
-        times.append((last if before else first) + known.by[at] - _until(known, made))
+    ends = [made for made, *_ in after]
+    for at, spent_s in enumerate(known.by):
+        passed = bisect_right(ends, at)
+        made, first, last = after[max(passed - 1, 0)]
+        times.append((last if passed else first) + spent_s - _until(known, made))
     return tuple(times)
 
 

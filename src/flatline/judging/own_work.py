@@ -236,15 +236,24 @@ def _of_a_host(facts: Facts, rows: Rows, step_s: float) -> tuple[Place, ...]:
 
 
 def _placed_in_order(facts: Facts, place: Place, world: int) -> Place:
-    """With the host that is known, or the one that has it in the order of the job's nodes, as many
-    ranks on each, where those of some host are known and all that are known lie so."""
-    known, nodes = facts.on_host(place), facts.job.nodes if facts.job is not None else ()
-    if known.host is not None or place.rank is None or not nodes or world % len(nodes):
+    """With the host that is known, or the one that has it in the order of the job's nodes."""
+    known = facts.on_host(place)
+    laid = facts.memo(f"{world} ranks in order", lambda facts: _in_order(facts, world))
+    if known.host is not None or place.rank is None or place.rank >= len(laid):
         return known
-    each = world // len(nodes)
-    told = [(rank, facts.on_host(Place(rank=rank)).host) for rank in range(world)]
-    agree = [host == nodes[rank // each] for rank, host in told if host is not None]
-    return replace(place, host=nodes[place.rank // each]) if agree and all(agree) else known
+    return replace(place, host=laid[place.rank])
+
+
+def _in_order(facts: Facts, world: int) -> Sequence[str]:
+    """The host of each rank, as many on each of the job's nodes in their order, where those of
+    some host are known and all that are known lie so; nothing elsewhere."""
+    nodes = facts.job.nodes if facts.job is not None else ()
+    if not nodes or world % len(nodes):
+        return ()
+    laid = [nodes[rank // (world // len(nodes))] for rank in range(world)]
+    told = [facts.on_host(Place(rank=rank)).host for rank in range(world)]
+    agree = [host == one for host, one in zip(told, laid, strict=True) if host is not None]
+    return laid if agree and all(agree) else ()
 
 
 def _own(rows: Rows, ranks: Sequence[Place]) -> float:

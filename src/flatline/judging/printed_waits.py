@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from math import isfinite, nan
 from statistics import median
 
@@ -76,12 +77,11 @@ def waits_least(facts: Facts) -> bool:
     waits = {place: median(rows[s][0] for s in common) for place, rows in by_step.items()}
     step_s = median(rows[s][1] for rows in by_step.values() for s in common)
     order = sorted(waits, key=waits.__getitem__)
-    return any(
-        median(waits[place] for place in order[count:]) - waits[order[count - 1]]
-        >= LEAST_PART * step_s
-        and _often(by_step, order[:count], common)
-        for count in range(1, len(order) // 2 + 1)
-    )
+    apart = [waits[b] - waits[a] for a, b in pairwise(order)][: len(order) // 2]
+    count = apart.index(max(apart)) + 1  # where the widest gap lies
+    usual = median(waits[place] for place in order[count:])
+    far = usual - waits[order[count - 1]] >= LEAST_PART * step_s
+    return far and _often(by_step, order[:count], common)
 
 
 By = Mapping[Place, Mapping[int, tuple[float, float]]]
