@@ -495,6 +495,9 @@ def test_a_program_that_only_says_that_it_begins_to_save(
 
     assert (verdict.code if verdict.code == "E2" else None) == code
     assert verdict.confidence < 0.8
+    assert any("began to save step 899, went on" in one.text for one in verdict.shows) is bool(
+        code
+    )
 
 
 def epochs(hour: int, first: int, last: int) -> str:

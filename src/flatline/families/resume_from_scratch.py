@@ -379,12 +379,14 @@ def _chained(facts: Facts, first: Point, saved: Marker, fresh: list[Marker]) -> 
              else "another folder of the same output")  # fmt: skip
     found = _restarted(facts, first, asked, fresh)
     called = f"Job {parent.id}, of the same name," if parent is not None else "The job before it"
+    begun = any(m.cite == saved.cite for m in (facts.parent or facts).tagged("save-begun"))
+    kept = "began to save step {}, went on" if begun else "saved step {}"
     return replace(
         found,
         summary="The job before this one left a checkpoint, and this one silently began anew",
         strength=BESIDE if beside else CHAINED,
         most=1.0 if beside else CHAINED,
-        shows=(claim(f"{called} saved step {saved.progress.step} and was not done"
+        shows=(claim(f"{called} {kept.format(saved.progress.step)} and was not done"
                      + (f", and this one's command, the same, asks to go on; it looked in {where}"
                         if beside else ""), *asked),
                *found.shows[1:]),
