@@ -31,7 +31,7 @@ from flatline.judging.steps import METHOD as COMPARED
 from flatline.logs.labels import Labels, NamePlace, place_of_name
 from flatline.logs.reading import TextFile, clean, open_text
 from flatline.model import Comparison, Gap
-from flatline.parsers import record_formats
+from flatline.parsers import parsed, record_format_of
 from flatline.parsers.flight_recorder import resolve_dump
 from flatline.redact import mask
 from flatline.tracks import BASELINE
@@ -143,10 +143,9 @@ class Target:
         for file in self.found.values():
             if file.kind == SCHEDULER and file.size <= RECORD_BYTES:
                 data = file.path.read_bytes()
-                for record_format in record_formats():
-                    if record_format.recognise(file.path.name, data[:65_536]):
-                        found.update(record_format.parse(data, file.source).addresses)
-                        break
+                form = record_format_of(file.path.name, data)
+                if form is not None:
+                    found.update(parsed(form, data, file.source).addresses)
         return found
 
 
@@ -317,12 +316,12 @@ def _record(item: Evidence, target: Target, _: Mapping[str, Evidence]) -> Result
     source, pointer = item["source"], item["pointer"]
     data = target.data(source)
     name = Path(source.removeprefix(BASELINE)).name
-    for record_format in record_formats():
-        if record_format.recognise(name, data[:65_536]):
-            value = record_format.resolve(data, pointer)
-            value = mask(value) if isinstance(value, str) else value
-            return value == item.get("value"), f"{pointer} is {value!r}"
-    return False, "no scheduler record that is known"
+    form = record_format_of(name, data)
+    if form is None:
+        return False, "no scheduler record that is known"
+    value = form.resolve(data, pointer)
+    value = mask(value) if isinstance(value, str) else value
+    return value == item.get("value"), f"{pointer} is {value!r}"
 
 
 def _dump(item: Evidence, target: Target, _: Mapping[str, Evidence]) -> Result:

@@ -23,6 +23,7 @@ import planted
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.errors import UsageError
+from flatline.parsers import BROKE
 from flatline.render import json as json_page
 from flatline.render import markdown, text
 from flatline.verify import verify
@@ -103,6 +104,8 @@ def holds(target: Path, **asked: Any) -> dict[str, Any] | None:
     except UsageError as fault:
         assert str(fault)  # noqa: PT017
         return None
+    broken = [gap for gap in facts.gaps if BROKE in gap.reason]
+    assert not broken, broken
     facts.strict = True
     verdict = diagnose(facts)
     page = json_page.render(verdict)

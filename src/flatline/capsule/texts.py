@@ -21,7 +21,7 @@ from flatline.collect.masking import masked
 from flatline.errors import FormatError
 from flatline.logs.reading import open_text
 from flatline.model import Records
-from flatline.parsers import record_formats
+from flatline.parsers import parsed, record_format_of
 from flatline.parsers.flight_recorder import masked_dump
 from flatline.redact import MASK, mask, mask_value, unescaped
 
@@ -94,16 +94,16 @@ def masked_record(name: str, data: bytes) -> bytes:
 
     Raises FormatError where it is no record, or where masking would change what it says.
     """
-    for record_format in record_formats():
-        if record_format.recognise(name, data[:65_536]):
-            shown = _rewritten(data, mask, mask_value)
-            bare = _rewritten(data, unescaped, lambda _, text: unescaped(text))
-            before = masked(record_format.parse(bare, name))
-            again = record_format.recognise(name, shown[:65_536])
-            if not again or not _alike(before, masked(record_format.parse(shown, name))):
-                raise FormatError("it could not be masked without changing what it says")
-            return shown
-    raise FormatError("it is no scheduler record that is known")
+    form = record_format_of(name, data)
+    if form is None:
+        raise FormatError("it is no scheduler record that is known")
+    shown = _rewritten(data, mask, mask_value)
+    bare = _rewritten(data, unescaped, lambda _, text: unescaped(text))
+    before = masked(parsed(form, bare, name))
+    again = form.recognise(name, shown[:65_536])
+    if not again or not _alike(before, masked(parsed(form, shown, name))):
+        raise FormatError("it could not be masked without changing what it says")
+    return shown
 
 
 def _rewritten(data: bytes, text: Text, value: Value) -> bytes:

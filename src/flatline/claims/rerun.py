@@ -16,7 +16,7 @@ from flatline.errors import UsageError
 from flatline.logs.clock import Clock
 from flatline.logs.reading import clean, open_text
 from flatline.model import Scalar
-from flatline.parsers import record_formats
+from flatline.parsers import record_format_of
 from flatline.parsers.flight_recorder import resolve_dump
 from flatline.redact import MASK, mask
 from flatline.verify import Check, Runs, asked_over, executed
@@ -144,10 +144,10 @@ class Rerun:
         if item.get("kind") == "dump":
             return _masked(resolve_dump(data, pointer))
         name = Path(str(item["source"])).name
-        for record_format in record_formats():
-            if record_format.recognise(name, data[:65_536]):
-                return _masked(record_format.resolve(data, pointer))
-        raise UsageError("no scheduler record that is known")
+        form = record_format_of(name, data)
+        if form is None:
+            raise UsageError("no scheduler record that is known")
+        return _masked(form.resolve(data, pointer))
 
     def value(self, item: Evidence, at: datetime | None = None) -> float:
         if at is not None:

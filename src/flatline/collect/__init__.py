@@ -59,7 +59,7 @@ from flatline.facts import DUMPS, EVENTS, KERNEL, LOG, METRICS, SCHEDULER, Facts
 from flatline.logs.labels import NamePlace, place_of_name
 from flatline.model import Gap, Job, NodeEvent, Place, Records
 from flatline.model.dumps import Dump
-from flatline.parsers import record_formats
+from flatline.parsers import parsed, record_format_of
 from flatline.parsers.flight_recorder import parse_dump
 from flatline.redact import mask
 from flatline.sources import capsule
@@ -280,13 +280,12 @@ def _records(
 
 
 def _record(name: str, data: bytes, source: str, zone: tzinfo = UTC) -> tuple[Records, bool]:
-    head = data[:65_536]
-    for record_format in record_formats():
-        if record_format.recognise(name, head):
-            assumed = getattr(record_format, "ZONE_ASSUMED", False)
-            parsed = record_format.parse(data, source)
-            return (in_zone(parsed, zone) if assumed else parsed), assumed
-    raise FormatError("it is no scheduler record that is known")
+    form = record_format_of(name, data)
+    if form is None:
+        raise FormatError("it is no scheduler record that is known")
+    assumed = getattr(form, "ZONE_ASSUMED", False)
+    records = parsed(form, data, source)
+    return (in_zone(records, zone) if assumed else records), assumed
 
 
 def _logs(

@@ -18,7 +18,7 @@ from flatline.collect.parent import Other, Span
 from flatline.errors import FlatlineError, FormatError, ManyJobs, SourceError, UsageError
 from flatline.facts import Facts
 from flatline.model import Gap, Job
-from flatline.parsers import record_formats
+from flatline.parsers import parsed, record_format_of
 from flatline.redact import mask
 from flatline.signals import PACE
 from flatline.sources import slurm
@@ -99,12 +99,10 @@ def _accounted(job: Job) -> tuple[Job, ...]:
         return ()
     try:
         told = slurm.fetch_window(began - BACK, began, (job.user,))
-        for record_format in record_formats():
-            if record_format.recognise(told.name, told.data[:65_536]):
-                return record_format.parse(told.data, told.name).jobs
+        form = record_format_of(told.name, told.data)
+        return parsed(form, told.data, told.name).jobs if form is not None else ()
     except (SourceError, FormatError):
         return ()
-    return ()
 
 
 def lay_beside(facts: Facts, chosen: Chosen, other: Other, *, named: bool) -> None:

@@ -25,6 +25,7 @@ from flatline.parsers import (
     headed,
     kubernetes_objects,
     openmmlab_json,
+    record_format_of,
     record_formats,
     trainer_state,
 )
@@ -389,10 +390,9 @@ def _kind(relative: str, head: bytes) -> str:
     name = relative.rpartition("/")[2]
     if recognise_dump(name, head):
         return DUMPS
-    for record_format in record_formats():
-        if record_format.recognise(name, head):
-            spoken = _JOBS_OUTPUT.search(name) or printed_by_a_job(record_format, head)
-            return LOG if spoken else SCHEDULER
+    form = record_format_of(name, head)
+    if form is not None:
+        return LOG if _JOBS_OUTPUT.search(name) or printed_by_a_job(form, head) else SCHEDULER
     if metrics.recognise(name, head):
         return METRICS
     if not is_text(head):

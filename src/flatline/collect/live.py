@@ -10,7 +10,7 @@ from pathlib import Path
 from flatline.errors import FormatError, SourceError, UsageError
 from flatline.facts import LOG, SCHEDULER
 from flatline.model import Gap, Job
-from flatline.parsers import record_formats
+from flatline.parsers import parsed, record_format_of
 from flatline.sources import slurm
 
 JOB_ID = re.compile(r"\d+(_\d+)?(\+\d+)?")
@@ -69,10 +69,8 @@ def _fullest(jobs: Sequence[Job]) -> Job:
 
 
 def _jobs(name: str, data: bytes) -> tuple[Job, ...]:
-    for record_format in record_formats():
-        if record_format.recognise(name, data[:65_536]):
-            try:
-                return record_format.parse(data, name).jobs
-            except FormatError:
-                return ()
-    return ()
+    form = record_format_of(name, data)
+    try:
+        return parsed(form, data, name).jobs if form is not None else ()
+    except FormatError:
+        return ()

@@ -12,6 +12,7 @@ from flatline.collect.attempts import split
 from flatline.collect.blocks import Blocks
 from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
+from flatline.collect.guarded import Breaks, Guarded
 from flatline.collect.handled import SAID, without_handled, without_left_behind
 from flatline.collect.looking_back import LookBack
 from flatline.collect.own_words import in_own_words
@@ -35,7 +36,7 @@ from flatline.logs.streams import key_below, stream_lines
 from flatline.logs.traceback import MESSAGE_CHARS, RawCrash, read_exception, read_traceback
 from flatline.logs.tracetext import CODE, FRAME, HEAD, exception_line
 from flatline.model import Crash, Gap, LogCite, Match, Place, ProcessExit, Progress
-from flatline.parsers import LineReader, Reported, reader_of
+from flatline.parsers import Reported
 from flatline.redact import around, excerpt, mask
 from flatline.tracks import SHOWN
 
@@ -108,7 +109,8 @@ class LogReader:
         self.setting = setting
         self.events = LogEvents(file.source)
         self._steps = self._by_column()
-        self._readers: dict[tuple[str, str], LineReader] = {}
+        self._readers: dict[tuple[str, str], Guarded] = {}
+        self._breaks = Breaks()
         self._streams: dict[str, Stream] = {}
         self._heads: list[tuple[int, str]] = []
         self._exceptions: list[tuple[str, Crash]] = []
@@ -291,7 +293,8 @@ class LogReader:
         key = (labelled.key, line_format.FORMAT)
         reader = self._readers.get(key)
         if reader is None:
-            reader = self._readers[key] = reader_of(line_format)
+            reader = self._readers[key] = Guarded(line_format, self._breaks)
+        self._breaks.line = seen.line
         said = False
         for item in reader.feed(labelled.text):
             said = True
@@ -302,8 +305,7 @@ class LogReader:
                 item.kind != "finished" or self._near.of(labelled, seen.line, labelled.text) == OWN
             ):
                 self._progress(item, seen, key, line_format.FRAMEWORK)
-        below = getattr(reader, "rows", None)
-        for row, item in below(self._lines_below(seen.line, key[0])) if below else ():
+        for row, item in reader.rows(self._lines_below(seen.line, key[0])):
             self._progress(item, row, key, line_format.FRAMEWORK)
         return said
 
@@ -452,18 +454,16 @@ class LogReader:
     def _close(self) -> None:
         events = self.events
         events.lines, events.size = self.file.line_count, self.file.size
-        events.gaps.extend(self.file.gaps)
+        events.gaps.extend((*self.file.gaps, *self._breaks.gaps(self.file.source)))
         for name, count in self._counts.items():
             if count > MATCHES_PER_SIGNATURE:
                 events.gaps.append(
                     Gap(f"every line of {name}", f"{count} lines match; the first "
                         f"{MATCHES_PER_SIGNATURE} are kept", self.file.source)
                 )  # fmt: skip
-        for kind, left in (*self._left.items(), ("table", self._tables.left)):
-            if left:
-                events.gaps.append(
-                    Gap(f"every {kind}", f"{left} or more were left out", self.file.source)
-                )
+        left_out = (*self._left.items(), ("table", self._tables.left))
+        events.gaps += [Gap(f"every {kind}", f"{left} or more were left out", self.file.source)
+                        for kind, left in left_out if left]  # fmt: skip
         first = max(1, events.lines - LAST_LINES)
         for number, raw in reversed([*enumerate(self._near.lines(first, events.lines), first)]):
             text = clean(raw).strip()

@@ -21,6 +21,7 @@ from flatline.collect.forked import forked, most_workers
 from flatline.collect.logs import Setting, read_log
 from flatline.errors import SourceError
 from flatline.model import Signature
+from flatline.parsers import BROKE
 
 FEWEST_FILES = 8
 FEWEST_BYTES = 24 << 20
@@ -66,6 +67,8 @@ def _read(task: Task, book: Catalogue) -> LogEvents | SourceError:
         return read_log(task.path, task.source, book, task.setting)
     except SourceError as fault:
         return fault
+    except Exception as fault:  # noqa: BLE001 - one log that breaks us must not hide the others
+        return SourceError(f"{BROKE}: {type(fault).__name__}: {fault}; please report it")
 
 
 _known: dict[str, Signature] = {}

@@ -23,7 +23,10 @@ from functools import cache
 from types import ModuleType
 from typing import Protocol, cast
 
+from flatline.errors import FormatError
 from flatline.model import NOWHERE, Place, Progress, Records, Scalar
+
+BROKE = "its reader broke"
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,3 +133,20 @@ def line_formats() -> tuple[LineFormat, ...]:
 @cache
 def record_formats() -> tuple[RecordFormat, ...]:
     return tuple(cast(RecordFormat, m) for m in _modules() if hasattr(m, "recognise"))
+
+
+def record_format_of(name: str, data: bytes) -> RecordFormat | None:
+    """The format of a file of this name that begins so."""
+    head = data[:65_536]
+    return next((form for form in record_formats() if form.recognise(name, head)), None)
+
+
+def parsed(form: RecordFormat, data: bytes, source: str) -> Records:
+    """Raises `FormatError` alone, be it that the format's reader broke: its fault must hide
+    nothing but this file."""
+    try:
+        return form.parse(data, source)
+    except FormatError:
+        raise
+    except Exception as fault:
+        raise FormatError(f"{BROKE}: {type(fault).__name__}: {fault}; please report it") from fault

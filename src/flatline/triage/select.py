@@ -23,7 +23,7 @@ from flatline.collect.masking import masked
 from flatline.collect.merging import RUNNING, Records_, merge
 from flatline.errors import FormatError, SourceError, SourceUnreachable, UsageError
 from flatline.model import Gap, Job, Records
-from flatline.parsers import record_formats
+from flatline.parsers import parsed, record_format_of
 from flatline.parsers._slurm import BASES, COMPACT, FLAGS, disposition
 from flatline.parsers.topology import parse_topology, recognise_topology
 from flatline.sources import slurm
@@ -138,13 +138,11 @@ def _live(ask: Ask) -> Selected:
 
 
 def _parsed(name: str, data: bytes, source: str) -> Records:
-    for record_format in record_formats():
-        if record_format.recognise(name, data[:65_536]):
-            try:
-                return record_format.parse(data, source)
-            except FormatError:
-                return Records()
-    return Records()
+    form = record_format_of(name, data)
+    try:
+        return parsed(form, data, source) if form is not None else Records()
+    except FormatError:
+        return Records()
 
 
 def _found_live(ended: Ended) -> Ended:
@@ -219,10 +217,9 @@ def _read(
             head = file.read(65_536)
             if recognise_topology(head):
                 return parse_topology(head + file.read(RECORD_BYTES))
-            for record_format in record_formats():
-                if record_format.recognise(path.name, head):
-                    data = head + file.read(RECORD_BYTES)
-                    return record_format.parse(data, str(path))
+            form = record_format_of(path.name, head)
+            if form is not None:
+                return parsed(form, head + file.read(RECORD_BYTES), str(path))
     except (OSError, FormatError) as fault:
         said = fault.strerror if isinstance(fault, OSError) else None
         gaps.append(Gap(SCHEDULER, said or str(fault), str(path)))
