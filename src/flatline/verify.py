@@ -20,8 +20,9 @@ from flatline.collect.baseline import FOUND
 from flatline.collect.catalogue import catalogue
 from flatline.collect.files import Found, walk
 from flatline.collect.live import resolve
-from flatline.collect.logs import Setting, read_log
+from flatline.collect.logs import read_log
 from flatline.collect.numbers import OPEN, Numbers, Window
+from flatline.collect.setting import Setting
 from flatline.errors import FlatlineError, UsageError
 from flatline.facts import METRICS, SCHEDULER, Facts, stands_for
 from flatline.judging.by_steps import METHOD as STEP_SECONDS

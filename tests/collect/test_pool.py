@@ -17,7 +17,7 @@ from cli.calls import started
 from flatline.collect import pool
 from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
-from flatline.collect.logs import Setting
+from flatline.collect.setting import Setting
 from flatline.errors import SourceError
 from flatline.logs.labels import NamePlace
 
@@ -143,7 +143,7 @@ import os, sys, time
 from pathlib import Path
 from flatline.collect import pool
 from flatline.collect.catalogue import catalogue
-from flatline.collect.logs import Setting
+from flatline.collect.setting import Setting
 from flatline.logs.labels import NamePlace
 
 def asleep(*_):

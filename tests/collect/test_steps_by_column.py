@@ -14,7 +14,8 @@ from hypothesis import strategies as st
 from flatline.collect import steps
 from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
-from flatline.collect.logs import Setting, read_log
+from flatline.collect.logs import read_log
+from flatline.collect.setting import Setting
 from flatline.logs.hits import Hit
 from flatline.logs.labels import NamePlace
 from flatline.tracks import Track

@@ -27,7 +27,6 @@ from flatline.collect.held import seen_alive
 from flatline.collect.histories import last_of_each, not_beside_a_log
 from flatline.collect.line_reader import LineReader
 from flatline.collect.live import resolve
-from flatline.collect.logs import Setting
 from flatline.collect.masking import masked
 from flatline.collect.merging import Records_, merge
 from flatline.collect.numbered import numbered
@@ -39,6 +38,7 @@ from flatline.collect.pod_job import assigned, nodes_of_its_pods
 from flatline.collect.pods_on_server import pods_asked
 from flatline.collect.pool import Task, read_all
 from flatline.collect.runs import attempts, choose, how_a_try_ended, how_it_ended
+from flatline.collect.setting import Setting
 from flatline.collect.sharing import hold, shared
 from flatline.collect.told_nodes import told_nodes
 from flatline.collect.unnamed import telling

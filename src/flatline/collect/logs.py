@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime, tzinfo
+from datetime import datetime
 from pathlib import Path
 
 from flatline.collect.attempts import split
+from flatline.collect.beside_bars import told_by_bars
 from flatline.collect.blocks import Blocks
 from flatline.collect.catalogue import Catalogue, confirming
 from flatline.collect.events import LogEvents
@@ -18,6 +19,7 @@ from flatline.collect.looking_back import LookBack
 from flatline.collect.own_words import in_own_words
 from flatline.collect.refining import countable, masked_groups, refined
 from flatline.collect.same_step import date
+from flatline.collect.setting import Setting
 from flatline.collect.shares import Shares
 from flatline.collect.shown_steps import without_shown
 from flatline.collect.steps import StepLines, Stream
@@ -27,7 +29,7 @@ from flatline.collect.unnamed import filled, lacking, unnamed_steps
 from flatline.facts import Marker, Track
 from flatline.logs.clock import Clock
 from flatline.logs.event_files import RENDERED
-from flatline.logs.labels import CUT_BYTES, Bared, Labelled, Labels, NamePlace
+from flatline.logs.labels import CUT_BYTES, Bared, Labelled, Labels
 from flatline.logs.layout import layouts
 from flatline.logs.literals import SAID as OWN
 from flatline.logs.reading import TextFile, clean, open_text, sample_lines
@@ -57,20 +59,6 @@ EVENTS_PER_FILE = 20_000
 """Exits, and markers of progress: a launcher reports each of its processes once."""
 POINTS_PER_STREAM = 2_000_000
 """Beyond it every second point is dropped, so that no log fills the memory; 90 bytes a point."""
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What is known of a log before it is read."""
-
-    name: NamePlace
-    year: int | None
-    single_node: bool
-    attempt: int = 0
-    near: datetime | None = None
-    """A time near those of stamps without a year, where no year is known."""
-    zone: tzinfo = UTC
-    """Of stamps that state none."""
 
 
 @dataclass(slots=True)
@@ -133,6 +121,7 @@ class LogReader:
             self._scan()
             filled(self.events.tracks)
         without_shown(self.events, self._near, self.labels)
+        told_by_bars(self.events, self._near)
         self.events.markers += in_own_words(self.events, self._near.lines, self._cited)
         self._tracebacks()
         without_handled(self.events, self._text, self.file.line_count)

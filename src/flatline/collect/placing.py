@@ -25,7 +25,7 @@ from flatline.tracks import BASELINE
 
 if TYPE_CHECKING:
     from flatline.collect.files import Found
-    from flatline.collect.logs import Setting
+    from flatline.collect.setting import Setting
 
 _DIGITS = re.compile(r"\d+")
 _LABEL = re.compile(

@@ -18,7 +18,8 @@ from typing import Any
 from flatline.collect.catalogue import Catalogue
 from flatline.collect.events import LogEvents
 from flatline.collect.forked import forked, most_workers
-from flatline.collect.logs import Setting, read_log
+from flatline.collect.logs import read_log
+from flatline.collect.setting import Setting
 from flatline.errors import SourceError
 from flatline.model import Signature
 from flatline.parsers import BROKE

@@ -11,7 +11,8 @@ from datetime import datetime, timedelta
 from flatline.collect.catalogue import catalogue
 from flatline.collect.events import LogEvents
 from flatline.collect.files import Found
-from flatline.collect.logs import Setting, read_log
+from flatline.collect.logs import read_log
+from flatline.collect.setting import Setting
 from flatline.errors import SourceError
 from flatline.tracks import KERNEL
 

@@ -20,8 +20,8 @@ from typing import TypeVar
 from flatline.collect.by_clock import spans
 from flatline.collect.events import LogEvents
 from flatline.collect.files import Found
-from flatline.collect.logs import Setting
 from flatline.collect.numbers import Numbers
+from flatline.collect.setting import Setting
 from flatline.collect.told_nodes import told_nodes
 from flatline.logs.zones import OFFSETS_H
 from flatline.model import Gap, Job

@@ -11,6 +11,8 @@ from collections import defaultdict
 from flatline.facts import LOG, Facts, FileRead
 from flatline.judging.claims import claim, name_places
 from flatline.judging.crashes import failures
+from flatline.judging.named_logs import host_of_log
+from flatline.judging.unreached import lacking
 from flatline.judging.waiting import FEW_RATIO
 from flatline.model import Claim, LogCite, Place
 
@@ -32,11 +34,38 @@ def never_joined(facts: Facts, code: str) -> tuple[tuple[Place, ...], Claim | No
         series[_NUMBER.sub("#", read.source)].append(read)
     for logs in series.values():
         silent = [read for read in logs if read.source not in told]
-        came = len(logs) - len(silent)
-        few = len(silent) == 1 or len(silent) <= FEW_RATIO * came
-        if len(logs) >= LEAST and came >= LEAST - 1 and silent and few:
-            return _named(facts, silent, came)
+        if len(logs) >= LEAST and not _few(len(silent), len(logs)):
+            silent = _fell_behind(facts, logs, told)
+        if len(logs) >= LEAST and _few(len(silent), len(logs)):
+            return _named(facts, silent, len(logs) - len(silent))
     return _labelled(facts, code)
+
+
+def _few(silent: int, logs: int) -> bool:
+    came = logs - silent
+    return came >= LEAST - 1 and silent > 0 and (silent == 1 or silent <= FEW_RATIO * came)
+
+
+def _fell_behind(facts: Facts, logs: list[FileRead], told: set[str]) -> list[FileRead]:
+    """The logs that end before the line that all others print last above the failure: who waits
+    without a word has printed it, and is ended before it gives up."""
+    gave_up = [read for read in logs if read.source in told]
+    if not gave_up or any(read.lines > LINES for read in logs):
+        return []
+    counted = lacking(facts)
+    texts = {read.source: _masked(facts, read.source, read.lines) for read in logs}
+    first = min(f.cite.line for f in failures(facts) if f.cite.source == gave_up[0].source)
+    above = _masked(facts, gave_up[0].source, first - 1)
+    others = [texts[read.source] for read in logs if read.source not in told]
+    shared = (line for line in reversed(above) if line and any(line in text for text in others))
+    last = next(shared, None)
+    behind = [read for read in logs if last is not None and last not in texts[read.source]]
+    _, came, world = counted or (None, len(logs) - len(behind), len(logs))
+    return behind if (world - came) * len(logs) == len(behind) * world else []
+
+
+def _masked(facts: Facts, source: str, lines: int) -> list[str]:
+    return [_NUMBER.sub("#", line).strip() for line in facts.lines(source, 1, lines)]
 
 
 def _labelled(facts: Facts, code: str) -> tuple[tuple[Place, ...], Claim | None]:
@@ -81,19 +110,22 @@ def _named(
     said = {m.cite.source for m in facts.matches if m.signature.role != "benign"}
     places, cites = [], []
     for read in silent:
-        hosts = _hosts(facts, read)
-        if read.source in said or len(hosts) != 1 or not read.lines:
+        host = _host(facts, read)
+        if read.source in said or host is None or not read.lines:
             return (), None
-        places.append(facts.on_host(Place(host=hosts.pop())))
+        places.append(facts.on_host(Place(host=host)))
         cites.append(LogCite(read.source, read.lines, facts.text(read.source, read.lines)))
     text = f"Of {came + len(silent)} logs alone that of {name_places(places)} ends before the"
     return tuple(places), claim(f"{text} rendezvous", *cites)
 
 
-def _hosts(facts: Facts, read: FileRead) -> set[str]:
-    """The job's hosts that a log names."""
+def _host(facts: Facts, read: FileRead) -> str | None:
+    """The host of the job whose log it is by its name and what it says of itself, or the one that
+    it names."""
     if read.lines > LINES:
-        return set()
-    text = "\n".join(facts.lines(read.source, 1, read.lines))
-    words = set(_WORD.findall(text))
-    return {host for host in facts.hosts if host in words}
+        return None
+    if (own := host_of_log(facts, read.source)) in facts.hosts:
+        return own
+    words = set(_WORD.findall("\n".join(facts.lines(read.source, 1, read.lines))))
+    named = [host for host in facts.hosts if host in words]
+    return named[0] if len(named) == 1 else None

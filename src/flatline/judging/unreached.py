@@ -72,7 +72,7 @@ def _unconnected(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """Those hosts, where the lines that tell of it name no other and as many are missing as run
     there, or all others are known to have waited at the rendezvous; nothing otherwise."""
     told: dict[str, LogCite] = {}
-    missing = _missing(facts)
+    missing = lacking(facts)
     for match in facts.matches:
         if match.signature.id in FAILED and match.attempt == facts.last.n:
             host = _host(facts, match) or _ended_next(facts, match)
@@ -104,7 +104,7 @@ def _unconnected(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
 def _cut_off(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """The host of those that could not connect where nothing names it beside their lines: as many
     say so as were missing, and as many tasks ended first, on one host."""
-    missing, said = _missing(facts), _failed(facts)
+    missing, said = lacking(facts), _failed(facts)
     if missing is None or not said:
         return (), None
     cite, came, world = missing
@@ -201,7 +201,7 @@ def _left_over(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """The hosts of the job on which no task gave up, where as many are missing: who came gives up
     when the rendezvous does.  Who did stands in srun's words, or in those of its labelled tasks,
     which it numbers in the order of the nodes."""
-    missing, nodes = _missing(facts), facts.job.nodes if facts.job is not None else ()
+    missing, nodes = lacking(facts), facts.job.nodes if facts.job is not None else ()
     if missing is None or _failed(facts):
         return (), None  # who could not connect gives up as well
     cite, came, world = missing
@@ -243,7 +243,7 @@ def _labelled(
 def _still_tried(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """The hosts that alone say for a good part of the wait that a try to connect failed, where as
     many are missing as run there, or all others gave up to wait for them."""
-    missing, told = _missing(facts), dict[str, list[LogCite]]()
+    missing, told = lacking(facts), dict[str, list[LogCite]]()
     for match in facts.matches:
         if match.signature.id == RETRIED and match.attempt == facts.last.n:
             labelled = facts.node_of(match.cite.text.partition(": ")[0])
@@ -288,7 +288,7 @@ def _to_the_end(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
 def _unheard(facts: Facts) -> tuple[tuple[Place, ...], Claim | None]:
     """The few ranks that alone did not say that they went there, where the count of those that
     came lacks as many."""
-    missing = _missing(facts)
+    missing = lacking(facts)
     if missing is None:
         return (), None
     cite, came, world = missing
@@ -330,7 +330,8 @@ def _tried_until(
     begins = facts.last.started_at or begins
     if ends is None or begins is None or set(told) & set(waited):
         return (), None
-    if not _all(facts, {*told, *waited}) or not _few(len(told), len({*told, *waited})):
+    there = {*told, *waited, *_asked(facts, told)}
+    if not _all(facts, there) or not _few(len(told), len(there)):
         return (), None
     length_s = (ends - begins).total_seconds()
     if any(_lasted_s(said) < LONG * length_s for said in told.values()):
@@ -339,6 +340,13 @@ def _tried_until(
     text = f"Alone {name_places(places)} tried again and again to connect"
     return places, claim(f"{text}: the {len(waited)} others waited there until their timeout",
                          *(said[-1] for said in told.values()), *waited.values())  # fmt: skip
+
+
+def _asked(facts: Facts, told: dict[str, list[LogCite]]) -> set[str]:
+    """The host of the store, which they name: others came to it, whatever its own log tells."""
+    words = (word for said in told.values() for word in _WORD.findall(said[-1].text))
+    named = {facts.node_of(word) for word in words} & set(facts.hosts) - set(told)
+    return named if len(named) == 1 else set()
 
 
 def _lasted_s(said: list[LogCite]) -> float:
@@ -425,14 +433,14 @@ def _host(facts: Facts, match: Match) -> str | None:
 
 def _agents(facts: Facts) -> int | None:
     """How many agents a launch has: as many as it counts, or as srun's labels number from 0."""
-    if (missing := _missing(facts)) is not None:
+    if (missing := lacking(facts)) is not None:
         return missing[2]
     said = {m.cite.place.task for m in facts.matches
             if m.signature.id in (*FAILED, WAITED) and m.attempt == facts.last.n}  # fmt: skip
     return len(said) if said == set(range(len(said))) else None
 
 
-def _missing(facts: Facts) -> tuple[LogCite, int, int] | None:
+def lacking(facts: Facts) -> tuple[LogCite, int, int] | None:
     """How many had come of how many, as the last line of it says."""
     counts = [*_counted(facts)]
     return counts[-1] if counts else None

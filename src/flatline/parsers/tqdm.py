@@ -184,6 +184,23 @@ def _bar(text: str) -> _Bar | None:
                 shown_s(found[4]), samples)  # fmt: skip
 
 
+@dataclass(frozen=True, slots=True)
+class Clocked:
+    """How far a bar without label or loss was, and the seconds that it had run by then."""
+
+    n: int
+    since_s: float
+    step_s: float | None
+
+
+def clocked(text: str) -> Clocked | None:
+    """What such a bar at the beginning of a text says; None where none stands there."""
+    bar = _bar(text) if "%" in text[:_LONGEST] else None
+    if bar is None or bar.label.strip(" :\r") or bar.since_s is None or not bar.total:
+        return None
+    return Clocked(bar.n, bar.since_s, bar.step_s)
+
+
 def _loss(postfix: str) -> tuple[str, str] | None:
     """Name and text of the training loss behind a bar."""
     for found in _LOSS.finditer(postfix):

@@ -93,7 +93,8 @@ def family_entry(family: Family) -> FamilyEntry:
 def line_entry(text: str) -> LineEntry:
     """What a line, or a few, would be read as in a log, by the reader of logs itself."""
     from flatline.collect.catalogue import catalogue  # the scanner: most of the start-up
-    from flatline.collect.logs import Setting, read_log
+    from flatline.collect.logs import read_log
+    from flatline.collect.setting import Setting
     from flatline.logs.labels import NamePlace
 
     with tempfile.TemporaryDirectory(prefix="flatline-") as folder:
