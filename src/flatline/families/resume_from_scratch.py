@@ -32,7 +32,7 @@ from math import isfinite
 from flatline.facts import Facts, Marker, Point
 from flatline.judging.begun_alike import Begun, begun_alike, left_unfinished
 from flatline.judging.claims import claim
-from flatline.judging.far_before import far_before
+from flatline.judging.far_before import far_before, far_before_it
 from flatline.judging.fresh_start import (
     LOOKED_BACK,
     asked_as_before,
@@ -208,6 +208,7 @@ def _not_asked(
         return _shown(facts, first, shown, fresh)
     looked = [m for m in fresh if m.progress.step is None]
     far = None if asked else far_before(facts, first, left, fresh)
+    far = far or (None if asked else far_before_it(facts, first, fresh))
     if far is not None:
         return _looked_in_vain(facts, first, far, fresh)
     tracked = tracked_before(facts, first) if looked and not asked else None
@@ -297,17 +298,19 @@ def _counts_anew(facts: Facts, first: Point, left: frozenset[int]) -> bool:
 
 
 def _looked_in_vain(facts: Facts, first: Point, far: Point, fresh: list[Marker]) -> Finding:
-    """It looks for its checkpoint after a try that had gone on from one or begun to save one."""
+    """It looks for its checkpoint after one that had gone on from one, begun to save one, or come
+    so far that there is one."""
     found = _restarted(facts, first, [far.cite], fresh)
     epoch = far.track.epoch[far.index]
     came_to = f"epoch {epoch:g}" if epoch >= 1 else f"step {far.step}"
+    which = "try" if far.track in facts.tracks else "job"
     return replace(
         found,
         summary=f"Training had come to {came_to}; begun again, it found no checkpoint and"
         " silently began anew",
         strength=CHAINED,
         most=CHAINED,
-        shows=(claim(f"The try before this one had come to {came_to}", far.cite),
+        shows=(claim(f"The {which} before this one had come to {came_to}", far.cite),
                *found.shows[1:]),
         cannot_decide=("Whether a new beginning was meant: nothing that was read says so.",
                        *found.cannot_decide),

@@ -5,13 +5,17 @@ from __future__ import annotations
 from math import isfinite
 
 from flatline.facts import Facts, Marker, Point
-from flatline.judging.fresh_start import AT_STEP
+from flatline.judging.begun_alike import ALONE, LEFT, as_a_new_model
+from flatline.judging.fresh_start import AT_STEP, saved_steps
+from flatline.judging.newly_asked import set_otherwise
 from flatline.tracks import Track
 
 FAR_EPOCHS = 2
 """An epoch before which no checkpoint need have been written: most programs write one an epoch."""
 ANEW = 0.5
 """Of the step that a save was begun at: a first one below it goes on from no such save."""
+BEGINS = 0.05
+"""Of the steps that it made: what begins later has gone on itself, or its log is cut."""
 
 
 def far_before(
@@ -36,6 +40,32 @@ def far_before(
     alike = [t for t in facts.tracks if (t.format, t.per_epoch) == (track.format, track.per_epoch)]
     saved = (_behind_a_save(facts, t, n) for n in sorted(tried, reverse=True) for t in alike)
     return next(filter(None, saved), None) if track.per_epoch else None
+
+
+def far_before_it(facts: Facts, first: Point, fresh: list[Marker]) -> Point | None:
+    """The last point of the job before this one, which began at its own beginning, looked for
+    nothing and was ended by its limit epochs into its training, where this one looked for a
+    checkpoint in vain and began with the loss of a new model."""
+    parent = facts.parent
+    track = None if parent is None else parent.main_track(parent.last.n)
+    looked = [m for m in fresh if m.progress.step is None]
+    if parent is None or track is None or parent.chosen != ALONE or not looked:
+        return None
+    if parent.reached_plan or facts.reached_plan or parent.disposition not in LEFT - {"completed"}:
+        return None
+    if parent.markers_of("fresh", "resume", "checkpoint_loaded") or len(parent.attempts) > 1:
+        return None
+    span = track.of_attempt(parent.last.n)
+    epochs = max((one.epoch[i] for one in parent.tracks for i in one.of_attempt(parent.last.n)
+                  if isfinite(one.epoch[i])), default=0.0)  # fmt: skip
+    begins = track.steps[span[0]] <= BEGINS * track.steps[span[-1]]
+    if epochs < FAR_EPOCHS or not begins or saved_steps(parent):
+        return None
+    far = parent.point(track, span[-1])
+    if first.step is None or first.step >= ANEW * (far.step or 0):
+        return None
+    anew = as_a_new_model(parent, looked[0], first)
+    return None if anew is None or set_otherwise(facts, parent) else far
 
 
 def _behind_a_save(facts: Facts, track: Track, attempt: int) -> Point | None:

@@ -52,6 +52,8 @@ _LOADS_FROM = re.compile(
 )
 AT_STEP = re.compile(r"(?i)(?:step|iter(?:ation)?)[ _=:-]{0,2}0{0,11}([1-9][0-9]{0,11})(?![\w.])")
 """What a line on a save that begins says of which it is."""
+_AT_EPOCHS = re.compile(r"(?i)\bsaving checkpoint at ([1-9]\d{0,6}) epochs?\b")
+"""The same of OpenMMLab's, which counts those that were made."""
 NEAR = 10
 """Lines below the one that says where it begins in which it still says what it does."""
 _SEARCHED = re.compile(
@@ -338,12 +340,13 @@ def saved_steps(run: Facts) -> list[Marker]:
 def _begun_and_gone_on(run: Facts) -> Iterator[Marker]:
     track = run.main_track()
     for begun in run.tagged("save-begun") if track is not None else ():
-        named = AT_STEP.search(begun.cite.text)
-        if track is None or named is None or begun.cite.source != track.source:
+        named, epochs = AT_STEP.search(begun.cite.text), _AT_EPOCHS.search(begun.cite.text)
+        if track is None or begun.cite.source != track.source:
             continue
+        step = int(named[1]) if named else int(epochs[1]) * (track.per_epoch or 0) if epochs else 0
         behind = bisect_right(track.lines, begun.cite.line)
-        if any(step > int(named[1]) for step in track.steps[behind : behind + NEAR]):
-            saved = Progress("checkpoint_saved", step=int(named[1]))
+        if step and any(made > step for made in track.steps[behind : behind + NEAR]):
+            saved = Progress("checkpoint_saved", step=step)
             yield Marker("checkpoint_saved", saved, begun.cite, None, begun.attempt)
 
 

@@ -64,7 +64,7 @@ def newly_asked(facts: Facts, first: Point) -> Told | None:
     begun = as_a_new_model(parent, saved, first)
     if begun is None or first.step >= SHARE * (saved.progress.step or 0):
         return None
-    return None if _set_otherwise(facts, parent) else _where(facts, saved, asks, begun)
+    return None if set_otherwise(facts, parent) else _where(facts, saved, asks, begun)
 
 
 def _asks(facts: Facts, parent: Facts) -> LogCite | None:
@@ -82,7 +82,7 @@ def _asks(facts: Facts, parent: Facts) -> LogCite | None:
     return mine
 
 
-def _set_otherwise(facts: Facts, parent: Facts) -> bool:
+def set_otherwise(facts: Facts, parent: Facts) -> bool:
     """Whether a setting or the command is known to be another, but for the resume, what a job is
     numbered by, and its folders."""
     differ, _ = settings(facts, parent)
