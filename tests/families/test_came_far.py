@@ -15,9 +15,7 @@ from flatline.verify import verify
 
 DAY = "2026-05-06T"
 HEAD = "JobID|JobName|User|State|ExitCode|Timelimit|Submit|Start|End|NNodes|NodeList\n"
-SOUGHT = (
-    "2026/05/06 {h:02d}:00:20 - mmengine - INFO - Did not find last_checkpoint to be resumed.\n"
-)
+SOUGHT = "2026/05/06 {h:02d}:00:20 - mmengine - INFO - Did not find last_checkpoint to be resumed"
 SAVING = "2026/05/06 {h:02d}:{m:02d}:59 - mmengine - INFO - Saving checkpoint at {n} epochs\n"
 
 
@@ -42,7 +40,7 @@ def judged(
     folder: Path, before: str, *, state: str = "TIMEOUT", name: str = "det_s", loss: float = 6.0
 ) -> Verdict:
     (folder / "slurm-51.out").write_text(before)
-    (folder / "slurm-64.out").write_text(SOUGHT.format(h=14) + epochs(14, 1, 3, loss))
+    (folder / "slurm-64.out").write_text(SOUGHT.format(h=14) + "\n" + epochs(14, 1, 3, loss))
     (folder / "sacct.txt").write_text(
         f"{HEAD}51|det_s|ann|{state}|0:0|01:00:00|{DAY}07:50:00|{DAY}08:00:00|{DAY}09:00:00|1|n1\n"
         f"64|{name}|ann|RUNNING|0:0|08:00:00|{DAY}13:10:00|{DAY}14:00:00|Unknown|1|n1\n"
@@ -72,7 +70,7 @@ def test_it_began_anew(tmp_path: Path, before: str, told: str) -> None:
     ("before", "changed"),
     [
         (epochs(8, 1, 2, 6.1), {}),
-        (SOUGHT.format(h=8) + epochs(8, 1, 6, 6.1), {}),
+        (SOUGHT.format(h=8) + "\n" + epochs(8, 1, 6, 6.1), {}),
         (epochs(8, 21, 26, 2.1), {}),
         (epochs(8, 1, 6, 6.1), {"state": "FAILED"}),
         (epochs(8, 1, 6, 6.1), {"state": "CANCELLED"}),
