@@ -21,6 +21,8 @@ from flatline.model import Crash, Gap, Job, Match, ProcessExit
 from flatline.tracks import GOES_ON_AFTER, Track
 
 E = TypeVar("E", Match, Crash, ProcessExit, Marker)
+EVENTS_OF = "kubernetes"
+"""Of the signatures of what Kubernetes says of its pods, of all of their tries in one list."""
 Fold = dict[tuple[str, int], int]
 """(source, attempt as its folder or record names it) to the attempt it is counted as."""
 
@@ -99,7 +101,12 @@ def _by_time(logs: Sequence[tuple[Any, Any, LogEvents]]) -> dict[str, int]:
 
 def _try_of_its_dates(events: LogEvents, tries: Sequence[tuple[float, float]]) -> int:
     """The last whose steps had begun when the file was over; of one that is over before a next
-    try's steps, and began behind the steps of the one before, it is that next: it starts it."""
+    try's steps, and began behind the steps of the one before, it is that next: it starts it.  A
+    list of events goes with the try that had begun when the last of them ended one."""
+    ended = [m.cite.at.timestamp() for m in events.matches if m.cite.at is not None
+             and m.signature.role == "root" and m.signature.origin == EVENTS_OF]  # fmt: skip
+    if tries and ended:
+        return max(0, bisect_right(tries, max(ended), key=lambda one: one[0]) - 1)
     if events.first_seen is None or events.last_seen is None or not tries:
         return len(tries) - 1
     first, last = events.first_seen.timestamp(), events.last_seen.timestamp()

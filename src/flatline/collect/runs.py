@@ -7,6 +7,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from math import isfinite
 from typing import TypeVar
 
 from flatline.collect.elsewhere import died_elsewhere, failed_elsewhere
@@ -143,7 +144,8 @@ def how_it_ended(
         or failed_elsewhere(ended, matches, tracks, attempt)
     ):
         return "completed"
-    if any(_failing(e) for e in exits) or _died(matches, crashes, tracks, kernel):
+    since = _not_bygone(matches, tracks, attempt)
+    if any(_failing(e) for e in exits) or _died(since, crashes, tracks, kernel):
         return "failed"
     return "unknown"
 
@@ -153,6 +155,15 @@ def _not_before(events: Sequence[E], tracks: Sequence[Track], attempt: int) -> l
     went_on = any(track.of_attempt(attempt) for track in tracks)
     logs = {track.source for track in tracks if went_on}
     return [e for e in events if e.attempt == attempt or e.cite.source not in logs]
+
+
+def _not_bygone(matches: Sequence[Match], tracks: Sequence[Track], attempt: int) -> list[Match]:
+    """Without those of an earlier try that are dated before the steps of this one: a list of
+    events tells of all tries."""
+    made = (track.at[i] for track in tracks for i in track.of_attempt(attempt))
+    began = min((at for at in made if isfinite(at)), default=None)
+    return [m for m in matches if m.attempt == attempt or began is None or m.cite.at is None
+            or m.cite.at.timestamp() >= began]  # fmt: skip
 
 
 def _told_otherwise(

@@ -24,8 +24,10 @@ References:
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from math import isfinite
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
@@ -42,6 +44,7 @@ from flatline.model import (
     Finding,
     Job,
     Judgement,
+    Match,
     NodeEvent,
     Place,
 )
@@ -107,6 +110,9 @@ def judge(facts: Facts) -> Judgement:
     if best is not None and not (failed or events) and best.signature.strength <= GIVEN_UP:
         shown = claim(f"The log says it: {best.signature.meaning}", *cites[:3])
         found = replace(found, strength=best.signature.strength, shows=(shown,))
+    if not failed and (n := _earlier_try(facts, lines)) is not None:
+        steps = facts.attempts[n].last_step
+        found = replace(found, attempt=n, onset_step=steps, ended_run=False, severity="warning")
     found = _since_last_read(facts, found)
     quiet, why = ((), None) if found.culprits else _gone_quiet(facts)
     if why is None:
@@ -115,6 +121,18 @@ def judge(facts: Facts) -> Judgement:
     return replace(found, culprits=places, scope="place", shows=(*found.shows, why),
                    summary=f"The cluster lost {name_places(places)} under the run",
                    actions=(leave_out(facts, quiet), *found.actions))  # fmt: skip
+
+
+def _earlier_try(facts: Facts, lines: Sequence[Match]) -> int | None:
+    """The try that all of these lines ended, where the last one made its steps after them."""
+    track = facts.main_track(facts.last.n)
+    dated = [at for i in track.of_attempt(facts.last.n) if isfinite(at := track.at[i])
+             ] if track is not None else []  # fmt: skip
+    tries = {match.attempt for match in lines}
+    begun = bool(dated) and len(tries) == 1 and all(
+        match.cite.at is not None and match.cite.at.timestamp() < min(dated) for match in lines
+    )  # fmt: skip
+    return min(tries) if begun and min(tries) < facts.last.n else None
 
 
 def _own_word(facts: Facts) -> Finding | None:

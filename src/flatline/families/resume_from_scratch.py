@@ -45,6 +45,7 @@ from flatline.judging.fresh_start import (
     looked_beside,
     said_to_go_on,
     went_on,
+    with_step,
 )
 from flatline.judging.leads import fix, lead, raised, shows
 from flatline.judging.newly_asked import Told, newly_asked
@@ -226,11 +227,7 @@ def _not_asked(
 def _asked(facts: Facts, left: frozenset[int]) -> list[Cite]:
     """What says that the run was to go on from a checkpoint."""
     said: list[Cite] = [m.cite for m in facts.markers_of("resume") if m.attempt == facts.last.n]
-    earlier = [
-        m
-        for m in facts.markers_of("checkpoint_saved")
-        if m.attempt in left and (m.progress.step or 0) > 0
-    ]
+    earlier = [m for m in _saved(facts, left) if (m.progress.step or 0) > 0]
     said += [m.cite for m in earlier[-1:]]
     said += [m.cite for m in facts.tagged("resume-asked") if m.attempt == facts.last.n][:1]
     habit = _first_try(facts) and not left_unfinished(facts)
@@ -267,14 +264,16 @@ def _unfinished(facts: Facts, *, looked: bool) -> frozenset[int]:
 
 
 def _from_the_start(facts: Facts, first: Point, left: frozenset[int]) -> bool:
-    saved = [
-        m.progress.step
-        for m in facts.markers_of("checkpoint_saved")
-        if m.attempt in left and m.progress.step
-    ]
+    saved = [m.progress.step for m in _saved(facts, left) if m.progress.step]
     if saved and first.step is not None:
         return first.step < FRESH_SHARE * max(saved)
     return _counts_anew(facts, first, left)
+
+
+def _saved(facts: Facts, left: frozenset[int]) -> list[Marker]:
+    """The checkpoints that these tries say they saved, with the steps they are of."""
+    saved = (m for m in facts.markers_of("checkpoint_saved") if m.attempt in left)
+    return [with_step(facts, m) for m in saved]
 
 
 def _counts_anew(facts: Facts, first: Point, left: frozenset[int]) -> bool:
@@ -422,6 +421,7 @@ def _told(found: Finding, first: Point, told: Told) -> Finding:
 def _restarted(facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker]) -> Finding:
     cites = [m.cite for m in fresh[:2]] or [first.cite]
     numbered = first.step is not None or not isfinite(first.track.epoch[first.index])
+    saved: set[Cite] = {m.cite for m in facts.markers_of("checkpoint_saved")}
     where = f"step {first.step}" if numbered else f"epoch {first.track.epoch[first.index]:g}"
     return Finding(
         code=CODE,
@@ -430,7 +430,8 @@ def _restarted(facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker
         strength=0.88 if fresh else 0.75,
         severity="degraded",
         shows=(
-            claim("A resume was asked for", *(asked[:3] or cites)),
+            claim("An earlier try had saved a checkpoint" if {*asked} and {*asked} <= saved
+                  else "A resume was asked for", *(asked[:3] or cites)),
             claim(f"Training began at {where}", *cites, first.cite),
         ),
         implies=(claim("The work of the earlier run is not in this model.", first.cite),),

@@ -333,7 +333,7 @@ def plan_beyond_limit(facts: Facts) -> bool:
 def saved_steps(run: Facts) -> list[Marker]:
     """The checkpoints that it saved, with their steps as far as those are told; of a program that
     says no more than that it begins to, those behind which it made further steps."""
-    said = [_with_step(run, marker) for marker in run.markers_of("checkpoint_saved")]
+    said = [with_step(run, marker) for marker in run.markers_of("checkpoint_saved")]
     return said or [*_begun_and_gone_on(run)]
 
 
@@ -350,13 +350,14 @@ def _begun_and_gone_on(run: Facts) -> Iterator[Marker]:
             yield Marker("checkpoint_saved", saved, begun.cite, None, begun.attempt)
 
 
-def _with_step(run: Facts, saved: Marker) -> Marker:
+def with_step(run: Facts, saved: Marker) -> Marker:
     """A checkpoint with the step that was printed before it, where it does not say which it is."""
-    track = run.main_track()
-    if saved.progress.step or track is None or track.source != saved.cite.source:
+    own = [track for track in run.tracks if track.source == saved.cite.source]
+    if saved.kind != "checkpoint_saved" or saved.progress.step or not own:
         return saved
-    made = [step for step, line in zip(track.steps, track.lines, strict=True)
-            if line < saved.cite.line]  # fmt: skip
+    track = max(own, key=len)
+    made = [track.steps[i] for i in track.of_attempt(saved.attempt)
+            if track.lines[i] < saved.cite.line]  # fmt: skip
     return replace(saved, progress=replace(saved.progress, step=max(made, default=None)))
 
 
@@ -420,7 +421,7 @@ def went_on(facts: Facts, first: Point) -> bool:
         return True
     steps = [
         m.progress.step
-        for m in facts.markers_of("resume", "checkpoint_saved")
+        for m in (with_step(facts, one) for one in facts.markers_of("resume", "checkpoint_saved"))
         if m.progress.step and (m.kind == "resume" or m.attempt < facts.last.n)
     ]
     steps += [told[1] for told in (said_to_go_on(facts),) if told is not None]

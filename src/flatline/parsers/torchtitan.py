@@ -21,7 +21,7 @@ TRIGGERS = (
     r"step: +[0-9]+ +loss: .*(memory|tps|wps): ",
     r"Trainer is initialized with .*total steps [0-9]",
     r"Training starts at step [0-9]",
-    r"Finished saving the checkpoint",
+    r"Finished (saving|loading) the checkpoint",
 )
 _FIELDS = {
     "loss": r"\bloss: +#",
@@ -38,6 +38,7 @@ RULES = (
          r"(?P<planned>[0-9]{1,12}))?"),
     rule("plan", r"\bTrainer is initialized with .{1,400}?\btotal steps (?P<planned>[0-9]{1,12})"),
     rule("checkpoint_saved", r"\bFinished saving the checkpoint\b"),
+    rule("checkpoint_loaded", r"\bFinished loading the checkpoint\b"),
 )  # fmt: skip
 
 
