@@ -34,10 +34,10 @@ STEPS = "".join(f"step {n}/90 loss {3 - n / 50:.3f}\n" for n in range(20))
 @pytest.mark.parametrize(
     ("text", "least", "most"),
     [
-        (interrupted() + timed(26), 0.65, 0.8),
-        (BEGUN + interrupted() + ENDED.format(27), 0.65, 0.8),
-        (interrupted() + timed(4), 0.4, 0.65),
-        (interrupted(), 0.4, 0.65),
+        (interrupted() + timed(26), 0.75, 0.8),
+        (BEGUN + interrupted() + ENDED.format(27), 0.75, 0.8),
+        (interrupted() + timed(4), 0.4, 0.75),
+        (interrupted(), 0.4, 0.75),
     ],
     ids=["by the shell", "by the log", "not for long", "nobody knows"],
 )

@@ -73,7 +73,7 @@ TOO_FEW, TOO_FEW_BY_ONE = 0.9, 0.74
 was heard of."""
 LEFT, LEFT_MOST = 0.72, 0.79
 """One start was seen, and a line that was not written out looks like one that was not printed."""
-GIVEN_UP = 0.5
+GIVEN_UP = 0.4
 """Nothing tells how long it had waited: most who stop it there thought that nobody came."""
 MOST_NAMED = 64
 EXPLAINS = {
@@ -412,7 +412,7 @@ def _given_up(facts: Facts, ended: GivenUp) -> Finding:
         " for others",
         attribution="unknown",
         strength=LEFT if ended.lasted else GIVEN_UP,
-        most=LEFT_MOST if ended.lasted else CUT_SHORT,
+        most=LEFT_MOST,
         shows=ended.shows,
         implies=(
             claim("Those that came wait until the rendezvous times out or the job is ended.",
