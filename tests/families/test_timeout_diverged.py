@@ -90,3 +90,16 @@ def test_steps_that_went_on_without_a_readable_date(
 
     told = diagnose(collect(Request((str(tmp_path),))))
     assert (told.code == code) if code else (told.code != "F3")
+
+
+@pytest.mark.parametrize(("ended", "code"), [("14:20:40", "F3"), ("23:50:40", None)])
+def test_epochs_that_tell_an_accuracy_alone(tmp_path: Path, ended: str, code: str | None) -> None:
+    """Their dates tell whether it still moved as the limit came."""
+    lines = [
+        f"[{START + timedelta(minutes=40 * n):%Y-%m-%d %H:%M:%S}] epoch {n}: test_acc {n / 50:.4f}"
+        for n in range(1, 10)
+    ]
+    limit = f"slurmstepd: error: *** JOB 5 ON n7 CANCELLED AT 2026-04-03T{ended} DUE TO TIME LIMIT"
+    (tmp_path / "slurm-5.out").write_text("\n".join([*lines, f"{limit} ***", ""]))
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

@@ -230,3 +230,35 @@ def test_a_number_that_processes_of_two_pods_have(tmp_path: Path) -> None:
     shown = f"$ py-spy dump --pid 313\n{dump(LOADER, 313)}\n{dump(REDUCE, 8)}"
 
     assert verdict(tmp_path, log, {"dumps": shown}).culprits == ()
+
+
+LIMIT = "slurmstepd: error: *** JOB 9 ON n4 CANCELLED AT 2026-10-18T{} DUE TO TIME LIMIT ***\n"
+ELSEWHERE = ("draw (plots.py:12)",)
+
+
+def noted(*calls: tuple[str, ...]) -> dict[str, str]:
+    """All in one file, the rank written behind each command."""
+    shown = (dump(one, 300 + n, f"python fit.py (rank {n})") for n, one in enumerate(calls))
+    return {"dumps": "".join(shown)}
+
+
+@pytest.mark.parametrize(
+    ("calls", "ends", "ranks"),
+    [
+        ((ITEM, ITEM, LOADER, ITEM), "11:40:00", [2]),
+        ((ITEM, ITEM, LOADER, ITEM), "08:02:45", None),
+        ((ITEM, LOADER, LOADER, ITEM), "11:40:00", None),
+        ((ITEM, ITEM, ELSEWHERE, ITEM), "11:40:00", None),
+        ((ITEM, LOADER), "11:40:00", None),
+    ],
+    ids=["all but one in one line", "it did not stand", "two load", "in own code", "of two"],
+)
+def test_one_line_of_the_script_where_the_run_stood(
+    tmp_path: Path, calls: tuple[tuple[str, ...], ...], ends: str, ranks: list[int] | None
+) -> None:
+    found = verdict(tmp_path, steps() + LIMIT.format(ends), noted(*calls))
+    if ranks is None:
+        assert found.code != "C2"
+    else:
+        assert (found.code, named(found)) == ("C2", ranks)
+        assert found.confidence < 0.8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -111,4 +112,43 @@ def test_what_weighs_no_network(
 ) -> None:
     text = SOCKETS.format(*networks) + steps(2800) + f"\n{said}\n" + steps(took_ms)
 
+    assert judged(tmp_path, text).code != "D2"
+
+
+WORLD = "n1:71:90 [0] NCCL INFO Using network {}\n"
+
+
+def by_the_clock(each_s: int, rate: int, loss: float = 4.0) -> str:
+    begun = datetime(2026, 5, 4, 9, tzinfo=UTC)
+    return "".join(
+        f"{begun + timedelta(seconds=each_s * n):%Y-%m-%d %H:%M:%S} step={n * 10}"
+        f" loss={loss - n / 50:.4f} tokens/s={rate}\n" for n in range(1, 21)
+    )  # fmt: skip
+
+
+ONE = "== one node\n" + WORLD.format("Socket") + by_the_clock(20, 9000)
+TWO = "== on 2 nodes, same yaml\n" + WORLD.format("Socket")
+
+
+def test_several_hosts_after_one(tmp_path: Path) -> None:
+    """By the dates of the steps, where lines tell only of rank 0's host."""
+    verdict = judged(tmp_path, ONE + TWO + by_the_clock(120, 3000))
+
+    assert (verdict.code, verdict.fault_class) == ("D2", "slow-interconnect")
+    assert "takes 12 s; on one alone it takes 2" in verdict.headline
+    assert verdict.confidence < 0.8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [ONE + TWO.replace("Socket", "IB") + by_the_clock(120, 3000),
+     ONE + TWO.replace("2 nodes", "2 datasets") + by_the_clock(120, 3000),
+     ONE + TWO + by_the_clock(120, 9500),
+     ONE + TWO + by_the_clock(120, 3000, 9.0),
+     ONE + TWO + by_the_clock(30, 6100),
+     ONE.replace("one node", "small") + TWO + by_the_clock(120, 3000)],
+    ids=["by a fabric", "of one host both", "more work in a step", "another model",
+         "little slower", "nothing tells of one"],
+)  # fmt: skip
+def test_several_hosts_that_lose_nothing_by_sockets(tmp_path: Path, text: str) -> None:
     assert judged(tmp_path, text).code != "D2"

@@ -96,6 +96,23 @@ def test_what_is_none(lines: tuple[str, ...]) -> None:
     assert not said(plain, *lines)
 
 
+@pytest.mark.parametrize(
+    ("line", "epoch"),
+    [
+        ("[11:20:01] Epoch 3/90: val_acc 0.7110", 3),
+        ("epoch=3, lr 0.1, test top1: 71.10 (412 s)", 3),
+        ("Epoch: 3 | train_acc 0.81 | val_acc 0.71", 3),
+        ("Epoch 3: best val_acc 0.7110", None),
+        ("Epoch 3 iter 20/90 acc: 0.7110", None),
+        ("Epoch 3: map 12 workers", None),
+    ],
+)
+def test_what_an_epoch_came_to_is_an_evaluation(line: str, epoch: int | None) -> None:
+    """Where no loss is told."""
+    points = said(plain, line)
+    assert [(one.kind, one.epoch) for one in points] == ([("eval", epoch)] if epoch else [])
+
+
 def test_a_bar_that_counts_images_gives_epochs() -> None:
     bar = "Epoch 2/5:  50%|█████     | 2290/4580 [05:00<05:00,  7.10img/s, loss (batch)=2.25]"
     (point,) = said(tqdm, "Epoch 1/5:   0%|  | 0/4580 [00:00<?, ?img/s, loss (batch)=3]", bar)

@@ -52,6 +52,26 @@ def test_the_best_round_is_told_at_the_end() -> None:
     assert not list(reader.feed("the bestIteration = 412 of the sweep"))
 
 
+@pytest.mark.parametrize(
+    ("line", "kinds"),
+    [
+        ("Best iteration: 88; saved to out/gbm.ubj", ["finished"]),
+        ("Model saved to models/higgs_v2.txt", ["finished"]),
+        ("saved the booster as 'b.json'", ["finished"]),
+        ("Model saved to disk", []),
+        ("best iteration so far 88", []),
+        ("snapshot of the model saved to a.txt", []),
+    ],
+)
+def test_a_model_that_is_saved_behind_the_rounds(line: str, kinds: list[str]) -> None:
+    """All rounds are one call; without any the line is another program's."""
+    reader = boosting.Reader()
+    assert not list(reader.feed(line))
+    (point,) = reader.feed("[99]\teval-auc:0.83")
+    assert point.step == 99
+    assert [one.kind for one in reader.feed(line)] == kinds
+
+
 def test_a_whole_count_of_steps() -> None:
     line = "step:{} smpl:64K ep:200 epch:0.35 loss:0.420 grdn:0.814 updt_s:0.1 data_s:0.9"
     (whole,) = lerobot.Reader().feed(line.format(1200))

@@ -87,7 +87,8 @@ def _by_time(logs: Sequence[tuple[Any, Any, LogEvents]]) -> dict[str, int]:
         if times:
             spans.append((min(times), max(times), events.source))
     if not spans:
-        return _by_job([events for _, _, events in logs])
+        told = [events for _, _, events in logs]
+        return _by_number(told) or _by_job(told)
     fold: dict[str, int] = {}
     tries: list[tuple[float, float]] = []
     for start, stop, source in sorted(spans):
@@ -113,6 +114,28 @@ def _try_of_its_dates(events: LogEvents, tries: Sequence[tuple[float, float]]) -
     over = bisect_left(tries, first, key=lambda one: one[1])
     begun = bisect_right(tries, last, key=lambda one: one[0])
     return min(max(over, begun - 1), len(tries) - 1)
+
+
+def _by_number(logs: Sequence[LogEvents]) -> dict[str, int]:
+    """Of undated logs whose names differ in a number alone, as in `run.log` and `run.2.log`, where
+    each ends far below all steps of the one before: ranks of one run are not so far apart, and
+    what a logger cuts by its size goes on.  Empty where any is not so; a log without steps goes
+    with the last."""
+    steps: dict[str, list[int]] = {}
+    for one in logs:
+        own = [n for track in one.tracks.values() for n in track.steps if n >= 0]
+        if own:
+            steps[one.source] = own
+    parts = {source: found for source in steps if (found := _NUMBERED_LOG.fullmatch(source))}
+    numbers = {source: int(found["n"] or 1) for source, found in parts.items()}
+    names = {(found["name"], found["end"]) for found in parts.values()}
+    order = sorted(numbers, key=numbers.__getitem__)
+    anew = all(FAR * max(steps[b]) < min(steps[a]) for a, b in pairwise(order))
+    told = {*numbers.values()}
+    if not anew or len(names) != 1 or not 2 <= len(told) == len(steps):
+        return {}
+    return {one.source: order.index(one.source) if one.source in order else len(order) - 1
+            for one in logs}  # fmt: skip
 
 
 def _by_job(logs: Sequence[LogEvents]) -> dict[str, int]:
@@ -181,6 +204,11 @@ MOST_RESETS = 500
 """Steps that go back more often in one file are no restarts: several programs print into it."""
 _JOB_LOG = re.compile(r"(?:^|[/._-])(\d{3,12})\.(?:out|err|log)$")
 """`slurm-771820.out`, and what sites name after %x and %j."""
+FAR = 2
+"""Times its last step at which the try before it begins, as far as it is shown.  A judgement."""
+_NUMBERED_LOG = re.compile(
+    r"(?P<name>.*?[^\d._-])[._-]?(?P<n>\d{1,3})?(?P<end>\.(?:log|out|err|txt))"
+)
 ENDED_JOBS = frozenset(("time-limit", "preempted", "node-failure", "requeued"))
 _TAKEN_BACK = {"preempted", "requeued"}
 KILLED_S = 600.0

@@ -47,7 +47,7 @@ from flatline.judging.recorder import analyse
 from flatline.judging.spinning import on_the_only_card, spinning
 from flatline.judging.stalled import REPORT
 from flatline.judging.steering import scheduler
-from flatline.judging.stood_apart import stood_still
+from flatline.judging.stood_apart import stood_apart, stood_still
 from flatline.judging.waited_for import (
     ACCUSED,
     Suspect,
@@ -237,6 +237,7 @@ def _frozen(facts: Facts) -> Finding | None:
     left = left_waiting(facts) if still is None else None
     still = left.still if left else still
     many = (facts.world_size or len(facts.ranks)) > 1 or len(facts.hosts) > 1
+    many = many or stood_apart(facts) is not None  # whose log tells of no ranks
     if still is None or not many:
         return None
     seen, seconds, derived, end = still

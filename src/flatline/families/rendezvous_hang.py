@@ -35,6 +35,7 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.crashes import NAMES_NO_CALL, Failure, failures
 from flatline.judging.first_wait import Unmet, never_met
+from flatline.judging.given_up import GivenUp, given_up
 from flatline.judging.group_setup import checked_in_vain, lost_in_the_making
 from flatline.judging.leads import Lead, fix, lead, raised, shows
 from flatline.judging.left_behind import LeftBehind, left_behind
@@ -72,6 +73,8 @@ TOO_FEW, TOO_FEW_BY_ONE = 0.9, 0.74
 was heard of."""
 LEFT, LEFT_MOST = 0.72, 0.79
 """One start was seen, and a line that was not written out looks like one that was not printed."""
+GIVEN_UP = 0.4
+"""Nothing tells how long it had waited: most who stop it there thought that nobody came."""
 MOST_NAMED = 64
 EXPLAINS = {
     "F3": "ranks waiting for a rendezvous that never completes hold the allocation to the wall",
@@ -402,6 +405,37 @@ def _left_behind(facts: Facts, left: LeftBehind) -> Finding:
     )  # fmt: skip
 
 
+def _given_up(facts: Facts, ended: GivenUp) -> Finding:
+    return Finding(
+        code=CODE,
+        summary="The ranks never formed their process group: it was interrupted while it waited"
+        " for others",
+        attribution="unknown",
+        strength=LEFT if ended.lasted else GIVEN_UP,
+        most=LEFT_MOST,
+        shows=ended.shows,
+        implies=(
+            claim("Those that came wait until the rendezvous times out or the job is ended.",
+                  ended.first),
+        ),
+        scope="all",
+        onset=ended.first.at,
+        order=(ended.first.source, ended.first.line),
+        attempt=facts.last.n,
+        cannot_decide=(
+            "Whether the others were never started, cannot reach the address, or print into a log"
+            " that was not read.",
+            *(() if ended.lasted else (SOON,)),
+        ),
+        actions=(
+            Action("collect", "See whether as many processes were started as the program waits"
+                   " for (nodes, tasks, devices), and reach MASTER_ADDR:MASTER_PORT from their"
+                   " hosts."),
+        ),
+        resubmit="unknown",
+    )  # fmt: skip
+
+
 def _brief(found: Lead) -> str:
     if found.first.signature is None:
         return raised(found)
@@ -423,6 +457,6 @@ TOLD: tuple[tuple[Callable[[Facts], Any], Callable[[Facts, Any], Finding]], ...]
     (numbered_twice, _misnumbered), (waited_for, _incomplete), (turned_away_first, _turned_away),
     (never_met, _unmet), (lost_in_the_making, lambda facts, lines: _broke(facts, *lines)),
     (checked_in_vain, _checked), (still_trying, _trying),
-    (too_few_nodes, _too_few), (left_behind, _left_behind),
+    (too_few_nodes, _too_few), (left_behind, _left_behind), (given_up, _given_up),
 )  # fmt: skip
 """What else tells of it, the first that does, and how it is told."""

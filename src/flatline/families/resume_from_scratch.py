@@ -97,6 +97,7 @@ UNNAMED = "Why the checkpoints that are there were not found, and whether they a
 WHOSE_LOG = (
     "Whether the log is of the run that this one was to go on from: a shell shows it, no more."
 )
+ORDER = "Whether the other log is of the run before this one: their names alone say so."
 FRESH_SHARE = 0.5
 """A first step below half of the last saved one is a new beginning: a sound resume goes on."""
 
@@ -144,6 +145,9 @@ def _silent(facts: Facts) -> Judgement:
     anew = fresh or _from_the_start(facts, first, left) or _before_its_parent(facts, first)
     if asked and not goes_on and anew:
         found = _restarted(facts, first, asked, fresh)
+        if _named_alone(facts, first, asked):
+            found = replace(found, strength=CHAINED, most=CHAINED,
+                            cannot_decide=(ORDER, *found.cannot_decide))  # fmt: skip
         return _by_habit(found) if _said_at_nought(facts, asked) else found
     counted = recounted(facts, first) if asked and not goes_on else None
     if counted is not None:
@@ -179,6 +183,15 @@ def _said_at_nought(facts: Facts, asked: list[Cite]) -> bool:
     resumes = [m for m in facts.markers_of("resume") if m.attempt == facts.last.n]
     always = {m.cite for m in facts.tagged("always-asked")}.issuperset(asked)
     return always or (len(asked) == len(resumes) and all(m.progress.step == 0 for m in resumes))
+
+
+def _named_alone(facts: Facts, first: Point, asked: list[Cite]) -> bool:
+    """Whether all that asks for a resume is what another log tells that was saved, and no date
+    but the logs' names say which came first."""
+    track = first.track
+    saved = [m.cite for m in facts.markers_of("checkpoint_saved") if m.cite in asked]
+    beside = all(cite.source != track.source and cite.at is None for cite in saved)
+    return len(saved) == len(asked) and beside and not any(isfinite(at) for at in track.at)
 
 
 def _by_habit(found: Finding) -> Finding:

@@ -55,7 +55,7 @@ def numbered_twice(facts: Facts) -> Doubled | None:
     said = [m for m in facts.tagged(MEMBER) if m.attempt == facts.last.n]
     worlds = {int(m.groups["key"]) for m in said}
     failed = any(f.strength >= VAGUE for f in failures(facts))
-    if len(worlds) != 1 or _came_further(facts) or failed or facts.exits:
+    if len(worlds) != 1 or came_further(facts) or failed or facts.exits:
         return None
     if any(m.signature.id == COMPLETE for m in facts.matches):
         return None
@@ -91,7 +91,7 @@ def never_came(facts: Facts) -> tuple[tuple[int, ...], tuple[Match, ...]]:
     came = {int(m.groups["seq"]) for m in said}
     if len(worlds) != 1 or len(came) != len(said) or len(came) < 2 or 0 not in came:
         return (), ()
-    if _came_further(facts) or any(m.signature.id == COMPLETE for m in facts.matches):
+    if came_further(facts) or any(m.signature.id == COMPLETE for m in facts.matches):
         return (), ()
     return tuple(sorted(set(range(min(worlds.pop(), MOST_RANKS))) - came)), said
 
@@ -175,7 +175,7 @@ def _seconds(elapsed: str) -> float:
     return 86_400.0 * int(days or 0) + total
 
 
-def _came_further(facts: Facts) -> bool:
+def came_further(facts: Facts) -> bool:
     """Whether steps were made or the run came to its end, however its ranks met."""
     said = (*facts.markers_of("finished"), *facts.tagged("end-ok"))
     return facts.has_progress or bool(said) or facts.disposition == "completed"
@@ -184,7 +184,7 @@ def _came_further(facts: Facts) -> bool:
 def turned_away_first(facts: Facts) -> Crash | None:
     """The first exception of a rank that lost its connection while the process group was being
     made, of a run that shows no other failure: only victims are heard of."""
-    if _came_further(facts) or any(failure.fatal for failure in failures(facts)):
+    if came_further(facts) or any(failure.fatal for failure in failures(facts)):
         return None
     if any(event.signal for event in facts.exits):
         return None

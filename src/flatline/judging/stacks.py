@@ -31,6 +31,8 @@ _FRAMES = (
 )
 _NATIVE = re.compile(r" {4}\S")
 _LOCAL_RANK = re.compile(r"--local[-_]rank[= ](\d{1,4})\b")
+_NOTED = re.compile(r"[(\[# ](?:global[ _])?rank[ =:#]{0,2}(\d{1,6})\b[)\]]?\s*$", re.IGNORECASE)
+"""What whoever dumped a process writes behind its command."""
 _BOOTSTRAP = re.compile(r"(?:Thread\.)?_bootstrap$")
 _FATAL = "Fatal Python error"
 _ASKED, ASKED_LINES = "py-spy dump", 2
@@ -141,6 +143,8 @@ def _place(facts: Facts, match: Match, command: str) -> Place:
     its launcher gave it."""
     place = match.cite.place
     local = _LOCAL_RANK.search(command)
+    if number(place) is None and (noted := _NOTED.search(command)):
+        return Place(host=place.host, rank=int(noted[1]))
     if number(place) is None and local and len(facts.hosts) <= 1:
         return Place(host=place.host, rank=int(local[1]))
     return place

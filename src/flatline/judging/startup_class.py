@@ -86,8 +86,8 @@ _VERSIONS = re.compile(
     r"\binstallation\b|\bCould not run '\S{1,80}' with arguments from the '\w+' backend"
     r"|\b(?:missing|not set|unset|undefined)\b.{0,60}\benvironment variables?\b"
     r"|\bNo backend type associated with device type (?!cpu|cuda)\w"
-    r"|\bno (?:GPU|CUDA|TPU|ROCm) (?:backend|devices?|platform) (?:was |were |is |are )?"
-    r"(?:provided|found|available|visible)\b",
+    r"|\bno (?:GPU|CUDA|TPU|NPU|XPU|ROCm|HIP|OpenCL|SYCL|Vulkan) (?:backend|devices?|platforms?)"
+    r" (?:was |were |is |are )?(?:provided|found|available|visible|detected)\b",
     re.IGNORECASE,
 )
 _ABOUT_DATA = re.compile(
@@ -101,13 +101,13 @@ _ABOUT_DATA = re.compile(
     r"\bnum_samples should be a positive|\bimages not found,? missing path\b|\bdataset pipeline\b|"
     r"^Dataset '[^']{1,400}' error\b|\bno (?:\w+ )?(?:sample|training) data to (?:train|fit|init)|"
     r"\bfind any files\b|\bfrom 0 files\b|\bleast populated class\b|\bscene type\b|"
-    r"_columns?\b.{1,80}\bneeds to be one of\b|"
-    r"\bcontains (?:NaN|`?[+-]?inf)\b|\bunique values of\b|\bindices in '\w*edge_\w+'|"
-    r"\bfound in the (?:data(?:set)?|labels?)\b|\biterator\w*GetNext|"
+    r"_columns?\b.{1,80}\bneeds to be one of\b|\bcontains (?:NaN|`?[+-]?inf)\b|"
+    r"\bunique values of\b|\bindices in '\w*edge_\w+'|\biterator\w*GetNext|"
     r"\blabels? .{0,40}(?:out of|invalid|range)|\bmalformed\b|"
-    r"\bunexpected (?:labels?|values?) (?:found )?in\b|"
+    r"\bfound in the (?:data(?:set)?|labels?)\b|\bunexpected (?:labels?|values?) (?:found )?in\b|"
     r"\bcorrupted? (?:file|image|record|sample|jpeg)|\bcould not convert string to float"
     r"|\bat least one array to (?:stack|concatenate)|\bgot array with shape \(0,"
+    r"|\b(?:(?:0|zero)-(?:in|out)-degree|isolated|dangling) (?:node|vert|edge)"
     r"|\b(?:found|loaded|read) 0 (?!model|weight|checkpoint)(?:\w+ )?(?:file|image|sample)s?\b",
     re.IGNORECASE,
 )

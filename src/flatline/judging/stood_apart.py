@@ -5,6 +5,7 @@ Ranks that wait stand in a collective, or where the host waits for the device: i
 or in the backward pass.  What a few others stand in meanwhile is what holds all: a data loader,
 storage, a compiler, a lock, a prompt.  Where one stands in the training script's own code it may
 wait as well: `.item()` and copies from the device are no Python calls and show as their caller.
+Of a run that is known to stand still, all but one in one and the same line of it do.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from dataclasses import dataclass
 
 from flatline.facts import Facts
 from flatline.judging.claims import cap, claim, distinct, name_places
+from flatline.judging.pace import standstill
 from flatline.judging.stacks import Frame, Stack, stacks
 from flatline.model import Action, Claim, Finding, Place
 
@@ -97,6 +99,8 @@ def _judged(facts: Facts) -> Stood | None:
     at = [_at(stack) for stack in stacks(facts)]
     waits = [one for one in at if one.kind in WAITS]
     others = [one for one in at if one.kind not in WAITS]
+    if not waits and standstill(facts) is not None:
+        waits, others = _in_one_line(at)
     if len(at) < 2 or not waits or len(waits) < len(others):
         return None
     set_up = all(one.kind == SET_UP for one in waits)
@@ -110,7 +114,16 @@ def _judged(facts: Facts) -> Stood | None:
                      " stack; py-spy dump --native would tell.")  # fmt: skip
     few = len(others) == 1 or len(others) <= FEW_RATIO * len(waits)
     places = distinct(facts.on_host(one.stack.place) for one in others) if few else ()
-    return Stood(places, why, set_up)
+    return Stood(places, why, set_up, most=MOST if waits[0].kind == OWN else 1.0)
+
+
+def _in_one_line(at: Sequence[_At]) -> tuple[list[_At], list[_At]]:
+    """Those that stand in one line of the script, and the one that stands in something else."""
+    own = Counter(_call(one) for one in at if one.kind == OWN)
+    usual, count = own.most_common(1)[0] if own else (None, 0)
+    rest = [one for one in at if _call(one) != usual]
+    alone = len(rest) == 1 and count >= MANY - 1 and rest[0].kind != OWN
+    return ([one for one in at if _call(one) == usual], rest) if alone else ([], [])
 
 
 def _in_collectives(facts: Facts, waits: Sequence[_At], set_up: bool) -> Stood:

@@ -2,7 +2,7 @@
 What a log shows of one program that ran twice: with a setting and without it, or over several
 hosts by sockets and on one alone.
 
-Only what a shell or a person wrote between the two tells what was changed; steps of both are
+Only what a shell or a person wrote above either tells what was changed; steps of both are
 timed, and hardly anything else makes one some times as fast as the other.
 """
 
@@ -26,8 +26,8 @@ FASTER, FASTER_ALONE = 1.5, 2.0
 none of the waiting; of more hosts, as many times as much.  A judgement."""
 STEPS, FIRST = 8, 2
 """Steps of each that are timed, behind the first ones, which compile."""
-BETWEEN = 40
-"""Lines between the two, at most."""
+BETWEEN = 200
+"""Lines between the two, at most: NCCL tells of each rank."""
 SURE, MOST = 0.75, 0.79
 _PROMPT = r"^\s{0,4}(?:[\w.@:~/()-]{0,80} ?[$#%]|\+{1,3}) +"
 _COMMAND = re.compile(
@@ -42,19 +42,25 @@ _SAME = re.compile(
     r"(?i)\bsame (?:commit|code|config|command|script|run|job|setup|settings|hardware)\b"
 )
 _ALONE = re.compile(
-    r"(?i)\b(?:on|with|using) (?:one|a single|single|1)[ -](?:node|host|machine)\b"
+    r"(?i)(?:^\W{0,12}|\b(?:on|with|using) )(?:one|a single|single|1)[ -](?:node|host|machine)\b"
+    r"|\s--nnodes[= ]1\b"
+)
+_SEVERAL = re.compile(
+    r"(?i)(?:^\W{0,12}|\b(?:on|over|across|with|using) )(?:[2-9]|[1-9]\d{1,3}|two|three|four"
+    r"|eight) (?:nodes|hosts|machines)\b|\s--nnodes[= ](?:[2-9]|[1-9]\d{1,3})\b"
 )
 _HOST = re.compile(r"\b([\w.-]{1,80}):\d{1,10}:\d{1,10} \[\d{1,3}\] (?:NCCL|RCCL) ")
 
 
 @dataclass(frozen=True, slots=True)
 class _Tries:
-    """A try and the one behind it in the same log: seconds of a step, the lines between them, and
+    """A try and the one behind it in the same log: seconds of a step, the lines above each, and
     what shows how long steps took."""
 
     track: Track
     first: int
     took: tuple[float, float]
+    above: tuple[LogCite, ...]
     between: tuple[LogCite, ...]
     shown: Claim
 
@@ -79,12 +85,33 @@ def _weighed(facts: Facts, code: str, tries: _Tries) -> Finding | None:
             shows = claim("The log shows the setting, and that it was taken away", said[0].cite,
                           unset)  # fmt: skip
             return waits_for_launches(code, tries.first, tries.took, tries.shown, shows)
-    if slow >= FASTER_ALONE * fast:
-        sockets = _by_sockets(facts, tries.first)
-        alone = next((cite for cite in tries.between if _ALONE.search(cite.text)), None)
-        if sockets and alone is not None:
-            return _network(code, tries, sockets, alone)
-    return None
+    return _over_hosts(facts, code, tries)
+
+
+def _over_hosts(facts: Facts, code: str, tries: _Tries) -> Finding | None:
+    """Whichever of the two came first, of the same work as far as its losses and rates tell."""
+    late = int(tries.took[1] > tries.took[0])
+    slow, fast = tries.took[late], tries.took[1 - late]
+    heads = (tries.above, tries.between)
+    if slow < FASTER_ALONE * fast or not _same_work(tries, late):
+        return None
+    sockets = _by_sockets(facts, tries, late, heads[late])
+    alone = next((cite for cite in heads[1 - late] if _ALONE.search(cite.text)), None)
+    if not sockets or alone is None:
+        return None
+    return _network(code, tries, late, sockets, alone)
+
+
+def _same_work(tries: _Tries, late: int) -> bool:
+    """Whether equal steps, where there are any, have losses alike, and what was done in a second
+    is less as well."""
+    track, n = tries.track, tries.first
+    old, new = _equal_steps(tries)
+    rates = [[track.throughput[i] for i in track.of_attempt(m) if isfinite(track.throughput[i])]
+             for m in (n, n + 1)]  # fmt: skip
+    if all(rates) and median(rates[1 - late]) < FASTER * median(rates[late]):
+        return False
+    return not old or alike(track, old, new)
 
 
 def _tries(facts: Facts) -> list[_Tries]:
@@ -92,35 +119,54 @@ def _tries(facts: Facts) -> list[_Tries]:
     for track in facts.tracks:
         timed = [(n, _timed(track, n)) for n in range(facts.last.n + 1)]
         for (n, a), (m, b) in pairwise(timed):
-            last, first = (track.lines[track.of_attempt(n)[-1]] if a else 0,
-                           track.lines[track.of_attempt(m)[0]] if b else 0)  # fmt: skip
-            if not a or not b or first <= last or first - last > BETWEEN:
+            if not a or not b:
                 continue
-            lines = facts.lines(track.source, last + 1, first - last - 1)
-            between = tuple(LogCite(track.source, at, text, track.place)
-                            for at, text in enumerate(lines, last + 1))  # fmt: skip
-            took = tuple(median(track.step_s[i] for i in points) for points in (a, b))
-            cites = (facts.point(track, points[-1]).cite for points in (a, b))
+            last, first = track.lines[track.of_attempt(n)[-1]], track.lines[track.of_attempt(m)[0]]
+            if first <= last or first - last > BETWEEN:
+                continue
+            took = tuple(median(seconds for _, seconds in points) for points in (a, b))
+            cites = (facts.point(track, points[-1][0]).cite for points in (a, b))
             text = f"A step took {took[0]:.3g} s in the one try and {took[1]:.3g} s in the next"
-            found.append(_Tries(track, n, (took[0], took[1]), between, claim(text, *cites)))
+            begins = track.lines[track.of_attempt(n)[0]]
+            above = _lines(facts, track, max(1, begins - BETWEEN), begins)
+            between = _lines(facts, track, last + 1, first)
+            shown = claim(text, *cites)
+            found.append(_Tries(track, n, (took[0], took[1]), above, between, shown))
     return found
 
 
-def _timed(track: Track, attempt: int) -> Sequence[int]:
-    """Points of an attempt that tell how long a step took, where they are enough."""
-    span = [i for i in track.of_attempt(attempt) if isfinite(track.step_s[i])][FIRST:]
-    return span if len(span) >= STEPS else ()
+def _lines(facts: Facts, track: Track, start: int, stop: int) -> tuple[LogCite, ...]:
+    texts = enumerate(facts.lines(track.source, start, stop - start), start)
+    return tuple(LogCite(track.source, at, text, track.place) for at, text in texts)
+
+
+def _timed(track: Track, attempt: int) -> Sequence[tuple[int, float]]:
+    """Points of an attempt with how long a step took, as they say or by their dates, where they
+    are enough."""
+    span = track.of_attempt(attempt)
+    told = [(i, track.step_s[i]) for i in span if isfinite(track.step_s[i])]
+    dated = [(b, (track.at[b] - track.at[a]) / (track.steps[b] - track.steps[a]))
+             for a, b in pairwise(() if track.assumed else span)
+             if track.at[b] > track.at[a] and track.steps[b] > track.steps[a] >= 0]  # fmt: skip
+    timed = (told or dated)[FIRST:]
+    return timed if len(timed) >= STEPS else ()
+
+
+def _equal_steps(tries: _Tries) -> tuple[list[int], list[int]]:
+    """The points of both tries at the same steps."""
+    track, n = tries.track, tries.first
+    at = {track.steps[i]: i for i in track.of_attempt(n)}
+    pairs = [(at[track.steps[i]], i) for i in track.of_attempt(n + 1) if track.steps[i] in at]
+    return [a for a, _ in pairs], [b for _, b in pairs]
 
 
 def _learns_alike(facts: Facts, tries: _Tries) -> bool:
     """Whether equal steps of both have the same losses, and the second shows no such setting."""
-    track, n = tries.track, tries.first
-    at = {track.steps[i]: i for i in track.of_attempt(n)}
-    pairs = [(at[track.steps[i]], i) for i in track.of_attempt(n + 1) if track.steps[i] in at]
-    old, new = ([pair[side] for pair in pairs] for side in (0, 1))
-    until = track.lines[track.of_attempt(n)[-1]]
+    track = tries.track
+    old, new = _equal_steps(tries)
+    until = track.lines[track.of_attempt(tries.first)[-1]]
     set_ = any(m.cite.line > until for m in facts.tagged("launch-blocking"))
-    return len(pairs) >= STEPS and not set_ and alike(track, old, new)
+    return len(old) >= STEPS and not set_ and alike(track, old, new)
 
 
 def _same_command(facts: Facts, tries: _Tries) -> bool:
@@ -138,12 +184,17 @@ def command(texts: Sequence[str]) -> str | None:
     return _ASSIGNED.sub("", found[-1][1]).strip() if found else None
 
 
-def _by_sockets(facts: Facts, attempt: int) -> list[Match]:
-    """Lines by which NCCL says so of several hosts, where none of the try says another."""
-    said = [m for m in facts.matches if m.signature.id == CARRIED and m.attempt == attempt]
+def _by_sockets(facts: Facts, tries: _Tries, late: int, head: Sequence[LogCite]) -> list[Match]:
+    """Lines of the slower try by which NCCL says so, of several hosts, where none says another."""
+    track, n = tries.track, tries.first
+    ends = [track.lines[track.of_attempt(m)[-1]] for m in (n, n + 1)]
+    before = track.of_attempt(n - 1) if n else ()
+    begins = ends[0] if late else track.lines[before[-1]] if before else 0
+    said = [m for m in facts.matches if m.signature.id == CARRIED
+            and m.cite.source == track.source and begins < m.cite.line <= ends[late]]  # fmt: skip
     hosts = {host for m in said if (host := host_of(m.cite.text)) is not None}
-    only = {m.groups["transport"] for m in said} == {SOCKETS}
-    return said if only and len(hosts) > 1 else []
+    several = len(hosts) > 1 or any(_SEVERAL.search(cite.text) for cite in head)
+    return said if several and {m.groups["transport"] for m in said} == {SOCKETS} else []
 
 
 def host_of(text: str) -> str | None:
@@ -178,11 +229,13 @@ def waits_for_launches(
     )  # fmt: skip
 
 
-def _network(code: str, tries: _Tries, said: Sequence[Match], alone: LogCite) -> Finding:
-    slow, fast = tries.took
-    told = claim("The next try is said to be of one host", alone)
+def _network(
+    code: str, tries: _Tries, late: int, said: Sequence[Match], alone: LogCite
+) -> Finding:
+    slow, fast = tries.took[late], tries.took[1 - late]
+    told = claim(f"The {'try before' if late else 'next try'} is said to be of one host", alone)
     return replace(
-        waits_for_launches(code, tries.first, tries.took, tries.shown, told),
+        waits_for_launches(code, tries.first + late, (slow, fast), tries.shown, told),
         summary=f"Over several hosts, by sockets, a step takes {slow:.3g} s; on one alone it takes"
         f" {fast:.3g}",
         fault_class="slow-interconnect",

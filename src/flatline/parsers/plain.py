@@ -10,8 +10,9 @@ of known shape (`[10/100]`, `Epoch: [0][10/5005]`, `200/2983 batches`).  A count
 with each epoch is counted on over the epochs; the plan is left out beside an epoch of unknown
 number.  `Epoch 3 ... loss` alone gives an epoch and no step, and so does
 `train Loss: 0.5 Acc: 0.9` below a line `Epoch 3/25`, or `Epoch 3 | train 0.5 | val 0.6`, which may
-be no loss; a line that is a training loss and nothing else gives neither, and is read only until a
-loss was seen beside a step.  Samples are not steps.
+be no loss; an epoch with its accuracy alone is an evaluation; a line that is a training loss and
+nothing else gives neither, and is read only until a loss was seen beside a step.  Samples are not
+steps.
 NaN and inf are values.  Policy, value, KL and adversarial losses, and any beside a reward, are
 not meant to fall.
 
@@ -76,6 +77,14 @@ _PAIRED = re.compile(
     rf"(?:val|valid|validation|test|dev) ?[:= ] ?{_FRACTION}"
 )
 """What an epoch gave on both sets, in fractions: a loss or an accuracy, which it does not say."""
+_SCORED = re.compile(
+    r"(?:.{0,60}[\] |-])?epoch[ :=#\[]{1,3}([0-9]{1,6})(?: ?(?:/|of) ?[0-9]{1,6})?[\] |,;:-]{1,6}"
+    r"(?!.*\b(?:best|target|loss|iter|step|batch))(?:.{0,80}[ |,;(])??"
+    r"(?:(?:train(?:ing)?|val|valid|validation|test|dev|eval)[ _./-]{1,3})?"
+    r"(?:acc(?:uracy)?|top-?1|f1|auc|ap|map|m?iou|dice|bleu|wer|cer|psnr|score)"
+    r"(?:[ _@-]\w{1,6})?[ :=]{1,3}[0-9]{1,3}\.[0-9]"
+)
+"""How good an epoch's model is, where no loss is told."""
 _ALONE = re.compile(
     r"(?:((?:(?:train(?:ing)?|total|batch|step) )?loss) ?[:=] ?" + _NUMBER
     + r"|tensor\(([0-9.]{1,16}|nan|inf), (?=.{0,60}grad_fn=<\w{0,24}loss))"
@@ -184,14 +193,18 @@ class Reader:
             return (Progress("train", epoch=epoch, loss=value, loss_name="train", falling=False),)
         if above := _EPOCH_ABOVE.match(low):
             self._epoch_above = float(above[1])
-        elif self._epoch_above is not None and (below := _BELOW_EPOCH.match(low)):
+        if scored := _SCORED.match(low):
+            return (Progress("eval", epoch=float(scored[1])),)
+        if above:
+            return ()
+        if self._epoch_above is not None and (below := _BELOW_EPOCH.match(low)):
             kind: ProgressKind = "eval" if below[2] else "train"
             name = f"{below[1]} loss" if below[1] else "loss"
             return (Progress(kind, epoch=self._epoch_above, loss=float(below[3]), loss_name=name),)
-        elif not self._placed and (alone := _ALONE.match(low)):
+        if not self._placed and (alone := _ALONE.match(low)):
             value = float(alone[2] or alone[3])
             return (Progress("train", loss=value, loss_name=alone[1] or "loss"),)
-        elif not self._placed and (bare := _PRINTED.match(low)):
+        if not self._placed and (bare := _PRINTED.match(low)):
             return (Progress("train", loss=float(bare[1]), loss_name=PRINTED, falling=False),)
         return ()
 
