@@ -133,9 +133,16 @@ def neox(rate: str = "1.500E-04", skipped: int = 0, **more: float) -> list[str]:
         (neox()[1:], False),
         (["Loading checkpoint and starting from iteration 0", *neox()[1:]], False),
         ([line.replace("learning rate", "approx flops") for line in neox()], False),
+        ([line.replace("learning rate", "opt ms").replace("1.500E-04", "310.2")
+          for line in neox()], True),
+        ([line.replace("learning rate", "opt ms").replace("1.500E-04", "0.0")
+          for line in neox()], False),
+        (["  successfully loaded /c/global_step24000/mp_rank_00_model_states.pt", *neox()[1:]],
+         True),
     ],
     ids=["as it was", "about ln 10", "rate of 0", "skipped", "few steps", "a new model", "higher",
-         "nothing was loaded", "from nothing", "no rate"],
+         "nothing was loaded", "from nothing", "no rate", "its optimizer is timed",
+         "it takes no time", "the file that was loaded"],
 )  # fmt: skip
 def test_a_level_kept_beside_no_gradient(tmp_path: Path, lines: list[str], healthy: bool) -> None:
     """Where steps are known to be taken, and from what was loaded."""

@@ -60,6 +60,10 @@ MANY = 30
 """Steps without any reward: the first may have none in a run that learns.  A judgement."""
 REWARDED_Z = 4.0
 """Of a rank correlation with the step: rewards scatter, and by chance one in 30,000 rises so."""
+_OPTIMIZER_TOOK = re.compile(
+    r"(?i)\bopt(?:im(?:izer)?)?(?:[ _.-]?(?:step|update))?(?:[ _.-]?(?:time|ms|s))?[=: ]{1,2}"
+    r"\d{0,6}\.?\d*[1-9]"
+)
 _ADVERSARY = re.compile(r"(?i)(?:^|[_/. ])(?:[dg]|disc\w*|gen(?:erator)?)(?:$|[_/. ])")
 
 
@@ -103,7 +107,8 @@ def _stands(losses: Sequence[float]) -> bool:
 
 def _steps_taken(facts: Facts, track: Track) -> bool:
     """Whether, where no gradient is printed, the same log gives a learning rate with many steps
-    that is never nought, and tells of none that was skipped."""
+    that is never nought, or where it gives none, each of the last says how long the optimizer
+    took; and it tells of no step that was skipped."""
     rates: list[float] = []
     for beside in facts.tracks:
         span = beside.of_attempt(facts.last.n)
@@ -113,6 +118,10 @@ def _steps_taken(facts: Facts, track: Track) -> bool:
         if any(beside.skipped[i] for i in span) or any(map(_SKIPS.search, ends)):
             return False
         rates += [beside.lr[i] for i in span if isfinite(beside.lr[i])]
+    if not rates:
+        last = (facts.text(track.source, track.lines[i])
+                for i in track.of_attempt(facts.last.n)[-SAMPLED:])  # fmt: skip
+        return all(map(_OPTIMIZER_TOOK.search, last))
     return len(rates) >= SHAPE_POINTS and min(rates) > 0
 
 

@@ -29,6 +29,7 @@ TRIGGERS = (
     r"dynamic loss scale overflow! Skipping step",
     r"global_step[0-9]+ is ready now",
     r"\[[Tt]orch\] Loaded checkpoint from ",
+    r"successfully loaded [^ ]*global_step[0-9]",
     r"zero checkpoint saved ",
     r"Unable to find latest file at ",
     r"(?i:epoch: [0-9]+ ?\| ?step: [0-9]+ ?\| ?ppo)",
@@ -140,7 +141,7 @@ class Reader:
         if " is ready now" in text or "zero checkpoint saved " in text:
             step = _tagged(text)
             return () if step is None else (Progress("checkpoint_saved", step=step),)
-        if "Loaded checkpoint from " in text:
+        if "Loaded checkpoint from " in text or "successfully loaded " in text:
             return (Progress("checkpoint_loaded", step=_tagged(text)),)
         if "Unable to find latest file at " in text:
             return (Progress("fresh"),)
