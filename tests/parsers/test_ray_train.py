@@ -158,3 +158,11 @@ def test_a_run_of_a_lone_trial(tmp_path: Path, state: str, ends: bool, code: str
     )
 
     assert diagnose(collect(Request((str(tmp_path),)))).code == code
+
+
+def test_the_end_of_a_trainer() -> None:
+    """It says so of no trial; one that failed ends in other words."""
+    reader = Reader()
+    ended = "Training {} after 12 iterations at 2025-09-16 22:04:09. Total running time: 59min 9s"
+    assert list(reader.feed(ended.format("completed"))) == [Progress("finished")]
+    assert list(reader.feed(ended.format("errored"))) == []

@@ -32,6 +32,7 @@ from dataclasses import replace
 from statistics import median
 
 from flatline.facts import METRICS, SCHEDULER, Facts, Point, Track
+from flatline.judging.all_but_one_print import UNPRINTED, all_but_one_print
 from flatline.judging.belonging import doubtful, gpus_seen, scoped, timeless
 from flatline.judging.busy_clocks import busy_clocks
 from flatline.judging.by_steps import spent
@@ -139,16 +140,18 @@ def judge(facts: Facts) -> Judgement:
     span = track.of_attempt(facts.last.n)
     first, last = facts.point(track, span[0]), facts.point(track, span[-1])
     short = facts.stops_short or (not facts.end_seen and _last_step_failed(facts.job))
-    if short and unsent is None:
+    near = all_but_one_print(facts) if short else ()
+    if short and unsent is None and not near:
         return None
     plan = facts.planned_steps
-    shows = [_ended_so(facts, plan, last.cite, unsent), *((apart.shows,) if apart else ())]
+    shows = [_ended_so(facts, plan, last.cite, unsent), *((apart.shows,) if apart else ()), *near]
     shows += _loss_fell(facts, track, first, last)
     done = plan if facts.reached_plan or (plan and (facts.last_step or 0) >= plan) else None
     strength = 0.7 + (0.15 if SCHEDULER in facts.stores else 0.0) + (0.1 if done else 0.0)
     slow, faults, outside = _slow(facts), _faulty(facts), _outside(facts)
     open_, rough = unsettled(facts, paced=slow is None), uneven(facts) if slow is None else None
     doubts = (*_doubts(facts, faults, outside), *((UNEVEN,) if rough else ()),
+              *((UNPRINTED,) if near else ()),
               *(one.question for one in open_),
               *((LEFT_LATE,) if left_late else ()), *((UNSENT,) if unsent else ()),
               *((apart.question,) if apart and apart.question else ()))  # fmt: skip

@@ -110,19 +110,17 @@ def _steps_taken(facts: Facts, track: Track) -> bool:
     that is never nought, or where it gives none, each of the last says how long the optimizer
     took; and it tells of no step that was skipped."""
     rates: list[float] = []
+    timed = False
     for beside in facts.tracks:
         span = beside.of_attempt(facts.last.n)
         if beside.source != track.source or not len(span):
             continue
-        ends = (facts.text(track.source, beside.lines[i]) for i in span[-SAMPLED:])
+        ends = [facts.text(track.source, beside.lines[i]) for i in span[-SAMPLED:]]
         if any(beside.skipped[i] for i in span) or any(map(_SKIPS.search, ends)):
             return False
+        timed = timed or all(map(_OPTIMIZER_TOOK.search, ends))
         rates += [beside.lr[i] for i in span if isfinite(beside.lr[i])]
-    if not rates:
-        last = (facts.text(track.source, track.lines[i])
-                for i in track.of_attempt(facts.last.n)[-SAMPLED:])  # fmt: skip
-        return all(map(_OPTIMIZER_TOOK.search, last))
-    return len(rates) >= SHAPE_POINTS and min(rates) > 0
+    return len(rates) >= SHAPE_POINTS and min(rates) > 0 if rates else timed
 
 
 def denoised(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:

@@ -39,6 +39,7 @@ TRIGGERS = (
     "Trial name  ",
     " RUNNING  ",
     "Trial [^ ]+ completed (?:training )?after [0-9]",
+    "Training completed after [0-9]+ iteration",
 )
 _BEGINS = Late(r"\s*Training finished iteration (\d{1,9}) at \d{4}-")
 _TOOK = Late(rf"│ time_this_iter_s {{1,40}}({NUMBER}) {{0,9}}│")
@@ -48,6 +49,7 @@ _LONE = Late(r"1 (RUNNING|PENDING|TERMINATED|ERROR|PAUSED)\)?\s*$")
 _COMPLETED = Late(
     r"\s*Trial \S{1,200} completed (?:training )?after (\d{1,9}) iterations? at \d{4}-"
 )
+_TRAINED = Late(r"\s*Training completed after \d{1,9} iterations? at \d{4}-")
 _CELLS = Late(r"\s*[|│]\s*|\s{2,}")
 _REPORTED = Late(r"(?:train(?:ing)?[_/])?loss$")
 _REWARD = Late(r"(?:[\w./]{0,40}[_ /])?(?:reward|return)(?:_mean)?$")
@@ -68,6 +70,8 @@ class Reader:
         text = text[:1000]
         if found := _BEGINS.match(text):
             self._step, self._took_s = int(found[1]), None
+        elif _TRAINED.match(text):
+            return (Progress("finished"),)
         elif found := _TOOK.search(text):
             self._took_s = number(found[1])
         elif (found := _LOSS.search(text)) and self._step is not None:
