@@ -30,7 +30,7 @@ FAULT_CLASSES = {
     "E2": {"size-mismatch", "missing-keys", "corrupt", "empty"},
 }
 GROUPS = {
-    "rank", "task", "host", "gpu", "device", "signal", "exit_code", "size_asked",
+    "rank", "task", "host", "gpu", "device", "ordinal", "signal", "exit_code", "size_asked",
     "size_total", "size_free", "peer", "exception", "step", "errno", "timeout_ms", "xid",
     "sxid", "pid", "path", "module", "key", "seq", "last_enqueued", "last_completed", "op",
     "job", "node", "pod", "at", "comm_rank", "comm_size", "nvml", "bus",

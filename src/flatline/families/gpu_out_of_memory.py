@@ -41,6 +41,7 @@ from flatline.judging.memory import Filled, counted_card, filled
 from flatline.judging.occupied import occupied
 from flatline.judging.steering import leave_out
 from flatline.judging.strays import several, size_bytes, stray
+from flatline.judging.tf_devices import card_of
 from flatline.model import Action, Claim, Cleared, Finding, Judgement, Place
 
 _LESS = (
@@ -96,7 +97,7 @@ def judge(facts: Facts) -> Judgement:
     if sizes:
         claims.append(claim(sizes, *cites))
     own = other is not None and _of_the_run(found)
-    culprits = _with_card(facts, found, full)
+    culprits = _with_card(facts, found, full, _cards(facts, found))
     if (before := _occupied(facts, found, culprits)) is not None:
         culprits, other, own = before[:1], before[1], False
     hosts = tuple(place.host for place in culprits if place.host)
@@ -144,16 +145,18 @@ def _occupied(
     if asked is None or free is None or found.scope == "all" or len(culprits) > 1:
         return None
     place = next(iter(culprits), Place())
-    before = occupied(facts, place, _cards(found), asked - free)
+    before = occupied(facts, place, _cards(facts, found), asked - free)
     if before is None:
         return None
     return replace(place, host=place.host or before[0].host, gpu=before[0].gpu), before[1]
 
 
-def _cards(found: Lead) -> set[str]:
+def _cards(facts: Facts, found: Lead) -> set[str]:
     """The numbers of cards that the messages say."""
     told = (_CARD.search(f.match.cite.text if f.match else f.cite.text) for f in found.group)
-    return {card[1] for card in told if card}
+    counted = ((f.cite, f.match.groups.get("ordinal")) for f in found.group if f.match)
+    created = {card_of(facts, cite, n) or n for cite, n in counted if n}
+    return created | {card[1] for card in told if card}
 
 
 def _implied(
@@ -254,7 +257,9 @@ def _of_the_run(found: Lead) -> bool:
     return any(len(ranks - {None}) > 1 for ranks in cards.values())
 
 
-def _with_card(facts: Facts, found: Lead, full: Filled | None) -> tuple[Place, ...]:
+def _with_card(
+    facts: Facts, found: Lead, full: Filled | None, said: set[str]
+) -> tuple[Place, ...]:
     """
     The one place that failed with its card: the only one that was full, or the full one whose
     number the message says.
@@ -265,7 +270,6 @@ def _with_card(facts: Facts, found: Lead, full: Filled | None) -> tuple[Place, .
     if found.scope == "all" or len(found.culprits) > 1:
         return found.culprits
     place = next(iter(found.culprits), Place())
-    said = _cards(found)
     if full is None:
         counted = counted_card(facts, place, next(iter(said))) if len(said) == 1 else None
         return found.culprits if counted is None else (counted,)
