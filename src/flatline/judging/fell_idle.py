@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import isfinite
+from statistics import median
 
 from flatline.facts import Facts
 from flatline.judging.again import RECOMPILED
 from flatline.judging.claims import claim
 from flatline.judging.costly_steps import cost, saves_begun
-from flatline.judging.throughput import Slow, checkpoint_steps, course, shown
+from flatline.judging.left_uncompiled import left_uncompiled
+from flatline.judging.throughput import Pace, Slow, checkpoint_steps, course, shown
 from flatline.judging.timeline import usual
 from flatline.model import Claim, QueryCite
 
@@ -22,6 +25,9 @@ GPU half busy do so from the first step."""
 WORKED = 0.05
 """What ran on a GPU of the run while it was fast, at the least: where nothing names its hosts,
 others that were measured stand idle."""
+LEAST, WAITED = 4, 0.2
+"""Lines that tell what the loader took, and the part of the loss that it must take.  A judgement:
+of less, something else in the loop keeps the GPUs waiting."""
 SAVED = 0.05
 """Of the time: saves that cost as much idle the GPUs themselves."""
 
@@ -37,13 +43,16 @@ class FellIdle:
 
 def fell_idle(facts: Facts) -> FellIdle | None:
     """None where the GPUs were not busy before, some of them stayed so, what they idle does not
-    account for what the run lost, or it saved or compiled meanwhile."""
+    account for what the run lost, it saved or compiled meanwhile, or its loop says that it did not
+    wait for data."""
     run = course(facts)
     later = [] if run is None else [p for p in run.slow if p.begins >= run.best.ends]
-    if run is None or not later or facts.tagged(RECOMPILED.tag):
+    if run is None or not later or facts.tagged(RECOMPILED.tag) or left_uncompiled(facts):
         return None
     worst = max(later, key=lambda phase: (1 - phase.part) * (phase.ends - phase.begins))
     lost = 1 - worst.part
+    if _did_not_wait(run.pace, worst, lost):
+        return None
     saved = checkpoint_steps(facts) or saves_begun(facts)
     if lost < LOST or cost(facts, saved, 2, SAVED) is not None:
         return None
@@ -51,6 +60,19 @@ def fell_idle(facts: Facts) -> FellIdle | None:
     if not gpus:
         return None
     return FellIdle(worst, lost, (shown(facts, run, worst), *gpus))
+
+
+def _did_not_wait(pace: Pace, slow: Slow, lost: float) -> bool:
+    """Whether the loop times its loader and its steps, and that took but a small part of what they
+    lost."""
+    track, (first, last) = pace.track, slow.points
+    at = pace.indexes[first : last + 1] if track is not None else ()
+    timed = [(track.data_s[i], track.step_s[i]) for i in at if track is not None
+             and isfinite(track.data_s[i]) and track.step_s[i] > 0]  # fmt: skip
+    if len(timed) < LEAST:
+        return False
+    data_s, step_s = (median(column) for column in zip(*timed, strict=True))
+    return bool(data_s < WAITED * lost * step_s)
 
 
 def less_busy(
