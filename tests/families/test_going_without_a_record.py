@@ -136,7 +136,7 @@ def test_where_no_event_tells_that_it_started(tmp_path: Path) -> None:
     verdict = judged(tmp_path, told="")
 
     assert (verdict.code, verdict.confidence < 0.7) == ("G1", True)
-    assert verdict.summary.startswith("As far as was read")
+    assert verdict.headline.startswith("As far as was read")
     assert STATE in verdict.cannot_decide
 
 

@@ -242,3 +242,16 @@ def test_a_bar_without_a_loss_before_any_training() -> None:
     points = said(*bars(9, (4, None)), *bars(40, (40, 4.0)), *bars(40, (20, None)))
 
     assert [p.kind for p in points] == ["bar", "train", "bar"]
+
+
+@pytest.mark.parametrize(
+    ("rate", "step_s"),
+    [("1.25update/s", 0.8), ("1.06s/update", 1.06), ("2.00s/step", 2.0), ("4.00s/batch", 4.0),
+     ("2.00iter/s", 0.5), ("512.3sample/s", None)],
+)  # fmt: skip
+def test_units_of_their_own(rate: str, step_s: float | None) -> None:
+    """tqdm puts the unit below the fraction where it is faster, above it where it is slower."""
+    (said,) = tqdm.Reader().feed(
+        f"Epoch 1/100:   2%|▏  | 60/3000 [01:03<52:04, {rate}, loss=1.56]"
+    )
+    assert (said.kind, said.loss, said.step_s) == ("train", 1.56, step_s)

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import Any, TypeVar
 
 from flatline.collect.events import LogEvents
+from flatline.collect.unnamed import telling
 from flatline.facts import Marker
 from flatline.model import Crash, Gap, Job, Match, ProcessExit
 from flatline.tracks import GOES_ON_AFTER, Track
@@ -328,7 +329,7 @@ def _resets(events: LogEvents) -> list[tuple[int, int]]:
     begun = sorted(m.cite.line for m in events.markers if m.kind in _BEGINNINGS[:3])
     taken = sorted(m.cite.line for m in events.matches if _taken_from_it(m))
     again = _started_again(events)
-    for track in events.tracks.values():
+    for track in telling(events.tracks.values()):
         last = -1
         interval = 1
         rising = True

@@ -48,7 +48,7 @@ from flatline.judging.level_kept import denoised, kept_level, policy_rewarded
 from flatline.judging.lone_worker import works_beside
 from flatline.judging.loss import curve
 from flatline.judging.own_work import longest
-from flatline.judging.pace import Pace, pace
+from flatline.judging.pace import LOOKED_S, Pace, pace
 from flatline.judging.pauses import LONGER, Pause, Stood, between, stood
 from flatline.judging.printed_sizes import resized
 from flatline.judging.printed_waits import waits_least
@@ -403,7 +403,7 @@ def _news(facts: Facts, record: Cite) -> Claim | None:
     if at_most and facts.measured("training_step"):
         return _by_its_counter(facts, record)
     loading_s = LOADING_S if at_most else 0.0
-    if silent_s - loading_s > max(NEWS_INTERVALS * seen.interval_s, seen.pauses_s):
+    if silent_s - loading_s > max(NEWS_INTERVALS * seen.interval_s, seen.pauses_s, LOOKED_S):
         return None
     if since is not None and silent_s < -max(seen.interval_s, _rounded(seen, since)):
         return None  # steps that took less than they say

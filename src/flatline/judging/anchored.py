@@ -16,7 +16,7 @@ burst unlike one another are tried; a place's signals are taken together before 
 
 from __future__ import annotations
 
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -42,8 +42,6 @@ LEAST_STRETCHES = 20
 """Fewer cannot show a meeting beyond chance."""
 LEAST_LIT, LEAST_UNLIT = 4, 0.1
 """Stretches a place must have burst in, and the share of all in which it must not have."""
-UNDER_WAY = 4.0
-"""Times as long as points usually take: in a longer time the run paused."""
 REACH = 8
 """The part of the run (1 in so many stretches) that an edge is looked at on each side."""
 WILD, LEAST_WILD = 5.0, 0.1
@@ -174,21 +172,12 @@ def anchored(
 
 
 def stretch_levels(pace: Pace, cut: Timeline) -> list[float | None]:
-    """The logarithm of the median pace of each stretch, or of the point that was under way in all
-    of it, where that took no longer than a slow one may; None where none is known."""
+    """The logarithm of the median pace of each stretch; None where none is known."""
     points: list[list[float]] = [[] for _ in cut.ends]
     for time, value in zip(pace.times, pace.values, strict=True):
         at = cut.index(time)
         if at is not None and value > 0:
             points[at].append(value)
-    usual_s = median([b - a for a, b in pairwise(pace.times)] or [0.0])
-    for end, here in zip(cut.ends, points, strict=True):
-        behind = bisect_left(pace.times, end)
-        if here or not 0 < behind < len(pace.times) or pace.values[behind] <= 0:
-            continue
-        begun = pace.times[behind - 1]
-        if begun <= end - cut.length_s and pace.times[behind] - begun <= UNDER_WAY * usual_s:
-            here.append(pace.values[behind])
     return [log(median(here)) if here else None for here in points]
 
 

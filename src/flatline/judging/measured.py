@@ -45,7 +45,9 @@ def better(facts: Facts) -> Better | None:
     if not points:
         return _evaluated(facts)
     values = [float(track.loss[i]) for i in points]
-    if track.loss_name != RISING or len(values) < SHAPE_POINTS or trend(values) <= REWARDED_Z:
+    if track.loss_name == RISING and len(values) < SHAPE_POINTS:
+        return _evaluated(facts)
+    if track.loss_name != RISING or trend(values) <= REWARDED_Z:
         return None
     ends = tuple(facts.point(track, i).cite for i in (points[0], points[-1]))
     return Better("metric", values[0], values[-1], ends) if _gained(_levels(values), 1) else None

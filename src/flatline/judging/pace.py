@@ -20,6 +20,9 @@ LIKE_BEFORE = 1.5
 RECENT = 20
 """Points over which the usual interval is taken: late ones, since pace drifts over a run."""
 
+LOOKED_S = 60.0
+"""Silence that tells nothing yet: what a program prints is buffered, records and metrics are read
+some scrapes later."""
 AT_ONCE = 0.01
 """Of the interval: a loss, a bar and a rate that are printed as far apart are of one step."""
 

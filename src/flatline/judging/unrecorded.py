@@ -37,6 +37,9 @@ DRAWS = WORK[:2]
 INTERVALS, LEAST_S = 2.0, 120.0
 """Of progress, within which the metrics and the log end: a step may be under way, and a level is
 told from some samples."""
+UNUSED = 0.25
+"""Of what the GPU that did most did since the first step: one below it is not the run's, or is not
+used."""
 EACH, ALL = 0.8, 0.9
 """Of what a GPU drew since the first step: each at the end, and the one in the middle.  What waits
 draws less than 0.8 of it (`spinning`).  A judgement."""
@@ -104,17 +107,15 @@ def _working(facts: Facts, begins: float, ends: float, within_s: float) -> Claim
     )
     if now is None or ever is None or now.rows.keys() != ever.rows.keys():
         return None
-    part = [
-        (now.value(place, end) or 0.0) / level
-        for place in ever.rows
-        if (level := ever.value(place, end))
-    ]
-    if len(part) < len(ever.rows) or not part or min(part) < EACH or median(part) < ALL:
+    levels = {place: ever.value(place, end) or 0.0 for place in ever.rows}
+    at_work = {p: level for p, level in levels.items() if level > UNUSED * max(levels.values())}
+    part = [(now.value(place, end) or 0.0) / level for place, level in at_work.items()]
+    if not part or min(part) < EACH or median(part) < ALL:
         return None
     cites = [
         usual(facts, f"avg_over_time({signal}[{length_s}s])", end, f"the median GPU, {text}")
         for length_s, text in ((last_s, "at the end"), (whole_s, "since the first step"))
     ]
-    text = (f"In the last {last_s} s of the metrics every GPU was at {min(part):.0%} or more of"
-            " its mean since the first step")  # fmt: skip
+    text = (f"In the last {last_s} s of the metrics every GPU that it used was at {min(part):.0%}"
+            " or more of its mean since the first step")  # fmt: skip
     return claim(text, *cites) if all(cites) else None

@@ -46,7 +46,8 @@ FRAMEWORK = None
 GENERIC = 1
 TRIGGERS = (
     r"[ -?](?:it/s|s/it)",
-    r"(?:img|image|sample|batch|step)e?s?/s, ",
+    r"(?:img|image|sample|batch|step|update|iter)e?s?/s, ",
+    r"s/(?:batch|step|update|iter)[,\]]",
     r"\] [ -?]{3}%\|",
 )
 """`[ -?]` holds digits, blanks and what stands between: a class of 32 is compared bit by bit, one
@@ -54,7 +55,8 @@ of ten digits is spelled out in as many texts (see docs/design/scanning.md)."""
 
 _BAR = re.compile(
     r"([^%]{0,160}?)[0-9]{1,3}%(?:\|[^|]*\|)? +([0-9]{1,12})/([0-9]{1,12}) \[([0-9:]+)<[0-9:?]+,"
-    r" *(?:([0-9.]+)|\?) ?(it/s|s/it|(?:batche?|step)s?/s|(?:img|image|sample)s?/s)(?:, ([^\]]*))?"
+    r" *(?:([0-9.]+)|\?) ?(it/s|s/it|(?:batche?|step|update|iter)s?/s|s/(?:batch|step|update|iter)"
+    r"|(?:img|image|sample)s?/s)(?:, ([^\]]*))?"
 )
 _OPEN = re.compile(
     r"([^%]{0,160}?):? *\b([0-9]{1,12})()it \[([0-9:]+), *(?:([0-9.]+)|\?) ?(it/s|s/it)"
@@ -176,9 +178,9 @@ def _bar(text: str) -> _Bar | None:
         rate = float(found[5] or 0)
     except ValueError:
         rate = 0.0
-    step_s = None if rate <= 0 else rate if found[6] == "s/it" else 1 / rate
+    step_s = None if rate <= 0 else rate if found[6].startswith("s/") else 1 / rate
     total = int(found[3]) if found[3] else None
-    samples = found[6][0] in "is" and found[6] not in ("it/s", "s/it", "step/s", "steps/s")
+    samples = found[6].startswith(("img", "image", "sample"))
     step_s = None if samples else step_s
     return _Bar(found[1].strip(), int(found[2]), total, step_s, found[7] or "",
                 shown_s(found[4]), samples)  # fmt: skip

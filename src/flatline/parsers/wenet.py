@@ -16,16 +16,18 @@ from flatline.parsers._rules import EpochReader, fields, rule
 FORMAT = "wenet"
 FRAMEWORK = "wenet"
 TRIGGERS = (
-    r"(TRAIN|CV) (\| [^\n]{0,60}\| ?)?Batch [0-9]+/[0-9]+ ",
-    r"Epoch [0-9]+ CV info cv_loss ",
+    r"(TRAIN|CV) (\| ?([^\n]{0,60}\| ?)?)?Batch [0-9]+/[0-9]+ ",
+    r"Epoch [0-9]+ (Step [0-9]+ )?(TRAIN|CV) info ",
 )
-_BATCH = r"(?:\| [^\n]{0,60}\| ?)?Batch (?P<epoch>[0-9]{1,7})/"
+_BATCH = r"(?:\| ?(?:[^\n]{0,60}\| ?)?)?Batch (?P<epoch>[0-9]{1,7})/"
 RULES = (
     rule(None, r"\bTRAIN .{1,500} rank [1-9]"),
     rule("train", rf"\bTRAIN {_BATCH}(?P<step>[0-9]{{1,12}})(?= )",
          says=fields(loss=r"(?<![\w])loss #", lr=r"\blr #", norm=r"\bgrad_norm #")),
     rule("eval", rf"\bCV {_BATCH}[0-9]{{1,12}}(?= )", says=fields(loss=r" history loss #")),
-    rule("eval", r"\bEpoch (?P<epoch>[0-9]{1,7}) CV info cv_loss (?P<loss><#>)"),
+    rule("eval", r"\bEpoch (?P<epoch>[0-9]{1,7}) (?:Step [0-9]{1,12} )?CV info "
+         r"(?:lr \S{1,20} )?cv_loss (?P<loss><#>)"),
+    rule(None, r"\bEpoch [0-9]{1,7} (?:Step [0-9]{1,12} )?TRAIN info "),
 )  # fmt: skip
 
 
