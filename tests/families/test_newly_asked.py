@@ -99,3 +99,18 @@ def test_told_to_resume_and_begun_anew(
 )  # fmt: skip
 def test_near_misses(tmp_path: Path, changed: dict[str, str]) -> None:
     assert judged(tmp_path, **changed).code != "E2"  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("place", "code"), [(f"{OUT}_cont", "E2"), (f"{OUT}_wide", None), (f"{OTHER}_cont", None)]
+)
+def test_a_folder_that_is_named_for_going_on(tmp_path: Path, place: str, code: str | None) -> None:
+    """Neither prints what it was set to."""
+    verdict = judged(
+        tmp_path,
+        before=f"checkpoints directory : {OUT}\n",
+        now=f"checkpoints directory : {place}\n",
+    )
+
+    assert (verdict.code if verdict.code == "E2" else None) == code
+    assert verdict.confidence < 0.8

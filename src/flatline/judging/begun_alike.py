@@ -10,6 +10,7 @@ changes a setting, a folder or a limit that was too short begins another run.
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
 from math import isfinite
@@ -17,6 +18,7 @@ from statistics import median
 
 from flatline.facts import Facts, Marker, Point
 from flatline.judging.fresh_start import (
+    FILE,
     HEAD,
     plan_beyond_limit,
     saved_steps,
@@ -83,8 +85,8 @@ def begun_alike(facts: Facts, first: Point) -> Begun | None:
     if first.step >= SHARE * (saved.progress.step or 0) or begun is None:
         return None
     meant = _does_as_told(facts) or _given_more_time(facts, parent.job)
-    alike = not meant and _set_alike(facts, parent) and _kept_alike(facts, parent)
-    return begun if alike else None
+    alike = _set_alike(facts, parent) and _kept_alike(facts, parent)
+    return begun if not meant and (alike or _named_to_go_on(facts, parent)) else None
 
 
 def left_unfinished(facts: Facts) -> bool:
@@ -197,7 +199,7 @@ def plain(run: Facts, text: str) -> str:
 
 def _kept_alike(facts: Facts, parent: Facts) -> bool:
     """Whether neither where it saves nor where it looked is another folder by more than what a job
-    is numbered by: who names a new one means a new run."""
+    is numbered by, or by a word for going on: who names a new one means a new run."""
     kept, theirs = _folder(facts), _folder(parent)
     mine = [_parts(facts, path) for path in sought_in(facts, facts.markers_of("fresh"))]
     mine += [kept] if kept else []
@@ -209,6 +211,22 @@ def _begin_alike(one: list[str], other: list[str]) -> bool:
     return shared > 0 and one[:shared] == other[:shared]
 
 
+def _named_to_go_on(facts: Facts, parent: Facts) -> bool:
+    """Whether a folder of this run's has the name of one of the other's and a word for going on,
+    and nothing is known to be set otherwise."""
+    mine, theirs = (
+        {path.rstrip("/") for text in _head(run) for path in FILE.findall(text)}
+        for run in (facts, parent)
+    )
+    named = any(GOES_ON.search(path) and GOES_ON.sub("", path) in theirs for path in mine)
+    return named and not settings(facts, parent)[0]
+
+
+def _head(run: Facts) -> Sequence[str]:
+    track = run.main_track(run.last.n)
+    return run.lines(track.source, 1, min(HEAD, track.lines[0])) if track is not None else ()
+
+
 def _folder(run: Facts) -> list[str]:
     """The parts of the path that its first checkpoint is said to be saved to."""
     said = (m.cite.text for m in run.markers_of("checkpoint_saved")[:1])
@@ -217,7 +235,7 @@ def _folder(run: Facts) -> list[str]:
 
 
 def _parts(run: Facts, path: str) -> list[str]:
-    return [re.sub(r"\d+", "#", part) if _COUNTED.search(part) else part
+    return [re.sub(r"\d+", "#", part) if _COUNTED.search(part) else GOES_ON.sub("", part)
             for part in plain(run, path).split("/") if part]  # fmt: skip
 
 

@@ -82,7 +82,8 @@ def why_open(
 ) -> tuple[str, tuple[str, ...]]:
     """The headline by how the run ended, and what cannot be decided."""
     if healthy is not None:
-        so_far = "is still going" if facts.disposition == "running" else "completed"
+        going = facts.disposition in ("running", "unknown")
+        so_far = "is still going" if going else "completed"
         return f"The run {so_far}; whether it trained well cannot be told", tuple(doubts)
     ended = {
         "cancelled": "The run was cancelled; nothing decisive was wrong before it",
