@@ -24,6 +24,10 @@ from flatline.judging.printed_sizes import printed_balance, printed_sizes, sized
          "the avg frames", None),
         (lambda n, size: f"{{'loss': 1.2, 'tokens_per_sample': {size + n % 30}.4, 'epoch': 0.1}}",
          "the tokens per sample", None),
+        (lambda n, size: f"step={n} loss=1.93 tokens/sample={size + n % 30}.4 time/step=0.841",
+         "the tokens/sample", None),
+        (lambda n, size: f"step={n} loss=1.93 max_token_len={size} tokens/s=130508",
+         "the max token len", {512, 1024}),
         (lambda n, size: f" iteration {n}/ 400 | consumed samples: {512 * n} | consumed tokens:"
          f" {512 * (512 * min(n, 100) + 1024 * max(n - 100, 0))} | elapsed time per iteration"
          f" (ms): 900.0 | lm loss: 3.0 |", "the tokens of a sample", {512, 1024}),

@@ -44,6 +44,25 @@ def test_sample_factory() -> None:
     ]  # fmt: skip
 
 
+def test_checkpoints_of_sample_factory() -> None:
+    """One is saved once the run went on behind it."""
+    rate = (
+        "Fps is (10 sec: 6.2, 60 sec: 6.8, 300 sec: 6.1). Total num frames: {}. Throughput: 0: 1."
+    )
+    saves = "[03130] Saving /d/nav/checkpoint_p0/checkpoint_000003541_29015263.pth..."
+    assert said(sample_factory.Reader(), saves) == []
+    assert said(sample_factory.Reader(), f"{saves}\n{rate.format(29100000)}") == [
+        Progress("checkpoint_saved", 29015263)
+    ]
+    assert said(
+        sample_factory.Reader(), "Did not load from checkpoint, starting from scratch!"
+    ) == [Progress("fresh")]
+    assert said(
+        sample_factory.Reader(),
+        "Loaded experiment state at self.train_step=3541, self.env_steps=29015263",
+    ) == [Progress("checkpoint_loaded", 29015263)]
+
+
 def test_mujoco_playground() -> None:
     text = """\
 Done training.

@@ -16,7 +16,7 @@ LARGER = 1.25
 """Times the first one: less is another draw of what is packed or generated.  A judgement."""
 _MEANS = re.compile(
     r"^(?:avg|mean|average)\b|seq\w* ?len|context|batch|response|completion|output|generation"
-    r"|prompt|tokens per (?:sample|example|seq|doc|record|item|batch|micro|step)"
+    r"|prompt|tok(?:en)?s?(?: per |/)(?:sample|example|seq|doc|record|item|batch|micro|step)"
 )
 """What is packed, padded or generated may be another in each step; a count of frames so far is no
 size."""
@@ -28,6 +28,7 @@ _SIZE = re.compile(
     r"|(?:crop|patch|chunk|segment|clip|video|sample)[_ -]?(?:size|len(?:gth)?|tokens|atoms"
     r"|frames)"
     r"|residues|patches|horizon|unroll|tokens_per_(?!s\b|\w{0,8}sec)\w{1,12}"
+    r"|tok(?:en)?s?/(?:sample|example|seq|doc|record|item)|token[_ ]len(?:gth)?"
     r"|(?:num[_ ]|n[_ ])?frames"
     r"|(?:max|num|n)[_ ](?:residues|atoms|templates|recycl\w{1,10}))"
     r"|(?:image|img|input)[_ ]?(?:size|res(?:olution)?)|resolution|msa(?:[_ ](?:depth|size|seqs))?"
