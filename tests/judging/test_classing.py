@@ -108,6 +108,7 @@ ABSENT = "[Errno 2] No such file or directory: '{}'"
         ("FileNotFoundError", ABSENT.format("data/fields/splits/fold2.txt"), "data"),
         ("FileNotFoundError", ABSENT.format("data/fields/infos_train.pkl"), "data"),
         ("FileNotFoundError", ABSENT.format("pretrain/swin_base.pth"), "asset"),
+        ("FileNotFoundError", ABSENT.format("/data/robots/g1_29dof.usd"), "asset"),
         ("FileNotFoundError", ABSENT.format("configs/_base_/palette.yaml"), "config"),
         ("KeyError", "'Fields2 is not in the mmseg::dataset registry.'", "config"),
         ("ImportError", "Please run pip install seg-api to install it", "env"),

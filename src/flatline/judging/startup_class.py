@@ -180,7 +180,7 @@ _GIVEN_PATH = re.compile(r"['\"]([^'\"]{1,400})['\"]|(\S*/\S+|\b[\w-]{1,200}\.[a
 _PATHS = tuple(
     (re.compile(pattern, re.IGNORECASE), fault_class)
     for pattern, fault_class in (
-        (r"-\d{4}\.params$", "asset"),  # MXNet's, with the epoch
+        (r"-\d{4}\.params$|\.(?:usd[acz]?|urdf|xacro|mjcf)$", "asset"),  # MXNet's; a robot
         (r"(?:^|/)(?:train|val|valid|test)(?:_?(?:data|set))?\.(?:h5|hdf5|np[yz]|bin|t7)$",
          "data"),
         (r"(?:^|/)(?:vgg|resnet|inception|alexnet|mobilenet|densenet)[\w.-]{0,40}\."
