@@ -14,6 +14,7 @@ from flatline.model import Place, Verdict
 NODES = ("tr-a11", "tr-a12", "tr-a13", "tr-a14")
 START = "[{host}] launching task {n} at 10:00:0{n}\npython 3.11.9 on {host}\n"
 PAST = "2026-05-02 10:00:1{n},204 INFO app.build: apex 0.1 and kernels are there\n"
+GROUP = "2026-05-02 10:00:1{n},204 INFO rank {n}, world_size 4, on several GPUs\n"
 ENDED = "slurmstepd: error: *** STEP 9.0 ON {host} CANCELLED AT 2026-05-02T10:00:31 ***\n"
 MISFIT = "/opt/venv/lib/python3.11/site-packages/fused_k.so: undefined symbol: _ZN3c105ErrorC2E"
 IMPORTED = f"""Traceback (most recent call last):
@@ -65,8 +66,9 @@ def verdict(folder: Path, raised: Mapping[str, str], others: str = PAST + ENDED)
         ("tr-a11", IMPORTED, PAST + ENDED),
         ("tr-a14", IMPORTED, PAST + GONE),
         ("tr-a13", IMPORTED * 4, PAST + ENDED),
+        ("tr-a13", IMPORTED, GROUP + ENDED),
     ],
-    ids=["within", "called", "first", "last", "all-its-ranks"],
+    ids=["within", "called", "first", "last", "all-its-ranks", "past-is-a-known-line"],
 )
 def test_the_host_that_alone_raised_what_the_others_came_past(
     tmp_path: Path, host: str, raised: str, others: str

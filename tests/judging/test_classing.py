@@ -113,7 +113,15 @@ ABSENT = "[Errno 2] No such file or directory: '{}'"
         ("KeyError", "'Fields2 is not in the mmseg::dataset registry.'", "config"),
         ("ImportError", "Please run pip install seg-api to install it", "env"),
     ],
-    ids=["a list", "by its folder", "weights", "settings", "no such class", "a package"],
+    ids=[
+        "a list",
+        "by its folder",
+        "weights",
+        "a robot",
+        "settings",
+        "no such class",
+        "a package",
+    ],
 )
 def test_what_builders_hand_on(tmp_path: Path, kind: str, said: str, fault_class: str) -> None:
     """The sources of those that built it stand before what was missed."""

@@ -65,17 +65,26 @@ def test_the_host_that_goes_on_trying(tmp_path: Path, state: str, why: str) -> N
 
 GAI = (
     "[W socket.cpp:759] [c10d] The IPv{v} network addresses of (n1, 29533) cannot be retrieved"
-    " (gai error: -3 - Temporary failure in name resolution)."
+    " (gai error: {error})."
 )
+NOT_NOW, UNKNOWN = "-3 - Temporary failure in name resolution", "-2 - Name or service not known"
 
 
-@pytest.mark.parametrize(("v", "code"), [(4, "C1"), (6, None)])
-def test_a_name_that_is_never_resolved(tmp_path: Path, v: int, code: str | None) -> None:
-    """That it has no address of the one family is harmless."""
+@pytest.mark.parametrize(
+    ("v", "error", "code"),
+    [(4, NOT_NOW, "C1"), (4, UNKNOWN, "C1"), (6, NOT_NOW, "C1"), (6, UNKNOWN, None)],
+)
+def test_a_name_that_is_never_resolved(
+    tmp_path: Path, v: int, error: str, code: str | None
+) -> None:
+    """That it has no address of the one family is harmless; a resolver that does not answer knows
+    of neither."""
     tried(tmp_path)
     log = (tmp_path / "n4.out").read_text().splitlines()
     (tmp_path / "n4.out").write_text(
-        "".join(f"{GAI.format(v=v) if 'socket.cpp' in line else line}\n" for line in log)
+        "".join(
+            f"{GAI.format(v=v, error=error) if 'socket.cpp' in line else line}\n" for line in log
+        )
     )
     verdict = diagnose(collect(Request((str(tmp_path),))))
 

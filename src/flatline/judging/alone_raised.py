@@ -112,7 +112,7 @@ def _said(facts: Facts, logs: Mapping[str, str]) -> dict[str, _Said]:
     for source, host in logs.items():
         heads = [crash.head.line for crash in facts.crashes if crash.cite.source == source]
         stops = [m.cite.line for m in facts.at_line(source, 1, lengths[source])
-                 if m.signature.role != "benign"]  # fmt: skip
+                 if m.signature.role not in ("benign", "marker")]  # fmt: skip
         ends = min((*heads, *stops), default=lengths[source] + 1)
         for line, text in enumerate(facts.lines(source, 1, lengths[source]), 1):
             if not (kind := _kind(text, host)):

@@ -51,7 +51,7 @@ _NO_WAY = re.compile(r"(?i)errno: (?:101|110|111|113)\b|no route to host|connect
                      r"|network is unreachable|timed out|retrying \(try=\d"
                      r"|master not ready|wait to retry|not ready endpoints"
                      r"|still waiting for response"
-                     r"|IPv4 network addresses of .{1,300}gai error")  # fmt: skip
+                     r"|IPv4 network addresses of .{1,300}gai error|gai error: -3\b")  # fmt: skip
 """Unreachable, timed out, refused, no route (Linux, errno.h), a name that is not resolved; not an
 address family that is closed."""
 
