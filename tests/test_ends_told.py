@@ -76,6 +76,40 @@ def test_a_spawned_process_that_left_by_itself_is_no_kill(tmp_path: Path) -> Non
     assert verdict.code != "A2"
 
 
+@pytest.mark.parametrize(
+    ("code", "crashed"),
+    [("3221225477", True), ("-1073740791", True), ("3221225781", False), ("3221225786", False)],
+    ids=["access violation", "stack overrun", "no such library", "Ctrl-C"],
+)
+def test_a_spawned_process_that_crashed_on_windows(
+    tmp_path: Path, code: str, crashed: bool
+) -> None:
+    verdict = said(
+        tmp_path,
+        CUT + "torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with"
+        f" exit code {code}\n",
+    )
+
+    assert (verdict.fault_class in ("segv", "abort")) is crashed
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        ("out of memory", "B1"),
+        ("misaligned address", "A3"),
+        ("invalid argument", None),
+        ("3 buffers out of memory", None),
+    ],
+)
+def test_the_words_of_cuda_below_where_it_failed(
+    tmp_path: Path, words: str, code: str | None
+) -> None:
+    text = f"allocating 9 MiB for parameters\n[CUDA ERROR] at file run.cu:77:\n{words}\n"
+    found = said(tmp_path, text).code
+    assert found == code or (code is None and found not in ("B1", "A3"))
+
+
 def test_a_machine_the_cloud_takes_back_is_a_preemption(tmp_path: Path) -> None:
     verdict = said(
         tmp_path,

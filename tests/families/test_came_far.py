@@ -82,3 +82,44 @@ def test_it_began_anew(tmp_path: Path, before: str, told: str) -> None:
 )  # fmt: skip
 def test_near_misses(tmp_path: Path, before: str, changed: dict[str, object]) -> None:
     assert judged(tmp_path, before, **changed).code != "E2"  # type: ignore[arg-type]
+
+
+ITERATION = (
+    " [2026-05-0{d} 08:{m:02d}:30] iteration {n:8d}/{of:8d} | consumed samples: {n:12d} |"
+    " elapsed time per iteration (ms): {ms} | learning rate: 1.000E-04 | global batch size: 256"
+    " | lm loss: {loss:.6E} | loss scale: 1.0 | number of skipped iterations:   0 |\n"
+)
+
+
+def iterations(day: int, first: int, loss: float, *, ms: float = 3000.0, of: int = 90000) -> str:
+    return "".join(
+        ITERATION.format(d=day, m=k, n=first + 10 * k, of=of, ms=ms, loss=loss - k / 100)
+        for k in range(30)
+    )
+
+
+NO_TRACKER = (
+    "WARNING: could not find the metadata file /scr/m7/latest_checkpointed_iteration.txt\n"
+    "    will not load any checkpoints and will start from random\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before", "anew"),
+    [
+        (iterations(3, 31000, 2.4), True),
+        (iterations(3, 10, 10.4), False),
+        (iterations(3, 31000, 2.4, ms=30.0), False),
+        (iterations(3, 31000, 2.4, of=60000), False),
+        (NO_TRACKER + iterations(3, 31000, 2.4), False),
+    ],
+    ids=["a day's steps", "none to speak of", "minutes", "another plan", "it looked in vain too"],
+)
+def test_iterations_of_a_day_before(tmp_path: Path, before: str, anew: bool) -> None:
+    """Whoever has worked for so long has saved something."""
+    ended = "slurmstepd: error: *** STEP 88.0 ON n2 CANCELLED AT 2026-05-03T09:00:03 ***\n"
+    (tmp_path / "train.log").write_text(before + ended + NO_TRACKER + iterations(4, 10, 10.5))
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code == "E2") is anew
+    assert verdict.confidence < 0.8

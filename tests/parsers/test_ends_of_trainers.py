@@ -61,6 +61,11 @@ def iterations(upto: int) -> list[str]:
     ]
 
 
+def late(final: str) -> str:
+    told = SUMMARY.format("logprob", "39,59,final")
+    return told.replace("-0.41,-0.30,-0.28", f"-0.41,{final},{final}")
+
+
 @pytest.mark.parametrize(
     ("lines", "healthy"),
     [
@@ -69,8 +74,12 @@ def iterations(upto: int) -> list[str]:
         (iterations(61), False),
         ([*iterations(61), SUMMARY.format("logprob", "39,59,final").replace("-0.28", "-0.47")],
          False),
+        ([*iterations(61), late("-0.39")], True),
+        ([*iterations(61), late("-0.408")], False),
+        ([*iterations(61), late("-0.39").replace("[39,", "[9,")], False),
     ],
-    ids=["whole", "at work", "not combined", "the final one is worse"],
+    ids=["whole", "at work", "not combined", "the final one is worse", "better by little, late",
+         "no better", "better by little since early on"],
 )  # fmt: skip
 def test_a_recipe_of_kaldi(tmp_path: Path, lines: list[str], healthy: bool) -> None:
     assert (judged(tmp_path, lines).code == "G1") is healthy
@@ -194,3 +203,40 @@ def test_a_limit_that_epochs_without_a_name_ran_into(tmp_path: Path) -> None:
 
 def test_messages_of_lightning_that_stop_nothing() -> None:
     assert said(lightning, STOPS.format(3), "Signaling Trainer to stop") == []
+
+
+def blocks(rewards: Sequence[float]) -> list[str]:
+    return [
+        line
+        for n, reward in enumerate(rewards, 1)
+        for line in ("-" * 33, f"|    ep_rew_mean      | {reward:<8.4g} |",
+                     "|    fps              | 812      |",
+                     f"|    total_timesteps  | {4096 * n:<8} |", "-" * 33)
+    ]  # fmt: skip
+
+
+MEASURED = "mean_reward=212.40 +/- 9.80"
+
+
+@pytest.mark.parametrize(
+    ("lines", "code"),
+    [
+        ([*blocks([8.0 * n for n in range(30)]), MEASURED], "G1"),
+        ([*blocks([8.0 * n for n in range(30)]), MEASURED.replace("=", ": ")], "G1"),
+        ([MEASURED, *blocks([8.0 * n for n in range(30)])], None),
+        (blocks([8.0 * n for n in range(30)]), None),
+        ([*blocks([8.0 * n for n in range(15)]), MEASURED, *blocks([125.0] * 3)], None),
+        ([*blocks([200.0 - 8 * n for n in range(30)]), MEASURED], None),
+        (["epoch 3 loss 0.5", MEASURED], None),
+    ],
+    ids=["learnt", "in other words", "measured first", "cut off", "it went on", "fell",
+         "another loop"],
+)  # fmt: skip
+def test_blocks_without_a_count(tmp_path: Path, lines: list[str], code: str | None) -> None:
+    """Environment steps are no steps, and what is measured behind all blocks is the end."""
+    assert judged(tmp_path, lines).code == code
+
+
+def test_a_count_that_blocks_name_is_theirs() -> None:
+    rows = ["| ep_rew_mean | 3.0 |", "| iterations | 2 |", "| total_timesteps | 4096 |"]
+    assert said(logger_table, *rows) == []

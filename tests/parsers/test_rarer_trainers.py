@@ -59,6 +59,17 @@ def test_rl_games() -> None:
     assert end.kind == "finished"
 
 
+def test_a_distance_with_all_its_digits() -> None:
+    line = '{"results": {"fid50k": %s}, "metric": "fid50k", "num_gpus": 2}'
+    far, near = said(stylegan.Reader(), line % "310.40071230001", line % "9.000000000000000512")
+
+    assert (far.loss, near.loss, near.loss_name) == (
+        310.40071230001,
+        9.000000000000000512,
+        "fid50k",
+    )
+
+
 def test_an_end_without_a_beginning() -> None:
     """Anybody's program may print that it exits."""
     assert not said(stylegan.Reader(), "Exiting...")

@@ -166,3 +166,28 @@ def test_the_end_of_a_trainer() -> None:
     ended = "Training {} after 12 iterations at 2025-09-16 22:04:09. Total running time: 59min 9s"
     assert list(reader.feed(ended.format("completed"))) == [Progress("finished")]
     assert list(reader.feed(ended.format("errored"))) == []
+
+
+ROW = "| SAC_Maze_{0}_00000 | RUNNING  | 10.1.0.4:7001 | {1:>6} | {2:>10} | {3:>8} |  {4} |"
+
+
+def test_rows_whose_head_was_cut_off() -> None:
+    """Ray draws a row again until the iteration has ended."""
+    rows = [ROW.format("7c1", n, 20.5 * n, 1000 * n, -9.5 + n) for n in (3, 3, 5)]
+    said = read("\n".join(rows))
+
+    assert [(one.kind, one.step) for one in said] == [
+        ("train", 3), ("eval", 3), ("train", 5), ("eval", 5),
+    ]  # fmt: skip
+    assert (said[2].step_s, said[3].loss, said[3].falling) == (20.5, -4.5, False)
+
+
+def test_rows_of_several_trials_without_a_head() -> None:
+    """They take turns."""
+    rows = [ROW.format(f"7c{n % 2}", n, 20.5 * n, 1000 * n, 1.0) for n in range(1, 9)]
+    assert len(read("\n".join(rows))) == 2
+
+
+def test_rows_below_a_head_that_names_other_columns() -> None:
+    head = "| Trial name | status | loc | lr | seed | ts | acc |\n"
+    assert read(head + ROW.format("7c1", 3, 0.5, 1000, 0.9)) == []

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import pytest
 
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
 from flatline.model import Progress
 from flatline.parsers import tqdm
 
@@ -89,6 +92,30 @@ def test_torchtune_writes_epoch_step_and_loss_into_the_label() -> None:
     """The second number is the step over all epochs."""
     (point,) = said("1|10|Loss: 1.25:   1%|▏         | 10/1000 [00:10<16:30,  1.00s/it]")
     assert (point.epoch, point.step, point.loss) == (1.0, 10, 1.25)
+
+
+def test_torchtune_says_that_the_last_epoch_was_saved() -> None:
+    """Its bar counts the steps of an epoch."""
+    ends = "INFO:torchtune.utils._logging:Saving final epoch checkpoint."
+    step, end = said("2|14|Loss: 0.75: 100%|##| 7/7 [00:10<00:00,  1.40s/it]", ends)
+
+    assert (step.step, step.per_epoch, end.kind) == (14, 7, "finished")
+    assert said(ends) == []
+
+
+@pytest.mark.parametrize(
+    ("epochs", "per_epoch", "code"), [(1, 6, "E3"), (2, 6, None), (1, 60, "G1")]
+)
+def test_a_short_recipe_of_torchtune(
+    tmp_path: Path, epochs: int, per_epoch: int, code: str | None
+) -> None:
+    bar = "1|{0}|Loss: {2:.3f}:  50%|##| {0}/{1} [00:{0:02d}<00:09,  1.00s/it]"
+    lines = [f"epochs: {epochs}"]
+    lines += [bar.format(n, per_epoch, 2.4 * 0.9**n) for n in range(1, per_epoch + 1)]
+    (tmp_path / "train.log").write_text("\n".join([*lines, "Saving final epoch checkpoint.\n"]))
+    found = diagnose(collect(Request((str(tmp_path),)))).code
+
+    assert found == code or (code is None and found != "E3")
 
 
 def test_an_evaluation_bar_is_one_evaluation() -> None:

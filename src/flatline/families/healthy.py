@@ -181,8 +181,7 @@ def judge(facts: Facts) -> Judgement:
         scope="none",
         attempt=facts.last.n,
         ended_run=False,
-        cannot_decide=(*_open(facts, slow), *doubts),
-        resubmit="unnecessary",
+        cannot_decide=(*_open(facts, slow), *doubts), resubmit="unnecessary",
     )  # fmt: skip
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from math import isfinite
+from statistics import median
 
 from flatline.facts import Facts, Marker, Point
 from flatline.judging.begun_alike import ALONE, LEFT, as_a_new_model
@@ -12,6 +14,9 @@ from flatline.tracks import Track
 
 FAR_EPOCHS = 2
 """An epoch before which no checkpoint need have been written: most programs write one an epoch."""
+FAR_S = 12 * 3600.0
+"""By the times of its steps: who saves anything has saved by then.  A judgement, for what may be
+lost is seldom more than some hours."""
 ANEW = 0.5
 """Of the step that a save was begun at: a first one below it goes on from no such save."""
 BEGINS = 0.05
@@ -24,13 +29,17 @@ def far_before(
     """The last point of a try that had not begun by looking for a checkpoint in vain, where this
     one did and is in its first epoch: the same log shows that one epochs into its training, or it
     went on behind a save, in whatever log, with as many steps to an epoch; or it began a save at a
-    step that it had made, far beyond the first of this one."""
+    step that it had made, far beyond the first of this one; or it had half a day's steps of the
+    same plan behind it."""
     track, looked = first.track, [m for m in fresh if m.progress.step is None]
     tried = left - {m.attempt for m in facts.markers_of("fresh")}
     if not looked:
         return None
     saving = (_began_a_save(facts, first, n) for n in sorted(tried, reverse=True))
     if (far := next(filter(None, saving), None)) is not None:
+        return far
+    worked = (_worked_long(facts, first, n) for n in sorted(tried, reverse=True))
+    if (far := next(filter(None, worked), None)) is not None:
         return far
     if not isfinite(track.epoch[first.index]) or track.epoch[first.index] > 1:
         return None
@@ -90,3 +99,17 @@ def _began_a_save(facts: Facts, first: Point, attempt: int) -> Point | None:
         if far and 0 <= track.steps[first.index] < ANEW * int(named[1]):
             return facts.point(track, made[-1])
     return None
+
+
+def _worked_long(facts: Facts, first: Point, attempt: int) -> Point | None:
+    """The last step of a try in the same log, whose line names the plan of this one, behind
+    so much work: it went on from one before, or its beginning was cut off."""
+    track, plan = first.track, first.track.planned
+    made = track.of_attempt(attempt)
+    took = [track.step_s[i] for i in made if isfinite(track.step_s[i])]
+    if not plan or not took or first.step is None:
+        return None
+    begun, last = track.steps[made[0]], facts.point(track, made[-1])
+    alike = re.search(rf"(?<![\d.]){plan}(?![\d.])", facts.text(track.source, last.cite.line))
+    far = begun * median(took) >= FAR_S and ANEW * begun > first.step
+    return last if far and alike else None

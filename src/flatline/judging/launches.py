@@ -27,13 +27,21 @@ together cost less than a tenth."""
 ALIKE = 0.9
 """Of the busiest GPU's share the least busy one's: the setting is every rank's."""
 SHOWN = 3
-SLOWER, HEAD, LEAST = 1.3, 400, 10
+SLOWER, HEAD, LEAST, FEWEST = 1.3, 400, 10, 3
 """Times what a log tells that the same work took elsewhere, which is far more than repeats differ
-by; lines in which that is looked for, and steps of this run."""
+by; lines in which that is looked for, and steps of this run and of another that is shown."""
 _ELSEWHERE = re.compile(
     r"(?i)\b(?:baseline|previous(?:ly)?|last (?:week|month|run|time)|usual(?:ly)?|normally"
     r"|without)\b[^\n]{0,100}?(?<![\w.])(\d{1,6}(?:\.\d{1,6})?) ?(ms|s|sec)"
     r"(?: ?/ ?| per )(?:step|it|iter(?:ation)?)\b"
+)
+_SHOWN_LOG = re.compile(
+    r"(?:[\w.@:~/ ()\[\]-]{1,120})?[$#%>] +(?:sudo +)?(?:tail|head|grep|cat|sed|awk) (?=.*\w\.\w)"
+)
+"""A command of a shell that shows a file, in which the lines of another run stand."""
+SHOWN_LINES = 20
+_TAKEN_AWAY = re.compile(
+    r"(?:unset|-u) (?:CUDA|HIP)_LAUNCH_BLOCKING|(?:LAUNCH_BLOCKING|SERIALIZE_KERNEL)=0"
 )
 
 
@@ -59,7 +67,8 @@ def launches(facts: Facts) -> Launches | None:
 
 def _launches(facts: Facts) -> Launches | None:
     said = tuple(m.cite for m in facts.tagged("launch-blocking") if m.attempt == facts.last.n)
-    known = pace(facts)
+    if (known := pace(facts)) is None and (found := _than_shown(facts)) is not None:
+        return found
     if not said:
         return None
     if known is None:
@@ -93,6 +102,35 @@ def _than_told(facts: Facts) -> Claim | None:
                 cites = LogCite(track.source, line, text), facts.point(track, span[-1]).cite
                 return claim(f"{said} {seconds:.3g} s otherwise", *cites)
     return None
+
+
+def _than_shown(facts: Facts) -> Launches | None:
+    """That steps take far longer than in another run's log, which a shell shows above them; the
+    setting stands above both, or between them, and is not taken away."""
+    track, n = facts.main_track(facts.last.n), facts.last.n
+    other = range(0) if track is None or n == 0 else track.of_attempt(n - 1)
+    if track is None or not other or len(other) > SHOWN_LINES:
+        return None
+    own = track.of_attempt(n)
+    shown, ends, first = (track.lines[i] for i in (other[0], other[-1], own[0]))
+    command = LogCite(track.source, shown - 1, facts.text(track.source, shown - 1))
+    if shown < 2 or ends - shown > SHOWN_LINES or not _SHOWN_LOG.match(command.text):
+        return None
+    told = [m.cite for m in facts.tagged("launch-blocking")
+            if m.cite.source == track.source and m.cite.line < first]  # fmt: skip
+    if not told or any(shown <= cite.line <= ends for cite in told):
+        return None  # or it is the other run's
+    since = facts.lines(track.source, told[-1].line + 1, first - told[-1].line - 1)
+    took = [[track.step_s[i] for i in part if track.step_s[i] > 0] for part in (own, other)]
+    few = len(took[0]) < LEAST or len(took[1]) < FEWEST
+    if few or any(map(_TAKEN_AWAY.search, since)):
+        return None
+    slow, fast = map(median, took)
+    if slow < SLOWER * fast:
+        return None
+    text = f"A step takes {slow:.3g} s, and {fast:.3g} s in the log that is shown above"
+    cites = (facts.point(track, part[-1]).cite for part in (other, own))
+    return Launches((told[-1],), claim(text, command, *cites), told=True)
 
 
 def _gaps(facts: Facts, said: tuple[LogCite, ...], window: str, time: float) -> Launches | None:

@@ -22,6 +22,9 @@ GAINED, KEPT = 0.1, 0.8
 A judgement."""
 PARTS, PART = 20, 5
 """Parts of a curve, each of so many values at least: its last twentieth shows a collapse."""
+OBJECTIVES, GAINED_LATE = ("logprob", "loglike"), 0.02
+"""Of the same held-out cases each time, so that little is chance: where the first that is told is
+of a late step, as Kaldi's summary tells it, this is what is left to gain.  A judgement."""
 LATE = 0.5
 """Of the steps, behind which the last one is: a best value is told only where it is one."""
 
@@ -75,16 +78,18 @@ def _evaluated(facts: Facts) -> Better | None:
     few = len(values) < SEVERAL and not fell
     if few or made is None or made < LATE * steps:
         return None
-    if not _gained(values, -1 if last.progress.falling else 1):
-        return None
     name = last.progress.loss_name
+    late = name in OBJECTIVES and (same[0].progress.step or 0) >= LATE * steps
+    sign = -1 if last.progress.falling else 1
+    if not _gained(values, sign, GAINED_LATE if late else GAINED):
+        return None
     return Better(name, values[0], values[-1], (same[0].cite, last.cite))
 
 
-def _gained(values: Sequence[float], sign: int) -> bool:
+def _gained(values: Sequence[float], sign: int, least: float = GAINED) -> bool:
     """Whether the last value is better than the first, and near the best."""
     if not all(map(isfinite, values)):
         return False
     most, won = (sign * (value - values[0]) for value in (max(values, key=lambda v: sign * v),
                                                           values[-1]))  # fmt: skip
-    return most >= GAINED * abs(values[0]) and won >= KEPT * most > 0
+    return most >= least * abs(values[0]) and won >= KEPT * most > 0

@@ -22,7 +22,7 @@ FRAMEWORK = None
 TRIGGERS = (r"xception: process [0-9]+ terminated with (?:signal|exit code) ",)
 _ENDED = re.compile(
     r"xception: process \d{1,5} terminated with (?:signal (?P<signal>\w{1,12})"
-    r"|exit code (?P<code>-?\d{1,9}))\s*$"
+    r"|exit code (?P<code>-?\d{1,10}))\s*$"
 )
 
 

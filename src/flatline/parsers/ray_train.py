@@ -9,6 +9,9 @@ Ray's tables: what a trainer reported of an iteration, and how far a lone trial 
     │ Trial name              status       iter     total time (s)       ts     reward │
     │ PPO_merge_5f1c2_00000   RUNNING        12            184.213    48000     31.207 │
 
+Older ones draw a row as `| PPO_merge_5f1c2_00000 | RUNNING | 10.0.0.7:4242 | 12 | 184.213 | 48000
+| 31.207 |`: where its head was cut off and one trial alone is told of, its columns are these.
+
 A trainer reports what it likes, once an epoch as a rule.  Where Tune has several trials they take
 turns in its tables, which are left alone.  A status is printed every half minute, whether or not
 an iteration has ended since; its seconds are those of the trial's training.  Returns and rewards
@@ -50,6 +53,10 @@ _COMPLETED = Late(
     r"\s*Trial \S{1,200} completed (?:training )?after (\d{1,9}) iterations? at \d{4}-"
 )
 _TRAINED = Late(r"\s*Training completed after \d{1,9} iterations? at \d{4}-")
+_HEADLESS = Late(
+    r"\s*[|│] (?P<trial>[\w.-]{1,200}_\d{5}) +[|│] RUNNING +[|│] [\d.]{7,15}:\d{1,5} +[|│]"
+    rf" +(\d{{1,9}}) +[|│] +({NUMBER}) +[|│] +\d{{1,15}} +[|│](?: +({NUMBER}) +[|│])?\s*$"
+)
 _CELLS = Late(r"\s*[|│]\s*|\s{2,}")
 _REPORTED = Late(r"(?:train(?:ing)?[_/])?loss$")
 _REWARD = Late(r"(?:[\w./]{0,40}[_ /])?(?:reward|return)(?:_mean)?$")
@@ -64,6 +71,8 @@ class Reader:
         self._lone = self._over = False
         self._names: list[str] = []
         self._told: tuple[int, float | None] | None = None
+        self._trial: str | None = None
+        self._headed = False
 
     def feed(self, text: str) -> Iterable[Progress]:
         """A training point with the loss that an iteration reported, or of the lone trial."""
@@ -81,13 +90,25 @@ class Reader:
                          step_s=self._took_s),
             )  # fmt: skip
         elif found := _STATUS.match(text):
-            lone = _LONE.match(found[1])
+            lone, self._headed = _LONE.match(found[1]), True
             self._lone, self._names = lone is not None and not self._over, []
             if self._lone and lone is not None and lone[1] == "TERMINATED":
                 return self._ended()
         elif self._lone:
             return self._of_a_trial(text)
+        elif not self._headed:
+            return self._without_a_head(text)
         return ()
+
+    def _without_a_head(self, text: str) -> Iterable[Progress]:
+        found = _HEADLESS.match(text)
+        self._headed = "Trial name" in text
+        if found is None:
+            return ()
+        self._headed = self._trial not in (None, found["trial"])  # several take turns
+        self._trial = found["trial"]
+        said = dict(zip(("iter", "total time (s)", "reward"), found.groups()[1:], strict=True))
+        return () if self._headed else self._row({n: v for n, v in said.items() if v})
 
     def _of_a_trial(self, text: str) -> Iterable[Progress]:
         if found := _COMPLETED.match(text):

@@ -31,7 +31,7 @@ _TICK = Late(
     r"(?:^|\s)tick ([0-9]{1,9}) {1,8}kimg ([0-9.]{1,16}) {1,12}time .{1,40}? sec/tick"
     r" ([0-9.]{1,16}) {1,12}sec/kimg ([0-9.]{1,16}) "
 )
-_DISTANCE = Late(r'\{"results": \{"([fk]id\w{0,40})": ([0-9.]{1,16})\}')
+_DISTANCE = Late(r'\{"results": \{"([fk]id\w{0,40})": ([0-9.]{1,24})\}')
 _PLAN = Late(r"^Training for ([0-9.]{1,16}) ([kM])img\b")
 _STATUS = Late(r"^Status: [^\n]{0,40}?(?:\b([0-9.]{1,16}) ([kM])img|\b([kM])img ([0-9.]{1,16}))\b")
 IMAGES = 1000

@@ -49,6 +49,7 @@ TRIGGERS = (
     r"(?:img|image|sample|batch|step|update|iter)e?s?/s, ",
     r"s/(?:batch|step|update|iter)[,\]]",
     r"\] [ -?]{3}%\|",
+    r"Saving final epoch checkpoint\.",
 )
 """`[ -?]` holds digits, blanks and what stands between: a class of 32 is compared bit by bit, one
 of ten digits is spelled out in as many texts (see docs/design/scanning.md)."""
@@ -98,6 +99,8 @@ _POSTFIX_EPOCH = re.compile(
 _OF_ALL_EPOCHS = re.compile(r"epochs?\W{0,3}([0-9]{1,7}) ?/ ?([0-9]{1,7}), steps\W*$", re.I)
 """SimpleTuner's bar counts the steps of the run, of which its label names the epoch."""
 _TORCHTUNE = re.compile(r"([0-9]{1,7})\|([0-9]{1,12})\|Loss: " + _NUMBER)
+_OF_TORCHTUNE, _FINAL = ("torchtune", None), "Saving final epoch checkpoint."
+"""Said behind the last epoch, once its model was saved."""
 
 
 _TOLD = 16
@@ -250,6 +253,8 @@ class Reader:
         return [said for one in _drawn(text) for said in self._one(one[:_LONGEST])]
 
     def _one(self, text: str) -> Iterable[Progress]:
+        if _FINAL in text:
+            return (Progress("finished"),) if _OF_TORCHTUNE in self._seen else ()
         bar = _bar(text)
         glued = "{'" in text and "{'" in text.replace("={'", "")
         if bar is None or "v_num=" in text or "DataLoader " in bar.label or glued:
@@ -299,8 +304,9 @@ class Reader:
         return kind
 
     def _torchtune(self, bar: _Bar, tuned: re.Match[str]) -> Iterable[Progress]:
-        """torchtune writes `epoch|step|Loss: x` as the label, the step counted over epochs."""
-        key = ("torchtune", None)
+        """torchtune writes `epoch|step|Loss: x` as the label, the step counted over epochs, and
+        its bar counts those of one."""
+        key = _OF_TORCHTUNE
         step = int(tuned[2])
         seen = self._seen.get(key)
         if seen is not None and seen.n == step and seen.loss == tuned[3]:
@@ -312,6 +318,7 @@ class Reader:
                 step=step,
                 epoch=float(tuned[1]),
                 loss=float(tuned[3]),
+                per_epoch=bar.total,
                 step_s=bar.step_s,
                 since_s=bar.since_s,
             ),
