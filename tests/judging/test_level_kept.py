@@ -413,3 +413,16 @@ def test_the_reward_on_a_line_before_its_step(
 ) -> None:
     """None stands behind the last step, and a loss with a policy's beside it need not fall."""
     assert verdict(tmp_path, lines).code == code
+
+
+@pytest.mark.parametrize(("last", "healthy"), [("0.9000", True), ("6.9000", False)])
+def test_an_evaluation_far_below_the_loss_of_training(
+    tmp_path: Path, last: str, healthy: bool
+) -> None:
+    """Of mixed-up labels the loss stands higher than of those of an evaluation; who was as low
+    before, and is no more, has lost it."""
+    lines = [*neox(level=4.5), "validation loss at iteration 24300 | lm loss value: 0.9000E+00 |",
+             f"validation loss at iteration 24600 | lm loss value: {last} |"]  # fmt: skip
+    told = verdict(tmp_path, [*lines, "exiting program at iteration 24600"])
+
+    assert (told.code == "G1") == healthy

@@ -81,3 +81,22 @@ def test_whoever_ends_after_it_is_not_named(tmp_path: Path) -> None:
 def test_of_several_none_is_named(tmp_path: Path, ends: str) -> None:
     """Which of them asserted nothing says."""
     assert judged(tmp_path, ends).culprits == ()
+
+
+@pytest.mark.parametrize(("raised", "rank"), [((13,), 13), ((12, 13), None)])
+def test_in_the_log_of_one_host_the_host_is_kept(
+    tmp_path: Path, raised: tuple[int, ...], rank: int | None
+) -> None:
+    """By the name of its log; the other host's ranks lost a peer."""
+    texts = "".join(map(RAISED.format, raised))
+    (tmp_path / "host_n5.log").write_text(STEPS + ASSERTS + texts)
+    (tmp_path / "host_n4.log").write_text(STEPS)
+    (tmp_path / "sacct.psv").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|NNodes|NodeList\n"
+        "9|fit|FAILED|1:0|2026-05-06T07:00:00|2026-05-06T07:30:00|2|n[4-5]\n"
+    )
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, verdict.fault_class) == ("A3", "cuda")
+    assert {place.host for place in verdict.culprits} == {"n5"}
+    assert rank is None or [place.rank for place in verdict.culprits] == [rank]

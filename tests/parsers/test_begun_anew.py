@@ -32,6 +32,8 @@ def said(text: str) -> list[str]:
         "Latest checkpoint step: None; initializing from scratch",
         "Didn't find any checkpoint under /runs/v3, fresh start",
         "no restore point in /runs/v3 - new run",
+        "auto_resume: no checkpoint-*.pth under /runs/v3",
+        "auto-resume: no valid checkpoint found in /runs/v3",
     ],
 )
 def test_none_is_there_and_it_begins(text: str) -> None:
@@ -51,6 +53,8 @@ def test_none_is_there_and_it_begins(text: str) -> None:
         "starting from scratch, no checkpoint will be kept",
         "loaded checkpoint /runs/v3/last.ckpt, starting at step 1",
         "no checkpoints older than step 1 were removed",
+        "auto_resume: if no checkpoint found in /runs/v3",
+        "auto_resume: no checkpoint interval given",
         'raise FileNotFoundError("checkpoint not found, start a new run")',
     ],
 )

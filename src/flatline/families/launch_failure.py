@@ -135,6 +135,12 @@ def _on_one_host(facts: Facts, found: Lead) -> tuple[Lead, tuple[Claim, ...]]:
     left = own_exits(facts, found.first.attempt)
     hosts = {facts.node_of(place.host) if place.host else None for place in left}
     host = next(iter(hosts)) if len(hosts) == 1 and len(facts.hosts) > 1 else None
+    if host is not None and _counts_nodes(facts, found, {place.task for place in left}, host):
+        place = Place(host=host)
+        found = replace(found, scope="place", culprits=(place,),
+                        first=replace(found.first, place=place),
+                        group=tuple(replace(one, place=place) for one in found.group))  # fmt: skip
+        return found, ()
     # the same on every host, which came first
     of_the_job = found.first.attribution == "job" and not _all_said_so(facts, found, len(left))
     if host is None or found.culprits or found.scope == "all" or of_the_job:
@@ -178,6 +184,17 @@ def _its_driver(facts: Facts, found: Lead, host: str) -> LogCite | None:
     hosts = {facts.node_of(cite.place.host) if cite.place.host else None for cite in said}
     asked = any("nvidia" in text.lower() for text in _around(facts, found))
     return said[-1] if asked and hosts == {host} else None
+
+
+def _counts_nodes(facts: Facts, found: Lead, left: set[int | None], host: str) -> bool:
+    """Whether the label before the line is no task's but counts nodes, as that of a step's daemon
+    may: that task left without an error, and those of the node of that number with one."""
+    told = {place.task for place in found.culprits}
+    task = next(iter(told)) if len(told) == 1 else None
+    nodes = facts.job.nodes if facts.job is not None else ()
+    if task is None or task in left or None in left:
+        return False
+    return task < len(nodes) and facts.node_of(nodes[task]) == host
 
 
 def _all_said_so(facts: Facts, found: Lead, tasks: int) -> bool:

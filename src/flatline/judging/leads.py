@@ -14,7 +14,6 @@ from flatline.judging.crashes import LOOP_DOUBT, WEAK_ROOT, Failure, of_family
 from flatline.judging.uncaught import shares_memory
 from flatline.laid_ranks import a_task_each
 from flatline.model import (
-    NOWHERE,
     AbsenceCite,
     Action,
     Claim,
@@ -84,12 +83,14 @@ def lead_of(facts: Facts, found: Sequence[Failure]) -> Lead:
 
 
 def of_the_one_that_told(facts: Facts, found: Lead) -> Lead:
-    """Failures without a place, as a kernel's own words have none, are those of the one rank that
-    raised the error which they lead to.  As its process ends, C++ may say the same once more,
-    without a label; said twice, or before it was raised, it is another's."""
-    if found.culprits or any(f.place != NOWHERE for f in found.group):
+    """Failures without a rank, as a kernel's own words have none, are those of the one rank that
+    raised the error which they lead to, on that host where they have one.  As its process ends,
+    C++ may say the same once more, without a label; said twice, or before it was raised, it is
+    another's."""
+    own = {f.place for f in (*found.group, found.first)}
+    if len(own) != 1 or any(place != Place(host=place.host) for place in own):
         return found
-    again = [f for f in found.others if f.crash is None and f.place == NOWHERE]
+    again = [f for f in found.others if f.crash is None and f.place in own]
     ranks = {number(f.place) for f in found.others if f not in again}
     rank = ranks.pop() if len(ranks) == 1 else None
     if rank is None or len(again) > 1:
@@ -102,6 +103,10 @@ def of_the_one_that_told(facts: Facts, found: Lead) -> Lead:
     place = facts.on_host(told.place)
     if place.host is None and len(hosts) == 1:
         place = replace(place, host=hosts.pop())
+    here = own.pop().host
+    if here is not None and place.host not in (None, here):
+        return found
+    place = replace(place, host=place.host or here)
     first = replace(found.first, place=place)
     group = tuple(first if f is found.first else f for f in found.group)
     return replace(found, first=first, group=group, scope="place", culprits=(place,))

@@ -147,14 +147,16 @@ def _of_a_denoiser(facts: Facts, point: Point) -> bool:
 
 def _knows_nothing(facts: Facts, ends: Sequence[float], of_words: bool) -> bool:
     """Whether the level of both ends is that of a model without any training, or one that it was
-    far below; a language model has more words than classes."""
+    far below, as it is no more where that is measured; a language model has more words than
+    classes."""
     level = min(ends)
     alike = [k for k in CHANCES if all(abs(end / log(k) - 1) < NEAR_CHANCE for end in ends)]
     if level > VOCABULARY or (alike and not of_words):
         return True
-    told = [m.progress.loss for m in facts.markers_of("eval")
+    told = [(m.attempt, m.progress.loss) for m in facts.markers_of("eval")
             if m.progress.loss is not None and "loss" in m.progress.loss_name]  # fmt: skip
-    return any(isfinite(loss) and 0 < 2 * loss < level for loss in told)
+    below = [(n, isfinite(loss) and 0 < 2 * loss < level) for n, loss in told]
+    return any(far for _, far in below) and below[-1] != (facts.last.n, True)
 
 
 def _settled(norms: Sequence[float], least: int = SHAPE_POINTS) -> bool:

@@ -5,8 +5,9 @@ A loop that looked for a checkpoint, found none and begins anew, in whatever wor
     Could not find a checkpoint in /runs/v3; training from scratch
     Checkpoint /runs/v3/last.ckpt does not exist, starting at step 0
 
-Guaranteed: the line says both, in this order: that none is there, and that it begins.  `markers`
-reads those that say one of them alone, in words that leave no doubt.
+Guaranteed: the line says both, in this order: that none is there, and that it begins; or that an
+automatic resume found none in a place.  `markers` reads those that say one of them alone, in words
+that leave no doubt.
 
 Refused: what would be done, and what is said of other weights than the run's own.
 
@@ -44,6 +45,11 @@ _NONE = re.compile(
     rf"|\b(?:nothing|none) (?:found |there |at \S{{1,240}} )?to (?:resume|restore|load)\b"
     rf"|\b{_KEPT}(?: step)?[:=] ?None\b"
 )
+_SOUGHT = re.compile(
+    r"(?i)\bauto[-_ ]?resume\b[=: ]{1,3}[^\n]{0,60}?\bno (?:[\w-]{1,20} ){0,3}"
+    rf"(?:{_KEPT}|(?:checkpoint|ckpt)[\w*.?-]{{1,40}})"
+    r" (?:(?:was |were )?found|under|in|at|match\w*)\b"
+)
 _BEGINS = re.compile(
     r"(?i)(?<![\w-])(?:start|begin|train|initiali[sz]|creat|init|launch)\w{0,5}\b[^\n]{0,40}?"
     r"\b(?:scratch|fresh|anew|afresh|over|random(?:ly)?|seed|(?:an? )?new (?:run|training|one)"
@@ -70,6 +76,8 @@ class Reader:
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line."""
         text = text[:_LONGEST]
+        if (sought := _SOUGHT.search(text)) is not None:
+            return () if _WOULD.search(text, 0, sought.end()) else (Progress("fresh"),)
         none = _NONE.search(text)
         begins = _BEGINS.search(text, none.end()) if none is not None else None
         if none is None or begins is None:

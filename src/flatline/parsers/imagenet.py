@@ -34,6 +34,7 @@ TRIGGERS = (
     r"Epoch: ?\[ *[0-9]+\] +\[ *[0-9]+/ *[0-9]+\] +eta: ",
     r"Test: +\[ *[0-9]+/[0-9]+\]\s",
     r"=> (loaded|no) checkpoint ",
+    r"Resume checkpoint [^ ]+\.pth",
 )
 _FIELDS = {
     "s": r"\b[Tt]ime:? +#",
@@ -54,6 +55,8 @@ RULES = (
          says=fields(loss=r"\b[Ll]oss:? +#")),
     rule("checkpoint_loaded",
          r"=> loaded checkpoint .{1,400}?\(epoch (?P<epoch>[0-9]{1,7})[,)]"),
+    rule("checkpoint_loaded", r"^\W{0,40}Resume checkpoint [\w./~-]{1,400}?"
+         r"(?:checkpoint-(?P<epoch>[0-9]{1,7}))?\.pth\s*$"),
     rule("fresh", r"=> no checkpoint found at "),
 )  # fmt: skip
 
