@@ -44,16 +44,20 @@ def exposition(held: dict[int, tuple[float, float]], busy: float = 0.0, until: f
     return "\n".join(lines) + "\n"
 
 
-def judged(folder: Path, metrics: str) -> Verdict:
-    (folder / "job.log").write_text(LOG)
+def judged(folder: Path, metrics: str, behind: str = "") -> Verdict:
+    (folder / "job.log").write_text(LOG + behind)
     (folder / "sacct.txt").write_text(SACCT)
     (folder / "metrics.prom").write_text(metrics)
     return diagnose(collect(Request((str(folder),))))
 
 
-def test_the_card_that_took_memory_with_the_job_and_ran_nothing(tmp_path: Path) -> None:
-    """The cancel is the scheduler's line, and no sign of life of the program."""
-    verdict = judged(tmp_path, exposition({2: (60, 17 * GIB)}))
+@pytest.mark.parametrize("behind", ["", LOG.splitlines()[-1].replace("JOB 267", "STEP 267.0")])
+def test_the_card_that_took_memory_with_the_job_and_ran_nothing(
+    tmp_path: Path, behind: str
+) -> None:
+    """The cancel, of the job and of its step, is the scheduler's, and no sign of life of the
+    program."""
+    verdict = judged(tmp_path, exposition({2: (60, 17 * GIB)}), behind)
 
     assert (verdict.code, verdict.confidence < 0.8) == ("C3", True)
     assert [(place.host, place.gpu) for place in verdict.culprits] == [("cn25", "2")]

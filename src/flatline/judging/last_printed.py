@@ -56,9 +56,8 @@ def _cancelled_s(facts: Facts, source: str) -> float | None:
     """How long before the scheduler's line of its cancel, or of its limit, the program had dated
     one in this log; 0 where no such line is the last, None where the program dated none."""
     last = facts.last_lines.get(source)
-    told = next(
-        (m for tag in ENDED_BY for m in facts.tagged(tag) if m.cite.source == source), None
-    )
+    ended = (m for tag in ENDED_BY for m in facts.tagged(tag) if m.cite.source == source)
+    told = max(ended, key=lambda m: m.cite.line, default=None)  # of the job, and of its step
     if last is None or told is None or told.cite.line < last.line:
         return 0.0
     first = max(1, told.cite.line - LINES_ABOVE)
