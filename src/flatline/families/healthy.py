@@ -345,7 +345,6 @@ def _unrecorded(facts: Facts) -> Finding | None:
         return None
     return replace(
         found,
-        summary=found.summary.replace("The run is", "As far as was read the run is", 1),
         strength=NO_RECORD,
         shows=(*found.shows, told.at_work),
         cannot_decide=(*found.cannot_decide, STATE),

@@ -1,10 +1,9 @@
 """
-A run whose state no record tells, or whose pods Kubernetes told of as they started and no more.
+A run whose state no record tells, but whose pods Kubernetes told of as they started.
 
 A log that ends may be that of a run that died without a word, or a copy that is older than it.
-Such a run still went on where its log, the metrics and its GPUs' work reach to the same end: what
-is measured is read on past a run that ends, and its GPUs are idle then.  No event may say that any
-pod was stopped, failed or done since.
+Such a run still went on where its log, the metrics and its GPUs' work reach to the same end, and
+no event says that any pod was stopped, failed or done since.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ from flatline.judging.pace import Pace
 from flatline.judging.timeline import instant, usual
 from flatline.model import Claim, LogCite
 
-STARTED, EVENTS_OF = "kubernetes-started", "kubernetes"
+STARTED = "kubernetes-started"
 MOST_ROWS = 2_000
 _REASON = re.compile(r"\b(?:Normal|Warning)\s+(\w+)\s+\w+/[a-z0-9]")
 BEFORE_IT_RAN = frozenset(
@@ -47,8 +46,7 @@ draws less than 0.8 of it (`spinning`).  A judgement."""
 
 @dataclass(frozen=True, slots=True)
 class Unrecorded:
-    """The last word of a pod that started, or else of progress, and that the GPUs worked to the
-    end."""
+    """The last word of a pod that started, and that the GPUs worked to the end."""
 
     cite: LogCite
     at_work: Claim
@@ -62,18 +60,15 @@ def still_at_work(facts: Facts, seen: Pace | None, first: datetime | None) -> Un
     if facts.end_seen or facts.reached_plan or facts.crashes or len(facts.attempts) > 1:
         return None
     started = _started(facts)
-    if started is None and any(m.signature.origin == EVENTS_OF for m in facts.matches):
-        return None
-    if facts.exits or seen is None or seen.interval_s is None or facts.now is None:
+    if started is None or seen is None or seen.interval_s is None or facts.now is None:
         return None
     within_s = max(LEAST_S, INTERVALS * seen.interval_s)
     last = facts.window[1]
     if (max(facts.now, seen.at) - min(last, seen.at)).total_seconds() > within_s:
         return None
-    known = (first, started.at if started else None, facts.window[0])
-    begins = max(at for at in known if at is not None)
+    begins = max(filter(None, (first, started.at, facts.window[0])))
     told = _working(facts, begins.timestamp(), last.timestamp(), within_s)
-    return None if told is None else Unrecorded(started or seen.last, told)
+    return None if told is None else Unrecorded(started, told)
 
 
 def _started(facts: Facts) -> LogCite | None:
