@@ -36,13 +36,13 @@ def steps(hour: int, minute: int, first: int, last: int, *, saves: int | None = 
     return out
 
 
-def judged(folder: Path, now: str, *, saves: int | None = 301) -> Verdict:
+def judged(folder: Path, now: str, *, saves: int | None = 301, events: str = EVENTS) -> Verdict:
     begins = "Training starts at step 1, with local batch size 2, total steps 20000"
     (folder / "lm-worker-0.previous.log").write_text(
         said(9, 0, begins) + steps(9, 1, 1, 411, saves=saves)
     )
     (folder / "lm-worker-0.log").write_text(said(9, 36, begins) + now)
-    (folder / "events.txt").write_text(EVENTS)
+    (folder / "events.txt").write_text(events)
     return diagnose(collect(Request((str(folder),))))
 
 
@@ -52,6 +52,16 @@ def test_it_began_anew_though_it_had_saved(tmp_path: Path) -> None:
     assert verdict.code == "E2"
     assert [a.disposition for a in verdict.run.attempts] == ["node_fail", "unknown"]
     assert any(shown.text == "An earlier try had saved a checkpoint" for shown in verdict.shows)
+
+
+def test_a_list_that_tells_of_the_last_try_as_well(tmp_path: Path) -> None:
+    """A second node is lost, after steps; the first was of the try before."""
+    again = EVENTS.splitlines()[1].replace("09:32:05", "09:52:05").replace("worker-1", "worker-3")
+    verdict = judged(tmp_path, steps(9, 37, 311, 481), events=f"{EVENTS}{again}\n")
+
+    assert verdict.code == "F1"
+    assert verdict.run.attempts[-1].disposition == "node_fail"
+    assert verdict.onset_step == 481
 
 
 @pytest.mark.parametrize(

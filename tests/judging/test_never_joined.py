@@ -65,6 +65,19 @@ def test_near_misses_name_nobody(tmp_path: Path, behind: tuple[int, ...], came: 
     assert (verdict.code, verdict.culprits) == ("C1", ())
 
 
+def test_a_line_that_one_host_lacks_where_nobody_counts(tmp_path: Path) -> None:
+    """It may be a duty of the others; only the count of those that came tells."""
+    fails = "torch.distributed.DistNetworkError: The client socket has timed out after 900s while"
+    for n in range(1, 5):
+        text = begins(n) + ("" if n == 3 else "cache of the data set is warm\n")
+        text += f"{fails} trying to connect to (n1, 29500).\n" if n == 4 else ""
+        (tmp_path / f"n{n}.out").write_text(text)
+    (tmp_path / "sacct.psv").write_text(SACCT)
+    verdict = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (verdict.code, verdict.culprits) == ("C1", ())
+
+
 @pytest.mark.parametrize(("silent", "hosts"), [("n1", ["n3"]), ("n2", [])])
 def test_the_log_of_the_store_may_tell_nothing(
     tmp_path: Path, silent: str, hosts: list[str]

@@ -123,7 +123,8 @@ def how_it_ended(
     ended = reached_end(matches, crashes, exits, tracks, markers, attempt)
     own = {track.source for track in tracks if track.of_attempt(attempt)}
     bygone = {track.source for track in tracks} - own if own else set()  # an earlier job's log
-    own_lines = [m for m in matches if m.cite.source not in bygone and m.attempt == attempt]
+    since = _not_bygone(matches, tracks, attempt)
+    own_lines = [m for m in since if m.cite.source not in bygone and m.attempt == attempt]
     last = _after_all_steps(own_lines, tracks, lines or {})
     tags = {tag for match in last for tag in match.signature.tags}
     if ended is not None and all(_elsewhere(match, ended) for match in last):
@@ -144,7 +145,6 @@ def how_it_ended(
         or failed_elsewhere(ended, matches, tracks, attempt)
     ):
         return "completed"
-    since = _not_bygone(matches, tracks, attempt)
     if any(_failing(e) for e in exits) or _died(since, crashes, tracks, kernel):
         return "failed"
     return "unknown"
@@ -158,12 +158,14 @@ def _not_before(events: Sequence[E], tracks: Sequence[Track], attempt: int) -> l
 
 
 def _not_bygone(matches: Sequence[Match], tracks: Sequence[Track], attempt: int) -> list[Match]:
-    """Without those of an earlier try that are dated before the steps of this one: a list of
-    events tells of all tries."""
+    """Without those that are dated before the steps of this try and of an earlier one, or of a log
+    without steps beside a try that is not the first: a list of events tells of all tries."""
+    stepped = {track.source for track in tracks}
     made = (track.at[i] for track in tracks for i in track.of_attempt(attempt))
     began = min((at for at in made if isfinite(at)), default=None)
-    return [m for m in matches if m.attempt == attempt or began is None or m.cite.at is None
-            or m.cite.at.timestamp() >= began]  # fmt: skip
+    return [m for m in matches if began is None or m.cite.at is None
+            or m.cite.at.timestamp() >= began
+            or (m.attempt == attempt and (attempt == 0 or m.cite.source in stepped))]  # fmt: skip
 
 
 def _told_otherwise(

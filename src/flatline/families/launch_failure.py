@@ -143,6 +143,9 @@ def _on_one_host(facts: Facts, found: Lead) -> tuple[Lead, tuple[Claim, ...]]:
         return found, ()
     # the same on every host, which came first
     of_the_job = found.first.attribution == "job" and not _all_said_so(facts, found, len(left))
+    ended = {e.place.task for e in facts.exits if e.signal and e.attempt == found.first.attempt}
+    if host is not None and found.culprits and {p.task for p in found.culprits} <= ended - {None}:
+        found = replace(found, scope="none", culprits=())  # whose label it bears was ended as well
     if host is None or found.culprits or found.scope == "all" or of_the_job:
         return found, ()
     lacks = unmounted(facts, host, _around(facts, found))

@@ -132,7 +132,7 @@ def _earlier_try(facts: Facts, lines: Sequence[Match]) -> int | None:
     begun = bool(dated) and len(tries) == 1 and all(
         match.cite.at is not None and match.cite.at.timestamp() < min(dated) for match in lines
     )  # fmt: skip
-    return min(tries) if begun and min(tries) < facts.last.n else None
+    return min(*tries, facts.last.n - 1) if begun and facts.last.n > 0 else None
 
 
 def _own_word(facts: Facts) -> Finding | None:

@@ -161,8 +161,7 @@ def _at_once(facts: Facts, parent: Facts) -> bool:
 def launch(run: Facts) -> LogCite | None:
     """The first command in the head of the log."""
     track = run.main_track(run.last.n)
-    lines = run.lines(track.source, 1, min(HEAD, track.lines[0])) if track is not None else ()
-    shown = (LogCite(track.source, n, text, track.place) for n, text in enumerate(lines, 1)
+    shown = (LogCite(track.source, n, text, track.place) for n, text in enumerate(_head(run), 1)
              if track and _LAUNCH.search(text))  # fmt: skip
     return next(shown, None)
 

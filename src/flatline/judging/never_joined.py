@@ -48,11 +48,11 @@ def _few(silent: int, logs: int) -> bool:
 
 def _fell_behind(facts: Facts, logs: list[FileRead], told: set[str]) -> list[FileRead]:
     """The logs that end before the line that all others print last above the failure: who waits
-    without a word has printed it, and is ended before it gives up."""
-    gave_up = [read for read in logs if read.source in told]
-    if not gave_up or any(read.lines > LINES for read in logs):
+    without a word has printed it, and is ended before it gives up.  A line may be some host's own
+    duty: as many must be counted as missing as these logs are of."""
+    gave_up, counted = [read for read in logs if read.source in told], lacking(facts)
+    if not gave_up or counted is None or any(read.lines > LINES for read in logs):
         return []
-    counted = lacking(facts)
     texts = {read.source: _masked(facts, read.source, read.lines) for read in logs}
     first = min(f.cite.line for f in failures(facts) if f.cite.source == gave_up[0].source)
     above = _masked(facts, gave_up[0].source, first - 1)
@@ -60,7 +60,7 @@ def _fell_behind(facts: Facts, logs: list[FileRead], told: set[str]) -> list[Fil
     shared = (line for line in reversed(above) if line and any(line in text for text in others))
     last = next(shared, None)
     behind = [read for read in logs if last is not None and last not in texts[read.source]]
-    _, came, world = counted or (None, len(logs) - len(behind), len(logs))
+    _, came, world = counted
     return behind if (world - came) * len(logs) == len(behind) * world else []
 
 
