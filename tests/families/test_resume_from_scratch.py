@@ -456,6 +456,27 @@ def test_a_try_that_left_of_itself_and_was_queued_again(
     assert (told.code == "E2") is (code == "E2")
 
 
+@pytest.mark.parametrize(
+    ("said", "sure"),
+    [("Training starts at step 1", False),
+     ("No checkpoint found in /c/r0, training from scratch", True)],
+)  # fmt: skip
+def test_a_try_that_somebody_stopped_and_began_anew(tmp_path: Path, said: str, sure: bool) -> None:
+    """Whoever stops a run and starts it once more may mean a new one."""
+    rows = [f"2026-03-04 07:{n // 60:02d}:{n % 60:02d} step {n}/3000 loss {3 * 0.9985**n:.4f}\n"
+            for n in range(1, 601)]  # fmt: skip
+    (tmp_path / "train.log").write_text(
+        "".join(rows) + "Saved checkpoint at step 600 to /c/r0/step_600\n"
+        'Traceback (most recent call last):\n  File "train.py", line 9, in <module>\n    main()\n'
+        f"KeyboardInterrupt\n{said}\n" + "".join(row.replace(" 07:", " 08:") for row in rows[:300])
+    )
+
+    told = diagnose(collect(Request((str(tmp_path),))))
+
+    assert told.code == "E2"
+    assert (told.confidence >= 0.8) is sure
+
+
 NNUNET = (
     "WARNING: Cannot continue training because there seems to be no checkpoint available to"
     " continue from. Starting a new training...\n"

@@ -53,6 +53,7 @@ from flatline.judging.recounted import recounted
 from flatline.judging.shown_before import Shown, shown_before
 from flatline.judging.tracked_before import UNSAVED, tracked_before
 from flatline.judging.uncounted import uncounted
+from flatline.judging.wrappers import is_interrupt
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
 CODE = "E2"
@@ -97,6 +98,8 @@ UNNAMED = "Why the checkpoints that are there were not found, and whether they a
 WHOSE_LOG = (
     "Whether the log is of the run that this one was to go on from: a shell shows it, no more."
 )
+STOPPED = "The try before this one was stopped behind a checkpoint, and this one began anew"
+MEANT = "Whether a new beginning was meant: somebody stopped the try before it by hand."
 ORDER = "Whether the other log is of the run before this one: their names alone say so."
 FRESH_SHARE = 0.5
 """A first step below half of the last saved one is a new beginning: a sound resume goes on."""
@@ -148,6 +151,9 @@ def _silent(facts: Facts) -> Judgement:
         if _named_alone(facts, first, asked):
             found = replace(found, strength=CHAINED, most=CHAINED,
                             cannot_decide=(ORDER, *found.cannot_decide))  # fmt: skip
+        if _stopped_by_hand(facts, asked, fresh):
+            found = replace(found, strength=CHAINED, most=CHAINED, summary=STOPPED,
+                            cannot_decide=(MEANT, *found.cannot_decide))  # fmt: skip
         return _by_habit(found) if _said_at_nought(facts, asked) else found
     counted = recounted(facts, first) if asked and not goes_on else None
     if counted is not None:
@@ -192,6 +198,16 @@ def _named_alone(facts: Facts, first: Point, asked: list[Cite]) -> bool:
     saved = [m.cite for m in facts.markers_of("checkpoint_saved") if m.cite in asked]
     beside = all(cite.source != track.source and cite.at is None for cite in saved)
     return len(saved) == len(asked) and beside and not any(isfinite(at) for at in track.at)
+
+
+def _stopped_by_hand(facts: Facts, asked: list[Cite], fresh: list[Marker]) -> bool:
+    """Whether somebody's Ctrl-C ended the try that saved, and nothing but what it saved asks for
+    more: neither did this one look for a checkpoint nor did a scheduler begin it again."""
+    if any(m.progress.step is None for m in fresh) or (facts.job and facts.job.restarts):
+        return False
+    saved = {m.cite for m in facts.markers_of("checkpoint_saved")}
+    before = [crash for crash in facts.crashes if crash.attempt == facts.last.n - 1]
+    return saved.issuperset(asked) and any(is_interrupt(crash) for crash in before)
 
 
 def _by_habit(found: Finding) -> Finding:
