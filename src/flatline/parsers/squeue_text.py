@@ -1,0 +1,172 @@
+"""
+`squeue`, `squeue -l` and `squeue -o` with a header: the jobs that wait or run, as a table of text.
+
+Columns hold single words but for the last (NODELIST(REASON)), whose reasons have blanks, and NAME,
+which may: a row is cut into words, from the left up to the name and from the right behind it, and
+checked by its id, state and time.  A name or a user is cut at its column's width by squeue itself.
+
+The date line of `squeue -l` gives `Records.now`, and with TIME when a job began.  A job that is
+over is listed for minutes at most (`MinJobAge`), so a table says little of ends.
+
+Source: squeue(1), src/squeue/print.c, opts.c (the headers of its default, long and step formats).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+
+from flatline.errors import FormatError
+from flatline.model import Job, RecordCite, Records, Scalar
+from flatline.parsers._rows import Row, decoded, mentions, shown, top
+from flatline.parsers._rows import resolved as found_at
+from flatline.parsers._slurm import (
+    BASES,
+    COMPACT,
+    FLAGS,
+    count,
+    disposition,
+    duration_s,
+    given,
+    hosts,
+    latest,
+)
+
+FORMAT = "squeue-text"
+ZONE_ASSUMED = True
+_LAST = "NODELIST(REASON)"
+_KNOWN = frozenset(
+    f"JOBID PARTITION NAME USER ST STATE TIME TIME_LIMI TIME_LIMIT TIMELIMIT NODES CPUS {_LAST}"
+    " NODELIST ACCOUNT QOS PRIORITY START_TIME SUBMIT_TIME TIME_LEFT MIN_MEMORY GROUP FEATURES"
+    " TRES_PER_NODE GRES REASON".split()
+)
+_ID = re.compile(r"\d{1,12}(?:_(?:\d{1,9}|\[[\d,%:-]{1,200}\])|\+\d{1,4})?")
+_STATE = re.compile(r"[A-Z]{1,3}|[A-Z_]{4,20}")
+_TIME = re.compile(r"(?:\d{1,6}-)?(?:\d{1,4}:){1,2}\d\d|INVALID")
+_STATES = BASES.keys() | FLAGS.keys()
+_DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{4}")
+_PROMPT = re.compile(r"[^|]{0,120}[$#>%] ?squeue(?: [-\w,=.:%\"' ]{0,160})?")
+"""The command itself, as a terminal shows it."""
+
+
+def recognise(name: str, head: bytes) -> bool:
+    """Whether the first line, or the one after a date, is a header of squeue's."""
+    if not mentions(head, "JOBID"):
+        return False
+    lines = top(head, _PROMPT)
+    if lines and _DATE.fullmatch(lines[0].strip()):
+        lines.pop(0)
+    return bool(lines) and _columns(lines[0]) is not None
+
+
+def parse(data: bytes, source: str) -> Records:
+    """Raises `FormatError` without a header of squeue's, or where no row fits under it; a header
+    alone is an answer: nothing waits or runs."""
+    jobs, moments = [], list[datetime | None]()
+    now: datetime | None = None
+    for row, moment in _lines(data):
+        now = moment or now
+        moments.append(moment)
+        if row is not None:
+            jobs.append(_job(row, now, source))
+    return Records(jobs=tuple(jobs), now=latest(moments))
+
+
+def resolve(data: bytes, pointer: str) -> Scalar:
+    """The value at `row 2, ST`; rows count from 1, headers and dates left out."""
+    return found_at(data, pointer, lambda them: (row for row, _ in _lines(them) if row))
+
+
+def _columns(line: str) -> list[str] | None:
+    """The names of a header line, or None."""
+    names = line.split()
+    known = len(set(names)) == len(names) and set(names) <= _KNOWN
+    return names if known and "JOBID" in names and {"ST", "STATE"} & set(names) else None
+
+
+def _lines(data: bytes) -> Iterator[tuple[Row | None, datetime | None]]:
+    columns: list[str] | None = None
+    number = fitting = 0
+    for line in shown(decoded(data), _PROMPT):
+        if _DATE.fullmatch(line.strip()):
+            yield None, _date(line)
+        elif (found := _columns(line)) is not None:
+            columns = found
+        elif columns is None:
+            break
+        elif line.strip():
+            number += 1
+            values = _cut(line.split(), columns)
+            if values is not None:
+                fitting += 1
+                yield Row(number, values), None
+    if columns is None or (number and not fitting):
+        raise FormatError("no table of squeue with JOBID and ST or STATE, or no row in it")
+
+
+def _cut(words: Sequence[str], names: Sequence[str]) -> dict[str, str] | None:
+    """The values of a row; None where id, state or time are none."""
+    end = names.index("NAME") if "NAME" in names else len(names) - 1
+    behind = len(names) - end - 1
+    if names[-1] in (_LAST, "REASON") and end < len(names) - 1:
+        return _with_reason(words, names, end)
+    if len(words) < len(names):
+        return None
+    middle = " ".join(words[end : len(words) - behind])
+    values = (*words[:end], middle, *words[len(words) - behind :])
+    return _checked(dict(zip(names, values, strict=True)))
+
+
+def _with_reason(words: Sequence[str], names: Sequence[str], end: int) -> dict[str, str] | None:
+    """The same where the last column may hold blanks, or nothing, as well as the name."""
+    inner = len(names) - end - 2
+    for start in range(end + 1, len(words) - inner + 1):
+        left, rest = words[:end], words[start + inner :]
+        values = (*left, " ".join(words[end:start]), *words[start : start + inner], " ".join(rest))
+        row = _checked(dict(zip(names, values, strict=True)))
+        if row is not None:
+            return row
+    return None
+
+
+def _checked(row: Mapping[str, str]) -> dict[str, str] | None:
+    state = row.get("ST") or row.get("STATE", "")
+    timed = "TIME" not in row or _TIME.fullmatch(row["TIME"])
+    sized = "NODES" not in row or row["NODES"].isdigit()
+    sound = _ID.fullmatch(row["JOBID"]) and _STATE.fullmatch(state) and timed and sized
+    return dict(row) if sound and COMPACT.get(state, state) in _STATES else None
+
+
+def _job(row: Row, now: datetime | None, source: str) -> Job:
+    column = "ST" if row["ST"] else "STATE"
+    state, ran = COMPACT.get(row[column], row[column]), duration_s(row["TIME"])
+    where = row[_LAST] or row["NODELIST"]
+    waits = where.startswith("(")
+    began = now - timedelta(seconds=ran) if now is not None and ran else None
+    nodes = () if waits else hosts(where)
+    limit = next((row[k] for k in ("TIME_LIMI", "TIME_LIMIT", "TIMELIMIT") if row[k]), "")
+    return Job(
+        id=row["JOBID"],
+        name=given(row["NAME"]),
+        disposition=disposition((state,)),
+        state=state,
+        cite=RecordCite(source, row.pointer(column), row[column],
+                        f"JOBID={row['JOBID']} {column}={row[column]} TIME={row['TIME']}"),
+        reason=given(where.strip("()")) if waits else given(row["REASON"]),
+        started_at=None if disposition((state,)) == "pending" else began,
+        limit_s=duration_s(limit),
+        nodes=nodes,
+        node_count=count(row["NODES"]) or len(nodes) or None,
+        user=given(row["USER"]),
+        partition=given(row["PARTITION"]),
+        listed=True,
+    )  # fmt: skip
+
+
+def _date(line: str) -> datetime | None:
+    """None where the calendar has no such day."""
+    try:
+        return datetime.strptime(line.strip(), "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC)
+    except ValueError:
+        return None
