@@ -46,11 +46,24 @@ def test_the_long_form_is_dated() -> None:
 
 
 @pytest.mark.parametrize(
+    "date", ["# Tue Apr 14 07:20:40 UTC 2026", "Tue Apr 14 07:20:40 AM CEST 2026"]
+)
+def test_what_date_printed_above(date: str) -> None:
+    text = "\n".join((date, *SHORT.splitlines()[:2]))
+    assert squeue_text.recognise("q", text.encode())
+    assert str(squeue_text.parse(text.encode(), "q").now) == "2026-04-14 07:20:40+00:00"
+
+
+@pytest.mark.parametrize(
     ("text", "known"),
     [
         (SHORT, True),
         (LONG, True),
         ("JOBID STATE\n7 RUNNING\n", True),
+        (SHORT.partition("\n")[2], True),
+        ("90417 gpu lm mira R 01:28:15 8 ga[01-08]\n", True),
+        ("90417 gpu lm mira R 01:28:15 8 ga[01-08]\nstep 3 loss 0.5\n", False),
+        ("12 train loss at R 01:28:15 8 x\n0.3 0.4\n", False),
         ("JobID|State\n7|RUNNING\n", False),
         ("step loss\n7 0.1\n", False),
         ("JOBID of the run: 7\n", False),

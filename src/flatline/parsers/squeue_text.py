@@ -1,11 +1,13 @@
 """
-`squeue`, `squeue -l` and `squeue -o` with a header: the jobs that wait or run, as a table of text.
+`squeue`, `squeue -l`, `squeue -o` with a header, `squeue -h`: jobs that wait or run, as a table.
 
 Columns hold single words but for the last (NODELIST(REASON)), whose reasons have blanks, and NAME,
 which may: a row is cut into words, from the left up to the name and from the right behind it, and
 checked by its id, state and time.  A name or a user is cut at its column's width by squeue itself.
 
-The date line of `squeue -l` gives `Records.now`, and with TIME when a job began.  A job that is
+A table without a header is read where all its rows fit the default columns.  The date line of
+`squeue -l`, or what `date` printed above, gives `Records.now`, and with TIME when a job began; a
+zone that `date` names is left out, as the times of the run's log state none either.  A job that is
 over is listed for minutes at most (`MinJobAge`), so a table says little of ends.
 
 Source: squeue(1), src/squeue/print.c, opts.c (the headers of its default, long and step formats).
@@ -15,7 +17,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 
 from flatline.errors import FormatError
 from flatline.model import Job, RecordCite, Records, Scalar
@@ -45,15 +47,19 @@ _ID = re.compile(r"\d{1,12}(?:_(?:\d{1,9}|\[[\d,%:-]{1,200}\])|\+\d{1,4})?")
 _STATE = re.compile(r"[A-Z]{1,3}|[A-Z_]{4,20}")
 _TIME = re.compile(r"(?:\d{1,6}-)?(?:\d{1,4}:){1,2}\d\d|INVALID")
 _STATES = BASES.keys() | FLAGS.keys()
-_DATE = re.compile(r"[A-Z][a-z]{2} [A-Z][a-z]{2} +\d{1,2} \d\d:\d\d:\d\d \d{4}")
-_PROMPT = re.compile(r"[^|]{0,120}[$#>%] ?squeue(?: [-\w,=.:%\"' ]{0,160})?")
+_DATE = re.compile(
+    r"(?:# ?)?[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)( [AP]M)?"
+    r"(?: [A-Z]{1,5}| [+-]\d\d)? (\d{4})"
+)
+_DEFAULT = f"JOBID PARTITION NAME USER ST TIME NODES {_LAST}".split()
+_PROMPT = re.compile(r"[^|]{0,120}[$#>%] ?(?:squeue|date)(?: [-\w,=.:%\"' ]{0,160})?")
 """The command itself, as a terminal shows it."""
 
 
 def recognise(name: str, head: bytes) -> bool:
     """Whether the first line, or the one after a date, is a header of squeue's."""
     if not mentions(head, "JOBID"):
-        return False
+        return _headless(head)
     lines = top(head, _PROMPT)
     if lines and _DATE.fullmatch(lines[0].strip()):
         lines.pop(0)
@@ -78,6 +84,19 @@ def resolve(data: bytes, pointer: str) -> Scalar:
     return found_at(data, pointer, lambda them: (row for row, _ in _lines(them) if row))
 
 
+def _headless(head: bytes) -> bool:
+    """Whether all its first lines are rows of the default columns."""
+    if not re.match(rb"\s{0,20}\d{1,12}(?:_\S{1,40})? +\S{1,40} +\S", head):
+        return False
+    lines = [line for line in top(head, _PROMPT) if not _DATE.fullmatch(line.strip())]
+    return bool(lines) and all(_row_of_default(line) for line in lines)
+
+
+def _row_of_default(line: str) -> dict[str, str] | None:
+    row = _cut(line.split(), _DEFAULT)
+    return row if row and row["ST"] in COMPACT and row[_LAST] else None
+
+
 def _columns(line: str) -> list[str] | None:
     """The names of a header line, or None."""
     names = line.split()
@@ -93,9 +112,10 @@ def _lines(data: bytes) -> Iterator[tuple[Row | None, datetime | None]]:
             yield None, _date(line)
         elif (found := _columns(line)) is not None:
             columns = found
-        elif columns is None:
+        elif columns is None and not _row_of_default(line):
             break
-        elif line.strip():
+        else:
+            columns = columns or _DEFAULT
             number += 1
             values = _cut(line.split(), columns)
             if values is not None:
@@ -165,8 +185,14 @@ def _job(row: Row, now: datetime | None, source: str) -> Job:
 
 
 def _date(line: str) -> datetime | None:
-    """None where the calendar has no such day."""
+    """What `date` prints, None where the calendar has no such day."""
+    found = _DATE.fullmatch(" ".join(line.split()))
+    if found is None:
+        return None
+    month, day, time, half, year = found.groups()
+    clock = "%I:%M:%S %p %z" if half else "%H:%M:%S %z"
+    text = f"{year} {month} {day} {time}{half or ''} +0000"
     try:
-        return datetime.strptime(line.strip(), "%a %b %d %H:%M:%S %Y").replace(tzinfo=UTC)
+        return datetime.strptime(text, f"%Y %b %d {clock}")
     except ValueError:
         return None
