@@ -193,6 +193,6 @@ def _date(line: str) -> datetime | None:
     clock = "%I:%M:%S %p %z" if half else "%H:%M:%S %z"
     text = f"{year} {month} {day} {time}{half or ''} +0000"
     try:
-        return datetime.strptime(text, f"%Y %b %d {clock}")
+        return datetime.strptime(text, f"%Y %b %d {clock}")  # noqa: DTZ007 - both end with %z
     except ValueError:
         return None
