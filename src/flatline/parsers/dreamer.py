@@ -24,7 +24,7 @@ TRIGGERS = (
     r"(?:^|\s|/ )episode/score [-+0-9n]",
     r"Reached run\.steps",
 )
-_HEAD = Late(r"(?:^|[\s\]])[─-]{6,80} Step ([0-9]{1,12}) [─-]{6,80}\s*$")
+_HEAD = Late(r"(?:^|[\s\]])[─-]{2,80} Step ([0-9]{1,12}) [─-]{2,80}\s*$")
 _SCORE = Late(rf"(?:^|\s)episode/score ({NUMBER})(?= /|\s*$)")
 _SPEED = Late(rf"(?:^|\s)fps/policy ({NUMBER})(?= /|\s*$)")
 
