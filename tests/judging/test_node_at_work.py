@@ -73,3 +73,29 @@ def test_its_worker_made_steps_until_then(tmp_path: Path, raylet: bool, driver: 
 )
 def test_near_misses_prove_no_work(tmp_path: Path, own: str) -> None:
     assert judged(tmp_path, own).code != "C4"
+
+
+HEAD = (
+    "[{:%F %T},000 W 701 701] (gcs_server) gcs_health_check_manager.cc:88: Node"
+    " 77ab0113e2156a1094b5700cf276010ff4532e48b99f7b8895532f9{} is dead because the health check"
+    " failed.\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("before_s", "others", "until_s", "code"),
+    [(97, 0, 1.0, "C4"), (97, 0, 80.0, None), (97, 1, 1.0, None), (-5, 0, 1.0, None)],
+    ids=["went on", "one step more", "two nodes", "told later"],
+)
+def test_when_the_head_gave_it_up_by_its_own_log(
+    tmp_path: Path, before_s: int, others: int, until_s: float, code: str | None
+) -> None:
+    """A raylet may learn of it long after, and steps of 24 s are few in between."""
+    at = LEFT - timedelta(seconds=before_s)
+    (tmp_path / "gcs_server.out").write_text(
+        "".join(HEAD.format(at, n) for n in range(others + 1))
+    )
+
+    verdict = judged(tmp_path, steps(each_s=24.0, until_s=until_s))
+
+    assert (verdict.code if verdict.code == "C4" else None) == code

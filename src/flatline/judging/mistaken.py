@@ -9,7 +9,7 @@ after the node dates behind the moment at which it was given up leave no doubt.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from itertools import pairwise
 from math import isfinite
@@ -22,7 +22,7 @@ from flatline.logs.clock import Clock
 from flatline.model import Claim, LogCite, Match, Place
 from flatline.rank_hosts import named_after
 
-TAG, GIVEN_UP = "ray-mistaken", "ray-node-lost"
+TAG, GIVEN_UP, BY_HEAD = "ray-mistaken", "ray-node-lost", "ray-given-up-at"
 WINDOW_S = 30.0
 """`num_heartbeats_timeout` of 300 in tenths of a second (Ray 1.x); five health checks three
 seconds apart, of ten seconds at most each (Ray 2.x, ray_config_def.h)."""
@@ -115,9 +115,12 @@ def _left_at_work(facts: Facts, left: Match) -> Mistaken | None:
     since = _given_up_by(facts, left)
     if host is None or since is None:
         return None
+    head = _told_by_head(facts, since)
+    since = head.cite.at.timestamp() if head and head.cite.at else since
     node = facts.node_of(host)
     looks = (_went_on, _spoke_on, _in_time)
-    return next(filter(None, (look(facts, left, node, since) for look in looks)), None)
+    found = next(filter(None, (look(facts, left, node, since) for look in looks)), None)
+    return replace(found, given_up=(head, *found.given_up)) if found and head else found
 
 
 def _spoke_on(facts: Facts, left: Match, host: str, since: float) -> Mistaken | None:
@@ -335,6 +338,16 @@ def _given_up_by(facts: Facts, match: Match) -> float | None:
     stamps = (clock.either(text, text) for text in facts.lines(source, line + 1, BELOW))
     later += [stamp.at.timestamp() for stamp in stamps if stamp is not None][:1]
     return min(later, default=None)
+
+
+def _told_by_head(facts: Facts, until: float) -> Match | None:
+    """The line in the head's own log by which it had given up the one node that it did."""
+    told = [m for m in facts.tagged(BY_HEAD) if m.attempt == facts.last.n]
+    if len({m.groups["key"] for m in told}) != 1:
+        return None
+    first = told[0]
+    dated = first.cite.at is not None and not first.cite.at_assumed
+    return first if dated and first.cite.at and first.cite.at.timestamp() <= until else None
 
 
 def _wrote(facts: Facts, leave: LogCite) -> list[LogCite]:

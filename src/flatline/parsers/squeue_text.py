@@ -51,7 +51,14 @@ _DATE = re.compile(
     r"(?:# ?)?[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)( [AP]M)?"
     r"(?: [A-Z]{1,5}| [+-]\d\d)? (\d{4})"
 )
-_DEFAULT = f"JOBID PARTITION NAME USER ST TIME NODES {_LAST}".split()
+_DEFAULTS = (
+    f"JOBID PARTITION NAME USER ST TIME NODES {_LAST}".split(),
+    f"JOBID PARTITION NAME USER STATE TIME TIME_LIMIT NODES {_LAST}".split(),
+)
+"""Of the short and the long form; behind the nodes something more may have been asked for."""
+_WHERE = re.compile(
+    r"(?:\(.{1,200}\)|[A-Za-z][\w.,-]{0,60}(?:[\[\w,.\]-]{0,400}))(?: \S{1,80}){0,3}"
+)
 _PROMPT = re.compile(r"[^|]{0,120}[$#>%] ?(?:squeue|date)(?: [-\w,=.:%\"' ]{0,160})?")
 """The command itself, as a terminal shows it."""
 
@@ -86,15 +93,21 @@ def resolve(data: bytes, pointer: str) -> Scalar:
 
 def _headless(head: bytes) -> bool:
     """Whether all its first lines are rows of the default columns."""
-    if not re.match(rb"\s{0,20}\d{1,12}(?:_\S{1,40})? +\S{1,40} +\S", head):
+    if not re.search(rb"(?m)^ {0,20}\d{1,12}(?:_\S{1,40})? +\S{1,40} +\S", head[:2_048]):
         return False
     lines = [line for line in top(head, _PROMPT) if not _DATE.fullmatch(line.strip())]
     return bool(lines) and all(_row_of_default(line) for line in lines)
 
 
-def _row_of_default(line: str) -> dict[str, str] | None:
-    row = _cut(line.split(), _DEFAULT)
-    return row if row and row["ST"] in COMPACT and row[_LAST] else None
+def _row_of_default(line: str) -> Sequence[str] | None:
+    """The columns of a row without a header; None where it fits none."""
+    words = line.split()
+    for names in _DEFAULTS:
+        row = _cut(words, names) if len(words) >= len(names) else None
+        compact = row is not None and row.get("ST", "R") in COMPACT
+        if row is not None and compact and _WHERE.fullmatch(row[_LAST]):
+            return names
+    return None
 
 
 def _columns(line: str) -> list[str] | None:
@@ -105,17 +118,16 @@ def _columns(line: str) -> list[str] | None:
 
 
 def _lines(data: bytes) -> Iterator[tuple[Row | None, datetime | None]]:
-    columns: list[str] | None = None
+    columns: Sequence[str] | None = None
     number = fitting = 0
     for line in shown(decoded(data), _PROMPT):
         if _DATE.fullmatch(line.strip()):
             yield None, _date(line)
         elif (found := _columns(line)) is not None:
             columns = found
-        elif columns is None and not _row_of_default(line):
+        elif (columns := columns or _row_of_default(line)) is None:
             break
         else:
-            columns = columns or _DEFAULT
             number += 1
             values = _cut(line.split(), columns)
             if values is not None:
@@ -162,6 +174,7 @@ def _job(row: Row, now: datetime | None, source: str) -> Job:
     column = "ST" if row["ST"] else "STATE"
     state, ran = COMPACT.get(row[column], row[column]), duration_s(row["TIME"])
     where = row[_LAST] or row["NODELIST"]
+    where = where if where.startswith("(") else where.partition(" ")[0]
     waits = where.startswith("(")
     began = now - timedelta(seconds=ran) if now is not None and ran else None
     nodes = () if waits else hosts(where)
