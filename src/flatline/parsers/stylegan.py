@@ -4,8 +4,8 @@ StyleGAN 2 and 3 and EDM: `tick 12  kimg 48.1  time 12m 30s  sec/tick 61.2  sec/
 A tick is a number of images that the options set, and is taken for the step.  Losses are written
 to a file of their own, `stats.jsonl`, and not printed: EDM's one is read there.  A distance
 between what is generated and what is real is printed where it is measured.  "Exiting..." ends the
-loop, "Aborting..." before it at another's wish.  EDM2's `Status:` lines, which print a loss, are read by
-their numbers; its end counts where its plan, once printed, is reached.
+loop, "Aborting..." before it at another's wish.  EDM2's `Status:` lines, which print a loss, are
+read by their numbers; its end counts where its plan, once printed, is reached.
 
 Source: `training_loop` of training/training_loop.py, NVlabs/stylegan2-ada-pytorch,
 NVlabs/stylegan3 and NVlabs/edm; `Collector.as_dict` of torch_utils/training_stats.py.
