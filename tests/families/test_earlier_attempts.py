@@ -110,3 +110,36 @@ def test_a_managed_cluster_that_was_taken_back(
 ) -> None:
     went_on = "Restored checkpoint gs://b/r/step_199\n" + steps(200, 400)
     assert judged(tmp_path, FIRST + said + went_on).code == code
+
+
+NONE_YET = "No checkpoint to load, so training from scratch.\n"
+
+
+@pytest.mark.parametrize(
+    ("says", "first", "code"),
+    [("restart 1, continue from step-000000150.ckpt\n", 1, "E2"),
+     ("continuing from checkpoint out/run/checkpoint-150\n", 1, "E2"),
+     ("continue from step-000000150.ckpt\n", 150, "F2"),
+     ("stage 2, continue from step-000000150.ckpt\n", 1, "F2"),
+     ("if there is one, continue from step-000000150.ckpt\n", 1, "F2"),
+     ("", 1, "F2")],
+    ids=["a script", "its folder", "and it did", "another stage", "perhaps", "not said"],
+)  # fmt: skip
+def test_a_script_that_names_the_checkpoint_to_go_on_from(
+    tmp_path: Path, says: str, first: int, code: str
+) -> None:
+    """The program found none all the same; where nobody names one there may be none."""
+    found = "" if first > 1 else NONE_YET
+    text = f"{NONE_YET}{FIRST}{PREEMPTED}Restarts=1\n{says}{found}{steps(first, first + 120)}"
+    verdict = judged(tmp_path, text)
+
+    assert verdict.code == code
+    if code == "F2" and first == 1:
+        assert verdict.confidence < 0.8
+
+
+def test_what_a_script_said_before_an_earlier_try(tmp_path: Path) -> None:
+    """It asks nothing of a later one."""
+    says = "continue from step-000000150.ckpt\n"
+    text = f"{says}{steps(151, 320)}{PREEMPTED}{NONE_YET}{steps(1, 120)}"
+    assert judged(tmp_path, text).code == "F2"

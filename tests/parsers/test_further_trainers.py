@@ -120,7 +120,8 @@ TRAINING: list[tuple[ModuleType, tuple[str, ...], dict[str, Any]]] = [
                 "maintenance 0.1    cpumem 5.13   gpumem 10.15",),
      {"step": 12, "throughput": 1000 / 15.62, "throughput_unit": "images/s"}),
     (cyclegan, ("(epoch: 2, iters: 400, time: 0.306, data: 0.201) G_GAN: 1.212 G_L1: 9.131 "
-                "D_real: 0.612 D_fake: 0.512 ",), {"epoch": 2.0}),
+                "D_real: 0.612 D_fake: 0.512 ",),
+     {"epoch": 2.0, "loss": 9.131, "loss_name": "G_L1"}),
     (tacotron, ("Train loss 123 0.512345 Grad Norm 1.214501 2.21s/it",),
      {"step": 123, "loss": 0.512345, "grad_norm": 1.214501, "step_s": 2.21}),
     (coqui, ("   --> STEP: 24/639 -- GLOBAL_STEP: 1325",), {"step": 1325}),

@@ -69,6 +69,10 @@ _LOGGED_ROW = re.compile(
     re.IGNORECASE,
 )
 """What a logger wrote: dated, with one of the levels that loggers have."""
+_STATS_ROW = re.compile(
+    rb"(?=[^\n]{0,8000}\"Loss/)\{\"[A-Z]\w{1,20}/[\w/]{1,60}\": \{\"num\": [0-9]"
+)
+"""What StyleGAN and EDM keep of each tick (`stats.jsonl`)."""
 _RECORDS = re.compile(
     rb"\s*\[\s*\{(?=[^{}]{0,4000}\"iteration\": [0-9])[^{}]{0,4000}\"(?:validation/)?main/\w+\": "
 )
@@ -399,6 +403,7 @@ def _kind(relative: str, head: bytes) -> str:
         return BINARY
     if name.endswith(".jsonl") and (
         any((_ROW.match(head), _LOGGED_ROW.match(head), _LATER_ROW.search(head)))
+        or _STATS_ROW.match(head)
         or rows_of_steps(head)
     ):
         return LOG

@@ -46,6 +46,8 @@ FAILED = 0.6
 UNHEARD = 0.79
 WHENCE = "Whether the rerun went on from the last checkpoint: no step of it was read."
 
+ANEW = "Whether a checkpoint was there: the rerun says that it found none, and began anew."
+
 
 def judge(facts: Facts) -> Judgement:
     """Only the scheduler's own word counts: a record, or its line in the log."""
@@ -68,13 +70,14 @@ def judge(facts: Facts) -> Judgement:
     word = "preempted" if preempted else "requeued"
     ended = facts.disposition in ("preempted", "requeued")
     rerun = not ended and facts.disposition != "pending" and len(facts.attempts) > 1
+    doubts = (ANEW,) if _begun_anew(facts) else ()
     return Finding(
         code=CODE,
         summary=f"The scheduler {word} the run; {fate}",
         fault_class=word,
         attribution="scheduler",
         strength=0.9,
-        most=UNHEARD if rerun and not facts.has_progress else 1.0,
+        most=UNHEARD if rerun and (doubts or not facts.has_progress) else 1.0,
         severity="fatal" if ended else "warning",
         shows=(claim(f"The scheduler {word} the run", *cites),),
         implies=(claim("The tear-down of that try was the scheduler's doing, not a crash.",
@@ -86,7 +89,7 @@ def judge(facts: Facts) -> Judgement:
         ended_run=ended,
         cannot_decide=(
             "Why it was taken back: the controller's log would tell.",
-            *((WHENCE,) if rerun and not facts.has_progress else ()),
+            *((WHENCE,) if rerun and not facts.has_progress else doubts if rerun else ()),
         ),
         actions=(Action("watch", "See whether the rerun went on from the last checkpoint."),),
         resubmit=resubmit,
@@ -108,6 +111,15 @@ def _failed_first(facts: Facts, lines: list[Match]) -> Failure | None:
         ),
         None,
     )  # fmt: skip
+
+
+def _begun_anew(facts: Facts) -> bool:
+    """Whether the rerun looked for a checkpoint in vain and stands below what was made before."""
+    made = [a.last_step for a in facts.attempts[:-1] if a.last_step is not None]
+    looked = any(m.attempt == facts.last.n and m.progress.step is None
+                 for m in facts.markers_of("fresh"))  # fmt: skip
+    first = facts.last.first_step
+    return bool(looked and made and first is not None and first < max(made))
 
 
 _FATES: dict[str, tuple[str, Resubmit]] = {

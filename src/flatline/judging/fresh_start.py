@@ -13,7 +13,7 @@ from pathlib import PurePosixPath
 
 from flatline.facts import Facts, Marker, Point
 from flatline.model import LogCite, Progress
-from flatline.tracks import EARLIER
+from flatline.tracks import EARLIER, Track
 
 LOOKED_BACK = 400
 """Lines before a checkpoint is looked for in which settings are printed."""
@@ -88,6 +88,13 @@ _IS_TO_GO_ON_AT = re.compile(
     r" (?:at|from|with) (?:iter(?:ation)?|step) ([1-9]\d{0,2}(?:,\d{3}){1,3}|[1-9]\d{1,8})\b"
 )
 """That whoever starts it expects it to go on, and at which step."""
+_GOES_ON_FROM = re.compile(
+    r"(?i)^[^\n]{0,60}?\b(?:continu|resum)(?:e|es|ed|ing) (?:training )?(?:from|with|at) (?:the )?"
+    r"(?:(?:last |latest )?(?:checkpoint|ckpt|snapshot) )?['\"]?[\w./~-]{0,200}?(?<![a-z])"
+    r"(?:(?:global[_-]?)?step|iter(?:ation)?|checkpoint|ckpt)[-_=]0{0,11}([1-9]\d{0,11})"
+    r"(?:\.\w{1,12})?['\"/.]{0,2}\s*$"
+)
+"""The checkpoint by whose name, which bears its step, a script says that it goes on."""
 _SAYS_IT_GOES_ON = re.compile(
     r"(?i)\b(?:continu|resum)(?:e|es|ed|ing)\b(?: \w+){0,3} (?:from|at|with|after) "
     r"(?:--(?:load|resume)\b|[^\n]{0,80}\b(?:checkpoints?|ckpts?|iteration|step|there)\b)"
@@ -377,12 +384,13 @@ def said_to_go_on(facts: Facts) -> tuple[tuple[LogCite, ...], int] | None:
     if track is None:
         return None
     end = track.lines[track.of_attempt(facts.last.n)[0]]
-    first = max(1, end - LOOKED_BACK)
+    first = max(1, end - LOOKED_BACK, _behind_what_was_made(track, end))
     head = enumerate(facts.lines(track.source, first, end - first), first)
     lines = [(n, text) for n, text in head if not _DOUBTS.search(text)]
     told = [(n, text, found[1]) for n, text in lines if (found := _CAME_TO.search(text))]
     alone = [(n, text, found[1]) for n, text in lines
-             if (found := _GOES_ON_AT.search(text) or _IS_TO_GO_ON_AT.search(text))]  # fmt: skip
+             if (found := _GOES_ON_AT.search(text) or _IS_TO_GO_ON_AT.search(text)
+                 or (None if _ANOTHER.search(text) else _GOES_ON_FROM.search(text)))]  # fmt: skip
     if alone:
         at, text, step = alone[-1]
         return (LogCite(track.source, at, text, track.place),), int(step.replace(",", ""))
@@ -399,6 +407,12 @@ def said_to_go_on(facts: Facts) -> tuple[tuple[LogCite, ...], int] | None:
     said = dict.fromkeys(((at, text), goes_on))
     cites = tuple(LogCite(track.source, n, own, track.place) for n, own in said)
     return cites, int(step.replace(",", ""))
+
+
+def _behind_what_was_made(track: Track, end: int) -> int:
+    """The line behind the last step before this one: what stands above is of the try before."""
+    at = bisect_right(track.lines, end - 1)
+    return track.lines[at - 1] + 1 if at else 1
 
 
 def went_on(facts: Facts, first: Point) -> bool:

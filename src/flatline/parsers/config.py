@@ -30,7 +30,7 @@ FRAMEWORK = None
 GENERIC = 2
 _STEPS = (
     r"max[_-]steps|max[_-]train[_-]steps|num[_-]train[_-]steps|train[_-]iters|max[_-]iters"
-    r"|max[_-]iterations|max[_-]updates?|total[_-]training[_-]steps|num[_-]training[_-]steps"
+    r"|max[_-](?:num[_-])?iterations|max[_-]updates?|total[_-]training[_-]steps|num[_-]training[_-]steps"
 )
 _EPOCHS = r"epochs|(?:num|max|n|total|train|num[_-]train)[_-]epochs"
 _LIKE = r"(steps|iters|iterations|updates?|epochs)"

@@ -7,12 +7,13 @@ epochs x batches.  A full bar with `val_loss` behind it is a training point and 
 is one without an epoch above it as well, of no known step, for only `fit` evaluates beside it.  Of
 bars glued to one another or to other text (copies lose the carriage returns between them) the
 last is read: the count is as wide as the total, so its digits are known from those before it.
-"Invalid loss, terminating training" is a NaN at that batch.
+"Invalid loss, terminating training" is a NaN at that batch.  DeepCTR-Torch prints the same two
+lines of an epoch that it has made, with no bar and no dash before the time.
 
 Refused: bars without an epoch, `predict` bars, an unknown total (`12/Unknown`) as a plan.
 
 Source: `keras.utils.Progbar`, `ProgbarLogger`, `ModelCheckpoint`, `EarlyStopping`,
-`TerminateOnNaN` of Keras 2.0 to 3.15, verbose 1 and 2.
+`TerminateOnNaN` of Keras 2.0 to 3.15, verbose 1 and 2; `BaseModel.fit` of DeepCTR-Torch.
 """
 
 from __future__ import annotations
@@ -50,9 +51,9 @@ _GLUED = re.compile(
     r"(?:- )?[^-]{0,99}?(?:[0-9]s\b|s/step|ETA))"
 )
 """The digits before the slash may end a number that was printed before it."""
-_FIRST_TF1 = re.compile(r"\s*- [0-9]+m?s - (?:loss|[a-z_]*acc)")
-_LOSS = re.compile(r"- loss: " + _NUMBER, re.I)
-_VAL_LOSS = re.compile(r"- val_loss: " + _NUMBER, re.I)
+_FIRST_TF1 = re.compile(r"\s*(?:- )?[0-9]{1,9}m?s - (?:loss|[a-z_]*acc)")
+_LOSS = re.compile(r"- loss: {1,2}" + _NUMBER, re.I)
+_VAL_LOSS = re.compile(r"- val_loss: {1,2}" + _NUMBER, re.I)
 _RATE = re.compile(r"- (?:lr|learning_rate): " + _NUMBER, re.I)
 _STEP_TIME = re.compile(r"\b([0-9]+)(s|ms|us|ns)/step")
 _UNITS_S = {"s": 1.0, "ms": 1e-3, "us": 1e-6, "ns": 1e-9}

@@ -92,6 +92,8 @@ _TRAINS = re.compile(
     re.I,
 )
 _EPOCH = re.compile(r"epochs?\W{0,3}([0-9]{1,7})(?: ?/ ?([0-9]{1,7}))?", re.I)
+_NUMBERED = re.compile(r"\W*train(?:ing)?[ #]{1,6}([0-9]{1,7})()\W*$", re.I)
+"""RecBole's, one for each epoch."""
 _EPOCHS_ONLY = re.compile(r"\W*(?:train(?:ing)? )?epochs?\W*$", re.I)
 _POSTFIX_EPOCH = re.compile(
     r"(?:^|, )epochs?[=: ]{1,2}([0-9]{1,7})(?:/([0-9]{1,7}))?(?=,|$)", re.I
@@ -421,7 +423,7 @@ class Reader:
             return None, None, float(bar.n)
         if bar.total and (said := _OF_ALL_EPOCHS.search(bar.label)):
             return self._within(bar, bar.total, int(said[1]), int(said[2]))
-        found = _EPOCH.search(bar.label)
+        found = _EPOCH.search(bar.label) or _NUMBERED.match(bar.label)
         within = None if found or bar.samples else _POSTFIX_EPOCH.search(bar.postfix)
         if within is not None and bar.total:
             return self._within(bar, bar.total, int(within[1]), int(within[2] or 0))

@@ -97,8 +97,8 @@ COMPUTING = "computing"
 """What a step computes, which no point has: with its waits it is what the step took."""
 FALLS, SHOWS_A_WAY = 0.985, 6
 LEAST_TOLD, FALLEN, UNSTEADY = 20, 0.9, (0.05, 0.6)
-"""Numbers that are enough, what is left of them in the last third, and the part of them that lie
-above the one before: a schedule falls without a rise."""
+"""Numbers that are enough, what is left of them in the last third, and the part of those behind
+the highest that lie above the one before: a schedule that is warmed up falls without a rise."""
 AS_LONG = (0.9, 1.1)
 """The same of a time whose name says nothing: what takes as long is the step."""
 FITS = (0.3, 1.25)
@@ -147,8 +147,8 @@ def falls_unsteadily(name: str, unit: str, values: Sequence[float]) -> bool:
     told = [value for value in values if isfinite(value)]
     if unit or ASIDE.search(name) or PLANNED.search(name) or len(told) < LEAST_TOLD:
         return False
-    third, pairs = len(told) // 3, list(pairwise(told))
-    rises = sum(after > before for before, after in pairs) / len(pairs)
+    third, pairs = len(told) // 3, list(pairwise(told[told.index(max(told)) :]))
+    rises = sum(after > before for before, after in pairs) / max(1, len(pairs))
     whole = all(value.is_integer() for value in told)
     fallen = mean(told[-third:]) < FALLEN * mean(told[:third])
     return min(told) > 0 and not whole and fallen and UNSTEADY[0] <= rises <= UNSTEADY[1]
