@@ -22,7 +22,6 @@ from flatline.parsers import LineFormat, plain, unnamed
 from flatline.parsers import headed as headed_rows
 from flatline.parsers._learned.curves import Curve, Seen, learn, told_times
 from flatline.parsers._learned.numbered import LONGEST, headed, row
-from flatline.parsers.tqdm import clocked
 from flatline.tracks import Track
 
 LEAST_ROWS, ALIKE = 5, 3
@@ -108,11 +107,11 @@ def _alike(
 
 
 def _often(sample: Sequence[str]) -> list[int]:
-    """Which lines stand there several times with other numbers, bars alone left out, which another
-    format reads; of very many those of three stretches."""
+    """Which lines stand there several times with other numbers; of very many those of three
+    stretches."""
     alike: dict[str, list[int]] = defaultdict(list)
     for n, text in enumerate(sample):
-        if text and len(text) <= LONGEST and clocked(text) is None:
+        if text and len(text) <= LONGEST:
             digits = _DIGITS.sub("0", " ".join(text.split()))
             if "0" in digits:
                 alike[digits].append(n)

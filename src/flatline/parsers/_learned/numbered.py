@@ -92,9 +92,15 @@ class Row:
         return " ".join(self.shape)
 
 
+_FILLED = dict.fromkeys(range(0x2580, 0x25A0), " ")
+"""What fills a bar: how much of it is no part of what a line says."""
+
+
 def row(text: str) -> Row:
     """Reads a line, in any case."""
     low = text[:LONGEST].lower()
+    if "%|" in low:
+        low = low.translate(_FILLED)
     if low.count(",") >= LEAST_COMMAS and ", " not in low:  # a table's separators, not thousands
         low = low.replace(",", " , ")
     tokens = list(_TOKEN.finditer(low))
