@@ -50,6 +50,7 @@ from flatline.judging.loading import (
 )
 from flatline.judging.lua import lua_class
 from flatline.judging.said_above import said_above
+from flatline.judging.sole_failure import of_the_sole_failure
 from flatline.judging.startup_class import (
     DEFAULT,
     class_of_line,
@@ -428,7 +429,7 @@ def _from_crash(facts: Facts, crash: Crash, block: Sequence[Match]) -> Failure |
         attribution=attribution,
         strength=strength,
         cite=crash.cite if best is None or crash.complete else best.cite,
-        place=raised_by(facts, crash),
+        place=of_the_sole_failure(facts, crash, raised_by(facts, crash)),
         what=best.signature.meaning if best else uncaught(crash),
         started=begun,
         fatal=not gone_on,
