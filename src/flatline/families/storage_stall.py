@@ -113,8 +113,8 @@ _READ_ONLY = re.compile(r"read-only file ?system|\[Errno 30\]", re.IGNORECASE)
 WEAK, DOUBTED = 0.7, 0.79
 """A line that does not name what a task waits in (the kernel's hung-task watch, 0.65) stays short
 of confident: a driver of a GPU can hold it as well."""
-TOLD_LATE, LATE_S = ("kernel-nfs-not-responding", "kernel-hung-task"), 180.0
-"""A server is told of after 60 s and two more tries (nfs(5)), a task after 120 s (sysctl)."""
+TOLD_LATE, LATE_S = "told-late", 180.0
+"""NFS after 60 s and two tries more (nfs(5)), tasks and Lustre after 120 and 100 s by default."""
 UNREAD = 0.75
 """What a kernel counts of its tasks' waits does not say which storage they are for."""
 SILENT, UNUSED = 0.65, 0.35
@@ -159,7 +159,7 @@ def _said(facts: Facts, told: Lead) -> Finding | None:
         advice=_advice(told.first),
         resubmit="fix_first",
     )
-    late = told.first.signature is not None and told.first.signature.id in TOLD_LATE
+    late = told.first.signature is not None and TOLD_LATE in told.first.signature.tags
     found = replace(found, onset_within_s=LATE_S) if found is not None and late else found
     places = {(f.place.host, f.place.rank, f.place.task) for f in told.group}
     if found is None or len(places) < 2:

@@ -24,6 +24,7 @@ BREATH = 8
 DOUBTED = 0.79
 """Just short of confident."""
 STORAGE_BACK, LINK_DOWN, LINK_UP = "storage-back", "link-down", "link-up"
+ENDED_OTHERWISE = ("running", "completed", "timeout", "node_fail", "preempted")
 LASTING = ("B2",)
 """Families of what lasts by itself: a GPU that failed stays failed until it is reset."""
 _INTERFACE = re.compile(
@@ -87,6 +88,16 @@ def long_before(facts: Facts, finding: Finding) -> Finding:
     open_ = "Whether the run went on after it: its steps carry no times."
     return replace(finding, most=min(finding.most, DOUBTED),
                    cannot_decide=(*finding.cannot_decide, open_))  # fmt: skip
+
+
+def of_another_time(facts: Facts, match: Match) -> bool:
+    """Whether a kernel's line from long before the end can have ended no run that goes on, came to
+    its end or was ended by its scheduler, of which nothing else tells of a failure about then."""
+    if facts.disposition not in ENDED_OTHERWISE or len(facts.attempts) > 1:
+        return False
+    end = facts.now if facts.disposition == "running" else facts.lived[1]
+    lasts = match.signature.family in LASTING
+    return end is not None and not lasts and _alone(facts, match.cite, end)
 
 
 def _alone(facts: Facts, cite: LogCite, end: datetime) -> bool:

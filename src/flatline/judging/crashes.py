@@ -27,7 +27,7 @@ from flatline.judging.begun import (
     within_the_loop,
 )
 from flatline.judging.by_object import UNEXPECTED
-from flatline.judging.bygone import recovered
+from flatline.judging.bygone import of_another_time, recovered
 from flatline.judging.claims import same_rank
 from flatline.judging.classing import (
     KEYS,
@@ -339,7 +339,8 @@ def _ended(facts: Facts, match: Match) -> bool:
     """Whether a line may have ended its attempt."""
     cite = match.cite
     on = survived(facts, cite, match.attempt) and not above_its_log(facts, match)
-    return not (on or facts.outside(cite) or recovered(facts, match))
+    gone = facts.outside(cite) or recovered(facts, match) or of_another_time(facts, match)
+    return not (on or gone)
 
 
 def _ends(found: Iterable[Failure]) -> Mapping[str, Sequence[Failure]]:
