@@ -9,7 +9,17 @@ from pathlib import Path
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
 from flatline.model import RISING, Progress
-from flatline.parsers import audiotools, ding, dowel, mappo, pymarl, robomimic, tdmpc, torchbeast
+from flatline.parsers import (
+    audiotools,
+    ding,
+    dowel,
+    mappo,
+    pymarl,
+    robomimic,
+    tdmpc,
+    torchbeast,
+    vits,
+)
 
 
 def told(points: Iterable[object]) -> list[Progress]:
@@ -216,3 +226,52 @@ def test_dowel() -> None:
     first, second = told(one for line in lines for one in reader.feed(line))
     assert (first.step, first.loss, first.loss_name, first.step_s) == (29, 1419.46, RISING, 14.24)
     assert (second.step, second.loss, second.step_s) == (30, 7.5, None)
+
+
+def voice(n: int, mel: float, plan: int = 30) -> str:
+    rows = [f"{{'train': {{'log_interval': 200, 'seed': 1, 'epochs': {plan}, 'lr': 0.1}}}}"] * (
+        n == 1
+    )
+    losses = f"[2.06, 3.0, 14.57, {mel}, 2.23, 0.5, {n * 200}, 0.00016]"
+    rows += [f"Train Epoch: {n} [40%]", losses, f"====> Epoch: {n}"]
+    return "".join(f"2026-01-03 10:{n:02}:11,000\tljs\tINFO\t{row}\n" for row in rows)
+
+
+def test_the_list_of_a_voice_s_losses(tmp_path: Path) -> None:
+    """Its fourth is the distance of the spectra, its last two are step and rate; the line of the
+    last epoch that is planned is the end."""
+    text = "".join(voice(n, 60 / n + n % 3) for n in range(1, 31))
+    (tmp_path / "a").mkdir()
+    assert judged(tmp_path / "a", text)[0] == "G1"
+    (track,) = collect(Request((str(tmp_path / "a"),))).tracks
+    assert (list(track.steps)[-2:], track.loss[-1], track.lr[-1]) == ([5800, 6000], 2.0, 0.00016)
+    (tmp_path / "b").mkdir()
+    assert judged(tmp_path / "b", text.replace("'epochs': 30", "'epochs': 31"))[0] is None
+
+
+def test_a_voice_that_is_no_number() -> None:
+    """A generator that is lost tells no less where the spectra are still compared."""
+    line = "Losses: [2.1, nan, 8.7, 22.5, 1.1], step: 6000, lr: 9.9e-05, reference_loss: nan"
+    (point,) = told(vits.Reader().feed(line))
+    assert point.step == 6000
+    assert isnan(point.loss or 0.0)
+    assert not told(vits.Reader().feed("Losses: [2.1, 3.0, 8.7, 22.5, 1.1]"))
+
+
+def test_a_voice_that_begins_anew(tmp_path: Path) -> None:
+    """Its checkpoint could not be loaded; on its first start there was none."""
+    line = "Losses: [2.1, 1.9, 8.7, {}, 1.1], step: {}, lr: 9.9e-05, reference_loss: 40.5"
+
+    def run(epochs: int) -> list[str]:
+        rows = ["load old checkpoint failed..."]
+        for n in range(epochs):
+            rows += [f"INFO:44k:Train Epoch: {n + 1} [40%]"]
+            rows += ["INFO:44k:" + line.format(20 + 30 / (n + 1), n * 200)]
+            rows += [f"INFO:44k:Saving model and optimizer state at iteration {n + 1} to ./G.pth"]
+            rows += [f"INFO:44k:====> Epoch: {n + 1}, cost 70 s"]
+        return rows
+
+    (tmp_path / "a").mkdir()
+    assert judged(tmp_path / "a", "\n".join([*run(30), *run(20), ""]))[0] == "E2"
+    (tmp_path / "b").mkdir()
+    assert judged(tmp_path / "b", "\n".join([*run(30), ""]))[0] is None
