@@ -24,7 +24,8 @@ from flatline.parsers._rules import NUMBER, Late, number
 FORMAT = "dowel"
 FRAMEWORK = "garage"
 TRIGGERS = (
-    r" (epoch|itr) #[0-9]+ \| ",
+    r" epoch #[0-9]",
+    r" itr #[0-9]",
     r"^([A-Za-z]+/)?AverageReturn +[-0-9n]",
 )
 _LINE = Late(

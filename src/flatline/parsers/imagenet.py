@@ -5,7 +5,7 @@ PyTorch's ImageNet example and the many loops written after it (MoCo, DINO, Swin
 the first number of a pair is the last step's, the one in brackets the mean of the epoch so far.
 Of times the steps since the line before are told by the difference of two means, as far as their
 decimals carry: one step in a hundred says little of a loader.  Epochs count from 0, or from 1
-where a stream begins with it and no checkpoint was loaded before;
+where a stream begins with the first half of it and no checkpoint was loaded before;
 the step of an epoch is kept as printed, from 0 (`[  10/5005]`) in versions up to 2022 and from 1
 (`[   11/5005]`) since.  `Test: [...]` lines are evaluation, and so are those of a second loop of
 another length in the same epoch, which loops of one function for both print under `Epoch:`.
@@ -89,9 +89,12 @@ class Reader(RuleReader):
             self._zero = 0
         if said.kind != "train" or said.epoch is None:
             return said
+        if said.step is None or not said.per_epoch:
+            return said
         if self._zero is None or said.epoch < self._zero:
-            self._zero = min(int(said.epoch), 1)
-        if self._zero == 0 or said.step is None or not said.per_epoch:
+            begins = said.epoch == 1 and 2 * (said.step - said.per_epoch) <= said.per_epoch
+            self._zero = int(begins)
+        if self._zero == 0:
             return said
         return replace(said, step=said.step - said.per_epoch)
 
