@@ -41,18 +41,18 @@ MOST_ALIKE = 0.25
 MOST_ROUNDED, VARIED, RARE = 0.5, 4, 0.02
 """The same where so many numbers at least come each in more than a fiftieth of the steps."""
 _REWARD = re.compile(
-    r"(?i)\b(?:[\w/]{0,40}(?:reward|return|ep_?re[tw]|(?<=critic/)score)s?"
+    r"(?i)\b(?:[\w/]{0,40}(?:reward|return|ep_?re[tw]|reward score|(?<=critic/)score)s?"
     r"(?:[/_](?!(?:\w{1,40}_)?(?:std|max|min|var|len|clip|model|weights?|loss)(?![a-z]))"
     r"\w{1,40}){0,2})"
     r"(?:['\"]?\s{0,3}[:=]\s{0,3}|\s{1,40}\|\s{1,3}|\s{1,3})"
-    r"([-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)"
+    r"([-+]?\d{1,12}(?:\.\d{1,24})?(?:e[-+]?\d{1,3})?)"
 )
 _BY_NAME = re.compile(r"(?i)rewards?(?:[/_]mean)?['\"\s:=]")
-_PAIRS = re.compile(r"\brewards/accuracies['\"]?\s{0,3}[:=]\s{0,3}(\d(?:\.\d{1,12})?)")
+_PAIRS = re.compile(r"\brewards/accuracies['\"]?\s{0,3}[:=]\s{0,3}(\d(?:\.\d{1,24})?)")
 _SKIPS = re.compile(r"skipped iterations: {1,8}[1-9]")
 _NAMED = re.compile(
     r"(?i)\b([\w/@.-]{0,60}(?:loss|kl|norm|grad|clip|ratio)[\w/@.-]{0,30})['\"]?\s{0,3}[:=]\s{0,3}"
-    r"['\"]?([-+]?\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)"
+    r"['\"]?([-+]?\d{1,12}(?:\.\d{1,24})?(?:e[-+]?\d{1,3})?)"
 )
 LEARNT = 0.55
 """Of pairs in the right order: by chance half of them are."""

@@ -42,6 +42,7 @@ from flatline.judging.shapes import (
     undecided,
 )
 from flatline.judging.standstill import flat_from_start, frozen, leapt_at, nought_since
+from flatline.model import RISING
 from flatline.series.spread import SIGMA, mad
 
 Shape = Literal[
@@ -96,6 +97,9 @@ ADVERSARY_TAIL = 3
 _ADVERSARY = re.compile(r"(?i)(?:^|[_/. ])(?:[dg]|disc\w*|gen(?:erator)?)(?:$|[_/. ])")
 OF_VALUES = "value loss"
 """What it compares are numbers always: a batch without a reward has values, too."""
+BEYOND = 1e12
+"""Times what a value's or a policy's loss was, and 1 at least: a reward that was never found
+before takes it up a millionfold where it is large.  A judgement, far beyond."""
 UNFALLING_TAIL = 5
 """Points of a loss that need not fall, not finite up to the end: one batch without a reward gives
 a policy's loss no value, five in a row give it none any more."""
@@ -135,7 +139,9 @@ def curve(facts: Facts) -> Curve | None:
         few = lost is not None and lost.count < least
         ever = lost is not None and lost.throughout and track.loss_name == OF_VALUES
         known = ever or (lost is not None and _poisoned(track, losses[-1]))
-        return None if few and not known else lost
+        return _beyond_all(facts, track, losses) if lost is None else (
+            None if few and not known else lost
+        )  # fmt: skip
     if (not losses and not points) or _sweeps(track, losses):
         return None
     bad = _skipping(facts, track, losses) or _non_finite(facts, track, losses, points)
@@ -147,6 +153,25 @@ def curve(facts: Facts) -> Curve | None:
     if found is not None and found.shape in ("falling", "unclear", "stepped-up"):
         return _worse_than_new(facts, found, losses) or found
     return found
+
+
+def _beyond_all(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
+    """Of a number that is not meant to fall: that it has left every size that one can have, beside
+    what it was, and stays there.  What a reward or a return is measured in says no size."""
+    values = [abs(track.loss[i]) for i in losses]
+    third = len(values) // 3
+    if len(values) < SHAPE_POINTS or track.loss_name == RISING:
+        return None
+    most = BEYOND * max(1.0, *values[:third])
+    if not most < min(values[-third:]):
+        return None
+    onset = next(i for i, value in zip(losses, values, strict=True) if value > most)
+    shown = dict.fromkeys((losses[0], onset, losses[-1]))
+    start, best, end = levels(values, max(HEAD, third))
+    return Curve(
+        "spiked", track, tuple(facts.point(track, i) for i in shown), facts.point(track, onset),
+        start.middle, best.middle, end.middle, len(values),
+    )  # fmt: skip
 
 
 def _sweeps(track: Track, losses: list[int]) -> bool:

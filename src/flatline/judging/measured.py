@@ -48,8 +48,9 @@ def better(facts: Facts) -> Better | None:
     if not points:
         return _evaluated(facts)
     values = [float(track.loss[i]) for i in points]
-    if track.loss_name == RISING and len(values) < SHAPE_POINTS:
-        return _evaluated(facts)
+    few = track.loss_name == RISING and len(values) < SHAPE_POINTS
+    if few and (told := _evaluated(facts)) is not None:
+        return told
     if track.loss_name != RISING or trend(values) <= REWARDED_Z:
         return None
     ends = tuple(facts.point(track, i).cite for i in (points[0], points[-1]))

@@ -22,7 +22,7 @@ class Epochs:
 
         It is its epoch's own where its shape says so, where the epoch contradicts it, or once it
         fell as the epoch rose; it is the whole run's once both rose.  Until that is known its
-        total is no plan.
+        total is no plan, unless there is one epoch alone.
         """
         epoch, epochs = epoch_of
         if self._first_epoch is None or epoch < self._first_epoch:
@@ -40,6 +40,8 @@ class Epochs:
         elif epoch == self._epoch and n > self._n:
             self._stride = n - self._n
         self._epoch, self._n = epoch, n
+        if self.own is None and of is not None and epochs == 1 and n <= of:
+            return n, of  # an epoch that is all there is
         if of is None or not self.own:
             return self._base + n, of if self.own is False else None
         zero = min(self._first_epoch, 1)

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 
 from flatline.parsers._durations import NUMBER as _NUMBER
 from flatline.parsers._durations import OTHERS, Seconds, data_s, step_s, sync_s
+from flatline.parsers._loss_names import ADVERSARY, BESIDE, HELD_SMALL, MEL
 
 _FOREIGN = re.compile(
     r"'(?:eval_\w{0,40})?loss(?:/policy_avg)?': |'(?:train|eval)_runtime': "
@@ -88,8 +89,6 @@ REWARDS = (
     "pg_loss",
     "ppo_kl",
 )
-_ADVERSARY = re.compile(r"(?:^|[_/. ])(?:([dg])|(d)isc\w*|(g)en(?:erator)?)(?=$|[_/. ])")
-
 _INTEGER = r"([0-9]{1,3}(?:,[0-9]{3})+|[0-9]{1,12})"
 _COUNT = _INTEGER + r"(?!\w|,[0-9]{3}|\.[0-9]*[1-9])(?:\.0*)?"
 _OF = r"(?: *(?:/|of|out of) *" + _INTEGER + r"(?![\w.]))?"
@@ -303,7 +302,10 @@ def _loss(line: _Line, at: int, after: re.Match[str], rewarded: bool) -> Loss | 
         return None
     if before and before[-1] in _HELD_OUT | _MAIN | _SIDES:
         name = f"{before[-1]} {name}"
-    rank = 2 if parts & ASIDE else 0 if name == "loss" or parts & _MAIN else 1
+    aside = parts & ASIDE or (BESIDE in parts and line.low.count("loss") > 1)
+    rank = 2 if aside else 0 if name == "loss" or parts & _MAIN else 1
+    if before and before[-1] == "mel":
+        name = f"mel {name}"
     falling = not (rewarded or UNFALLING.search(name))
     return Loss(name, slot, start, bool(parts & _HELD_OUT), rank, falling)
 
@@ -333,17 +335,22 @@ def _losses(line: _Line) -> list[Loss]:
         slot = line.slot(other, 2)
         if slot is not None:
             found.append(Loss(other[1], slot, other.start(1), False, 0))
-    sides = {side for loss in found for one in _ADVERSARY.finditer(loss.name)
+    sides = {side for loss in found for one in ADVERSARY.finditer(loss.name)
              for side in one.groups() if side}  # fmt: skip
     if sides >= {"d", "g"}:  # what they sum to falls no more than they do
-        return [replace(loss, falling=False) for loss in found]
+        return [loss if MEL.search(loss.name) else replace(loss, falling=False) for loss in found]
     return found
 
 
 def _chief(losses: list[Loss], held_out: bool) -> Loss | None:
     """The loss that speaks for the line; None where only side losses stand there."""
     wanted = [loss for loss in losses if loss.held_out == held_out and loss.rank < 2]
-    return min(wanted, key=lambda loss: loss.rank, default=None)
+    return min(wanted, key=_speaks, default=None)
+
+
+def _speaks(loss: Loss) -> tuple[int, bool, bool]:
+    """How much a loss says of its line: what holds a policy or a code where it is says least."""
+    return loss.rank, MEL.search(loss.name) is None, HELD_SMALL.search(loss.name) is not None
 
 
 # --- positions ----------------------------------------------------------------------------------

@@ -4,7 +4,8 @@ PyTorch's ImageNet example and the many loops written after it (MoCo, DINO, Swin
 `Epoch: [5][ 40/40]  Time  0.258 ( 0.237)  Data  0.254 ( 0.233)  Loss 2.7e+00 (3.9e+00) ...`:
 the first number of a pair is the last step's, the one in brackets the mean of the epoch so far.
 Of times the steps since the line before are told by the difference of two means, as far as their
-decimals carry: one step in a hundred says little of a loader.  Epochs count from 0;
+decimals carry: one step in a hundred says little of a loader.  Epochs count from 0, or from 1
+where a stream begins with the first half of it and no checkpoint was loaded before;
 the step of an epoch is kept as printed, from 0 (`[  10/5005]`) in versions up to 2022 and from 1
 (`[   11/5005]`) since.  `Test: [...]` lines are evaluation, and so are those of a second loop of
 another length in the same epoch, which loops of one function for both print under `Epoch:`.
@@ -74,10 +75,28 @@ class Reader(RuleReader):
         self._epoch: tuple[float, int] | None = None
         self._before: tuple[int, dict[str, float]] | None = None
         self._first: int | None = None
+        self._zero: int | None = None
 
     def feed(self, text: str) -> Iterable[Progress]:
         """At most one value a line."""
-        return tuple(self._since(self._phase(said), text) for said in super().feed(text))
+        return tuple(
+            self._since(self._phase(self._counted(said)), text) for said in super().feed(text)
+        )
+
+    def _counted(self, said: Progress) -> Progress:
+        """Of loops that call their first epoch 1, with a step that counts from there."""
+        if self._zero is None and said.kind == "checkpoint_loaded":
+            self._zero = 0
+        if said.kind != "train" or said.epoch is None:
+            return said
+        if said.step is None or not said.per_epoch:
+            return said
+        if self._zero is None or said.epoch < self._zero:
+            begins = said.epoch == 1 and 2 * (said.step - said.per_epoch) <= said.per_epoch
+            self._zero = int(begins)
+        if self._zero == 0:
+            return said
+        return replace(said, step=said.step - said.per_epoch)
 
     def _since(self, said: Progress, text: str) -> Progress:
         """With the times of all steps since the line before, of the same epoch."""

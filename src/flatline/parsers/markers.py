@@ -166,7 +166,7 @@ _FINISHED = re.compile(
     r"|(?:[:;,]| [-(]) ?(?:reached|at|after) (?:the )?(?:last|final|max(?:imum)?|planned|target)"
     r"[ _](?:step|iteration|update|epoch)s?\b[^\n]{0,60})?"
     r"(?:[,;.]? (?:exiting|bye|shutting down|good ?bye|cleaning up|the program is closed)"
-    r"(?: now)?)?[\s.!*=#-]*$",
+    r"(?: now)?)?[\s.!:*=#-]*$",
     re.I,
 )
 _CALLED_OFF = re.compile(r"(?i)\brun (?:canceled|cancelled)(?: due to |, stopping in [0-9])")

@@ -87,7 +87,7 @@ _SCORED = re.compile(
 """How good an epoch's model is, where no loss is told."""
 _ALONE = re.compile(
     r"(?:((?:(?:train(?:ing)?|total|batch|step) )?loss) ?[:=] ?" + _NUMBER
-    + r"|tensor\(([0-9.]{1,16}|nan|inf), (?=.{0,60}grad_fn=<\w{0,24}loss))"
+    + r"|tensor\(([0-9.]{1,16}|nan|inf), (?=.{0,60}grad_fn=<\w{0,24}(?:loss|entropy)))"
     + r"(?:, device='[^']{1,12}'[^|]{0,80}\)|.{0,30}grad_fn=<[^>]{1,40}>\))?$"
 )  # fmt: skip
 
