@@ -120,3 +120,34 @@ def test_bars_beside_the_log_that_speaks_for_the_run(
     (tmp_path / "slurm-71.err").write_text(bars(60) + between + bars(12) + CORRUPT)
 
     assert len(collect(Request((str(tmp_path),))).attempts) == tries
+
+
+FAULT = (
+    "[rank5]: Traceback (most recent call last):\n"
+    '[rank5]:   File "fit.py", line 31, in <module>\n[rank5]:     loss.backward()\n'
+    "[rank5]: RuntimeError: CUDA error: unspecified launch failure\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("ended", "requeued"),
+    [(FAULT + REQUEUED, False), (REQUEUED + FAULT, True), (REQUEUED, True),
+     (FAULT + ENDS.format("JOB 71", "PREEMPTION"), True)],
+    ids=["failed", "failed as it was ended", "taken back", "preempted"],
+)  # fmt: skip
+def test_a_try_that_had_failed_before_it_was_put_back(
+    tmp_path: Path, ended: str, requeued: bool
+) -> None:
+    """What the scheduler did then is no cause."""
+    again = undated(300, 900).replace("loss 0.0", "loss 0.1")
+    (tmp_path / "slurm-71.out").write_text(
+        undated(1, 300) + ended + "Resuming from checkpoint /ckpt/step_299\n" + again
+    )
+    (tmp_path / "sacct.txt").write_text(
+        "JobID|JobName|State|ExitCode|Start|End|Restarts|NodeList\n"
+        "71|gpt|COMPLETED|0:0|2026-03-04T08:40:00|2026-03-04T09:00:00|1|n1\n"
+    )
+
+    told = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (told.code == "F2") is requeued

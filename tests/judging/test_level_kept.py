@@ -383,6 +383,25 @@ def test_a_denoisers_loss(tmp_path: Path, lines: list[str], code: str | None) ->
     assert told.confidence < 0.8 or code is None
 
 
+@pytest.mark.parametrize(
+    ("count", "code"), [("update", "G1"), ("items", None)], ids=["of F5-TTS", "of any other"]
+)
+def test_the_loss_of_flow_matching(tmp_path: Path, count: str, code: str | None) -> None:
+    """It scatters with the noise as a denoiser's does: F5-TTS's bar is known by its count."""
+    dice = random.Random(7)
+    lines = [
+        f"Epoch {n // 2000 + 2}/3:  50%|#    | {n % 2000}/2000 [03:20<22:10,  1.82it/s,"
+        f" loss={0.6 * dice.lognormvariate(0, 0.1):.3f}, {count}={n + 1990}]"
+        for n in [*range(10, 4000, 10)]
+        if n % 2000
+    ]
+    done = "Epoch 3/3: 100%|#####| 2000/2000 [22:10<00:00,  1.82it/s, loss=0.611, {}=5990]"
+
+    told = verdict(tmp_path, [*lines, done.format(count), "Saved last checkpoint at update 6000"])
+
+    assert (told.code if told.code == "G1" else None) == code
+
+
 def rollouts(rise: float, *, told: int = 44, loss: str = "") -> list[str]:
     """A policy's steps, the reward of each on a line before it."""
     return [

@@ -1,50 +1,133 @@
-"""`squeue` as a table of text: one job, since when it runs and where."""
+"""Tables of `squeue`: whose job a row is of, and what a list may say of a run."""
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 
+from flatline.collect import Request, collect
+from flatline.diagnose import diagnose
 from flatline.errors import FormatError
-from flatline.parsers import squeue_text
+from flatline.parsers import record_format_of, squeue_text
 
-HEADER = "             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)"
-ROW = "             71402       gpu asr_conf   mvirta  R 1-02:03:04      2 n[07-08]"
+SHORT = """\
+             JOBID PARTITION     NAME     USER ST       TIME  NODES NODELIST(REASON)
+             90417  pretrain  lm_70b   mira  R 1-02:03:04      2 gpu[03-04]
+           90418_3  pretrain  a name   bo   PD       0:00      4 (ReqNodeNotAvail, UnavailableNodes:gpu[05-06])
+           90419_[4-9]  debug  x       bo   PD       0:00      1 (Priority)
+             90420     debug  y        bo   CG       0:12      1 gpu07
+"""  # noqa: E501
+LONG = """\
+$ squeue -l
+Tue Apr 14 07:20:40 2026
+             JOBID PARTITION     NAME     USER    STATE       TIME TIME_LIMI  NODES NODELIST(REASON)
+             90417  pretrain   lm_70b     mira  RUNNING    1:09:57 7-00:00:00     2 gpu[03-04]
+"""  # noqa: E501
 
 
-def test_since_when_a_job_runs() -> None:
-    data = f"Wed Nov 19 00:08:55 EET 2025\n{HEADER}\n{ROW}\n".encode()
-    records = squeue_text.parse(data, "squeue.txt")
+def test_rows_of_the_short_form() -> None:
+    jobs = squeue_text.parse(SHORT.encode(), "q").jobs
+    assert [job.id for job in jobs] == ["90417", "90418_3", "90419_[4-9]", "90420"]
+    first, waits, *_ = jobs
+    assert (first.disposition, first.nodes, first.node_count) == ("running", ("gpu03", "gpu04"), 2)
+    assert (first.started_at, first.listed) == (None, True)
+    assert (waits.name, waits.disposition, waits.nodes) == ("a name", "pending", ())
+    assert (waits.reason or "").startswith("ReqNodeNotAvail, ")
+    assert squeue_text.resolve(SHORT.encode(), "row 1, ST") == "R"
+
+
+def test_the_long_form_is_dated() -> None:
+    records = squeue_text.parse(LONG.encode(), "q")
     (job,) = records.jobs
-
-    assert squeue_text.recognise("squeue.txt", data)
-    assert (job.id, job.disposition, job.nodes) == ("71402", "running", ("n07", "n08"))
-    assert records.now == datetime(2025, 11, 19, 0, 8, 55, tzinfo=UTC)
-    assert job.started_at == datetime(2025, 11, 17, 22, 5, 51, tzinfo=UTC)
-    assert squeue_text.resolve(data, "row 1, ST") == "R"
-
-
-def test_a_table_without_a_date_and_a_job_that_waits() -> None:
-    row = ROW.replace(" R 1-02:03:04      2 n[07-08]", "PD 0:00 2 (ReqNodeNotAvail, n7 is down)")
-    (job,) = squeue_text.parse(f"$ squeue -j 71402\n{HEADER}\n{row}\n".encode(), "a.txt").jobs
-
-    assert (job.disposition, job.started_at, job.nodes) == ("pending", None, ())
-    assert job.reason == "ReqNodeNotAvail, n7 is down"
+    assert str(records.now) == "2026-04-14 07:20:40+00:00"
+    assert str(job.started_at) == "2026-04-14 06:10:43+00:00"
+    assert job.limit_s == 7 * 86_400
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        f"{HEADER}\n{ROW}\n{ROW.replace('71402', '71403')}\n",
-        f"{HEADER}\n",
-        f"{HEADER}\n{ROW}\nstep 10 loss 2.1\n",
-        f"{HEADER.replace('ST', 'PRI')}\n{ROW}\n",
-        f"{HEADER}\n{ROW.replace(' R ', ' ? ')}\n",
-    ],
-    ids=["two jobs", "none", "a log below", "no state", "no known state"],
+    "date", ["# Tue Apr 14 07:20:40 UTC 2026", "Tue Apr 14 07:20:40 AM CEST 2026"]
 )
-def test_what_is_no_table_of_one_job(text: str) -> None:
-    assert not squeue_text.recognise("squeue.txt", text.encode())
+def test_what_date_printed_above(date: str) -> None:
+    text = "\n".join((date, *SHORT.splitlines()[:2]))
+    assert squeue_text.recognise("q", text.encode())
+    assert str(squeue_text.parse(text.encode(), "q").now) == "2026-04-14 07:20:40+00:00"
+
+
+@pytest.mark.parametrize(
+    ("text", "known"),
+    [
+        (SHORT, True),
+        (LONG, True),
+        ("JOBID STATE\n7 RUNNING\n", True),
+        (SHORT.partition("\n")[2], True),
+        ("90417 gpu lm mira R 01:28:15 8 ga[01-08]\n", True),
+        ("90417 gpu lm mira R 01:28:15 8 ga[01-08]\nstep 3 loss 0.5\n", False),
+        ("12 train loss at R 01:28:15 8 x\n0.3 0.4\n", False),
+        ("JobID|State\n7|RUNNING\n", False),
+        ("step loss\n7 0.1\n", False),
+        ("JOBID of the run: 7\n", False),
+    ],
+)
+def test_which_files_are_such_tables(text: str, known: bool) -> None:
+    assert (record_format_of("some.txt", text.encode()) is squeue_text) is known
+
+
+def test_rows_that_fit_under_no_header() -> None:
     with pytest.raises(FormatError):
-        squeue_text.parse(text.encode(), "squeue.txt")
+        squeue_text.parse(b"JOBID ST TIME\nseven R 0:01\n", "q")
+    assert squeue_text.parse(SHORT.splitlines()[0].encode(), "q").jobs == ()
+
+
+STEPS = "".join(
+    f"2026-04-14 07:{n // 60:02d}:{n % 60:02d} step {n}/9000 loss {3 * 0.999**n:.4f} grad 0.4\n"
+    for n in range(1, 1240)
+)
+OTHERS = SHORT.replace("  R 1-02:03:04", "  R    1:09:57")
+
+
+@pytest.mark.parametrize(
+    ("log", "listed", "job"),
+    [
+        ("slurm-90417.out", OTHERS, "90417"),
+        ("train.log", LONG, "90417"),
+        ("train.log", OTHERS, None),
+    ],
+    ids=["by its name", "the only one", "anybody's"],
+)
+def test_whose_row_it_is(tmp_path: Path, log: str, listed: str, job: str | None) -> None:
+    """A list of everybody's jobs asks for no `--job`."""
+    (tmp_path / log).write_text(STEPS)
+    (tmp_path / "queue.txt").write_text(listed)
+    facts = collect(Request((str(tmp_path),)))
+
+    told = diagnose(facts)
+
+    assert (facts.job.id if facts.job else None) == job
+    assert (told.code == "G1") is (job is not None)
+    assert job is not None or any("nothing says which" in gap.reason for gap in facts.gaps)
+
+
+SACCT = (
+    "JobID|JobName|State|ExitCode|Start|End|NodeList\n"
+    "90417|lm_70b|{}|0:0|2026-04-14T06:10:42|{}|gpu[03-04]\n"
+)
+
+
+@pytest.mark.parametrize(
+    ("state", "end", "rows", "last"),
+    [
+        ("RUNNING", "Unknown", 1, "running"),
+        ("COMPLETED", "2026-04-14T07:25:00", 1, "completed"),
+        ("REQUEUED", "2026-04-14T06:10:40", 2, "running"),
+    ],
+)
+def test_beside_an_account(tmp_path: Path, state: str, end: str, rows: int, last: str) -> None:
+    """One job that two commands tell of a second apart is no job that began again."""
+    (tmp_path / "slurm-90417.out").write_text(STEPS)
+    (tmp_path / "queue.txt").write_text(LONG)
+    (tmp_path / "sacct.txt").write_text(SACCT.format(state, end))
+
+    facts = collect(Request((str(tmp_path),)))
+
+    assert [len(facts.jobs), facts.jobs[-1].disposition] == [rows, last]

@@ -56,6 +56,19 @@ def test_numbered_epochs_of_a_known_number_give_a_plan() -> None:
     assert (later.step, later.planned) == (1120, 3000)
 
 
+@pytest.mark.parametrize(
+    ("count", "step"),
+    [("update=5010", 5010), ("update=5000", 5010), ("step=1010", None)],
+)
+def test_a_count_behind_an_epochs_bar(count: str, step: int | None) -> None:
+    """F5-TTS goes on in epoch 3 of 9 and tells the updates so far, as of the step before; a count
+    within the epoch is none of the run's."""
+    point, *_ = said(
+        f"Epoch 3/9:  25%|██▌       | 1010/2000 [03:20<22:10,  1.82it/s, loss=0.647, {count}]"
+    )
+    assert (point.step, point.planned) == (step, 18_000 if step else None)
+
+
 def test_a_stream_that_begins_at_a_later_epoch_gives_no_step() -> None:
     """Epoch 3 is the third or the fourth: that cannot be told."""
     (point,) = said("Epoch 3:  12%|█▏        | 120/1000 [01:23<10:11,  1.44it/s, loss=0.5]")

@@ -152,9 +152,11 @@ def read(
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
     if job_id is not None and not rows:
         gaps.append(Gap(SCHEDULER, f"no record of job {job_id} was found"))
+    elif ids and not rows:
+        gaps.append(Gap(SCHEDULER, f"{len(ids)} jobs are listed, and nothing says which this is"))
     gaps += shared(records.jobs, rows)
     unsure: list[Found] = []
-    if job_id is not None or len(ids) > 1:
+    if job_id is not None or (rows and len(ids) > 1):
         found = of_job(found, rows, job_id or "", ids, unsure, gaps)
     logs = _logs([*found, *unsure], rows, gaps, on_progress, zone)
     found, logs = in_its_time(found, unsure, logs, rows, gaps)

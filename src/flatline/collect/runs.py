@@ -38,8 +38,12 @@ def choose(jobs: Sequence[Job], wanted: str | None, named: str | None) -> tuple[
     The rows of the job that is meant.
 
     Raises `ManyJobs` where the records hold several and neither --job nor the target's own
-    name says which.
+    name says which.  What `squeue` lists besides may be anybody's: it is left out then.
     """
+    if wanted is None and named not in {job.id for job in jobs}:
+        known = {job.id for job in jobs if not job.listed}
+        alone = known or len({job.id for job in jobs}) == 1
+        jobs = [job for job in jobs if job.id in known or not known] if alone else []
     ids = list(dict.fromkeys(job.id for job in jobs))
     if wanted is not None:
         return tuple(job for job in jobs if job.id == wanted)

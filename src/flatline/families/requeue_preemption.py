@@ -12,6 +12,7 @@ Mechanism:
 Told apart from:
     F1 node-down: the requeue follows a node that failed.
     E2 resume-from-scratch: the rerun did not go on from the last checkpoint.
+    A2, A3, B1, B2: the try had failed before it was put back.
 
 Do:
     Nothing where the rerun went on from a checkpoint; else resubmit.  Save checkpoints on the
@@ -25,8 +26,9 @@ from __future__ import annotations
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
+from flatline.judging.crashes import Failure, failures
 from flatline.judging.dated_beside import dated_beside
-from flatline.model import Action, Cite, Cleared, Finding, Judgement, Resubmit
+from flatline.model import Action, Cite, Cleared, Finding, Judgement, Match, Resubmit
 
 CODE = "F2"
 NAME = "requeue-preemption"
@@ -39,6 +41,8 @@ EXPLAINS = {
 }
 
 
+FAILED = 0.6
+"""A weaker sign of a failure may be of the tear-down."""
 UNHEARD = 0.79
 WHENCE = "Whether the rerun went on from the last checkpoint: no step of it was read."
 
@@ -54,6 +58,9 @@ def judge(facts: Facts) -> Judgement:
         if job is None:
             return None
         return Cleared(CODE, "one accounting row, no requeue and no preemption", (job.cite,))
+    if (failed := _failed_first(facts, lines)) is not None:
+        text = f"the try had failed before it was put back into the queue: {failed.what}"
+        return Cleared(CODE, text, (failed.cite, *(m.cite for m in lines[:1])))
     cites: list[Cite] = [match.cite for match in lines[:3]]
     cites += [row.cite for row in (taken or list(facts.jobs))[:4]]
     preempted = any(r.disposition == "preempted" for r in taken) or bool(facts.tagged("preempted"))
@@ -83,6 +90,23 @@ def judge(facts: Facts) -> Judgement:
         ),
         actions=(Action("watch", "See whether the rerun went on from the last checkpoint."),),
         resubmit=resubmit,
+    )  # fmt: skip
+
+
+def _failed_first(facts: Facts, lines: list[Match]) -> Failure | None:
+    """What ended a try, said above the line that puts the job back: `#SBATCH --requeue`, a script
+    or a person does so with a run that failed.  One that is preempted is ended by that."""
+    if not lines or any({"preempted", "node-failure"} & {*m.signature.tags} for m in lines):
+        return None
+    below = {(m.cite.source, m.attempt): m.cite.line for m in lines}
+    return next(
+        (
+            f
+            for f in failures(facts)
+            if f.fatal and f.strength >= FAILED
+            and f.cite.line < below.get((f.cite.source, f.attempt), 0)
+        ),
+        None,
     )  # fmt: skip
 
 

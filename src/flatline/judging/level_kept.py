@@ -28,8 +28,12 @@ SETTLED = 100.0
 """A gradient's norm beyond it is none of a model that was trained for long: clipping is at 1."""
 GROWN = 3.0
 DENOISER = "step_loss"
-_STEPS_BAR = re.compile(r"\s*Steps: .{1,200}\bloss=\S{1,20}, lr=\d")
-"""examples/*/train_*.py of huggingface/diffusers: the postfix of their bars."""
+_STEPS_BAR = re.compile(
+    r"\s*(?:Steps: .{1,200}\bloss=\S{1,20}, lr=\d"
+    r"|Epoch \d{1,7}/\d{1,7}: .{1,200}\bloss=\S{1,20}, update=\d{1,12}\])"
+)
+"""examples/*/train_*.py of huggingface/diffusers and src/f5_tts/model/trainer.py of SWivid/F5-TTS:
+the postfix of their bars."""
 LATE_POINTS = 12
 """Fewer losses tell no fall, but do tell a level that a run went on at.  A judgement."""
 MOST_ALIKE = 0.25

@@ -215,6 +215,8 @@ class Job:
     """Per host the GPUs it held, by index, where that is told."""
     steps: tuple[Step, ...] = ()
     scheduler: Literal["slurm", "kubernetes", "pbs"] = "slurm"
+    listed: bool = False
+    """It is of a list of whatever waits or runs (`squeue`), not of a record of this job."""
 
     @property
     def ran_to_its_limit(self) -> bool:

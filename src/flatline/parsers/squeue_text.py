@@ -1,41 +1,187 @@
 """
-`squeue` as a table of text, of one job: that it runs, since when, and on which nodes.
+`squeue`, `squeue -l`, `squeue -o` with a header, `squeue -h`: jobs that wait or run, as a table.
 
-Read only where a file holds nothing else: a header with JOBID and a state, one row under it, and
-perhaps the line that `date` prints above.  A table of several jobs does not say which of them the
-run is.  The date gives `Records.now`, and with TIME when the job began; without one neither is
-known.  Times are read as UTC (`ZONE_ASSUMED`), as those of the run's log are: what `date` names
-as its zone is left out.
+Columns hold single words but for the last (NODELIST(REASON)), whose reasons have blanks, and NAME,
+which may: a row is cut into words, from the left up to the name and from the right behind it, and
+checked by its id, state and time.  A name or a user is cut at its column's width by squeue itself.
 
-Source: squeue(1), default output and `-o`; date(1).
+A table without a header is read where all its rows fit the default columns.  The date line of
+`squeue -l`, or what `date` printed above, gives `Records.now`, and with TIME when a job began; a
+zone that `date` names is left out, as the times of the run's log state none either.  A job that is
+over is listed for minutes at most (`MinJobAge`), so a table says little of ends.
+
+Source: squeue(1), src/squeue/print.c, opts.c (the headers of its default, long and step formats).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from flatline.errors import FormatError
 from flatline.model import Job, RecordCite, Records, Scalar
-from flatline.parsers._rows import Row, decoded, mentions, resolved
-from flatline.parsers._slurm import count, disposition, duration_s, given, hosts, state_words
+from flatline.parsers._rows import Row, decoded, mentions, shown, top
+from flatline.parsers._rows import resolved as found_at
+from flatline.parsers._slurm import (
+    BASES,
+    COMPACT,
+    FLAGS,
+    count,
+    disposition,
+    duration_s,
+    given,
+    hosts,
+    latest,
+)
 
 FORMAT = "squeue-text"
 ZONE_ASSUMED = True
-IN_LINES = True
-COLUMNS = (
-    "JOBID PARTITION NAME USER ST STATE TIME TIME_LIMIT NODES NODELIST(REASON) NODELIST CPUS "
-    "MIN_MEMORY PRIORITY ACCOUNT QOS START_TIME"
+_LAST = "NODELIST(REASON)"
+_KNOWN = frozenset(
+    f"JOBID PARTITION NAME USER ST STATE TIME TIME_LIMI TIME_LIMIT TIMELIMIT NODES CPUS {_LAST}"
+    " NODELIST ACCOUNT QOS PRIORITY START_TIME SUBMIT_TIME TIME_LEFT MIN_MEMORY GROUP FEATURES"
+    " TRES_PER_NODE GRES REASON".split()
 )
-_KNOWN = frozenset(COLUMNS.split())
-MOST_LINES = 6
+_ID = re.compile(r"\d{1,12}(?:_(?:\d{1,9}|\[[\d,%:-]{1,200}\])|\+\d{1,4})?")
+_STATE = re.compile(r"[A-Z]{1,3}|[A-Z_]{4,20}")
+_TIME = re.compile(r"(?:\d{1,6}-)?(?:\d{1,4}:){1,2}\d\d|INVALID")
+_STATES = BASES.keys() | FLAGS.keys()
 _DATE = re.compile(
     r"(?:# ?)?[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)( [AP]M)?"
     r"(?: [A-Z]{1,5}| [+-]\d\d)? (\d{4})"
 )
-_PROMPT = re.compile(r"[^|]{0,120}[$#>%] ?(?:squeue|date)(?: .{0,120})?")
-_JOB = re.compile(r"\d{1,10}(?:[_+]\d{1,7})?")
+_DEFAULT = f"JOBID PARTITION NAME USER ST TIME NODES {_LAST}".split()
+_PROMPT = re.compile(r"[^|]{0,120}[$#>%] ?(?:squeue|date)(?: [-\w,=.:%\"' ]{0,160})?")
+"""The command itself, as a terminal shows it."""
+
+
+def recognise(name: str, head: bytes) -> bool:
+    """Whether the first line, or the one after a date, is a header of squeue's."""
+    if not mentions(head, "JOBID"):
+        return _headless(head)
+    lines = top(head, _PROMPT)
+    if lines and _DATE.fullmatch(lines[0].strip()):
+        lines.pop(0)
+    return bool(lines) and _columns(lines[0]) is not None
+
+
+def parse(data: bytes, source: str) -> Records:
+    """Raises `FormatError` without a header of squeue's, or where no row fits under it; a header
+    alone is an answer: nothing waits or runs."""
+    jobs, moments = [], list[datetime | None]()
+    now: datetime | None = None
+    for row, moment in _lines(data):
+        now = moment or now
+        moments.append(moment)
+        if row is not None:
+            jobs.append(_job(row, now, source))
+    return Records(jobs=tuple(jobs), now=latest(moments))
+
+
+def resolve(data: bytes, pointer: str) -> Scalar:
+    """The value at `row 2, ST`; rows count from 1, headers and dates left out."""
+    return found_at(data, pointer, lambda them: (row for row, _ in _lines(them) if row))
+
+
+def _headless(head: bytes) -> bool:
+    """Whether all its first lines are rows of the default columns."""
+    if not re.match(rb"\s{0,20}\d{1,12}(?:_\S{1,40})? +\S{1,40} +\S", head):
+        return False
+    lines = [line for line in top(head, _PROMPT) if not _DATE.fullmatch(line.strip())]
+    return bool(lines) and all(_row_of_default(line) for line in lines)
+
+
+def _row_of_default(line: str) -> dict[str, str] | None:
+    row = _cut(line.split(), _DEFAULT)
+    return row if row and row["ST"] in COMPACT and row[_LAST] else None
+
+
+def _columns(line: str) -> list[str] | None:
+    """The names of a header line, or None."""
+    names = line.split()
+    known = len(set(names)) == len(names) and set(names) <= _KNOWN
+    return names if known and "JOBID" in names and {"ST", "STATE"} & set(names) else None
+
+
+def _lines(data: bytes) -> Iterator[tuple[Row | None, datetime | None]]:
+    columns: list[str] | None = None
+    number = fitting = 0
+    for line in shown(decoded(data), _PROMPT):
+        if _DATE.fullmatch(line.strip()):
+            yield None, _date(line)
+        elif (found := _columns(line)) is not None:
+            columns = found
+        elif columns is None and not _row_of_default(line):
+            break
+        else:
+            columns = columns or _DEFAULT
+            number += 1
+            values = _cut(line.split(), columns)
+            if values is not None:
+                fitting += 1
+                yield Row(number, values), None
+    if columns is None or (number and not fitting):
+        raise FormatError("no table of squeue with JOBID and ST or STATE, or no row in it")
+
+
+def _cut(words: Sequence[str], names: Sequence[str]) -> dict[str, str] | None:
+    """The values of a row; None where id, state or time are none."""
+    end = names.index("NAME") if "NAME" in names else len(names) - 1
+    behind = len(names) - end - 1
+    if names[-1] in (_LAST, "REASON") and end < len(names) - 1:
+        return _with_reason(words, names, end)
+    if len(words) < len(names):
+        return None
+    middle = " ".join(words[end : len(words) - behind])
+    values = (*words[:end], middle, *words[len(words) - behind :])
+    return _checked(dict(zip(names, values, strict=True)))
+
+
+def _with_reason(words: Sequence[str], names: Sequence[str], end: int) -> dict[str, str] | None:
+    """The same where the last column may hold blanks, or nothing, as well as the name."""
+    inner = len(names) - end - 2
+    for start in range(end + 1, len(words) - inner + 1):
+        left, rest = words[:end], words[start + inner :]
+        values = (*left, " ".join(words[end:start]), *words[start : start + inner], " ".join(rest))
+        row = _checked(dict(zip(names, values, strict=True)))
+        if row is not None:
+            return row
+    return None
+
+
+def _checked(row: Mapping[str, str]) -> dict[str, str] | None:
+    state = row.get("ST") or row.get("STATE", "")
+    timed = "TIME" not in row or _TIME.fullmatch(row["TIME"])
+    sized = "NODES" not in row or row["NODES"].isdigit()
+    sound = _ID.fullmatch(row["JOBID"]) and _STATE.fullmatch(state) and timed and sized
+    return dict(row) if sound and COMPACT.get(state, state) in _STATES else None
+
+
+def _job(row: Row, now: datetime | None, source: str) -> Job:
+    column = "ST" if row["ST"] else "STATE"
+    state, ran = COMPACT.get(row[column], row[column]), duration_s(row["TIME"])
+    where = row[_LAST] or row["NODELIST"]
+    waits = where.startswith("(")
+    began = now - timedelta(seconds=ran) if now is not None and ran else None
+    nodes = () if waits else hosts(where)
+    limit = next((row[k] for k in ("TIME_LIMI", "TIME_LIMIT", "TIMELIMIT") if row[k]), "")
+    return Job(
+        id=row["JOBID"],
+        name=given(row["NAME"]),
+        disposition=disposition((state,)),
+        state=state,
+        cite=RecordCite(source, row.pointer(column), row[column],
+                        f"JOBID={row['JOBID']} {column}={row[column]} TIME={row['TIME']}"),
+        reason=given(where.strip("()")) if waits else given(row["REASON"]),
+        started_at=None if disposition((state,)) == "pending" else began,
+        limit_s=duration_s(limit),
+        nodes=nodes,
+        node_count=count(row["NODES"]) or len(nodes) or None,
+        user=given(row["USER"]),
+        partition=given(row["PARTITION"]),
+        listed=True,
+    )  # fmt: skip
 
 
 def _date(line: str) -> datetime | None:
@@ -44,76 +190,9 @@ def _date(line: str) -> datetime | None:
     if found is None:
         return None
     month, day, time, half, year = found.groups()
-    clock = "%I:%M:%S %p" if half else "%H:%M:%S"
+    clock = "%I:%M:%S %p %z" if half else "%H:%M:%S %z"
     text = f"{year} {month} {day} {time}{half or ''} +0000"
     try:
-        return datetime.strptime(text, f"%Y %b %d {clock} %z")
+        return datetime.strptime(text, f"%Y %b %d {clock}")  # noqa: DTZ007 - both end with %z
     except ValueError:
         return None
-
-
-def _read(data: bytes) -> tuple[Row, datetime | None]:
-    """The row, and when it was printed. Raises `FormatError` where there is not one alone."""
-    lines = [line.strip() for line in decoded(data[:4_096]).split("\n") if line.strip()]
-    lines = [line for line in lines if not _PROMPT.fullmatch(line)]
-    dates = [at for line in lines if (at := _date(line)) is not None]
-    table = [line for line in lines if _date(line) is None]
-    if len(data) > 4_096 or len(lines) > MOST_LINES or len(dates) > 1 or len(table) != 2:
-        raise FormatError("no table of squeue of one job alone")
-    names = table[0].split()
-    words = table[1].split(maxsplit=len(names) - 1)
-    whole = len({*names}) == len(names) and {*names} <= _KNOWN and "JOBID" in names
-    if not whole or not {"ST", "STATE"} & {*names} or len(words) != len(names):
-        raise FormatError("no header of squeue with JOBID and ST or STATE, or no row under it")
-    values = dict(zip(names, words, strict=True))
-    state = values.get("STATE") or values["ST"]
-    if not _JOB.fullmatch(values["JOBID"]) or disposition(state_words(state)) == "unknown":
-        raise FormatError("no job and its state stand under the header of squeue")
-    return Row(1, values), dates[0] if dates else None
-
-
-def _rows(data: bytes) -> Iterator[Row]:
-    yield _read(data)[0]
-
-
-def parse(data: bytes, source: str) -> Records:
-    """Raises `FormatError` where it is not the table of one job."""
-    row, now = _read(data)
-    column = "STATE" if row["STATE"] else "ST"
-    where = row["NODELIST"] or row["NODELIST(REASON)"]
-    waits = where.startswith("(")
-    ran_s = duration_s(row["TIME"])
-    state = disposition(state_words(row[column]))
-    began = now - timedelta(seconds=min(ran_s, 1e9)) if now and ran_s is not None else None
-    job = Job(
-        id=row["JOBID"],
-        name=given(row["NAME"]),
-        disposition=state,
-        state=row[column],
-        cite=RecordCite(source, row.pointer(column), row[column],
-                        f"JOBID={row['JOBID']} {column}={row[column]} TIME={row['TIME']}"),
-        reason=given(where.strip("()")) if waits else None,
-        started_at=began if state == "running" else None,
-        limit_s=duration_s(row["TIME_LIMIT"]),
-        nodes=() if waits else hosts(where),
-        node_count=count(row["NODES"]),
-        user=given(row["USER"]),
-        partition=given(row["PARTITION"]),
-    )  # fmt: skip
-    return Records(jobs=(job,), now=now)
-
-
-def recognise(name: str, head: bytes) -> bool:
-    """Whether the table of one job is all that it holds."""
-    if not mentions(head, "JOBID"):
-        return False
-    try:
-        _read(head)
-    except FormatError:
-        return False
-    return True
-
-
-def resolve(data: bytes, pointer: str) -> Scalar:
-    """The value at `row 1, ST`."""
-    return resolved(data, pointer, _rows)

@@ -96,6 +96,8 @@ _EPOCHS_ONLY = re.compile(r"\W*(?:train(?:ing)? )?epochs?\W*$", re.I)
 _POSTFIX_EPOCH = re.compile(
     r"(?:^|, )epochs?[=: ]{1,2}([0-9]{1,7})(?:/([0-9]{1,7}))?(?=,|$)", re.I
 )
+_COUNTED = re.compile(r"(?:^|, )(?:global_?)?(?:step|update)s?=([0-9]{1,12})(?=,|$)", re.I)
+"""The run's own count behind an epoch's bar (F5-TTS `update=`)."""
 _OF_ALL_EPOCHS = re.compile(r"epochs?\W{0,3}([0-9]{1,7}) ?/ ?([0-9]{1,7}), steps\W*$", re.I)
 """SimpleTuner's bar counts the steps of the run, of which its label names the epoch."""
 _TORCHTUNE = re.compile(r"([0-9]{1,7})\|([0-9]{1,12})\|Loss: " + _NUMBER)
@@ -104,6 +106,7 @@ _OF_TORCHTUNE, _FINAL = ("torchtune", None), "Saving final epoch checkpoint."
 
 
 _TOLD = 16
+_LAG = 16
 _LABELS = 256
 """Labels that are remembered."""
 _ALIKE = 0.05
@@ -231,6 +234,17 @@ def _drawn(text: str) -> tuple[str, ...]:
         return (text,)
     middle = text.rfind("%|", 0, (first + last) // 2 + 2)
     return tuple(text[max(0, at - 3) :] for at in dict.fromkeys((middle, last)))
+
+
+def _counted_on(bar: _Bar, epoch: re.Match[str], step: int) -> tuple[int, int, float] | None:
+    """(step, planned, epoch) where the count behind the bar of epoch `1/9` is that of all bars so
+    far; it may lag by what the bar goes on by at once, or by one a pass."""
+    number, epochs, total = int(epoch[1]), int(epoch[2]), bar.total or 0
+    bars = (number - 1) * total + bar.n
+    lag = min(max(number, _LAG, total // 50), total - 1)
+    if not 1 <= number <= epochs or not 0 <= bars - step <= lag:
+        return None
+    return bars, epochs * total, number - 1 + bar.n / total
 
 
 class Reader:
@@ -415,6 +429,15 @@ class Reader:
             if bar.samples:
                 return None, None, None
             return self._counted(bar, loss), self._whole(bar), None
+        counted = _COUNTED.search(bar.postfix) if bar.total and found[2] else None
+        if counted is not None and (on := _counted_on(bar, found, int(counted[1]))) is not None:
+            return on
+        return self._of_epoch(bar, found)
+
+    def _of_epoch(
+        self, bar: _Bar, found: re.Match[str]
+    ) -> tuple[int | None, int | None, float | None]:
+        """The same of a bar whose label names its epoch."""
         number = int(found[1])
         if self._first_epoch is None:
             self._first_epoch = number
