@@ -164,6 +164,21 @@ def test_a_pool_within_a_spawned_process(tmp_path: Path) -> None:
     assert (told.code, told.fault_class) == ("A3", "data")
 
 
+FRAME = '  File "/opt/app/train.py", line 90, in run\n    batch[key]\n'
+
+
+def test_a_spawned_process_below_the_end_of_its_parents_words(tmp_path: Path) -> None:
+    """Its number is a rank's where others tell of that rank, and no other's; on one host."""
+    heard = "2026-01-28 20:00:24,702 INFO [train.py:1182] ({}/4) Saving checkpoint to a.pt\n"
+    child = SPAWNED[SPAWNED.index("-- Process") :] + HEAD + FRAME + "KeyError: 'x'\n"
+    end = "srun: error: n2: task 0: Exited with exit code 1\n"
+    told = verdict(tmp_path, STEPS + heard.format(1) + child + end)
+    other = verdict(tmp_path, STEPS + heard.format(3) + child + end)
+
+    assert (told.code, [place.rank for place in told.culprits]) == ("A3", [1])
+    assert [place.rank for place in other.culprits] in ([], [None])
+
+
 def test_a_spawned_process_whose_exception_is_cut_off(tmp_path: Path) -> None:
     """Its frames show that it raised one; the parent's exception alone is a wrapper."""
     frames = '  File "/opt/torch/multiprocessing/spawn.py", line 90, in _wrap\n'

@@ -212,3 +212,19 @@ def test_gpus_that_a_machine_has_not(tmp_path: Path, has: str, wanted: str) -> N
         f" [3]\n But your machine only has: {has}\n",
     )
     assert (verdict.code, verdict.fault_class) == ("A1", wanted)
+
+
+@pytest.mark.parametrize(
+    ("given", "fault_class"), [("../../ckpt/base-lm", "asset"), ("", "config")]
+)
+def test_a_folder_of_a_model_that_is_not_there(
+    tmp_path: Path, given: str, fault_class: str
+) -> None:
+    """What is empty was never set."""
+    verdict = said(
+        tmp_path,
+        f"OSError: Incorrect path_or_model_id: '{given}'. Please provide either the path to a"
+        " local folder or the repo_id of a model on the Hub.\n",
+    )
+
+    assert (verdict.code, verdict.fault_class) == ("A1", fault_class)

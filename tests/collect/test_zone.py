@@ -251,3 +251,21 @@ def test_a_running_jobs_log_is_not_of_the_future(
     track = read.main_track(0)
     assert track is not None
     assert (abs(track.at[-1] - (BEGAN + LASTED).timestamp()) < 120) == (moved or not off_h)
+
+
+@pytest.mark.parametrize(
+    ("zone", "moved"),
+    [("EET", True), ("CET", False), ("", False)],
+    ids=["that fits", "that does not", "none"],
+)
+def test_a_zone_that_the_log_names(tmp_path: Path, zone: str, moved: bool) -> None:
+    """Of a run without a record, whose hosts nothing names."""
+    began = BEGAN + timedelta(hours=2)
+    head = f"{began:%a %b} {began.day:2d} {began:%T} {zone} {began:%Y}".replace("  2026", " 2026")
+    (tmp_path / "train.log").write_text(f"{head}\n{log(2)}")
+    (tmp_path / "metrics.om").write_text(metrics(-0.05, 0.1))
+    track = collect(Request((str(tmp_path),))).main_track(0)
+
+    assert track is not None
+    off_s = track.at[-1] - (BEGAN + LASTED).timestamp()
+    assert (abs(off_s) < 120) is moved

@@ -126,6 +126,42 @@ def test_another_run_of_that_name(tmp_path: Path, changed: dict[str, object]) ->
     assert judged(tmp_path, **changed).code != "E2"  # type: ignore[arg-type]
 
 
+def epochs(hour: int, first: int, loss: float, folder: str) -> str:
+    """Four of WeNet's, each of which is saved."""
+    lines = []
+    for n in range(80):
+        epoch, at = first + n // 20, f"{DAY[:-1]} {hour:02d}:{n // 2:02d}:{n % 2 * 30:02d},100"
+        lines.append(f"{at} DEBUG TRAIN Batch {epoch}/{n % 20 * 100} loss {loss - n / 200:.6f}"
+                     " lr 0.00001000 grad_norm 1.3 rank 0")  # fmt: skip
+        if n % 20 == 19:
+            lines.append(f"{at} INFO [Rank 0] Checkpoint: save to checkpoint"
+                         f" {folder}/epoch_{epoch}_whole.pt")  # fmt: skip
+    return "\n".join(lines) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("first", "folder", "before", "again"),
+    [
+        (60, "/exp/tts", "", True),
+        (60, "/exp/tts-b", "", False),
+        (0, "/exp/tts", "", False),
+        (60, "/exp/tts", COMMAND.replace("3e-4", "1e-4"), False),
+    ],
+    ids=["saves over it", "saves elsewhere", "not cut", "by another command"],
+)
+def test_what_was_before_in_a_log_without_its_head(
+    tmp_path: Path, first: int, folder: str, before: str, again: bool
+) -> None:
+    """By what command that was nobody knows; it saved where this one saves."""
+    judged(tmp_path)
+    (tmp_path / "slurm-700.out").write_text(before + epochs(8, first, 2.5, "/exp/tts"))
+    (tmp_path / "slurm-733.out").write_text(COMMAND + epochs(10, 0, 5.9, folder))
+    verdict = diagnose(collect(Request((str(tmp_path),), job="733")))
+
+    assert (verdict.code == "E2") is again
+    assert verdict.confidence < 0.8
+
+
 def test_tasks_of_one_array(tmp_path: Path) -> None:
     """Each is a run of its own, also where they run one by one."""
     folder = tmp_path / "a"

@@ -8,7 +8,7 @@ import pytest
 
 from flatline.collect import Request, collect
 from flatline.diagnose import diagnose
-from flatline.model import Verdict
+from flatline.model import Place, Verdict
 
 WARNING = (
     "[NeMo W 2026-03-02 14:08:00 straggler_det_callback:203] STRAGGLER DETECTION WARNING: Some"
@@ -39,6 +39,14 @@ def test_a_rank_that_is_reported_throughout(tmp_path: Path) -> None:
 
     assert (verdict.code, verdict.confidence < 0.8) == ("D3", True)
     assert [(place.host, place.rank) for place in verdict.culprits] == [("n2", 11)]
+
+
+def test_scores_tell_where_ranks_are(tmp_path: Path) -> None:
+    """Of all that they name; a node that has a number alone is no host's name."""
+    judged(tmp_path, every(SLOW + "  Rank=3 Node=4 Score=0.98\n"))
+    facts = collect(Request((str(tmp_path),)))
+
+    assert [facts.on_host(Place(rank=rank)).host for rank in (11, 2, 3)] == ["n2", "n1", None]
 
 
 def test_ranks_as_later_versions_print_them(tmp_path: Path) -> None:

@@ -58,3 +58,56 @@ def test_who_made_steps_all_through(tmp_path: Path) -> None:
 )
 def test_who_may_have_hung(tmp_path: Path, told: dict[str, int]) -> None:
     assert aborted(tmp_path, **told).code != "C4"  # type: ignore[arg-type]
+
+
+STEADY = tuple((n, 10 * n) for n in range(0, 60, 2))
+
+
+def evaluating(
+    folder: Path, bars: tuple[tuple[int, int], ...], behind: tuple[tuple[int, int], ...]
+) -> Verdict:
+    """One task that evaluates; where its bar stood before its monitor's words and behind them."""
+
+    def drawn(passes: tuple[tuple[int, int], ...]) -> str:
+        return "".join(f"\r {n // 2}%|##   | {n}/200 [{s // 60:02d}:{s % 60:02d}<09:40, 10.0s/it]"
+                       for n, s in passes)  # fmt: skip
+
+    head = "[PG ID 0 PG GUID 0(default_pg) Rank 0]"
+    lines = [
+        *(f"{{'loss': {9 / n:.4f}, 'grad_norm': 1.5, 'learning_rate': 1e-05, 'epoch': {n / 10}}}"
+          for n in range(1, 40)),
+        "***** Running Evaluation *****",
+        f"{drawn(bars)}[rank0]:[E0203 09:12:00.114 ProcessGroupNCCL.cpp:1484] {head}"
+        " ProcessGroupNCCL's watchdog got stuck for 480 seconds without making progress in"
+        " monitoring enqueued collectives.",
+        f"{drawn(behind)}[rank0]:[F0203 09:12:30.122 ProcessGroupNCCL.cpp:1305] {head} {head}"
+        " Terminating the process after attempting to dump debug info, due to ProcessGroupNCCL"
+        " watchdog hang.",
+        "srun: error: n4: task 0: Aborted (core dumped)",
+    ]  # fmt: skip
+    (folder / "slurm-7.out").write_text("\n".join(lines) + "\n")
+    return diagnose(collect(Request((str(folder),))))
+
+
+def test_whose_bar_went_on_behind_its_monitor(tmp_path: Path) -> None:
+    verdict = evaluating(tmp_path, STEADY, ((60, 600), (62, 620)))
+
+    assert (verdict.code, verdict.culprits) == ("C4", ())
+
+
+@pytest.mark.parametrize(
+    ("bars", "behind"),
+    [
+        (STEADY, ()),
+        (STEADY, ((59, 590),)),
+        (STEADY[:10], ((20, 200), (22, 220))),
+        ((*STEADY[:20], (40, 800)), ((42, 820), (44, 840))),
+    ],
+    ids=["no more", "one under way", "begun late", "stood before"],
+)
+def test_whose_bar_may_have_stood(
+    tmp_path: Path, bars: tuple[tuple[int, int], ...], behind: tuple[tuple[int, int], ...]
+) -> None:
+    verdict = evaluating(tmp_path, bars, behind)
+
+    assert verdict.code not in ("C4", "A2")

@@ -4,10 +4,10 @@ The zone of times that state none, where the rest of a run tells it.
 Logs and Slurm's text print local time; metrics and Slurm's JSON count seconds since 1970.  Where a
 run as read in UTC lies outside what dates it, and inside at one of the offsets that are in use and
 at no other, that is its zone, if the metrics are known to be its own: of hosts that its records or
-logs name, or of GPUs that took up work as it began and laid it down as it ended.  Another job's
-may fit as well.  Where several offsets fit, those times tell.  Metrics that are far longer than
-the run fit many, and tell none.  Where the run's own log states an offset at which it lies within
-records that state none, they have it too.
+logs name, or of GPUs that took up work as it began and laid it down as it ended; or if a log names
+that zone.  Another job's may fit as well.  Where several offsets fit, those times tell.  Metrics
+that are far longer than the run fit many, and tell none.  Where the run's own log states an offset
+at which it lies within records that state none, they have it too.
 """
 
 from __future__ import annotations
@@ -163,7 +163,7 @@ def of_running(
     at = next((one for one in offsets if abs(taken - end - one) <= EDGE), None)
     if at is None or not _own(rows, logs, numbers):
         return None
-    named = any(at == timedelta(hours=h) for f, _, e in logs if f.kind == LOG for h in e.named)
+    named = _names(logs, timezone(at))
     if not _begins(start - at, numbers, told=server is not None and not named):
         return None
     seen = [e.last_seen for _, _, e in logs if e.zone_assumed and e.last_seen]
@@ -223,7 +223,7 @@ def zone_of(
     if whole is None or (not files and _own(rows, logs, whole) is not True):
         return None
     told, own = _by_work(run, whole.window or (None, None), whole), _own(rows, logs, whole)
-    if told is None or (own is not False and (own or told.edges)):
+    if told is None or (own is not False and (own or told.edges or _names(logs, told.zone))):
         return None if told is None else told.zone
     reason = (
         f"the run would lie within these metrics as {told.zone} times, and nothing tells that they"
@@ -251,6 +251,12 @@ def _whole(
         return None
     around = (start - FARTHEST, end + FARTHEST)
     return Numbers([], [], nodes, server=server, run=around)
+
+
+def _names(logs: Logs, zone: tzinfo) -> bool:
+    """Whether a log names a zone that may be this one, as `date` prints it."""
+    off = zone.utcoffset(None)
+    return any(off == timedelta(hours=h) for f, _, e in logs if f.kind == LOG for h in e.named)
 
 
 def told_by(zone: tzinfo, found: Sequence[Found], server: str | None) -> Sequence[Gap]:

@@ -168,10 +168,12 @@ def _finding(
 def _of_a_watchdog(facts: Facts, aborted: Aborted) -> Finding:
     """Ranks that PyTorch's own monitor aborted."""
     where = name_places(aborted.places)
-    found = _finding(facts, aborted.lines, aborted.places, aborted.shows, aborted.at)
+    found = _finding(facts, aborted.lines, aborted.places, aborted.shows, aborted.at,
+                     own=aborted.own)  # fmt: skip
+    worked = "still making steps" if aborted.own else "at work"
     return replace(
         found,
-        summary=f"PyTorch's heartbeat monitor aborted {where}, still making steps",
+        summary=f"PyTorch's heartbeat monitor aborted {where}, {worked}",
         shows=(
             claim(f"The heartbeat monitor of {where} found its NCCL watchdog stuck",
                   *[m.cite for m in aborted.lines[:3]]),

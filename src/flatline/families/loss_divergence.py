@@ -39,6 +39,7 @@ from math import exp, isfinite
 from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.good_already import good_already
+from flatline.judging.held_out_fell import held_out_fell
 from flatline.judging.leads import Lead, lead, raised, shows
 from flatline.judging.level_kept import denoised, kept_level, never_rewarded, policy_rewarded
 from flatline.judging.loss import Curve, curve
@@ -125,6 +126,12 @@ def judge(facts: Facts) -> Judgement:
             f" over {seen.count} points"
         )
         return Cleared(CODE, text, tuple(p.cite for p in seen.points))
+    if (held := held_out_fell(facts, seen)) is not None:
+        text = (
+            f"the loss rose to {seen.tail:.4g}, and that of held-out cases went on falling, from"
+            f" {held.before:.4g} to {held.last:.4g}: the batches are others, the model learns"
+        )
+        return Cleared(CODE, text, (*(p.cite for p in seen.points[:1]), *held.cites))
     return _finding(facts, seen)
 
 

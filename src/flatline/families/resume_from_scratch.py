@@ -430,8 +430,8 @@ def _chained(facts: Facts, first: Point, saved: Marker, fresh: list[Marker]) -> 
 def _as_before(found: Finding, first: Point, begun: Begun) -> Finding:
     """The loss tells of a new model where no line does."""
     (was, at_first), (came_to, at_last) = begun.first, begun.last
-    text = f"The loss began at {begun.loss:.4g}; that of the job before it had begun at {was:.4g}"
-    told = claim(f"{text} and come to {came_to:.4g}", first.cite, at_first, at_last)
+    text = f"The loss began at {begun.loss:.4g}; in the log of the job before it, it goes from"
+    told = claim(f"{text} {was:.4g} to {came_to:.4g}", first.cite, at_first, at_last)
     return replace(found, shows=(*found.shows, told))
 
 

@@ -37,8 +37,10 @@ from flatline.judging.announced_sizes import announced
 from flatline.judging.claims import claim
 from flatline.judging.compiled_since import compiled_since
 from flatline.judging.follows import follows
+from flatline.judging.held_out_fell import held_out_fell
 from flatline.judging.in_proportion import in_proportion
 from flatline.judging.left_level import CHANCE, PART, falls, first_slow, left_level
+from flatline.judging.loss import curve
 from flatline.judging.printed_sizes import printed_balance, printed_sizes, sized_track
 from flatline.judging.quiet import NETWORK, SOCKETS, WATCHED, Quiet, all_quiet, quiet
 from flatline.judging.throughput import (
@@ -74,6 +76,8 @@ FEWER_SAMPLES = 0.6
 """Of samples that became longer, fewer a second: the same tokens, and what was planned is late."""
 NOT_DONE, MUCH_LONGER = ("running", "timeout"), 0.8
 """Of the pace in steps, by which a plan in steps is kept: by a judgement, a quarter longer."""
+OF_OTHERS = 0.79
+"""Where no size is printed, and only their loss says that batches are others."""
 NOT_READ = "Whether the network slowed as well: no counter of it was read."
 NONE_READ = "Whether a clock, a host or the network slowed as well: nothing but the log was read."
 GRADUAL = 0.02
@@ -173,7 +177,7 @@ def judge(facts: Facts) -> Judgement:
                     and follows(facts, run, times(facts, balanced)[0], *balance[1:]))  # fmt: skip
     chosen = grown or (moves if told else [])
     if not chosen:
-        return None
+        return _of_other_batches(facts, run, track, system) if calm and not blind else None
     first = min(chosen, key=lambda m: m.chance)
     found = _finding(facts, run, first, system if calm else ())
     if grown or not blind:
@@ -186,6 +190,33 @@ def judge(facts: Facts) -> Judgement:
         most=BLIND,
         cannot_decide=(NOT_READ if calm else NONE_READ, *found.cannot_decide),
     )
+
+
+def _of_other_batches(
+    facts: Facts, run: Course, track: Track | None, system: tuple[Quiet, ...]
+) -> Finding | None:
+    """The loss of training left its level where throughput fell, and that of held-out cases kept
+    falling: the same model, of other batches."""
+    seen = curve(facts)
+    held = held_out_fell(facts, seen)
+    if seen is None or track is None or seen.track is not track or held is None:
+        return None
+    at = [i for i in track.of_attempt(facts.last.n) if track.has_loss[i]]
+    moves = _logged(facts, run, track, ("the training loss", at, [track.loss[i] for i in at]), 1)
+    if not moves or moves[0].values[0] > moves[0].values[1]:
+        return None
+    found = _finding(facts, run, replace(moves[0], fault_class="size"), system)
+    fell = claim(f"The loss of held-out cases went on falling, from {held.before:.4g} to"
+                 f" {held.last:.4g}", *held.cites)  # fmt: skip
+    return replace(
+        found,
+        most=OF_OTHERS,
+        shows=(*found.shows, fell),
+        implies=(claim("The model is as good as before: the batches are others, with more work to"
+                       f" do; {moves[0].by_chance}.", *held.cites),),
+        cannot_decide=("What was changed of the batches: their lengths, augmentation or order are"
+                       " not printed.",),
+    )  # fmt: skip
 
 
 def _grown(

@@ -13,7 +13,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from math import isfinite
+from math import isfinite, nan
 from statistics import median
 
 from flatline.facts import Facts, Marker, Point
@@ -46,6 +46,8 @@ SHARE = 0.5
 FALL = 0.2
 """Of the last loss: the least way; one that is less may be noise."""
 LAST = 5
+CUT_EPOCHS = 2
+"""At which a log begins whose head is not there: a job that goes on from a checkpoint says so."""
 SAVES_EVERY = 50
 """Epochs, of nnU-Net (`nnUNetTrainer.save_every`), which does not say that it saves."""
 _LAUNCH = re.compile(
@@ -146,7 +148,16 @@ def _set_alike(facts: Facts, parent: Facts) -> bool:
         if found.weight not in ("speed", "place") and found.name != "seed" and len({*values}) > 1:
             return False
     mine, theirs = _launch(facts), _launch(parent)
-    return bool(agreed) if mine is None and theirs is None else mine == theirs
+    if theirs is None and (mine is None or _without_its_head(parent)):
+        return bool(agreed) or (mine is not None and _folder(facts) == _folder(parent) != [])
+    return mine == theirs
+
+
+def _without_its_head(run: Facts) -> bool:
+    """Whether the log begins epochs into the training: what it was started by is cut off."""
+    track = run.main_track(run.last.n)
+    first = nan if track is None else track.epoch[track.of_attempt(run.last.n)[0]]
+    return first >= CUT_EPOCHS and not run.markers_of("fresh", "resume", "checkpoint_loaded")
 
 
 def _at_once(facts: Facts, parent: Facts) -> bool:

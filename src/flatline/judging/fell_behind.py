@@ -195,5 +195,6 @@ def _scores(facts: Facts, match: Match) -> dict[int, float]:
 
 
 def _place(facts: Facts, rank: int, told: Sequence[Match]) -> Place:
-    nodes = {facts.node_of(m.groups["node"]) for m in told if m.groups.get("node")}
+    said = (m.groups.get("host") or m.groups.get("node") for m in told)
+    nodes = {facts.node_of(node) for node in said if node}
     return facts.on_host(Place(rank=rank, host=nodes.pop() if len(nodes) == 1 else None))

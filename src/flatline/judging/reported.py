@@ -183,6 +183,6 @@ def _score(match: Match) -> float:
 
 
 def _place(facts: Facts, rank: int, scores: list[Match]) -> Place:
-    nodes = {facts.node_of(match.groups["node"]) for match in scores}
+    nodes = {facts.node_of(host) for match in scores if (host := match.groups.get("host"))}
     host = nodes.pop() if len(nodes) == 1 else None
     return facts.on_host(Place(rank=rank, host=host))

@@ -39,10 +39,12 @@ def raised_by(facts: Facts, crash: Crash) -> Place:
     lines = facts.lines(crash.head.source, crash.head.line, length + BEHIND)
     behind = next((n for n in range(length, len(lines)) if _CHILD.search(lines[n])), len(lines))
     again = any(text.strip() == lines[length - 1].strip() for text in lines[behind:])
-    told = {int(found[1]) for text in (lines if again else lines[:length])
+    above = facts.lines(crash.head.source, crash.head.line - 1, 1) if crash.head.line > 1 else ()
+    told = {int(found[1]) for text in (*above, *(lines if again else lines[:length]))
             if (found := _CHILD.search(text))}  # fmt: skip
     ranks = facts.world_size or (job.gpus if job is not None else None) or 0
-    return replace(place, rank=told.pop()) if len(told) == 1 and max(told) < ranks else place
+    heard = len(told) == 1 and (max(told) < ranks or told <= {*facts.ranks})
+    return replace(place, rank=told.pop()) if heard else place
 
 
 def shares_memory(crash: Crash | None) -> bool:
