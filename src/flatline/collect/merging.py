@@ -22,6 +22,9 @@ class Records_:
     addresses: Mapping[str, str] = field(default_factory=dict)
     age_s: float | None = None
     """Of the youngest pod, as its list was taken."""
+    pods: tuple[Pod, ...] = ()
+    listed: tuple[Job, ...] = ()
+    """What lists show, of whatever job (see `collect.listed`)."""
 
 
 def merge(records: Iterable[Records]) -> Records_:
@@ -31,9 +34,11 @@ def merge(records: Iterable[Records]) -> Records_:
     nows: list[datetime] = []
     addresses: dict[str, str] = {}
     pods: list[Pod] = []
+    listed: list[Job] = []
     for record in records:
         addresses.update(record.addresses)
         pods += record.pods
+        listed += record.listed
         if record.now is not None:
             nows.append(record.now)
         for job in record.jobs:
@@ -48,7 +53,7 @@ def merge(records: Iterable[Records]) -> Records_:
         jobs = [of_pods]
     ages = [pod.age_s for pod in pods if pod.age_s is not None]
     return Records_(tuple(jobs), tuple(events.values()), max(nows, default=None), addresses,
-                    min(ages, default=None))  # fmt: skip
+                    min(ages, default=None), tuple(pods), tuple(listed))  # fmt: skip
 
 
 def _when(job: Job) -> tuple[str, float]:

@@ -267,6 +267,8 @@ class Records:
     gaps: tuple[Gap, ...] = ()
     """What of it could not be read."""
     pods: tuple[Pod, ...] = ()
+    listed: tuple[Job, ...] = ()
+    """Jobs that ran when a list was printed: the run may be none of them."""
 
 
 # --- what was read, and what was not ---
