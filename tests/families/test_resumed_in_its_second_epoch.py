@@ -10,7 +10,10 @@ from flatline.collect import Request, collect
 from flatline.families.resume_from_scratch import judge
 from flatline.model import Cleared
 
-BAR = "Epoch {epoch}:  20%|██        | {n}/900 [{ran}<10:00, 1.00it/s, v_num=4, train_loss={loss:.3f}]"
+BAR = (
+    "Epoch {epoch}:  20%|██        | {n}/900 [{ran}<10:00, 1.00it/s, v_num=4"
+    ", train_loss={loss:.3f}]"
+)
 
 
 @pytest.mark.parametrize(
