@@ -134,6 +134,33 @@ def test_where_no_event_tells_that_it_started(tmp_path: Path) -> None:
     assert judged(tmp_path, told="").code is None
 
 
+@pytest.mark.parametrize(
+    ("note", "code"),
+    [
+        ("collected with grab.sh from n0, all clocks UTC, {:%FT%T}\nstarted by hand\n", "G1"),
+        ("snapshot taken {:%F %T}Z\n", "G1"),
+        ("job started {:%FT%T} by hand\n", None),
+        ("collected with grab.sh, {:%FT%T}\n" + "and more\n" * 12, None),
+    ],
+    ids=["collected", "snapshot", "of something else", "no note"],
+)
+def test_where_a_note_says_when_it_was_collected(
+    tmp_path: Path, note: str, code: str | None
+) -> None:
+    """Log, metrics and the GPUs' work all reach to the moment at which it was looked at."""
+    (tmp_path / "about.txt").write_text(note.format(BEGAN + timedelta(seconds=LASTED_S + 10)))
+    verdict = judged(tmp_path, told="")
+
+    assert (verdict.code, verdict.confidence < 0.7) == (code, True)
+
+
+def test_where_it_was_collected_later(tmp_path: Path) -> None:
+    """The metrics were cut where the log ends: the run may be dead since."""
+    at = BEGAN + timedelta(seconds=LASTED_S + 1800)
+    (tmp_path / "about.txt").write_text(f"collected {at:%FT%T}\n")
+    assert judged(tmp_path, told="").code is None
+
+
 def test_where_the_log_ends_with_what_it_raised(tmp_path: Path) -> None:
     raised = (
         'Traceback (most recent call last):\n  File "/w/train.py", line 9, in <module>\n'

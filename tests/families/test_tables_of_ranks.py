@@ -190,3 +190,30 @@ def test_its_card_stands_in_its_own_line(tmp_path: Path, cards: list[int]) -> No
     assert verdict.code == "D3"
     gpu = "1" if cards[1] == 1 else None
     assert [(p.host, p.gpu, p.rank) for p in verdict.culprits] == [("n2", gpu, 5)]
+
+
+def listed(form: str, cards: int = 4) -> str:
+    rows = (form.format(rank=r, host=f"kq{r // 4}", card=r % cards) for r in range(8))
+    return "\n".join(rows) + "\n"
+
+
+@pytest.mark.parametrize(
+    ("form", "cards", "gpu"),
+    [("rank {rank} -> {host} cuda:{card}", 4, "1"), ("rank {rank} @ {host}:gpu{card}", 4, "1"),
+     ("rank {rank} -> {host} cuda:{card}", 1, None)],
+    ids=["arrow", "at", "one visible to each"],
+)  # fmt: skip
+def test_its_card_stands_in_a_list_beside_the_log(
+    tmp_path: Path, form: str, cards: int, gpu: str | None
+) -> None:
+    """What the times are of stands before the words `per rank` as well."""
+    (tmp_path / "map.txt").write_text(listed(form, cards))
+    verdict = judged(tmp_path, ("perf compute_time[s] per rank", works))
+
+    assert verdict.code == "D3"
+    assert [(p.rank, p.host, p.gpu) for p in verdict.culprits] == [(5, "kq1", gpu)]
+
+
+@pytest.mark.parametrize("label", ["tokens seen per rank", "peak mem [s] per rank", "per rank"])
+def test_what_is_no_time_before_the_words_per_rank(tmp_path: Path, label: str) -> None:
+    assert judged(tmp_path, (label, works)).code != "D3"

@@ -17,7 +17,9 @@ def test_steps_with_the_error_of_the_spectrogram() -> None:
         "[2025-05-18 14:57:05] Steps : 50, Gen Loss Total : 36.581, Mel-Spec. Error : nan, s/b :"
         " 0.653 lr : 0.0001000 grad_norm_g : 69.384",
     )
-    first, second = said(*both)
+    short = "2026-05-18 14:57:05 Steps : 75, Gen Loss Total : 30.2, Mel Error : 0.31, s/b : 0.77"
+    first, second, third = said(*both, short)
+    assert (third.step, third.loss, third.loss_name) == (75, 0.31, "Mel Error")
     assert first == Progress("train", 25, loss=0.5, loss_name="Mel-Spec. Error", step_s=0.653)
     assert (second.step, second.loss == second.loss, second.lr) == (50, False, 0.0001)
 

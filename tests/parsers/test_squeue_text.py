@@ -37,6 +37,13 @@ def test_rows_of_the_short_form() -> None:
     assert squeue_text.resolve(SHORT.encode(), "row 1, ST") == "R"
 
 
+def test_a_list_of_nodes_that_is_cut_off() -> None:
+    head = SHORT.splitlines()[0]
+    row = "  51188  h200  spec-ft  bernat  R  19:40:02  8 vx[21-2"
+    (job,) = squeue_text.parse(f"{head}\n{row}\n".encode(), "q").jobs
+    assert (job.nodes, job.node_count) == ((), 8)
+
+
 def test_the_long_form_is_dated() -> None:
     records = squeue_text.parse(LONG.encode(), "q")
     (job,) = records.jobs

@@ -26,6 +26,7 @@ from flatline.collect.foreign import of_other_jobs
 from flatline.collect.held import seen_alive
 from flatline.collect.histories import last_of_each, not_beside_a_log
 from flatline.collect.line_reader import LineReader
+from flatline.collect.listed import with_listed
 from flatline.collect.live import resolve
 from flatline.collect.masking import masked
 from flatline.collect.merging import Records_, merge
@@ -146,7 +147,7 @@ def read(
     request = replace(request, job=job_id)
     found = walk(targets, gaps, origin, on_progress) if targets else []
     fetched = [(origin + name, data) for name, data in (*resolved.records, *(of_pods or ()))]
-    records, local = _records(found, fetched, gaps, given, of_records or zone)
+    records, local = _records(found, fetched, gaps, given, job_id, of_records or zone)
     ids = {job.id for job in records.jobs}
     named = sealed_name or meant(targets, found, ids, job_id)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
@@ -236,7 +237,7 @@ def own(targets: tuple[str, ...], job: str | None = None) -> Own:
     try:
         resolved = resolve(targets, job)
         found = walk(tuple(resolved.paths), gaps) if resolved.paths else []
-        records, _ = _records(found, [*resolved.records], gaps, ())
+        records, _ = _records(found, [*resolved.records], gaps, (), resolved.job)
         named = meant(tuple(resolved.paths), found, {j.id for j in records.jobs}, resolved.job)
         rows = choose(records.jobs, resolved.job, named)
     except ManyJobs:
@@ -252,6 +253,7 @@ def _records(
     fetched: Sequence[tuple[str, bytes]],
     gaps: list[Gap],
     given: Sequence[Records],
+    asked: str | None,
     zone: tzinfo = UTC,
 ) -> tuple[Records_, bool]:
     """And whether those of files state no zone."""
@@ -278,7 +280,7 @@ def _records(
             gaps += read[-1].gaps
         except FormatError as fault:
             gaps.append(Gap(SCHEDULER, str(fault), source))
-    return merge(read), all(local) and len(local) == len(read)
+    return with_listed(merge(read), found, asked), all(local) and len(local) == len(read)
 
 
 def _record(name: str, data: bytes, source: str, zone: tzinfo = UTC) -> tuple[Records, bool]:

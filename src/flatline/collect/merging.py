@@ -25,6 +25,8 @@ class Records_:
     addresses: Mapping[str, str] = field(default_factory=dict)
     age_s: float | None = None
     """Of the youngest pod, as its list was taken."""
+    pods: tuple[Pod, ...] = ()
+    """What lists show, of whatever job (see `collect.listed`)."""
 
 
 def merge(records: Iterable[Records]) -> Records_:
@@ -58,7 +60,7 @@ def merge(records: Iterable[Records]) -> Records_:
         jobs = [of_pods]
     ages = [pod.age_s for pod in pods if pod.age_s is not None]
     return Records_(tuple(jobs), tuple(events.values()), max(nows, default=None), addresses,
-                    min(ages, default=None))  # fmt: skip
+                    min(ages, default=None), tuple(pods))  # fmt: skip
 
 
 def _of_same(job: Job, rows: Mapping[_Key, Job]) -> _Key:

@@ -217,10 +217,11 @@ def _of_a_job(facts: Facts, unheard: Unheard) -> Finding:
 
 def _of_a_container(facts: Facts, probed: Unprobed) -> Finding:
     """A container that the kubelet ended for its liveness probe."""
-    found = _finding(facts, [probed.said], (), [probed.shows], probed.at)
+    found = _finding(facts, [probed.said], (), [probed.shows], probed.at, own=probed.stepping)
+    worked = "still making steps" if probed.stepping else "at work beside its steps"
     return replace(
         found,
-        summary="Its container was ended for a liveness probe that failed, still making steps",
+        summary=f"Its container was ended for a liveness probe that failed, {worked}",
         most=BUFFERED_MOST,
         shows=(claim("The kubelet ended the container for its liveness probe", probed.said.cite),
                probed.shows),

@@ -9,6 +9,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import ceil
 from pathlib import PurePosixPath
 
 from flatline.facts import Facts, Marker, Point
@@ -415,6 +416,10 @@ def _behind_what_was_made(track: Track, end: int) -> int:
     return track.lines[at - 1] + 1 if at else 1
 
 
+SECOND = 2
+"""An epoch in which no run begins anew, be its first 0 or 1."""
+
+
 def went_on(facts: Facts, first: Point) -> bool:
     """Whether the first step is at or beyond the one a checkpoint was announced or saved for, or
     that the name of the one it was to go on from ends in; or the first epoch is at or beyond its
@@ -430,8 +435,11 @@ def went_on(facts: Facts, first: Point) -> bool:
         return True
     epoch = first.track.epoch[first.index]
     found = not any(m.attempt == facts.last.n for m in facts.markers_of("fresh"))
-    if found and any(1 < (m.progress.epoch or 0) <= epoch for m in facts.markers_of("resume")
-                     if m.attempt == facts.last.n):  # fmt: skip
+    named_epochs = [m.progress.epoch or 0.0 for m in facts.markers_of("resume")
+                    if m.attempt == facts.last.n]  # fmt: skip
+    if found and any(
+        (1 if epoch >= SECOND else 2) <= ceil(e) and e <= epoch for e in named_epochs
+    ):
         return True
     steps = [
         m.progress.step

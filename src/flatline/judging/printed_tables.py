@@ -19,6 +19,7 @@ from flatline.judging.claims import claim
 from flatline.judging.named_logs import known_hosts
 from flatline.judging.printed_waits import HALF, LEAST_PART, MOST_SHARE, OFTEN, Waits, by_clock
 from flatline.model import LogCite, Place
+from flatline.printed_ranks import card_of
 
 TOLD, ROWS = "per-rank-times", "per-rank-rows"
 MOST_TABLES, MOST_RANKS, ROWS_READ, ABOVE = 48, 16_384, 64, 1
@@ -73,7 +74,8 @@ _UP_TO = re.compile(
     r"(?i)\b(?:before|until|up to|excl(?:\.|uding)|without|w/o)(?=[ (]).*", re.DOTALL
 )
 """What is no part of the time that is told."""
-_OF_EACH = re.compile(r"(?i)per[- ]rank")
+_CLOCK = re.compile(r"\d\d:\d\d:\d\d\S*\s")
+_OF_EACH, _LETTER = re.compile(r"(?i)per[- ]rank"), re.compile(r"[A-Za-z]")
 _LIST = re.compile(
     r"(?i)\b(?:per|by|across|over|all)[- ]ranks?\b([^|\n:=]{0,60})[:=] ?"
     r"\[?((?:\d{1,9}(?:\.\d{1,9})?,? {1,2}){3,}\d{1,9}(?:\.\d{1,9})?)\]?\s*(?:$|\|)"
@@ -212,7 +214,9 @@ def _by_part(text: str) -> Iterator[tuple[str, str, dict[int, float]]]:
         by = {int(pair[1]): float(pair[2]) for pair in pairs}
         if not by or len(pairs) > len(by):
             continue
-        label = _OF_EACH.split(part[: pairs[0].start()])[-1]
+        said = _OF_EACH.split(part[: pairs[0].start()])
+        label = next((text for text in said[:0:-1] if _LETTER.search(text)), said[0])
+        label = _CLOCK.split(label)[-1]
         unit = _UNIT.search(label) or _UNIT.search(pairs[0][0])
         if unit is not None:
             yield label, unit[1], by
@@ -341,4 +345,6 @@ def _placed(facts: Facts, source: str, rank: int) -> Place:
             known = hosts.get(host.partition(".")[0])
             if known is not None and place.host in (None, known):
                 return Place(host=known, gpu=gpu or None, rank=rank)
+    if place.host is not None:
+        return replace(place, gpu=card_of(facts.matches, rank, place.host) or place.gpu)
     return place

@@ -50,6 +50,13 @@ _WHOLE = re.compile(
 )
 
 
+PROFILED = "step-parts"
+_WITHIN = re.compile(r"\([^()]{0,200}\)")
+"""What a part is made of."""
+_NAMED = re.compile(r"\b([A-Za-z][\w-]{0,40})[=:] ?([0-9]{1,9}(?:\.[0-9]{1,9})?) ?(ms|s)\b")
+_MOVED = re.compile(r"comm(?:unication)?(?:_|$)|all[-_]?reduce|collective")
+
+
 @dataclass(frozen=True, slots=True)
 class Reduction:
     """Seconds spent in reducing gradients, those of the steps they were of, and lines that say so.
@@ -83,7 +90,7 @@ def reduction(facts: Facts) -> Reduction | None:
         told = kinds[kind][1:]
         if len(told) >= LEAST_LINES - 1:
             return _sum(told, least=least[kind])
-    return _of_steps(facts) or _of_one(facts, kinds)
+    return _of_steps(facts) or _of_one(facts, kinds) or _of_a_profile(facts)
 
 
 def _of_one(
@@ -97,6 +104,24 @@ def _of_one(
         fits = [one for one in told if abs(one[1] - usual) <= AGREES * usual]
         if fits:
             return _sum(fits[-1:], least=False)
+    return None
+
+
+def _of_a_profile(facts: Facts) -> Reduction | None:
+    """By what a loop that profiled some of its steps says of their parts, which add up to what
+    steps took: by the last such line."""
+    track = facts.main_track(facts.last.n)
+    span = [i for i in track.of_attempt(facts.last.n) if track.steps[i] >= 0] if track else []
+    if track is None or len(span) < LEAST_STEPS:
+        return None
+    usual = _usual_ms(facts) or 1e3 * by_clock(track, span)
+    for match in reversed([m for m in facts.tagged(PROFILED) if m.attempt == facts.last.n]):
+        text = _WITHIN.sub("", match.cite.text)
+        parts = {name.lower(): float(told) * (1.0 if unit == "ms" else 1e3)
+                 for name, told, unit in _NAMED.findall(text)}  # fmt: skip
+        moved = [took for name, took in parts.items() if _MOVED.search(name)]
+        if len(moved) == 1 and abs(sum(parts.values()) - usual) <= AGREES * usual:
+            return _sum([(moved[0], sum(parts.values()), match.cite)], least=False)
     return None
 
 

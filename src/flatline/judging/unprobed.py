@@ -14,6 +14,7 @@ from datetime import datetime
 
 from flatline.facts import Facts
 from flatline.judging.claims import claim
+from flatline.judging.counted_on import MOST_CHARS, MOST_LINES, counted_until
 from flatline.judging.heartbeats import made_until
 from flatline.judging.supervised import ended_otherwise
 from flatline.logs.clock import Clock
@@ -38,6 +39,8 @@ class Unprobed:
     said: Match
     at: datetime
     shows: Claim
+    stepping: bool = True
+    """Whether it made steps; else it was at other work, as an evaluation."""
 
 
 def unprobed(facts: Facts) -> Unprobed | None:
@@ -48,11 +51,17 @@ def unprobed(facts: Facts) -> Unprobed | None:
     sources = {one.source for one in facts.tracks if len(one)}
     if not told or track is None or len(sources) != 1 or ended_otherwise(facts):
         return None
-    at = _signalled(facts.lines(track.source, track.lines[-1] + 1, NEAR))
-    made = None if at is None else made_until(facts, track, at, _window_s(facts, told[-1]))
-    if at is None or made is None:
+    since, window_s = track.lines[-1] + 1, _window_s(facts, told[-1])
+    at = _signalled(facts.lines(track.source, since, NEAR))
+    made = None if at is None else made_until(facts, track, at, window_s)
+    if at is not None and made is not None:
+        return Unprobed(told[-1], at, claim("It made steps while the probe failed", *made))
+    at = at or _signalled(facts.lines(track.source, since, MOST_LINES, MOST_CHARS)[-NEAR:])
+    went = None if at is None else counted_until(facts, track.source, since, at, window_s)
+    if at is None or went is None:
         return None
-    return Unprobed(told[-1], at, claim("It made steps while the probe failed", *made))
+    text = "What it counted beside its steps went up while the probe failed"
+    return Unprobed(told[-1], at, claim(text, *went), stepping=False)
 
 
 def _signalled(texts: Sequence[str]) -> datetime | None:

@@ -1,16 +1,18 @@
 """
-A run whose state no record tells, but whose pods Kubernetes told of as they started.
+A run whose state no record tells, but whose pods Kubernetes told of as they started, or of which
+somebody wrote down when it was looked at.
 
 A log that ends may be that of a run that died without a word, or a copy that is older than it.
 Such a run still went on where its log, the metrics and its GPUs' work reach to the same end, and
-no event says that any pod was stopped, failed or done since.
+no event says that any pod was stopped, failed or done since; or where that end is the moment at
+which all of it was collected, by a note beside it: a run that had died would have been found so.
 """
 
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from statistics import median
 
 from flatline.facts import Facts
@@ -21,7 +23,11 @@ from flatline.judging.pace import Pace
 from flatline.judging.timeline import instant, usual
 from flatline.model import Claim, LogCite
 
-STARTED = "kubernetes-started"
+STARTED, COLLECTED, EVENTS_OF = "kubernetes-started", "collected-at", "kubernetes"
+NOTE_LINES = 12
+"""A note is no longer; a program may say of data that it was collected."""
+NOTED_EARLY_S = 60.0
+"""What is collected first may be the note."""
 MOST_ROWS = 2_000
 _REASON = re.compile(r"\b(?:Normal|Warning)\s+(\w+)\s+\w+/[a-z0-9]")
 BEFORE_IT_RAN = frozenset(
@@ -46,7 +52,8 @@ draws less than 0.8 of it (`spinning`).  A judgement."""
 
 @dataclass(frozen=True, slots=True)
 class Unrecorded:
-    """The last word of a pod that started, and that the GPUs worked to the end."""
+    """The last word of a pod that started, or the note of when it was collected, and that the GPUs
+    worked to the end."""
 
     cite: LogCite
     at_work: Claim
@@ -59,13 +66,19 @@ def still_at_work(facts: Facts, seen: Pace | None, first: datetime | None) -> Un
         return None
     if facts.end_seen or facts.reached_plan or facts.crashes or len(facts.attempts) > 1:
         return None
-    started = _started(facts)
+    noted = _collected(facts)
+    started = _started(facts) or (noted[1] if noted else None)
     if started is None or seen is None or seen.interval_s is None or facts.now is None:
         return None
     within_s = max(LEAST_S, INTERVALS * seen.interval_s)
     last = facts.window[1]
     if (max(facts.now, seen.at) - min(last, seen.at)).total_seconds() > within_s:
         return None
+    if noted is not None and started is noted[1]:
+        away_s = (noted[0] - seen.at).total_seconds()
+        if not -NOTED_EARLY_S <= away_s <= within_s or facts.exits:
+            return None
+        started = replace(started, at=None)
     begins = max(filter(None, (first, started.at, facts.window[0])))
     told = _working(facts, begins.timestamp(), last.timestamp(), within_s)
     return None if told is None else Unrecorded(started, told)
@@ -82,6 +95,30 @@ def _started(facts: Facts) -> LogCite | None:
     if len(rows) == MOST_ROWS or "Started" not in reasons or {*reasons} - BEFORE_IT_RAN:
         return None
     return said[-1]
+
+
+def _collected(facts: Facts) -> tuple[datetime, LogCite] | None:
+    """When a note that lies beside the logs says that they were collected, and it; None where
+    notes differ, or Kubernetes told of the run's pods."""
+    said = [m for m in facts.matches if m.signature.id == COLLECTED]
+    if any(m.signature.origin == EVENTS_OF for m in facts.matches):
+        return None
+    stepped = {track.source for track in facts.tracks}
+    most = NOTE_LINES + 1
+    notes = [m for m in said if m.cite.source not in stepped
+             and len(facts.lines(m.cite.source, 1, most, 200)) < most]  # fmt: skip
+    moments = {at for m in notes if (at := _moment(m.groups.get("moment", ""))) is not None}
+    return (moments.pop(), notes[0].cite) if len(moments) == 1 else None
+
+
+def _moment(told: str) -> datetime | None:
+    """As it is written, or in UTC: as near to the last step as a note must lie no other zone
+    would lay it."""
+    try:
+        at = datetime.fromisoformat(told.replace("Z", "+00:00"))
+    except ValueError:
+        return None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _read_on(facts: Facts, signal: str, end: float, length_s: int) -> bool:

@@ -25,7 +25,8 @@ TRIGGERS = (
     r"Complete\.\s*$",
 )
 _STEP = Late(
-    rf"Steps ?: ?([0-9]{{1,12}}), Gen Loss Total ?: ?{NUMBER}, Mel-Spec\. Error ?: ?({NUMBER})"
+    rf"Steps ?: ?([0-9]{{1,12}}), Gen Loss Total ?: ?{NUMBER}"
+    rf", (?P<error>Mel(?:-Spec\.)? Error) ?: ?({NUMBER})"
     rf"(?:, s/b ?: ?({NUMBER}))?(?:,? lr ?: ?({NUMBER}))?"
 )
 _FILE = Late(r"\b(Saving checkpoint to|Loading) '?\S{1,400}?/g_([0-9]{8})'?\s*$")
@@ -44,9 +45,9 @@ class Reader:
         text = text[:1000]
         if found := _STEP.search(text):
             return (
-                Progress("train", int(found[1]), loss=number(found[2]),
-                         loss_name="Mel-Spec. Error", step_s=number(found[3]),
-                         lr=number(found[4])),
+                Progress("train", int(found[1]), loss=number(found[3]),
+                         loss_name=found["error"], step_s=number(found[4]),
+                         lr=number(found[5])),
             )  # fmt: skip
         if found := _FILE.search(text):
             self._under_way = _KINDS[found[1]], int(found[2])

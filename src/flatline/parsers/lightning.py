@@ -95,6 +95,10 @@ _NEMO = re.compile(r"Training epoch ([0-9]{1,9}), iteration ([0-9]{1,12})/([0-9]
 
 LEAST_ELAPSED_S = 10
 """Elapsed time is drawn in whole seconds: over so many it is right to a tenth."""
+DRAWN_ANEW = 0.5
+"""A bar that has run for less than this part of what it said before was begun anew.  One that says
+somewhat less at a later step reckons its time from its rate, or was put together of others': it is
+no clock, and what the step itself says counts."""
 _LONGEST = 4_096
 """Characters of a line that are read; terminals are narrower."""
 
@@ -143,6 +147,7 @@ class Reader:
         self._clock: tuple[int, int, float] | None = None
         self._last: tuple[int, int, float] | None = None
         self._last_s: float | None = None
+        self._clock_runs = True
 
     def feed(self, text: str) -> Iterable[Progress]:
         """A bar drawn again with nothing new says nothing."""
@@ -168,8 +173,10 @@ class Reader:
         except ValueError:
             rate = 0.0
         step_s = None if rate <= 0 else rate if found[6] == "s/it" else 1 / rate
-        timed = _number(_TIMED.search(found[7] or "")) if found[6] is None else None
-        step_s = timed or self._since(int(found[1]), int(found[2]), found[4]) or step_s
+        since_s = self._since(int(found[1]), int(found[2]), found[4])
+        own = found[6] is None or not self._clock_runs
+        timed = _number(_TIMED.search(found[7] or "")) if own else None
+        step_s = timed or since_s or step_s
         total = int(found[3]) if found[3] and found[3] != "?" else None
         times = step_s, shown_s(found[4])
         return self._drawn(int(found[1]), int(found[2]), total, None, times, found[7] or "")
@@ -184,7 +191,12 @@ class Reader:
         before, last = self._clock, self._last
         self._last = here
         if before is None or last is None or before[0] != epoch or n <= last[1]:
-            self._clock = here
+            self._clock, self._clock_runs = here, True
+            return None
+        if seconds < last[2]:
+            self._clock, self._last_s = here, None
+            self._clock_runs = seconds < DRAWN_ANEW * last[2]
+        if not self._clock_runs:
             return None
         if seconds - last[2] >= LEAST_ELAPSED_S:  # alone: a save before it is not the next one's
             self._clock = here

@@ -178,6 +178,8 @@ def _job(row: Row, now: datetime | None, source: str) -> Job:
     waits = where.startswith("(")
     began = now - timedelta(seconds=ran) if now is not None and ran else None
     nodes = () if waits else hosts(where)
+    if row["NODES"] not in ("", str(len(nodes))):
+        nodes = ()  # a list that squeue cut off at its column's width
     limit = next((row[k] for k in ("TIME_LIMI", "TIME_LIMIT", "TIMELIMIT") if row[k]), "")
     return Job(
         id=row["JOBID"],

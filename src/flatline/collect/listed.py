@@ -1,0 +1,56 @@
+"""
+Jobs that a list shows as running, where no record of the run's own was kept.
+
+`squeue` and `kubectl get pods` print what there was when they were asked: of a user, of a
+namespace, of a whole cluster.  One of the jobs whose pods are listed is taken for the run's where
+its logs are named after it.  A list of squeue's that shows one job alone counts where no log is
+named after another: it was asked for that one; for lists of several see `runs.choose`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+
+from flatline.collect.files import Found
+from flatline.collect.merging import Records_
+from flatline.collect.pod_job import job_of, stem
+from flatline.facts import EVENTS, LOG
+from flatline.model import Job, Pod
+
+_OF_SLURM = re.compile(r"(?i)(?:^|[._-])(?:slurm|job|jobid)[._-]?(\d{4,12})(?![0-9A-Za-z])")
+_ENDING = re.compile(r"(?:\.(?:log|out|err|txt|stdout|stderr|\d{1,4}))+$", re.IGNORECASE)
+
+
+def with_listed(records: Records_, found: Sequence[Found], asked: str | None) -> Records_:
+    """The records, with the one job that a list of pods shows to be the run's where nothing else
+    is known of any, and without one of `squeue`'s alone after which no log is named where some are
+    after others; `asked` is the job that the caller names."""
+    logs = [file for file in found if file.kind in (LOG, EVENTS)]
+    if records.jobs:
+        return replace(records, jobs=()) if _of_others(records.jobs, logs, asked) else records
+    jobs = {job.id: job for job in _of_pods(records.pods)}
+    chosen = jobs.get(asked) if asked else _shown(jobs.values(), logs)
+    return records if chosen is None else replace(records, jobs=(chosen,))
+
+
+def _of_others(jobs: Sequence[Job], logs: Sequence[Found], asked: str | None) -> bool:
+    ids = {job.id for job in jobs}
+    numbers = {found[1] for file in logs for found in _OF_SLURM.finditer(file.source)}
+    alone = asked is None and len(ids) == 1 and all(job.listed for job in jobs)
+    waits = all(job.disposition == "pending" for job in jobs)
+    return alone and numbers.isdisjoint(ids) and (bool(numbers) or waits)
+
+
+def _of_pods(pods: Sequence[Pod]) -> list[Job]:
+    """One each for the names of pods: a list of a namespace holds several."""
+    names = dict.fromkeys(pod.job or stem(pod.name) for pod in pods)
+    jobs = (job_of([pod for pod in pods if (pod.job or stem(pod.name)) == name]) for name in names)
+    return [job for job in jobs if job is not None and job.disposition == "running"]
+
+
+def _shown(jobs: Iterable[Job], logs: Sequence[Found]) -> Job | None:
+    bare = [_ENDING.sub("", file.source.rpartition("/")[2]) for file in logs]
+    pods = [job for job in jobs if any(job.id in (name, stem(name)) for name in bare)]
+    return pods[0] if len(pods) == 1 else None
