@@ -78,3 +78,37 @@ def test_near_misses(tmp_path: Path, now: str, saves: int | None) -> None:
 
     assert verdict.code != "E2"
     assert verdict.run.attempts[-1].disposition == "unknown"
+
+
+AGES = """\
+LAST SEEN   TYPE     REASON                OBJECT       MESSAGE
+{evicted:<12}Normal   TaintManagerEviction  pod/lm2-0    Marking for deletion Pod a/lm2-0
+{started:<12}Normal   Started               pod/{pod:<8} Started container main
+"""
+RUNS = """\
+NAME    READY   STATUS    RESTARTS   AGE   NODE
+lm2-0   1/1     Running   0          22m   n1
+"""
+
+
+@pytest.mark.parametrize(
+    ("evicted", "started", "pod", "code"),
+    [("29m", "22m", "lm2-0", "E2"), ("5m30s", "22m", "lm2-0", "F1"), ("29m", "22m", "lm2-7", "F1"),
+     ("2h", "119m", "lm2-0", "F1")],
+    ids=["started since", "started before", "another pod", "as long ago"],
+)  # fmt: skip
+def test_what_was_before_the_pod_was_started_again(
+    tmp_path: Path, evicted: str, started: str, pod: str, code: str
+) -> None:
+    """Ages bear no date; they tell which of two was first by more than they are rounded."""
+    row = "2026-04-10 {:02d}:{:02d}:{:02d},100:INFO:loop: step={} loss={:.4f} step_s=1.88\n"
+    rows = [row.format(6, n // 60, n % 60, 10 * n, 3 + 7 * 0.99**n) for n in range(1, 340)]
+    again = [text.replace(" 06:", " 07:") for text in rows[:60]]
+    saved = "2026-04-10 06:05:00,200:INFO:ckpt: async save -> /ck/lm2/step_0003000 (dcp)\n"
+    none = "2026-04-10 06:56:07,934:ckpt: no checkpoint under /ck, training from scratch\n"
+    (tmp_path / "attempt-1.log").write_text("".join(rows[:310]) + saved + "".join(rows[310:]))
+    (tmp_path / "attempt-2.log").write_text(none + "".join(again))
+    (tmp_path / "events.txt").write_text(AGES.format(evicted=evicted, started=started, pod=pod))
+    (tmp_path / "pods.txt").write_text(RUNS)
+
+    assert diagnose(collect(Request((str(tmp_path),)))).code == code

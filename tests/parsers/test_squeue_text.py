@@ -69,6 +69,7 @@ def test_what_date_printed_above(date: str) -> None:
         ("JOBID STATE\n7 RUNNING\n", True),
         (SHORT.partition("\n")[2], True),
         ("90417 gpu lm mira R 01:28:15 8 ga[01-08]\n", True),
+        (SHORT + "[rank0] step 1/90 loss 2.3\n", False),
         ("# Wed Apr  8 23:17:58 UTC 2026\n9 gpu lm mira R 01:28:15 1 ga1\n", True),
         ("9 gpu lm mira RUNNING 01:28:15 1-00:00:00 1 ga1 gres/gpu:l40s:1(IDX:1)\n", True),
         ("90417 gpu lm mira R 01:28:15 8 ga[01-08]\nstep 3 loss 0.5\n", False),

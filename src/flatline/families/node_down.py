@@ -30,6 +30,7 @@ from datetime import UTC, datetime, timedelta
 from math import isfinite
 
 from flatline.facts import Facts
+from flatline.judging.before_a_start import before_a_start
 from flatline.judging.claims import claim, distinct, name_places
 from flatline.judging.crashes import of_family
 from flatline.judging.leads import lead_of
@@ -132,6 +133,8 @@ def _earlier_try(facts: Facts, lines: Sequence[Match]) -> int | None:
     begun = bool(dated) and len(tries) == 1 and all(
         match.cite.at is not None and match.cite.at.timestamp() < min(dated) for match in lines
     )  # fmt: skip
+    if not begun and lines and all(before_a_start(facts, match) for match in lines):
+        return max(0, facts.last.n - 1)
     return min(*tries, facts.last.n - 1) if begun and facts.last.n > 0 else None
 
 

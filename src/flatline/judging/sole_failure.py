@@ -14,7 +14,7 @@ from flatline.facts import Facts
 from flatline.judging.classing import communicates
 from flatline.judging.wrappers import is_interrupt, is_wrapper
 from flatline.model import Crash, Place
-from flatline.parsers.exits_torchelastic import AGENT
+from flatline.rank_hosts import TORCHRUN
 
 UNCAUGHT = 1
 """The status with which Python ends on an exception that nothing caught."""
@@ -29,12 +29,14 @@ def of_the_sole_failure(facts: Facts, crash: Crash, place: Place) -> Place:
     raised = {one.head for one in facts.crashes if one.attempt == crash.attempt
               and not (is_wrapper(one) or communicates(one))}  # fmt: skip
     ended = [e for e in facts.exits if e.attempt == crash.attempt]
-    told = {e.place for e in ended if e.reporter == AGENT and e.place.rank is not None}
-    alone = len(told) == 1 and all(e.exit_code == UNCAUGHT for e in ended if e.reporter == AGENT)
+    told = {e.place for e in ended if e.reporter == TORCHRUN and e.place.rank is not None}
+    alone = len(told) == 1 and all(
+        e.exit_code == UNCAUGHT for e in ended if e.reporter == TORCHRUN
+    )
     if raised != {crash.head} or is_interrupt(crash) or not alone:
         return place
     lines = [e.cite.line for e in ended
-             if e.reporter == AGENT and e.cite.source == crash.cite.source]  # fmt: skip
+             if e.reporter == TORCHRUN and e.cite.source == crash.cite.source]  # fmt: skip
     first = min(lines, default=0)
     between = facts.lines(crash.cite.source, crash.end_line, max(0, first - crash.end_line))
     if first > crash.end_line + MOST_LINES or not any(CLOSING in text for text in between):

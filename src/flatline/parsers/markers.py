@@ -43,6 +43,7 @@ TRIGGERS = (
     r"(?i:checkpoint[-_ ][^\n]{0,60} [GMT]i?B in [0-9])",
     r"[Ss]aved [^\n]{0,120}(step|iter|epoch)[-_=]?[0-9]+[^\n]{0,20}\.(pt|pth|ckpt)",
     r"[Ss]aved [^\n]{0,120}(last|latest)\.(pt|pth|ckpt)",
+    r"(?i:(ckpt|checkpoint): (async )?sav(e|ing) (->|to) )",
     r"(?i:no [a-z ]{0,24}checkpoints? )",
     r"(?i:no (earlier|previous|prior|existing|saved) (weights|state|snapshots?) )",
     r"(?i:(training|starting|start) [^\n]{0,30}from scratch)",
@@ -123,6 +124,7 @@ _SAVED = re.compile(
     r"|^(?!.*\b(?:load|read|restor|fetch|cop[iy]|mov)).*?"
     r"\bsaved (?:(?:to|as|in) )?['\"]?(?:[\w.~-]*/\S{0,200})?\b(?:last|latest)\.(?:pt|pth|ckpt)\b"
     r"|\bcheckpoint\b[^\n]{0,80}?\bsaved\b|\b(?:ckpt|checkpoint): (?:saved|wrote) "
+    r"|\b(?:ckpt|checkpoint): (?:async )?sav(?:e|ing) (?:->|to) \S{1,200}(?:step|iter)[-_=]?[0-9]"
     r"|\bcheckpoint save\b[^\n]{0,120}?\b(?:took|save duration ?:) [0-9]"
     r"|\bcheckpoint save for step [0-9][^\n]{0,400}? finalized successfully"
     r"|^(?!.*\b(?:load|read|restor|fetch|(?:up|down)load|cop[iy]|mov))"

@@ -21,7 +21,7 @@ from datetime import datetime, timedelta
 
 from flatline.errors import FormatError
 from flatline.model import Job, RecordCite, Records, Scalar
-from flatline.parsers._rows import Row, decoded, mentions, shown, top
+from flatline.parsers._rows import Row, decoded, mentions, shown
 from flatline.parsers._rows import resolved as found_at
 from flatline.parsers._slurm import (
     BASES,
@@ -59,18 +59,30 @@ _DEFAULTS = (
 _WHERE = re.compile(
     r"(?:\(.{1,200}\)|[A-Za-z][\w.,-]{0,60}(?:[\[\w,.\]-]{0,400}))(?: \S{1,80}){0,3}"
 )
+_ROW = re.compile(rb"(?m)^ {0,20}\d{1,12}(?:_\S{1,40})? +\S{1,40} +\S")
 _PROMPT = re.compile(r"[^|]{0,120}[$#>%] ?(?:squeue|date)(?: [-\w,=.:%\"' ]{0,160})?")
 """The command itself, as a terminal shows it."""
 
 
 def recognise(name: str, head: bytes) -> bool:
-    """Whether the first line, or the one after a date, is a header of squeue's."""
-    if not mentions(head, "JOBID"):
-        return _headless(head)
-    lines = top(head, _PROMPT)
-    if lines and _DATE.fullmatch(lines[0].strip()):
-        lines.pop(0)
-    return bool(lines) and _columns(lines[0]) is not None
+    """Whether it begins with a header of squeue's, or a row of its default columns, and holds
+    nothing but rows: a job may print the table before all else."""
+    named = mentions(head, "JOBID")
+    if not named and not re.search(
+        rb"(?m)^ {0,20}\d{1,12}(?:_\S{1,40})? +\S{1,40} +\S", head[:2_048]
+    ):
+        return False
+    whole = head[: head.rfind(b"\n") + 1] or head
+    try:
+        lines = list(shown(decoded(whole), _PROMPT))
+    except FormatError:
+        return False
+    lines = [line for line in lines if not _DATE.fullmatch(" ".join(line.split()))]
+    columns = _columns(lines[0]) if lines else None
+    rows = lines if columns is None else lines[1:]
+    if columns is not None:
+        return all(_cut(line.split(), columns) or _columns(line) for line in rows)
+    return bool(rows) and all(map(_row_of_default, rows))
 
 
 def parse(data: bytes, source: str) -> Records:
@@ -89,14 +101,6 @@ def parse(data: bytes, source: str) -> Records:
 def resolve(data: bytes, pointer: str) -> Scalar:
     """The value at `row 2, ST`; rows count from 1, headers and dates left out."""
     return found_at(data, pointer, lambda them: (row for row, _ in _lines(them) if row))
-
-
-def _headless(head: bytes) -> bool:
-    """Whether all its first lines are rows of the default columns."""
-    if not re.search(rb"(?m)^ {0,20}\d{1,12}(?:_\S{1,40})? +\S{1,40} +\S", head[:2_048]):
-        return False
-    lines = [line for line in top(head, _PROMPT) if not _DATE.fullmatch(line.strip())]
-    return bool(lines) and all(_row_of_default(line) for line in lines)
 
 
 def _row_of_default(line: str) -> Sequence[str] | None:
