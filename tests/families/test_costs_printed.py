@@ -189,3 +189,37 @@ def test_one_save_that_stood_still_is_no_habit(tmp_path: Path) -> None:
     (tmp_path / "sacct.txt").write_text(RECORD.format(end="09:05:30", took="01:05:30"))
 
     assert read(tmp_path, lines).code != "D2"
+
+
+def lerobot(each_s: float, data_s: float, interval_s: int, *, saves: bool = True) -> list[str]:
+    """A hundred steps a line, behind each of them a checkpoint."""
+    lines = []
+    for n in range(1, 60):
+        at = interval_s * n
+        clock = f"INFO 2026-03-04 {8 + at // 3600:02d}:{at // 60 % 60:02d}:{at % 60:02d}"
+        lines.append(
+            f"{clock} ot_train.py:352 step:{100 * n} smpl:{3 * n}K ep:7 epch:0.10"
+            f" loss:{0.4 * 0.99**n:.3f} grdn:2.195 lr:1.0e-05 updt_s:{each_s:.3f}"
+            f" data_s:{data_s:.3f}"
+        )
+        if saves:
+            lines.append(f"{clock} ot_train.py:378 Checkpoint policy after step {100 * n}")
+    return lines
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (lerobot(0.51, 0.007, 78), True),
+        (lerobot(0.51, 0.007, 54), False),
+        (lerobot(0.51, 0.2, 110), False),
+        (lerobot(0.51, 0.007, 78, saves=False), False),
+    ],
+    ids=["saves take a third", "saves take little", "it waits for data as well", "no saves"],
+)
+def test_a_save_behind_every_line(tmp_path: Path, lines: list[str], found: bool) -> None:
+    """No line is without one: what a step takes by its own word is what is left to compare."""
+    told = read(tmp_path, lines)
+
+    assert (told.fault_class == "checkpoint-storm") is found
+    assert not found or told.confidence < 0.8

@@ -194,7 +194,8 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
     whole = len(ended) >= SAVES
     told = ended if whole else facts.tagged("save-begun")
     marks = [m.cite for m in told][:_SHOWN]
-    share, alone = storm.lost_s / storm.wall_s, nothing_else(facts)
+    share, alone = storm.lost_s / storm.wall_s, nothing_else(facts) and not storm.printed
+    usual = "and by their own word" if storm.printed else "the others"
     return Finding(
         code=CODE,
         summary=f"Saving checkpoints took {share:.0%} of the run's time",
@@ -202,7 +203,7 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
         attribution="job",
         shows=(
             claim(f"{storm.events} checkpoints were saved; steps beside a save took"
-                  f" {storm.costly_s:.3g} s each, the others {storm.usual_s:.3g} s",
+                  f" {storm.costly_s:.3g} s each, {usual} {storm.usual_s:.3g} s",
                   *marks, *points),
         ),
         implies=(

@@ -66,6 +66,9 @@ class Cost:
     attempt: int
     facts: Facts
     track: Track
+    printed: bool = False
+    """Whether the usual interval is what the steps print that they take, for no line is without
+    the event."""
 
     def cite(self, index: int) -> LogCite:
         return self.facts.point(self.track, index).cite
@@ -94,9 +97,11 @@ def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost 
             costly.append((took, steps, b))
         else:
             plain.append(took / steps)
-    if len(plain) < PLAIN or len(costly) < least:
+    printed = _printed_s(track, [b for *_, b in costly]) if not plain else None
+    if len(costly) < least or (len(plain) < PLAIN and printed is None):
         return None
-    each, wall = median(plain), when[known[-1]] - when[known[0]]
+    each = printed or median(plain)
+    wall = when[known[-1]] - when[known[0]]
     lost = sum(max(0.0, took - steps * each) for took, steps, _ in costly)
     if wall <= 0 or lost < share * wall:
         return None
@@ -104,7 +109,18 @@ def cost(facts: Facts, marked: Sequence[int], least: int, share: float) -> Cost 
     at = known.index(typical[2])
     shown = (known[0], known[at - 1], typical[2], known[-1])
     per_step = typical[0] / typical[1]
-    return Cost(lost, wall, each, per_step, len(marked), shown, facts.last.n, facts, track)
+    return Cost(lost, wall, each, per_step, len(marked), shown, facts.last.n, facts, track,
+                printed is not None)  # fmt: skip
+
+
+def _printed_s(track: Track, points: Sequence[int]) -> float | None:
+    """What a step takes by its own word, where it tells apart what it waited for data and hardly
+    waited: else what is not told may be a loader's."""
+    told = [i for i in points if isfinite(track.step_s[i]) and isfinite(track.data_s[i])]
+    if len(told) < max(PLAIN, STATED_HELD * len(points)):
+        return None
+    each, waited = (median(column[i] for i in told) for column in (track.step_s, track.data_s))
+    return each if 0 <= waited <= TAKEN * each else None
 
 
 def _evaluated(facts: Facts, source: str) -> list[int]:
