@@ -34,7 +34,8 @@ GROUPS = {
     "size_total", "size_free", "peer", "exception", "step", "errno", "timeout_ms", "xid",
     "sxid", "pid", "path", "module", "key", "seq", "last_enqueued", "last_completed", "op",
     "job", "node", "pod", "at", "comm_rank", "comm_size", "nvml", "bus",
-    "what", "has_rank", "has_ranks", "on_host", "ranks_by_host", "launched",
+    "what", "has_rank", "has_ranks", "on_host", "on_gpu",
+    "ranks_by_host", "launched",
     "uuid", "world_size", "seconds", "transport", "score", "size", "before", "after", "hosts",
 }  # fmt: skip
 TAGS = {
@@ -53,7 +54,8 @@ TAGS = {
     "step-aborted", "watchdog-abort", "ignored-exception", "recompile", "compile-limit",
     "size-change",
     "save-begun", "names-no-call", "evaluation", "process-gone", "storage-back", "local-disk",
-    "garbage-collected", "reduction-time", "profiled", "waited-for-data", "ddp-member",
+    "garbage-collected", "reduction-time", "step-parts",
+    "profiled", "waited-for-data", "ddp-member",
     "link-down", "link-up", "script-goes-on", "said-above", "raised-below", "no-rdma",
     "said-of-the-next",
     "foreign-connection",

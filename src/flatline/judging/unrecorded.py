@@ -23,9 +23,10 @@ from flatline.judging.pace import Pace
 from flatline.judging.timeline import instant, usual
 from flatline.model import Claim, LogCite
 
-STARTED, COLLECTED, EVENTS_OF = "kubernetes-started", "collected-at", "kubernetes"
+STARTED, COLLECTED, EVENTS_OF = "kubernetes-started", "notes-collected", "kubernetes"
 NOTE_LINES = 12
 """A note is no longer; a program may say of data that it was collected."""
+_MOMENT = re.compile(r"20\d\d-\d\d-\d\d[T ]\d\d:\d\d:\d\d(?:\.\d{1,6})?(?:Z|[+-]\d\d:?\d\d)?")
 NOTED_EARLY_S = 60.0
 """What is collected first may be the note."""
 MOST_ROWS = 2_000
@@ -107,18 +108,19 @@ def _collected(facts: Facts) -> tuple[datetime, LogCite] | None:
     most = NOTE_LINES + 1
     notes = [m for m in said if m.cite.source not in stepped
              and len(facts.lines(m.cite.source, 1, most, 200)) < most]  # fmt: skip
-    moments = {at for m in notes if (at := _moment(m.groups.get("moment", ""))) is not None}
+    moments = {at for m in notes if (at := _moment(m.cite.text)) is not None}
     return (moments.pop(), notes[0].cite) if len(moments) == 1 else None
 
 
-def _moment(told: str) -> datetime | None:
+def _moment(text: str) -> datetime | None:
     """As it is written, or in UTC: as near to the last step as a note must lie no other zone
     would lay it."""
+    told = _MOMENT.search(text)
     try:
-        at = datetime.fromisoformat(told.replace("Z", "+00:00"))
+        at = datetime.fromisoformat(told[0]) if told else None
     except ValueError:
         return None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
+    return at if at is None or at.tzinfo else at.replace(tzinfo=UTC)
 
 
 def _read_on(facts: Facts, signal: str, end: float, length_s: int) -> bool:
