@@ -40,6 +40,8 @@ GROUPS = {
 }  # fmt: skip
 TAGS = {
     "only-hint",
+    "ray-given-up-at",
+    "told-late",
     "ray-mistaken",
     "timeout", "lost-peer", "mismatch", "rendezvous", "heartbeat", "oom-kill", "gpu-oom",
     "gpu-handle", "gpu-alloc-refused",

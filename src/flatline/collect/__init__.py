@@ -151,10 +151,8 @@ def read(
     ids = {job.id for job in records.jobs}
     named = sealed_name or meant(targets, found, ids, job_id)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
-    if job_id is not None and not rows:
-        gaps.append(Gap(SCHEDULER, f"no record of job {job_id} was found"))
-    elif ids and not rows:
-        gaps.append(Gap(SCHEDULER, f"{len(ids)} jobs are listed, and nothing says which this is"))
+    if (job_id is not None or ids) and not rows:
+        gaps.append(_without_record(job_id, len(ids)))
     gaps += shared(records.jobs, rows)
     unsure: list[Found] = []
     if job_id is not None or (rows and len(ids) > 1):
@@ -191,6 +189,12 @@ def read(
     dumps = _dumps(found, gaps)
     gaps[:] = _folded(list(dict.fromkeys(masked(gap) for gap in gaps)))
     return Reading(request, found, fetched, records, rows, logs, dumps, numbers, gaps, str(zone))
+
+
+def _without_record(asked: str | None, listed: int) -> Gap:
+    if asked is not None:
+        return Gap(SCHEDULER, f"no record of job {asked} was found")
+    return Gap(SCHEDULER, f"{listed} jobs are listed, and nothing says which this is")
 
 
 def _numbers(
