@@ -143,3 +143,24 @@ def test_what_a_script_said_before_an_earlier_try(tmp_path: Path) -> None:
     says = "continue from step-000000150.ckpt\n"
     text = f"{says}{steps(151, 320)}{PREEMPTED}{NONE_YET}{steps(1, 120)}"
     assert judged(tmp_path, text).code == "F2"
+
+
+SAVING = "Saving checkpoint for step 180...\n"
+
+
+@pytest.mark.parametrize(
+    ("name", "first", "code"),
+    [("w-0.previous.log", 1, "E2"), ("w-0.previous.log", 181, None), ("w-1.log", 1, None)],
+    ids=["begun anew", "gone on", "of another pod"],
+)
+def test_the_log_of_the_container_before(
+    tmp_path: Path, name: str, first: int, code: str | None
+) -> None:
+    """`kubectl logs --previous` is of the try before, where neither log has a date."""
+    (tmp_path / name).write_text(steps(1, 180) + SAVING + steps(181, 199))
+    (tmp_path / "w-0.log").write_text(steps(first, first + 60))
+
+    told = diagnose(collect(Request((str(tmp_path),))))
+
+    assert (told.code if told.code == "E2" else None) == code
+    assert len(told.run.attempts) == (2 if "previous" in name else 1)

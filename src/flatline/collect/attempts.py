@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from flatline.collect.events import LogEvents
 from flatline.collect.unnamed import telling
 from flatline.facts import Marker
+from flatline.logs.places import PREVIOUS
 from flatline.model import Crash, Gap, Job, Match, ProcessExit
 from flatline.tracks import GOES_ON_AFTER, Track
 
@@ -89,7 +90,7 @@ def _by_time(logs: Sequence[tuple[Any, Any, LogEvents]]) -> dict[str, int]:
             spans.append((min(times), max(times), events.source))
     if not spans:
         told = [events for _, _, events in logs]
-        return _by_number(told) or _by_job(told)
+        return _by_container(told) or _by_number(told) or _by_job(told)
     fold: dict[str, int] = {}
     tries: list[tuple[float, float]] = []
     for start, stop, source in sorted(spans):
@@ -99,6 +100,16 @@ def _by_time(logs: Sequence[tuple[Any, Any, LogEvents]]) -> dict[str, int]:
         fold[source] = len(tries) - 1
     # A file without progress or dates goes with the last try: it says how that ended.
     return {e.source: fold.get(e.source, _try_of_its_dates(e, tries)) for _, _, e in logs}
+
+
+def _by_container(told: Sequence[LogEvents]) -> dict[str, int]:
+    """Logs of the containers before (`kubectl logs --previous`) are of one try, all else of the
+    next, where the log of the same name but for that word lies beside one."""
+    sources = {events.source for events in told}
+    before = {source for source in sources if PREVIOUS.search(source)}
+    if sources.isdisjoint(PREVIOUS.sub("", source) for source in before):
+        return {}
+    return {source: int(source not in before) for source in sources}
 
 
 def _try_of_its_dates(events: LogEvents, tries: Sequence[tuple[float, float]]) -> int:

@@ -29,7 +29,7 @@ import re
 from dataclasses import replace
 from math import isfinite
 
-from flatline.facts import Facts, Marker, Point
+from flatline.facts import LOG, Facts, Marker, Point
 from flatline.judging.begun_alike import Begun, begun_alike, left_unfinished
 from flatline.judging.claims import claim
 from flatline.judging.far_before import far_before, far_before_it
@@ -44,6 +44,7 @@ from flatline.judging.fresh_start import (
     left_by_parent,
     looked_beside,
     said_to_go_on,
+    saved_steps,
     went_on,
     with_step,
 )
@@ -54,6 +55,7 @@ from flatline.judging.shown_before import Shown, shown_before
 from flatline.judging.tracked_before import UNSAVED, tracked_before
 from flatline.judging.uncounted import uncounted
 from flatline.judging.wrappers import is_interrupt
+from flatline.logs.places import PREVIOUS
 from flatline.model import Action, Cite, Cleared, Finding, Judgement
 
 CODE = "E2"
@@ -205,7 +207,7 @@ def _stopped_by_hand(facts: Facts, asked: list[Cite], fresh: list[Marker]) -> bo
     more: neither did this one look for a checkpoint nor did a scheduler begin it again."""
     if any(m.progress.step is None for m in fresh) or (facts.job and facts.job.restarts):
         return False
-    saved = {m.cite for m in facts.markers_of("checkpoint_saved")}
+    saved = {m.cite for m in saved_steps(facts)}
     before = [crash for crash in facts.crashes if crash.attempt == facts.last.n - 1]
     return saved.issuperset(asked) and any(is_interrupt(crash) for crash in before)
 
@@ -300,9 +302,12 @@ def _from_the_start(facts: Facts, first: Point, left: frozenset[int]) -> bool:
 
 
 def _saved(facts: Facts, left: frozenset[int]) -> list[Marker]:
-    """The checkpoints that these tries say they saved, with the steps they are of."""
-    saved = (m for m in facts.markers_of("checkpoint_saved") if m.attempt in left)
-    return [with_step(facts, m) for m in saved]
+    """The checkpoints that these tries say they saved, with the steps they are of; of a container
+    that was begun again those as well that they began to save before they went on."""
+    begun = any(PREVIOUS.search(read.source) for read in facts.log_files(LOG))
+    saved = saved_steps(facts) if begun else [
+        with_step(facts, m) for m in facts.markers_of("checkpoint_saved")]  # fmt: skip
+    return [m for m in saved if m.attempt in left]
 
 
 def _counts_anew(facts: Facts, first: Point, left: frozenset[int]) -> bool:
@@ -450,7 +455,7 @@ def _told(found: Finding, first: Point, told: Told) -> Finding:
 def _restarted(facts: Facts, first: Point, asked: list[Cite], fresh: list[Marker]) -> Finding:
     cites = [m.cite for m in fresh[:2]] or [first.cite]
     numbered = first.step is not None or not isfinite(first.track.epoch[first.index])
-    saved: set[Cite] = {m.cite for m in facts.markers_of("checkpoint_saved")}
+    saved: set[Cite] = {m.cite for m in saved_steps(facts)}
     where = f"step {first.step}" if numbered else f"epoch {first.track.epoch[first.index]:g}"
     return Finding(
         code=CODE,

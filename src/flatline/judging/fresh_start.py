@@ -51,7 +51,9 @@ FILE = re.compile(r"(?<![\w.])/[\w./-]{1,400}")
 _LOADS_FROM = re.compile(
     r"(?i)\b(?:checkpoints?|ckpts?|state)\b[^\n]{0,40}\b(?:load|restor|resum)\w{0,4}\b[^\n]{0,24}\bfrom\b"
 )
-AT_STEP = re.compile(r"(?i)(?:step|iter(?:ation)?)[ _=:-]{0,2}0{0,11}([1-9][0-9]{0,11})(?![\w.])")
+AT_STEP = re.compile(
+    r"(?i)(?:step|iter(?:ation)?)[ _=:-]{0,2}0{0,11}([1-9][0-9]{0,11})(?!\w|\.\w)"
+)
 """What a line on a save that begins says of which it is."""
 _AT_EPOCHS = re.compile(r"(?i)\bsaving checkpoint at ([1-9]\d{0,6}) epochs?\b")
 """The same of OpenMMLab's, which counts those that were made."""

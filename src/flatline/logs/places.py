@@ -17,6 +17,8 @@ class NamePlace:
     attempt: int | None = None
 
 
+PREVIOUS = re.compile(r"(?i)[._-]prev(?:ious)?(?=\.[a-z]{2,6}$|$)")
+"""Of a log of the container before the one that runs."""
 _ELASTIC = re.compile(r"(?:^|/)attempt_(\d{1,4})/(\d{1,6})/(?:stdout|stderr|error)\b[^/]*$")
 _RANK = re.compile(
     r"(?:^|(?P<before>[A-Za-z]*)[._-])(?:(?P<local>local)[_-]?)?rank[_-]?(?P<number>\d{1,6})"
