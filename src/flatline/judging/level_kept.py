@@ -54,6 +54,9 @@ _NAMED = re.compile(
     r"(?i)\b([\w/@.-]{0,60}(?:loss|kl|norm|grad|clip|ratio)[\w/@.-]{0,30})['\"]?\s{0,3}[:=]\s{0,3}"
     r"['\"]?([-+]?\d{1,12}(?:\.\d{1,24})?(?:e[-+]?\d{1,3})?)"
 )
+_LOST = re.compile(
+    r"(?i)(?:loss|kl|norm|grad)[\w/@.-]{0,30}['\"]?\s{0,3}[:=]\s{0,3}['\"]?(?:nan|inf)\b"
+)
 LEARNT = 0.55
 """Of pairs in the right order: by chance half of them are."""
 EXPLODED = 30.0
@@ -266,7 +269,9 @@ def _rises(facts: Facts, track: Track, points: Sequence[int]) -> bool:
 
 
 def _exploded(begun: Sequence[str], ended: Sequence[str]) -> bool:
-    """Whether any of the numbers that are kept small grew beyond all bounds."""
+    """Whether any of the numbers that are kept small grew beyond all bounds, or is none."""
+    if any(map(_LOST.search, ended)):
+        return True
     sizes: list[dict[str, float]] = [{}, {}]
     for of, texts in zip(sizes, (begun, ended), strict=True):
         for name, value in (pair for text in texts for pair in _NAMED.findall(text)):
