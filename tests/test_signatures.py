@@ -34,7 +34,7 @@ GROUPS = {
     "size_total", "size_free", "peer", "exception", "step", "errno", "timeout_ms", "xid",
     "sxid", "pid", "path", "module", "key", "seq", "last_enqueued", "last_completed", "op",
     "job", "node", "pod", "at", "comm_rank", "comm_size", "nvml", "bus",
-    "what", "has_rank", "has_ranks", "on_host", "on_gpu",
+    "what", "has_rank", "has_ranks", "on_host",
     "ranks_by_host", "launched",
     "uuid", "world_size", "seconds", "transport", "score", "size", "before", "after", "hosts",
 }  # fmt: skip

@@ -19,8 +19,7 @@ RANKS, RANK, MAPPING, AGENT, BLOCKS = (
     f"placement-{what}" for what in ("ranks", "rank", "deepspeed", "agent", "blocks")
 )
 LABEL = "placement-rank-label"
-DEVICE = "placement-rank-device"
-ONE_EACH = (RANK, f"{RANK}-set", LABEL, DEVICE, "placement-process")
+ONE_EACH = (RANK, f"{RANK}-set", LABEL, "placement-process")
 MOST = 1000
 """Ranks whose lines are enough, however many there are: of one log so many of a kind are kept."""
 _WORD = re.compile(r"[A-Za-z0-9][\w.-]*[A-Za-z0-9]|[A-Za-z0-9]")
@@ -169,22 +168,9 @@ def _host_beside(match: Match, known: Mapping[str, str]) -> str | None:
         return None
     if match.signature.id == LABEL:  # any word may stand there
         return known.get(host.partition(".")[0].lower())
-    if not known and match.signature.id == DEVICE:  # what has devices is a host
-        return host
     if not known:  # without a record the line itself must say that it is a host's name
         return host if _SAYS_HOST.search(between) and re.search(r"\d", host) else None
     return known.get(host.partition(".")[0].lower()) or _host_in(match.cite.text, known)
-
-
-def card_of(matches: Iterable[Match], rank: int, host: str) -> str | None:
-    """The device that a list of ranks gives one on its host, where no two there have the same."""
-    told = {int(m.groups["has_rank"]): (m.groups["on_host"], m.groups["on_gpu"])
-            for m in matches if m.signature.id == DEVICE}  # fmt: skip
-    mine = told.get(rank)
-    if mine is None or mine[0].partition(".")[0].lower() != host.partition(".")[0].lower():
-        return None
-    beside = [gpu for on, gpu in told.values() if on == mine[0]]
-    return mine[1] if len(beside) == len({*beside}) > 1 else None
 
 
 def _in_order(told: Iterable[Match], hosts: Sequence[str], world: int | None) -> Iterator[Place]:

@@ -128,12 +128,18 @@ FAULT = (
     "[rank5]: RuntimeError: CUDA error: unspecified launch failure\n"
 )
 
+TORN = (
+    'Traceback (most recent call last):\n  File "fit.py", line 3, in <module>\n'
+    "    batch = q.get()\nEOFError\n"
+)
+
 
 @pytest.mark.parametrize(
     ("ended", "requeued"),
     [(FAULT + REQUEUED, False), (REQUEUED + FAULT, True), (REQUEUED, True),
+     (TORN + REQUEUED, True),
      (FAULT + ENDS.format("JOB 71", "PREEMPTION"), True)],
-    ids=["failed", "failed as it was ended", "taken back", "preempted"],
+    ids=["failed", "failed as it was ended", "taken back", "a queue that ended", "preempted"],
 )  # fmt: skip
 def test_a_try_that_had_failed_before_it_was_put_back(
     tmp_path: Path, ended: str, requeued: bool

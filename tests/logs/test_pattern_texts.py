@@ -24,7 +24,6 @@ LET_THROUGH = {
     r"(?i:\b(?:running|starting|": "what stands behind two bytes of `val` is spelled out",
     r"(?:\bgc: |": "its two bytes, in capitals, are a word of its own",
     r"[0-9]+/[0-9]+ +[0-9.]+G   +": "G and three blanks are its text",
-    r"\b[Rr]ank[ =:]{0,2}(?P<has_rank>": "an arrow or a colon, a name and a card stand behind it",
 }
 """By their beginnings: measured, and found to cost nothing."""
 

@@ -118,6 +118,21 @@ def test_whose_row_it_is(tmp_path: Path, log: str, listed: str, job: str | None)
     assert job is not None or any("nothing says which" in gap.reason for gap in facts.gaps)
 
 
+@pytest.mark.parametrize(
+    ("elapsed", "state"), [("1:09:57", "running"), ("0:19:30", "running"), ("0:05:00", "unknown")]
+)
+def test_a_list_that_is_older_than_the_end_of_the_log(
+    tmp_path: Path, elapsed: str, state: str
+) -> None:
+    """The log goes on for twenty minutes: what ran after five may have died since."""
+    (tmp_path / "slurm-90417.out").write_text(STEPS)
+    (tmp_path / "queue.txt").write_text(SHORT.replace("1-02:03:04", elapsed))
+    facts = collect(Request((str(tmp_path),)))
+
+    assert facts.disposition == state
+    assert (diagnose(facts).code == "G1") is (state == "running")
+
+
 SACCT = (
     "JobID|JobName|State|ExitCode|Start|End|NodeList\n"
     "90417|lm_70b|{}|0:0|2026-04-14T06:10:42|{}|gpu[03-04]\n"

@@ -26,7 +26,7 @@ from flatline.collect.foreign import of_other_jobs
 from flatline.collect.held import seen_alive
 from flatline.collect.histories import last_of_each, not_beside_a_log
 from flatline.collect.line_reader import LineReader
-from flatline.collect.listed import with_listed
+from flatline.collect.listed import as_of_its_list, with_listed
 from flatline.collect.live import resolve
 from flatline.collect.masking import masked
 from flatline.collect.merging import Records_, merge
@@ -151,14 +151,14 @@ def read(
     ids = {job.id for job in records.jobs}
     named = sealed_name or meant(targets, found, ids, job_id)
     rows = tuple(masked(job) for job in choose(records.jobs, job_id, named))
-    if (job_id is not None or ids) and not rows:
-        gaps.append(_without_record(job_id, len(ids)))
+    gaps += () if rows else _without_record(job_id, len(ids))
     gaps += shared(records.jobs, rows)
     unsure: list[Found] = []
     if job_id is not None or (rows and len(ids) > 1):
         found = of_job(found, rows, job_id or "", ids, unsure, gaps)
     logs = _logs([*found, *unsure], rows, gaps, on_progress, zone)
     found, logs = in_its_time(found, unsure, logs, rows, gaps)
+    rows = as_of_its_list(rows, logs)
     given_to = assigned(m for *_, events in logs for m in events.matches)
     records = replace(records, addresses={**given_to, **records.addresses})
     records = seen_alive(records, rows, logs, None if request.end else request.prometheus)
@@ -191,10 +191,11 @@ def read(
     return Reading(request, found, fetched, records, rows, logs, dumps, numbers, gaps, str(zone))
 
 
-def _without_record(asked: str | None, listed: int) -> Gap:
+def _without_record(asked: str | None, listed: int) -> list[Gap]:
     if asked is not None:
-        return Gap(SCHEDULER, f"no record of job {asked} was found")
-    return Gap(SCHEDULER, f"{listed} jobs are listed, and nothing says which this is")
+        return [Gap(SCHEDULER, f"no record of job {asked} was found")]
+    text = f"{listed} jobs are listed, and nothing says which this is"
+    return [Gap(SCHEDULER, text)] if listed else []
 
 
 def _numbers(

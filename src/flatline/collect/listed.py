@@ -12,10 +12,13 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 from flatline.collect.files import Found
 from flatline.collect.merging import Records_
+from flatline.collect.of_job import SLACK
 from flatline.collect.pod_job import job_of, stem
+from flatline.collect.zone import Logs, when
 from flatline.facts import EVENTS, LOG
 from flatline.model import Job, Pod
 
@@ -33,6 +36,19 @@ def with_listed(records: Records_, found: Sequence[Found], asked: str | None) ->
     jobs = {job.id: job for job in _of_pods(records.pods)}
     chosen = jobs.get(asked) if asked else _shown(jobs.values(), logs)
     return records if chosen is None else replace(records, jobs=(chosen,))
+
+
+def as_of_its_list(rows: Sequence[Job], logs: Logs) -> tuple[Job, ...]:
+    """The rows, without a list's word on the state of a job whose log goes on well behind the
+    moment at which that was printed: so long after the job began, which its log's first line did
+    not precede.  What became of it since is not told."""
+    job = rows[-1] if rows else None
+    first, last = when((), logs)
+    if job is None or not job.listed or job.listed_after_s is None or not (first and last):
+        return tuple(rows)
+    if last - first <= timedelta(seconds=job.listed_after_s) + SLACK:
+        return tuple(rows)
+    return (*rows[:-1], replace(job, disposition="unknown"))
 
 
 def _of_others(jobs: Sequence[Job], logs: Sequence[Found], asked: str | None) -> bool:

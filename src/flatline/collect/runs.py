@@ -40,10 +40,11 @@ def choose(jobs: Sequence[Job], wanted: str | None, named: str | None) -> tuple[
     Raises `ManyJobs` where the records hold several and neither --job nor the target's own
     name says which.  What `squeue` lists besides may be anybody's: it is left out then.
     """
+    known = {job.id for job in jobs if not job.listed}
     if wanted is None and named not in {job.id for job in jobs}:
-        known = {job.id for job in jobs if not job.listed}
-        alone = known or len({job.id for job in jobs}) == 1
-        jobs = [job for job in jobs if job.id in known or not known] if alone else []
+        if not known and len({job.id for job in jobs}) > 1:
+            return ()
+        jobs = [job for job in jobs if job.id in known or not known]
     ids = list(dict.fromkeys(job.id for job in jobs))
     if wanted is not None:
         return tuple(job for job in jobs if job.id == wanted)

@@ -42,7 +42,8 @@ EXPLAINS = {
 
 
 FAILED = 0.6
-"""A weaker sign of a failure may be of the tear-down."""
+"""A weaker sign of a failure may be of the tear-down, as an exception that no signature knows: a
+queue that ends raises as well."""
 UNHEARD = 0.79
 WHENCE = "Whether the rerun went on from the last checkpoint: no step of it was read."
 
@@ -106,7 +107,7 @@ def _failed_first(facts: Facts, lines: list[Match]) -> Failure | None:
         (
             f
             for f in failures(facts)
-            if f.fatal and f.strength >= FAILED
+            if f.fatal and f.signature is not None and f.strength >= FAILED
             and f.cite.line < below.get((f.cite.source, f.attempt), 0)
         ),
         None,

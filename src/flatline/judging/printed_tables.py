@@ -18,8 +18,8 @@ from flatline.facts import Facts
 from flatline.judging.claims import claim
 from flatline.judging.named_logs import known_hosts
 from flatline.judging.printed_waits import HALF, LEAST_PART, MOST_SHARE, OFTEN, Waits, by_clock
+from flatline.judging.rank_lists import listed_place
 from flatline.model import LogCite, Place
-from flatline.printed_ranks import card_of
 
 TOLD, ROWS = "per-rank-times", "per-rank-rows"
 MOST_TABLES, MOST_RANKS, ROWS_READ, ABOVE = 48, 16_384, 64, 1
@@ -345,6 +345,4 @@ def _placed(facts: Facts, source: str, rank: int) -> Place:
             known = hosts.get(host.partition(".")[0])
             if known is not None and place.host in (None, known):
                 return Place(host=known, gpu=gpu or None, rank=rank)
-    if place.host is not None:
-        return replace(place, gpu=card_of(facts.matches, rank, place.host) or place.gpu)
-    return place
+    return listed_place(facts, place)

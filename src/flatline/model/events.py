@@ -217,6 +217,8 @@ class Job:
     scheduler: Literal["slurm", "kubernetes", "pbs"] = "slurm"
     listed: bool = False
     """It is of a list of whatever waits or runs (`squeue`), not of a record of this job."""
+    listed_after_s: float | None = None
+    """How long it had run when the list was printed."""
 
     @property
     def ran_to_its_limit(self) -> bool:

@@ -68,16 +68,14 @@ def recognise(name: str, head: bytes) -> bool:
     """Whether it begins with a header of squeue's, or a row of its default columns, and holds
     nothing but rows: a job may print the table before all else."""
     named = mentions(head, "JOBID")
-    if not named and not re.search(
-        rb"(?m)^ {0,20}\d{1,12}(?:_\S{1,40})? +\S{1,40} +\S", head[:2_048]
-    ):
+    if not named and _ROW.search(head[:2_048]) is None:
         return False
     whole = head[: head.rfind(b"\n") + 1] or head
     try:
         lines = list(shown(decoded(whole), _PROMPT))
     except FormatError:
         return False
-    lines = [line for line in lines if not _DATE.fullmatch(" ".join(line.split()))]
+    lines = [line for line in lines if not _is_date(line)]
     columns = _columns(lines[0]) if lines else None
     rows = lines if columns is None else lines[1:]
     if columns is not None:
@@ -125,7 +123,7 @@ def _lines(data: bytes) -> Iterator[tuple[Row | None, datetime | None]]:
     columns: Sequence[str] | None = None
     number = fitting = 0
     for line in shown(decoded(data), _PROMPT):
-        if _DATE.fullmatch(line.strip()):
+        if _is_date(line):
             yield None, _date(line)
         elif (found := _columns(line)) is not None:
             columns = found
@@ -200,7 +198,12 @@ def _job(row: Row, now: datetime | None, source: str) -> Job:
         user=given(row["USER"]),
         partition=given(row["PARTITION"]),
         listed=True,
+        listed_after_s=ran,
     )  # fmt: skip
+
+
+def _is_date(line: str) -> bool:
+    return _DATE.fullmatch(" ".join(line.split())) is not None
 
 
 def _date(line: str) -> datetime | None:
