@@ -79,6 +79,7 @@ REDUCING = 0.5
 UNCOSTED = 0.79
 """Where nothing shows that the GPUs wait for what goes over the plain network."""
 BESIDE = "Whether all of that time went into saving: no line says when a save ended."
+EACH = "Whether all of that time went into saving: a save follows each of its lines."
 MORE = "What else was done in that time: the log tells of more beside its saves."
 PLAINLY, FED_LATE = 0.65, 0.2
 """What a network that much is sent over is worth where its rate is not known, and of a step what
@@ -194,7 +195,8 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
     whole = len(ended) >= SAVES
     told = ended if whole else facts.tagged("save-begun")
     marks = [m.cite for m in told][:_SHOWN]
-    share, alone = storm.lost_s / storm.wall_s, nothing_else(facts) and not storm.printed
+    share, other = storm.lost_s / storm.wall_s, not nothing_else(facts)
+    alone = not (other or storm.printed)
     usual = "and by their own word" if storm.printed else "the others"
     return Finding(
         code=CODE,
@@ -208,7 +210,8 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
         ),
         implies=(
             claim(f"Of {storm.wall_s:.0f} s from its first step to its last {storm.lost_s:.0f} s"
-                  " went into saving.", *points),
+                  + (" are in none of its steps." if storm.printed else " went into saving."),
+                  *points),
         ),
         strength=0.6 if share < STORM else 0.85 if whole and alone else 0.7,
         most=1.0 if alone else UNCOSTED,
@@ -219,7 +222,8 @@ def _saving(facts: Facts, storm: Cost) -> Finding:
         attempt=facts.last.n,
         ended_run=False,
         cannot_decide=("Whether the storage is slow or the checkpoints are large.",
-                       *(() if whole else (BESIDE,)), *(() if alone else (MORE,))),
+                       *(() if whole else (BESIDE,)), *((MORE,) if other else ()),
+                       *((EACH,) if storm.printed else ())),
         actions=(
             Action("fix", "Save less often, or asynchronously: once in the time that may be"
                    " lost, not once a few steps."),
