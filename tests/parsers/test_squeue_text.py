@@ -118,6 +118,13 @@ def test_whose_row_it_is(tmp_path: Path, log: str, listed: str, job: str | None)
     assert job is not None or any("nothing says which" in gap.reason for gap in facts.gaps)
 
 
+KERNEL = "".join(
+    f"[Tue Apr {n:2d} 06:00:00 2026] nvidia-modeset: probe of a device ended well\n"
+    for n in (7, 7, 8, 14)
+)
+"""Of a week, as a host's log is."""
+
+
 @pytest.mark.parametrize(
     ("elapsed", "state"), [("1:09:57", "running"), ("0:19:30", "running"), ("0:05:00", "unknown")]
 )
@@ -127,6 +134,7 @@ def test_a_list_that_is_older_than_the_end_of_the_log(
     """The log goes on for twenty minutes: what ran after five may have died since."""
     (tmp_path / "slurm-90417.out").write_text(STEPS)
     (tmp_path / "queue.txt").write_text(SHORT.replace("1-02:03:04", elapsed))
+    (tmp_path / "dmesg-gpu03.txt").write_text(KERNEL)
     facts = collect(Request((str(tmp_path),)))
 
     assert facts.disposition == state

@@ -43,7 +43,7 @@ def as_of_its_list(rows: Sequence[Job], logs: Logs) -> tuple[Job, ...]:
     moment at which that was printed: so long after the job began, which its log's first line did
     not precede.  What became of it since is not told."""
     job = rows[-1] if rows else None
-    first, last = when((), logs)
+    first, last = when((), [log for log in logs if log[0].kind == LOG])  # a kernel's holds weeks
     if job is None or not job.listed or job.listed_after_s is None or not (first and last):
         return tuple(rows)
     if last - first <= timedelta(seconds=job.listed_after_s) + SLACK:
