@@ -141,6 +141,22 @@ def test_a_list_that_is_older_than_the_end_of_the_log(
     assert (diagnose(facts).code == "G1") is (state == "running")
 
 
+@pytest.mark.parametrize(("elapsed", "own"), [("0:21:40", True), ("3:00:00", False)])
+def test_a_log_of_no_name_that_is_as_long_as_the_job_ran(
+    tmp_path: Path, elapsed: str, own: bool
+) -> None:
+    """A longer job's may be anybody's: of it only the file that is named after it is read."""
+    (tmp_path / "exp").mkdir()
+    (tmp_path / "exp" / "train.log").write_text(STEPS)
+    (tmp_path / "slurm-90417.err").write_text("FutureWarning: a way of old\n")
+    (tmp_path / "queue.txt").write_text(SHORT.replace("1-02:03:04", elapsed))
+    facts = collect(Request((str(tmp_path),)))
+
+    assert bool(facts.tracks) is own
+    assert (diagnose(facts).code == "G1") is own
+    assert any("left out" in gap.reason for gap in facts.gaps) is not own
+
+
 SACCT = (
     "JobID|JobName|State|ExitCode|Start|End|NodeList\n"
     "90417|lm_70b|{}|0:0|2026-04-14T06:10:42|{}|gpu[03-04]\n"

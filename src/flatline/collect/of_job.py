@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence, Set
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TypeVar
 
@@ -24,6 +24,9 @@ MOST_LOGS, HEAD_BYTES = 64, 16_384
 LEAST_DIGITS = 4
 SLACK = timedelta(minutes=2)
 """By which clocks of hosts and of the controller differ."""
+LISTED_LATE = 0.05
+"""Of its time, by which a job's log is shorter or longer than the list says that it had run: a
+program prints its first line some minutes in."""
 ZONE_STEP, ZONES = timedelta(minutes=15), 56
 """Zones differ by quarters of an hour, from UTC by fourteen hours at most."""
 _STATED = re.compile(
@@ -192,10 +195,12 @@ def _was_over(events: LogEvents, rows: Sequence[Job]) -> bool:
 def _in_its_time(events: LogEvents, rows: Sequence[Job], *, stepless: bool) -> bool:
     """Whether a log that has steps, or tells of the job or of a node of it, has dates, and all of
     them lie within the job's time by its record: a log of no name is the job's then."""
-    began = min((row.started_at for row in rows if row.started_at), default=None)
-    ended = rows[-1].ended_at if rows else None
     first, last = events.first_seen, events.last_seen
-    if began is None or first is None or last is None:
+    if not rows or first is None or last is None:
+        return False
+    began = _began(rows, first, last)
+    ended = rows[-1].ended_at
+    if began is None:
         return False
     job = rows[-1]
     if ended is None and job.disposition != "running":
@@ -205,6 +210,17 @@ def _in_its_time(events: LogEvents, rows: Sequence[Job], *, stepless: bool) -> b
     if not ((events.tracks and stepless) or named):
         return False
     return began - SLACK <= first and (ended is None or last <= ended + SLACK)
+
+
+def _began(rows: Sequence[Job], first: datetime, last: datetime) -> datetime | None:
+    """When a job began: by its record, or where a list alone tells how long it had run, with the
+    first line of a log that is about as long, of a run that ends where that list was made."""
+    told = min((row.started_at for row in rows if row.started_at), default=None)
+    ran = rows[-1].listed_after_s
+    if told is not None or not rows[-1].listed or ran is None:
+        return told
+    short = ran - (last - first).total_seconds()
+    return first if abs(short) <= max(SLACK.total_seconds(), ran * LISTED_LATE) else None
 
 
 def _without(pattern: str, source: str) -> list[str]:
