@@ -54,6 +54,15 @@ def test_a_step_in_its_time(tmp_path: Path) -> None:
     assert [place.host for place in verdict.cleared] == [HOSTS[0]]
 
 
+def test_an_address_that_a_file_of_hosts_names(tmp_path: Path) -> None:
+    (tmp_path / "hosts.txt").write_text(f"{HOSTS[0]} gn07\n{HOSTS[1]} gn08\n")
+
+    verdict = judged(tmp_path)
+
+    assert [place.host for place in verdict.cleared] == ["gn07"]
+    assert "gn07" in verdict.headline
+
+
 @pytest.mark.parametrize(
     ("late_s", "host", "left"),
     [(18.0, HOSTS[0], LEFT), (0.0, HOSTS[1], LEFT), (0.0, HOSTS[0], "")],

@@ -239,7 +239,8 @@ def _of_a_container(facts: Facts, probed: Unprobed) -> Finding:
 
 def _of_a_node(facts: Facts, node: Mistaken) -> Finding:
     """A node of Ray's that was given up while its raylet was at work."""
-    where, left = name_places(node.places) or "a node", node.left
+    places, left = distinct(map(facts.on_host, node.places)), node.left
+    where = name_places(places) or "a node"
     who = "its raylet was" if node.host is None else "its workers were"
     said = "The raylet found its node given up and left" if node.host is None else (
         f"Ray marked {where} dead for heartbeats that were missed")  # fmt: skip
@@ -254,7 +255,7 @@ def _of_a_node(facts: Facts, node: Mistaken) -> Finding:
             node.wrote,
         ),
         implies=(claim("The node is up: its heartbeats were late or lost.", left.cite),),
-        cleared=node.places,
+        cleared=places,
         scope="none",
         onset=left.cite.at,
         onset_step=facts.last_step,
