@@ -40,6 +40,7 @@ def walked(*targets: Path) -> tuple[dict[str, str], list[Gap]]:
         ("out", STEPS, LOG),
         ("out.json", STEPS, LOG),
         ("anything", DMESG, KERNEL),
+        ("anything", "[Tue Mar  3  1:07:12 2026] mlx5_core 0000:3b:00.0: Link down\n", KERNEL),
         pytest.param("anything", GOES_ON, KERNEL, id="goes-on-indented"),
         pytest.param(
             "anything",

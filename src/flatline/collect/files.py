@@ -103,7 +103,7 @@ _KERNEL = re.compile(
     re.MULTILINE,
 )
 _KERNEL_TIMED = re.compile(
-    rb"^(?:kern *:\w+ *: )?(?:\[(?:\w{3} \w{3} +\d+ [\d:]{8} \d{4}|\w{3} +\d+ \d\d:[\d:]{2,5}"
+    rb"^(?:kern *:\w+ *: )?(?:\[(?:\w{3} \w{3} +\d+ [ \d][\d:]{7} \d{4}|\w{3} +\d+ \d\d:[\d:]{2,5}"
     rb"| *\+\d+\.\d{6})\]"
     rb"|\d{4}-\d\d-\d\dT[\d:]{8},\d{6}[+-]\d\d:?\d\d) (?!\[\w+\d?\]:? )",
     re.MULTILINE,
