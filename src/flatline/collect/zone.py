@@ -411,12 +411,11 @@ def _worked(
 
 
 def in_zone(value: T, zone: tzinfo) -> T:
-    """The same with every time, which was read as UTC's, as that zone's."""
-    if zone is UTC:
-        return value
+    """The same with every time, which was read as UTC's, as that zone's; one that stated its own
+    as it is."""
     moved: object = value
     if isinstance(value, datetime):
-        moved = value.replace(tzinfo=zone).astimezone(UTC)
+        moved = (value.replace(tzinfo=zone) if value.tzinfo is UTC else value).astimezone(UTC)
     elif isinstance(value, tuple):
         moved = tuple(in_zone(item, zone) for item in value)
     elif is_dataclass(value) and not isinstance(value, type):

@@ -104,7 +104,8 @@ def reader_of(form: LineFormat) -> LineReader:
 
 
 class RecordFormat(Protocol):
-    """One may have `IN_LINES` set: its lines are searched as a log's are as well."""
+    """One may have `IN_LINES` set: its lines are searched as a log's are as well.  One with
+    `SEVERAL` set holds what others read, and is asked before them."""
 
     FORMAT: str
 
@@ -132,7 +133,8 @@ def line_formats() -> tuple[LineFormat, ...]:
 
 @cache
 def record_formats() -> tuple[RecordFormat, ...]:
-    return tuple(cast(RecordFormat, m) for m in _modules() if hasattr(m, "recognise"))
+    found = [cast(RecordFormat, m) for m in _modules() if hasattr(m, "recognise")]
+    return tuple(sorted(found, key=lambda one: not getattr(one, "SEVERAL", False)))
 
 
 def record_format_of(name: str, data: bytes) -> RecordFormat | None:
