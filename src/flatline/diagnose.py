@@ -18,21 +18,11 @@ from flatline.coverage import missing, stores_of
 from flatline.facts import Facts
 from flatline.families import Family, all_families
 from flatline.impact import impact
-from flatline.judging.belonging import (
-    belonging,
-    of_a_servers_hours,
-    of_its_nodes,
-    of_its_pods,
-    of_its_time,
-    on_shared_nodes,
-    told_of,
-)
+from flatline.judging.belonging import told_of
 from flatline.judging.both_ends import as_it_was_ended
-from flatline.judging.bygone import long_before
 from flatline.judging.comparison import beside_baseline, slower_unexplained, unexplained
-from flatline.judging.gone_beside import beside_a_failed_card, beside_the_gone
+from flatline.judging.doubts import doubted
 from flatline.judging.order import later
-from flatline.judging.said_done import once_sent
 from flatline.judging.unanswered import fell, lastly, why_open
 from flatline.model import (
     Cleared,
@@ -121,7 +111,7 @@ def _judged(
     made: list[Judged] = []
     findings = [finding for _, finding in found]
     numbered = [
-        (f"f{n}", family, told_of(facts, _doubted(facts, finding), findings))
+        (f"f{n}", family, told_of(facts, doubted(facts, finding), findings))
         for n, (family, finding) in enumerate(found, 1)
     ]
     for own, family, finding in numbered:
@@ -137,17 +127,6 @@ def _judged(
     made = _broken_circles(made)
     rivals = sum(1 for j in made if j.role == "cause" and j.finding.ended_run)
     return [replace(j, confidence=_confidence(facts, j, rivals)) for j in made]
-
-
-DOUBTS = (belonging, of_its_pods, of_its_nodes, of_its_time, on_shared_nodes, long_before,
-          of_a_servers_hours, beside_the_gone, beside_a_failed_card, once_sent)  # fmt: skip
-
-
-def _doubted(facts: Facts, finding: Finding) -> Finding:
-    """The finding, less sure where what it rests on may be another run's, or of another time."""
-    for doubt in DOUBTS:
-        finding = doubt(facts, finding)
-    return finding
 
 
 def _broken_circles(made: list[Judged]) -> list[Judged]:

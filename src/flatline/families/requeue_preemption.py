@@ -44,9 +44,7 @@ EXPLAINS = {
 FAILED = 0.6
 """A weaker sign of a failure may be of the tear-down, as an exception that no signature knows: a
 queue that ends raises as well."""
-UNHEARD = 0.79
-WHENCE = "Whether the rerun went on from the last checkpoint: no step of it was read."
-
+FOUND_NONE = 0.79
 ANEW = "Whether a checkpoint was there: the rerun says that it found none, and began anew."
 
 
@@ -78,7 +76,7 @@ def judge(facts: Facts) -> Judgement:
         fault_class=word,
         attribution="scheduler",
         strength=0.9,
-        most=UNHEARD if rerun and (doubts or not facts.has_progress) else 1.0,
+        most=FOUND_NONE if rerun and doubts else 1.0,
         severity="fatal" if ended else "warning",
         shows=(claim(f"The scheduler {word} the run", *cites),),
         implies=(claim("The tear-down of that try was the scheduler's doing, not a crash.",
@@ -90,7 +88,7 @@ def judge(facts: Facts) -> Judgement:
         ended_run=ended,
         cannot_decide=(
             "Why it was taken back: the controller's log would tell.",
-            *((WHENCE,) if rerun and not facts.has_progress else doubts if rerun else ()),
+            *(doubts if rerun else ()),
         ),
         actions=(Action("watch", "See whether the rerun went on from the last checkpoint."),),
         resubmit=resubmit,

@@ -1,0 +1,43 @@
+"""What became of a run that was taken back or lost its node, and was begun again."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from flatline.facts import Facts
+from flatline.model import Finding
+
+UNSURE = 0.79
+UNHEARD = "Whether the rerun went on from the last checkpoint: no step of it was read."
+ANEW = (
+    "Whether the rerun should have gone on from a checkpoint: it begins at its first steps, and no"
+    " step of the try before was read."
+)
+
+
+def of_a_rerun(facts: Facts, finding: Finding) -> Finding:
+    """A node that was lost, or the scheduler, is not surely the whole answer where the rerun is
+    not shown to go on: it may have begun anew."""
+    gone = facts.disposition in ("preempted", "requeued", "pending", "node_fail")
+    if finding.code not in ("F1", "F2") or finding.ended_run or gone:
+        return finding
+    track = facts.main_track(facts.last.n)
+    if track is None:
+        question = UNHEARD
+    elif _from_the_start(facts):
+        question = ANEW
+    else:
+        return finding
+    strength, most = min(finding.strength, UNSURE), min(finding.most, UNSURE)
+    left = (*finding.cannot_decide, question)
+    return replace(finding, strength=strength, most=most, cannot_decide=left)
+
+
+def _from_the_start(facts: Facts) -> bool:
+    """Whether its first step is no further than its second lies from that, and nothing is known
+    of how far an earlier try had come."""
+    if any(a.last_step is not None for a in facts.attempts[:-1]) or facts.markers_of("resume"):
+        return False
+    track = facts.main_track(facts.last.n)
+    steps = sorted({track.steps[i] for i in track.of_attempt(facts.last.n)}) if track else []
+    return len(steps) > 1 and 0 <= steps[0] <= max(1, steps[1] - steps[0])
