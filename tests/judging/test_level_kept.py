@@ -84,6 +84,37 @@ def test_a_late_resume_that_keeps_its_level(
         assert "kept the level" in str(told.cannot_decide)
 
 
+def steps(level: float, beside: str) -> list[str]:
+    """The same of a loop that calls its loss a loss, with what it prints beside it."""
+    dice = random.Random(5)
+    return [
+        f"step={18_000 + 10 * n}/18600 loss={level + dice.uniform(-0.005, 0.005):.4f}{beside}"
+        f" gnorm={dice.uniform(0.3, 0.4):.3f}"
+        for n in range(1, 61)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("level", "beside", "code"),
+    [
+        (2.3026, " ppl=10.0", "G1"),
+        (2.3026, " tok/s/gpu=3911", "G1"),
+        (2.3026, " img/s=3911", None),
+        (2.3026, " acc=0.101", None),
+        (1.3863, " ppl=4.0", None),
+        (10.82, " ppl=50011", None),
+    ],
+    ids=["perplexity", "tokens a second", "images", "accuracy", "of four letters", "of all words"],
+)
+def test_a_level_that_ten_classes_alike_have_as_well(
+    tmp_path: Path, level: float, beside: str, code: str | None
+) -> None:
+    """A language model has more words than that, unless it is one of few letters."""
+    told = verdict(tmp_path, steps(level, beside))
+
+    assert (told.code == "G1") is (code == "G1")
+
+
 def rounded(lines: list[str], digits: int = 2) -> list[str]:
     """With losses of so many digits behind the point."""
     return [re.sub(r"(lm loss: )(\S+)", lambda m: f"{m[1]}{float(m[2]):.{digits}f}", line)

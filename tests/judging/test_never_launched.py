@@ -159,6 +159,7 @@ def test_the_first_of_several_is_no_place_apart(
     assert (verdict.code, [place.host for place in verdict.culprits]) == ("F4", named)
 
 
+@pytest.mark.parametrize("labelled", [False, True], ids=["bare", "labelled"])
 @pytest.mark.parametrize(
     ("code", "said", "lacks", "named"),
     [
@@ -171,9 +172,10 @@ def test_the_first_of_several_is_no_place_apart(
     ids=["of -1", "of 1", "others say so too", "it was killed", "no loop device"],
 )
 def test_a_mount_that_the_tasks_of_one_host_alone_miss(
-    tmp_path: Path, code: int, said: int, lacks: str, named: list[str]
+    tmp_path: Path, code: int, said: int, lacks: str, named: list[str], labelled: bool
 ) -> None:
-    """Apptainer's line names no host; srun ended the tasks of the others, which said nothing."""
+    """Apptainer's line names no host; srun ended the tasks of the others, which said nothing.
+    The labels that srun may put before them tell the tasks apart, and not what they say."""
     line = (
         f"FATAL:   container creation failed: mount hook function failure: mount {lacks}->{lacks}"
         f" error: while mounting {lacks}: mount source {lacks} doesn't exist\n"
@@ -182,7 +184,7 @@ def test_a_mount_that_the_tasks_of_one_host_alone_miss(
         " find loop device: could not attach image file: no loop devices available\n"
     )
     (tmp_path / "slurm-44.out").write_text(
-        line * said
+        "".join(f"{8 + n}: {line}" if labelled else line for n in range(said))
         + f"srun: error: n3: tasks 8-11: Exited with exit code {code}\n"
         + "srun: error: n1: tasks 0-3: Terminated\nsrun: error: n2: tasks 4-7: Terminated\n"
     )

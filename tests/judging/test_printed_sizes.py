@@ -28,6 +28,10 @@ from flatline.judging.printed_sizes import printed_balance, printed_sizes, sized
          "the tokens/sample", None),
         (lambda n, size: f"step={n} loss=1.93 max_token_len={size} tokens/s=130508",
          "the max token len", {512, 1024}),
+        (lambda n, size: f"iter {n} rollout {size // 512} loss 0.114 mem 38.2G 1.118 s/iter",
+         "the rollout", {1, 2}),
+        (lambda n, size: f"step {n} loss 0.2 autoregressive_steps={size // 512} 1.1 s/it",
+         "the autoregressive steps", {1, 2}),
         (lambda n, size: f" iteration {n}/ 400 | consumed samples: {512 * n} | consumed tokens:"
          f" {512 * (512 * min(n, 100) + 1024 * max(n - 100, 0))} | elapsed time per iteration"
          f" (ms): 900.0 | lm loss: 3.0 |", "the tokens of a sample", {512, 1024}),
@@ -45,6 +49,17 @@ def test_sizes_of_several_words(
     found = {said: set(read) for said, _, read in printed_sizes(facts, track)}
     assert name in found
     assert values is None or found[name] == values
+
+
+@pytest.mark.parametrize("said", ["rollout {}.5", "rollout {}s", "rollout: {} ms", "rollout {}%"])
+def test_what_a_rollout_took_is_no_size(tmp_path: Path, said: str) -> None:
+    rows = [f"step {n}/400 loss 2.1 {said.format(1 + n // 100)} 2.0 s/it" for n in range(1, 201)]
+    (tmp_path / "train.log").write_text("\n".join(rows) + "\n")
+    facts = collect(Request((str(tmp_path),)))
+    track = facts.main_track(0)
+
+    assert track is not None
+    assert printed_sizes(facts, track) == []
 
 
 def test_a_size_on_another_line_of_the_step(tmp_path: Path) -> None:

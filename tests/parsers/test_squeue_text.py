@@ -53,7 +53,15 @@ def test_the_long_form_is_dated() -> None:
 
 
 @pytest.mark.parametrize(
-    "date", ["# Tue Apr 14 07:20:40 UTC 2026", "Tue Apr 14 07:20:40 AM CEST 2026"]
+    "date",
+    [
+        "# Tue Apr 14 07:20:40 UTC 2026",
+        "Tue Apr 14 07:20:40 AM CEST 2026",
+        "# date -u: Tue Apr 14 07:20:40 UTC 2026",
+        "# 2026-04-14 07:20:40 UTC",
+        "2026-04-14T07:20:40+00:00",
+        "date: 2026-04-14 07:20:40",
+    ],
 )
 def test_what_date_printed_above(date: str) -> None:
     text = "\n".join((date, *SHORT.splitlines()[:2]))
@@ -73,6 +81,9 @@ def test_what_date_printed_above(date: str) -> None:
         ("# Wed Apr  8 23:17:58 UTC 2026\n9 gpu lm mira R 01:28:15 1 ga1\n", True),
         ("9 gpu lm mira RUNNING 01:28:15 1-00:00:00 1 ga1 gres/gpu:l40s:1(IDX:1)\n", True),
         ("90417 gpu lm mira R 01:28:15 8 ga[01-08]\nstep 3 loss 0.5\n", False),
+        ("# 2026-04-14 07:20:40 UTC\n90417 gpu lm R 01:28:15 8 ga[01-08]\n", True),
+        ("90417 gpu lm R 8 ga[01-08]\n", False),
+        ("2026-04-14 07:20:40 step 3 loss 0.5\n", False),
         ("12 train loss at R 01:28:15 8 x\n0.3 0.4\n", False),
         ("JobID|State\n7|RUNNING\n", False),
         ("step loss\n7 0.1\n", False),
@@ -81,6 +92,13 @@ def test_what_date_printed_above(date: str) -> None:
 )
 def test_which_files_are_such_tables(text: str, known: bool) -> None:
     assert (record_format_of("some.txt", text.encode()) is squeue_text) is known
+
+
+def test_a_row_that_names_the_job_or_the_user() -> None:
+    """Without a header nothing says which of the two the third word is."""
+    (job,) = squeue_text.parse(b"90417 gpu lm R 01:28:15 2 ga[01-02]\n", "q").jobs
+    assert (job.name, job.user, job.disposition) == (None, None, "running")
+    assert (job.nodes, job.listed_after_s) == (("ga01", "ga02"), 5295.0)
 
 
 def test_rows_that_fit_under_no_header() -> None:

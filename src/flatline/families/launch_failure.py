@@ -70,6 +70,8 @@ _ITS_OWN = re.compile(
     r"|\bkernel module\b|\bnvidia-container-cli\b|\bloop device\b|/dev/(?:loop|fuse|nvidia)"
 )
 """What a host has of its own: who asks for what nobody has is seldom alone in it."""
+_LABEL = re.compile(r"\s*\d{1,6}: ")
+"""Of a task, as `srun -l` puts it before each line: the same words of two tasks are the same."""
 BESIDE = 12
 """Lines beside the one that says that it failed."""
 _READ_LINES = 400
@@ -204,7 +206,8 @@ def _all_said_so(facts: Facts, found: Lead, tasks: int) -> bool:
     """Whether just so many tasks speak of what a host has of its own, of more that were started:
     where every host lacks it the others say so in the same second."""
     said = found.first.cite
-    alike = sum(text.strip() == said.text.strip() for text in _around(facts, found))
+    own, around = _LABEL.sub("", said.text).strip(), _around(facts, found)
+    alike = sum(_LABEL.sub("", text).strip() == own for text in around)
     started = {e.place.task for e in facts.exits if e.place.task is not None}
     return alike == tasks < len(started) and _ITS_OWN.search(said.text) is not None
 

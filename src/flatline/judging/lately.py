@@ -33,6 +33,10 @@ LOOKED_BACK, STAMP_CHARS = 2_000, 200
 BAR_CHARS = 400
 _BEGINS = re.compile(r"\| 0/\d{1,12} \[00:00[<?]")
 """A bar of tqdm as it is drawn first."""
+FIRST, COMPILED_S = 1, 160.0
+"""The step, counted from nought or one, which is compiled as it is made: a dated line within it
+places what follows too early by most of it.  So much of it, at most, that half as long again,
+which a pause may take, is what a job may take to load (`healthy`)."""
 LEAST = 3
 """Points: an interval is told from no fewer."""
 
@@ -76,7 +80,9 @@ def lately(facts: Facts) -> tuple[Pace, Cite | None] | None:
     )
     usual = median(list(took.values())[-RECENT:])
     at = anchor.at + timedelta(seconds=seconds)
-    return Pace(facts.point(track, span[-1]).cite, at, usual), anchor
+    under_way_s = track.step_s[since[0]] if since and track.steps[since[0]] <= FIRST else 0.0
+    longest_s = min(under_way_s, COMPILED_S) if isfinite(under_way_s) else None
+    return Pace(facts.point(track, span[-1]).cite, at, usual, longest_s), anchor
 
 
 def _bar_had_run(facts: Facts, track: Track, line: int, since: Sequence[int]) -> float:

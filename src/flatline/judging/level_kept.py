@@ -34,6 +34,13 @@ _STEPS_BAR = re.compile(
 )
 """examples/*/train_*.py of huggingface/diffusers and src/f5_tts/model/trainer.py of SWivid/F5-TTS:
 the postfix of their bars."""
+_OF_WORDS = re.compile(
+    r"(?i)(?<![a-z])(?:ppl|perplexity)(?![a-z])"
+    r"|(?<![a-z])tok(?:en)?s?[_ ]?(?:/|per)[_ ]?s(?:ec(?:ond)?)?(?![a-z])"
+)
+"""What a step of a language model prints, and none of a classifier."""
+LETTERS = 10
+"""A language of fewer letters (a genome's has four) prints the same, at chance as well."""
 LATE_POINTS = 12
 """Fewer losses tell no fall, but do tell a level that a run went on at.  A judgement."""
 MOST_ALIKE = 0.25
@@ -93,8 +100,10 @@ def kept_level(facts: Facts, seen: Curve | None) -> tuple[Point, Point] | None:
         return None
     losses = [track.loss[i] for i in span if track.has_loss[i]]
     norms = [track.grad_norm[i] for i in span if track.has_grad[i]]
-    of_words = any("lm" in t.loss_name.lower() for t in facts.tracks if t.source == track.source)
-    if _knows_nothing(facts, (seen.head, seen.tail), of_words) or _stands(losses):
+    named = any("lm" in t.loss_name.lower() for t in facts.tracks if t.source == track.source)
+    told = _OF_WORDS.search(seen.points[-1].cite.text) is not None
+    least = 1 if named else LETTERS if told else 0
+    if _knows_nothing(facts, (seen.head, seen.tail), least) or _stands(losses):
         return None
     if trend(losses) > RISE_Z:
         return None
@@ -152,13 +161,13 @@ def _of_a_denoiser(facts: Facts, point: Point) -> bool:
     return _STEPS_BAR.match(facts.text(point.cite.source, point.cite.line)) is not None
 
 
-def _knows_nothing(facts: Facts, ends: Sequence[float], of_words: bool) -> bool:
+def _knows_nothing(facts: Facts, ends: Sequence[float], of_words: int) -> bool:
     """Whether the level of both ends is that of a model without any training, or one that it was
     far below, as it is no more where that is measured; a language model has more words than
-    classes."""
+    so many classes, 0 where it is none."""
     level = min(ends)
     alike = [k for k in CHANCES if all(abs(end / log(k) - 1) < NEAR_CHANCE for end in ends)]
-    if level > VOCABULARY or (alike and not of_words):
+    if level > VOCABULARY or any(k < of_words or not of_words for k in alike):
         return True
     told = [(m.attempt, m.progress.loss) for m in facts.markers_of("eval")
             if m.progress.loss is not None and "loss" in m.progress.loss_name]  # fmt: skip

@@ -27,6 +27,9 @@ MORE, ALIKE, NO_LESS = 1.15, 1.06, 0.9
 of one model differ by some per cent at the same work."""
 ALWAYS = 0.9
 """Of the stretches it must stand above all others."""
+APART = 0.15
+"""Of the median card's power, by which the card of a rank that something else names must differ,
+to either side: a slow card waits less and works less a second."""
 AS_BUSY = 0.9
 """Of the time each card must have a kernel: one that has gaps has less to do."""
 HOTTER = 1.33
@@ -73,13 +76,34 @@ def drew_more(facts: Facts, run: Course) -> Drew | None:
     return _told(facts, run, found) if _like_the_others(facts, run, found) else None
 
 
-def _always(ranks: Fleet, found: Place) -> bool:
-    """Whether the card stands above all others in nearly every stretch that tells of all."""
+def drew_apart(facts: Facts, run: Course) -> Drew | None:
+    """The one card whose power is unlike that of all others, which are alike, from the first step
+    to the last.  By itself it tells nothing: it may have more to do, or less."""
+    every = fleet(facts, run, POWER) if facts.hosts and facts.measured(POWER) else None
+    ranks = None if every is None else every.alike()
+    if ranks is None or len(ranks.read.rows) < LEAST_GPUS:
+        return None
+    levels = _means(facts, run, POWER)
+    if levels.keys() != ranks.read.rows.keys():
+        return None
+    middle = median(levels.values())
+    found = max(levels, key=lambda place: (abs(levels[place] - middle), str(place)))
+    others = [level for place, level in levels.items() if place != found]
+    alike = middle / ALIKE <= min(others) and max(others) <= ALIKE * middle
+    sign = 1 if levels[found] > middle else -1
+    if not alike or abs(levels[found] - middle) < APART * middle:
+        return None
+    return _told(facts, run, found) if _always(ranks, found, sign) else None
+
+
+def _always(ranks: Fleet, found: Place, sign: int = 1) -> bool:
+    """Whether the card stands above all others in nearly every stretch that tells of all; below
+    them where the sign is negative."""
     import numpy as np  # where numbers were read alone
 
     told = ranks.values[:, np.isfinite(ranks.values).all(axis=0)]
     row = [*ranks.read.rows].index(found)
-    return bool(told.size) and float((told.argmax(axis=0) == row).mean()) >= ALWAYS
+    return bool(told.size) and float(((sign * told).argmax(axis=0) == row).mean()) >= ALWAYS
 
 
 def _like_the_others(facts: Facts, run: Course, found: Place) -> bool:

@@ -268,16 +268,9 @@ def _skipped(
     ends = [facts.point(other, after[0]), facts.point(other, after[-1])]
     before = [facts.point(track, i) for i in losses[-1:]]
     return Curve(
-        shape="non-finite",
-        track=track,
-        points=(*ends, *before),
-        onset=ends[0],
-        head=good[0] if good else None,
-        best=min(good, default=None),
-        tail=None,
-        count=len(after),
-        skipped=True,
-    )
+        "non-finite", track, (*ends, *before), ends[0], good[0] if good else None,
+        min(good, default=None), None, len(after), skipped=True,
+    )  # fmt: skip
 
 
 def _non_finite(facts: Facts, track: Track, losses: list[int], points: list[int]) -> Curve | None:
@@ -337,6 +330,9 @@ def _finite(facts: Facts, track: Track, losses: list[int]) -> Curve | None:
     numbers = [value for _, value in values]
     start, best, end = levels(numbers, max(HEAD, len(numbers) // WINDOWS))
     shape, onset = _shape(facts, track, losses, values)
+    held = [value for index, value in values if onset is not None and index < onset]
+    if shape == "stuck" and len(held) >= SHAPE_POINTS:  # a long level behind it lies evenest
+        best = levels(held, SHAPE_POINTS)[1]
     few = len(values) < FALLING_POINTS and track.steps[values[-1][0]] < FEW_STEPS
     if few and shape == "falling":
         shape = "unclear"

@@ -27,6 +27,8 @@ _SIZE = re.compile(
     r"(?:/(?:mean|avg))?|(?:context|ctx|window)(?:[_ -]?len(?:gth)?)?|crop|bucket"
     r"|(?:crop|patch|chunk|segment|clip|video|sample)[_ -]?(?:size|len(?:gth)?|tokens|atoms"
     r"|frames)"
+    r"|(?:num[_ ]|n[_ ])?(?:rollout|autoregressive|ar)[_ -]?(?:steps?|len(?:gth)?|horizon)"
+    r"|rollout(?=[\"']?\s{0,3}[=: ]\s{0,8}[1-9]\d{0,3}(?![\w.,/%]|,? ?m?s\b))"
     r"|residues|patches|horizon|unroll|tokens_per_(?!s\b|\w{0,8}sec)\w{1,12}"
     r"|tok(?:en)?s?/(?:sample|example|seq|doc|record|item)|token[_ ]len(?:gth)?"
     r"|(?:num[_ ]|n[_ ])?frames"
@@ -37,7 +39,8 @@ _SIZE = re.compile(
     r"([0-9](?:[0-9]|,(?=[0-9]{3})){0,11}(?:\.[0-9]{1,9})?)(?![\w.])",
     re.IGNORECASE,
 )
-"""Means of what was packed or padded are fractions; rows of JSON quote their names."""
+"""Means of what was packed or padded are fractions; rows of JSON quote their names.  A rollout by
+itself is the steps that a forecast feeds back; what it took, or its share, is none."""
 _CONSUMED = re.compile(
     r"consumed samples:\s+(\d{1,15})\b.{0,20}?\bconsumed tokens:\s+(\d{1,18})\b"
 )

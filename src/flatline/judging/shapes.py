@@ -47,6 +47,8 @@ KICK = 20.0
 DIED = 0.2
 """Of the gradients before it, all that come long after.  A judgement: a run that recovers has as
 large ones again."""
+FORGOTTEN_SHARE = 0.25
+"""Of the points before it, so many behind it that do not fall: a judgement."""
 TREND_POINTS = 60
 """Medians a long row is reduced to before its trend is tested."""
 TREND_Z = 1.645
@@ -145,7 +147,7 @@ def stuck_since(numbers: Sequence[float], start: Level, best: Level, end: Level)
     to less far above it, by a peak that no other data have."""
     lost = end.middle - best.middle
     if best.middle <= 0 or lost < STUCK_SHARE * (start.middle - best.middle):
-        return None
+        return relapsed_at(numbers, start)
     far = end.middle >= STUCK_RATIO * best.middle
     if not far and (end.low <= best.high or end.middle < HELD_RATIO * best.middle):
         return None
@@ -166,6 +168,29 @@ def stuck_since(numbers: Sequence[float], start: Level, best: Level, end: Level)
         ):
             return None
     return None if trend(settled) < -TREND_Z or min(settled) < limit else first
+
+
+def relapsed_at(numbers: Sequence[float], start: Level) -> int | None:
+    """Where a row that still fell rose to where it had begun, came down again to a level above the
+    one it left, and has stood there since for a good part of the time it had fallen.  A bad batch
+    is one point, other data have no such peak, and a run that recovers falls on."""
+    top = max(range(len(numbers)), key=numbers.__getitem__)
+    if start.middle <= 0 or top < 2 * SHAPE_POINTS:
+        return None
+    left = levels(numbers[:top], SHAPE_POINTS)[1]
+    first = next((n + 1 for n in range(top - 1, -1, -1) if numbers[n] <= left.high), 0)
+    before, since = numbers[:first], numbers[first:]
+    settled = since[len(since) // 2 :]
+    held = level(settled)
+    still_fell = first >= SHAPE_POINTS and trend(before[first // 2 :]) < -RISE_Z
+    if not still_fell or len(settled) < max(SHAPE_POINTS, FORGOTTEN_SHARE * first):
+        return None
+    forgot = sum(x >= start.middle for x in since[: len(since) // 2]) >= FALLING_POINTS
+    peak = numbers[top] >= STUCK_RATIO * held.high and top < first + len(since) // 2
+    above = min(since) > left.high and held.middle >= HELD_RATIO * left.middle
+    near = median(before[-HEAD:]) <= left.high
+    stands = trend(settled) >= -TREND_Z
+    return first if forgot and peak and above and near and stands else None
 
 
 def kicked_at(numbers: Sequence[float], norms: Sequence[float]) -> int | None:

@@ -19,13 +19,14 @@ from flatline.judging.heartbeats import declared_dead
 from flatline.judging.held_up import held_up
 from flatline.judging.idle_power import computing, idle
 from flatline.judging.lately import last_counted
+from flatline.judging.lone_power import drew_apart
 from flatline.judging.lone_worker import lone_card, lone_worker
 from flatline.judging.pcie import the_narrow
 from flatline.judging.recorder import Kind, analyse
 from flatline.judging.said_missing import DOUBT, said_missing
 from flatline.judging.stalled import REPORT, stalled
 from flatline.judging.stood_apart import stood_apart
-from flatline.judging.throughput import course
+from flatline.judging.throughput import Course, course
 from flatline.judging.waiting import Waiting, accused, lagging, silent
 from flatline.model import Claim, Finding, Match, Place
 
@@ -258,8 +259,8 @@ def on_its_card(
     facts: Facts, places: tuple[Place, ...], measured: Callable[[Facts], Finding | None]
 ) -> tuple[tuple[Place, ...], tuple[Claim, ...]]:
     """The one rank that is late with the card that alone was `measured` to work apart from the
-    others, or alone has a narrow link, and what shows that, where the card is that rank's; else
-    the places as they are."""
+    others, or alone has a narrow link or another power, and what shows that, where that card is
+    the rank's; else the places as they are."""
     if len(places) != 1 or places[0].rank is None or places[0].gpu is not None:
         return places, ()
     apart = measured(facts)
@@ -273,12 +274,36 @@ def on_its_card(
     kept = held_up(facts, run) if run is not None and idled is None and alone is None else None
     if (told := idled or kept) is not None:
         card, shows = told[0], told[1:]
-    if not card.gpu and facts.window is not None:
-        link = the_narrow(facts, *(moment.timestamp() for moment in facts.window))
-        card, shows = (link[0], link[1:]) if link is not None else (card, shows)
+    if not card.gpu and (beside := _linked_or_powered(facts, run, places[0])) is not None:
+        card, shows = beside
     if not card.host or not card.gpu or not runs_on(facts, places[0], card):
         return places, ()
     return (replace(places[0], host=facts.node_of(card.host), gpu=card.gpu),), shows
+
+
+def _linked_or_powered(
+    facts: Facts, run: Course | None, place: Place
+) -> tuple[Place, tuple[Claim, ...]] | None:
+    """The one card whose link is narrow, or whose power is unlike the others' and whose number
+    that of the rank counts to."""
+    if facts.window is not None:
+        link = the_narrow(facts, *(moment.timestamp() for moment in facts.window))
+        if link is not None:
+            return link[0], link[1:]
+    drew = drew_apart(facts, run) if run is not None else None
+    return (drew.place, (drew.shows,)) if drew and _counts_to(facts, place, drew.place) else None
+
+
+def _counts_to(facts: Facts, place: Place, card: Place) -> bool:
+    """Whether a rank is the one of that GPU where each host of the run, in their order, has the
+    next ones, as launchers lay them: of its host and of its number there."""
+    own, hosts = facts.node_of(card.host or ""), facts.hosts
+    each, rest = divmod(facts.world_size or 0, len(hosts) or 1)
+    if place.rank is None or own not in hosts or rest or each < 2:
+        return False
+    host, number = divmod(place.rank, each)
+    told = facts.on_host(place).host
+    return card.gpu == str(number) and own == (told or hosts[min(host, len(hosts) - 1)])
 
 
 def _doubted(suspect: Suspect, place: Place, card: Place) -> Suspect:

@@ -48,19 +48,30 @@ _STATE = re.compile(r"[A-Z]{1,3}|[A-Z_]{4,20}")
 _TIME = re.compile(r"(?:\d{1,6}-)?(?:\d{1,4}:){1,2}\d\d|INVALID")
 _STATES = BASES.keys() | FLAGS.keys()
 _DATE = re.compile(
-    r"(?:# ?)?[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2}) (\d\d:\d\d:\d\d)( [AP]M)?"
+    r"(?:# ?)?(?:date(?: -u| --utc)?: )?[A-Z][a-z]{2} ([A-Z][a-z]{2}) +(\d{1,2})"
+    r" (\d\d:\d\d:\d\d)( [AP]M)?"
     r"(?: [A-Z]{1,5}| [+-]\d\d)? (\d{4})"
 )
+_ISO = re.compile(
+    r"(?:# ?)?(?:date[^:|]{0,30}: )?(\d{4}-\d\d-\d\d)[ T](\d\d:\d\d:\d\d)"
+    r"(?: ?(?:Z|[A-Z]{2,5}|[+-]\d\d(?::?\d\d)?))?"
+)
+"""The same as a script asks `date` for it: `date -u +'%F %T %Z'`, `date -Is`."""
 _DEFAULTS = (
     f"JOBID PARTITION NAME USER ST TIME NODES {_LAST}".split(),
     f"JOBID PARTITION NAME USER STATE TIME TIME_LIMIT NODES {_LAST}".split(),
+    f"JOBID PARTITION LABEL ST TIME NODES {_LAST}".split(),
 )
-"""Of the short and the long form; behind the nodes something more may have been asked for."""
+"""Of the short and the long form; behind the nodes something more may have been asked for.  The
+last is what scripts ask `squeue -h -o` for where they leave out the name, or the user: which of
+the two the third word is, no header says."""
 _WHERE = re.compile(
     r"(?:\(.{1,200}\)|[A-Za-z][\w.,-]{0,60}(?:[\[\w,.\]-]{0,400}))(?: \S{1,80}){0,3}"
 )
 _ROW = re.compile(rb"(?m)^ {0,20}\d{1,12}(?:_\S{1,40})? +\S{1,40} +\S")
-_PROMPT = re.compile(r"[^|]{0,120}[$#>%] ?(?:squeue|date)(?: [-\w,=.:%\"' ]{0,160})?")
+_PROMPT = re.compile(
+    r"[^|]{0,120}[$#>%] ?(?:squeue|date(?![^|:]{0,30}: ))(?: [-\w,=.:%\"' ]{0,160})?"
+)
 """The command itself, as a terminal shows it."""
 
 
@@ -203,14 +214,19 @@ def _job(row: Row, now: datetime | None, source: str) -> Job:
 
 
 def _is_date(line: str) -> bool:
-    return _DATE.fullmatch(" ".join(line.split())) is not None
+    text = " ".join(line.split())
+    return (_DATE.fullmatch(text) or _ISO.fullmatch(text)) is not None
 
 
 def _date(line: str) -> datetime | None:
     """What `date` prints, None where the calendar has no such day."""
-    found = _DATE.fullmatch(" ".join(line.split()))
+    text = " ".join(line.split())
+    found, dated = _DATE.fullmatch(text), _ISO.fullmatch(text)
     if found is None:
-        return None
+        try:
+            return datetime.fromisoformat(f"{dated[1]}T{dated[2]}+00:00") if dated else None
+        except ValueError:
+            return None
     month, day, time, half, year = found.groups()
     clock = "%I:%M:%S %p %z" if half else "%H:%M:%S %z"
     text = f"{year} {month} {day} {time}{half or ''} +0000"
